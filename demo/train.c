@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * What `memtrace demo` records where no framework is at hand: the memory of a small training run, without its arithmetic.
+ * What `memtrace demo` records where no framework is at hand: the memory of a small training run, without its
+ * arithmetic.
  *
  *   train [STEPS]     12 by default
  *
- * A stack of layers with activations that live until their backward pass, gradients, two words of optimizer state for each
- * parameter from the first update on, and a list of losses that nobody empties: the leak that the report is to find.
+ * A stack of layers with activations that live until their backward pass, gradients, two words of optimizer state for
+ * each parameter from the first update on, and a list of losses that nobody empties: the leak that the report is to
+ * find.
  */
 #include <stdio.h>
 #include <stdlib.h>

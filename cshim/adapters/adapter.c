@@ -1,10 +1,13 @@
-/* A script runs once, on the main thread, with the interpreter's lock: as a pending call, between two instructions, or at the interpreter's end if that comes first. It leaves
- * functions of its own where the framework calls them, and one here, which says everything once more: at the end, when memory ran out, when the script asked for it.
+/* A script runs once, on the main thread, with the interpreter's lock: as a pending call, between two instructions, or
+ * at the interpreter's end if that comes first. It leaves functions of its own where the framework calls them, and one
+ * here, which says everything once more: at the end, when memory ran out, when the script asked for it.
  *
- * Nothing of it may be visible to the program: it raises nothing, prints nothing and imports nothing that the framework has not imported.
+ * Nothing of it may be visible to the program: it raises nothing, prints nothing and imports nothing that the framework
+ * has not imported.
  *
- * A forked child inherits scripts that run, and they go on there for its own recording; a thread of ours that would ask for more it has only if it is the first of its
- * family that records. It inherits calls that its parent asked for, too: they do nothing unless it records by then. */
+ * A forked child inherits scripts that run, and they go on there for its own recording; a thread of ours that would ask
+ * for more it has only if it is the first of its family that records. It inherits calls that its parent asked for, too:
+ * they do nothing unless it records by then. */
 #define _GNU_SOURCE
 #include "adapters/adapter.h"
 
@@ -93,17 +96,21 @@ uint32_t mt_adapter_trouble(enum mt_framework framework) {
 }
 
 void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds) {
-  __atomic_store_n(&adapters[framework].due, milliseconds ? mt_clock_monotonic() + milliseconds * 1000000ull : 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&adapters[framework].due, milliseconds ? mt_clock_monotonic() + milliseconds * 1000000ull : 0,
+                   __ATOMIC_RELEASE);
 }
 
 /* Not so in a forked child, which inherits calls that its parent asked for. */
-static bool recording(void) { return __atomic_load_n(&__atomic_load_n(&mt_live, __ATOMIC_ACQUIRE)->epoch, __ATOMIC_ACQUIRE) != 0; }
+static bool recording(void) {
+  return __atomic_load_n(&__atomic_load_n(&mt_live, __ATOMIC_ACQUIRE)->epoch, __ATOMIC_ACQUIRE) != 0;
+}
 
 static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
 
 enum readiness { UNKNOWN, FINDING, READY, NOT_POSSIBLE };
 
-/* Finds what it takes, once; another thread that comes meanwhile is told so. Before the gate is entered for the first time. */
+/* Finds what it takes, once; another thread that comes meanwhile is told so. Before the gate is entered for the first
+ * time. */
 static enum readiness prepare(void) {
   static uint32_t found;
   uint32_t before = UNKNOWN;
@@ -123,7 +130,8 @@ static bool ready_at_last(void) {
 static bool run_script(enum mt_framework framework) {
   void *globals = mt_pyscript_namespace(), *report = NULL;
   if (!globals) return false;
-  if (mt_pyfunctions_add(globals, framework) && mt_pyscript_run(globals, mt_adapter_scripts[framework].text)) report = api.get(globals, "report");
+  if (mt_pyfunctions_add(globals, framework) && mt_pyscript_run(globals, mt_adapter_scripts[framework].text))
+    report = api.get(globals, "report");
   if (report) {
     api.take(report);
     adapters[framework].report = report;
@@ -187,11 +195,13 @@ void mt_adapter_look(const struct link_map *map) {
   if (!strcmp(name, "xla_cuda_plugin.so")) mt_adapter_seen(MT_JAX);
 }
 
-/* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call may come at once. With the gate entered: a child forked
- * meanwhile would find the lock of the interpreter's list taken. */
+/* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call
+ * may come at once. With the gate entered: a child forked meanwhile would find the lock of the interpreter's list
+ * taken. */
 static void ask(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t asked, int (*call)(void *)) {
   uint32_t expected = before;
-  if (api.initialized() && !mt_interpreter.finalizing() && __atomic_compare_exchange_n(word, &expected, asked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+  if (api.initialized() && !mt_interpreter.finalizing() &&
+      __atomic_compare_exchange_n(word, &expected, asked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
       api.add_pending(call, (void *)(uintptr_t)framework))
     __atomic_store_n(word, before, __ATOMIC_RELEASE); /* the interpreter's list is full */
 }
@@ -225,9 +235,12 @@ static void turn_at_refusal(void) {
     if (wanted & 1u << i) turn((enum mt_framework)i, true);
 }
 
-/* Asks at once: the program may catch the error and make other objects, at the addresses of those that names are wanted for, before our own thread comes to ask. */
+/* Asks at once: the program may catch the error and make other objects, at the addresses of those that names are wanted
+ * for, before our own thread comes to ask. */
 void mt_adapter_out_of_memory(void) {
-  if (!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & mt_config.adapters) || __atomic_load_n(&oom_reports, __ATOMIC_RELAXED) >= MT_OOM_REPORTS) return;
+  if (!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & mt_config.adapters) ||
+      __atomic_load_n(&oom_reports, __ATOMIC_RELAXED) >= MT_OOM_REPORTS)
+    return;
   if (__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) return;
   int error = errno;
   if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && prepare() == READY && mt_gate_try()) {
@@ -244,18 +257,23 @@ static void give_up(enum mt_framework framework) {
     note(framework, "off: the interpreter or the system lacks what it takes");
 }
 
-/* The thread that asks the interpreter first began with the recording, long before a framework has a block. A busy machine may not have run it yet, and a short program would be
- * over without names. */
+/* The thread that asks the interpreter first began with the recording, long before a framework has a block. A busy
+ * machine may not have run it yet, and a short program would be over without names. */
 static bool interpreter_was_asked(void) {
-  for (unsigned waits = 0; waits < MT_ASKED_WAITS && !mt_pyend_prepared() && mt_draining(); waits++) mt_sys_sleep(500000);
+  for (unsigned waits = 0; waits < MT_ASKED_WAITS && !mt_pyend_prepared() && mt_draining(); waits++)
+    mt_sys_sleep(500000);
   return mt_pyend_prepared();
 }
 
-/* The interpreter is most often known by now, and the first step is not far: our own thread may come only when the runtime is up. */
+/* The interpreter is most often known by now, and the first step is not far: our own thread may come only when the
+ * runtime is up. */
 void mt_adapter_meet(enum mt_framework framework) {
-  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework || !(mt_config.adapters & 1u << framework)) return;
+  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework ||
+      !(mt_config.adapters & 1u << framework))
+    return;
   int error = errno;
-  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && interpreter_was_asked() && prepare() == READY && mt_gate_try()) {
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && interpreter_was_asked() && prepare() == READY &&
+      mt_gate_try()) {
     turn(framework, false);
     mt_gate_leave();
   }
@@ -284,9 +302,11 @@ void mt_adapter_turn(void) {
   }
 }
 
-/* A program may be over before a thread of ours came to ask for its script. A call that was asked for and comes later finds another state, and does nothing. */
+/* A program may be over before a thread of ours came to ask for its script. A call that was asked for and comes later
+ * finds another state, and does nothing. */
 static bool never_ran(enum mt_framework framework) {
-  uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters, state = __atomic_load_n(&adapters[framework].state, __ATOMIC_ACQUIRE);
+  uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters,
+           state = __atomic_load_n(&adapters[framework].state, __ATOMIC_ACQUIRE);
   return wanted & 1u << framework && (state == IDLE || state == ASKED);
 }
 

@@ -1,4 +1,5 @@
-/* Adapters: small scripts of ours that run inside the program's interpreter and say what a framework calls its memory. They only read. */
+/* Adapters: small scripts of ours that run inside the program's interpreter and say what a framework calls its memory.
+ * They only read. */
 #pragma once
 
 #include <stdbool.h>
@@ -24,22 +25,27 @@ static inline void mt_adapter_seen(enum mt_framework framework) {
   if (MT_UNLIKELY(!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & 1u << framework))) mt_adapter_meet(framework);
 }
 
-/* A module was met for the first time in a call of the program's: it may be a framework whose memory comes straight from the driver. */
+/* A module was met for the first time in a call of the program's: it may be a framework whose memory comes straight
+ * from the driver. */
 struct link_map;
 void mt_adapter_look(const struct link_map *map);
 
-/* Memory ran out: names are asked for, though a program without an optimizer may never come to where its script looks by itself. Any thread, in the middle of anything. */
+/* Memory ran out: names are asked for, though a program without an optimizer may never come to where its script looks
+ * by itself. Any thread, in the middle of anything. */
 void mt_adapter_out_of_memory(void);
 
-/* Off the hot path, from a thread of ours, at every turn: asks the interpreter to run the scripts that have not run, and those that are due once more. */
+/* Off the hot path, from a thread of ours, at every turn: asks the interpreter to run the scripts that have not run,
+ * and those that are due once more. */
 void mt_adapter_turn(void);
 
-/* The interpreter is about to end: scripts say all they know, and those that never ran do it now. With the interpreter's lock and no exception in hand. */
+/* The interpreter is about to end: scripts say all they know, and those that never ran do it now. With the
+ * interpreter's lock and no exception in hand. */
 void mt_adapter_report(void);
 
 /* Nothing is left of the interpreter; another one may follow. */
 void mt_adapter_forget(void);
 
-/* By the scripts, with the interpreter's lock. trouble counts what went wrong and says how many that were; again has the script called after that time, 0 not. */
+/* By the scripts, with the interpreter's lock. trouble counts what went wrong and says how many that were; again has
+ * the script called after that time, 0 not. */
 uint32_t mt_adapter_trouble(enum mt_framework framework);
 void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds);

@@ -10,8 +10,9 @@
 #include "spool/dict.h"
 #include "spool/module.h"
 
-/* A shared pointer's block begins with its table of functions, then the owners; a node that counts itself begins so, too. The number follows in places that differ, and
- * behind it, in either, how many nodes follow the node at most, whether one points to it, and the thread that made it. */
+/* A shared pointer's block begins with its table of functions, then the owners; a node that counts itself begins so,
+ * too. The number follows in places that differ, and behind it, in either, how many nodes follow the node at most,
+ * whether one points to it, and the thread that made it. */
 #define MT_NODE_COUNT 8u
 #define MT_NODE_NUMBER_SHARED 24u
 #define MT_NODE_NUMBER_INTRUSIVE 16u
@@ -61,7 +62,8 @@ static bool find_functions(void) {
   struct mt_loaded torch = mt_symbol_object("libtorch_cpu.so"), c10 = mt_symbol_object("libc10.so");
   mt_backward.peek = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at15sequence_number4peekEv");
   mt_backward.take = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at15sequence_number17get_and_incrementEv");
-  mt_backward.current_node = (struct mt_node_owner(*)(void))mt_symbol_find(&torch, "_ZN5torch8autograd16get_current_nodeEv");
+  mt_backward.current_node =
+      (struct mt_node_owner(*)(void))mt_symbol_find(&torch, "_ZN5torch8autograd16get_current_nodeEv");
   mt_backward.thread = (uint64_t(*)(void))mt_symbol_find(&torch, "_ZN2at14RecordFunction15currentThreadIdEv");
   mt_backward.records = (bool (*)(void))mt_symbol_find(&c10, "_ZN3c108GradMode10is_enabledEv");
   mt_backward.set_records = (void (*)(bool))mt_symbol_find(&c10, "_ZN3c108GradMode11set_enabledEb");
@@ -84,14 +86,16 @@ static uint32_t find_records(void) {
   return mt_tlsbit_found(&search, &mt_backward.c10);
 }
 
-/* Every word of it is the address of one of its own, so that whichever are followed, and how often, none leads elsewhere. */
+/* Every word of it is the address of one of its own, so that whichever are followed, and how often, none leads
+ * elsewhere. */
 enum { MARKS = 64 };
 static uint64_t marks[MARKS];
 
 /* Where Python's method finds a node's number: in an object that refers to it wherever an object may. */
 static unsigned number_word(uint64_t (*number_of)(void *)) {
   struct mt_loaded python = mt_symbol_object("libtorch_python.so");
-  void *(*ask)(void *, void *) = (void *(*)(void *, void *))mt_symbol_find(&python, "_ZN5torch8autograd26THPCppFunction_sequence_nrEP7_objectS2_");
+  void *(*ask)(void *, void *) =
+      (void *(*)(void *, void *))mt_symbol_find(&python, "_ZN5torch8autograd26THPCppFunction_sequence_nrEP7_objectS2_");
   uint64_t object[16];
   for (unsigned i = 0; i < 16; i++) object[i] = (uintptr_t)marks;
   for (unsigned i = 0; i < MARKS; i++) marks[i] = (uintptr_t)(marks + i);
@@ -101,10 +105,15 @@ static unsigned number_word(uint64_t (*number_of)(void *)) {
 }
 
 static enum mt_node_layout layout_of(unsigned word) {
-  return word == MT_NODE_NUMBER_SHARED ? MT_NODE_SHARED : word == MT_NODE_NUMBER_INTRUSIVE ? MT_NODE_INTRUSIVE : MT_NODE_UNKNOWN;
+  return word == MT_NODE_NUMBER_SHARED      ? MT_NODE_SHARED
+         : word == MT_NODE_NUMBER_INTRUSIVE ? MT_NODE_INTRUSIVE
+                                            : MT_NODE_UNKNOWN;
 }
 
-static bool is_quick(void) { return mt_backward.next_word != MT_TLSWORD_NONE && mt_backward.node_word != MT_TLSWORD_NONE && mt_backward.records_bit != MT_TLSWORD_NONE; }
+static bool is_quick(void) {
+  return mt_backward.next_word != MT_TLSWORD_NONE && mt_backward.node_word != MT_TLSWORD_NONE &&
+         mt_backward.records_bit != MT_TLSWORD_NONE;
+}
 
 const char *mt_backward_state(void) { return mt_backward_known() ? is_quick() ? "on" : "on, by functions" : off; }
 
@@ -122,7 +131,8 @@ static void change(void) { __atomic_add_fetch(&mt_backward.changes, 1, __ATOMIC_
 
 static void link_nodes(uint64_t (*number_of)(void *)) {
   enum mt_node_layout layout = find_functions() ? layout_of(number_word(number_of)) : MT_NODE_UNKNOWN;
-  off = mt_backward.current_node ? "off: this version keeps its nodes' numbers in a place that is not known" : "off: this version does not export what tells which node runs";
+  off = mt_backward.current_node ? "off: this version keeps its nodes' numbers in a place that is not known"
+                                 : "off: this version does not export what tells which node runs";
   if (layout == MT_NODE_UNKNOWN) return;
   mt_backward.next_word = mt_backward.node_word = MT_TLSWORD_NONE;
   mt_backward.records_bit = find_records();
@@ -153,7 +163,9 @@ void mt_backward_turn(void) {
 }
 
 void mt_backward_forget(void) {
-  if (!linked || !mt_backward.peek || !mt_module_find((uintptr_t)mt_backward_forget) || mt_module_find((uintptr_t)mt_backward.peek)) return;
+  if (!linked || !mt_backward.peek || !mt_module_find((uintptr_t)mt_backward_forget) ||
+      mt_module_find((uintptr_t)mt_backward.peek))
+    return;
   __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
   linked = false;
   change();
@@ -171,11 +183,12 @@ static uint32_t *count_of(const struct mt_node_owner *owner, enum mt_node_layout
 }
 
 static void drop_references(const struct mt_node_owner *owner, enum mt_node_layout layout) {
-  __atomic_fetch_sub(count_of(owner, layout), 1, __ATOMIC_ACQ_REL); /* never the last one: the engine holds the node while it runs */
+  __atomic_fetch_sub(count_of(owner, layout), 1,
+                     __ATOMIC_ACQ_REL); /* never the last one: the engine holds the node while it runs */
 }
 
-/* A reference taken between two looks must have raised the count by one. In the layout that takes a word less the owner's block is whatever was there before. If it never does,
- * nothing can be given back, and this node lives on. */
+/* A reference taken between two looks must have raised the count by one. In the layout that takes a word less the
+ * owner's block is whatever was there before. If it never does, nothing can be given back, and this node lives on. */
 static bool counts_owners(const struct mt_node_owner *first, enum mt_node_layout layout) {
   bool same = false;
   unsigned taken = 0;
@@ -183,7 +196,8 @@ static bool counts_owners(const struct mt_node_owner *first, enum mt_node_layout
     uint32_t before, after;
     if (!mt_safe_read(&before, (uintptr_t)count_of(first, layout), sizeof before) || !before) return false;
     struct mt_node_owner second = mt_backward.current_node();
-    if (second.node != first->node || !mt_safe_read(&after, (uintptr_t)count_of(first, layout), sizeof after)) return false;
+    if (second.node != first->node || !mt_safe_read(&after, (uintptr_t)count_of(first, layout), sizeof after))
+      return false;
     same = after == before + 1;
     taken++;
   }
@@ -192,15 +206,22 @@ static bool counts_owners(const struct mt_node_owner *first, enum mt_node_layout
 }
 
 static const uint64_t *words_of(const void *node, enum mt_node_layout layout) {
-  return (const uint64_t *)((const char *)node + (layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE));
+  return (const uint64_t *)((const char *)node +
+                            (layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE));
 }
 
 /* Numbers of threads are small, so that a word may equal one by accident. The words before it must look right, too. */
-static bool may_hold_thread(const uint64_t *words) { return !(words[HEIGHT] >> 32) && (words[POINTED] & 0xff) <= 1 && words[THREAD] && !(words[THREAD] >> 32); }
+static bool may_hold_thread(const uint64_t *words) {
+  return !(words[HEIGHT] >> 32) && (words[POINTED] & 0xff) <= 1 && words[THREAD] && !(words[THREAD] >> 32);
+}
 
-static bool holds_known_thread(const uint64_t *words) { return words[THREAD] == __atomic_load_n(&first_known, __ATOMIC_RELAXED) || words[THREAD] == __atomic_load_n(&last_known, __ATOMIC_RELAXED); }
+static bool holds_known_thread(const uint64_t *words) {
+  return words[THREAD] == __atomic_load_n(&first_known, __ATOMIC_RELAXED) ||
+         words[THREAD] == __atomic_load_n(&last_known, __ATOMIC_RELAXED);
+}
 
-/* Whether nodes keep their maker's number: each of those that are looked at could, and one tells a thread that is known. */
+/* Whether nodes keep their maker's number: each of those that are looked at could, and one tells a thread that is
+ * known. */
 static void learn_thread(const void *node, bool last_look) {
   static bool seen;
   if (!learning.last) seen = false;
@@ -221,7 +242,8 @@ static void learn_word(const void *node, bool last_look) {
 }
 
 static void learn(const void *node) {
-  if (__atomic_load_n(&learning.over, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&learning.busy, 1, __ATOMIC_ACQUIRE)) return;
+  if (__atomic_load_n(&learning.over, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&learning.busy, 1, __ATOMIC_ACQUIRE))
+    return;
   if (learning.last != (uintptr_t)node && learning.looks < MT_NODE_LOOKS) {
     bool last_look = ++learning.looks == MT_NODE_LOOKS;
     learn_thread(node, last_look);
@@ -235,10 +257,12 @@ static void learn(const void *node) {
 /* The node that runs in the calling thread, as the function says, or NULL. */
 static const void *running(void) {
   enum mt_node_layout layout = mt_backward.layout;
-  struct mt_node_owner owner = layout == MT_NODE_UNKNOWN ? (struct mt_node_owner){NULL, NULL, NULL} : mt_backward.current_node();
+  struct mt_node_owner owner =
+      layout == MT_NODE_UNKNOWN ? (struct mt_node_owner){NULL, NULL, NULL} : mt_backward.current_node();
   if (!owner.node) return NULL;
   if (!__atomic_load_n(&proven, __ATOMIC_ACQUIRE)) {
-    if (!counts_owners(&owner, layout)) return refuse("off: this version counts a node's owners in a place that is not known"), NULL;
+    if (!counts_owners(&owner, layout))
+      return refuse("off: this version counts a node's owners in a place that is not known"), NULL;
     __atomic_store_n(&proven, 1, __ATOMIC_RELEASE);
   }
   drop_references(&owner, layout);
@@ -281,7 +305,8 @@ static uint64_t operator_of(const void *node) {
   if (layout == MT_NODE_UNKNOWN) return 0;
   const uint64_t *words = words_of(node, layout);
   uint64_t number = (words[NUMBER] + 1) & MT_OP_NUMBER, thread = mt_backward.thread ? words[THREAD] & MT_OP_THREAD : 0;
-  return number ? number | thread << MT_OP_BITS | MT_OP_BACKWARD : 0; /* one that only sums gradients up has no number: its bits are all set */
+  return number ? number | thread << MT_OP_BITS | MT_OP_BACKWARD
+                : 0; /* one that only sums gradients up has no number: its bits are all set */
 }
 
 /* The variable owns its node, as a function's answer does. */

@@ -1,12 +1,14 @@
-/* Ties what the backward pass allocates to the forward operators that caused it: PyTorch numbers operators as it records them for autograd, and a node of the graph keeps
- * the number of its operator. Every thread counts its own, so that the thread that recorded an operator is told, too, by the number that PyTorch gave it. Functions that
- * libtorch exports tell both sides. Where the functions' answers lie in a thread's variables is found out: each allocation would find its way through those functions cold in the
- * caches.
+/* Ties what the backward pass allocates to the forward operators that caused it: PyTorch numbers operators as it
+ * records them for autograd, and a node of the graph keeps the number of its operator. Every thread counts its own, so
+ * that the thread that recorded an operator is told, too, by the number that PyTorch gave it. Functions that libtorch
+ * exports tell both sides. Where the functions' answers lie in a thread's variables is found out: each allocation would
+ * find its way through those functions cold in the caches.
  *
- * How a node looks inside is found out without a node of our own. An operator that we ran would stand in the program's profiles, take numbers of the program's operators, and its
- * backward pass would start PyTorch's threads for it, after which children that are forked can run none. So the function behind _sequence_nr() of Python's nodes is asked about
- * memory of ours in which every word is another one: which it reads is where the number lies, and tells the layout. Threads' numbers and the count of owners are checked with
- * the first nodes that the program runs. */
+ * How a node looks inside is found out without a node of our own. An operator that we ran would stand in the program's
+ * profiles, take numbers of the program's operators, and its backward pass would start PyTorch's threads for it, after
+ * which children that are forked can run none. So the function behind _sequence_nr() of Python's nodes is asked about
+ * memory of ours in which every word is another one: which it reads is where the number lies, and tells the layout.
+ * Threads' numbers and the count of owners are checked with the first nodes that the program runs. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +18,8 @@
 #include "elf/tlsword.h"
 #include "spool.h"
 
-/* The owning pointer to a node, as the function returns it: a node and a block with its count, or a node that counts itself. Never in registers. */
+/* The owning pointer to a node, as the function returns it: a node and a block with its count, or a node that counts
+ * itself. Never in registers. */
 struct mt_node_owner {
   void *node, *block, *room;
 };
@@ -27,32 +30,39 @@ struct mt_backward {
   uint32_t layout;                            /* enum mt_node_layout; stored last */
   uint64_t (*peek)(void);                     /* the number that the thread's next operator gets */
   uint64_t (*take)(void);                     /* the same, and the thread's next one gets the next */
-  uint64_t (*thread)(void);                   /* the thread's own number, from 1, which it gets when it is asked first; NULL if nodes are not known to keep their maker's */
+  uint64_t (*thread)(void); /* the thread's own number, from 1, which it gets when it is asked first; NULL if nodes are
+                               not known to keep their maker's */
   bool (*records)(void);                      /* whether the thread's operators are recorded for autograd */
   void (*set_records)(bool);
   struct mt_node_owner (*current_node)(void); /* the node that runs in the thread; its reference is the caller's */
   struct mt_tlsblock torch, c10;              /* the variables of libtorch and of libc10 */
-  uint32_t next_word, node_word, records_bit; /* in those: what peek, current_node and records give; MT_TLSWORD_NONE unknown */
-  uint32_t changes;                           /* how often any of this became another one: what threads remember is of the one before */
+  uint32_t next_word, node_word,
+      records_bit; /* in those: what peek, current_node and records give; MT_TLSWORD_NONE unknown */
+  uint32_t changes; /* how often any of this became another one: what threads remember is of the one before */
 };
 extern struct mt_backward mt_backward;
 
 #define MT_OP_NUMBER ((1ull << MT_OP_BITS) - 1)
 #define MT_OP_THREAD ((1ull << MT_OP_THREAD_BITS) - 1)
 
-/* The operator whose node runs in the calling thread, as a record has it, with MT_OP_BACKWARD; 0 if that has none, and otherwise, where no node runs. */
+/* The operator whose node runs in the calling thread, as a record has it, with MT_OP_BACKWARD; 0 if that has none, and
+ * otherwise, where no node runs. */
 uint64_t mt_backward_node(const struct mt_thread *self, uint64_t otherwise);
 
-static inline bool mt_backward_known(void) { return __atomic_load_n(&mt_backward.layout, __ATOMIC_ACQUIRE) != MT_NODE_UNKNOWN; }
+static inline bool mt_backward_known(void) {
+  return __atomic_load_n(&mt_backward.layout, __ATOMIC_ACQUIRE) != MT_NODE_UNKNOWN;
+}
 
 /* Fills in what does not change in the calling thread: where its variables lie. */
 void mt_backward_meet(struct mt_thread *self);
 
-/* Asks for the calling thread's number, as its operators have it, once it has one: being asked gives it one, and others another. */
+/* Asks for the calling thread's number, as its operators have it, once it has one: being asked gives it one, and others
+ * another. */
 uint64_t mt_backward_thread(struct mt_thread *self);
 
-/* Once it is known: the operator that runs in the calling thread, or with MT_OP_BACKWARD the one whose backward runs in it, as a record has it; 0 none. forward: the thread is
- * in Python code. There, a node that has operators recorded runs a part of the forward pass once more, whose operators have numbers of their own. */
+/* Once it is known: the operator that runs in the calling thread, or with MT_OP_BACKWARD the one whose backward runs in
+ * it, as a record has it; 0 none. forward: the thread is in Python code. There, a node that has operators recorded runs
+ * a part of the forward pass once more, whose operators have numbers of their own. */
 static inline uint64_t mt_backward_op(struct mt_thread *self, bool forward) {
   if (MT_UNLIKELY(self->op_met != __atomic_load_n(&mt_backward.changes, __ATOMIC_ACQUIRE) + 1)) mt_backward_meet(self);
   if (!forward) return mt_backward_node(self, 0);
@@ -62,13 +72,16 @@ static inline uint64_t mt_backward_op(struct mt_thread *self, bool forward) {
   return records ? next : mt_backward_node(self, next);
 }
 
-/* Finds all this out, with the interpreter's lock; later calls do nothing. number_of reads one of Python's numbers and gives it back. */
+/* Finds all this out, with the interpreter's lock; later calls do nothing. number_of reads one of Python's numbers and
+ * gives it back. */
 void mt_backward_link(uint64_t (*number_of)(void *));
 
-/* What only a thread of our own can find out: which word is the next number. In one of the program's it would take numbers of the program's operators. */
+/* What only a thread of our own can find out: which word is the next number. In one of the program's it would take
+ * numbers of the program's operators. */
 void mt_backward_turn(void);
 
-/* "on", "on, by functions" where some have to be asked, or "off: " and why; NULL: nobody wanted to know. In what is known of the run it is adapter.torch.backward. */
+/* "on", "on, by functions" where some have to be asked, or "off: " and why; NULL: nobody wanted to know. In what is
+ * known of the run it is adapter.torch.backward. */
 const char *mt_backward_state(void);
 
 /* Objects were unloaded: if PyTorch's was among them, there are no operators any more. */

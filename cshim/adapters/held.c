@@ -1,6 +1,8 @@
 #define _GNU_SOURCE
-/* A look at an allocator that other threads go on using. Threads of Python's wait while the script has the interpreter's lock, but a backward pass runs without it. So a
- * look counts only if no event passed meanwhile; the next try is a fraction of a millisecond later, and after some of them the program gets its interpreter back for a while. */
+/* A look at an allocator that other threads go on using. Threads of Python's wait while the script has the
+ * interpreter's lock, but a backward pass runs without it. So a look counts only if no event passed meanwhile; the next
+ * try is a fraction of a millisecond later, and after some of them the program gets its interpreter back for a while.
+ */
 #include "adapters/held.h"
 
 #include <errno.h>
@@ -47,7 +49,8 @@ static bool asked, done, last_round;
 static void record(const struct row *row) {
   int device = (int)row->device;
   if (!row->is_block) return mt_torch_record_segment(row->address, row->size, device);
-  mt_torch_record_block(&(struct mt_torch_block){row->address, row->size, row->requested, row->allocated, row->reserved, row->stream, mt_place_pool(row->pool[0], row->pool[1]), device});
+  mt_torch_record_block(&(struct mt_torch_block){row->address, row->size, row->requested, row->allocated, row->reserved,
+                                                 row->stream, mt_place_pool(row->pool[0], row->pool[1]), device});
   bytes += row->size;
 }
 
@@ -57,7 +60,8 @@ static void *passed(void *self, void *unused) {
   return api.number(mt_pass_count());
 }
 
-/* held(count, bytes) -> int: records the rows, unless more events have passed since that count. Whether that is enough: it did, or the program is to have its interpreter back. */
+/* held(count, bytes) -> int: records the rows, unless more events have passed since that count. Whether that is enough:
+ * it did, or the program is to have its interpreter back. */
 static void *held(void *self, void *arguments) {
   (void)self;
   int error = errno;
@@ -85,7 +89,8 @@ static void run_script(void) {
   methods[1] = (struct mt_pymethod){"held", held, MT_PY_SEVERAL_ARGUMENTS, NULL};
   void *globals = mt_pyscript_namespace();
   if (!globals) return;
-  if (mt_pyscript_add_function(globals, &methods[0], NULL) && mt_pyscript_add_function(globals, &methods[1], NULL) && mt_pyscript_add_number(globals, "TRIES", MT_TRIES))
+  if (mt_pyscript_add_function(globals, &methods[0], NULL) && mt_pyscript_add_function(globals, &methods[1], NULL) &&
+      mt_pyscript_add_number(globals, "TRIES", MT_TRIES))
     mt_pyscript_run(globals, mt_held_script);
   api.give(globals);
 }
@@ -111,7 +116,8 @@ uint64_t mt_held_stood(void) { return stood; }
 
 uint64_t mt_held_record(void) {
   bytes = 0, done = last_round = false;
-  if (mt_interpreter_state() >= MT_PY_CHECKED && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyscript_find() && mt_pyquiet_find())
+  if (mt_interpreter_state() >= MT_PY_CHECKED && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyscript_find() &&
+      mt_pyquiet_find())
     for (unsigned round = 1; !run_round() && round < MT_ROUNDS; round++) {
       last_round = round + 1 == MT_ROUNDS;
       mt_sys_sleep(MT_ROUND_NS);

@@ -3,8 +3,9 @@
 
 #include <stdint.h>
 
-/* Records it on the calling thread, which records already, while the events of all others pass (base/thread.h); then that is over. Takes the interpreter's lock, and
- * waits for it. Returns how many bytes of blocks that were: 0 where there is no Python or no PyTorch that works with a device, and where PyTorch has no such account. */
+/* Records it on the calling thread, which records already, while the events of all others pass (base/thread.h); then
+ * that is over. Takes the interpreter's lock, and waits for it. Returns how many bytes of blocks that were: 0 where
+ * there is no Python or no PyTorch that works with a device, and where PyTorch has no such account. */
 uint64_t mt_held_record(void);
 
 /* Nanoseconds for which it kept the interpreter's lock at most, in one go. */

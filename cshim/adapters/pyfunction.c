@@ -67,7 +67,8 @@ static void *intern(void *self, void *text) {
   intptr_t size;
   const char *name = api.text(text, &size);
   if (!name) api.clear_error();
-  uint32_t id = name && size > 0 && mt_thread_recording_now() ? mt_dict_intern_spare(MT_DICT_STRING, name, (size_t)size) : 0;
+  uint32_t id =
+      name && size > 0 && mt_thread_recording_now() ? mt_dict_intern_spare(MT_DICT_STRING, name, (size_t)size) : 0;
   errno = error;
   return api.number(id);
 }
@@ -84,7 +85,8 @@ static void *emit(void *self, void *bytes) {
   return nothing();
 }
 
-/* emit_at(rows, addresses): rows as emit takes them, whose addresses stand apart, as 64-bit numbers. Those without one are left out. */
+/* emit_at(rows, addresses): rows as emit takes them, whose addresses stand apart, as 64-bit numbers. Those without one
+ * are left out. */
 static void *emit_at(void *self, void *arguments) {
   (void)self;
   int error = errno;
@@ -92,14 +94,16 @@ static void *emit_at(void *self, void *arguments) {
   intptr_t size, room;
   struct mt_thread *thread = mt_thread_recording_now();
   void *rows = api.item(arguments, 0), *addresses = rows ? api.item(arguments, 1) : NULL;
-  if (thread && addresses && !api.bytes(rows, &data, &size) && !api.bytes(addresses, &places, &room)) mt_name_rows(thread, data, (size_t)size, places, (size_t)room);
+  if (thread && addresses && !api.bytes(rows, &data, &size) && !api.bytes(addresses, &places, &room))
+    mt_name_rows(thread, data, (size_t)size, places, (size_t)room);
   errno = error;
   return nothing();
 }
 
 enum { TYPES = 512 /* a power of two; on the stack of the program's thread: 4 KiB */, WANTED = 8 };
 
-/* Whether a type is one of the wanted ones or below one, remembered by type, whose lowest bit says it: there are a thousand times as many objects as types. */
+/* Whether a type is one of the wanted ones or below one, remembered by type, whose lowest bit says it: there are a
+ * thousand times as many objects as types. */
 struct verdicts {
   void *wanted[WANTED];
   unsigned count;
@@ -109,7 +113,8 @@ struct verdicts {
 static void want(struct verdicts *known, void *types) {
   if (mt_pyapi_type_of(types) != tuple_type) known->wanted[known->count++] = types;
   else
-    for (void *type; known->count < WANTED && (type = api.item(types, known->count)); known->count++) known->wanted[known->count] = type;
+    for (void *type; known->count < WANTED && (type = api.item(types, known->count)); known->count++)
+      known->wanted[known->count] = type;
   api.clear_error();
 }
 
@@ -133,7 +138,8 @@ static void keep_below(struct verdicts *known, void *objects, void *found) {
   api.clear_error();
 }
 
-/* instances((list, type)) -> list: those of the objects that are of the type or of one below it. Asks no object, which might be a proxy that wakes up. */
+/* instances((list, type)) -> list: those of the objects that are of the type or of one below it. Asks no object, which
+ * might be a proxy that wakes up. */
 static void *instances(void *self, void *arguments) {
   (void)self;
   struct verdicts known = {.count = 0};
@@ -166,7 +172,8 @@ static void *objects(void) {
   return all;
 }
 
-/* all_instances(type or tuple of types) -> list: of all objects that the collector knows, those of one of the types or of one below. */
+/* all_instances(type or tuple of types) -> list: of all objects that the collector knows, those of one of the types or
+ * of one below. */
 static void *all_instances(void *self, void *types) {
   (void)self;
   struct visit all = {.found = api.list(0)};
@@ -198,10 +205,11 @@ static void *call_quietly(void *function, void *arguments, void *keywords) {
 
 static struct mt_pymethod quiet_method = {"memtrace", NULL, MT_PY_WITH_KEYWORDS, NULL};
 
-/* quietly(function) -> callable: calls the function out of sight (cshim/adapters/pyquiet.h) and counts what it raises. Inside of functools.partial, whose calls a profiler is not told
- * of, where the program has loaded that. */
+/* quietly(function) -> callable: calls the function out of sight (cshim/adapters/pyquiet.h) and counts what it raises.
+ * Inside of functools.partial, whose calls a profiler is not told of, where the program has loaded that. */
 static void *quietly(void *self, void *function) {
-  void *pair = api.pack(2, self, function), *call = NULL, *partial = NULL, *modules = api.modules(), *functools = modules ? api.dict_item(modules, "functools") : NULL;
+  void *pair = api.pack(2, self, function), *call = NULL, *partial = NULL, *modules = api.modules(),
+       *functools = modules ? api.dict_item(modules, "functools") : NULL;
   quiet_method.function = call_quietly;
   if (pair) call = api.function(&quiet_method, pair, NULL), api.give(pair);
   if (call && functools) partial = api.attribute(functools, "partial");
@@ -212,7 +220,8 @@ static void *quietly(void *self, void *function) {
   return wrapped ? wrapped : call ? call : nothing();
 }
 
-/* contain(exception): for every exception that a script catches. Counts it, or raises it again if it is what the program's signal handlers raised. */
+/* contain(exception): for every exception that a script catches. Counts it, or raises it again if it is what the
+ * program's signal handlers raised. */
 static void *contain(void *self, void *exception) {
   if (mt_pyquiet_is_signal(exception)) {
     void *type = mt_pyapi_type_of(exception), *trace = api.attribute(exception, "__traceback__");
@@ -248,7 +257,8 @@ static void *trouble(void *self, void *unused) {
   return api.number(mt_adapter_trouble(which(self)));
 }
 
-/* again(milliseconds): has the script's report called after that time, to the next half second, unless it is called before. The last wish counts; 0 takes it back. */
+/* again(milliseconds): has the script's report called after that time, to the next half second, unless it is called
+ * before. The last wish counts; 0 takes it back. */
 static void *again(void *self, void *milliseconds) {
   uint64_t wanted = api.from_number(milliseconds);
   api.clear_error();
@@ -259,8 +269,9 @@ static void *again(void *self, void *milliseconds) {
 /* Where a frame object has its frame from 3.11 on: behind the head of an object and the caller's frame object. */
 enum { FRAME_OF_OBJECT = 24, FRAME_VARIABLES = 4096 };
 
-/* variables((frame, count)) -> list: the first so many variables of a function that runs, None for those without a value; None where the interpreter has another way to read
- * them without changing anything, from 3.13 on. The caller takes the count from the frame's code. */
+/* variables((frame, count)) -> list: the first so many variables of a function that runs, None for those without a
+ * value; None where the interpreter has another way to read them without changing anything, from 3.13 on. The caller
+ * takes the count from the frame's code. */
 static void *variables(void *self, void *arguments) {
   (void)self;
   const struct mt_pylayout *layout = &mt_interpreter.layout;
@@ -296,7 +307,8 @@ static void *link(void *self, void *unused) {
   return nothing();
 }
 
-/* profiled(bool) -> int: whether observers are told of the operators that the thread runs from here on (cshim/elf/profiled.h), and whether they were. */
+/* profiled(bool) -> int: whether observers are told of the operators that the thread runs from here on
+ * (cshim/elf/profiled.h), and whether they were. */
 static void *profiled(void *self, void *told) {
   (void)self;
   unsigned long long wanted = api.from_number(told);
@@ -342,7 +354,8 @@ bool mt_pyfunctions_find(void) {
   list_type = (void *)mt_interpreter_variable("PyList_Type");
   tuple_type = (void *)mt_interpreter_variable("PyTuple_Type");
   fill_methods();
-  return none && list_type && tuple_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyscript_find() && mt_pyquiet_find() && mt_pygc_find() && mt_pypack_find() && mt_pyfields_find() && mt_pygradient_find();
+  return none && list_type && tuple_type && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyscript_find() &&
+         mt_pyquiet_find() && mt_pygc_find() && mt_pypack_find() && mt_pyfields_find() && mt_pygradient_find();
 }
 
 bool mt_pyfunctions_add(void *globals, enum mt_framework framework) {

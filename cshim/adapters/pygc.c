@@ -7,7 +7,8 @@
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 
-/* To 3.11 objects stand in three rings, by age, each with a head of its own. What links an object lies right before it, its lowest bits are flags.
+/* To 3.11 objects stand in three rings, by age, each with a head of its own. What links an object lies right before it,
+ * its lowest bits are flags.
  *
  *   generations   head of the youngest: next, previous | threshold, count    24 bytes; the other two follow */
 struct link {
@@ -43,7 +44,8 @@ bool mt_pygc_find(void) { return mt_pyapi_find(MT_PYAPI_NAMES(API), &api); }
 
 /* What the collector says its thresholds are, which must stand in the heads. */
 static bool are_thresholds(const struct generation *generations) {
-  void *modules = api.modules(), *gc = modules ? api.item(modules, "gc") : NULL, *ask = gc ? api.attribute(gc, "get_threshold") : NULL;
+  void *modules = api.modules(), *gc = modules ? api.item(modules, "gc") : NULL,
+       *ask = gc ? api.attribute(gc, "get_threshold") : NULL;
   void *said = ask ? api.call(ask, NULL) : NULL;
   bool same = said != NULL;
   for (int i = 0; same && i < GENERATIONS; i++) {

@@ -1,11 +1,13 @@
-/* The objects that the interpreter's collector knows, without a list of them all: such a list takes and gives back a reference to each, which costs three times as much as
- * to look at them, and gc.get_objects tells audit hooks. Internal to the adapters. */
+/* The objects that the interpreter's collector knows, without a list of them all: such a list takes and gives back a
+ * reference to each, which costs three times as much as to look at them, and gc.get_objects tells audit hooks. Internal
+ * to the adapters. */
 #pragma once
 
 #include <stdbool.h>
 
 bool mt_pygc_find(void);
 
-/* Calls each for every object, with the interpreter's lock, until that is false; it must not make or destroy objects that the collector knows. False if the objects cannot be
- * had like this, after any number of calls. Leaves no exception. */
+/* Calls each for every object, with the interpreter's lock, until that is false; it must not make or destroy objects
+ * that the collector knows. False if the objects cannot be had like this, after any number of calls. Leaves no
+ * exception. */
 bool mt_pygc_visit(bool (*each)(void *object, void *context), void *context);

@@ -58,7 +58,8 @@ static bool read_arguments(void *arguments, struct asking *a) {
   intptr_t size;
   if (api.tuple_size(arguments) != 5) return false;
   void *collector = api.item(arguments, 3), *folders = api.item(arguments, 4);
-  *a = (struct asking){.tensors = api.item(arguments, 0), .grad = api.item(arguments, 1), .frames = api.item(arguments, 2)};
+  *a = (struct asking){
+      .tensors = api.item(arguments, 0), .grad = api.item(arguments, 1), .frames = api.item(arguments, 2)};
   bool right = is_builtin(a->frames) && api.list_size(a->tensors) >= 0;
   for (int i = 0; right && i < COLLECTOR; i++) right = is_builtin(a->collector[i] = api.item(collector, i));
   for (int i = 0; right && i < FOLDERS; i++) {
@@ -90,7 +91,8 @@ static enum place place_of(void *frame, const struct asking *a) {
   return place;
 }
 
-/* Whether a thread that stands in a frame can be writing no gradient; of our own only a backward pass that led here counts. */
+/* Whether a thread that stands in a frame can be writing no gradient; of our own only a backward pass that led here
+ * counts. */
 static bool is_harmless(void *frame, bool own, const struct asking *a) {
   bool libraries = true;
   enum place innermost = place_of(frame, a), place = innermost;
@@ -142,7 +144,8 @@ void *mt_pygradients(void *self, void *arguments) {
   struct asking a;
   int error = errno, enabled = 0;
   void *found = NULL;
-  if (read_arguments(arguments, &a) && call_collector(a.collector[ENABLED], &enabled) && (!enabled || call_collector(a.collector[DISABLE], NULL))) {
+  if (read_arguments(arguments, &a) && call_collector(a.collector[ENABLED], &enabled) &&
+      (!enabled || call_collector(a.collector[DISABLE], NULL))) {
     if (are_harmless(&a)) found = read_gradients(&a);
     api.clear_error();
     if (enabled) call_collector(a.collector[ENABLE], NULL);

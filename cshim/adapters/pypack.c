@@ -86,7 +86,8 @@ static bool is_wanted(const struct packing *p, const void *object) {
 
 enum answer { SAID, NO_MEMORY, NOT_HERE /* for the script to look at */ };
 
-/* Where a tensor lies and how large it is. Most that have no memory are on another device, and are asked nothing else. */
+/* Where a tensor lies and how large it is. Most that have no memory are on another device, and are asked nothing else.
+ */
 static enum answer measure(const struct packing *p, void *tensor, struct mt_name_row *row) {
   uint64_t is_cuda, offset, count, size;
   if (p->calls_count < SIZE_CALLS) return SAID;
@@ -145,7 +146,8 @@ void *mt_pypack(void *self, void *arguments) {
   p.calls_count = unpack(all[4], p.calls, ALL_CALLS);
   intptr_t count = api.error() ? -1 : api.list_size(p.objects), names = count < 0 ? -1 : api.list_size(p.names);
   if (names < count) count = names;
-  void *rest = count < 0 ? NULL : api.list(0), *rows = rest ? api.bytes(NULL, count * (intptr_t)sizeof(struct mt_name_row)) : NULL;
+  void *rest = count < 0 ? NULL : api.list(0),
+       *rows = rest ? api.bytes(NULL, count * (intptr_t)sizeof(struct mt_name_row)) : NULL;
   if (rows) {
     if (pack_all(&p, api.data(rows), count, rest)) result = api.pack(2, rows, rest);
     api.give(rows);
@@ -185,7 +187,8 @@ void *mt_pypack_same(void *self, void *arguments) {
   (void)self;
   void *all[2]; /* lists, identities */
   char *identities = NULL;
-  intptr_t size, count = unpack(arguments, all, 2) == 2 && !api.read(all[1], &identities, &size) ? api.list_size(all[0]) : -1;
+  intptr_t size,
+      count = unpack(arguments, all, 2) == 2 && !api.read(all[1], &identities, &size) ? api.list_size(all[0]) : -1;
   const char *at = identities, *end = count < 0 ? at : at + size;
   bool same = count >= 0;
   for (intptr_t i = 0; i < count && same; i++) same = take_same(api.list_item(all[0], i), &at, end);
@@ -193,8 +196,11 @@ void *mt_pypack_same(void *self, void *arguments) {
   return api.number(same && at == end);
 }
 
-/* What the object itself has by a name, a new reference. NULL also where its class has something, which may be the program's code. */
-static void *own(void *object, void *name) { return api.in_class && !api.in_class(mt_pyapi_type_of(object), name) ? api.attribute(object, name) : NULL; }
+/* What the object itself has by a name, a new reference. NULL also where its class has something, which may be the
+ * program's code. */
+static void *own(void *object, void *name) {
+  return api.in_class && !api.in_class(mt_pyapi_type_of(object), name) ? api.attribute(object, name) : NULL;
+}
 
 static bool take_same_in(void *group, void *name, const char **identities, const char *end) {
   if (!group) return false;

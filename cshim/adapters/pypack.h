@@ -1,27 +1,32 @@
-/* What scripts of ours do to many objects at once, in C: of ten thousand modules and their tensors each microsecond counts. They call the framework's own functions, which
- * the script hands over, and nothing of the program's. Internal to the adapters. */
+/* What scripts of ours do to many objects at once, in C: of ten thousand modules and their tensors each microsecond
+ * counts. They call the framework's own functions, which the script hands over, and nothing of the program's. Internal
+ * to the adapters. */
 #pragma once
 
 #include <stdbool.h>
 
 bool mt_pypack_find(void);
 
-/* pack((category, names, objects, classes, calls)) -> (bytes, list): a row for each object of a list (cshim/spool/namerow.h), called as the list of names says. An object whose class is
- * none of the classes, if there are any, or of which a call fails, or that begins within a storage, has an empty row instead, which is no name of anything, and its index in the
- * list. calls: () for rows that say an object only; (numel, element_size) for tensors whose address comes later; (numel, element_size, is_cuda, data_ptr, storage_offset), where
- * tensors without memory on a device have empty rows, too. With (category, names, ...) of different lengths the shorter list counts. */
+/* pack((category, names, objects, classes, calls)) -> (bytes, list): a row for each object of a list
+ * (cshim/spool/namerow.h), called as the list of names says. An object whose class is none of the classes, if there are
+ * any, or of which a call fails, or that begins within a storage, has an empty row instead, which is no name of
+ * anything, and its index in the list. calls: () for rows that say an object only; (numel, element_size) for tensors
+ * whose address comes later; (numel, element_size, is_cuda, data_ptr, storage_offset), where tensors without memory on
+ * a device have empty rows, too. With (category, names, ...) of different lengths the shorter list counts. */
 void *mt_pypack(void *self, void *arguments);
 
 /* identities(list) -> bytes: of each object in 64 bits. */
 void *mt_pypack_identities(void *self, void *list);
 
-/* same((lists, identities)) -> int: whether the lists of a list have these objects, one list after the other; 0 for what is no list. Makes nothing but its answer. */
+/* same((lists, identities)) -> int: whether the lists of a list have these objects, one list after the other; 0 for
+ * what is no list. Makes nothing but its answer. */
 void *mt_pypack_same(void *self, void *arguments);
 
-/* unchanged((optimizer, identities, size, "param_groups", "params", "state")) -> int: whether the lists of parameters in its groups have these objects, one list after the other, and
- * its state is a dictionary of that size. 0 also where its class has something by the names. Asks no function of the program's and makes nothing but its answer. */
+/* unchanged((optimizer, identities, size, "param_groups", "params", "state")) -> int: whether the lists of parameters
+ * in its groups have these objects, one list after the other, and its state is a dictionary of that size. 0 also where
+ * its class has something by the names. Asks no function of the program's and makes nothing but its answer. */
 void *mt_pypack_unchanged(void *self, void *arguments);
 
-/* addresses((tensors, data_ptr, of)) -> bytes: what data_ptr gives for each tensor, or, unless of is None, for what that function gives for it; 0 where it gives None. None instead
- * of bytes if a call fails. */
+/* addresses((tensors, data_ptr, of)) -> bytes: what data_ptr gives for each tensor, or, unless of is None, for what
+ * that function gives for it; 0 where it gives None. None instead of bytes if a call fails. */
 void *mt_pypack_addresses(void *self, void *arguments);

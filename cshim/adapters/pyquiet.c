@@ -8,7 +8,8 @@
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 
-/* Before 3.11 a thread's tracing is held by counting up a word of its state, which is in one place from 3.8 to 3.10; later by functions. */
+/* Before 3.11 a thread's tracing is held by counting up a word of its state, which is in one place from 3.8 to 3.10;
+ * later by functions. */
 #define MT_PY_TRACING 44u
 
 #define MT_TRACEBACK_MAX 1000u
@@ -89,10 +90,12 @@ static void *code_of(void *handler) {
 
 /* Whether this is the code of a handler that is set for some signal. */
 static bool handles_signals(void *code) {
-  void *modules = api.modules(), *module = modules ? api.item(modules, "_signal") : NULL, *ask = attribute(module, "getsignal");
+  void *modules = api.modules(), *module = modules ? api.item(modules, "_signal") : NULL,
+       *ask = attribute(module, "getsignal");
   bool found = false;
   for (int i = 1; ask && i < NSIG && !found; i++) {
-    void *number = api.number(i), *handler = number ? api.call_with(ask, number, NULL) : NULL, *own = handler ? code_of(handler) : NULL;
+    void *number = api.number(i), *handler = number ? api.call_with(ask, number, NULL) : NULL,
+         *own = handler ? code_of(handler) : NULL;
     found = own && own == code;
     give(own), give(handler), give(number);
     api.clear_error();

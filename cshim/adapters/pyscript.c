@@ -32,14 +32,20 @@ static bool add(void *namespace, const char *name, void *object) {
 void *mt_pyscript_namespace(void) {
   void *namespace = api.dict(), *builtins = api.builtins();
   if (!namespace) return NULL;
-  if (builtins && !api.set(namespace, "__builtins__", builtins) && add(namespace, "__name__", api.text("memtrace")) && add(namespace, "__file__", api.text(file))) return namespace;
+  if (builtins && !api.set(namespace, "__builtins__", builtins) && add(namespace, "__name__", api.text("memtrace")) &&
+      add(namespace, "__file__", api.text(file)))
+    return namespace;
   api.give(namespace);
   return NULL;
 }
 
-bool mt_pyscript_add_function(void *namespace, struct mt_pymethod *method, void *self) { return add(namespace, method->name, api.function(method, self, NULL)); }
+bool mt_pyscript_add_function(void *namespace, struct mt_pymethod *method, void *self) {
+  return add(namespace, method->name, api.function(method, self, NULL));
+}
 
-bool mt_pyscript_add_number(void *namespace, const char *name, uint64_t number) { return add(namespace, name, api.number(number)); }
+bool mt_pyscript_add_number(void *namespace, const char *name, uint64_t number) {
+  return add(namespace, name, api.number(number));
+}
 
 bool mt_pyscript_run(void *namespace, const char *text) {
   void *code = api.compile(text, file, MT_PY_FILE_INPUT);

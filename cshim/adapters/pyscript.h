@@ -1,4 +1,5 @@
-/* Scripts of ours and the namespaces that they run in. All with the interpreter's lock; what fails may leave an exception. Internal to the adapters. */
+/* Scripts of ours and the namespaces that they run in. All with the interpreter's lock; what fails may leave an
+ * exception. Internal to the adapters. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
-/* The script runs on a thread of ours, beside those of the program's: the interpreter's lock goes to them and comes back as among any threads of Python's. Only a single pass of the
- * garbage collector over all objects keeps it in one go. */
+/* The script runs on a thread of ours, beside those of the program's: the interpreter's lock goes to them and comes
+ * back as among any threads of Python's. Only a single pass of the garbage collector over all objects keeps it in one
+ * go. */
 #include "adapters/referrers.h"
 
 #include <errno.h>
@@ -33,7 +34,8 @@ static bool answered;
 /* moment() -> int: all tensors that were found are live and stay so. */
 static void *moment(void *self, void *unused) {
   (void)self, (void)unused;
-  if (__atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) now->seq = __atomic_load_n(&mt_header()->seq, __ATOMIC_ACQUIRE);
+  if (__atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE))
+    now->seq = __atomic_load_n(&mt_header()->seq, __ATOMIC_ACQUIRE);
   return api.number(now->seq);
 }
 
@@ -55,7 +57,8 @@ static bool fill(void *globals) {
   static struct mt_pymethod methods[2];
   methods[0] = (struct mt_pymethod){"moment", moment, MT_PY_NO_ARGUMENTS, NULL};
   methods[1] = (struct mt_pymethod){"answer", answer, MT_PY_ONE_ARGUMENT, NULL};
-  return mt_pyscript_add_function(globals, &methods[0], NULL) && mt_pyscript_add_function(globals, &methods[1], NULL) && mt_pyscript_add_number(globals, "LIMIT", now->limit) &&
+  return mt_pyscript_add_function(globals, &methods[0], NULL) && mt_pyscript_add_function(globals, &methods[1], NULL) &&
+         mt_pyscript_add_number(globals, "LIMIT", now->limit) &&
          mt_pyscript_add_number(globals, "SECONDS", now->seconds) && mt_pyscript_add_number(globals, "ROOM", now->room);
 }
 
@@ -82,7 +85,8 @@ static const char *find(void) {
 static const char *refusal(void) {
   uint32_t state = mt_interpreter_state();
   if (state == MT_PY_OFF) return mt_interpreter.why;
-  if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyscript_find() || !mt_pyquiet_find()) return "no Python runs there";
+  if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyscript_find() || !mt_pyquiet_find())
+    return "no Python runs there";
   return api.initialized() && !mt_interpreter.finalizing() ? NULL : "its interpreter has ended";
 }
 

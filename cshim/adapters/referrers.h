@@ -1,4 +1,5 @@
-/* What still refers to the program's CUDA tensors: memtrace.referrers() of the Python package, in a process that need not have it. */
+/* What still refers to the program's CUDA tensors: memtrace.referrers() of the Python package, in a process that need
+ * not have it. */
 #pragma once
 
 #include <stdbool.h>
@@ -10,9 +11,11 @@ struct mt_referrers {
   uint32_t seconds; /* after which no further object is looked at */
   char *text;       /* room for the rows, as internal/control reads them; written with the interpreter's lock */
   size_t room, size;
-  uint64_t seq;     /* the last order number before which all tensors that were found were live; 0 while nothing is recorded */
+  uint64_t
+      seq; /* the last order number before which all tensors that were found were live; 0 while nothing is recorded */
 };
 
-/* On a thread of ours that is not the program's. Takes the interpreter's lock, and waits for it as long as it takes; once it has it, asks begin whether somebody still wants to
- * know, and leaves at once if not. NULL, or why there is no answer. */
+/* On a thread of ours that is not the program's. Takes the interpreter's lock, and waits for it as long as it takes;
+ * once it has it, asks begin whether somebody still wants to know, and leaves at once if not. NULL, or why there is no
+ * answer. */
 const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void));

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-/* The framework level: torch's caching allocator reports every block that it hands out or takes back, and every time it gives up. The reports come while it
- * holds its device lock, so their order is exact. */
+/* The framework level: torch's caching allocator reports every block that it hands out or takes back, and every time it
+ * gives up. The reports come while it holds its device lock, so their order is exact. */
 #include <stdint.h>
 
 #include "adapters/adapter.h"
@@ -31,7 +31,8 @@ enum mt_id {
 #undef MT_CUSTOM
 #undef MT_REPORT
 
-/* The original behind a reporting function, for a call site. A thread that records remembers it with the caller; one that does not asks the slot. */
+/* The original behind a reporting function, for a call site. A thread that records remembers it with the caller; one
+ * that does not asks the slot. */
 static void *original(struct mt_slot *slot, const char *name, uintptr_t caller) {
   struct mt_thread *self = mt_self;
   if (!self || !mt_thread_recording(self)) return mt_slot_find(slot, name, caller);
@@ -78,8 +79,10 @@ struct report {
   uint64_t addr, size, allocated, reserved;
 };
 
-static inline __attribute__((always_inline)) void write(struct mt_thread *self, const struct report *report, struct mt_stacks stacks) {
-  if (MT_UNLIKELY(mt_placing) && self->waits) mt_waiting_tell(self, report->kind, report->addr, report->size, report->device);
+static inline __attribute__((always_inline)) void write(struct mt_thread *self, const struct report *report,
+                                                        struct mt_stacks stacks) {
+  if (MT_UNLIKELY(mt_placing) && self->waits)
+    mt_waiting_tell(self, report->kind, report->addr, report->size, report->device);
   struct mt_record *r = mt_record_open(self, report->kind);
   if (MT_UNLIKELY(!r)) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
@@ -103,10 +106,12 @@ static inline __attribute__((always_inline)) void write(struct mt_thread *self, 
   mt_seq_end(self, outer);
 }
 
-static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size, uint64_t allocated, uint64_t reserved, int device) {
+static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint64_t addr, uint64_t size,
+                   uint64_t allocated, uint64_t reserved, int device) {
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
-  write(self, &(struct report){id, kind, device, addr, size, allocated, reserved}, mt_capture(self, frame, frame->caller, kind));
+  write(self, &(struct report){id, kind, device, addr, size, allocated, reserved},
+        mt_capture(self, frame, frame->caller, kind));
 }
 
 static inline bool is_met(void) { return __atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & 1u << MT_TORCH; }
@@ -118,7 +123,9 @@ static __attribute__((noinline)) void meet(void) {
   mt_adapter_meet(MT_TORCH);
 }
 
-static inline __attribute__((always_inline)) void usage(uint16_t id, const struct mt_frame *frame, void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
+static inline __attribute__((always_inline)) void usage(uint16_t id, const struct mt_frame *frame, void *ptr,
+                                                        int64_t size, uint64_t allocated, uint64_t reserved,
+                                                        uint16_t device) {
   if (mt_life_is_off()) return;
   int index = cuda_device(device);
   if (index < 0) return; /* the CPU allocator reports here too, while a profiler is on */
@@ -127,7 +134,8 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
   if (!self) return;
   if (MT_UNLIKELY(!is_met())) meet();
   uint8_t kind = size < 0 ? MT_FREE : MT_ALLOC;
-  write(self, &(struct report){id, kind, index, (uint64_t)ptr, bytes, allocated, reserved}, mt_capture(self, frame, frame->caller, kind));
+  write(self, &(struct report){id, kind, index, (uint64_t)ptr, bytes, allocated, reserved},
+        mt_capture(self, frame, frame->caller, kind));
 }
 
 /* In the library that has the allocator. */
@@ -140,7 +148,9 @@ void mt_torch_record_block(const struct mt_torch_block *block) {
   mt_requested = (struct mt_requested){.rounded = block->requested};
   mt_place = (struct mt_place){.pool = block->pool, .stream = 1 + block->stream};
   if (block->pool | block->stream) mt_place_begin();
-  write(self, &(struct report){MT_ID_reportMemoryUsageToProfiler, MT_ALLOC, block->device, block->address, block->size, block->allocated, block->reserved},
+  write(self,
+        &(struct report){MT_ID_reportMemoryUsageToProfiler, MT_ALLOC, block->device, block->address, block->size,
+                         block->allocated, block->reserved},
         mt_capture_for(self, allocator()));
   mt_place = (struct mt_place){0, 0};
 }
@@ -152,8 +162,16 @@ void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
   struct mt_record *r = mt_record_open(self, MT_ALLOC);
   if (!r) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
-  *r = (struct mt_record){.ticks = mt_clock_ticks(), .addr = address, .size = size, .stack = stacks.native, .pystack = stacks.python, .tag = self->tag,
-                          .api = MT_ID_cuMemAlloc_v2, .kind = MT_ALLOC, .device = (int8_t)device, .mem = MT_MEM_DEVICE};
+  *r = (struct mt_record){.ticks = mt_clock_ticks(),
+                          .addr = address,
+                          .size = size,
+                          .stack = stacks.native,
+                          .pystack = stacks.python,
+                          .tag = self->tag,
+                          .api = MT_ID_cuMemAlloc_v2,
+                          .kind = MT_ALLOC,
+                          .device = (int8_t)device,
+                          .mem = MT_MEM_DEVICE};
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
 }
@@ -169,31 +187,31 @@ void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
 #define MT_REPORT_TEXT(number, mangled)
 #define MT_REPORT_STRING(number, mangled)
 
-#define MT_REPORT_USAGE(number, mangled)                                                                                  \
-  static struct mt_slot slot_##number;                                                                                    \
-  MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device);                \
-  MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {               \
-    const struct mt_frame *frame = __builtin_frame_address(0);                                                            \
-    uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
-    usage(number, frame, ptr, size, allocated, reserved, device);                                                        \
-    void (*real)(void *, int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);             \
-    if (real) real(ptr, size, allocated, reserved, device);                                                               \
+#define MT_REPORT_USAGE(number, mangled) \
+  static struct mt_slot slot_##number; \
+  MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device); \
+  MT_EXPORT void mangled(void *ptr, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) { \
+    const struct mt_frame *frame = __builtin_frame_address(0); \
+    uintptr_t caller = (uintptr_t)__builtin_return_address(0); \
+    usage(number, frame, ptr, size, allocated, reserved, device); \
+    void (*real)(void *, int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller); \
+    if (real) real(ptr, size, allocated, reserved, device); \
   }
 
-#define MT_REPORT_OOM(number, mangled)                                                                                    \
-  static struct mt_slot slot_##number;                                                                                    \
-  MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device);                           \
-  MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {                          \
-    const struct mt_frame *frame = __builtin_frame_address(0);                                                            \
-    uintptr_t caller = (uintptr_t)__builtin_return_address(0);                                                            \
-    int index = cuda_device(device);                                                                                      \
-    if (index >= 0) {                                                                                                     \
-      record(number, MT_OOM, frame, 0, (uint64_t)size, allocated, reserved, index);                                      \
-      mt_wake_sampler(MT_OCCASION_OOM);                                                                                    \
-      mt_adapter_out_of_memory();                                                                                         \
-    }                                                                                                                     \
-    void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller);                     \
-    if (real) real(size, allocated, reserved, device);                                                                    \
+#define MT_REPORT_OOM(number, mangled) \
+  static struct mt_slot slot_##number; \
+  MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device); \
+  MT_EXPORT void mangled(int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) { \
+    const struct mt_frame *frame = __builtin_frame_address(0); \
+    uintptr_t caller = (uintptr_t)__builtin_return_address(0); \
+    int index = cuda_device(device); \
+    if (index >= 0) { \
+      record(number, MT_OOM, frame, 0, (uint64_t)size, allocated, reserved, index); \
+      mt_wake_sampler(MT_OCCASION_OOM); \
+      mt_adapter_out_of_memory(); \
+    } \
+    void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller); \
+    if (real) real(size, allocated, reserved, device); \
   }
 
 #include "hooks.def"

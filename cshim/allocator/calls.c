@@ -17,9 +17,10 @@ enum { BEGUN = 1, ENDED = 2 };
 
 #define FRACTION "per_process_memory_fraction"
 
-/* Private pools. While one is begun, the allocator asks a function, with the allocation's stream, whether a block comes out of it: for the stream of a graph that is captured, for a
- * thread, for all. That function is replaced where the allocator gets it, and the original's answer is what the block's pool is known from. It comes as std::function: two words of
- * its own, one function that moves them, one that calls. */
+/* Private pools. While one is begun, the allocator asks a function, with the allocation's stream, whether a block comes
+ * out of it: for the stream of a graph that is captured, for a thread, for all. That function is replaced where the
+ * allocator gets it, and the original's answer is what the block's pool is known from. It comes as std::function: two
+ * words of its own, one function that moves them, one that calls. */
 struct filter {
   void *words[2];
   void *move;
@@ -49,7 +50,8 @@ static bool (*const filters[POOLS])(const void *, void **) = {FILTERS(FILTER_NAM
 
 static struct pool *find_pool(int device, uint64_t id) {
   for (unsigned i = 0; i < POOLS; i++)
-    if (__atomic_load_n(&pools[i].used, __ATOMIC_ACQUIRE) && pools[i].device == device && pools[i].id == id) return &pools[i];
+    if (__atomic_load_n(&pools[i].used, __ATOMIC_ACQUIRE) && pools[i].device == device && pools[i].id == id)
+      return &pools[i];
   return NULL;
 }
 
@@ -115,7 +117,8 @@ static struct {
 static bool tell(const char *text, size_t size, int device, uint64_t value) {
   struct mt_thread *self = mt_self;
   if (!self || !mt_thread_recording(self)) return false;
-  return mt_remark(&(struct mt_remark){.kind = MT_SETTING, .device = device, .size = value, .name = mt_dict_intern_spare(MT_DICT_STRING, text, size)});
+  return mt_remark(&(struct mt_remark){
+      .kind = MT_SETTING, .device = device, .size = value, .name = mt_dict_intern_spare(MT_DICT_STRING, text, size)});
 }
 
 static void keep(const char *text, size_t size) {
@@ -158,8 +161,9 @@ void mt_allocator_tell_settings(void) {
 }
 
 struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
-    [MT_CALL_BEGIN] = {NULL, begin_pool},          [MT_CALL_END] = {NULL, end_pool}, [MT_CALL_EMPTY] = {NULL, empty_cache},
-    [MT_CALL_SET_FRACTION] = {NULL, set_fraction}, [MT_CALL_FRACTION] = {NULL, NULL}, [MT_CALL_RAW] = {NULL, raw_alloc},
+    [MT_CALL_BEGIN] = {NULL, begin_pool},  [MT_CALL_END] = {NULL, end_pool},
+    [MT_CALL_EMPTY] = {NULL, empty_cache}, [MT_CALL_SET_FRACTION] = {NULL, set_fraction},
+    [MT_CALL_FRACTION] = {NULL, NULL},     [MT_CALL_RAW] = {NULL, raw_alloc},
 };
 
 #define MT_HOOK(...)

@@ -42,18 +42,22 @@ static void compare(const char *name, const ElfW(Sym) *s, struct mt_filesymbol *
 
 static bool read_table(const struct file *f, const ElfW(Shdr) *table, struct mt_filesymbol *wanted, unsigned count) {
   const ElfW(Shdr) *texts = section(f, table->sh_link);
-  if (!texts || !texts->sh_size || table->sh_offset % sizeof(uint64_t) || !holds(f, table->sh_offset, table->sh_size) || !holds(f, texts->sh_offset, texts->sh_size)) return false;
+  if (!texts || !texts->sh_size || table->sh_offset % sizeof(uint64_t) || !holds(f, table->sh_offset, table->sh_size) ||
+      !holds(f, texts->sh_offset, texts->sh_size))
+    return false;
   const char *text = f->data + texts->sh_offset;
   if (text[texts->sh_size - 1]) return false;
   const ElfW(Sym) *symbols = (const void *)(f->data + table->sh_offset);
   for (uint64_t i = 0; i < table->sh_size / sizeof *symbols; i++)
-    if (symbols[i].st_shndx != SHN_UNDEF && symbols[i].st_name < texts->sh_size) compare(text + symbols[i].st_name, &symbols[i], wanted, count);
+    if (symbols[i].st_shndx != SHN_UNDEF && symbols[i].st_name < texts->sh_size)
+      compare(text + symbols[i].st_name, &symbols[i], wanted, count);
   return true;
 }
 
 static bool read_file(const struct file *f, struct mt_filesymbol *wanted, unsigned count) {
   const ElfW(Ehdr) *head = (const void *)f->data;
-  if (f->size < sizeof *head || memcmp(head->e_ident, ELFMAG, SELFMAG) || head->e_ident[EI_CLASS] != ELFCLASS64) return false;
+  if (f->size < sizeof *head || memcmp(head->e_ident, ELFMAG, SELFMAG) || head->e_ident[EI_CLASS] != ELFCLASS64)
+    return false;
   for (unsigned n = 0; n < head->e_shnum; n++) {
     const ElfW(Shdr) *s = section(f, n);
     if (!s) return false;
@@ -78,7 +82,10 @@ bool mt_filesymbol_find(const char *path, struct mt_filesymbol *wanted, unsigned
   bool good = false;
   for (unsigned i = 0; i < count; i++) wanted[i].found = 0;
   if (file < 0) return false;
-  uint64_t size = !mt_sys_fstat(file, &about) && S_ISREG(about.st_mode) && about.st_size > 0 && about.st_size <= MT_FILE_MAX ? (uint64_t)about.st_size : 0;
+  uint64_t size =
+      !mt_sys_fstat(file, &about) && S_ISREG(about.st_mode) && about.st_size > 0 && about.st_size <= MT_FILE_MAX
+          ? (uint64_t)about.st_size
+          : 0;
   char *data = size ? mt_sys_pages(size) : NULL;
   if (data) {
     good = copy(file, data, size) && read_file(&(struct file){data, size}, wanted, count);

@@ -1,4 +1,5 @@
-/* Names that only the file of a loaded object has: functions and variables that it does not export. Found by reading the file, so never on a hot path. */
+/* Names that only the file of a loaded object has: functions and variables that it does not export. Found by reading
+ * the file, so never on a hot path. */
 #pragma once
 
 #include <link.h>
@@ -7,11 +8,13 @@
 
 /* One that is looked for. */
 struct mt_filesymbol {
-  const char *name; /* mangled; with a * at its end every name that goes on, but not with a dot: compilers name the pieces of a divided function so */
+  const char *name; /* mangled; with a * at its end every name that goes on, but not with a dot: compilers name the
+                       pieces of a divided function so */
   uintptr_t value;  /* distance from the object's base; of the last one found */
   uint64_t size;
   unsigned found; /* how many have the name */
 };
 
-/* Completes what the file at path says of the wanted names. False if it cannot be read or has no table of names, as a stripped one. */
+/* Completes what the file at path says of the wanted names. False if it cannot be read or has no table of names, as a
+ * stripped one. */
 bool mt_filesymbol_find(const char *path, struct mt_filesymbol *wanted, unsigned count);

@@ -1,4 +1,5 @@
-/* The originals of functions that torch's libraries call by name. All callers mean the same one: of two copies of torch in a process each computes the same. */
+/* The originals of functions that torch's libraries call by name. All callers mean the same one: of two copies of torch
+ * in a process each computes the same. */
 #pragma once
 
 #include <stdint.h>

@@ -1,5 +1,6 @@
-/* Where a block of torch's allocator belongs: the stream that it was allocated for, and the private pool, of a graph or of a MemPool, that it came out of. A program that
- * never leaves the default stream and makes no pool pays for one load. */
+/* Where a block of torch's allocator belongs: the stream that it was allocated for, and the private pool, of a graph or
+ * of a MemPool, that it came out of. A program that never leaves the default stream and makes no pool pays for one
+ * load. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,10 +21,13 @@ static inline void mt_place_begin(void) {
 }
 
 /* torch's name of a pool is a pair of which one part is 0: (n, 0) becomes 2 n, (0, n) becomes 2 n + 1. */
-static inline uint64_t mt_place_pool(uint64_t first, uint64_t second) { return first ? 2 * first : second ? 2 * second + 1 : 0; }
+static inline uint64_t mt_place_pool(uint64_t first, uint64_t second) {
+  return first ? 2 * first : second ? 2 * second + 1 : 0;
+}
 
 /* Finds the functions that say which stream is current. False if this version does not export them. */
 bool mt_place_find(void);
 
-/* The dictionary id of the place of the block that the calling thread reports now, 0 for the default stream and no pool. Clears what was met. */
+/* The dictionary id of the place of the block that the calling thread reports now, 0 for the default stream and no
+ * pool. Clears what was met. */
 uint32_t mt_place_take(int device);

@@ -1,7 +1,9 @@
 #define _GNU_SOURCE
-/* Two functions of torch stand between a request and the report of its block, and each library calls them by the loader's table: how a size is rounded is looked
- * up for every request of 512 bytes or more, and the bytes of a tensor's storage are computed for every tensor, on whatever device. Each leaves its figure with
- * its thread; the report takes the first, or for the smallest blocks the second, and clears both. A version that calls neither leaves requests unknown. */
+/* Two functions of torch stand between a request and the report of its block, and each library calls them by the
+ * loader's table: how a size is rounded is looked up for every request of 512 bytes or more, and the bytes of a
+ * tensor's storage are computed for every tensor, on whatever device. Each leaves its figure with its thread; the
+ * report takes the first, or for the smallest blocks the second, and clears both. A version that calls neither leaves
+ * requests unknown. */
 #include "allocator/requested.h"
 
 #include <stddef.h>
@@ -41,14 +43,17 @@ __thread struct mt_requested mt_requested;
     return bytes;                                                                                                \
   }
 
-#define MT_REPORT_STRIDED(number, mangled)                                                                                                                        \
-  static struct mt_slot slot_##number;                                                                                                                            \
-  MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, const int64_t *strides, size_t strides_count, size_t item, size_t offset);                    \
-  MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, const int64_t *strides, size_t strides_count, size_t item, size_t offset) {                   \
-    MT_ORIGINAL(number, mangled);                                                                                                                                    \
-    size_t bytes = ((size_t (*)(const int64_t *, size_t, const int64_t *, size_t, size_t, size_t))real)(sizes, dimensions, strides, strides_count, item, offset); \
-    mt_requested.storage = bytes;                                                                                                                                 \
-    return bytes;                                                                                                                                                 \
+#define MT_REPORT_STRIDED(number, mangled) \
+  static struct mt_slot slot_##number; \
+  MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, const int64_t *strides, size_t strides_count, \
+                           size_t item, size_t offset); \
+  MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, const int64_t *strides, size_t strides_count, \
+                           size_t item, size_t offset) { \
+    MT_ORIGINAL(number, mangled); \
+    size_t bytes = ((size_t (*)(const int64_t *, size_t, const int64_t *, size_t, size_t, size_t))real)( \
+        sizes, dimensions, strides, strides_count, item, offset); \
+    mt_requested.storage = bytes; \
+    return bytes; \
   }
 
 #include "hooks.def"

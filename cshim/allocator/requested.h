@@ -1,11 +1,13 @@
-/* How much of a block of torch's allocator was requested. The reports tell blocks, which are rounded up and may keep a rest that was not worth splitting. */
+/* How much of a block of torch's allocator was requested. The reports tell blocks, which are rounded up and may keep a
+ * rest that was not worth splitting. */
 #pragma once
 
 #include <stdint.h>
 
 #define MT_ROUNDED_FROM 512u /* the allocator rounds smaller requests up to this without looking anything up */
 
-/* What the calling thread's last request is known from, each 0 if it was not met since the last report. A thread has it before its first event. */
+/* What the calling thread's last request is known from, each 0 if it was not met since the last report. A thread has it
+ * before its first event. */
 struct mt_requested {
   uint64_t rounded; /* bytes for which the allocator looked up how to round them */
   uint64_t storage; /* bytes of a tensor's storage */

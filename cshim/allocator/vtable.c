@@ -32,7 +32,8 @@ static struct mt_filesymbol names[NAMES] = {
     [RECORDS] = {DEVICE("13insert_eventsE*"), 0, 0, 0},
     [COMPLETES] = {DEVICE("14process_eventsE*"), 0, 0, 0},
     [COMPLETES_ALL] = {DEVICE("27synchronize_and_free_eventsE*"), 0, 0, 0},
-    [KNOWN] = {"_ZN3c104cuda20getCurrentCUDAStreamEa", 0, 0, 0}, /* exported as well: shows that the file is the library's */
+    [KNOWN] = {"_ZN3c104cuda20getCurrentCUDAStreamEa", 0, 0,
+               0}, /* exported as well: shows that the file is the library's */
 };
 
 /* libc10_cuda.so, as the loader has it. */
@@ -44,7 +45,8 @@ static struct {
 
 /* What memtrace info says of each part. */
 enum { CALLS, STREAMS, WAITS, SETTINGS, REQUESTED, PARTS };
-static const char *const part_names[PARTS] = {"adapter.torch.pools", "adapter.torch.streams", "adapter.torch.waits", "adapter.torch.settings", "adapter.torch.requested"};
+static const char *const part_names[PARTS] = {"adapter.torch.pools", "adapter.torch.streams", "adapter.torch.waits",
+                                              "adapter.torch.settings", "adapter.torch.requested"};
 static const char *states[PARTS];
 static bool met;
 
@@ -64,10 +66,13 @@ static bool find_library(void) {
 
 /* The file's name of an exported function must lead where the loader's does. */
 static bool file_is_the_librarys(void) {
-  return mt_filesymbol_find(library.path, names, NAMES) && names[KNOWN].found == 1 && library.object.base + names[KNOWN].value == mt_symbol_find(&library.object, names[KNOWN].name);
+  return mt_filesymbol_find(library.path, names, NAMES) && names[KNOWN].found == 1 &&
+         library.object.base + names[KNOWN].value == mt_symbol_find(&library.object, names[KNOWN].name);
 }
 
-static struct mt_range range_of(const struct mt_filesymbol *s) { return (struct mt_range){library.object.base + s->value, library.object.base + s->value + s->size}; }
+static struct mt_range range_of(const struct mt_filesymbol *s) {
+  return (struct mt_range){library.object.base + s->value, library.object.base + s->value + s->size};
+}
 
 /* The word of the table that holds the function's address, or NULL if it is not the only one. */
 static void **word_of(const struct mt_filesymbol *function) {
@@ -111,8 +116,10 @@ static const char *link_calls(bool named) {
 
 static const char *watch_events(bool named) {
   if (!named) return "off: the library's file does not name the allocator's functions";
-  if (names[RECORDS].found != 1 || names[COMPLETES].found != 1 || names[COMPLETES_ALL].found > 1) return "off: this version's allocator has other functions";
-  struct mt_range none = {0, 0}, completes[2] = {range_of(&names[COMPLETES]), names[COMPLETES_ALL].found ? range_of(&names[COMPLETES_ALL]) : none};
+  if (names[RECORDS].found != 1 || names[COMPLETES].found != 1 || names[COMPLETES_ALL].found > 1)
+    return "off: this version's allocator has other functions";
+  struct mt_range none = {0, 0}, completes[2] = {range_of(&names[COMPLETES]),
+                                                 names[COMPLETES_ALL].found ? range_of(&names[COMPLETES_ALL]) : none};
   mt_waiting_watch(range_of(&names[RECORDS]), completes);
   return "on";
 }
@@ -124,8 +131,11 @@ static bool exports(const char *file, const char *name) {
 
 static void note(void) {
   static uint64_t noted_in;
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE), before = __atomic_load_n(&noted_in, __ATOMIC_ACQUIRE);
-  if (!epoch || epoch == before || !__atomic_compare_exchange_n(&noted_in, &before, epoch, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE),
+           before = __atomic_load_n(&noted_in, __ATOMIC_ACQUIRE);
+  if (!epoch || epoch == before ||
+      !__atomic_compare_exchange_n(&noted_in, &before, epoch, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return;
   for (unsigned i = 0; i < PARTS; i++)
     if (states[i]) mt_dict_info(part_names[i], states[i], strlen(states[i]));
 }
@@ -135,8 +145,12 @@ static void meet(void) {
   states[STREAMS] = mt_place_find() ? "on" : "off: this version does not export which stream is current";
   states[CALLS] = link_calls(named);
   states[WAITS] = watch_events(named);
-  states[SETTINGS] = exports("libc10.so", MT_PARSE_STRING) || exports("libc10_cuda.so", MT_PARSE_TEXT) ? "on" : "off: this version does not export what reads its settings";
-  states[REQUESTED] = exports("libc10.so", MT_ROUND_V2) || exports("libc10_cuda.so", MT_ROUND) ? "on" : "off: this version does not look up how it rounds sizes";
+  states[SETTINGS] = exports("libc10.so", MT_PARSE_STRING) || exports("libc10_cuda.so", MT_PARSE_TEXT)
+                         ? "on"
+                         : "off: this version does not export what reads its settings";
+  states[REQUESTED] = exports("libc10.so", MT_ROUND_V2) || exports("libc10_cuda.so", MT_ROUND)
+                          ? "on"
+                          : "off: this version does not look up how it rounds sizes";
 }
 
 /* One thread; another that comes meanwhile goes on without. */

@@ -14,7 +14,8 @@ static void recorded(uint64_t event, uint64_t stream) {
   self->waits++;
 }
 
-/* An event that is complete before its block was reported is of one that was freed while a graph was captured, when no event may be asked about. */
+/* An event that is complete before its block was reported is of one that was freed while a graph was captured, when no
+ * event may be asked about. */
 static bool forget(struct mt_thread *self, uint64_t event) {
   uint32_t count = self->waits < MT_WAITS_MAX ? self->waits : MT_WAITS_MAX;
   for (uint32_t i = 0; i < count; i++) {
@@ -35,7 +36,8 @@ static void completed(uint64_t event) {
 
 void mt_waiting_watch(struct mt_range records, const struct mt_range completes[2]) {
   static struct mt_event_watch watch;
-  watch = (struct mt_event_watch){.records = records, .completes = {completes[0], completes[1]}, .recorded = recorded, .completed = completed};
+  watch = (struct mt_event_watch){
+      .records = records, .completes = {completes[0], completes[1]}, .recorded = recorded, .completed = completed};
   mt_event_watch(&watch);
 }
 
@@ -45,5 +47,10 @@ void mt_waiting_tell(struct mt_thread *self, uint8_t kind, uint64_t address, uin
   self->waits = 0;
   if (kind != MT_FREE) address = size = 0;
   for (uint32_t i = 0; i < count; i++)
-    mt_remark(&(struct mt_remark){.kind = MT_WAIT, .device = device, .addr = address, .size = size, .with = self->wait[i].event, .name = self->wait[i].stream});
+    mt_remark(&(struct mt_remark){.kind = MT_WAIT,
+                                  .device = device,
+                                  .addr = address,
+                                  .size = size,
+                                  .with = self->wait[i].event,
+                                  .name = self->wait[i].stream});
 }

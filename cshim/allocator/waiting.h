@@ -1,5 +1,6 @@
-/* Blocks that the program gave back and that torch's allocator may not lend again yet: other streams used them (record_stream), and each of those gets an event when the block is
- * freed. torch says nothing of that. Its own functions are known by name, and what they record and ask about is what is waited for. */
+/* Blocks that the program gave back and that torch's allocator may not lend again yet: other streams used them
+ * (record_stream), and each of those gets an event when the block is freed. torch says nothing of that. Its own
+ * functions are known by name, and what they record and ask about is what is waited for. */
 #pragma once
 
 #include <stdbool.h>

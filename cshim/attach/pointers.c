@@ -40,7 +40,9 @@ static void scan_range(struct scan *s, struct mt_range r) {
     for (size_t i = 0; i < n; i++) {
       const struct mt_pointer *pointer = look_up(s, words[i]);
       uintptr_t seen = words[i];
-      if (pointer && __atomic_compare_exchange_n((uintptr_t *)at + i, &seen, pointer->replacement, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) s->found++;
+      if (pointer && __atomic_compare_exchange_n((uintptr_t *)at + i, &seen, pointer->replacement, false,
+                                                 __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+        s->found++;
     }
   }
 }

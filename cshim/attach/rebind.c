@@ -16,8 +16,8 @@
 
 static mt_rebind_choose choose; /* NULL: nothing was ever rebound */
 
-/* What the loader's counts said when the list was last walked, and how many of its objects are done. New ones stand at its end. Guarded by the loader's lock,
- * under which the list is walked. */
+/* What the loader's counts said when the list was last walked, and how many of its objects are done. New ones stand at
+ * its end. Guarded by the loader's lock, under which the list is walked. */
 static unsigned long long seen_adds, seen_subs;
 static unsigned done;
 static bool waiting; /* an object was not ready: it and those behind it are done again */
@@ -44,12 +44,15 @@ static const ElfW(Dyn) *dynamic_of(const struct dl_phdr_info *info) {
   return NULL;
 }
 
-static bool can_be_written(uintptr_t page) { return !mt_sys_madvise((void *)page, (size_t)sysconf(_SC_PAGESIZE), MADV_POPULATE_WRITE); }
+static bool can_be_written(uintptr_t page) {
+  return !mt_sys_madvise((void *)page, (size_t)sysconf(_SC_PAGESIZE), MADV_POPULATE_WRITE);
+}
 
-/* Until the loader has finished with an object its sealed part can be written to; then another thread is inside dlopen. Linux before 5.14 cannot tell, nor can qemu,
- * which says yes to everything. */
+/* Until the loader has finished with an object its sealed part can be written to; then another thread is inside dlopen.
+ * Linux before 5.14 cannot tell, nor can qemu, which says yes to everything. */
 static bool is_ready(const struct target *t) {
-  return t->sealed.start >= t->sealed.end || !can_be_written(t->sealed.start) || can_be_written((uintptr_t)&is_ready & -(uintptr_t)sysconf(_SC_PAGESIZE));
+  return t->sealed.start >= t->sealed.end || !can_be_written(t->sealed.start) ||
+         can_be_written((uintptr_t)&is_ready & -(uintptr_t)sysconf(_SC_PAGESIZE));
 }
 
 static bool unseal(struct target *t) {

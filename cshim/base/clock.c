@@ -8,7 +8,8 @@ bool mt_clock_tsc;
 static bool kernel_trusts_tsc(void) {
 #if defined(__x86_64__)
   char name[16] = {0};
-  return mt_sys_read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof name) >= 3 && !memcmp(name, "tsc", 3);
+  return mt_sys_read_file("/sys/devices/system/clocksource/clocksource0/current_clocksource", name, sizeof name) >= 3 &&
+         !memcmp(name, "tsc", 3);
 #else
   return false;
 #endif
@@ -42,7 +43,9 @@ void mt_clock_start(struct mt_spool_header *header) {
 
 void mt_clock_refresh(struct mt_spool_header *header) {
   uint32_t version = __atomic_load_n(&header->clock_version, __ATOMIC_RELAXED);
-  if (version & 1 || !__atomic_compare_exchange_n(&header->clock_version, &version, version + 1, false, __ATOMIC_ACQUIRE, __ATOMIC_RELAXED)) return;
+  if (version & 1 || !__atomic_compare_exchange_n(&header->clock_version, &version, version + 1, false,
+                                                  __ATOMIC_ACQUIRE, __ATOMIC_RELAXED))
+    return;
   __atomic_thread_fence(__ATOMIC_RELEASE);
   header->clock_last = take_pair();
   __atomic_store_n(&header->clock_version, version + 2, __ATOMIC_RELEASE);

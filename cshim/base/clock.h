@@ -1,5 +1,5 @@
-/* Event time: the time stamp counter where the kernel trusts it as a clock source, else CLOCK_MONOTONIC. The header carries pairs that turn ticks into
- * nanoseconds; conversion is the reader's work. */
+/* Event time: the time stamp counter where the kernel trusts it as a clock source, else CLOCK_MONOTONIC. The header
+ * carries pairs that turn ticks into nanoseconds; conversion is the reader's work. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,5 +31,6 @@ static inline uint64_t mt_clock_ticks(void) {
 /* Chooses the source and takes the first pair. */
 void mt_clock_start(struct mt_spool_header *header);
 
-/* Takes a fresh pair; called where time has passed anyway (a segment filled up, the end). Skips if another thread is at it. */
+/* Takes a fresh pair; called where time has passed anyway (a segment filled up, the end). Skips if another thread is at
+ * it. */
 void mt_clock_refresh(struct mt_spool_header *header);

@@ -9,7 +9,15 @@
 #include "base/stack.h"
 #include "base/sys.h"
 
-struct mt_config mt_config = {.log_level = MT_LOG_WARN, .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20, .guest_memory = 256ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u, .output = "memtrace.%e.%p.bin"};
+struct mt_config mt_config = {.log_level = MT_LOG_WARN,
+                              .oom = MT_OOM_FAILED,
+                              .nvml_seconds = 1,
+                              .spool_max = 64ull << 20,
+                              .guest_memory = 256ull << 20,
+                              .native_depth = 64,
+                              .python_depth = 128,
+                              .adapters = ~0u,
+                              .output = "memtrace.%e.%p.bin"};
 
 #define MT_SPOOL_MIN (1ull << 20)
 #define MT_GUEST_MEMORY_MIN (16ull << 20)
@@ -41,7 +49,9 @@ uint64_t mt_parse_size(const char *text) {
   return value > (UINT64_MAX >> shift) ? 0 : value << shift;
 }
 
-static void complain(const char *name, const char *value, const char *why) { mt_complain(name, strlen(name), value, why); }
+static void complain(const char *name, const char *value, const char *why) {
+  mt_complain(name, strlen(name), value, why);
+}
 
 static void set_path(char *out, const char *name, const char *value) {
   size_t n = strlen(value);
@@ -49,7 +59,9 @@ static void set_path(char *out, const char *name, const char *value) {
   else complain(name, value, "is too long and is not used");
 }
 
-static bool truthy(const char *value) { return *value && strcmp(value, "0") && strcmp(value, "false") && strcmp(value, "no") && strcmp(value, "off"); }
+static bool truthy(const char *value) {
+  return *value && strcmp(value, "0") && strcmp(value, "false") && strcmp(value, "no") && strcmp(value, "off");
+}
 
 static void set_output(const char *v) {
   if (*v) set_path(mt_config.output, "OUTPUT", v);
@@ -58,7 +70,8 @@ static void set_force(const char *v) { mt_config.force = truthy(v); }
 static void set_disable(const char *v) { mt_config.disabled = truthy(v); }
 static void set_start(const char *v) {
   mt_config.asleep = !strcmp(v, "asleep");
-  if (*v && !mt_config.asleep && strcmp(v, "now")) complain("START", v, "means nothing; it is now or asleep, and now is used");
+  if (*v && !mt_config.asleep && strcmp(v, "now"))
+    complain("START", v, "means nothing; it is now or asleep, and now is used");
 }
 static void set_control(const char *v) { mt_config.no_control = !truthy(v); }
 static void set_embed_symbols(const char *v) { mt_config.embed_symbols = truthy(v); }
@@ -68,7 +81,9 @@ static void set_run_dir(const char *v) { set_path(mt_config.run_dir, "RUN_DIR", 
 static void set_elsewhere(const char *v) { (void)v; }
 
 /* The usual words for on, where a setting is more than a switch. */
-static bool is_on(const char *v) { return !strcmp(v, "1") || !strcmp(v, "on") || !strcmp(v, "yes") || !strcmp(v, "true"); }
+static bool is_on(const char *v) {
+  return !strcmp(v, "1") || !strcmp(v, "on") || !strcmp(v, "yes") || !strcmp(v, "true");
+}
 
 static void set_oom(const char *v) {
   mt_config.oom = !truthy(v) ? MT_OOM_NONE : !strcmp(v, "all") ? MT_OOM_ALL : MT_OOM_FAILED;
@@ -148,10 +163,14 @@ static enum word set_stacks_word(const char *word, size_t length) {
   } words[] = {{"none", 4}, {"full", 4}, {"nofrees", 7}, {"native:", 7}, {"python:", 7}};
   size_t i = 0;
   for (; i < sizeof words / sizeof *words; i++)
-    if (length >= words[i].length && !strncmp(word, words[i].name, words[i].length) && (i > 2 || length == words[i].length)) break;
+    if (length >= words[i].length && !strncmp(word, words[i].name, words[i].length) &&
+        (i > 2 || length == words[i].length))
+      break;
   switch (i) {
     case 0: mt_config.native_depth = mt_config.python_depth = 0; return WORD_TAKEN;
-    case 1: mt_config.native_depth = MT_NATIVE_MAX, mt_config.python_depth = MT_PYTHON_MAX, mt_config.whole_stacks = true; return WORD_TAKEN;
+    case 1:
+      mt_config.native_depth = MT_NATIVE_MAX, mt_config.python_depth = MT_PYTHON_MAX, mt_config.whole_stacks = true;
+      return WORD_TAKEN;
     case 2: mt_config.no_free_stacks = true; return WORD_TAKEN;
     case 3: return set_depth(&mt_config.native_depth, word + 7, length - 7, MT_NATIVE_MAX);
     case 4: return set_depth(&mt_config.python_depth, word + 7, length - 7, MT_PYTHON_MAX);
@@ -209,16 +228,29 @@ static const struct {
   const char *name;
   void (*set)(const char *value);
 } variables[] = {
-    {"OUTPUT", set_output},       {"FORCE", set_force},         {"DISABLE", set_disable},     {"LOG", set_log},
-    {"SPOOL_DIR", set_spool_dir}, {"SPOOL_MAX", set_spool_max}, {"RUN_DIR", set_run_dir},     {"STACKS", set_stacks},
-    {"NVTX", set_nvtx},           {"NVML", set_nvml},
-    {"OOM", set_oom},             {"EMBED_SYMBOLS", set_embed_symbols},
-    {"SPOOL_HARD_MAX", set_spool_hard_max}, {"TRACE_MAX", set_trace_max}, {"OVERFLOW", set_overflow}, {"GUEST_MEMORY", set_guest_memory},
-    {"ADAPTERS", set_adapters},   {"START", set_start},         {"CONTROL", set_control},
+    {"OUTPUT", set_output},
+    {"FORCE", set_force},
+    {"DISABLE", set_disable},
+    {"LOG", set_log},
+    {"SPOOL_DIR", set_spool_dir},
+    {"SPOOL_MAX", set_spool_max},
+    {"RUN_DIR", set_run_dir},
+    {"STACKS", set_stacks},
+    {"NVTX", set_nvtx},
+    {"NVML", set_nvml},
+    {"OOM", set_oom},
+    {"EMBED_SYMBOLS", set_embed_symbols},
+    {"SPOOL_HARD_MAX", set_spool_hard_max},
+    {"TRACE_MAX", set_trace_max},
+    {"OVERFLOW", set_overflow},
+    {"GUEST_MEMORY", set_guest_memory},
+    {"ADAPTERS", set_adapters},
+    {"START", set_start},
+    {"CONTROL", set_control},
     {"LIBRARY", set_elsewhere}, /* read by the command */
-    {"OWN", set_elsewhere},     /* the same */
+    {"OWN", set_elsewhere}, /* the same */
     {"REFERRERS", set_elsewhere}, /* read by the Python package */
-    {"CACHE", set_elsewhere},   /* read by the project's own scripts */
+    {"CACHE", set_elsewhere}, /* read by the project's own scripts */
 };
 
 static void take(const char *name, size_t length, const char *value) {
@@ -240,5 +272,6 @@ void mt_config_load(char **environment) {
     if (equals) take(name, (size_t)(equals - name), equals + 1);
   }
   bool relative = mt_config.output[0] != '/' || (mt_config.spool_dir[0] && mt_config.spool_dir[0] != '/');
-  if (!mt_config.disabled && relative) mt_config.start_directory_known = mt_sys_getcwd(mt_config.start_directory, sizeof mt_config.start_directory);
+  if (!mt_config.disabled && relative)
+    mt_config.start_directory_known = mt_sys_getcwd(mt_config.start_directory, sizeof mt_config.start_directory);
 }

@@ -1,4 +1,5 @@
-/* What the user asked for: MEMTRACE_* variables, copied once when the library is loaded, since programs rewrite their environment. */
+/* What the user asked for: MEMTRACE_* variables, copied once when the library is loaded, since programs rewrite their
+ * environment. */
 #pragma once
 
 #include <stdbool.h>
@@ -43,7 +44,8 @@ extern struct mt_config mt_config;
 
 void mt_config_load(char **environment);
 
-/* The value of a variable as the process was started with it, or has set it since; NULL if there is none. Not getenv, which another library may have replaced. */
+/* The value of a variable as the process was started with it, or has set it since; NULL if there is none. Not getenv,
+ * which another library may have replaced. */
 const char *mt_config_variable(const char *name);
 
 /* Parses "64M", "1GiB", "4096"; returns 0 for anything else. */

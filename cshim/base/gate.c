@@ -8,7 +8,8 @@
 #include "base/clock.h"
 #include "base/sys.h"
 
-/* The forking thread may itself hold what our thread waits for inside (the loader's lock, in a constructor), so it waits only so long. */
+/* The forking thread may itself hold what our thread waits for inside (the loader's lock, in a constructor), so it
+ * waits only so long. */
 #define MT_FORK_WAIT_MS 50u
 
 static uint32_t inside;  /* threads that are; futex */
@@ -19,7 +20,8 @@ static void before_fork(void) {
   if (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST)) return;
   int error = errno;
   uint64_t give_up = mt_clock_monotonic() + MT_FORK_WAIT_MS * 1000000ull;
-  for (uint32_t now; (now = __atomic_load_n(&inside, __ATOMIC_SEQ_CST)) && mt_clock_monotonic() < give_up;) mt_sys_wait(&inside, now, 10000000);
+  for (uint32_t now; (now = __atomic_load_n(&inside, __ATOMIC_SEQ_CST)) && mt_clock_monotonic() < give_up;)
+    mt_sys_wait(&inside, now, 10000000);
   errno = error;
 }
 
@@ -31,13 +33,15 @@ static void after_in_child(void) {
 }
 
 /* What pthread_atfork is made of. Weak: see foreign.h. */
-extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void), void *owner) __attribute__((weak));
+extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void), void *owner)
+    __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
 bool mt_gate_open(void) {
   static uint32_t opened; /* 1: it is being opened, or could not be; 2: open */
   uint32_t closed = 0;
-  if (__register_atfork && __atomic_compare_exchange_n(&opened, &closed, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+  if (__register_atfork &&
+      __atomic_compare_exchange_n(&opened, &closed, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
       !__register_atfork(before_fork, after_in_parent, after_in_child, &__dso_handle))
     __atomic_store_n(&opened, 2, __ATOMIC_RELEASE);
   return __atomic_load_n(&opened, __ATOMIC_ACQUIRE) == 2;

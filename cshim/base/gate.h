@@ -1,5 +1,5 @@
-/* Keeps fork() out of the moments in which a thread of ours is inside the loader, the driver, the management library or the interpreter: the child would find their locks taken by a
- * thread that it does not have. */
+/* Keeps fork() out of the moments in which a thread of ours is inside the loader, the driver, the management library or
+ * the interpreter: the child would find their locks taken by a thread that it does not have. */
 #pragma once
 
 #include <stdbool.h>

@@ -6,7 +6,8 @@
 /* Remembers the process's standard error. Once, at load. */
 void mt_log_prepare(void);
 
-/* "device:inode" of the standard error that the process was loaded with, "" without one. A program may close it and open a file of its own under the number. */
+/* "device:inode" of the standard error that the process was loaded with, "" without one. A program may close it and
+ * open a file of its own under the number. */
 const char *mt_log_stderr(void);
 
 /* Writes digits and a 0 byte, at most 21 bytes in all, and returns where that is. */

@@ -38,8 +38,8 @@ static struct filters filters_of_process(long pid) {
   return filters_of(path, NULL);
 }
 
-/* A filter that the parent has, too, was there before the program ran. The first process of a container has no parent to compare with: there one filter is
- * the container's. */
+/* A filter that the parent has, too, was there before the program ran. The first process of a container has no parent
+ * to compare with: there one filter is the container's. */
 enum mt_sandbox mt_sandbox_kind(void) {
   long parent = -1;
   struct filters own = filters_of("/proc/thread-self/status", &parent);

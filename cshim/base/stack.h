@@ -7,7 +7,8 @@
 #define MT_NATIVE_MAX 256u
 #define MT_PYTHON_MAX 256u
 
-/* What a function with a frame pointer leaves on its stack, on x86-64 and aarch64 alike: __builtin_frame_address(0) points to it. */
+/* What a function with a frame pointer leaves on its stack, on x86-64 and aarch64 alike: __builtin_frame_address(0)
+ * points to it. */
 struct mt_frame {
   uintptr_t bp;     /* the caller's frame pointer, or whatever it keeps in that register */
   uintptr_t caller; /* return address */
@@ -18,7 +19,9 @@ struct mt_stack_bounds {
   uintptr_t low, top;
 };
 
-static inline bool mt_stack_holds(const struct mt_stack_bounds *bounds, const void *address) { return (uintptr_t)address - bounds->low < bounds->top - bounds->low; }
+static inline bool mt_stack_holds(const struct mt_stack_bounds *bounds, const void *address) {
+  return (uintptr_t)address - bounds->low < bounds->top - bounds->low;
+}
 
 /* One frame as it is found: cheap to collect, compared word by word. */
 struct mt_pyraw {

@@ -14,13 +14,19 @@
 
 #define MT_SYS_BLOCK 4096u
 
-int mt_sys_open(const char *path, int flags, mode_t mode) { return (int)mt_sys(SYS_openat, AT_FDCWD, path, flags, mode); }
+int mt_sys_open(const char *path, int flags, mode_t mode) {
+  return (int)mt_sys(SYS_openat, AT_FDCWD, path, flags, mode);
+}
 void mt_sys_close(int fd) { mt_sys_raw(SYS_close, fd, 0, 0, 0, 0, 0); }
 ssize_t mt_sys_read(int fd, void *to, size_t size) { return mt_sys(SYS_read, fd, to, size); }
-ssize_t mt_sys_pread(int fd, void *to, size_t size, uint64_t offset) { return mt_sys(SYS_pread64, fd, to, size, offset); }
+ssize_t mt_sys_pread(int fd, void *to, size_t size, uint64_t offset) {
+  return mt_sys(SYS_pread64, fd, to, size, offset);
+}
 ssize_t mt_sys_writev(int fd, const struct iovec *parts, int count) { return mt_sys(SYS_writev, fd, parts, count); }
 int mt_sys_stat(const char *path, struct stat *s) { return (int)mt_sys(SYS_newfstatat, AT_FDCWD, path, s, 0); }
-int mt_sys_lstat(const char *path, struct stat *s) { return (int)mt_sys(SYS_newfstatat, AT_FDCWD, path, s, AT_SYMLINK_NOFOLLOW); }
+int mt_sys_lstat(const char *path, struct stat *s) {
+  return (int)mt_sys(SYS_newfstatat, AT_FDCWD, path, s, AT_SYMLINK_NOFOLLOW);
+}
 int mt_sys_fstat(int fd, struct stat *s) { return (int)mt_sys(SYS_fstat, fd, s); }
 
 /* The older of two calls where a machine has both, as the C library makes it: filters know those. */
@@ -34,7 +40,9 @@ bool mt_sys_exists(const char *path) { return !mt_sys(SYS_access, path, 0); }
 int mt_sys_mkdir(const char *path, mode_t mode) { return (int)mt_sys(SYS_mkdirat, AT_FDCWD, path, mode); }
 int mt_sys_unlink(const char *path) { return (int)mt_sys(SYS_unlinkat, AT_FDCWD, path, 0); }
 int mt_sys_symlink(const char *to, const char *path) { return (int)mt_sys(SYS_symlinkat, to, AT_FDCWD, path); }
-ssize_t mt_sys_readlink(const char *path, char *to, size_t room) { return mt_sys(SYS_readlinkat, AT_FDCWD, path, to, room); }
+ssize_t mt_sys_readlink(const char *path, char *to, size_t room) {
+  return mt_sys(SYS_readlinkat, AT_FDCWD, path, to, room);
+}
 bool mt_sys_exists(const char *path) { return !mt_sys(SYS_faccessat, AT_FDCWD, path, 0); }
 #endif
 
@@ -83,7 +91,8 @@ static void *map(void *at, size_t size, int protection, int flags, int fd, uint6
 static bool some_locked;
 
 void mt_sys_find_lock(void) {
-  char text[4096], *at = mt_sys_read_file("/proc/thread-self/status", text, sizeof text) > 0 ? strstr(text, "\nVmLck:") : NULL;
+  char text[4096],
+      *at = mt_sys_read_file("/proc/thread-self/status", text, sizeof text) > 0 ? strstr(text, "\nVmLck:") : NULL;
   some_locked = at && strtol(at + sizeof "\nVmLck:" - 1, NULL, 10) > 0;
 }
 

@@ -1,8 +1,11 @@
-/* System calls by the kernel's own door. The C library's functions of these names are symbols that another preloaded library may stand behind, and such a library has an
- * end of its own: libfaketime's destructor unmaps the semaphore that its fstat and clock_gettime wait on, while our threads and our last exit handler are still at
- * work, and the program died of that. So nothing here goes through a symbol that could be somebody else's, and nothing is a cancellation point.
+/* System calls by the kernel's own door. The C library's functions of these names are symbols that another preloaded
+ * library may stand behind, and such a library has an end of its own: libfaketime's destructor unmaps the semaphore
+ * that its fstat and clock_gettime wait on, while our threads and our last exit handler are still at work, and the
+ * program died of that. So nothing here goes through a symbol that could be somebody else's, and nothing is a
+ * cancellation point.
  *
- * They behave like the C library's: -1 and errno on failure. What the C half may still import, and why, is the list in scripts/test-c.sh. */
+ * They behave like the C library's: -1 and errno on failure. What the C half may still import, and why, is the list in
+ * scripts/test-c.sh. */
 #pragma once
 
 #include <errno.h>
@@ -21,10 +24,14 @@ static inline long mt_sys_raw(long number, long a, long b, long c, long d, long 
 #if defined(__x86_64__)
   long result = number;
   register long r10 __asm__("r10") = d, r8 __asm__("r8") = e, r9 __asm__("r9") = f;
-  __asm__ volatile("syscall" : "+a"(result) : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9) : "rcx", "r11", "memory");
+  __asm__ volatile("syscall"
+                   : "+a"(result)
+                   : "D"(a), "S"(b), "d"(c), "r"(r10), "r"(r8), "r"(r9)
+                   : "rcx", "r11", "memory");
   return result;
 #elif defined(__aarch64__)
-  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c, x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
+  register long x8 __asm__("x8") = number, x0 __asm__("x0") = a, x1 __asm__("x1") = b, x2 __asm__("x2") = c,
+                   x3 __asm__("x3") = d, x4 __asm__("x4") = e, x5 __asm__("x5") = f;
   __asm__ volatile("svc 0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2), "r"(x3), "r"(x4), "r"(x5) : "memory");
   return x0;
 #else
@@ -62,7 +69,8 @@ bool mt_sys_allocate(int fd, uint64_t offset, uint64_t size);
 /* The same by writing one byte of each block, as zero if it is zero: not while somebody else may store there. */
 bool mt_sys_allocate_by_writing(int fd, uint64_t offset, uint64_t size);
 
-/* The whole of a small file, or as much as there is room for; the text ends with a null. Returns its length, -1 if it cannot be read. */
+/* The whole of a small file, or as much as there is room for; the text ends with a null. Returns its length, -1 if it
+ * cannot be read. */
 ssize_t mt_sys_read_file(const char *path, char *text, size_t room);
 
 /* An absolute path, or false: a working folder outside of the process's root has none. */
@@ -75,7 +83,8 @@ void *mt_sys_pages(size_t size);
 void mt_sys_pages_back(void *at, size_t size);
 /* How much of it there is. */
 uint64_t mt_sys_pages_held(void);
-/* NULL on failure. Where the program has all its memory locked, what is mapped now included (mlockall), ours is left out: it would take all its pages, zeroed or read, at once. */
+/* NULL on failure. Where the program has all its memory locked, what is mapped now included (mlockall), ours is left
+ * out: it would take all its pages, zeroed or read, at once. */
 void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint64_t offset);
 int mt_sys_munmap(void *at, size_t size);
 int mt_sys_madvise(void *at, size_t size, int advice);

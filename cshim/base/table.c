@@ -7,7 +7,8 @@
 #include "base/sys.h"
 #include "spool.h"
 
-/* Which tables have served in this process, by their numbers: on a page that is wiped as they are. NULL: not asked for yet, or the kernel wipes nothing. */
+/* Which tables have served in this process, by their numbers: on a page that is wiped as they are. NULL: not asked for
+ * yet, or the kernel wipes nothing. */
 static bool *served;
 
 static bool wiped_in_children(void *at, size_t size) { return !mt_sys_madvise(at, size, MADV_WIPEONFORK); }

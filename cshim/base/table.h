@@ -1,4 +1,5 @@
-/* Memory of our own for what a recording looks up again, empty when it starts. The kernel wipes it in forked children, so that a fork copies nothing of it, and a child that records has it at once. */
+/* Memory of our own for what a recording looks up again, empty when it starts. The kernel wipes it in forked children,
+ * so that a fork copies nothing of it, and a child that records has it at once. */
 #pragma once
 
 #include <stddef.h>

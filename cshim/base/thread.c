@@ -34,7 +34,10 @@ void mt_pass_open(void) { __atomic_fetch_or(&passed, PASS_OPEN, __ATOMIC_SEQ_CST
 
 uint64_t mt_pass_count(void) { return __atomic_load_n(&passed, __ATOMIC_SEQ_CST); }
 
-bool mt_pass_close(uint64_t count) { return __atomic_compare_exchange_n(&passed, &count, count & ~(uint64_t)PASS_OPEN, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST); }
+bool mt_pass_close(uint64_t count) {
+  return __atomic_compare_exchange_n(&passed, &count, count & ~(uint64_t)PASS_OPEN, false, __ATOMIC_SEQ_CST,
+                                     __ATOMIC_SEQ_CST);
+}
 
 void mt_pass_end(void) { __atomic_fetch_and(&passed, ~(uint64_t)PASS_OPEN, __ATOMIC_SEQ_CST); }
 
@@ -44,7 +47,8 @@ static void (*end_listener)(struct mt_thread *self) MT_AT_LOAD;
 
 void mt_thread_on_end(void (*listener)(struct mt_thread *self)) { end_listener = listener; }
 
-/* Recycles a thread's block when the thread ends. A hook that runs in a later destructor attaches anew, and this runs again. */
+/* Recycles a thread's block when the thread ends. A hook that runs in a later destructor attaches anew, and this runs
+ * again. */
 static void on_thread_end(void *block) {
   struct mt_thread *self = block;
   if (end_listener) end_listener(self);
@@ -70,25 +74,32 @@ static struct mt_thread *new_block(void) {
   struct mt_thread *fresh = mt_sys_pages(sizeof *fresh);
   if (!fresh) return NULL;
   fresh->all_next = __atomic_load_n(&all_threads, __ATOMIC_RELAXED);
-  while (!__atomic_compare_exchange_n(&all_threads, &fresh->all_next, fresh, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED)) continue;
+  while (!__atomic_compare_exchange_n(&all_threads, &fresh->all_next, fresh, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
+    continue;
   return fresh;
 }
 
-/* In the same capture as when it had taken back so many marks: a later one has seen what was to be seen. Native stacks are waited for as well: microseconds. */
+/* In the same capture as when it had taken back so many marks: a later one has seen what was to be seen. Native stacks
+ * are waited for as well: microseconds. */
 static bool is_capturing(const struct mt_thread *thread, uint64_t epoch, uint32_t before) {
-  return __atomic_load_n(&thread->capturing, __ATOMIC_ACQUIRE) && __atomic_load_n(&thread->captured, __ATOMIC_RELAXED) == before &&
+  return __atomic_load_n(&thread->capturing, __ATOMIC_ACQUIRE) &&
+         __atomic_load_n(&thread->captured, __ATOMIC_RELAXED) == before &&
          __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == epoch;
 }
 
-/* A forked child keeps the blocks of threads that it does not have: they are of another epoch, or it does not record. */
+/* A forked child keeps the blocks of threads that it does not have: they are of another epoch, or it does not record.
+ */
 void mt_threads_wait_captures(unsigned limit_ms) {
-  uint64_t epoch = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)mt_sys_getpid() ? __atomic_load_n(&mt_last_epoch, __ATOMIC_RELAXED) : 0;
+  uint64_t epoch = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)mt_sys_getpid()
+                       ? __atomic_load_n(&mt_last_epoch, __ATOMIC_RELAXED)
+                       : 0;
   uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
   if (!epoch) return;
   for (struct mt_thread *thread = __atomic_load_n(&all_threads, __ATOMIC_ACQUIRE); thread; thread = thread->all_next) {
     if (thread == mt_self) continue;
     uint32_t before = __atomic_load_n(&thread->captured, __ATOMIC_ACQUIRE);
-    while (is_capturing(thread, epoch, before) && mt_clock_monotonic() < give_up) mt_sys_sleep(50000); /* it may be this very processor that it waits for */
+    while (is_capturing(thread, epoch, before) && mt_clock_monotonic() < give_up)
+      mt_sys_sleep(50000); /* it may be this very processor that it waits for */
   }
 }
 

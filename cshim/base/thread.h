@@ -16,7 +16,8 @@
 #define MT_RECENT_BITS 3u
 #define MT_RECENT_CALLERS (1u << MT_RECENT_BITS)
 
-/* The thread's tags: the full path as text, and for each level who pushed it, where it ends and which id the path up to it has in the present spool. */
+/* The thread's tags: the full path as text, and for each level who pushed it, where it ends and which id the path up to
+ * it has in the present spool. */
 struct mt_tags {
   uint32_t depth;  /* levels that are stored */
   uint32_t beyond; /* levels that found no room: they count, but are not stored */
@@ -30,17 +31,20 @@ struct mt_tags {
   char path[4096];
 };
 
-/* Epoch of a thread that does not record: differs from every mt_live.epoch, also from the 0 before the start and after the end. */
+/* Epoch of a thread that does not record: differs from every mt_live.epoch, also from the 0 before the start and after
+ * the end. */
 #define MT_EPOCH_NONE UINT64_MAX
 
-/* What one thread of the program needs while it records. Lives in its own mapping, never in TLS, which is carved out of every thread's stack. */
+/* What one thread of the program needs while it records. Lives in its own mapping, never in TLS, which is carved out of
+ * every thread's stack. */
 struct mt_thread {
   uint64_t epoch; /* the mt_live.epoch it belongs to; any other: attach anew */
   struct mt_ring *ring;
   struct mt_record *next; /* next slot to fill */
   struct mt_record *end;  /* one past the segment's last slot */
   struct mt_segment_head *segment;
-  struct mt_record *held_end; /* end of a segment whose room is held back for what gives memory back; then end is not past next. NULL: none */
+  struct mt_record *held_end; /* end of a segment whose room is held back for what gives memory back; then end is not
+                                 past next. NULL: none */
   uint32_t busy;          /* a record is being written: an event from a signal handler is dropped and counted */
   uint32_t tag;           /* id of the full tag path, 0 untagged */
   uint16_t runtime;       /* id of the runtime call this thread is inside, 0 none */
@@ -59,12 +63,14 @@ struct mt_thread {
     uint32_t stack;      /* the caller as a stack, 0: not interned yet */
     void *real;          /* what this call site means by the reporting function it calls, or NULL: not looked up yet */
   } recent[MT_RECENT_CALLERS]; /* callers, by hash: an allocator reports from two or three places, in turns */
-  uint64_t reserved_seq; /* number drawn by a free for the free below it: the runtime's for the driver's, the driver's for an interposer's */
+  uint64_t reserved_seq; /* number drawn by a free for the free below it: the runtime's for the driver's, the driver's
+                            for an interposer's */
   uint64_t told_addr;    /* of the last driver event */
   uint16_t told_count;   /* driver events, in all */
   uint8_t told_kind;
   uint64_t op_thread;          /* the framework's number of this thread as operators have it */
-  const uint64_t *op_next;     /* the framework's variables of this thread (cshim/adapters/backward.h), NULL where a function has to be asked */
+  const uint64_t *op_next; /* the framework's variables of this thread (cshim/adapters/backward.h), NULL where a
+                              function has to be asked */
   const uint64_t *op_node;
   const uint64_t *op_records;
   uint32_t op_met;             /* one more than mt_backward.changes when those three were filled in, 0: they were not */
@@ -73,7 +79,8 @@ struct mt_thread {
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* of mt_context_generation then */
   int32_t context_device;
-  uint32_t waits; /* events that torch's allocator has recorded since the thread's last report: of the block that it is about to report */
+  uint32_t waits; /* events that torch's allocator has recorded since the thread's last report: of the block that it is
+                     about to report */
   struct {
     uint64_t event, stream;
   } wait[MT_WAITS_MAX]; /* the first of them */
@@ -82,14 +89,16 @@ struct mt_thread {
   uint32_t name;        /* dictionary id of the thread */
   uint64_t ringless_in; /* epoch in which it found no ring */
   struct mt_tags tags;
-  struct mt_thread *free_next; /* link of the list of recycled blocks; never cleared: a thread that loses the race for a block may still read it */
+  struct mt_thread *free_next; /* link of the list of recycled blocks; never cleared: a thread that loses the race for a
+                                  block may still read it */
   struct mt_thread *all_next;  /* of the list of all blocks, written once */
   /* room for one stack of each kind, never cleared: on the program's own stack it might not fit */
   uint64_t native[1 + MT_NATIVE_MAX]; /* as the dictionary has it: the end, then the addresses */
   struct mt_pyraw python[MT_PYTHON_MAX];
 };
 
-/* One page of its own, wiped by the kernel in every forked child, raw clone() included: epoch 0 there sends the first event down the slow path. */
+/* One page of its own, wiped by the kernel in every forked child, raw clone() included: epoch 0 there sends the first
+ * event down the slow path. */
 struct mt_live {
   uint64_t epoch;
 };
@@ -97,14 +106,16 @@ struct mt_live {
 extern __thread struct mt_thread *mt_self __attribute__((tls_model("initial-exec")));
 extern struct mt_live *mt_live;
 
-/* Begins a recording if none runs, and attaches the calling thread. The one function of this header that another room defines (process/guest.c): the first event of a process
- * comes before anybody could have registered it. */
+/* Begins a recording if none runs, and attaches the calling thread. The one function of this header that another room
+ * defines (process/guest.c): the first event of a process comes before anybody could have registered it. */
 struct mt_thread *mt_thread_attach(void);
 
-/* The life of this process: IDLE before the first event, OFF and ENDED (off, after READY) when nothing is recorded any more, ASLEEP while nothing is recorded yet. */
+/* The life of this process: IDLE before the first event, OFF and ENDED (off, after READY) when nothing is recorded any
+ * more, ASLEEP while nothing is recorded yet. */
 enum mt_phase { MT_IDLE, MT_STARTING, MT_READY, MT_OFF, MT_ENDED, MT_ASLEEP };
 
-/* pid << 32 | phase. Survives fork on purpose: the pid tells whether the phase is this process's own. One word, or two threads might both start. */
+/* pid << 32 | phase. Survives fork on purpose: the pid tells whether the phase is this process's own. One word, or two
+ * threads might both start. */
 extern uint64_t mt_life;
 extern uint64_t mt_last_epoch; /* of the present recording, or the last one */
 
@@ -112,8 +123,9 @@ extern uint64_t mt_last_epoch; /* of the present recording, or the last one */
 uint64_t mt_life_in(enum mt_phase phase);
 void mt_life_set(enum mt_phase phase);
 
-/* A recording that begins amid the program's work first looks at what is there. Until it has, events pass unrecorded, and are counted: a look during which one
- * passed may have missed it. open lets them pass, close ends that if none passed since the count was so; from then on they wait for the recording. */
+/* A recording that begins amid the program's work first looks at what is there. Until it has, events pass unrecorded,
+ * and are counted: a look during which one passed may have missed it. open lets them pass, close ends that if none
+ * passed since the count was so; from then on they wait for the recording. */
 void mt_pass_open(void);
 uint64_t mt_pass_count(void);
 bool mt_pass_close(uint64_t count);
@@ -122,7 +134,8 @@ void mt_pass_end(void);
 /* By an event while the recording starts: true if it is to pass. */
 bool mt_pass(void);
 
-/* Gives mt_live the page that the kernel wipes in children; errno where that cannot be had. Before the first recording. */
+/* Gives mt_live the page that the kernel wipes in children; errno where that cannot be had. Before the first recording.
+ */
 bool mt_live_make(void);
 
 /* True before mt_live_make. */
@@ -134,24 +147,28 @@ bool mt_guest_is_child(void);
 /* Nothing is recorded any more, or not yet. What a process that sleeps pays for an event is little more than this. */
 static inline bool mt_life_is_off(void) { return (uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) >= MT_OFF; }
 
-/* Returns the calling thread's state, ready to record, or NULL when nothing can be recorded (disabled, failed, after the end). */
+/* Returns the calling thread's state, ready to record, or NULL when nothing can be recorded (disabled, failed, after
+ * the end). */
 static inline struct mt_thread *mt_thread_get(void) {
   struct mt_thread *self = mt_self;
   if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED))) return self;
   return mt_life_is_off() ? NULL : mt_thread_attach();
 }
 
-/* The same, but in a child of a process that was recording it does not begin a recording: the driver refuses all that such a child asks for, unless it is told otherwise. */
+/* The same, but in a child of a process that was recording it does not begin a recording: the driver refuses all that
+ * such a child asks for, unless it is told otherwise. */
 static inline struct mt_thread *mt_thread_get_lazily(void) {
   struct mt_thread *self = mt_self;
   if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED))) return self;
   return mt_life_is_off() || mt_guest_is_child() ? NULL : mt_thread_attach();
 }
 
-/* Called with each block whose thread ends, before the block is recycled. Registered once, at load, before any thread records. */
+/* Called with each block whose thread ends, before the block is recycled. Registered once, at load, before any thread
+ * records. */
 void mt_thread_on_end(void (*listener)(struct mt_thread *self));
 
-/* Returns the calling thread's state without starting to record: for tags. NULL when there is no memory or recording is switched off. */
+/* Returns the calling thread's state without starting to record: for tags. NULL when there is no memory or recording is
+ * switched off. */
 struct mt_thread *mt_thread_make(void);
 static inline struct mt_thread *mt_thread_idle(void) {
   struct mt_thread *self = mt_self;
@@ -163,8 +180,8 @@ static inline bool mt_thread_recording(const struct mt_thread *self) {
   return epoch && self->epoch == epoch;
 }
 
-/* Around what other threads may have to wait for: marks the thread as capturing. What follows the mark is not done before it in the eyes of a thread that orders all
- * threads (membarrier); no fence here. */
+/* Around what other threads may have to wait for: marks the thread as capturing. What follows the mark is not done
+ * before it in the eyes of a thread that orders all threads (membarrier); no fence here. */
 static inline void mt_thread_mark(struct mt_thread *self) {
   __atomic_store_n(&self->capturing, 1, __ATOMIC_RELAXED);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
@@ -177,7 +194,8 @@ static inline void mt_thread_unmark(struct mt_thread *self) {
 /* Waits until each other thread of this process that is capturing now has finished with that, but at most so long. */
 void mt_threads_wait_captures(unsigned limit_ms);
 
-/* Returns the calling thread's state if this process records already, attaching the thread if need be; NULL if no CUDA call was made yet. */
+/* Returns the calling thread's state if this process records already, attaching the thread if need be; NULL if no CUDA
+ * call was made yet. */
 struct mt_thread *mt_thread_recording_now(void);
 
 /* True if this process has a spool of its own, not only one that its parent had. Async-signal-safe. */

@@ -1,5 +1,5 @@
-/* Getting between PyTorch's allocator and its callers, with a C++ allocator of the same names (allocator_torch.cpp), whose own choice of a pool is the oracle; and names that only a file has,
- * against what nm says. */
+/* Getting between PyTorch's allocator and its callers, with a C++ allocator of the same names (allocator_torch.cpp),
+ * whose own choice of a pool is the oracle; and names that only a file has, against what nm says. */
 #define _GNU_SOURCE
 #include "allocator/calls.h"
 #include "allocator/filesymbol.h"
@@ -36,9 +36,13 @@ static bool load(const char *variant) {
   const char *file = check_format("%s/%slibc10_cuda.so", here, variant);
   void *library = dlopen(file, RTLD_NOW | RTLD_GLOBAL);
   if (!library) return check_skip("no C++ compiler"), false;
-  *(void **)&fake.on_block = dlsym(library, "fake_on_block"), *(void **)&fake.begin = dlsym(library, "fake_begin"), *(void **)&fake.end = dlsym(library, "fake_end");
-  *(void **)&fake.alloc = dlsym(library, "fake_alloc"), *(void **)&fake.chosen = dlsym(library, "fake_chosen"), *(void **)&fake.current = dlsym(library, "fake_current");
-  *(void **)&fake.fraction = dlsym(library, "fake_fraction"), *(void **)&fake.fraction_of = dlsym(library, "fake_fraction_of"), *(void **)&fake.empty = dlsym(library, "fake_empty");
+  *(void **)&fake.on_block = dlsym(library, "fake_on_block"), *(void **)&fake.begin = dlsym(library, "fake_begin"),
+         *(void **)&fake.end = dlsym(library, "fake_end");
+  *(void **)&fake.alloc = dlsym(library, "fake_alloc"), *(void **)&fake.chosen = dlsym(library, "fake_chosen"),
+         *(void **)&fake.current = dlsym(library, "fake_current");
+  *(void **)&fake.fraction = dlsym(library, "fake_fraction"),
+         *(void **)&fake.fraction_of = dlsym(library, "fake_fraction_of"),
+         *(void **)&fake.empty = dlsym(library, "fake_empty");
   const char *path = check_output("t.bin");
   check_event(0x1000);
   return oracle_open(&o, path);
@@ -49,7 +53,8 @@ static const char *info(const char *key) {
   for (uint32_t id = 1; id <= o.header->index_used; id++) {
     uint32_t length;
     const char *entry = oracle_entry(&o, id, MT_DICT_INFO, &length);
-    if (entry && length > strlen(key) && !strcmp(entry, key)) return check_format("%.*s", (int)(length - strlen(key) - 1), entry + strlen(key) + 1);
+    if (entry && length > strlen(key) && !strcmp(entry, key))
+      return check_format("%.*s", (int)(length - strlen(key) - 1), entry + strlen(key) + 1);
   }
   return "";
 }
@@ -158,7 +163,11 @@ static void stripped(void) {
 /* A file of functions that nobody exports. */
 static const char *build(void) {
   FILE *source = fopen("names.c", "w");
-  for (unsigned i = 0; i < 300; i++) fprintf(source, "__attribute__((noinline)) static int hidden_%u(int x) { return x * %u; }\nint shown_%u(int x) { return hidden_%u(x) + 1; }\n", i, i, i, i);
+  for (unsigned i = 0; i < 300; i++)
+    fprintf(source,
+            "__attribute__((noinline)) static int hidden_%u(int x) { return x * %u; }\nint shown_%u(int x) { return "
+            "hidden_%u(x) + 1; }\n",
+            i, i, i, i);
   fclose(source);
   return system("cc -shared -fPIC -O0 -w names.c -o names.so") ? NULL : "./names.so";
 }
@@ -174,7 +183,9 @@ static void names_of_a_file(void) {
     if (strlen(line) < 36 || line[33] != ' ' || sscanf(line, "%lx %lx %*c %127s", &value, &size, name) != 3) continue;
     struct mt_filesymbol wanted[2] = {{name, 0, 0, 0}, {"no_such_name", 0, 0, 0}};
     seen++;
-    if (!mt_filesymbol_find(path, wanted, 2) || wanted[0].found != 1 || wanted[0].value != value || wanted[0].size != size || wanted[1].found) wrong++;
+    if (!mt_filesymbol_find(path, wanted, 2) || wanted[0].found != 1 || wanted[0].value != value ||
+        wanted[0].size != size || wanted[1].found)
+      wrong++;
   }
   pclose(list);
   CHECK(seen > 600);
@@ -184,7 +195,8 @@ static void names_of_a_file(void) {
   CHECK_EQ(many.found, 11);
 }
 
-/* Cut anywhere, and with any byte of its head and section table changed, a file gives no names or right ones, and no fault. */
+/* Cut anywhere, and with any byte of its head and section table changed, a file gives no names or right ones, and no
+ * fault. */
 static void damaged_files(void) {
   const char *path = build();
   static char data[1 << 20];
@@ -215,8 +227,14 @@ int main(int argc, char **argv) {
   char *path = realpath(argv[0], here);
   if (path) *strrchr(here, '/') = 0;
   static const struct check_case cases[] = {
-      {"pools", pools}, {"pools, newer", pools_newer}, {"calls", calls}, {"calls, newer", calls_newer}, {"another allocator", other_allocator}, {"stripped", stripped},
-      {"names of a file", names_of_a_file}, {"damaged files", damaged_files},
+      {"pools", pools},
+      {"pools, newer", pools_newer},
+      {"calls", calls},
+      {"calls, newer", calls_newer},
+      {"another allocator", other_allocator},
+      {"stripped", stripped},
+      {"names of a file", names_of_a_file},
+      {"damaged files", damaged_files},
   };
   return check_main("allocator", cases, sizeof cases / sizeof *cases);
 }

@@ -1,4 +1,5 @@
-/* Sizes of arrays against counting: every element of every level is visited, every block and every chroma sample is added by itself. */
+/* Sizes of arrays against counting: every element of every level is visited, every block and every chroma sample is
+ * added by itself. */
 #include "hooks/array.h"
 
 #include "check.h"
@@ -45,9 +46,17 @@ static uint64_t count_levels(const struct mt_cuda_array3d *a, uint64_t bytes, un
 }
 
 static const struct mt_cuda_array3d shapes[] = {
-    {.width = 1}, {.width = 1000}, {.width = 33, .height = 17}, {.width = 1, .height = 64}, {.width = 37, .height = 5, .depth = 3}, {.width = 16, .height = 16, .depth = 16},
-    {.width = 40, .height = 20, .depth = 7, .flags = LAYERED}, {.width = 50, .depth = 4, .flags = LAYERED}, {.width = 64, .height = 64, .depth = 6, .flags = CUBEMAP},
-    {.width = 8, .height = 8, .depth = 12, .flags = CUBEMAP | LAYERED}, {.width = 2, .height = 2, .depth = 100},
+    {.width = 1},
+    {.width = 1000},
+    {.width = 33, .height = 17},
+    {.width = 1, .height = 64},
+    {.width = 37, .height = 5, .depth = 3},
+    {.width = 16, .height = 16, .depth = 16},
+    {.width = 40, .height = 20, .depth = 7, .flags = LAYERED},
+    {.width = 50, .depth = 4, .flags = LAYERED},
+    {.width = 64, .height = 64, .depth = 6, .flags = CUBEMAP},
+    {.width = 8, .height = 8, .depth = 12, .flags = CUBEMAP | LAYERED},
+    {.width = 2, .height = 2, .depth = 100},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 
@@ -64,7 +73,8 @@ static void plain_formats(void) {
         a.channels = channels;
         const uint64_t bytes = (uint64_t)formats[f].bytes * channels;
         CHECK_EQ(mt_array3d_bytes(&a), count_elements(&a, bytes));
-        for (unsigned levels = 1; levels <= 12; levels++) CHECK_EQ(mt_mipmap_bytes(&a, levels), count_levels(&a, bytes, levels));
+        for (unsigned levels = 1; levels <= 12; levels++)
+          CHECK_EQ(mt_mipmap_bytes(&a, levels), count_levels(&a, bytes, levels));
         CHECK_EQ(mt_mipmap_bytes(&a, 4000000000u), count_levels(&a, bytes, 64));
       }
   const struct mt_cuda_array flat = {100, 30, 0x20, 4}, line = {1000, 0, 0x01, 1};
@@ -88,7 +98,8 @@ static void compressed_formats(void) {
   static const struct {
     int format;
     unsigned bytes;
-  } formats[] = {{0x91, 8}, {0x92, 8}, {0x93, 16}, {0x94, 16}, {0x95, 16}, {0x96, 16}, {0x97, 8}, {0x98, 8}, {0x99, 16}, {0x9a, 16}, {0x9b, 16}, {0x9c, 16}, {0x9d, 16}, {0x9e, 16}};
+  } formats[] = {{0x91, 8}, {0x92, 8},  {0x93, 16}, {0x94, 16}, {0x95, 16}, {0x96, 16}, {0x97, 8},
+                 {0x98, 8}, {0x99, 16}, {0x9a, 16}, {0x9b, 16}, {0x9c, 16}, {0x9d, 16}, {0x9e, 16}};
   for (size_t f = 0; f < sizeof formats / sizeof *formats; f++)
     for (size_t width = 1; width <= 13; width += 3)
       for (size_t height = 1; height <= 9; height += 4) {
@@ -100,26 +111,31 @@ static void compressed_formats(void) {
       }
 }
 
-/* One luma sample for each element; two chroma samples for each patch of so many by so many elements; a fourth channel for each element where there is one. */
+/* One luma sample for each element; two chroma samples for each patch of so many by so many elements; a fourth channel
+ * for each element where there is one. */
 static void video_formats(void) {
   enum { WIDTH = 12, HEIGHT = 6 };
   static const struct {
     int format;
     unsigned bytes, across, down, fourth;
   } formats[] = {
-      {0xb0, 1, 2, 2, 0}, {0x9f, 2, 2, 2, 0}, {0xa1, 2, 2, 2, 0}, {0xa2, 1, 2, 1, 0}, {0xa3, 2, 2, 1, 0}, {0xa4, 2, 2, 1, 0}, {0xa5, 1, 2, 1, 0},
-      {0xa6, 2, 2, 1, 0}, {0xa7, 2, 2, 1, 0}, {0xa8, 1, 1, 1, 1}, {0xb1, 2, 1, 1, 1}, {0xb2, 1, 1, 1, 0}, {0xb3, 2, 1, 1, 0}, {0xb4, 1, 1, 1, 0}, {0xb5, 2, 1, 1, 0},
-      {0x51, 1, 2, 1, 0}, {0x52, 1, 1, 1, 1}, {0x53, 1, 2, 2, 0}, {0x54, 2, 2, 2, 0}, {0x55, 1, 2, 1, 0}, {0x56, 2, 2, 1, 0}, {0x57, 1, 1, 1, 0}, {0x58, 2, 1, 1, 0},
-      {0x59, 1, 2, 2, 0}, {0x5a, 2, 2, 2, 0}, {0x5b, 1, 2, 1, 0}, {0x5c, 2, 2, 1, 0}, {0x5d, 1, 1, 1, 0}, {0x5e, 2, 1, 1, 0},
+      {0xb0, 1, 2, 2, 0}, {0x9f, 2, 2, 2, 0}, {0xa1, 2, 2, 2, 0}, {0xa2, 1, 2, 1, 0}, {0xa3, 2, 2, 1, 0},
+      {0xa4, 2, 2, 1, 0}, {0xa5, 1, 2, 1, 0}, {0xa6, 2, 2, 1, 0}, {0xa7, 2, 2, 1, 0}, {0xa8, 1, 1, 1, 1},
+      {0xb1, 2, 1, 1, 1}, {0xb2, 1, 1, 1, 0}, {0xb3, 2, 1, 1, 0}, {0xb4, 1, 1, 1, 0}, {0xb5, 2, 1, 1, 0},
+      {0x51, 1, 2, 1, 0}, {0x52, 1, 1, 1, 1}, {0x53, 1, 2, 2, 0}, {0x54, 2, 2, 2, 0}, {0x55, 1, 2, 1, 0},
+      {0x56, 2, 2, 1, 0}, {0x57, 1, 1, 1, 0}, {0x58, 2, 1, 1, 0}, {0x59, 1, 2, 2, 0}, {0x5a, 2, 2, 2, 0},
+      {0x5b, 1, 2, 1, 0}, {0x5c, 2, 2, 1, 0}, {0x5d, 1, 1, 1, 0}, {0x5e, 2, 1, 1, 0},
   };
   for (size_t f = 0; f < sizeof formats / sizeof *formats; f++) {
     uint64_t samples = 0;
     for (unsigned y = 0; y < HEIGHT; y++)
-      for (unsigned x = 0; x < WIDTH; x++) samples += 1 + formats[f].fourth + (x % formats[f].across || y % formats[f].down ? 0 : 2);
+      for (unsigned x = 0; x < WIDTH; x++)
+        samples += 1 + formats[f].fourth + (x % formats[f].across || y % formats[f].down ? 0 : 2);
     const struct mt_cuda_array3d a = {WIDTH, HEIGHT, 0, formats[f].format, 3, 0};
     CHECK_EQ(mt_array3d_bytes(&a), samples * formats[f].bytes);
   }
-  const struct mt_cuda_array3d words[] = {{WIDTH, HEIGHT, 0, 0x50, 4, 0}, {WIDTH, HEIGHT, 0, 0xa9, 4, 0}}; /* three times ten bits and two */
+  const struct mt_cuda_array3d words[] = {{WIDTH, HEIGHT, 0, 0x50, 4, 0},
+                                          {WIDTH, HEIGHT, 0, 0xa9, 4, 0}}; /* three times ten bits and two */
   for (int i = 0; i < 2; i++) CHECK_EQ(mt_array3d_bytes(&words[i]), WIDTH * HEIGHT * 4);
 }
 
@@ -131,12 +147,14 @@ static void runtime_channels(void) {
     for (int c = 0; c < 3; c++)
       for (unsigned levels = 1; levels < 6; levels++) {
         const struct mt_cuda_extent extent = {shapes[i].width, shapes[i].height, shapes[i].depth};
-        CHECK_EQ(mt_channels_bytes(&channels[c], extent, levels, shapes[i].flags), count_levels(&shapes[i], bytes[c], levels));
+        CHECK_EQ(mt_channels_bytes(&channels[c], extent, levels, shapes[i].flags),
+                 count_levels(&shapes[i], bytes[c], levels));
       }
 }
 
 static void without_memory(void) {
-  const struct mt_cuda_array3d sparse = {512, 512, 0, 0x20, 1, SPARSE}, deferred = {512, 512, 0, 0x20, 1, DEFERRED}, none = {0, 0, 0, 0x20, 1, 0};
+  const struct mt_cuda_array3d sparse = {512, 512, 0, 0x20, 1, SPARSE}, deferred = {512, 512, 0, 0x20, 1, DEFERRED},
+                               none = {0, 0, 0, 0x20, 1, 0};
   const struct mt_cuda_channels floats = {32, 0, 0, 0, 2}, wrong = {-8, 0, 0, 0, 1};
   CHECK_EQ(mt_array3d_bytes(&sparse), 0);
   CHECK_EQ(mt_mipmap_bytes(&deferred, 3), 0);
@@ -148,7 +166,8 @@ static void without_memory(void) {
   CHECK_EQ(mt_channels_bytes(&wrong, (struct mt_cuda_extent){1, 1, 1}, 1, 0), 0);
 }
 
-/* Tiles at different places have different keys, none of which is an address; what does not say the place does not matter. */
+/* Tiles at different places have different keys, none of which is an address; what does not say the place does not
+ * matter. */
 static void tile_keys(void) {
   enum { ACROSS = 16, LEVELS = 3 };
   static uint64_t keys[ACROSS * ACROSS * LEVELS * 2 + LEVELS];
@@ -157,13 +176,18 @@ static void tile_keys(void) {
     for (unsigned level = 0; level < LEVELS; level++)
       for (unsigned y = 0; y < ACROSS; y++)
         for (unsigned x = 0; x < ACROSS; x++) {
-          struct mt_cuda_tiles t = {.resource = array, .at.level = {.level = level, .x = x * 128, .y = y * 128, .width = 128, .height = 128, .depth = 1}, .operation = 1, .handle = 7};
+          struct mt_cuda_tiles t = {
+              .resource = array,
+              .at.level = {.level = level, .x = x * 128, .y = y * 128, .width = 128, .height = 128, .depth = 1},
+              .operation = 1,
+              .handle = 7};
           keys[n++] = mt_tile_key(&t);
           t.operation = 2, t.handle = 0, t.offset = 65536;
           CHECK_EQ(mt_tile_key(&t), keys[n - 1]);
         }
   for (unsigned layer = 0; layer < LEVELS; layer++) {
-    const struct mt_cuda_tiles tail = {.resource = 0x5000, .subresource_type = 1, .at.tail = {.layer = layer, .offset = 0, .size = 65536}};
+    const struct mt_cuda_tiles tail = {
+        .resource = 0x5000, .subresource_type = 1, .at.tail = {.layer = layer, .offset = 0, .size = 65536}};
     keys[n++] = mt_tile_key(&tail);
   }
   size_t same = 0, low = 0;
@@ -177,8 +201,13 @@ static void tile_keys(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"plain formats", plain_formats}, {"normalized formats", normalized_formats}, {"compressed formats", compressed_formats}, {"video formats", video_formats},
-      {"runtime channels", runtime_channels}, {"without memory", without_memory}, {"tile keys", tile_keys},
+      {"plain formats", plain_formats},
+      {"normalized formats", normalized_formats},
+      {"compressed formats", compressed_formats},
+      {"video formats", video_formats},
+      {"runtime channels", runtime_channels},
+      {"without memory", without_memory},
+      {"tile keys", tile_keys},
   };
   return check_main("array", cases, sizeof cases / sizeof *cases);
 }

@@ -33,4 +33,6 @@ static void backtrace_expected(const struct mt_frame *frame, struct backtrace *t
   memcpy(t->pc, all.pc + skip, t->n * sizeof *t->pc);
 }
 
-static bool backtrace_equal(const struct backtrace *a, const struct backtrace *b) { return a->n == b->n && !memcmp(a->pc, b->pc, a->n * sizeof *a->pc); }
+static bool backtrace_equal(const struct backtrace *a, const struct backtrace *b) {
+  return a->n == b->n && !memcmp(a->pc, b->pc, a->n * sizeof *a->pc);
+}

@@ -1,4 +1,5 @@
-/* Operators of the backward pass: how a node looks inside is found out, with nodes of both layouts and with what is none. */
+/* Operators of the backward pass: how a node looks inside is found out, with nodes of both layouts and with what is
+ * none. */
 #define _GNU_SOURCE
 #include "adapters/backward.h"
 
@@ -31,7 +32,8 @@ static void *load(const char *name) {
 }
 
 static void *load_torch_from(const char *name) {
-  void *torch = load(name), *c10 = load(strstr(name, "variables") ? "variables/libc10.so" : "libc10.so"), *python = load("libtorch_python.so");
+  void *torch = load(name), *c10 = load(strstr(name, "variables") ? "variables/libc10.so" : "libc10.so"),
+       *python = load("libtorch_python.so");
   if (!torch || !c10 || !python) _exit(1);
   state = dlsym(torch, "fake");
   c10_state = dlsym(c10, "fake");
@@ -70,7 +72,9 @@ static bool link_to(unsigned place) {
   return mt_backward_known();
 }
 
-static bool link_kind(enum fake_kind kind) { return link_to(kind == FAKE_INTRUSIVE ? INTRUSIVE_NUMBER : SHARED_NUMBER); }
+static bool link_kind(enum fake_kind kind) {
+  return link_to(kind == FAKE_INTRUSIVE ? INTRUSIVE_NUMBER : SHARED_NUMBER);
+}
 
 static uint64_t op_in(struct mt_thread *self, bool forward) {
   update();
@@ -155,12 +159,14 @@ static unsigned calls(void) { return state->calls + c10_state->calls; }
 
 static struct mt_thread met; /* the test's own thread, once it was met */
 
-/* Answers that follow what the fake does, in a thread that was met or not; how many functions were asked after the first one. */
+/* Answers that follow what the fake does, in a thread that was met or not; how many functions were asked after the
+ * first one. */
 static unsigned calls_in(struct mt_thread *self) {
   unsigned before = 0;
   for (unsigned i = 0; i < 4; i++) {
     reset();
-    state->kind = i & 1 ? FAKE_SHARED : FAKE_NONE, state->number = 99 + i, state->next = 7 + i, c10_state->records = i & 2;
+    state->kind = i & 1 ? FAKE_SHARED : FAKE_NONE, state->number = 99 + i, state->next = 7 + i,
+    c10_state->records = i & 2;
     const uint64_t node = i & 1 ? by_thread(THREAD, 100 + i) | MT_OP_BACKWARD : 0, own = by_thread(THREAD, 7 + i);
     CHECK_EQ(op_in(self, true), node && !(i & 2) ? node : own);
     CHECK_EQ(op_in(self, false), node);
@@ -207,7 +213,8 @@ static void see_nodes(enum fake_kind kind) {
   state->kind = FAKE_NONE, state->which = 0;
 }
 
-/* No function is asked, in any thread, where the variables are known; where they are not, functions are, and say the same. */
+/* No function is asked, in any thread, where the variables are known; where they are not, functions are, and say the
+ * same. */
 static void variables(void) {
   void *torch = load_torch_from("variables/libtorch_cpu.so");
   CHECK(link_kind(FAKE_SHARED));
@@ -242,8 +249,8 @@ static void variables(void) {
   CHECK(calls_in(&another) > 0);
 }
 
-/* Numbers of threads begin again when their bits are full, and a thread is asked for its own once: not before it has one, since PyTorch would give it one then, which were
- * another one's. */
+/* Numbers of threads begin again when their bits are full, and a thread is asked for its own once: not before it has
+ * one, since PyTorch would give it one then, which were another one's. */
 static void makers(void) {
   load_torch();
   CHECK(link_kind(FAKE_SHARED));
@@ -278,15 +285,19 @@ static void no_maker(enum fake_kind kind) {
     uint64_t maker, height, pointed;
     bool edge;
   } wrong[] = {
-      {"no number", 0, 1, 1, false},           {"a number of too many bits", 1ull << 32, 1, 1, false}, {"a node above too many", 1, 1ull << 32, 1, false},
-      {"what is no yes or no", 1, 1, 2, false}, {"the end of memory", 1, 1, 1, true},
+      {"no number", 0, 1, 1, false},
+      {"a number of too many bits", 1ull << 32, 1, 1, false},
+      {"a node above too many", 1, 1ull << 32, 1, false},
+      {"what is no yes or no", 1, 1, 2, false},
+      {"the end of memory", 1, 1, 1, true},
   };
   for (unsigned i = 0; i < sizeof wrong / sizeof *wrong; i++) {
     void *torch = load_torch();
     CHECK(link_kind(kind));
     reset();
     state->kind = kind;
-    state->number = 99, state->maker = wrong[i].maker, state->height = wrong[i].height, state->pointed = GARBAGE | wrong[i].pointed, state->edge = wrong[i].edge;
+    state->number = 99, state->maker = wrong[i].maker, state->height = wrong[i].height,
+    state->pointed = GARBAGE | wrong[i].pointed, state->edge = wrong[i].edge;
     op(false);
     if (mt_backward.thread) fprintf(stderr, "%s passes for a thread's number\n", wrong[i].about);
     CHECK(!mt_backward.thread);
@@ -391,10 +402,25 @@ static void without_lock(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"is_absent", is_absent}, {"without_c10", without_c10}, {"without_python", without_python}, {"without_lock", without_lock}, {"shared", shared}, {"intrusive", intrusive},
-      {"shared_threadless", shared_threadless}, {"intrusive_threadless", intrusive_threadless}, {"shared_variables", shared_variables}, {"intrusive_variables", intrusive_variables},
-      {"variables", variables}, {"makers", makers}, {"shared_no_maker", shared_no_maker}, {"intrusive_no_maker", intrusive_no_maker}, {"strange_maker", strange_maker},
-      {"garbage", garbage}, {"uncounted", uncounted}, {"mistaken", mistaken}, {"unloaded", unloaded},
+      {"is_absent", is_absent},
+      {"without_c10", without_c10},
+      {"without_python", without_python},
+      {"without_lock", without_lock},
+      {"shared", shared},
+      {"intrusive", intrusive},
+      {"shared_threadless", shared_threadless},
+      {"intrusive_threadless", intrusive_threadless},
+      {"shared_variables", shared_variables},
+      {"intrusive_variables", intrusive_variables},
+      {"variables", variables},
+      {"makers", makers},
+      {"shared_no_maker", shared_no_maker},
+      {"intrusive_no_maker", intrusive_no_maker},
+      {"strange_maker", strange_maker},
+      {"garbage", garbage},
+      {"uncounted", uncounted},
+      {"mistaken", mistaken},
+      {"unloaded", unloaded},
   };
   return check_main("backward", cases, sizeof cases / sizeof *cases);
 }

@@ -1,4 +1,5 @@
-/* What the test of cshim/adapters/backward.c takes for PyTorch's libraries: the functions by their mangled names, with nodes of either layout or of none. */
+/* What the test of cshim/adapters/backward.c takes for PyTorch's libraries: the functions by their mangled names, with
+ * nodes of either layout or of none. */
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -41,7 +42,8 @@ uint32_t fake_owners(void) { return fake.kind == FAKE_INTRUSIVE ? node->owners :
 
 static void prepare(void) {
   size_t before = fake.kind == FAKE_INTRUSIVE ? 0 : 1; /* words that the other layout does not have */
-  const uint64_t words[5] = {0xabad1dea, 0xabad1dea, 0xabad1dea, 0xabad1dea, 0xabad1dea}, kept[4] = {fake.number, fake.height, fake.pointed, fake.maker};
+  const uint64_t words[5] = {0xabad1dea, 0xabad1dea, 0xabad1dea, 0xabad1dea, 0xabad1dea},
+                 kept[4] = {fake.number, fake.height, fake.pointed, fake.maker};
   size_t known = fake.edge ? 1 : 4;
   node = fake.edge ? at_edge(before + known) : &usual[fake.which];
   node->table = block.table = 0x7f0000001000;
@@ -63,11 +65,17 @@ void fake_update(void) {
   } variables;
   if (fake.stale) return;
   prepare();
-  uint64_t next = fake.next, current = fake.kind == FAKE_NONE ? 0 : (uintptr_t)node, flags = fake.records ? 0xa0f0 : 0xa0e0;
+  uint64_t next = fake.next, current = fake.kind == FAKE_NONE ? 0 : (uintptr_t)node,
+           flags = fake.records ? 0xa0f0 : 0xa0e0;
   memcpy(variables.middle, variables.early, sizeof variables.middle);
-  for (unsigned i = 0; i < 20; i++) variables.early[i] = i % 2 ? variables.next : variables.node, variables.late[i] = i % 2 ? next + i : current + i + 1;
+  for (unsigned i = 0; i < 20; i++)
+    variables.early[i] = i % 2 ? variables.next : variables.node,
+    variables.late[i] = i % 2 ? next + i : current + i + 1;
   variables.next = next, variables.node = current, variables.flags = flags;
-  variables.pointer = fake.records ? 0x7f0123456780 : fake.kind == FAKE_NONE ? 0 : 0x7f0000000010, variables.constant = 0xa0f0;
+  variables.pointer = fake.records             ? 0x7f0123456780
+                      : fake.kind == FAKE_NONE ? 0
+                                               : 0x7f0000000010,
+  variables.constant = 0xa0f0;
   if (fake.twins) variables.twins[0] = next, variables.twins[1] = current, variables.twins[2] = flags;
 #endif
 }
@@ -78,7 +86,9 @@ struct owner _ZN5torch8autograd16get_current_nodeEv(void) {
   switch (fake.kind) {
     case FAKE_NONE: return (struct owner){NULL, NULL, NULL};
     case FAKE_SHARED: block.owners++; return (struct owner){node, &block, NULL};
-    case FAKE_INTRUSIVE: node->owners++; return (struct owner){node, (void *)0x7f12345678, NULL}; /* it fills one word only */
+    case FAKE_INTRUSIVE:
+      node->owners++;
+      return (struct owner){node, (void *)0x7f12345678, NULL}; /* it fills one word only */
     case FAKE_UNCOUNTED: return (struct owner){node, &block, NULL};
     case FAKE_TWICE: block.owners += 2, node->owners += 2; return (struct owner){node, &block, NULL};
     case FAKE_WILD: return (struct owner){(void *)0x10, (void *)0x20, NULL};

@@ -28,7 +28,8 @@ static bool is_walked(uint32_t id, const struct mt_frame *frame) {
   unsigned count = mt_unwind(frame, &bounds, fresh + 1, mt_config.native_depth, mt_config.whole_stacks, &end);
   fresh[0] = end;
   const struct mt_index_entry *entry = &mt_index()[id - 1];
-  return entry->kind == MT_DICT_STACK && entry->length == (1 + count) * sizeof *fresh && !memcmp(mt_data() + entry->offset, fresh, entry->length);
+  return entry->kind == MT_DICT_STACK && entry->length == (1 + count) * sizeof *fresh &&
+         !memcmp(mt_data() + entry->offset, fresh, entry->length);
 }
 
 /* Stands for a hook. */
@@ -48,7 +49,8 @@ static uint32_t next_random(uint32_t *state) { return *state = *state * 1664525u
 
 /* A program's loop: the same calls in the same order, now and then some that differ by one step or by depth. */
 static void loop(uint64_t seed) {
-  static const uint8_t even[] = {0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 15}, odd[] = {5, 7, 8, 9, 16, 17}; /* frames of the odd ones are never remembered */
+  static const uint8_t even[] = {0, 1, 2, 3, 4, 10, 11, 12, 13, 14, 15},
+                       odd[] = {5, 7, 8, 9, 16, 17}; /* frames of the odd ones are never remembered */
   uint8_t paths[PATHS][STEPS];
   unsigned lengths[PATHS];
   uint32_t random = (uint32_t)seed + 1;
@@ -62,7 +64,8 @@ static void loop(uint64_t seed) {
       uint8_t changed[STEPS];
       unsigned length = lengths[i];
       memcpy(changed, paths[i], STEPS);
-      if (next_random(&random) >> 27 == 0) changed[next_random(&random) / 65536 % length] = even[next_random(&random) / 65536 % sizeof even];
+      if (next_random(&random) >> 27 == 0)
+        changed[next_random(&random) / 65536 % length] = even[next_random(&random) / 65536 % sizeof even];
       if (next_random(&random) >> 27 == 0) length = 1 + next_random(&random) / 65536 % STEPS;
       along(changed, length);
     }
@@ -133,7 +136,10 @@ static void forgets(void) {
 
 /* After code was unloaded, the same addresses are another stack. */
 static uint32_t last_id;
-KEPT static void hook_for_id(void) { last_id = mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_ALLOC).native; }
+KEPT static void hook_for_id(void) {
+  last_id =
+      mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_ALLOC).native;
+}
 KEPT static uint32_t id_here(void) {
   hook_for_id();
   return last_id;
@@ -154,7 +160,8 @@ static void names_stacks_anew(void) {
 static void caller_only(void) {
   begin();
   mt_config.no_free_stacks = true;
-  struct mt_stacks stacks = mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_FREE);
+  struct mt_stacks stacks =
+      mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_FREE);
   const struct mt_index_entry *entry = &mt_index()[stacks.native - 1];
   CHECK_EQ(entry->length, 16);
   CHECK_EQ(*(uint64_t *)(mt_data() + entry->offset), MT_STACK_CALLER);
@@ -177,7 +184,8 @@ static void after_fork(void) {
   CHECK_EQ(check_in_child(after_fork_child), 0);
 }
 
-/* A signal handler that jumps, or a call-back that throws, leaves calls open behind it: they are over, and the thread's next ones are calls of their own. */
+/* A signal handler that jumps, or a call-back that throws, leaves calls open behind it: they are over, and the thread's
+ * next ones are calls of their own. */
 static jmp_buf back;
 static struct mt_call open_call;
 KEPT static void call_and_leave(void (*open)(struct mt_call *, uint16_t, const struct mt_frame *, int)) {
@@ -210,7 +218,8 @@ static void left_by_a_jump(void) {
   }
 }
 
-/* A call inside of a signal handler that runs on a stack of its own, one that lies in a frame of the thread's, leaves the interrupted one as it is. */
+/* A call inside of a signal handler that runs on a stack of its own, one that lies in a frame of the thread's, leaves
+ * the interrupted one as it is. */
 static const struct mt_frame *interrupted;
 static void on_signal(int number) {
   (void)number;
@@ -272,7 +281,8 @@ static uint32_t intern_many(void) {
 /* Threads of the library's own write other entries meanwhile. */
 static uint32_t stacks_written(void) {
   uint32_t count = 0;
-  for (uint32_t i = 0; i < mt_header()->index_used; i++) count += __atomic_load_n(&mt_index()[i].kind, __ATOMIC_ACQUIRE) == MT_DICT_STACK;
+  for (uint32_t i = 0; i < mt_header()->index_used; i++)
+    count += __atomic_load_n(&mt_index()[i].kind, __ATOMIC_ACQUIRE) == MT_DICT_STACK;
   return count;
 }
 
@@ -288,9 +298,18 @@ static void too_many_stacks(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"finds what a walk finds", finds_what_a_walk_finds}, {"at any depth", at_any_depth}, {"in many threads", in_many_threads}, {"sees one word", sees_one_word},
-      {"forgets", forgets}, {"names stacks anew", names_stacks_anew}, {"caller only", caller_only}, {"after fork", after_fork},
-      {"left by a jump", left_by_a_jump}, {"interrupted by a signal", interrupted_by_a_signal}, {"when cancelled", when_cancelled}, {"too many stacks", too_many_stacks},
+      {"finds what a walk finds", finds_what_a_walk_finds},
+      {"at any depth", at_any_depth},
+      {"in many threads", in_many_threads},
+      {"sees one word", sees_one_word},
+      {"forgets", forgets},
+      {"names stacks anew", names_stacks_anew},
+      {"caller only", caller_only},
+      {"after fork", after_fork},
+      {"left by a jump", left_by_a_jump},
+      {"interrupted by a signal", interrupted_by_a_signal},
+      {"when cancelled", when_cancelled},
+      {"too many stacks", too_many_stacks},
   };
   return check_main("capture", cases, sizeof cases / sizeof *cases);
 }

@@ -28,8 +28,14 @@ enum { CODE = 0x1000 };
 /* A row of a program that follows what every function begins with: CFA = rsp + 8, the return address under it. */
 static struct mt_unwind_row row_of(const uint8_t *program, size_t bytes, uintptr_t pc) {
   static const uint8_t shared[] = {0x0c, 7, 8, 0x90, 1};
-  struct mt_frame_entry e = {.start = CODE, .end = CODE + 0x10000000, .shared = {shared, shared + sizeof shared, false}, .own = {program, program + bytes, false},
-                             .code_unit = 1, .data_unit = -8, .encoding = 0x1b, .return_register = 16};
+  struct mt_frame_entry e = {.start = CODE,
+                             .end = CODE + 0x10000000,
+                             .shared = {shared, shared + sizeof shared, false},
+                             .own = {program, program + bytes, false},
+                             .code_unit = 1,
+                             .data_unit = -8,
+                             .encoding = 0x1b,
+                             .return_register = 16};
   return mt_unwind_row(&e, pc);
 }
 #define ROW(pc, ...) row_of((uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}), CODE + (pc))
@@ -50,7 +56,7 @@ static void rules(void) {
   CHECK_VALUE(row.cfa, MT_BASE_BP, false, 16, 0);
   CHECK_VALUE(row.bp, MT_BASE_CFA, true, -16, 0);
   CHECK_VALUE(row.caller, MT_BASE_CFA, true, -8, 0);
-  CHECK_VALUE(ROW(0, 0x86, 2, 0xc6).bp, MT_BASE_BP, false, 0, 0);                     /* restored to what it was at first */
+  CHECK_VALUE(ROW(0, 0x86, 2, 0xc6).bp, MT_BASE_BP, false, 0, 0); /* restored to what it was at first */
   CHECK_VALUE(ROW(0, 0x86, 2, 0x06, 6).bp, MT_BASE_BP, false, 0, 0);
   CHECK_VALUE(ROW(0, 0x86, 2, 0x08, 6).bp, MT_BASE_BP, false, 0, 0);                  /* the same */
   CHECK_VALUE(ROW(0, 0x86, 2, 0x0a, 0x86, 3, 0x0b).bp, MT_BASE_CFA, true, -16, 0);    /* remembered and recalled */
@@ -78,7 +84,8 @@ static void rules(void) {
 }
 
 static void realigned(void) {
-  struct mt_unwind_row row = ROW(0, 0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0); /* CFA = *(rbp - 8), rbp at 0(rbp) */
+  struct mt_unwind_row row =
+      ROW(0, 0x0f, 3, 0x76, 0x78, 0x06, 0x10, 6, 2, 0x76, 0); /* CFA = *(rbp - 8), rbp at 0(rbp) */
   CHECK_EQ(row.kind, MT_ROW_STEP);
   CHECK_VALUE(row.cfa, MT_BASE_BP, true, -8, 0);
   CHECK_VALUE(row.bp, MT_BASE_BP, true, 0, 0);
@@ -89,10 +96,13 @@ static void realigned(void) {
 /* The entry of a procedure linkage table: the CFA moves by 8 in the middle of each 16 bytes. */
 static void linkage_table(void) {
   for (unsigned at = 0; at < 16; at++)
-    CHECK_VALUE(ROW(at, 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22).cfa, MT_BASE_SP, false, at >= 11 ? 16 : 8, 0);
+    CHECK_VALUE(ROW(at, 0x0f, 11, 0x77, 8, 0x80, 0, 0x3f, 0x1a, 0x3b, 0x2a, 0x33, 0x24, 0x22).cfa, MT_BASE_SP, false,
+                at >= 11 ? 16 : 8, 0);
 }
 
-static bool evaluate(const uint8_t *at, size_t bytes, struct mt_value *v) { return mt_expression(at, (uint32_t)bytes, CODE, value(MT_BASE_CFA, false, 0, 0), v); }
+static bool evaluate(const uint8_t *at, size_t bytes, struct mt_value *v) {
+  return mt_expression(at, (uint32_t)bytes, CODE, value(MT_BASE_CFA, false, 0, 0), v);
+}
 #define EVALUATE(v, ...) evaluate((uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}), v)
 
 static void expressions(void) {
@@ -167,7 +177,8 @@ static uintptr_t random_code(void) { return first_code + next_random() % (last_c
 
 #define MUTATIONS 20000
 
-/* Damages a few bytes of what the next look-ups will read (the head, the index around them, their entries), looks up, and repairs them. */
+/* Damages a few bytes of what the next look-ups will read (the head, the index around them, their entries), looks up,
+ * and repairs them. */
 static void damaged(void) {
   dl_iterate_phdr(find_frames, NULL);
   CHECK(copied != NULL);
@@ -190,7 +201,9 @@ static void damaged(void) {
       where[k] = at < 24 ? at : at - 24;
       if (where[k] >= copied_bytes) where[k] = 0;
       old[k] = copied[where[k]];
-      copied[where[k]] = (uint8_t)(next_random() % 3 ? next_random() : next_random() % 2 ? 0xff : old[k] ^ 1u << next_random() % 8);
+      copied[where[k]] = (uint8_t)(next_random() % 3   ? next_random()
+                                   : next_random() % 2 ? 0xff
+                                                       : old[k] ^ 1u << next_random() % 8);
     }
     for (int k = 0; k < 3; k++) look_up(k ? random_code() : pc);
     while (n--) copied[where[n]] = old[n];
@@ -233,7 +246,9 @@ static void headers(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"locations", locations}, {"rules", rules}, {"realigned", realigned}, {"linkage table", linkage_table}, {"expressions", expressions}, {"headers", headers},
+      {"locations", locations},         {"rules", rules},
+      {"realigned", realigned},         {"linkage table", linkage_table},
+      {"expressions", expressions},     {"headers", headers},
       {"long programs", long_programs}, {"damaged", damaged},
   };
   return check_main("cfi", cases, sizeof cases / sizeof *cases);

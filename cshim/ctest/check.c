@@ -31,7 +31,9 @@ void check_that(bool holds, const char *file, int line, const char *text) {
 
 void check_equal(uint64_t have, uint64_t want, const char *file, int line, const char *text) {
   count(have == want);
-  if (have != want) fprintf(stderr, "%s:%d: %s is %llu, want %llu\n", file, line, text, (unsigned long long)have, (unsigned long long)want);
+  if (have != want)
+    fprintf(stderr, "%s:%d: %s is %llu, want %llu\n", file, line, text, (unsigned long long)have,
+            (unsigned long long)want);
 }
 
 void check_text(const char *have, const char *want, const char *file, int line, const char *text) {
@@ -136,6 +138,10 @@ const char *check_output(const char *name) {
 }
 
 void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *, int64_t, uint64_t, uint64_t, uint16_t);
-void check_free(uint64_t address) { _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)address, -512, address, 1, 1); }
+void check_free(uint64_t address) {
+  _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)address, -512, address, 1, 1);
+}
 
-void check_event(uint64_t address) { _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)address, 512, address, 1, 1); }
+void check_event(uint64_t address) {
+  _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)address, 512, address, 1, 1);
+}

@@ -1,4 +1,5 @@
-/* Tests of the library's C half. The library's state belongs to a process, so every case runs in a child of its own, in a fresh folder. */
+/* Tests of the library's C half. The library's state belongs to a process, so every case runs in a child of its own, in
+ * a fresh folder. */
 #pragma once
 
 #include <stdbool.h>
@@ -15,8 +16,9 @@
 #define CHECK_SANITIZED 0
 #endif
 
-/* The thread sanitizer takes a parent's threads to be running in a forked child, and the address sanitizer's allocator leaves its locks to the child as they
- * were: a parent's thread that allocated at that moment holds one for ever. The plain build covers these cases. */
+/* The thread sanitizer takes a parent's threads to be running in a forked child, and the address sanitizer's allocator
+ * leaves its locks to the child as they were: a parent's thread that allocated at that moment holds one for ever. The
+ * plain build covers these cases. */
 #define CHECK_FORKS_OF_THREADS (!CHECK_SANITIZED)
 
 struct check_case {

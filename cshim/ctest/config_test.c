@@ -12,15 +12,42 @@ static void sizes(void) {
   static const struct {
     const char *text;
     uint64_t value;
-  } good[] = {{"1", 1}, {"4096", 4096}, {"64M", 64 << 20}, {"64MB", 64 << 20}, {"64MiB", 64 << 20}, {"64mib", 64 << 20}, {"1g", 1 << 30}, {"2T", 2ull << 40},
-              {"3kB", 3 << 10}, {"18446744073709551609", UINT64_MAX - 6}, {"16777215T", 16777215ull << 40}, {"007", 7}};
-  static const char *const bad[] = {"", "M", "-1", "+1", " 1", "1 ", "1.5G", "0x10", "1X", "1MM", "1MiBs", "18446744073709551616", "99999999999999999999999", "16777216T",
-                                    "18446744073709551615K", "0", "0M"};
+  } good[] = {{"1", 1},
+              {"4096", 4096},
+              {"64M", 64 << 20},
+              {"64MB", 64 << 20},
+              {"64MiB", 64 << 20},
+              {"64mib", 64 << 20},
+              {"1g", 1 << 30},
+              {"2T", 2ull << 40},
+              {"3kB", 3 << 10},
+              {"18446744073709551609", UINT64_MAX - 6},
+              {"16777215T", 16777215ull << 40},
+              {"007", 7}};
+  static const char *const bad[] = {"",
+                                    "M",
+                                    "-1",
+                                    "+1",
+                                    " 1",
+                                    "1 ",
+                                    "1.5G",
+                                    "0x10",
+                                    "1X",
+                                    "1MM",
+                                    "1MiBs",
+                                    "18446744073709551616",
+                                    "99999999999999999999999",
+                                    "16777216T",
+                                    "18446744073709551615K",
+                                    "0",
+                                    "0M"};
   for (size_t i = 0; i < sizeof good / sizeof *good; i++) CHECK_EQ(mt_parse_size(good[i].text), good[i].value);
   for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) CHECK_EQ(mt_parse_size(bad[i]), 0);
 }
 
-static void load(const char *a, const char *b, const char *c) { mt_config_load((char *[]){(char *)"HOME=/", (char *)a, (char *)b, (char *)c, NULL}); }
+static void load(const char *a, const char *b, const char *c) {
+  mt_config_load((char *[]){(char *)"HOME=/", (char *)a, (char *)b, (char *)c, NULL});
+}
 
 #define CHECK_COMPLAINT(text) CHECK_TEXT(taken(), text)
 
@@ -109,7 +136,9 @@ static void guest_memory(void) {
     const char *text;
     uint64_t bytes;
     const char *complaint;
-  } cases[] = {{"64M", 64 << 20, ""}, {"0", 0, ""}, {"off", 0, ""}, {"300", 16 << 20, " is too little; 16M is used"}, {"8G", 8ull << 30, ""}, {"much", 256 << 20, " is not a size; 256M is used"}};
+  } cases[] = {{"64M", 64 << 20, ""},  {"0", 0, ""},
+               {"off", 0, ""},         {"300", 16 << 20, " is too little; 16M is used"},
+               {"8G", 8ull << 30, ""}, {"much", 256 << 20, " is not a size; 256M is used"}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     char setting[64] = "MEMTRACE_GUEST_MEMORY=", wanted[128];
     mt_config.guest_memory = 256 << 20;
@@ -124,7 +153,8 @@ static void sampling(void) {
   static const struct {
     const char *text;
     uint32_t seconds;
-  } cases[] = {{"MEMTRACE_NVML=0", 0}, {"MEMTRACE_NVML=off", 0}, {"MEMTRACE_NVML=", 0}, {"MEMTRACE_NVML=1", 1}, {"MEMTRACE_NVML=yes", 1}, {"MEMTRACE_NVML=60", 60}, {"MEMTRACE_NVML=1G", 3600}};
+  } cases[] = {{"MEMTRACE_NVML=0", 0},   {"MEMTRACE_NVML=off", 0}, {"MEMTRACE_NVML=", 0},     {"MEMTRACE_NVML=1", 1},
+               {"MEMTRACE_NVML=yes", 1}, {"MEMTRACE_NVML=60", 60}, {"MEMTRACE_NVML=1G", 3600}};
   CHECK_EQ(mt_config.nvml_seconds, 1);
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     load(cases[i].text, NULL, NULL);
@@ -150,13 +180,15 @@ static void stacks(void) {
                {"MEMTRACE_STACKS=none", 0, 0, false, false},
                {"MEMTRACE_STACKS=off", 0, 0, false, false}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
-    mt_config.native_depth = 64, mt_config.python_depth = 128, mt_config.whole_stacks = mt_config.no_free_stacks = false;
+    mt_config.native_depth = 64, mt_config.python_depth = 128,
+    mt_config.whole_stacks = mt_config.no_free_stacks = false;
     load(cases[i].text, NULL, NULL);
     CHECK_EQ(mt_config.native_depth, cases[i].native);
     CHECK_EQ(mt_config.python_depth, cases[i].python);
     CHECK_EQ(mt_config.whole_stacks, cases[i].whole);
     CHECK_EQ(mt_config.no_free_stacks, cases[i].no_frees);
-    CHECK_COMPLAINT(i == 5 ? "MEMTRACE_STACKS=native:999999999999,python:257 is too much; at most 256 frames are used" : "");
+    CHECK_COMPLAINT(i == 5 ? "MEMTRACE_STACKS=native:999999999999,python:257 is too much; at most 256 frames are used"
+                           : "");
   }
 }
 
@@ -207,7 +239,18 @@ static void strange(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"sizes", sizes}, {"values", values}, {"nonsense", nonsense}, {"begin", begin}, {"room", room}, {"guest memory", guest_memory}, {"sampling", sampling}, {"stacks", stacks}, {"unknown word", unknown_word}, {"unknown", unknown}, {"known to others", known_to_others}, {"strange", strange},
+      {"sizes", sizes},
+      {"values", values},
+      {"nonsense", nonsense},
+      {"begin", begin},
+      {"room", room},
+      {"guest memory", guest_memory},
+      {"sampling", sampling},
+      {"stacks", stacks},
+      {"unknown word", unknown_word},
+      {"unknown", unknown},
+      {"known to others", known_to_others},
+      {"strange", strange},
   };
   return check_main("config", cases, sizeof cases / sizeof *cases);
 }

@@ -101,7 +101,8 @@ static void data_full(void) {
   CHECK(mt_dict_append(MT_DICT_STRING, &(struct mt_bytes){"small", 5}, 1)); /* what fits is still taken */
 }
 
-/* Ever new paths to the same call: a million of them would fill the dictionary, and the events behind it had no stack at all. */
+/* Ever new paths to the same call: a million of them would fill the dictionary, and the events behind it had no stack
+ * at all. */
 #define PATH __attribute__((noinline, noclone))
 static uint64_t paths;
 PATH static void left(unsigned path, unsigned depth);
@@ -163,7 +164,8 @@ static void about_the_process(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"interns", interns}, {"races", races}, {"index full", index_full}, {"data full", data_full}, {"many stacks", many_stacks}, {"too large", too_large}, {"process", about_the_process},
+      {"interns", interns},         {"races", races},         {"index full", index_full},     {"data full", data_full},
+      {"many stacks", many_stacks}, {"too large", too_large}, {"process", about_the_process},
   };
   return check_main("dict", cases, sizeof cases / sizeof *cases);
 }

@@ -149,6 +149,7 @@ static void forked(void) {
 }
 
 int main(void) {
-  static const struct check_case cases[] = {{"writes", writes}, {"hostile", hostile}, {"huge", huge}, {"forked", forked}};
+  static const struct check_case cases[] = {
+      {"writes", writes}, {"hostile", hostile}, {"huge", huge}, {"forked", forked}};
   return check_main("namerow", cases, sizeof cases / sizeof *cases);
 }

@@ -1,5 +1,5 @@
-/* What the management library answers and what is made of it, with a library of our own making; and readings, which must find the moments at which memory
- * stands still. */
+/* What the management library answers and what is made of it, with a library of our own making; and readings, which
+ * must find the moments at which memory stands still. */
 #define _GNU_SOURCE
 #include "device/nvml.h"
 
@@ -91,8 +91,10 @@ static int fill_v1(const struct process_v1 *from, unsigned have, unsigned *count
   return OK;
 }
 
-#define LISTS(name, from, count_of)                                                                          \
-  static int name##_v2(mt_nvml_device d, unsigned *n, void *list) { return (void)d, fill_v2(from, count_of, n, list); } \
+#define LISTS(name, from, count_of) \
+  static int name##_v2(mt_nvml_device d, unsigned *n, void *list) { \
+    return (void)d, fill_v2(from, count_of, n, list); \
+  } \
   static int name##_v1(mt_nvml_device d, unsigned *n, void *list) { return (void)d, fill_v1(from, count_of, n, list); }
 LISTS(compute, fake.compute, fake.compute_count)
 LISTS(graphics, fake.graphics, fake.graphics_count)
@@ -148,7 +150,8 @@ static void binding(void) {
 }
 
 static void devices(void) {
-  const uint8_t uuid[16] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77, 0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff};
+  const uint8_t uuid[16] = {0x00, 0x11, 0x22, 0x33, 0x44, 0x55, 0x66, 0x77,
+                            0x88, 0x99, 0xaa, 0xbb, 0xcc, 0xdd, 0xee, 0xff};
   bool slice;
   CHECK(!bind(3));
   fake.known_uuid = "GPU-00112233-4455-6677-8899-aabbccddeeff";
@@ -232,7 +235,8 @@ static struct mt_thread *start(void) {
 static const struct mt_record *last(void) { return self->next - 1; }
 
 static struct mt_sample want(bool share, bool patient) {
-  return (struct mt_sample){.device = (mt_nvml_device)&fake, .ordinal = 2, .occasion = "period", .share = share, .patient = patient};
+  return (struct mt_sample){
+      .device = (mt_nvml_device)&fake, .ordinal = 2, .occasion = "period", .share = share, .patient = patient};
 }
 
 static enum mt_sample_result take(bool share, bool patient, uint64_t *used) {
@@ -412,9 +416,11 @@ static void no_sampler(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"binding", binding}, {"devices", devices},     {"memory", memory}, {"shares", shares},       {"settled", settled},
-      {"disturbed", disturbed}, {"moving", moving}, {"under way", under_way}, {"refused", refused},
-      {"crowded", crowded}, {"forks wait", forks_wait}, {"forks give up", forks_give_up}, {"no sampler", no_sampler},
+      {"binding", binding},       {"devices", devices},       {"memory", memory},
+      {"shares", shares},         {"settled", settled},       {"disturbed", disturbed},
+      {"moving", moving},         {"under way", under_way},   {"refused", refused},
+      {"crowded", crowded},       {"forks wait", forks_wait}, {"forks give up", forks_give_up},
+      {"no sampler", no_sampler},
   };
   return check_main("nvml", cases, sizeof cases / sizeof *cases);
 }

@@ -1,5 +1,5 @@
-/* A program with NVTX, and a recording to look into. NVTX's side is played by a hand-made export table, so that every call's arguments and answers are in the
- * test's hands. One test program includes this once, first of all. */
+/* A program with NVTX, and a recording to look into. NVTX's side is played by a hand-made export table, so that every
+ * call's arguments and answers are in the test's hands. One test program includes this once, first of all. */
 #pragma once
 
 #define MEMTRACE_IMPLEMENTATION
@@ -42,7 +42,9 @@ static struct {
   void (*set)(uint32_t);
 } version = {sizeof version, 3, 0, set_version};
 
-static inline const void *export_table(uint32_t id) { return id == 1 ? (const void *)&callbacks : id == 3 ? (const void *)&version : NULL; }
+static inline const void *export_table(uint32_t id) {
+  return id == 1 ? (const void *)&callbacks : id == 3 ? (const void *)&version : NULL;
+}
 
 static inline int attach(void) {
   for (int i = 1; i <= CORE_SIZE; i++) core_table[i] = &core[i];
@@ -78,7 +80,8 @@ static inline int levels(const void *domain) {
   return (int)n;
 }
 
-/* Calls of the program, which gets the same answer in every case. These return the level in its domain that was pushed or popped, or NOTHING. */
+/* Calls of the program, which gets the same answer in every case. These return the level in its domain that was pushed
+ * or popped, or NOTHING. */
 enum { NOTHING = -1 };
 static inline int pushed(const void *domain, int before, int answer) {
   CHECK_EQ(answer, -2);
@@ -117,13 +120,21 @@ static inline void mark(const char *s) { ((void (*)(const char *))core[2])(s); }
 static inline void mark_wide(const wchar_t *s) { ((void (*)(const wchar_t *))core[3])(s); }
 static inline void range_start(const char *s) { CHECK_EQ(((uint64_t (*)(const char *))core[5])(s), 0); }
 static inline void range_end(void) { ((void (*)(uint64_t))core[7])(0); }
-static inline void domain_start(const void *d, const struct event *e) { CHECK_EQ(((uint64_t (*)(const void *, const struct event *))core2[2])(d, e), 0); }
+static inline void domain_start(const void *d, const struct event *e) {
+  CHECK_EQ(((uint64_t (*)(const void *, const struct event *))core2[2])(d, e), 0);
+}
 static inline void domain_end(const void *d) { ((void (*)(const void *, uint64_t))core2[3])(d, 0); }
-static inline void domain_mark(const void *d, const struct event *e) { ((void (*)(const void *, const struct event *))core2[1])(d, e); }
+static inline void domain_mark(const void *d, const struct event *e) {
+  ((void (*)(const void *, const struct event *))core2[1])(d, e);
+}
 static inline const void *domain(const char *s) { return ((const void *(*)(const char *))core2[12])(s); }
 static inline const void *domain_wide(const wchar_t *s) { return ((const void *(*)(const wchar_t *))core2[13])(s); }
-static inline const void *keep(const void *d, const char *s) { return ((const void *(*)(const void *, const char *))core2[10])(d, s); }
-static inline const void *keep_wide(const void *d, const wchar_t *s) { return ((const void *(*)(const void *, const wchar_t *))core2[11])(d, s); }
+static inline const void *keep(const void *d, const char *s) {
+  return ((const void *(*)(const void *, const char *))core2[10])(d, s);
+}
+static inline const void *keep_wide(const void *d, const wchar_t *s) {
+  return ((const void *(*)(const void *, const wchar_t *))core2[11])(d, s);
+}
 
 static struct oracle o;
 static uint64_t events;

@@ -1,4 +1,5 @@
-/* What becomes of NVTX's names: ranges on the thread's stack, domains, registered strings; and how the library gets into the tables. */
+/* What becomes of NVTX's names: ranges on the thread's stack, domains, registered strings; and how the library gets
+ * into the tables. */
 #define _GNU_SOURCE
 #include "nvtx_program.h"
 
@@ -407,7 +408,8 @@ static void register_all(uint64_t number) {
 static void threads(void) {
   attach();
   check_threads(4, register_all);
-  for (int i = 0; i < 500; i++) CHECK(seen[0][i] && seen[0][i] == seen[1][i] && seen[1][i] == seen[2][i] && seen[2][i] == seen[3][i]);
+  for (int i = 0; i < 500; i++)
+    CHECK(seen[0][i] && seen[0][i] == seen[1][i] && seen[1][i] == seen[2][i] && seen[2][i] == seen[3][i]);
 }
 
 static void keeps_errno(void) {
@@ -448,11 +450,29 @@ static void environment(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"tables", tables}, {"shorter tables", shorter_tables}, {"holes", holes}, {"unusable", unusable}, {"switched off", switched_off}, {"ranges", ranges},
-      {"events and sizes", events_and_sizes}, {"short attributes", short_attributes}, {"long names", long_names}, {"domains", domains},
-      {"beside the API", beside_the_api}, {"deep", deep}, {"random stack", random_stack}, {"kept before the start", kept_before_the_start},
-      {"many kept", many_kept}, {"garbage", garbage}, {"details", details}, {"endless", endless},
-      {"forks", forks}, {"no start", no_start}, {"threads", threads}, {"errno", keeps_errno}, {"environment", environment},
+      {"tables", tables},
+      {"shorter tables", shorter_tables},
+      {"holes", holes},
+      {"unusable", unusable},
+      {"switched off", switched_off},
+      {"ranges", ranges},
+      {"events and sizes", events_and_sizes},
+      {"short attributes", short_attributes},
+      {"long names", long_names},
+      {"domains", domains},
+      {"beside the API", beside_the_api},
+      {"deep", deep},
+      {"random stack", random_stack},
+      {"kept before the start", kept_before_the_start},
+      {"many kept", many_kept},
+      {"garbage", garbage},
+      {"details", details},
+      {"endless", endless},
+      {"forks", forks},
+      {"no start", no_start},
+      {"threads", threads},
+      {"errno", keeps_errno},
+      {"environment", environment},
   };
   return check_main("nvtx", cases, sizeof cases / sizeof *cases);
 }

@@ -2,7 +2,8 @@
 #define _GNU_SOURCE
 #include "nvtx_program.h"
 
-/* Ranges of every kind get the same id, so an end is named where all open ranges of the domain have one name, and only there. */
+/* Ranges of every kind get the same id, so an end is named where all open ranges of the domain have one name, and only
+ * there. */
 static void one_name(void) {
   attach();
   range_end();
@@ -108,13 +109,16 @@ static void of_threads(void) {
   uint32_t length = 0;
   size_t n = oracle_records(&o, &records), begins = 0, ends = 0;
   for (size_t i = 0; i < n; i++) {
-    const char *text = records[i].record.kind == MT_MARK ? oracle_entry(&o, (uint32_t)records[i].record.name, MT_DICT_STRING, &length) : NULL;
+    const char *text = records[i].record.kind == MT_MARK
+                           ? oracle_entry(&o, (uint32_t)records[i].record.name, MT_DICT_STRING, &length)
+                           : NULL;
     begins += text && length == 14 && !memcmp(text, "together begin", length);
     ends += text && length == 12 && !memcmp(text, "together end", length);
   }
   CHECK_EQ(begins, 8000);
   CHECK_EQ(ends, 8000);
-  CHECK(n && (length = 0, oracle_entry(&o, (uint32_t)records[n - 1].record.name, MT_DICT_STRING, &length)) && length == 9);
+  CHECK(n && (length = 0, oracle_entry(&o, (uint32_t)records[n - 1].record.name, MT_DICT_STRING, &length)) &&
+        length == 9);
   free(records);
 }
 
@@ -131,8 +135,13 @@ static void named_marks(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"marks", named_marks}, {"one name", one_name}, {"overlapping", overlapping}, {"of domains", of_domains}, {"of many domains", of_many_domains},
-      {"forks", forks}, {"of threads", of_threads},
+      {"marks", named_marks},
+      {"one name", one_name},
+      {"overlapping", overlapping},
+      {"of domains", of_domains},
+      {"of many domains", of_many_domains},
+      {"forks", forks},
+      {"of threads", of_threads},
   };
   return check_main("nvtxmark", cases, sizeof cases / sizeof *cases);
 }

@@ -26,10 +26,13 @@ bool oracle_open(struct oracle *o, const char *path) {
 bool oracle_attach(struct oracle *o, void *base, size_t size) {
   struct mt_spool_header *h = base;
   *o = (struct oracle){base, size, h};
-  return !memcmp(h->magic, MT_SPOOL_MAGIC, sizeof MT_SPOOL_MAGIC) && h->version == MT_SPOOL_VERSION && h->record_size == 64 && h->segment_size == 16384 &&
-              h->file_size <= o->size && h->rings_offset >= sizeof *h && h->index_offset >= h->rings_offset + (uint64_t)h->rings_max * 128 &&
-              h->data_offset >= h->index_offset + (uint64_t)h->index_max * 16 && h->segments_offset >= h->data_offset + h->data_max &&
-              h->file_size == h->segments_offset + (uint64_t)h->segments_first * 16384 && h->segments_max >= h->segments_first;
+  return !memcmp(h->magic, MT_SPOOL_MAGIC, sizeof MT_SPOOL_MAGIC) && h->version == MT_SPOOL_VERSION &&
+         h->record_size == 64 && h->segment_size == 16384 && h->file_size <= o->size && h->rings_offset >= sizeof *h &&
+         h->index_offset >= h->rings_offset + (uint64_t)h->rings_max * 128 &&
+         h->data_offset >= h->index_offset + (uint64_t)h->index_max * 16 &&
+         h->segments_offset >= h->data_offset + h->data_max &&
+         h->file_size == h->segments_offset + (uint64_t)h->segments_first * 16384 &&
+         h->segments_max >= h->segments_first;
 }
 
 void oracle_close(struct oracle *o) {
@@ -37,10 +40,13 @@ void oracle_close(struct oracle *o) {
   o->base = NULL;
 }
 
-static struct mt_ring *ring_at(const struct oracle *o, uint32_t i) { return (struct mt_ring *)(o->base + o->header->rings_offset) + i; }
+static struct mt_ring *ring_at(const struct oracle *o, uint32_t i) {
+  return (struct mt_ring *)(o->base + o->header->rings_offset) + i;
+}
 
 static struct mt_segment_head *segment_at(const struct oracle *o, uint32_t number) {
-  if (!number || number > o->header->segments_max || o->header->segments_offset + (uint64_t)number * 16384 > o->size) return NULL;
+  if (!number || number > o->header->segments_max || o->header->segments_offset + (uint64_t)number * 16384 > o->size)
+    return NULL;
   return (struct mt_segment_head *)(o->base + o->header->segments_offset + (uint64_t)(number - 1) * 16384);
 }
 
@@ -113,7 +119,8 @@ static void give_back(struct oracle *o, uint32_t number) {
 static void drain_ring(struct oracle *o, uint32_t i, struct list *l) {
   struct mt_ring *ring = ring_at(o, i);
   bool dead = __atomic_load_n(&ring->state, __ATOMIC_ACQUIRE) == MT_RING_DEAD;
-  uint32_t from = ring->read_segment ? ring->read_segment : __atomic_load_n(&ring->first_segment, __ATOMIC_ACQUIRE), segment, slot;
+  uint32_t from = ring->read_segment ? ring->read_segment : __atomic_load_n(&ring->first_segment, __ATOMIC_ACQUIRE),
+           segment, slot;
   if (!from) return;
   walk(o, i, l, &segment, &slot);
   while (from != segment) {
@@ -142,7 +149,8 @@ size_t oracle_drain(struct oracle *o, struct oracle_record **records) {
 const void *oracle_entry(const struct oracle *o, uint32_t id, enum mt_dict_kind kind, uint32_t *length) {
   if (!id || id > o->header->index_max) return NULL;
   const struct mt_index_entry *entry = (const struct mt_index_entry *)(o->base + o->header->index_offset) + (id - 1);
-  if (__atomic_load_n(&entry->kind, __ATOMIC_ACQUIRE) != kind || entry->offset + entry->length > o->header->data_max) return NULL;
+  if (__atomic_load_n(&entry->kind, __ATOMIC_ACQUIRE) != kind || entry->offset + entry->length > o->header->data_max)
+    return NULL;
   *length = entry->length;
   return o->base + o->header->data_offset + entry->offset;
 }
@@ -164,7 +172,8 @@ uint64_t oracle_lost(const struct oracle *o) {
   uint64_t lost = 0;
   for (uint32_t i = 0; i < o->header->rings_used; i++) {
     const struct mt_ring *ring = ring_at(o, i);
-    lost += __atomic_load_n(&ring->lost_others, __ATOMIC_RELAXED) + __atomic_load_n(&ring->lost_frees, __ATOMIC_RELAXED);
+    lost +=
+        __atomic_load_n(&ring->lost_others, __ATOMIC_RELAXED) + __atomic_load_n(&ring->lost_frees, __ATOMIC_RELAXED);
   }
   return lost;
 }

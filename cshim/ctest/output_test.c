@@ -22,7 +22,8 @@ static const char *expand(const char *pattern, unsigned counter) {
 static void placeholders(void) {
   char host[256];
   gethostname(host, sizeof host);
-  static const char *const ranks[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK"};
+  static const char *const ranks[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                      "PMI_RANK", "SLURM_PROCID",         "MV2_COMM_WORLD_RANK"};
   for (size_t i = 0; i < sizeof ranks / sizeof *ranks; i++) unsetenv(ranks[i]);
   CHECK_TEXT(expand("a.%p.b", 0), check_format("a.%d.b", getpid()));
   CHECK_TEXT(expand("%e", 0), program_invocation_short_name);
@@ -137,7 +138,8 @@ static void force(void) {
   CHECK_TEXT(create("t.bin"), "t.bin");
   CHECK_EQ(size_of("t.bin"), 0);
   CHECK(!mkdir("folder.bin", 0700));
-  CHECK_TEXT(create("folder.bin"), "MEMTRACE_OUTPUT names a device, a folder or a pipe, and a trace is a file; MEMTRACE_DISABLE=1 records nothing: 0");
+  CHECK_TEXT(create("folder.bin"), "MEMTRACE_OUTPUT names a device, a folder or a pipe, and a trace is a file; "
+                                   "MEMTRACE_DISABLE=1 records nothing: 0");
 }
 
 /* A trace that somebody writes is never replaced; that of a dead process is, spool and all. */
@@ -163,7 +165,8 @@ static void force_beside_others(void) {
 static void shared_spool_folder(void) {
   char target[4096] = {0};
   check_output("t.bin");
-  snprintf(mt_config.spool_dir, sizeof mt_config.spool_dir, "%.*s/spools", (int)(strlen(mt_config.output) - strlen("/t.bin")), mt_config.output);
+  snprintf(mt_config.spool_dir, sizeof mt_config.spool_dir, "%.*s/spools",
+           (int)(strlen(mt_config.output) - strlen("/t.bin")), mt_config.output);
   CHECK(!mkdir("spools", 0700));
   const char *other = check_format("spools/t.bin.%d.spool", getpid());
   leave_spool(other, 0, 1);
@@ -215,9 +218,17 @@ static void unwritable(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"placeholders", placeholders}, {"variables", variables}, {"too long", too_long}, {"next free number", next_free_number}, {"links", links},
-      {"modes", modes},               {"force", force},         {"force beside others", force_beside_others}, {"shared spool folder", shared_spool_folder},
-      {"relative", relative},         {"unwritable", unwritable},
+      {"placeholders", placeholders},
+      {"variables", variables},
+      {"too long", too_long},
+      {"next free number", next_free_number},
+      {"links", links},
+      {"modes", modes},
+      {"force", force},
+      {"force beside others", force_beside_others},
+      {"shared spool folder", shared_spool_folder},
+      {"relative", relative},
+      {"unwritable", unwritable},
   };
   return check_main("output", cases, sizeof cases / sizeof *cases);
 }

@@ -1,4 +1,5 @@
-/* The adapters' mechanism as a library that an interpreter loads with ctypes, with a script of the test's own: pyadapter.py looks on. */
+/* The adapters' mechanism as a library that an interpreter loads with ctypes, with a script of the test's own:
+ * pyadapter.py looks on. */
 #define _GNU_SOURCE
 #include <string.h>
 
@@ -9,19 +10,20 @@
 #include "python/python.h"
 
 /* Hands its functions over, and says what is called. */
-#define SCRIPT(name)                                                                                                       \
-  "import sys\n"                                                                                                           \
-  "mine = sys.modules.setdefault('pyadapter_" name "', type(sys)('pyadapter_" name "'))\n"                                 \
-  "vars(mine).update((k, v) for k, v in list(globals().items()) if k[0] != '_')\n"                                         \
-  "mine.starts = getattr(mine, 'starts', 0) + 1\n"                                                                         \
-  "mine.reports = 0\n"                                                                                                     \
-  "mine.prepare()\n"                                                                                                       \
-  "def report():\n"                                                                                                        \
-  "    mine.reports += 1\n"                                                                                                \
-  "    return mine.reporting()\n"                                                                                         \
+#define SCRIPT(name) \
+  "import sys\n" \
+  "mine = sys.modules.setdefault('pyadapter_" name "', type(sys)('pyadapter_" name "'))\n" \
+  "vars(mine).update((k, v) for k, v in list(globals().items()) if k[0] != '_')\n" \
+  "mine.starts = getattr(mine, 'starts', 0) + 1\n" \
+  "mine.reports = 0\n" \
+  "mine.prepare()\n" \
+  "def report():\n" \
+  "    mine.reports += 1\n" \
+  "    return mine.reporting()\n" \
   "mine.report = report\n"
 
-const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {{"torch", SCRIPT("torch")}, {"mxnet", SCRIPT("mxnet")}, {"jax", SCRIPT("jax")}};
+const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {
+    {"torch", SCRIPT("torch")}, {"mxnet", SCRIPT("mxnet")}, {"jax", SCRIPT("jax")}};
 const char mt_held_script[] = "", mt_referrers_script[] = ""; /* nothing is looked for here */
 
 MT_EXPORT void pyadapter_seen(int framework) { mt_adapter_seen((enum mt_framework)framework); }
@@ -38,7 +40,8 @@ static int nothing(void *unused) {
   return 0;
 }
 
-/* Turns while the interpreter's list of calls is full: with its lock, so that none of them runs meanwhile. How many it took. */
+/* Turns while the interpreter's list of calls is full: with its lock, so that none of them runs meanwhile. How many it
+ * took. */
 MT_EXPORT unsigned pyadapter_full(int (*add)(int (*)(void *), void *)) {
   unsigned count = 0;
   while (count < 1u << 20 && !add(nothing, NULL)) count++;

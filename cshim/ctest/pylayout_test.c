@@ -1,4 +1,5 @@
-/* The offsets that pylayout.c knows against the interpreter's own headers: compiled once for every version whose headers are at hand. */
+/* The offsets that pylayout.c knows against the interpreter's own headers: compiled once for every version whose
+ * headers are at hand. */
 #define Py_BUILD_CORE 1
 #include <Python.h>
 #include <frameobject.h>

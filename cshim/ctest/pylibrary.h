@@ -1,4 +1,5 @@
-/* What libraries have in common that an interpreter loads with ctypes to test what the library does inside of it: pylibrary.py calls this. */
+/* What libraries have in common that an interpreter loads with ctypes to test what the library does inside of it:
+ * pylibrary.py calls this. */
 #pragma once
 
 #include <stdio.h>

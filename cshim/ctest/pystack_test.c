@@ -1,4 +1,5 @@
-/* Interning of Python stacks and code objects, without an interpreter: code objects are made up in memory as CPython 3.11 lays them out. */
+/* Interning of Python stacks and code objects, without an interpreter: code objects are made up in memory as
+ * CPython 3.11 lays them out. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -44,7 +45,9 @@ struct code {
   uint8_t last[184 - 144];
   uint8_t bytecode[200];
 };
-_Static_assert(offsetof(struct code, line) == 72 && offsetof(struct code, file) == 112 && offsetof(struct code, bytecode) == 184, "as in 3.11");
+_Static_assert(offsetof(struct code, line) == 72 && offsetof(struct code, file) == 112 &&
+                   offsetof(struct code, bytecode) == 184,
+               "as in 3.11");
 
 static struct type code_type, text_type, bytes_type;
 
@@ -61,7 +64,12 @@ static void fill(struct code *c, const char *name, const char *file, int line) {
   struct bytes *lines = calloc(1, sizeof *lines);
   lines->type = &bytes_type;
   lines->length = (uint64_t)sprintf(lines->data, "lines of %s", name);
-  *c = (struct code){.type = &code_type, .units = 100, .line = line, .file = make_text(file), .name = make_text(name), .qualname = make_text(check_format("Q.%s", name)),
+  *c = (struct code){.type = &code_type,
+                     .units = 100,
+                     .line = line,
+                     .file = make_text(file),
+                     .name = make_text(name),
+                     .qualname = make_text(check_format("Q.%s", name)),
                      .lines = lines};
 }
 
@@ -89,12 +97,14 @@ static struct mt_code head_of(const struct oracle *o, uint32_t id, const char **
   *texts = NULL;
   if (!entry) return head;
   memcpy(&head, entry, sizeof head);
-  if (length == sizeof head + head.name_bytes + head.qualname_bytes + head.file_bytes + head.table_bytes) *texts = entry + sizeof head;
+  if (length == sizeof head + head.name_bytes + head.qualname_bytes + head.file_bytes + head.table_bytes)
+    *texts = entry + sizeof head;
   return head;
 }
 
 /* Whether frame number index of the stack is that code object at that instruction. */
-static bool frame_is(const struct oracle *o, uint32_t stack, unsigned index, const struct code *c, unsigned instruction) {
+static bool frame_is(const struct oracle *o, uint32_t stack, unsigned index, const struct code *c,
+                     unsigned instruction) {
   uint32_t length;
   const char *entry = oracle_entry(o, stack, MT_DICT_PYSTACK, &length), *texts;
   if (!entry || length < 8 + 16 * (index + 1)) return false;
@@ -105,14 +115,16 @@ static bool frame_is(const struct oracle *o, uint32_t stack, unsigned index, con
   const struct text *parts[] = {c->name, c->qualname, c->file};
   const uint32_t sizes[] = {head.name_bytes, head.qualname_bytes, head.file_bytes};
   bool same = frame.where == (2 * instruction << 1 | (instruction & 1)) && head.first_line == c->line;
-  for (unsigned i = 0; i < 3; texts += sizes[i++]) same = same && sizes[i] == parts[i]->length && !memcmp(texts, parts[i]->data, sizes[i]);
+  for (unsigned i = 0; i < 3; texts += sizes[i++])
+    same = same && sizes[i] == parts[i]->length && !memcmp(texts, parts[i]->data, sizes[i]);
   return same && head.table_bytes == c->lines->length && !memcmp(texts, c->lines->data, head.table_bytes);
 }
 
 static struct code codes[CODES];
 
 static void make_codes(void) {
-  for (unsigned i = 0; i < CODES; i++) fill(&codes[i], check_format("name%u", i), check_format("/srv/file%u.py", i % 7), (int)i);
+  for (unsigned i = 0; i < CODES; i++)
+    fill(&codes[i], check_format("name%u", i), check_format("/srv/file%u.py", i % 7), (int)i);
 }
 
 /* Stack number n: as deep as its number says, of frames that only it has in that order. */
@@ -131,7 +143,8 @@ static bool stack_is(const struct oracle *o, uint32_t id, unsigned n) {
   uint32_t length;
   const void *entry = oracle_entry(o, id, MT_DICT_PYSTACK, &length);
   bool same = entry && length == 8 + 16 * depth;
-  for (unsigned i = 0; same && i < depth; i++) same = frame_is(o, id, i, &codes[(n + i * 37) % CODES], (n / CODES + i) % 100);
+  for (unsigned i = 0; same && i < depth; i++)
+    same = frame_is(o, id, i, &codes[(n + i * 37) % CODES], (n / CODES + i) % 100);
   return same;
 }
 
@@ -209,7 +222,8 @@ static void many(void) {
   CHECK_EQ(o.header->lost_dict, 0);
 }
 
-/* Another code object comes to lie where one lay: told apart by its identity, or, for code that does not stay, by a closer look. */
+/* Another code object comes to lie where one lay: told apart by its identity, or, for code that does not stay, by a
+ * closer look. */
 static void replaced(void) {
   struct oracle o;
   static struct code c;
@@ -242,6 +256,7 @@ static void not_code(void) {
 }
 
 int main(void) {
-  static const struct check_case cases[] = {{"interns", interns}, {"races", races}, {"many", many}, {"replaced", replaced}, {"not code", not_code}};
+  static const struct check_case cases[] = {
+      {"interns", interns}, {"races", races}, {"many", many}, {"replaced", replaced}, {"not code", not_code}};
   return check_main("pystack", cases, sizeof cases / sizeof *cases);
 }

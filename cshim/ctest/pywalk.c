@@ -1,4 +1,5 @@
-/* The Python walker as a library that an interpreter loads with ctypes: pywalk.py compares what it finds with what the interpreter says. */
+/* The Python walker as a library that an interpreter loads with ctypes: pywalk.py compares what it finds with what the
+ * interpreter says. */
 #define _GNU_SOURCE
 #include <string.h>
 #include <time.h>
@@ -24,7 +25,8 @@ MT_EXPORT int pywalk_state(void) { return (int)mt_interpreter_state(); }
 /* Ends the trial in which every read is checked, so that tests reach the direct reads at once. */
 MT_EXPORT void pywalk_trust(int trusted) {
   uint32_t from = trusted ? MT_PY_CHECKED : MT_PY_TRUSTED;
-  __atomic_compare_exchange_n(&mt_interpreter.state, &from, trusted ? MT_PY_TRUSTED : MT_PY_CHECKED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  __atomic_compare_exchange_n(&mt_interpreter.state, &from, trusted ? MT_PY_TRUSTED : MT_PY_CHECKED, false,
+                              __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 static uint64_t asked, found; /* stacks, in all */
@@ -37,7 +39,8 @@ static bool same_stack(uint32_t a, uint32_t b) {
   return one->length == other->length && !memcmp(mt_data() + one->offset, mt_data() + other->offset, one->length);
 }
 
-/* Like a hook, so often that the last time should find what the others left: the second one comes after another stack than the first. */
+/* Like a hook, so often that the last time should find what the others left: the second one comes after another stack
+ * than the first. */
 static void compare_captured(struct mt_thread *self, uint32_t id) {
   for (unsigned i = 0; i < 3; i++) {
     uint32_t walks = self->pywalks, captured = mt_python_capture(self, MT_PYTHON_MAX);
@@ -84,8 +87,8 @@ MT_EXPORT void pywalk_log(int level) { mt_config.log_level = level; }
 /* Makes the walker look for one thing in a wrong place. */
 MT_EXPORT void pywalk_misread(unsigned field) {
   struct mt_pylayout *l = &mt_interpreter.layout;
-  uint16_t *fields[] = {&l->thread_frame, &l->frame_code, &l->frame_back, &l->frame_position, &l->code_name, &l->code_lines, &l->object_type, &l->code_bytes,
-                        &l->code_line, &l->code_file};
+  uint16_t *fields[] = {&l->thread_frame, &l->frame_code,  &l->frame_back, &l->frame_position, &l->code_name,
+                        &l->code_lines,   &l->object_type, &l->code_bytes, &l->code_line,      &l->code_file};
   *fields[field] = (uint16_t)(*fields[field] + (fields[field] == &l->code_line ? 4 : 8));
 }
 

@@ -160,8 +160,16 @@ static void no_descriptors(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"layout", layout},       {"small files", small_files}, {"smaller files", smaller_files}, {"small address space", small_address_space}, {"no disk", no_disk},
-      {"little disk", little_disk}, {"deleted", deleted},     {"replaced", replaced},           {"descriptors", descriptors},                 {"no descriptors", no_descriptors},
+      {"layout", layout},
+      {"small files", small_files},
+      {"smaller files", smaller_files},
+      {"small address space", small_address_space},
+      {"no disk", no_disk},
+      {"little disk", little_disk},
+      {"deleted", deleted},
+      {"replaced", replaced},
+      {"descriptors", descriptors},
+      {"no descriptors", no_descriptors},
   };
   return check_main("region", cases, sizeof cases / sizeof *cases);
 }

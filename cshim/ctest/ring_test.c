@@ -23,7 +23,8 @@ static void record(uint64_t thread) {
   for (uint64_t i = 1; i <= events_each; i++) check_event(base + (thread << 32) + i);
 }
 
-/* Every thread's events must be there in order from the first on, without a hole; returns their number. Numbers rise, and are dense if nothing was lost. */
+/* Every thread's events must be there in order from the first on, without a hole; returns their number. Numbers rise,
+ * and are dense if nothing was lost. */
 static size_t check_records(struct oracle_record *records, size_t n, bool dense) {
   uint64_t next[THREADS + 1] = {0};
   size_t wrong = 0, holes = 0;
@@ -49,7 +50,8 @@ static void many_threads(void) {
   CHECK_EQ(records[n - 1].record.seq, o.header->seq);
   CHECK_EQ(oracle_lost(&o) + o.header->lost_no_ring + o.header->lost_nested + o.header->lost_dict, 0);
   CHECK_EQ(oracle_entries(&o, MT_DICT_THREAD), THREADS);
-  for (uint32_t i = 0; i < o.header->rings_used; i++) CHECK_EQ(((struct mt_ring *)(o.base + o.header->rings_offset))[i].inflight, 0);
+  for (uint32_t i = 0; i < o.header->rings_used; i++)
+    CHECK_EQ(((struct mt_ring *)(o.base + o.header->rings_offset))[i].inflight, 0);
   free(records);
 }
 
@@ -105,11 +107,14 @@ static void grows(void) {
   free(records);
 }
 
-static const struct mt_ring *first_ring(const struct oracle *o) { return (const struct mt_ring *)(o->base + o->header->rings_offset); }
+static const struct mt_ring *first_ring(const struct oracle *o) {
+  return (const struct mt_ring *)(o->base + o->header->rings_offset);
+}
 
 static uint64_t lost_frees(const struct oracle *o) { return first_ring(o)->lost_frees; }
 
-/* Where records have to go, allocations go first: the last room takes frees alone, and what is left of it serves all again when there is more. */
+/* Where records have to go, allocations go first: the last room takes frees alone, and what is left of it serves all
+ * again when there is more. */
 static void held_back(void) {
   enum { FITS = (64 - HELD) * PER_SEGMENT, FREES = HELD * PER_SEGMENT };
   struct oracle o;
@@ -140,7 +145,8 @@ static void held_back(void) {
   CHECK_EQ(first_ring(&o)->lost_from, FITS + 1);
 }
 
-/* More threads at once than there are segments: those left over are counted, and do not fill the dictionary with their names. */
+/* More threads at once than there are segments: those left over are counted, and do not fill the dictionary with their
+ * names. */
 static void arrive(uint64_t thread) {
   static uint32_t arrived;
   check_event((thread << 32) + 1);
@@ -290,8 +296,17 @@ static void keeps_errno(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"many threads", many_threads}, {"overflow", overflow}, {"grows", grows}, {"held back", held_back}, {"no ring", no_ring},         {"churn", churn},       {"nested", nested},
-      {"announced", announced},       {"forks", forks},       {"starts once", starts_once}, {"errno", keeps_errno},
+      {"many threads", many_threads},
+      {"overflow", overflow},
+      {"grows", grows},
+      {"held back", held_back},
+      {"no ring", no_ring},
+      {"churn", churn},
+      {"nested", nested},
+      {"announced", announced},
+      {"forks", forks},
+      {"starts once", starts_once},
+      {"errno", keeps_errno},
   };
   return check_main("ring", cases, sizeof cases / sizeof *cases);
 }

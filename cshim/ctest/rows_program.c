@@ -1,5 +1,6 @@
-/* Prints what the unwinder makes of addresses of a library that it maps but does not load: reads one address of the file a line, as the linker numbered it, and
- * answers KIND CFA BP CALLER. scripts/check-rows.py compares that with what readelf says. */
+/* Prints what the unwinder makes of addresses of a library that it maps but does not load: reads one address of the
+ * file a line, as the linker numbered it, and answers KIND CFA BP CALLER. scripts/check-rows.py compares that with what
+ * readelf says. */
 #define _GNU_SOURCE
 #include <elf.h>
 #include <fcntl.h>
@@ -26,9 +27,11 @@ static bool map_file(const char *path) {
   for (unsigned i = 0; i < header->e_phnum; i++)
     if (p[i].p_type == PT_GNU_EH_FRAME) frames = &p[i];
   for (unsigned i = 0; frames && i < header->e_phnum; i++) {
-    if (p[i].p_type != PT_LOAD || frames->p_vaddr < p[i].p_vaddr || frames->p_vaddr >= p[i].p_vaddr + p[i].p_filesz) continue;
+    if (p[i].p_type != PT_LOAD || frames->p_vaddr < p[i].p_vaddr || frames->p_vaddr >= p[i].p_vaddr + p[i].p_filesz)
+      continue;
     base = (uintptr_t)file + p[i].p_offset - p[i].p_vaddr;
-    table = (struct mt_frame_table){(uint8_t *)base + frames->p_vaddr, file + p[i].p_offset, file + p[i].p_offset + p[i].p_filesz};
+    table = (struct mt_frame_table){(uint8_t *)base + frames->p_vaddr, file + p[i].p_offset,
+                                    file + p[i].p_offset + p[i].p_filesz};
     return true;
   }
   return false;
@@ -42,7 +45,8 @@ static void print(const struct mt_value *v) {
 int main(int argc, char **argv) {
   unsigned long address;
   static const char *const kinds[] = {"", "step", "realigned", "outermost", "none", "unsupported"};
-  if (argc != 2 || !map_file(argv[1])) return fprintf(stderr, "usage: rows_program LIBRARY <ADDRESSES (hexadecimal, one a line)\n"), 2;
+  if (argc != 2 || !map_file(argv[1]))
+    return fprintf(stderr, "usage: rows_program LIBRARY <ADDRESSES (hexadecimal, one a line)\n"), 2;
   while (scanf("%lx", &address) == 1) {
     struct mt_frame_entry entry;
     struct mt_unwind_row row = {.kind = MT_ROW_NONE};

@@ -16,7 +16,8 @@ struct path {
 static void shape_next(struct path *p);
 
 #define KEPT __attribute__((noinline, noclone, noipa))
-#define USED(object) __asm__ volatile("" : : "r"(object) : "memory") /* also keeps a call above it from becoming a jump */
+#define USED(object) \
+  __asm__ volatile("" : : "r"(object) : "memory") /* also keeps a call above it from becoming a jump */
 
 KEPT static void shape_small(struct path *p) {
   shape_next(p);
@@ -80,7 +81,8 @@ KEPT static void shape_aligned_alloca(struct path *p) {
   USED(more);
 }
 
-KEPT static uint64_t shape_stack_arguments_of(struct path *p, uint64_t a, uint64_t b, uint64_t c, uint64_t d, uint64_t e, uint64_t f, uint64_t g, uint64_t h) {
+KEPT static uint64_t shape_stack_arguments_of(struct path *p, uint64_t a, uint64_t b, uint64_t c, uint64_t d,
+                                              uint64_t e, uint64_t f, uint64_t g, uint64_t h) {
   _Alignas(32) char room[32];
   USED(room);
   USED(g + h);
@@ -88,7 +90,9 @@ KEPT static uint64_t shape_stack_arguments_of(struct path *p, uint64_t a, uint64
   USED(room);
   return a + b + c + d + e + f + g + h;
 }
-KEPT static void shape_stack_arguments(struct path *p) { USED(shape_stack_arguments_of(p, 1, 2, 3, 4, 5, 6, 7, (uintptr_t)p)); }
+KEPT static void shape_stack_arguments(struct path *p) {
+  USED(shape_stack_arguments_of(p, 1, 2, 3, 4, 5, 6, 7, (uintptr_t)p));
+}
 
 #if defined(__x86_64__)
 #define FORCED __attribute__((force_align_arg_pointer))
@@ -188,8 +192,9 @@ KEPT static void shape_signal(struct path *p) {
 }
 
 static void (*const shapes[])(struct path *) = {
-    shape_small, shape_locals, shape_registers, shape_alloca, shape_vla, shape_aligned32, shape_aligned64, shape_aligned_alloca, shape_stack_arguments,
-    shape_forced, shape_o0, shape_frame_pointer, shape_o3, shape_scratch_bp, shape_qsort, shape_bsearch, shape_huge, shape_signal,
+    shape_small,     shape_locals,         shape_registers,       shape_alloca,  shape_vla,  shape_aligned32,
+    shape_aligned64, shape_aligned_alloca, shape_stack_arguments, shape_forced,  shape_o0,   shape_frame_pointer,
+    shape_o3,        shape_scratch_bp,     shape_qsort,           shape_bsearch, shape_huge, shape_signal,
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
 

@@ -1,4 +1,5 @@
-/* Parts of functions that the compiler moved away, against return addresses: code that the compiler takes for unlikely notes where it was called from. */
+/* Parts of functions that the compiler moved away, against return addresses: code that the compiler takes for unlikely
+ * notes where it was called from. */
 #include "unwind/splitranges.h"
 
 #include "check.h"
@@ -54,6 +55,7 @@ static void find_none(void) {
 }
 
 int main(void) {
-  static const struct check_case cases[] = {{"a part that was moved away", find_parts}, {"functions in one piece", find_none}};
+  static const struct check_case cases[] = {{"a part that was moved away", find_parts},
+                                            {"functions in one piece", find_none}};
   return check_main("coldparts", cases, sizeof cases / sizeof *cases);
 }

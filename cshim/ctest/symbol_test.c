@@ -20,7 +20,8 @@ static struct mt_loaded object_of(void *handle) {
 static void *build(const char *name, const char *hash) {
   FILE *source = fopen(check_format("%s.c", name), "w");
   for (unsigned i = 0; i < 3000; i++) fprintf(source, "int fn_%u_%x(void) { return %u; }\n", i, i * 2654435761u, i);
-  fprintf(source, "int data_here = 7; static int hidden(void) { return 1; } int (*uses)(void) = hidden; extern int puts(const char *); int call(void) { return puts(\"\"); }\n");
+  fprintf(source, "int data_here = 7; static int hidden(void) { return 1; } int (*uses)(void) = hidden; extern int "
+                  "puts(const char *); int call(void) { return puts(\"\"); }\n");
   fclose(source);
   if (system(check_format("cc -shared -fPIC -O0 -w -Wl,--hash-style=%s %s.c -o %s.so", hash, name, name))) return NULL;
   return dlopen(check_format("./%s.so", name), RTLD_NOW | RTLD_LOCAL);
@@ -61,6 +62,7 @@ static void system_libraries(void) {
 }
 
 int main(void) {
-  static const struct check_case cases[] = {{"gnu", gnu}, {"sysv", sysv}, {"both", both}, {"system libraries", system_libraries}};
+  static const struct check_case cases[] = {
+      {"gnu", gnu}, {"sysv", sysv}, {"both", both}, {"system libraries", system_libraries}};
   return check_main("symbol", cases, sizeof cases / sizeof *cases);
 }

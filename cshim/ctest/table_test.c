@@ -1,4 +1,5 @@
-/* Tables that are empty when a recording starts: the parent's stays as it is, a forked child's is empty, in its place. */
+/* Tables that are empty when a recording starts: the parent's stays as it is, a forked child's is empty, in its place.
+ */
 #include "base/table.h"
 
 #include <string.h>

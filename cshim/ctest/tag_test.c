@@ -199,8 +199,15 @@ static void switched_off(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"before the start", before_the_start}, {"depth", depth}, {"names", names}, {"long paths", long_paths}, {"moments", moments},
-      {"forks", forks}, {"threads", threads}, {"errno", keeps_errno}, {"switched off", switched_off},
+      {"before the start", before_the_start},
+      {"depth", depth},
+      {"names", names},
+      {"long paths", long_paths},
+      {"moments", moments},
+      {"forks", forks},
+      {"threads", threads},
+      {"errno", keeps_errno},
+      {"switched off", switched_off},
   };
   return check_main("tag", cases, sizeof cases / sizeof *cases);
 }

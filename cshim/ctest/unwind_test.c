@@ -74,7 +74,8 @@ static void every_shape(void) {
   }
 }
 
-/* Where the stack holds copies of the return address that are left over, the stack may end; it never goes on wrongly. */
+/* Where the stack holds copies of the return address that are left over, the stack may end; it never goes on wrongly.
+ */
 static unsigned realigned_whole, realigned_cut;
 static void compare_realigned(void) {
   compare();
@@ -188,13 +189,15 @@ static void stop_within(void) {
 }
 static void stop(void) { run_path((uint8_t[]){0, 1, 0, 1, 0, 3, 0}, 7, stop_within); }
 
-/* A handler on a stack of its own, over code that was interrupted at the first instruction of a function: the row of the byte before it is another function's. */
+/* A handler on a stack of its own, over code that was interrupted at the first instruction of a function: the row of
+ * the byte before it is another function's. */
 void interrupted_entry(void);
-__asm__(
-    ".pushsection .text\n .type before_entry, @function\n"
-    "before_entry:\n .cfi_startproc\n .cfi_def_cfa_offset 4096\n nop\n .cfi_endproc\n .size before_entry, .-before_entry\n"
-    ".globl interrupted_entry\n .type interrupted_entry, @function\n"
-    "interrupted_entry:\n .cfi_startproc\n ud2\n ret\n .cfi_endproc\n .size interrupted_entry, .-interrupted_entry\n .popsection\n");
+__asm__(".pushsection .text\n .type before_entry, @function\n"
+        "before_entry:\n .cfi_startproc\n .cfi_def_cfa_offset 4096\n nop\n .cfi_endproc\n .size before_entry, "
+        ".-before_entry\n"
+        ".globl interrupted_entry\n .type interrupted_entry, @function\n"
+        "interrupted_entry:\n .cfi_startproc\n ud2\n ret\n .cfi_endproc\n .size interrupted_entry, "
+        ".-interrupted_entry\n .popsection\n");
 
 static void trapped(int number, siginfo_t *info, void *context) {
   (void)number, (void)info;
@@ -254,7 +257,8 @@ static void small_thread(void) {
   pthread_attr_t attributes;
   pthread_t thread;
   pthread_attr_init(&attributes);
-  CHECK(!pthread_attr_setstacksize(&attributes, CHECK_SANITIZED ? 262144 : 16384 + 8192 /* the traces of this test are thread-local */));
+  CHECK(!pthread_attr_setstacksize(
+      &attributes, CHECK_SANITIZED ? 262144 : 16384 + 8192 /* the traces of this test are thread-local */));
   CHECK(!pthread_create(&thread, &attributes, in_small_thread, NULL));
   pthread_join(thread, NULL);
 }
@@ -391,7 +395,8 @@ static void by_snapshot(void) {
   recurse(5, compare_whole);
 }
 
-/* Stacks of words that may be anything, with nothing to read above and below: return addresses of all kinds of frames, pointers into the stack, and noise. */
+/* Stacks of words that may be anything, with nothing to read above and below: return addresses of all kinds of frames,
+ * pointers into the stack, and noise. */
 static struct backtrace real_frames;
 static void keep_frames(void) {
   compare();
@@ -411,7 +416,10 @@ static void damaged_stacks(void) {
     for (unsigned k = 0; k < WORDS; k++) {
       uint64_t r = next_random(&state);
       uintptr_t into = low + r / 64 % 4096;
-      stack[k] = r % 8 < 4 ? real_frames.pc[r / 64 % real_frames.n] : r % 8 < 6 ? into & ~7ull : r % 8 == 6 ? into : r >> r / 8 % 64;
+      stack[k] = r % 8 < 4    ? real_frames.pc[r / 64 % real_frames.n]
+                 : r % 8 < 6  ? into & ~7ull
+                 : r % 8 == 6 ? into
+                              : r >> r / 8 % 64;
     }
     unsigned at = (unsigned)(next_random(&state) % (WORDS - 1)), depth = 1 + (unsigned)(next_random(&state) % 64);
     ours.n = mt_unwind((struct mt_frame *)(stack + at), &within, ours.pc, depth, true, &ours.end);
@@ -431,7 +439,8 @@ static void unwind_some(uint64_t number) {
   __atomic_add_fetch(&running, 1, __ATOMIC_ACQ_REL);
   for (unsigned i = 0; i < 500; i++) {
     uint8_t steps[16];
-    for (unsigned k = 0; k < sizeof steps; k++) steps[k] = (uint8_t)(next_random(&state) % (SHAPES - 1)); /* without signals: they are handled by any thread */
+    for (unsigned k = 0; k < sizeof steps; k++)
+      steps[k] = (uint8_t)(next_random(&state) % (SHAPES - 1)); /* without signals: they are handled by any thread */
     run_path(steps, sizeof steps, compare_whole);
   }
   __atomic_sub_fetch(&running, 1, __ATOMIC_ACQ_REL);
@@ -440,9 +449,23 @@ static void threads(void) { check_threads(5, unwind_some); }
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"every shape", every_shape}, {"realigned", realigned}, {"recursion", recursion}, {"depth", depth}, {"bounds", bounds}, {"stop", stop},
-      {"signals", signals}, {"fiber", fiber}, {"small thread", small_thread}, {"code compiled at run time", jit}, {"C++", cxx},
-      {"library reloaded", reloaded}, {"stale rows", stale}, {"snapshot of modules", by_snapshot}, {"damaged stacks", damaged_stacks}, {"threads", threads}, {"random chains", random_chains},
+      {"every shape", every_shape},
+      {"realigned", realigned},
+      {"recursion", recursion},
+      {"depth", depth},
+      {"bounds", bounds},
+      {"stop", stop},
+      {"signals", signals},
+      {"fiber", fiber},
+      {"small thread", small_thread},
+      {"code compiled at run time", jit},
+      {"C++", cxx},
+      {"library reloaded", reloaded},
+      {"stale rows", stale},
+      {"snapshot of modules", by_snapshot},
+      {"damaged stacks", damaged_stacks},
+      {"threads", threads},
+      {"random chains", random_chains},
   };
   return check_main("unwind", cases, sizeof cases / sizeof *cases);
 }

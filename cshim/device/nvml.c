@@ -33,7 +33,8 @@ struct process_v2 { /* v3 too */
   unsigned long long used;
   unsigned gpu_instance, compute_instance;
 };
-_Static_assert(sizeof(struct memory_v2) == 40 && sizeof(struct process_v1) == 16 && sizeof(struct process_v2) == 24, "ABI");
+_Static_assert(sizeof(struct memory_v2) == 40 && sizeof(struct process_v1) == 16 && sizeof(struct process_v2) == 24,
+               "ABI");
 
 #define USED_UNKNOWN (~0ull)
 
@@ -76,9 +77,12 @@ const char *mt_nvml_bind(mt_nvml_finder find, void *from) {
   nvml.by_uuid = find(from, "nvmlDeviceGetHandleByUUID");
   nvml.memory_v2 = find(from, "nvmlDeviceGetMemoryInfo_v2");
   nvml.memory_v1 = find(from, "nvmlDeviceGetMemoryInfo");
-  nvml.compute = find_list(find, from, "nvmlDeviceGetComputeRunningProcesses_v3", "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses");
-  nvml.graphics = find_list(find, from, "nvmlDeviceGetGraphicsRunningProcesses_v3", "nvmlDeviceGetGraphicsRunningProcesses_v2", "nvmlDeviceGetGraphicsRunningProcesses");
-  if (!init || !nvml.shutdown || !nvml.by_uuid || !(nvml.memory_v1 || nvml.memory_v2)) return "the management library is too old";
+  nvml.compute = find_list(find, from, "nvmlDeviceGetComputeRunningProcesses_v3",
+                           "nvmlDeviceGetComputeRunningProcesses_v2", "nvmlDeviceGetComputeRunningProcesses");
+  nvml.graphics = find_list(find, from, "nvmlDeviceGetGraphicsRunningProcesses_v3",
+                            "nvmlDeviceGetGraphicsRunningProcesses_v2", "nvmlDeviceGetGraphicsRunningProcesses");
+  if (!init || !nvml.shutdown || !nvml.by_uuid || !(nvml.memory_v1 || nvml.memory_v2))
+    return "the management library is too old";
   int status = init();
   return status ? why_not_initialised(status) : NULL;
 }
@@ -135,7 +139,8 @@ bool mt_nvml_memory(mt_nvml_device device, struct mt_nvml_memory *out) {
 static struct process_v2 list[MT_NVML_PROCESSES];
 static struct process_v1 processes[2 * MT_NVML_PROCESSES];
 
-/* Adds a list's processes; one that computes and draws stands in both lists with the same bytes. The number that there are now, or -1. */
+/* Adds a list's processes; one that computes and draws stands in both lists with the same bytes. The number that there
+ * are now, or -1. */
 static int add_list(struct list_call from, mt_nvml_device device, int have) {
   unsigned count = MT_NVML_PROCESSES;
   if (from.call(device, &count, list) != NVML_OK || count > MT_NVML_PROCESSES) return -1;

@@ -1,5 +1,6 @@
-/* What the device itself says about its memory, asked of the management library that comes with the driver. It is loaded at run time, and only a handful of its
- * functions are used: linked, it would keep every program from starting where it is missing. All calls come from one thread. */
+/* What the device itself says about its memory, asked of the management library that comes with the driver. It is
+ * loaded at run time, and only a handful of its functions are used: linked, it would keep every program from starting
+ * where it is missing. All calls come from one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -32,7 +33,8 @@ const char *mt_nvml_bind(mt_nvml_finder find, void *from);
 /* Gives the library back; nothing below may be called afterwards. */
 void mt_nvml_close(void);
 
-/* The device by what cuDeviceGetUuid said: ordinals differ between the two libraries. NULL if there is none; *slice tells a part of a GPU (MIG). */
+/* The device by what cuDeviceGetUuid said: ordinals differ between the two libraries. NULL if there is none; *slice
+ * tells a part of a GPU (MIG). */
 mt_nvml_device mt_nvml_find(const uint8_t uuid[16], bool *slice);
 
 /* Cheap: tens of microseconds. False when the library refuses. */

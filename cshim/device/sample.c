@@ -48,7 +48,8 @@ struct answers {
   bool settled;
 };
 
-/* The memory is read on both sides of everything else: what no hook sees, such as a pool that shrinks or another process, shows there. */
+/* The memory is read on both sides of everything else: what no hook sees, such as a pool that shrinks or another
+ * process, shows there. */
 static bool ask(const struct mt_sample *want, const struct mt_ring *own, struct answers *a) {
   struct mt_nvml_memory first;
   *a = (struct answers){0};
@@ -61,7 +62,8 @@ static bool ask(const struct mt_sample *want, const struct mt_ring *own, struct 
   }
   if (!mt_nvml_memory(want->device, &a->memory)) return false;
   struct stillness after = look(own);
-  a->settled = a->before.quiet && after.quiet && after.seq == a->before.seq && after.calls == a->before.calls && first.used == a->memory.used;
+  a->settled = a->before.quiet && after.quiet && after.seq == a->before.seq && after.calls == a->before.calls &&
+               first.used == a->memory.used;
   return true;
 }
 
@@ -79,13 +81,16 @@ static void fill(struct mt_record *r, const struct mt_sample *want, const struct
   r->pystack = known ? 0 : MT_FLAG_SHARE_UNKNOWN;
 }
 
-/* A settled reading must get the number right behind what it saw: then it stands in the trace where it belongs, and no event can be drawn in between unseen. */
+/* A settled reading must get the number right behind what it saw: then it stands in the trace where it belongs, and no
+ * event can be drawn in between unseen. */
 static bool draw_next(uint64_t seen) {
   return __atomic_compare_exchange_n(&mt_header()->seq, &seen, seen + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* Records the answers, if nothing happened since; otherwise only where there is no other attempt, and then the record says so. */
-static enum mt_sample_result record(struct mt_thread *self, const struct mt_sample *want, const struct answers *a, bool last) {
+/* Records the answers, if nothing happened since; otherwise only where there is no other attempt, and then the record
+ * says so. */
+static enum mt_sample_result record(struct mt_thread *self, const struct mt_sample *want, const struct answers *a,
+                                    bool last) {
   uint32_t occasion = mt_dict_intern(MT_DICT_STRING, want->occasion, strlen(want->occasion));
   struct mt_record *r = mt_record_open(self, MT_SAMPLE);
   if (!r) return MT_READING_LOST;

@@ -1,4 +1,5 @@
-/* One reading of a device: what the management library says at a moment at which no memory call is under way, as a record whose order number is that moment. */
+/* One reading of a device: what the management library says at a moment at which no memory call is under way, as a
+ * record whose order number is that moment. */
 #pragma once
 
 #include <stdbool.h>
@@ -22,5 +23,6 @@ struct mt_sample {
   bool patient;         /* write no record if it does not settle: there will be another attempt */
 };
 
-/* Takes and records it; *used is what was in use, set unless refused. Calls the driver and the management library: between mt_gate_enter and mt_gate_leave. */
+/* Takes and records it; *used is what was in use, set unless refused. Calls the driver and the management library:
+ * between mt_gate_enter and mt_gate_leave. */
 enum mt_sample_result mt_sample_take(const struct mt_sample *want, uint64_t *used);

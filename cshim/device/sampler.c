@@ -17,8 +17,9 @@
 #include "spool/dict.h"
 #include "spool/region.h"
 
-/* Asking for processes holds a lock of the driver for milliseconds and stalls whoever launches kernels meanwhile: rarely, then. Maxima are worth it when they
- * grew by a tenth, of which even a device that fills up from nothing has only dozens. */
+/* Asking for processes holds a lock of the driver for milliseconds and stalls whoever launches kernels meanwhile:
+ * rarely, then. Maxima are worth it when they grew by a tenth, of which even a device that fills up from nothing has
+ * only dozens. */
 #define MT_SHARE_INTERVAL_NS 10000000000ull
 #define MT_PEAK_GROWTH 10u /* one part in so many */
 #define MT_OOM_INTERVAL_NS 1000000000ull
@@ -89,7 +90,11 @@ struct round {
 };
 
 static void take(struct round *round, struct device *d, int ordinal, bool share) {
-  struct mt_sample want = {.device = d->handle, .ordinal = ordinal, .occasion = names[round->occasion], .share = share, .patient = round->patient};
+  struct mt_sample want = {.device = d->handle,
+                           .ordinal = ordinal,
+                           .occasion = names[round->occasion],
+                           .share = share,
+                           .patient = round->patient};
   uint64_t used = 0;
   switch (mt_sample_take(&want, &used)) {
     case MT_READING_SETTLED: case MT_READING_LOST: break;
@@ -140,11 +145,12 @@ static bool sample(struct round *round) {
 
 static void wait_while(uint32_t value) {
   uint64_t give_up = mt_clock_monotonic() + MT_END_WAIT_MS * 1000000ull;
-  while (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == value && mt_clock_monotonic() < give_up) mt_sys_wait(&state, value, 20000000);
+  while (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == value && mt_clock_monotonic() < give_up)
+    mt_sys_wait(&state, value, 20000000);
 }
 
-/* When the process ends by exit(), before the driver's own handlers and the destructors of all libraries: one of them unmapped what the management library, which was just
- * being opened, came to by way of fstat. */
+/* When the process ends by exit(), before the driver's own handlers and the destructors of all libraries: one of them
+ * unmapped what the management library, which was just being opened, came to by way of fstat. */
 static void at_exit(void) {
   if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) == mt_sys_getpid()) wait_while(STARTING);
   mt_sampler_end();
@@ -160,7 +166,8 @@ static const char *start(void) {
   if (!mt_config.nvml_seconds) return "MEMTRACE_NVML=0";
   if (!mt_gate_open()) return "no fork handlers";
   __atomic_store_n(&thread, mt_sys_gettid(), __ATOMIC_RELAXED);
-  if (!__atomic_compare_exchange_n(&state, &idle, STARTING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST)) return "the process ended before it began";
+  if (!__atomic_compare_exchange_n(&state, &idle, STARTING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
+    return "the process ended before it began";
   mt_gate_enter();
   const char *why = mt_nvml_open();
   mt_gate_leave();
@@ -249,9 +256,13 @@ static void wait_for_last(void) {
 /* What NVML has open is left to the kernel: giving it back could only go wrong while the process comes apart. */
 void mt_sampler_end(void) {
   uint32_t idle = IDLE, running = SAMPLING;
-  if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) != mt_sys_getpid() || __atomic_load_n(&thread, __ATOMIC_RELAXED) == mt_sys_gettid()) return;
+  if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) != mt_sys_getpid() ||
+      __atomic_load_n(&thread, __ATOMIC_RELAXED) == mt_sys_gettid())
+    return;
   int error = errno;
   __atomic_compare_exchange_n(&state, &idle, ENDED, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST);
-  if (__atomic_compare_exchange_n(&state, &running, ENDING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) || running == ENDING) wait_for_last();
+  if (__atomic_compare_exchange_n(&state, &running, ENDING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST) ||
+      running == ENDING)
+    wait_for_last();
   errno = error;
 }

@@ -1,4 +1,5 @@
-/* Reads numbers from a range of bytes that may be damaged: past its end everything is 0 and torn is set, and the cursor stays where it is. */
+/* Reads numbers from a range of bytes that may be damaged: past its end everything is 0 and torn is set, and the cursor
+ * stays where it is. */
 #pragma once
 
 #include <stdbool.h>

@@ -33,7 +33,9 @@ static bool read_table(const struct dl_phdr_info *object, struct table *t) {
   memset(t, 0, sizeof *t);
   for (int i = 0; i < object->dlpi_phnum; i++) {
     if (object->dlpi_phdr[i].p_type != PT_DYNAMIC) continue;
-    for (const ElfW(Dyn) *d = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr); d->d_tag != DT_NULL; d++) switch (d->d_tag) {
+    for (const ElfW(Dyn) *d = (const void *)(object->dlpi_addr + object->dlpi_phdr[i].p_vaddr); d->d_tag != DT_NULL;
+         d++)
+      switch (d->d_tag) {
         case DT_SYMTAB: t->symbols = at(object, d->d_un.d_ptr); break;
         case DT_STRTAB: t->strings = at(object, d->d_un.d_ptr); break;
         case DT_HASH: t->hash = at(object, d->d_un.d_ptr); break;
@@ -71,7 +73,9 @@ static int look(struct dl_phdr_info *object, size_t size, void *argument) {
   if (is_own(object) || !read_table(object, &t)) return 0;
   for (uint32_t i = 1, count = symbol_count(&t); i < count; i++) {
     const ElfW(Sym) *symbol = &t.symbols[i];
-    if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC || strcmp(t.strings + symbol->st_name, s->name)) continue;
+    if (symbol->st_shndx == SHN_UNDEF || ELF64_ST_TYPE(symbol->st_info) != STT_FUNC ||
+        strcmp(t.strings + symbol->st_name, s->name))
+      continue;
     s->found = (void *)(object->dlpi_addr + symbol->st_value);
     return 1;
   }

@@ -3,11 +3,30 @@
 #include <stddef.h>
 
 /* Encodings of pointers: the lower half says how wide, the upper one what they are relative to. */
-enum { PTR_ABSOLUTE = 0x00, PTR_ULEB = 0x01, PTR_U16 = 0x02, PTR_U32 = 0x03, PTR_U64 = 0x04, PTR_SLEB = 0x09, PTR_S16 = 0x0a, PTR_S32 = 0x0b, PTR_S64 = 0x0c };
-enum { PTR_WIDTH = 0x0f, PTR_FROM_HERE = 0x10, PTR_FROM_HEADER = 0x30, PTR_ALIGNED = 0x50, PTR_RELATIVE = 0x70, PTR_INDIRECT = 0x80, PTR_OMITTED = 0xff };
+enum {
+  PTR_ABSOLUTE = 0x00,
+  PTR_ULEB = 0x01,
+  PTR_U16 = 0x02,
+  PTR_U32 = 0x03,
+  PTR_U64 = 0x04,
+  PTR_SLEB = 0x09,
+  PTR_S16 = 0x0a,
+  PTR_S32 = 0x0b,
+  PTR_S64 = 0x0c
+};
+enum {
+  PTR_WIDTH = 0x0f,
+  PTR_FROM_HERE = 0x10,
+  PTR_FROM_HEADER = 0x30,
+  PTR_ALIGNED = 0x50,
+  PTR_RELATIVE = 0x70,
+  PTR_INDIRECT = 0x80,
+  PTR_OMITTED = 0xff
+};
 
 #define TABLE_VERSION 1
-#define TABLE_ENTRY (PTR_FROM_HEADER | PTR_S32) /* what every linker writes: pairs of function and entry, sorted by function */
+#define TABLE_ENTRY \
+  (PTR_FROM_HEADER | PTR_S32) /* what every linker writes: pairs of function and entry, sorted by function */
 #define EXTENDED_LENGTH 0xffffffffu
 
 uintptr_t mt_frame_pointer(struct mt_cursor *c, uint8_t encoding) {
@@ -38,7 +57,8 @@ struct table_entry {
   int32_t function, entry; /* relative to the header */
 };
 
-/* The sorted table; count is 0 if there is none. It lies behind four bytes that say how it is written, and the address of what it indexes. */
+/* The sorted table; count is 0 if there is none. It lies behind four bytes that say how it is written, and the address
+ * of what it indexes. */
 static const uint8_t *sorted_table(const struct mt_frame_table *table, size_t *count) {
   struct mt_cursor c = {table->header, table->end, false};
   *count = 0;
@@ -84,7 +104,8 @@ static struct mt_cursor body_at(const struct mt_frame_table *table, const uint8_
   return body;
 }
 
-/* The letters of an augmentation say what its data hold, in that order. An unknown one ends what can be read of them; their length lets us go on behind. */
+/* The letters of an augmentation say what its data hold, in that order. An unknown one ends what can be read of them;
+ * their length lets us go on behind. */
 static void read_augmentation(struct mt_cursor *data, const char *letters, struct mt_frame_entry *e) {
   for (; *letters; letters++) switch (*letters) {
       case 'R': e->encoding = mt_cursor_u8(data); break;
@@ -100,7 +121,8 @@ static void read_augmentation(struct mt_cursor *data, const char *letters, struc
     }
 }
 
-static bool read_shared(const struct mt_frame_table *table, const uint8_t *at, struct mt_frame_entry *e, bool *augmented) {
+static bool read_shared(const struct mt_frame_table *table, const uint8_t *at, struct mt_frame_entry *e,
+                        bool *augmented) {
   struct mt_cursor c = body_at(table, at);
   if (mt_cursor_u32(&c)) return false; /* not a shared part */
   uint8_t version = mt_cursor_u8(&c);
@@ -131,7 +153,8 @@ bool mt_frame_entry_find(const struct mt_frame_table *table, uintptr_t pc, struc
   uint32_t back = mt_cursor_u32(&c);
   bool augmented = false;
   *e = (struct mt_frame_entry){0};
-  if (c.torn || !back || back > (uintptr_t)(link - table->start) || !read_shared(table, link - back, e, &augmented)) return false;
+  if (c.torn || !back || back > (uintptr_t)(link - table->start) || !read_shared(table, link - back, e, &augmented))
+    return false;
   e->start = mt_frame_pointer(&c, e->encoding);
   e->end = e->start + mt_frame_pointer(&c, e->encoding & PTR_WIDTH);
   if (augmented) mt_cursor_skip(&c, mt_cursor_uleb(&c));

@@ -1,5 +1,6 @@
-/* The unwind information that compilers leave in every object (.eh_frame with its sorted .eh_frame_hdr): address -> the entry of its function. Read where the
- * loader mapped it; whatever a damaged table says, nothing outside of the given range is read. */
+/* The unwind information that compilers leave in every object (.eh_frame with its sorted .eh_frame_hdr): address -> the
+ * entry of its function. Read where the loader mapped it; whatever a damaged table says, nothing outside of the given
+ * range is read. */
 #pragma once
 
 #include <stdbool.h>
@@ -23,8 +24,10 @@ struct mt_frame_entry {
   bool signal; /* the kernel calls this code: its caller was interrupted, and did not make a call */
 };
 
-/* Finds the entry of the function that holds the address. False if there is none, or the table is missing, damaged or written in a way that no linker uses. */
+/* Finds the entry of the function that holds the address. False if there is none, or the table is missing, damaged or
+ * written in a way that no linker uses. */
 bool mt_frame_entry_find(const struct mt_frame_table *table, uintptr_t pc, struct mt_frame_entry *entry);
 
-/* Reads a pointer as .eh_frame writes them; sets torn for encodings that no assembler uses. Also serves the programs, which may set their location so. */
+/* Reads a pointer as .eh_frame writes them; sets torn for encodings that no assembler uses. Also serves the programs,
+ * which may set their location so. */
 uintptr_t mt_frame_pointer(struct mt_cursor *c, uint8_t encoding);

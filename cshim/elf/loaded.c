@@ -18,7 +18,8 @@ struct object {
   const uint8_t *header;
 };
 
-/* Sorted by start. Readers take no lock: they copy what they found, and believe it if the version was even and is the same afterwards. */
+/* Sorted by start. Readers take no lock: they copy what they found, and believe it if the version was even and is the
+ * same afterwards. */
 static struct {
   uint32_t version;
   uint32_t count;
@@ -106,10 +107,13 @@ static bool find(uintptr_t pc, struct object *o) {
   return true;
 }
 
-/* Calls each for every loaded segment, with its bounds, until that is true. Does nothing where the file's header was not loaded with the object. */
-static void each_segment(const struct object *o, bool (*each)(uintptr_t start, uintptr_t end, uint32_t flags, void *context), void *context) {
+/* Calls each for every loaded segment, with its bounds, until that is true. Does nothing where the file's header was
+ * not loaded with the object. */
+static void each_segment(const struct object *o,
+                         bool (*each)(uintptr_t start, uintptr_t end, uint32_t flags, void *context), void *context) {
   const ElfW(Ehdr) *header = (const void *)o->start;
-  if (o->end - o->start < PAGE || memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_phentsize != sizeof(ElfW(Phdr)) || header->e_phoff >= PAGE ||
+  if (o->end - o->start < PAGE || memcmp(header->e_ident, ELFMAG, SELFMAG) ||
+      header->e_phentsize != sizeof(ElfW(Phdr)) || header->e_phoff >= PAGE ||
       header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > PAGE)
     return;
   const ElfW(Phdr) *p = (const void *)(o->start + header->e_phoff), *first = NULL;
@@ -121,7 +125,8 @@ static void each_segment(const struct object *o, bool (*each)(uintptr_t start, u
   }
 }
 
-/* Between an object's segments there may be pages that nobody can read: only the segment that holds the unwind information is read. */
+/* Between an object's segments there may be pages that nobody can read: only the segment that holds the unwind
+ * information is read. */
 static bool narrow(uintptr_t start, uintptr_t end, uint32_t flags, void *context) {
   struct mt_frame_table *table = context;
   if ((uintptr_t)table->header < start || (uintptr_t)table->header >= end || !(flags & PF_R)) return false;

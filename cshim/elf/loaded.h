@@ -1,5 +1,5 @@
-/* Which loaded object holds a code address, and where its unwind information lies: asked of the loader without its lock, or of a snapshot where the C library
- * cannot tell (glibc before 2.35). */
+/* Which loaded object holds a code address, and where its unwind information lies: asked of the loader without its
+ * lock, or of a snapshot where the C library cannot tell (glibc before 2.35). */
 #pragma once
 
 #include <stdbool.h>
@@ -7,10 +7,12 @@
 
 #include "elf/frametable.h"
 
-/* False if no object holds the address. The table's header is NULL for an object without one. Async-signal-safe, never blocks. */
+/* False if no object holds the address. The table's header is NULL for an object without one. Async-signal-safe, never
+ * blocks. */
 bool mt_loaded_find(uintptr_t pc, struct mt_frame_table *table);
 
-/* The code before the address, if that many bytes of it lie in one segment of an object that is loaded to be executed and can be read, else NULL. */
+/* The code before the address, if that many bytes of it lie in one segment of an object that is loaded to be executed
+ * and can be read, else NULL. */
 const uint8_t *mt_loaded_code(uintptr_t pc, uintptr_t before);
 
 /* True where the answers come from the snapshot: an object that was loaded since is not known yet. */

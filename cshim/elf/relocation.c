@@ -24,7 +24,9 @@ struct tables {
 };
 
 /* The dynamic section holds addresses, or offsets where the loader leaves it alone. */
-static const void *at(const struct mt_loaded *object, uintptr_t value) { return (const void *)(value < object->base ? value + object->base : value); }
+static const void *at(const struct mt_loaded *object, uintptr_t value) {
+  return (const void *)(value < object->base ? value + object->base : value);
+}
 
 static struct tables read_tables(const struct mt_loaded *object) {
   struct tables t = {0};
@@ -39,7 +41,8 @@ static struct tables read_tables(const struct mt_loaded *object) {
   return t;
 }
 
-bool mt_relocation_each(const struct mt_loaded *object, bool (*visit)(const struct mt_relocation *, void *), void *context) {
+bool mt_relocation_each(const struct mt_loaded *object, bool (*visit)(const struct mt_relocation *, void *),
+                        void *context) {
   struct tables t = read_tables(object);
   for (int kind = 0; t.symbols && t.strings && kind < 2; kind++)
     for (size_t i = 0; t.list[kind] && i < t.bytes[kind] / sizeof(ElfW(Rela)); i++) {
@@ -48,7 +51,8 @@ bool mt_relocation_each(const struct mt_loaded *object, bool (*visit)(const stru
       unsigned type = ELF64_R_TYPE(r->r_info);
       bool table = type == MT_R_TABLE_CALL || type == MT_R_TABLE_DATA;
       if (!symbol || (!table && (type != MT_R_ADDRESS || r->r_addend))) continue;
-      struct mt_relocation found = {(uintptr_t *)(object->base + r->r_offset), t.strings + t.symbols[symbol].st_name, table};
+      struct mt_relocation found = {(uintptr_t *)(object->base + r->r_offset), t.strings + t.symbols[symbol].st_name,
+                                    table};
       if (visit(&found, context)) return true;
     }
   return false;

@@ -9,12 +9,15 @@
 struct tables {
   const ElfW(Sym) *symbols;
   const char *strings;
-  const uint32_t *gnu;  /* words: buckets, first hashed symbol, bloom words, bloom shift; then the bloom filter, the buckets, the chains */
+  const uint32_t *gnu; /* words: buckets, first hashed symbol, bloom words, bloom shift; then the bloom filter, the
+                          buckets, the chains */
   const uint32_t *sysv; /* words: buckets, chains; then both */
 };
 
 /* The dynamic section holds addresses, or offsets where the loader leaves it alone. */
-static const void *at(const struct mt_loaded *object, uintptr_t value) { return (const void *)(value < object->base ? value + object->base : value); }
+static const void *at(const struct mt_loaded *object, uintptr_t value) {
+  return (const void *)(value < object->base ? value + object->base : value);
+}
 
 static bool read_tables(const struct mt_loaded *object, struct tables *t) {
   *t = (struct tables){0};
@@ -30,7 +33,8 @@ static bool read_tables(const struct mt_loaded *object, struct tables *t) {
 static bool defines(const struct tables *t, uint32_t index, const char *name) {
   const ElfW(Sym) *symbol = &t->symbols[index];
   unsigned type = ELF64_ST_TYPE(symbol->st_info);
-  return symbol->st_shndx != SHN_UNDEF && symbol->st_value && (type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE) && !strcmp(t->strings + symbol->st_name, name);
+  return symbol->st_shndx != SHN_UNDEF && symbol->st_value &&
+         (type == STT_FUNC || type == STT_OBJECT || type == STT_NOTYPE) && !strcmp(t->strings + symbol->st_name, name);
 }
 
 static uint32_t find_gnu(const struct tables *t, const char *name) {
@@ -40,7 +44,8 @@ static uint32_t find_gnu(const struct tables *t, const char *name) {
   if (!buckets || !words) return 0;
   const ElfW(Addr) *bloom = (const void *)(t->gnu + 4);
   unsigned bits = 8 * sizeof *bloom;
-  ElfW(Addr) word = bloom[hash / bits % words], wanted = (ElfW(Addr))1 << hash % bits | (ElfW(Addr))1 << (hash >> shift) % bits;
+  ElfW(Addr) word = bloom[hash / bits % words],
+             wanted = (ElfW(Addr))1 << hash % bits | (ElfW(Addr))1 << (hash >> shift) % bits;
   if ((word & wanted) != wanted) return 0;
   const uint32_t *bucket = (const void *)(bloom + words), *chain = bucket + buckets;
   uint32_t index = bucket[hash % buckets];
@@ -84,7 +89,8 @@ static int match(struct dl_phdr_info *info, size_t size, void *what) {
   (void)size;
   if (!slash || strcmp(slash + 1, search->file)) return 0;
   for (unsigned i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) search->found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+      search->found = (struct mt_loaded){info->dlpi_addr, (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr)};
   return 1;
 }
 

@@ -1,4 +1,5 @@
-/* Names that a loaded object exports, looked up in its own hash tables: dlsym waits for whoever is inside the loader, and this does not. */
+/* Names that a loaded object exports, looked up in its own hash tables: dlsym waits for whoever is inside the loader,
+ * and this does not. */
 #pragma once
 
 #include <link.h>
@@ -10,8 +11,10 @@ struct mt_loaded {
   const ElfW(Dyn) *dynamic;
 };
 
-/* Address of a function or variable that the object defines and exports, or 0. Names with versions are found under whichever version comes first. */
+/* Address of a function or variable that the object defines and exports, or 0. Names with versions are found under
+ * whichever version comes first. */
 uintptr_t mt_symbol_find(const struct mt_loaded *object, const char *name);
 
-/* The first loaded object whose file has this name, without its folder; one without anything if there is none. Waits for the loader's lock. */
+/* The first loaded object whose file has this name, without its folder; one without anything if there is none. Waits
+ * for the loader's lock. */
 struct mt_loaded mt_symbol_object(const char *file);

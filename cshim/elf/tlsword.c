@@ -9,15 +9,21 @@ struct index {
 };
 extern void *__tls_get_addr(struct index *) __attribute__((weak));
 
-const uint64_t *mt_tlsblock_here(const struct mt_tlsblock *block) { return block->module ? __tls_get_addr(&(struct index){block->module, 0}) : NULL; }
+const uint64_t *mt_tlsblock_here(const struct mt_tlsblock *block) {
+  return block->module ? __tls_get_addr(&(struct index){block->module, 0}) : NULL;
+}
 
 struct mt_tlsblock mt_tlsblock_of(const struct dl_phdr_info *info, size_t size) {
   struct mt_tlsblock block = {0};
-  if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data || !info->dlpi_tls_data || !__tls_get_addr) return block;
+  if (size < offsetof(struct dl_phdr_info, dlpi_tls_data) + sizeof info->dlpi_tls_data || !info->dlpi_tls_data ||
+      !__tls_get_addr)
+    return block;
   for (unsigned i = 0; i < info->dlpi_phnum; i++)
     if (info->dlpi_phdr[i].p_type == PT_TLS && info->dlpi_phdr[i].p_memsz / sizeof(uint64_t) <= MT_TLSWORD_MAX) {
       block = (struct mt_tlsblock){info->dlpi_tls_modid, (uint32_t)(info->dlpi_phdr[i].p_memsz / sizeof(uint64_t))};
-      if ((uintptr_t)info->dlpi_tls_data % sizeof(uint64_t) || (const void *)mt_tlsblock_here(&block) != info->dlpi_tls_data) block.module = 0;
+      if ((uintptr_t)info->dlpi_tls_data % sizeof(uint64_t) ||
+          (const void *)mt_tlsblock_here(&block) != info->dlpi_tls_data)
+        block.module = 0;
     }
   return block;
 }

@@ -1,5 +1,6 @@
-/* Thread-local variables of a loaded object that exports only functions around them. Which word of the object's block they are is found out by what it holds at times when
- * a function says the value; in every thread's block it is the same word. */
+/* Thread-local variables of a loaded object that exports only functions around them. Which word of the object's block
+ * they are is found out by what it holds at times when a function says the value; in every thread's block it is the
+ * same word. */
 #pragma once
 
 #include <link.h>
@@ -19,7 +20,8 @@ struct mt_tlsword {
   uint64_t out[MT_TLSWORD_MAX / 64];
 };
 
-/* The same of a flag, in a small block. Nothing else in its word changes meanwhile: many bits of a pointer come and go with a flag. */
+/* The same of a flag, in a small block. Nothing else in its word changes meanwhile: many bits of a pointer come and go
+ * with a flag. */
 #define MT_TLSBIT_MAX 128u /* words */
 struct mt_tlsbit {
   uint64_t first[MT_TLSBIT_MAX], changed[MT_TLSBIT_MAX], out[MT_TLSBIT_MAX];
@@ -29,7 +31,8 @@ struct mt_tlsbit {
 /* What an object has, as dl_iterate_phdr tells of it in a thread that has used its variables already. */
 struct mt_tlsblock mt_tlsblock_of(const struct dl_phdr_info *info, size_t size);
 
-/* The calling thread's block, or NULL. The object's own functions must have used it in this thread before: the first use allocates it. */
+/* The calling thread's block, or NULL. The object's own functions must have used it in this thread before: the first
+ * use allocates it. */
 const uint64_t *mt_tlsblock_here(const struct mt_tlsblock *block);
 
 /* Leaves those words that hold the value in the calling thread now. The search begins as zero. */
@@ -41,5 +44,6 @@ uint32_t mt_tlsword_found(const struct mt_tlsword *search, const struct mt_tlsbl
 /* Leaves those bits that are as the flag is in the calling thread now. The search begins as zero. */
 void mt_tlsbit_keep(struct mt_tlsbit *search, const struct mt_tlsblock *block, bool flag);
 
-/* The number of the only bit that is left, counted from the lowest of the first word, if the flag was seen set and clear; or MT_TLSWORD_NONE. */
+/* The number of the only bit that is left, counted from the lowest of the first word, if the flag was seen set and
+ * clear; or MT_TLSWORD_NONE. */
 uint32_t mt_tlsbit_found(const struct mt_tlsbit *search, const struct mt_tlsblock *block);

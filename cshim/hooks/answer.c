@@ -1,7 +1,8 @@
 #define _GNU_SOURCE
-/* What CUDA answers while no memory changes: how much is free, by which programs size themselves, so that a run on another device asks for other memory; and whether an event is
- * complete. An allocator that gives a block to several streams records an event on each when the block is freed, and lends it again when all are complete. Who else uses events pays
- * for one look at where it lies. */
+/* What CUDA answers while no memory changes: how much is free, by which programs size themselves, so that a run on
+ * another device asks for other memory; and whether an event is complete. An allocator that gives a block to several
+ * streams records an event on each when the block is freed, and lends it again when all are complete. Who else uses
+ * events pays for one look at where it lies. */
 #include <stddef.h>
 
 #include "hooks/abi.h"
@@ -24,7 +25,8 @@ static inline int tell_recorded(int status, uintptr_t caller, void *event, void 
 
 static inline int tell_completed(int status, uintptr_t caller, void *event) {
   const struct mt_event_watch *w = __atomic_load_n(&watch, __ATOMIC_ACQUIRE);
-  if (w && (lies_in(caller, w->completes[0]) || lies_in(caller, w->completes[1])) && !status) w->completed((uint64_t)event);
+  if (w && (lies_in(caller, w->completes[0]) || lies_in(caller, w->completes[1])) && !status)
+    w->completed((uint64_t)event);
   return status;
 }
 
@@ -52,6 +54,9 @@ MT_HOOKED(cuMemGetInfo_v2, (size_t *free, size_t *total)) {
   int status = real(free, total);
   if (!call.self) return status;
   if (status) mt_driver_skip(&call);
-  else mt_driver_close(&call, &(struct mt_outcome){.kind = MT_ASK, .addr = free ? *free : 0, .size = total ? *total : 0, .device = MT_CURRENT});
+  else
+    mt_driver_close(&call,
+                    &(struct mt_outcome){
+                        .kind = MT_ASK, .addr = free ? *free : 0, .size = total ? *total : 0, .device = MT_CURRENT});
   return status;
 }

@@ -8,7 +8,8 @@
 
 enum { CUBEMAP = 0x04, LAYERED = 0x01, SPARSE = 0x40, DEFERRED = 0x80 };
 
-/* Bits of one element. Plain formats say the size of a channel; video formats say the whole with their chroma planes, and count their channels as one. */
+/* Bits of one element. Plain formats say the size of a channel; video formats say the whole with their chroma planes,
+ * and count their channels as one. */
 static unsigned element_bits(int format, unsigned channels) {
   switch (format) {
     case 0x01: case 0x08:
@@ -57,13 +58,15 @@ static uint64_t level_bytes(uint64_t width, uint64_t height, uint64_t depth, int
   return (width * height * depth * bits + 7) / 8;
 }
 
-static uint64_t sum(uint64_t width, uint64_t height, uint64_t depth, int format, unsigned bits, unsigned levels, unsigned flags) {
+static uint64_t sum(uint64_t width, uint64_t height, uint64_t depth, int format, unsigned bits, unsigned levels,
+                    unsigned flags) {
   bool layers = flags & (LAYERED | CUBEMAP); /* depth counts them, and it stays the same on every level */
   uint64_t total = 0;
   if (flags & (SPARSE | DEFERRED)) return 0;
   for (unsigned i = 0; i < levels && i < 64; i++) {
     total += level_bytes(width, height, depth, format, bits);
-    if (width <= 1 && height <= 1 && (layers || depth <= 1)) break; /* CUDA makes no more levels than that, whatever is asked for */
+    if (width <= 1 && height <= 1 && (layers || depth <= 1))
+      break; /* CUDA makes no more levels than that, whatever is asked for */
     width = width > 1 ? width / 2 : 1;
     if (height > 1) height /= 2;
     if (depth > 1 && !layers) depth /= 2;
@@ -81,9 +84,11 @@ uint64_t mt_mipmap_bytes(const struct mt_cuda_array3d *a, unsigned levels) {
 
 uint64_t mt_array3d_bytes(const struct mt_cuda_array3d *a) { return mt_mipmap_bytes(a, 1); }
 
-uint64_t mt_channels_bytes(const struct mt_cuda_channels *c, struct mt_cuda_extent extent, unsigned levels, unsigned flags) {
+uint64_t mt_channels_bytes(const struct mt_cuda_channels *c, struct mt_cuda_extent extent, unsigned levels,
+                           unsigned flags) {
   if (!c || c->x < 0 || c->y < 0 || c->z < 0 || c->w < 0) return 0;
-  return sum(extent.width, extent.height, extent.depth, 0, (unsigned)c->x + (unsigned)c->y + (unsigned)c->z + (unsigned)c->w, levels, flags);
+  return sum(extent.width, extent.height, extent.depth, 0,
+             (unsigned)c->x + (unsigned)c->y + (unsigned)c->z + (unsigned)c->w, levels, flags);
 }
 
 uint64_t mt_tile_key(const struct mt_cuda_tiles *t) {
@@ -95,17 +100,24 @@ uint64_t mt_tile_key(const struct mt_cuda_tiles *t) {
       tail ? 0 : t->at.level.z,
   };
   uint64_t hash = 0;
-  for (unsigned i = 0; i < sizeof words / sizeof *words; i++) hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
+  for (unsigned i = 0; i < sizeof words / sizeof *words; i++)
+    hash = (hash ^ words[i]) * 0x9E3779B97F4A7C15ull, hash ^= hash >> 29;
   return hash | 1ull << 63;
 }
 
 enum { NUMBERED = 64 }; /* changes of one call that have their numbers from before it; further ones come after it */
 
-/* Every change is a mapping, or the end of one, or both: it may be the end of what lay there before, whose handle is then another thread's to be given. So its number is
- * drawn before the real call. The memory behind a tile is that of its handle. */
+/* Every change is a mapping, or the end of one, or both: it may be the end of what lay there before, whose handle is
+ * then another thread's to be given. So its number is drawn before the real call. The memory behind a tile is that of
+ * its handle. */
 static struct mt_outcome tile_changed(const struct mt_cuda_tiles *tile, int status) {
   bool map = tile && tile->operation == 1 && tile->handle; /* mapping no handle is unmapping */
-  return (struct mt_outcome){.kind = map ? MT_MAP : MT_UNMAP, .mem = MT_MEM_VMM, .addr = tile ? mt_tile_key(tile) : 0, .with = map ? tile->handle : 0, .status = status, .device = MT_HOST};
+  return (struct mt_outcome){.kind = map ? MT_MAP : MT_UNMAP,
+                             .mem = MT_MEM_VMM,
+                             .addr = tile ? mt_tile_key(tile) : 0,
+                             .with = map ? tile->handle : 0,
+                             .status = status,
+                             .device = MT_HOST};
 }
 
 static unsigned draw_numbers(const struct mt_call *call, unsigned count, uint64_t numbers[NUMBERED]) {
@@ -114,7 +126,8 @@ static unsigned draw_numbers(const struct mt_call *call, unsigned count, uint64_
   return drawn;
 }
 
-static int tiles_changed(struct mt_call *call, const struct mt_cuda_tiles *tiles, unsigned count, const uint64_t *numbers, unsigned drawn, int status) {
+static int tiles_changed(struct mt_call *call, const struct mt_cuda_tiles *tiles, unsigned count,
+                         const uint64_t *numbers, unsigned drawn, int status) {
   if (!call->self) return status;
   for (unsigned i = 1; i < count && (!status || i <= drawn); i++) {
     struct mt_outcome o = tile_changed(tiles ? &tiles[i] : NULL, status);

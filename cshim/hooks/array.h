@@ -13,7 +13,8 @@ uint64_t mt_array3d_bytes(const struct mt_cuda_array3d *array);
 uint64_t mt_mipmap_bytes(const struct mt_cuda_array3d *array, unsigned levels);
 
 /* The same for the runtime's way to say it: bits of each channel, extent in elements. */
-uint64_t mt_channels_bytes(const struct mt_cuda_channels *channels, struct mt_cuda_extent extent, unsigned levels, unsigned flags);
+uint64_t mt_channels_bytes(const struct mt_cuda_channels *channels, struct mt_cuda_extent extent, unsigned levels,
+                           unsigned flags);
 
 /* A key for the part of an array that a tile covers. The top bit tells it from an address. */
 uint64_t mt_tile_key(const struct mt_cuda_tiles *tiles);

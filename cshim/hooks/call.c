@@ -42,12 +42,14 @@ static bool context_owns(const struct mt_call *call, const struct mt_outcome *o)
     case MT_MEM_DEVICE: case MT_MEM_MANAGED: case MT_MEM_HOST: case MT_MEM_REGISTERED: case MT_MEM_ARRAY:
       return o->kind == MT_ALLOC;
     case MT_MEM_FOREIGN:
-      return o->kind == MT_ALLOC && call->id != MT_ID_cuMemPoolImportPointer && call->id != MT_ID_cudaMemPoolImportPointer;
+      return o->kind == MT_ALLOC && call->id != MT_ID_cuMemPoolImportPointer &&
+             call->id != MT_ID_cudaMemPoolImportPointer;
   }
   return false;
 }
 
-/* Stream-ordered memory lies on the device of its stream or its pool, which need not be that of the current context. A refused call has no address to ask about. */
+/* Stream-ordered memory lies on the device of its stream or its pool, which need not be that of the current context. A
+ * refused call has no address to ask about. */
 static __attribute__((noinline)) int async_device(const struct mt_call *call, const struct mt_outcome *o) {
   enum { DEVICE_ORDINAL = 9, OWN_STREAMS = 3 };
   int (*ask)(void *, int, uint64_t) = mt_query_find(MT_QUERY_POINTER);
@@ -59,7 +61,8 @@ static __attribute__((noinline)) int async_device(const struct mt_call *call, co
   return o->with >= OWN_STREAMS && of && !of(o->with, &context) ? mt_context_device(context, o->device) : o->device;
 }
 
-/* Completes an outcome by what only the driver knows: the device and the context of the calling thread, whether the stream is being captured. */
+/* Completes an outcome by what only the driver knows: the device and the context of the calling thread, whether the
+ * stream is being captured. */
 static void complete(struct mt_call *call, struct mt_outcome *o) {
   uint64_t graph;
   if (o->mem == MT_MEM_ASYNC && MT_UNLIKELY(mt_graph_captures(o->with, call->id, &graph)) && o->kind <= MT_FREE) {
@@ -71,14 +74,17 @@ static void complete(struct mt_call *call, struct mt_outcome *o) {
   uint64_t context = 0;
   int device = mt_context_here(call->self, call->id, call->caller, &context);
   if (o->device == MT_CURRENT) o->device = device;
-  if (o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && MT_UNLIKELY(mt_context_several_devices())) o->device = async_device(call, o);
+  if (o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && MT_UNLIKELY(mt_context_several_devices()))
+    o->device = async_device(call, o);
   if (owned) o->with = context;
   if (o->mem == MT_MEM_ARRAY && o->size) o->flags |= MT_FLAG_ESTIMATED;
 }
 
 static void write_record(struct mt_call *call, const struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
   struct mt_thread *self = call->self;
-  struct mt_stacks stacks = o->kind == MT_RESERVE || !self->frame ? (struct mt_stacks){0, 0} : mt_capture(self, self->frame, call->caller, o->kind);
+  struct mt_stacks stacks = o->kind == MT_RESERVE || !self->frame
+                                ? (struct mt_stacks){0, 0}
+                                : mt_capture(self, self->frame, call->caller, o->kind);
   struct mt_record *r = mt_record_open(self, o->kind);
   if (MT_UNLIKELY(!r)) return;
   r->stack = stacks.native;
@@ -89,7 +95,8 @@ static void write_record(struct mt_call *call, const struct mt_outcome *o, uint1
   r->tag = self->tag;
   r->api = call->id;
   r->kind = o->kind;
-  r->device = (int8_t)(o->device >= MT_HOST && o->device <= INT8_MAX ? o->device : MT_HOST); /* a refused call may name any */
+  r->device =
+      (int8_t)(o->device >= MT_HOST && o->device <= INT8_MAX ? o->device : MT_HOST); /* a refused call may name any */
   r->status = o->status;
   r->runtime = runtime;
   r->mem = o->mem;
@@ -107,12 +114,16 @@ static void record_outcome(struct mt_call *call, struct mt_outcome *o, uint16_t 
     mt_wake_sampler(MT_OCCASION_OOM);
     if (out_of_memory) out_of_memory();
   }
-  if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && !o->status)) mt_reserve_grown(call->self, call->id, call->caller, o->device, call->pool, o->size);
+  if (MT_UNLIKELY(o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && !o->status))
+    mt_reserve_grown(call->self, call->id, call->caller, o->device, call->pool, o->size);
 }
 
-void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) { mt_call_remark_at(self, id, caller, outcome, 0); }
+void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) {
+  mt_call_remark_at(self, id, caller, outcome, 0);
+}
 
-void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome, uint64_t seq) {
+void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome,
+                       uint64_t seq) {
   struct mt_call call = {.self = self, .id = id, .caller = caller, .seq = seq};
   write_record(&call, outcome, self->runtime, 0);
   end(&call);
@@ -124,10 +135,11 @@ static bool on_signal_stack(void) {
   return mt_sys(SYS_sigaltstack, NULL, &stack) || stack.ss_flags & SS_ONSTACK;
 }
 
-/* True if the outermost call is none any more: a signal handler jumped out of it, or a call-back of the driver's threw. Its frame lies where this one's is, or
- * below it on the same stack. */
+/* True if the outermost call is none any more: a signal handler jumped out of it, or a call-back of the driver's threw.
+ * Its frame lies where this one's is, or below it on the same stack. */
 static bool was_left(const struct mt_thread *self, const struct mt_frame *frame) {
-  return self->frame <= frame && mt_stack_holds(&self->stack, self->frame) && mt_stack_holds(&self->stack, frame) && !on_signal_stack();
+  return self->frame <= frame && mt_stack_holds(&self->stack, self->frame) && mt_stack_holds(&self->stack, frame) &&
+         !on_signal_stack();
 }
 
 /* What its close would have done; its number, if it drew one, stays unused. */
@@ -159,7 +171,8 @@ static inline void enter_driver(struct mt_call *call, const struct mt_frame *fra
   if (MT_LIKELY(call->counted)) mt_ring_call(self);
 }
 
-/* The call is the first in a child of a process that was recording. Most such calls are refused, and are not worth two files. */
+/* The call is the first in a child of a process that was recording. Most such calls are refused, and are not worth two
+ * files. */
 static bool is_worth_recording(struct mt_call *call, int status) {
   if ((status && status != MT_CUDA_NO_MEMORY) || mt_life_is_off() || !mt_guest_is_child()) return false;
   call->self = mt_thread_get();
@@ -192,12 +205,14 @@ void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *fr
 
 static void leave_driver(struct mt_call *call) {
   if (MT_LIKELY(call->counted)) mt_ring_call(call->self);
-  if (call->seq == call->self->reserved_seq) call->self->reserved_seq = 0; /* an allocation inside a free leaves the free its number */
+  if (call->seq == call->self->reserved_seq)
+    call->self->reserved_seq = 0; /* an allocation inside a free leaves the free its number */
   end(call);
   unframe_call(call);
 }
 
-/* Another interposer behind us may have come back to our wrapper on its way to the driver. What was told there is not told again: it is nearer to the truth. */
+/* Another interposer behind us may have come back to our wrapper on its way to the driver. What was told there is not
+ * told again: it is nearer to the truth. */
 static bool recorded_below(struct mt_call *call, const struct mt_outcome *o) {
   struct mt_thread *self = call->self;
   bool taken = call->seq && self->reserved_seq != call->seq;
@@ -261,8 +276,8 @@ void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *f
   }
 }
 
-/* The driver event inside carries everything. Where none was seen, the runtime call itself is the event, so that nothing is missed and nothing is counted
- * twice. A call that is no event itself (kind 0) only lends its name. */
+/* The driver event inside carries everything. Where none was seen, the runtime call itself is the event, so that
+ * nothing is missed and nothing is counted twice. A call that is no event itself (kind 0) only lends its name. */
 void mt_runtime_close(struct mt_call *call, struct mt_outcome *outcome) {
   struct mt_thread *self = call->self;
   if (!self || !call->outermost) return;

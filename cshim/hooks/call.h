@@ -25,7 +25,8 @@ struct mt_call {
 
 struct mt_outcome {
   uint64_t addr, size;
-  uint64_t with; /* stream of stream-ordered memory; handle of a MAP; owner of what no context owns; for RESERVE the bytes in use */
+  uint64_t with; /* stream of stream-ordered memory; handle of a MAP; owner of what no context owns; for RESERVE the
+                    bytes in use */
   int status;
   int device;
   uint8_t kind;  /* enum mt_kind */
@@ -33,11 +34,12 @@ struct mt_outcome {
   uint8_t flags; /* MT_FLAG_* */
 };
 
-/* Before the real call. releases: it ends something that exists, so its order number is drawn now, and its close must come. */
+/* Before the real call. releases: it ends something that exists, so its order number is drawn now, and its close must
+ * come. */
 void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases);
 
-/* After the real call, where the open found that nothing is recorded: a child of a process that was recording begins its own recording with the first call that CUDA does not refuse. False if the call
- * is none. */
+/* After the real call, where the open found that nothing is recorded: a child of a process that was recording begins
+ * its own recording with the first call that CUDA does not refuse. False if the call is none. */
 bool mt_driver_open_late(struct mt_call *call, int status);
 bool mt_runtime_open_late(struct mt_call *call, int status);
 void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases);
@@ -53,7 +55,9 @@ void mt_driver_skip(struct mt_call *call);
 void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome);
 
 /* The same under a number that was drawn while the call, which is still open, had one of its own. */
-void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome, uint64_t seq);
+void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome,
+                       uint64_t seq);
 
-/* Called when CUDA refuses an allocation for want of memory. Any thread, in the middle of anything. Registered once, at load. */
+/* Called when CUDA refuses an allocation for want of memory. Any thread, in the middle of anything. Registered once, at
+ * load. */
 void mt_call_on_out_of_memory(void (*listener)(void));

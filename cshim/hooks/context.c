@@ -10,8 +10,8 @@
 #define MT_CONTEXTS 256u
 #define MT_DEVICES 64
 
-/* Entries are claimed by their handle and never move. A table that is full forgets nothing: later contexts are then noticed again and again, which costs
- * records, not truth. */
+/* Entries are claimed by their handle and never move. A table that is full forgets nothing: later contexts are then
+ * noticed again and again, which costs records, not truth. */
 static struct known {
   uint64_t context; /* 0: unused; of a green context there are two, its own handle and that under which it is current */
   uint64_t green;   /* of the latter: the former */
@@ -29,7 +29,8 @@ static bool is_known(uint64_t context, unsigned before) {
   return false;
 }
 
-/* Free entries lie between used ones, so that two threads may claim one each for the same context: the first entry counts. */
+/* Free entries lie between used ones, so that two threads may claim one each for the same context: the first entry
+ * counts. */
 bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
   if (!context || is_known(context, MT_CONTEXTS)) return false;
   mt_context_note_device(device);
@@ -55,7 +56,8 @@ bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
 
 static bool meant(const struct known *entry, uint64_t context, int device) {
   if (context) return __atomic_load_n(&entry->context, __ATOMIC_RELAXED) == context;
-  return device < 0 || (__atomic_load_n(&entry->device, __ATOMIC_RELAXED) == device && __atomic_load_n(&entry->kind, __ATOMIC_RELAXED) == MT_CONTEXT_PRIMARY);
+  return device < 0 || (__atomic_load_n(&entry->device, __ATOMIC_RELAXED) == device &&
+                        __atomic_load_n(&entry->kind, __ATOMIC_RELAXED) == MT_CONTEXT_PRIMARY);
 }
 
 void mt_context_drop(uint64_t context, int device) {
@@ -76,13 +78,16 @@ void mt_context_devices(void (*visit)(int device, void *argument), void *argumen
   uint64_t seen = 0;
   for (unsigned i = 0; i < MT_CONTEXTS; i++) {
     int device = __atomic_load_n(&known[i].device, __ATOMIC_RELAXED);
-    if (!__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) || device < 0 || device >= MT_DEVICES || seen >> device & 1) continue;
+    if (!__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) || device < 0 || device >= MT_DEVICES ||
+        seen >> device & 1)
+      continue;
     seen |= 1ull << device;
     visit(device, argument);
   }
 }
 
-/* The primary context of a green one's device, or itself where that was never seen: then it stands for the primary context. */
+/* The primary context of a green one's device, or itself where that was never seen: then it stands for the primary
+ * context. */
 static uint64_t owner_of(uint64_t context, int device, bool *news) {
   uint64_t primary = 0;
   bool green = false;
@@ -90,7 +95,8 @@ static uint64_t owner_of(uint64_t context, int device, bool *news) {
     uint64_t have = __atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE);
     enum mt_context_kind kind = __atomic_load_n(&known[i].kind, __ATOMIC_RELAXED);
     if (have == context) green = kind == MT_CONTEXT_GREEN;
-    else if (have && kind == MT_CONTEXT_PRIMARY && __atomic_load_n(&known[i].device, __ATOMIC_RELAXED) == device) primary = have;
+    else if (have && kind == MT_CONTEXT_PRIMARY && __atomic_load_n(&known[i].device, __ATOMIC_RELAXED) == device)
+      primary = have;
   }
   if (!green) return context;
   *news = !primary;
@@ -111,7 +117,8 @@ int mt_context_here(struct mt_thread *self, uint16_t api, uintptr_t caller, uint
   bool news = mt_context_add(*context, device, MT_CONTEXT_PRIMARY);
   uint64_t owner = news ? *context : owner_of(*context, device, &news);
   if (news) {
-    const struct mt_outcome noticed = {.kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = *context, .device = device, .flags = MT_FLAG_NOTICED};
+    const struct mt_outcome noticed = {
+        .kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = *context, .device = device, .flags = MT_FLAG_NOTICED};
     mt_call_remark(self, api, caller, &noticed);
   }
   self->context = *context;
@@ -143,7 +150,10 @@ MT_HOOKED(cuDevicePrimaryCtxRetain, (uint64_t *out, int device)) {
   int status = real(out, device);
   if (!call.self) return status;
   if (!status && !mt_context_add(*out, device, MT_CONTEXT_PRIMARY)) return mt_driver_skip(&call), status;
-  mt_driver_close(&call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = status ? 0 : *out, .device = device, .status = status});
+  mt_driver_close(
+      &call,
+      &(struct mt_outcome){
+          .kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = status ? 0 : *out, .device = device, .status = status});
   return status;
 }
 
@@ -162,7 +172,8 @@ MT_PRIMARY_LET_GO(cuDevicePrimaryCtxRelease_v2)
 MT_PRIMARY_LET_GO(cuDevicePrimaryCtxReset)
 MT_PRIMARY_LET_GO(cuDevicePrimaryCtxReset_v2)
 
-/* The device that a runtime call of this thread means: of the current context, or where it has none, the one chosen in the runtime that the caller uses. */
+/* The device that a runtime call of this thread means: of the current context, or where it has none, the one chosen in
+ * the runtime that the caller uses. */
 static int runtime_device(uintptr_t caller) {
   int device;
   if (!mt_ask_device(&device)) return device;
@@ -170,8 +181,8 @@ static int runtime_device(uintptr_t caller) {
   return ask && !ask(&device) ? device : MT_HOST;
 }
 
-/* The runtime resets its device's primary context by a way of its own, past the driver's exported functions. Afterwards there is no context to ask for the
- * device. */
+/* The runtime resets its device's primary context by a way of its own, past the driver's exported functions. Afterwards
+ * there is no context to ask for the device. */
 #define MT_RUNTIME_RESET(symbol)                               \
   MT_HOOKED(symbol, (void)) {                                  \
     MT_HOOKED_REAL(symbol);                                    \
@@ -186,12 +197,16 @@ static int runtime_device(uintptr_t caller) {
 MT_RUNTIME_RESET(cudaDeviceReset)
 MT_RUNTIME_RESET(cudaThreadExit)
 
-/* The new context is the thread's current one, so the driver says its device; the argument may belong to another version of the call. */
+/* The new context is the thread's current one, so the driver says its device; the argument may belong to another
+ * version of the call. */
 static int made(struct mt_call *call, const uint64_t *out, int status) {
   int device = MT_HOST;
   if (!call->self) return status;
   if (!status && !mt_ask_device(&device)) mt_context_add(*out, device, MT_CONTEXT_MADE);
-  mt_driver_close(call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = status ? 0 : *out, .device = device, .status = status});
+  mt_driver_close(
+      call,
+      &(struct mt_outcome){
+          .kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = status ? 0 : *out, .device = device, .status = status});
   return status;
 }
 
@@ -203,7 +218,8 @@ static int made(struct mt_call *call, const uint64_t *out, int status) {
   }
 MT_CONTEXT_MADE(cuCtxCreate, (uint64_t *out, unsigned flags, int device), (out, flags, device))
 MT_CONTEXT_MADE(cuCtxCreate_v2, (uint64_t *out, unsigned flags, int device), (out, flags, device))
-MT_CONTEXT_MADE(cuCtxCreate_v3, (uint64_t *out, void *affinities, int count, unsigned flags, int device), (out, affinities, count, flags, device))
+MT_CONTEXT_MADE(cuCtxCreate_v3, (uint64_t *out, void *affinities, int count, unsigned flags, int device),
+                (out, affinities, count, flags, device))
 MT_CONTEXT_MADE(cuCtxCreate_v4, (uint64_t *out, void *how, unsigned flags, int device), (out, how, flags, device))
 
 MT_HOOKED(cuGreenCtxCreate, (void **out, void *resources, int device, unsigned flags)) {
@@ -212,7 +228,11 @@ MT_HOOKED(cuGreenCtxCreate, (void **out, void *resources, int device, unsigned f
   int status = real(out, resources, device, flags);
   if (!call.self) return status;
   if (!status) mt_context_add((uint64_t)*out, device, MT_CONTEXT_GREEN);
-  mt_driver_close(&call, &(struct mt_outcome){.kind = MT_CREATE, .mem = MT_OBJECT_GREEN, .addr = status ? 0 : (uint64_t)*out, .device = device, .status = status});
+  mt_driver_close(&call, &(struct mt_outcome){.kind = MT_CREATE,
+                                              .mem = MT_OBJECT_GREEN,
+                                              .addr = status ? 0 : (uint64_t)*out,
+                                              .device = device,
+                                              .status = status});
   return status;
 }
 
@@ -222,8 +242,8 @@ static struct known *entry_of(uint64_t context) {
   return NULL;
 }
 
-/* Nothing is recorded: the green context was, and this is the handle under which it becomes current. It must not be taken for a primary context, which contexts
- * are that nobody made. */
+/* Nothing is recorded: the green context was, and this is the handle under which it becomes current. It must not be
+ * taken for a primary context, which contexts are that nobody made. */
 MT_HOOKED(cuCtxFromGreenCtx, (uint64_t *out, void *green)) {
   MT_HOOKED_REAL(cuCtxFromGreenCtx);
   MT_HOOKED_OPEN(cuCtxFromGreenCtx, driver, 0);
@@ -239,12 +259,15 @@ MT_HOOKED(cuCtxFromGreenCtx, (uint64_t *out, void *green)) {
 static int green_drop(uint64_t green) {
   int device = mt_context_device(green, MT_HOST);
   for (unsigned i = 0; i < MT_CONTEXTS; i++)
-    if (__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) && __atomic_load_n(&known[i].green, __ATOMIC_RELAXED) == green) mt_context_drop(known[i].context, MT_HOST);
+    if (__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) &&
+        __atomic_load_n(&known[i].green, __ATOMIC_RELAXED) == green)
+      mt_context_drop(known[i].context, MT_HOST);
   mt_context_drop(green, MT_HOST);
   return device;
 }
 
-/* A green context holds the primary one of its device, and may be the last to do so: then that ends with it, at the number that was drawn before. */
+/* A green context holds the primary one of its device, and may be the last to do so: then that ends with it, at the
+ * number that was drawn before. */
 MT_HOOKED(cuGreenCtxDestroy, (void *green)) {
   MT_HOOKED_REAL(cuGreenCtxDestroy);
   if (!green) return real(green);
@@ -252,7 +275,8 @@ MT_HOOKED(cuGreenCtxDestroy, (void *green)) {
   int status = real(green);
   if (!call.self) return status;
   int device = status ? MT_HOST : green_drop((uint64_t)green);
-  struct mt_outcome o = {.kind = MT_DESTROY, .mem = MT_OBJECT_GREEN, .addr = (uint64_t)green, .device = MT_HOST, .status = status};
+  struct mt_outcome o = {
+      .kind = MT_DESTROY, .mem = MT_OBJECT_GREEN, .addr = (uint64_t)green, .device = MT_HOST, .status = status};
   if (device != MT_HOST && !primary_alive(device)) {
     mt_call_remark(call.self, call.id, call.caller, &o);
     o = primary_let_go(device, status);
@@ -272,7 +296,12 @@ static int ended(struct mt_call *call, uint64_t context, bool counted, int statu
   if (!call->self) return status;
   uint8_t flags = counted && !status && outlived(context) ? MT_FLAG_REFERENCE : 0;
   if (!status && !flags) mt_context_drop(context, MT_HOST);
-  mt_driver_close(call, &(struct mt_outcome){.kind = MT_DESTROY, .mem = MT_OBJECT_CONTEXT, .addr = context, .device = MT_HOST, .status = status, .flags = flags});
+  mt_driver_close(call, &(struct mt_outcome){.kind = MT_DESTROY,
+                                             .mem = MT_OBJECT_CONTEXT,
+                                             .addr = context,
+                                             .device = MT_HOST,
+                                             .status = status,
+                                             .flags = flags});
   return status;
 }
 

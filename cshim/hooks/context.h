@@ -1,4 +1,5 @@
-/* The contexts of the process: most memory ends with the context in which it was allocated, and programs do not free what that takes along. */
+/* The contexts of the process: most memory ends with the context in which it was allocated, and programs do not free
+ * what that takes along. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,8 +10,8 @@
 /* A green context owns nothing: what is allocated while it is current belongs to its device's primary context. */
 enum mt_context_kind { MT_CONTEXT_PRIMARY, MT_CONTEXT_MADE, MT_CONTEXT_GREEN };
 
-/* The calling thread's device, MT_HOST if it has none, and the context that owns what it allocates. A context that is new here is recorded, as noticed in the
- * call api. */
+/* The calling thread's device, MT_HOST if it has none, and the context that owns what it allocates. A context that is
+ * new here is recorded, as noticed in the call api. */
 int mt_context_here(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context);
 
 /* Forgets what a forked process inherited: it has no contexts. When recording starts. */
@@ -25,10 +26,12 @@ void mt_context_drop(uint64_t context, int device);
 /* The device of a context that is remembered, else what is given. */
 int mt_context_device(uint64_t context, int otherwise);
 
-/* Devices that the process has used so far, a bit for each: whoever has one device need not ask which. Never taken back. */
+/* Devices that the process has used so far, a bit for each: whoever has one device need not ask which. Never taken
+ * back. */
 extern uint64_t mt_devices_seen;
 static inline void mt_context_note_device(int device) {
-  if (device >= 0 && device < 64 && !(__atomic_load_n(&mt_devices_seen, __ATOMIC_RELAXED) >> device & 1)) __atomic_or_fetch(&mt_devices_seen, 1ull << device, __ATOMIC_RELAXED);
+  if (device >= 0 && device < 64 && !(__atomic_load_n(&mt_devices_seen, __ATOMIC_RELAXED) >> device & 1))
+    __atomic_or_fetch(&mt_devices_seen, 1ull << device, __ATOMIC_RELAXED);
 }
 static inline bool mt_context_several_devices(void) {
   uint64_t seen = __atomic_load_n(&mt_devices_seen, __ATOMIC_RELAXED);

@@ -30,14 +30,16 @@ bool mt_graph_stream_captured(uint64_t stream, uint16_t api, uint64_t *graph) {
   int status = 0;
   if (!ask || ask(stream, &status) || status != 1) return false;
   found_memory();
-  int (*which)(uint64_t, int *, uint64_t *, uint64_t *, const void *, size_t *) = mt_query_find(thread ? MT_QUERY_CAPTURE_PTSZ : MT_QUERY_CAPTURE);
+  int (*which)(uint64_t, int *, uint64_t *, uint64_t *, const void *, size_t *) =
+      mt_query_find(thread ? MT_QUERY_CAPTURE_PTSZ : MT_QUERY_CAPTURE);
   uint64_t id;
   *graph = 0;
   if (which && which(stream, &status, &id, graph, NULL, NULL)) *graph = 0;
   return true;
 }
 
-/* Captures begin and end; nothing is recorded. An end that the driver refuses because the capture was spoilt ends it, too. */
+/* Captures begin and end; nothing is recorded. An end that the driver refuses because the capture was spoilt ends it,
+ * too. */
 #define MT_CAPTURE_BEGINS(symbol, params, args)                                \
   MT_HOOKED(symbol, params) {                                                  \
     MT_HOOKED_REAL(symbol);                                                    \
@@ -58,7 +60,8 @@ static int capture_ended(int status) {
   enum { INVALIDATED = 901, UNJOINED = 904 };
   if (status && status != INVALIDATED && status != UNJOINED) return status;
   uint32_t count = __atomic_load_n(&mt_graph_capturing, __ATOMIC_RELAXED);
-  while (count && !__atomic_compare_exchange_n(&mt_graph_capturing, &count, count - 1, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
+  while (count && !__atomic_compare_exchange_n(&mt_graph_capturing, &count, count - 1, true, __ATOMIC_RELAXED,
+                                               __ATOMIC_RELAXED)) {
   }
   return status;
 }
@@ -75,8 +78,13 @@ static int alloc_added(struct mt_call *call, void *graph, const struct mt_cuda_a
   found_memory();
   if (!call->self) return status;
   if (!node) return mt_driver_skip(call), status;
-  mt_driver_close(call, &(struct mt_outcome){.kind = MT_ALLOC, .mem = MT_MEM_GRAPH, .addr = status ? 0 : node->address, .size = node->size,
-                                             .with = (uint64_t)graph, .status = status, .device = mt_pool_device(&node->pool)});
+  mt_driver_close(call, &(struct mt_outcome){.kind = MT_ALLOC,
+                                             .mem = MT_MEM_GRAPH,
+                                             .addr = status ? 0 : node->address,
+                                             .size = node->size,
+                                             .with = (uint64_t)graph,
+                                             .status = status,
+                                             .device = mt_pool_device(&node->pool)});
   return status;
 }
 
@@ -86,7 +94,9 @@ static int node_added(struct mt_call *call, void *graph, const struct mt_cuda_no
   if (type == MT_NODE_ALLOC) return alloc_added(call, graph, &node->alloc, status);
   if (!call->self) return status;
   if (type != MT_NODE_FREE) return mt_driver_skip(call), status;
-  mt_driver_close(call, &(struct mt_outcome){.kind = MT_FREE, .mem = MT_MEM_GRAPH, .addr = node->freed, .status = status, .device = MT_HOST});
+  mt_driver_close(call,
+                  &(struct mt_outcome){
+                      .kind = MT_FREE, .mem = MT_MEM_GRAPH, .addr = node->freed, .status = status, .device = MT_HOST});
   return status;
 }
 
@@ -96,16 +106,18 @@ MT_HOOKED(cuGraphAddNode, (void **out, void *graph, const void *nodes, size_t co
   return node_added(&call, graph, node, real(out, graph, nodes, count, node));
 }
 
-#define MT_NODE_ADDED(symbol)                                                                                                   \
-  MT_HOOKED(symbol, (void **out, void *graph, const void *nodes, const void *edges, size_t count, struct mt_cuda_node *node)) { \
-    MT_HOOKED_REAL(symbol);                                                                                                     \
-    MT_HOOKED_OPEN(symbol, driver, 0);                                                                                          \
-    return node_added(&call, graph, node, real(out, graph, nodes, edges, count, node));                                         \
+#define MT_NODE_ADDED(symbol) \
+  MT_HOOKED(symbol, (void **out, void *graph, const void *nodes, const void *edges, size_t count, \
+                     struct mt_cuda_node *node)) { \
+    MT_HOOKED_REAL(symbol); \
+    MT_HOOKED_OPEN(symbol, driver, 0); \
+    return node_added(&call, graph, node, real(out, graph, nodes, edges, count, node)); \
   }
 MT_NODE_ADDED(cuGraphAddNode_v2)
 MT_NODE_ADDED(cuGraphAddNode_v3)
 
-MT_HOOKED(cuGraphAddMemAllocNode, (void **out, void *graph, const void *nodes, size_t count, struct mt_cuda_alloc_node *node)) {
+MT_HOOKED(cuGraphAddMemAllocNode,
+          (void **out, void *graph, const void *nodes, size_t count, struct mt_cuda_alloc_node *node)) {
   MT_HOOKED_REAL(cuGraphAddMemAllocNode);
   MT_HOOKED_OPEN(cuGraphAddMemAllocNode, driver, 0);
   return alloc_added(&call, graph, node, real(out, graph, nodes, count, node));
@@ -114,7 +126,10 @@ MT_HOOKED(cuGraphAddMemAllocNode, (void **out, void *graph, const void *nodes, s
 /* A launch of graphs without memory is none of our business, and frequent. */
 static int launched(struct mt_call *call, void *graph, int status) {
   if (!call->self) return status;
-  mt_driver_close(call, &(struct mt_outcome){.kind = MT_LAUNCH, .mem = MT_OBJECT_EXEC, .addr = (uint64_t)graph, .status = status, .device = MT_CURRENT});
+  mt_driver_close(
+      call,
+      &(struct mt_outcome){
+          .kind = MT_LAUNCH, .mem = MT_OBJECT_EXEC, .addr = (uint64_t)graph, .status = status, .device = MT_CURRENT});
   if (!status) mt_reserve_graph(call->self, call->id, call->caller);
   return status;
 }
@@ -132,7 +147,9 @@ MT_LAUNCHES(cuGraphLaunch_ptsz)
 /* Likewise the end of one. */
 static int ended(struct mt_call *call, uint8_t object, void *graph, int status) {
   if (!call->self) return status;
-  mt_driver_close(call, &(struct mt_outcome){.kind = MT_DESTROY, .mem = object, .addr = (uint64_t)graph, .status = status, .device = MT_HOST});
+  mt_driver_close(call,
+                  &(struct mt_outcome){
+                      .kind = MT_DESTROY, .mem = object, .addr = (uint64_t)graph, .status = status, .device = MT_HOST});
   return status;
 }
 

@@ -29,7 +29,9 @@ static uint32_t busy; /* some C libraries let several threads iterate at once */
 /* The dynamic section holds addresses, or offsets where the loader leaves it alone. */
 static const char *strings_of(const struct object *o) {
   for (const ElfW(Dyn) *entry = o->loaded.dynamic; entry && entry->d_tag != DT_NULL; entry++)
-    if (entry->d_tag == DT_STRTAB) return (const char *)(entry->d_un.d_ptr < o->loaded.base ? entry->d_un.d_ptr + o->loaded.base : entry->d_un.d_ptr);
+    if (entry->d_tag == DT_STRTAB)
+      return (const char *)(entry->d_un.d_ptr < o->loaded.base ? entry->d_un.d_ptr + o->loaded.base
+                                                               : entry->d_un.d_ptr);
   return NULL;
 }
 
@@ -85,13 +87,14 @@ static int collect(struct dl_phdr_info *info, size_t size, void *unused) {
   struct object *o = &group.object[group.count];
   *o = (struct object){{info->dlpi_addr, NULL}, info->dlpi_name, 0};
   for (unsigned i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) o->loaded.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+      o->loaded.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
   group.count += o->loaded.dynamic != NULL;
   return 0;
 }
 
-/* The functions of that name are looked at first: in most programs there is none, and marking takes long. What the program itself is linked to was there before any group, and finds
- * nothing in one. */
+/* The functions of that name are looked at first: in most programs there is none, and marking takes long. What the
+ * program itself is linked to was there before any group, and finds nothing in one. */
 static void *look_for(const struct link_map *caller, const struct link_map *ours, const char *name) {
   bool marked = false;
   for (unsigned i = 0; i < group.count; i++) {

@@ -7,10 +7,13 @@
 #include "hooks/array.h"
 #include "hooks/query.h"
 
-/* Every wrapper has one shape: open, the real function first and untouched, close. Out-parameters are read only on success, and a free of nothing draws no
- * number. The wrappers are exported under the real names; routes hand out the same addresses. */
+/* Every wrapper has one shape: open, the real function first and untouched, close. Out-parameters are read only on
+ * success, and a free of nothing draws no number. The wrappers are exported under the real names; routes hand out the
+ * same addresses. */
 
-static int mt_vmm_device(const struct mt_cuda_vmm_prop *prop) { return prop && prop->location_type == 1 ? prop->location_id : MT_HOST; }
+static int mt_vmm_device(const struct mt_cuda_vmm_prop *prop) {
+  return prop && prop->location_type == 1 ? prop->location_id : MT_HOST;
+}
 
 /* Memory of others says nothing about its size; the driver knows. */
 static uint64_t mt_range_bytes(uint64_t address) {
@@ -20,14 +23,19 @@ static uint64_t mt_range_bytes(uint64_t address) {
   return ask && !ask(&base, &size, address) ? size : 0;
 }
 
-static uint64_t mt_external_mipmap_bytes(const struct mt_cuda_external_mipmap *desc) { return desc ? mt_mipmap_bytes(&desc->array, desc->levels) : 0; }
+static uint64_t mt_external_mipmap_bytes(const struct mt_cuda_external_mipmap *desc) {
+  return desc ? mt_mipmap_bytes(&desc->array, desc->levels) : 0;
+}
 
 static uint64_t mt_external_mipmap_rt_bytes(const struct mt_cuda_external_mipmap_rt *desc) {
   return desc ? mt_channels_bytes(&desc->channels, desc->extent, desc->levels, desc->flags) : 0;
 }
 
-/* A binding is a mapping into a multicast object: a key in place of the address, with the top bit that no address has. */
-static uint64_t mt_binding_key(uint64_t object, uint64_t offset) { return ((object + 1) * 0x9E3779B97F4A7C15ull ^ offset) | 1ull << 63; }
+/* A binding is a mapping into a multicast object: a key in place of the address, with the top bit that no address has.
+ */
+static uint64_t mt_binding_key(uint64_t object, uint64_t offset) {
+  return ((object + 1) * 0x9E3779B97F4A7C15ull ^ offset) | 1ull << 63;
+}
 
 #define MT_OPEN_DRIVER mt_driver_open
 #define MT_OPEN_RUNTIME mt_runtime_open
@@ -54,27 +62,28 @@ struct mt_op {
 #define MT_OP_DESTROY(object) {MT_DESTROY, MT_OBJECT_##object, .ends = true, .early = true}
 #define MT_OP_LABEL(none) {0}
 
-#define MT_HOOK(number, level, symbol, base, version, variant, operation, subject, where, params, args, address, bytes, asked, within) \
-  MT_HOOKED(symbol, params) {                                                                                                          \
-    const struct mt_op op = MT_OP_##operation(subject);                                                                                \
-    MT_HOOKED_REAL(symbol);                                                                                                            \
-    if ((op.ends && !(address)) || mt_life_is_off()) return real args;                                                                 \
-    struct mt_call call;                                                                                                               \
-    MT_OPEN_##level(&call, number, __builtin_frame_address(0), op.early);                                                              \
-    int status = real args;                                                                                                            \
-    if (MT_UNLIKELY(!call.self) && !MT_OPEN_##level##_LATE(&call, status)) return status;                                              \
-    struct mt_outcome outcome = {                                                                                                      \
-        .addr = op.makes && status ? 0 : (address),                                                                                    \
-        .size = status ? (uint64_t)(asked) : (uint64_t)(bytes),                                                                        \
-        .with = within,                                                                                                                \
-        .status = status,                                                                                                              \
-        .device = op.placed ? (where) : MT_HOST,                                                                                       \
-        .kind = op.kind,                                                                                                               \
-        .mem = op.what,                                                                                                                \
-        .flags = op.flags,                                                                                                             \
-    };                                                                                                                                 \
-    MT_CLOSE_##level(&call, &outcome);                                                                                                 \
-    return status;                                                                                                                     \
+#define MT_HOOK(number, level, symbol, base, version, variant, operation, subject, where, params, args, address, \
+                bytes, asked, within) \
+  MT_HOOKED(symbol, params) { \
+    const struct mt_op op = MT_OP_##operation(subject); \
+    MT_HOOKED_REAL(symbol); \
+    if ((op.ends && !(address)) || mt_life_is_off()) return real args; \
+    struct mt_call call; \
+    MT_OPEN_##level(&call, number, __builtin_frame_address(0), op.early); \
+    int status = real args; \
+    if (MT_UNLIKELY(!call.self) && !MT_OPEN_##level##_LATE(&call, status)) return status; \
+    struct mt_outcome outcome = { \
+        .addr = op.makes && status ? 0 : (address), \
+        .size = status ? (uint64_t)(asked) : (uint64_t)(bytes), \
+        .with = within, \
+        .status = status, \
+        .device = op.placed ? (where) : MT_HOST, \
+        .kind = op.kind, \
+        .mem = op.what, \
+        .flags = op.flags, \
+    }; \
+    MT_CLOSE_##level(&call, &outcome); \
+    return status; \
   }
 #define MT_CUSTOM(number, level, symbol, base, version, variant)
 #define MT_REPORT(number, symbol, mangled, shape)

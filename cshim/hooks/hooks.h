@@ -44,10 +44,12 @@ extern struct mt_slot mt_slots[MT_ROWS];
 /* The row's wrapper: the exported function. */
 void *mt_hook_wrapper(enum mt_row row);
 
-/* Where the library was loaded after the program: leads what is loaded, and what will be, to the wrappers. False, and errno set, where the system forbids it. */
+/* Where the library was loaded after the program: leads what is loaded, and what will be, to the wrappers. False, and
+ * errno set, where the system forbids it. */
 bool mt_route_rebind(void);
 
-/* Where CUDA was used before that: leads addresses of driver functions that libraries have fetched to the wrappers. Returns how many there were. */
+/* Where CUDA was used before that: leads addresses of driver functions that libraries have fetched to the wrappers.
+ * Returns how many there were. */
 unsigned mt_route_replace(void);
 
 /* Events that one library records and asks about, by where its functions lie. */
@@ -78,4 +80,6 @@ void mt_event_watch(const struct mt_event_watch *watch);
   mt_##level##_open(&call, MT_ID_##symbol, __builtin_frame_address(0), releases)
 
 /* The device that memory of a pool lies on. */
-static inline int mt_pool_device(const struct mt_cuda_pool_props *props) { return props && props->location_type == 1 ? props->location_id : MT_HOST; }
+static inline int mt_pool_device(const struct mt_cuda_pool_props *props) {
+  return props && props->location_type == 1 ? props->location_id : MT_HOST;
+}

@@ -39,13 +39,21 @@ static void note_device(int32_t index) {
   if (get_uuid && get_uuid(uuid, device)) memset(uuid, 0, sizeof uuid);
   uint64_t bytes = total;
   uint32_t length = (uint32_t)strlen(name);
-  mt_dict_append(MT_DICT_DEVICE, (struct mt_bytes[]){{&index, sizeof index}, {&length, sizeof length}, {&bytes, sizeof bytes}, {uuid, sizeof uuid}, {name, length}}, 5);
+  mt_dict_append(MT_DICT_DEVICE,
+                 (struct mt_bytes[]){{&index, sizeof index},
+                                     {&length, sizeof length},
+                                     {&bytes, sizeof bytes},
+                                     {uuid, sizeof uuid},
+                                     {name, length}},
+                 5);
 }
 
 void mt_probe_devices(void) {
   static uint64_t told_in; /* epoch of the spool that has them */
   uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);
-  if (__atomic_load_n(&told_in, __ATOMIC_RELAXED) == epoch || __atomic_exchange_n(&told_in, epoch, __ATOMIC_RELAXED) == epoch) return;
+  if (__atomic_load_n(&told_in, __ATOMIC_RELAXED) == epoch ||
+      __atomic_exchange_n(&told_in, epoch, __ATOMIC_RELAXED) == epoch)
+    return;
   int n = 0, error = errno;
   int (*count)(int *) = mt_driver_symbol("cuDeviceGetCount");
   note_version();

@@ -1,5 +1,7 @@
-/* What the process's devices are, asked once, when the first context is there: earlier the driver may not be initialised, later the program may be over. */
+/* What the process's devices are, asked once, when the first context is there: earlier the driver may not be
+ * initialised, later the program may be over. */
 #pragma once
 
-/* On the thread whose call made or found the context. Makes no context and touches no stream; once the devices are known, it costs one load. */
+/* On the thread whose call made or found the context. Makes no context and touches no stream; once the devices are
+ * known, it costs one load. */
 void mt_probe_devices(void);

@@ -30,7 +30,9 @@ static const struct {
 static void *functions[MT_QUERY_COUNT];
 static uint32_t sought[MT_QUERY_COUNT];
 
-void mt_query_learn(enum mt_query which, void *function) { __atomic_store_n(&functions[which], function, __ATOMIC_RELEASE); }
+void mt_query_learn(enum mt_query which, void *function) {
+  __atomic_store_n(&functions[which], function, __ATOMIC_RELEASE);
+}
 
 bool mt_query_known(enum mt_query which) { return __atomic_load_n(&functions[which], __ATOMIC_RELAXED) != NULL; }
 
@@ -45,7 +47,8 @@ void *mt_query_find(enum mt_query which) {
   int error = errno;
   function = mt_driver_symbol(names[which].symbol);
   if (function) mt_query_learn(which, function);
-  __atomic_store_n(&sought[which], 1, __ATOMIC_RELAXED); /* not before: threads that ask meanwhile look for themselves, or would take the driver to have no such function */
+  __atomic_store_n(&sought[which], 1, __ATOMIC_RELAXED); /* not before: threads that ask meanwhile look for themselves,
+                                                            or would take the driver to have no such function */
   errno = error;
   return function;
 }

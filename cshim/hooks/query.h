@@ -1,24 +1,26 @@
-/* The driver functions that the library itself asks: a handful of look-ups that allocate nothing, touch no stream and are legal while a stream is captured. */
+/* The driver functions that the library itself asks: a handful of look-ups that allocate nothing, touch no stream and
+ * are legal while a stream is captured. */
 #pragma once
 
 #include <stdbool.h>
 #include <stdint.h>
 
 enum mt_query {
-  MT_QUERY_CONTEXT,       /* int (uint64_t *context): the calling thread's, 0 none */
-  MT_QUERY_DEVICE,        /* int (int *device): of that context */
+  MT_QUERY_CONTEXT, /* int (uint64_t *context): the calling thread's, 0 none */
+  MT_QUERY_DEVICE, /* int (int *device): of that context */
   MT_QUERY_PRIMARY_STATE, /* int (int device, unsigned *flags, int *active) */
-  MT_QUERY_RANGE,         /* int (uint64_t *base, size_t *size, uint64_t address) */
-  MT_QUERY_CAPTURING,     /* int (void *stream, int *status): 1 while captured */
+  MT_QUERY_RANGE, /* int (uint64_t *base, size_t *size, uint64_t address) */
+  MT_QUERY_CAPTURING, /* int (void *stream, int *status): 1 while captured */
   MT_QUERY_CAPTURING_PTSZ,
-  MT_QUERY_CAPTURE,       /* int (void *stream, int *status, uint64_t *id, uint64_t *graph, const void *nodes, size_t *count): all but the first two may be NULL */
+  MT_QUERY_CAPTURE, /* int (void *stream, int *status, uint64_t *id, uint64_t *graph, const void *nodes, size_t *count):
+                       all but the first two may be NULL */
   MT_QUERY_CAPTURE_PTSZ,
   MT_QUERY_STREAM_CONTEXT, /* int (void *stream, uint64_t *context) */
-  MT_QUERY_POINTER,       /* int (void *value, int attribute, uint64_t address) */
-  MT_QUERY_POOL,          /* int (uint64_t *pool, int device): where cuMemAllocAsync takes from */
-  MT_QUERY_POOL_DEFAULT,  /* int (uint64_t *pool, int device) */
-  MT_QUERY_POOL_VALUE,    /* int (uint64_t pool, int attribute, uint64_t *value) */
-  MT_QUERY_GRAPH_VALUE,   /* int (int device, int attribute, uint64_t *value) */
+  MT_QUERY_POINTER, /* int (void *value, int attribute, uint64_t address) */
+  MT_QUERY_POOL, /* int (uint64_t *pool, int device): where cuMemAllocAsync takes from */
+  MT_QUERY_POOL_DEFAULT, /* int (uint64_t *pool, int device) */
+  MT_QUERY_POOL_VALUE, /* int (uint64_t pool, int attribute, uint64_t *value) */
+  MT_QUERY_GRAPH_VALUE, /* int (int device, int attribute, uint64_t *value) */
   MT_QUERY_COUNT
 };
 
@@ -28,7 +30,8 @@ void *mt_query_find(enum mt_query which);
 /* Keeps a function that a route came across. */
 void mt_query_learn(enum mt_query which, void *function);
 
-/* Whether the function is kept: a runtime asks for four hundred functions in a row, and these need be fetched along only once. */
+/* Whether the function is kept: a runtime asks for four hundred functions in a row, and these need be fetched along
+ * only once. */
 bool mt_query_known(enum mt_query which);
 
 /* What cuGetProcAddress calls the function, and the version that has the ABI meant here. */

@@ -29,7 +29,8 @@ static dlsym_function find_dlsym(void) {
   if (!dlvsym) return (dlsym_function)mt_foreign_find("dlsym");
   static const char *const versions[] = {"GLIBC_2.34", "GLIBC_2.2.5", "GLIBC_2.17"};
   dlsym_function libc = NULL;
-  for (size_t i = 0; i < sizeof versions / sizeof *versions && !libc; i++) libc = (dlsym_function)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
+  for (size_t i = 0; i < sizeof versions / sizeof *versions && !libc; i++)
+    libc = (dlsym_function)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!libc) return NULL;
   /* A second interposer behind us defines an unversioned dlsym, which the versioned look-up skips: chain to it. */
   dlsym_function next = (dlsym_function)libc(RTLD_NEXT, "dlsym");
@@ -70,27 +71,35 @@ static bool attached; /* loaded by the program: nobody found us by asking for th
 
 void mt_real_attach(void) { __atomic_store_n(&attached, true, __ATOMIC_RELAXED); }
 
-/* True if object's own definition is what the program finds first: it stands in front of us, and got our wrapper by asking for the next one. */
+/* True if object's own definition is what the program finds first: it stands in front of us, and got our wrapper by
+ * asking for the next one. */
 static bool in_front(void *own, const char *name) {
   if (__atomic_load_n(&attached, __ATOMIC_RELAXED)) return false;
-  void *program = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD); /* by a handle: RTLD_DEFAULT finds ourselves, as we are linked symbolically */
+  void *program = dlopen(
+      NULL, RTLD_LAZY | RTLD_NOLOAD); /* by a handle: RTLD_DEFAULT finds ourselves, as we are linked symbolically */
   if (!program) return false;
   bool first = mt_real_dlsym(program, name) == own;
   dlclose(program);
   return first;
 }
 
-/* What stands behind us in the global scope comes first, as for the loader, so that a second interposer gets its turn. It has none where the caller asked a
- * library for its function and is not linked to the name: given is what it was promised. Only between two copies of CUDA does the caller's own scope decide: the
- * loader tells those apart by symbol versions, which are lost here. An interposer in front of us must not get itself. */
+/* What stands behind us in the global scope comes first, as for the loader, so that a second interposer gets its turn.
+ * It has none where the caller asked a library for its function and is not linked to the name: given is what it was
+ * promised. Only between two copies of CUDA does the caller's own scope decide: the loader tells those apart by symbol
+ * versions, which are lost here. An interposer in front of us must not get itself. */
 static void *from_scope(struct link_map *caller, const char *name, void *given) {
   void *next = mt_real_dlsym(RTLD_NEXT, name);
-  bool named = caller && caller->l_name[0]; /* the program itself is not; its scope is everybody's, where somebody else may stand in front of us */
-  void *own = named || (caller && __atomic_load_n(&attached, __ATOMIC_RELAXED)) ? from_object(named ? caller->l_name : NULL, name) : NULL;
+  bool named = caller && caller->l_name[0]; /* the program itself is not; its scope is everybody's, where somebody else
+                                               may stand in front of us */
+  void *own = named || (caller && __atomic_load_n(&attached, __ATOMIC_RELAXED))
+                  ? from_object(named ? caller->l_name : NULL, name)
+                  : NULL;
   if (own && mt_module_find((uintptr_t)own) == caller && in_front(own, name)) return next;
-  if (next && !mt_module_is_cuda((uintptr_t)next)) return given && caller && !mt_module_imports(caller, name) ? given : next;
+  if (next && !mt_module_is_cuda((uintptr_t)next))
+    return given && caller && !mt_module_imports(caller, name) ? given : next;
   if (own || next) return own ? own : next;
-  return given ? NULL : mt_group_find(caller, name); /* who was given a function need not be searched for, which takes long */
+  return given ? NULL
+               : mt_group_find(caller, name); /* who was given a function need not be searched for, which takes long */
 }
 
 void *mt_real_find(const char *name, uintptr_t caller) { return from_scope(mt_module_find(caller - 1), name, NULL); }
@@ -132,7 +141,8 @@ static unsigned memo_of(uintptr_t caller) { return (unsigned)(caller ^ caller >>
 static void *memorize(struct mt_slot *slot, uintptr_t caller, void *real) {
   unsigned i = memo_of(caller);
   uintptr_t none = 0;
-  if (!__atomic_load_n(&slot->memo[i].caller, __ATOMIC_RELAXED) && __atomic_compare_exchange_n(&slot->memo[i].caller, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+  if (!__atomic_load_n(&slot->memo[i].caller, __ATOMIC_RELAXED) &&
+      __atomic_compare_exchange_n(&slot->memo[i].caller, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
     __atomic_store_n(&slot->memo[i].real, real, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->memo[i].caller, caller, __ATOMIC_RELEASE);
   }
@@ -157,7 +167,8 @@ static void *search(struct mt_slot *slot, const char *name, uintptr_t caller) {
     struct link_map *known = __atomic_load_n(&slot->scope[i].caller, __ATOMIC_ACQUIRE);
     if (!known || known != map) continue;
     void *real = __atomic_load_n(&slot->scope[i].real, __ATOMIC_ACQUIRE);
-    if (MT_LIKELY(real && __atomic_load_n(&slot->scope[i].caller, __ATOMIC_RELAXED) == map)) return memorize(slot, caller, real);
+    if (MT_LIKELY(real && __atomic_load_n(&slot->scope[i].caller, __ATOMIC_RELAXED) == map))
+      return memorize(slot, caller, real);
   }
   int error = errno;
   mt_unhooked_reach();
@@ -174,7 +185,8 @@ bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller) {
   void *real = from_scope(map, name, NULL);
   if (real) mt_unhooked_reach();
   errno = error;
-  /* what is behind an interposer behind us is not for us to find: it gets that from the loader, and must not get itself from us */
+  /* what is behind an interposer behind us is not for us to find: it gets that from the loader, and must not get itself
+   * from us */
   if (real && map && (mt_module_find((uintptr_t)real) != map || mt_module_is_cuda((uintptr_t)real))) {
     enlist(slot);
     remember(slot, map, real);
@@ -200,7 +212,8 @@ static void forget(struct mt_slot *slot) {
     __atomic_store_n(&slot->memo[i].real, NULL, __ATOMIC_RELEASE);
   }
   void *fallback = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
-  if (fallback && !mt_module_find((uintptr_t)fallback)) __atomic_compare_exchange_n(&slot->fallback, &fallback, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
+  if (fallback && !mt_module_find((uintptr_t)fallback))
+    __atomic_compare_exchange_n(&slot->fallback, &fallback, NULL, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
 }
 
 static int read_unload_count(struct dl_phdr_info *info, size_t size, void *count) {

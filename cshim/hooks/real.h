@@ -9,8 +9,9 @@ struct link_map;
 #define MT_SLOT_SCOPES 16u
 #define MT_SLOT_MEMOS 4u /* a power of two */
 
-/* One hooked function's originals. A process may hold two CUDA runtimes: what a caller means is what its own library scope says, so originals are kept per
- * calling object. Words are set once and cleared when a library goes; no locks. */
+/* One hooked function's originals. A process may hold two CUDA runtimes: what a caller means is what its own library
+ * scope says, so originals are kept per calling object. Words are set once and cleared when a library goes; no locks.
+ */
 struct mt_slot {
   void *fallback; /* learned from a route (dlsym, cuGetProcAddress), good for callers whose scope says nothing */
   struct {
@@ -31,8 +32,8 @@ void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller);
 /* Keeps an original that a route handed out; returns the one that is now the fallback. */
 void *mt_slot_learn(struct mt_slot *slot, void *real);
 
-/* The code at caller found our wrapper by looking the name up in its scope: keeps the original that it would have found there without us, for its calls. False if
- * there is none. */
+/* The code at caller found our wrapper by looking the name up in its scope: keeps the original that it would have found
+ * there without us, for its calls. False if there is none. */
 bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller);
 
 /* Keeps an original that the object at caller called until now. */
@@ -41,7 +42,8 @@ void mt_slot_keep(struct mt_slot *slot, uintptr_t caller, void *real);
 /* True if function is one of our wrappers. */
 bool mt_real_is_ours(void *function);
 
-/* What the code at caller would reach by name without us, or NULL: nobody behind us defines it. May wait for the loader. */
+/* What the code at caller would reach by name without us, or NULL: nobody behind us defines it. May wait for the
+ * loader. */
 void *mt_real_find(const char *name, uintptr_t caller);
 
 /* Drops what points into unloaded libraries, if any was unloaded since the last time. */
@@ -59,5 +61,6 @@ void mt_real_chain(void *dlsym);
 /* dlsym as the next library in line defines it. */
 void *mt_real_dlsym(void *handle, const char *name);
 
-/* A function of the loaded driver library, or NULL when no driver is loaded. May wait for the loader: never on a hot path. */
+/* A function of the loaded driver library, or NULL when no driver is loaded. May wait for the loader: never on a hot
+ * path. */
 void *mt_driver_symbol(const char *name);

@@ -15,15 +15,16 @@
 enum { POOL_HELD = 5, POOL_USED = 7 };  /* CUmemPool_attribute */
 enum { GRAPH_USED = 0, GRAPH_HELD = 2 }; /* CUgraphMem_attribute */
 
-/* What a pool said last, and how much was taken from it since. used + since bounds what is in use from above, so that as long as it is below held, the pool
- * has not grown and need not be asked. */
+/* What a pool said last, and how much was taken from it since. used + since bounds what is in use from above, so that
+ * as long as it is below held, the pool has not grown and need not be asked. */
 struct state {
   uint64_t pool; /* handle; 0 unused */
   uint64_t held, used, since;
   int32_t device;
 };
 static struct state current[MT_POOL_DEVICES]; /* where cuMemAllocAsync takes from, by device */
-static struct state chosen[MT_POOLS];         /* pools named by the program, by handle; two that share an entry ask more often */
+static struct state
+    chosen[MT_POOLS]; /* pools named by the program, by handle; two that share an entry ask more often */
 static uint64_t graphs[MT_POOL_DEVICES];      /* bytes held for graphs, by device */
 static uint32_t async_seen;
 
@@ -37,8 +38,11 @@ void mt_reserve_start(void) {
 static struct state *chosen_state(uint64_t pool) { return &chosen[(pool >> 4) * 0x9E3779B97F4A7C15ull >> 58]; }
 _Static_assert(MT_POOLS == 1 << (64 - 58), "the hash has as many values as there are entries");
 
-static void record(struct mt_thread *self, uint16_t api, uintptr_t caller, uint8_t object, uint64_t pool, int device, uint64_t held, uint64_t used) {
-  mt_call_remark(self, api, caller, &(struct mt_outcome){.kind = MT_RESERVE, .mem = object, .addr = pool, .size = held, .with = used, .device = device});
+static void record(struct mt_thread *self, uint16_t api, uintptr_t caller, uint8_t object, uint64_t pool, int device,
+                   uint64_t held, uint64_t used) {
+  mt_call_remark(self, api, caller,
+                 &(struct mt_outcome){
+                     .kind = MT_RESERVE, .mem = object, .addr = pool, .size = held, .with = used, .device = device});
 }
 
 static bool ask_pool(uint64_t pool, uint64_t *held, uint64_t *used) {
@@ -68,27 +72,34 @@ static uint64_t current_pool(int device) {
   return ask && !ask(&pool, device) ? pool : 0;
 }
 
-void mt_reserve_grown(struct mt_thread *self, uint16_t api, uintptr_t caller, int device, uint64_t pool, uint64_t size) {
+void mt_reserve_grown(struct mt_thread *self, uint16_t api, uintptr_t caller, int device, uint64_t pool,
+                      uint64_t size) {
   if (device < 0 || device >= MT_POOL_DEVICES) return;
   __atomic_store_n(&async_seen, 1, __ATOMIC_RELAXED);
   struct state *s = pool ? chosen_state(pool) : &current[device];
   uint64_t since = __atomic_add_fetch(&s->since, size, __ATOMIC_RELAXED);
   bool same = !pool || __atomic_load_n(&s->pool, __ATOMIC_RELAXED) == pool;
-  if (MT_LIKELY(same && __atomic_load_n(&s->used, __ATOMIC_RELAXED) + since <= __atomic_load_n(&s->held, __ATOMIC_RELAXED))) return;
+  if (MT_LIKELY(same &&
+                __atomic_load_n(&s->used, __ATOMIC_RELAXED) + since <= __atomic_load_n(&s->held, __ATOMIC_RELAXED)))
+    return;
   if (!pool && !(pool = current_pool(device))) return;
   look(self, api, caller, s, pool, device);
 }
 
 int mt_reserve_device(uint64_t pool, int otherwise) {
   const struct state *s = chosen_state(pool);
-  return __atomic_load_n(&s->pool, __ATOMIC_RELAXED) == pool ? __atomic_load_n(&s->device, __ATOMIC_RELAXED) : otherwise;
+  return __atomic_load_n(&s->pool, __ATOMIC_RELAXED) == pool ? __atomic_load_n(&s->device, __ATOMIC_RELAXED)
+                                                             : otherwise;
 }
 
 static void look_at_graphs(struct mt_thread *self, uint16_t api, uintptr_t caller, int device) {
   int (*ask)(int, int, uint64_t *) = mt_query_find(MT_QUERY_GRAPH_VALUE);
   uint64_t held, used;
-  if (device < 0 || device >= MT_POOL_DEVICES || !ask || ask(device, GRAPH_HELD, &held) || ask(device, GRAPH_USED, &used)) return;
-  if (__atomic_exchange_n(&graphs[device], held, __ATOMIC_RELAXED) != held) record(self, api, caller, MT_OBJECT_GRAPH_POOL, 0, device, held, used);
+  if (device < 0 || device >= MT_POOL_DEVICES || !ask || ask(device, GRAPH_HELD, &held) ||
+      ask(device, GRAPH_USED, &used))
+    return;
+  if (__atomic_exchange_n(&graphs[device], held, __ATOMIC_RELAXED) != held)
+    record(self, api, caller, MT_OBJECT_GRAPH_POOL, 0, device, held, used);
 }
 
 void mt_reserve_graph(struct mt_thread *self, uint16_t api, uintptr_t caller) {
@@ -129,7 +140,10 @@ MT_HOOKED(cuMemPoolTrimTo, (uint64_t pool, size_t keep)) {
   int device = MT_HOST;
   for (int i = 0; i < MT_POOL_DEVICES; i++) trimmed(&current[i], pool, held, used, &device);
   trimmed(chosen_state(pool), pool, held, used, &device);
-  mt_driver_close(&call, &(struct mt_outcome){.kind = MT_RESERVE, .mem = MT_OBJECT_POOL, .addr = pool, .size = held, .with = used, .device = device});
+  mt_driver_close(
+      &call,
+      &(struct mt_outcome){
+          .kind = MT_RESERVE, .mem = MT_OBJECT_POOL, .addr = pool, .size = held, .with = used, .device = device});
   return status;
 }
 

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-/* The two routes by which programs get driver functions without naming them to the linker: dlsym and cuGetProcAddress. Both hand out our wrappers in place of
- * the functions in the hook list, and nothing else. */
+/* The two routes by which programs get driver functions without naming them to the linker: dlsym and cuGetProcAddress.
+ * Both hand out our wrappers in place of the functions in the hook list, and nothing else. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -16,7 +16,8 @@
 #include "hooks/unhooked.h"
 #include "spool/module.h"
 
-/* The newest CUDA whose ABIs hooks.def is known to describe; a newer request is compared with what this version would get. */
+/* The newest CUDA whose ABIs hooks.def is known to describe; a newer request is compared with what this version would
+ * get. */
 #define MT_KNOWN_CUDA 13050
 
 MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags);
@@ -35,11 +36,13 @@ struct getter {
 
 static void *get(const struct getter *real, const char *base, int version, uint64_t flags) {
   void *found = NULL;
-  int status, refused = real->v2 ? real->v2(base, &found, version, flags, &status) : real->v1(base, &found, version, flags);
+  int status,
+      refused = real->v2 ? real->v2(base, &found, version, flags, &status) : real->v1(base, &found, version, flags);
   return refused ? NULL : found;
 }
 
-/* The row whose ABI a request for version and flags means: the newest that is not newer than the request; MT_ROWS for none. */
+/* The row whose ABI a request for version and flags means: the newest that is not newer than the request; MT_ROWS for
+ * none. */
 static enum mt_row best_row(const char *base, int version, uint64_t flags) {
   enum mt_row best = MT_ROWS;
   for (enum mt_row row = 0; row < MT_ROWS; row++) {
@@ -51,8 +54,8 @@ static enum mt_row best_row(const char *base, int version, uint64_t flags) {
   return best;
 }
 
-/* The row that found is the original of, MT_ROWS for none. Drivers differ in the version from which a base name means a new ABI (cuCtxCreate between 12.5 and
- * 12.9), so the function's address decides where it is the exported one. */
+/* The row that found is the original of, MT_ROWS for none. Drivers differ in the version from which a base name means a
+ * new ABI (cuCtxCreate between 12.5 and 12.9), so the function's address decides where it is the exported one. */
 static enum mt_row row_of(const char *base, const void *found, int version, uint64_t flags) {
   enum mt_row best = best_row(base, version, flags);
   if (best != MT_ROWS && mt_driver_symbol(mt_hooks[best].symbol) == found) return best;
@@ -61,8 +64,8 @@ static enum mt_row row_of(const char *base, const void *found, int version, uint
   return best;
 }
 
-/* Whether found can be what the row describes, though the program asked under a version that the rows do not know: the exported function, or what the driver gives
- * for the row's own version. */
+/* Whether found can be what the row describes, though the program asked under a version that the rows do not know: the
+ * exported function, or what the driver gives for the row's own version. */
 static bool is_known(enum mt_row row, void *found, uint64_t flags, const struct getter *real) {
   const struct mt_hook *hook = &mt_hooks[row];
   return mt_driver_symbol(hook->symbol) == found || get(real, hook->base, hook->version, flags) == found;
@@ -84,7 +87,8 @@ static void *replace(const char *symbol, void *found, int version, uint64_t flag
   return mt_hook_wrapper(row);
 }
 
-/* A program that is given its functions so may have no other way to them, nor have we: what every event asks is fetched along. */
+/* A program that is given its functions so may have no other way to them, nor have we: what every event asks is fetched
+ * along. */
 static void fetch_along(const struct getter *real) {
   for (enum mt_query i = MT_QUERY_CONTEXT; i <= MT_QUERY_DEVICE; i++) {
     int version;
@@ -93,7 +97,8 @@ static void fetch_along(const struct getter *real) {
   }
 }
 
-static int handed_out(int result, const char *symbol, void **function, int version, uint64_t flags, const struct getter *real) {
+static int handed_out(int result, const char *symbol, void **function, int version, uint64_t flags,
+                      const struct getter *real) {
   if (result || !symbol || !function || !*function) return result;
   int error = errno;
   fetch_along(real);
@@ -105,13 +110,15 @@ static int handed_out(int result, const char *symbol, void **function, int versi
 MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags) {
   get_v1 real = (get_v1)mt_slot_find(&slot_v1, "cuGetProcAddress", (uintptr_t)__builtin_return_address(0));
   if (!real) return MT_CUDA_UNKNOWN;
-  return handed_out(real(symbol, function, version, flags), symbol, function, version, flags, &(struct getter){.v1 = real});
+  return handed_out(real(symbol, function, version, flags), symbol, function, version, flags,
+                    &(struct getter){.v1 = real});
 }
 
 MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status) {
   get_v2 real = (get_v2)mt_slot_find(&slot_v2, "cuGetProcAddress_v2", (uintptr_t)__builtin_return_address(0));
   if (!real) return MT_CUDA_UNKNOWN;
-  return handed_out(real(symbol, function, version, flags, status), symbol, function, version, flags, &(struct getter){.v2 = real});
+  return handed_out(real(symbol, function, version, flags, status), symbol, function, version, flags,
+                    &(struct getter){.v2 = real});
 }
 
 /* The slot and the wrapper of a name, NULL if it is not hooked. */
@@ -126,8 +133,8 @@ static struct mt_slot *slot_of(const char *name, void **wrapper) {
 /* What the stub turns into NULL. */
 #define MT_ABSENT ((void *)-1)
 
-/* The loader finds our wrapper in every process, also where nobody has CUDA. A program that looks must not be told that it is there: a failing look-up sets
- * the error text, too. */
+/* The loader finds our wrapper in every process, also where nobody has CUDA. A program that looks must not be told that
+ * it is there: a failing look-up sets the error text, too. */
 static void *pretend_absent(const char *name) {
   mt_real_dlsym(RTLD_NEXT, name);
   return MT_ABSENT;
@@ -135,14 +142,17 @@ static void *pretend_absent(const char *name) {
 
 #pragma weak dlinfo
 
-/* What dlmopen has loaded is a second CUDA, with a state of its own. A program that has the first one, too, would be led to that by the wrapper, which it shares. */
+/* What dlmopen has loaded is a second CUDA, with a state of its own. A program that has the first one, too, would be
+ * led to that by the wrapper, which it shares. */
 static bool in_other_namespace(void *handle) {
   Lmid_t namespace;
-  return handle != RTLD_DEFAULT && handle != RTLD_NEXT && dlinfo && !dlinfo(handle, RTLD_DI_LMID, &namespace) && namespace != LM_ID_BASE;
+  return handle != RTLD_DEFAULT && handle != RTLD_NEXT && dlinfo && !dlinfo(handle, RTLD_DI_LMID, &namespace) &&
+         namespace != LM_ID_BASE;
 }
 
-/* Called by the dlsym stub. Returns the wrapper to hand out, MT_ABSENT, or NULL: then the stub jumps to the real dlsym, which sees the real caller. What
- * RTLD_NEXT and RTLD_DEFAULT find depends on that caller, and a second copy of the runtime must not be confused with the first. */
+/* Called by the dlsym stub. Returns the wrapper to hand out, MT_ABSENT, or NULL: then the stub jumps to the real dlsym,
+ * which sees the real caller. What RTLD_NEXT and RTLD_DEFAULT find depends on that caller, and a second copy of the
+ * runtime must not be confused with the first. */
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller);
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller) {
   if (!mt_real_ready()) return NULL;
@@ -154,10 +164,12 @@ __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, c
   void *real = handle == RTLD_NEXT ? wrapper : mt_real_dlsym(handle, name);
   if (!real || in_other_namespace(handle)) return NULL;
   if (mt_real_is_ours(real)) return mt_slot_promise(slot, name, caller) ? NULL : pretend_absent(name);
-  return handle != RTLD_DEFAULT && mt_module_is_cuda((uintptr_t)real) && mt_slot_learn(slot, real) == real ? wrapper : NULL;
+  return handle != RTLD_DEFAULT && mt_module_is_cuda((uintptr_t)real) && mt_slot_learn(slot, real) == real ? wrapper
+                                                                                                           : NULL;
 }
 
-/* What a word held that is about to lead to us is its object's original, unless it is code of the object's own that would look it up: then the object's scope says. */
+/* What a word held that is about to lead to us is its object's original, unless it is code of the object's own that
+ * would look it up: then the object's scope says. */
 static bool choose_word(const struct mt_relocation *word, void *original) {
   void *wrapper;
   struct mt_slot *slot = word->name[0] == 'c' && word->name[1] == 'u' ? slot_of(word->name, &wrapper) : NULL;
@@ -174,7 +186,8 @@ bool mt_route_rebind(void) {
 }
 
 /* Keeps the list sorted. Two names of one function are the same to whoever fetched it. */
-static unsigned add_pointer(struct mt_pointer *list, unsigned count, struct mt_slot *slot, const char *name, void *wrapper) {
+static unsigned add_pointer(struct mt_pointer *list, unsigned count, struct mt_slot *slot, const char *name,
+                            void *wrapper) {
   void *original = mt_driver_symbol(name);
   unsigned at = count;
   if (!original) return count;
@@ -193,7 +206,8 @@ unsigned mt_route_replace(void) {
   unsigned count = add_pointer(list, 0, &slot_v1, "cuGetProcAddress", (void *)cuGetProcAddress);
   count = add_pointer(list, count, &slot_v2, "cuGetProcAddress_v2", (void *)cuGetProcAddress_v2);
   for (enum mt_row row = 0; row < MT_ROWS; row++)
-    if (mt_hooks[row].base[0]) count = add_pointer(list, count, &mt_slots[row], mt_hooks[row].symbol, mt_hook_wrapper(row));
+    if (mt_hooks[row].base[0])
+      count = add_pointer(list, count, &mt_slots[row], mt_hooks[row].symbol, mt_hook_wrapper(row));
   return mt_pointers_replace(list, count);
 }
 
@@ -211,7 +225,8 @@ MT_EXPORT int dlclose(void *handle) {
   return result;
 }
 
-/* A true tail jump: with an ordinary call the C library would take us for the caller, and RTLD_NEXT and RTLD_DEFAULT of every library would break. */
+/* A true tail jump: with an ordinary call the C library would take us for the caller, and RTLD_NEXT and RTLD_DEFAULT of
+ * every library would break. */
 #if defined(__x86_64__)
 __asm__(
     ".text\n"

@@ -44,7 +44,8 @@ void mt_unhooked_add(const char *base, int version) {
       __atomic_store_n(&rows[i].state, 2, __ATOMIC_RELEASE);
       return note_row(i);
     }
-    if (state == 2 && rows[i].version == version && !strncmp(rows[i].name, base, MT_UNHOOKED_NAME - 1)) return note_row(i);
+    if (state == 2 && rows[i].version == version && !strncmp(rows[i].name, base, MT_UNHOOKED_NAME - 1))
+      return note_row(i);
   }
 }
 
@@ -61,7 +62,8 @@ static int is_driver(struct dl_phdr_info *object, size_t size, void *unused) {
   return !strncmp(name, "libcuda.so", 10);
 }
 
-/* Every process ends here, so nothing is opened: dlopen, also with RTLD_NOLOAD, would search the disk for a library that is not there. */
+/* Every process ends here, so nothing is opened: dlopen, also with RTLD_NOLOAD, would search the disk for a library
+ * that is not there. */
 static bool driver_is_loaded(void) { return dl_iterate_phdr(is_driver, NULL); }
 
 /* Whether the process has a device file mapped, as every process with a CUDA context does. */
@@ -84,6 +86,8 @@ static bool holds_device(void) {
 
 const char *mt_unhooked_check(void) {
   static const char how[] = "a library was loaded with RTLD_DEEPBIND, or brings a loader of its own";
-  if (mt_config.disabled || __atomic_load_n(&mt_unhooked_reached, __ATOMIC_RELAXED) || !driver_is_loaded() || !holds_device()) return NULL;
+  if (mt_config.disabled || __atomic_load_n(&mt_unhooked_reached, __ATOMIC_RELAXED) || !driver_is_loaded() ||
+      !holds_device())
+    return NULL;
   return how;
 }

@@ -11,29 +11,32 @@
  *     { memtrace::tag scope("decoder");     // C++; C has MEMTRACE_TAG_SCOPE("decoder")
  *       cudaMalloc(&q, n); }
  *
- * Nothing has to be linked. The functions are weak: they are there when the program runs under memtrace (preloaded, or started by
- * `memtrace run`) and null when it does not, and the macros, inline functions and classes below then do nothing. A program built with
- * this header runs anywhere. Call the functions directly only after checking that they are not null.
+ * Nothing has to be linked. The functions are weak: they are there when the program runs under memtrace (preloaded, or
+ * started by `memtrace run`) and null when it does not, and the macros, inline functions and classes below then do
+ * nothing. A program built with this header runs anywhere. Call the functions directly only after checking that they
+ * are not null.
  *
  * Tags
- *   Each thread has its own stack of tags. A new thread starts without tags; nothing is inherited from its creator. The names on the
- *   stack, outermost first and joined by '.', make the path that every memory event of the thread carries: encoder -> attention is
- *   "encoder.attention". A name may itself contain dots. Names are bytes, UTF-8 by convention, 1 to MEMTRACE_NAME_MAX of them, and are
- *   copied: the caller may free or overwrite them at once.
+ *   Each thread has its own stack of tags. A new thread starts without tags; nothing is inherited from its creator. The
+ * names on the stack, outermost first and joined by '.', make the path that every memory event of the thread carries:
+ * encoder -> attention is "encoder.attention". A name may itself contain dots. Names are bytes, UTF-8 by convention, 1
+ * to MEMTRACE_NAME_MAX of them, and are copied: the caller may free or overwrite them at once.
  *
- *   Every push, whatever it returned, is undone by exactly one pop. A push that cannot be honoured still counts as a level, one that
- *   adds nothing to the path, so a program need not look at the result to stay balanced. A pop on an empty stack does nothing.
+ *   Every push, whatever it returned, is undone by exactly one pop. A push that cannot be honoured still counts as a
+ * level, one that adds nothing to the path, so a program need not look at the result to stay balanced. A pop on an
+ * empty stack does nothing.
  *
  * Cost
- *   Absent: one load and one branch. Present: a push looks its path up in a table (no lock, and no system call once the path is known);
- *   a pop only moves an index. No call allocates with malloc, changes errno, or calls CUDA, and all may be made while holding any lock and
- *   from any thread. They are not for signal handlers. Recording starts with the first CUDA call: tags pushed before it count from then
- *   on, marks, steps and epochs before it are not recorded.
+ *   Absent: one load and one branch. Present: a push looks its path up in a table (no lock, and no system call once the
+ * path is known); a pop only moves an index. No call allocates with malloc, changes errno, or calls CUDA, and all may
+ * be made while holding any lock and from any thread. They are not for signal handlers. Recording starts with the first
+ * CUDA call: tags pushed before it count from then on, marks, steps and epochs before it are not recorded.
  *
  * Linking
- *   A weak function is bound at run time in shared objects and in position-independent executables (the default of most compilers), and
- *   with GCC also in executables built with -no-pie. Clang on x86-64 with -no-pie binds it to null at link time: compile the file with
- *   -fPIC there. A static executable has no dynamic linker, so nothing can be preloaded into it.
+ *   A weak function is bound at run time in shared objects and in position-independent executables (the default of most
+ * compilers), and with GCC also in executables built with -no-pie. Clang on x86-64 with -no-pie binds it to null at
+ * link time: compile the file with -fPIC there. A static executable has no dynamic linker, so nothing can be preloaded
+ * into it.
  *
  * Define MEMTRACE_NO_API before including this file to compile every use away.
  */
@@ -50,15 +53,19 @@
 /* Longest path in bytes, dots included. A level whose name would make it longer counts, but adds nothing. */
 #define MEMTRACE_TAG_PATH_MAX 4096
 
-/* Results of memtrace_tag_push. Anything but MEMTRACE_OK means: the level exists and wants its pop, but the path did not grow. */
+/* Results of memtrace_tag_push. Anything but MEMTRACE_OK means: the level exists and wants its pop, but the path did
+ * not grow. */
 #define MEMTRACE_OK 0
 #define MEMTRACE_ERR_NAME (-1)  /* name is null, empty or longer than MEMTRACE_NAME_MAX */
 #define MEMTRACE_ERR_DEPTH (-2) /* the thread already has MEMTRACE_TAG_DEPTH_MAX levels */
-#define MEMTRACE_ERR_FULL (-3)  /* the path would exceed MEMTRACE_TAG_PATH_MAX, or the recording has no room left for a new path */
+#define MEMTRACE_ERR_FULL \
+  (-3) /* the path would exceed MEMTRACE_TAG_PATH_MAX, or the recording has no room left for a new path */
 
 /* Results of memtrace_start, beside MEMTRACE_OK. */
-#define MEMTRACE_LATE 1          /* it records from now on, but the program used CUDA before: what it allocated then is not known */
-#define MEMTRACE_ERR_OFF (-1)    /* recording is switched off (MEMTRACE_DISABLE), has stopped, or cannot work with this C library */
+#define MEMTRACE_LATE \
+  1 /* it records from now on, but the program used CUDA before: what it allocated then is not known */
+#define MEMTRACE_ERR_OFF \
+  (-1) /* recording is switched off (MEMTRACE_DISABLE), has stopped, or cannot work with this C library */
 #define MEMTRACE_ERR_SYSTEM (-2) /* the system forbids what it takes, for some libraries or all: see standard error */
 
 #if defined(__GNUC__) && !defined(MEMTRACE_NO_API)
@@ -69,13 +76,14 @@
 
 #if MEMTRACE_HAVE_API
 
-/* The library that implements the functions defines MEMTRACE_IMPLEMENTATION; then they are ordinary exported functions. */
+/* The library that implements the functions defines MEMTRACE_IMPLEMENTATION; then they are ordinary exported functions.
+ */
 #if defined(MEMTRACE_IMPLEMENTATION)
 #define MEMTRACE_API __attribute__((visibility("default")))
 #elif defined(__has_attribute)
 #if __has_attribute(noplt)
-/* noplt keeps the address in the global offset table, where the dynamic linker fills it in. In a -no-pie executable the static linker
- * would otherwise settle it as null. */
+/* noplt keeps the address in the global offset table, where the dynamic linker fills it in. In a -no-pie executable the
+ * static linker would otherwise settle it as null. */
 #define MEMTRACE_API __attribute__((weak, noplt))
 #endif
 #endif
@@ -93,8 +101,8 @@ MEMTRACE_API int memtrace_tag_push(const char *name);
 /* Undoes the calling thread's latest push. */
 MEMTRACE_API void memtrace_tag_pop(void);
 
-/* Records a named moment, to which `memtrace report --at mark:NAME` refers. A mark with a name that memtrace_tag_push would
- * refuse is not recorded. The same name may be used again. */
+/* Records a named moment, to which `memtrace report --at mark:NAME` refers. A mark with a name that memtrace_tag_push
+ * would refuse is not recorded. The same name may be used again. */
 MEMTRACE_API void memtrace_mark(const char *name);
 
 /* Says that iteration n of the program's main loop begins. Any numbering will do; one thread should do the counting. */
@@ -103,12 +111,14 @@ MEMTRACE_API void memtrace_step(uint64_t n);
 /* Says that epoch n begins: the program's own grouping of steps. */
 MEMTRACE_API void memtrace_epoch(uint64_t n);
 
-/* Returns 1 if memory events are being recorded or will be from the first CUDA call on, 0 if recording is switched off or has stopped. */
+/* Returns 1 if memory events are being recorded or will be from the first CUDA call on, 0 if recording is switched off
+ * or has stopped. */
 MEMTRACE_API int memtrace_active(void);
 
-/* For a program that runs without memtrace and loads libmemtrace.so by itself, with dlopen(path, RTLD_NOW | RTLD_GLOBAL) and dlsym: the
- * library then records as if it had been preloaded, whatever is loaded already or later. Call it before the first CUDA call. Where the
- * library was preloaded it does nothing. Returns MEMTRACE_OK, MEMTRACE_LATE or an error. Thread-safe. */
+/* For a program that runs without memtrace and loads libmemtrace.so by itself, with dlopen(path, RTLD_NOW |
+ * RTLD_GLOBAL) and dlsym: the library then records as if it had been preloaded, whatever is loaded already or later.
+ * Call it before the first CUDA call. Where the library was preloaded it does nothing. Returns MEMTRACE_OK,
+ * MEMTRACE_LATE or an error. Thread-safe. */
 MEMTRACE_API int memtrace_start(void);
 
 #ifdef __cplusplus
@@ -163,8 +173,8 @@ static inline MEMTRACE_UNUSED int memtrace_active_if(void) {
 #define MEMTRACE_EPOCH(n) memtrace_epoch_if(n)
 #define MEMTRACE_ACTIVE() memtrace_active_if()
 
-/* MEMTRACE_TAG_SCOPE("name"); pushes a tag that is popped at the end of the enclosing block, however the block is left (longjmp
- * excepted). It declares a variable: use it where a declaration may stand. */
+/* MEMTRACE_TAG_SCOPE("name"); pushes a tag that is popped at the end of the enclosing block, however the block is left
+ * (longjmp excepted). It declares a variable: use it where a declaration may stand. */
 #define MEMTRACE_PASTE2(a, b) a##b
 #define MEMTRACE_PASTE(a, b) MEMTRACE_PASTE2(a, b)
 
@@ -172,8 +182,8 @@ static inline MEMTRACE_UNUSED int memtrace_active_if(void) {
 
 namespace memtrace {
 
-/* Holds a tag for the lifetime of the object. Create and destroy it in one thread, in the manner of a lock guard; it can be neither copied
- * nor moved. name is only read by the constructor. */
+/* Holds a tag for the lifetime of the object. Create and destroy it in one thread, in the manner of a lock guard; it
+ * can be neither copied nor moved. name is only read by the constructor. */
 class tag {
 public:
   explicit tag(const char *name) { memtrace_tag_push_if(name); }
@@ -206,7 +216,8 @@ static inline MEMTRACE_UNUSED void memtrace_tag_scope_end(const int *pushed) {
 }
 
 #define MEMTRACE_TAG_SCOPE(name) \
-  const int MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__) __attribute__((cleanup(memtrace_tag_scope_end), unused)) = memtrace_tag_push_if(name)
+  const int MEMTRACE_PASTE(memtrace_tag_scope_, __LINE__) __attribute__((cleanup(memtrace_tag_scope_end), unused)) = \
+      memtrace_tag_push_if(name)
 
 #else
 

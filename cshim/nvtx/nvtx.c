@@ -1,7 +1,7 @@
 #define _GNU_SOURCE
-/* The functions that NVTX calls, and how they get into its tables. Every library that uses NVTX has tables of its own and attaches by itself. Nothing here
- * allocates, locks or starts a recording; what is not in the lists below (names of threads, categories, resources, synchronization) stays without effect, as it
- * is without us. */
+/* The functions that NVTX calls, and how they get into its tables. Every library that uses NVTX has tables of its own
+ * and attaches by itself. Nothing here allocates, locks or starts a recording; what is not in the lists below (names of
+ * threads, categories, resources, synchronization) stays without effect, as it is without us. */
 #include "nvtx/nvtx.h"
 
 #include <errno.h>
@@ -12,7 +12,8 @@
 
 /* Facts of the NVTX interface, in our own words. */
 #define MT_NVTX_VERSION 3
-#define MT_NVTX_NOT_TRACKED (-2) /* what push and pop answer where no tool is: a program may print it, so it gets nothing else from us */
+#define MT_NVTX_NOT_TRACKED \
+  (-2) /* what push and pop answer where no tool is: a program may print it, so it gets nothing else from us */
 #define MT_NVTX_NO_RANGE 0u      /* likewise what the start of a range answers */
 enum { MT_NVTX_TABLE_CALLBACKS = 1, MT_NVTX_TABLE_VERSION = 3 };
 enum { MT_NVTX_CORE = 1, MT_NVTX_CORE2 = 5 };
@@ -22,7 +23,8 @@ typedef void (*nvtx_function)(void);
 
 struct nvtx_callbacks {
   size_t size;
-  int (*table_of)(uint32_t module, nvtx_function ***table, unsigned *count); /* table[id] points to the pointer that the program calls through */
+  int (*table_of)(uint32_t module, nvtx_function ***table,
+                  unsigned *count); /* table[id] points to the pointer that the program calls through */
 };
 
 struct nvtx_version {
@@ -46,9 +48,11 @@ struct nvtx_attributes {
     const void *registered;
   } message;
 };
-_Static_assert(sizeof(struct nvtx_attributes) == 48 && offsetof(struct nvtx_attributes, message) == 40, "the interface's layout");
+_Static_assert(sizeof(struct nvtx_attributes) == 48 && offsetof(struct nvtx_attributes, message) == 40,
+               "the interface's layout");
 
-/* PyTorch's emit_nvtx puts what differs in every call behind an operator's name: no two ranges would ever have the same. */
+/* PyTorch's emit_nvtx puts what differs in every call behind an operator's name: no two ranges would ever have the
+ * same. */
 static void drop_details(struct mt_nvtx_name *name, uint16_t from) {
   static const char *const details[] = {", seq = ", ", op_id = ", ", sizes = "};
   for (unsigned i = 0; i < sizeof details / sizeof *details; i++) {
@@ -112,9 +116,10 @@ static void mark(const struct mt_nvtx_name *name) {
   errno = error;
 }
 
-/* Ranges that begin in one thread and may end in another belong to no thread's stack: they become two marks. All of them have the same id, so what an end
- * ends is known only while all open ranges of the domain have the same name. One word for that: 32 bits count the open ranges, 20 are the name of their end (0 for
- * none), 12 the recording in which the name was written. */
+/* Ranges that begin in one thread and may end in another belong to no thread's stack: they become two marks. All of
+ * them have the same id, so what an end ends is known only while all open ranges of the domain have the same name. One
+ * word for that: 32 bits count the open ranges, 20 are the name of their end (0 for none), 12 the recording in which
+ * the name was written. */
 #define MT_NVTX_COUNT_BITS 32
 #define MT_NVTX_NAME_BITS 20
 #define MT_NVTX_COUNT_MAX ((1ull << MT_NVTX_COUNT_BITS) - 1)
@@ -129,16 +134,21 @@ static uint64_t *open_ranges(const void *domain) {
   return &words[owner < OWN ? owner : OWN + (owner * 2654435761u >> (32 - HASH_BITS))];
 }
 
-static uint64_t recording_now(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED) << (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS); }
+static uint64_t recording_now(void) {
+  return __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED) << (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS);
+}
 static uint64_t count_of(uint64_t word) { return word & MT_NVTX_COUNT_MAX; }
 static uint32_t end_name_of(uint64_t word) { return word >> MT_NVTX_COUNT_BITS & ((1u << MT_NVTX_NAME_BITS) - 1); }
-static uint64_t recording_of(uint64_t word) { return word >> (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS) << (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS); }
+static uint64_t recording_of(uint64_t word) {
+  return word >> (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS) << (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS);
+}
 
 static void open_range(uint64_t *word, uint32_t end_name) {
   uint64_t recording = recording_now(), now = __atomic_load_n(word, __ATOMIC_RELAXED), next;
   do {
     uint64_t count = count_of(now);
-    uint32_t name = !count || (end_name_of(now) == end_name && recording_of(now) == recording) ? end_name : MT_NVTX_SEVERAL;
+    uint32_t name =
+        !count || (end_name_of(now) == end_name && recording_of(now) == recording) ? end_name : MT_NVTX_SEVERAL;
     next = recording | (uint64_t)name << MT_NVTX_COUNT_BITS | (count < MT_NVTX_COUNT_MAX ? count + 1 : count);
   } while (!__atomic_compare_exchange_n(word, &now, next, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED));
 }
@@ -146,7 +156,8 @@ static void open_range(uint64_t *word, uint32_t end_name) {
 /* Returns the word as it was before the range was taken out of it; its count is 0 if no range was open. */
 static uint64_t close_range(uint64_t *word) {
   uint64_t now = __atomic_load_n(word, __ATOMIC_RELAXED);
-  while (count_of(now) && !__atomic_compare_exchange_n(word, &now, now - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) continue;
+  while (count_of(now) && !__atomic_compare_exchange_n(word, &now, now - 1, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED))
+    continue;
   return now;
 }
 
@@ -208,9 +219,15 @@ static int push_wide(const wchar_t *text) { MT_NVTX_NAMED(NULL, NULL, text); ret
 static int pop_default(void) { return pop(NULL); }
 
 static void domain_mark(const void *domain, const struct nvtx_attributes *e) { MT_NVTX_EVENT(domain, e); mark(&name); }
-static uint64_t domain_start(const void *domain, const struct nvtx_attributes *e) { MT_NVTX_EVENT(domain, e); return start(domain, &name); }
+static uint64_t domain_start(const void *domain, const struct nvtx_attributes *e) {
+  MT_NVTX_EVENT(domain, e);
+  return start(domain, &name);
+}
 static void domain_end(const void *domain, uint64_t range) { end(domain, range); }
-static int domain_push(const void *domain, const struct nvtx_attributes *e) { MT_NVTX_EVENT(domain, e); return push(domain, &name); }
+static int domain_push(const void *domain, const struct nvtx_attributes *e) {
+  MT_NVTX_EVENT(domain, e);
+  return push(domain, &name);
+}
 static int domain_pop(const void *domain) { return pop(domain); }
 
 static const void *keep(enum mt_nvtx_kind kind, const char *ascii, const wchar_t *wide) {
@@ -220,8 +237,14 @@ static const void *keep(enum mt_nvtx_kind kind, const char *ascii, const wchar_t
   errno = error;
   return handle;
 }
-static const void *register_ascii(const void *domain, const char *text) { (void)domain; return keep(MT_NVTX_TEXT, text, NULL); }
-static const void *register_wide(const void *domain, const wchar_t *text) { (void)domain; return keep(MT_NVTX_TEXT, NULL, text); }
+static const void *register_ascii(const void *domain, const char *text) {
+  (void)domain;
+  return keep(MT_NVTX_TEXT, text, NULL);
+}
+static const void *register_wide(const void *domain, const wchar_t *text) {
+  (void)domain;
+  return keep(MT_NVTX_TEXT, NULL, text);
+}
 static const void *domain_ascii(const char *text) { return keep(MT_NVTX_DOMAIN, text, NULL); }
 static const void *domain_wide(const wchar_t *text) { return keep(MT_NVTX_DOMAIN, NULL, text); }
 
@@ -238,9 +261,9 @@ static const struct row core[] = {
 };
 
 static const struct row core2[] = {
-    MT_NVTX_ROW(1, domain_mark), MT_NVTX_ROW(2, domain_start),    MT_NVTX_ROW(3, domain_end),     MT_NVTX_ROW(4, domain_push),
-    MT_NVTX_ROW(5, domain_pop),  MT_NVTX_ROW(10, register_ascii), MT_NVTX_ROW(11, register_wide), MT_NVTX_ROW(12, domain_ascii),
-    MT_NVTX_ROW(13, domain_wide),
+    MT_NVTX_ROW(1, domain_mark),    MT_NVTX_ROW(2, domain_start),  MT_NVTX_ROW(3, domain_end),
+    MT_NVTX_ROW(4, domain_push),    MT_NVTX_ROW(5, domain_pop),    MT_NVTX_ROW(10, register_ascii),
+    MT_NVTX_ROW(11, register_wide), MT_NVTX_ROW(12, domain_ascii), MT_NVTX_ROW(13, domain_wide),
 };
 
 /* Older copies of NVTX have shorter tables, or none for a module. */

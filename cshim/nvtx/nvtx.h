@@ -1,5 +1,6 @@
-/* NVTX: ranges of the program become tags, marks become marks. NVTX loads the library that NVTX_INJECTION64_PATH names; where nobody set it, our getenv answers
- * that one question with our own path, so the environment itself stays as it is. */
+/* NVTX: ranges of the program become tags, marks become marks. NVTX loads the library that NVTX_INJECTION64_PATH names;
+ * where nobody set it, our getenv answers that one question with our own path, so the environment itself stays as it
+ * is. */
 #pragma once
 
 #include <stdbool.h>
@@ -26,7 +27,8 @@ struct mt_nvtx_name {
 void mt_nvtx_add(struct mt_nvtx_name *name, const char *text);
 void mt_nvtx_add_wide(struct mt_nvtx_name *name, const wchar_t *text);
 
-/* A registered string or a domain: what an NVTX handle points to. Never freed, since a handle may be used for ever; good in forked children. */
+/* A registered string or a domain: what an NVTX handle points to. Never freed, since a handle may be used for ever;
+ * good in forked children. */
 struct mt_nvtx_string;
 enum mt_nvtx_kind { MT_NVTX_TEXT = 1, MT_NVTX_DOMAIN = 2 };
 
@@ -36,5 +38,6 @@ const struct mt_nvtx_string *mt_nvtx_keep(enum mt_nvtx_kind kind, const struct m
 /* The text behind a handle and its size; 0 for handles that mt_nvtx_keep did not make, whatever they point to. */
 size_t mt_nvtx_text(enum mt_nvtx_kind kind, const void *handle, const char **text);
 
-/* Whose levels on a thread's tag stack the ranges of this domain are: differs for each domain; NULL is NVTX's default domain. */
+/* Whose levels on a thread's tag stack the ranges of this domain are: differs for each domain; NULL is NVTX's default
+ * domain. */
 uint32_t mt_nvtx_owner(const void *domain);

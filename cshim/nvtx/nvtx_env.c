@@ -1,10 +1,11 @@
 #define _GNU_SOURCE
-/* The getenv that the program's libraries call. It answers one question by itself: NVTX_INJECTION64_PATH, where nobody set it. Everything else goes to the next
- * getenv in line, and the environment is never written.
+/* The getenv that the program's libraries call. It answers one question by itself: NVTX_INJECTION64_PATH, where nobody
+ * set it. Everything else goes to the next getenv in line, and the environment is never written.
  *
- * The loader may call this before it has relocated this library, for a function of another library that chooses its variant by a variable: no function and no
- * variable of another library can be reached then. Later, until the constructor has run, dlsym could run into an allocator that is itself just reading its
- * variables, so the environment is searched here. */
+ * The loader may call this before it has relocated this library, for a function of another library that chooses its
+ * variant by a variable: no function and no variable of another library can be reached then. Later, until the
+ * constructor has run, dlsym could run into an allocator that is itself just reading its variables, so the environment
+ * is searched here. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -45,7 +46,8 @@ static char *before_constructor(const char *name) {
   return NULL;
 }
 
-/* Tools that come with the CUDA driver advertise themselves by a file; NVTX asks for them only where no library is named, so naming one would shut them out. */
+/* Tools that come with the CUDA driver advertise themselves by a file; NVTX asks for them only where no library is
+ * named, so naming one would shut them out. */
 static bool tool_of_driver(void) {
   static int known; /* 1 no, 2 yes; two threads that ask at once find the same */
   int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
@@ -54,7 +56,8 @@ static bool tool_of_driver(void) {
   getenv_function next = __atomic_load_n(&next_getenv, __ATOMIC_RELAXED);
   const char *folder = next ? next("XDG_RUNTIME_DIR") : before_constructor("XDG_RUNTIME_DIR");
   static const char file[] = "/nvidia/nvtx/nvtx-cuda.yaml";
-  bool found = mt_sys_exists("/run/nvidia/nvtx/nvtx-cuda.yaml") || mt_sys_exists("/run/nvidia/nvtx/user.0/nvtx-cuda.yaml");
+  bool found =
+      mt_sys_exists("/run/nvidia/nvtx/nvtx-cuda.yaml") || mt_sys_exists("/run/nvidia/nvtx/user.0/nvtx-cuda.yaml");
   if (!found && folder && *folder && strlen(folder) + sizeof file <= sizeof path) {
     strcpy(stpcpy(path, folder), file);
     found = mt_sys_exists(path);
@@ -63,8 +66,8 @@ static bool tool_of_driver(void) {
   return found;
 }
 
-/* The name under which the loader has this library: opening it gives what is loaded, without a look at the disk, whatever became of the file, of the working
- * folder or of the root. NULL when this code is part of a program. */
+/* The name under which the loader has this library: opening it gives what is loaded, without a look at the disk,
+ * whatever became of the file, of the working folder or of the root. NULL when this code is part of a program. */
 static const char *own_path(void) {
   struct link_map *map = mt_module_find((uintptr_t)&own_path);
   return map && map->l_name && map->l_name[0] ? map->l_name : NULL;

@@ -49,8 +49,8 @@ struct mt_nvtx_string {
 #define MT_NVTX_SLOTS 16384u
 #define MT_NVTX_PROBES 64u
 
-/* Entries are written before their offset is published, and never change: readers need no lock. Two threads that keep the same name at once may both write it;
- * one of them wins the slot. */
+/* Entries are written before their offset is published, and never change: readers need no lock. Two threads that keep
+ * the same name at once may both write it; one of them wins the slot. */
 static char *arena;
 static uint32_t arena_used;
 static uint32_t slots[MT_NVTX_SLOTS]; /* offset + 1, 0 empty */
@@ -83,7 +83,9 @@ static uint32_t hash_of(enum mt_nvtx_kind kind, const struct mt_nvtx_name *name)
   return h ^ h >> 15;
 }
 
-static struct mt_nvtx_string *entry_at(uint32_t slot) { return (struct mt_nvtx_string *)(__atomic_load_n(&arena, __ATOMIC_RELAXED) + (slot - 1)); }
+static struct mt_nvtx_string *entry_at(uint32_t slot) {
+  return (struct mt_nvtx_string *)(__atomic_load_n(&arena, __ATOMIC_RELAXED) + (slot - 1));
+}
 
 const struct mt_nvtx_string *mt_nvtx_keep(enum mt_nvtx_kind kind, const struct mt_nvtx_name *name) {
   uint32_t hash = hash_of(kind, name);
@@ -100,7 +102,9 @@ const struct mt_nvtx_string *mt_nvtx_keep(enum mt_nvtx_kind kind, const struct m
       if (__atomic_compare_exchange_n(slot, &have, offset, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return mine;
     }
     struct mt_nvtx_string *entry = entry_at(have);
-    if (entry->hash == hash && entry->kind == kind && entry->size == name->size && !memcmp(entry->text, name->text, name->size)) return entry;
+    if (entry->hash == hash && entry->kind == kind && entry->size == name->size &&
+        !memcmp(entry->text, name->text, name->size))
+      return entry;
   }
   return &nameless[kind];
 }
@@ -111,7 +115,10 @@ static const struct mt_nvtx_string *entry_of(enum mt_nvtx_kind kind, const void 
   uintptr_t offset = (uintptr_t)handle - (uintptr_t)base;
   if (!base || offset % 8 || offset >= __atomic_load_n(&arena_used, __ATOMIC_ACQUIRE)) return NULL;
   const struct mt_nvtx_string *entry = handle;
-  return entry->kind == kind && entry->size <= MEMTRACE_NAME_MAX && offset + sizeof *entry + entry->size <= MT_NVTX_ARENA ? entry : NULL;
+  return entry->kind == kind && entry->size <= MEMTRACE_NAME_MAX &&
+                 offset + sizeof *entry + entry->size <= MT_NVTX_ARENA
+             ? entry
+             : NULL;
 }
 
 size_t mt_nvtx_text(enum mt_nvtx_kind kind, const void *handle, const char **text) {

@@ -45,7 +45,7 @@
 
 typedef void (*go_entry)(int argc, char **argv, char **environment);
 
-/* The runtime's entry, moved out of .init_array by interpose/lazy.ld. Weak: the C tests link this file without any Go. */
+/* The runtime's entry, moved out of .init_array by interpose/lazy.ld. Weak: the C tests link this file without Go. */
 extern go_entry mt_go_init_start[] __attribute__((weak, visibility("hidden")));
 extern go_entry mt_go_init_end[] __attribute__((weak, visibility("hidden")));
 extern int mtDrainStart(void) __attribute__((weak));
@@ -61,7 +61,9 @@ static int is_go_module(struct dl_phdr_info *info, size_t size, void *found) {
     uintptr_t own = (uintptr_t)&mt_start_block;
     bool ours = false;
     for (int j = 0; j < info->dlpi_phnum; j++)
-      if (info->dlpi_phdr[j].p_type == PT_LOAD && own - info->dlpi_addr - info->dlpi_phdr[j].p_vaddr < info->dlpi_phdr[j].p_memsz) ours = true;
+      if (info->dlpi_phdr[j].p_type == PT_LOAD &&
+          own - info->dlpi_addr - info->dlpi_phdr[j].p_vaddr < info->dlpi_phdr[j].p_memsz)
+        ours = true;
     if (!ours && note->n_namesz == 4 && !memcmp(note + 1, "Go\0\0", 4)) *(bool *)found = true;
   }
   return 0;
@@ -127,9 +129,10 @@ static const char *refusal(void) {
   return NULL;
 }
 
-/* Gives the calling thread, and with it every thread that the runtime starts, a descriptor table of its own. A program may close all descriptors and reuse
- * the numbers: the runtime would end it over a lost epoll descriptor, and the drainer would write into the program's files. Nothing of the program's may stay
- * open here, or the other end of a pipe would wait for us. Under a filter only the call is tried that containers and service managers let pass. */
+/* Gives the calling thread, and with it every thread that the runtime starts, a descriptor table of its own. A program
+ * may close all descriptors and reuse the numbers: the runtime would end it over a lost epoll descriptor, and the
+ * drainer would write into the program's files. Nothing of the program's may stay open here, or the other end of a pipe
+ * would wait for us. Under a filter only the call is tried that containers and service managers let pass. */
 bool mt_boot_leave_descriptors(void) {
 #ifdef SYS_close_range
   bool left = !mt_sys(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
@@ -138,7 +141,9 @@ bool mt_boot_leave_descriptors(void) {
 #endif
   if (!left) {
     struct rlimit most;
-    if (mt_sandbox_kind() != MT_SANDBOX_NONE || mt_sys(SYS_unshare, CLONE_FILES) || mt_sys_getrlimit(RLIMIT_NOFILE, &most)) return false;
+    if (mt_sandbox_kind() != MT_SANDBOX_NONE || mt_sys(SYS_unshare, CLONE_FILES) ||
+        mt_sys_getrlimit(RLIMIT_NOFILE, &most))
+      return false;
     for (unsigned fd = 0; fd < most.rlim_cur && fd < MT_CLOSE_AT_MOST; fd++) mt_sys_close((int)fd);
   }
   /* 0 to 2 must not become files of ours: the runtime writes to 2 when it dies */
@@ -150,19 +155,24 @@ bool mt_boot_leave_descriptors(void) {
   return true;
 }
 
-/* The runtime's threads, which come of this one, stand back behind the program's. One that wakes up takes no processor from a thread that runs. And the runtime watches its own work
- * by sleeps of 20 us, some twenty for each millisecond of it, which were most of the times that a drainer stopped a training: with slack they are few. */
+/* The runtime's threads, which come of this one, stand back behind the program's. One that wakes up takes no processor
+ * from a thread that runs. And the runtime watches its own work by sleeps of 20 us, some twenty for each millisecond of
+ * it, which were most of the times that a drainer stopped a training: with slack they are few. */
 static bool stand_back(void) {
   mt_sys(SYS_prctl, PR_SET_TIMERSLACK, MT_TIMER_SLACK_NS);
-  return mt_sys(SYS_sched_getscheduler, 0) == SCHED_OTHER && !mt_sys(SYS_sched_setscheduler, 0, SCHED_BATCH, &(struct sched_param){0});
+  return mt_sys(SYS_sched_getscheduler, 0) == SCHED_OTHER &&
+         !mt_sys(SYS_sched_setscheduler, 0, SCHED_BATCH, &(struct sched_param){0});
 }
 
-/* Starts the runtime, which touches no signal disposition (internal/lazyrela). False if there is no drainer in the end. */
+/* Starts the runtime, which touches no signal disposition (internal/lazyrela). False if no drainer comes of it. */
 static bool boot_go(void) {
   bool back = stand_back();
-  for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++) (*entry)(1, (char **)mt_start_block, (char **)mt_start_block + MT_START_ARGV);
+  for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++)
+    (*entry)(1, (char **)mt_start_block, (char **)mt_start_block + MT_START_ARGV);
   bool started = mtDrainStart(); /* waits for the runtime to be up */
-  if (back) mt_sys(SYS_sched_setscheduler, 0, SCHED_OTHER, &(struct sched_param){0}); /* the program may wait for what this thread does from here on */
+  if (back)
+    mt_sys(SYS_sched_setscheduler, 0, SCHED_OTHER,
+           &(struct sched_param){0}); /* the program may wait for what this thread does from here on */
   return started;
 }
 
@@ -195,14 +205,15 @@ static bool all_are_ours(int tasks, int32_t first) {
 
 static bool outlived; /* the first thread, by another one of the program's */
 
-/* Up to Linux 5.19 a process of which every thread has ended ended as its first one did, and since as its last one. That one did not run into a filter, or we could not tell. */
+/* Up to Linux 5.19 a process of which every thread has ended ended as its first one did, and since as its last one.
+ * That one did not run into a filter, or we could not tell. */
 static bool ends_as_its_last(void) {
   struct utsname names;
   return outlived && !mt_sys(SYS_uname, &names) && atoi(names.release) >= 6;
 }
 
-/* True when the program's last thread is gone; *status is then what its first one left with, as wait() has it. That one stays as a zombie until the process ends; ours carry
- * our name. */
+/* True when the program's last thread is gone; *status is then what its first one left with, as wait() has it. That one
+ * stays as a zombie until the process ends; ours carry our name. */
 static bool only_ours_left(int *status) {
   char text[1024];
   if (mt_sys_read_file("/proc/self/stat", text, sizeof text) <= 0) return false;
@@ -217,8 +228,9 @@ static bool only_ours_left(int *status) {
   return alone;
 }
 
-/* A process whose first thread left by pthread_exit ends with its last thread. The runtime's threads would keep it for ever, so ours do what the C library does
- * for the last one: the drainer's starter, on descriptors of its own, looks; the boot thread, on the program's, leaves. */
+/* A process whose first thread left by pthread_exit ends with its last thread. The runtime's threads would keep it for
+ * ever, so ours do what the C library does for the last one: the drainer's starter, on descriptors of its own, looks;
+ * the boot thread, on the program's, leaves. */
 static uint32_t alone;
 static int alone_status;
 
@@ -233,17 +245,20 @@ enum { GO_RUNS, GO_ENDED, GO_END_TOLD };
 static uint32_t go_ended;
 
 static uint32_t first_left;
-static const int32_t *first MT_AT_LOAD; /* the first thread's id, which the kernel makes 0 when that thread is gone; NULL: not known */
+static const int32_t *first
+    MT_AT_LOAD; /* the first thread's id, which the kernel makes 0 when that thread is gone; NULL: not known */
 
 void mt_boot_prepare(void) {
 #ifdef PR_GET_TID_ADDRESS
-  if (mt_sys_gettid() != mt_sys_getpid() || mt_sys(SYS_prctl, PR_GET_TID_ADDRESS, &first)) first = NULL; /* another thread's word may go with it */
+  if (mt_sys_gettid() != mt_sys_getpid() || mt_sys(SYS_prctl, PR_GET_TID_ADDRESS, &first))
+    first = NULL; /* another thread's word may go with it */
 #endif
 }
 
 void mt_boot_thread_ends(int32_t tid) {
   int32_t process = mt_sys_getpid();
-  if (tid == process || (first && __atomic_load_n(first, __ATOMIC_RELAXED) != process)) __atomic_store_n(&first_left, 1, __ATOMIC_RELEASE);
+  if (tid == process || (first && __atomic_load_n(first, __ATOMIC_RELAXED) != process))
+    __atomic_store_n(&first_left, 1, __ATOMIC_RELEASE);
   if (__atomic_load_n(&first_left, __ATOMIC_ACQUIRE)) mt_wake_turn();
 }
 
@@ -271,17 +286,20 @@ static void *drain_thread(void *unused) {
   (void)unused;
   uint32_t booting = MT_DRAINER_BOOTS;
   if (!mt_boot_leave_descriptors()) stay_without("no descriptors of our own can be had");
-  else if (!__atomic_compare_exchange_n(&mt_drainer, &booting, boot_go() ? MT_DRAINER_BOOTED : MT_DRAINER_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+  else if (!__atomic_compare_exchange_n(&mt_drainer, &booting, boot_go() ? MT_DRAINER_BOOTED : MT_DRAINER_NONE, false,
+                                        __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return NULL; /* the runtime ended meanwhile, and another thread takes the turns */
   mt_control_serve();
   take_turns();
   return NULL;
 }
 
-/* On the thread that found that it cannot go on. If the runtime was not up yet, the drainer's starter waits for it for ever, and this thread does the rest of its work. */
+/* On the thread that found that it cannot go on. If the runtime was not up yet, the drainer's starter waits for it for
+ * ever, and this thread does the rest of its work. */
 void mt_boot_go_ended(void) {
   uint32_t booting = MT_DRAINER_BOOTS;
-  bool early = __atomic_compare_exchange_n(&mt_drainer, &booting, MT_DRAINER_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  bool early =
+      __atomic_compare_exchange_n(&mt_drainer, &booting, MT_DRAINER_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   __atomic_store_n(&mt_header()->drain_state, MT_DRAINER_FAILED, __ATOMIC_RELEASE);
   mt_sys_wake(&mt_header()->control, INT32_MAX);
   __atomic_store_n(&go_ended, GO_ENDED, __ATOMIC_RELEASE);
@@ -299,8 +317,9 @@ static void notify_go_end(void) {
   mt_log(MT_LOG_ERROR, "draining stopped, records stay in the spool: ", why, "");
 }
 
-/* The program's first thread was killed, and no other is left: a filter of system calls kills the thread that makes one that it forbids, and the process would have
- * ended by that signal. Its parent must see it do so, with a core dump if the signal's is one. */
+/* The program's first thread was killed, and no other is left: a filter of system calls kills the thread that makes one
+ * that it forbids, and the process would have ended by that signal. Its parent must see it do so, with a core dump if
+ * the signal's is one. */
 static void end_by_signal(int number) {
   const struct {
     void (*handler)(int);
@@ -327,9 +346,11 @@ static void *boot_thread(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   mt_clock_refresh(mt_header());
-  if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell of its end */
+  if (mt_go_init_start)
+    mt_python_turn(); /* a short program is over before the runtime is up, and would not tell of its end */
   const char *why = refusal();
-  if (!why && !mt_sys_exists("/proc/thread-self/auxv")) why = "/proc is not there"; /* it is asked for the threads that are left */
+  if (!why && !mt_sys_exists("/proc/thread-self/auxv"))
+    why = "/proc is not there"; /* it is asked for the threads that are left */
   mt_start_block_make();
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !mt_boot_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
@@ -338,8 +359,9 @@ static void *boot_thread(void *unused) {
   mt_boot_end_alone();
 }
 
-/* A child of a process that had threads of ours has nothing that one could do: that runtime is dead here, and so is the driver. After a raw clone() the C library's
- * locks may be held by threads that do not exist here, ours among them from their first moment, so none is started. */
+/* A child of a process that had threads of ours has nothing that one could do: that runtime is dead here, and so is the
+ * driver. After a raw clone() the C library's locks may be held by threads that do not exist here, ours among them from
+ * their first moment, so none is started. */
 static bool inherited(void) {
   if (!started_in_an_ancestor) {
     started_in_an_ancestor = true;
@@ -353,7 +375,8 @@ static bool inherited(void) {
 
 void mt_boot_start(void) {
   if (inherited()) return;
-  /* A program that filters its own system calls may have itself killed over the ones that a runtime makes, a new thread among them. */
+  /* A program that filters its own system calls may have itself killed over the ones that a runtime makes, a new thread
+   * among them. */
   if (mt_sandbox_kind() == MT_SANDBOX_OWN) {
     static const char why[] = "the program filters its system calls (seccomp)";
     mt_sampler_off(why);
@@ -372,5 +395,6 @@ void mt_boot_start(void) {
 
 void mt_boot_wait(unsigned limit_ms) {
   uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
-  while (__atomic_load_n(&mt_drainer, __ATOMIC_ACQUIRE) == MT_DRAINER_BOOTS && mt_clock_monotonic() < give_up) mt_sys_sleep(500000);
+  while (__atomic_load_n(&mt_drainer, __ATOMIC_ACQUIRE) == MT_DRAINER_BOOTS && mt_clock_monotonic() < give_up)
+    mt_sys_sleep(500000);
 }

@@ -95,7 +95,9 @@ static void *take_orders(void *unused) {
     if (now == ORDER_END) mt_boot_end_alone();
     if (now == ORDER_NONE) continue;
     if (now == ORDER_START) memtrace_start();
-    else mt_log(MT_LOG_WARN, "nobody can ask for a recording, for there is no control socket: ", place.sun_path, " cannot be made");
+    else
+      mt_log(MT_LOG_WARN, "nobody can ask for a recording, for there is no control socket: ", place.sun_path,
+             " cannot be made");
     __atomic_store_n(&order, ORDER_NONE, __ATOMIC_RELEASE);
     mt_sys_wake(&order, INT32_MAX);
   }
@@ -147,7 +149,8 @@ static struct mt_referrers referred;
 static const char *referrers(char *bounds) {
   char *rest;
   uint64_t rows = strtoul(bounds, &rest, 10), milliseconds = strtoul(rest, NULL, 10);
-  if (!rows || rows > MT_ROWS || !milliseconds || milliseconds > MT_PATIENCE_MS) return "a search has 1 to 256 rows and waits 1 to 30000 milliseconds";
+  if (!rows || rows > MT_ROWS || !milliseconds || milliseconds > MT_PATIENCE_MS)
+    return "a search has 1 to 256 rows and waits 1 to 30000 milliseconds";
   if (mt_guest_asleep()) return "nothing is known of the program before it is recorded";
   referred = (struct mt_referrers){.limit = (uint32_t)rows};
   return mt_search(&referred, (uint32_t)milliseconds);
@@ -161,7 +164,10 @@ static const char *status(char *unused) {
 static const char *state(void) {
   if (mt_guest_asleep()) return "asleep";
   uint64_t now = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
-  return (uint32_t)now == MT_ENDED ? "ended" : (uint32_t)now == MT_OFF ? "off" : now == mt_life_in(MT_READY) ? "recording" : "idle";
+  return (uint32_t)now == MT_ENDED     ? "ended"
+         : (uint32_t)now == MT_OFF     ? "off"
+         : now == mt_life_in(MT_READY) ? "recording"
+                                       : "idle";
 }
 
 static size_t answer(char *text, const char *error) {
@@ -195,7 +201,8 @@ static const char *carry_out(char *request) {
 static bool may_ask(int client) {
   struct ucred who;
   socklen_t size = sizeof who;
-  return !mt_sys(SYS_getsockopt, client, SOL_SOCKET, SO_PEERCRED, &who, &size) && (!who.uid || who.uid == (uint32_t)mt_sys(SYS_geteuid));
+  return !mt_sys(SYS_getsockopt, client, SOL_SOCKET, SO_PEERCRED, &who, &size) &&
+         (!who.uid || who.uid == (uint32_t)mt_sys(SYS_geteuid));
 }
 
 static bool is_ready(int fd, short events, int milliseconds) {
@@ -208,7 +215,9 @@ static bool is_ready(int fd, short events, int milliseconds) {
 static void send_rest(int client) {
   for (size_t at = 0; at < referred.size;) {
     size_t size = referred.size - at < MT_PACKET ? referred.size - at : MT_PACKET;
-    if (!is_ready(client, POLLOUT, MT_CLIENT_MS) || mt_sys(SYS_sendto, client, referred.text + at, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (long)size) return;
+    if (!is_ready(client, POLLOUT, MT_CLIENT_MS) ||
+        mt_sys(SYS_sendto, client, referred.text + at, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (long)size)
+      return;
     at += size;
   }
 }
@@ -237,7 +246,8 @@ static void *serve(void *unused) {
     return NULL;
   }
   for (;;) {
-    int client = is_ready(fd, POLLIN, can_start ? MT_LOOK_MS : -1) ? (int)mt_sys(SYS_accept4, fd, NULL, NULL, SOCK_CLOEXEC) : -1;
+    int client =
+        is_ready(fd, POLLIN, can_start ? MT_LOOK_MS : -1) ? (int)mt_sys(SYS_accept4, fd, NULL, NULL, SOCK_CLOEXEC) : -1;
     if (client >= 0) {
       serve_one(client);
       mt_sys_close(client);
@@ -249,7 +259,8 @@ static void *serve(void *unused) {
 
 static bool begin(void) {
   int32_t before = __atomic_load_n(&owner, __ATOMIC_ACQUIRE), own = mt_sys_getpid();
-  return !mt_config.no_control && before != own && mt_sandbox_kind() != MT_SANDBOX_OWN && __atomic_compare_exchange_n(&owner, &before, own, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  return !mt_config.no_control && before != own && mt_sandbox_kind() != MT_SANDBOX_OWN &&
+         __atomic_compare_exchange_n(&owner, &before, own, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 
 bool mt_control_open(void) {
@@ -266,7 +277,8 @@ void mt_control_serve(void) {
   if (begin()) mt_boot_thread(serve, MT_STACK);
 }
 
-/* For whoever loads the library into a process that runs (memtrace attach): it records nothing until it is asked. Returns 1 if it can be asked. */
+/* For whoever loads the library into a process that runs (memtrace attach): it records nothing until it is asked.
+ * Returns 1 if it can be asked. */
 MT_EXPORT int memtrace_attach(void);
 MT_EXPORT int memtrace_attach(void) {
   if (mt_config.disabled) return 0;

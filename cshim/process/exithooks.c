@@ -1,9 +1,10 @@
 #define _GNU_SOURCE
-/* exit() runs handlers and destructors, quick_exit() handlers of its own, _exit() and _Exit() nothing: Python's os._exit, and with it every worker process of
- * its multiprocessing, ends by the last. After each of them the trace is whole. abort() and fatal signals are left alone: the spool holds everything.
+/* exit() runs handlers and destructors, quick_exit() handlers of its own, _exit() and _Exit() nothing: Python's
+ * os._exit, and with it every worker process of its multiprocessing, ends by the last. After each of them the trace is
+ * whole. abort() and fatal signals are left alone: the spool holds everything.
  *
- * _exit may be called in a signal handler, while other threads record, and in a vfork child, which shares this memory: mt_guest_end is made for that, and
- * nothing here looks up a symbol then. */
+ * _exit may be called in a signal handler, while other threads record, and in a vfork child, which shares this memory:
+ * mt_guest_end is made for that, and nothing here looks up a symbol then. */
 #include "process/exithooks.h"
 
 #include <dlfcn.h>
@@ -22,8 +23,8 @@ typedef void (*exit_function)(int status);
 
 static exit_function next_exit MT_AT_LOAD, next_Exit MT_AT_LOAD;
 
-/* Handlers that have no owner, and so are not run when an object is unloaded. on_exit's are told the status and share one list with those of atexit. musl
- * has only the first. */
+/* Handlers that have no owner, and so are not run when an object is unloaded. on_exit's are told the status and share
+ * one list with those of atexit. musl has only the first. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
 extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
 extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribute__((weak));
@@ -53,8 +54,9 @@ static void at_quick_end(void *unused) {
   mt_guest_end(MT_STATUS_UNKNOWN); /* its handlers are not told */
 }
 
-/* What is registered first runs last. At this moment the program has registered nothing, and the loader has not registered its own handler, which runs the
- * destructors of all libraries: what they free is still recorded. A destructor of this library would run before theirs. */
+/* What is registered first runs last. At this moment the program has registered nothing, and the loader has not
+ * registered its own handler, which runs the destructors of all libraries: what they free is still recorded. A
+ * destructor of this library would run before theirs. */
 void mt_exit_hooks_prepare(void) {
   if (on_exit) on_exit(at_end, NULL);
   else __cxa_atexit(at_exit_without_status, NULL, NULL);

@@ -46,7 +46,8 @@ static bool lock(void) {
 
 static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
 
-/* A forked child has no runtime. It would only have to copy all that this one has, and this one would find each page that it writes to copied. */
+/* A forked child has no runtime. It would only have to copy all that this one has, and this one would find each page
+ * that it writes to copied. */
 static void keep_from_children(void *at, size_t size) {
   if (!here && (here = mt_sys_pages(MT_PAGE)) && mt_sys_madvise(here, MT_PAGE, MADV_WIPEONFORK)) {
     mt_sys_pages_back(here, MT_PAGE);
@@ -111,7 +112,9 @@ static void *take(void *at, size_t size, int protection, int flags, int fd, uint
   for (uintptr_t stop; start < end; start = stop) {
     bool given_back;
     stop = part_of(start, end, &given_back);
-    if (given_back ? !take_again((void *)start, stop - start, protection, flags) : !mt_sys_mmap((void *)start, stop - start, protection, flags, -1, 0)) return errno = ENOMEM, NULL;
+    if (given_back ? !take_again((void *)start, stop - start, protection, flags)
+                   : !mt_sys_mmap((void *)start, stop - start, protection, flags, -1, 0))
+      return errno = ENOMEM, NULL;
   }
   return at;
 }
@@ -140,7 +143,8 @@ int __wrap_munmap(void *at, size_t size) {
 static bool release_map(const struct mt_map *map, void *unused) {
   (void)unused;
   for (unsigned i = 0; i < count && map->permissions[0] == '-' && map->permissions[1] == '-'; i++) {
-    uintptr_t start = map->start > reserved[i].start ? map->start : reserved[i].start, end = map->end < reserved[i].end ? map->end : reserved[i].end;
+    uintptr_t start = map->start > reserved[i].start ? map->start : reserved[i].start,
+              end = map->end < reserved[i].end ? map->end : reserved[i].end;
     if (start < end) mt_sys_munmap((void *)start, end - start);
   }
   return true;

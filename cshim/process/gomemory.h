@@ -1,8 +1,10 @@
-/* The memory that the Go runtime's C parts take for it, instead of the C library's way of taking it: see --wrap in the Makefile.
+/* The memory that the Go runtime's C parts take for it, instead of the C library's way of taking it: see --wrap in the
+ * Makefile.
  *
- * A runtime reserves address space by the gigabyte, each of its threads has a stack of 8 MiB, and each that touches the C library's allocator gets 64 MiB of address space
- * for an arena of its own. That is nothing, until the program sets itself a limit on address space or data: then it is the program that gets no more. So stacks are
- * smaller, no thread of the runtime's touches the allocator, and what is only reserved can be given back. */
+ * A runtime reserves address space by the gigabyte, each of its threads has a stack of 8 MiB, and each that touches the
+ * C library's allocator gets 64 MiB of address space for an arena of its own. That is nothing, until the program sets
+ * itself a limit on address space or data: then it is the program that gets no more. So stacks are smaller, no thread
+ * of the runtime's touches the allocator, and what is only reserved can be given back. */
 #pragma once
 
 #include <stddef.h>
@@ -11,8 +13,8 @@
 /* Bytes of stack that each thread of the runtime gets; boot.c says how much, before the first. */
 extern size_t mt_go_stack;
 
-/* Gives back what the runtime has reserved and does not use. From then on it takes what it needs at the places that it had reserved, if they are still free; if not, or if a
- * limit does not allow it, it cannot go on (goend.h). */
+/* Gives back what the runtime has reserved and does not use. From then on it takes what it needs at the places that it
+ * had reserved, if they are still free; if not, or if a limit does not allow it, it cannot go on (goend.h). */
 void mt_go_release_memory(void);
 
 /* How much memory it has taken so far, without what is only reserved. */

@@ -37,7 +37,8 @@
 #include "spool/region.h"
 #include "spool/ring.h"
 
-/* How long the end of the program may wait for the drainer. It is busy for milliseconds; the limit only matters when the machine hangs. */
+/* How long the end of the program may wait for the drainer. It is busy for milliseconds; the limit only matters when
+ * the machine hangs. */
 #define MT_STOP_WAIT_MS 5000u
 
 #pragma weak strerrordesc_np
@@ -50,10 +51,12 @@ const char *mt_guest_failure(void) { return failure[0] ? failure : NULL; }
 void mt_fail(const char *what, int error) {
   const char *system = error ? strerrordesc_np(error) : NULL;
   size_t length = strlen(what);
-  if (length < sizeof failure - 64) stpcpy(stpcpy(stpcpy(failure, what), system ? ": " : ""), system && strlen(system) < 60 ? system : "");
+  if (length < sizeof failure - 64)
+    stpcpy(stpcpy(stpcpy(failure, what), system ? ": " : ""), system && strlen(system) < 60 ? system : "");
   mt_life_set(MT_OFF);
   mt_log(MT_LOG_ERROR, "recording is off: ", what, "");
-  if (error) mt_log(MT_LOG_ERROR, "the system says: ", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", "");
+  if (error)
+    mt_log(MT_LOG_ERROR, "the system says: ", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", "");
 }
 
 /* The trace, or the spool, has no place: says which file that was, and what to do. */
@@ -61,9 +64,13 @@ static void fail_file(const char *what) {
   int error = errno;
   char text[64 + MT_PATH_MAX];
   bool is_file = !strncmp(what, "creating", 8);
-  if (is_file) stpcpy(stpcpy(stpcpy(text, what), " "), mt_config.spool_dir[0] && strstr(what, "spool") ? mt_region.output.spool : mt_region.output.trace);
+  if (is_file)
+    stpcpy(stpcpy(stpcpy(text, what), " "),
+           mt_config.spool_dir[0] && strstr(what, "spool") ? mt_region.output.spool : mt_region.output.trace);
   mt_fail(is_file ? text : what, error);
-  if (is_file) mt_log(MT_LOG_ERROR, "set MEMTRACE_OUTPUT to a file in a folder that can be written to, such as /tmp/memtrace.%e.%p.bin", "", "");
+  if (is_file)
+    mt_log(MT_LOG_ERROR,
+           "set MEMTRACE_OUTPUT to a file in a folder that can be written to, such as /tmp/memtrace.%e.%p.bin", "", "");
 }
 
 static void announce_to_runner(void) {
@@ -89,8 +96,24 @@ static void note_file(const char *key, const char *path) {
 }
 
 static void note_environment(void) {
-  static const char *const names[] = {"RANK", "LOCAL_RANK", "WORLD_SIZE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMIX_RANK", "PMI_RANK", "PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "MV2_COMM_WORLD_RANK", "MV2_COMM_WORLD_SIZE", "POD_NAME",
-                                      "CUDA_VISIBLE_DEVICES", "PYTORCH_CUDA_ALLOC_CONF", "PYTORCH_ALLOC_CONF", "PYTORCH_NO_CUDA_MEMORY_CACHING", "SLURM_JOB_ID"};
+  static const char *const names[] = {"RANK",
+                                      "LOCAL_RANK",
+                                      "WORLD_SIZE",
+                                      "OMPI_COMM_WORLD_RANK",
+                                      "OMPI_COMM_WORLD_SIZE",
+                                      "PMIX_RANK",
+                                      "PMI_RANK",
+                                      "PMI_SIZE",
+                                      "SLURM_PROCID",
+                                      "SLURM_NTASKS",
+                                      "MV2_COMM_WORLD_RANK",
+                                      "MV2_COMM_WORLD_SIZE",
+                                      "POD_NAME",
+                                      "CUDA_VISIBLE_DEVICES",
+                                      "PYTORCH_CUDA_ALLOC_CONF",
+                                      "PYTORCH_ALLOC_CONF",
+                                      "PYTORCH_NO_CUDA_MEMORY_CACHING",
+                                      "SLURM_JOB_ID"};
   char key[64] = "env.";
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const char *value = mt_config_variable(names[i]);
@@ -118,7 +141,8 @@ static bool start_here(void) {
   const char *what = "";
   if (mt_live_is_first()) mt_sys_find_lock();
   else mt_sys_forget_lock();
-  if (!mt_live_make()) return mt_fail("cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)", errno), false;
+  if (!mt_live_make())
+    return mt_fail("cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)", errno), false;
   mt_region_forget();
   if (mt_region_create(&what)) return fail_file(what), false;
   if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;
@@ -135,11 +159,14 @@ static bool start_here(void) {
 
 void mt_guest_confess(const char *key, const char *value) {
   uint64_t idle = MT_IDLE;
-  if (mt_config.disabled || !__atomic_compare_exchange_n(&mt_life, &idle, mt_life_in(MT_STARTING), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  if (mt_config.disabled ||
+      !__atomic_compare_exchange_n(&mt_life, &idle, mt_life_in(MT_STARTING), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return;
   int error = errno;
   if (start_here()) {
     mt_dict_info(key, value, strlen(value));
-    __atomic_store_n(&mt_header()->control, MT_STOP_REQUESTED, __ATOMIC_RELEASE); /* nobody drains: it says that the process ended by itself */
+    __atomic_store_n(&mt_header()->control, MT_STOP_REQUESTED,
+                     __ATOMIC_RELEASE); /* nobody drains: it says that the process ended by itself */
     mt_life_set(MT_OFF);
   }
   errno = error;
@@ -199,7 +226,8 @@ static bool begin(void (*look)(void)) {
   return true;
 }
 
-/* One thread starts, the others wait: a few hundred microseconds, in which the starter takes no lock of the program's. */
+/* One thread starts, the others wait: a few hundred microseconds, in which the starter takes no lock of the program's.
+ */
 static bool start(void) {
   const uint64_t starting = mt_life_in(MT_STARTING), ready = mt_life_in(MT_READY);
   for (;;) {
@@ -211,7 +239,8 @@ static bool start(void) {
       mt_sys_yield();
       continue;
     }
-    /* IDLE, or a forked child that inherited its parent's phase; it may even have the same pid, in a namespace of its own: begin */
+    /* IDLE, or a forked child that inherited its parent's phase; it may even have the same pid, in a namespace of its
+     * own: begin */
     if (!__atomic_compare_exchange_n(&mt_life, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
     if (mt_config.asleep && mt_control_open()) return mt_life_set(MT_ASLEEP), false;
     return begin(NULL);
@@ -224,7 +253,8 @@ static struct mt_thread *attach(void) { return start() ? take_ring(mt_thread_idl
 bool mt_guest_sleep(void) {
   uint64_t seen = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
   bool idle = seen == MT_IDLE || ((uint32_t)seen == MT_ASLEEP && seen != mt_life_in(MT_ASLEEP));
-  return idle && __atomic_compare_exchange_n(&mt_life, &seen, mt_life_in(MT_ASLEEP), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  return idle &&
+         __atomic_compare_exchange_n(&mt_life, &seen, mt_life_in(MT_ASLEEP), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
 void mt_guest_wake(void) {
@@ -256,7 +286,8 @@ struct mt_thread *mt_thread_attach(void) {
   load_once(); /* a constructor of a library that was initialised before this one may make CUDA calls */
   if (mt_config.disabled || mt_guest_off()) return NULL;
   int error = errno;
-  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* an event in a signal handler would wait for the very thread it interrupts */
+  uint64_t before =
+      mt_sys_block(MT_SYS_ALL_SIGNALS); /* an event in a signal handler would wait for the very thread it interrupts */
   struct mt_thread *self = attach();
   if (self) mt_tag_flush_early();
   mt_sys_set_blocked(before);
@@ -274,21 +305,25 @@ static void ask_for_last_flush(struct mt_spool_header *h) {
 /* Also for one that another thread is just about to ask for. */
 static void wait_for_last_flush(struct mt_spool_header *h) {
   uint64_t give_up = mt_clock_monotonic() + MT_STOP_WAIT_MS * 1000000ull;
-  for (uint32_t now; (now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE)) != MT_DRAINED && mt_draining() && mt_clock_monotonic() < give_up;)
+  for (uint32_t now; (now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE)) != MT_DRAINED && mt_draining() &&
+                     mt_clock_monotonic() < give_up;)
     if (now == MT_STOP_REQUESTED) mt_sys_wait(&h->control, now, 50000000);
     else mt_sys_yield();
 }
 
-/* Recording ends first, or busy threads would keep the drainer at work. A thread that finds another one at it waits along: its own end would end the process.
- * Without the library the process would be gone by now, so no signal handler runs meanwhile on this thread. */
+/* Recording ends first, or busy threads would keep the drainer at work. A thread that finds another one at it waits
+ * along: its own end would end the process. Without the library the process would be gone by now, so no signal handler
+ * runs meanwhile on this thread. */
 void mt_guest_end(int status) {
   if (!mt_region.base) return;
   int error = errno;
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS), ready = mt_life_in(MT_READY);
-  bool first = __atomic_compare_exchange_n(&mt_life, &ready, mt_life_in(MT_ENDED), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  bool first =
+      __atomic_compare_exchange_n(&mt_life, &ready, mt_life_in(MT_ENDED), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (first) {
     __atomic_store_n(&mt_live->epoch, 0, __ATOMIC_RELEASE);
-    if (status != MT_STATUS_UNKNOWN) __atomic_store_n(&mt_header()->exit_status, MT_EXITED | ((uint32_t)status & 0xff), __ATOMIC_RELEASE);
+    if (status != MT_STATUS_UNKNOWN)
+      __atomic_store_n(&mt_header()->exit_status, MT_EXITED | ((uint32_t)status & 0xff), __ATOMIC_RELEASE);
     ask_for_last_flush(mt_header());
   }
   if (first || ready == mt_life_in(MT_ENDED)) wait_for_last_flush(mt_header());

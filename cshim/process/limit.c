@@ -1,8 +1,10 @@
 #define _GNU_SOURCE
-/* A program that sets itself a limit on address space or data, while a recording goes on, counts on what it has taken itself: allocations that succeed without the library must
- * succeed with it. So the limit is seen coming. What the Go runtime has reserved and does not use is given back before, and the limit is set higher by what the recorder holds
- * then; the program reads back what it has set. A limit that comes another way (a system call of the program's own, another process) finds the recorder as it is: the program's
- * allocations may then fail earlier, and the Go half may end (goend.h). */
+/* A program that sets itself a limit on address space or data, while a recording goes on, counts on what it has taken
+ * itself: allocations that succeed without the library must succeed with it. So the limit is seen coming. What the Go
+ * runtime has reserved and does not use is given back before, and the limit is set higher by what the recorder holds
+ * then; the program reads back what it has set. A limit that comes another way (a system call of the program's own,
+ * another process) finds the recorder as it is: the program's allocations may then fail earlier, and the Go half may
+ * end (goend.h). */
 #include "process/limit.h"
 
 #include <dlfcn.h>
@@ -22,7 +24,8 @@
 
 /* How long a runtime that is just starting is waited for: it would take more afterwards. */
 #define MT_LIMIT_WAIT_MS 500u
-/* What cannot be counted: stacks of our threads and the address space for an arena of the C library's; and room for what the Go half's heap may still grow by. */
+/* What cannot be counted: stacks of our threads and the address space for an arena of the C library's; and room for
+ * what the Go half's heap may still grow by. */
 #define MT_LIMIT_SPACE (96ull << 20)
 #define MT_LIMIT_DATA (24ull << 20)
 
@@ -48,25 +51,40 @@ void mt_limit_prepare(void) {
 }
 
 static int real_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
-  return next_both ? next_both(process, resource, limit, old) : (int)mt_sys(SYS_prlimit64, process, resource, limit, old);
+  return next_both ? next_both(process, resource, limit, old)
+                   : (int)mt_sys(SYS_prlimit64, process, resource, limit, old);
 }
 
-static int real_set(int resource, const struct rlimit *limit) { return next_set ? next_set(resource, limit) : real_both(0, resource, limit, NULL); }
-static int real_get(int resource, struct rlimit *limit) { return next_get ? next_get(resource, limit) : real_both(0, resource, NULL, limit); }
+static int real_set(int resource, const struct rlimit *limit) {
+  return next_set ? next_set(resource, limit) : real_both(0, resource, limit, NULL);
+}
+static int real_get(int resource, struct rlimit *limit) {
+  return next_get ? next_get(resource, limit) : real_both(0, resource, NULL, limit);
+}
 
-static struct shift *shift_of(int resource) { return resource == RLIMIT_AS ? &space : resource == RLIMIT_DATA ? &data : NULL; }
+static struct shift *shift_of(int resource) {
+  return resource == RLIMIT_AS ? &space : resource == RLIMIT_DATA ? &data : NULL;
+}
 
 /* Below what there would have been no drainer from the start. */
-static bool is_tight(int resource, const struct rlimit *limit) { return limit->rlim_cur < (resource == RLIMIT_AS ? MT_GO_ADDRESS_SPACE : MT_GO_DATA); }
+static bool is_tight(int resource, const struct rlimit *limit) {
+  return limit->rlim_cur < (resource == RLIMIT_AS ? MT_GO_ADDRESS_SPACE : MT_GO_DATA);
+}
 
 static uint64_t held(int resource) {
   uint64_t bytes = mt_sys_pages_held() + mt_go_memory_held() + mt_loaded_own(resource == RLIMIT_AS);
-  return resource == RLIMIT_AS ? /* the drainer has the spool mapped as well */ bytes + 2 * mt_region.size + MT_LIMIT_SPACE : bytes + MT_LIMIT_DATA;
+  return resource == RLIMIT_AS
+             ? /* the drainer has the spool mapped as well */ bytes + 2 * mt_region.size + MT_LIMIT_SPACE
+             : bytes + MT_LIMIT_DATA;
 }
 
-static rlim_t raised(rlim_t limit, uint64_t by) { return limit == RLIM_INFINITY || limit > RLIM_INFINITY - 1 - by ? limit : limit + by; }
+static rlim_t raised(rlim_t limit, uint64_t by) {
+  return limit == RLIM_INFINITY || limit > RLIM_INFINITY - 1 - by ? limit : limit + by;
+}
 
-static bool same(const struct rlimit *a, const struct rlimit *b) { return a->rlim_cur == b->rlim_cur && a->rlim_max == b->rlim_max; }
+static bool same(const struct rlimit *a, const struct rlimit *b) {
+  return a->rlim_cur == b->rlim_cur && a->rlim_max == b->rlim_max;
+}
 
 /* What the program would read. Whoever else has changed the limit since has ended our part in it. */
 static void show(struct shift *s, struct rlimit *limit) {
@@ -109,7 +127,8 @@ static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
 
 int mt_limit_set(int resource, const struct rlimit *limit) {
   struct shift *s = shift_of(resource);
-  if (!s || !limit || (!s->active && (!is_tight(resource, limit) || !mt_guest_records_here())) || !lock()) return real_set(resource, limit);
+  if (!s || !limit || (!s->active && (!is_tight(resource, limit) || !mt_guest_records_here())) || !lock())
+    return real_set(resource, limit);
   int error = errno, result = set(s, resource, limit);
   if (!result) errno = error;
   unlock();
@@ -125,7 +144,8 @@ int mt_limit_get(int resource, struct rlimit *limit) {
 
 int mt_limit_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
   struct shift *s = process && process != mt_sys_getpid() ? NULL : shift_of(resource);
-  if (!s || (!s->active && !(limit && is_tight(resource, limit) && mt_guest_records_here()))) return real_both(process, resource, limit, old);
+  if (!s || (!s->active && !(limit && is_tight(resource, limit) && mt_guest_records_here())))
+    return real_both(process, resource, limit, old);
   struct rlimit before;
   if (mt_limit_get(resource, &before) || (limit && mt_limit_set(resource, limit))) return -1;
   if (old) *old = before;

@@ -10,8 +10,8 @@
 #include "base/sys.h"
 #include "process/goend.h"
 
-/* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies, how many entries it has, and whether the
- * runtime was told to leave signals and the process alone. */
+/* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies,
+ * how many entries it has, and whether the runtime was told to leave signals and the process alone. */
 struct mt_lazy_rela {
   uint64_t offset;
   uint64_t count;
@@ -44,7 +44,8 @@ bool mt_relocate_go(void) {
   if (sealed && mt_sys_mprotect((void *)start, end - start, PROT_READ | PROT_WRITE)) return false;
   const ElfW(Rela) *r = (const void *)(base + lazy.offset);
   for (uint64_t i = 0; i < lazy.count; i++) *(uint64_t *)(base + r[i].r_offset) = base + (uint64_t)r[i].r_addend;
-  if (sealed) mt_sys_mprotect((void *)start, end - start, PROT_READ); /* a refusal leaves data writable that is never written */
+  if (sealed)
+    mt_sys_mprotect((void *)start, end - start, PROT_READ); /* a refusal leaves data writable that is never written */
   return done = true;
 }
 

@@ -3,7 +3,8 @@
 
 #include <stdbool.h>
 
-/* Applies them, once in a process and its children, before the runtime starts. False when the system refuses; then no runtime may be started. */
+/* Applies them, once in a process and its children, before the runtime starts. False when the system refuses; then no
+ * runtime may be started. */
 bool mt_relocate_go(void);
 
 /* Whether internal/lazyrela kept the runtime away from the program's signals; otherwise it must not be started. */

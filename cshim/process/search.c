@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-/* A thread of its own waits for the interpreter's lock. Who asked gives up when the time is over, and the thread, whenever it gets the lock, sees that and does nothing; until then the
- * next one who asks finds it waiting.
+/* A thread of its own waits for the interpreter's lock. Who asked gives up when the time is over, and the thread,
+ * whenever it gets the lock, sees that and does nothing; until then the next one who asks finds it waiting.
  *
  *   IDLE -> ASKED -> RUNS -> DONE -> IDLE
  *             |       '--> LATE -> IDLE     nobody waits for the result any more
@@ -52,7 +52,8 @@ static void *search(void *unused) {
 /* Waits while the state is that, until the time is over. */
 static void wait_while(uint32_t now, uint32_t milliseconds) {
   uint64_t over = mt_clock_monotonic() + milliseconds * 1000000ull;
-  for (uint64_t at; __atomic_load_n(&state, __ATOMIC_ACQUIRE) == now && (at = mt_clock_monotonic()) < over;) mt_sys_wait(&state, now, over - at);
+  for (uint64_t at; __atomic_load_n(&state, __ATOMIC_ACQUIRE) == now && (at = mt_clock_monotonic()) < over;)
+    mt_sys_wait(&state, now, over - at);
 }
 
 static const char *ask(const struct mt_referrers *wanted) {
@@ -72,9 +73,12 @@ const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms) {
   const char *why = ask(answer);
   if (why) return why;
   wait_while(ASKED, wait_ms);
-  if (turn(ASKED, GIVEN_UP)) return "its interpreter is busy: the program kept it from other threads the whole time; try again, or with a longer --timeout";
+  if (turn(ASKED, GIVEN_UP))
+    return "its interpreter is busy: the program kept it from other threads the whole time; try again, or with a "
+           "longer --timeout";
   wait_while(RUNS, MT_SEARCH_MS);
-  if (turn(RUNS, LATE)) return "the search takes too long: the program has too many objects, or does not let other threads run";
+  if (turn(RUNS, LATE))
+    return "the search takes too long: the program has too many objects, or does not let other threads run";
   why = failure;
   *answer = request;
   if (why) mt_search_over();

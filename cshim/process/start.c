@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
-/* memtrace_start: for a program that was not started with the library and loads it by itself, and for one whose library was asleep. */
+/* memtrace_start: for a program that was not started with the library and loads it by itself, and for one whose library
+ * was asleep. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdbool.h>
@@ -78,7 +79,8 @@ MT_EXPORT uint64_t memtrace_held(void) { return held; }
 static void rebind(void) {
   if (is_preloaded() || mt_route_rebind()) return;
   refused = true;
-  mt_log(MT_LOG_ERROR, "some libraries are not recorded, for the system does not let memory protection be changed: ", strerrordesc_np ? strerrordesc_np(errno) : "", "");
+  mt_log(MT_LOG_ERROR, "some libraries are not recorded, for the system does not let memory protection be changed: ",
+         strerrordesc_np ? strerrordesc_np(errno) : "", "");
 }
 
 static void rebind_used(void) {

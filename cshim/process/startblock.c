@@ -15,7 +15,8 @@ enum { AUXV_WORDS = 16 };
 
 void *mt_start_block[MT_START_ARGV + 14 + AUXV_WORDS];
 
-static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64], oom_variable[32];
+static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64],
+    oom_variable[32];
 static char guest_memory_variable[64], trace_max_variable[64];
 static char spool_file_variable[32 + MT_FILE_TEXT], trace_file_variable[32 + MT_FILE_TEXT];
 
@@ -33,8 +34,8 @@ static char *number_variable(char *buffer, const char *name, uint64_t value) {
   return variable(buffer, name, p);
 }
 
-/* What the Go runtime asks the auxiliary vector for. The C library's copy is the program's: /proc has the kernel's, and a program under valgrind has lost the vdso that
- * stands in that one, together with the room in its address space. */
+/* What the Go runtime asks the auxiliary vector for. The C library's copy is the program's: /proc has the kernel's, and
+ * a program under valgrind has lost the vdso that stands in that one, together with the room in its address space. */
 static void **add_auxv(void **word) {
   static const unsigned long wanted[] = {AT_PAGESZ, AT_HWCAP, AT_HWCAP2, AT_SECURE, AT_RANDOM, AT_SYSINFO_EHDR};
   int error = errno;
@@ -61,8 +62,11 @@ void mt_start_block_make(void) {
   *word++ = "GOMAXPROCS=2";
   *word++ = variable(spool_variable, "MEMTRACE_DRAIN_SPOOL=", mt_region.real_path);
   *word++ = variable(trace_variable, "MEMTRACE_DRAIN_TRACE=", mt_region.output.trace);
-  *word++ = variable(spool_file_variable, "MEMTRACE_DRAIN_SPOOL_FILE=", mt_output_file_text(file, mt_region.device, mt_region.inode, mt_region.owner));
-  *word++ = variable(trace_file_variable, "MEMTRACE_DRAIN_TRACE_FILE=", mt_output_file_text(file, mt_region.output.device, mt_region.output.inode, mt_region.output.owner));
+  *word++ = variable(spool_file_variable, "MEMTRACE_DRAIN_SPOOL_FILE=",
+                     mt_output_file_text(file, mt_region.device, mt_region.inode, mt_region.owner));
+  *word++ =
+      variable(trace_file_variable, "MEMTRACE_DRAIN_TRACE_FILE=",
+               mt_output_file_text(file, mt_region.output.device, mt_region.output.inode, mt_region.output.owner));
   *word++ = variable(log_variable, "MEMTRACE_LOG=", levels[mt_config.log_level]);
   *word++ = variable(stderr_variable, "MEMTRACE_STDERR=", mt_log_stderr());
   *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);

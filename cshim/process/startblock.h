@@ -1,4 +1,5 @@
-/* What the Go runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each ended by a null, as the kernel lays them out. */
+/* What the Go runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each
+ * ended by a null, as the kernel lays them out. */
 #pragma once
 
 /* Words of argv with its null; the environment begins behind them. */

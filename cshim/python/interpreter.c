@@ -20,7 +20,7 @@ struct mt_interpreter mt_interpreter;
 
 static struct mt_code_range loop[1 + MT_SPLIT_RANGES]; /* the evaluation loop's code */
 static unsigned loop_parts;
-static char tests[2][96];              /* how the self-test went: writers take turns, tested is the last one that is whole */
+static char tests[2][96]; /* how the self-test went: writers take turns, tested is the last one that is whole */
 static const char *tested;
 
 static bool has_interpreter(const struct mt_loaded *object) {
@@ -37,14 +37,16 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *argument) {
   struct search *search = argument;
   struct mt_loaded object = {info->dlpi_addr, NULL};
   for (int i = 0; i < info->dlpi_phnum; i++)
-    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC) object.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
+    if (info->dlpi_phdr[i].p_type == PT_DYNAMIC)
+      object.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
   if (!search->seen++) search->program = object;
   if (!object.dynamic || !has_interpreter(&object)) return 0;
   search->found = object;
   return 1;
 }
 
-/* A program that is linked to the interpreter's library at a fixed address has its own copy of the variables that it names, and everyone uses that. */
+/* A program that is linked to the interpreter's library at a fixed address has its own copy of the variables that it
+ * names, and everyone uses that. */
 uintptr_t mt_interpreter_variable(const char *name) {
   uintptr_t copy = mt_interpreter.program.dynamic ? mt_symbol_find(&mt_interpreter.program, name) : 0;
   return copy ? copy : mt_symbol_find(&mt_interpreter.object, name);
@@ -70,7 +72,8 @@ static void note_all(void) {
   if (py->version_text[0]) note("python.version", py->version_text);
   if (loop_parts) {
     char ranges[sizeof loop / sizeof *loop * 36], *at = ranges;
-    for (unsigned i = 0; i < loop_parts; i++) at = put_hex(stpcpy(put_hex(i ? stpcpy(at, ",") : at, loop[i].start), "-"), loop[i].end);
+    for (unsigned i = 0; i < loop_parts; i++)
+      at = put_hex(stpcpy(put_hex(i ? stpcpy(at, ",") : at, loop[i].start), "-"), loop[i].end);
     note("python.eval", ranges);
   }
   if (state >= MT_PY_CHECKED) note("python.stacks", "on");
@@ -109,7 +112,8 @@ static const char *take(struct mt_interpreter *py) {
   py->text_type = mt_interpreter_variable("PyUnicode_Type");
   py->bytes_type = mt_interpreter_variable("PyBytes_Type");
   read_version(py);
-  if (!py->finalizing || !py->code_type || !py->text_type || !py->bytes_type) return "the interpreter does not export what is needed";
+  if (!py->finalizing || !py->code_type || !py->text_type || !py->bytes_type)
+    return "the interpreter does not export what is needed";
   if (!mt_safe_read_possible()) return "the system does not let the library check what it reads";
   return mt_pylayout_find(&py->layout, py->version, (const void *)mt_interpreter_variable("_PyRuntime"));
 }
@@ -130,7 +134,9 @@ static void complain(void) {
 
 static void found(const struct mt_loaded *object, const struct mt_loaded *program) {
   uint32_t none = MT_PY_NONE;
-  if (!__atomic_compare_exchange_n(&mt_interpreter.state, &none, MT_PY_TAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  if (!__atomic_compare_exchange_n(&mt_interpreter.state, &none, MT_PY_TAKING, false, __ATOMIC_ACQ_REL,
+                                   __ATOMIC_RELAXED))
+    return;
   mt_interpreter.object = *object;
   mt_interpreter.program = *program;
   mt_interpreter.why = take(&mt_interpreter);
@@ -144,7 +150,8 @@ void mt_interpreter_off(const char *why) {
   uint32_t state = mt_interpreter_state();
   do
     if (state < MT_PY_CHECKED) return;
-  while (!__atomic_compare_exchange_n(&mt_interpreter.state, &state, MT_PY_TAKING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE));
+  while (!__atomic_compare_exchange_n(&mt_interpreter.state, &state, MT_PY_TAKING, false, __ATOMIC_ACQ_REL,
+                                      __ATOMIC_ACQUIRE));
   mt_interpreter.why = why;
   __atomic_store_n(&mt_interpreter.state, MT_PY_OFF, __ATOMIC_RELEASE);
   char text[160] = "off: ";
@@ -171,7 +178,9 @@ void mt_python_start(void) {
   mt_pystack_start();
   mt_memory_start(&mt_pymemos);
   if (mt_interpreter_state() != MT_PY_NONE) note_all();
-  else if (!mt_interpreter.program.dynamic) search_loaded(); /* else an ancestor did: a child may find the loader's lock taken, and what came since will be met */
+  else if (!mt_interpreter.program.dynamic)
+    search_loaded(); /* else an ancestor did: a child may find the loader's lock taken, and what came since will be met
+                      */
 }
 
 void mt_python_look(const struct link_map *map) {

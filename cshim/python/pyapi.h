@@ -1,5 +1,5 @@
-/* What scripts and tests of ours call of the interpreter's C interface, by name. Tables are one string each: a pointer to a name would be one more word that the loader
- * changes in every process at its start.
+/* What scripts and tests of ours call of the interpreter's C interface, by name. Tables are one string each: a pointer
+ * to a name would be one more word that the loader changes in every process at its start.
  *
  *   #define API(F) F(int, initialized, (void), "Py_IsInitialized") F(void *, dict, (void), "PyDict_New")
  *   static struct { MT_PYAPI_PLACES(API) } api;
@@ -16,8 +16,9 @@
 #define MT_PYAPI_PLACES(list) list(MT_PYAPI_PLACE)
 #define MT_PYAPI_NAMES(list) list(MT_PYAPI_NAME)
 
-/* Fills the places, one pointer after the other, with the functions of these names: each ends in a zero, the last one in two. "?" before a name says that it may be
- * missing, and its place is NULL then. False if another one is missing. Once an interpreter was found. */
+/* Fills the places, one pointer after the other, with the functions of these names: each ends in a zero, the last one
+ * in two. "?" before a name says that it may be missing, and its place is NULL then. False if another one is missing.
+ * Once an interpreter was found. */
 bool mt_pyapi_find(const char *names, void *places);
 
 /* What the interpreter takes for the description of a function (PyMethodDef). */

@@ -1,5 +1,6 @@
-/* The start-up test of the Python walker: the interpreter's own functions, asked once with its lock held, must tell the same stack. Nothing of it may be visible to
- * the program: it runs between two of the main thread's instructions, imports nothing, prints nothing, raises nothing and gives every reference back. */
+/* The start-up test of the Python walker: the interpreter's own functions, asked once with its lock held, must tell the
+ * same stack. Nothing of it may be visible to the program: it runs between two of the main thread's instructions,
+ * imports nothing, prints nothing, raises nothing and gives every reference back. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -13,8 +14,8 @@
 #include "spool/dict.h"
 #include "spool/region.h"
 
-/* A frame that is just being set up may be shown by one side and not by the other: only what fails again and again is wrong. Moments in which there is nothing to
- * compare do not count, up to a limit. */
+/* A frame that is just being set up may be shown by one side and not by the other: only what fails again and again is
+ * wrong. Moments in which there is nothing to compare do not count, up to a limit. */
 #define MT_PY_FAILURES 3u
 #define MT_PY_ATTEMPTS 20u
 
@@ -45,7 +46,10 @@ static struct {
   MT_PYAPI_PLACES(API)
 } api;
 
-static bool find_api(void) { return mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && ((api.frame_back && api.frame_code) || mt_interpreter.layout.minor < 9); }
+static bool find_api(void) {
+  return mt_pyapi_find(MT_PYAPI_NAMES(API), &api) &&
+         ((api.frame_back && api.frame_code) || mt_interpreter.layout.minor < 9);
+}
 
 static void *back_of(void *frame) {
   if (api.frame_back) return api.frame_back(frame);
@@ -106,10 +110,13 @@ static const char *compare_code(void *code, uint32_t id) {
   const char *at = mt_data() + mt_index()[id - 1].offset;
   struct mt_code head;
   memcpy(&head, at, sizeof head);
-  const char *name = at + sizeof head, *qualname = name + head.name_bytes, *file = qualname + head.qualname_bytes, *lines = file + head.file_bytes;
+  const char *name = at + sizeof head, *qualname = name + head.name_bytes, *file = qualname + head.qualname_bytes,
+             *lines = file + head.file_bytes;
   if (!same_text(code, "co_name", name, head.name_bytes, head.name_width)) return "a function's name";
   if (!same_text(code, "co_filename", file, head.file_bytes, head.file_width)) return "a file's name";
-  if (mt_interpreter.layout.code_qualname && !same_text(code, "co_qualname", qualname, head.qualname_bytes, head.qualname_width)) return "a qualified name";
+  if (mt_interpreter.layout.code_qualname &&
+      !same_text(code, "co_qualname", qualname, head.qualname_bytes, head.qualname_width))
+    return "a qualified name";
   if (!same_number(code, "co_firstlineno", head.first_line)) return "a first line";
   if (head.table != MT_LINES_NONE && !same_lines(code, lines, head.table_bytes)) return "a line table";
   return NULL;
@@ -232,5 +239,7 @@ static void start_anew(void) {
 
 void mt_python_turn(void) {
   if (mt_pyend_over()) start_anew();
-  if (mt_interpreter_state() >= MT_PY_CHECKED && !__atomic_load_n(&asked, __ATOMIC_ACQUIRE) && !__atomic_load_n(&over, __ATOMIC_RELAXED)) ask();
+  if (mt_interpreter_state() >= MT_PY_CHECKED && !__atomic_load_n(&asked, __ATOMIC_ACQUIRE) &&
+      !__atomic_load_n(&over, __ATOMIC_RELAXED))
+    ask();
 }

@@ -15,8 +15,9 @@
 #define MT_PY_CODE_PROBES 64u
 #define MT_PY_SUBCLASS_OF_TEXT (1u << 28) /* in a type's flags */
 
-/* One per address: code objects come and go, and the one that lies there now is the one that counts. A writer takes the slot by setting id to 0 and stores it last,
- * so that a reader which sees the same id before and after has seen what belongs together: ids are never used twice. */
+/* One per address: code objects come and go, and the one that lies there now is the one that counts. A writer takes the
+ * slot by setting id to 0 and stores it last, so that a reader which sees the same id before and after has seen what
+ * belongs together: ids are never used twice. */
 struct slot {
   uint64_t code; /* 0: empty */
   uint64_t identity;
@@ -46,8 +47,8 @@ static uint64_t word_at(const char *block, uint16_t offset) {
   return word;
 }
 
-/* What lies at a code object that is met for the first time is believed only as far as it can be read. One that was looked at before is running code of a trusted
- * interpreter: it is looked at again with every event. */
+/* What lies at a code object that is met for the first time is believed only as far as it can be read. One that was
+ * looked at before is running code of a trusted interpreter: it is looked at again with every event. */
 static bool read_checked(void *to, uintptr_t address, size_t size, bool checked) {
   if (checked) return mt_safe_read(to, address, size);
   memcpy(to, (const void *)address, size);
@@ -57,7 +58,8 @@ static bool read_checked(void *to, uintptr_t address, size_t size, bool checked)
 static bool is_text(uintptr_t type, bool checked) {
   const struct mt_interpreter *py = &mt_interpreter;
   uint64_t flags = 0;
-  return type == py->text_type || (type && read_checked(&flags, type + py->layout.type_flags, sizeof flags, checked) && flags & MT_PY_SUBCLASS_OF_TEXT);
+  return type == py->text_type || (type && read_checked(&flags, type + py->layout.type_flags, sizeof flags, checked) &&
+                                   flags & MT_PY_SUBCLASS_OF_TEXT);
 }
 
 static bool readable(uintptr_t data, uint64_t bytes) {
@@ -70,10 +72,12 @@ static bool read_text(uintptr_t object, struct text *text, bool checked) {
   char head[128];
   *text = (struct text){"", 0, 1};
   if (!object) return true;
-  if (!read_checked(head, object, l->text_ascii, checked) || !is_text(word_at(head, l->object_type), checked)) return false;
+  if (!read_checked(head, object, l->text_ascii, checked) || !is_text(word_at(head, l->object_type), checked))
+    return false;
   uint32_t state;
   memcpy(&state, head + l->text_state, sizeof state);
-  uint32_t width = state >> l->kind_bit & 7, compact = state >> (l->kind_bit + 3) & 1, ascii = state >> (l->kind_bit + 4) & 1;
+  uint32_t width = state >> l->kind_bit & 7, compact = state >> (l->kind_bit + 3) & 1,
+           ascii = state >> (l->kind_bit + 4) & 1;
   uint64_t length = word_at(head, l->text_length), data = object + (compact && ascii ? l->text_ascii : l->text_compact);
   if ((width != 1 && width != 2 && width != 4) || length > UINT32_MAX) return false;
   if (!compact && !read_checked(&data, data, sizeof data, checked)) return false;
@@ -84,7 +88,8 @@ static bool read_text(uintptr_t object, struct text *text, bool checked) {
   return true;
 }
 
-/* Everything that is kept of a code object. The texts point into the interpreter's memory: the object is running, so nothing of it goes away meanwhile. */
+/* Everything that is kept of a code object. The texts point into the interpreter's memory: the object is running, so
+ * nothing of it goes away meanwhile. */
 struct code {
   struct text name, qualname, file;
   const char *lines;
@@ -96,7 +101,9 @@ struct code {
 static bool read_lines(uintptr_t object, struct code *c, bool checked) {
   const struct mt_interpreter *py = &mt_interpreter;
   char head[64];
-  if (!read_checked(head, object, py->layout.bytes_data, checked) || word_at(head, py->layout.object_type) != py->bytes_type) return false;
+  if (!read_checked(head, object, py->layout.bytes_data, checked) ||
+      word_at(head, py->layout.object_type) != py->bytes_type)
+    return false;
   uint64_t bytes = word_at(head, py->layout.bytes_length);
   if (bytes > MT_PY_LINES_MAX) return true;
   if (checked && !readable(object + py->layout.bytes_data, bytes)) return false;
@@ -111,13 +118,18 @@ static bool read_code(uint64_t code, struct code *c, bool checked) {
   const struct mt_pylayout *l = &py->layout;
   char block[256];
   *c = (struct code){.table = MT_LINES_NONE, .lines = "", .qualname = {"", 0, 1}};
-  if (!read_checked(block, code, l->code_lines + 8u, checked) || word_at(block, l->object_type) != py->code_type) return false;
+  if (!read_checked(block, code, l->code_lines + 8u, checked) || word_at(block, l->object_type) != py->code_type)
+    return false;
   memcpy(&c->first_line, block + l->code_line, sizeof c->first_line);
-  return read_text(word_at(block, l->code_name), &c->name, checked) && read_text(word_at(block, l->code_file), &c->file, checked) &&
-         (!l->code_qualname || read_text(word_at(block, l->code_qualname), &c->qualname, checked)) && read_lines(word_at(block, l->code_lines), c, checked);
+  return read_text(word_at(block, l->code_name), &c->name, checked) &&
+         read_text(word_at(block, l->code_file), &c->file, checked) &&
+         (!l->code_qualname || read_text(word_at(block, l->code_qualname), &c->qualname, checked)) &&
+         read_lines(word_at(block, l->code_lines), c, checked);
 }
 
-static bool is(const struct text *text, const char *name) { return text->width == 1 && text->bytes == strlen(name) && !memcmp(text->data, name, text->bytes); }
+static bool is(const struct text *text, const char *name) {
+  return text->width == 1 && text->bytes == strlen(name) && !memcmp(text->data, name, text->bytes);
+}
 
 static bool ends(const struct text *text, const char *end) {
   size_t size = strlen(end);
@@ -132,11 +144,13 @@ static bool is_named(uint64_t code, const char *name) {
 /* torch from 2.1 on calls a module's _call_impl from _wrapped_call_impl, which alone counts then. */
 static bool calls_module(const struct code *c, uint64_t caller) {
   if (ends(&c->file, "torch/nn/modules/module.py"))
-    return is(&c->name, "_wrapped_call_impl") || (is(&c->name, "_call_impl") && !is_named(caller, "_wrapped_call_impl"));
+    return is(&c->name, "_wrapped_call_impl") ||
+           (is(&c->name, "_call_impl") && !is_named(caller, "_wrapped_call_impl"));
   return is(&c->name, "__call__") && ends(&c->file, "mxnet/gluon/block.py");
 }
 
-/* From now on the walk takes down this code's first argument. An entry of another code object that lay at the address is replaced. */
+/* From now on the walk takes down this code's first argument. An entry of another code object that lay at the address
+ * is replaced. */
 static void watch(uint64_t code, uint64_t identity) {
   unsigned at = 0;
   for (unsigned i = 0; i < MT_PY_MODULE_CALLS; i++) {
@@ -151,12 +165,23 @@ static void watch(uint64_t code, uint64_t identity) {
 }
 
 static uint32_t write_code(const struct code *c, bool module_call) {
-  struct mt_code head = {.first_line = c->first_line, .table = c->table, .module_call = module_call, .name_width = c->name.width, .qualname_width = c->qualname.width,
-                         .file_width = c->file.width, .name_bytes = c->name.bytes, .qualname_bytes = c->qualname.bytes, .file_bytes = c->file.bytes,
+  struct mt_code head = {.first_line = c->first_line,
+                         .table = c->table,
+                         .module_call = module_call,
+                         .name_width = c->name.width,
+                         .qualname_width = c->qualname.width,
+                         .file_width = c->file.width,
+                         .name_bytes = c->name.bytes,
+                         .qualname_bytes = c->qualname.bytes,
+                         .file_bytes = c->file.bytes,
                          .table_bytes = c->lines_bytes};
   return mt_dict_append(MT_DICT_CODE,
-                        (struct mt_bytes[]){{&head, sizeof head}, {c->name.data, c->name.bytes}, {c->qualname.data, c->qualname.bytes}, {c->file.data, c->file.bytes},
-                                            {c->lines, c->lines_bytes}}, 5);
+                        (struct mt_bytes[]){{&head, sizeof head},
+                                            {c->name.data, c->name.bytes},
+                                            {c->qualname.data, c->qualname.bytes},
+                                            {c->file.data, c->file.bytes},
+                                            {c->lines, c->lines_bytes}},
+                        5);
 }
 
 /* Whether what lies in the dictionary is this code object. */
@@ -165,10 +190,14 @@ static bool is_entry(uint32_t id, const struct code *c) {
   struct mt_code head;
   const char *at = mt_data() + entry->offset;
   memcpy(&head, at, sizeof head);
-  if (head.first_line != c->first_line || head.name_bytes != c->name.bytes || head.qualname_bytes != c->qualname.bytes || head.file_bytes != c->file.bytes ||
+  if (head.first_line != c->first_line || head.name_bytes != c->name.bytes ||
+      head.qualname_bytes != c->qualname.bytes || head.file_bytes != c->file.bytes ||
       head.table_bytes != c->lines_bytes)
     return false;
-  const struct mt_bytes parts[] = {{c->name.data, c->name.bytes}, {c->qualname.data, c->qualname.bytes}, {c->file.data, c->file.bytes}, {c->lines, c->lines_bytes}};
+  const struct mt_bytes parts[] = {{c->name.data, c->name.bytes},
+                                   {c->qualname.data, c->qualname.bytes},
+                                   {c->file.data, c->file.bytes},
+                                   {c->lines, c->lines_bytes}};
   at += sizeof head;
   for (unsigned i = 0; i < sizeof parts / sizeof *parts; at += parts[i++].size)
     if (parts[i].size && memcmp(at, parts[i].data, parts[i].size)) return false;
@@ -192,7 +221,9 @@ struct known {
 
 static struct known look_up(const struct slot *slot, uint64_t code, uint64_t identity) {
   struct known none = {0}, k = {.id = __atomic_load_n(&slot->id, __ATOMIC_ACQUIRE)};
-  if (!k.id || __atomic_load_n(&slot->code, __ATOMIC_RELAXED) != code || __atomic_load_n(&slot->identity, __ATOMIC_RELAXED) != identity) return none;
+  if (!k.id || __atomic_load_n(&slot->code, __ATOMIC_RELAXED) != code ||
+      __atomic_load_n(&slot->identity, __ATOMIC_RELAXED) != identity)
+    return none;
   k.passing = __atomic_load_n(&slot->passing, __ATOMIC_RELAXED);
   k.module_call = __atomic_load_n(&slot->module_call, __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
@@ -214,12 +245,15 @@ static void publish(struct slot *slot, uint64_t code, uint64_t identity, const s
   __atomic_store_n(&slot->id, k->id, __ATOMIC_RELEASE);
 }
 
-/* Code that does not stay: made from a string, or at an address where another one lay before. Where versions number their code objects it needs no second look. */
+/* Code that does not stay: made from a string, or at an address where another one lay before. Where versions number
+ * their code objects it needs no second look. */
 static bool may_pass(const struct code *c, const struct slot *slot, uint64_t code, uint64_t identity) {
   if (mt_interpreter.layout.code_version) return false;
   bool met = __atomic_load_n(&slot->code, __ATOMIC_RELAXED) == code && __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
-  bool replaces = met && __atomic_load_n(&slot->identity, __ATOMIC_RELAXED) != identity; /* else another thread met the same one meanwhile */
-  return replaces || (c->file.bytes && c->file.width == 1 && c->file.data[0] == '<' && !(c->file.bytes > 7 && !memcmp(c->file.data, "<frozen", 7)));
+  bool replaces = met && __atomic_load_n(&slot->identity, __ATOMIC_RELAXED) !=
+                             identity; /* else another thread met the same one meanwhile */
+  return replaces || (c->file.bytes && c->file.width == 1 && c->file.data[0] == '<' &&
+                      !(c->file.bytes > 7 && !memcmp(c->file.data, "<frozen", 7)));
 }
 
 uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, bool *passing, bool *module_call) {
@@ -233,7 +267,8 @@ uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, boo
       return 0;
     }
     if (!k.id || !is_entry(k.id, &c)) {
-      k = (struct known){.passing = k.passing || may_pass(&c, slot, code, identity), .module_call = calls_module(&c, caller)};
+      k = (struct known){.passing = k.passing || may_pass(&c, slot, code, identity),
+                         .module_call = calls_module(&c, caller)};
       k.id = write_code(&c, k.module_call);
       if (k.id) publish(slot, code, identity, &k);
       if (k.id && k.module_call) watch(code, identity);
@@ -255,6 +290,7 @@ bool mt_pycode_is(uint64_t code, uint64_t identity, uint32_t id) {
 
 uint32_t mt_pycode_offset(uint64_t code, uint64_t position) {
   const struct mt_pylayout *l = &mt_interpreter.layout;
-  int64_t offset = l->shape == MT_PY_OBJECTS ? (int64_t)(int32_t)position * l->position_unit : (int64_t)(position - code - l->code_bytes);
+  int64_t offset = l->shape == MT_PY_OBJECTS ? (int64_t)(int32_t)position * l->position_unit
+                                             : (int64_t)(position - code - l->code_bytes);
   return offset < 0 ? MT_PY_NOT_BEGUN : (uint32_t)offset;
 }

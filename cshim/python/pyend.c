@@ -48,13 +48,15 @@ static void *find(const char *name) { return (void *)mt_interpreter_symbol(name)
 
 static long membarrier(int command) { return mt_sys(SYS_membarrier, command); }
 
-/* To register the faster one takes the kernel milliseconds: not to be done on a thread of the program's, nor before the interpreter was asked for something. */
+/* To register the faster one takes the kernel milliseconds: not to be done on a thread of the program's, nor before the
+ * interpreter was asked for something. */
 void mt_pyend_prepare_barrier(void) {
   int error = errno;
   long known = mt_sandbox_kind() == MT_SANDBOX_OWN ? 0 : membarrier(MEMBARRIER_CMD_QUERY);
   if (known > 0 && known & MEMBARRIER_CMD_PRIVATE_EXPEDITED && !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
     __atomic_store_n(&barrier, MEMBARRIER_CMD_PRIVATE_EXPEDITED, __ATOMIC_RELAXED);
-  else if (known > 0 && known & MEMBARRIER_CMD_GLOBAL) __atomic_store_n(&barrier, MEMBARRIER_CMD_GLOBAL, __ATOMIC_RELAXED);
+  else if (known > 0 && known & MEMBARRIER_CMD_GLOBAL)
+    __atomic_store_n(&barrier, MEMBARRIER_CMD_GLOBAL, __ATOMIC_RELAXED);
   errno = error;
 }
 
@@ -70,7 +72,8 @@ void mt_pyend_prepare(void) {
   api.give = (void (*)(void *))find("Py_DecRef");
   api.function_type = (void *)mt_interpreter_variable("PyCFunction_Type");
   api.none = (void *)mt_interpreter_variable("_Py_NoneStruct");
-  if (api.item && api.attribute && api.function && api.call && api.at_end && api.take && api.give && api.function_type && api.none)
+  if (api.item && api.attribute && api.function && api.call && api.at_end && api.take && api.give &&
+      api.function_type && api.none)
     __atomic_store_n(&api.modules, (void *(*)(void))find("PyImport_GetModuleDict"), __ATOMIC_RELEASE);
   errno = error;
 }
@@ -84,7 +87,8 @@ static void order_threads(void) {
   mt_sys_sleep(1000000); /* no store stays unseen for so long */
 }
 
-/* Called by the interpreter with its lock held: no thread's state was freed, and it does not say yet that it ends. A program may call this earlier, on any thread. */
+/* Called by the interpreter with its lock held: no thread's state was freed, and it does not say yet that it ends. A
+ * program may call this earlier, on any thread. */
 static void *at_exit(void *self, void *arguments) {
   (void)self, (void)arguments;
   int error = errno;
@@ -123,7 +127,8 @@ bool mt_pyend_arm(void) {
   if (!api.modules) return false;
   if (!told_at_end) told_at_end = !api.at_end(at_end);
   if (armed) return true;
-  void *modules = api.modules(), *module = modules ? api.item(modules, "atexit") : NULL, *add = module ? api.attribute(module, "register") : NULL;
+  void *modules = api.modules(), *module = modules ? api.item(modules, "atexit") : NULL,
+       *add = module ? api.attribute(module, "register") : NULL;
   if (!add) return false;
   armed = register_with(add);
   api.give(add);
@@ -133,11 +138,14 @@ bool mt_pyend_arm(void) {
 bool mt_pyend_notified(void) { return told_at_end; }
 
 bool mt_pyend_left_behind(void) {
-  if (__atomic_load_n(&mt_pyend_process, __ATOMIC_ACQUIRE) != (uint32_t)mt_sys_getpid()) return false; /* a child that was forked meanwhile goes on */
+  if (__atomic_load_n(&mt_pyend_process, __ATOMIC_ACQUIRE) != (uint32_t)mt_sys_getpid())
+    return false; /* a child that was forked meanwhile goes on */
   return !main_goes_on || !pthread_equal(pthread_self(), main_thread);
 }
 
-bool mt_pyend_over(void) { return __atomic_load_n(&over, __ATOMIC_RELAXED) && __atomic_exchange_n(&over, 0, __ATOMIC_ACQ_REL); }
+bool mt_pyend_over(void) {
+  return __atomic_load_n(&over, __ATOMIC_RELAXED) && __atomic_exchange_n(&over, 0, __ATOMIC_ACQ_REL);
+}
 
 void mt_pyend_passed(void) {
   if (replaced) __atomic_store_n(&mt_pyend_process, 0, __ATOMIC_RELEASE);

@@ -1,5 +1,6 @@
-/* The end of the interpreter: microseconds after it says that it ends it frees what its daemon threads' frames lie in. So the walker asks to be told before, by the
- * module atexit, and keeps all threads but the main one away from then on. Internal to the Python walker. */
+/* The end of the interpreter: microseconds after it says that it ends it frees what its daemon threads' frames lie in.
+ * So the walker asks to be told before, by the module atexit, and keeps all threads but the main one away from then on.
+ * Internal to the Python walker. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,16 +13,20 @@ extern uint32_t mt_pyend_process; /* the process whose interpreter is about to e
 /* Whether the calling thread is one that the interpreter of this process leaves behind. */
 bool mt_pyend_left_behind(void);
 
-/* Whether the calling thread must not look at its frames any more. The answer holds while the thread is marked as capturing, which it must be before it asks. */
-static inline bool mt_pyend_forbids(void) { return MT_UNLIKELY(__atomic_load_n(&mt_pyend_process, __ATOMIC_RELAXED)) && mt_pyend_left_behind(); }
+/* Whether the calling thread must not look at its frames any more. The answer holds while the thread is marked as
+ * capturing, which it must be before it asks. */
+static inline bool mt_pyend_forbids(void) {
+  return MT_UNLIKELY(__atomic_load_n(&mt_pyend_process, __ATOMIC_RELAXED)) && mt_pyend_left_behind();
+}
 
-/* Finds what arming takes. From a thread of ours, once, before the first try to arm. The barrier, which takes milliseconds, makes what happens at the end a little faster. */
+/* Finds what arming takes. From a thread of ours, once, before the first try to arm. The barrier, which takes
+ * milliseconds, makes what happens at the end a little faster. */
 void mt_pyend_prepare(void);
 bool mt_pyend_prepared(void);
 void mt_pyend_prepare_barrier(void);
 
-/* Asks the interpreter to tell, if the program has loaded what it tells by. Whether it will: if not, it may later. On the main thread, with the interpreter's lock and
- * no exception in hand; may leave one. */
+/* Asks the interpreter to tell, if the program has loaded what it tells by. Whether it will: if not, it may later. On
+ * the main thread, with the interpreter's lock and no exception in hand; may leave one. */
 bool mt_pyend_arm(void);
 
 /* Whether it tells at least when nothing is left of it, as it does once it was asked. With the interpreter's lock. */
@@ -33,5 +38,6 @@ bool mt_pyend_over(void);
 /* An interpreter passed its test. If it is not the one that ended, all its threads' stacks are read again. */
 void mt_pyend_passed(void);
 
-/* What is called when the interpreter is about to end (on its main thread, with its lock and no exception in hand), and when nothing is left of it. Registered once, at load. */
+/* What is called when the interpreter is about to end (on its main thread, with its lock and no exception in hand), and
+ * when nothing is left of it. Registered once, at load. */
 void mt_pyend_listen(void (*ending)(void), void (*ended)(void));

@@ -27,8 +27,10 @@ bool mt_pyfields_find(void) { return mt_pyapi_find(MT_PYAPI_NAMES(API), &api); }
 
 enum { NEWEST_KNOWN = 13 };
 
-/* From 3.11 on what is before an object leads to its dictionary, or to values that none was made of yet: those in a word of their own in 3.11, then in the same one. Objects of
- * classes below one that is written in C, as tensors are, get neither when they are made. From 3.13 on some, and later most, have their values inside: a dictionary over these makes nothing slower. */
+/* From 3.11 on what is before an object leads to its dictionary, or to values that none was made of yet: those in a
+ * word of their own in 3.11, then in the same one. Objects of classes below one that is written in C, as tensors are,
+ * get neither when they are made. From 3.13 on some, and later most, have their values inside: a dictionary over these
+ * makes nothing slower. */
 static bool may_have_fields(const void *object) {
   const struct mt_pylayout *layout = &mt_interpreter.layout;
   if (layout->minor < 11) {
@@ -38,7 +40,9 @@ static bool may_have_fields(const void *object) {
   }
   unsigned long flags;
   memcpy(&flags, (const char *)mt_pyapi_type_of(object) + layout->type_flags, sizeof flags);
-  if (layout->threaded || layout->minor > NEWEST_KNOWN || !(flags & MANAGED_DICTIONARY) || (layout->minor >= 13 && flags & VALUES_INSIDE)) return true;
+  if (layout->threaded || layout->minor > NEWEST_KNOWN || !(flags & MANAGED_DICTIONARY) ||
+      (layout->minor >= 13 && flags & VALUES_INSIDE))
+    return true;
   void *const *words = (void *const *)object;
   return words[-3] || (layout->minor == 11 && words[-4]);
 }

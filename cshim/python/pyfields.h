@@ -1,11 +1,13 @@
-/* Which objects have attributes of their own. To ask for an object's dictionary makes one where there was none: memory of the program's, and from Python 3.11 on its bytecode
- * that was fitted to objects without one has to be fitted again. Internal to the adapters. */
+/* Which objects have attributes of their own. To ask for an object's dictionary makes one where there was none: memory
+ * of the program's, and from Python 3.11 on its bytecode that was fitted to objects without one has to be fitted again.
+ * Internal to the adapters. */
 #pragma once
 
 #include <stdbool.h>
 
 bool mt_pyfields_find(void);
 
-/* fielded(list) -> list of int: the places of the objects that have a dictionary, or attributes that would be in one. One may be among them that has neither, where the
- * interpreter's way to keep them is not known. Changes nothing, and runs nothing of the program's. */
+/* fielded(list) -> list of int: the places of the objects that have a dictionary, or attributes that would be in one.
+ * One may be among them that has neither, where the interpreter's way to keep them is not known. Changes nothing, and
+ * runs nothing of the program's. */
 void *mt_pyfields(void *self, void *list);

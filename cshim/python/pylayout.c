@@ -5,28 +5,104 @@
 
 #include "spool.h"
 
-/* What changed from version to version, of builds with the interpreter lock, as the compiler lays out their own headers. From 3.13 on the interpreter describes
- * itself, and this table only confirms it. */
+/* What changed from version to version, of builds with the interpreter lock, as the compiler lays out their own
+ * headers. From 3.13 on the interpreter describes itself, and this table only confirms it. */
 static const struct mt_pylayout layouts[] = {
-    {.minor = 8, .shape = MT_PY_OBJECTS, .lines = MT_LINES_LNOTAB, .position_unit = 1, .thread_frame = 24,
-     .frame_code = 32, .frame_back = 24, .frame_position = 104, .frame_locals = 360,
-     .code_line = 40, .code_file = 104, .code_name = 112, .code_lines = 120, .code_bytes = 48},
-    {.minor = 9, .shape = MT_PY_OBJECTS, .lines = MT_LINES_LNOTAB, .position_unit = 1, .thread_frame = 24,
-     .frame_code = 32, .frame_back = 24, .frame_position = 104, .frame_locals = 360,
-     .code_line = 40, .code_file = 104, .code_name = 112, .code_lines = 120, .code_bytes = 48},
-    {.minor = 10, .shape = MT_PY_OBJECTS, .lines = MT_LINES_RANGES, .position_unit = 2, .thread_frame = 24,
-     .frame_code = 32, .frame_back = 24, .frame_position = 96, .frame_locals = 352,
-     .code_line = 40, .code_file = 104, .code_name = 112, .code_lines = 120, .code_bytes = 48},
-    {.minor = 11, .shape = MT_PY_FLAGGED, .thread_frame = 56, .chain_frame = 8,
-     .frame_code = 32, .frame_back = 48, .frame_position = 56, .frame_owner = 69, .frame_entry = 68, .frame_locals = 72, .code_line = 72, .code_bytes = 184},
-    {.minor = 12, .shape = MT_PY_SHIMMED, .thread_frame = 56, .chain_frame = 0,
-     .frame_back = 8, .frame_position = 56, .frame_owner = 70, .frame_locals = 72, .code_line = 68, .code_version = 92, .code_bytes = 192},
-    {.minor = 13, .shape = MT_PY_SHIMMED, .thread_frame = 72,
-     .frame_back = 8, .frame_position = 56, .frame_owner = 70, .frame_locals = 72, .code_line = 68, .code_version = 92, .code_bytes = 200},
-    {.minor = 14, .shape = MT_PY_SHIMMED, .thread_frame = 72,
-     .frame_back = 8, .frame_position = 56, .frame_owner = 74, .frame_locals = 80, .code_line = 68, .code_version = 92, .code_bytes = 208},
-    {.minor = 15, .shape = MT_PY_SHIMMED, .thread_frame = 72,
-     .frame_back = 8, .frame_position = 56, .frame_owner = 74, .frame_locals = 80, .code_line = 68, .code_version = 92, .code_bytes = 208},
+    {.minor = 8,
+     .shape = MT_PY_OBJECTS,
+     .lines = MT_LINES_LNOTAB,
+     .position_unit = 1,
+     .thread_frame = 24,
+     .frame_code = 32,
+     .frame_back = 24,
+     .frame_position = 104,
+     .frame_locals = 360,
+     .code_line = 40,
+     .code_file = 104,
+     .code_name = 112,
+     .code_lines = 120,
+     .code_bytes = 48},
+    {.minor = 9,
+     .shape = MT_PY_OBJECTS,
+     .lines = MT_LINES_LNOTAB,
+     .position_unit = 1,
+     .thread_frame = 24,
+     .frame_code = 32,
+     .frame_back = 24,
+     .frame_position = 104,
+     .frame_locals = 360,
+     .code_line = 40,
+     .code_file = 104,
+     .code_name = 112,
+     .code_lines = 120,
+     .code_bytes = 48},
+    {.minor = 10,
+     .shape = MT_PY_OBJECTS,
+     .lines = MT_LINES_RANGES,
+     .position_unit = 2,
+     .thread_frame = 24,
+     .frame_code = 32,
+     .frame_back = 24,
+     .frame_position = 96,
+     .frame_locals = 352,
+     .code_line = 40,
+     .code_file = 104,
+     .code_name = 112,
+     .code_lines = 120,
+     .code_bytes = 48},
+    {.minor = 11,
+     .shape = MT_PY_FLAGGED,
+     .thread_frame = 56,
+     .chain_frame = 8,
+     .frame_code = 32,
+     .frame_back = 48,
+     .frame_position = 56,
+     .frame_owner = 69,
+     .frame_entry = 68,
+     .frame_locals = 72,
+     .code_line = 72,
+     .code_bytes = 184},
+    {.minor = 12,
+     .shape = MT_PY_SHIMMED,
+     .thread_frame = 56,
+     .chain_frame = 0,
+     .frame_back = 8,
+     .frame_position = 56,
+     .frame_owner = 70,
+     .frame_locals = 72,
+     .code_line = 68,
+     .code_version = 92,
+     .code_bytes = 192},
+    {.minor = 13,
+     .shape = MT_PY_SHIMMED,
+     .thread_frame = 72,
+     .frame_back = 8,
+     .frame_position = 56,
+     .frame_owner = 70,
+     .frame_locals = 72,
+     .code_line = 68,
+     .code_version = 92,
+     .code_bytes = 200},
+    {.minor = 14,
+     .shape = MT_PY_SHIMMED,
+     .thread_frame = 72,
+     .frame_back = 8,
+     .frame_position = 56,
+     .frame_owner = 74,
+     .frame_locals = 80,
+     .code_line = 68,
+     .code_version = 92,
+     .code_bytes = 208},
+    {.minor = 15,
+     .shape = MT_PY_SHIMMED,
+     .thread_frame = 72,
+     .frame_back = 8,
+     .frame_position = 56,
+     .frame_owner = 74,
+     .frame_locals = 80,
+     .code_line = 68,
+     .code_version = 92,
+     .code_bytes = 208},
 };
 
 /* What is alike in many. */
@@ -48,8 +124,8 @@ static void complete(struct mt_pylayout *l) {
   l->type_flags = 168;
 }
 
-/* Where an interpreter's description of itself, the first member of its _PyRuntime, has what is needed: it is a row of words that changes with every minor
- * version. 0: not there. */
+/* Where an interpreter's description of itself, the first member of its _PyRuntime, has what is needed: it is a row of
+ * words that changes with every minor version. 0: not there. */
 struct description {
   uint16_t thread_frame, frame_back, frame_code, frame_position, frame_locals, frame_owner, frame_copy;
   uint16_t code_file, code_name, code_qualname, code_lines, code_line, code_bytes, code_copies;
@@ -94,8 +170,8 @@ static void read_description(struct mt_pylayout *l, const void *runtime) {
   l->text_ascii = word_at(runtime, d->text_ascii);
 }
 
-/* A build without the interpreter lock has larger object heads, which move everything behind them. What it says of itself is confirmed by how it hangs together:
- * the compact text is the ascii text plus two words, and so on. */
+/* A build without the interpreter lock has larger object heads, which move everything behind them. What it says of
+ * itself is confirmed by how it hangs together: the compact text is the ascii text plus two words, and so on. */
 static void complete_threaded(struct mt_pylayout *l) {
   l->object_type = 24;
   l->type_flags = 184;
@@ -105,10 +181,12 @@ static void complete_threaded(struct mt_pylayout *l) {
 }
 
 static bool plausible(const struct mt_pylayout *l) {
-  return l->frame_code == 0 && l->frame_back == 8 && l->frame_position % 8 == 0 && l->frame_position < 128 && l->frame_owner > l->frame_position &&
-         l->frame_owner < l->frame_locals && l->frame_locals < 160 && l->code_name == l->code_file + 8 && l->code_qualname == l->code_name + 8 &&
-         l->code_lines == l->code_qualname + 8 && l->code_line < l->code_file && l->code_bytes > l->code_lines && l->code_bytes < 512 && l->thread_frame < 512 &&
-         l->bytes_data == l->bytes_length + 16 && l->text_length < l->text_state && l->text_state < l->text_ascii && l->text_ascii < 128;
+  return l->frame_code == 0 && l->frame_back == 8 && l->frame_position % 8 == 0 && l->frame_position < 128 &&
+         l->frame_owner > l->frame_position && l->frame_owner < l->frame_locals && l->frame_locals < 160 &&
+         l->code_name == l->code_file + 8 && l->code_qualname == l->code_name + 8 &&
+         l->code_lines == l->code_qualname + 8 && l->code_line < l->code_file && l->code_bytes > l->code_lines &&
+         l->code_bytes < 512 && l->thread_frame < 512 && l->bytes_data == l->bytes_length + 16 &&
+         l->text_length < l->text_state && l->text_state < l->text_ascii && l->text_ascii < 128;
 }
 
 const char *mt_pylayout_find(struct mt_pylayout *layout, uint32_t version, const void *runtime) {
@@ -119,11 +197,13 @@ const char *mt_pylayout_find(struct mt_pylayout *layout, uint32_t version, const
   if (minor < MT_DESCRIBED) return NULL;
   uint64_t head[3]; /* cookie, version, whether it is a build without the interpreter lock */
   memcpy(head, runtime, sizeof head);
-  if (memcmp(&head[0], "xdebugpy", 8) || head[1] != version || head[2] > 1) return "the interpreter does not describe itself";
+  if (memcmp(&head[0], "xdebugpy", 8) || head[1] != version || head[2] > 1)
+    return "the interpreter does not describe itself";
   const struct mt_pylayout known = *layout;
   layout->threaded = head[2];
   read_description(layout, runtime);
   if (layout->threaded) complete_threaded(layout);
-  if (!plausible(layout) || (!layout->threaded && memcmp(layout, &known, sizeof known))) return "the interpreter's layout is not the one that its version is known for";
+  if (!plausible(layout) || (!layout->threaded && memcmp(layout, &known, sizeof known)))
+    return "the interpreter's layout is not the one that its version is known for";
   return NULL;
 }

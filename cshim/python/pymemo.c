@@ -24,17 +24,22 @@ static bool holds(const struct mt_stack_memo *memo, const void *now) {
 /* The module that the frame calls goes to *module, 0 if it calls none. */
 static struct mt_pymemo_frame read_frame(struct mt_pywalk *w, uintptr_t frame, uint64_t *module) {
   enum mt_pyshape shape = w->layout->shape;
-  struct mt_pymemo_frame known = {.frame = frame, .code = mt_pyframe_word(w, frame + w->layout->frame_code, false), .entry = mt_pymemo_entry(w, frame, shape)};
+  struct mt_pymemo_frame known = {.frame = frame,
+                                  .code = mt_pyframe_word(w, frame + w->layout->frame_code, false),
+                                  .entry = mt_pymemo_entry(w, frame, shape)};
   *module = 0;
   if (shape == MT_PY_SHIMMED && known.entry) return known;
   uintptr_t code = known.code & ~MT_PY_FLAGS;
   known.position = mt_pymemo_position(w, frame, code, shape);
   known.stamp = mt_pymemo_stamp(w, code);
-  *module = mt_pyframe_called_module(w, frame, &(struct mt_pyraw){.code = code, .identity = mt_pyframe_identity(w, code, false)}, false);
+  *module = mt_pyframe_called_module(
+      w, frame, &(struct mt_pyraw){.code = code, .identity = mt_pyframe_identity(w, code, false)}, false);
   return known;
 }
 
-static uintptr_t caller_of(struct mt_pywalk *w, uintptr_t frame) { return mt_pyframe_word(w, frame + w->layout->frame_back, false); }
+static uintptr_t caller_of(struct mt_pywalk *w, uintptr_t frame) {
+  return mt_pyframe_word(w, frame + w->layout->frame_back, false);
+}
 
 static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t innermost, uint32_t id, uint32_t generation) {
   uint64_t module;
@@ -44,7 +49,8 @@ static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t innermost, uint32_t
     modules += module != 0;
   }
   if (count > MT_PYMEMO_MAX) return NULL;
-  struct mt_pymemo *memo = mt_memory_room(&mt_pymemos, sizeof *memo + count * sizeof *memo->frames + modules * sizeof module, id, generation);
+  struct mt_pymemo *memo = mt_memory_room(
+      &mt_pymemos, sizeof *memo + count * sizeof *memo->frames + modules * sizeof module, id, generation);
   if (!memo) return NULL;
   uint64_t *next = (uint64_t *)(memo->frames + count), *first = next;
   for (uintptr_t frame = innermost; frame; frame = caller_of(w, frame)) {
@@ -57,9 +63,11 @@ static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t innermost, uint32_t
   return memo;
 }
 
-struct mt_stack_memo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation) {
+struct mt_stack_memo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id,
+                                     uint32_t generation) {
   struct mt_stack_memo **place;
-  struct mt_pymemo *memo = (void *)mt_memory_find(&mt_pymemos, frame, id, generation, holds, &(struct here){w, frame}, &place);
+  struct mt_pymemo *memo =
+      (void *)mt_memory_find(&mt_pymemos, frame, id, generation, holds, &(struct here){w, frame}, &place);
   if (!memo) {
     if (!place || !(memo = make(w, frame, id, generation))) return NULL;
     __atomic_store_n(place, &memo->head, __ATOMIC_RELEASE);

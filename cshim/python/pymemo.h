@@ -1,5 +1,6 @@
-/* Python stacks remembered with the addresses of their frames. No address is read before what leads to it was found to be the same, but the processor need not wait for
- * that to be known: it goes on with the addresses that are remembered. Internal to the Python walker. */
+/* Python stacks remembered with the addresses of their frames. No address is read before what leads to it was found to
+ * be the same, but the processor need not wait for that to be known: it goes on with the addresses that are remembered.
+ * Internal to the Python walker. */
 #pragma once
 
 #include "python/pyframe.h"
@@ -30,33 +31,44 @@ MT_PYFRAME uint64_t mt_pymemo_key(struct mt_pywalk *w, uintptr_t frame, const st
 }
 
 MT_PYFRAME uint64_t mt_pymemo_entry(struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
-  return shape == MT_PY_OBJECTS ? 1 : shape == MT_PY_FLAGGED ? mt_pyframe_byte(w, frame + w->layout->frame_entry, false) : mt_pyframe_is_shim(w, frame, shape, false);
+  return shape == MT_PY_OBJECTS   ? 1
+         : shape == MT_PY_FLAGGED ? mt_pyframe_byte(w, frame + w->layout->frame_entry, false)
+                                  : mt_pyframe_is_shim(w, frame, shape, false);
 }
 
-/* What tells a code object from another one that comes to lie at its address, and is quick to read: only code that is made to stay is remembered (mt_pystack_intern). */
+/* What tells a code object from another one that comes to lie at its address, and is quick to read: only code that is
+ * made to stay is remembered (mt_pystack_intern). */
 MT_PYFRAME uint64_t mt_pymemo_stamp(struct mt_pywalk *w, uintptr_t code) {
   const struct mt_pylayout *l = w->layout;
   uint64_t name = mt_pyframe_word(w, code + l->code_name, false);
   if (l->code_version) return name ^ (uint64_t)mt_pyframe_half(w, code + l->code_version, false) << 32;
-  return name * 0x9E3779B97F4A7C15ull ^ (mt_pyframe_word(w, code + l->code_file, false) << 20) ^ mt_pyframe_half(w, code + l->code_line, false);
+  return name * 0x9E3779B97F4A7C15ull ^ (mt_pyframe_word(w, code + l->code_file, false) << 20) ^
+         mt_pyframe_half(w, code + l->code_line, false);
 }
 
 MT_PYFRAME uint32_t mt_pymemo_position(struct mt_pywalk *w, uintptr_t frame, uintptr_t code, enum mt_pyshape shape) {
   return (uint32_t)(mt_pyframe_position(w, frame, code, shape, false, false) - (shape == MT_PY_OBJECTS ? 0 : code));
 }
 
-MT_PYFRAME uint64_t mt_pymemo_module(struct mt_pywalk *w, uintptr_t frame) { return mt_pyframe_word(w, frame + w->layout->frame_locals, false) & ~MT_PY_FLAGS; }
+MT_PYFRAME uint64_t mt_pymemo_module(struct mt_pywalk *w, uintptr_t frame) {
+  return mt_pyframe_word(w, frame + w->layout->frame_locals, false) & ~MT_PY_FLAGS;
+}
 
-MT_PYFRAME bool mt_pymemo_frame_holds(const struct mt_pymemo_frame *known, const uint64_t *modules, struct mt_pywalk *w, enum mt_pyshape shape) {
-  if (mt_pyframe_word(w, known->frame + w->layout->frame_code, false) != known->code || mt_pymemo_entry(w, known->frame, shape) != known->entry) return false;
+MT_PYFRAME bool mt_pymemo_frame_holds(const struct mt_pymemo_frame *known, const uint64_t *modules, struct mt_pywalk *w,
+                                      enum mt_pyshape shape) {
+  if (mt_pyframe_word(w, known->frame + w->layout->frame_code, false) != known->code ||
+      mt_pymemo_entry(w, known->frame, shape) != known->entry)
+    return false;
   if (shape == MT_PY_SHIMMED && known->entry) return true;
   uintptr_t code = known->code & ~MT_PY_FLAGS;
-  if (mt_pymemo_position(w, known->frame, code, shape) != known->position || mt_pymemo_stamp(w, code) != known->stamp) return false;
+  if (mt_pymemo_position(w, known->frame, code, shape) != known->position || mt_pymemo_stamp(w, code) != known->stamp)
+    return false;
   return MT_LIKELY(!known->self) || mt_pymemo_module(w, known->frame) == modules[known->self - 1];
 }
 
 /* True if the memo is the stack that begins with the frame. */
-MT_PYFRAME bool mt_pymemo_holds(const struct mt_pymemo *memo, struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
+MT_PYFRAME bool mt_pymemo_holds(const struct mt_pymemo *memo, struct mt_pywalk *w, uintptr_t frame,
+                                enum mt_pyshape shape) {
   if (memo->head.generation != __atomic_load_n(&mt_module_calls_known, __ATOMIC_RELAXED)) return false;
   const struct mt_pymemo_frame *known = memo->frames, *end = known + memo->count;
   for (; known < end; known++) {
@@ -67,7 +79,8 @@ MT_PYFRAME bool mt_pymemo_holds(const struct mt_pymemo *memo, struct mt_pywalk *
 }
 
 /* The expected memo that is the stack which begins with the frame, or NULL. */
-MT_PYFRAME struct mt_stack_memo *mt_pymemo_find(const struct mt_stack_memo *before, uint64_t key, struct mt_pywalk *w, uintptr_t frame, enum mt_pyshape shape) {
+MT_PYFRAME struct mt_stack_memo *mt_pymemo_find(const struct mt_stack_memo *before, uint64_t key, struct mt_pywalk *w,
+                                                uintptr_t frame, enum mt_pyshape shape) {
   if (MT_UNLIKELY(!mt_pymemos.pairs)) return NULL;
   struct mt_stack_memo *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
   if (memo && mt_pymemo_holds((const void *)memo, w, frame, shape)) return memo;
@@ -78,5 +91,7 @@ MT_PYFRAME struct mt_stack_memo *mt_pymemo_find(const struct mt_stack_memo *befo
   return memo && mt_pymemo_holds((const void *)memo, w, frame, shape) ? memo : NULL;
 }
 
-/* Expects the whole stack that was just walked from the frame and has the given id, the next time that the key comes. generation: of before the walk. */
-struct mt_stack_memo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id, uint32_t generation);
+/* Expects the whole stack that was just walked from the frame and has the given id, the next time that the key comes.
+ * generation: of before the walk. */
+struct mt_stack_memo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id,
+                                     uint32_t generation);

@@ -16,8 +16,8 @@
 #define MT_PY_STORE_MAX (128u << 20)
 #define MT_PY_STORE_MIN (4u << 20)
 
-/* Met stacks by hash: small tables first, so that a program with few stacks touches few cache lines. hash is claimed first and place stored last; what is met
- * with a place of 0 is still being written. */
+/* Met stacks by hash: small tables first, so that a program with few stacks touches few cache lines. hash is claimed
+ * first and place stored last; what is met with a place of 0 is still being written. */
 struct slot {
   uint64_t hash;  /* 0: empty */
   uint64_t place; /* dictionary id << 32 | word in the store, or GONE */
@@ -31,9 +31,13 @@ static struct slot *levels[MT_PY_LEVELS];
 static uint64_t *store;
 static uint64_t store_words, store_used;
 
-enum { PASSING = 1 }; /* flag of a stored stack: one of its code objects may have been replaced by another one at its address */
+enum {
+  PASSING = 1
+}; /* flag of a stored stack: one of its code objects may have been replaced by another one at its address */
 
-static uint64_t about(unsigned count, enum mt_stack_end end, unsigned flags) { return count | (uint64_t)end << 16 | (uint64_t)flags << 32; }
+static uint64_t about(unsigned count, enum mt_stack_end end, unsigned flags) {
+  return count | (uint64_t)end << 16 | (uint64_t)flags << 32;
+}
 
 static size_t level_slots(unsigned level) { return (size_t)1 << (MT_PY_LEVEL_BITS + 2 * level); }
 
@@ -89,7 +93,8 @@ static bool equals(const uint64_t *stored, const struct mt_pyraw *frames, unsign
 }
 
 /* The id of an equal stack, 0 if there is none; *free is then the slot for it, or NULL. */
-static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, struct slot **free, bool *lasting) {
+static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end,
+                     struct slot **free, bool *lasting) {
   *free = NULL;
   for (unsigned level = 0; level < MT_PY_LEVELS && !*free; level++) {
     size_t mask = level_slots(level) - 1, at = h & mask;
@@ -106,7 +111,8 @@ static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, 
       if (place && place != GONE && equals(stored, frames, count, end)) {
         *lasting = !(*stored >> 32 & PASSING);
         if (MT_LIKELY(*lasting) || still_holds((uint32_t)(place >> 32), frames, count)) return (uint32_t)(place >> 32);
-        if (__atomic_compare_exchange_n(&slot->place, &place, GONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) place = GONE;
+        if (__atomic_compare_exchange_n(&slot->place, &place, GONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+          place = GONE;
       }
       if (place == GONE) *free = slot;
     }
@@ -115,7 +121,8 @@ static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, 
 }
 
 /* Writes the stack and the code objects that are new; 0 if there is no room. */
-__attribute__((noinline)) static uint32_t write_stack(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, unsigned *flags) {
+__attribute__((noinline)) static uint32_t write_stack(const struct mt_pyraw *frames, unsigned count,
+                                                      enum mt_stack_end end, unsigned *flags) {
   struct mt_pyframe written[MT_PYTHON_MAX];
   uint64_t ends = end;
   for (unsigned i = 0; i < count; i++) {
@@ -126,20 +133,25 @@ __attribute__((noinline)) static uint32_t write_stack(const struct mt_pyraw *fra
     if (passing) *flags |= PASSING;
     uint64_t self = frames[i].self;
     if (module_call && !self) self = mt_python_self(code, i); /* the walk did not know yet */
-    written[i] = (struct mt_pyframe){.code = id, .where = mt_pycode_offset(code, frames[i].position) << 1 | (frames[i].code & 1), .self = self};
+    written[i] = (struct mt_pyframe){
+        .code = id, .where = mt_pycode_offset(code, frames[i].position) << 1 | (frames[i].code & 1), .self = self};
   }
-  return mt_dict_append(MT_DICT_PYSTACK, (struct mt_bytes[]){{&ends, sizeof ends}, {written, count * sizeof *written}}, 2);
+  return mt_dict_append(MT_DICT_PYSTACK, (struct mt_bytes[]){{&ends, sizeof ends}, {written, count * sizeof *written}},
+                        2);
 }
 
-static void remember(struct slot *slot, uint64_t h, const struct mt_pyraw *frames, unsigned count, uint64_t head, uint32_t id) {
+static void remember(struct slot *slot, uint64_t h, const struct mt_pyraw *frames, unsigned count, uint64_t head,
+                     uint32_t id) {
   uint64_t words = 1 + count * (sizeof *frames / sizeof *store), empty = 0, gone = GONE;
   uint64_t at = __atomic_fetch_add(&store_used, words, __ATOMIC_RELAXED);
   if (at + words > store_words) return;
   store[at] = head;
   memcpy(store + at + 1, frames, count * sizeof *frames);
   uint64_t place = (uint64_t)id << 32 | at;
-  if (__atomic_load_n(&slot->hash, __ATOMIC_RELAXED) == h) __atomic_compare_exchange_n(&slot->place, &gone, place, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
-  else if (__atomic_compare_exchange_n(&slot->hash, &empty, h, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) __atomic_store_n(&slot->place, place, __ATOMIC_RELEASE);
+  if (__atomic_load_n(&slot->hash, __ATOMIC_RELAXED) == h)
+    __atomic_compare_exchange_n(&slot->place, &gone, place, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  else if (__atomic_compare_exchange_n(&slot->hash, &empty, h, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    __atomic_store_n(&slot->place, place, __ATOMIC_RELEASE);
 }
 
 /* What cannot be remembered would be written again with every event. */

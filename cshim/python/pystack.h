@@ -9,5 +9,6 @@
 /* Forgets what was written into the last spool. */
 void mt_pystack_start(void);
 
-/* mt_python_intern. *lasting: the same frames will always be the same stack, so that whoever finds them again need not ask. */
+/* mt_python_intern. *lasting: the same frames will always be the same stack, so that whoever finds them again need not
+ * ask. */
 uint32_t mt_pystack_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, bool *lasting);

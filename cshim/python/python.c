@@ -15,7 +15,9 @@
 
 static uint32_t clean_walks;
 
-static bool is_object(struct mt_pywalk *w, uintptr_t object, uintptr_t type) { return mt_pyframe_word(w, object + w->layout->object_type, true) == type; }
+static bool is_object(struct mt_pywalk *w, uintptr_t object, uintptr_t type) {
+  return mt_pyframe_word(w, object + w->layout->object_type, true) == type;
+}
 
 static bool within(struct mt_pywalk *w, uintptr_t code, uint64_t at) {
   const struct mt_pylayout *l = w->layout;
@@ -24,7 +26,8 @@ static bool within(struct mt_pywalk *w, uintptr_t code, uint64_t at) {
     return offset <= 2 * units + 2;
   }
   uintptr_t bytes = mt_pyframe_word(w, code + l->code_bytes, true);
-  return (uint32_t)at == UINT32_MAX || (uint32_t)at * (uint64_t)l->position_unit < mt_pyframe_word(w, bytes + l->bytes_length, true);
+  return (uint32_t)at == UINT32_MAX ||
+         (uint32_t)at * (uint64_t)l->position_unit < mt_pyframe_word(w, bytes + l->bytes_length, true);
 }
 
 /* What cannot be wrong where the layout is right. */
@@ -32,12 +35,15 @@ static void check_frame(struct mt_pywalk *w, uintptr_t code, uint64_t at) {
   const struct mt_interpreter *py = &mt_interpreter;
   if (w->wrong) return;
   if (!code || !is_object(w, code, py->code_type)) w->wrong = "a frame's code is no code object";
-  else if (!is_object(w, mt_pyframe_word(w, code + w->layout->code_name, true), py->text_type)) w->wrong = "a code object's name is no text";
-  else if (!is_object(w, mt_pyframe_word(w, code + w->layout->code_lines, true), py->bytes_type)) w->wrong = "a code object's lines are no bytes";
+  else if (!is_object(w, mt_pyframe_word(w, code + w->layout->code_name, true), py->text_type))
+    w->wrong = "a code object's name is no text";
+  else if (!is_object(w, mt_pyframe_word(w, code + w->layout->code_lines, true), py->bytes_type))
+    w->wrong = "a code object's lines are no bytes";
   else if (!within(w, code, at)) w->wrong = "a frame stands outside of its code";
 }
 
-static inline __attribute__((always_inline)) unsigned frames(struct mt_pywalk *w, uintptr_t frame, struct mt_pyraw *out, unsigned depth, enum mt_stack_end *end,
+static inline __attribute__((always_inline)) unsigned frames(struct mt_pywalk *w, uintptr_t frame, struct mt_pyraw *out,
+                                                             unsigned depth, enum mt_stack_end *end,
                                                              enum mt_pyshape shape, bool threaded, bool checked) {
   unsigned count = 0;
   for (; frame && !w->wrong; frame = mt_pyframe_word(w, frame + w->layout->frame_back, checked)) {
@@ -55,7 +61,8 @@ static inline __attribute__((always_inline)) unsigned frames(struct mt_pywalk *w
       if (!w->wrong) w->wrong = "a frame's code is no code object";
       break;
     }
-    raw->code = code | (shape == MT_PY_OBJECTS || (shape == MT_PY_FLAGGED && mt_pyframe_byte(w, frame + w->layout->frame_entry, checked)));
+    raw->code = code | (shape == MT_PY_OBJECTS ||
+                        (shape == MT_PY_FLAGGED && mt_pyframe_byte(w, frame + w->layout->frame_entry, checked)));
     raw->position = mt_pyframe_position(w, frame, code, shape, threaded, checked);
     raw->identity = mt_pyframe_identity(w, code, checked);
     raw->self = mt_pyframe_called_module(w, frame, raw, checked);
@@ -72,7 +79,8 @@ static uintptr_t innermost(struct mt_pywalk *w, uintptr_t thread, bool checked) 
   return frame ? mt_pyframe_word(w, frame + w->layout->chain_frame, checked) : 0;
 }
 
-static unsigned walk_checked(struct mt_pywalk *w, uintptr_t thread, struct mt_pyraw *out, unsigned depth, enum mt_stack_end *end) {
+static unsigned walk_checked(struct mt_pywalk *w, uintptr_t thread, struct mt_pyraw *out, unsigned depth,
+                             enum mt_stack_end *end) {
   unsigned count = 0;
   uintptr_t frame = innermost(w, thread, true);
   if (!w->wrong) count = frames(w, frame, out, depth, end, w->layout->shape, w->layout->threaded, true);
@@ -83,7 +91,8 @@ static unsigned walk_checked(struct mt_pywalk *w, uintptr_t thread, struct mt_py
   }
   uint32_t checked = MT_PY_CHECKED;
   if (count && __atomic_add_fetch(&clean_walks, 1, __ATOMIC_RELAXED) >= MT_PY_TRIAL)
-    __atomic_compare_exchange_n(&mt_interpreter.state, &checked, MT_PY_TRUSTED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+    __atomic_compare_exchange_n(&mt_interpreter.state, &checked, MT_PY_TRUSTED, false, __ATOMIC_ACQ_REL,
+                                __ATOMIC_RELAXED);
   return count;
 }
 
@@ -94,7 +103,8 @@ static uintptr_t walkable(uint32_t state) {
   return thread && !mt_interpreter.finalizing() ? thread : 0;
 }
 
-static unsigned walk_trusted(struct mt_pywalk *w, uintptr_t frame, struct mt_pyraw *out, unsigned depth, enum mt_stack_end *end) {
+static unsigned walk_trusted(struct mt_pywalk *w, uintptr_t frame, struct mt_pyraw *out, unsigned depth,
+                             enum mt_stack_end *end) {
   if (w->layout->threaded) return frames(w, frame, out, depth, end, MT_PY_SHIMMED, true, false);
   switch ((enum mt_pyshape)w->layout->shape) {
     case MT_PY_OBJECTS: return frames(w, frame, out, depth, end, MT_PY_OBJECTS, false, false);
@@ -110,23 +120,28 @@ unsigned mt_python_walk(struct mt_pyraw *out, unsigned depth, enum mt_stack_end 
   uintptr_t thread = depth ? walkable(state) : 0;
   if (!thread) return 0;
   struct mt_pywalk w = {&mt_interpreter.layout, NULL};
-  return state == MT_PY_CHECKED ? walk_checked(&w, thread, out, depth, end) : walk_trusted(&w, innermost(&w, thread, false), out, depth, end);
+  return state == MT_PY_CHECKED ? walk_checked(&w, thread, out, depth, end)
+                                : walk_trusted(&w, innermost(&w, thread, false), out, depth, end);
 }
 
 /* Walks, and remembers what it found for the next time that the key comes. */
-static __attribute__((noinline)) uint32_t walk_and_keep(struct mt_thread *self, struct mt_pywalk *w, uintptr_t frame, unsigned depth, uint64_t key) {
+static __attribute__((noinline)) uint32_t walk_and_keep(struct mt_thread *self, struct mt_pywalk *w, uintptr_t frame,
+                                                        unsigned depth, uint64_t key) {
   enum mt_stack_end end;
   bool lasting;
   uint32_t generation = __atomic_load_n(&mt_module_calls_known, __ATOMIC_ACQUIRE);
   self->pywalks++;
   unsigned count = walk_trusted(w, frame, self->python, mt_dict_depth(depth), &end);
   uint32_t id = count ? mt_pystack_intern(self->python, count, end, &lasting) : 0;
-  struct mt_stack_memo *memo = id && lasting && end == MT_STACK_WHOLE && !w->layout->threaded ? mt_pymemo_keep(key, w, frame, id, generation) : NULL;
+  struct mt_stack_memo *memo = id && lasting && end == MT_STACK_WHOLE && !w->layout->threaded
+                                   ? mt_pymemo_keep(key, w, frame, id, generation)
+                                   : NULL;
   mt_memory_follow(&self->pymemo, memo);
   return id;
 }
 
-static inline __attribute__((always_inline)) uint32_t expect(struct mt_thread *self, struct mt_pywalk *w, uintptr_t frame, unsigned depth, enum mt_pyshape shape) {
+static inline __attribute__((always_inline)) uint32_t expect(struct mt_thread *self, struct mt_pywalk *w,
+                                                             uintptr_t frame, unsigned depth, enum mt_pyshape shape) {
   uint64_t key = mt_pymemo_key(w, frame, self->pymemo);
   struct mt_stack_memo *memo = mt_pymemo_find(self->pymemo, key, w, frame, shape);
   if (MT_UNLIKELY(!memo)) return walk_and_keep(self, w, frame, depth, key);
@@ -134,7 +149,8 @@ static inline __attribute__((always_inline)) uint32_t expect(struct mt_thread *s
   return memo->id;
 }
 
-static __attribute__((noinline)) uint32_t capture_checked(struct mt_thread *self, struct mt_pywalk *w, uintptr_t thread, unsigned depth) {
+static __attribute__((noinline)) uint32_t capture_checked(struct mt_thread *self, struct mt_pywalk *w, uintptr_t thread,
+                                                          unsigned depth) {
   enum mt_stack_end end;
   unsigned count = walk_checked(w, thread, self->python, mt_dict_depth(depth), &end);
   return count ? mt_python_intern(self->python, count, end) : 0;

@@ -1,4 +1,5 @@
-/* Python call stacks of the calling thread, read without the interpreter lock from its own frozen frames. CPython 3.8 to 3.15. */
+/* Python call stacks of the calling thread, read without the interpreter lock from its own frozen frames. CPython 3.8
+ * to 3.15. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,24 +8,29 @@
 #include "base/stack.h"
 #include "spool.h"
 
-/* Collects the calling thread's frames, innermost first: at most depth (0 to MT_PYTHON_MAX). Returns how many; 0 where the thread has none, no interpreter was found,
- * it is ending, or its layout is unknown. No locks, no calls but the one that finds the thread's own state. The thread is marked (mt_thread_mark) from before the walk
- * until what it found was interned, or it is the one that ends the interpreter. */
+/* Collects the calling thread's frames, innermost first: at most depth (0 to MT_PYTHON_MAX). Returns how many; 0 where
+ * the thread has none, no interpreter was found, it is ending, or its layout is unknown. No locks, no calls but the one
+ * that finds the thread's own state. The thread is marked (mt_thread_mark) from before the walk until what it found was
+ * interned, or it is the one that ends the interpreter. */
 unsigned mt_python_walk(struct mt_pyraw *out, unsigned depth, enum mt_stack_end *end);
 
-/* The dictionary id of a walked stack, written at first sight together with the code objects that are new. Lock-free; 0 when the dictionary is full (counted). */
+/* The dictionary id of a walked stack, written at first sight together with the code objects that are new. Lock-free; 0
+ * when the dictionary is full (counted). */
 uint32_t mt_python_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end);
 
 struct mt_thread;
 
-/* The dictionary id of the calling thread's Python stack of at most depth frames (1 to MT_PYTHON_MAX), 0 where there is none: as walking and interning it would
- * give, but a stack that is expected is compared instead. Marked as for mt_python_walk. */
+/* The dictionary id of the calling thread's Python stack of at most depth frames (1 to MT_PYTHON_MAX), 0 where there is
+ * none: as walking and interning it would give, but a stack that is expected is compared instead. Marked as for
+ * mt_python_walk. */
 uint32_t mt_python_capture(struct mt_thread *self, unsigned depth);
 
-/* The first argument of the calling thread's frame number index, counted from the innermost one, if it runs that code; else 0. Cold. */
+/* The first argument of the calling thread's frame number index, counted from the innermost one, if it runs that code;
+ * else 0. Cold. */
 uint64_t mt_python_self(uint64_t code, unsigned index);
 
-/* Prepares for a fresh spool: looks for an interpreter among the loaded objects, unless one is known, and forgets what was written into the last spool. */
+/* Prepares for a fresh spool: looks for an interpreter among the loaded objects, unless one is known, and forgets what
+ * was written into the last spool. */
 void mt_python_start(void);
 
 /* A module was met for the first time: it may bring the interpreter. */
@@ -34,5 +40,6 @@ void mt_python_look(const struct link_map *map);
 /* Objects were unloaded: if the interpreter's was among them, there are no Python stacks any more. */
 void mt_python_forget(void);
 
-/* Off the hot path, from a thread of ours, at every turn: asks the interpreter for the self-test until that gave a result. */
+/* Off the hot path, from a thread of ours, at every turn: asks the interpreter for the self-test until that gave a
+ * result. */
 void mt_python_turn(void);

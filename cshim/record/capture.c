@@ -33,8 +33,9 @@ void mt_capture_forget(unsigned gone) {
   if (on_unload) on_unload();
 }
 
-/* The stack that a thread was born with stays mapped as long as it lives, so its bounds are kept. Others may be unmapped at any time: fibers, signal stacks. So may
- * what lies right above a thread's stack, which the kernel's list shows as one with it: all frames lie below what the C library keeps for the thread. */
+/* The stack that a thread was born with stays mapped as long as it lives, so its bounds are kept. Others may be
+ * unmapped at any time: fibers, signal stacks. So may what lies right above a thread's stack, which the kernel's list
+ * shows as one with it: all frames lie below what the C library keeps for the thread. */
 static bool is_own_stack(struct mt_stack_bounds *bounds) {
   void *thread = (void *)pthread_self();
   if (mt_stack_holds(bounds, thread)) bounds->top = (uintptr_t)thread & ~(uintptr_t)7;
@@ -42,16 +43,20 @@ static bool is_own_stack(struct mt_stack_bounds *bounds) {
   return true;
 }
 
-static __attribute__((noinline)) bool find_stack(struct mt_thread *self, const struct mt_frame *frame, struct mt_stack_bounds *bounds) {
+static __attribute__((noinline)) bool find_stack(struct mt_thread *self, const struct mt_frame *frame,
+                                                 struct mt_stack_bounds *bounds) {
   if (!mt_stack_find((uintptr_t)frame, bounds)) return false;
   struct mt_stack_bounds own = *bounds;
   if (is_own_stack(&own) && mt_stack_holds(&own, frame)) self->stack = *bounds = own;
   return true;
 }
 
-static uint32_t intern_address(enum mt_stack_end end, uintptr_t caller) { return mt_native_intern((const uint64_t[]){end, caller}, 1); }
+static uint32_t intern_address(enum mt_stack_end end, uintptr_t caller) {
+  return mt_native_intern((const uint64_t[]){end, caller}, 1);
+}
 
-/* The caller alone, where no more is wanted. What a signal handler interrupted may be just about to use what the thread remembers. */
+/* The caller alone, where no more is wanted. What a signal handler interrupted may be just about to use what the thread
+ * remembers. */
 static uint32_t intern_caller(struct mt_thread *self, uintptr_t caller) {
   if (MT_UNLIKELY(self->capturing)) return intern_address(MT_STACK_CALLER, caller);
   struct mt_recent *recent = mt_recent_caller(self, caller);
@@ -60,20 +65,23 @@ static uint32_t intern_caller(struct mt_thread *self, uintptr_t caller) {
 }
 
 /* Walks, and remembers what it found for the next time that the key comes. */
-static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t key,
-                                                      bool own) {
+static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, const struct mt_frame *frame,
+                                                      const struct mt_stack_bounds *bounds, uint64_t key, bool own) {
   enum mt_stack_end end = MT_STACK_WHOLE;
   self->walks++;
-  unsigned count = mt_unwind(frame, bounds, self->native + 1, mt_dict_depth(mt_config.native_depth), mt_config.whole_stacks, &end);
+  unsigned count =
+      mt_unwind(frame, bounds, self->native + 1, mt_dict_depth(mt_config.native_depth), mt_config.whole_stacks, &end);
   self->native[0] = end;
   uint32_t id = mt_native_intern(self->native, count);
-  if (MT_UNLIKELY(!id && count > 1)) return intern_address(MT_STACK_DEPTH, frame->caller); /* no room for it: there is for the caller */
+  if (MT_UNLIKELY(!id && count > 1))
+    return intern_address(MT_STACK_DEPTH, frame->caller); /* no room for it: there is for the caller */
   struct mt_stack_memo *memo = id && own ? mt_memo_keep(key, frame, bounds->top, self->native + 1, count, id) : NULL;
   mt_memory_follow(&self->memo, memo);
   return id;
 }
 
-static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller, uint32_t python) {
+static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller,
+                               uint32_t python) {
   struct mt_stack_bounds bounds = self->stack;
   bool own = mt_stack_holds(&bounds, frame);
   if (MT_UNLIKELY(!own)) {
@@ -82,7 +90,8 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
   }
   /* What it was before, where, and what Python was about: in a loop of a program the same again leads to the same. */
   uint64_t key = (uint64_t)frame ^ (uint64_t)frame->caller << 20 ^ (uint64_t)self->memo << 26 ^ (uint64_t)python << 47;
-  struct mt_stack_memo *memo = MT_LIKELY(own) ? mt_memo_find(self->memo, key, frame, bounds.top) : NULL; /* it reads where a walk might not come to */
+  struct mt_stack_memo *memo = MT_LIKELY(own) ? mt_memo_find(self->memo, key, frame, bounds.top)
+                                              : NULL; /* it reads where a walk might not come to */
   if (MT_UNLIKELY(!memo)) return walk_native(self, frame, &bounds, key, own);
   mt_memory_follow(&self->memo, memo);
   return memo->id;

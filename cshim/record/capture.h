@@ -10,17 +10,19 @@ struct mt_stacks {
   uint32_t native, python; /* dictionary ids, 0 none */
 };
 
-/* The stacks of the calling thread from the caller of the hooked function on, whose frame is given: it is read only where a stack lies. kind is the event's
- * (enum mt_kind): frees may be left out. */
+/* The stacks of the calling thread from the caller of the hooked function on, whose frame is given: it is read only
+ * where a stack lies. kind is the event's (enum mt_kind): frees may be left out. */
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller, uint8_t kind);
 
-/* The calling thread's Python stack, and as its native one an address that stands for whoever made what is told now, long ago. */
+/* The calling thread's Python stack, and as its native one an address that stands for whoever made what is told now,
+ * long ago. */
 struct mt_stacks mt_capture_for(struct mt_thread *self, uintptr_t address);
 
 /* Fresh tables for a fresh spool. Returns 0, or -1 when memory is refused. */
 int mt_capture_start(void);
 
-/* A library was closed, and so many of those that stand in stacks are gone: another one may come to lie at their addresses. */
+/* A library was closed, and so many of those that stand in stacks are gone: another one may come to lie at their
+ * addresses. */
 void mt_capture_forget(unsigned gone);
 
 /* Called when objects were found to be unloaded, by the thread that found it. Registered once, at load. */

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-/* The public tag API: include/memtrace.h says what each function promises. Tags may be pushed before the first CUDA call; until then a thread keeps their
- * text only, and ids are made when recording starts. */
+/* The public tag API: include/memtrace.h says what each function promises. Tags may be pushed before the first CUDA
+ * call; until then a thread keeps their text only, and ids are made when recording starts. */
 #define MEMTRACE_IMPLEMENTATION
 #include "include/memtrace.h"
 
@@ -61,7 +61,8 @@ static int extend(struct mt_thread *self, uint32_t level, const char *name, size
   return MEMTRACE_OK;
 }
 
-/* Where the owner's levels beyond the stored ones are counted, or NULL: more owners than entries are that deep at once. */
+/* Where the owner's levels beyond the stored ones are counted, or NULL: more owners than entries are that deep at once.
+ */
 static uint32_t *unstored(struct mt_tags *t, uint32_t owner, bool may_add) {
   if (owner == MT_TAG_API) return &t->unstored[0].count;
   uint32_t unused = 0;
@@ -74,7 +75,8 @@ static uint32_t *unstored(struct mt_tags *t, uint32_t owner, bool may_add) {
   return &t->unstored[unused].count;
 }
 
-/* While levels are missing from the stack none is stored above them, so that an owner's latest level is always among the missing ones first. */
+/* While levels are missing from the stack none is stored above them, so that an owner's latest level is always among
+ * the missing ones first. */
 static int push(struct mt_thread *self, uint32_t owner, const char *name, size_t size) {
   struct mt_tags *t = &self->tags;
   uint32_t level = t->depth;
@@ -185,7 +187,9 @@ uint32_t mt_tag_mark(const char *name, size_t size) {
   return id;
 }
 
-uint32_t mt_tag_text(const char *text, size_t size) { return mt_thread_recording_now() ? mt_dict_intern_spare(MT_DICT_STRING, text, size) : 0; }
+uint32_t mt_tag_text(const char *text, size_t size) {
+  return mt_thread_recording_now() ? mt_dict_intern_spare(MT_DICT_STRING, text, size) : 0;
+}
 
 void mt_tag_mark_again(uint32_t name) { note(MT_MARK, 0, name); }
 

@@ -6,8 +6,9 @@
 #include "base/table.h"
 #include "spool/region.h"
 
-/* Open addressing over 64-bit words: upper 32 bits of the hash, then the id. Words are only ever set once, so readers need no lock; two threads that
- * intern the same value at once may append it twice, which costs a few bytes and nothing else. */
+/* Open addressing over 64-bit words: upper 32 bits of the hash, then the id. Words are only ever set once, so readers
+ * need no lock; two threads that intern the same value at once may append it twice, which costs a few bytes and nothing
+ * else. */
 #define MT_INTERN_BITS 18u
 #define MT_INTERN_PROBES 64u
 
@@ -40,7 +41,9 @@ static uint32_t reserve_index(void) {
   uint32_t used = __atomic_load_n(&h->index_used, __ATOMIC_RELAXED);
   do {
     uint64_t end = (uint64_t)(used + 1) * sizeof(struct mt_index_entry);
-    if (used >= h->index_max || !mt_region_ensure(&mt_region.index_ready, h->index_offset, end, h->data_offset - h->index_offset)) return 0;
+    if (used >= h->index_max ||
+        !mt_region_ensure(&mt_region.index_ready, h->index_offset, end, h->data_offset - h->index_offset))
+      return 0;
   } while (!__atomic_compare_exchange_n(&h->index_used, &used, used + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED));
   return used + 1;
 }
@@ -78,7 +81,8 @@ static uint64_t hash_bytes(uint64_t seed, const unsigned char *p, size_t n) {
 
 static bool equals(uint32_t id, enum mt_dict_kind kind, const void *data, size_t size) {
   const struct mt_index_entry *entry = &mt_index()[id - 1];
-  return __atomic_load_n(&entry->kind, __ATOMIC_ACQUIRE) == kind && entry->length == size && !memcmp(mt_data() + entry->offset, data, size);
+  return __atomic_load_n(&entry->kind, __ATOMIC_ACQUIRE) == kind && entry->length == size &&
+         !memcmp(mt_data() + entry->offset, data, size);
 }
 
 static uint32_t intern(enum mt_dict_kind kind, const void *data, size_t size, bool may_append) {
@@ -92,24 +96,33 @@ static uint32_t intern(enum mt_dict_kind kind, const void *data, size_t size, bo
     }
     if (!may_append) break;
     uint32_t id = mt_dict_append(kind, &(struct mt_bytes){data, size}, 1);
-    bool first = !id || __atomic_compare_exchange_n(&table[slot], &word, mark | id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-    return !first && (word & ~0xffffffffull) == mark && equals((uint32_t)word, kind, data, size) ? (uint32_t)word : id; /* another thread wrote it at the same moment */
+    bool first =
+        !id || __atomic_compare_exchange_n(&table[slot], &word, mark | id, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+    return !first && (word & ~0xffffffffull) == mark && equals((uint32_t)word, kind, data, size)
+               ? (uint32_t)word
+               : id; /* another thread wrote it at the same moment */
   }
   return mt_dict_lost();
 }
 
-uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size) { return intern(kind, data, size, true); }
+uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size) {
+  return intern(kind, data, size, true);
+}
 
 static bool half_free(void) {
   const struct mt_spool_header *h = mt_header();
-  return __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) < h->index_max / 2 && __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) < h->data_max / 2;
+  return __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) < h->index_max / 2 &&
+         __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) < h->data_max / 2;
 }
 
-uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size) { return intern(kind, data, size, half_free()); }
+uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size) {
+  return intern(kind, data, size, half_free());
+}
 
 static unsigned shorter_depth(const struct mt_spool_header *h, unsigned wanted) {
   static const unsigned char depths[16] = {[8] = 32, 32, 16, 16, 8, 4, 2, 1}; /* by sixteenths in use; 0: all */
-  uint64_t index = __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) * 16ull / h->index_max, data = __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) * 16 / h->data_max;
+  uint64_t index = __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) * 16ull / h->index_max,
+           data = __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) * 16 / h->data_max;
   uint64_t part = index > data ? index : data;
   unsigned most = part > 15 ? 1 : depths[part];
   return most && most < wanted ? most : wanted;
@@ -118,7 +131,8 @@ static unsigned shorter_depth(const struct mt_spool_header *h, unsigned wanted) 
 /* Called with each stack, so that the usual case divides nothing. */
 unsigned mt_dict_depth(unsigned wanted) {
   const struct mt_spool_header *h = mt_header();
-  bool half = __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) >= h->index_max / 2 || __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) >= h->data_max / 2;
+  bool half = __atomic_load_n(&h->index_used, __ATOMIC_RELAXED) >= h->index_max / 2 ||
+              __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) >= h->data_max / 2;
   return half ? shorter_depth(h, wanted) : wanted;
 }
 

@@ -1,5 +1,6 @@
-/* The spool's append-only dictionary and the interning of what repeats. Ids are index slots, 1-based, one space for all kinds; 0 means none, which is also
- * what a full dictionary answers (counted). Nothing here locks or allocates with malloc. */
+/* The spool's append-only dictionary and the interning of what repeats. Ids are index slots, 1-based, one space for all
+ * kinds; 0 means none, which is also what a full dictionary answers (counted). Nothing here locks or allocates with
+ * malloc. */
 #pragma once
 
 #include <stddef.h>
@@ -21,12 +22,13 @@ uint32_t mt_dict_lost(void);
 /* Returns the id of an equal entry, appending one at first sight. For strings and stacks. */
 uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size);
 
-/* The same for texts that a program may make up without end, such as "step 4711": once half of the dictionary is in use they only find what is there, so that
- * stacks, modules and threads keep the other half. 0 for the others (counted). */
+/* The same for texts that a program may make up without end, such as "step 4711": once half of the dictionary is in use
+ * they only find what is there, so that stacks, modules and threads keep the other half. 0 for the others (counted). */
 uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size);
 
-/* How many frames a new stack may have, wanted or fewer: the fuller the dictionary, the shorter new stacks are, since short ones are fewer. Stacks that were written already
- * keep their length. 1 at least: where a program took memory is told to the end. */
+/* How many frames a new stack may have, wanted or fewer: the fuller the dictionary, the shorter new stacks are, since
+ * short ones are fewer. Stacks that were written already keep their length. 1 at least: where a program took memory is
+ * told to the end. */
 unsigned mt_dict_depth(unsigned wanted);
 
 /* One key and value about the process. */

@@ -21,7 +21,8 @@ extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 #define MT_MODULES 1024u
 
-/* Start addresses of noted modules; 0 is an empty slot, GONE one that others may have been put behind. Threads that meet a module at the same time write it twice, which costs some bytes and nothing else. */
+/* Start addresses of noted modules; 0 is an empty slot, GONE one that others may have been put behind. Threads that
+ * meet a module at the same time write it twice, which costs some bytes and nothing else. */
 static uintptr_t noted[MT_MODULES];
 #define GONE ((uintptr_t)1)
 
@@ -100,7 +101,9 @@ static uintptr_t *place_of(uintptr_t start) {
 static void note(uintptr_t start) {
   for (uintptr_t *place = place_of(start); place; place = place_of(start)) {
     uintptr_t have = __atomic_load_n(place, __ATOMIC_RELAXED);
-    if (have == start || (have <= GONE && __atomic_compare_exchange_n(place, &have, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED))) return;
+    if (have == start ||
+        (have <= GONE && __atomic_compare_exchange_n(place, &have, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)))
+      return;
   }
 }
 
@@ -118,8 +121,8 @@ unsigned mt_module_forget(void) {
 /* The build-id note, read from the mapped program headers; size 0 if there is none. */
 static struct mt_bytes build_id(uintptr_t start, uintptr_t end, uintptr_t base) {
   const ElfW(Ehdr) *header = (const void *)start;
-  if (end - start < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) || header->e_phentsize != sizeof(ElfW(Phdr)) ||
-      header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > end - start)
+  if (end - start < sizeof *header || memcmp(header->e_ident, ELFMAG, SELFMAG) ||
+      header->e_phentsize != sizeof(ElfW(Phdr)) || header->e_phoff + header->e_phnum * sizeof(ElfW(Phdr)) > end - start)
     return (struct mt_bytes){0};
   const ElfW(Phdr) *p = (const void *)(start + header->e_phoff);
   for (unsigned i = 0; i < header->e_phnum; i++) {
@@ -129,7 +132,8 @@ static struct mt_bytes build_id(uintptr_t start, uintptr_t end, uintptr_t base) 
       const ElfW(Nhdr) *note = (const void *)at;
       uintptr_t name = at + sizeof *note, desc = name + ((note->n_namesz + 3u) & ~3u);
       if (desc + note->n_descsz > stop) break;
-      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp((void *)name, "GNU", 4)) return (struct mt_bytes){(void *)desc, note->n_descsz};
+      if (note->n_type == NT_GNU_BUILD_ID && note->n_namesz == 4 && !memcmp((void *)name, "GNU", 4))
+        return (struct mt_bytes){(void *)desc, note->n_descsz};
       at = desc + ((note->n_descsz + 3u) & ~3u);
     }
   }
@@ -150,12 +154,15 @@ static __attribute__((noinline)) void write_module(const struct link_map *map, u
   struct mt_bytes id = build_id(start, end, map->l_addr);
   struct stat file = {0};
   if (mt_sys_stat(map->l_name[0] ? path : PROGRAM, &file)) file = (struct stat){0};
-  uint64_t range[5] = {start, end, map->l_addr, (uint64_t)file.st_size, (uint64_t)file.st_mtim.tv_sec * 1000000000ull + (uint64_t)file.st_mtim.tv_nsec};
+  uint64_t range[5] = {start, end, map->l_addr, (uint64_t)file.st_size,
+                       (uint64_t)file.st_mtim.tv_sec * 1000000000ull + (uint64_t)file.st_mtim.tv_nsec};
   uint32_t sizes[2] = {(uint32_t)id.size, (uint32_t)length};
-  mt_dict_append(MT_DICT_MODULE, (struct mt_bytes[]){{range, sizeof range}, {sizes, sizeof sizes}, id, {path, length}}, 4);
+  mt_dict_append(MT_DICT_MODULE, (struct mt_bytes[]){{range, sizeof range}, {sizes, sizeof sizes}, id, {path, length}},
+                 4);
 }
 
-/* Noted only when it is written: a thread that finds it noted writes its stack at once, and a module has to stand before the stacks that run through it. */
+/* Noted only when it is written: a thread that finds it noted writes its stack at once, and a module has to stand
+ * before the stacks that run through it. */
 void mt_module_note(uintptr_t pc) {
   uintptr_t start, end;
   struct link_map *map;

@@ -6,7 +6,8 @@
 
 struct link_map;
 
-/* Called with each object that is met for the first time, in a call of the program's. At most MT_MODULE_LISTENERS, registered at load, in the order of their calls. */
+/* Called with each object that is met for the first time, in a call of the program's. At most MT_MODULE_LISTENERS,
+ * registered at load, in the order of their calls. */
 #define MT_MODULE_LISTENERS 4u
 void mt_module_listen(void (*met)(const struct link_map *map));
 
@@ -19,7 +20,8 @@ void mt_module_start(void);
 /* Changes whenever modules are forgotten: what was remembered of a code address may be another module's by now. */
 extern uint32_t mt_module_generation;
 
-/* Forgets the modules that are not loaded any more: another one may come to lie at the same address. Returns how many there were. */
+/* Forgets the modules that are not loaded any more: another one may come to lie at the same address. Returns how many
+ * there were. */
 unsigned mt_module_forget(void);
 
 /* True if pc lies in a copy of CUDA's runtime or driver library. */

@@ -10,8 +10,8 @@
 #include "spool/module.h"
 #include "spool/region.h"
 
-/* Open addressing in two tables: a small one, whose pages stay in the cache, holds all stacks of most programs; a large one, touched only by need, the others'. That
- * one has two slots for each entry of the dictionary. */
+/* Open addressing in two tables: a small one, whose pages stay in the cache, holds all stacks of most programs; a large
+ * one, touched only by need, the others'. That one has two slots for each entry of the dictionary. */
 #define MT_NATIVE_NEAR 4096u
 #define MT_NATIVE_FAR (2 * MT_INDEX_MAX)
 #define MT_NATIVE_NEAR_PROBES 16u
@@ -64,7 +64,8 @@ static __attribute__((noinline)) uint32_t add(struct slot *slot, uint64_t hash, 
 }
 
 /* The id of the stack in one of the tables, or 0 and where it may be put: NULL if all the places for it are taken. */
-static inline uint32_t find(struct slot *slots, uint32_t mask, unsigned probes, uint64_t hash, const uint64_t *stack, size_t bytes, struct slot **place) {
+static inline uint32_t find(struct slot *slots, uint32_t mask, unsigned probes, uint64_t hash, const uint64_t *stack,
+                            size_t bytes, struct slot **place) {
   *place = NULL;
   for (uint32_t i = 0, at = (uint32_t)hash & mask; i < probes; i++, at = (at + 1) & mask) {
     uint64_t mark = __atomic_load_n(&slots[at].mark, __ATOMIC_ACQUIRE);
@@ -84,7 +85,9 @@ uint32_t mt_native_intern(const uint64_t *stack, unsigned count) {
   uint64_t hash = hash_words(stack, 1 + count) | 1ull << 63; /* no stack's mark is BUSY */
   struct slot *place;
   uint32_t id = find(table, MT_NATIVE_NEAR - 1, MT_NATIVE_NEAR_PROBES, hash, stack, bytes, &place);
-  if (!id && !place) id = find(table + MT_NATIVE_NEAR, MT_NATIVE_FAR - 1, MT_NATIVE_FAR_PROBES, hash, stack, bytes, &place);
+  if (!id && !place)
+    id = find(table + MT_NATIVE_NEAR, MT_NATIVE_FAR - 1, MT_NATIVE_FAR_PROBES, hash, stack, bytes, &place);
   if (MT_LIKELY(id)) return id;
-  return place ? add(place, hash, stack, count) : mt_dict_lost(); /* what cannot be remembered would be written again with every event */
+  return place ? add(place, hash, stack, count)
+               : mt_dict_lost(); /* what cannot be remembered would be written again with every event */
 }

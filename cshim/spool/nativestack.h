@@ -3,11 +3,12 @@
 
 #include <stdint.h>
 
-/* The dictionary id of a stack: its end (enum mt_stack_end), then count addresses. Written at first sight, together with the modules that it runs through. 0 when
- * the dictionary or the table is full (counted). */
+/* The dictionary id of a stack: its end (enum mt_stack_end), then count addresses. Written at first sight, together
+ * with the modules that it runs through. 0 when the dictionary or the table is full (counted). */
 uint32_t mt_native_intern(const uint64_t *stack, unsigned count);
 
-/* From now on the same addresses are another stack: a reader finds the modules that they lie in among those that were written before it. */
+/* From now on the same addresses are another stack: a reader finds the modules that they lie in among those that were
+ * written before it. */
 void mt_native_forget(void);
 
 /* A fresh table for a fresh spool. Returns 0, or -1 when memory is refused. */

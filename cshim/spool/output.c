@@ -52,7 +52,8 @@ static void put_time(struct text *t) {
   mt_sys_clock(CLOCK_REALTIME, &now);
   int64_t days = now.tv_sec / 86400 + 719468;
   int64_t era = days / 146097, doe = days - era * 146097;
-  int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100), mp = (5 * doy + 2) / 153;
+  int64_t yoe = (doe - doe / 1460 + doe / 36524 - doe / 146096) / 365, doy = doe - (365 * yoe + yoe / 4 - yoe / 100),
+          mp = (5 * doy + 2) / 153;
   int64_t month = mp < 10 ? mp + 3 : mp - 9, seconds = now.tv_sec % 86400;
   put_number(t, (uint64_t)(yoe + era * 400 + (month <= 2)), 4);
   put_number(t, (uint64_t)month, 2);
@@ -64,7 +65,8 @@ static void put_time(struct text *t) {
 }
 
 static void put_rank(struct text *t) {
-  static const char *const names[] = {"RANK", "OMPI_COMM_WORLD_RANK", "PMIX_RANK", "PMI_RANK", "SLURM_PROCID", "MV2_COMM_WORLD_RANK"};
+  static const char *const names[] = {"RANK",     "OMPI_COMM_WORLD_RANK", "PMIX_RANK",
+                                      "PMI_RANK", "SLURM_PROCID",         "MV2_COMM_WORLD_RANK"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
     const char *v = mt_config_variable(names[i]);
     if (v && *v) {
@@ -182,8 +184,9 @@ static int absolute_spool_dir(struct text *t) {
   return t->overflow ? (errno = ENAMETOOLONG, -1) : 0;
 }
 
-/* With MEMTRACE_SPOOL_DIR the spool lives there under the trace's name, our pid and, since a pid comes again and processes of several containers may share the
- * folder, the first number that is free. A link beside the trace leads readers to it. Returns the descriptor, or -1: EEXIST if the link's name is taken. */
+/* With MEMTRACE_SPOOL_DIR the spool lives there under the trace's name, our pid and, since a pid comes again and
+ * processes of several containers may share the folder, the first number that is free. A link beside the trace leads
+ * readers to it. Returns the descriptor, or -1: EEXIST if the link's name is taken. */
 static int open_distant_spool(const struct mt_output *out) {
   static char real[MT_PATH_MAX];
   int fd = -1;
@@ -209,11 +212,16 @@ static int open_distant_spool(const struct mt_output *out) {
   return fd;
 }
 
-static int open_spool(const struct mt_output *out) { return mt_config.spool_dir[0] ? open_distant_spool(out) : mt_sys_open(out->spool, MT_CREATE_SPOOL, 0600); }
+static int open_spool(const struct mt_output *out) {
+  return mt_config.spool_dir[0] ? open_distant_spool(out) : mt_sys_open(out->spool, MT_CREATE_SPOOL, 0600);
+}
 
-static bool same_file(const struct stat *a, const struct stat *b) { return a->st_ino == b->st_ino && a->st_dev == b->st_dev; }
+static bool same_file(const struct stat *a, const struct stat *b) {
+  return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
+}
 
-/* Removes the spool that is open as fd: its name and, where that is a link, what it leads to, unless somebody has exchanged the link for one to another file. */
+/* Removes the spool that is open as fd: its name and, where that is a link, what it leads to, unless somebody has
+ * exchanged the link for one to another file. */
 static void remove_spool(const char *path, int fd) {
   static char target[MT_PATH_MAX];
   struct stat own, named;
@@ -232,16 +240,19 @@ static bool is_abandoned(int fd) {
   return !memcmp(header.magic, MT_SPOOL_MAGIC, sizeof header.magic) && !mt_identity_lives(&header);
 }
 
-/* Whether the program that this process ran before, and replaced by exec, had the name: its records stay, and nobody need be told that it was there. */
+/* Whether the program that this process ran before, and replaced by exec, had the name: its records stay, and nobody
+ * need be told that it was there. */
 static bool is_predecessor(const struct mt_output *out) {
   struct mt_spool_header theirs, ours = {0};
   int fd = mt_sys_open(out->spool, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
   if (fd < 0) return false;
-  bool whole = mt_sys_pread(fd, &theirs, sizeof theirs, 0) == (ssize_t)sizeof theirs && !memcmp(theirs.magic, MT_SPOOL_MAGIC, sizeof theirs.magic);
+  bool whole = mt_sys_pread(fd, &theirs, sizeof theirs, 0) == (ssize_t)sizeof theirs &&
+               !memcmp(theirs.magic, MT_SPOOL_MAGIC, sizeof theirs.magic);
   mt_sys_close(fd);
   if (!whole) return false;
   mt_identity_take(&ours);
-  return theirs.pid == ours.pid && theirs.process_start == ours.process_start && theirs.boot_hash == ours.boot_hash && theirs.pid_namespace == ours.pid_namespace;
+  return theirs.pid == ours.pid && theirs.process_start == ours.process_start && theirs.boot_hash == ours.boot_hash &&
+         theirs.pid_namespace == ours.pid_namespace;
 }
 
 /* "/dev/null", "/dev/stdout" and the like: numbered names beside it, in a folder of devices, are not what was meant. */
@@ -251,13 +262,14 @@ static bool is_no_file(const char *path) {
   return !strncmp(path, "/dev/", 5) && !mt_sys_lstat(path, &s) && S_ISLNK(s.st_mode);
 }
 
-/* For MEMTRACE_FORCE: removes the spool of a dead process. The lock, and the look whether the name still means the same file, keep two processes that find
- * the same spool from removing each other's new one. */
+/* For MEMTRACE_FORCE: removes the spool of a dead process. The lock, and the look whether the name still means the same
+ * file, keep two processes that find the same spool from removing each other's new one. */
 static bool remove_abandoned(const char *path) {
   struct stat opened, named;
   int fd = mt_sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
   if (fd < 0) return errno == ENOENT && !mt_sys_unlink(path); /* a link to nowhere */
-  bool ours = !mt_sys_fstat(fd, &opened) && S_ISREG(opened.st_mode) && !mt_sys(SYS_flock, fd, LOCK_EX | LOCK_NB) && is_abandoned(fd);
+  bool ours = !mt_sys_fstat(fd, &opened) && S_ISREG(opened.st_mode) && !mt_sys(SYS_flock, fd, LOCK_EX | LOCK_NB) &&
+              is_abandoned(fd);
   ours = ours && !mt_sys_stat(path, &named) && same_file(&named, &opened);
   if (ours) remove_spool(path, fd);
   mt_sys_close(fd);
@@ -285,7 +297,8 @@ static enum claim claim_trace(struct mt_output *out) {
   return CLAIMED;
 }
 
-/* The spool's name is claimed first and decides who has the trace's: while a process records, both exist, and when it was killed, its records stay. */
+/* The spool's name is claimed first and decides who has the trace's: while a process records, both exist, and when it
+ * was killed, its records stay. */
 static enum claim claim(struct mt_output *out, int *fd, const char **what) {
   struct stat s;
   *what = mt_config.spool_dir[0] ? "creating the spool" : "creating the trace"; /* in the same folder */
@@ -313,7 +326,10 @@ int mt_output_create(struct mt_output *out, const char **what) {
     if (!i || counts) {
       if (mt_output_expand(wanted, sizeof wanted - sizeof ".10000", pattern, i)) return errno = ENAMETOOLONG, -1;
       memcpy(out->trace, wanted, sizeof wanted);
-      if (is_no_file(out->trace)) return *what = "MEMTRACE_OUTPUT names a device, a folder or a pipe, and a trace is a file; MEMTRACE_DISABLE=1 records nothing", errno = 0, -1;
+      if (is_no_file(out->trace))
+        return *what = "MEMTRACE_OUTPUT names a device, a folder or a pipe, and a trace is a file; MEMTRACE_DISABLE=1 "
+                       "records nothing",
+               errno = 0, -1;
     } else if (numbered(out->trace, sizeof out->trace, wanted, i))
       return errno = ENAMETOOLONG, -1;
     if (join(out->spool, sizeof out->spool, out->trace, ".spool", "")) return -1;
@@ -329,7 +345,10 @@ int mt_output_create(struct mt_output *out, const char **what) {
       foreign = foreign || !is_predecessor(out);
       continue;
     }
-    if (i && !counts) mt_log(foreign ? MT_LOG_WARN : MT_LOG_INFO, wanted, mt_config.force ? " is being written; this trace goes to " : " exists and is kept; this trace goes to ", out->trace);
+    if (i && !counts)
+      mt_log(foreign ? MT_LOG_WARN : MT_LOG_INFO, wanted,
+             mt_config.force ? " is being written; this trace goes to " : " exists and is kept; this trace goes to ",
+             out->trace);
     return fd;
   }
   return errno = EEXIST, -1;

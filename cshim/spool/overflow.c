@@ -11,17 +11,20 @@
 
 #define MT_WAIT_NS 50000000ull
 #define MT_WAIT_SHARE 20u
-#define MT_SLICE_NS 5000000ull /* between two looks at whether all threads together have waited enough, and whether the program ends */
+#define MT_SLICE_NS \
+  5000000ull /* between two looks at whether all threads together have waited enough, and whether the program ends */
 
 /* What all threads together may still wait. */
 static uint64_t left_of_run(const struct mt_spool_header *h, uint64_t now) {
-  uint64_t since = __atomic_load_n(&h->waiting_since, __ATOMIC_RELAXED), waited = __atomic_load_n(&h->waited_ns, __ATOMIC_RELAXED);
+  uint64_t since = __atomic_load_n(&h->waiting_since, __ATOMIC_RELAXED),
+           waited = __atomic_load_n(&h->waited_ns, __ATOMIC_RELAXED);
   if (since && since < now) waited += now - since;
   uint64_t allowed = (now - (uint64_t)h->clock_first.monotonic_ns) / MT_WAIT_SHARE;
   return waited < allowed ? allowed - waited : 0;
 }
 
-/* Whether a signal handler's frame is on the stack, or the stack is a signal handler's own. A stack that cannot be walked is taken for one. */
+/* Whether a signal handler's frame is on the stack, or the stack is a signal handler's own. A stack that cannot be
+ * walked is taken for one. */
 static __attribute__((noinline)) bool in_handler(struct mt_thread *self) {
   const struct mt_frame *frame = __builtin_frame_address(0);
   struct mt_stack_bounds bounds = self->stack;
@@ -71,7 +74,8 @@ bool mt_overflow_sleep(struct mt_overflow *wait) {
   return true;
 }
 
-/* The last one adds up. One that begins at the same moment is counted from its own end on, which is at most one wait less. */
+/* The last one adds up. One that begins at the same moment is counted from its own end on, which is at most one wait
+ * less. */
 void mt_overflow_end(void) {
   struct mt_spool_header *h = mt_header();
   if (__atomic_sub_fetch(&h->waiting, 1, __ATOMIC_SEQ_CST)) return;

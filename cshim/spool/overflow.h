@@ -1,8 +1,10 @@
-/* What a thread does whose record finds no room in the spool: it waits until the drainer has given some back, unless MEMTRACE_OVERFLOW=drop.
+/* What a thread does whose record finds no room in the spool: it waits until the drainer has given some back, unless
+ * MEMTRACE_OVERFLOW=drop.
  *
- * The wait is bounded: 50 ms for one record, and a twentieth of the run's time for all threads together (time in which several wait counts once). And it is no
- * use, or does harm, for some threads, which never wait: where nobody drains; inside a free whose number the drainer waits for; in a signal handler, since what it
- * interrupted may hold anything. */
+ * The wait is bounded: 50 ms for one record, and a twentieth of the run's time for all threads together (time in which
+ * several wait counts once). And it is no use, or does harm, for some threads, which never wait: where nobody drains;
+ * inside a free whose number the drainer waits for; in a signal handler, since what it interrupted may hold anything.
+ */
 #pragma once
 
 #include "base/thread.h"
@@ -12,7 +14,8 @@ struct mt_overflow {
   uint32_t seen;    /* of the header's room, before the last try */
 };
 
-/* Begins to wait: try, then sleep, until one of the two says that it is over; then end. False if the thread must not wait; then none of the others is called. */
+/* Begins to wait: try, then sleep, until one of the two says that it is over; then end. False if the thread must not
+ * wait; then none of the others is called. */
 bool mt_overflow_begin(struct mt_overflow *wait, struct mt_thread *self);
 
 /* Sleeps until room was given back. False when the time is over. */

@@ -21,8 +21,8 @@ uint32_t mt_drainer;
 
 static uint64_t round_up(uint64_t n, uint64_t to) { return (n + to - 1) / to * to; }
 
-/* Faulting pages in through the mapping reserves their blocks, too, and fails without a signal. For when the file cannot be opened: it was deleted, the
- * program changed its root or ran out of descriptors. Linux 5.14. */
+/* Faulting pages in through the mapping reserves their blocks, too, and fails without a signal. For when the file
+ * cannot be opened: it was deleted, the program changed its root or ran out of descriptors. Linux 5.14. */
 static bool populate(uint64_t offset, uint64_t size) {
 #ifdef MADV_POPULATE_WRITE
   return offset + size <= mt_region.size && !mt_sys_madvise(mt_region.base + offset, size, MADV_POPULATE_WRITE);
@@ -32,19 +32,24 @@ static bool populate(uint64_t offset, uint64_t size) {
 #endif
 }
 
-/* By writing comes last: of two threads that do it for the same part one could undo a byte that the other has stored since. */
+/* By writing comes last: of two threads that do it for the same part one could undo a byte that the other has stored
+ * since. */
 static bool allocate_fd(int fd, uint64_t offset, uint64_t size) {
   if (mt_sys_allocate(fd, offset, size)) return true;
-  return errno == EOPNOTSUPP && ((mt_region.base && populate(offset, size)) || mt_sys_allocate_by_writing(fd, offset, size));
+  return errno == EOPNOTSUPP &&
+         ((mt_region.base && populate(offset, size)) || mt_sys_allocate_by_writing(fd, offset, size));
 }
 
-/* A file that grows over the limit raises SIGXFSZ in the program; what lies in its first size was checked when it was made. */
+/* A file that grows over the limit raises SIGXFSZ in the program; what lies in its first size was checked when it was
+ * made. */
 static bool may_end_at(uint64_t end) {
   struct rlimit files;
-  return end <= mt_region.size || mt_sys_getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur == RLIM_INFINITY || end <= files.rlim_cur;
+  return end <= mt_region.size || mt_sys_getrlimit(RLIMIT_FSIZE, &files) || files.rlim_cur == RLIM_INFINITY ||
+         end <= files.rlim_cur;
 }
 
-/* No descriptor is kept open: a program that closes all descriptors and opens its own files would have us grow one of those. */
+/* No descriptor is kept open: a program that closes all descriptors and opens its own files would have us grow one of
+ * those. */
 int mt_region_open(void) {
   struct stat s;
   int fd = mt_sys_open(mt_region.real_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -93,7 +98,8 @@ bool mt_region_ensure(uint64_t *ready, uint64_t start, uint64_t upto, uint64_t l
   return true;
 }
 
-/* Maps a part of the spool. Without the advice every first touch of a page would read the file ahead, zeroes by the megabyte: two thirds of what the start costs. */
+/* Maps a part of the spool. Without the advice every first touch of a page would read the file ahead, zeroes by the
+ * megabyte: two thirds of what the start costs. */
 static char *map_part(int fd, uint64_t offset, uint64_t size) {
   char *mapped = mt_sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, offset);
   if (mapped) mt_sys_madvise(mapped, size, MADV_RANDOM);
@@ -105,11 +111,14 @@ static bool ensure_extent(uint32_t index) {
   char **extent = &mt_region.extents[index], *none = NULL;
   if (__atomic_load_n(extent, __ATOMIC_ACQUIRE)) return true;
   int error = errno, fd = mt_region_open();
-  uint64_t offset = mt_header()->segments_offset + (uint64_t)mt_region.segments_first * MT_SEGMENT_SIZE + index * MT_EXTENT_SIZE;
+  uint64_t offset =
+      mt_header()->segments_offset + (uint64_t)mt_region.segments_first * MT_SEGMENT_SIZE + index * MT_EXTENT_SIZE;
   char *mapped = fd < 0 ? NULL : map_part(fd, offset, MT_EXTENT_SIZE);
   if (fd >= 0) mt_sys_close(fd);
-  __atomic_store_n(&mt_region.extended, true, __ATOMIC_SEQ_CST); /* first: a child that is forked right behind must forget it */
-  if (mapped && !__atomic_compare_exchange_n(extent, &none, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) mt_sys_munmap(mapped, MT_EXTENT_SIZE);
+  __atomic_store_n(&mt_region.extended, true,
+                   __ATOMIC_SEQ_CST); /* first: a child that is forked right behind must forget it */
+  if (mapped && !__atomic_compare_exchange_n(extent, &none, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    mt_sys_munmap(mapped, MT_EXTENT_SIZE);
   errno = error;
   return mapped != NULL;
 }
@@ -118,7 +127,8 @@ bool mt_region_ensure_segment(uint32_t number) {
   struct mt_spool_header *h = mt_header();
   uint64_t offset = (uint64_t)(number - 1) * MT_SEGMENT_SIZE, limit = (uint64_t)h->segments_max * MT_SEGMENT_SIZE;
   if (!mt_region_ensure(&mt_region.segments_ready, h->segments_offset, offset + MT_SEGMENT_SIZE, limit)) return false;
-  if (number > mt_region.segments_first && !ensure_extent((number - 1 - mt_region.segments_first) / MT_EXTENT_SEGMENTS)) return false;
+  if (number > mt_region.segments_first && !ensure_extent((number - 1 - mt_region.segments_first) / MT_EXTENT_SEGMENTS))
+    return false;
 #ifdef MADV_POPULATE_WRITE
   int error = errno;
   mt_sys_madvise(mt_segment(number), MT_SEGMENT_SIZE, MADV_POPULATE_WRITE);
@@ -127,12 +137,14 @@ bool mt_region_ensure_segment(uint32_t number) {
   return true;
 }
 
-/* How large a file and mapping the process's own limits leave: a file over RLIMIT_FSIZE would raise SIGXFSZ in the program. */
+/* How large a file and mapping the process's own limits leave: a file over RLIMIT_FSIZE would raise SIGXFSZ in the
+ * program. */
 static uint64_t allowed_size(void) {
   struct rlimit files, space;
   uint64_t most = UINT64_MAX;
   if (!mt_sys_getrlimit(RLIMIT_FSIZE, &files) && files.rlim_cur != RLIM_INFINITY) most = files.rlim_cur;
-  if (!mt_sys_getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY && space.rlim_cur / 8 < most) most = space.rlim_cur / 8;
+  if (!mt_sys_getrlimit(RLIMIT_AS, &space) && space.rlim_cur != RLIM_INFINITY && space.rlim_cur / 8 < most)
+    most = space.rlim_cur / 8;
   return most;
 }
 
@@ -184,7 +196,8 @@ static void discard(int fd) {
   errno = error;
 }
 
-/* Where the file really lies, links resolved: /proc says, and where that is not there or the path is too long for it, the name that was opened must do. */
+/* Where the file really lies, links resolved: /proc says, and where that is not there or the path is too long for it,
+ * the name that was opened must do. */
 static bool find_real_path(int fd, const struct stat *s) {
   static const char folder[] = "/proc/thread-self/fd/";
   char link[sizeof folder + 12], *at = link + sizeof link;
@@ -196,7 +209,8 @@ static bool find_real_path(int fd, const struct stat *s) {
   ssize_t n = mt_sys_readlink(at, mt_region.real_path, sizeof mt_region.real_path);
   if (n > 0 && (size_t)n < sizeof mt_region.real_path) {
     mt_region.real_path[n] = 0;
-    if (!mt_sys_lstat(mt_region.real_path, &named) && named.st_ino == s->st_ino && named.st_dev == s->st_dev) return true;
+    if (!mt_sys_lstat(mt_region.real_path, &named) && named.st_ino == s->st_ino && named.st_dev == s->st_dev)
+      return true;
   }
   n = mt_sys_readlink(mt_region.output.spool, mt_region.real_path, sizeof mt_region.real_path - 1);
   if (n > 0) mt_region.real_path[n] = 0;
@@ -215,7 +229,8 @@ static bool remember(int fd) {
   return errno = ESTALE, false;
 }
 
-/* The first piece of each part, which every recording needs, while the file is open. A refusal is met again by the first who wants room there. */
+/* The first piece of each part, which every recording needs, while the file is open. A refusal is met again by the
+ * first who wants room there. */
 static void allocate_first(int fd, const struct mt_spool_header *h) {
   const struct {
     uint64_t *ready, start, end;
@@ -224,7 +239,8 @@ static void allocate_first(int fd, const struct mt_spool_header *h) {
                {&mt_region.data_ready, h->data_offset, h->segments_offset},
                {&mt_region.segments_ready, h->segments_offset, h->file_size}};
   for (unsigned i = 0; i < sizeof parts / sizeof *parts; i++)
-    if (parts[i].end - parts[i].start >= MT_CHUNK && mt_sys_allocate(fd, parts[i].start, MT_CHUNK)) *parts[i].ready = MT_CHUNK;
+    if (parts[i].end - parts[i].start >= MT_CHUNK && mt_sys_allocate(fd, parts[i].start, MT_CHUNK))
+      *parts[i].ready = MT_CHUNK;
 }
 
 /* Everything that needs the descriptor. */

@@ -1,5 +1,5 @@
-/* The mapped spool file and its growth. Space is given by posix_fallocate before the first store: a store into a hole on a full disk is SIGBUS in the
- * program's own thread. */
+/* The mapped spool file and its growth. Space is given by posix_fallocate before the first store: a store into a hole
+ * on a full disk is SIGBUS in the program's own thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,7 +7,8 @@
 #include "spool.h"
 #include "spool/output.h"
 
-/* Beyond its first size the spool is mapped piece by piece: a process's address space may be limited, and few processes ever need the room. */
+/* Beyond its first size the spool is mapped piece by piece: a process's address space may be limited, and few processes
+ * ever need the room. */
 #define MT_EXTENT_SEGMENTS 1024u
 #define MT_EXTENT_SIZE ((uint64_t)MT_EXTENT_SEGMENTS * MT_SEGMENT_SIZE)
 #define MT_EXTENTS_MAX 4096u
@@ -31,7 +32,9 @@ extern struct mt_region mt_region;
 
 static inline struct mt_spool_header *mt_header(void) { return (struct mt_spool_header *)mt_region.base; }
 static inline struct mt_ring *mt_rings(void) { return (struct mt_ring *)(mt_region.base + mt_header()->rings_offset); }
-static inline struct mt_index_entry *mt_index(void) { return (struct mt_index_entry *)(mt_region.base + mt_header()->index_offset); }
+static inline struct mt_index_entry *mt_index(void) {
+  return (struct mt_index_entry *)(mt_region.base + mt_header()->index_offset);
+}
 static inline char *mt_data(void) { return mt_region.base + mt_header()->data_offset; }
 /* Of a segment that mt_region_ensure_segment was asked for. */
 static inline struct mt_segment_head *mt_segment(uint32_t number) {
@@ -51,7 +54,8 @@ int mt_region_create(const char **what);
 /* Forgets the parent's spool in a forked child. */
 void mt_region_forget(void);
 
-/* Makes sure that [offset, offset + size) of the file has disk space; *ready is the part's high-water mark in bytes from start. */
+/* Makes sure that [offset, offset + size) of the file has disk space; *ready is the part's high-water mark in bytes
+ * from start. */
 bool mt_region_ensure(uint64_t *ready, uint64_t start, uint64_t upto, uint64_t limit);
 
 /* Opens the spool file, if it is still the one that was made. -1 if not. */
@@ -60,9 +64,13 @@ int mt_region_open(void);
 /* Gives space to one segment and returns true if it may be stored to. */
 bool mt_region_ensure_segment(uint32_t number);
 
-/* How far the start of somebody who moves the records on has come: said by process/boot.c. Whether that one still goes on stands in the spool's header. */
+/* How far the start of somebody who moves the records on has come: said by process/boot.c. Whether that one still goes
+ * on stands in the spool's header. */
 enum mt_drainer { MT_DRAINER_NONE, MT_DRAINER_BOOTS, MT_DRAINER_BOOTED };
 extern uint32_t mt_drainer;
 
 /* Whether a drainer is starting or running, so that room is worth a wait. */
-static inline bool mt_draining(void) { return __atomic_load_n(&mt_drainer, __ATOMIC_ACQUIRE) != MT_DRAINER_NONE && mt_header()->drain_state != MT_DRAINER_FAILED; }
+static inline bool mt_draining(void) {
+  return __atomic_load_n(&mt_drainer, __ATOMIC_ACQUIRE) != MT_DRAINER_NONE &&
+         mt_header()->drain_state != MT_DRAINER_FAILED;
+}

@@ -7,7 +7,8 @@
 #include "base/sys.h"
 #include "spool/overflow.h"
 
-/* How many free segments are kept ready: making one goes through the file system, which takes longer than writing all its records. */
+/* How many free segments are kept ready: making one goes through the file system, which takes longer than writing all
+ * its records. */
 #define MT_SPARE_SEGMENTS 16u
 
 /* One part in so many of the room is held back. */
@@ -50,12 +51,15 @@ void mt_ring_spare(void) {
   struct mt_spool_header *h = mt_header();
   uint32_t number;
   if (h->segments_first < 4 * MT_SPARE_SEGMENTS) return;
-  while (__atomic_load_n(&h->segments_free, __ATOMIC_RELAXED) < MT_SPARE_SEGMENTS && (number = new_segment(h, h->segments_first))) push_free_segment(h, number);
+  while (__atomic_load_n(&h->segments_free, __ATOMIC_RELAXED) < MT_SPARE_SEGMENTS &&
+         (number = new_segment(h, h->segments_first)))
+    push_free_segment(h, number);
 }
 
 /* More room is left than is held back for what gives memory back. */
 static bool is_room(const struct mt_spool_header *h) {
-  uint32_t used = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED), free = __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
+  uint32_t used = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED),
+           free = __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
   return h->segments_max - used + free > h->segments_max / MT_HELD_BACK;
 }
 
@@ -90,8 +94,11 @@ static struct mt_ring *find_ring(struct mt_spool_header *h) {
     struct mt_ring *ring = &mt_rings()[i];
     uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
     if (i >= used) {
-      if (!mt_region_ensure(&mt_region.rings_ready, h->rings_offset, (i + 1) * sizeof(struct mt_ring), h->index_offset - h->rings_offset)) return NULL;
-      while (used <= i && !__atomic_compare_exchange_n(&h->rings_used, &used, i + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
+      if (!mt_region_ensure(&mt_region.rings_ready, h->rings_offset, (i + 1) * sizeof(struct mt_ring),
+                            h->index_offset - h->rings_offset))
+        return NULL;
+      while (used <= i &&
+             !__atomic_compare_exchange_n(&h->rings_used, &used, i + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
       }
     }
     if (claim(ring)) return ring;
@@ -133,7 +140,8 @@ void mt_ring_retire(struct mt_thread *self) {
 }
 
 static void wake_drainer(struct mt_spool_header *h) {
-  uint32_t busy = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED) - __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
+  uint32_t busy =
+      __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED) - __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
   uint32_t wake_at = __atomic_load_n(&h->drain_wake_at, __ATOMIC_ACQUIRE);
   if (!wake_at || busy < wake_at) return;
   int error = errno;

@@ -1,6 +1,7 @@
-/* Per-thread single-producer rings of 64-byte records in chained segments. Reserve, fill, commit; when no room is left the thread waits for a moment (overflow.h), and
- * then the newest record is dropped and counted, never an old one overwritten. The last of the room is held back for what gives memory back: where a free is
- * missing, its memory seems to live on, and everything after it is wrong. */
+/* Per-thread single-producer rings of 64-byte records in chained segments. Reserve, fill, commit; when no room is left
+ * the thread waits for a moment (overflow.h), and then the newest record is dropped and counted, never an old one
+ * overwritten. The last of the room is held back for what gives memory back: where a free is missing, its memory seems
+ * to live on, and everything after it is wrong. */
 #pragma once
 
 #include "base/thread.h"
@@ -18,8 +19,9 @@ void mt_ring_spare(void);
 /* Finds room where the present segment has none for this kind of record; NULL when there is none (counted as lost). */
 struct mt_record *mt_ring_grow(struct mt_thread *self, uint8_t kind);
 
-/* Draws the next order number. Between begin and end the thread announces a lower bound of what it has drawn, so that a reader never believes a number to be
- * missing that is only late. begin returns what end must restore: calls nest (a free is open while the driver below makes events). */
+/* Draws the next order number. Between begin and end the thread announces a lower bound of what it has drawn, so that a
+ * reader never believes a number to be missing that is only late. begin returns what end must restore: calls nest (a
+ * free is open while the driver below makes events). */
 static inline uint64_t mt_seq_begin(struct mt_thread *self) {
   uint64_t outer = self->ring->inflight;
   if (!outer) {
@@ -32,10 +34,15 @@ static inline uint64_t mt_seq_begin(struct mt_thread *self) {
 /* The locked add orders the announcement above before the number exists. */
 static inline uint64_t mt_seq_draw(void) { return __atomic_add_fetch(&mt_header()->seq, 1, __ATOMIC_SEQ_CST); }
 
-static inline void mt_seq_end(struct mt_thread *self, uint64_t outer) { __atomic_store_n(&self->ring->inflight, outer, __ATOMIC_RELEASE); }
+static inline void mt_seq_end(struct mt_thread *self, uint64_t outer) {
+  __atomic_store_n(&self->ring->inflight, outer, __ATOMIC_RELEASE);
+}
 
-/* At both ends of a driver call that changes memory, for whoever wants to know that none is under way: what the driver has done already has no number yet. */
-static inline void mt_ring_call(struct mt_thread *self) { __atomic_store_n(&self->ring->calls, self->ring->calls + 1, __ATOMIC_RELEASE); }
+/* At both ends of a driver call that changes memory, for whoever wants to know that none is under way: what the driver
+ * has done already has no number yet. */
+static inline void mt_ring_call(struct mt_thread *self) {
+  __atomic_store_n(&self->ring->calls, self->ring->calls + 1, __ATOMIC_RELEASE);
+}
 
 /* Returns the slot to fill, or NULL (lost, counted). */
 static inline struct mt_record *mt_ring_reserve(struct mt_thread *self, uint8_t kind) {
@@ -48,8 +55,8 @@ static inline void mt_ring_commit(struct mt_thread *self, struct mt_record *slot
   self->next = slot + 1;
 }
 
-/* Opens a record of the calling thread, of an enum mt_kind, to be filled and committed. NULL means that it is lost, and counted: no room is left, or a signal handler interrupted
- * the thread while it wrote another one. */
+/* Opens a record of the calling thread, of an enum mt_kind, to be filled and committed. NULL means that it is lost, and
+ * counted: no room is left, or a signal handler interrupted the thread while it wrote another one. */
 static inline struct mt_record *mt_record_open(struct mt_thread *self, uint8_t kind) {
   if (MT_UNLIKELY(self->busy)) {
     __atomic_add_fetch(&mt_header()->lost_nested, 1, __ATOMIC_RELAXED);

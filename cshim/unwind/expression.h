@@ -6,5 +6,6 @@
 
 #include "unwind/unwindrow.h"
 
-/* What the expression says, with first (of base NONE: nothing) on its stack at the start. False for what a struct mt_value cannot hold. */
+/* What the expression says, with first (of base NONE: nothing) on its stack at the start. False for what a struct
+ * mt_value cannot hold. */
 bool mt_expression(const uint8_t *at, uint32_t bytes, uintptr_t pc, struct mt_value first, struct mt_value *value);

@@ -36,11 +36,13 @@ static bool add(struct reading *r, uintptr_t address, bool relative) {
   return true;
 }
 
-/* Both walk once more, and note all words that decide where the walk goes. False if it is not by the given addresses that it goes, or by more than words say. */
+/* Both walk once more, and note all words that decide where the walk goes. False if it is not by the given addresses
+ * that it goes, or by more than words say. */
 #if defined(__aarch64__)
 
 /* The chain of frame pointers, and behind the last address whether there is another one. */
-static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count) {
+static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses,
+                       unsigned count) {
   const uintptr_t caller = offsetof(struct mt_frame, caller);
   uintptr_t at = (uintptr_t)frame;
   for (unsigned i = 0; i < count; i++) {
@@ -58,7 +60,8 @@ static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_
 #else
 
 /* Return addresses, and frame pointers where a frame is found by one. Rows of odd kinds depend on more. */
-static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count) {
+static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses,
+                       unsigned count) {
   uintptr_t pc = frame->caller, sp = (uintptr_t)(frame + 1), bp = frame->bp, bp_at = (uintptr_t)&frame->bp;
   if (!add(r, (uintptr_t)&frame->caller, false)) return false;
   for (unsigned i = 0;; i++) {
@@ -89,7 +92,8 @@ static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_
 static struct mt_memo *make(const struct reading *r, uint32_t id, uint32_t generation) {
   const struct words *a = &r->plain, *b = &r->relative;
   unsigned count = a->count + b->count;
-  struct mt_memo *memo = mt_memory_room(&mt_memos, sizeof *memo + count * (sizeof *a->values + sizeof *a->places), id, generation);
+  struct mt_memo *memo =
+      mt_memory_room(&mt_memos, sizeof *memo + count * (sizeof *a->values + sizeof *a->places), id, generation);
   if (!memo) return NULL;
   uint16_t *places = (uint16_t *)(memo->words + count);
   memo->count = (uint16_t)count;
@@ -113,7 +117,8 @@ static bool holds(const struct mt_stack_memo *memo, const void *now) {
 }
 
 /* Apart from its caller: its 5 KiB of stack are not needed where the memo is there already. */
-static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id,
+static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_frame *frame, uintptr_t top,
+                                                               const uint64_t *addresses, unsigned count, uint32_t id,
                                                                uint32_t generation) {
   struct reading reading;
   reading.base = (const uint64_t *)frame;
@@ -121,10 +126,13 @@ static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_f
   return read_stack(&reading, frame, top, addresses, count) ? make(&reading, id, generation) : NULL;
 }
 
-struct mt_stack_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id) {
+struct mt_stack_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses,
+                                   unsigned count, uint32_t id) {
   struct mt_stack_memo **place;
-  uint32_t generation = __atomic_load_n(&mt_unwind_generation, __ATOMIC_ACQUIRE); /* rows that are read from here on are at least as new */
-  struct mt_memo *memo = (void *)mt_memory_find(&mt_memos, top - (uintptr_t)frame, id, generation, holds, &(struct here){frame, top}, &place);
+  uint32_t generation = __atomic_load_n(&mt_unwind_generation,
+                                        __ATOMIC_ACQUIRE); /* rows that are read from here on are at least as new */
+  struct mt_memo *memo = (void *)mt_memory_find(&mt_memos, top - (uintptr_t)frame, id, generation, holds,
+                                                &(struct here){frame, top}, &place);
   if (!memo) {
     if (!place || !(memo = read_and_make(frame, top, addresses, count, id, generation))) return NULL;
     __atomic_store_n(place, &memo->head, __ATOMIC_RELEASE);

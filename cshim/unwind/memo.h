@@ -1,6 +1,7 @@
-/* Native stacks remembered with the places of their words on the thread's stack. A walk has to wait for each frame before it knows where the next one lies; a
- * stack that is expected is found again by comparing words that do not wait for each other. The comparison is exact: the same words at all places that a walk
- * reads lead a walk through the same frames. */
+/* Native stacks remembered with the places of their words on the thread's stack. A walk has to wait for each frame
+ * before it knows where the next one lies; a stack that is expected is found again by comparing words that do not wait
+ * for each other. The comparison is exact: the same words at all places that a walk reads lead a walk through the same
+ * frames. */
 #pragma once
 
 #include <stdint.h>
@@ -11,7 +12,8 @@
 /* What a walk read, from the hook's frame on. Its generation is mt_unwind_generation. */
 struct mt_memo {
   struct mt_stack_memo head;
-  uint16_t count;   /* words, in the order of a walk: those that stand for themselves, then addresses of this very stack, which stand relative to the frame */
+  uint16_t count; /* words, in the order of a walk: those that stand for themselves, then addresses of this very stack,
+                     which stand relative to the frame */
   uint16_t plain;   /* how many of the first kind */
   uint16_t extent;  /* words of the thread's stack, from the frame's own on, that they lie in */
   uint64_t words[]; /* count values, then count 16-bit places, in words from the frame's own */
@@ -22,7 +24,9 @@ extern struct mt_memory mt_memos; /* by what is known before a walk */
 /* So many words are compared before the next decision: most wrong ones differ near the hook. */
 #define MT_MEMO_AT_ONCE 8u
 
-static inline __attribute__((always_inline)) bool mt_memo_words_hold(const uint64_t *base, const uint64_t *words, const uint16_t *places, unsigned count, uint64_t relative) {
+static inline __attribute__((always_inline)) bool mt_memo_words_hold(const uint64_t *base, const uint64_t *words,
+                                                                     const uint16_t *places, unsigned count,
+                                                                     uint64_t relative) {
   for (unsigned end; count; words += end, places += end, count -= end) {
     uint64_t wrong = 0;
     end = count < MT_MEMO_AT_ONCE ? count : MT_MEMO_AT_ONCE;
@@ -33,16 +37,21 @@ static inline __attribute__((always_inline)) bool mt_memo_words_hold(const uint6
 }
 
 /* True if the memo is what lies above the frame. */
-static inline __attribute__((no_sanitize("address", "thread"))) bool mt_memo_holds(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_t top) {
+static inline __attribute__((no_sanitize("address", "thread"))) bool
+mt_memo_holds(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_t top) {
   const uint64_t *base = (const uint64_t *)frame;
-  if (memo->head.generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED) || (top - (uintptr_t)frame) / 8 < memo->extent) return false;
+  if (memo->head.generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED) ||
+      (top - (uintptr_t)frame) / 8 < memo->extent)
+    return false;
   const uint16_t *places = (const uint16_t *)(memo->words + memo->count);
   return mt_memo_words_hold(base, memo->words, places, memo->plain, 0) &&
-         mt_memo_words_hold(base, memo->words + memo->plain, places + memo->plain, memo->count - memo->plain, (uint64_t)base);
+         mt_memo_words_hold(base, memo->words + memo->plain, places + memo->plain, memo->count - memo->plain,
+                            (uint64_t)base);
 }
 
 /* The expected memo that is what lies above the frame, or NULL. */
-static inline struct mt_stack_memo *mt_memo_find(const struct mt_stack_memo *before, uint64_t key, const struct mt_frame *frame, uintptr_t top) {
+static inline struct mt_stack_memo *mt_memo_find(const struct mt_stack_memo *before, uint64_t key,
+                                                 const struct mt_frame *frame, uintptr_t top) {
   struct mt_stack_memo *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
   if (memo && mt_memo_holds((const void *)memo, frame, top)) return memo;
   const struct mt_stack_memo_pair *pair = mt_memory_pair(&mt_memos, key);
@@ -53,7 +62,8 @@ static inline struct mt_stack_memo *mt_memo_find(const struct mt_stack_memo *bef
 }
 
 /* Expects the stack that was just walked, count addresses with the given id, the next time that the key comes. */
-struct mt_stack_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses, unsigned count, uint32_t id);
+struct mt_stack_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses,
+                                   unsigned count, uint32_t id);
 
 /* Nothing is remembered any more: ids are of another spool. Returns 0, or -1 when memory is refused. */
 int mt_memo_start(void);

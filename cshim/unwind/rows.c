@@ -28,40 +28,46 @@ static uint32_t generation, replaced;
 bool mt_rows_stops(uintptr_t pc) {
   uint32_t n = __atomic_load_n(&stops_used, __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; i < n; i++)
-    if (pc >= __atomic_load_n(&stops[i].start, __ATOMIC_RELAXED) && pc < __atomic_load_n(&stops[i].end, __ATOMIC_RELAXED)) return true;
+    if (pc >= __atomic_load_n(&stops[i].start, __ATOMIC_RELAXED) &&
+        pc < __atomic_load_n(&stops[i].end, __ATOMIC_RELAXED))
+      return true;
   return false;
 }
 
 static bool same(const struct mt_unwind_row *a, const struct mt_unwind_row *b) { return !memcmp(a, b, sizeof *a); }
 
-/* The index of the row; a thread that adds the same one at the same time may add it twice. Past the table's end, which no known program comes near, rows are
- * given up. */
+/* The index of the row; a thread that adds the same one at the same time may add it twice. Past the table's end, which
+ * no known program comes near, rows are given up. */
 static uint32_t odd_word(const struct mt_unwind_row *row) {
   uint32_t used = __atomic_load_n(&odd_used, __ATOMIC_ACQUIRE), i = 0;
   while (i < used && i < ODD_ROWS && !(__atomic_load_n(&odd[i].ready, __ATOMIC_ACQUIRE) && same(&odd[i].row, row))) i++;
   if (i >= used || i >= ODD_ROWS) {
-    if (used >= ODD_ROWS || (i = __atomic_fetch_add(&odd_used, 1, __ATOMIC_ACQ_REL)) >= ODD_ROWS) return (uint32_t)MT_ROW_UNSUPPORTED << 16 | MT_ROW_ODD;
+    if (used >= ODD_ROWS || (i = __atomic_fetch_add(&odd_used, 1, __ATOMIC_ACQ_REL)) >= ODD_ROWS)
+      return (uint32_t)MT_ROW_UNSUPPORTED << 16 | MT_ROW_ODD;
     odd[i].row = *row;
     __atomic_store_n(&odd[i].ready, 1, __ATOMIC_RELEASE);
   }
   return (uint32_t)row->kind << 16 | i << 3 | MT_ROW_ODD;
 }
 
-/* What nearly all rows look like fits in a word. The frame pointer's slot must lie in the frame, so that its reader need not check. */
+/* What nearly all rows look like fits in a word. The frame pointer's slot must lie in the frame, so that its reader
+ * need not check. */
 static uint32_t encode(const struct mt_unwind_row *row) {
   const struct mt_value *cfa = &row->cfa, *bp = &row->bp, *caller = &row->caller;
   bool usual = row->kind == MT_ROW_STEP && !row->signal && !cfa->load && cfa->base != MT_BASE_CFA && cfa->inner >= 8 &&
-               cfa->inner <= (int32_t)MT_ROW_CFA && cfa->inner % 8 == 0 && caller->base == MT_BASE_CFA && caller->load &&
-               caller->inner == -8 && !caller->add;
+               cfa->inner <= (int32_t)MT_ROW_CFA && cfa->inner % 8 == 0 && caller->base == MT_BASE_CFA &&
+               caller->load && caller->inner == -8 && !caller->add;
   bool kept = bp->base == MT_BASE_BP && !bp->load && !bp->inner && !bp->add;
-  bool saved = bp->base == MT_BASE_CFA && bp->load && !bp->add && bp->inner <= -16 && bp->inner >= -0xff8 && bp->inner % 8 == 0 &&
-               (cfa->base != MT_BASE_SP || -bp->inner <= cfa->inner);
-  if (!usual || !(kept || saved)) return row->kind == MT_ROW_STEP ? odd_word(row) : (uint32_t)row->kind << 16 | MT_ROW_ODD;
-  return (kept ? 0 : (uint32_t)(-bp->inner / 8) << 16) | (uint32_t)cfa->inner | (cfa->base == MT_BASE_SP ? MT_ROW_FROM_SP : MT_ROW_FROM_BP);
+  bool saved = bp->base == MT_BASE_CFA && bp->load && !bp->add && bp->inner <= -16 && bp->inner >= -0xff8 &&
+               bp->inner % 8 == 0 && (cfa->base != MT_BASE_SP || -bp->inner <= cfa->inner);
+  if (!usual || !(kept || saved))
+    return row->kind == MT_ROW_STEP ? odd_word(row) : (uint32_t)row->kind << 16 | MT_ROW_ODD;
+  return (kept ? 0 : (uint32_t)(-bp->inner / 8) << 16) | (uint32_t)cfa->inner |
+         (cfa->base == MT_BASE_SP ? MT_ROW_FROM_SP : MT_ROW_FROM_BP);
 }
 
-/* at: an address inside of the instruction that calls. What stands at the bottom of a fiber's or a thread's stack was put there, and called nothing: its return
- * address is the start of a function. */
+/* at: an address inside of the instruction that calls. What stands at the bottom of a fiber's or a thread's stack was
+ * put there, and called nothing: its return address is the start of a function. */
 static uint32_t compute(uintptr_t at, bool *loaded) {
   struct mt_unwind_row row = {.kind = MT_ROW_NONE};
   struct mt_frame_table table;
@@ -83,16 +89,18 @@ static uint32_t look(const uint64_t *table, uint32_t first, uintptr_t pc) {
   return 0;
 }
 
-/* Threads may fill the same slot at the same time: each writes a whole and true word. One that computed before a library was unloaded, and stores after the
- * slots were cleared, sees the generation changed and takes its word back. A stale word that is read before that gives a wrong frame, and no more: whoever
- * follows a row checks where it leads before reading there. */
+/* Threads may fill the same slot at the same time: each writes a whole and true word. One that computed before a
+ * library was unloaded, and stores after the slots were cleared, sees the generation changed and takes its word back. A
+ * stale word that is read before that gives a wrong frame, and no more: whoever follows a row checks where it leads
+ * before reading there. */
 static void store(uint64_t *table, uint32_t first, uint64_t word, uint32_t seen) {
   uint32_t i = 0;
   while (i < MT_ROWS_LINE && __atomic_load_n(&table[first ^ i], __ATOMIC_RELAXED)) i++;
   if (i == MT_ROWS_LINE) i = __atomic_fetch_add(&replaced, 1, __ATOMIC_RELAXED) % MT_ROWS_LINE;
   uint64_t *slot = &table[first ^ i];
   __atomic_store_n(slot, word, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&generation, __ATOMIC_SEQ_CST) != seen) __atomic_compare_exchange_n(slot, &word, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  if (__atomic_load_n(&generation, __ATOMIC_SEQ_CST) != seen)
+    __atomic_compare_exchange_n(slot, &word, 0, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
 }
 
 __attribute__((noinline)) uint32_t mt_rows_find(uintptr_t pc) {

@@ -7,15 +7,16 @@
  *   | of the address  | bp / 8     | CFA / 8    | stop | kind |
  *   +-----------------+------------+------------+------+------+
  *
- * kind 1: CFA = sp + CFA; kind 2: CFA = bp + CFA; in both the return address lies under the CFA and the caller's bp at CFA - bp, or still in the register if
- * that is 0. kind 3: all others, with the index of a struct mt_unwind_row in the place of the CFA and its kind in the place of bp. 0: empty.
- * stop: the code of an interpreter's loop.
+ * kind 1: CFA = sp + CFA; kind 2: CFA = bp + CFA; in both the return address lies under the CFA and the caller's bp at
+ * CFA - bp, or still in the register if that is 0. kind 3: all others, with the index of a struct mt_unwind_row in the
+ * place of the CFA and its kind in the place of bp. 0: empty. stop: the code of an interpreter's loop.
  *
- * Eight slots are a cache line, and an address may lie in any slot of its line. The line is chosen by its bits from 3 on mixed with those from 11 on; the slot
- * keeps all bits but 3-10, which follow from the line.
+ * Eight slots are a cache line, and an address may lie in any slot of its line. The line is chosen by its bits from 3
+ * on mixed with those from 11 on; the slot keeps all bits but 3-10, which follow from the line.
  *
- * There are two tables of that form. The small one is what every step looks at: a training step has some hundred return addresses, and between two events the
- * program uses the processor's caches for its own data. The large one holds all that were ever met. */
+ * There are two tables of that form. The small one is what every step looks at: a training step has some hundred return
+ * addresses, and between two events the program uses the processor's caches for its own data. The large one holds all
+ * that were ever met. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,7 +40,8 @@ enum mt_row_word { MT_ROW_EMPTY = 0, MT_ROW_FROM_SP = 1, MT_ROW_FROM_BP = 2, MT_
 
 extern uint64_t mt_rows[MT_ROWS];
 
-/* What a step costs if the first slot is another address's: looks through the line, through the large table, then computes. Never 0. */
+/* What a step costs if the first slot is another address's: looks through the line, through the large table, then
+ * computes. Never 0. */
 uint32_t mt_rows_find(uintptr_t pc);
 
 /* The row of an instruction that was interrupted, not of a return address: not cached. */
@@ -58,7 +60,9 @@ void mt_rows_forget(void);
 
 static inline uint32_t mt_rows_hash(uintptr_t pc) { return (uint32_t)(pc ^ pc >> 8); }
 
-static inline uint64_t mt_rows_word(uintptr_t pc, uint32_t row) { return (pc >> 11 << 3 | (pc & 7)) << MT_ROW_BITS | row; }
+static inline uint64_t mt_rows_word(uintptr_t pc, uint32_t row) {
+  return (pc >> 11 << 3 | (pc & 7)) << MT_ROW_BITS | row;
+}
 
 /* Of the return address pc, 0 < pc < MT_CODE_END. */
 static inline uint32_t mt_rows_get(uintptr_t pc) {

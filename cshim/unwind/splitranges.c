@@ -9,7 +9,7 @@
 #include "unwind/unwind.h"
 
 #define CANDIDATES 64u
-#define JUMPS 3u                   /* so many each way, and it is a part: bytes that only look like a jump do not meet twice */
+#define JUMPS 3u /* so many each way, and it is a part: bytes that only look like a jump do not meet twice */
 #define REACH ((ptrdiff_t)64 << 20) /* larger than the code of an interpreter */
 
 struct candidate {
@@ -19,7 +19,8 @@ struct candidate {
 
 static bool lies_in(uintptr_t pc, uintptr_t start, uintptr_t end) { return pc >= start && pc < end; }
 
-/* The target of the direct jump, conditional or not, whose encoding begins at code; 0 if there is none. Where instructions begin is not known: any byte may be one. */
+/* The target of the direct jump, conditional or not, whose encoding begins at code; 0 if there is none. Where
+ * instructions begin is not known: any byte may be one. */
 #if defined(__x86_64__)
 #define STEP 1u
 #define LONGEST 6u
@@ -39,8 +40,10 @@ static uintptr_t jump_target(const uint8_t *code) {
   uint32_t word;
   memcpy(&word, code, sizeof word);
   intptr_t distance = 0;
-  if (word >> 26 == 5) distance = (intptr_t)((int32_t)(word << 6) >> 4);                                            /* b */
-  else if (word >> 24 == 0x54 || (word >> 25 & 0x3f) == 0x1a) distance = (intptr_t)((int32_t)(word << 8) >> 13) * 4; /* b.cond, cbz, cbnz */
+  if (word >> 26 == 5)
+    distance = (intptr_t)((int32_t)(word << 6) >> 4); /* b */
+  else if (word >> 24 == 0x54 || (word >> 25 & 0x3f) == 0x1a)
+    distance = (intptr_t)((int32_t)(word << 8) >> 13) * 4; /* b.cond, cbz, cbnz */
   return distance ? (uintptr_t)code + (uintptr_t)distance : 0;
 }
 #else
@@ -83,7 +86,9 @@ unsigned mt_split_ranges(uintptr_t start, uintptr_t end, struct mt_code_range *o
   }
   for (unsigned i = 0; i < used && found < MT_SPLIT_RANGES; i++) {
     const struct mt_code_range *part = &list[i].range;
-    if (list[i].jumps < JUMPS || !readable(part->start, part->end) || jumps_into(part->start, part->end, start, end) < JUMPS) continue;
+    if (list[i].jumps < JUMPS || !readable(part->start, part->end) ||
+        jumps_into(part->start, part->end, start, end) < JUMPS)
+      continue;
     out[found++] = *part;
   }
   return found;

@@ -24,12 +24,14 @@ void mt_memory_expect(struct mt_memory *memory, uint64_t key, struct mt_stack_me
   __atomic_store_n(&pair->last, memo, __ATOMIC_RELEASE);
 }
 
-struct mt_stack_memo *mt_memory_find(struct mt_memory *memory, uint64_t hash, uint32_t id, uint32_t generation, mt_memo_test *holds, const void *now, struct mt_stack_memo ***place) {
+struct mt_stack_memo *mt_memory_find(struct mt_memory *memory, uint64_t hash, uint32_t id, uint32_t generation,
+                                     mt_memo_test *holds, const void *now, struct mt_stack_memo ***place) {
   hash = (hash ^ (uint64_t)id << 48) * 0x9E3779B97F4A7C15ull;
   *place = NULL;
   if (!memory->rooms) return NULL;
   for (unsigned i = 0, at = (unsigned)(hash >> 40); i < MT_STACK_MEMO_PROBES; i++, at++) {
-    struct mt_stack_memo **slot = &memory->rooms->all[at % MT_STACK_MEMO_ALL], *memo = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
+    struct mt_stack_memo **slot = &memory->rooms->all[at % MT_STACK_MEMO_ALL],
+                         *memo = __atomic_load_n(slot, __ATOMIC_ACQUIRE);
     if (memo && memo->id == id && holds(memo, now)) return memo;
     if (!*place && (!memo || memo->generation != generation)) *place = slot;
     if (!memo) break;

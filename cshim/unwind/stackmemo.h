@@ -1,5 +1,6 @@
-/* What a thread is expected to find, by what it found before: stacks in a form that tells by comparing words whether they are there again. Loads of a comparison do not
- * wait for each other, those of a walk do. One such memory for native stacks (memo.h) and one for Python's (pymemo.h). Lock-free; never read while it is made anew. */
+/* What a thread is expected to find, by what it found before: stacks in a form that tells by comparing words whether
+ * they are there again. Loads of a comparison do not wait for each other, those of a walk do. One such memory for
+ * native stacks (memo.h) and one for Python's (pymemo.h). Lock-free; never read while it is made anew. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,7 +40,8 @@ static inline struct mt_stack_memo_pair *mt_memory_pair(const struct mt_memory *
 /* Expects the memo the next time that the key comes. */
 void mt_memory_expect(struct mt_memory *memory, uint64_t key, struct mt_stack_memo *memo);
 
-/* Asks for the cache lines of what came after it the last time. What is known before an event is no more than a guess, so nothing else may depend on it. */
+/* Asks for the cache lines of what came after it the last time. What is known before an event is no more than a guess,
+ * so nothing else may depend on it. */
 static inline void mt_memory_prefetch(const struct mt_stack_memo *last) {
   const char *next = last ? (const char *)__atomic_load_n(&last->next, __ATOMIC_RELAXED) : NULL;
   if (next)
@@ -48,14 +50,16 @@ static inline void mt_memory_prefetch(const struct mt_stack_memo *last) {
 
 /* What follows on *last, which it becomes. */
 static inline void mt_memory_follow(struct mt_stack_memo **last, struct mt_stack_memo *memo) {
-  if (*last && __atomic_load_n(&(*last)->next, __ATOMIC_RELAXED) != memo) __atomic_store_n(&(*last)->next, memo, __ATOMIC_RELEASE);
+  if (*last && __atomic_load_n(&(*last)->next, __ATOMIC_RELAXED) != memo)
+    __atomic_store_n(&(*last)->next, memo, __ATOMIC_RELEASE);
   *last = memo;
 }
 
-/* The memo of what is there now, which then holds, whatever key led to it: NULL if there is none; *place is then where it may be put, NULL if there is no room. hash is of
- * what is there. Memos of other generations give way. */
+/* The memo of what is there now, which then holds, whatever key led to it: NULL if there is none; *place is then where
+ * it may be put, NULL if there is no room. hash is of what is there. Memos of other generations give way. */
 typedef bool mt_memo_test(const struct mt_stack_memo *memo, const void *now);
-struct mt_stack_memo *mt_memory_find(struct mt_memory *memory, uint64_t hash, uint32_t id, uint32_t generation, mt_memo_test *holds, const void *now, struct mt_stack_memo ***place);
+struct mt_stack_memo *mt_memory_find(struct mt_memory *memory, uint64_t hash, uint32_t id, uint32_t generation,
+                                     mt_memo_test *holds, const void *now, struct mt_stack_memo ***place);
 
 /* Room for a memo of that many bytes, with its head filled in, or NULL. */
 void *mt_memory_room(struct mt_memory *memory, size_t size, uint32_t id, uint32_t generation);

@@ -60,7 +60,9 @@ struct walk {
 /* What a step ends with if it does not end the stack. */
 #define STEP_ON (-1)
 
-static bool in_stack(const struct walk *w, uintptr_t address) { return address >= w->sp && address <= w->top - 8 && address % 8 == 0; }
+static bool in_stack(const struct walk *w, uintptr_t address) {
+  return address >= w->sp && address <= w->top - 8 && address % 8 == 0;
+}
 
 READS_STACK static bool value_of(const struct walk *w, const struct mt_value *v, uintptr_t cfa, uintptr_t *value) {
   uintptr_t base = v->base == MT_BASE_SP ? w->sp : v->base == MT_BASE_BP ? w->bp : cfa;
@@ -92,8 +94,9 @@ static int step_row(struct walk *w, const struct mt_unwind_row *row) {
   return STEP_ON;
 }
 
-/* A function with a realigned stack copies its return address above its frame pointer, so that debuggers find it. The true one lies between there and the next
- * address that is aligned as well; if what else lies there equals it, left over from earlier calls, nothing tells which it is. */
+/* A function with a realigned stack copies its return address above its frame pointer, so that debuggers find it. The
+ * true one lies between there and the next address that is aligned as well; if what else lies there equals it, left
+ * over from earlier calls, nothing tells which it is. */
 READS_STACK static int step_realigned(struct walk *w) {
   if (!in_stack(w, w->bp) || !in_stack(w, w->bp + 8)) return MT_STACK_BOUNDS;
   uintptr_t caller = word_at(w->bp + 8), aligned = w->bp + 16, alignment = aligned & -aligned, found = 0;
@@ -121,8 +124,9 @@ static bool follows_call(const struct mt_frame_table *table, uintptr_t pc) {
   return false;
 }
 
-/* Code that was compiled at run time, or by Go, has no unwind information, but most of it keeps the frame pointer. Whether this code does is tried out: a chain
- * of frame pointers must lead up this stack, over other such code at most, to a place behind a call in a function that has unwind information. */
+/* Code that was compiled at run time, or by Go, has no unwind information, but most of it keeps the frame pointer.
+ * Whether this code does is tried out: a chain of frame pointers must lead up this stack, over other such code at most,
+ * to a place behind a call in a function that has unwind information. */
 READS_STACK static int step_unknown(struct walk *w) {
   uintptr_t bp = w->bp, below = w->sp;
   for (int i = 0; i < UNKNOWN_FRAMES && bp >= below && in_stack(w, bp) && in_stack(w, bp + 8); i++) {
@@ -156,7 +160,8 @@ static __attribute__((noinline)) int step_odd(struct walk *w, uint32_t word) {
 
 /* The frame of a row that a word has room for, but of an interrupted instruction, whose row is not cached. */
 READS_STACK static int step_usual(struct walk *w, uint32_t word) {
-  uintptr_t cfa = ((word & MT_ROW_WORD) == MT_ROW_FROM_SP ? w->sp : w->bp) + (word & MT_ROW_CFA), slot = cfa - MT_ROW_BP(word);
+  uintptr_t cfa = ((word & MT_ROW_WORD) == MT_ROW_FROM_SP ? w->sp : w->bp) + (word & MT_ROW_CFA),
+            slot = cfa - MT_ROW_BP(word);
   if (cfa < w->sp + 8 || cfa > w->top || cfa % 8 || slot < w->sp) return MT_STACK_BOUNDS;
   if (MT_ROW_BP(word)) w->bp = word_at(slot);
   w->pc = word_at(cfa - 8);
@@ -170,7 +175,8 @@ static bool interrupted(uint32_t word) {
 }
 
 /* One step by an odd row, and one more from each interrupted instruction that it leads to. */
-static __attribute__((noinline)) int step_slowly(struct walk *w, uint32_t word, uint64_t **next, const uint64_t *last, bool whole) {
+static __attribute__((noinline)) int step_slowly(struct walk *w, uint32_t word, uint64_t **next, const uint64_t *last,
+                                                 bool whole) {
   for (;;) {
     int end = (word & MT_ROW_WORD) == MT_ROW_ODD ? step_odd(w, word) : step_usual(w, word);
     if (end != STEP_ON || !interrupted(word)) return end;
@@ -182,10 +188,11 @@ static __attribute__((noinline)) int step_slowly(struct walk *w, uint32_t word, 
   }
 }
 
-/* The loop knows two kinds of rows, which are all but one in a hundred. Of a row from sp only the upper end needs a check: its CFA lies above sp, and its slots
- * in between. */
+/* The loop knows two kinds of rows, which are all but one in a hundred. Of a row from sp only the upper end needs a
+ * check: its CFA lies above sp, and its slots in between. */
 READS_STACK
-unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth, bool whole, enum mt_stack_end *end) {
+unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth,
+                   bool whole, enum mt_stack_end *end) {
   const uint32_t stop = whole ? 0 : MT_ROW_STOP;
   uintptr_t pc = frame->caller, sp = (uintptr_t)(frame + 1), bp = frame->bp, low = bounds->low, top = bounds->top;
   uint64_t *next = out, *const last = out + depth;

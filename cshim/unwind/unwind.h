@@ -1,5 +1,5 @@
-/* Native call stacks: return address -> cached unwind row from .eh_frame. No locks, no malloc and no dl* calls; memory is read only inside the thread's
- * stack. */
+/* Native call stacks: return address -> cached unwind row from .eh_frame. No locks, no malloc and no dl* calls; memory
+ * is read only inside the thread's stack. */
 #pragma once
 
 #include <stdbool.h>
@@ -8,13 +8,15 @@
 #include "base/stack.h"
 #include "spool.h"
 
-/* Unwinds from the caller of the function that frame belongs to, which must not have realigned its stack. Writes at most depth (1 to MT_NATIVE_MAX) return
- * addresses, innermost first, the first one being frame->caller, and returns how many; *end says why it stopped. In a thread with Python frames it stops behind
- * the innermost frame of the interpreter's loop (which is the last address written), unless whole is set. */
-unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth, bool whole, enum mt_stack_end *end);
+/* Unwinds from the caller of the function that frame belongs to, which must not have realigned its stack. Writes at
+ * most depth (1 to MT_NATIVE_MAX) return addresses, innermost first, the first one being frame->caller, and returns how
+ * many; *end says why it stopped. In a thread with Python frames it stops behind the innermost frame of the
+ * interpreter's loop (which is the last address written), unless whole is set. */
+unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth,
+                   bool whole, enum mt_stack_end *end);
 
-/* Where native stacks are cut: the code of the interpreter's loop. Set once the interpreter is found; a compiler may have split the loop, so up to eight calls add
- * up; 0, 0: nowhere. */
+/* Where native stacks are cut: the code of the interpreter's loop. Set once the interpreter is found; a compiler may
+ * have split the loop, so up to eight calls add up; 0, 0: nowhere. */
 void mt_unwind_stop_at(uintptr_t start, uintptr_t end);
 
 /* The bounds of the function that holds pc, by its unwind information. False where there is none. */
@@ -26,13 +28,16 @@ bool mt_unwind_is_handler_return(uintptr_t pc);
 /* Forgets all rows: a library was unloaded, and another one may come to lie there. */
 void mt_unwind_forget(void);
 
-/* Changes whenever a walk through the same words may end elsewhere: libraries were unloaded, the interpreter was found. */
+/* Changes whenever a walk through the same words may end elsewhere: libraries were unloaded, the interpreter was found.
+ */
 extern uint32_t mt_unwind_generation;
 
-/* Prepares for a fresh spool; off the hot path, before the first event. Where the C library lacks _dl_find_object this takes the module snapshot. */
+/* Prepares for a fresh spool; off the hot path, before the first event. Where the C library lacks _dl_find_object this
+ * takes the module snapshot. */
 void mt_unwind_start(void);
 
-/* Off the hot path, from the boot thread, every second or so: refreshes the module snapshot if a look-up missed one. Does nothing where _dl_find_object exists. */
+/* Off the hot path, from the boot thread, every second or so: refreshes the module snapshot if a look-up missed one.
+ * Does nothing where _dl_find_object exists. */
 void mt_unwind_refresh(void);
 
 /* Finds the readable stack that holds sp: cold, from the kernel's list of mappings. False if there is none. */

@@ -9,7 +9,8 @@
 
 #define READS_STACK __attribute__((no_sanitize("address", "thread")))
 
-/* Return addresses may be signed (PAC): the instruction that takes the signature off is a hint, so that processors without it pass over it. */
+/* Return addresses may be signed (PAC): the instruction that takes the signature off is a hint, so that processors
+ * without it pass over it. */
 static uintptr_t without_signature(uintptr_t pc) {
   register uintptr_t link __asm__("x30") = pc;
   __asm__("hint #7" : "+r"(link));
@@ -17,7 +18,8 @@ static uintptr_t without_signature(uintptr_t pc) {
 }
 
 READS_STACK
-unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth, bool whole, enum mt_stack_end *end) {
+unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth,
+                   bool whole, enum mt_stack_end *end) {
   uintptr_t at = (uintptr_t)frame, pc = without_signature(frame->caller), next = frame->bp;
   unsigned n = 0;
   *end = MT_STACK_BOUNDS;

@@ -15,10 +15,31 @@ enum { REGISTER_BP = 29, REGISTER_SP = 31, REGISTER_CALLER = 30 };
 #define INSTRUCTIONS_MAX (1u << 17)
 
 enum {
-  OP_NOP = 0x00, OP_SET_LOCATION = 0x01, OP_ADVANCE1 = 0x02, OP_ADVANCE2 = 0x03, OP_ADVANCE4 = 0x04, OP_OFFSET = 0x05, OP_RESTORE = 0x06,
-  OP_UNDEFINED = 0x07, OP_SAME = 0x08, OP_REGISTER = 0x09, OP_REMEMBER = 0x0a, OP_RECALL = 0x0b, OP_CFA = 0x0c, OP_CFA_REGISTER = 0x0d, OP_CFA_OFFSET = 0x0e,
-  OP_CFA_EXPRESSION = 0x0f, OP_EXPRESSION = 0x10, OP_OFFSET_SIGNED = 0x11, OP_CFA_SIGNED = 0x12, OP_CFA_OFFSET_SIGNED = 0x13, OP_VALUE = 0x14, OP_VALUE_SIGNED = 0x15,
-  OP_VALUE_EXPRESSION = 0x16, OP_ARGUMENTS_SIZE = 0x2e, OP_OFFSET_NEGATIVE = 0x2f,
+  OP_NOP = 0x00,
+  OP_SET_LOCATION = 0x01,
+  OP_ADVANCE1 = 0x02,
+  OP_ADVANCE2 = 0x03,
+  OP_ADVANCE4 = 0x04,
+  OP_OFFSET = 0x05,
+  OP_RESTORE = 0x06,
+  OP_UNDEFINED = 0x07,
+  OP_SAME = 0x08,
+  OP_REGISTER = 0x09,
+  OP_REMEMBER = 0x0a,
+  OP_RECALL = 0x0b,
+  OP_CFA = 0x0c,
+  OP_CFA_REGISTER = 0x0d,
+  OP_CFA_OFFSET = 0x0e,
+  OP_CFA_EXPRESSION = 0x0f,
+  OP_EXPRESSION = 0x10,
+  OP_OFFSET_SIGNED = 0x11,
+  OP_CFA_SIGNED = 0x12,
+  OP_CFA_OFFSET_SIGNED = 0x13,
+  OP_VALUE = 0x14,
+  OP_VALUE_SIGNED = 0x15,
+  OP_VALUE_EXPRESSION = 0x16,
+  OP_ARGUMENTS_SIZE = 0x2e,
+  OP_OFFSET_NEGATIVE = 0x2f,
 };
 enum { SHORT_ADVANCE = 1, SHORT_OFFSET = 2, SHORT_RESTORE = 3 }; /* the upper two bits; the lower six are the operand */
 
@@ -81,7 +102,9 @@ static void restore_rule(struct run *run, uint64_t number) {
   if (of) *of = run->first.rule[of - run->now.rule];
 }
 
-static int64_t scaled(const struct run *run, int64_t units) { return (int64_t)((uint64_t)units * (uint64_t)run->entry->data_unit); }
+static int64_t scaled(const struct run *run, int64_t units) {
+  return (int64_t)((uint64_t)units * (uint64_t)run->entry->data_unit);
+}
 
 static struct rule expression_rule(struct mt_cursor *c, uint8_t kind) {
   struct mt_cursor part = mt_cursor_part(c, mt_cursor_uleb(c));
@@ -130,7 +153,9 @@ static void run_rule(struct run *run, struct mt_cursor *c, uint8_t op) {
   switch (op) {
     case OP_OFFSET: rule = (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, (int64_t)mt_cursor_uleb(c))}; break;
     case OP_OFFSET_SIGNED: rule = (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, mt_cursor_sleb(c))}; break;
-    case OP_OFFSET_NEGATIVE: rule = (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, -(int64_t)mt_cursor_uleb(c))}; break;
+    case OP_OFFSET_NEGATIVE:
+      rule = (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, -(int64_t)mt_cursor_uleb(c))};
+      break;
     case OP_VALUE: rule = (struct rule){.kind = RULE_VALUE, .offset = scaled(run, (int64_t)mt_cursor_uleb(c))}; break;
     case OP_VALUE_SIGNED: rule = (struct rule){.kind = RULE_VALUE, .offset = scaled(run, mt_cursor_sleb(c))}; break;
     case OP_EXPRESSION: rule = expression_rule(c, RULE_EXPRESSION); break;
@@ -155,7 +180,9 @@ static bool run_one(struct run *run, struct mt_cursor *c) {
   uint8_t op = mt_cursor_u8(c), operand = op & 0x3f;
   switch (op >> 6) {
     case SHORT_ADVANCE: return advance(run, operand);
-    case SHORT_OFFSET: set_rule(run, operand, (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, (int64_t)mt_cursor_uleb(c))}); return true;
+    case SHORT_OFFSET:
+      set_rule(run, operand, (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, (int64_t)mt_cursor_uleb(c))});
+      return true;
     case SHORT_RESTORE: restore_rule(run, operand); return true;
   }
   switch (op) {
@@ -167,9 +194,12 @@ static bool run_one(struct run *run, struct mt_cursor *c) {
     case OP_REMEMBER: remember(run); return true;
     case OP_RECALL: recall(run); return true;
     case OP_ARGUMENTS_SIZE: mt_cursor_uleb(c); return true;
-    case OP_CFA: case OP_CFA_REGISTER: case OP_CFA_OFFSET: case OP_CFA_EXPRESSION: case OP_CFA_SIGNED: case OP_CFA_OFFSET_SIGNED:
-      run_cfa(run, c, op);
-      return true;
+    case OP_CFA:
+    case OP_CFA_REGISTER:
+    case OP_CFA_OFFSET:
+    case OP_CFA_EXPRESSION:
+    case OP_CFA_SIGNED:
+    case OP_CFA_OFFSET_SIGNED: run_cfa(run, c, op); return true;
     default: run_rule(run, c, op); return true;
   }
 }
@@ -187,8 +217,11 @@ static bool narrow(int64_t value, int32_t *into) {
 
 static bool cfa_value(const struct run *run, struct mt_value *v) {
   const struct state *s = &run->now;
-  if (s->cfa_expression) return mt_expression(s->cfa_expression, s->cfa_bytes, run->pc, (struct mt_value){0}, v) && v->base != MT_BASE_NONE;
-  *v = (struct mt_value){.base = s->cfa_register == REGISTER_SP ? MT_BASE_SP : s->cfa_register == REGISTER_BP ? MT_BASE_BP : MT_BASE_NONE};
+  if (s->cfa_expression)
+    return mt_expression(s->cfa_expression, s->cfa_bytes, run->pc, (struct mt_value){0}, v) && v->base != MT_BASE_NONE;
+  *v = (struct mt_value){.base = s->cfa_register == REGISTER_SP   ? MT_BASE_SP
+                                 : s->cfa_register == REGISTER_BP ? MT_BASE_BP
+                                                                  : MT_BASE_NONE};
   return v->base && narrow(s->cfa_offset, &v->inner);
 }
 
@@ -206,17 +239,21 @@ static bool rule_value(const struct run *run, const struct rule *rule, enum mt_b
     case RULE_OFFSET: return narrow(rule->offset, &v->inner) && load(v);
     case RULE_VALUE: return narrow(rule->offset, &v->inner);
     case RULE_EXPRESSION: return mt_expression(rule->expression, rule->bytes, run->pc, *v, v) && load(v);
-    case RULE_VALUE_EXPRESSION: return mt_expression(rule->expression, rule->bytes, run->pc, *v, v) && v->base != MT_BASE_NONE;
+    case RULE_VALUE_EXPRESSION:
+      return mt_expression(rule->expression, rule->bytes, run->pc, *v, v) && v->base != MT_BASE_NONE;
     default: return false;
   }
 }
 
-static bool equal(struct mt_value a, struct mt_value b) { return a.base == b.base && a.load == b.load && a.inner == b.inner && a.add == b.add; }
+static bool equal(struct mt_value a, struct mt_value b) {
+  return a.base == b.base && a.load == b.load && a.inner == b.inner && a.add == b.add;
+}
 
 /* The caller's stack pointer is the CFA unless a rule says otherwise; then it must say the same. */
 static bool stack_pointer_is_cfa(const struct run *run, struct mt_value cfa) {
   struct mt_value v;
-  return rule_value(run, &run->now.rule[TRACK_SP], MT_BASE_CFA, &v) && (equal(v, cfa) || equal(v, (struct mt_value){.base = MT_BASE_CFA}));
+  return rule_value(run, &run->now.rule[TRACK_SP], MT_BASE_CFA, &v) &&
+         (equal(v, cfa) || equal(v, (struct mt_value){.base = MT_BASE_CFA}));
 }
 
 struct mt_unwind_row mt_unwind_row(const struct mt_frame_entry *entry, uintptr_t pc) {
@@ -233,8 +270,10 @@ struct mt_unwind_row mt_unwind_row(const struct mt_frame_entry *entry, uintptr_t
   }
   bool bp = rule_value(&run, &run.now.rule[TRACK_BP], MT_BASE_BP, &row.bp);
   if (!cfa_value(&run, &row.cfa)) {
-    if (bp && equal(row.bp, (struct mt_value){.base = MT_BASE_BP, .load = true}) && !run.now.cfa_expression) row.kind = MT_ROW_REALIGNED;
-  } else if (bp && rule_value(&run, &run.now.rule[TRACK_CALLER], MT_BASE_NONE, &row.caller) && stack_pointer_is_cfa(&run, row.cfa)) {
+    if (bp && equal(row.bp, (struct mt_value){.base = MT_BASE_BP, .load = true}) && !run.now.cfa_expression)
+      row.kind = MT_ROW_REALIGNED;
+  } else if (bp && rule_value(&run, &run.now.rule[TRACK_CALLER], MT_BASE_NONE, &row.caller) &&
+             stack_pointer_is_cfa(&run, row.cfa)) {
     row.kind = MT_ROW_STEP;
   }
   return row;

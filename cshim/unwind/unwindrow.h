@@ -1,5 +1,5 @@
-/* How to step from a function to its caller, at one place of its code: what its unwind program says of the stack pointer, the frame pointer and the return
- * address. Of all other registers nothing is kept. */
+/* How to step from a function to its caller, at one place of its code: what its unwind program says of the stack
+ * pointer, the frame pointer and the return address. Of all other registers nothing is kept. */
 #pragma once
 
 #include <stdbool.h>
@@ -21,9 +21,10 @@ struct mt_value {
 
 enum mt_row_kind {
   MT_ROW_STEP = 1,
-  MT_ROW_REALIGNED,   /* the CFA is in a register that is not kept, but above its frame pointer the function holds a copy of its return address */
-  MT_ROW_OUTERMOST,   /* nobody called this function */
-  MT_ROW_NONE,        /* no unwind information */
+  MT_ROW_REALIGNED, /* the CFA is in a register that is not kept, but above its frame pointer the function holds a copy
+                       of its return address */
+  MT_ROW_OUTERMOST, /* nobody called this function */
+  MT_ROW_NONE, /* no unwind information */
   MT_ROW_UNSUPPORTED, /* a rule that is not followed */
 };
 
@@ -34,5 +35,6 @@ struct mt_unwind_row {
   struct mt_value cfa, bp, caller;
 };
 
-/* Runs the entry's program up to pc, an address inside of the instruction that calls, or the one interrupted. Bounded whatever the program holds. */
+/* Runs the entry's program up to pc, an address inside of the instruction that calls, or the one interrupted. Bounded
+ * whatever the program holds. */
 struct mt_unwind_row mt_unwind_row(const struct mt_frame_entry *entry, uintptr_t pc);

@@ -1,4 +1,5 @@
-/* Every NVML function that go-nvml refers to, in alphabetical order; a header, so that the Go command sees it change. TestNoSymbolIsLeftOpen names what is missing. */
+/* Every NVML function that go-nvml refers to, in alphabetical order; a header, so that the Go command sees it change.
+ * TestNoSymbolIsLeftOpen names what is missing. */
 NVML_SYMBOL(nvmlComputeInstanceDestroy)
 NVML_SYMBOL(nvmlComputeInstanceGetInfo)
 NVML_SYMBOL(nvmlComputeInstanceGetInfo_v2)

@@ -56,7 +56,8 @@ static inline void report_from(const struct burst *b, struct event *e) {
   else frames_descend(INNER, path % PATHS << 3, report, e);
 }
 
-/* All at once: reading the clock around each would cost more than an event does. A fifth more goes before, uncounted: the thread has just slept. */
+/* All at once: reading the clock around each would cost more than an event does. A fifth more goes before, uncounted:
+ * the thread has just slept. */
 static __attribute__((noinline)) double hot(const struct burst *b, int64_t size) {
   double begin = 0;
   for (uint32_t i = 0, before = b->events / 5; i < before + b->events; i++) {
@@ -79,7 +80,9 @@ static __attribute__((noinline)) double touched(const struct work *w, int64_t si
   return (double)ticks / burst_ticks_per_ns() / b->events;
 }
 
-static __attribute__((noinline)) void counted(struct work *w) { report_from(w->burst, &(struct event){.frames = &w->frames}); }
+static __attribute__((noinline)) void counted(struct work *w) {
+  report_from(w->burst, &(struct event){.frames = &w->frames});
+}
 
 static void both_kinds(void *argument) {
   struct work *w = argument;

@@ -14,11 +14,13 @@ struct burst {
   double alloc_ns, free_ns; /* results: the mean of the burst */
 };
 
-/* Runs one burst and fills in its results. Consecutive events come from eight different stacks, which part in their innermost three frames. */
+/* Runs one burst and fills in its results. Consecutive events come from eight different stacks, which part in their
+ * innermost three frames. */
 void burst_run(struct burst *burst);
 
 /* The levels with which a report in the calling function's burst_run has that many frames on its stack. */
 int32_t burst_levels_for(unsigned frames);
 
-/* The time stamp counter's ticks in a nanosecond. Measures for 20 ms at the first call, which must return before other threads call. */
+/* The time stamp counter's ticks in a nanosecond. Measures for 20 ms at the first call, which must return before other
+ * threads call. */
 double burst_ticks_per_ns(void);

@@ -1,4 +1,5 @@
-/* bench_step() says that a training step begins: from the step that BENCH_FROM names on callgrind counts, each step's count a dump of its own, for BENCH_STEPS steps. */
+/* bench_step() says that a training step begins: from the step that BENCH_FROM names on callgrind counts, each step's
+ * count a dump of its own, for BENCH_STEPS steps. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <valgrind/callgrind.h>

@@ -2,8 +2,8 @@
  *
  *   cold thread|stack|library TIMES [FRAMES] [LIBRARY...]
  *
- * Prints two numbers a line, in nanoseconds: the first event and, right behind it and from the same place, a second one. A library is one that exports
- * frames_descend; each is loaded and unloaded once. */
+ * Prints two numbers a line, in nanoseconds: the first event and, right behind it and from the same place, a second
+ * one. A library is one that exports frames_descend; each is loaded and unloaded once. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>

@@ -1,5 +1,6 @@
-/* How long a process takes to end, and how much memory it has by then: reports many blocks from stacks of some 30 frames, then prints its resident memory in bytes
- * and, as the last thing it does, the monotonic clock in nanoseconds. Whoever waits for it subtracts.
+/* How long a process takes to end, and how much memory it has by then: reports many blocks from stacks of some 30
+ * frames, then prints its resident memory in bytes and, as the last thing it does, the monotonic clock in nanoseconds.
+ * Whoever waits for it subtracts.
  *
  *   exit EVENTS */
 #define _GNU_SOURCE
@@ -35,7 +36,8 @@ int main(int argc, char **argv) {
   long events = atol(argv[1]);
   for (long i = 0; i < events; i++) {
     frames_descend(LEVELS, (uint64_t)(i / 2 % PATHS) * 0x9e3779b97f4a7c15ull, report, &i);
-    if (i % 1000 == 999) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); /* 200 000 a second, as a busy program */
+    if (i % 1000 == 999)
+      nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL); /* 200 000 a second, as a busy program */
   }
   struct timespec t;
   long long bytes = resident();

@@ -14,7 +14,8 @@ typedef uint64_t level(const struct descent *descent, unsigned left);
 
 static level *const levels_by_kind[KINDS];
 
-/* Nothing is left to do behind the call in a function whose callee's result is its own; the volatile room keeps it from becoming a jump. */
+/* Nothing is left to do behind the call in a function whose callee's result is its own; the volatile room keeps it from
+ * becoming a jump. */
 static inline uint64_t go_down(const struct descent *descent, unsigned left) {
   if (left) return levels_by_kind[(descent->path >> left * 3 % 61) % KINDS](descent, left - 1);
   descent->at_bottom(descent->argument);

@@ -12,7 +12,9 @@
 #include "instructions.h"
 #include "memtrace.h"
 
-enum { FIXED_FRAMES = 8 }; /* of every report: itself, frames_descend, instructions_*, main, what the C library runs before it */
+enum {
+  FIXED_FRAMES = 8
+}; /* of every report: itself, frames_descend, instructions_*, main, what the C library runs before it */
 
 int cuInit(unsigned);
 int cuDeviceGet(int *, int);

@@ -43,7 +43,9 @@ static void report_from(void *levels, uint64_t number) {
 }
 
 /* Which one comes next cannot be told from those before. */
-static void report_from_any(void *levels, uint64_t number) { report_from(levels, number * 0x9e3779b97f4a7c15ull >> 40); }
+static void report_from_any(void *levels, uint64_t number) {
+  report_from(levels, number * 0x9e3779b97f4a7c15ull >> 40);
+}
 
 void instructions_report(const char *name, int32_t levels, bool random) {
   instructions_count(&(struct instructions_case){name, random ? report_from_any : report_from, &levels});

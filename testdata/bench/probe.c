@@ -1,7 +1,9 @@
-/* Preloaded in front of the library under test: measures how long each report of PyTorch's allocator takes in the running program. Behind the library stands an
- * empty function (report.c). Without the library the probe measures that one; the difference is the library's.
+/* Preloaded in front of the library under test: measures how long each report of PyTorch's allocator takes in the
+ * running program. Behind the library stands an empty function (report.c). Without the library the probe measures that
+ * one; the difference is the library's.
  *
- * Writes to the file that BENCH_PROBE names, at the end, one struct sample for every report. bench_step() says that a training step begins. */
+ * Writes to the file that BENCH_PROBE names, at the end, one struct sample for every report. bench_step() says that a
+ * training step begins. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -52,7 +54,8 @@ static void learn(void) {
   __atomic_store_n(&next, found, __ATOMIC_RELEASE);
 }
 
-void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *block, int64_t size, uint64_t allocated, uint64_t reserved, uint16_t device) {
+void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *block, int64_t size, uint64_t allocated,
+                                                           uint64_t reserved, uint16_t device) {
   if (__builtin_expect(!thread_class, 0)) thread_class = classify();
   if (__builtin_expect(!__atomic_load_n(&next, __ATOMIC_ACQUIRE), 0)) learn();
   uint64_t begin = __rdtsc();
@@ -60,13 +63,15 @@ void _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE(void *block, int64_t 
   uint64_t ticks = __rdtsc() - begin;
   uint64_t place = samples ? __atomic_fetch_add(&used, 1, __ATOMIC_RELAXED) : SAMPLES_MAX;
   if (place >= SAMPLES_MAX) return;
-  samples[place] = (struct sample){ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks, (uint16_t)step, size < 0, thread_class};
+  samples[place] =
+      (struct sample){ticks > UINT32_MAX ? UINT32_MAX : (uint32_t)ticks, (uint16_t)step, size < 0, thread_class};
 }
 
 __attribute__((constructor)) static void start(void) {
   if (!getenv("BENCH_PROBE")) return;
   /* Written to beforehand: the first touch of a page would be the measured event's neighbour. */
-  samples = mmap(NULL, SAMPLES_MAX * sizeof *samples, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+  samples = mmap(NULL, SAMPLES_MAX * sizeof *samples, PROT_READ | PROT_WRITE,
+                 MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
   if (samples == MAP_FAILED) abort();
   clock_gettime(CLOCK_MONOTONIC, &begin_time);
   begin_ticks = __rdtsc();

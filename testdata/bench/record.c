@@ -1,10 +1,11 @@
-/* What one framework event costs its thread: reports blocks as PyTorch's allocator does, in bursts with pauses, so that the drainer keeps up and segments are
- * reused as in a real run.
+/* What one framework event costs its thread: reports blocks as PyTorch's allocator does, in bursts with pauses, so that
+ * the drainer keeps up and segments are reused as in a real run.
  *
  *   record THREADS BURSTS FRAMES TOUCHED [random]
  *
- * FRAMES is how many native frames a report has on its stack, 0: as few as can be. TOUCHED bytes are written between two events, 0: none. With random the
- * stacks come in an order that cannot be foreseen. Prints nanoseconds per allocation and per free, one line a burst.
+ * FRAMES is how many native frames a report has on its stack, 0: as few as can be. TOUCHED bytes are written between
+ * two events, 0: none. With random the stacks come in an order that cannot be foreseen. Prints nanoseconds per
+ * allocation and per free, one line a burst.
  *
  *   record THREADS BURSTS floor
  *
@@ -54,7 +55,11 @@ static void *work(void *number) {
   memset(ring, 1, FLOOR_BYTES);
   int32_t levels = frames ? burst_levels_for(frames) : BURST_FLAT;
   for (long i = -WARM_UP; i < bursts; i++) {
-    struct burst b = {.events = touched ? TOUCHED_EVENTS : EVENTS, .thread = (uint32_t)thread, .levels = levels, .touched = touched, .random = (uint32_t)random_order};
+    struct burst b = {.events = touched ? TOUCHED_EVENTS : EVENTS,
+                      .thread = (uint32_t)thread,
+                      .levels = levels,
+                      .touched = touched,
+                      .random = (uint32_t)random_order};
     pthread_barrier_wait(&together);
     if (only_floor) floor_burst(&b, ring, &at);
     else burst_run(&b);

@@ -1,4 +1,5 @@
-/* What the preloaded library costs a process that never touches CUDA: starts a program many times in pairs, with and without it, in turns.
+/* What the preloaded library costs a process that never touches CUDA: starts a program many times in pairs, with and
+ * without it, in turns.
  *
  *   startup PAIRS LIBRARY PROGRAM [ARGUMENT...]
  *

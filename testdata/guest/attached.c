@@ -1,4 +1,5 @@
-/* A program that memtrace attach comes to. Its first thread reads what to do from the standard input, and answers each line when it is done:
+/* A program that memtrace attach comes to. Its first thread reads what to do from the standard input, and answers each
+ * line when it is done:
  *
  *   alloc N SIZE   N allocations, and their frees
  *   fetched N SIZE the same by a pointer that it has fetched from the driver before
@@ -10,8 +11,8 @@
  *   quiet     nothing, there are none
  *   storm     malloc and free all the time, in two threads
  *   spin      all threads run all the time, also the first one
- *   NAME      one waits in that system call, and the first one runs all the time; the waiting one checks, when it goes on, that nothing happened to it
- *   nocuda    no CUDA so far
+ *   NAME      one waits in that system call, and the first one runs all the time; the waiting one checks, when it goes
+ * on, that nothing happened to it nocuda    no CUDA so far
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>
@@ -90,7 +91,8 @@ static bool wait_timed_poll(void) {
 static bool wait_epoll(void) {
   struct epoll_event event = {.events = EPOLLIN, .data.u64 = 77};
   int fd = epoll_create1(0);
-  return fd >= 0 && !epoll_ctl(fd, EPOLL_CTL_ADD, channel[0], &event) && epoll_wait(fd, &event, 1, -1) == 1 && event.data.u64 == 77;
+  return fd >= 0 && !epoll_ctl(fd, EPOLL_CTL_ADD, channel[0], &event) && epoll_wait(fd, &event, 1, -1) == 1 &&
+         event.data.u64 == 77;
 }
 
 static bool wait_select(void) {
@@ -133,14 +135,16 @@ static bool wait_registers(void) {
   struct pollfd one = {.fd = channel[0], .events = POLLIN};
   long result, general = 1;
   for (int i = 0; i < 16; i++) before[i] = i + 0.5;
-  register long r8 __asm__("r8") = 0x1111, r9 __asm__("r9") = 0x2222, r10 __asm__("r10") = 0x3333, r12 __asm__("r12") = 0x4444, r13 __asm__("r13") = 0x5555;
-  __asm__ volatile(
-      "movsd 0(%[b]), %%xmm0\n movsd 8(%[b]), %%xmm1\n movsd 56(%[b]), %%xmm7\n movsd 64(%[b]), %%xmm8\n movsd 120(%[b]), %%xmm15\n"
-      "mov %[call], %%eax\n syscall\n"
-      "movsd %%xmm0, 0(%[a])\n movsd %%xmm1, 8(%[a])\n movsd %%xmm7, 56(%[a])\n movsd %%xmm8, 64(%[a])\n movsd %%xmm15, 120(%[a])\n"
-      : "=&a"(result), "+r"(r8), "+r"(r9), "+r"(r10), "+r"(r12), "+r"(r13)
-      : [b] "r"(before), [a] "r"(after), "D"(&one), "S"(1L), "d"(-1L), [call] "i"(SYS_poll)
-      : "rcx", "r11", "memory", "cc", "xmm0", "xmm1", "xmm7", "xmm8", "xmm15");
+  register long r8 __asm__("r8") = 0x1111, r9 __asm__("r9") = 0x2222, r10 __asm__("r10") = 0x3333,
+                   r12 __asm__("r12") = 0x4444, r13 __asm__("r13") = 0x5555;
+  __asm__ volatile("movsd 0(%[b]), %%xmm0\n movsd 8(%[b]), %%xmm1\n movsd 56(%[b]), %%xmm7\n movsd 64(%[b]), %%xmm8\n "
+                   "movsd 120(%[b]), %%xmm15\n"
+                   "mov %[call], %%eax\n syscall\n"
+                   "movsd %%xmm0, 0(%[a])\n movsd %%xmm1, 8(%[a])\n movsd %%xmm7, 56(%[a])\n movsd %%xmm8, 64(%[a])\n "
+                   "movsd %%xmm15, 120(%[a])\n"
+                   : "=&a"(result), "+r"(r8), "+r"(r9), "+r"(r10), "+r"(r12), "+r"(r13)
+                   : [b] "r"(before), [a] "r"(after), "D"(&one), "S"(1L), "d"(-1L), [call] "i"(SYS_poll)
+                   : "rcx", "r11", "memory", "cc", "xmm0", "xmm1", "xmm7", "xmm8", "xmm15");
   for (int i = 0; i < 16; i++) general &= (i > 1 && i < 7) || (i > 8 && i < 15) || before[i] == after[i];
   return result == 1 && general && r8 == 0x1111 && r9 == 0x2222 && r10 == 0x3333 && r12 == 0x4444 && r13 == 0x5555;
 }
@@ -149,10 +153,14 @@ static bool wait_registers(void) {
 static const struct {
   const char *name;
   bool (*wait)(void);
-} waits[] = {{"poll", wait_poll}, {"timed-poll", wait_timed_poll}, {"epoll", wait_epoll}, {"select", wait_select}, {"read", wait_read}, {"receive", wait_receive},
-             {"semaphore", wait_semaphore}, {"timed-semaphore", wait_timed_semaphore}, {"sleep", wait_sleep},
+} waits[] = {
+    {"poll", wait_poll},           {"timed-poll", wait_timed_poll},
+    {"epoll", wait_epoll},         {"select", wait_select},
+    {"read", wait_read},           {"receive", wait_receive},
+    {"semaphore", wait_semaphore}, {"timed-semaphore", wait_timed_semaphore},
+    {"sleep", wait_sleep},
 #if defined(__x86_64__)
-             {"registers", wait_registers},
+    {"registers", wait_registers},
 #endif
 };
 

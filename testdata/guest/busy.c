@@ -1,5 +1,6 @@
-/* Allocates without end in so many threads, until it is killed or its input ends:  busy THREADS [PAUSE_US]. The file "count" holds what each thread has made, 8 bytes
- * each, stored after the call: what it says must be in the trace, whatever becomes of the process. Thread number i asks for 1000 + i bytes. */
+/* Allocates without end in so many threads, until it is killed or its input ends:  busy THREADS [PAUSE_US]. The file
+ * "count" holds what each thread has made, 8 bytes each, stored after the call: what it says must be in the trace,
+ * whatever becomes of the process. Thread number i asks for 1000 + i bytes. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <poll.h>

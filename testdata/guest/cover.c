@@ -1,8 +1,9 @@
 /* Calls every hooked function, by one route:  cover driver|runtime ROUTE [RUNTIME]
  *
- * Routes: linked, dlsym (a real handle), default and next (dlsym's pseudo handles), versioned (dlvsym), proc1 and proc2 (cuGetProcAddress with each row's version
- * and flags), legacy (the same with flag 1), entry and by-version (cudaGetDriverEntryPoint, of RUNTIME). Every call and its status is printed; what a route
- * cannot reach is called by its exported symbol, and a hook that no part calls is an error: a new row of hooks.def needs a call here. */
+ * Routes: linked, dlsym (a real handle), default and next (dlsym's pseudo handles), versioned (dlvsym), proc1 and proc2
+ * (cuGetProcAddress with each row's version and flags), legacy (the same with flag 1), entry and by-version
+ * (cudaGetDriverEntryPoint, of RUNTIME). Every call and its status is printed; what a route cannot reach is called by
+ * its exported symbol, and a hook that no part calls is an error: a new row of hooks.def needs a call here. */
 #define _GNU_SOURCE
 #include "cover.h"
 
@@ -35,7 +36,8 @@ enum { DRIVER = 1, RUNTIME = 2 };
 #undef MT_HOOK
 #undef MT_CUSTOM
 
-#define MT_HOOK(number, level, symbol, base, version, variant, ...) {#symbol, base, version, variant, level, LINK_##level(symbol), NULL, 0},
+#define MT_HOOK(number, level, symbol, base, version, variant, ...) \
+  {#symbol, base, version, variant, level, LINK_##level(symbol), NULL, 0},
 #define MT_CUSTOM MT_HOOK
 static struct row {
   const char *symbol, *base;
@@ -112,18 +114,24 @@ static void *by_proc_address(const struct row *row) {
 
 static bool newest(const struct row *row, int version) {
   for (size_t i = 0; i < HOOKED_COUNT; i++)
-    if (!strcmp(rows[i].base, row->base) && rows[i].variant == row->variant && rows[i].version > row->version && rows[i].version <= version) return false;
+    if (!strcmp(rows[i].base, row->base) && rows[i].variant == row->variant && rows[i].version > row->version &&
+        rows[i].version <= version)
+      return false;
   return row->version <= version;
 }
 
-/* Three arguments before CUDA 12, four since; a fourth does no harm. It finds what is newest for its own version, other rows come by version. */
+/* Three arguments before CUDA 12, four since; a fourth does no harm. It finds what is newest for its own version, other
+ * rows come by version. */
 static void *by_entry_point(const struct row *row) {
   void *found = NULL;
   int status = 0, version = 0;
   int (*entry)(const char *, void **, unsigned long long, int *) = dlsym(runtime, "cudaGetDriverEntryPoint");
-  int (*by_version)(const char *, void **, unsigned, unsigned long long, int *) = dlsym(runtime, "cudaGetDriverEntryPointByVersion");
+  int (*by_version)(const char *, void **, unsigned, unsigned long long, int *) =
+      dlsym(runtime, "cudaGetDriverEntryPointByVersion");
   H(cudaRuntimeGetVersion)(&version);
-  if (!strcmp(route, "by-version") && by_version) return by_version(row->base, &found, (unsigned)row->version, (unsigned long long)row->variant, &status) ? NULL : found;
+  if (!strcmp(route, "by-version") && by_version)
+    return by_version(row->base, &found, (unsigned)row->version, (unsigned long long)row->variant, &status) ? NULL
+                                                                                                            : found;
   if (!newest(row, version) || entry(row->base, &found, (unsigned long long)row->variant, &status)) return NULL;
   Dl_info info; /* drivers differ in which cuCtxCreate is the one of CUDA 12.5 to 12.9 */
   return found && dladdr(found, &info) && info.dli_sname && !strcmp(info.dli_sname, row->symbol) ? found : NULL;
@@ -151,7 +159,8 @@ static void resolve(void) {
     void *library = rows[i].level == DRIVER ? driver : runtime;
     rows[i].address = find(&rows[i]);
     if (!rows[i].address && library) rows[i].address = dlsym(library, rows[i].symbol);
-    else if (strcmp(route, "linked")) printf("%s by %s\n", rows[i].symbol, route); /* linked is also what a runtime lacks and the library has */
+    else if (strcmp(route, "linked"))
+      printf("%s by %s\n", rows[i].symbol, route); /* linked is also what a runtime lacks and the library has */
   }
 }
 
@@ -164,7 +173,8 @@ static void driver_begin(void) {
   DO(cuDevicePrimaryCtxRetain, &context, 0);
   HELP(cuCtxSetCurrent, context);
   HELP(cuDeviceGetDefaultMemPool, &pool, 0);
-  HELP(cuMemPoolSetAttribute, pool, threshold, &keep); /* the reserve changes when the program says so, and not before */
+  HELP(cuMemPoolSetAttribute, pool, threshold,
+       &keep); /* the reserve changes when the program says so, and not before */
 }
 
 static void run_driver(void) {
@@ -193,7 +203,8 @@ static void run_runtime(void) {
 
 /* What a runtime does not have, or what only its compiler can ask for. */
 static bool optional(const char *symbol) {
-  static const char *const names[] = {"cudaThreadExit", "cudaGraphAddNode", "cudaGraphAddNode_v2", "cudaGetSymbolAddress"};
+  static const char *const names[] = {"cudaThreadExit", "cudaGraphAddNode", "cudaGraphAddNode_v2",
+                                      "cudaGetSymbolAddress"};
   for (size_t i = 0; i < sizeof names / sizeof *names; i++)
     if (!strcmp(symbol, names[i])) return true;
   return false;

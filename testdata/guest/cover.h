@@ -6,7 +6,8 @@
 
 #include "hooked.h"
 
-/* The function of a row by the route under test; counted as called. A row that the route does not reach ends the program. */
+/* The function of a row by the route under test; counted as called. A row that the route does not reach ends the
+ * program. */
 void *cover_function(enum hooked id);
 
 /* A function of the driver that is not hooked, by its exported name. Integers wider than int must be passed as such. */
@@ -15,7 +16,8 @@ int (*cover_helper(const char *name))();
 
 /* Prints what was called and its status; anything but the wanted status fails the program. */
 int cover_status(const char *what, int status, int wanted);
-#define FAILS(symbol, wanted, ...) cover_status(#symbol, ((hooked_##symbol *)cover_function(HOOKED_##symbol))(__VA_ARGS__), wanted)
+#define FAILS(symbol, wanted, ...) \
+  cover_status(#symbol, ((hooked_##symbol *)cover_function(HOOKED_##symbol))(__VA_ARGS__), wanted)
 #define DO(symbol, ...) FAILS(symbol, 0, __VA_ARGS__)
 #define HELP(symbol, ...) cover_status(#symbol, H(symbol)(__VA_ARGS__), 0)
 
@@ -51,4 +53,5 @@ void cover_runtime(int version);
 
 extern const struct mt_cuda_pool_props cover_pool;       /* pinned memory of device 0 */
 extern const struct mt_cuda_pool_props cover_pool_share; /* the same, to be exported by descriptor */
-void *cover_make_external(size_t size); /* a descriptor of another API's memory, for the two import calls; owned by cover */
+void *
+cover_make_external(size_t size); /* a descriptor of another API's memory, for the two import calls; owned by cover */

@@ -1,5 +1,5 @@
-/* Somebody else's interposer, preloaded before or after the library. Built with BY_HANDLE it finds the functions in the libraries that define them, as wrappers
- * of the driver do, otherwise behind itself. */
+/* Somebody else's interposer, preloaded before or after the library. Built with BY_HANDLE it finds the functions in the
+ * libraries that define them, as wrappers of the driver do, otherwise behind itself. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>
@@ -30,7 +30,8 @@ static void *original(const char *library, const char *name) {
   }
 BETWEEN("libcuda.so.1", cuMemAlloc_v2, (uint64_t *out, size_t size), (out, size))
 BETWEEN("libcuda.so.1", cuMemFree_v2, (uint64_t address), (address))
-BETWEEN("libcuda.so.1", cuMemCreate, (uint64_t *out, size_t size, const void *property, unsigned long long flags), (out, size, property, flags))
+BETWEEN("libcuda.so.1", cuMemCreate, (uint64_t *out, size_t size, const void *property, unsigned long long flags),
+        (out, size, property, flags))
 BETWEEN("libcuda.so.1", cuCtxDestroy_v2, (void *context), (context))
 BETWEEN("libcudart.so.12", cudaMalloc, (void **out, size_t size), (out, size))
 BETWEEN("libcudart.so.12", cudaFree, (void *address), (address))

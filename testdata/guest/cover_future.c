@@ -17,7 +17,8 @@ static int allocate(uint64_t *out, size_t size, const char *label) {
 int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status);
 int cuGetProcAddress_v2(const char *name, void **out, int version, uint64_t flags, int *status) {
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_NOLOAD);
-  int (*today)(const char *, void **, int, uint64_t, int *) = driver ? (int (*)(const char *, void **, int, uint64_t, int *))dlsym(driver, "cuGetProcAddress_v2") : NULL;
+  int (*today)(const char *, void **, int, uint64_t, int *) =
+      driver ? (int (*)(const char *, void **, int, uint64_t, int *))dlsym(driver, "cuGetProcAddress_v2") : NULL;
   if (!today) return 500;
   if (strcmp(name, "cuMemAlloc") || version < FUTURE) return today(name, out, version, flags, status);
   *out = (void *)allocate;

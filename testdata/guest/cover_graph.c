@@ -21,7 +21,9 @@ static void *instantiate(void *graph) {
   return exec;
 }
 
-static union node alloc_node(size_t size) { return (union node){{.type = ALLOC, .alloc = {.pool = {.type = 1, .location_type = 1}, .size = size}}}; }
+static union node alloc_node(size_t size) {
+  return (union node){{.type = ALLOC, .alloc = {.pool = {.type = 1, .location_type = 1}, .size = size}}};
+}
 static union node free_node(uint64_t address) { return (union node){{.type = FREE, .freed = address}}; }
 
 /* A graph that frees what it allocates may run again and again. */

@@ -11,7 +11,8 @@ static uint64_t memory(size_t size, int location) {
 enum { DEVICE = 1, HOST = 2 };
 
 void cover_handles(void) {
-  uint64_t va, left, same, a = memory(2 * MIB, DEVICE), b = memory(4 * MIB, DEVICE), unmapped = memory(6 * MIB, DEVICE), host = memory(2 * MIB, HOST);
+  uint64_t va, left, same, a = memory(2 * MIB, DEVICE), b = memory(4 * MIB, DEVICE), unmapped = memory(6 * MIB, DEVICE),
+                           host = memory(2 * MIB, HOST);
   DO(cuMemAddressReserve, &va, 16 * MIB, 0, 0, 0);
   DO(cuMemAddressReserve, &left, 32 * MIB, 0, 0, 0);
   DO(cuMemMap, va, 2 * MIB, 0, a, 0);
@@ -49,9 +50,13 @@ void cover_multicast(void) {
   DO(cuMulticastCreate, &team, &of);
 }
 
-static struct mt_cuda_tiles region(void *array, unsigned x, unsigned y, unsigned width, unsigned height, uint64_t handle) {
-  return (struct mt_cuda_tiles){.resource = (uint64_t)array, .at.level = {.x = x, .y = y, .width = width, .height = height, .depth = 1},
-                                .operation = 1, .handle = handle, .device_mask = 1};
+static struct mt_cuda_tiles region(void *array, unsigned x, unsigned y, unsigned width, unsigned height,
+                                   uint64_t handle) {
+  return (struct mt_cuda_tiles){.resource = (uint64_t)array,
+                                .at.level = {.x = x, .y = y, .width = width, .height = height, .depth = 1},
+                                .operation = 1,
+                                .handle = handle,
+                                .device_mask = 1};
 }
 
 /* Elements of four bytes: tiles of 128 by 128. */

@@ -71,7 +71,8 @@ static uint64_t array3d(size_t width, size_t height, size_t depth, int format, u
   return (uint64_t)array;
 }
 
-static void mipmap(size_t width, size_t height, size_t depth, int format, unsigned channels, unsigned flags, unsigned levels, int keep) {
+static void mipmap(size_t width, size_t height, size_t depth, int format, unsigned channels, unsigned flags,
+                   unsigned levels, int keep) {
   const struct mt_cuda_array3d shape = {width, height, depth, format, channels, flags};
   void *array;
   DO(cuMipmappedArrayCreate, &array, &shape, levels);
@@ -86,7 +87,8 @@ void cover_arrays(void) {
   DO(cuArrayDestroy, a);
   static const int formats[] = {0x01, 0x02, 0x03, 0x08, 0x09, 0x0a, 0x10, 0x20};
   for (size_t i = 0; i < sizeof formats / sizeof *formats; i++)
-    for (unsigned channels = 1; channels <= 4; channels *= 2) DO(cuArrayDestroy, (void *)array3d(33, 17, i % 3, formats[i], channels, 0));
+    for (unsigned channels = 1; channels <= 4; channels *= 2)
+      DO(cuArrayDestroy, (void *)array3d(33, 17, i % 3, formats[i], channels, 0));
   array3d(64, 64, 6, 0x10, 2, 0x04); /* a cube */
   array3d(64, 32, 5, 0x20, 1, 0x01); /* layers */
   mipmap(64, 64, 0, 0x01, 4, 0, 3, 0);

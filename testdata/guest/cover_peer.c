@@ -23,8 +23,10 @@ union control {
 static void send_offer(int socket, const int *descriptors) {
   union control control = {.space = {0}};
   struct iovec part = {&offer, sizeof offer};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-  control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(DESCRIPTORS * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  control.header = (struct cmsghdr){
+      .cmsg_len = CMSG_LEN(DESCRIPTORS * sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
   memcpy(CMSG_DATA(&control.header), descriptors, DESCRIPTORS * sizeof(int));
   if (sendmsg(socket, &message, 0) != (ssize_t)sizeof offer) _exit(4);
 }
@@ -82,8 +84,10 @@ const struct cover_offer *cover_peer_offer(void) {
   int descriptors[DESCRIPTORS];
   union control control;
   struct iovec part = {&offer, sizeof offer};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-  if (recvmsg(channel, &message, MSG_WAITALL) != (ssize_t)sizeof offer || message.msg_controllen < CMSG_LEN(sizeof descriptors)) {
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  if (recvmsg(channel, &message, MSG_WAITALL) != (ssize_t)sizeof offer ||
+      message.msg_controllen < CMSG_LEN(sizeof descriptors)) {
     printf("the other process offers nothing\n");
     exit(4);
   }

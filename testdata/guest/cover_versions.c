@@ -1,5 +1,6 @@
-/* What cuGetProcAddress hands out, for every hooked base name, version and flag: the name under which that function is exported, which wrappers share with what
- * they wrap. Then an allocation under a version from the future, if the driver has one. */
+/* What cuGetProcAddress hands out, for every hooked base name, version and flag: the name under which that function is
+ * exported, which wrappers share with what they wrap. Then an allocation under a version from the future, if the driver
+ * has one. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdbool.h>
@@ -42,14 +43,16 @@ static bool first_of_base(int row) {
 }
 
 int main(void) {
-  static const int versions[] = {2000, 3020, 4000, 5000, 6050, 7000, 10000, 10010, 11000, 11020, 11040, 11080, 12000, 12020, 12030, 12040, 12050, 12060, 12090, 13000, 13010, 13040, 13050, FUTURE};
+  static const int versions[] = {2000,  3020,  4000,  5000,  6050,  7000,  10000, 10010, 11000, 11020, 11040, 11080,
+                                 12000, 12020, 12030, 12040, 12050, 12060, 12090, 13000, 13010, 13040, 13050, FUTURE};
   void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_LOCAL);
   if (!driver) return 2;
   get_v1 v1 = (get_v1)dlsym(driver, "cuGetProcAddress");
   get_v2 v2 = (get_v2)dlsym(RTLD_DEFAULT, "cuGetProcAddress_v2"); /* of somebody who wants to be in between */
   if (!v2) v2 = (get_v2)dlsym(driver, "cuGetProcAddress_v2");
   for (int row = 0; row < ROWS; row++)
-    for (size_t i = 0; first_of_base(row) && i < sizeof versions / sizeof *versions; i++) ask(v1, v2, rows[row].base, versions[i]);
+    for (size_t i = 0; first_of_base(row) && i < sizeof versions / sizeof *versions; i++)
+      ask(v1, v2, rows[row].base, versions[i]);
   void *context, *found = NULL;
   uint64_t address = 0;
   int status = -1;

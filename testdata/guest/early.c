@@ -1,5 +1,6 @@
-/* A library that allocates before main, in its destructor, and in a handler of its own: a recorder that ends with its own destructor, which runs before those of
- * the libraries that were there first, misses what they free. Sizes: 1000 in main's time, 4000 before, 5000 after. */
+/* A library that allocates before main, in its destructor, and in a handler of its own: a recorder that ends with its
+ * own destructor, which runs before those of the libraries that were there first, misses what they free. Sizes: 1000 in
+ * main's time, 4000 before, 5000 after. */
 #include <stdlib.h>
 
 #include "cuda.h"

@@ -203,8 +203,9 @@ static void kill_group(void) {
 }
 
 const struct mode ends[] = {
-    {"_exit", leave_at_once},        {"_Exit", leave_at_once_c99},           {"quick_exit", leave_quickly},  {"_exit-busy", leave_busy},
-    {"_exit-twice", leave_twice},    {"_exit-in-handler", leave_in_handler}, {"term", terminate_at_exit},    {"abort", abort_mode},
-    {"segv-handled", segv_handled},  {"segv", segv_plain},                   {"pipe", broken_pipe},          {"pthread_exit", leave_main},
-    {"atexit", allocate_at_exit},    {"kill-group", kill_group},             {NULL, NULL},
+    {"_exit", leave_at_once},     {"_Exit", leave_at_once_c99}, {"quick_exit", leave_quickly},
+    {"_exit-busy", leave_busy},   {"_exit-twice", leave_twice}, {"_exit-in-handler", leave_in_handler},
+    {"term", terminate_at_exit},  {"abort", abort_mode},        {"segv-handled", segv_handled},
+    {"segv", segv_plain},         {"pipe", broken_pipe},        {"pthread_exit", leave_main},
+    {"atexit", allocate_at_exit}, {"kill-group", kill_group},   {NULL, NULL},
 };

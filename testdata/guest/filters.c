@@ -23,14 +23,16 @@
 static void forbid(const unsigned *calls, unsigned char count, unsigned action) {
   struct sock_filter program[32], *p = program;
   *p++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
-  for (unsigned char i = 0; i < count; i++) *p++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], (unsigned char)(count - i), 0);
+  for (unsigned char i = 0; i < count; i++)
+    *p++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], (unsigned char)(count - i), 0);
   *p++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
   *p++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action);
   struct sock_fprog filter = {(unsigned short)(p - program), program};
   check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter), "seccomp");
 }
 
-static const unsigned new_threads[] = {SYS_clone, SYS_clone3, SYS_fork, SYS_vfork, SYS_unshare, SYS_close_range, SYS_pidfd_open, SYS_pidfd_getfd, SYS_execve};
+static const unsigned new_threads[] = {SYS_clone,       SYS_clone3,     SYS_fork,        SYS_vfork, SYS_unshare,
+                                       SYS_close_range, SYS_pidfd_open, SYS_pidfd_getfd, SYS_execve};
 #define FORBID(list, action) forbid(list, sizeof list / sizeof *list, action)
 
 static void begin_filtered(void) {
@@ -69,7 +71,8 @@ static void run_in_old_container(void) {
   wait_for(child);
 }
 
-/* The filter comes when recording is under way; it holds for the thread that installs it, and its end goes through it. */
+/* The filter comes when recording is under way; it holds for the thread that installs it, and its end goes through it.
+ */
 static void kill_later(void) {
   begin();
   let_settle();

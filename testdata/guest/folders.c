@@ -40,7 +40,8 @@ static void daemon_like(void) {
   allocate(1000, 100);
 }
 
-/* Standard error is closed and its number taken by a file of the program: a message would stand in the middle of its data. */
+/* Standard error is closed and its number taken by a file of the program: a message would stand in the middle of its
+ * data. */
 static void data_at_two(void) {
   close(STDERR_FILENO);
   if (open("data", O_CREAT | O_TRUNC | O_RDWR, 0600) != STDERR_FILENO) _exit(8);
@@ -48,7 +49,8 @@ static void data_at_two(void) {
   let_settle();
   allocate(1000, 100);
   struct stat s;
-  if (fstat(STDERR_FILENO, &s) || s.st_size) printf("%lld bytes were written to the program's file\n", (long long)s.st_size);
+  if (fstat(STDERR_FILENO, &s) || s.st_size)
+    printf("%lld bytes were written to the program's file\n", (long long)s.st_size);
 }
 
 static void change_root(void) {

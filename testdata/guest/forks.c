@@ -34,7 +34,8 @@ static void fork_before(void) {
   begin();
 }
 
-/* A child that inherits a helper thread's state without the thread waits for it at its exit: golang/go 15538, and every profiler with a writer thread. */
+/* A child that inherits a helper thread's state without the thread waits for it at its exit: golang/go 15538, and every
+ * profiler with a writer thread. */
 static void fork_after(void) {
   begin();
   for (int i = 0; i < 5; i++) {
@@ -85,7 +86,8 @@ static void *fork_often(void *unused) {
   return NULL;
 }
 
-/* A lock that another thread holds at the moment of the fork stays held in the child for ever: HAMi-core PR 285 and 155, memray's and every malloc wrapper's. */
+/* A lock that another thread holds at the moment of the fork stays held in the child for ever: HAMi-core PR 285 and
+ * 155, memray's and every malloc wrapper's. */
 static void fork_busy(void) {
   enum { BUSY = 4, FORKING = 3 };
   pthread_t busy[BUSY], forking[FORKING];
@@ -128,7 +130,8 @@ static void spawn(void) {
   pid_t child;
   check(posix_spawn(&child, "/bin/sh", NULL, NULL, (char *[]){"sh", "-c", "exit 5", NULL}, environ), "posix_spawn");
   wait_for(child);
-  if (posix_spawn(&child, "/nothing", NULL, NULL, (char *[]){"nothing", NULL}, environ) != ENOENT) printf("it was there\n");
+  if (posix_spawn(&child, "/nothing", NULL, NULL, (char *[]){"nothing", NULL}, environ) != ENOENT)
+    printf("it was there\n");
   allocate(1000, 100);
 }
 
@@ -203,7 +206,8 @@ static void hundred(void) {
   printf("%d of %d ended wrongly\n", wrong, COUNT);
 }
 
-/* The successor has the same pid and start time: the first program's trace must not seem to go on, nor be taken over. */
+/* The successor has the same pid and start time: the first program's trace must not seem to go on, nor be taken over.
+ */
 static void exec_self(void) {
   begin();
   let_settle();
@@ -221,7 +225,17 @@ static void exec_sleep(void) {
 }
 
 const struct mode forks[] = {
-    {"fork-before", fork_before}, {"fork-after", fork_after},   {"fork-calls", fork_calls}, {"fork-busy", fork_busy}, {"vfork", vfork_exec},
-    {"vfork-leave", vfork_leave}, {"spawn", spawn},             {"clone", raw_clone},       {"race", race_to_start},  {"hundred", hundred},
-    {"exec", exec_self},          {"exec-sleep", exec_sleep},   {NULL, NULL},
+    {"fork-before", fork_before},
+    {"fork-after", fork_after},
+    {"fork-calls", fork_calls},
+    {"fork-busy", fork_busy},
+    {"vfork", vfork_exec},
+    {"vfork-leave", vfork_leave},
+    {"spawn", spawn},
+    {"clone", raw_clone},
+    {"race", race_to_start},
+    {"hundred", hundred},
+    {"exec", exec_self},
+    {"exec-sleep", exec_sleep},
+    {NULL, NULL},
 };

@@ -1,4 +1,5 @@
-/* A process that uses CUDA, and so many children of it, one after the other, that make so many allocations each; two threads of the parent allocate and free all the while:
+/* A process that uses CUDA, and so many children of it, one after the other, that make so many allocations each; two
+ * threads of the parent allocate and free all the while:
  *
  *   forkstorm CHILDREN ALLOCATIONS
  *

@@ -10,6 +10,7 @@ __attribute__((visibility("default"))) int use_group(size_t size);
 int use_group(size_t size) {
   void *p = NULL;
   int failed = cudaMalloc(&p, size) || cudaFree(p);
-  printf("the library: %s, and sees %s\n", failed ? "failed" : "done", dlsym(RTLD_DEFAULT, "cudaMallocHost") ? "more" : "nothing");
+  printf("the library: %s, and sees %s\n", failed ? "failed" : "done",
+         dlsym(RTLD_DEFAULT, "cudaMallocHost") ? "more" : "nothing");
   return failed;
 }

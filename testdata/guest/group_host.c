@@ -13,8 +13,10 @@ static void *function(const char *library, const char *name) {
 
 int main(int argc, char **argv) {
   if (argc != 3) return 2;
-  int (*use)(size_t) = (int (*)(size_t))function(argv[1], "use_root"), (*look)(void) = (int (*)(void))function(argv[2], "look");
+  int (*use)(size_t) = (int (*)(size_t))function(argv[1], "use_root"),
+      (*look)(void) = (int (*)(void))function(argv[2], "look");
   int failed = use(7001) + use(7001);
-  printf("the stranger sees %s, the program %s\n", look() ? "it" : "nothing", dlsym(RTLD_DEFAULT, "cudaMalloc") ? "it" : "nothing");
+  printf("the stranger sees %s, the program %s\n", look() ? "it" : "nothing",
+         dlsym(RTLD_DEFAULT, "cudaMalloc") ? "it" : "nothing");
   return failed != 0;
 }

@@ -1,4 +1,5 @@
-/* Holds so many blocks of 512 bytes at once and more, gives the second half back one by one, and asks for more than there is:
+/* Holds so many blocks of 512 bytes at once and more, gives the second half back one by one, and asks for more than
+ * there is:
  *
  *   hoard BLOCKS
  *

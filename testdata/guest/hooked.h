@@ -22,7 +22,8 @@ typedef int hooked_node_edges(void **, void *, const void *, const void *, size_
 typedef hooked_tiles hooked_cuMemMapArrayAsync, hooked_cuMemMapArrayAsync_ptsz;
 typedef hooked_handle hooked_cuGraphDestroy, hooked_cuGraphExecDestroy;
 typedef hooked_context hooked_cuCtxDestroy, hooked_cuCtxDestroy_v2, hooked_cuCtxDetach;
-typedef hooked_device hooked_cuDevicePrimaryCtxRelease, hooked_cuDevicePrimaryCtxRelease_v2, hooked_cuDevicePrimaryCtxReset, hooked_cuDevicePrimaryCtxReset_v2, hooked_cuDeviceGraphMemTrim;
+typedef hooked_device hooked_cuDevicePrimaryCtxRelease, hooked_cuDevicePrimaryCtxRelease_v2,
+    hooked_cuDevicePrimaryCtxReset, hooked_cuDevicePrimaryCtxReset_v2, hooked_cuDeviceGraphMemTrim;
 typedef hooked_handle hooked_cudaEventQuery, hooked_cudaEventSynchronize;
 typedef hooked_run hooked_cudaEventRecord, hooked_cudaEventRecord_ptsz;
 typedef int hooked_cuMemGetInfo_v2(size_t *, size_t *);
@@ -45,7 +46,8 @@ typedef int hooked_cuCtxFromGreenCtx(uint64_t *, void *);
 typedef int hooked_cuGreenCtxCreate(void **, void *, int, unsigned);
 typedef hooked_handle hooked_cuGreenCtxDestroy;
 
-#define MT_HOOK(number, level, symbol, base, version, variant, op, what, where, params, ...) typedef int hooked_##symbol params;
+#define MT_HOOK(number, level, symbol, base, version, variant, op, what, where, params, ...) \
+  typedef int hooked_##symbol params;
 #define MT_CUSTOM(...)
 #define MT_REPORT(...)
 #include "hooks.def"

@@ -83,6 +83,8 @@ static void no_environment(void) {
 }
 
 const struct mode limits[] = {
-    {"nofile", no_descriptors}, {"nofile-later", no_descriptors_later}, {"fsize", file_size}, {"fsize-later", file_size_later},
-    {"nproc", no_threads},      {"nproc-later", no_threads_later},      {"clearenv", no_environment}, {NULL, NULL},
+    {"nofile", no_descriptors},   {"nofile-later", no_descriptors_later},
+    {"fsize", file_size},         {"fsize-later", file_size_later},
+    {"nproc", no_threads},        {"nproc-later", no_threads_later},
+    {"clearenv", no_environment}, {NULL, NULL},
 };

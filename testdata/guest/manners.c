@@ -1,5 +1,5 @@
-/* What programs do that a preloaded library must survive unnoticed:  manners MODE. Every mode prints the same with and without the library. The modes stand in
- * one file for each family; each opens with the bug that it guards against. */
+/* What programs do that a preloaded library must survive unnoticed:  manners MODE. Every mode prints the same with and
+ * without the library. The modes stand in one file for each family; each opens with the bug that it guards against. */
 #define _GNU_SOURCE
 #include "manners.h"
 

@@ -22,7 +22,9 @@ int main(int argc, char **argv) {
     printf("%d\n", dlsym(RTLD_NEXT, "malloc") != NULL);
     if (puts_found) ((int (*)(const char *))puts_found)("by dlsym");
   }
-  if (!strcmp(mode, "getenv")) printf("%s %s\n", getenv("PATH") ? "path" : "no path", getenv("NVTX_INJECTION64_PATH") ? "injection" : "no injection");
+  if (!strcmp(mode, "getenv"))
+    printf("%s %s\n", getenv("PATH") ? "path" : "no path",
+           getenv("NVTX_INJECTION64_PATH") ? "injection" : "no injection");
   if (!strcmp(mode, "fork")) {
     int status = 0;
     pid_t child = fork();

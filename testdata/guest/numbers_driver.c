@@ -1,4 +1,5 @@
-/* A driver that hands out numbers and does nothing else, for more events a second than the null GPU reaches. SPIN is how many empty rounds each call takes. A TiB is more than it has. */
+/* A driver that hands out numbers and does nothing else, for more events a second than the null GPU reaches. SPIN is
+ * how many empty rounds each call takes. A TiB is more than it has. */
 #include <stdint.h>
 #include <stdlib.h>
 

@@ -1,5 +1,6 @@
-/* A program with NVTX ranges around its allocations; each size says which tag its events must carry. Built against NVTX's headers of several ages and, with
- * NVTX_HEADER "nvToolsExt.h", against the library that came before them.   nvtx MODE [LIBRARY...] */
+/* A program with NVTX ranges around its allocations; each size says which tag its events must carry. Built against
+ * NVTX's headers of several ages and, with NVTX_HEADER "nvToolsExt.h", against the library that came before them. nvtx
+ * MODE [LIBRARY...] */
 #define _GNU_SOURCE
 #include NVTX_HEADER
 
@@ -125,7 +126,8 @@ static void answers(void) {
     int pushed[] = {nvtxRangePushA("a"), nvtxRangePushW(L"b"), nvtxRangePushEx(&e), nvtxDomainRangePushEx(domain, &e)};
     int popped[] = {nvtxRangePop(), nvtxDomainRangePop(domain), nvtxRangePop()};
     int none[] = {nvtxRangePop(), nvtxRangePop(), nvtxDomainRangePop(domain)};
-    uint64_t started[] = {nvtxRangeStartA("a"), nvtxRangeStartW(L"b"), nvtxRangeStartEx(&e), nvtxDomainRangeStartEx(domain, &e)};
+    uint64_t started[] = {nvtxRangeStartA("a"), nvtxRangeStartW(L"b"), nvtxRangeStartEx(&e),
+                          nvtxDomainRangeStartEx(domain, &e)};
     printf("push %d %d %d %d\n", pushed[0], pushed[1], pushed[2], pushed[3]);
     printf("pop %d %d %d and %d %d %d\n", popped[0], popped[1], popped[2], none[0], none[1], none[2]);
     for (int j = 0; j < 4; j++) printf("start %llu\n", (unsigned long long)started[j]);
@@ -168,7 +170,8 @@ static void quiet(void) {
   nvtxMarkA("quiet");
   FILE *status = fopen("/proc/self/status", "r");
   while (fgets(line, sizeof line, status))
-    if (!strncmp(line, "Threads", 7) || (!strncmp(line, "Sig", 3) && line[3] != 'Q')) fputs(line, stdout); /* SigQ counts all of the user's processes */
+    if (!strncmp(line, "Threads", 7) || (!strncmp(line, "Sig", 3) && line[3] != 'Q'))
+      fputs(line, stdout); /* SigQ counts all of the user's processes */
   fclose(status);
 }
 
@@ -176,14 +179,17 @@ static int by_text(const void *a, const void *b) { return strcmp(*(char *const *
 
 /* The environment as every way of reading it shows it. */
 static void environment(void) {
-  static const char *const names[] = {"HOME", "PATH", "NVTX_INJECTION32_PATH", "NVTX_INJECTION64_PATHS", "NVTX", "N", "", "NOTHING", "MARK", "NVTX_EMPTY"};
+  static const char *const names[] = {
+      "HOME", "PATH",      "NVTX_INJECTION32_PATH", "NVTX_INJECTION64_PATHS", "NVTX", "N", "", "NOTHING",
+      "MARK", "NVTX_EMPTY"};
   nvtxRangePushA("attach");
   int count = 0;
   while (environ[count]) count++;
   qsort(environ, (size_t)count, sizeof *environ, by_text);
   for (char **e = environ; *e; e++)
     if (strncmp(*e, "LD_PRELOAD=", 11)) puts(*e);
-  for (size_t i = 0; i < sizeof names / sizeof *names; i++) printf("%s: %s\n", names[i], getenv(names[i]) ? getenv(names[i]) : "(none)");
+  for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+    printf("%s: %s\n", names[i], getenv(names[i]) ? getenv(names[i]) : "(none)");
   setenv("LATE", "1", 1);
   setenv("NVTX_INJECTION64_PATH", "/set/by/the/program.so", 1);
   printf("%s %s\n", getenv("LATE"), getenv("NVTX_INJECTION64_PATH"));

@@ -1,4 +1,5 @@
-/* A library that chooses a function's variant by a variable while the loader relocates it: the preloaded library in front of it is not relocated yet. */
+/* A library that chooses a function's variant by a variable while the loader relocates it: the preloaded library in
+ * front of it is not relocated yet. */
 #include <stdlib.h>
 
 int variant(void);

@@ -1,4 +1,5 @@
-/* A library that uses NVTX by itself: its tables are its own, and it attaches when it is loaded or at its first range. */
+/* A library that uses NVTX by itself: its tables are its own, and it attaches when it is loaded or at its first range.
+ */
 #include NVTX_HEADER
 
 #include <stdio.h>

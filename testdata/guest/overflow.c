@@ -1,9 +1,10 @@
-/* A traced process without CUDA whose true peak is known, for recorders that run out of room: each thread keeps 16 blocks, and frees the oldest one before it takes the next.
+/* A traced process without CUDA whose true peak is known, for recorders that run out of room: each thread keeps 16
+ * blocks, and frees the oldest one before it takes the next.
  *
  *   overflow THREADS BLOCKS [counted]
  *
- * No address comes twice, so that nothing tells of a free whose record was lost. With "counted" every event carries the bytes that are live, as PyTorch's do. Prints the peak when all blocks
- * are freed, and ends when its input does. */
+ * No address comes twice, so that nothing tells of a free whose record was lost. With "counted" every event carries the
+ * bytes that are live, as PyTorch's do. Prints the peak when all blocks are freed, and ends when its input does. */
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -26,7 +27,8 @@ static void report(uint64_t thread, long i, int64_t bytes) {
   pthread_mutex_lock(&lock);
   live += (uint64_t)bytes;
   if (live > peak) peak = live;
-  _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)((thread << 40) + ((uint64_t)i + 1) * 4096), bytes, counted ? live : 0, counted ? 1 << 30 : 0, 1);
+  _ZN3c1027reportMemoryUsageToProfilerEPvlmmNS_6DeviceE((void *)((thread << 40) + ((uint64_t)i + 1) * 4096), bytes,
+                                                        counted ? live : 0, counted ? 1 << 30 : 0, 1);
   pthread_mutex_unlock(&lock);
 }
 

@@ -1,10 +1,12 @@
-/* A traced process without CUDA: threads report framework blocks through the library's own entry, as torch's allocator would.
+/* A traced process without CUDA: threads report framework blocks through the library's own entry, as torch's allocator
+ * would.
  *
  *   recorder THREADS EVENTS [linger|kill|fork|churn|hold|hold-kill|abandon]
  *
- * Every event is an allocation at an address that holds the thread and the count, so that a reader can tell what is missing. Committed events are counted in
- * the file named by COUNT (8 bytes a thread, MAP_SHARED), stored after each event. With hold, each thread is
- * inside a free when the process ends, and another event came since; with abandon, each has ended so. */
+ * Every event is an allocation at an address that holds the thread and the count, so that a reader can tell what is
+ * missing. Committed events are counted in the file named by COUNT (8 bytes a thread, MAP_SHARED), stored after each
+ * event. With hold, each thread is inside a free when the process ends, and another event came since; with abandon,
+ * each has ended so. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <pthread.h>

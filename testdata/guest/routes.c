@@ -1,4 +1,5 @@
-/* The ways by which programs reach the driver:  routes MODE. Each mode allocates a size of its own, so that a trace tells which was seen. */
+/* The ways by which programs reach the driver:  routes MODE. Each mode allocates a size of its own, so that a trace
+ * tells which was seen. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

@@ -18,7 +18,8 @@
 
 static void nothing(int number) { (void)number; }
 
-/* A Go runtime takes five dispositions and adds SA_ONSTACK to every handler that it finds: golang/go 26184 and runtime/signal_unix.go. */
+/* A Go runtime takes five dispositions and adds SA_ONSTACK to every handler that it finds: golang/go 26184 and
+ * runtime/signal_unix.go. */
 static void dispositions(void) {
   struct sigaction own = {.sa_handler = nothing, .sa_flags = SA_RESTART}, action;
   sigaction(SIGUSR1, &own, NULL);
@@ -30,7 +31,8 @@ static void dispositions(void) {
   for (int number = 1; number < 65; number++) {
     if (number == SIGKILL || number == SIGSTOP || sigaction(number, NULL, &action)) continue;
     bool mine = number == SIGUSR1 || number == SIGCHLD || number == SIGRTMIN || number == SIGSEGV;
-    if (action.sa_handler != (mine ? nothing : SIG_DFL) || action.sa_flags & SA_ONSTACK) printf("signal %d was changed\n", number);
+    if (action.sa_handler != (mine ? nothing : SIG_DFL) || action.sa_flags & SA_ONSTACK)
+      printf("signal %d was changed\n", number);
   }
   sigset_t blocked;
   pthread_sigmask(SIG_SETMASK, NULL, &blocked);
@@ -52,7 +54,8 @@ static void on_tick(int number) {
 static void calls_in_handler(void) {
   struct sigaction action = {.sa_handler = on_tick, .sa_flags = SA_RESTART};
   sigaction(SIGALRM, &action, NULL);
-  start_cuda(); /* the null driver locks, so it must not be interrupted by itself: block around its calls, not around ours */
+  start_cuda(); /* the null driver locks, so it must not be interrupted by itself: block around its calls, not around
+                   ours */
   struct itimerval every = {{0, 1000}, {0, 1000}};
   setitimer(ITIMER_REAL, &every, NULL);
   sigset_t alarm;
@@ -94,7 +97,8 @@ static void *work(void *context) {
   return NULL;
 }
 
-/* A profiler's SIGPROF goes to the thread that burns the time, so also to the recorder's: its handler ran on a goroutine's stack. */
+/* A profiler's SIGPROF goes to the thread that burns the time, so also to the recorder's: its handler ran on a
+ * goroutine's stack. */
 static void profiler(void) {
   struct sigaction action = {.sa_handler = on_profile, .sa_flags = SA_RESTART};
   void *context;
@@ -118,7 +122,8 @@ static void on_child(int number) {
   if (!pthread_equal(pthread_self(), main_thread)) __atomic_add_fetch(&misled, 1, __ATOMIC_RELAXED);
 }
 
-/* The thread that waits for a signal with sigwait blocks it in all threads that it knows; another thread that does not block it takes the signal away. */
+/* The thread that waits for a signal with sigwait blocks it in all threads that it knows; another thread that does not
+ * block it takes the signal away. */
 static void waits_for_children(void) {
   struct sigaction action = {.sa_handler = on_child, .sa_flags = SA_RESTART};
   sigset_t child_ended;
@@ -157,7 +162,8 @@ static void stopped_often(void) {
   printf("went on\n");
 }
 
-/* setuid() in a program with threads signals every one of them and waits for all: a thread that blocks that signal hangs the program. */
+/* setuid() in a program with threads signals every one of them and waits for all: a thread that blocks that signal
+ * hangs the program. */
 static void gives_up_root(void) {
   begin();
   let_settle();
@@ -167,6 +173,11 @@ static void gives_up_root(void) {
 }
 
 const struct mode signals[] = {
-    {"dispositions", dispositions}, {"signals", calls_in_handler}, {"sigprof", profiler}, {"sigchld", waits_for_children},
-    {"stop", stopped_often},        {"setuid", gives_up_root},     {NULL, NULL},
+    {"dispositions", dispositions},
+    {"signals", calls_in_handler},
+    {"sigprof", profiler},
+    {"sigchld", waits_for_children},
+    {"stop", stopped_often},
+    {"setuid", gives_up_root},
+    {NULL, NULL},
 };

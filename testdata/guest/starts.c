@@ -1,4 +1,5 @@
-/* A program that loads the recorder by itself. Usage: starts MODE RECORDER [LIBRARY]. Each mode prints what memtrace_start returned, and allocates one size of its own. */
+/* A program that loads the recorder by itself. Usage: starts MODE RECORDER [LIBRARY]. Each mode prints what
+ * memtrace_start returned, and allocates one size of its own. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <pthread.h>
@@ -129,8 +130,14 @@ int main(int argc, char **argv) {
   static const struct {
     const char *name;
     void (*run)(void);
-  } modes[] = {{"linked", linked}, {"used", linked_and_used}, {"pointer", by_pointer}, {"fetched", by_fetched_pointer}, {"twice", twice},
-               {"runtime-before", runtime_before}, {"runtime-after", runtime_after}, {"storm", storm}};
+  } modes[] = {{"linked", linked},
+               {"used", linked_and_used},
+               {"pointer", by_pointer},
+               {"fetched", by_fetched_pointer},
+               {"twice", twice},
+               {"runtime-before", runtime_before},
+               {"runtime-after", runtime_after},
+               {"storm", storm}};
   if (argc < 3) return 2;
   recorder = argv[2];
   library = argc > 3 ? argv[3] : NULL;

@@ -2,8 +2,9 @@
  *
  *   storm THREADS EVENTS [BLOCKS [ENDING]]
  *
- * Prints how long that took in seconds, and the moment of the last event (CLOCK_MONOTONIC, ns). EVENTS is the sum over all threads; the frees of what is live at the end are
- * among them. ENDING handler: a signal handler does the same all the while; pthread_exit: the first thread leaves before the others are through. */
+ * Prints how long that took in seconds, and the moment of the last event (CLOCK_MONOTONIC, ns). EVENTS is the sum over
+ * all threads; the frees of what is live at the end are among them. ENDING handler: a signal handler does the same all
+ * the while; pthread_exit: the first thread leaves before the others are through. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>

@@ -1,6 +1,7 @@
-/* A folder that others can write to, played by the program itself:  swap PATH KIND [TARGET]. At a moment that an attacker can only race for, the file PATH is replaced:
- * by a link to TARGET, by a pipe, or by another file. The moment is when the library, having made its files, starts the thread that will open them ("at the start"),
- * or, with KIND-at-end, when the program returns from main. */
+/* A folder that others can write to, played by the program itself:  swap PATH KIND [TARGET]. At a moment that an
+ * attacker can only race for, the file PATH is replaced: by a link to TARGET, by a pipe, or by another file. The moment
+ * is when the library, having made its files, starts the thread that will open them ("at the start"), or, with
+ * KIND-at-end, when the program returns from main. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <fcntl.h>

@@ -33,8 +33,8 @@ static void *one_event(void *barrier) {
   return NULL;
 }
 
-/* A recorder's thread-local storage and stack frames come out of every thread's stack: 64 KiB leave no room for a path buffer, and a thousand threads at once
- * no room for large rings. */
+/* A recorder's thread-local storage and stack frames come out of every thread's stack: 64 KiB leave no room for a path
+ * buffer, and a thousand threads at once no room for large rings. */
 static void many_and_small(void) {
   enum { COUNT = 1000 };
   static pthread_t t[COUNT];
@@ -65,4 +65,5 @@ static void small_start(void) {
   pthread_join(t, NULL);
 }
 
-const struct mode threads[] = {{"threads", come_and_go}, {"quiet", many_and_small}, {"small-start", small_start}, {NULL, NULL}};
+const struct mode threads[] = {
+    {"threads", come_and_go}, {"quiet", many_and_small}, {"small-start", small_start}, {NULL, NULL}};

@@ -67,7 +67,9 @@ static int find_spans(struct dl_phdr_info *info, size_t size, void *unused) {
   return 0;
 }
 
-static bool lies_in(uintptr_t address, int library) { return address >= spans[library].start && address < spans[library].end; }
+static bool lies_in(uintptr_t address, int library) {
+  return address >= spans[library].start && address < spans[library].end;
+}
 
 struct walk {
   uintptr_t frames[FRAMES];
@@ -75,7 +77,8 @@ struct walk {
   bool greenlet;
 };
 
-/* What lies behind a greenlet's first frame belongs to whoever ran there when it began, and may be overwritten since: the walk ends at it. */
+/* What lies behind a greenlet's first frame belongs to whoever ran there when it began, and may be overwritten since:
+ * the walk ends at it. */
 static _Unwind_Reason_Code step(struct _Unwind_Context *context, void *argument) {
   struct walk *walk = argument;
   if (walk->greenlet || walk->count == FRAMES) return _URC_END_OF_STACK;
@@ -100,9 +103,11 @@ static void add_native(struct oracle_text *text) {
   dl_iterate_phdr(find_spans, NULL);
   _Unwind_Backtrace(step, &walk);
   unsigned first = 0;
-  /* One of memtrace's behind others is that of a call of the allocator that passes through it, and belongs to the stack. */
+  /* One of memtrace's behind others is that of a call of the allocator that passes through it, and belongs to the
+   * stack. */
   while (first < walk.count && (lies_in(walk.frames[first], MEMTRACE) || lies_in(walk.frames[first], ORACLE))) first++;
-  while (walk.count && !walk.frames[walk.count - 1]) walk.count--; /* libgcc ends a stack whose return address is unknown with a 0 */
+  while (walk.count && !walk.frames[walk.count - 1])
+    walk.count--; /* libgcc ends a stack whose return address is unknown with a 0 */
   for (unsigned i = first; i < walk.count; i++) oracle_add(text, i == first ? "%lx" : ",%lx", walk.frames[i]);
   if (walk.greenlet) oracle_add(text, ",greenlet");
 }
@@ -111,14 +116,20 @@ static void tell_loop(void) {
   static bool told;
   uintptr_t from, to;
   char line[64];
-  if (__atomic_load_n(&told, __ATOMIC_RELAXED) || !oracle_python_loop(&from, &to) || __atomic_exchange_n(&told, true, __ATOMIC_RELAXED)) return;
+  if (__atomic_load_n(&told, __ATOMIC_RELAXED) || !oracle_python_loop(&from, &to) ||
+      __atomic_exchange_n(&told, true, __ATOMIC_RELAXED))
+    return;
   int length = snprintf(line, sizeof line, "i\t%lx\t%lx\n", from, to);
   if (write(log_file, line, (size_t)length) != length) log_file = -1;
 }
 
 /* One write per line, so that lines of threads do not mix. */
 static void tell(char level, const char *kind, uint64_t address, uint64_t size) {
-  static const char *const states[] = {[ORACLE_NONE] = "none", [ORACLE_HELD] = "held", [ORACLE_ASKED] = "asked", [ORACLE_SKIPPED] = "skipped", [ORACLE_ENDING] = "ending"};
+  static const char *const states[] = {[ORACLE_NONE] = "none",
+                                       [ORACLE_HELD] = "held",
+                                       [ORACLE_ASKED] = "asked",
+                                       [ORACLE_SKIPPED] = "skipped",
+                                       [ORACLE_ENDING] = "ending"};
   static __thread char *bytes;
   if (log_file < 0 || inside) return;
   inside = true;
@@ -144,7 +155,8 @@ static void tell(char level, const char *kind, uint64_t address, uint64_t size) 
       oracle_add(&text, "plain\t\t");
     }
     oracle_add(&text, "\n");
-    if (write(log_file, text.bytes, text.length) != (ssize_t)text.length) fprintf(stderr, "oracle: the log is cut: %s\n", strerror(errno));
+    if (write(log_file, text.bytes, text.length) != (ssize_t)text.length)
+      fprintf(stderr, "oracle: the log is cut: %s\n", strerror(errno));
   }
   errno = error;
   inside = false;
@@ -167,7 +179,8 @@ static void *torch_function(const char *name) {
 EXPORT void USAGE(void *ptr, int64_t size, size_t allocated, size_t reserved, uint16_t device);
 void USAGE(void *ptr, int64_t size, size_t allocated, size_t reserved, uint16_t device) {
   static void (*next)(void *, int64_t, size_t, size_t, uint16_t);
-  if ((int8_t)device == CUDA_DEVICE) tell('f', size < 0 ? "free" : "alloc", (uint64_t)ptr, size < 0 ? 0 - (uint64_t)size : (uint64_t)size);
+  if ((int8_t)device == CUDA_DEVICE)
+    tell('f', size < 0 ? "free" : "alloc", (uint64_t)ptr, size < 0 ? 0 - (uint64_t)size : (uint64_t)size);
   if (!next) next = torch_function(NAME(USAGE));
   if (next) next(ptr, size, allocated, reserved, device);
   __asm__ volatile(""); /* no tail call: the frame is to be seen in debuggers */
@@ -181,7 +194,8 @@ void OOM(int64_t size, size_t allocated, size_t reserved, uint16_t device) {
   if (next) next(size, allocated, reserved, device);
 }
 
-/* The runtime may be in nobody's scope but its user's, and dlsym would hand out memtrace's wrapper: it is asked by the version of its symbols. */
+/* The runtime may be in nobody's scope but its user's, and dlsym would hand out memtrace's wrapper: it is asked by the
+ * version of its symbols. */
 
 static int find_runtime(struct dl_phdr_info *info, size_t size, void *argument) {
   (void)size;
@@ -197,7 +211,8 @@ static void *runtime_function(const char *name) {
   void *found = NULL;
   dl_iterate_phdr(find_runtime, &path);
   void *runtime = path ? dlopen(path, RTLD_LAZY | RTLD_NOLOAD) : NULL;
-  for (unsigned i = 0; runtime && i < sizeof versions / sizeof *versions && !found; i++) found = dlvsym(runtime, name, versions[i]);
+  for (unsigned i = 0; runtime && i < sizeof versions / sizeof *versions && !found; i++)
+    found = dlvsym(runtime, name, versions[i]);
   return found;
 }
 

@@ -1,9 +1,11 @@
-/* The oracle of call stacks: a library that stands behind memtrace's in LD_PRELOAD and asks others what the stacks are at the very calls that memtrace records.
+/* The oracle of call stacks: a library that stands behind memtrace's in LD_PRELOAD and asks others what the stacks are
+ * at the very calls that memtrace records.
  *
  *   LD_PRELOAD="libmemtrace.so oracle.so" ORACLE_LOG=FILE [ORACLE_RATE=0.1] [ORACLE_SEED=1] PROGRAM
  *
- * It sees torch's reports and the runtime's cudaMalloc and cudaFree, as memtrace does, and writes a line for each. For some, drawn at random, the line has what
- * libgcc's _Unwind_Backtrace says of the native stack and what the interpreter says of the Python stack. Fields are separated by tabs:
+ * It sees torch's reports and the runtime's cudaMalloc and cudaFree, as memtrace does, and writes a line for each. For
+ * some, drawn at random, the line has what libgcc's _Unwind_Backtrace says of the native stack and what the interpreter
+ * says of the Python stack. Fields are separated by tabs:
  *
  *   e THREAD LEVEL KIND ADDRESS SIZE STATE NATIVE PYTHON
  *     LEVEL f (framework) or r (runtime); KIND alloc, free or oom; ADDRESS in hexadecimal
@@ -13,12 +15,13 @@
  *            asked    it did not, and another thread said what its stack is
  *            skipped  nobody could say in time: PYTHON is unknown
  *            ending   the interpreter is about to end or has: nobody may ask it any more
- *     NATIVE  return addresses in hexadecimal behind the last frame of memtrace's library, innermost first, separated by commas; the last one is "greenlet"
- *            where a greenlet's stack begins, behind which nothing can be known
- *     PYTHON  frames innermost first, separated by RS (0x1e), each of line, name, qualified name (empty before 3.11), file, separated by US (0x1f)
- *   i START END   the function that runs bytecode, or what its symbol says of it, once
+ *     NATIVE  return addresses in hexadecimal behind the last frame of memtrace's library, innermost first, separated
+ * by commas; the last one is "greenlet" where a greenlet's stack begins, behind which nothing can be known PYTHON
+ * frames innermost first, separated by RS (0x1e), each of line, name, qualified name (empty before 3.11), file,
+ * separated by US (0x1f) i START END   the function that runs bytecode, or what its symbol says of it, once
  *
- * Lines are in the order of each thread's calls. A thread waits here for others only for a limited time, so nothing can lock up. */
+ * Lines are in the order of each thread's calls. A thread waits here for others only for a limited time, so nothing can
+ * lock up. */
 #pragma once
 
 #include <stdbool.h>

@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
 /* What the interpreter itself says of a thread's stack.
  *
- * A thread that holds the interpreter's lock is asked by the C interface, which neither runs bytecode nor lets the lock go. One that does not must not wait for it:
- * another thread may hold it and wait for what this one holds, such as torch's allocator. It asks a thread of ours and waits for a limited time. Its frames stand
- * still meanwhile. */
+ * A thread that holds the interpreter's lock is asked by the C interface, which neither runs bytecode nor lets the lock
+ * go. One that does not must not wait for it: another thread may hold it and wait for what this one holds, such as
+ * torch's allocator. It asks a thread of ours and waits for a limited time. Its frames stand still meanwhile. */
 #include "oracle.h"
 
 #include <dlfcn.h>
@@ -51,13 +51,16 @@ static bool learn(void *where, const char *name) {
 }
 
 static bool find_python(void) {
-  return learn(&py.own, "PyGILState_GetThisThreadState") && learn(&py.ensure, "PyGILState_Ensure") && learn(&py.release, "PyGILState_Release") &&
-         learn(&py.check, "PyGILState_Check") && learn(&py.top_frame, "PyEval_GetFrame") && learn(&py.attribute, "PyObject_GetAttrString") &&
-         learn(&py.call_method, "PyObject_CallMethod") && learn(&py.call, "PyObject_CallFunction") && learn(&py.import, "PyImport_ImportModule") &&
-         learn(&py.run, "PyRun_String") && learn(&py.new_dict, "PyDict_New") && learn(&py.item, "PyDict_GetItemString") && learn(&py.utf8, "PyUnicode_AsUTF8") &&
-         learn(&py.integer, "PyLong_AsLong") && learn(&py.truth, "PyObject_IsTrue") && learn(&py.incref, "Py_IncRef") && learn(&py.decref, "Py_DecRef") &&
-         learn(&py.fetch, "PyErr_Fetch") && learn(&py.restore, "PyErr_Restore") && learn(&py.clear, "PyErr_Clear") && learn(&py.builtins, "PyEval_GetBuiltins") &&
-         learn(&py.set, "PyDict_SetItemString");
+  return learn(&py.own, "PyGILState_GetThisThreadState") && learn(&py.ensure, "PyGILState_Ensure") &&
+         learn(&py.release, "PyGILState_Release") && learn(&py.check, "PyGILState_Check") &&
+         learn(&py.top_frame, "PyEval_GetFrame") && learn(&py.attribute, "PyObject_GetAttrString") &&
+         learn(&py.call_method, "PyObject_CallMethod") && learn(&py.call, "PyObject_CallFunction") &&
+         learn(&py.import, "PyImport_ImportModule") && learn(&py.run, "PyRun_String") &&
+         learn(&py.new_dict, "PyDict_New") && learn(&py.item, "PyDict_GetItemString") &&
+         learn(&py.utf8, "PyUnicode_AsUTF8") && learn(&py.integer, "PyLong_AsLong") &&
+         learn(&py.truth, "PyObject_IsTrue") && learn(&py.incref, "Py_IncRef") && learn(&py.decref, "Py_DecRef") &&
+         learn(&py.fetch, "PyErr_Fetch") && learn(&py.restore, "PyErr_Restore") && learn(&py.clear, "PyErr_Clear") &&
+         learn(&py.builtins, "PyEval_GetBuiltins") && learn(&py.set, "PyDict_SetItemString");
 }
 
 /* The interpreter is there and not about to end. */
@@ -72,7 +75,9 @@ static bool have_python(void) {
   static int state; /* 0 not yet, 1 being filled, 2 found */
   int now = __atomic_load_n(&state, __ATOMIC_ACQUIRE), none = 0;
   if (now == 2) return true;
-  if (now || !dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState") || !__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return false;
+  if (now || !dlsym(RTLD_DEFAULT, "PyGILState_GetThisThreadState") ||
+      !__atomic_compare_exchange_n(&state, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+    return false;
   bool found = find_python();
   if (!found) fprintf(stderr, "oracle: this interpreter lacks a function of its C interface\n");
   __atomic_store_n(&state, found ? 2 : 1, __ATOMIC_RELEASE);
@@ -101,7 +106,8 @@ static bool add_text(struct oracle_text *text, object *obj, const char *name) {
 
 /* Adds a frame and returns the next outer one, NULL at the end. Takes the reference to the frame. */
 static object *add_frame(struct oracle_text *text, object *frame, bool first, bool *failed) {
-  object *line = py.attribute(frame, "f_lineno"), *code = py.attribute(frame, "f_code"), *back = py.attribute(frame, "f_back");
+  object *line = py.attribute(frame, "f_lineno"), *code = py.attribute(frame, "f_code"),
+         *back = py.attribute(frame, "f_back");
   if (!line || !code || !back) {
     *failed = true;
     py.clear();
@@ -123,7 +129,8 @@ static object *add_frame(struct oracle_text *text, object *frame, bool first, bo
   return *failed ? (back ? py.decref(back) : (void)0, NULL) : back;
 }
 
-/* Runs the cyclic collector's switch: frames are objects that it counts, and a collection here would free tensors inside the allocator. */
+/* Runs the cyclic collector's switch: frames are objects that it counts, and a collection here would free tensors
+ * inside the allocator. */
 static bool collector(const char *what) {
   static object *gc;
   if (!gc) gc = py.import("gc");
@@ -167,7 +174,8 @@ static const char source[] =
     "    codes = [f.f_code for f, _ in traceback.walk_stack(frame)]\n"
     "    lines = traceback.StackSummary.extract(traceback.walk_stack(frame), lookup_lines=False)\n"
     "    del frame\n"
-    "    return '\\x1e'.join('\\x1f'.join((str(s.lineno), s.name, getattr(c, 'co_qualname', ''), s.filename)) for s, c in zip(lines, codes))\n"
+    "    return '\\x1e'.join('\\x1f'.join((str(s.lineno), s.name, getattr(c, 'co_qualname', ''), s.filename)) for s, c "
+    "in zip(lines, codes))\n"
     "  finally:\n"
     "    if collects:\n"
     "      gc.enable()\n";

@@ -1,6 +1,7 @@
-/* A program in C that uses CUDA first and brings a Python interpreter in later: embed LIBPYTHON [again]. Sizes of its allocations say what their stacks should be:
- *   1000 before there is an interpreter, 1500 from the first call out of it, 2000 from Python, 3000 from Python in a thread that C made, 4000 from C with an interpreter but no Python frame,
- *   5000 after the interpreter ended, 6000 from Python in a thread after it was started again. */
+/* A program in C that uses CUDA first and brings a Python interpreter in later: embed LIBPYTHON [again]. Sizes of its
+ * allocations say what their stacks should be: 1000 before there is an interpreter, 1500 from the first call out of it,
+ * 2000 from Python, 3000 from Python in a thread that C made, 4000 from C with an interpreter but no Python frame, 5000
+ * after the interpreter ended, 6000 from Python in a thread after it was started again. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stddef.h>
@@ -80,6 +81,8 @@ int main(int argc, char **argv) {
   failed |= embedded_alloc(5000);
   if (argc < 3) return failed;
   py.initialize(0);
-  failed |= py.run(definitions) || py.run("def wait(seconds):\n  time.sleep(seconds)\nfor _ in range(30):\n  wait(0.05)") || run_in_thread("outer(6000)");
+  failed |= py.run(definitions) ||
+            py.run("def wait(seconds):\n  time.sleep(seconds)\nfor _ in range(30):\n  wait(0.05)") ||
+            run_in_thread("outer(6000)");
   return failed;
 }

@@ -1,5 +1,6 @@
-// The native half of the stress program: everything that can happen to a C or C++ stack while memory is allocated on it. Each function is called by many threads at
-// once, makes its allocations through the driver, gives all of it back, and returns a number that depends on its arguments alone.
+// The native half of the stress program: everything that can happen to a C or C++ stack while memory is allocated on
+// it. Each function is called by many threads at once, makes its allocations through the driver, gives all of it back,
+// and returns a number that depends on its arguments alone.
 #include <alloca.h>
 #include <csignal>
 #include <cstdint>
@@ -196,14 +197,16 @@ static void *small_main(void *argument) {
   return nullptr;
 }
 
-// A thread with as small a stack as the system gives, from 16 KiB on: what libraries keep for each thread is taken from it.
+// A thread with as small a stack as the system gives, from 16 KiB on: what libraries keep for each thread is taken from
+// it.
 EXPORT int stress_small_thread(int) {
   int value = 0;
   for (size_t size = 16 << 10; size <= 1 << 20; size *= 2) {
     pthread_attr_t attributes;
     pthread_attr_init(&attributes);
     pthread_t thread;
-    int error = pthread_attr_setstacksize(&attributes, size) ? EINVAL : pthread_create(&thread, &attributes, small_main, &value);
+    int error = pthread_attr_setstacksize(&attributes, size) ? EINVAL
+                                                             : pthread_create(&thread, &attributes, small_main, &value);
     pthread_attr_destroy(&attributes);
     if (error) continue;
     pthread_join(thread, nullptr);

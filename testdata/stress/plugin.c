@@ -1,4 +1,5 @@
-/* A plug-in. SHAPE makes its code different: at the same address of another build lies another instruction of a frame of another size. */
+/* A plug-in. SHAPE makes its code different: at the same address of another build lies another instruction of a frame
+ * of another size. */
 #include <stddef.h>
 
 __attribute__((visibility("default"))) int plug(int (*call)(size_t), int depth);

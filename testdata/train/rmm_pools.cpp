@@ -1,5 +1,6 @@
-// RMM's resources as programs use them: rmm_pools RESOURCE STEPS FILE, where RESOURCE is cuda, async, managed, pool, arena or binning. At the mark "stats", with everything still
-// held, writes as JSON what the program's buffers hold of the resource (`used`) and what the resource holds of the device (`held`), both counted by RMM's own adaptor.
+// RMM's resources as programs use them: rmm_pools RESOURCE STEPS FILE, where RESOURCE is cuda, async, managed, pool,
+// arena or binning. At the mark "stats", with everything still held, writes as JSON what the program's buffers hold of
+// the resource (`used`) and what the resource holds of the device (`held`), both counted by RMM's own adaptor.
 #include <cstdio>
 #include <cstdlib>
 #include <functional>
@@ -66,7 +67,8 @@ int main(int count, char **words) {
     std::FILE *out = std::fopen(words[3], "w");
     if (!out) return std::perror(words[3]), 1;
     memtrace_mark("stats");
-    std::fprintf(out, "{\"0\": {\"used\": %lld, \"held\": %lld}}\n", static_cast<long long>(used.get_bytes_counter().value),
+    std::fprintf(out, "{\"0\": {\"used\": %lld, \"held\": %lld}}\n",
+                 static_cast<long long>(used.get_bytes_counter().value),
                  static_cast<long long>(below.get_bytes_counter().value));
     std::fclose(out);
   }

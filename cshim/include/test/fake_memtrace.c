@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: Apache-2.0 */
 /*
- * A stand-in for the recording library: it implements memtrace.h to the letter and writes each call as a line of text, so that the header
- * and the Python package can be tested without a GPU, a driver or the library itself.
+ * A stand-in for the recording library: it implements memtrace.h to the letter and writes each call as a line of text,
+ * so that the header and the Python package can be tested without a GPU, a driver or the library itself.
  *
- * FAKE_MEMTRACE_LOG names the file that gets one line per call: the verb, then the tag path after the call or the argument.
+ * FAKE_MEMTRACE_LOG names the file that gets one line per call: the verb, then the tag path after the call or the
+ * argument.
  */
 #define MEMTRACE_IMPLEMENTATION
 #include "memtrace.h"

@@ -27,7 +27,8 @@ static int little_space(void) {
   return ok();
 }
 
-/* All of the program's allocations failed, since the recorder had reserved more than the limit, and the Go runtime ended the process. */
+/* All of the program's allocations failed, since the recorder had reserved more than the limit, and the Go runtime
+ * ended the process. */
 static int little_space_later(void) {
   struct rlimit limit;
   begin();
@@ -50,7 +51,8 @@ static int little_data_later(void) {
   return ok();
 }
 
-/* Nobody sees it coming, and what the Go half wants next it does not get. What is printed does not depend on when that is. */
+/* Nobody sees it coming, and what the Go half wants next it does not get. What is printed does not depend on when that
+ * is. */
 static int no_space_at_all(void) {
   struct rlimit none = {1 << 20, 1 << 20};
   begin();

@@ -222,8 +222,19 @@ static int bound_to_parent(void) {
 }
 
 const struct mode children[] = {
-    {"forks", one_after_another}, {"forks-parallel", all_at_once}, {"vfork", vfork_and_run},       {"vfork-exit", vfork_and_leave},
-    {"spawn", spawn},             {"clone-vm", clone_shared},      {"clone-raw", clone_raw},       {"clone3", clone_newest},
-    {"daemon", turn_into_service}, {"daemon3", service_by_the_library}, {"sigchld", ignored_children}, {"no-children", no_other_children},
-    {"traced", traced},           {"parent-death", bound_to_parent}, {NULL, NULL},
+    {"forks", one_after_another},
+    {"forks-parallel", all_at_once},
+    {"vfork", vfork_and_run},
+    {"vfork-exit", vfork_and_leave},
+    {"spawn", spawn},
+    {"clone-vm", clone_shared},
+    {"clone-raw", clone_raw},
+    {"clone3", clone_newest},
+    {"daemon", turn_into_service},
+    {"daemon3", service_by_the_library},
+    {"sigchld", ignored_children},
+    {"no-children", no_other_children},
+    {"traced", traced},
+    {"parent-death", bound_to_parent},
+    {NULL, NULL},
 };

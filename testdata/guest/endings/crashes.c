@@ -75,6 +75,12 @@ static int out_of_cpu(void) {
 }
 
 const struct mode crashes[] = {
-    {"segv", segfault},           {"abort", abort_busy},       {"stack-overflow", stack_overflow}, {"stack-overflow-thread", stack_overflow_on_thread},
-    {"overflow-handled", overflow_handled}, {"term", terminated}, {"cpu", out_of_cpu},                {NULL, NULL},
+    {"segv", segfault},
+    {"abort", abort_busy},
+    {"stack-overflow", stack_overflow},
+    {"stack-overflow-thread", stack_overflow_on_thread},
+    {"overflow-handled", overflow_handled},
+    {"term", terminated},
+    {"cpu", out_of_cpu},
+    {NULL, NULL},
 };

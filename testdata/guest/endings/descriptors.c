@@ -87,6 +87,14 @@ static int no_environment(void) {
 }
 
 const struct mode descriptors[] = {
-    {"close-all", close_all},         {"close-range", close_range_call}, {"lowest", lowest_stays},    {"own-table", own_table},      {"full-stderr", full_stderr},
-    {"broken-stderr", broken_stderr}, {"umask", any_mode},               {"gone", folder_is_gone},    {"no-environment", no_environment}, {NULL, NULL},
+    {"close-all", close_all},
+    {"close-range", close_range_call},
+    {"lowest", lowest_stays},
+    {"own-table", own_table},
+    {"full-stderr", full_stderr},
+    {"broken-stderr", broken_stderr},
+    {"umask", any_mode},
+    {"gone", folder_is_gone},
+    {"no-environment", no_environment},
+    {NULL, NULL},
 };

@@ -1,5 +1,5 @@
-/* Programs that end, or do what programs do shortly before:  endings MODE. Each mode says the same and ends alike with and without the library, alone and beside other
- * preloaded libraries. The modes stand in one file for each family. */
+/* Programs that end, or do what programs do shortly before:  endings MODE. Each mode says the same and ends alike with
+ * and without the library, alone and beside other preloaded libraries. The modes stand in one file for each family. */
 #pragma once
 
 #include <stddef.h>
@@ -17,12 +17,14 @@ struct mode {
   int (*run)(void); /* returns the program's exit status, if it returns */
 };
 
-extern const struct mode crashes[], leavings[], successors[], children[], descriptors[], bounds[], rights[], filters[], timers[], threads[], odds[], unwindings[];
+extern const struct mode crashes[], leavings[], successors[], children[], descriptors[], bounds[], rights[], filters[],
+    timers[], threads[], odds[], unwindings[];
 
 /* A context, current on this thread. */
 void start_cuda(void);
 
-/* Allocates that many times, in growing sizes, and frees every other block. On a thread with no context the program's own becomes current. */
+/* Allocates that many times, in growing sizes, and frees every other block. On a thread with no context the program's
+ * own becomes current. */
 void allocate(int times);
 
 /* Threads that allocate for ever. They are at work when this returns. */

@@ -13,11 +13,13 @@
 
 /* Answers both calls with an action. */
 static void forbid(unsigned first, unsigned second, unsigned action, unsigned flags) {
-  struct sock_filter program[] = {
-      BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0), BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1),
-      BPF_STMT(BPF_RET | BPF_K, action), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
+  struct sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
+                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1), BPF_STMT(BPF_RET | BPF_K, action),
+                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
   struct sock_fprog filter = {sizeof program / sizeof *program, program};
-  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter)) printf("no filter\n");
+  if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter))
+    printf("no filter\n");
 }
 
 static int allocate_a_while(void) {
@@ -36,7 +38,8 @@ static int strict(void) {
   return 1;
 }
 
-/* In strict mode any other call kills the thread that makes it, and the process ends with its last one: its parent saw status 0, where a kill was due. */
+/* In strict mode any other call kills the thread that makes it, and the process ends with its last one: its parent saw
+ * status 0, where a kill was due. */
 static int strict_and_killed(void) {
   begin();
   prctl(PR_SET_SECCOMP, SECCOMP_MODE_STRICT);

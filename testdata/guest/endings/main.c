@@ -63,7 +63,8 @@ int overflow_stack(void) {
 }
 
 int main(int argc, char **argv) {
-  static const struct mode *const families[] = {crashes, leavings, successors, children, descriptors, bounds, rights, filters, timers, threads, odds, unwindings};
+  static const struct mode *const families[] = {crashes, leavings, successors, children, descriptors, bounds,
+                                                rights,  filters,  timers,     threads,  odds,        unwindings};
   setvbuf(stdout, NULL, _IONBF, 0);
   for (size_t i = 0; i < sizeof families / sizeof *families; i++)
     for (const struct mode *mode = families[i]; mode->name; mode++) {

@@ -53,4 +53,8 @@ static int other_namespace(void) {
   return 0;
 }
 
-const struct mode odds[] = {{"errno", error_numbers}, {"last-error", last_errors}, {"dlclose", load_and_unload}, {"dlmopen", other_namespace}, {NULL, NULL}};
+const struct mode odds[] = {{"errno", error_numbers},
+                            {"last-error", last_errors},
+                            {"dlclose", load_and_unload},
+                            {"dlmopen", other_namespace},
+                            {NULL, NULL}};

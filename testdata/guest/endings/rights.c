@@ -1,4 +1,5 @@
-/* Programs that give up rights, or leave for another root. Without root's rights the calls fail, and the program says so with and without the library. */
+/* Programs that give up rights, or leave for another root. Without root's rights the calls fail, and the program says
+ * so with and without the library. */
 #define _GNU_SOURCE
 #include <sched.h>
 #include <stdio.h>
@@ -87,6 +88,6 @@ static int not_dumpable(void) {
 }
 
 const struct mode rights[] = {
-    {"chroot-later", chroot_later}, {"chroot", chroot_first}, {"setuid-later", setuid_later}, {"setuid", setuid_first}, {"seteuid", to_and_fro}, {"own-pids", own_pids}, {"not-dumpable", not_dumpable},
-    {NULL, NULL},
+    {"chroot-later", chroot_later}, {"chroot", chroot_first}, {"setuid-later", setuid_later}, {"setuid", setuid_first},
+    {"seteuid", to_and_fro},        {"own-pids", own_pids},   {"not-dumpable", not_dumpable}, {NULL, NULL},
 };

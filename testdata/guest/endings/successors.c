@@ -37,4 +37,8 @@ static int run_without_environment(void) {
   return 1;
 }
 
-const struct mode successors[] = {{"exec", run_other}, {"exec-self", run_itself}, {"exec-fails", run_none}, {"exec-bare", run_without_environment}, {NULL, NULL}};
+const struct mode successors[] = {{"exec", run_other},
+                                  {"exec-self", run_itself},
+                                  {"exec-fails", run_none},
+                                  {"exec-bare", run_without_environment},
+                                  {NULL, NULL}};

@@ -101,5 +101,11 @@ static int one_processor(void) {
 }
 
 const struct mode threads[] = {
-    {"threads", many}, {"tiny-threads", tiny}, {"cancel", cancelled}, {"cancel-between", cancelled_between}, {"sched-fifo", real_time}, {"affinity", one_processor}, {NULL, NULL},
+    {"threads", many},
+    {"tiny-threads", tiny},
+    {"cancel", cancelled},
+    {"cancel-between", cancelled_between},
+    {"sched-fifo", real_time},
+    {"affinity", one_processor},
+    {NULL, NULL},
 };

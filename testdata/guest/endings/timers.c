@@ -142,6 +142,12 @@ static int wait_for_signal(void) {
 }
 
 const struct mode timers[] = {
-    {"sigprof", profiled},  {"sigalrm", alarmed},         {"small-altstack", alarmed_on_small_stack}, {"handler-allocates", allocate_in_handler},
-    {"siglongjmp", jump_out}, {"ucontext", other_stacks}, {"sigwait", wait_for_signal},               {NULL, NULL},
+    {"sigprof", profiled},
+    {"sigalrm", alarmed},
+    {"small-altstack", alarmed_on_small_stack},
+    {"handler-allocates", allocate_in_handler},
+    {"siglongjmp", jump_out},
+    {"ucontext", other_stacks},
+    {"sigwait", wait_for_signal},
+    {NULL, NULL},
 };

@@ -50,4 +50,5 @@ int thread_local_destructor() {
 
 }  // namespace
 
-extern "C" const mode unwindings[] = {{"exceptions", exceptions}, {"terminate", uncaught}, {"thread-local", thread_local_destructor}, {nullptr, nullptr}};
+extern "C" const mode unwindings[] = {
+    {"exceptions", exceptions}, {"terminate", uncaught}, {"thread-local", thread_local_destructor}, {nullptr, nullptr}};

@@ -12,7 +12,9 @@ struct array {
 
 static uint64_t at_least_one(uint64_t n) { return n ? n : 1; }
 
-static uint64_t array_bytes(uint64_t width, uint64_t height, uint64_t depth, uint64_t element) { return width * at_least_one(height) * at_least_one(depth) * element; }
+static uint64_t array_bytes(uint64_t width, uint64_t height, uint64_t depth, uint64_t element) {
+  return width * at_least_one(height) * at_least_one(depth) * element;
+}
 
 /* Each level is half as wide and high as the one before; none is added to the last, of one element. */
 static uint64_t mipmap_bytes(uint64_t width, uint64_t height, unsigned levels, uint64_t element) {
@@ -34,7 +36,8 @@ static void make_levels(struct actor *a, struct slot *s, bool runtime) {
   const struct mt_cuda_array3d shape = {width, height, 0, FLOAT, 2, 0};
   own->levels = true;
   gain(a, s, 0, DRIVER, device_of(s->context), mipmap_bytes(width, height, levels, runtime ? 1 : 8), s->context);
-  if (runtime) DO(a, cudaMallocMipmappedArray, &own->array, &bytes, (struct mt_cuda_extent){width, height, 0}, levels, 0);
+  if (runtime)
+    DO(a, cudaMallocMipmappedArray, &own->array, &bytes, (struct mt_cuda_extent){width, height, 0}, levels, 0);
   else DO(a, cuMipmappedArrayCreate, &own->array, &shape, levels);
 }
 
@@ -56,7 +59,8 @@ static void make(struct actor *a, struct slot *s) {
   bool three = one_in(a, 2);
   uint64_t element = runtime ? 8 : three ? channels : 4 * channels;
   gain(a, s, 0, DRIVER, device_of(s->context), array_bytes(width, height, three ? depth : 0, element), s->context);
-  if (runtime && three) DO(a, cudaMalloc3DArray, &own->array, &floats, (struct mt_cuda_extent){width, height, depth}, 0);
+  if (runtime && three)
+    DO(a, cudaMalloc3DArray, &own->array, &floats, (struct mt_cuda_extent){width, height, depth}, 0);
   else if (runtime) DO(a, cudaMallocArray, &own->array, &floats, width, height, 0);
   else if (three) DO(a, cuArray3DCreate_v2, &own->array, &solid);
   else DO(a, cuArrayCreate_v2, &own->array, &flat);
@@ -79,7 +83,10 @@ const struct kind arrayed = {"array", 8, make, step, NULL, NULL};
 
 /* Tiles of four bytes an element are 128 by 128: one region of four tiles. */
 static void change(struct actor *a, struct slot *s, int operation, uint64_t handle) {
-  struct mt_cuda_tiles region = {.resource = (uint64_t)OWN(array, s)->array, .at.level = {.width = 256, .height = 256, .depth = 1}, .operation = operation, .handle = handle,
+  struct mt_cuda_tiles region = {.resource = (uint64_t)OWN(array, s)->array,
+                                 .at.level = {.width = 256, .height = 256, .depth = 1},
+                                 .operation = operation,
+                                 .handle = handle,
                                  .device_mask = 1u << device_of(s->context)};
   void *stream = contexts[s->context].stream[0];
   if (one_in(a, 2)) DO(a, cuMemMapArrayAsync, &region, 1, stream);

@@ -1,11 +1,12 @@
-/* Memory in the order of streams: from the pool of the stream's device, or from a pool of the program's own, which may end before its blocks do. It belongs to the device and
- * outlives contexts. */
+/* Memory in the order of streams: from the pool of the stream's device, or from a pool of the program's own, which may
+ * end before its blocks do. It belongs to the device and outlives contexts. */
 #include "ledger.h"
 
 const struct mt_cuda_pool_props plain_pool = {.type = 1, .location_type = 1};
 
 struct mt_cuda_pool_props pool_on(int device, int handle_types) {
-  return (struct mt_cuda_pool_props){.type = 1, .handle_types = handle_types, .location_type = 1, .location_id = device};
+  return (struct mt_cuda_pool_props){
+      .type = 1, .handle_types = handle_types, .location_type = 1, .location_id = device};
 }
 
 enum { BLOCKS = 4 };

@@ -1,8 +1,10 @@
-/* The account, in a file that is mapped and so outlives the program. A page for each thread has two copies of its figures and one word that says which holds and whether a call is
- * under way: then the other copy says how things are if that call took effect.
+/* The account, in a file that is mapped and so outlives the program. A page for each thread has two copies of its
+ * figures and one word that says which holds and whether a call is under way: then the other copy says how things are
+ * if that call took effect.
  *
- * Beside the pages stand two running sums of each account: what is certainly live, which grows after a call and shrinks before one, and what may be, the other way
- * around. Whoever watches the calls sees something between the two at every moment, so his peak lies between theirs. In a serial run they are the same. */
+ * Beside the pages stand two running sums of each account: what is certainly live, which grows after a call and shrinks
+ * before one, and what may be, the other way around. Whoever watches the calls sees something between the two at every
+ * moment, so his peak lies between theirs. In a serial run they are the same. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <stdio.h>
@@ -48,7 +50,8 @@ static struct book {
 static struct book *map(const char *path, int flags) {
   int fd = open(path, flags | O_CLOEXEC, 0600);
   if (fd < 0 || (flags & O_CREAT && ftruncate(fd, sizeof *book))) return NULL;
-  struct book *found = mmap(NULL, sizeof *book, flags & O_CREAT ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
+  struct book *found =
+      mmap(NULL, sizeof *book, flags & O_CREAT ? PROT_READ | PROT_WRITE : PROT_READ, MAP_SHARED, fd, 0);
   close(fd);
   return found == MAP_FAILED ? NULL : found;
 }
@@ -96,7 +99,8 @@ void book_refusal(struct actor *a, enum account account, int place) { next(a)->c
 void book_failed_free(struct actor *a) { next(a)->failed_frees++; }
 
 static void grow(struct sum *s, uint64_t bytes) {
-  uint64_t now = __atomic_add_fetch(&s->now, bytes, __ATOMIC_SEQ_CST), peak = __atomic_load_n(&s->peak, __ATOMIC_RELAXED);
+  uint64_t now = __atomic_add_fetch(&s->now, bytes, __ATOMIC_SEQ_CST),
+           peak = __atomic_load_n(&s->peak, __ATOMIC_RELAXED);
   while (now > peak && !__atomic_compare_exchange_n(&s->peak, &peak, now, true, __ATOMIC_RELAXED, __ATOMIC_RELAXED)) {
   }
 }
@@ -108,7 +112,9 @@ static void move(uint64_t amounts[ACCOUNTS][PLACES], struct sum sums[ACCOUNTS][P
       uint64_t bytes = amounts[i][at];
       if (!bytes) continue;
       if (up) grow(&sums[i][at], bytes), grow(&sums[i][ALL], bytes);
-      else __atomic_sub_fetch(&sums[i][at].now, bytes, __ATOMIC_SEQ_CST), __atomic_sub_fetch(&sums[i][ALL].now, bytes, __ATOMIC_SEQ_CST);
+      else
+        __atomic_sub_fetch(&sums[i][at].now, bytes, __ATOMIC_SEQ_CST),
+            __atomic_sub_fetch(&sums[i][ALL].now, bytes, __ATOMIC_SEQ_CST);
     }
 }
 
@@ -139,7 +145,8 @@ static const char *const symbols[] = {
 #include "hooks.def"
 };
 
-static const char *const accounts[] = {"driver", "managed", "host", "registered", "foreign", "address", "graph", "multicast"};
+static const char *const accounts[] = {"driver",  "managed", "host",  "registered",
+                                       "foreign", "address", "graph", "multicast"};
 
 static int device_at(int place) { return place == NOWHERE ? -1 : place; }
 
@@ -150,8 +157,9 @@ static void show_copy(const struct copy *c) {
     for (int at = 0; at < PLACES; at++) {
       const struct cell *x = &c->cell[i][at];
       if (!x->made && !x->ended && !x->refused) continue;
-      printf("%s{\"account\":\"%s\",\"device\":%d,\"made\":%lu,\"made_bytes\":%lu,\"ended\":%lu,\"ended_bytes\":%lu,\"refused\":%lu}", between, accounts[i], device_at(at), x->made,
-             x->made_bytes, x->ended, x->ended_bytes, x->refused);
+      printf("%s{\"account\":\"%s\",\"device\":%d,\"made\":%lu,\"made_bytes\":%lu,\"ended\":%lu,\"ended_bytes\":%lu,"
+             "\"refused\":%lu}",
+             between, accounts[i], device_at(at), x->made, x->made_bytes, x->ended, x->ended_bytes, x->refused);
       between = ",";
     }
   printf("]}");
@@ -179,8 +187,9 @@ int book_show(const char *path) {
   printf("],\"peaks\":[");
   for (int i = 0; i < ACCOUNTS; i++)
     for (int at = 0; at <= ALL; at++)
-      printf("%s{\"account\":\"%s\",\"device\":%d,\"all\":%s,\"least\":%lu,\"most\":%lu}", i + at ? "," : "", accounts[i], at == ALL ? -1 : device_at(at), at == ALL ? "true" : "false",
-             book->certain[i][at].peak, book->possible[i][at].peak);
+      printf("%s{\"account\":\"%s\",\"device\":%d,\"all\":%s,\"least\":%lu,\"most\":%lu}", i + at ? "," : "",
+             accounts[i], at == ALL ? -1 : device_at(at), at == ALL ? "true" : "false", book->certain[i][at].peak,
+             book->possible[i][at].peak);
   printf("],\"calls\":{");
   for (int i = 0; i < HOOKED_COUNT; i++) printf("%s\"%s\":%u", i ? "," : "", symbols[i], book->calls[i]);
   printf("}}\n");

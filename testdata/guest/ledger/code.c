@@ -56,7 +56,8 @@ static bool step(struct actor *a, struct slot *s) {
   }
   char name[8];
   snprintf(name, sizeof name, "v%d", which);
-  if (!s->hold[which].live) gain(a, s, which, DRIVER, device_of(s->context), VARIABLE, s->context); /* asked for again, it is the same one */
+  if (!s->hold[which].live)
+    gain(a, s, which, DRIVER, device_of(s->context), VARIABLE, s->context); /* asked for again, it is the same one */
   size_t *told = one_in(a, 2) ? &size : NULL;
   if (s->kind == &library) DO(a, cuLibraryGetGlobal, &at, told, OWN(code, s)->handle, name);
   else DO(a, cuModuleGetGlobal_v2, &at, told, OWN(code, s)->handle, name);

@@ -43,7 +43,8 @@ static void map_buffer(struct actor *a, struct slot *s, bool runtime) {
     char whole[96];
   } part = {.desc = {.offset = 4096 * pick(a, 100), .size = 1 + pick(a, SIZE / 2)}};
   gain(a, s, 0, FOREIGN, device_of(s->context), part.desc.size, s->context);
-  if (runtime) DO(a, cudaExternalMemoryGetMappedBuffer, (void **)&OWN(external, s)->at, OWN(external, s)->memory, &part.desc);
+  if (runtime)
+    DO(a, cudaExternalMemoryGetMappedBuffer, (void **)&OWN(external, s)->at, OWN(external, s)->memory, &part.desc);
   else DO(a, cuExternalMemoryGetMappedBuffer, &OWN(external, s)->at, OWN(external, s)->memory, &part.desc);
 }
 
@@ -57,7 +58,9 @@ static void map_levels(struct actor *a, struct slot *s, bool runtime) {
     char whole[160];
   } shape_rt = {{.offset = 65536, .channels = {8, 0, 0, 0, 1}, .extent = {64, 64, 0}, .levels = 2}};
   gain(a, s, 1, FOREIGN, device_of(s->context), LEVELS, s->context);
-  if (runtime) DO(a, cudaExternalMemoryGetMappedMipmappedArray, &OWN(external, s)->levels, OWN(external, s)->memory, &shape_rt.desc);
+  if (runtime)
+    DO(a, cudaExternalMemoryGetMappedMipmappedArray, &OWN(external, s)->levels, OWN(external, s)->memory,
+       &shape_rt.desc);
   else DO(a, cuExternalMemoryGetMappedMipmappedArray, &OWN(external, s)->levels, OWN(external, s)->memory, &shape.desc);
 }
 

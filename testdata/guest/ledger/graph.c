@@ -1,5 +1,5 @@
-/* Memory that graphs allocate. The account has what nodes ask for: from the making of a node to the first free of what it allocates, in the graph or outside, or to the end of the graph. The
- * memory itself comes with a launch. */
+/* Memory that graphs allocate. The account has what nodes ask for: from the making of a node to the first free of what
+ * it allocates, in the graph or outside, or to the end of the graph. The memory itself comes with a launch. */
 #include <string.h>
 
 #include "ledger.h"
@@ -43,7 +43,8 @@ static void add_alloc(struct actor *a, struct slot *s, struct mt_cuda_alloc_node
     case 3: DO(a, cuGraphAddNode_v3, &made, own->graph, before, NULL, count, &node.head); break;
     case 4: DO(a, cudaGraphAddMemAllocNode, &made, own->graph, before, count, alloc); node.head.alloc = *alloc; break;
     default:
-      if (runtime_version() >= 13000) DO(a, cudaGraphAddNode, (void *)&made, own->graph, before, NULL, (void *)count, &node);
+      if (runtime_version() >= 13000)
+        DO(a, cudaGraphAddNode, (void *)&made, own->graph, before, NULL, (void *)count, &node);
       else if (one_in(a, 2)) DO(a, cudaGraphAddNode, (void *)&made, own->graph, before, (void *)count, &node, NULL);
       else DO(a, cudaGraphAddNode_v2, (void *)&made, own->graph, before, NULL, (void *)count, &node);
   }
@@ -158,11 +159,17 @@ static bool step(struct actor *a, struct slot *s) {
 
 const struct kind graphed = {"graph", 10, make, step, NULL, NULL};
 
-/* What is allocated while a stream is captured becomes a node of the graph. The stream is the slot's own, and so nobody else's calls get into the capture. */
+/* What is allocated while a stream is captured becomes a node of the graph. The stream is the slot's own, and so nobody
+ * else's calls get into the capture. */
 static void begin(struct actor *a, void *stream, void *graph) {
   switch (pick(a, graph ? 2 : 4)) {
-    case 0: graph ? DO(a, cuStreamBeginCaptureToGraph, stream, graph, NULL, NULL, 0, 0) : DO(a, cuStreamBeginCapture, stream); break;
-    case 1: graph ? DO(a, cuStreamBeginCaptureToGraph_ptsz, stream, graph, NULL, NULL, 0, 0) : DO(a, cuStreamBeginCapture_ptsz, stream); break;
+    case 0:
+      graph ? DO(a, cuStreamBeginCaptureToGraph, stream, graph, NULL, NULL, 0, 0) : DO(a, cuStreamBeginCapture, stream);
+      break;
+    case 1:
+      graph ? DO(a, cuStreamBeginCaptureToGraph_ptsz, stream, graph, NULL, NULL, 0, 0)
+            : DO(a, cuStreamBeginCapture_ptsz, stream);
+      break;
     case 2: DO(a, cuStreamBeginCapture_v2, stream, (int)pick(a, 3)); break;
     default: DO(a, cuStreamBeginCapture_v2_ptsz, stream, (int)pick(a, 3));
   }

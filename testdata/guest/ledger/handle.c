@@ -1,4 +1,5 @@
-/* Physical memory by handle, of devices and of the host: mapped whole or in parts, at several places, with several references, let go of in any order. */
+/* Physical memory by handle, of devices and of the host: mapped whole or in parts, at several places, with several
+ * references, let go of in any order. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -16,7 +17,11 @@ static void make(struct actor *a, struct slot *s) {
   struct handle *own = OWN(handle, s);
   bool host = one_in(a, 8);
   int device = (int)pick(a, (unsigned)devices);
-  const int property[16] = {1, one_in(a, 3) ? BY_DESCRIPTOR : one_in(a, 5) ? BY_FABRIC : 0, host ? ON_HOST : ON_DEVICE, host ? 0 : device};
+  const int property[16] = {1,
+                            one_in(a, 3)   ? BY_DESCRIPTOR
+                            : one_in(a, 5) ? BY_FABRIC
+                                           : 0,
+                            host ? ON_HOST : ON_DEVICE, host ? 0 : device};
   enter_any(a);
   own->size = (1 + pick(a, 8)) * 2 * MIB;
   if (!host && one_in(a, 50)) {

@@ -1,4 +1,5 @@
-/* The random ledger: a program that does with memory whatever the hooked functions can, at random, and keeps its own account of it. What its parts share:
+/* The random ledger: a program that does with memory whatever the hooked functions can, at random, and keeps its own
+ * account of it. What its parts share:
  *
  *   book.c     the account, in a file that outlives the program
  *   route.c    how each hooked function is reached: one of several ways, at random
@@ -6,8 +7,8 @@
  *   main.c     slots, each with one thing of one kind in it, and the threads that take random steps with them
  *   the rest   one kind of thing each: how it is made, what can be done with it, how it goes
  *
- * A slot is locked while a step is taken with it. Steps share the world, the end of a context has it to itself, and in a serial run every step does: then nothing happens
- * between a call and its line in the book, and peaks are exact. */
+ * A slot is locked while a step is taken with it. Steps share the world, the end of a context has it to itself, and in
+ * a serial run every step does: then nothing happens between a call and its line in the book, and peaks are exact. */
 #pragma once
 
 #include <pthread.h>
@@ -40,8 +41,8 @@ static inline unsigned pick(struct actor *a, unsigned count) { return (unsigned)
 static inline bool one_in(struct actor *a, unsigned count) { return pick(a, count) == 0; }
 size_t any_size(struct actor *a);
 
-/* The book. What a call is going to change is staged, then the call is made between open and close: a program that is killed meanwhile leaves a page that says both
- * how things were and how they would be. */
+/* The book. What a call is going to change is staged, then the call is made between open and close: a program that is
+ * killed meanwhile leaves a page that says both how things were and how they would be. */
 void book_start(const char *path, int pages, bool serial);
 struct page *book_page(int number);
 void book_begin(struct actor *a); /* by the thread itself */
@@ -89,8 +90,8 @@ struct kind {
   /* Its context has ended. True, or NULL: nothing of it is left. */
   bool (*orphan)(struct actor *a, struct slot *s);
 };
-extern const struct kind plain, pinned, registered, streamed, pooled, handled, multicast, arrayed, tiled, graphed, captured, module, library, green, external, opened, imported,
-    teamed, shared_block;
+extern const struct kind plain, pinned, registered, streamed, pooled, handled, multicast, arrayed, tiled, graphed,
+    captured, module, library, green, external, opened, imported, teamed, shared_block;
 
 /* The function of a row, by one of the ways to it. */
 void *route(struct actor *a, enum hooked id);

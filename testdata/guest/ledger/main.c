@@ -1,15 +1,18 @@
-/* ledger BOOK SEED THREADS DEVICES STEPS [serial] [ends] [drain] [reset]   takes random steps and keeps the book in BOOK, the other process's in BOOK.peer
- * ledger show BOOK                                                        writes a book as JSON
+/* ledger BOOK SEED THREADS DEVICES STEPS [serial] [ends] [drain] [reset]   takes random steps and keeps the book in
+ * BOOK, the other process's in BOOK.peer ledger show BOOK                                                        writes
+ * a book as JSON
  *
- * serial: one step at a time; ends: contexts come and go; drain: all goes at the end; reset: then the primary contexts are reset. */
+ * serial: one step at a time; ends: contexts come and go; drain: all goes at the end; reset: then the primary contexts
+ * are reset. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "ledger.h"
 
-static const struct kind *const kinds[] = {&plain, &pinned, &registered, &streamed, &pooled, &handled, &multicast, &arrayed, &tiled, &graphed, &captured, &module, &library, &green,
-                                           &external, &opened, &imported, &teamed, &shared_block};
+static const struct kind *const kinds[] = {
+    &plain,    &pinned, &registered, &streamed, &pooled,   &handled, &multicast, &arrayed, &tiled,       &graphed,
+    &captured, &module, &library,    &green,    &external, &opened,  &imported,  &teamed,  &shared_block};
 enum { KINDS = sizeof kinds / sizeof *kinds, SLOTS = 512, MOST_THREADS = 128 };
 
 struct slot slots[SLOTS];

@@ -1,4 +1,5 @@
-/* The other process. It makes memory to be shared, hands it over, and lets it go when it is told to, which may be before the one that opened it does. It keeps a book of its own. */
+/* The other process. It makes memory to be shared, hands it over, and lets it go when it is told to, which may be
+ * before the one that opened it does. It keeps a book of its own. */
 #define _GNU_SOURCE
 #include <stdio.h>
 #include <stdlib.h>
@@ -31,7 +32,8 @@ static void send_offer(int socket, struct offer *offer) {
   struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1};
   if (offer->descriptor >= 0) {
     message.msg_control = &control, message.msg_controllen = sizeof control;
-    control.header = (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
+    control.header =
+        (struct cmsghdr){.cmsg_len = CMSG_LEN(sizeof(int)), .cmsg_level = SOL_SOCKET, .cmsg_type = SCM_RIGHTS};
     memcpy(CMSG_DATA(&control.header), &offer->descriptor, sizeof(int));
   }
   if (sendmsg(socket, &message, MSG_NOSIGNAL) != (ssize_t)sizeof *offer) _exit(0); /* the other one was killed */
@@ -42,8 +44,10 @@ static struct offer receive_offer(int socket) {
   struct offer offer;
   union control control;
   struct iovec part = {&offer, sizeof offer};
-  struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
-  if (recvmsg(socket, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof offer) must("the other process", -1, 0);
+  struct msghdr message = {
+      .msg_iov = &part, .msg_iovlen = 1, .msg_control = &control, .msg_controllen = sizeof control};
+  if (recvmsg(socket, &message, MSG_WAITALL | MSG_CMSG_CLOEXEC) != (ssize_t)sizeof offer)
+    must("the other process", -1, 0);
   offer.descriptor = -1;
   if (message.msg_controllen) memcpy(&offer.descriptor, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof(int));
   return offer;
@@ -59,7 +63,8 @@ static struct made {
 } *made[MOST];
 static int count;
 
-static void export_pool_block(struct actor *a, struct made *m, const struct made *pool, uint64_t size, struct offer *offer) {
+static void export_pool_block(struct actor *a, struct made *m, const struct made *pool, uint64_t size,
+                              struct offer *offer) {
   m->pool = pool->pool;
   gain(a, &m->slot, 0, DRIVER, pool->slot.hold[0].place, size, NO_CONTEXT);
   DO(a, cuMemAllocFromPoolAsync, &m->at, size, m->pool, NULL);
@@ -160,7 +165,9 @@ static struct offer ask(const struct request *r) {
   return offer;
 }
 
-struct offer peer_ask(enum wish wish, int device, uint64_t size, int of) { return ask(&(struct request){wish, device, of, size}); }
+struct offer peer_ask(enum wish wish, int device, uint64_t size, int of) {
+  return ask(&(struct request){wish, device, of, size});
+}
 void peer_free(int number) { ask(&(struct request){.wish = WISH_END, .of = number}); }
 
 void peer_stop(void) {

@@ -1,4 +1,5 @@
-/* Device and managed memory by address: plain, pitched, solid. Either half of CUDA frees what the other allocated, whatever context is current. */
+/* Device and managed memory by address: plain, pitched, solid. Either half of CUDA frees what the other allocated,
+ * whatever context is current. */
 #include <stdlib.h>
 
 #include "ledger.h"

@@ -1,5 +1,6 @@
-/* Every hooked function and the ways to it: the exported symbol, dlsym with a handle, and for the driver's cuGetProcAddress in both forms, with the row's version and
- * flags. All lead to the same function, so one is chosen at random for each call. The runtime is built in, or the library that LEDGER_RUNTIME names. */
+/* Every hooked function and the ways to it: the exported symbol, dlsym with a handle, and for the driver's
+ * cuGetProcAddress in both forms, with the row's version and flags. All lead to the same function, so one is chosen at
+ * random for each call. The runtime is built in, or the library that LEDGER_RUNTIME names. */
 #define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdio.h>
@@ -25,7 +26,8 @@ enum { RUNTIME, DRIVER_LEVEL, WAYS = 5 };
 #define BUILT_IN(symbol) NULL
 #endif
 
-#define MT_HOOK(number, level, symbol, base, version, variant, ...) {LEVEL_##level, #symbol, base, version, variant, BUILT_IN(symbol), 0, {0}},
+#define MT_HOOK(number, level, symbol, base, version, variant, ...) \
+  {LEVEL_##level, #symbol, base, version, variant, BUILT_IN(symbol), 0, {0}},
 #define MT_CUSTOM MT_HOOK
 #define MT_REPORT(...)
 static struct row {

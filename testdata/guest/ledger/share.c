@@ -1,4 +1,5 @@
-/* What the other process shares: opened, mapped, imported; closed before or after the other one lets go of it, where CUDA allows both. */
+/* What the other process shares: opened, mapped, imported; closed before or after the other one lets go of it, where
+ * CUDA allows both. */
 #include <stdlib.h>
 #include <unistd.h>
 
@@ -48,7 +49,8 @@ static bool step_opened(struct actor *a, struct slot *s) {
   bool runtime = contexts[s->context].primary && one_in(a, 2);
   enter(a, s->context);
   if (runtime) enter_runtime(s->context);
-  if (own->size >= MIB && one_in(a, 5)) let_go(own); /* first; a smaller one shares its page with others that come after it */
+  if (own->size >= MIB && one_in(a, 5))
+    let_go(own); /* first; a smaller one shares its page with others that come after it */
   if (!own->gone && own->times < TIMES && !a->draining && one_in(a, 3)) {
     open_again(a, s, runtime);
     return false;

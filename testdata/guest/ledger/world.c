@@ -1,4 +1,5 @@
-/* Devices, contexts and streams. A device has a primary context, which is reset now and then, and up to three that the program makes and ends, each by one of the calls for that. */
+/* Devices, contexts and streams. A device has a primary context, which is reset now and then, and up to three that the
+ * program makes and ends, each by one of the calls for that. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -34,7 +35,9 @@ int enter_any(struct actor *a) {
 
 int enter_primary(struct actor *a) { return enter(a, primary_of((int)pick(a, (unsigned)devices))); }
 
-void *any_stream(struct actor *a, int context) { return one_in(a, 4) ? NULL : contexts[context].stream[pick(a, STREAMS)]; }
+void *any_stream(struct actor *a, int context) {
+  return one_in(a, 4) ? NULL : contexts[context].stream[pick(a, STREAMS)];
+}
 
 bool others_live(int context) {
   for (int i = 0; i < context_count; i++)
@@ -97,7 +100,8 @@ static void release_all(struct actor *a, int device) {
   book_close(a);
 }
 
-/* The calls that end a primary context. A reset ends it for its holders too, who may let go of it once more all the same. */
+/* The calls that end a primary context. A reset ends it for its holders too, who may let go of it once more all the
+ * same. */
 static void end_primary(struct actor *a, struct context *c) {
   enter_runtime(primary_of(c->device));
   switch (pick(a, 5)) {
@@ -139,7 +143,8 @@ static void end_context(struct actor *a, int context) {
   else end_made(a, c);
   c->handle = 0;
   for (int i = 0; i < slot_count; i++)
-    if (belongs(&slots[i], context) && (!slots[i].kind->orphan || slots[i].kind->orphan(a, &slots[i]))) slots[i].kind = NULL;
+    if (belongs(&slots[i], context) && (!slots[i].kind->orphan || slots[i].kind->orphan(a, &slots[i])))
+      slots[i].kind = NULL;
 }
 
 void world_turn(struct actor *a) {

@@ -196,7 +196,8 @@ static cu_result make_levels(struct nc_mipmap *mipmap, struct nc_context *contex
 	return CU_OK;
 }
 
-cu_result nc_mipmap_new(struct nc_context *context, const cu_array3d_desc *desc, unsigned levels, struct nc_mipmap **out)
+cu_result nc_mipmap_new(
+	struct nc_context *context, const cu_array3d_desc *desc, unsigned levels, struct nc_mipmap **out)
 {
 	size_t largest = desc->width | desc->height | desc->depth;
 	unsigned useful = 0;

@@ -52,7 +52,8 @@ void nc_mipmap_destroy(void *mipmap);
 cu_array3d_desc nc_array_level(const cu_array3d_desc *base, unsigned level);
 
 // A mipmapped array with its levels and without memory. nc_lock held.
-cu_result nc_mipmap_new(struct nc_context *context, const cu_array3d_desc *desc, unsigned levels, struct nc_mipmap **out);
+cu_result nc_mipmap_new(
+	struct nc_context *context, const cu_array3d_desc *desc, unsigned levels, struct nc_mipmap **out);
 
 // Gives it the memory in `store`, which it frees when it goes. nc_lock held.
 void nc_mipmap_place(struct nc_mipmap *mipmap, const struct nc_store *store);

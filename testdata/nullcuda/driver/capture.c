@@ -102,8 +102,8 @@ CU_API cuStreamBeginCapture_v2(void *stream, int mode)
 
 CU_API cuStreamBeginCapture(void *stream) { return cuStreamBeginCapture_v2(stream, 0); }
 
-CU_API cuStreamBeginCaptureToGraph(void *stream, void *graph_handle, void *const *dependencies, const cu_edge_data *data,
-                                   size_t count, int mode)
+CU_API cuStreamBeginCaptureToGraph(
+	void *stream, void *graph_handle, void *const *dependencies, const cu_edge_data *data, size_t count, int mode)
 {
 	(void)data;
 	NC_ENTER();
@@ -167,7 +167,8 @@ CU_API cuStreamGetCaptureInfo_v3(void *handle, int *status, uint64_t *id, void *
 	return CU_OK;
 }
 
-CU_API cuStreamGetCaptureInfo_v2(void *stream, int *status, uint64_t *id, void **graph, const void **dependencies, size_t *count)
+CU_API cuStreamGetCaptureInfo_v2(
+	void *stream, int *status, uint64_t *id, void **graph, const void **dependencies, size_t *count)
 {
 	return cuStreamGetCaptureInfo_v3(stream, status, id, graph, dependencies, NULL, count);
 }
@@ -177,7 +178,8 @@ CU_API cuStreamGetCaptureInfo(void *stream, int *status, uint64_t *id)
 	return cuStreamGetCaptureInfo_v3(stream, status, id, NULL, NULL, NULL, NULL);
 }
 
-CU_API cuStreamUpdateCaptureDependencies_v2(void *handle, void *const *nodes, const cu_edge_data *data, size_t count, unsigned flags)
+CU_API cuStreamUpdateCaptureDependencies_v2(
+	void *handle, void *const *nodes, const cu_edge_data *data, size_t count, unsigned flags)
 {
 	enum { ADD = 0, SET = 1 };
 	(void)data;

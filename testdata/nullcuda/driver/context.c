@@ -271,7 +271,8 @@ struct nc_context *nc_context_new_green(struct nc_context *primary)
 	struct nc_context *context = calloc(1, sizeof *context);
 	if (!context)
 		return NULL;
-	*context = (struct nc_context){.next = contexts, .device = primary->device, .live = true, .base = primary, .id = ++last_context_id};
+	*context = (struct nc_context){
+		.next = contexts, .device = primary->device, .live = true, .base = primary, .id = ++last_context_id};
 	contexts = context;
 	return context;
 }

@@ -46,7 +46,8 @@ static cu_result resolve_linear(cu_ptr base, int type, size_t x, size_t y, size_
 	return CU_OK;
 }
 
-static cu_result resolve_array(void *handle, size_t x, size_t y, size_t z, const struct extent *extent, struct side *side)
+static cu_result resolve_array(
+	void *handle, size_t x, size_t y, size_t z, const struct extent *extent, struct side *side)
 {
 	struct nc_array *array = nc_object_find(handle, NC_ARRAY_OBJECT);
 	if (!array)
@@ -67,7 +68,8 @@ static cu_result resolve(const cu_copy3d *c, const struct extent *extent, struct
 		NC_TRY(resolve_array(c->src_array, c->src_x, c->src_y, c->src_z, extent, from));
 	} else {
 		cu_ptr base = c->src_type == CU_MEMORY_HOST ? (uintptr_t)c->src_host : c->src_device;
-		NC_TRY(resolve_linear(base, c->src_type, c->src_x, c->src_y, c->src_z, c->src_pitch, c->src_height, extent, from));
+		NC_TRY(
+			resolve_linear(base, c->src_type, c->src_x, c->src_y, c->src_z, c->src_pitch, c->src_height, extent, from));
 	}
 	if (c->dst_type == CU_MEMORY_ARRAY)
 		return resolve_array(c->dst_array, c->dst_x, c->dst_y, c->dst_z, extent, to);

@@ -19,7 +19,8 @@ static void clear(char *start, size_t bytes)
 	bool whole = range && !range->registered && (uintptr_t)end <= range->base + range->size;
 	bool shared = whole && nc_range_is_shared(range);
 	pthread_mutex_unlock(&nc_lock);
-	if (!whole || end - start < DISCARD_MIN || madvise(first, (size_t)(last - first), shared ? MADV_REMOVE : MADV_DONTNEED)) {
+	if (!whole || end - start < DISCARD_MIN ||
+		madvise(first, (size_t)(last - first), shared ? MADV_REMOVE : MADV_DONTNEED)) {
 		memset(start, 0, bytes);
 		return;
 	}

@@ -10,7 +10,8 @@ static cu_result run_now(cu_ptr dst, size_t pitch, unsigned value, unsigned elem
 	return nc_fill_run(&fill);
 }
 
-static cu_result submit(cu_ptr dst, size_t pitch, unsigned value, unsigned element, size_t width, size_t height, void *stream)
+static cu_result submit(
+	cu_ptr dst, size_t pitch, unsigned value, unsigned element, size_t width, size_t height, void *stream)
 {
 	bool captured;
 	const struct nc_work work = {.type = NC_NODE_FILL, .fill = {dst, pitch, value, element, width, height, NULL}};

@@ -64,7 +64,8 @@ static struct nc_work kernel_work(const cu_kernel_node *kernel, bool first_versi
 	return work;
 }
 
-CU_API cuGraphAddKernelNode(void **node, void *graph, void *const *dependencies, size_t count, const cu_kernel_node *kernel)
+CU_API cuGraphAddKernelNode(
+	void **node, void *graph, void *const *dependencies, size_t count, const cu_kernel_node *kernel)
 {
 	if (!kernel)
 		return CU_INVALID_VALUE;
@@ -72,7 +73,8 @@ CU_API cuGraphAddKernelNode(void **node, void *graph, void *const *dependencies,
 	return add(node, graph, dependencies, count, &work);
 }
 
-CU_API cuGraphAddKernelNode_v2(void **node, void *graph, void *const *dependencies, size_t count, const cu_kernel_node *kernel)
+CU_API cuGraphAddKernelNode_v2(
+	void **node, void *graph, void *const *dependencies, size_t count, const cu_kernel_node *kernel)
 {
 	if (!kernel)
 		return CU_INVALID_VALUE;
@@ -80,7 +82,8 @@ CU_API cuGraphAddKernelNode_v2(void **node, void *graph, void *const *dependenci
 	return add(node, graph, dependencies, count, &work);
 }
 
-CU_API cuGraphAddMemcpyNode(void **node, void *graph, void *const *dependencies, size_t count, const cu_copy3d *copy, void *context)
+CU_API cuGraphAddMemcpyNode(
+	void **node, void *graph, void *const *dependencies, size_t count, const cu_copy3d *copy, void *context)
 {
 	(void)context;
 	if (!copy)
@@ -89,7 +92,8 @@ CU_API cuGraphAddMemcpyNode(void **node, void *graph, void *const *dependencies,
 	return add(node, graph, dependencies, count, &work);
 }
 
-CU_API cuGraphAddMemsetNode(void **node, void *graph, void *const *dependencies, size_t count, const cu_memset_node *fill, void *context)
+CU_API cuGraphAddMemsetNode(
+	void **node, void *graph, void *const *dependencies, size_t count, const cu_memset_node *fill, void *context)
 {
 	if (!fill)
 		return CU_INVALID_VALUE;
@@ -113,7 +117,8 @@ CU_API cuGraphAddEmptyNode(void **node, void *graph, void *const *dependencies, 
 	return add(node, graph, dependencies, count, &work);
 }
 
-static cu_result add_event(void **node, void *graph, void *const *dependencies, size_t count, void *event, enum nc_node_type type)
+static cu_result add_event(
+	void **node, void *graph, void *const *dependencies, size_t count, void *event, enum nc_node_type type)
 {
 	const struct nc_work work = {.type = type, .event = event};
 	return event ? add(node, graph, dependencies, count, &work) : CU_INVALID_VALUE;
@@ -192,13 +197,15 @@ CU_API cuGraphAddNode(void **node, void *graph, void *const *dependencies, size_
 	}
 }
 
-CU_API cuGraphAddNode_v2(void **node, void *graph, void *const *dependencies, const cu_edge_data *data, size_t count, cu_node_params *params)
+CU_API cuGraphAddNode_v2(
+	void **node, void *graph, void *const *dependencies, const cu_edge_data *data, size_t count, cu_node_params *params)
 {
 	(void)data;
 	return cuGraphAddNode(node, graph, dependencies, count, params);
 }
 
-CU_API cuGraphAddNode_v3(void **node, void *graph, void *const *dependencies, const cu_edge_data *data, size_t count, cu_node_params *params)
+CU_API cuGraphAddNode_v3(
+	void **node, void *graph, void *const *dependencies, const cu_edge_data *data, size_t count, cu_node_params *params)
 {
 	return cuGraphAddNode_v2(node, graph, dependencies, data, count, params);
 }

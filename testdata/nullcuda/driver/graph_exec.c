@@ -54,7 +54,10 @@ CU_API cuGraphInstantiate(void **exec, void *graph, void **error_node, char *log
 	return cuGraphInstantiate_v2(exec, graph, error_node, log, bytes);
 }
 
-CU_API cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags) { return instantiate(exec, graph, flags); }
+CU_API cuGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags)
+{
+	return instantiate(exec, graph, flags);
+}
 
 CU_API cuGraphInstantiateWithParams(void **exec, void *graph, cu_instantiate_params *params)
 {

@@ -158,7 +158,8 @@ CU_API cuGraphNodeGetDependentNodes_v2(void *node, void **nodes, cu_edge_data *d
 	return CU_OK;
 }
 
-static cu_result edge_ends(struct nc_graph *graph, void *from, void *to, struct nc_node **source, struct nc_node **target)
+static cu_result edge_ends(
+	struct nc_graph *graph, void *from, void *to, struct nc_node **source, struct nc_node **target)
 {
 	NC_TRY(find_node(from, source));
 	NC_TRY(find_node(to, target));
@@ -210,7 +211,8 @@ CU_API cuGraphAddDependencies(void *graph, void *const *from, void *const *to, s
 	return change_edges(graph, from, to, count, add_edge);
 }
 
-CU_API cuGraphAddDependencies_v2(void *graph, void *const *from, void *const *to, const cu_edge_data *data, size_t count)
+CU_API cuGraphAddDependencies_v2(
+	void *graph, void *const *from, void *const *to, const cu_edge_data *data, size_t count)
 {
 	(void)data;
 	return change_edges(graph, from, to, count, add_edge);
@@ -221,7 +223,8 @@ CU_API cuGraphRemoveDependencies(void *graph, void *const *from, void *const *to
 	return change_edges(graph, from, to, count, remove_edge);
 }
 
-CU_API cuGraphRemoveDependencies_v2(void *graph, void *const *from, void *const *to, const cu_edge_data *data, size_t count)
+CU_API cuGraphRemoveDependencies_v2(
+	void *graph, void *const *from, void *const *to, const cu_edge_data *data, size_t count)
 {
 	(void)data;
 	return change_edges(graph, from, to, count, remove_edge);
@@ -287,19 +290,61 @@ static cu_result set_params(void *handle, enum nc_node_type type, const void *in
 #define KERNEL_V1_BYTES offsetof(cu_kernel_node, kernel)
 #define FILL_BYTES offsetof(cu_memset_node, context)
 
-CU_API cuGraphKernelNodeGetParams(void *node, void *out) { return get_params(node, NC_NODE_KERNEL, out, KERNEL_V1_BYTES); }
-CU_API cuGraphKernelNodeSetParams(void *node, const void *in) { return set_params(node, NC_NODE_KERNEL, in, KERNEL_V1_BYTES); }
-CU_API cuGraphKernelNodeGetParams_v2(void *node, void *out) { return get_params(node, NC_NODE_KERNEL, out, sizeof(cu_kernel_node)); }
-CU_API cuGraphKernelNodeSetParams_v2(void *node, const void *in) { return set_params(node, NC_NODE_KERNEL, in, sizeof(cu_kernel_node)); }
-CU_API cuGraphMemcpyNodeGetParams(void *node, void *out) { return get_params(node, NC_NODE_COPY, out, sizeof(cu_copy3d)); }
-CU_API cuGraphMemcpyNodeSetParams(void *node, const void *in) { return set_params(node, NC_NODE_COPY, in, sizeof(cu_copy3d)); }
+CU_API cuGraphKernelNodeGetParams(void *node, void *out)
+{
+	return get_params(node, NC_NODE_KERNEL, out, KERNEL_V1_BYTES);
+}
+CU_API cuGraphKernelNodeSetParams(void *node, const void *in)
+{
+	return set_params(node, NC_NODE_KERNEL, in, KERNEL_V1_BYTES);
+}
+CU_API cuGraphKernelNodeGetParams_v2(void *node, void *out)
+{
+	return get_params(node, NC_NODE_KERNEL, out, sizeof(cu_kernel_node));
+}
+CU_API cuGraphKernelNodeSetParams_v2(void *node, const void *in)
+{
+	return set_params(node, NC_NODE_KERNEL, in, sizeof(cu_kernel_node));
+}
+CU_API cuGraphMemcpyNodeGetParams(void *node, void *out)
+{
+	return get_params(node, NC_NODE_COPY, out, sizeof(cu_copy3d));
+}
+CU_API cuGraphMemcpyNodeSetParams(void *node, const void *in)
+{
+	return set_params(node, NC_NODE_COPY, in, sizeof(cu_copy3d));
+}
 CU_API cuGraphMemsetNodeGetParams(void *node, void *out) { return get_params(node, NC_NODE_FILL, out, FILL_BYTES); }
 CU_API cuGraphMemsetNodeSetParams(void *node, const void *in) { return set_params(node, NC_NODE_FILL, in, FILL_BYTES); }
-CU_API cuGraphHostNodeGetParams(void *node, void *out) { return get_params(node, NC_NODE_HOST, out, sizeof(cu_host_node)); }
-CU_API cuGraphHostNodeSetParams(void *node, const void *in) { return set_params(node, NC_NODE_HOST, in, sizeof(cu_host_node)); }
-CU_API cuGraphMemAllocNodeGetParams(void *node, void *out) { return get_params(node, NC_NODE_ALLOC, out, sizeof(cu_alloc_node)); }
-CU_API cuGraphMemFreeNodeGetParams(void *node, void *out) { return get_params(node, NC_NODE_FREE, out, sizeof(cu_ptr)); }
-CU_API cuGraphEventRecordNodeGetEvent(void *node, void *out) { return get_params(node, NC_NODE_RECORD_EVENT, out, sizeof(void *)); }
-CU_API cuGraphEventWaitNodeGetEvent(void *node, void *out) { return get_params(node, NC_NODE_WAIT_EVENT, out, sizeof(void *)); }
-CU_API cuGraphEventRecordNodeSetEvent(void *node, void *event) { return set_params(node, NC_NODE_RECORD_EVENT, &event, sizeof event); }
-CU_API cuGraphEventWaitNodeSetEvent(void *node, void *event) { return set_params(node, NC_NODE_WAIT_EVENT, &event, sizeof event); }
+CU_API cuGraphHostNodeGetParams(void *node, void *out)
+{
+	return get_params(node, NC_NODE_HOST, out, sizeof(cu_host_node));
+}
+CU_API cuGraphHostNodeSetParams(void *node, const void *in)
+{
+	return set_params(node, NC_NODE_HOST, in, sizeof(cu_host_node));
+}
+CU_API cuGraphMemAllocNodeGetParams(void *node, void *out)
+{
+	return get_params(node, NC_NODE_ALLOC, out, sizeof(cu_alloc_node));
+}
+CU_API cuGraphMemFreeNodeGetParams(void *node, void *out)
+{
+	return get_params(node, NC_NODE_FREE, out, sizeof(cu_ptr));
+}
+CU_API cuGraphEventRecordNodeGetEvent(void *node, void *out)
+{
+	return get_params(node, NC_NODE_RECORD_EVENT, out, sizeof(void *));
+}
+CU_API cuGraphEventWaitNodeGetEvent(void *node, void *out)
+{
+	return get_params(node, NC_NODE_WAIT_EVENT, out, sizeof(void *));
+}
+CU_API cuGraphEventRecordNodeSetEvent(void *node, void *event)
+{
+	return set_params(node, NC_NODE_RECORD_EVENT, &event, sizeof event);
+}
+CU_API cuGraphEventWaitNodeSetEvent(void *node, void *event)
+{
+	return set_params(node, NC_NODE_WAIT_EVENT, &event, sizeof event);
+}

@@ -33,7 +33,8 @@ struct nc_green {
 static cu_dev_resource share(int device, unsigned count, bool group)
 {
 	struct provenance provenance = {.device = device, .group = group};
-	cu_dev_resource resource = {.type = CU_RESOURCE_SM, .sm = {.count = count, .min_partition = PARTITION, .alignment = PARTITION}};
+	cu_dev_resource resource = {
+		.type = CU_RESOURCE_SM, .sm = {.count = count, .min_partition = PARTITION, .alignment = PARTITION}};
 	memcpy(provenance.magic, provenance_magic, sizeof provenance.magic);
 	memcpy(resource.internal, &provenance, sizeof provenance);
 	return resource;
@@ -44,8 +45,8 @@ static cu_result provenance_of(const cu_dev_resource *resource, struct provenanc
 	if (resource->type != CU_RESOURCE_SM)
 		return CU_INVALID_RESOURCE_TYPE;
 	memcpy(out, resource->internal, sizeof *out);
-	if (memcmp(out->magic, provenance_magic, sizeof out->magic) || !nc_device_valid(out->device) || !resource->sm.count ||
-	    resource->sm.count > MULTIPROCESSORS)
+	if (memcmp(out->magic, provenance_magic, sizeof out->magic) || !nc_device_valid(out->device) ||
+		!resource->sm.count || resource->sm.count > MULTIPROCESSORS)
 		return CU_INVALID_RESOURCE_CONFIGURATION;
 	return CU_OK;
 }
@@ -105,7 +106,8 @@ CU_API cuStreamGetDevResource(void *handle, cu_dev_resource *out, int type)
 	struct nc_stream *stream;
 	NC_ENTER();
 	NC_TRY(nc_stream_from_handle(handle, &stream));
-	return answer(out, type, stream->green ? stream->green->resource : share(stream->object.owner->device, MULTIPROCESSORS, false));
+	return answer(out, type,
+		stream->green ? stream->green->resource : share(stream->object.owner->device, MULTIPROCESSORS, false));
 }
 
 // As many equal groups as fit and are wanted. Without `result` only their number is asked.

@@ -38,7 +38,8 @@ CU_API cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags)
 {
 	NC_CURRENT(context);
 	cu_ptr base = (uintptr_t)address;
-	if (!address || !bytes || bytes > NC_SIZE_MAX || base > UINT64_MAX - bytes || flags & ~(unsigned)HOST_REGISTER_FLAGS)
+	if (!address || !bytes || bytes > NC_SIZE_MAX || base > UINT64_MAX - bytes ||
+		flags & ~(unsigned)HOST_REGISTER_FLAGS)
 		return CU_INVALID_VALUE;
 	NC_LOCKED();
 	struct nc_range *after = nc_range_after(base);

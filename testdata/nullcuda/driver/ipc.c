@@ -129,7 +129,8 @@ CU_API cuIpcOpenMemHandle_v2(cu_ptr *address, cu_ipc_handle handle, unsigned fla
 		return CU_INVALID_VALUE;
 	memcpy(&ticket, handle.data, sizeof ticket);
 	if (memcmp(ticket.magic, ticket_magic, sizeof ticket.magic) || !ticket.mapped || ticket.mapped > NC_SIZE_MAX ||
-	    ticket.offset > ticket.mapped || ticket.requested > ticket.mapped - ticket.offset || !nc_device_valid(ticket.device))
+		ticket.offset > ticket.mapped || ticket.requested > ticket.mapped - ticket.offset ||
+		!nc_device_valid(ticket.device))
 		return CU_INVALID_HANDLE;
 	// As with a real device, a process cannot open its own memory.
 	if (ticket.pid == getpid())
@@ -148,9 +149,16 @@ CU_API cuIpcOpenMemHandle_v2(cu_ptr *address, cu_ipc_handle handle, unsigned fla
 		}
 		*ipc = (struct nc_ipc){-1, ticket.inode};
 		*range = (struct nc_range){
-			.base = (uintptr_t)pages + ticket.offset, .requested = ticket.requested, .size = ticket.mapped - ticket.offset,
-			.pages = (uintptr_t)pages, .mapped = ticket.mapped, .kind = NC_IPC, .device = ticket.device, .owner = context,
-			.shared = true, .ipc = ipc,
+			.base = (uintptr_t)pages + ticket.offset,
+			.requested = ticket.requested,
+			.size = ticket.mapped - ticket.offset,
+			.pages = (uintptr_t)pages,
+			.mapped = ticket.mapped,
+			.kind = NC_IPC,
+			.device = ticket.device,
+			.owner = context,
+			.shared = true,
+			.ipc = ipc,
 		};
 		nc_range_insert(range);
 		nc_ledger_alloc(range->device, NC_IPC, range->base, range->requested, 0);

@@ -105,7 +105,8 @@ CU_API cuLaunchKernelEx(const cu_launch_config *config, void *function, void **p
 	NC_TRY(nc_init_check());
 	if (!config || (config->attribute_count && !config->attributes))
 		return CU_INVALID_VALUE;
-	cu_kernel_node kernel = {.function = function, .shared_bytes = config->shared_bytes, .params = params, .extra = extra};
+	cu_kernel_node kernel = {
+		.function = function, .shared_bytes = config->shared_bytes, .params = params, .extra = extra};
 	memcpy(kernel.grid, config->grid, sizeof kernel.grid);
 	memcpy(kernel.block, config->block, sizeof kernel.block);
 	return launch(&kernel, config->stream);
@@ -136,7 +137,8 @@ CU_API cuLaunchHostFunc_v2(void *stream, cu_host_fn fn, void *user, unsigned mod
 	return cuLaunchHostFunc(stream, fn, user);
 }
 
-CU_API cuStreamAddCallback(void *handle, void (*callback)(void *stream, cu_result status, void *user), void *user, unsigned flags)
+CU_API cuStreamAddCallback(
+	void *handle, void (*callback)(void *stream, cu_result status, void *user), void *user, unsigned flags)
 {
 	struct nc_stream *stream;
 	NC_TRY(nc_init_check());
@@ -152,7 +154,8 @@ CU_API cuStreamAddCallback(void *handle, void (*callback)(void *stream, cu_resul
 	return result;
 }
 
-CU_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, void *handle, int block_size, size_t shared, unsigned flags)
+CU_API cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	int *blocks, void *handle, int block_size, size_t shared, unsigned flags)
 {
 	struct nc_function *function;
 	NC_TRY(find(handle, &function));
@@ -186,7 +189,8 @@ CU_API cuOccupancyMaxPotentialBlockSizeWithFlags(int *grid, int *block, void *ha
 	return CU_OK;
 }
 
-CU_API cuOccupancyMaxPotentialBlockSize(int *grid, int *block, void *handle, size_t (*shared_of)(int block), size_t shared, int limit)
+CU_API cuOccupancyMaxPotentialBlockSize(
+	int *grid, int *block, void *handle, size_t (*shared_of)(int block), size_t shared, int limit)
 {
 	return cuOccupancyMaxPotentialBlockSizeWithFlags(grid, block, handle, shared_of, shared, limit, 0);
 }

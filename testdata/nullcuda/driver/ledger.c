@@ -70,7 +70,8 @@ cu_result nc_ledger_open(void)
 	return CU_OK;
 }
 
-static void log_event(int device, enum nc_kind kind, const char *op, uint64_t address, uint64_t requested, uint64_t charged)
+static void log_event(
+	int device, enum nc_kind kind, const char *op, uint64_t address, uint64_t requested, uint64_t charged)
 {
 	char line[256];
 	struct timespec now;
@@ -78,10 +79,10 @@ static void log_event(int device, enum nc_kind kind, const char *op, uint64_t ad
 		return;
 	int saved = errno;
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	int n = snprintf(line, sizeof line, "%llu %llu %d %s %s 0x%llx %llu %llu %llu %llu\n", (unsigned long long)++sequence,
-	                 now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec, device, kind_names[kind], op,
-	                 (unsigned long long)address, (unsigned long long)requested, (unsigned long long)charged,
-	                 (unsigned long long)live[device].requested, (unsigned long long)live[device].charged);
+	int n = snprintf(line, sizeof line, "%llu %llu %d %s %s 0x%llx %llu %llu %llu %llu\n",
+		(unsigned long long)++sequence, now.tv_sec * 1000000000ull + (unsigned long long)now.tv_nsec, device,
+		kind_names[kind], op, (unsigned long long)address, (unsigned long long)requested, (unsigned long long)charged,
+		(unsigned long long)live[device].requested, (unsigned long long)live[device].charged);
 	if (write(log_fd, line, (size_t)n) != n) {
 		fprintf(stderr, "nullcuda: NULLCUDA_LOG: %s; the log ends at event %llu\n", strerror(errno),
 		        (unsigned long long)sequence);

@@ -216,7 +216,8 @@ static cu_result link_check(void *state)
 	return nc_object_find(state, NC_LINK) ? CU_OK : CU_INVALID_HANDLE;
 }
 
-CU_API cuLinkAddData_v2(void *state, int type, void *data, size_t bytes, const char *name, unsigned count, int *options, void **values)
+CU_API cuLinkAddData_v2(
+	void *state, int type, void *data, size_t bytes, const char *name, unsigned count, int *options, void **values)
 {
 	(void)type, (void)name, (void)count, (void)options, (void)values;
 	NC_TRY(link_check(state));

@@ -158,7 +158,8 @@ CU_API cuMulticastAddDevice(uint64_t value, cu_device device)
 
 // Binds [offset, offset + bytes) of the memory at `at`. Bound memory lives on, as
 // mapped memory does. nc_lock held.
-static cu_result bind(struct nc_vmm_handle *handle, int device, size_t at, struct nc_vmm_handle *memory, size_t offset, size_t bytes)
+static cu_result bind(
+	struct nc_vmm_handle *handle, int device, size_t at, struct nc_vmm_handle *memory, size_t offset, size_t bytes)
 {
 	if (!bytes || !is_granular(at) || !is_granular(offset) || !is_granular(bytes) || at > handle->size ||
 	    bytes > handle->size - at || offset > memory->size || bytes > memory->size - offset)
@@ -183,8 +184,8 @@ static cu_result bind(struct nc_vmm_handle *handle, int device, size_t at, struc
 }
 
 // `device` < 0 stands for the device of the memory.
-static cu_result bind_memory(uint64_t value, cu_device device, size_t at, uint64_t memory_value, size_t offset, size_t bytes,
-                             unsigned long long flags)
+static cu_result bind_memory(uint64_t value, cu_device device, size_t at, uint64_t memory_value, size_t offset,
+	size_t bytes, unsigned long long flags)
 {
 	struct nc_vmm_handle *handle;
 	NC_ENTER();
@@ -195,7 +196,8 @@ static cu_result bind_memory(uint64_t value, cu_device device, size_t at, uint64
 	return bind(handle, device < 0 ? memory->device : device, at, memory, offset, bytes);
 }
 
-static cu_result bind_address(uint64_t value, cu_device device, size_t at, cu_ptr address, size_t bytes, unsigned long long flags)
+static cu_result bind_address(
+	uint64_t value, cu_device device, size_t at, cu_ptr address, size_t bytes, unsigned long long flags)
 {
 	struct nc_vmm_handle *handle;
 	NC_ENTER();
@@ -204,10 +206,12 @@ static cu_result bind_address(uint64_t value, cu_device device, size_t at, cu_pt
 	if (!range || range->kind != NC_VMM || bytes > range->base + range->size - address || flags)
 		return CU_INVALID_VALUE;
 	struct nc_vmm_handle *memory = range->handle;
-	return bind(handle, device < 0 ? memory->device : device, at, memory, range->handle_offset + (address - range->base), bytes);
+	return bind(handle, device < 0 ? memory->device : device, at, memory,
+		range->handle_offset + (address - range->base), bytes);
 }
 
-CU_API cuMulticastBindMem(uint64_t handle, size_t at, uint64_t memory, size_t offset, size_t bytes, unsigned long long flags)
+CU_API cuMulticastBindMem(
+	uint64_t handle, size_t at, uint64_t memory, size_t offset, size_t bytes, unsigned long long flags)
 {
 	return bind_memory(handle, -1, at, memory, offset, bytes, flags);
 }
@@ -224,7 +228,8 @@ CU_API cuMulticastBindAddr(uint64_t handle, size_t at, cu_ptr address, size_t by
 	return bind_address(handle, -1, at, address, bytes, flags);
 }
 
-CU_API cuMulticastBindAddr_v2(uint64_t handle, cu_device device, size_t at, cu_ptr address, size_t bytes, unsigned long long flags)
+CU_API cuMulticastBindAddr_v2(
+	uint64_t handle, cu_device device, size_t at, cu_ptr address, size_t bytes, unsigned long long flags)
 {
 	NC_TRY(nc_init_check());
 	return nc_device_valid(device) ? bind_address(handle, device, at, address, bytes, flags) : CU_INVALID_DEVICE;

@@ -29,7 +29,8 @@ static cu_result page_new(struct nc_context *context, struct nc_page **out)
 {
 	struct nc_page *page = calloc(1, sizeof *page);
 	void *memory = page ? nc_pages_new(PAGE_BYTES) : NULL;
-	cu_result result = memory ? nc_ledger_alloc(context->device, NC_PAGE, (uintptr_t)memory, 0, PAGE_BYTES) : CU_OUT_OF_MEMORY;
+	cu_result result =
+		memory ? nc_ledger_alloc(context->device, NC_PAGE, (uintptr_t)memory, 0, PAGE_BYTES) : CU_OUT_OF_MEMORY;
 	if (result != CU_OK) {
 		if (memory)
 			munmap(memory, PAGE_BYTES);
@@ -67,8 +68,13 @@ cu_result nc_page_alloc(struct nc_context *context, size_t bytes, struct nc_rang
 	memset(page->used + at, 1, count);
 	page->units += count;
 	*range = (struct nc_range){
-		.base = page->base + at * NC_UNIT, .requested = bytes, .size = size, .kind = NC_DEVICE, .device = context->device,
-		.owner = context, .page = page,
+		.base = page->base + at * NC_UNIT,
+		.requested = bytes,
+		.size = size,
+		.kind = NC_DEVICE,
+		.device = context->device,
+		.owner = context,
+		.page = page,
 	};
 	nc_range_insert(range);
 	nc_ledger_alloc(range->device, NC_DEVICE, range->base, bytes, 0);

@@ -48,8 +48,11 @@ static size_t value_bytes(int attribute)
 	case ATTR_RANGE_SIZE: case ATTR_ALLOWED_HANDLE_TYPES: case ATTR_MEMPOOL_HANDLE: case ATTR_MAPPING_SIZE:
 	case ATTR_MAPPING_BASE: case ATTR_MEMORY_BLOCK_ID:
 		return 8;
-	case ATTR_MEMORY_TYPE: case ATTR_DEVICE_ORDINAL: case ATTR_SYNC_MEMOPS: case ATTR_ACCESS_FLAGS: case ATTR_LOCALITY_DOMAIN:
-		return 4;
+	case ATTR_MEMORY_TYPE:
+	case ATTR_DEVICE_ORDINAL:
+	case ATTR_SYNC_MEMOPS:
+	case ATTR_ACCESS_FLAGS:
+	case ATTR_LOCALITY_DOMAIN: return 4;
 	case ATTR_IS_MANAGED: case ATTR_IS_LEGACY_IPC_CAPABLE: case ATTR_MAPPED: case ATTR_IS_GPU_DIRECT_CAPABLE:
 	case ATTR_IS_DECOMPRESS_CAPABLE:
 		return 1;
@@ -182,13 +185,17 @@ static cu_result check_managed(cu_ptr address, size_t bytes)
 	return CU_OK;
 }
 
-static cu_result check_place(cu_device device) { return device == -1 || nc_device_valid(device) ? CU_OK : CU_INVALID_DEVICE; }
+static cu_result check_place(cu_device device)
+{
+	return device == -1 || nc_device_valid(device) ? CU_OK : CU_INVALID_DEVICE;
+}
 
 static cu_result check_location(const cu_location *location)
 {
 	if (location->type == CU_LOCATION_DEVICE)
 		return nc_device_valid(location->id) ? CU_OK : CU_INVALID_DEVICE;
-	return location->type >= CU_LOCATION_HOST && location->type <= CU_LOCATION_HOST_NUMA_CURRENT ? CU_OK : CU_INVALID_VALUE;
+	return location->type >= CU_LOCATION_HOST && location->type <= CU_LOCATION_HOST_NUMA_CURRENT ? CU_OK
+																								 : CU_INVALID_VALUE;
 }
 
 CU_API cuMemPrefetchAsync(cu_ptr address, size_t bytes, cu_device device, void *stream)

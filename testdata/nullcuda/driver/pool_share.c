@@ -86,8 +86,8 @@ CU_API cuMemPoolImportFromShareableHandle(void **out, void *os_handle, int type,
 	NC_TRY(nc_init_check());
 	if (!out || flags || type != CU_HANDLE_FD)
 		return CU_INVALID_VALUE;
-	if (pread(fd, &label, sizeof label, 0) != (ssize_t)sizeof label || memcmp(label.magic, label_magic, sizeof label.magic) ||
-	    !nc_device_valid(label.device))
+	if (pread(fd, &label, sizeof label, 0) != (ssize_t)sizeof label ||
+		memcmp(label.magic, label_magic, sizeof label.magic) || !nc_device_valid(label.device))
 		return CU_INVALID_VALUE;
 	NC_TRY(inode_of(fd, &inode));
 	const cu_pool_props props = {
@@ -170,8 +170,15 @@ CU_API cuMemPoolImportPointer(cu_ptr *address, void *handle, const cu_pool_expor
 		return result;
 	}
 	*range = (struct nc_range){
-		.base = pages + ticket.offset % PAGE, .requested = ticket.requested, .size = ticket.size, .pages = pages, .mapped = mapped,
-		.kind = NC_IPC, .device = pool->device, .pool = pool, .shared = true,
+		.base = pages + ticket.offset % PAGE,
+		.requested = ticket.requested,
+		.size = ticket.size,
+		.pages = pages,
+		.mapped = mapped,
+		.kind = NC_IPC,
+		.device = pool->device,
+		.pool = pool,
+		.shared = true,
 	};
 	pool->blocks++;
 	nc_range_insert(range);

@@ -62,15 +62,17 @@ static size_t lay_out(struct nc_sparse *sparse, const cu_array3d_desc *desc, siz
 			tail += level.width * level.height * depth * element;
 			continue;
 		}
-		struct grid grid = {sparse->tile_count, tiles_along(level.width, sparse->tile[0]), tiles_along(level.height, sparse->tile[1]),
-		                    sparse->layered ? sparse->layers : tiles_along(depth, sparse->tile[2])};
+		struct grid grid = {sparse->tile_count, tiles_along(level.width, sparse->tile[0]),
+			tiles_along(level.height, sparse->tile[1]),
+			sparse->layered ? sparse->layers : tiles_along(depth, sparse->tile[2])};
 		sparse->grid[i] = grid;
 		sparse->tile_count += (size_t)grid.x * grid.y * grid.z;
 	}
 	return tail;
 }
 
-cu_result nc_sparse_new(const cu_array3d_desc *desc, unsigned levels, size_t element, size_t bytes, struct nc_sparse **out)
+cu_result nc_sparse_new(
+	const cu_array3d_desc *desc, unsigned levels, size_t element, size_t bytes, struct nc_sparse **out)
 {
 	struct nc_sparse plan = {.levels = levels, .layered = desc->flags & CU_ARRAY_LAYERED, .layers = 1};
 	if (!desc->height || (desc->flags & CU_ARRAY_SPARSE && desc->flags & CU_ARRAY_DEFERRED_MAPPING))
@@ -122,7 +124,8 @@ struct box {
 
 // One dimension of a region in elements as tiles: it starts on a tile and ends on one,
 // or at the edge.
-static bool span(unsigned offset, unsigned extent, unsigned tile, unsigned tiles, size_t edge, size_t *from, size_t *count)
+static bool span(
+	unsigned offset, unsigned extent, unsigned tile, unsigned tiles, size_t edge, size_t *from, size_t *count)
 {
 	uint64_t end = (uint64_t)offset + extent;
 	if (!extent || offset % tile || end > (uint64_t)tiles * tile || (end % tile && end != edge))
@@ -132,19 +135,24 @@ static bool span(unsigned offset, unsigned extent, unsigned tile, unsigned tiles
 	return true;
 }
 
-static bool level_box(const struct nc_sparse *sparse, const cu_array3d_desc *base, const cu_array_map *map, struct box *box)
+static bool level_box(
+	const struct nc_sparse *sparse, const cu_array3d_desc *base, const cu_array_map *map, struct box *box)
 {
 	unsigned index = map->sparse_level.level;
-	if (index >= sparse->tail_first || (!sparse->layered && map->sparse_level.layer) || map->sparse_level.layer >= sparse->layers)
+	if (index >= sparse->tail_first || (!sparse->layered && map->sparse_level.layer) ||
+		map->sparse_level.layer >= sparse->layers)
 		return false;
 	const cu_array3d_desc level = nc_array_level(base, index);
 	const struct grid *grid = &sparse->grid[index];
 	*box = (struct box){.first = grid->first, .row = grid->x, .plane = (size_t)grid->x * grid->y};
-	if (!span(map->sparse_level.x, map->sparse_level.width, sparse->tile[0], grid->x, level.width, &box->from_x, &box->x) ||
-	    !span(map->sparse_level.y, map->sparse_level.height, sparse->tile[1], grid->y, level.height, &box->from_y, &box->y))
+	if (!span(map->sparse_level.x, map->sparse_level.width, sparse->tile[0], grid->x, level.width, &box->from_x,
+			&box->x) ||
+		!span(map->sparse_level.y, map->sparse_level.height, sparse->tile[1], grid->y, level.height, &box->from_y,
+			&box->y))
 		return false;
 	if (!sparse->layered)
-		return span(map->sparse_level.z, map->sparse_level.depth, sparse->tile[2], grid->z, planes(level.depth), &box->from_z, &box->z);
+		return span(map->sparse_level.z, map->sparse_level.depth, sparse->tile[2], grid->z, planes(level.depth),
+			&box->from_z, &box->z);
 	box->from_z = map->sparse_level.layer;
 	box->z = 1;
 	return !map->sparse_level.z && map->sparse_level.depth == 1;
@@ -158,12 +166,14 @@ static bool tail_box(const struct nc_sparse *sparse, const cu_array_map *map, st
 	uint64_t from = offset / TILE_BYTES, count = size / TILE_BYTES;
 	if (from > sparse->tail_tiles || count > sparse->tail_tiles - from)
 		return false;
-	*box = (struct box){.first = sparse->tail_start + map->tail.layer * sparse->tail_tiles, .from_x = from, .x = count, .y = 1, .z = 1};
+	*box = (struct box){
+		.first = sparse->tail_start + map->tail.layer * sparse->tail_tiles, .from_x = from, .x = count, .y = 1, .z = 1};
 	return true;
 }
 
 // The sparse array of an entry, its descriptor and its device.
-static cu_result find_resource(const cu_array_map *map, struct nc_sparse **sparse, const cu_array3d_desc **desc, int *device)
+static cu_result find_resource(
+	const cu_array_map *map, struct nc_sparse **sparse, const cu_array3d_desc **desc, int *device)
 {
 	if (map->resource_type == CU_RESOURCE_ARRAY) {
 		struct nc_array *array = nc_object_find(map->resource, NC_ARRAY_OBJECT);
@@ -174,7 +184,8 @@ static cu_result find_resource(const cu_array_map *map, struct nc_sparse **spars
 		*device = array->device;
 		return CU_OK;
 	}
-	struct nc_mipmap *mipmap = map->resource_type == CU_RESOURCE_MIPMAP ? nc_object_find(map->resource, NC_MIPMAP) : NULL;
+	struct nc_mipmap *mipmap =
+		map->resource_type == CU_RESOURCE_MIPMAP ? nc_object_find(map->resource, NC_MIPMAP) : NULL;
 	if (!mipmap || !mipmap->sparse)
 		return CU_INVALID_VALUE;
 	*sparse = mipmap->sparse;
@@ -202,14 +213,16 @@ static cu_result apply(const cu_array_map *map)
 	struct nc_vmm_handle *handle = NULL;
 	if (map->operation == CU_TILES_MAP && map->handle) {
 		handle = nc_object_find((void *)map->handle, NC_VMM_HANDLE);
-		if (!handle || handle->multicast || handle->kind == NC_HOST || handle->device != device || map->offset % TILE_BYTES ||
-		    map->offset > handle->size || box.x * box.y * box.z * TILE_BYTES > handle->size - map->offset)
+		if (!handle || handle->multicast || handle->kind == NC_HOST || handle->device != device ||
+			map->offset % TILE_BYTES || map->offset > handle->size ||
+			box.x * box.y * box.z * TILE_BYTES > handle->size - map->offset)
 			return CU_INVALID_VALUE;
 	}
 	for (size_t z = 0; z < box.z; z++)
 		for (size_t y = 0; y < box.y; y++)
 			for (size_t x = 0; x < box.x; x++)
-				set_tile(sparse, box.first + (box.from_z + z) * box.plane + (box.from_y + y) * box.row + box.from_x + x, handle);
+				set_tile(sparse, box.first + (box.from_z + z) * box.plane + (box.from_y + y) * box.row + box.from_x + x,
+					handle);
 	return CU_OK;
 }
 

@@ -61,7 +61,8 @@ static int memfd_for(int device, size_t size)
 	return nc_vmm_memfd(name, size);
 }
 
-struct nc_vmm_handle *nc_vmm_handle_new(const cu_allocation_prop *prop, int device, enum nc_kind kind, size_t size, int fd)
+struct nc_vmm_handle *nc_vmm_handle_new(
+	const cu_allocation_prop *prop, int device, enum nc_kind kind, size_t size, int fd)
 {
 	struct nc_vmm_handle *handle = nc_object_new(NC_VMM_HANDLE, sizeof *handle, NULL);
 	if (!handle)

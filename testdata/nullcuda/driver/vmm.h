@@ -31,7 +31,8 @@ struct nc_vmm_handle {
 // A handle of `size` bytes with pages behind it and one reference. The memfd, if not
 // -1, becomes the handle's on success. NULL when out of memory. nc_lock held, as for
 // all functions here.
-struct nc_vmm_handle *nc_vmm_handle_new(const cu_allocation_prop *prop, int device, enum nc_kind kind, size_t size, int fd);
+struct nc_vmm_handle *nc_vmm_handle_new(
+	const cu_allocation_prop *prop, int device, enum nc_kind kind, size_t size, int fd);
 
 // A named memfd of that size, -1 when there is none to be had.
 int nc_vmm_memfd(const char *name, size_t size);

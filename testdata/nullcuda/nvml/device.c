@@ -46,7 +46,10 @@ NVML_API nvmlDeviceGetHandleByIndex_v2(unsigned index, nvml_device *device)
 	return NVML_OK;
 }
 
-NVML_API nvmlDeviceGetHandleByIndex(unsigned index, nvml_device *device) { return nvmlDeviceGetHandleByIndex_v2(index, device); }
+NVML_API nvmlDeviceGetHandleByIndex(unsigned index, nvml_device *device)
+{
+	return nvmlDeviceGetHandleByIndex_v2(index, device);
+}
 
 NVML_API nvmlDeviceGetHandleByUUID(const char *uuid, nvml_device *device)
 {
@@ -85,7 +88,10 @@ NVML_API nvmlDeviceGetHandleByPciBusId_v2(const char *id, nvml_device *device)
 	return NVML_NOT_FOUND;
 }
 
-NVML_API nvmlDeviceGetHandleByPciBusId(const char *id, nvml_device *device) { return nvmlDeviceGetHandleByPciBusId_v2(id, device); }
+NVML_API nvmlDeviceGetHandleByPciBusId(const char *id, nvml_device *device)
+{
+	return nvmlDeviceGetHandleByPciBusId_v2(id, device);
+}
 
 NVML_API nvmlDeviceGetName(nvml_device device, char *name, unsigned length)
 {
@@ -101,7 +107,8 @@ NVML_API nvmlDeviceGetUUID(nvml_device device, char *uuid, unsigned length)
 	return nvml_copy_text(uuid, length, text);
 }
 
-// No fabric: a state of 0, "not supported". The caller's version says how long its structure is: 36 bytes, from version 3 on 40.
+// No fabric: a state of 0, "not supported". The caller's version says how long its structure is: 36 bytes, from version
+// 3 on 40.
 NVML_API nvmlDeviceGetGpuFabricInfoV(nvml_device device, unsigned *info)
 {
 	NVML_DEVICE(device);
@@ -183,8 +190,14 @@ static int instance_id(nvml_device device, unsigned *out, unsigned id)
 	return NVML_OK;
 }
 
-NVML_API nvmlDeviceGetGpuInstanceId(nvml_device device, unsigned *id) { return instance_id(device, id, NVML_GPU_INSTANCE); }
-NVML_API nvmlDeviceGetComputeInstanceId(nvml_device device, unsigned *id) { return instance_id(device, id, NVML_COMPUTE_INSTANCE); }
+NVML_API nvmlDeviceGetGpuInstanceId(nvml_device device, unsigned *id)
+{
+	return instance_id(device, id, NVML_GPU_INSTANCE);
+}
+NVML_API nvmlDeviceGetComputeInstanceId(nvml_device device, unsigned *id)
+{
+	return instance_id(device, id, NVML_COMPUTE_INSTANCE);
+}
 
 NVML_API nvmlDeviceGetCudaComputeCapability(nvml_device device, int *major, int *minor)
 {

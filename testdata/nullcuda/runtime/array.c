@@ -4,7 +4,16 @@
 #include <string.h>
 
 enum { KIND_SIGNED, KIND_UNSIGNED, KIND_FLOAT };
-enum { FORMAT_U8 = 0x01, FORMAT_U16, FORMAT_U32, FORMAT_S8 = 0x08, FORMAT_S16, FORMAT_S32, FORMAT_HALF = 0x10, FORMAT_FLOAT = 0x20 };
+enum {
+	FORMAT_U8 = 0x01,
+	FORMAT_U16,
+	FORMAT_U32,
+	FORMAT_S8 = 0x08,
+	FORMAT_S16,
+	FORMAT_S32,
+	FORMAT_HALF = 0x10,
+	FORMAT_FLOAT = 0x20
+};
 
 static int format_of(int kind, int bits)
 {
@@ -38,7 +47,9 @@ static int from_driver(const cu_array3d_desc *desc, rt_channel *channel)
 	switch (desc->format) {
 	case FORMAT_HALF: bits = 16, kind = KIND_FLOAT; break;
 	case FORMAT_FLOAT: bits = 32, kind = KIND_FLOAT; break;
-	case FORMAT_U8: case FORMAT_U16: case FORMAT_U32: bits = 8 << (desc->format - FORMAT_U8), kind = KIND_UNSIGNED; break;
+	case FORMAT_U8:
+	case FORMAT_U16:
+	case FORMAT_U32: bits = 8 << (desc->format - FORMAT_U8), kind = KIND_UNSIGNED; break;
 	case FORMAT_S8: case FORMAT_S16: case FORMAT_S32: bits = 8 << (desc->format - FORMAT_S8), kind = KIND_SIGNED; break;
 	default: return RT_INVALID_CHANNEL_DESCRIPTOR;
 	}
@@ -113,7 +124,8 @@ RT_API cudaMalloc3DArray(void **array, const rt_channel *channel, rt_extent exte
 	return rt_done(create(array, channel, extent, flags));
 }
 
-RT_API cudaMallocMipmappedArray(void **array, const rt_channel *channel, rt_extent extent, unsigned levels, unsigned flags)
+RT_API cudaMallocMipmappedArray(
+	void **array, const rt_channel *channel, rt_extent extent, unsigned levels, unsigned flags)
 {
 	return rt_done(create_mipmapped(array, channel, extent, levels, flags));
 }
@@ -132,4 +144,7 @@ RT_API cudaDeviceGetTexture1DLinearMaxWidth(size_t *elements, const rt_channel *
 	return rt_done(linear_width(elements, channel, device));
 }
 
-RT_EXPORT rt_channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind) { return (rt_channel){x, y, z, w, kind}; }
+RT_EXPORT rt_channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind)
+{
+	return (rt_channel){x, y, z, w, kind};
+}

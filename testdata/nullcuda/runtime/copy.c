@@ -71,15 +71,16 @@ RT_API RT_PTSZ(cudaMemcpyBatchAsync)(void **destinations, void **sources, size_t
 	return rt_done(error);
 }
 #else
-RT_API RT_PTSZ(cudaMemcpyBatchAsync)(void *const *destinations, const void *const *sources, const size_t *sizes, size_t count,
-                                    void *attributes, size_t *attribute_indexes, size_t attribute_count, void *stream)
+RT_API RT_PTSZ(cudaMemcpyBatchAsync)(void *const *destinations, const void *const *sources, const size_t *sizes,
+	size_t count, void *attributes, size_t *attribute_indexes, size_t attribute_count, void *stream)
 {
 	size_t at;
 	(void)attributes, (void)attribute_indexes, (void)attribute_count;
 	return rt_done(batch(destinations, sources, sizes, count, stream, &at));
 }
 
-RT_API RT_PTSZ(cudaMemcpyWithAttributesAsync)(void *destination, const void *source, size_t bytes, void *attributes, void *stream)
+RT_API RT_PTSZ(cudaMemcpyWithAttributesAsync)(
+	void *destination, const void *source, size_t bytes, void *attributes, void *stream)
 {
 	(void)attributes;
 	return rt_done(linear_async(destination, source, bytes, RT_COPY_DEFAULT, stream));
@@ -99,7 +100,8 @@ static int pitched(cu_copy2d *copy, void *to, size_t to_pitch, const void *from,
 	return rt_copy_ends(kind, &copy->src_type, &copy->dst_type);
 }
 
-RT_API RT_PTDS(cudaMemcpy2D)(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind)
+RT_API RT_PTDS(cudaMemcpy2D)(
+	void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind)
 {
 	cu_copy2d copy;
 	int error = pitched(&copy, to, to_pitch, from, from_pitch, width, height, kind);
@@ -184,7 +186,8 @@ RT_API cudaMemcpyPeer(cu_ptr destination, int to_device, cu_ptr source, int from
 	return rt_done(error);
 }
 
-RT_API cudaMemcpyPeerAsync(cu_ptr destination, int to_device, cu_ptr source, int from_device, size_t bytes, void *stream)
+RT_API cudaMemcpyPeerAsync(
+	cu_ptr destination, int to_device, cu_ptr source, int from_device, size_t bytes, void *stream)
 {
 	void *to, *from;
 	int error = peers(to_device, from_device, &to, &from);
@@ -223,10 +226,12 @@ RT_API RT_PTDS(cudaMemcpyFromSymbol)(void *destination, const void *symbol, size
 {
 	char *address;
 	int error = variable_part(symbol, offset, bytes, &address);
-	return rt_done(error == RT_OK ? linear(destination, address, bytes, variable_kind(kind, RT_HOST_TO_DEVICE)) : error);
+	return rt_done(
+		error == RT_OK ? linear(destination, address, bytes, variable_kind(kind, RT_HOST_TO_DEVICE)) : error);
 }
 
-RT_API RT_PTSZ(cudaMemcpyToSymbolAsync)(const void *symbol, const void *source, size_t bytes, size_t offset, int kind, void *stream)
+RT_API RT_PTSZ(cudaMemcpyToSymbolAsync)(
+	const void *symbol, const void *source, size_t bytes, size_t offset, int kind, void *stream)
 {
 	char *address;
 	int error = variable_part(symbol, offset, bytes, &address);
@@ -235,7 +240,8 @@ RT_API RT_PTSZ(cudaMemcpyToSymbolAsync)(const void *symbol, const void *source, 
 	return rt_done(error);
 }
 
-RT_API RT_PTSZ(cudaMemcpyFromSymbolAsync)(void *destination, const void *symbol, size_t bytes, size_t offset, int kind, void *stream)
+RT_API RT_PTSZ(cudaMemcpyFromSymbolAsync)(
+	void *destination, const void *symbol, size_t bytes, size_t offset, int kind, void *stream)
 {
 	char *address;
 	int error = variable_part(symbol, offset, bytes, &address);

@@ -67,27 +67,32 @@ static int copy_run(struct end to, struct end from, size_t count, int kind, bool
 #define ARRAY(array, x, y) (struct end){(void *)(array), x, y, NULL, 0}
 #define POINTER(pointer, pitch) (struct end){NULL, 0, 0, (void *)(pointer), pitch}
 
-RT_API RT_PTDS(cudaMemcpy2DToArray)(void *array, size_t x, size_t y, const void *from, size_t pitch, size_t width, size_t height, int kind)
+RT_API RT_PTDS(cudaMemcpy2DToArray)(
+	void *array, size_t x, size_t y, const void *from, size_t pitch, size_t width, size_t height, int kind)
 {
 	return rt_done(copy_rows(ARRAY(array, x, y), POINTER(from, pitch), width, height, kind, false, NULL));
 }
 
-RT_API RT_PTSZ(cudaMemcpy2DToArrayAsync)(void *array, size_t x, size_t y, const void *from, size_t pitch, size_t width, size_t height, int kind, void *stream)
+RT_API RT_PTSZ(cudaMemcpy2DToArrayAsync)(void *array, size_t x, size_t y, const void *from, size_t pitch, size_t width,
+	size_t height, int kind, void *stream)
 {
 	return rt_done(copy_rows(ARRAY(array, x, y), POINTER(from, pitch), width, height, kind, true, stream));
 }
 
-RT_API RT_PTDS(cudaMemcpy2DFromArray)(void *to, size_t pitch, const void *array, size_t x, size_t y, size_t width, size_t height, int kind)
+RT_API RT_PTDS(cudaMemcpy2DFromArray)(
+	void *to, size_t pitch, const void *array, size_t x, size_t y, size_t width, size_t height, int kind)
 {
 	return rt_done(copy_rows(POINTER(to, pitch), ARRAY(array, x, y), width, height, kind, false, NULL));
 }
 
-RT_API RT_PTSZ(cudaMemcpy2DFromArrayAsync)(void *to, size_t pitch, const void *array, size_t x, size_t y, size_t width, size_t height, int kind, void *stream)
+RT_API RT_PTSZ(cudaMemcpy2DFromArrayAsync)(
+	void *to, size_t pitch, const void *array, size_t x, size_t y, size_t width, size_t height, int kind, void *stream)
 {
 	return rt_done(copy_rows(POINTER(to, pitch), ARRAY(array, x, y), width, height, kind, true, stream));
 }
 
-RT_API RT_PTDS(cudaMemcpy2DArrayToArray)(void *to, size_t to_x, size_t to_y, const void *from, size_t from_x, size_t from_y, size_t width, size_t height, int kind)
+RT_API RT_PTDS(cudaMemcpy2DArrayToArray)(void *to, size_t to_x, size_t to_y, const void *from, size_t from_x,
+	size_t from_y, size_t width, size_t height, int kind)
 {
 	return rt_done(copy_rows(ARRAY(to, to_x, to_y), ARRAY(from, from_x, from_y), width, height, kind, false, NULL));
 }
@@ -97,7 +102,8 @@ RT_API RT_PTDS(cudaMemcpyToArray)(void *array, size_t x, size_t y, const void *f
 	return rt_done(copy_run(ARRAY(array, x, y), POINTER(from, 0), count, kind, false, NULL));
 }
 
-RT_API RT_PTSZ(cudaMemcpyToArrayAsync)(void *array, size_t x, size_t y, const void *from, size_t count, int kind, void *stream)
+RT_API RT_PTSZ(cudaMemcpyToArrayAsync)(
+	void *array, size_t x, size_t y, const void *from, size_t count, int kind, void *stream)
 {
 	return rt_done(copy_run(ARRAY(array, x, y), POINTER(from, 0), count, kind, true, stream));
 }
@@ -107,12 +113,14 @@ RT_API RT_PTDS(cudaMemcpyFromArray)(void *to, const void *array, size_t x, size_
 	return rt_done(copy_run(POINTER(to, 0), ARRAY(array, x, y), count, kind, false, NULL));
 }
 
-RT_API RT_PTSZ(cudaMemcpyFromArrayAsync)(void *to, const void *array, size_t x, size_t y, size_t count, int kind, void *stream)
+RT_API RT_PTSZ(cudaMemcpyFromArrayAsync)(
+	void *to, const void *array, size_t x, size_t y, size_t count, int kind, void *stream)
 {
 	return rt_done(copy_run(POINTER(to, 0), ARRAY(array, x, y), count, kind, true, stream));
 }
 
-RT_API RT_PTDS(cudaMemcpyArrayToArray)(void *to, size_t to_x, size_t to_y, const void *from, size_t from_x, size_t from_y, size_t count, int kind)
+RT_API RT_PTDS(cudaMemcpyArrayToArray)(
+	void *to, size_t to_x, size_t to_y, const void *from, size_t from_x, size_t from_y, size_t count, int kind)
 {
 	return rt_done(copy_run(ARRAY(to, to_x, to_y), ARRAY(from, from_x, from_y), count, kind, false, NULL));
 }

@@ -7,15 +7,17 @@ static int fill_solid(rt_pitched area, int value, rt_extent extent, void *stream
 	RT_TRY(rt_enter());
 	if (!extent.width || !extent.height || !extent.depth)
 		return RT_OK;
-	if (__builtin_mul_overflow(area.pitch, area.ysize, &slice) || __builtin_mul_overflow(extent.height, extent.depth, &rows))
+	if (__builtin_mul_overflow(area.pitch, area.ysize, &slice) ||
+		__builtin_mul_overflow(extent.height, extent.depth, &rows))
 		return RT_INVALID_VALUE;
 	// Slices that follow each other without a gap are one area.
 	bool dense = area.ysize == extent.height;
 	for (size_t z = 0; z < (dense ? 1 : extent.depth); z++) {
 		cu_ptr start = (cu_ptr)area.ptr + z * slice;
 		size_t height = dense ? rows : extent.height;
-		RT_TRY(async ? rt_calls->cuMemsetD2D8Async(start, area.pitch, (unsigned char)value, extent.width, height, stream)
-		             : rt_calls->cuMemsetD2D8(start, area.pitch, (unsigned char)value, extent.width, height));
+		RT_TRY(async
+				   ? rt_calls->cuMemsetD2D8Async(start, area.pitch, (unsigned char)value, extent.width, height, stream)
+				   : rt_calls->cuMemsetD2D8(start, area.pitch, (unsigned char)value, extent.width, height));
 	}
 	return RT_OK;
 }

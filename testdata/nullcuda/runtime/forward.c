@@ -18,7 +18,8 @@
 #define RT_FORWARD_INIT(name, driver, version, parameters, arguments)
 #else
 #define RT_FORWARD(name, driver, version, parameters, arguments) FORWARD(name, name, rt_enter, parameters, arguments)
-#define RT_FORWARD_INIT(name, driver, version, parameters, arguments) FORWARD(name, name, rt_driver, parameters, arguments)
+#define RT_FORWARD_INIT(name, driver, version, parameters, arguments) \
+	FORWARD(name, name, rt_driver, parameters, arguments)
 #endif
 
 #include "forward.def"

@@ -89,12 +89,14 @@ static rt_copy3d linear(void *destination, const void *source, size_t bytes, int
 	};
 }
 
-RT_API cudaGraphAddKernelNode(void **node, void *graph, void *const *dependencies, size_t count, const rt_kernel_node *params)
+RT_API cudaGraphAddKernelNode(
+	void **node, void *graph, void *const *dependencies, size_t count, const rt_kernel_node *params)
 {
 	return rt_done(add_kernel(node, graph, dependencies, count, params));
 }
 
-RT_API cudaGraphAddMemcpyNode(void **node, void *graph, void *const *dependencies, size_t count, const rt_copy3d *params)
+RT_API cudaGraphAddMemcpyNode(
+	void **node, void *graph, void *const *dependencies, size_t count, const rt_copy3d *params)
 {
 	return rt_done(add_copy(node, graph, dependencies, count, params));
 }
@@ -106,7 +108,8 @@ RT_API cudaGraphAddMemcpyNode1D(void **node, void *graph, void *const *dependenc
 	return rt_done(add_copy(node, graph, dependencies, count, &params));
 }
 
-RT_API cudaGraphAddMemsetNode(void **node, void *graph, void *const *dependencies, size_t count, const rt_memset_node *params)
+RT_API cudaGraphAddMemsetNode(
+	void **node, void *graph, void *const *dependencies, size_t count, const rt_memset_node *params)
 {
 	return rt_done(add_fill(node, graph, dependencies, count, params));
 }

@@ -37,7 +37,8 @@ static void from_driver(const cu_node_params *in, rt_node_params *out)
 		out->of.alloc.address = in->alloc.address;
 }
 
-static int add_with_edges(void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params)
+static int add_with_edges(
+	void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params)
 {
 	cu_node_params driver;
 	RT_TRY(rt_enter());
@@ -67,12 +68,14 @@ RT_API cudaGraphAddNode(void **node, void *graph, void *const *dependencies, siz
 	return rt_done(add(node, graph, dependencies, count, params));
 }
 
-RT_API cudaGraphAddNode_v2(void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params)
+RT_API cudaGraphAddNode_v2(
+	void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params)
 {
 	return rt_done(add_with_edges(node, graph, dependencies, edges, count, params));
 }
 #else
-RT_API cudaGraphAddNode(void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params)
+RT_API cudaGraphAddNode(
+	void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params)
 {
 	return rt_done(add_with_edges(node, graph, dependencies, edges, count, params));
 }

@@ -94,7 +94,8 @@ static int occupancy(int *blocks, const void *host, int block_size, size_t share
 	if (!blocks || block_size <= 0)
 		return RT_INVALID_VALUE;
 	if (kernel.handle)
-		return rt_calls->cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, kernel.handle, block_size, shared, 0);
+		return rt_calls->cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+			blocks, kernel.handle, block_size, shared, 0);
 	int fit = block_size > THREADS_PER_BLOCK ? 0 : THREADS_PER_SM / block_size;
 	*blocks = fit < BLOCKS_PER_SM ? fit : BLOCKS_PER_SM;
 	return RT_OK;
@@ -147,8 +148,8 @@ RT_API cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *ho
 	return rt_done(occupancy(blocks, host, block_size, shared));
 }
 
-RT_API cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *host, int block_size, size_t shared,
-                                                              unsigned flags)
+RT_API cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(
+	int *blocks, const void *host, int block_size, size_t shared, unsigned flags)
 {
 	return rt_done(flags <= 1 ? occupancy(blocks, host, block_size, shared) : RT_INVALID_VALUE);
 }

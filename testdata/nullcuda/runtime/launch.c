@@ -75,7 +75,8 @@ static int launch_config(const rt_launch_config *config, const void *host, void 
 	return rt_calls->cuLaunchKernelEx(&driver, kernel.handle, params, NULL);
 }
 
-RT_API RT_PTSZ(cudaLaunchKernel)(const void *host, rt_dim3 grid, rt_dim3 block, void **params, size_t shared, void *stream)
+RT_API RT_PTSZ(cudaLaunchKernel)(
+	const void *host, rt_dim3 grid, rt_dim3 block, void **params, size_t shared, void *stream)
 {
 	return rt_done(launch(host, grid, block, params, shared, stream));
 }
@@ -93,7 +94,8 @@ RT_API RT_PTSZ(cudaLaunchKernelExC)(const rt_launch_config *config, const void *
 
 #if RT_MAJOR >= 12
 // What a compiler from 12 on emits: the handle is looked up once per kernel.
-RT_API RT_PTSZ(__cudaLaunchKernel)(void *kernel, rt_dim3 grid, rt_dim3 block, void **params, size_t shared, void *stream)
+RT_API RT_PTSZ(__cudaLaunchKernel)(
+	void *kernel, rt_dim3 grid, rt_dim3 block, void **params, size_t shared, void *stream)
 {
 	int error = rt_enter();
 	return rt_done(error == RT_OK ? launch_handle(kernel, grid, block, params, shared, stream) : error);

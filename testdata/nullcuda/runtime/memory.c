@@ -96,7 +96,10 @@ static int pool_import(void **pool, void *handle, int type, unsigned flags)
 
 RT_API cudaMalloc(cu_ptr *address, size_t bytes) { return rt_done(device_alloc(address, bytes)); }
 RT_API cudaFree(cu_ptr address) { return rt_done(device_free(address)); }
-RT_API cudaHostAlloc(void **address, size_t bytes, unsigned flags) { return rt_done(host_alloc(address, bytes, flags)); }
+RT_API cudaHostAlloc(void **address, size_t bytes, unsigned flags)
+{
+	return rt_done(host_alloc(address, bytes, flags));
+}
 RT_API cudaMallocHost(void **address, size_t bytes) { return rt_done(host_alloc(address, bytes, 0)); }
 RT_API cudaFreeHost(void *address) { return rt_done(host_free(address)); }
 RT_API cudaMalloc3D(rt_pitched *out, rt_extent extent) { return rt_done(pitched_alloc_3d(out, extent)); }

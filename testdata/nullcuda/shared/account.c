@@ -123,7 +123,8 @@ static struct nc_account_file *map_file(int fd)
 	if (flock(fd, LOCK_EX) == 0 && fstat(fd, &st) == 0 &&
 	    (st.st_size >= (off_t)sizeof *file || (errno = posix_fallocate(fd, 0, sizeof *file)) == 0))
 		file = mmap(NULL, sizeof *file, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	if (file != MAP_FAILED && (file->magic == 0 || (file->magic == ACCOUNT_MAGIC && memcmp(file->boot, boot, sizeof boot))))
+	if (file != MAP_FAILED &&
+		(file->magic == 0 || (file->magic == ACCOUNT_MAGIC && memcmp(file->boot, boot, sizeof boot))))
 		initialise(file, boot);
 	int saved = errno;
 	flock(fd, LOCK_UN);

@@ -63,6 +63,7 @@ struct nc_account_process {
 
 // Fills at most `capacity` entries with the live processes that have a context
 // on the device and returns how many there are. Lock held.
-unsigned nc_account_processes(struct nc_account *account, int device, struct nc_account_process *out, unsigned capacity);
+unsigned nc_account_processes(
+	struct nc_account *account, int device, struct nc_account_process *out, unsigned capacity);
 
 #endif

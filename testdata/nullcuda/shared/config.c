@@ -55,7 +55,8 @@ static uint64_t page_bytes(void)
 	uint64_t bytes = bytes_from("NULLCUDA_PAGES", 0, page, 0, "2M, or 0 for units of 512 bytes");
 	if (!bytes || bytes == page)
 		return bytes;
-	fprintf(stderr, "nullcuda: NULLCUDA_PAGES=%s ignored, using 0: give 2M, or 0 for units of 512 bytes\n", getenv("NULLCUDA_PAGES"));
+	fprintf(stderr, "nullcuda: NULLCUDA_PAGES=%s ignored, using 0: give 2M, or 0 for units of 512 bytes\n",
+		getenv("NULLCUDA_PAGES"));
 	return 0;
 }
 
@@ -117,6 +118,6 @@ void nc_device_uuid_text(int device, bool mig, char text[41])
 {
 	unsigned char u[16];
 	nc_device_uuid(device, mig, u);
-	snprintf(text, 41, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", mig ? "MIG" : "GPU", u[0], u[1], u[2],
-	         u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
+	snprintf(text, 41, "%s-%02x%02x%02x%02x-%02x%02x-%02x%02x-%02x%02x-%02x%02x%02x%02x%02x%02x", mig ? "MIG" : "GPU",
+		u[0], u[1], u[2], u[3], u[4], u[5], u[6], u[7], u[8], u[9], u[10], u[11], u[12], u[13], u[14], u[15]);
 }

@@ -6,12 +6,22 @@ STUB size_t cudnnGetVersion(void)
 	return STUB_MAJOR * major + STUB_MINOR * 100 + STUB_PATCH;
 }
 STUB size_t cudnnGetCudartVersion(void) { return STUB_MAJOR >= 9 ? 12060 : 11020; }
-STUB int cudnnGetProperty(int which, int *value) { *value = which == 0 ? STUB_MAJOR : which == 1 ? STUB_MINOR : STUB_PATCH; return 0; }
+STUB int cudnnGetProperty(int which, int *value)
+{
+	*value = which == 0 ? STUB_MAJOR : which == 1 ? STUB_MINOR : STUB_PATCH;
+	return 0;
+}
 STUB const char *cudnnGetErrorString(int status) { return status ? "null cuDNN error" : "null cuDNN success"; }
 STUB void cudnnGetLastErrorString(char *text, size_t size) { if (size) *text = '\0'; }
-STUB int cudnnBackendCreateDescriptor(int type, void **descriptor) { (void)type; *descriptor = stub_handle(); return 0; }
+STUB int cudnnBackendCreateDescriptor(int type, void **descriptor)
+{
+	(void)type;
+	*descriptor = stub_handle();
+	return 0;
+}
 // No engine, no plan: the frontend says so instead of trusting a count never set.
-STUB int cudnnBackendGetAttribute(void *descriptor, int name, int type, long long requested, long long *count, void *elements)
+STUB int cudnnBackendGetAttribute(
+	void *descriptor, int name, int type, long long requested, long long *count, void *elements)
 {
 	(void)descriptor, (void)name, (void)type, (void)requested, (void)elements;
 	if (count)
@@ -36,11 +46,12 @@ static int one(int requested, int *returned, struct performance *results)
 		memset(results, 0, sizeof *results);
 	return 0;
 }
-#define FIND(name)                                                                                                      \
-	STUB int name(void *h, void *x, void *w, void *c, void *y, int requested, int *returned, struct performance *results) \
-	{                                                                                                              \
-		(void)h, (void)x, (void)w, (void)c, (void)y;                                                           \
-		return one(requested, returned, results);                                                              \
+#define FIND(name) \
+	STUB int name( \
+		void *h, void *x, void *w, void *c, void *y, int requested, int *returned, struct performance *results) \
+	{ \
+		(void)h, (void)x, (void)w, (void)c, (void)y; \
+		return one(requested, returned, results); \
 	}
 FIND(cudnnGetConvolutionForwardAlgorithm_v7)
 FIND(cudnnGetConvolutionBackwardDataAlgorithm_v7)

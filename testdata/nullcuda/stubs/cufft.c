@@ -8,8 +8,8 @@ STUB int cufftPlanMany(int *out) { *out = ++plan; return 0; }
 STUB int cufftGetVersion(int *version) { *version = STUB_MAJOR * 1000 + STUB_MINOR * 100 + STUB_PATCH; return 0; }
 STUB int cufftGetSize(int handle, size_t *bytes) { (void)handle; *bytes = 0; return 0; }
 STUB int cufftXtMakePlanMany(int handle, int rank, long long *n, long long *inembed, long long istride, long long idist,
-                             int itype, long long *onembed, long long ostride, long long odist, int otype, long long batch,
-                             size_t *work_bytes, int execution)
+	int itype, long long *onembed, long long ostride, long long odist, int otype, long long batch, size_t *work_bytes,
+	int execution)
 {
 	(void)handle, (void)rank, (void)n, (void)inembed, (void)istride, (void)idist, (void)itype;
 	(void)onembed, (void)ostride, (void)odist, (void)otype, (void)batch, (void)execution;

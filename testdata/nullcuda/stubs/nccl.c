@@ -14,7 +14,12 @@ STUB int ncclCommInitAll(void **comms, int count)
 		comms[i] = stub_handle();
 	return 0;
 }
-STUB int ncclCommSplit(void *comm, int color, int key, void **out) { (void)comm, (void)color, (void)key; *out = stub_handle(); return 0; }
+STUB int ncclCommSplit(void *comm, int color, int key, void **out)
+{
+	(void)comm, (void)color, (void)key;
+	*out = stub_handle();
+	return 0;
+}
 STUB int ncclCommCount(void *comm, int *count) { (void)comm; *count = 1; return 0; }
 STUB int ncclCommUserRank(void *comm, int *rank) { (void)comm; *rank = 0; return 0; }
 STUB int ncclCommGetAsyncError(void *comm, int *error) { (void)comm; *error = 0; return 0; }

@@ -81,7 +81,8 @@ AT(rt_node_params, of.kernel.extra, struct cudaGraphNodeParams, kernel.extra);
 AT(rt_node_params, of.copy.params, struct cudaGraphNodeParams, memcpy.copyParams);
 AT(rt_node_params, of.fill.height, struct cudaGraphNodeParams, memset.height);
 AT(rt_node_params, of.alloc.address, struct cudaGraphNodeParams, alloc.dptr);
-_Static_assert((int)cudaGraphNodeTypeMemFree == RT_NODE_FREE && (int)cudaGraphNodeTypeMemset == RT_NODE_FILL, "node types");
+_Static_assert(
+	(int)cudaGraphNodeTypeMemFree == RT_NODE_FREE && (int)cudaGraphNodeTypeMemset == RT_NODE_FILL, "node types");
 #endif
 
 // Structures that pass through to the driver as they are.
@@ -102,7 +103,8 @@ AT(cu_alloc_node, address, struct cudaMemAllocNodeParams, dptr);
 #include "../runtime/error.def"
 #endif
 _Static_assert(CUDART_VERSION == RT_VERSION, "version");
-_Static_assert((int)cudaMemcpyDeviceToDevice == RT_DEVICE_TO_DEVICE && (int)cudaMemcpyDefault == RT_COPY_DEFAULT, "copy kinds");
+_Static_assert(
+	(int)cudaMemcpyDeviceToDevice == RT_DEVICE_TO_DEVICE && (int)cudaMemcpyDefault == RT_COPY_DEFAULT, "copy kinds");
 _Static_assert((int)cudaMemoryTypeManaged == RT_MEMORY_MANAGED, "memory types");
 _Static_assert((int)cudaErrorInvalidConfiguration == RT_INVALID_CONFIGURATION &&
                (int)cudaErrorInvalidDeviceFunction == RT_INVALID_DEVICE_FUNCTION &&

@@ -172,7 +172,8 @@ int cuMulticastGetGranularity(size_t *granularity, const cu_multicast_prop *prop
 int cuMulticastCreate(uint64_t *handle, const cu_multicast_prop *prop);
 int cuMulticastAddDevice(uint64_t handle, int device);
 int cuMulticastBindMem(uint64_t handle, size_t at, uint64_t memory, size_t offset, size_t bytes, ull flags);
-int cuMulticastBindMem_v2(uint64_t handle, int device, size_t at, uint64_t memory, size_t offset, size_t bytes, ull flags);
+int cuMulticastBindMem_v2(
+	uint64_t handle, int device, size_t at, uint64_t memory, size_t offset, size_t bytes, ull flags);
 int cuMulticastBindAddr(uint64_t handle, size_t at, cu_ptr address, size_t bytes, ull flags);
 int cuMulticastBindAddr_v2(uint64_t handle, int device, size_t at, cu_ptr address, size_t bytes, ull flags);
 int cuMulticastUnbind(uint64_t handle, int device, size_t at, size_t bytes);
@@ -200,8 +201,10 @@ int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int
 
 int cuGraphCreate(void **graph, unsigned flags);
 int cuGraphDestroy(void *graph);
-int cuGraphAddMemcpyNode(void **node, void *graph, void *const *nodes, size_t count, const cu_copy3d *copy, void *context);
-int cuGraphAddMemsetNode(void **node, void *graph, void *const *nodes, size_t count, const cu_memset_node *fill, void *context);
+int cuGraphAddMemcpyNode(
+	void **node, void *graph, void *const *nodes, size_t count, const cu_copy3d *copy, void *context);
+int cuGraphAddMemsetNode(
+	void **node, void *graph, void *const *nodes, size_t count, const cu_memset_node *fill, void *context);
 int cuGraphAddHostNode(void **node, void *graph, void *const *nodes, size_t count, const cu_host_node *host);
 int cuGraphAddMemAllocNode(void **node, void *graph, void *const *nodes, size_t count, cu_alloc_node *alloc);
 int cuGraphAddMemFreeNode(void **node, void *graph, void *const *nodes, size_t count, cu_ptr address);

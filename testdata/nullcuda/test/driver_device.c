@@ -86,7 +86,8 @@ static void test_bad_configuration(char **argv)
 	};
 	for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
 		char command[256], line[512] = "";
-		snprintf(command, sizeof command, "env NULLCUDA_TEST_DEFAULTS=1 %s=%s '%s' 2>&1", bad[i].name, bad[i].value, argv[0]);
+		snprintf(command, sizeof command, "env NULLCUDA_TEST_DEFAULTS=1 %s=%s '%s' 2>&1", bad[i].name, bad[i].value,
+			argv[0]);
 		FILE *child = popen(command, "r");
 		CHECK(child && fgets(line, sizeof line, child));
 		if (!strstr(line, bad[i].name) || !strstr(line, bad[i].value) || !strstr(line, "give"))

@@ -36,7 +36,8 @@ static void test_arguments(void)
 	close(pipes[0]);
 	close(pipes[1]);
 	memory = import(fd, MIB);
-	const cu_external_buffer beyond = {.offset = 4096, .size = MIB}, empty = {.offset = 0}, flagged = {.size = 1, .flags = 1};
+	const cu_external_buffer beyond = {.offset = 4096, .size = MIB}, empty = {.offset = 0},
+							 flagged = {.size = 1, .flags = 1};
 	CHECK_EQ(cuExternalMemoryGetMappedBuffer(&a, memory, &beyond), CU_INVALID_VALUE);
 	CHECK_EQ(cuExternalMemoryGetMappedBuffer(&a, memory, &empty), CU_INVALID_VALUE);
 	CHECK_EQ(cuExternalMemoryGetMappedBuffer(&a, memory, &flagged), CU_INVALID_VALUE);
@@ -115,7 +116,8 @@ static void test_context_end(void)
 
 static void check_log(void)
 {
-	static const ull sizes[] = {MIB, 1000, MIB, 1000, 64 * 64 + 32 * 32 + 16 * 16, 64 * 64 + 32 * 32 + 16 * 16, 99, 256, 256, 99};
+	static const ull sizes[] = {
+		MIB, 1000, MIB, 1000, 64 * 64 + 32 * 32 + 16 * 16, 64 * 64 + 32 * 32 + 16 * 16, 99, 256, 256, 99};
 	static const char ops[] = "aaffafaaff";
 	struct log_line line;
 	size_t count = 0;

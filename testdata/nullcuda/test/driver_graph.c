@@ -19,8 +19,13 @@ static void test_nodes_run(void)
 	CHECK_OK(cuGraphCreate(&graph, 0));
 	const cu_memset_node fill = {.dst = a, .value = 0x01020304, .element_size = 4, .width = 10, .height = 1};
 	CHECK_OK(cuGraphAddMemsetNode(&fill_node, graph, NULL, 0, &fill, NULL));
-	const cu_copy3d copy = {.src_type = CU_MEMORY_DEVICE, .src_device = a, .dst_type = CU_MEMORY_DEVICE, .dst_device = b,
-	                        .width = 40, .height = 1, .depth = 1};
+	const cu_copy3d copy = {.src_type = CU_MEMORY_DEVICE,
+		.src_device = a,
+		.dst_type = CU_MEMORY_DEVICE,
+		.dst_device = b,
+		.width = 40,
+		.height = 1,
+		.depth = 1};
 	CHECK_OK(cuGraphAddMemcpyNode(&copy_node, graph, &fill_node, 1, &copy, NULL));
 	const cu_host_node host = {append, dots};
 	CHECK_OK(cuGraphAddHostNode(&host_node, graph, &copy_node, 1, &host));
@@ -72,7 +77,8 @@ static void test_allocation_nodes(void)
 	uint64_t used, reserved;
 	unsigned char byte = 0;
 	long long before = used_now();
-	cu_alloc_node alloc = {.pool = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}}, .size = 3 * MIB};
+	cu_alloc_node alloc = {
+		.pool = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}}, .size = 3 * MIB};
 	CHECK_OK(cuGraphCreate(&graph, 0));
 	CHECK_OK(cuGraphAddMemAllocNode(&alloc_node, graph, NULL, 0, &alloc));
 	CHECK(alloc.address != 0);

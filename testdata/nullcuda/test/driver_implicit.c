@@ -15,7 +15,8 @@ int cuCtxDestroy(void *context);
 static FILE *log_file;
 
 // How many blocks of each kind lived at the end of what was read so far.
-static const char *const kinds[] = {"device", "managed", "host", "array", "sparse", "module", "ipc", "context", "async", "pool", "vmm"};
+static const char *const kinds[] = {
+	"device", "managed", "host", "array", "sparse", "module", "ipc", "context", "async", "pool", "vmm"};
 enum { DEVICE, MANAGED, HOST, ARRAY, SPARSE, MODULE, IPC, CONTEXT, ASYNC, POOL, VMM, KINDS };
 static int live[KINDS];
 
@@ -78,8 +79,17 @@ static struct made make_all(void)
 	CHECK_OK(cuGraphDestroy(graph));
 	made.graph_memory = alloc.address;
 	read_on();
-	const int expected[KINDS] = {[DEVICE] = 2, [MANAGED] = 2, [HOST] = 2, [ARRAY] = 2, [SPARSE] = 1, [MODULE] = 2, [IPC] = 1,
-	                             [CONTEXT] = live[CONTEXT], [ASYNC] = 2, [POOL] = 2, [VMM] = 1};
+	const int expected[KINDS] = {[DEVICE] = 2,
+		[MANAGED] = 2,
+		[HOST] = 2,
+		[ARRAY] = 2,
+		[SPARSE] = 1,
+		[MODULE] = 2,
+		[IPC] = 1,
+		[CONTEXT] = live[CONTEXT],
+		[ASYNC] = 2,
+		[POOL] = 2,
+		[VMM] = 1};
 	for (int i = 0; i < KINDS; i++)
 		CHECK_EQ(live[i], expected[i]);
 	return made;
@@ -144,7 +154,8 @@ int main(void)
 	CHECK_OK(cuCtxDetach(context));
 	check_and_end(&made, 1);
 
-	int (*const ends[])(int) = {cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease};
+	int (*const ends[])(int) = {
+		cuDevicePrimaryCtxReset_v2, cuDevicePrimaryCtxReset, cuDevicePrimaryCtxRelease_v2, cuDevicePrimaryCtxRelease};
 	for (int i = 0; i < 4; i++) {
 		CHECK_OK(cuDevicePrimaryCtxRetain(&context, 0));
 		CHECK_OK(cuCtxPushCurrent_v2(context));

@@ -4,7 +4,10 @@
 
 #define STEP (2 * MIB)
 
-static cu_allocation_prop on(int device) { return (cu_allocation_prop){.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, device}}; }
+static cu_allocation_prop on(int device)
+{
+	return (cu_allocation_prop){.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, device}};
+}
 
 static uint64_t memory_on(int device, size_t bytes, int handle_types)
 {
@@ -93,7 +96,8 @@ static void test_sharing(void)
 	CHECK(same != team);
 	CHECK_OK(cuMulticastAddDevice(team, 0));
 	CHECK_OK(cuMulticastAddDevice(same, 1));
-	uint64_t plain = memory_on(0, STEP, 0), shareable = memory_on(0, STEP, CU_HANDLE_FD), other = memory_on(1, STEP, CU_HANDLE_FD);
+	uint64_t plain = memory_on(0, STEP, 0), shareable = memory_on(0, STEP, CU_HANDLE_FD),
+			 other = memory_on(1, STEP, CU_HANDLE_FD);
 	CHECK_EQ(cuMulticastBindMem(team, 0, plain, 0, STEP, 0), CU_INVALID_VALUE);
 	CHECK_OK(cuMulticastBindMem(team, 0, shareable, 0, STEP, 0));
 	CHECK_OK(cuMulticastBindMem(same, 0, other, 0, STEP, 0));

@@ -141,7 +141,10 @@ static void check_log(void)
 	FILE *log = fopen(test_log_path, "r");
 	CHECK(log != NULL);
 	while (log && read_log(log, &line)) {
-		int way = strcmp(line.op, "alloc") == 0 ? 1 : strcmp(line.op, "free") == 0 ? -1 : 0, page = strcmp(line.kind, "page") == 0;
+		int way = strcmp(line.op, "alloc") == 0  ? 1
+				  : strcmp(line.op, "free") == 0 ? -1
+												 : 0,
+			page = strcmp(line.kind, "page") == 0;
 		charged += way * (long long)line.charged;
 		requested += way * (long long)line.requested;
 		pages += page * way;

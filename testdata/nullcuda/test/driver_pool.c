@@ -110,7 +110,8 @@ static void test_own_pool(void)
 	CHECK_OK(cuMemsetD8_v2(a, 3, 100 * MIB));
 	CHECK_OK(cuMemFreeAsync(a, NULL));
 	CHECK_EQ(used_now(), before);
-	const cu_pool_props limited = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}, .max_size = 4 * MIB};
+	const cu_pool_props limited = {
+		.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}, .max_size = 4 * MIB};
 	CHECK_OK(cuMemPoolCreate(&pool, &limited));
 	CHECK_OK(cuMemAllocFromPoolAsync(&a, 3 * MIB, pool, NULL));
 	CHECK_EQ(cuMemAllocFromPoolAsync(&b, 3 * MIB, pool, NULL), CU_OUT_OF_MEMORY);

@@ -37,7 +37,8 @@ static int receive_from(int socket, void *data, size_t bytes)
 	int fd = -1;
 	char control[CMSG_SPACE(sizeof fd)] = {0};
 	struct iovec part = {data, bytes};
-	struct msghdr message = {.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
+	struct msghdr message = {
+		.msg_iov = &part, .msg_iovlen = 1, .msg_control = control, .msg_controllen = sizeof control};
 	CHECK_EQ(recvmsg(socket, &message, MSG_WAITALL), (long long)bytes);
 	if (message.msg_controllen)
 		memcpy(&fd, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof fd);

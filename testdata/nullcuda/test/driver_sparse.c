@@ -107,8 +107,14 @@ static void test_layered_mipmap(void)
 	CHECK_EQ(change(&map), CU_INVALID_VALUE);
 	map.sparse_level.layer = 0, map.sparse_level.level = 3;
 	CHECK_EQ(change(&map), CU_INVALID_VALUE); // in the tail
-	cu_array_map tail = {.resource_type = CU_RESOURCE_MIPMAP, .resource = mipmap, .subresource_type = CU_SUBRESOURCE_TAIL,
-	                     .tail = {.layer = 2, .size = TILE}, .operation = CU_TILES_MAP, .handle = handle, .offset = TILE, .device_mask = 1};
+	cu_array_map tail = {.resource_type = CU_RESOURCE_MIPMAP,
+		.resource = mipmap,
+		.subresource_type = CU_SUBRESOURCE_TAIL,
+		.tail = {.layer = 2, .size = TILE},
+		.operation = CU_TILES_MAP,
+		.handle = handle,
+		.offset = TILE,
+		.device_mask = 1};
 	CHECK_OK(change(&tail));
 	tail.tail.offset = TILE;
 	CHECK_EQ(change(&tail), CU_INVALID_VALUE);
@@ -126,7 +132,8 @@ static void test_solid_and_deferred(void)
 {
 	void *array, *context;
 	cu_sparse_properties properties;
-	const cu_array3d_desc solid = {64, 64, 40, 0x20, 4, CU_ARRAY_SPARSE}, deferred = {512, 512, 0, 0x20, 1, CU_ARRAY_DEFERRED_MAPPING};
+	const cu_array3d_desc solid = {64, 64, 40, 0x20, 4, CU_ARRAY_SPARSE},
+						  deferred = {512, 512, 0, 0x20, 1, CU_ARRAY_DEFERRED_MAPPING};
 	CHECK_OK(cuArray3DCreate_v2(&array, &solid)); // 16 bytes an element: 16 by 16 by 16
 	CHECK_OK(cuArrayGetSparseProperties(&properties, array));
 	CHECK_EQ(properties.tile_depth, 16);
@@ -167,7 +174,8 @@ static void check_log(void)
 		CHECK_EQ(line.charged, 0);
 	}
 	CHECK_EQ(arrays, 4);
-	CHECK_EQ(bytes, 512 * 300 * 4 + 3 * 4 * (512 * 512 + 256 * 256 + 128 * 128 + 64 * 64 + 32 * 32) + 64 * 64 * 40 * 16 + MIB);
+	CHECK_EQ(bytes,
+		512 * 300 * 4 + 3 * 4 * (512 * 512 + 256 * 256 + 128 * 128 + 64 * 64 + 32 * 32) + 64 * 64 * 40 * 16 + MIB);
 	CHECK_EQ(live, 0);
 	if (log)
 		fclose(log);

@@ -153,7 +153,8 @@ static void test_export(void)
 	CHECK_EQ(used_now(), before);
 }
 
-// A handle of the fabric is 64 bytes that anybody may hold; it leads to the memory for as long as that lives in its process.
+// A handle of the fabric is 64 bytes that anybody may hold; it leads to the memory for as long as that lives in its
+// process.
 static void test_fabric(void)
 {
 	uint64_t handle, imported, plain, none;
@@ -161,9 +162,11 @@ static void test_fabric(void)
 	cu_ptr va;
 	int value = 0, fd;
 	long long before = used_now();
-	const cu_allocation_prop both = {
-		.type = CU_ALLOCATION_PINNED, .handle_types = CU_HANDLE_FABRIC | CU_HANDLE_FD, .location = {CU_LOCATION_DEVICE, 0}};
-	const cu_allocation_prop only = {.type = CU_ALLOCATION_PINNED, .handle_types = CU_HANDLE_FABRIC, .location = {CU_LOCATION_DEVICE, 0}};
+	const cu_allocation_prop both = {.type = CU_ALLOCATION_PINNED,
+		.handle_types = CU_HANDLE_FABRIC | CU_HANDLE_FD,
+		.location = {CU_LOCATION_DEVICE, 0}};
+	const cu_allocation_prop only = {
+		.type = CU_ALLOCATION_PINNED, .handle_types = CU_HANDLE_FABRIC, .location = {CU_LOCATION_DEVICE, 0}};
 	CHECK_OK(cuMemCreate(&plain, STEP, &exportable, 0));
 	CHECK_EQ(cuMemExportToShareableHandle(&fabric, plain, CU_HANDLE_FABRIC, 0), CU_INVALID_VALUE); // not asked for
 	CHECK_OK(cuMemRelease(plain));
@@ -185,7 +188,8 @@ static void test_fabric(void)
 	CHECK_EQ(cuMemImportFromShareableHandle(&none, NULL, CU_HANDLE_FABRIC), CU_INVALID_VALUE);
 	CHECK_OK(cuMemUnmap(va, 2 * STEP));
 	CHECK_OK(cuMemRelease(handle));
-	CHECK_EQ(cuMemImportFromShareableHandle(&none, &fabric, CU_HANDLE_FABRIC), CU_INVALID_VALUE); // gone in its own process
+	CHECK_EQ(
+		cuMemImportFromShareableHandle(&none, &fabric, CU_HANDLE_FABRIC), CU_INVALID_VALUE); // gone in its own process
 	CHECK_OK(cuMemRelease(imported));
 	CHECK_OK(cuMemAddressFree(va, 2 * STEP));
 	CHECK_EQ(used_now(), before);

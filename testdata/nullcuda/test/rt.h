@@ -65,7 +65,8 @@ int cudaMalloc3DArray(void **array, const rt_channel *channel, rt_extent extent,
 int cudaFreeArray(void *array);
 int cudaArrayGetInfo(rt_channel *channel, rt_extent *extent, unsigned *flags, void *array);
 rt_channel cudaCreateChannelDesc(int x, int y, int z, int w, int kind);
-int cudaMallocMipmappedArray(void **mipmap, const rt_channel *channel, rt_extent extent, unsigned levels, unsigned flags);
+int cudaMallocMipmappedArray(
+	void **mipmap, const rt_channel *channel, rt_extent extent, unsigned levels, unsigned flags);
 int cudaGetMipmappedArrayLevel(void **array, void *mipmap, unsigned level);
 int cudaFreeMipmappedArray(void *mipmap);
 int cudaArrayGetSparseProperties(cu_sparse_properties *out, void *array);
@@ -83,9 +84,11 @@ int cudaGraphAddMemFreeNode(void **node, void *graph, void *const *dependencies,
 int cudaDeviceGraphMemTrim(int device);
 #if RT_MAJOR == 12
 int cudaGraphAddNode(void **node, void *graph, void *const *dependencies, size_t count, rt_node_params *params);
-int cudaGraphAddNode_v2(void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params);
+int cudaGraphAddNode_v2(
+	void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params);
 #elif RT_MAJOR >= 13
-int cudaGraphAddNode(void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params);
+int cudaGraphAddNode(
+	void **node, void *graph, void *const *dependencies, const void *edges, size_t count, rt_node_params *params);
 int cudaMemGetDefaultMemPool(void **pool, cu_location *location, int type);
 int cudaMemGetMemPool(void **pool, cu_location *location, int type);
 int cudaMemSetMemPool(cu_location *location, int type, void *pool);
@@ -99,8 +102,10 @@ int cudaMemcpyAsync_ptsz(void *to, const void *from, size_t bytes, int kind, voi
 int cudaMemcpyPeer(void *to, int to_device, const void *from, int from_device, size_t bytes);
 int cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, int kind);
 int cudaMemcpy3D(const rt_copy3d *copy);
-int cudaMemcpy2DToArray(void *array, size_t x, size_t y, const void *from, size_t pitch, size_t width, size_t height, int kind);
-int cudaMemcpy2DFromArray(void *to, size_t pitch, const void *array, size_t x, size_t y, size_t width, size_t height, int kind);
+int cudaMemcpy2DToArray(
+	void *array, size_t x, size_t y, const void *from, size_t pitch, size_t width, size_t height, int kind);
+int cudaMemcpy2DFromArray(
+	void *to, size_t pitch, const void *array, size_t x, size_t y, size_t width, size_t height, int kind);
 int cudaMemcpyToArray(void *array, size_t x, size_t y, const void *from, size_t count, int kind);
 int cudaMemcpyFromArray(void *to, const void *array, size_t x, size_t y, size_t count, int kind);
 int cudaMemset(void *address, int value, size_t count);
@@ -125,9 +130,11 @@ int cudaStreamIsCapturing(void *stream, int *status);
 int cudaGraphCreate(void **graph, unsigned flags);
 int cudaGraphGetNodes(void *graph, void **nodes, size_t *count);
 int cudaGraphNodeGetType(void *node, int *type);
-int cudaGraphAddMemcpyNode1D(void **node, void *graph, void *const *dependencies, size_t count, void *to, const void *from, size_t bytes, int kind);
+int cudaGraphAddMemcpyNode1D(void **node, void *graph, void *const *dependencies, size_t count, void *to,
+	const void *from, size_t bytes, int kind);
 int cudaGraphMemcpyNodeGetParams(void *node, rt_copy3d *out);
-int cudaGraphAddKernelNode(void **node, void *graph, void *const *dependencies, size_t count, const rt_kernel_node *params);
+int cudaGraphAddKernelNode(
+	void **node, void *graph, void *const *dependencies, size_t count, const rt_kernel_node *params);
 int cudaGraphKernelNodeGetParams(void *node, rt_kernel_node *out);
 int cudaGraphInstantiateWithFlags(void **exec, void *graph, unsigned long long flags);
 int cudaGraphLaunch(void *exec, void *stream);
@@ -137,15 +144,18 @@ int cudaGraphDestroy(void *graph);
 void **__cudaRegisterFatBinary(void *fatbin);
 void __cudaRegisterFatBinaryEnd(void **handle);
 void __cudaUnregisterFatBinary(void **handle);
-void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid, void *bid,
-                            void *block, void *grid, int *warp);
-void __cudaRegisterVar(void **handle, char *host, char *device, const char *name, int external, size_t size, int constant, int global);
-void __cudaRegisterManagedVar(void **handle, void **host, char *device, const char *name, int external, size_t size, int constant, int global);
+void __cudaRegisterFunction(void **handle, const char *host, char *device, const char *name, int limit, void *tid,
+	void *bid, void *block, void *grid, int *warp);
+void __cudaRegisterVar(
+	void **handle, char *host, char *device, const char *name, int external, size_t size, int constant, int global);
+void __cudaRegisterManagedVar(
+	void **handle, void **host, char *device, const char *name, int external, size_t size, int constant, int global);
 unsigned __cudaPushCallConfiguration(rt_dim3 grid, rt_dim3 block, size_t shared, void *stream);
 int __cudaPopCallConfiguration(rt_dim3 *grid, rt_dim3 *block, size_t *shared, void **stream);
 int cudaLaunchKernel(const void *host, rt_dim3 grid, rt_dim3 block, void **params, size_t shared, void *stream);
 int cudaLaunchKernel_ptsz(const void *host, rt_dim3 grid, rt_dim3 block, void **params, size_t shared, void *stream);
-int cudaLaunchCooperativeKernel(const void *host, rt_dim3 grid, rt_dim3 block, void **params, size_t shared, void *stream);
+int cudaLaunchCooperativeKernel(
+	const void *host, rt_dim3 grid, rt_dim3 block, void **params, size_t shared, void *stream);
 int cudaLaunchKernelExC(const rt_launch_config *config, const void *host, void **params);
 int cudaFuncGetAttributes(rt_func_attributes *out, const void *host);
 int cudaFuncSetAttribute(const void *host, int attribute, int value);
@@ -160,7 +170,8 @@ int __cudaLaunchKernel(void *kernel, rt_dim3 grid, rt_dim3 block, void **params,
 int cudaFuncGetName(const char **name, const void *host);
 int cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags, int *status);
 int cudaGetDriverEntryPoint_ptsz(const char *name, void **function, unsigned long long flags, int *status);
-int cudaGetDriverEntryPointByVersion(const char *name, void **function, unsigned version, unsigned long long flags, int *status);
+int cudaGetDriverEntryPointByVersion(
+	const char *name, void **function, unsigned version, unsigned long long flags, int *status);
 #else
 int cudaGetDriverEntryPoint(const char *name, void **function, unsigned long long flags);
 #endif

@@ -142,7 +142,8 @@ static void test_graph(void)
 	CHECK_OK(cudaGraphAddMemcpyNode1D(&node, graph, &node, 1, to, from, sizeof to, RT_HOST_TO_HOST));
 	rt_copy3d copy;
 	CHECK_OK(cudaGraphMemcpyNodeGetParams(node, &copy));
-	CHECK(copy.dst_ptr.ptr == to && copy.src_ptr.ptr == from && copy.extent.width == sizeof to && copy.kind == RT_HOST_TO_HOST);
+	CHECK(copy.dst_ptr.ptr == to && copy.src_ptr.ptr == from && copy.extent.width == sizeof to &&
+		  copy.kind == RT_HOST_TO_HOST);
 	CHECK_OK(cudaGraphInstantiateWithFlags(&exec, graph, 0));
 	CHECK_EQ(to[0], 0);
 	CHECK_OK(cudaGraphLaunch(exec, stream));

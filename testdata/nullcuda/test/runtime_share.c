@@ -22,7 +22,8 @@ static void test_external(void)
 	value = 0;
 	CHECK_EQ(pread(mine, &value, sizeof value, 4100), (int)sizeof value);
 	CHECK_EQ(value, 5);
-	const rt_external_mipmap levels = {.offset = 65536, .channel = cudaCreateChannelDesc(8, 0, 0, 0, 1), .extent = {64, 64, 0}, .levels = 2};
+	const rt_external_mipmap levels = {
+		.offset = 65536, .channel = cudaCreateChannelDesc(8, 0, 0, 0, 1), .extent = {64, 64, 0}, .levels = 2};
 	CHECK_OK(cudaExternalMemoryGetMappedMipmappedArray(&mipmap, memory, &levels));
 	CHECK_OK(cudaGetMipmappedArrayLevel(&level, mipmap, 1));
 	CHECK_OK(cudaMemcpy2DToArray(level, 0, 0, "row", 4, 4, 1, RT_HOST_TO_DEVICE));
@@ -40,7 +41,8 @@ static void test_external(void)
 
 static void test_pool_export(void)
 {
-	const cu_pool_props props = {.type = CU_ALLOCATION_PINNED, .handle_types = CU_HANDLE_FD, .location = {CU_LOCATION_DEVICE, 0}};
+	const cu_pool_props props = {
+		.type = CU_ALLOCATION_PINNED, .handle_types = CU_HANDLE_FD, .location = {CU_LOCATION_DEVICE, 0}};
 	void *pool, *imported, *block, *same;
 	cu_pool_export data;
 	int fd = -1, value = 6;
@@ -136,7 +138,8 @@ static void test_graph_nodes(void)
 	size_t before = rt_used();
 	CHECK_OK(cudaGraphCreate(&graph, 0));
 	rt_node_params alloc = {.type = RT_NODE_ALLOC};
-	alloc.of.alloc = (cu_alloc_node){.pool = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}}, .size = 100};
+	alloc.of.alloc =
+		(cu_alloc_node){.pool = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}}, .size = 100};
 	CHECK_OK(ADD(&nodes[0], graph, NULL, 0, &alloc));
 	void *address = (void *)alloc.of.alloc.address;
 	CHECK(address != NULL);
@@ -144,8 +147,10 @@ static void test_graph_nodes(void)
 	fill.of.fill = (rt_memset_node){.destination = address, .value = 7, .element_bytes = 1, .width = 100, .height = 1};
 	CHECK_OK(ADD(&nodes[1], graph, &nodes[0], 1, &fill));
 	rt_node_params copy = {.type = RT_NODE_COPY};
-	copy.of.copy.params = (rt_copy3d){.src_ptr = {address, 100, 100, 1}, .dst_ptr = {out, 100, 100, 1}, .extent = {100, 1, 1},
-	                                  .kind = RT_DEVICE_TO_HOST};
+	copy.of.copy.params = (rt_copy3d){.src_ptr = {address, 100, 100, 1},
+		.dst_ptr = {out, 100, 100, 1},
+		.extent = {100, 1, 1},
+		.kind = RT_DEVICE_TO_HOST};
 	CHECK_OK(ADD(&nodes[2], graph, &nodes[1], 1, &copy));
 	rt_node_params end = {.type = RT_NODE_FREE};
 	end.of.free_address = alloc.of.alloc.address;
