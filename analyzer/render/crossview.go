@@ -7,6 +7,7 @@ import (
 
 	"memtrace/analyzer/fold"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -31,7 +32,7 @@ func noCross(s *report.Summary) string {
 // crossed prints the table: rows of one grouping, columns of the other, those that do not fit summed up.
 func writeCross(p *layout.Page, s *report.Summary) {
 	c := s.Cross
-	when := "the peak of " + FrameworkName(s.Versions)
+	when := "the peak of " + phrase.FrameworkName(s.Versions)
 	if c.Level != "framework" {
 		when = "the peak"
 	}

@@ -14,7 +14,7 @@ func csvHeights(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, h := range s.Heights {
 			for i, bytes := range h.PeakBytes {
-				if !yield([]string{h.Level, layout.Seconds(int64(i) * h.WidthNS), layout.Seconds(int64(i+1) * h.WidthNS), number(bytes)}) {
+				if !yield([]string{h.Level, layout.Seconds(int64(i) * h.WidthNS), layout.Seconds(int64(i+1) * h.WidthNS), layout.Number(bytes)}) {
 					return
 				}
 			}
@@ -26,7 +26,7 @@ func csvLifetimes(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, level := range slices.Sorted(maps.Keys(s.Lifetimes)) {
 			for _, b := range s.Lifetimes[level].Buckets {
-				if !yield([]string{level, layout.Seconds(int64(b.BelowNS)), number(b.Count), number(b.Bytes)}) {
+				if !yield([]string{level, layout.Seconds(int64(b.BelowNS)), layout.Number(b.Count), layout.Number(b.Bytes)}) {
 					return
 				}
 			}
@@ -37,7 +37,7 @@ func csvLifetimes(s *report.Summary) iter.Seq[[]string] {
 func csvMarks(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, m := range s.Marks {
-			if !yield([]string{m.Name, number(m.Count), layout.Seconds(m.FirstTimeNS), layout.Seconds(m.LastTimeNS), number(m.DriverBytes), number(m.FrameworkBytes)}) {
+			if !yield([]string{m.Name, layout.Number(m.Count), layout.Seconds(m.FirstTimeNS), layout.Seconds(m.LastTimeNS), layout.Number(m.DriverBytes), layout.Number(m.FrameworkBytes)}) {
 				return
 			}
 		}
@@ -48,8 +48,8 @@ func csvOutOfMemory(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for i := range s.OOM.Events {
 			e := &s.OOM.Events[i]
-			if !yield([]string{layout.Seconds(e.TimeNS), number(e.Device), e.Outcome, e.Level, number(e.RequestedBytes), number(e.Attempts), number(e.AllocatedBytes), number(e.ReservedBytes),
-				number(e.DriverBytes), number(e.TotalBytes), e.Site, e.Tag, e.Thread, e.Call}) {
+			if !yield([]string{layout.Seconds(e.TimeNS), layout.Number(e.Device), e.Outcome, e.Level, layout.Number(e.RequestedBytes), layout.Number(e.Attempts), layout.Number(e.AllocatedBytes), layout.Number(e.ReservedBytes),
+				layout.Number(e.DriverBytes), layout.Number(e.TotalBytes), e.Site, e.Tag, e.Thread, e.Call}) {
 				return
 			}
 		}
@@ -64,7 +64,7 @@ func csvDeviceLedgers(s *report.Summary) iter.Seq[[]string] {
 		for _, d := range s.DeviceLedger.Devices {
 			for _, l := range d.Ledgers {
 				for _, r := range l.Rows {
-					if !yield([]string{number(d.Index), l.By, l.Moment, layout.Seconds(l.Sample.TimeNS), r.Owner, r.Key, number(r.Bytes)}) {
+					if !yield([]string{layout.Number(d.Index), l.By, l.Moment, layout.Seconds(l.Sample.TimeNS), r.Owner, r.Key, layout.Number(r.Bytes)}) {
 						return
 					}
 				}
@@ -81,8 +81,8 @@ func csvDeviceSamples(s *report.Summary) iter.Seq[[]string] {
 		for _, d := range s.DeviceLedger.Devices {
 			for i := range d.Samples {
 				p := &d.Samples[i]
-				if !yield([]string{number(d.Index), layout.Seconds(p.TimeNS), p.Occasion, number(p.UsedBytes), number(p.OwnBytes), number(p.OthersBytes), number(p.KeptBytes), number(p.TrackedBytes),
-					number(p.ContextBytes), number(p.RemainderBytes)}) {
+				if !yield([]string{layout.Number(d.Index), layout.Seconds(p.TimeNS), p.Occasion, layout.Number(p.UsedBytes), layout.Number(p.OwnBytes), layout.Number(p.OthersBytes), layout.Number(p.KeptBytes), layout.Number(p.TrackedBytes),
+					layout.Number(p.ContextBytes), layout.Number(p.RemainderBytes)}) {
 					return
 				}
 			}
@@ -106,15 +106,15 @@ func csvIterations(s *report.Summary) iter.Seq[[]string] {
 		}
 		for i := range t.Iterations {
 			it := &t.Iterations[i]
-			row := []string{number(it.Number), number(it.Epoch), strconv.FormatBool(it.Ended), layout.Seconds(it.StartNS), layout.Seconds(it.EndNS), layout.Seconds(it.Peak.TimeNS), it.Peak.Phase, number(it.Peak.Bytes)}
+			row := []string{layout.Number(it.Number), layout.Number(it.Epoch), strconv.FormatBool(it.Ended), layout.Seconds(it.StartNS), layout.Seconds(it.EndNS), layout.Seconds(it.Peak.TimeNS), it.Peak.Phase, layout.Number(it.Peak.Bytes)}
 			for _, bytes := range it.Peak.Held {
-				row = append(row, number(bytes))
+				row = append(row, layout.Number(bytes))
 			}
 			var end uint64
 			for _, bytes := range it.End {
 				end += bytes
 			}
-			if !yield(append(row, number(it.ReservedPeakBytes), number(end), number(it.AllocCount), number(it.FreeCount))) {
+			if !yield(append(row, layout.Number(it.ReservedPeakBytes), layout.Number(end), layout.Number(it.AllocCount), layout.Number(it.FreeCount))) {
 				return
 			}
 		}

@@ -103,13 +103,11 @@ func withoutFormula(cell string) string {
 	return "'" + cell
 }
 
-func number[T uint64 | int64 | int16](n T) string { return fmt.Sprint(n) }
-
 func csvTotals(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		row := func(device, level string, l report.Level) bool {
-			return l.Empty() || yield([]string{device, level, number(l.PeakBytes), layout.Seconds(l.PeakTimeNS), number(l.LiveBytes), number(l.AllocCount), number(l.FreeCount), number(l.AllocBytes),
-				number(l.FailedCount)})
+			return l.Empty() || yield([]string{device, level, layout.Number(l.PeakBytes), layout.Seconds(l.PeakTimeNS), layout.Number(l.LiveBytes), layout.Number(l.AllocCount), layout.Number(l.FreeCount), layout.Number(l.AllocBytes),
+				layout.Number(l.FailedCount)})
 		}
 		if !row("all", report.LevelFramework, s.Framework) || !row("all", report.LevelDriver, s.Driver) {
 			return
@@ -121,7 +119,7 @@ func csvTotals(s *report.Summary) iter.Seq[[]string] {
 		}
 		for i := range s.Devices {
 			d := &s.Devices[i]
-			if !row(number(d.Index), report.LevelFramework, d.Framework) || !row(number(d.Index), report.LevelDriver, d.Driver) {
+			if !row(layout.Number(d.Index), report.LevelFramework, d.Framework) || !row(layout.Number(d.Index), report.LevelDriver, d.Driver) {
 				return
 			}
 		}
@@ -132,7 +130,7 @@ func csvOwners(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, g := range s.Groups {
 			for _, r := range g.Rows {
-				row := []string{g.By, g.Level, r.Key, number(r.PeakBytes), number(r.LiveBytes), number(r.AllocCount), number(r.FreeCount), number(r.AllocBytes)}
+				row := []string{g.By, g.Level, r.Key, layout.Number(r.PeakBytes), layout.Number(r.LiveBytes), layout.Number(r.AllocCount), layout.Number(r.FreeCount), layout.Number(r.AllocBytes)}
 				if !yield(slices.Concat(row, csvRequested(r.RequestedAtPeak), csvRequested(r.RequestedLive))) {
 					return
 				}
@@ -145,11 +143,11 @@ func csvLedgers(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, l := range s.Ledgers {
 			for _, r := range l.Rows {
-				if !yield(append([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), r.Owner, r.Key, number(r.Bytes)}, csvRequested(r.Requested)...)) {
+				if !yield(append([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), r.Owner, r.Key, layout.Number(r.Bytes)}, csvRequested(r.Requested)...)) {
 					return
 				}
 			}
-			if l.SlackBytes < 0 && !yield([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), report.OwnerSlack, "", number(l.SlackBytes), "", ""}) {
+			if l.SlackBytes < 0 && !yield([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), report.OwnerSlack, "", layout.Number(l.SlackBytes), "", ""}) {
 				return
 			}
 		}
@@ -161,14 +159,14 @@ func csvRequested(r *report.Requested) []string {
 	if r == nil || r.UnknownBytes > 0 {
 		return []string{"", ""}
 	}
-	return []string{number(r.Bytes), number(r.RestBytes)}
+	return []string{layout.Number(r.Bytes), layout.Number(r.RestBytes)}
 }
 
 func csvCategories(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, c := range s.Categories {
 			for _, r := range c.Rows {
-				if !yield(append([]string{c.Rules, c.Level, c.Moment, layout.Seconds(c.TimeNS), r.Key, number(r.Bytes)}, csvRequested(r.Requested)...)) {
+				if !yield(append([]string{c.Rules, c.Level, c.Moment, layout.Seconds(c.TimeNS), r.Key, layout.Number(r.Bytes)}, csvRequested(r.Requested)...)) {
 					return
 				}
 			}
@@ -183,7 +181,7 @@ func csvMoment(s *report.Summary) iter.Seq[[]string] {
 		}
 		for _, g := range s.At.Groups {
 			for _, r := range g.Rows {
-				if !yield([]string{s.At.What, layout.Seconds(s.At.TimeNS), g.By, g.Level, r.Key, number(r.LiveBytes)}) {
+				if !yield([]string{s.At.What, layout.Seconds(s.At.TimeNS), g.By, g.Level, r.Key, layout.Number(r.LiveBytes)}) {
 					return
 				}
 			}

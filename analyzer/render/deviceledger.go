@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -82,7 +83,7 @@ type deviceOwner struct {
 }
 
 func writeDeviceLedger(p *layout.Page, s *report.Summary, index int16, by string, moments []*report.DeviceLedger) {
-	p.Title(fmt.Sprintf("What fills %s, by %s", deviceName(index), by))
+	p.Title(fmt.Sprintf("What fills %s, by %s", phrase.DeviceName(index), by))
 	p.Gap()
 	columns := []layout.Column{{Title: "owner"}}
 	for _, l := range moments {
@@ -245,7 +246,7 @@ func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (na
 	case r.Owner == report.OwnerOutside:
 		name = visible.Text(r.Key) + " (driver)"
 	case r.Owner == report.OwnerSlack:
-		name = FrameworkName(s.Versions) + " reserved, unused (slack)"
+		name = phrase.FrameworkName(s.Versions) + " reserved, unused (slack)"
 	case r.Owner == report.OwnerRemainder && !shareKnown:
 		name = "context, code, other processes"
 	}

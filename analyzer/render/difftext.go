@@ -9,6 +9,7 @@ import (
 
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -68,11 +69,11 @@ func (p *diffPage) diffSide(name string, side diff.Side, at string) {
 		p.Clipped(name, visible.Text(side.Path)+at)
 		name, at = "", ""
 	}
-	text := cmp.Or(command(side.Process), "unknown") + " (" + process(side.Process) + "; " + run(side.Process) + ")" + at
+	text := cmp.Or(phrase.Command(side.Process), "unknown") + " (" + phrase.Process(side.Process) + "; " + phrase.Ending(side.Process) + ")" + at
 	if side.Process.Imported != "" {
 		text = "imported: " + visible.Text(side.Process.Imported) + at
 	}
-	if versions := software(side.Versions); versions != "" {
+	if versions := phrase.Software(side.Versions); versions != "" {
 		text += ", " + versions
 	}
 	if side.NullGPU {
@@ -80,7 +81,7 @@ func (p *diffPage) diffSide(name string, side diff.Side, at string) {
 	}
 	p.Field(name, text)
 	if side.Window != nil {
-		p.Styled(layout.Strong, "", "window "+windowWords(side.Window, side.Process.DurationNS))
+		p.Styled(layout.Strong, "", "window "+phrase.Window(side.Window, side.Process.DurationNS))
 	}
 }
 
@@ -194,7 +195,7 @@ func percentChange(c diff.Change) string {
 // diffLost says what the lost records of one run mean.
 func (p *diffPage) diffLost(name string, b *report.Bounds) {
 	if b != nil {
-		p.Styled(layout.Alarm, name+" lost", lostWords(b))
+		p.Styled(layout.Alarm, name+" lost", phrase.Lost(b))
 		p.Gap()
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/internal/visible"
 )
 
@@ -42,7 +43,7 @@ func DiffVerdict(d *diff.Diff) string {
 
 func levelTitle(d *diff.Diff) string {
 	if d.Verdict.Level == "framework" {
-		return layout.UpperFirst(FrameworkName(d.New.Versions))
+		return layout.UpperFirst(phrase.FrameworkName(d.New.Versions))
 	}
 	return layout.UpperFirst(d.Verdict.Level)
 }

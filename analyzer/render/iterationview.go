@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -32,9 +33,9 @@ func categoryColumns(p *layout.Page) int {
 // iterations prints one row per iteration: all of them, or those at both ends, the highest one, and some between.
 func writeIterations(p *layout.Page, s *report.Summary) {
 	t := s.Training
-	p.Title(fmt.Sprintf("Iterations of %s's blocks", levelName(s, t)))
+	p.Title(fmt.Sprintf("Iterations of %s's blocks", phrase.TrainingLevel(s, t)))
 	p.Gap()
-	writeIterationLines(p, t)
+	phrase.WriteIterations(p, t)
 	p.Gap()
 	own, used := iterationCategories(t, categoryColumns(p))
 	short := shortNames(t.Categories)

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -43,7 +44,7 @@ func unnamed(s *report.Summary) string {
 	default:
 		return "neither PyTorch nor MXNet was seen in the program; names come from them, under Python"
 	}
-	name := FrameworkName(s.Versions)
+	name := phrase.FrameworkName(s.Versions)
 	switch state := s.Training.Adapters[key]; state {
 	case "":
 		return fmt.Sprintf("the recorder read none from %s, because MEMTRACE_ADAPTERS excludes it, no Python runs in the program, or the trace is older than names; record again with MEMTRACE_ADAPTERS unset", name)

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -54,7 +55,7 @@ func writeModules(p *layout.Page, s *report.Summary) {
 
 // moduleMoment says of which iteration the tree speaks.
 func moduleMoment(s *report.Summary, t *report.Training) string {
-	what := fmt.Sprintf("the highest peak of %s", levelName(s, t))
+	what := fmt.Sprintf("the highest peak of %s", phrase.TrainingLevel(s, t))
 	if t.Highest < 0 {
 		return what
 	}

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -23,7 +24,7 @@ func writeOOM(p *layout.Page, s *report.Summary) {
 		return
 	}
 	first := s.DetailedOOM()
-	writeOOMEvent(p, &list[first], frameworkPhrase(s.Versions))
+	writeOOMEvent(p, &list[first], phrase.Framework(s.Versions))
 	shown := 0
 	for i := range list {
 		if i == first {
@@ -47,7 +48,7 @@ func writeOOM(p *layout.Page, s *report.Summary) {
 
 // oomLine is an event in one line.
 func oomLine(e *report.OOMEvent) string {
-	text := fmt.Sprintf("%s requested on %s", layout.Bytes(e.RequestedBytes), deviceName(e.Device))
+	text := fmt.Sprintf("%s requested on %s", layout.Bytes(e.RequestedBytes), phrase.DeviceName(e.Device))
 	if e.Tag != "" {
 		text += ", under " + visible.Text(e.Tag)
 	}
@@ -59,10 +60,10 @@ func oomLine(e *report.OOMEvent) string {
 
 // oomStory tells one event: what was asked by whom, who held the memory, what was idle, and what to try.
 func writeOOMEvent(p *layout.Page, e *report.OOMEvent, framework string) {
-	title := fmt.Sprintf("Out of memory on %s at %s", deviceName(e.Device), layout.Moment(e.TimeNS))
+	title := fmt.Sprintf("Out of memory on %s at %s", phrase.DeviceName(e.Device), layout.Moment(e.TimeNS))
 	switch {
 	case e.Outcome == report.OOMRecovered:
-		title = fmt.Sprintf("Memory ran short on %s at %s", deviceName(e.Device), layout.Moment(e.TimeNS))
+		title = fmt.Sprintf("Memory ran short on %s at %s", phrase.DeviceName(e.Device), layout.Moment(e.TimeNS))
 	case e.Device < 0:
 		title = fmt.Sprintf("Out of %s memory at %s", hostWord(e), layout.Moment(e.TimeNS))
 	}
@@ -71,7 +72,7 @@ func writeOOMEvent(p *layout.Page, e *report.OOMEvent, framework string) {
 	p.Field("requested", oomRequest(e, framework))
 	p.Field("by", oomCaller(e))
 	if e.Detailed {
-		p.Field(deviceName(e.Device), oomDevice(e))
+		p.Field(phrase.DeviceName(e.Device), oomDevice(e))
 	}
 	if e.LostRecords > 0 {
 		p.Styled(layout.Alarm, "lost", oomLost(e))
@@ -225,7 +226,7 @@ func writeOOMOwners(p *layout.Page, e *report.OOMEvent, framework string) {
 
 // oomLedger prints the table of one grouping, with a limit on the rows of blocks.
 func writeOOMLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework string, limit int) {
-	title := "Who filled " + deviceName(e.Device)
+	title := "Who filled " + phrase.DeviceName(e.Device)
 	if l.Rows[0].Owner == report.OwnerBlocks {
 		title += ", by " + l.By
 	}
@@ -324,19 +325,19 @@ func writeOOMAdvice(p *layout.Page, e *report.OOMEvent) {
 // OOMText writes one OOM event as a text that stands without its trace.
 func OOMText(w io.Writer, r *report.OOMReport, o layout.Options) error {
 	p := layout.NewPage(w, o)
-	writeOOMEvent(p, &r.Event, frameworkPhrase(r.Versions))
+	writeOOMEvent(p, &r.Event, phrase.Framework(r.Versions))
 	p.Title("The run")
 	p.Gap()
-	p.Field("command", cmp.Or(command(r.Process), "unknown"))
-	p.Field("process", process(r.Process))
+	p.Field("command", cmp.Or(phrase.Command(r.Process), "unknown"))
+	p.Field("process", phrase.Process(r.Process))
 	if started, err := time.Parse(time.RFC3339Nano, r.Process.Started); err == nil {
 		p.Field("happened", started.Add(time.Duration(r.Event.TimeNS)).Format("2006-01-02 15:04:05 MST"))
 	}
-	if text := software(r.Versions); text != "" {
+	if text := phrase.Software(r.Versions); text != "" {
 		p.Field("software", text)
 	}
 	for _, d := range r.Devices {
-		p.Field(deviceName(d.Index), device(d, r.NullGPU))
+		p.Field(phrase.DeviceName(d.Index), phrase.Device(d, r.NullGPU))
 	}
 	p.Gap()
 	if o.Path != "" {

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -22,7 +23,7 @@ func writeOOMCategories(p *layout.Page, e *report.OOMEvent, framework string) {
 	var cells [][]layout.Cell
 	for i, c := range e.Categories {
 		bytes, count = bytes+c.Bytes, count+c.BlockCount
-		cells = append(cells, []layout.Cell{{Text: visible.Text(categoryWord(c.Category))}, {Text: layout.Bytes(c.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Count(c.BlockCount)},
+		cells = append(cells, []layout.Cell{{Text: visible.Text(phrase.CategoryWord(c.Category))}, {Text: layout.Bytes(c.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Count(c.BlockCount)},
 			{Text: layout.Bar(c.Bytes, largest, layout.BarWidth, p.ASCII), Style: layout.Blocks}})
 	}
 	cells = append(cells, []layout.Cell{{Text: "in blocks", Style: layout.Strong}, {Text: layout.Bytes(bytes), Style: layout.Strong}, {Text: "100.0%"}, {Text: layout.Count(count)}, {}})

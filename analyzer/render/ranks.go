@@ -9,6 +9,7 @@ import (
 
 	"memtrace/analyzer/ranks"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -87,7 +88,7 @@ func strayVerdict(r *ranks.Ranks) []string {
 		shown = strings.Join(who[:3], ", ") + fmt.Sprintf(" and %d others", len(who)-3)
 	}
 	return []string{fmt.Sprintf("Memory on another process's device: %s, up to %s on %s. Call torch.cuda.set_device(LOCAL_RANK) before the first use of CUDA, or set CUDA_VISIBLE_DEVICES for each process.",
-		shown, layout.Bytes(most.Bytes), deviceName(most.Device))}
+		shown, layout.Bytes(most.Bytes), phrase.DeviceName(most.Device))}
 }
 
 func writeRanksTable(p *layout.Page, r *ranks.Ranks) {

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -80,7 +81,7 @@ func worthShowing(s *report.Sites) bool {
 
 func frameworkOrDriver(s *report.Summary) string {
 	if s.Sites.Level == "framework" {
-		return FrameworkName(s.Versions)
+		return phrase.FrameworkName(s.Versions)
 	}
 	return s.Sites.Level
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -55,7 +56,7 @@ func writeTimeline(p *layout.Page, s *report.Summary) {
 	first, last := heldRange(l)
 	name := "driver memory"
 	if l.Level == report.LevelFramework {
-		name = FrameworkName(s.Versions) + "'s blocks"
+		name = phrase.FrameworkName(s.Versions) + "'s blocks"
 	}
 	p.Title(fmt.Sprintf("%s over time, by %s: the highest moment of each %s", layout.UpperFirst(name), t.By, layout.Duration(t.WidthNS)))
 	p.Gap()
@@ -246,8 +247,8 @@ func timelineTable(s *report.Summary, o layout.Options, write layout.UnitWriter)
 		for _, l := range t.Levels {
 			for i := range l.Bins {
 				b, lane := &l.Bins[i], &t.Lanes[i]
-				copy(row, []string{l.Level, layout.Seconds(t.Begin(i)), layout.Seconds(t.End(i)), layout.Seconds(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, number(lane.Steps), number(lane.FirstStep), number(lane.LastStep),
-					number(lane.Epochs), number(lane.Marks), visible.Text(strings.Join(lane.MarkNames, ";")), number(lane.OOMs)})
+				copy(row, []string{l.Level, layout.Seconds(t.Begin(i)), layout.Seconds(t.End(i)), layout.Seconds(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, layout.Number(lane.Steps), layout.Number(lane.FirstStep), layout.Number(lane.LastStep),
+					layout.Number(lane.Epochs), layout.Number(lane.Marks), visible.Text(strings.Join(lane.MarkNames, ";")), layout.Number(lane.OOMs)})
 				copy(row[fixed-len(t.Lines)-len(phases):], phaseSeconds(phases, lane.Phases))
 				for n, line := range t.Lines {
 					row[fixed-len(t.Lines)+n] = write(line.PeakBytes[i])

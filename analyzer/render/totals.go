@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 )
 
@@ -46,7 +47,7 @@ func writeSizes(p *layout.Page, s *report.Summary) {
 		graphs = graphs || d.Sizes.AtPeak.GraphPoolBytes > 0 || d.Sizes.AtEnd.GraphPoolBytes > 0
 	}
 	for _, d := range s.Devices {
-		v, name := d.Sizes, deviceName(d.Index)
+		v, name := d.Sizes, phrase.DeviceName(d.Index)
 		if v == (report.DeviceSizes{}) || !s.Asked && !takesMore(v.AtPeak) && !takesMore(v.AtEnd) {
 			continue
 		}
@@ -136,7 +137,7 @@ func objectsLine(s *report.Summary) string {
 // lost says what lost records mean for the figures, and what can be done about it.
 func writeLost(p *layout.Page, s *report.Summary) {
 	if s.Bounds != nil {
-		p.Styled(layout.Alarm, "lost", lostWords(s.Bounds))
+		p.Styled(layout.Alarm, "lost", phrase.Lost(s.Bounds))
 		p.Gap()
 	}
 }

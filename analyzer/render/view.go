@@ -8,6 +8,7 @@ import (
 	"iter"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 )
 
@@ -80,14 +81,14 @@ func (v *View) Text(w io.Writer, s *report.Summary, o layout.Options) error {
 }
 
 func writeViewHeading(p *layout.Page, s *report.Summary) {
-	writeBeginning(p, s)
+	phrase.WriteBeginning(p, s)
 	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
-		p.Styled(layout.Alarm, "health", health(s))
+		p.Styled(layout.Alarm, "health", phrase.SummaryHealth(s))
 	}
 	if s.Bounds != nil {
-		p.Styled(layout.Alarm, "lost", lostWords(s.Bounds))
+		p.Styled(layout.Alarm, "lost", phrase.Lost(s.Bounds))
 	}
-	writeSelection(p, s)
+	phrase.WriteSelection(p, s)
 	p.Gap()
 }
 

@@ -2,22 +2,12 @@ package render
 
 import (
 	"cmp"
-	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
-
-// selection says what of the run is shown.
-func writeSelection(p *layout.Page, s *report.Summary) {
-	if s.Window != nil {
-		p.Styled(layout.Strong, "window", windowFact(s).Value)
-	}
-	if only := filters(s); len(only) > 0 {
-		p.Field("only", visible.Text(strings.Join(only, ", ")))
-	}
-}
 
 // briefWindowRows is how many keys the first screen shows of a window.
 const briefWindowRows = 3
@@ -58,7 +48,7 @@ func mainWindow(s *report.Summary) *report.WindowLevel {
 func writeWindowTotals(p *layout.Page, s *report.Summary, l *report.WindowLevel) {
 	title := "Driver memory"
 	if l.Level == report.LevelFramework {
-		title = "Blocks of " + FrameworkName(s.Versions)
+		title = "Blocks of " + phrase.FrameworkName(s.Versions)
 	}
 	var rows [][]layout.Cell
 	add := func(name string, n report.BlockSum) {

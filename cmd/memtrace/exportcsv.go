@@ -12,6 +12,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/internal/console"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
@@ -88,7 +89,7 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 		written++
 	}
 	if !s.Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(s.Health, s.LostRecords))
 	}
 	switch {
 	case written == 0:

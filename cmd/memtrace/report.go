@@ -12,6 +12,7 @@ import (
 	"memtrace/analyzer/ranks"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/questions"
@@ -151,7 +152,7 @@ func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options
 func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, views []*render.View, r readSummary, style layout.Options) error {
 	style.Path = r.path
 	if (flags.Csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, render.Health(r.summary.Health, r.summary.LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, phrase.Health(r.summary.Health, r.summary.LostRecords))
 	}
 	if why := render.NothingSelected(r.summary, style); why != "" && flags.Has("tbd") {
 		a.Log.Warn().Msgf("%s: no table: %s", r.path, why)

@@ -140,7 +140,7 @@ func BytesOrDash(bytes uint64) string {
 // exactBytes writes all digits.
 func ExactBytes(n uint64) string { return Count(n) + " B" }
 
-// secondsOf writes nanoseconds without rounding them.
+// Seconds writes nanoseconds without rounding them.
 func Seconds(ns int64) string {
 	sign := ""
 	if ns < 0 {
@@ -148,6 +148,9 @@ func Seconds(ns int64) string {
 	}
 	return fmt.Sprintf("%s%d.%09d", sign, ns/1e9, ns%1e9)
 }
+
+// Number is a number as programs read it: digits and nothing else.
+func Number[T uint64 | int64 | int16](n T) string { return fmt.Sprint(n) }
 
 func UpperFirst(s string) string {
 	if s == "" {

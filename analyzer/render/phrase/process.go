@@ -1,4 +1,4 @@
-package render
+package phrase
 
 import (
 	"fmt"
@@ -10,7 +10,8 @@ import (
 	"memtrace/internal/visible"
 )
 
-func command(proc report.Process) string {
+// Command is the command line of a process, as far as it is known.
+func Command(proc report.Process) string {
 	if proc.Command != "" {
 		return visible.Text(proc.Command)
 	}
@@ -20,7 +21,8 @@ func command(proc report.Process) string {
 	return visible.Text(proc.Exe)
 }
 
-func process(proc report.Process) string {
+// Process says which process it was, where it ran and when it began.
+func Process(proc report.Process) string {
 	text := "unknown pid"
 	if proc.PID != 0 {
 		text = fmt.Sprintf("pid %d", proc.PID)
@@ -61,7 +63,8 @@ func rankName(proc report.Process) string {
 	return fmt.Sprintf("rank %d", *proc.Rank)
 }
 
-func run(proc report.Process) string {
+// Ending says how long a process ran and how it ended.
+func Ending(proc report.Process) string {
 	words := map[string]string{
 		report.EndedClean:   "exited",
 		report.EndedKilled:  "killed; the trace holds everything up to the last recorded call",

@@ -1,4 +1,4 @@
-package render
+package phrase
 
 import (
 	"fmt"
@@ -8,7 +8,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-func health(s *report.Summary) string {
+// SummaryHealth is a summary's line on how far its numbers can be trusted.
+func SummaryHealth(s *report.Summary) string {
 	text := Health(s.Health, s.LostRecords)
 	if s.Thinned != nil {
 		text += "; compacted before " + layout.Moment(s.Thinned.UntilTimeNS)

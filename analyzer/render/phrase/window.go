@@ -1,4 +1,4 @@
-package render
+package phrase
 
 import (
 	"fmt"
@@ -9,8 +9,8 @@ import (
 	"memtrace/internal/visible"
 )
 
-// windowPhrase is the window in a sentence, "" for a whole run.
-func windowPhrase(w *report.Window) string {
+// DuringWindow is the window in a sentence, "" for a whole run.
+func DuringWindow(w *report.Window) string {
 	switch {
 	case w == nil:
 		return ""
@@ -22,12 +22,13 @@ func windowPhrase(w *report.Window) string {
 	return fmt.Sprintf(" between %s and %s", visible.Text(w.From), visible.Text(w.To))
 }
 
-// windowFact says where the window lies in the run.
-func windowFact(s *report.Summary) layout.Fact {
-	return layout.Fact{Name: "window", Value: windowWords(&s.Window.WindowEnds, s.Process.DurationNS) + "; peaks, counts and tables are the window's"}
+// WindowFact says where the window lies in the run.
+func WindowFact(s *report.Summary) layout.Fact {
+	return layout.Fact{Name: "window", Value: Window(&s.Window.WindowEnds, s.Process.DurationNS) + "; peaks, counts and tables are the window's"}
 }
 
-func windowWords(w *report.WindowEnds, duration int64) string {
+// Window says from where to where a window goes, and how much of the run that is.
+func Window(w *report.WindowEnds, duration int64) string {
 	end := func(name, otherwise string, ns int64) string {
 		if name == "" {
 			return otherwise
@@ -40,8 +41,8 @@ func windowWords(w *report.WindowEnds, duration int64) string {
 	return fmt.Sprintf("%s to %s, %s of %s", end(w.From, "the beginning", w.FromNS), end(w.To, "the end", w.ToNS), layout.Duration(w.ToNS-w.FromNS), layout.Duration(duration))
 }
 
-// windowFlags are what asks for the same window again, with a blank behind them.
-func windowFlags(s *report.Summary) (flags string) {
+// WindowFlags are what asks for the same window again, with a blank behind them.
+func WindowFlags(s *report.Summary) (flags string) {
 	if s.Window == nil {
 		return ""
 	}
@@ -54,8 +55,8 @@ func windowFlags(s *report.Summary) (flags string) {
 	return flags
 }
 
-// filters are those that are on, without the window, which has a line of its own.
-func filters(s *report.Summary) []string {
+// Filters are those that are on, without the window, which has a line of its own.
+func Filters(s *report.Summary) []string {
 	if s.Window != nil && len(s.Filter) > 0 {
 		return s.Filter[1:]
 	}

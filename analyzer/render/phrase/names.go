@@ -1,4 +1,4 @@
-package render
+package phrase
 
 import (
 	"cmp"
@@ -16,8 +16,8 @@ var softwareNames = []struct{ key, name string }{
 	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"}, {"python", "Python"},
 }
 
-// software lists versions, the well-known ones first.
-func software(versions map[string]string) string {
+// Software lists versions, the well-known ones first.
+func Software(versions map[string]string) string {
 	var parts []string
 	known := map[string]bool{"memtrace": true}
 	for _, n := range softwareNames {
@@ -46,14 +46,16 @@ func FrameworkName(versions map[string]string) string {
 	return "framework"
 }
 
-func deviceName(index int16) string {
+// DeviceName is what a table calls a device.
+func DeviceName(index int16) string {
 	if index < 0 {
 		return "no device"
 	}
 	return fmt.Sprintf("device %d", index)
 }
 
-func device(d report.Device, null bool) string {
+// Device describes a device: its name and its memory.
+func Device(d report.Device, null bool) string {
 	text := cmp.Or(visible.Text(d.Name), "unknown")
 	if d.Index < 0 {
 		text = "memory whose device is not known"
@@ -67,24 +69,24 @@ func device(d report.Device, null bool) string {
 	return text
 }
 
-// frameworkPhrase is what a sentence calls the framework.
-func frameworkPhrase(versions map[string]string) string {
+// Framework is what a sentence calls the framework.
+func Framework(versions map[string]string) string {
 	if name := FrameworkName(versions); name != "framework" {
 		return name
 	}
 	return "the framework"
 }
 
-// levelName is what to call the level that training speaks of.
-func levelName(s *report.Summary, t *report.Training) string {
+// TrainingLevel is what to call the level that training speaks of.
+func TrainingLevel(s *report.Summary, t *report.Training) string {
 	if t.Level == report.LevelFramework {
 		return FrameworkName(s.Versions)
 	}
 	return "the driver"
 }
 
-// categoryWord is what a table calls a category.
-func categoryWord(category string) string {
+// CategoryWord is what a table calls a category.
+func CategoryWord(category string) string {
 	if category == rules.Others {
 		return "not categorized"
 	}
@@ -94,15 +96,15 @@ func categoryWord(category string) string {
 // LevelName is what people call the main level: the framework's name, or the driver.
 func LevelName(s *report.Summary) string {
 	if s.MainLevel() == report.LevelFramework {
-		return frameworkPhrase(s.Versions)
+		return Framework(s.Versions)
 	}
 	return "CUDA"
 }
 
-// whose names the program, or the file of another tool that a trace was made from.
-func whose(proc report.Process) (name, value string) {
+// Source names the program, or the file of another tool that a trace was made from.
+func Source(proc report.Process) (name, value string) {
 	if proc.Imported != "" {
 		return "imported", visible.Text(proc.Imported)
 	}
-	return "command", cmp.Or(command(proc), "unknown")
+	return "command", cmp.Or(Command(proc), "unknown")
 }

@@ -1,4 +1,4 @@
-package render
+package phrase
 
 import (
 	"fmt"
@@ -10,9 +10,9 @@ import (
 	"memtrace/internal/visible"
 )
 
-// iterationLines sums the iterations up: how many, how high, and whether they leave more and more behind.
-func writeIterationLines(p *layout.Page, t *report.Training) {
-	ended := endedIterations(t)
+// WriteIterations sums the iterations up: how many, how high, and whether they leave more and more behind.
+func WriteIterations(p *layout.Page, t *report.Training) {
+	ended := EndedIterations(t)
 	switch {
 	case t.IterationsBy == report.IterationsByNothing:
 		p.Field("iterations", "none detected; call memtrace.step() in the training loop")
@@ -29,7 +29,8 @@ func writeIterationLines(p *layout.Page, t *report.Training) {
 	writeGrowthLine(p, t)
 }
 
-func endedIterations(t *report.Training) []report.Iteration {
+// EndedIterations are the iterations of the training loop that ended, without what was before the first.
+func EndedIterations(t *report.Training) []report.Iteration {
 	n := len(t.Iterations)
 	for n > 0 && !t.Iterations[n-1].Ended {
 		n--
@@ -65,9 +66,9 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 	return fmt.Sprintf("%s; highest %s %s, in %s", text, layout.Bytes(highest.Peak.Bytes), where, visible.Text(highest.Peak.Phase))
 }
 
-// growthLine says whether what iterations leave behind grows: a leak's only early sign.
+// writeGrowthLine says whether what iterations leave behind grows: a leak's only early sign.
 func writeGrowthLine(p *layout.Page, t *report.Training) {
-	ended := endedIterations(t)
+	ended := EndedIterations(t)
 	kept := layout.Bytes(layout.Sum(ended[len(ended)-1].End))
 	switch g := t.Growth(); g.Kind {
 	case report.GrowthUnknown:

@@ -1,4 +1,4 @@
-package render
+package phrase
 
 import (
 	"fmt"
@@ -7,7 +7,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-func lostWords(b *report.Bounds) string {
+// Lost says how many records are missing, and what that makes of the figures.
+func Lost(b *report.Bounds) string {
 	text := layout.Plural(b.LostRecords, "record", "records")
 	if b.LostFrees != nil {
 		text += fmt.Sprintf(", of them %s frees", layout.Count(*b.LostFrees))
