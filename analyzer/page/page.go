@@ -18,6 +18,7 @@ import (
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 )
 
@@ -137,7 +138,7 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 			c.OOM = append(c.OOM, sheet)
 		}
 	}
-	c.Sheets = append(render.DeviceSheets(s, ownerRows), render.ParameterSheets(s, parameterRows)...)
+	c.Sheets = append(render.DeviceSheets(s, ownerRows), view.ParameterSheets(s, parameterRows)...)
 	if o.Served != "" {
 		c.Connect = "; connect-src 'self'"
 	}

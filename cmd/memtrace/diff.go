@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/questions"
@@ -103,8 +104,8 @@ func (f *diffFlags) sides(options analyzer.Options) (base, changed analyzer.Opti
 }
 
 // neededViews finds the views, which must hold what both traces have.
-func (f *diffFlags) neededViews() ([]*render.View, error) {
-	var needed []*render.View
+func (f *diffFlags) neededViews() ([]*view.View, error) {
+	var needed []*view.View
 	for _, name := range f.views {
 		if !slices.Contains(render.DiffViews(), name) {
 			if name == "modules" {
@@ -112,7 +113,7 @@ func (f *diffFlags) neededViews() ([]*render.View, error) {
 			}
 			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
 		}
-		needed = []*render.View{render.FindView(name)}
+		needed = []*view.View{view.Find(name)}
 	}
 	switch {
 	case len(needed) == 0:
@@ -175,7 +176,7 @@ type diffResult struct {
 }
 
 // difference reads both sides.
-func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*render.View, basePath, newPath string, defaults bool) (result diffResult, err error) {
+func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*view.View, basePath, newPath string, defaults bool) (result diffResult, err error) {
 	base, changed, err := flags.sides(options)
 	if err != nil {
 		return result, err

@@ -1,4 +1,7 @@
-package render
+// Package view has the tables that a report shows when they are asked for by name: modules, parameters, iterations and
+// others, each as text and as CSV. It may import layout, phrase, the report's types and what folds and sorts; it decides
+// nothing about the report itself, which does not know it.
+package view
 
 import (
 	"encoding/csv"
@@ -39,11 +42,11 @@ var views = []View{
 		text: writeTBD, table: iterationRows},
 }
 
-// Views lists every view, in the order in which help texts show them.
-func Views() []View { return views }
+// All lists every view, in the order in which help texts show them.
+func All() []View { return views }
 
-// FindView returns nil for an unknown name.
-func FindView(name string) *View {
+// Find returns the view of this name, nil for an unknown name.
+func Find(name string) *View {
 	for i := range views {
 		if views[i].Name == name {
 			return &views[i]
@@ -90,6 +93,15 @@ func writeViewHeading(p *layout.Page, s *report.Summary) {
 	}
 	phrase.WriteSelection(p, s)
 	p.Gap()
+}
+
+// Rows is the view's whole table in bytes: the first row holds the names of columns, and a row is the reader's until the
+// next one. There is none where something is missing.
+func (v *View) Rows(s *report.Summary) iter.Seq[[]string] {
+	if v.Missing(s) != "" {
+		return func(func([]string) bool) {}
+	}
+	return v.table(s, layout.Options{}, layout.UnitB.Exact)
 }
 
 // CSV writes the view's whole table. The first line is a comment that states the unit; in MB there is none, so that the

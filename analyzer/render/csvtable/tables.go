@@ -1,4 +1,6 @@
-package render
+// Package csvtable writes what a summary holds as tables for other programs, in CSV. It may import layout, view and the
+// report's types; it writes nothing for people.
+package csvtable
 
 import (
 	"encoding/csv"
@@ -11,57 +13,52 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 )
 
-// CSVTable is a table of a summary for other programs: bytes as whole numbers, times in seconds since the trace's time
+// Table is a table of a summary for other programs: bytes as whole numbers, times in seconds since the trace's time
 // base, names as they are but for those that a spreadsheet would take for a formula.
-type CSVTable struct {
+type Table struct {
 	Name, Doc string
 
 	columns []string
 	rows    func(s *report.Summary) iter.Seq[[]string]
 }
 
-var csvTables = []CSVTable{
-	{Name: "totals", Doc: "each level, of all devices and of each", rows: csvTotals, columns: []string{"device", "level", "peak_bytes", "peak_seconds", "live_bytes", "alloc_count", "free_count",
+var tables = []Table{
+	{Name: "totals", Doc: "each level, of all devices and of each", rows: totals, columns: []string{"device", "level", "peak_bytes", "peak_seconds", "live_bytes", "alloc_count", "free_count",
 		"alloc_bytes", "failed_count"}},
-	{Name: "owners", Doc: "the rows of every grouping; of each grouping and level they add up", rows: csvOwners, columns: []string{"by", "level", "key", "peak_bytes", "live_bytes",
+	{Name: "owners", Doc: "the rows of every grouping; of each grouping and level they add up", rows: owners, columns: []string{"by", "level", "key", "peak_bytes", "live_bytes",
 		"alloc_count", "free_count", "alloc_bytes", "requested_peak_bytes", "rest_peak_bytes", "requested_live_bytes", "rest_live_bytes"}},
-	{Name: "ledgers", Doc: "where all of the driver's memory was at the peak, or at --at", rows: csvLedgers, columns: []string{"by", "level", "moment", "seconds", "owner", "key", "bytes", "requested_bytes", "rest_bytes"}},
-	{Name: "categories", Doc: "what it was for at that moment", rows: csvCategories, columns: []string{"rules", "level", "moment", "seconds", "category", "bytes", "requested_bytes", "rest_bytes"}},
-	{Name: "moment", Doc: "the rows of every grouping at --at", rows: csvMoment, columns: []string{"moment", "seconds", "by", "level", "key", "live_bytes"}},
+	{Name: "ledgers", Doc: "where all of the driver's memory was at the peak, or at --at", rows: ledgers, columns: []string{"by", "level", "moment", "seconds", "owner", "key", "bytes", "requested_bytes", "rest_bytes"}},
+	{Name: "categories", Doc: "what it was for at that moment", rows: categories, columns: []string{"rules", "level", "moment", "seconds", "category", "bytes", "requested_bytes", "rest_bytes"}},
+	{Name: "moment", Doc: "the rows of every grouping at --at", rows: moment, columns: []string{"moment", "seconds", "by", "level", "key", "live_bytes"}},
 	viewTable("cross", "modules of a model by category, at the peak or at --at"),
-	{Name: "heights", Doc: "the highest bytes of each level in equal stretches of time", rows: csvHeights, columns: []string{"level", "from_seconds", "to_seconds", "peak_bytes"}},
-	{Name: "lifetimes", Doc: "how long blocks lived that were freed", rows: csvLifetimes, columns: []string{"level", "below_seconds", "count", "bytes"}},
-	{Name: "marks", Doc: "named moments", rows: csvMarks, columns: []string{"name", "count", "first_seconds", "last_seconds", "driver_live_bytes", "framework_live_bytes"}},
-	{Name: "out_of_memory", Doc: "the times at which memory ran out", rows: csvOutOfMemory, columns: []string{"seconds", "device", "outcome", "level", "requested_bytes", "attempts", "allocated_bytes",
+	{Name: "heights", Doc: "the highest bytes of each level in equal stretches of time", rows: heights, columns: []string{"level", "from_seconds", "to_seconds", "peak_bytes"}},
+	{Name: "lifetimes", Doc: "how long blocks lived that were freed", rows: lifetimes, columns: []string{"level", "below_seconds", "count", "bytes"}},
+	{Name: "marks", Doc: "named moments", rows: marks, columns: []string{"name", "count", "first_seconds", "last_seconds", "driver_live_bytes", "framework_live_bytes"}},
+	{Name: "out_of_memory", Doc: "the times at which memory ran out", rows: outOfMemory, columns: []string{"seconds", "device", "outcome", "level", "requested_bytes", "attempts", "allocated_bytes",
 		"reserved_bytes", "driver_live_bytes", "total_bytes", "site", "tag", "thread", "call"}},
-	{Name: "device_ledgers", Doc: "what filled each device", rows: csvDeviceLedgers, columns: []string{"device", "by", "moment", "seconds", "owner", "key", "bytes"}},
-	{Name: "device_samples", Doc: "what each device said", rows: csvDeviceSamples, columns: []string{"device", "seconds", "occasion", "used_bytes", "own_bytes", "others_bytes", "kept_bytes", "tracked_bytes",
+	{Name: "device_ledgers", Doc: "what filled each device", rows: deviceLedgers, columns: []string{"device", "by", "moment", "seconds", "owner", "key", "bytes"}},
+	{Name: "device_samples", Doc: "what each device said", rows: deviceSamples, columns: []string{"device", "seconds", "occasion", "used_bytes", "own_bytes", "others_bytes", "kept_bytes", "tracked_bytes",
 		"context_bytes", "remainder_bytes"}},
-	{Name: "iterations", Doc: "peak of each iteration of a training loop, divided by category", rows: csvIterations},
+	{Name: "iterations", Doc: "peak of each iteration of a training loop, divided by category", rows: iterations},
 	viewTable("modules", "the tree of modules of a model"),
 	viewTable("parameters", "weight, gradient and optimizer state of each parameter"),
 	viewTable("timeline", "memory over time: the highest moment of each of up to 1,024 stretches, by category"),
 }
 
 // viewTable is a view's table, whose first row names the columns.
-func viewTable(name, doc string) CSVTable {
-	return CSVTable{Name: name, Doc: doc, rows: func(s *report.Summary) iter.Seq[[]string] {
-		v := FindView(name)
-		if v.Missing(s) != "" {
-			return func(func([]string) bool) {}
-		}
-		return v.table(s, layout.Options{}, layout.UnitB.Exact)
-	}}
+func viewTable(name, doc string) Table {
+	return Table{Name: name, Doc: doc, rows: view.Find(name).Rows}
 }
 
-// CSVTables lists every table, in the order in which help texts show them.
-func CSVTables() []CSVTable { return csvTables }
+// All lists every table, in the order in which help texts show them.
+func All() []Table { return tables }
 
 // Empty reports whether a summary has nothing for the table.
-func (t *CSVTable) Empty(s *report.Summary) bool {
+func (t *Table) Empty(s *report.Summary) bool {
 	for range t.rows(s) {
 		return false
 	}
@@ -69,7 +66,7 @@ func (t *CSVTable) Empty(s *report.Summary) bool {
 }
 
 // Write writes the table as RFC 4180 has it, but with line feeds; the first line names the columns.
-func (t *CSVTable) Write(w io.Writer, s *report.Summary) error {
+func (t *Table) Write(w io.Writer, s *report.Summary) error {
 	out := csv.NewWriter(w)
 	if len(t.columns) > 0 {
 		if err := out.Write(t.columns); err != nil {
@@ -103,7 +100,7 @@ func withoutFormula(cell string) string {
 	return "'" + cell
 }
 
-func csvTotals(s *report.Summary) iter.Seq[[]string] {
+func totals(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		row := func(device, level string, l report.Level) bool {
 			return l.Empty() || yield([]string{device, level, layout.Number(l.PeakBytes), layout.Seconds(l.PeakTimeNS), layout.Number(l.LiveBytes), layout.Number(l.AllocCount), layout.Number(l.FreeCount), layout.Number(l.AllocBytes),
@@ -126,12 +123,12 @@ func csvTotals(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-func csvOwners(s *report.Summary) iter.Seq[[]string] {
+func owners(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, g := range s.Groups {
 			for _, r := range g.Rows {
 				row := []string{g.By, g.Level, r.Key, layout.Number(r.PeakBytes), layout.Number(r.LiveBytes), layout.Number(r.AllocCount), layout.Number(r.FreeCount), layout.Number(r.AllocBytes)}
-				if !yield(slices.Concat(row, csvRequested(r.RequestedAtPeak), csvRequested(r.RequestedLive))) {
+				if !yield(slices.Concat(row, requested(r.RequestedAtPeak), requested(r.RequestedLive))) {
 					return
 				}
 			}
@@ -139,11 +136,11 @@ func csvOwners(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-func csvLedgers(s *report.Summary) iter.Seq[[]string] {
+func ledgers(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, l := range s.Ledgers {
 			for _, r := range l.Rows {
-				if !yield(append([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), r.Owner, r.Key, layout.Number(r.Bytes)}, csvRequested(r.Requested)...)) {
+				if !yield(append([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), r.Owner, r.Key, layout.Number(r.Bytes)}, requested(r.Requested)...)) {
 					return
 				}
 			}
@@ -155,18 +152,18 @@ func csvLedgers(s *report.Summary) iter.Seq[[]string] {
 }
 
 // csvRequested is what was requested of blocks, and what they have beyond that; empty where either is not known of all.
-func csvRequested(r *report.Requested) []string {
+func requested(r *report.Requested) []string {
 	if r == nil || r.UnknownBytes > 0 {
 		return []string{"", ""}
 	}
 	return []string{layout.Number(r.Bytes), layout.Number(r.RestBytes)}
 }
 
-func csvCategories(s *report.Summary) iter.Seq[[]string] {
+func categories(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, c := range s.Categories {
 			for _, r := range c.Rows {
-				if !yield(append([]string{c.Rules, c.Level, c.Moment, layout.Seconds(c.TimeNS), r.Key, layout.Number(r.Bytes)}, csvRequested(r.Requested)...)) {
+				if !yield(append([]string{c.Rules, c.Level, c.Moment, layout.Seconds(c.TimeNS), r.Key, layout.Number(r.Bytes)}, requested(r.Requested)...)) {
 					return
 				}
 			}
@@ -174,7 +171,7 @@ func csvCategories(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-func csvMoment(s *report.Summary) iter.Seq[[]string] {
+func moment(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		if s.At == nil {
 			return

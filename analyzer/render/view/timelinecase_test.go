@@ -1,4 +1,4 @@
-package render
+package view
 
 import (
 	"bytes"
@@ -54,7 +54,7 @@ func TestTimelineKeepsPeaks(t *testing.T) {
 	s := trainingCase(1, 0)
 	for rows := 1; rows <= 40; rows++ {
 		var text bytes.Buffer
-		if err := FindView("timeline").Text(&text, s, layout.Options{Rows: rows}); err != nil {
+		if err := Find("timeline").Text(&text, s, layout.Options{Rows: rows}); err != nil {
 			t.Fatal(err)
 		}
 		if !strings.Contains(text.String(), "780.0 MiB") || strings.Contains(text.String(), "\x1b") {

@@ -1,23 +1,26 @@
-package render
+package view
 
 import (
 	"bytes"
 	"encoding/csv"
+	"flag"
+	"fmt"
 	"io"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
-// compareFile compares a text with a file of testdata/views, or writes it there.
+var update = flag.Bool("update", false, "rewrite the views in testdata")
+
+// compareFile compares a text with a file of testdata, or writes it there.
 func compareFile(t *testing.T, name, got string) {
 	t.Helper()
-	path := filepath.Join("testdata", "views", name)
+	path := filepath.Join("testdata", name)
 	if *update {
 		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
 			t.Fatal(err)
@@ -31,6 +34,25 @@ func compareFile(t *testing.T, name, got string) {
 	if got != string(want) {
 		t.Errorf("%s differs (go test -update rewrites it):\n%s", name, firstDifference(got, string(want)))
 	}
+}
+
+func firstDifference(got, want string) string {
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			return fmt.Sprintf("line %d\n got: %s\nwant: %s", i+1, g[i], w[i])
+		}
+	}
+	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
+}
+
+func written(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
 }
 
 // TestGoldenViews renders every view as text and as CSV.
@@ -69,42 +91,10 @@ func TestGoldenViews(t *testing.T) {
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
-			view := FindView(c.view)
+			view := Find(c.view)
 			compareFile(t, c.name+".txt", written(t, func(w io.Writer) error { return view.Text(w, c.of, c.style) }))
 			compareFile(t, c.name+".csv", written(t, func(w io.Writer) error { return view.CSV(w, c.of, c.style) }))
 		})
-	}
-}
-
-// TestReportsOfTraining renders what the default report says of training.
-func TestReportsOfTraining(t *testing.T) {
-	compareFile(t, "report.txt", written(t, func(w io.Writer) error { return Text(w, trainingCase(12, 3*mib), layout.Options{}) }))
-	asked := trainingCase(12, 0)
-	asked.Asked = true
-	if text := written(t, func(w io.Writer) error { return Text(w, asked, layout.Options{}) }); strings.Contains(text, "Iterations") {
-		t.Errorf("a report by a grouping that was asked for speaks of iterations:\n%s", text)
-	}
-	silent := trainingCase(1, 0)
-	silent.Training = &report.Training{Level: "driver", IterationsBy: report.IterationsByNothing, Iterations: silent.Training.Iterations, Categories: caseCategories}
-	if text := written(t, func(w io.Writer) error { return Text(w, silent, layout.Options{}) }); strings.Contains(text, "Iterations") || strings.Contains(text, "rules") {
-		t.Errorf("a report of a program that trains nothing speaks of training:\n%s", text)
-	}
-}
-
-// TestGoldenDiffOfParameters renders a model that lost a layer's gradients, grew in another, and whose head has another
-// name.
-func TestGoldenDiffOfParameters(t *testing.T) {
-	base, changed := trainingCase(3, 0), trainingCase(3, 0)
-	list := changed.Training.Parameters
-	list[1].Gradient = 0
-	list[3].Bytes, list[3].States = 2*list[3].Bytes, nil
-	list[25].Name = "head.weight"
-	list[26].Bytes = 2 * mib
-	d := diff.New(base, changed)
-	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, layout.Options{}) }))
-	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return DiffParameters(w, d, layout.Options{Rows: 2, Width: 60}) }))
-	if err := DiffParameters(io.Discard, diff.New(&report.Summary{}, changed), layout.Options{}); err == nil {
-		t.Error("a diff without training is written")
 	}
 }
 
@@ -112,7 +102,7 @@ func TestGoldenDiffOfParameters(t *testing.T) {
 // summary's.
 func TestViewsAsCSV(t *testing.T) {
 	s := trainingCase(12, 0)
-	for _, view := range Views() {
+	for _, view := range All() {
 		for _, unit := range []layout.Unit{layout.UnitB, layout.UnitMiB, layout.UnitMB} {
 			text := written(t, func(w io.Writer) error { return view.CSV(w, s, layout.Options{Unit: unit}) })
 			if comment := strings.HasPrefix(text, "# "); comment == (unit == layout.UnitMB) {
@@ -143,7 +133,7 @@ func TestViewsAsCSV(t *testing.T) {
 func readCSV(t *testing.T, view string, s *report.Summary) [][]string {
 	t.Helper()
 	var b bytes.Buffer
-	if err := FindView(view).CSV(&b, s, layout.Options{}); err != nil {
+	if err := Find(view).CSV(&b, s, layout.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	r := csv.NewReader(&b)
@@ -182,27 +172,27 @@ func TestMissingNames(t *testing.T) {
 	for _, c := range []struct{ state, want string }{{"", "MEMTRACE_ADAPTERS"}, {"on", "reported no model"}, {"off: the script failed", "could not read them from PyTorch (off: the script failed)"}} {
 		s.Training.Adapters = map[string]string{"torch": c.state}
 		for _, name := range []string{"modules", "parameters"} {
-			if why := FindView(name).Missing(s); !strings.Contains(why, c.want) {
+			if why := Find(name).Missing(s); !strings.Contains(why, c.want) {
 				t.Errorf("%s, adapter %q: %q", name, c.state, why)
 			}
 		}
 	}
 	s.Training.Adapters, s.Versions = nil, nil
-	if why := FindView("modules").Missing(s); !strings.Contains(why, "neither PyTorch nor MXNet") {
+	if why := Find("modules").Missing(s); !strings.Contains(why, "neither PyTorch nor MXNet") {
 		t.Errorf("without a framework: %q", why)
 	}
 	s.Framework, s.Driver = report.Level{}, report.Level{}
-	if why := FindView("modules").Missing(s); !strings.Contains(why, "no CUDA memory call") {
+	if why := Find("modules").Missing(s); !strings.Contains(why, "no CUDA memory call") {
 		t.Errorf("without memory: %q", why)
 	}
 	s.Training.Parameters = caseParameters()
-	if why := FindView("modules").Missing(s); !strings.Contains(why, "--view parameters") {
+	if why := Find("modules").Missing(s); !strings.Contains(why, "--view parameters") {
 		t.Errorf("with parameters alone, as under MXNet: %q", why)
 	}
-	if err := FindView("modules").Text(io.Discard, s, layout.Options{}); err == nil {
+	if err := Find("modules").Text(io.Discard, s, layout.Options{}); err == nil {
 		t.Error("a view without anything to show is written")
 	}
-	if why := FindView("iterations").Missing(s); why != "" {
+	if why := Find("iterations").Missing(s); why != "" {
 		t.Errorf("iterations need no names: %q", why)
 	}
 }

@@ -1,4 +1,4 @@
-package render
+package csvtable
 
 import (
 	"iter"
@@ -10,7 +10,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-func csvHeights(s *report.Summary) iter.Seq[[]string] {
+func heights(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, h := range s.Heights {
 			for i, bytes := range h.PeakBytes {
@@ -22,7 +22,7 @@ func csvHeights(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-func csvLifetimes(s *report.Summary) iter.Seq[[]string] {
+func lifetimes(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, level := range slices.Sorted(maps.Keys(s.Lifetimes)) {
 			for _, b := range s.Lifetimes[level].Buckets {
@@ -34,7 +34,7 @@ func csvLifetimes(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-func csvMarks(s *report.Summary) iter.Seq[[]string] {
+func marks(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, m := range s.Marks {
 			if !yield([]string{m.Name, layout.Number(m.Count), layout.Seconds(m.FirstTimeNS), layout.Seconds(m.LastTimeNS), layout.Number(m.DriverBytes), layout.Number(m.FrameworkBytes)}) {
@@ -44,7 +44,7 @@ func csvMarks(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-func csvOutOfMemory(s *report.Summary) iter.Seq[[]string] {
+func outOfMemory(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for i := range s.OOM.Events {
 			e := &s.OOM.Events[i]
@@ -56,7 +56,7 @@ func csvOutOfMemory(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-func csvDeviceLedgers(s *report.Summary) iter.Seq[[]string] {
+func deviceLedgers(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		if s.DeviceLedger == nil {
 			return
@@ -73,7 +73,7 @@ func csvDeviceLedgers(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-func csvDeviceSamples(s *report.Summary) iter.Seq[[]string] {
+func deviceSamples(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		if s.DeviceLedger == nil {
 			return
@@ -91,7 +91,7 @@ func csvDeviceSamples(s *report.Summary) iter.Seq[[]string] {
 }
 
 // csvIterations has columns for the categories that the rules have: what they held at the iteration's peak.
-func csvIterations(s *report.Summary) iter.Seq[[]string] {
+func iterations(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		t := s.Training
 		if t == nil || len(t.Iterations) == 0 {
