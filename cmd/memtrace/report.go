@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/ranks"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/compare"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/render/view"
@@ -238,7 +239,7 @@ func (a *app) reportRanks(flags *questions.Flags, folder string, options analyze
 func showRanks(w io.Writer, r *ranks.Ranks, folder string, all bool, style layout.Options) error {
 	if len(r.Processes) > 1 {
 		style.Path = folder
-		if err := render.Ranks(w, r, style); err != nil {
+		if err := compare.Ranks(w, r, style); err != nil {
 			return err
 		}
 	}

@@ -80,8 +80,8 @@ var ours = map[string][]string{
 	"analyzer/diff":           {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report"},
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
 	"analyzer/render": {
-		"analyzer/diff", "analyzer/finding", "analyzer/fold", "analyzer/ranks", "analyzer/render/layout",
-		"analyzer/render/phrase", "analyzer/report", "analyzer/rules", "internal/visible",
+		"analyzer/diff", "analyzer/finding", "analyzer/fold", "analyzer/render/layout", "analyzer/render/phrase",
+		"analyzer/report", "analyzer/rules", "internal/visible",
 	},
 	"analyzer/export": {
 		"analyzer", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/moment", "analyzer/render",
@@ -89,19 +89,19 @@ var ours = map[string][]string{
 		"internal/visible", "trace",
 	},
 	"analyzer/page": {
-		"analyzer/diff", "analyzer/lanes", "analyzer/render", "analyzer/render/layout", "analyzer/render/phrase",
-		"analyzer/render/view", "analyzer/report", "internal/visible",
+		"analyzer/diff", "analyzer/lanes", "analyzer/render", "analyzer/render/compare", "analyzer/render/layout",
+		"analyzer/render/phrase", "analyzer/render/view", "analyzer/report", "internal/visible",
 	},
 	"analyzer/plot": {"analyzer/lanes", "analyzer/report", "analyzer/rules", "internal/visible"},
 	"cmd/memtrace": {
 		"analyzer", "analyzer/diff", "analyzer/export", "analyzer/moment", "analyzer/page", "analyzer/plot",
-		"analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/render/csvtable",
-		"analyzer/render/layout", "analyzer/render/phrase", "analyzer/render/view", "analyzer/report",
-		"analyzer/rules/rulefile", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin", "internal/cmdline",
-		"internal/console", "internal/control", "internal/inject", "internal/launch", "internal/manual",
-		"internal/pageserver", "internal/pyroscope", "internal/questions", "internal/regular", "internal/top",
-		"internal/tracefile", "internal/usage", "internal/version", "internal/visible", "trace", "trace/importer",
-		"trace/scrub", "trace/spool", "trace/textform",
+		"analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/render/compare",
+		"analyzer/render/csvtable", "analyzer/render/layout", "analyzer/render/phrase", "analyzer/render/view",
+		"analyzer/report", "analyzer/rules/rulefile", "analyzer/snapshot", "analyzer/symbol", "analyzer/thin",
+		"internal/cmdline", "internal/console", "internal/control", "internal/inject", "internal/launch",
+		"internal/manual", "internal/pageserver", "internal/pyroscope", "internal/questions", "internal/regular",
+		"internal/top", "internal/tracefile", "internal/usage", "internal/version", "internal/visible", "trace",
+		"trace/importer", "trace/scrub", "trace/spool", "trace/textform",
 	},
 	"interpose": {
 		"analyzer/callstack", "analyzer/oom", "analyzer/render", "analyzer/render/layout", "analyzer/report",
@@ -112,6 +112,10 @@ var ours = map[string][]string{
 		"analyzer", "analyzer/moment", "analyzer/profile", "analyzer/render/layout", "analyzer/render/phrase",
 		"analyzer/report", "analyzer/rules", "analyzer/rules/rulefile", "analyzer/symbol", "cuda/nvml",
 		"internal/metrics", "internal/version", "internal/visible", "trace/spool",
+	},
+	"analyzer/render/compare": {
+		"analyzer/diff", "analyzer/ranks", "analyzer/render/layout", "analyzer/render/phrase", "analyzer/report",
+		"internal/visible",
 	},
 	"analyzer/render/csvtable": {"analyzer/render/layout", "analyzer/render/view", "analyzer/report"},
 	"analyzer/render/view": {

@@ -7,6 +7,7 @@ import (
 
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/compare"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
@@ -38,9 +39,9 @@ func TestGoldenDiffOfParameters(t *testing.T) {
 	list[25].Name = "head.weight"
 	list[26].Bytes = 2 * mib
 	d := diff.New(base, changed)
-	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return render.DiffParameters(w, d, layout.Options{}) }))
-	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return render.DiffParameters(w, d, layout.Options{Rows: 2, Width: 60}) }))
-	if err := render.DiffParameters(io.Discard, diff.New(&report.Summary{}, changed), layout.Options{}); err == nil {
+	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return compare.Parameters(w, d, layout.Options{}) }))
+	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return compare.Parameters(w, d, layout.Options{Rows: 2, Width: 60}) }))
+	if err := compare.Parameters(io.Discard, diff.New(&report.Summary{}, changed), layout.Options{}); err == nil {
 		t.Error("a diff without training is written")
 	}
 }

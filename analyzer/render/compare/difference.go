@@ -1,4 +1,7 @@
-package render
+// Package compare writes runs side by side, for people: the difference between two, what became of the parameters, and
+// the processes of one run. It may import layout, phrase, and the values of diff, ranks and report; it computes no
+// difference itself, and writes no JSON.
+package compare
 
 import (
 	"cmp"
@@ -20,9 +23,9 @@ type diffPage struct {
 	doubted bool // question marks behind differences were used and not explained yet
 }
 
-// DiffText writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By,
+// Text writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By,
 // growth first.
-func DiffText(w io.Writer, d *diff.Diff, o layout.Options) error {
+func Text(w io.Writer, d *diff.Diff, o layout.Options) error {
 	p := &diffPage{Page: layout.NewPage(w, o)}
 	p.diffHeading(d)
 	p.diffLevels(d)
@@ -49,7 +52,7 @@ func DiffText(w io.Writer, d *diff.Diff, o layout.Options) error {
 func (p *diffPage) diffHeading(d *diff.Diff) {
 	p.Title("memtrace diff")
 	p.Gap()
-	for _, part := range layout.Wrap(DiffVerdict(d), p.Columns()-2) {
+	for _, part := range layout.Wrap(Verdict(d), p.Columns()-2) {
 		p.Line("  %s", p.Paint(layout.Strong, part))
 	}
 	p.Gap()

@@ -1,4 +1,4 @@
-package render
+package compare
 
 import (
 	"errors"
@@ -10,12 +10,12 @@ import (
 	"memtrace/internal/visible"
 )
 
-// DiffViews lists the views that compare two runs.
-func DiffViews() []string { return []string{"parameters"} }
+// Views lists the views that compare two runs.
+func Views() []string { return []string{"parameters"} }
 
-// DiffParameters writes what became of each parameter, for people. Both summaries must have been made with
+// Parameters writes what became of each parameter, for people. Both summaries must have been made with
 // Options.Training.
-func DiffParameters(w io.Writer, d *diff.Diff, o layout.Options) error {
+func Parameters(w io.Writer, d *diff.Diff, o layout.Options) error {
 	if d.Parameters == nil {
 		return errors.New("a summary was made without training")
 	}

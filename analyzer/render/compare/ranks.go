@@ -1,4 +1,4 @@
-package render
+package compare
 
 import (
 	"fmt"
@@ -63,7 +63,7 @@ func ranksVerdict(r *ranks.Ranks) string {
 		}
 		return text + "."
 	}
-	return text + fmt.Sprintf(". %s differs most. Compared with %s: %s", layout.UpperFirst(processName(r.Processes[r.Outlier].Summary.Process)), processName(r.Processes[r.Typical].Summary.Process), DiffVerdict(r.Diff))
+	return text + fmt.Sprintf(". %s differs most. Compared with %s: %s", layout.UpperFirst(processName(r.Processes[r.Outlier].Summary.Process)), processName(r.Processes[r.Typical].Summary.Process), Verdict(r.Diff))
 }
 
 // strayVerdict says which processes hold memory on a device that another one uses, and how to mend that.

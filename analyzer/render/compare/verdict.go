@@ -1,4 +1,4 @@
-package render
+package compare
 
 import (
 	"fmt"
@@ -10,8 +10,8 @@ import (
 	"memtrace/internal/visible"
 )
 
-// DiffVerdict says in one or two sentences by how much the memory changed, and what changed with it.
-func DiffVerdict(d *diff.Diff) string {
+// Verdict says in one or two sentences by how much the memory changed, and what changed with it.
+func Verdict(d *diff.Diff) string {
 	v := d.Verdict
 	if v == nil || v.Bytes.Base == 0 && v.Bytes.New == 0 && len(d.Levels) == 0 {
 		return "Neither run made a CUDA memory call."
