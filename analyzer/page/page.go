@@ -17,6 +17,7 @@ import (
 
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
@@ -133,7 +134,7 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 	answer := render.Verdict(s)
 	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data), Sections: packed.elements(), StyleHash: hash(styleText), ScriptHash: hash(script),
 		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(), LevelName: "of " + phrase.LevelName(s), Commands: commands(s, o)}
-	for _, sheet := range render.OOMSheets(s, ownerRows) {
+	for _, sheet := range oomtext.Sheets(s, ownerRows) {
 		if len(sheet.Fields)+len(sheet.Rows) > 0 || len(c.Advice) == 0 { // else what to try, which stands above
 			c.OOM = append(c.OOM, sheet)
 		}

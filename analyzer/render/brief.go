@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
@@ -139,10 +140,10 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 			p.shortModules(s, l)
 		}
 		p.shortLedger(s, e.ThroughLedger("inner"), briefThrough)
-	} else if l := bestLedger(e); l != nil && len(l.Rows) > 0 {
+	} else if l := oomtext.BestLedger(e); l != nil && len(l.Rows) > 0 {
 		var owners []owner
-		for _, r := range foldOwners(l.Rows, p.rows(briefOwners-2)) {
-			owners = append(owners, owner{name: oomOwner(&r, phrase.Framework(s.Versions)), bytes: r.Bytes, lower: r.BytesLower, style: oomStyle(r.Owner)})
+		for _, r := range oomtext.FoldOwners(l.Rows, p.rows(briefOwners-2)) {
+			owners = append(owners, owner{name: oomtext.OwnerName(&r, phrase.Framework(s.Versions)), bytes: r.Bytes, lower: r.BytesLower, style: oomtext.OwnerStyle(r.Owner)})
 		}
 		p.shortTable("Who filled "+phrase.DeviceName(e.Device)+", by "+l.By, owners, s.Bounds)
 		p.Legend()

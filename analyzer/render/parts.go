@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
@@ -16,7 +17,7 @@ import (
 func writeProcess(p *layout.Page, s *report.Summary) {
 	if s.Process.Imported == "" {
 		p.Field("process", phrase.Process(s.Process))
-		p.Field("run", ranOut(s, phrase.Ending(s.Process)))
+		p.Field("run", oomtext.RanOut(s, phrase.Ending(s.Process)))
 	}
 }
 
@@ -25,7 +26,7 @@ func Facts(s *report.Summary) []layout.Fact {
 	name, value := phrase.Source(s.Process)
 	list := []layout.Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
 	if s.Process.Imported == "" {
-		list = append(list, layout.Fact{Name: "run", Value: phrase.Process(s.Process) + "; " + ranOut(s, phrase.Ending(s.Process))})
+		list = append(list, layout.Fact{Name: "run", Value: phrase.Process(s.Process) + "; " + oomtext.RanOut(s, phrase.Ending(s.Process))})
 	}
 	if text := phrase.Software(s.Versions); text != "" {
 		list = append(list, layout.Fact{Name: "software", Value: text, Long: true})

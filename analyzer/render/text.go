@@ -8,6 +8,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
@@ -33,7 +34,7 @@ func Text(w io.Writer, s *report.Summary, o layout.Options) error {
 // details is everything that is known, or that was asked for.
 func writeDetails(p *layout.Page, s *report.Summary) {
 	writeHeading(p, s)
-	writeOOM(p, s)
+	oomtext.WriteEvents(p, s)
 	writePeaks(p, s)
 	writeMoment(p, s)
 	writeWindow(p, s)

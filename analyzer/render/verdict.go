@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -121,7 +122,7 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 // oomShareSentence says what filled the device.
 func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	e := &s.OOM.Events[s.DetailedOOM()]
-	l := bestLedger(e)
+	l := oomtext.BestLedger(e)
 	if l == nil || l.WholeBytes == 0 {
 		return ""
 	}
@@ -217,7 +218,7 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	e := &s.OOM.Events[s.DetailedOOM()]
 	where := "on " + phrase.DeviceName(e.Device)
 	if e.Device < 0 {
-		where = "of " + hostWord(e) + " memory"
+		where = "of " + oomtext.HostWord(e) + " memory"
 	}
 	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, layout.Moment(e.TimeNS), layout.Bytes(e.RequestedBytes))
 	if e.Site != "" {
@@ -233,7 +234,7 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	if v.OOMCount > 1 {
 		times = fmt.Sprintf(" It happened %s times.", layout.Count(v.OOMCount))
 	}
-	times += attemptSentence(&s.OOM)
+	times += oomtext.AttemptSentence(&s.OOM)
 	switch {
 	case v.Outcome == report.OutcomeCaughtOOM:
 		return text + "." + times + " The program handled that and exited with status 0."

@@ -1,4 +1,7 @@
-package render
+// Package oomtext tells how memory ran out: the requests that were refused, who held the memory then, what to try, and
+// what became of later attempts. The preloaded library prints it when that happens, and reports contain it. It may import
+// layout, phrase and the report's types, and nothing that only a reader of traces needs.
+package oomtext
 
 import (
 	"cmp"
@@ -14,40 +17,40 @@ import (
 	"memtrace/internal/visible"
 )
 
-// maxOOMLines bounds the OOM events that the text report lists besides the one that it tells in full.
-const maxOOMLines = 5
+// maxLines bounds the OOM events that the text report lists besides the one that it tells in full.
+const maxLines = 5
 
-// oom tells the first time that memory ran out for good, or was short, in full, and lists the others.
-func writeOOM(p *layout.Page, s *report.Summary) {
+// WriteEvents tells the first time that memory ran out for good, or was short, in full, and lists the others.
+func WriteEvents(p *layout.Page, s *report.Summary) {
 	list := s.OOM.Events
 	if len(list) == 0 {
 		return
 	}
 	first := s.DetailedOOM()
-	writeOOMEvent(p, &list[first], phrase.Framework(s.Versions))
+	writeEvent(p, &list[first], phrase.Framework(s.Versions))
 	shown := 0
 	for i := range list {
 		if i == first {
 			continue
 		}
-		if shown++; shown > maxOOMLines {
+		if shown++; shown > maxLines {
 			break
 		}
 		if shown == 1 {
 			p.Title("Other out-of-memory events")
 			p.Gap()
 		}
-		p.Item(fmt.Sprintf("oom:%d at %s: %s", i+1, layout.Moment(list[i].TimeNS), oomLine(&list[i])))
+		p.Item(fmt.Sprintf("oom:%d at %s: %s", i+1, layout.Moment(list[i].TimeNS), oneLine(&list[i])))
 	}
-	if more := s.OOM.Count + s.OOM.RecoveredCount - uint64(1+min(shown, maxOOMLines)); more > 0 {
+	if more := s.OOM.Count + s.OOM.RecoveredCount - uint64(1+min(shown, maxLines)); more > 0 {
 		p.Field("", "and "+layout.Plural(more, "time", "times")+" more")
 	}
 	p.Gap()
-	writeOOMRetries(p, s.OOM.Retries)
+	writeRetries(p, s.OOM.Retries)
 }
 
-// oomLine is an event in one line.
-func oomLine(e *report.OOMEvent) string {
+// oneLine is an event in one line.
+func oneLine(e *report.OOMEvent) string {
 	text := fmt.Sprintf("%s requested on %s", layout.Bytes(e.RequestedBytes), phrase.DeviceName(e.Device))
 	if e.Tag != "" {
 		text += ", under " + visible.Text(e.Tag)
@@ -58,48 +61,49 @@ func oomLine(e *report.OOMEvent) string {
 	return text
 }
 
-// oomStory tells one event: what was asked by whom, who held the memory, what was idle, and what to try.
-func writeOOMEvent(p *layout.Page, e *report.OOMEvent, framework string) {
+// writeEvent tells one event: what was asked by whom, who held the memory, what was idle, and what to try.
+func writeEvent(p *layout.Page, e *report.OOMEvent, framework string) {
 	title := fmt.Sprintf("Out of memory on %s at %s", phrase.DeviceName(e.Device), layout.Moment(e.TimeNS))
 	switch {
 	case e.Outcome == report.OOMRecovered:
 		title = fmt.Sprintf("Memory ran short on %s at %s", phrase.DeviceName(e.Device), layout.Moment(e.TimeNS))
 	case e.Device < 0:
-		title = fmt.Sprintf("Out of %s memory at %s", hostWord(e), layout.Moment(e.TimeNS))
+		title = fmt.Sprintf("Out of %s memory at %s", HostWord(e), layout.Moment(e.TimeNS))
 	}
 	p.Line("%s", p.Paint(layout.Alarm, title))
 	p.Gap()
-	p.Field("requested", oomRequest(e, framework))
-	p.Field("by", oomCaller(e))
+	p.Field("requested", requestWords(e, framework))
+	p.Field("by", callerWords(e))
 	if e.Detailed {
-		p.Field(phrase.DeviceName(e.Device), oomDevice(e))
+		p.Field(phrase.DeviceName(e.Device), deviceWords(e))
 	}
 	if e.LostRecords > 0 {
-		p.Styled(layout.Alarm, "lost", oomLost(e))
+		p.Styled(layout.Alarm, "lost", lostWords(e))
 	}
 	if a := e.Allocator; a != nil {
-		p.Field("cached", oomCache(a, e.RequestedBytes, framework))
+		p.Field("cached", cacheWords(a, e.RequestedBytes, framework))
 	}
 	if s := e.Since; s != nil {
-		p.Field("lately", oomSince(s))
+		p.Field("lately", sinceWords(s))
 	}
-	if text := oomSteps(e.StepBytes); text != "" {
+	if text := stepWords(e.StepBytes); text != "" {
 		p.Field("steps", text)
 	}
 	p.Gap()
-	writeOOMCategories(p, e, framework)
-	writeOOMOwners(p, e, framework)
-	writeOOMAdvice(p, e)
+	writeCategories(p, e, framework)
+	writeOwners(p, e, framework)
+	writeAdvice(p, e)
 }
 
-func hostWord(e *report.OOMEvent) string {
+// HostWord is what to call memory of the host, of which there was not enough.
+func HostWord(e *report.OOMEvent) string {
 	if e.Memory == "registered" || e.Memory == "host" {
 		return "pinned host"
 	}
 	return visible.Text(e.Memory)
 }
 
-func oomRequest(e *report.OOMEvent, framework string) string {
+func requestWords(e *report.OOMEvent, framework string) string {
 	text := layout.Bytes(e.RequestedBytes)
 	if e.Memory != "device" {
 		text += " of " + visible.Text(e.Memory) + " memory"
@@ -127,7 +131,7 @@ func oomRequest(e *report.OOMEvent, framework string) string {
 	return text
 }
 
-func oomCaller(e *report.OOMEvent) string {
+func callerWords(e *report.OOMEvent) string {
 	text := "thread " + visible.Text(e.Thread)
 	if e.Site != "" {
 		text = visible.Text(e.Site) + ", " + text
@@ -144,7 +148,7 @@ func oomCaller(e *report.OOMEvent) string {
 	return text
 }
 
-func oomDevice(e *report.OOMEvent) string {
+func deviceWords(e *report.OOMEvent) string {
 	text := layout.Bytes(e.UsedBytes) + " in use"
 	if e.TotalBytes > 0 {
 		text += " of " + layout.Bytes(e.TotalBytes)
@@ -162,8 +166,8 @@ func oomDevice(e *report.OOMEvent) string {
 	return text + fmt.Sprintf("; the device reported %s in use at %s", layout.Bytes(e.Sample.UsedBytes), layout.Moment(e.Sample.TimeNS))
 }
 
-// oomLost says what the figures below are worth.
-func oomLost(e *report.OOMEvent) string {
+// lostWords says what the figures below are worth.
+func lostWords(e *report.OOMEvent) string {
 	text := layout.Plural(e.LostRecords, "record was", "records were") + " lost before that: owners are as recorded, and may hold less (a free is missing) or more (an allocation is)"
 	if e.Sample != nil {
 		text += "; what the device itself says is right"
@@ -171,7 +175,7 @@ func oomLost(e *report.OOMEvent) string {
 	return text
 }
 
-func oomCache(a *report.OOMAllocator, requested uint64, framework string) string {
+func cacheWords(a *report.OOMAllocator, requested uint64, framework string) string {
 	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, layout.Bytes(a.ReservedBytes), layout.Bytes(a.AllocatedBytes))
 	if a.IdleBytes == 0 {
 		return text + ": nothing is cached but idle"
@@ -186,7 +190,7 @@ func oomCache(a *report.OOMAllocator, requested uint64, framework string) string
 	return text
 }
 
-func oomSince(s *report.OOMGrowth) string {
+func sinceWords(s *report.OOMGrowth) string {
 	text := fmt.Sprintf("%s came since %s at %s and are still held", layout.Bytes(s.Bytes), visible.Text(s.What), layout.Moment(s.TimeNS))
 	const shown = 3
 	var parts []string
@@ -199,8 +203,8 @@ func oomSince(s *report.OOMGrowth) string {
 	return text
 }
 
-// oomSteps shows what was live when the latest steps began.
-func oomSteps(steps []uint64) string {
+// stepWords shows what was live when the latest steps began.
+func stepWords(steps []uint64) string {
 	if len(steps) < 2 {
 		return ""
 	}
@@ -211,42 +215,42 @@ func oomSteps(steps []uint64) string {
 	return "the last " + layout.Plural(uint64(len(steps)), "step", "steps") + " began with " + strings.Join(parts, ", ")
 }
 
-// oomOwners tells who filled the device: by tag if the program set any, and shorter by its places, if they are known;
+// writeOwners tells who filled the device: by tag if the program set any, and shorter by its places, if they are known;
 // else by what says most.
-func writeOOMOwners(p *layout.Page, e *report.OOMEvent, framework string) {
-	l := bestLedger(e)
+func writeOwners(p *layout.Page, e *report.OOMEvent, framework string) {
+	l := BestLedger(e)
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
-	writeOOMLedger(p, e, l, framework, p.RowLimit())
+	writeLedger(p, e, l, framework, p.RowLimit())
 	if places := ledgerBy(e, "site"); places != nil && places != l {
-		writeOOMLedger(p, e, places, framework, max(p.RowLimit()/2, 1))
+		writeLedger(p, e, places, framework, max(p.RowLimit()/2, 1))
 	}
 }
 
-// oomLedger prints the table of one grouping, with a limit on the rows of blocks.
-func writeOOMLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework string, limit int) {
+// writeLedger prints the table of one grouping, with a limit on the rows of blocks.
+func writeLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework string, limit int) {
 	title := "Who filled " + phrase.DeviceName(e.Device)
 	if l.Rows[0].Owner == report.OwnerBlocks {
 		title += ", by " + l.By
 	}
 	p.Title(title)
 	p.Gap()
-	rows := foldOwners(l.Rows, limit)
+	rows := FoldOwners(l.Rows, limit)
 	shares, largest := layout.SharesOf(rows, func(r *report.LedgerRow) uint64 { return r.Bytes })
 	var cells [][]layout.Cell
 	for i, row := range rows {
-		cells = append(cells, []layout.Cell{{Text: oomOwner(&row, framework)}, {Text: layout.Bytes(row.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])},
-			{Text: layout.Bar(row.Bytes, largest, layout.BarWidth, p.ASCII), Style: oomStyle(row.Owner)}})
+		cells = append(cells, []layout.Cell{{Text: OwnerName(&row, framework)}, {Text: layout.Bytes(row.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])},
+			{Text: layout.Bar(row.Bytes, largest, layout.BarWidth, p.ASCII), Style: OwnerStyle(row.Owner)}})
 	}
 	cells = append(cells, []layout.Cell{{Text: "in use", Style: layout.Strong}, {Text: layout.Bytes(l.WholeBytes), Style: layout.Strong}, {Text: "100.0%"}, {}})
 	p.Table([]layout.Column{{Title: "owner"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 1}}, cells)
 	p.Gap()
 }
 
-// foldOwners sums up the smallest blocks where there are more than limit; what is no block stays. Largest first, what
+// FoldOwners sums up the smallest blocks where there are more than limit; what is no block stays. Largest first, what
 // was summed up behind the blocks.
-func foldOwners(list []report.LedgerRow, limit int) []report.LedgerRow {
+func FoldOwners(list []report.LedgerRow, limit int) []report.LedgerRow {
 	n := 0
 	for n < len(list) && list[n].Owner == report.OwnerBlocks {
 		n++
@@ -267,7 +271,8 @@ func foldOwners(list []report.LedgerRow, limit int) []report.LedgerRow {
 	return rows
 }
 
-func oomStyle(owner string) layout.Style {
+// OwnerStyle is how an owner's name and bar are set off.
+func OwnerStyle(owner string) layout.Style {
 	switch owner {
 	case report.OwnerBlocks:
 		return layout.Blocks
@@ -277,8 +282,8 @@ func oomStyle(owner string) layout.Style {
 	return layout.Outside
 }
 
-// bestLedger picks the grouping that says most, as bestGrouping does for the whole run.
-func bestLedger(e *report.OOMEvent) *report.Ledger {
+// BestLedger picks the grouping that says most, as bestGrouping does for the whole run.
+func BestLedger(e *report.OOMEvent) *report.Ledger {
 	for _, by := range []string{"tag", "site", "library"} {
 		if l := ledgerBy(e, by); l != nil && slices.ContainsFunc(l.Rows, func(r report.LedgerRow) bool {
 			return r.Owner == report.OwnerBlocks && r.Key != report.Untagged && r.Key != report.UnknownLibrary
@@ -298,7 +303,8 @@ func ledgerBy(e *report.OOMEvent, by string) *report.Ledger {
 	return nil
 }
 
-func oomOwner(r *report.LedgerRow, framework string) string {
+// OwnerName is what people call who held a row's memory.
+func OwnerName(r *report.LedgerRow, framework string) string {
 	switch r.Owner {
 	case report.OwnerBlocks:
 		return visible.Text(r.Key)
@@ -310,7 +316,7 @@ func oomOwner(r *report.LedgerRow, framework string) string {
 	return "(" + visible.Text(r.Key) + ")"
 }
 
-func writeOOMAdvice(p *layout.Page, e *report.OOMEvent) {
+func writeAdvice(p *layout.Page, e *report.OOMEvent) {
 	if len(e.Advice) == 0 {
 		return
 	}
@@ -322,10 +328,10 @@ func writeOOMAdvice(p *layout.Page, e *report.OOMEvent) {
 	p.Gap()
 }
 
-// OOMText writes one OOM event as a text that stands without its trace.
-func OOMText(w io.Writer, r *report.OOMReport, o layout.Options) error {
+// Write writes one OOM event as a text that stands without its trace.
+func Write(w io.Writer, r *report.OOMReport, o layout.Options) error {
 	p := layout.NewPage(w, o)
-	writeOOMEvent(p, &r.Event, phrase.Framework(r.Versions))
+	writeEvent(p, &r.Event, phrase.Framework(r.Versions))
 	p.Title("The run")
 	p.Gap()
 	p.Field("command", cmp.Or(phrase.Command(r.Process), "unknown"))
@@ -349,8 +355,8 @@ func OOMText(w io.Writer, r *report.OOMReport, o layout.Options) error {
 	return nil
 }
 
-// ranOut says behind an exit status other than 0 that memory had run out before, if it had.
-func ranOut(s *report.Summary, ended string) string {
+// RanOut says behind an exit status other than 0 that memory had run out before, if it had.
+func RanOut(s *report.Summary, ended string) string {
 	status := s.Process.ExitStatus
 	if status == nil || *status == 0 || s.OOM.Count == 0 {
 		return ended
@@ -361,7 +367,7 @@ func ranOut(s *report.Summary, ended string) string {
 	return ended + " after running out of memory"
 }
 
-// OOMSheets tell the first time that memory ran out, or was short, and list the others; nil if it was not.
-func OOMSheets(s *report.Summary, rows int) []layout.Sheet {
-	return layout.SheetsOf(rows, func(p *layout.Page) { writeOOM(p, s) })
+// Sheets tell the first time that memory ran out, or was short, and list the others; nil if it was not.
+func Sheets(s *report.Summary, rows int) []layout.Sheet {
+	return layout.SheetsOf(rows, func(p *layout.Page) { WriteEvents(p, s) })
 }

@@ -1,4 +1,4 @@
-package render
+package oomtext
 
 import (
 	"fmt"
@@ -11,8 +11,8 @@ import (
 	"memtrace/internal/visible"
 )
 
-// oomCategories prints what the framework's blocks were for when memory ran out.
-func writeOOMCategories(p *layout.Page, e *report.OOMEvent, framework string) {
+// writeCategories prints what the framework's blocks were for when memory ran out.
+func writeCategories(p *layout.Page, e *report.OOMEvent, framework string) {
 	if len(e.Categories) == 0 {
 		return
 	}
@@ -31,18 +31,18 @@ func writeOOMCategories(p *layout.Page, e *report.OOMEvent, framework string) {
 	p.Gap()
 }
 
-// oomRetries says what came after memory had run out.
-func writeOOMRetries(p *layout.Page, list []report.OOMRetries) {
+// writeRetries says what came after memory had run out.
+func writeRetries(p *layout.Page, list []report.OOMRetries) {
 	list = slices.DeleteFunc(slices.Clone(list), func(r report.OOMRetries) bool { return !toldOf(&r) })
 	if len(list) == 0 {
 		return
 	}
 	p.Title("Attempts")
 	p.Gap()
-	for i := range list[:min(len(list), maxOOMLines)] {
+	for i := range list[:min(len(list), maxLines)] {
 		p.Item(retriesText(&list[i]))
 	}
-	if more := len(list) - maxOOMLines; more > 0 {
+	if more := len(list) - maxLines; more > 0 {
 		p.Item("and " + layout.Plural(uint64(more), "time", "times") + " more")
 	}
 	p.Gap()
@@ -78,8 +78,9 @@ func retriesText(r *report.OOMRetries) string {
 	return text + " No block as large as the refused one was granted."
 }
 
-// attemptSentence is the shortest form of it, for a verdict: " Attempt 3 succeeded."; "" where none is known to have.
-func attemptSentence(o *report.OOM) string {
+// AttemptSentence says in the fewest words which attempt succeeded, for a verdict: " Attempt 3 succeeded."; "" where
+// none is known to have.
+func AttemptSentence(o *report.OOM) string {
 	for i := range o.Retries {
 		if _, succeeded := o.Retries[i].Succeeded(); !succeeded {
 			return ""
@@ -95,10 +96,10 @@ func attemptSentence(o *report.OOM) string {
 	return " Each time a later attempt succeeded."
 }
 
-// OOMRetriesText writes what came after memory had run out, as the end of the text that OOMText began.
-func OOMRetriesText(w io.Writer, r *report.OOMRetries, o layout.Options) error {
+// WriteRetries writes what came after memory had run out, as the end of the text that Write began.
+func WriteRetries(w io.Writer, r *report.OOMRetries, o layout.Options) error {
 	p := layout.NewPage(w, o)
-	writeOOMRetries(p, []report.OOMRetries{*r})
+	writeRetries(p, []report.OOMRetries{*r})
 	if p.Err() != nil {
 		return fmt.Errorf("write the OOM text: %w", p.Err())
 	}
