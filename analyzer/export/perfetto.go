@@ -8,7 +8,6 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
@@ -125,7 +124,7 @@ func (p *perfettoWatch) counter(l perfettoLevel) *perfettoCounter {
 // title names a counter.
 func (p *perfettoWatch) title(l perfettoLevel) string {
 	framework := phrase.FrameworkName(report.Versions(p.names.Info()))
-	name := render.AccountName(l.account.String())
+	name := phrase.AccountName(l.account.String())
 	switch {
 	case l.account == heap.AccountDriver:
 		name = "driver memory"

@@ -300,12 +300,12 @@ func (p *screen) shortIterations(s *report.Summary) {
 // shortTotals names the accounts beside device memory that are worth a look.
 func (p *screen) shortTotals(s *report.Summary) {
 	var parts []string
-	for _, n := range totalNames {
-		l := s.Other[n.account]
-		if l.Empty() || n.account == "address" || l.PeakBytes < s.Main().PeakBytes/100 {
+	for _, n := range phrase.Accounts() {
+		l := s.Other[n.Key]
+		if l.Empty() || n.Key == "address" || l.PeakBytes < s.Main().PeakBytes/100 {
 			continue
 		}
-		parts = append(parts, n.name+" "+layout.Range(l.PeakBytesLower, l.PeakBytes, s.Bounds))
+		parts = append(parts, n.Name+" "+layout.Range(l.PeakBytesLower, l.PeakBytes, s.Bounds))
 	}
 	if len(parts) > 0 {
 		p.Field("also", strings.Join(parts, ", ")+" (peaks of their own, not part of the above)")

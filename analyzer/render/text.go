@@ -1,5 +1,6 @@
-// Package render writes summaries for people and for programs, on the pages of layout. It computes nothing that another
-// package could want to know.
+// Package render writes summaries for people and for programs, on the pages of layout: the report as text, in its short
+// form and with all its tables, and as JSON. It may import oomtext, phrase and layout, and the values that reports consist
+// of; it computes nothing that another package could want to know.
 package render
 
 import (

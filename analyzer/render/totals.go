@@ -23,15 +23,15 @@ func writeTotals(p *layout.Page, s *report.Summary) {
 }
 
 func totalRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
-	for _, n := range totalNames {
-		l := s.Other[n.account]
-		if n.account == "driver" {
+	for _, n := range phrase.Accounts() {
+		l := s.Other[n.Key]
+		if n.Key == "driver" {
 			l = s.Driver
 		}
 		if l.Empty() {
 			continue
 		}
-		rows = append(rows, []layout.Cell{{Text: n.name}, {Text: f(l.PeakBytesLower, l.PeakBytes, s.Bounds), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}, {Text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
+		rows = append(rows, []layout.Cell{{Text: n.Name}, {Text: f(l.PeakBytesLower, l.PeakBytes, s.Bounds), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}, {Text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
 			{Text: layout.Count(l.LiveCount())}, {Text: layout.Count(l.AllocCount)}})
 	}
 	return rows

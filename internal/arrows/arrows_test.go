@@ -84,7 +84,7 @@ var ours = map[string][]string{
 		"analyzer/render/phrase", "analyzer/report", "analyzer/rules", "internal/visible",
 	},
 	"analyzer/export": {
-		"analyzer", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/moment", "analyzer/render",
+		"analyzer", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/moment",
 		"analyzer/render/layout", "analyzer/render/phrase", "analyzer/report", "analyzer/symbol", "cuda",
 		"internal/visible", "trace",
 	},

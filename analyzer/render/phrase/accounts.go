@@ -1,8 +1,9 @@
-package render
+package phrase
 
-// totalNames are the accounts beside a framework's blocks in the order in which they are shown, and what people call
-// them.
-var totalNames = []struct{ account, name string }{
+// Account is one of the accounts beside a framework's blocks, and what people call it.
+type Account struct{ Key, Name string }
+
+var accounts = []Account{
 	{"driver", "device memory"},
 	{"managed", "managed memory"},
 	{"host", "pinned host memory"},
@@ -14,11 +15,14 @@ var totalNames = []struct{ account, name string }{
 	{"other", "of other kinds"},
 }
 
+// Accounts lists the accounts beside a framework's blocks, in the order in which they are shown.
+func Accounts() []Account { return accounts }
+
 // AccountName is what people call an account beside a framework's blocks, the account's own name if there is none.
 func AccountName(account string) string {
-	for _, n := range totalNames {
-		if n.account == account {
-			return n.name
+	for _, a := range accounts {
+		if a.Key == account {
+			return a.Name
 		}
 	}
 	return account
