@@ -10,7 +10,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// allocator is what PyTorch's allocator was told beside its blocks, and who asked how much is free.
+// writeAllocator says what PyTorch's allocator was told beside its blocks, and who asked how much is free.
 func writeAllocator(p *layout.Page, s *report.Summary) {
 	a := s.Allocator
 	if a == nil {

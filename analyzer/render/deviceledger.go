@@ -15,7 +15,7 @@ import (
 // shortOwners is how many owners the table shows unless groupings were asked for: the table of the peak has them all.
 const shortOwners = 5
 
-// deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains.
+// writeDeviceLedgers prints what fills each device: this process by owner, what surrounds it, and what nobody explains.
 // Unless groupings were asked for, that is one moment, and none for the device that ran out of memory, whose table
 // stands at the top.
 func writeDeviceLedgers(p *layout.Page, s *report.Summary) {
@@ -253,7 +253,7 @@ func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (na
 	return name, st
 }
 
-// deviceRemarks say what a reader must know to read the table rightly.
+// writeDeviceRemarks says what a reader must know to read the table rightly.
 func writeDeviceRemarks(p *layout.Page, moments []*report.DeviceLedger) {
 	l := moments[len(moments)-1]
 	var unexplained int64

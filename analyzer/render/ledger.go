@@ -23,7 +23,7 @@ type owner struct {
 	each  string // of several rows in one, how many there are and what each holds
 }
 
-// ledger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
+// writeLedger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
 func writeLedger(p *layout.Page, s *report.Summary, by string) {
 	l := s.Ledger(by)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
@@ -186,7 +186,7 @@ func writeOwnerTable(p *layout.Page, owners []owner, whole uint64, b *report.Bou
 	p.Table(columns, rows)
 }
 
-// group prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the
+// writeGroup prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the
 // whole run.
 func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	g := s.Group(by, level)

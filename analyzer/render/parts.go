@@ -13,7 +13,7 @@ import (
 
 // What other forms of a report have in common with the text. All texts are escaped for a terminal.
 
-// process says where the program ran and how it ended. Of an imported trace that is not known.
+// writeProcess says where the program ran and how it ended. Of an imported trace that is not known.
 func writeProcess(p *layout.Page, s *report.Summary) {
 	if s.Process.Imported == "" {
 		p.Field("process", phrase.Process(s.Process))

@@ -10,7 +10,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// remarks are the lines under the tables: what each means in a sentence.
+// writeRemarks prints the lines under the tables: what each means in a sentence.
 func writeRemarks(p *layout.Page, s *report.Summary) {
 	if !s.Driver.Empty() || !s.Framework.Empty() {
 		p.Field("at the end", endLine(s))

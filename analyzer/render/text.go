@@ -32,7 +32,7 @@ func Text(w io.Writer, s *report.Summary, o layout.Options) error {
 	return nil
 }
 
-// details is everything that is known, or that was asked for.
+// writeDetails writes everything that is known, or that was asked for.
 func writeDetails(p *layout.Page, s *report.Summary) {
 	writeHeading(p, s)
 	oomtext.WriteEvents(p, s)
@@ -75,7 +75,7 @@ func writeHeading(p *layout.Page, s *report.Summary) {
 	p.Gap()
 }
 
-// peaks is the table of high-water marks: one line per device, and one for all where there are several.
+// writePeaks prints the table of high-water marks: one line per device, and one for all where there are several.
 func writePeaks(p *layout.Page, s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
@@ -150,7 +150,7 @@ func levelPeak(l report.Level, b *report.Bounds, f layout.Figure) []layout.Cell 
 	return []layout.Cell{{Text: f(l.PeakBytesLower, l.PeakBytes, b), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}}
 }
 
-// moment is the state at the moment that was asked for.
+// writeMoment prints the state at the moment that was asked for.
 func writeMoment(p *layout.Page, s *report.Summary) {
 	if s.At == nil {
 		return
@@ -178,7 +178,7 @@ func momentRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 	return rows
 }
 
-// next proposes the command that shows what this report does not.
+// writeNext proposes the command that shows what this report does not.
 func writeNext(p *layout.Page, s *report.Summary) {
 	if nothingSeen(s) {
 		return

@@ -134,7 +134,7 @@ func objectsLine(s *report.Summary) string {
 	return strings.Join(parts, ", ")
 }
 
-// lost says what lost records mean for the figures, and what can be done about it.
+// writeLost says what lost records mean for the figures, and what can be done about it.
 func writeLost(p *layout.Page, s *report.Summary) {
 	if s.Bounds != nil {
 		p.Styled(layout.Alarm, "lost", phrase.Lost(s.Bounds))

@@ -17,7 +17,7 @@ func trains(t *report.Training) bool {
 	return t != nil && (t.IterationsBy != report.IterationsByNothing && len(t.Iterations) > 0 || len(t.Parameters) > 0 || t.Modules != nil)
 }
 
-// training is the report's own part about it: what the memory was for at the peak, and how iterations went.
+// writeTraining prints the report's own part about it: what the memory was for at the peak, and how iterations went.
 func writeTraining(p *layout.Page, s *report.Summary) {
 	if !trains(s.Training) || s.Asked {
 		return

@@ -22,7 +22,7 @@ func (p *screen) shortWindow(s *report.Summary) {
 	}
 }
 
-// window says what became of the blocks.
+// writeWindow says what became of the blocks.
 func writeWindow(p *layout.Page, s *report.Summary) {
 	if s.Window == nil {
 		return
@@ -63,7 +63,7 @@ func writeWindowTotals(p *layout.Page, s *report.Summary, l *report.WindowLevel)
 	p.Gap()
 }
 
-// windowRows lists keys, those that hold most more than before first, those that hold less last.
+// writeWindowRows lists keys, those that hold most more than before first, those that hold less last.
 func writeWindowRows(p *layout.Page, s *report.Summary, l *report.WindowLevel, g *report.WindowGroup, limit int) {
 	var rows [][]layout.Cell
 	hidden := report.WindowRow{}

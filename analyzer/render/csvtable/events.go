@@ -90,7 +90,7 @@ func deviceSamples(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-// csvIterations has columns for the categories that the rules have: what they held at the iteration's peak.
+// iterations has columns for the categories that the rules have: what they held at the iteration's peak.
 func iterations(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		t := s.Training

@@ -151,7 +151,7 @@ func ledgers(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-// csvRequested is what was requested of blocks, and what they have beyond that; empty where either is not known of all.
+// requested is what was requested of blocks, and what they have beyond that; empty where either is not known of all.
 func requested(r *report.Requested) []string {
 	if r == nil || r.UnknownBytes > 0 {
 		return []string{"", ""}

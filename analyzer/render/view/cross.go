@@ -29,7 +29,7 @@ func noCross(s *report.Summary) string {
 	return ""
 }
 
-// crossed prints the table: rows of one grouping, columns of the other, those that do not fit summed up.
+// writeCross prints the table: rows of one grouping, columns of the other, those that do not fit summed up.
 func writeCross(p *layout.Page, s *report.Summary) {
 	c := s.Cross
 	when := "the peak of " + phrase.FrameworkName(s.Versions)

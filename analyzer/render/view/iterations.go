@@ -30,7 +30,7 @@ func categoryColumns(p *layout.Page) int {
 	return min(max(room/sizeColumn, 1), most)
 }
 
-// iterations prints one row per iteration: all of them, or those at both ends, the highest one, and some between.
+// writeIterations prints one row per iteration: all of them, or those at both ends, the highest one, and some between.
 func writeIterations(p *layout.Page, s *report.Summary) {
 	t := s.Training
 	p.Title(fmt.Sprintf("Iterations of %s's blocks", phrase.TrainingLevel(s, t)))

@@ -32,7 +32,7 @@ type moduleTable struct {
 	deep  bool     // some modules lie below the depth
 }
 
-// modules prints the tree.
+// writeModules prints the tree.
 func writeModules(p *layout.Page, s *report.Summary) {
 	t := s.Training
 	m := moduleTable{page: p, root: t.Modules, short: shortNames(t.Categories), used: make([]bool, len(t.Categories)), all: p.Rows < 0}

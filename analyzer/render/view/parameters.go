@@ -54,7 +54,7 @@ func (s *parameterSum) cells(look layout.Style) []layout.Cell {
 	return []layout.Cell{{Text: s.name, Style: look}, {Text: layout.Bytes(s.weight), Style: look}, {Text: layout.BytesOrDash(s.gradient), Style: look}, {Text: layout.BytesOrDash(s.state), Style: look}, {Text: layout.Bytes(s.bytes()), Style: layout.Strong}}
 }
 
-// parameters prints what belongs to each parameter, then the buffers, then what optimizers keep for themselves.
+// writeParameters prints what belongs to each parameter, then the buffers, then what optimizers keep for themselves.
 func writeParameters(p *layout.Page, s *report.Summary) {
 	for _, kind := range []struct{ category, title, one, many string }{
 		{"parameter", "Parameters of the model", "smaller parameter", "smaller parameters"},
@@ -100,7 +100,7 @@ func foldedParameters(p *layout.Page, list []report.Parameter) []parameterSum {
 	return sums
 }
 
-// parameterTable prints the largest parameters in the model's order, and the sums.
+// writeParameterTable prints the largest parameters in the model's order, and the sums.
 func writeParameterTable(p *layout.Page, list []report.Parameter, one, many string) {
 	var total parameterSum
 	for i := range list {

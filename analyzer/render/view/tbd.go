@@ -124,7 +124,7 @@ func modelOf(list []report.Parameter) string {
 	return name + "."
 }
 
-// tbd prints one table per iteration.
+// writeTBD prints one table per iteration.
 func writeTBD(p *layout.Page, s *report.Summary) {
 	t := s.Training
 	parameters, weights, gradients := weightsOf(t)
@@ -154,7 +154,7 @@ func writeTBD(p *layout.Page, s *report.Summary) {
 	}
 }
 
-// tbdRow prints a label and a number with dots between them.
+// writeTBDRow prints a label and a number with dots between them.
 func writeTBDRow(p *layout.Page, label string, bytes uint64) {
 	unit := p.Unit
 	if unit == "" {

@@ -49,7 +49,7 @@ func heldRange(l *report.TimelineLevel) (first, last int) {
 	return first, last
 }
 
-// timeline prints a row for each stretch: its highest moment, and who held most then.
+// writeTimeline prints a row for each stretch: its highest moment, and who held most then.
 func writeTimeline(p *layout.Page, s *report.Summary) {
 	t := timelineDetail(s, p.Options, timelineRows)
 	l := &t.Levels[0]
@@ -186,7 +186,7 @@ func laneWords(l *report.TimelineLane) string {
 	return strings.Join(parts, " ")
 }
 
-// timelineNotes explains the columns, and proposes to look closer at the highest stretch.
+// writeTimelineNotes explains the columns, and proposes to look closer at the highest stretch.
 func writeTimelineNotes(p *layout.Page, s *report.Summary, t *report.Timeline, titles, short []string, first, last int) {
 	var parts []string
 	for i, name := range short {
