@@ -9,8 +9,8 @@ import (
 	"time"
 
 	"memtrace/analyzer/oom"
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 	"memtrace/trace"
@@ -98,7 +98,7 @@ func (t *oomReporter) writeRetries(after *report.OOMRetries) error {
 	var text bytes.Buffer
 	safe := visible.NewWriter(&text, visible.Lines)
 	section, err := json.Marshal(after)
-	if err := errors.Join(err, render.OOMRetriesText(safe, after, layout.Options{}), safe.Flush()); err != nil {
+	if err := errors.Join(err, oomtext.WriteRetries(safe, after, layout.Options{}), safe.Flush()); err != nil {
 		return err
 	}
 	return t.files.tellAfter(text.Bytes(), string(section))
@@ -163,7 +163,7 @@ func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 func (t *oomReporter) writeStory(tracePath string, found *report.OOMReport) (string, error) {
 	var text bytes.Buffer
 	safe := visible.NewWriter(&text, visible.Lines)
-	if err := errors.Join(render.OOMText(safe, found, layout.Options{Path: tracePath}), safe.Flush()); err != nil {
+	if err := errors.Join(oomtext.Write(safe, found, layout.Options{Path: tracePath}), safe.Flush()); err != nil {
 		return "", err
 	}
 	section, err := found.Section()

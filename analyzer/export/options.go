@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -36,7 +36,7 @@ func started(set *analyzer.StackSet) time.Time {
 // levelName says what kind of memory a level counts.
 func levelName(set *analyzer.StackSet) string {
 	if set.Level == report.LevelFramework {
-		return render.FrameworkName(set.Versions) + " blocks"
+		return phrase.FrameworkName(set.Versions) + " blocks"
 	}
 	return "Driver memory"
 }

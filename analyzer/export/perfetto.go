@@ -8,8 +8,8 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -123,8 +123,8 @@ func (p *perfettoWatch) counter(l perfettoLevel) *perfettoCounter {
 
 // title names a counter.
 func (p *perfettoWatch) title(l perfettoLevel) string {
-	framework := render.FrameworkName(report.Versions(p.names.Info()))
-	name := render.AccountName(l.account.String())
+	framework := phrase.FrameworkName(report.Versions(p.names.Info()))
+	name := phrase.AccountName(l.account.String())
 	switch {
 	case l.account == heap.AccountDriver:
 		name = "driver memory"

@@ -11,7 +11,9 @@ import (
 
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/compare"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -77,11 +79,11 @@ type diffRow struct {
 func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Options) error {
 	script := scriptText(diffOrder)
 	var text bytes.Buffer
-	if err := render.DiffText(&text, d, layout.Options{Width: 118}); err != nil {
+	if err := compare.Text(&text, d, layout.Options{Width: 118}); err != nil {
 		return err
 	}
-	c := diffContent{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), StyleHash: hash(styleText), ScriptHash: hash(script), Answer: render.DiffVerdict(d),
-		LevelName: "of " + render.LevelName(changed), Text: text.String(), Traces: layout.ShellWord(d.Base.Path) + " " + layout.ShellWord(d.New.Path), Names: visible.Text(d.Base.Path) + " → " + visible.Text(d.New.Path)}
+	c := diffContent{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), StyleHash: hash(styleText), ScriptHash: hash(script), Answer: compare.Verdict(d),
+		LevelName: "of " + phrase.LevelName(changed), Text: text.String(), Traces: layout.ShellWord(d.Base.Path) + " " + layout.ShellWord(d.New.Path), Names: visible.Text(d.Base.Path) + " → " + visible.Text(d.New.Path)}
 	c.Title = "memtrace: " + c.Names
 	for _, side := range []struct {
 		name string
@@ -113,7 +115,7 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 func diffLevelName(l *diff.Level, s *report.Summary) string {
 	switch l.Level {
 	case report.LevelFramework:
-		return render.LevelName(s) + ", peak"
+		return phrase.LevelName(s) + ", peak"
 	case "reserved":
 		return "reserved by it on device " + l.Device + ", peak"
 	}

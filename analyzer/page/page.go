@@ -17,6 +17,9 @@ import (
 
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
+	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 )
 
@@ -130,13 +133,13 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 	}
 	answer := render.Verdict(s)
 	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data), Sections: packed.elements(), StyleHash: hash(styleText), ScriptHash: hash(script),
-		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(), LevelName: "of " + render.LevelName(s), Commands: commands(s, o)}
-	for _, sheet := range render.OOMSheets(s, ownerRows) {
+		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(), LevelName: "of " + phrase.LevelName(s), Commands: commands(s, o)}
+	for _, sheet := range oomtext.Sheets(s, ownerRows) {
 		if len(sheet.Fields)+len(sheet.Rows) > 0 || len(c.Advice) == 0 { // else what to try, which stands above
 			c.OOM = append(c.OOM, sheet)
 		}
 	}
-	c.Sheets = append(render.DeviceSheets(s, ownerRows), render.ParameterSheets(s, parameterRows)...)
+	c.Sheets = append(render.DeviceSheets(s, ownerRows), view.ParameterSheets(s, parameterRows)...)
 	if o.Served != "" {
 		c.Connect = "; connect-src 'self'"
 	}
@@ -183,7 +186,7 @@ func (c *content) drawTimeline(s *report.Summary, d *data) {
 	fmt.Fprintf(&path, "L%d %dZ", pictureWidth, pictureHeight)
 	c.Timeline, c.TimelinePath = true, path.String()
 	main := s.Main()
-	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.", render.LevelName(s), layout.Bytes(main.PeakBytes),
+	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.", phrase.LevelName(s), layout.Bytes(main.PeakBytes),
 		layout.Duration(main.PeakTimeNS), layout.Duration(s.Process.DurationNS), layout.Bytes(main.LiveBytes))
 	if d.Unit > 1 {
 		c.LeftOut = fmt.Sprintf("Of so many blocks, times are rounded down to %s; memtrace serve shows them exactly. ", layout.Duration(d.Unit))

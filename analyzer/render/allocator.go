@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
-// allocator is what PyTorch's allocator was told beside its blocks, and who asked how much is free.
+// writeAllocator says what PyTorch's allocator was told beside its blocks, and who asked how much is free.
 func writeAllocator(p *layout.Page, s *report.Summary) {
 	a := s.Allocator
 	if a == nil {
@@ -65,7 +66,7 @@ func settingsText(list []report.Setting) string {
 func fractionsText(list []report.Fraction) string {
 	var parts []string
 	for _, f := range list {
-		parts = append(parts, fmt.Sprintf("%.4g%% of %s from %s on", 100*f.Fraction, deviceName(f.Device), layout.Moment(f.TimeNS)))
+		parts = append(parts, fmt.Sprintf("%.4g%% of %s from %s on", 100*f.Fraction, phrase.DeviceName(f.Device), layout.Moment(f.TimeNS)))
 	}
 	return few(parts)
 }
@@ -117,7 +118,7 @@ func askedText(list []report.FreeQuestion) string {
 		if who == "" {
 			who = q.Library
 		}
-		part := fmt.Sprintf("%s: %s of %s free on %s", visible.Text(who), layout.Bytes(q.FirstFree), layout.Bytes(q.Total), deviceName(q.Device))
+		part := fmt.Sprintf("%s: %s of %s free on %s", visible.Text(who), layout.Bytes(q.FirstFree), layout.Bytes(q.Total), phrase.DeviceName(q.Device))
 		if q.Count > 1 {
 			part += fmt.Sprintf(" (%s, last %s)", report.Count(q.Count, "time", "times"), layout.Bytes(q.LastFree))
 		}

@@ -8,6 +8,8 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -138,12 +140,12 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 			p.shortModules(s, l)
 		}
 		p.shortLedger(s, e.ThroughLedger("inner"), briefThrough)
-	} else if l := bestLedger(e); l != nil && len(l.Rows) > 0 {
+	} else if l := oomtext.BestLedger(e); l != nil && len(l.Rows) > 0 {
 		var owners []owner
-		for _, r := range foldOwners(l.Rows, p.rows(briefOwners-2)) {
-			owners = append(owners, owner{name: oomOwner(&r, frameworkPhrase(s.Versions)), bytes: r.Bytes, lower: r.BytesLower, style: oomStyle(r.Owner)})
+		for _, r := range oomtext.FoldOwners(l.Rows, p.rows(briefOwners-2)) {
+			owners = append(owners, owner{name: oomtext.OwnerName(&r, phrase.Framework(s.Versions)), bytes: r.Bytes, lower: r.BytesLower, style: oomtext.OwnerStyle(r.Owner)})
 		}
-		p.shortTable("Who filled "+deviceName(e.Device)+", by "+l.By, owners, s.Bounds)
+		p.shortTable("Who filled "+phrase.DeviceName(e.Device)+", by "+l.By, owners, s.Bounds)
 		p.Legend()
 		p.Gap()
 	}
@@ -154,7 +156,7 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 func (p *screen) shortCategories(title string, t *report.Training, held []uint64, limit int) {
 	var rows []owner
 	for _, i := range layout.Heaviest(held) {
-		row := owner{name: visible.Text(categoryWord(t.Categories[i])), bytes: held[i], style: layout.Blocks}
+		row := owner{name: visible.Text(phrase.CategoryWord(t.Categories[i])), bytes: held[i], style: layout.Blocks}
 		rows = append(rows, row)
 	}
 	p.shortTable(title, layout.Fewer(rows, p.rows(limit), foldShort), nil)
@@ -171,7 +173,7 @@ func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
 	p.Rows = asked
 	title := "Where it was allocated, by " + l.By
 	if l.By == "inner" {
-		title = "By innermost line outside of " + frameworkPhrase(s.Versions)
+		title = "By innermost line outside of " + phrase.Framework(s.Versions)
 	}
 	p.shortTable(title, owners, s.Bounds)
 	p.Legend()
@@ -275,7 +277,7 @@ func (p *screen) shortIterations(s *report.Summary) {
 	if !trains(t) || t.IterationsBy == report.IterationsByNothing {
 		return
 	}
-	ended := endedIterations(t)
+	ended := phrase.EndedIterations(t)
 	if len(ended) == 0 {
 		p.Field("iterations", unfinished(s.Window, "the first one did not finish"))
 		p.Gap()
@@ -298,12 +300,12 @@ func (p *screen) shortIterations(s *report.Summary) {
 // shortTotals names the accounts beside device memory that are worth a look.
 func (p *screen) shortTotals(s *report.Summary) {
 	var parts []string
-	for _, n := range totalNames {
-		l := s.Other[n.account]
-		if l.Empty() || n.account == "address" || l.PeakBytes < s.Main().PeakBytes/100 {
+	for _, n := range phrase.Accounts() {
+		l := s.Other[n.Key]
+		if l.Empty() || n.Key == "address" || l.PeakBytes < s.Main().PeakBytes/100 {
 			continue
 		}
-		parts = append(parts, n.name+" "+layout.Range(l.PeakBytesLower, l.PeakBytes, s.Bounds))
+		parts = append(parts, n.Name+" "+layout.Range(l.PeakBytesLower, l.PeakBytes, s.Bounds))
 	}
 	if len(parts) > 0 {
 		p.Field("also", strings.Join(parts, ", ")+" (peaks of their own, not part of the above)")
@@ -344,7 +346,7 @@ func nextCommands(s *report.Summary, path string) []nextCommand {
 	if path == "" {
 		path = "FILE"
 	}
-	path = windowFlags(s) + layout.ShellWord(path)
+	path = phrase.WindowFlags(s) + layout.ShellWord(path)
 	list := []nextCommand{{"memtrace report --details " + path, "call stacks, device ledger, lifetimes, notes"}}
 	switch {
 	case s.OOM.Count > 0:

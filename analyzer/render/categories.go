@@ -70,7 +70,7 @@ func categoryOwners(p *layout.Page, s *report.Summary, v *report.Categories, l *
 	return slices.Concat(named, rest, ledgerOwners(p, s, &others))
 }
 
-// categoryTable prints shares of the whole, which is not the sum where blocks count more than once.
+// writeCategoryTable prints shares of the whole, which is not the sum where blocks count more than once.
 func writeCategoryTable(p *layout.Page, owners []owner, whole uint64, v *report.Categories) {
 	_, largest := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
 	columns := []layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 3},
@@ -118,7 +118,7 @@ func untrackable(u *report.Untrackable) string {
 		layout.Bytes(u.ReportedBytes), layout.Bytes(u.TrackedBytes))
 }
 
-// entries lists what a category is made of, with whole tags and sites.
+// writeEntries lists what a category is made of, with whole tags and sites.
 func writeEntries(p *layout.Page, c *report.Category) {
 	if c.Bytes == 0 || len(c.Entries) == 0 {
 		return

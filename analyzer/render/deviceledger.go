@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -14,7 +15,7 @@ import (
 // shortOwners is how many owners the table shows unless groupings were asked for: the table of the peak has them all.
 const shortOwners = 5
 
-// deviceLedgers print what fills each device: this process by owner, what surrounds it, and what nobody explains.
+// writeDeviceLedgers prints what fills each device: this process by owner, what surrounds it, and what nobody explains.
 // Unless groupings were asked for, that is one moment, and none for the device that ran out of memory, whose table
 // stands at the top.
 func writeDeviceLedgers(p *layout.Page, s *report.Summary) {
@@ -82,7 +83,7 @@ type deviceOwner struct {
 }
 
 func writeDeviceLedger(p *layout.Page, s *report.Summary, index int16, by string, moments []*report.DeviceLedger) {
-	p.Title(fmt.Sprintf("What fills %s, by %s", deviceName(index), by))
+	p.Title(fmt.Sprintf("What fills %s, by %s", phrase.DeviceName(index), by))
 	p.Gap()
 	columns := []layout.Column{{Title: "owner"}}
 	for _, l := range moments {
@@ -245,14 +246,14 @@ func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (na
 	case r.Owner == report.OwnerOutside:
 		name = visible.Text(r.Key) + " (driver)"
 	case r.Owner == report.OwnerSlack:
-		name = FrameworkName(s.Versions) + " reserved, unused (slack)"
+		name = phrase.FrameworkName(s.Versions) + " reserved, unused (slack)"
 	case r.Owner == report.OwnerRemainder && !shareKnown:
 		name = "context, code, other processes"
 	}
 	return name, st
 }
 
-// deviceRemarks say what a reader must know to read the table rightly.
+// writeDeviceRemarks says what a reader must know to read the table rightly.
 func writeDeviceRemarks(p *layout.Page, moments []*report.DeviceLedger) {
 	l := moments[len(moments)-1]
 	var unexplained int64

@@ -5,6 +5,7 @@ import (
 
 	"memtrace/analyzer/finding"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 )
 
@@ -76,7 +77,7 @@ func growthFindings(s *report.Summary, v *report.Verdict) []finding.Finding {
 	t := s.Trend
 	switch {
 	case t != nil && t.Kind == report.GrowthSteady:
-		return []finding.Finding{finding.New("growth", Growth(t), t.Bytes, "trend")}
+		return []finding.Finding{finding.New("growth", phrase.Growth(t), t.Bytes, "trend")}
 	case s.Training != nil && s.Training.IterationsBy != report.IterationsByPeriod && s.Training.Growth().Kind == report.GrowthSteady:
 		each := uint64(max(s.Training.Growth().PerIteration(), 0))
 		text := fmt.Sprintf("Memory grows: %s more is held after each iteration.", layout.Bytes(each))

@@ -10,6 +10,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/finding"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -98,7 +99,7 @@ func TestGrowthIsAFinding(t *testing.T) {
 	if at < 0 {
 		t.Fatalf("no growth among %+v", list)
 	}
-	if f := list[at]; f.Severity != finding.Alarm || f.Bytes != 3<<20 || f.Text != Growth(s.Trend) {
+	if f := list[at]; f.Severity != finding.Alarm || f.Bytes != 3<<20 || f.Text != phrase.Growth(s.Trend) {
 		t.Errorf("%+v", f)
 	}
 }

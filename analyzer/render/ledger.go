@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -22,7 +23,7 @@ type owner struct {
 	each  string // of several rows in one, how many there are and what each holds
 }
 
-// ledger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
+// writeLedger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
 func writeLedger(p *layout.Page, s *report.Summary, by string) {
 	l := s.Ledger(by)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
@@ -49,7 +50,7 @@ func ledgerMoment(s *report.Summary, l *report.Ledger) string {
 	case l.Moment != "peak":
 		return visible.Text(l.Moment)
 	case l.Level == "framework":
-		return "the peak of " + FrameworkName(s.Versions)
+		return "the peak of " + phrase.FrameworkName(s.Versions)
 	}
 	return "the peak"
 }
@@ -103,7 +104,7 @@ func withoutRest(sites []report.RowSite) []report.RowSite {
 // slackOwners divides what the allocator holds in no block: what was given back and waits for other streams is not free
 // yet.
 func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owner {
-	list := []owner{{name: FrameworkName(s.Versions) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: layout.Slack}}
+	list := []owner{{name: phrase.FrameworkName(s.Versions) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: layout.Slack}}
 	if l.Waiting > 0 && l.Waiting <= r.Bytes && r.BytesLower == nil {
 		list[0].bytes -= l.Waiting
 		waiting := owner{name: "given back, waiting for other streams", bytes: l.Waiting, style: layout.Slack}
@@ -185,7 +186,7 @@ func writeOwnerTable(p *layout.Page, owners []owner, whole uint64, b *report.Bou
 	p.Table(columns, rows)
 }
 
-// group prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the
+// writeGroup prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the
 // whole run.
 func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	g := s.Group(by, level)
@@ -194,7 +195,7 @@ func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	}
 	name := level
 	if level == "framework" {
-		name = FrameworkName(s.Versions)
+		name = phrase.FrameworkName(s.Versions)
 	}
 	p.Title(fmt.Sprintf("%s allocations by %s", layout.UpperFirst(name), by))
 	p.Gap()

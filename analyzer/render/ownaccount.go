@@ -11,7 +11,7 @@ import (
 // ownNames are what people call the frameworks that have accounts of their own.
 var ownNames = map[string]string{"jax": "JAX"}
 
-// ownAccounts is what frameworks say themselves of what lies in the pieces that they took from the driver.
+// writeOwnAccounts says what frameworks say themselves of what lies in the pieces that they took from the driver.
 func writeOwnAccounts(p *layout.Page, s *report.Summary) {
 	for i := range s.OwnAccounts {
 		a := &s.OwnAccounts[i]

@@ -5,40 +5,42 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
 // What other forms of a report have in common with the text. All texts are escaped for a terminal.
 
-// process says where the program ran and how it ended. Of an imported trace that is not known.
+// writeProcess says where the program ran and how it ended. Of an imported trace that is not known.
 func writeProcess(p *layout.Page, s *report.Summary) {
 	if s.Process.Imported == "" {
-		p.Field("process", process(s.Process))
-		p.Field("run", ranOut(s, run(s.Process)))
+		p.Field("process", phrase.Process(s.Process))
+		p.Field("run", oomtext.RanOut(s, phrase.Ending(s.Process)))
 	}
 }
 
 // Facts says who ran, on what, and whether the trace is complete.
 func Facts(s *report.Summary) []layout.Fact {
-	name, value := whose(s.Process)
+	name, value := phrase.Source(s.Process)
 	list := []layout.Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
 	if s.Process.Imported == "" {
-		list = append(list, layout.Fact{Name: "run", Value: process(s.Process) + "; " + ranOut(s, run(s.Process))})
+		list = append(list, layout.Fact{Name: "run", Value: phrase.Process(s.Process) + "; " + oomtext.RanOut(s, phrase.Ending(s.Process))})
 	}
-	if text := software(s.Versions); text != "" {
+	if text := phrase.Software(s.Versions); text != "" {
 		list = append(list, layout.Fact{Name: "software", Value: text, Long: true})
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
-			list = append(list, layout.Fact{Name: deviceName(d.Index), Value: device(d, s.NullGPU), Long: true})
+			list = append(list, layout.Fact{Name: phrase.DeviceName(d.Index), Value: phrase.Device(d, s.NullGPU), Long: true})
 		}
 	}
-	list = append(list, layout.Fact{Name: "trace", Value: health(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
+	list = append(list, layout.Fact{Name: "trace", Value: phrase.SummaryHealth(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
 	if s.Window != nil {
-		list = append(list, windowFact(s))
+		list = append(list, phrase.WindowFact(s))
 	}
-	if only := filters(s); len(only) > 0 {
+	if only := phrase.Filters(s); len(only) > 0 {
 		list = append(list, layout.Fact{Name: "only", Value: visible.Text(strings.Join(only, ", "))})
 	}
 	return list

@@ -5,11 +5,12 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
 
-// remarks are the lines under the tables: what each means in a sentence.
+// writeRemarks prints the lines under the tables: what each means in a sentence.
 func writeRemarks(p *layout.Page, s *report.Summary) {
 	if !s.Driver.Empty() || !s.Framework.Empty() {
 		p.Field("at the end", endLine(s))
@@ -39,7 +40,7 @@ func writeRemarks(p *layout.Page, s *report.Summary) {
 func endLine(s *report.Summary) string {
 	var parts []string
 	if !s.Framework.Empty() {
-		parts = append(parts, FrameworkName(s.Versions)+" "+liveWords(s.Framework, s.Bounds))
+		parts = append(parts, phrase.FrameworkName(s.Versions)+" "+liveWords(s.Framework, s.Bounds))
 	}
 	if !s.Driver.Empty() {
 		parts = append(parts, "driver "+liveWords(s.Driver, s.Bounds))

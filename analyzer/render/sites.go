@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -34,7 +35,7 @@ func ownStyle(own bool) layout.Style {
 	return layout.Faint
 }
 
-// sites lists the places that asked for the memory, each with its call stack.
+// writeSites lists the places that asked for the memory, each with its call stack.
 func writeSites(p *layout.Page, s *report.Summary) {
 	if s.Sites == nil || !worthShowing(s.Sites) {
 		return
@@ -80,7 +81,7 @@ func worthShowing(s *report.Sites) bool {
 
 func frameworkOrDriver(s *report.Summary) string {
 	if s.Sites.Level == "framework" {
-		return FrameworkName(s.Versions)
+		return phrase.FrameworkName(s.Versions)
 	}
 	return s.Sites.Level
 }
@@ -111,7 +112,7 @@ func writePlace(p *layout.Page, place *report.Site, whole uint64) {
 	p.Gap()
 }
 
-// stack prints frames, innermost first, with the places where they stand beside them.
+// writeStack prints frames, innermost first, with the places where they stand beside them.
 func writeStack(p *layout.Page, place *report.Site) {
 	picked := pickFrames(place.Frames, stackLimit(p.Options))
 	const indent = 8

@@ -1,5 +1,6 @@
-// Package render writes summaries for people and for programs, on the pages of layout. It computes nothing that another
-// package could want to know.
+// Package render writes summaries for people and for programs, on the pages of layout: the report as text, in its short
+// form and with all its tables, and as JSON. It may import oomtext, phrase and layout, and the values that reports consist
+// of; it computes nothing that another package could want to know.
 package render
 
 import (
@@ -8,6 +9,8 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -29,10 +32,10 @@ func Text(w io.Writer, s *report.Summary, o layout.Options) error {
 	return nil
 }
 
-// details is everything that is known, or that was asked for.
+// writeDetails writes everything that is known, or that was asked for.
 func writeDetails(p *layout.Page, s *report.Summary) {
 	writeHeading(p, s)
-	writeOOM(p, s)
+	oomtext.WriteEvents(p, s)
 	writePeaks(p, s)
 	writeMoment(p, s)
 	writeWindow(p, s)
@@ -54,36 +57,25 @@ func writeDetails(p *layout.Page, s *report.Summary) {
 	writeNext(p, s)
 }
 
-// begin says whose report it is.
-func writeBeginning(p *layout.Page, s *report.Summary) {
-	name := "memtrace report"
-	if p.Path != "" {
-		name += "  " + visible.Text(p.Path)
-	}
-	p.Title(name)
-	p.Gap()
-	p.Field(whose(s.Process))
-}
-
 func writeHeading(p *layout.Page, s *report.Summary) {
-	writeBeginning(p, s)
+	phrase.WriteBeginning(p, s)
 	writeProcess(p, s)
-	if text := software(s.Versions); text != "" {
+	if text := phrase.Software(s.Versions); text != "" {
 		p.Field("software", text)
 	}
 	for _, d := range s.Devices {
-		p.Field(deviceName(d.Index), device(d, s.NullGPU))
+		p.Field(phrase.DeviceName(d.Index), phrase.Device(d, s.NullGPU))
 	}
 	if s.Health.Complete && len(s.Health.Unseen) == 0 {
-		p.Field("health", health(s))
+		p.Field("health", phrase.SummaryHealth(s))
 	} else {
-		p.Styled(layout.Alarm, "health", health(s))
+		p.Styled(layout.Alarm, "health", phrase.SummaryHealth(s))
 	}
-	writeSelection(p, s)
+	phrase.WriteSelection(p, s)
 	p.Gap()
 }
 
-// peaks is the table of high-water marks: one line per device, and one for all where there are several.
+// writePeaks prints the table of high-water marks: one line per device, and one for all where there are several.
 func writePeaks(p *layout.Page, s *report.Summary) {
 	if s.Driver.Empty() && s.Framework.Empty() {
 		return
@@ -118,7 +110,7 @@ func writePeakTable(p *layout.Page, s *report.Summary) {
 	columns := []layout.Column{{}}
 	when := layout.Column{Title: "when", Right: true, Optional: 1}
 	if withFramework {
-		columns = append(columns, layout.Column{Title: FrameworkName(s.Versions), Right: true}, when, layout.Column{Title: "reserved", Right: true})
+		columns = append(columns, layout.Column{Title: phrase.FrameworkName(s.Versions), Right: true}, when, layout.Column{Title: "reserved", Right: true})
 	}
 	columns = append(columns, layout.Column{Title: "driver", Right: true}, when, layout.Column{Title: "of device", Right: true, Optional: 2})
 	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return peakRows(s, withFramework, f) })
@@ -142,7 +134,7 @@ func peakRows(s *report.Summary, withFramework bool, f layout.Figure) (rows [][]
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
-			add(deviceName(d.Index), d.Framework, d.Driver, f(d.ReservedBytesPeakLower, d.ReservedBytesPeak, s.Bounds), d.TotalBytes)
+			add(phrase.DeviceName(d.Index), d.Framework, d.Driver, f(d.ReservedBytesPeakLower, d.ReservedBytesPeak, s.Bounds), d.TotalBytes)
 		}
 	}
 	if len(rows) > 1 {
@@ -158,14 +150,14 @@ func levelPeak(l report.Level, b *report.Bounds, f layout.Figure) []layout.Cell 
 	return []layout.Cell{{Text: f(l.PeakBytesLower, l.PeakBytes, b), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}}
 }
 
-// moment is the state at the moment that was asked for.
+// writeMoment prints the state at the moment that was asked for.
 func writeMoment(p *layout.Page, s *report.Summary) {
 	if s.At == nil {
 		return
 	}
 	p.Title(fmt.Sprintf("At %s, %s", visible.Text(s.At.What), layout.Moment(s.At.TimeNS)))
 	p.Gap()
-	columns := []layout.Column{{}, {Title: FrameworkName(s.Versions), Right: true}, {Title: "reserved", Right: true}, {Title: "driver", Right: true}}
+	columns := []layout.Column{{}, {Title: phrase.FrameworkName(s.Versions), Right: true}, {Title: "reserved", Right: true}, {Title: "driver", Right: true}}
 	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return momentRows(s, f) })
 	p.Gap()
 }
@@ -178,7 +170,7 @@ func momentRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 		return f(l.LiveBytesLower, l.LiveBytes, s.Bounds)
 	}
 	for _, d := range s.At.Devices {
-		rows = append(rows, []layout.Cell{{Text: deviceName(d.Index)}, {Text: live(d.Framework)}, {Text: layout.Bytes(d.ReservedBytes)}, {Text: live(d.Driver)}})
+		rows = append(rows, []layout.Cell{{Text: phrase.DeviceName(d.Index)}, {Text: live(d.Framework)}, {Text: layout.Bytes(d.ReservedBytes)}, {Text: live(d.Driver)}})
 	}
 	if len(rows) > 1 {
 		rows = append(rows, []layout.Cell{{Text: "total"}, {Text: live(s.At.Framework)}, {}, {Text: live(s.At.Driver)}})
@@ -186,7 +178,7 @@ func momentRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 	return rows
 }
 
-// next proposes the command that shows what this report does not.
+// writeNext proposes the command that shows what this report does not.
 func writeNext(p *layout.Page, s *report.Summary) {
 	if nothingSeen(s) {
 		return
@@ -209,7 +201,7 @@ func writeNext(p *layout.Page, s *report.Summary) {
 			proposal = "memtrace report --json "
 		}
 	}
-	p.Line("%s %s", p.Paint(layout.Strong, "Next:"), proposal+windowFlags(s)+layout.ShellWord(path))
+	p.Line("%s %s", p.Paint(layout.Strong, "Next:"), proposal+phrase.WindowFlags(s)+layout.ShellWord(path))
 }
 
 func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Training.Modules != nil }

@@ -4,6 +4,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 )
 
@@ -22,15 +23,15 @@ func writeTotals(p *layout.Page, s *report.Summary) {
 }
 
 func totalRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
-	for _, n := range totalNames {
-		l := s.Other[n.account]
-		if n.account == "driver" {
+	for _, n := range phrase.Accounts() {
+		l := s.Other[n.Key]
+		if n.Key == "driver" {
 			l = s.Driver
 		}
 		if l.Empty() {
 			continue
 		}
-		rows = append(rows, []layout.Cell{{Text: n.name}, {Text: f(l.PeakBytesLower, l.PeakBytes, s.Bounds), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}, {Text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
+		rows = append(rows, []layout.Cell{{Text: n.Name}, {Text: f(l.PeakBytesLower, l.PeakBytes, s.Bounds), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}, {Text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
 			{Text: layout.Count(l.LiveCount())}, {Text: layout.Count(l.AllocCount)}})
 	}
 	return rows
@@ -46,7 +47,7 @@ func writeSizes(p *layout.Page, s *report.Summary) {
 		graphs = graphs || d.Sizes.AtPeak.GraphPoolBytes > 0 || d.Sizes.AtEnd.GraphPoolBytes > 0
 	}
 	for _, d := range s.Devices {
-		v, name := d.Sizes, deviceName(d.Index)
+		v, name := d.Sizes, phrase.DeviceName(d.Index)
 		if v == (report.DeviceSizes{}) || !s.Asked && !takesMore(v.AtPeak) && !takesMore(v.AtEnd) {
 			continue
 		}
@@ -133,10 +134,10 @@ func objectsLine(s *report.Summary) string {
 	return strings.Join(parts, ", ")
 }
 
-// lost says what lost records mean for the figures, and what can be done about it.
+// writeLost says what lost records mean for the figures, and what can be done about it.
 func writeLost(p *layout.Page, s *report.Summary) {
 	if s.Bounds != nil {
-		p.Styled(layout.Alarm, "lost", lostWords(s.Bounds))
+		p.Styled(layout.Alarm, "lost", phrase.Lost(s.Bounds))
 		p.Gap()
 	}
 }

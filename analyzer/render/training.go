@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/internal/visible"
@@ -16,7 +17,7 @@ func trains(t *report.Training) bool {
 	return t != nil && (t.IterationsBy != report.IterationsByNothing && len(t.Iterations) > 0 || len(t.Parameters) > 0 || t.Modules != nil)
 }
 
-// training is the report's own part about it: what the memory was for at the peak, and how iterations went.
+// writeTraining prints the report's own part about it: what the memory was for at the peak, and how iterations went.
 func writeTraining(p *layout.Page, s *report.Summary) {
 	if !trains(s.Training) || s.Asked {
 		return
@@ -27,7 +28,7 @@ func writeTraining(p *layout.Page, s *report.Summary) {
 	}
 	p.Title("Iterations")
 	p.Gap()
-	writeIterationLines(p, t)
+	phrase.WriteIterations(p, t)
 	p.Gap()
 }
 
@@ -46,7 +47,7 @@ func sorted(t *report.Training) bool {
 func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training) {
 	highest := &t.Iterations[t.Highest]
 	end := t.Iterations[len(t.Iterations)-1].End
-	p.Title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", levelName(s, t), layout.Moment(highest.Peak.TimeNS), visible.Text(t.Rules)))
+	p.Title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", phrase.TrainingLevel(s, t), layout.Moment(highest.Peak.TimeNS), visible.Text(t.Rules)))
 	p.Gap()
 	order := layout.Heaviest(highest.Peak.Held)
 	order = slices.DeleteFunc(order, func(i int) bool { return t.Categories[i] == rules.Others })

@@ -6,6 +6,8 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/oomtext"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/internal/visible"
@@ -28,7 +30,7 @@ func othersSentence(s *report.Summary) (text string, bytes uint64) {
 	for _, d := range s.DeviceLedger.Devices {
 		for _, l := range d.Ledgers {
 			if n := l.Sample.OthersBytes; l.Moment == report.MomentHighest && n > 0 && n >= l.TotalBytes/20 {
-				return fmt.Sprintf("Other processes held %s of %s.", layout.Bytes(n), deviceName(d.Index)), n
+				return fmt.Sprintf("Other processes held %s of %s.", layout.Bytes(n), phrase.DeviceName(d.Index)), n
 			}
 		}
 	}
@@ -46,7 +48,7 @@ func retrySentence(s *report.Summary) string {
 // levelSubject is what a sentence calls the memory of the verdict's level.
 func levelSubject(s *report.Summary, v *report.Verdict) string {
 	if v.Level == "framework" {
-		return layout.UpperFirst(frameworkPhrase(s.Versions)) + "'s memory"
+		return layout.UpperFirst(phrase.Framework(s.Versions)) + "'s memory"
 	}
 	return "Device memory"
 }
@@ -56,7 +58,7 @@ func peakSentence(s *report.Summary, v *report.Verdict) string {
 	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
-	text += windowPhrase(s.Window) + peakPlace(v)
+	text += phrase.DuringWindow(s.Window) + peakPlace(v)
 	if what := partWords(v); what != "" {
 		text += ": " + what
 	}
@@ -120,7 +122,7 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 // oomShareSentence says what filled the device.
 func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	e := &s.OOM.Events[s.DetailedOOM()]
-	l := bestLedger(e)
+	l := oomtext.BestLedger(e)
 	if l == nil || l.WholeBytes == 0 {
 		return ""
 	}
@@ -193,7 +195,7 @@ func idleSentence(s *report.Summary, v *report.Verdict) string {
 	if v.IdleBytes < v.PeakBytes/10 || v.IdleBytes == 0 || s.Bounds != nil {
 		return ""
 	}
-	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", layout.Bytes(v.IdleBytes), 100*float64(v.IdleBytes)/float64(v.PeakBytes), frameworkPhrase(s.Versions))
+	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", layout.Bytes(v.IdleBytes), 100*float64(v.IdleBytes)/float64(v.PeakBytes), phrase.Framework(s.Versions))
 }
 
 // roundingSentence speaks of what blocks have beyond the request where that is much.
@@ -214,9 +216,9 @@ func shortRun(s *report.Summary) bool {
 // oomSentence says what could not be had, and whether that was the end.
 func oomSentence(s *report.Summary, v *report.Verdict) string {
 	e := &s.OOM.Events[s.DetailedOOM()]
-	where := "on " + deviceName(e.Device)
+	where := "on " + phrase.DeviceName(e.Device)
 	if e.Device < 0 {
-		where = "of " + hostWord(e) + " memory"
+		where = "of " + oomtext.HostWord(e) + " memory"
 	}
 	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, layout.Moment(e.TimeNS), layout.Bytes(e.RequestedBytes))
 	if e.Site != "" {
@@ -232,7 +234,7 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	if v.OOMCount > 1 {
 		times = fmt.Sprintf(" It happened %s times.", layout.Count(v.OOMCount))
 	}
-	times += attemptSentence(&s.OOM)
+	times += oomtext.AttemptSentence(&s.OOM)
 	switch {
 	case v.Outcome == report.OutcomeCaughtOOM:
 		return text + "." + times + " The program handled that and exited with status 0."

@@ -2,22 +2,12 @@ package render
 
 import (
 	"cmp"
-	"strings"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
-
-// selection says what of the run is shown.
-func writeSelection(p *layout.Page, s *report.Summary) {
-	if s.Window != nil {
-		p.Styled(layout.Strong, "window", windowFact(s).Value)
-	}
-	if only := filters(s); len(only) > 0 {
-		p.Field("only", visible.Text(strings.Join(only, ", ")))
-	}
-}
 
 // briefWindowRows is how many keys the first screen shows of a window.
 const briefWindowRows = 3
@@ -32,7 +22,7 @@ func (p *screen) shortWindow(s *report.Summary) {
 	}
 }
 
-// window says what became of the blocks.
+// writeWindow says what became of the blocks.
 func writeWindow(p *layout.Page, s *report.Summary) {
 	if s.Window == nil {
 		return
@@ -58,7 +48,7 @@ func mainWindow(s *report.Summary) *report.WindowLevel {
 func writeWindowTotals(p *layout.Page, s *report.Summary, l *report.WindowLevel) {
 	title := "Driver memory"
 	if l.Level == report.LevelFramework {
-		title = "Blocks of " + FrameworkName(s.Versions)
+		title = "Blocks of " + phrase.FrameworkName(s.Versions)
 	}
 	var rows [][]layout.Cell
 	add := func(name string, n report.BlockSum) {
@@ -73,7 +63,7 @@ func writeWindowTotals(p *layout.Page, s *report.Summary, l *report.WindowLevel)
 	p.Gap()
 }
 
-// windowRows lists keys, those that hold most more than before first, those that hold less last.
+// writeWindowRows lists keys, those that hold most more than before first, those that hold less last.
 func writeWindowRows(p *layout.Page, s *report.Summary, l *report.WindowLevel, g *report.WindowGroup, limit int) {
 	var rows [][]layout.Cell
 	hidden := report.WindowRow{}

@@ -11,6 +11,8 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/compare"
+	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/questions"
@@ -67,8 +69,8 @@ func (a *app) diffCommand() *cobra.Command {
 	f.Lookup("at").Usage = "compare the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s"
 	f.Lookup("to").Usage = "compare with this `MOMENT` of the second trace, or of the only one; with --from, the end of the part that is compared"
 	f.Lookup("from").Usage = "compare the peaks from this `MOMENT` on in both traces: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown"
-	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(render.DiffViews(), ", ")+": what became of each")
-	cmdline.Complete(cmd, "view", cmdline.List(render.DiffViews()...))
+	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(compare.Views(), ", ")+": what became of each")
+	cmdline.Complete(cmd, "view", cmdline.List(compare.Views()...))
 	return cmd
 }
 
@@ -103,16 +105,16 @@ func (f *diffFlags) sides(options analyzer.Options) (base, changed analyzer.Opti
 }
 
 // neededViews finds the views, which must hold what both traces have.
-func (f *diffFlags) neededViews() ([]*render.View, error) {
-	var needed []*render.View
+func (f *diffFlags) neededViews() ([]*view.View, error) {
+	var needed []*view.View
 	for _, name := range f.views {
-		if !slices.Contains(render.DiffViews(), name) {
+		if !slices.Contains(compare.Views(), name) {
 			if name == "modules" {
-				return nil, usage.Errorf("--view modules: choose from %s; --by module compares modules", strings.Join(render.DiffViews(), ", "))
+				return nil, usage.Errorf("--view modules: choose from %s; --by module compares modules", strings.Join(compare.Views(), ", "))
 			}
-			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
+			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(compare.Views(), ", "))
 		}
-		needed = []*render.View{render.FindView(name)}
+		needed = []*view.View{view.Find(name)}
 	}
 	switch {
 	case len(needed) == 0:
@@ -150,9 +152,9 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 		case flags.JSON:
 			return render.DiffJSON(w, difference.diff)
 		case len(needed) > 0:
-			return render.DiffParameters(w, difference.diff, style)
+			return compare.Parameters(w, difference.diff, style)
 		}
-		return render.DiffText(w, difference.diff, style)
+		return compare.Text(w, difference.diff, style)
 	}))
 }
 
@@ -175,7 +177,7 @@ type diffResult struct {
 }
 
 // difference reads both sides.
-func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*render.View, basePath, newPath string, defaults bool) (result diffResult, err error) {
+func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*view.View, basePath, newPath string, defaults bool) (result diffResult, err error) {
 	base, changed, err := flags.sides(options)
 	if err != nil {
 		return result, err

@@ -11,7 +11,8 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/csvtable"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/internal/console"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
@@ -27,7 +28,7 @@ const exportCSVExtension = ".csv"
 // csvTables lists what the files hold, for the help text.
 func csvTables() string {
 	var list strings.Builder
-	for _, t := range render.CSVTables() {
+	for _, t := range csvtable.All() {
 		fmt.Fprintf(&list, "  %-18s %s\n", t.Name+exportCSVExtension, t.Doc)
 	}
 	return list.String()
@@ -78,7 +79,7 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 		return errors.Join(err, removeEmpty(folder))
 	}
 	written := 0
-	for _, t := range render.CSVTables() {
+	for _, t := range csvtable.All() {
 		if t.Empty(s) {
 			continue
 		}
@@ -88,7 +89,7 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 		written++
 	}
 	if !s.Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(s.Health, s.LostRecords))
 	}
 	switch {
 	case written == 0:

@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/console"
 	"memtrace/internal/questions"
@@ -108,7 +108,7 @@ func (a *app) warnReplayed(path string, w *export.Written) {
 		a.Log.Warn().Msgf("%s: nothing was allocated%s: the file says so", path, words)
 	}
 	if !s.Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(s.Health, s.LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(s.Health, s.LostRecords))
 	}
 	if s.Bounds != nil {
 		a.Log.Warn().Msgf("%s: values are as recorded, without the allocations that were lost", path)

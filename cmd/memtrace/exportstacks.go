@@ -11,8 +11,8 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/console"
@@ -160,7 +160,7 @@ func (a *app) warnExported(path string, sets []*analyzer.StackSet, o export.Opti
 		a.Log.Warn().Msgf("%s: %s is 0 in every stack: --value takes %s", path, o.Value, strings.Join(export.ValueNames(), ", "))
 	}
 	if !sets[0].Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, render.Health(sets[0].Health, sets[0].LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(sets[0].Health, sets[0].LostRecords))
 	}
 	if b := sets[0].Bounds; b != nil {
 		a.Log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path, layout.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, layout.Bytes(sets[0].Certain), mayBeMore(b))

@@ -11,7 +11,10 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/ranks"
 	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/compare"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/questions"
@@ -148,12 +151,12 @@ func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options
 }
 
 // showViews writes the views of one trace, and its CSV first: text on standard output cannot be taken back.
-func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, views []*render.View, r readSummary, style layout.Options) error {
+func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, views []*view.View, r readSummary, style layout.Options) error {
 	style.Path = r.path
 	if (flags.Csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, render.Health(r.summary.Health, r.summary.LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, phrase.Health(r.summary.Health, r.summary.LostRecords))
 	}
-	if why := render.NothingSelected(r.summary, style); why != "" && flags.Has("tbd") {
+	if why := view.NothingSelected(r.summary, style); why != "" && flags.Has("tbd") {
 		a.Log.Warn().Msgf("%s: no table: %s", r.path, why)
 	}
 	switch flags.Csv {
@@ -179,7 +182,7 @@ func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, vie
 }
 
 // checkViews fails if a trace lacks what a view would show.
-func checkViews(views []*render.View, path string, s *report.Summary) error {
+func checkViews(views []*view.View, path string, s *report.Summary) error {
 	var problems []error
 	for _, view := range views {
 		if why := view.Missing(s); why != "" {
@@ -236,7 +239,7 @@ func (a *app) reportRanks(flags *questions.Flags, folder string, options analyze
 func showRanks(w io.Writer, r *ranks.Ranks, folder string, all bool, style layout.Options) error {
 	if len(r.Processes) > 1 {
 		style.Path = folder
-		if err := render.Ranks(w, r, style); err != nil {
+		if err := compare.Ranks(w, r, style); err != nil {
 			return err
 		}
 	}

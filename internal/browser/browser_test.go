@@ -26,7 +26,7 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/page"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/compare"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/pageserver"
@@ -271,7 +271,7 @@ func (p *plan) write(t *testing.T, dir string) {
 	p.Diff.URL = file("diff.html", func(b *bytes.Buffer) error {
 		return page.WriteDiff(b, d, run, wide, page.Options{Writer: "memtrace test"})
 	})
-	p.Diff.Sentence = render.DiffVerdict(d)
+	p.Diff.Sentence = compare.Verdict(d)
 	words := map[string]string{diff.StateNew: "NEW", diff.StateGone: "REMOVED", diff.StateGrew: "GREW", diff.StateShrank: "SHRANK"}
 	for _, g := range d.Groups {
 		for _, row := range g.Rows {

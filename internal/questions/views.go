@@ -8,8 +8,8 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/cmdline"
@@ -39,7 +39,7 @@ idle). --csv writes a view's whole table.`
 
 func viewNames() []string {
 	var names []string
-	for _, view := range render.Views() {
+	for _, view := range view.All() {
 		names = append(names, view.Name)
 	}
 	return names
@@ -69,13 +69,13 @@ func (v *ViewFlags) Has(name string) bool {
 
 // Check finds the views and completes the style, before any trace is read. changed tells flags that were given from
 // those that were not.
-func (v *ViewFlags) Check(s *Flags, traces []string, changed func(flag string) bool, style *layout.Options) ([]*render.View, error) {
+func (v *ViewFlags) Check(s *Flags, traces []string, changed func(flag string) bool, style *layout.Options) ([]*view.View, error) {
 	if err := v.checkCross(); err != nil {
 		return nil, err
 	}
-	var views []*render.View
+	var views []*view.View
 	for _, name := range v.Names {
-		view := render.FindView(name)
+		view := view.Find(name)
 		if view == nil {
 			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(viewNames(), ", "))
 		}
@@ -163,7 +163,7 @@ func (v *ViewFlags) AskForTraining(s *Flags, o *analyzer.Options) error {
 		return usage.Errorf("--rules: %w", err)
 	}
 	if v.Has("tbd") || v.Has("iterations") && v.Csv != "" {
-		for _, category := range []string{render.FeatureMaps, render.IntermediateGradients} {
+		for _, category := range []string{view.FeatureMaps, view.IntermediateGradients} {
 			if !slices.ContainsFunc(set.Rules, func(r rules.Rule) bool { return r.Category == category }) {
 				return usage.Errorf("--rules %s: has no category %q, which the table is made of; leave out --rules", name, category)
 			}

@@ -4,8 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 )
 
@@ -62,7 +62,7 @@ func (o *topOwners) on(uuid string) (bytes uint64, known bool) {
 
 // frameworkName is what people call the framework.
 func (o *topOwners) frameworkName() string {
-	return render.FrameworkName(map[string]string{o.Framework: "known"})
+	return phrase.FrameworkName(map[string]string{o.Framework: "known"})
 }
 
 // recorded is what the trace knows of the process's device memory, with a sign where lost records may have changed it: it fits the column.

@@ -10,8 +10,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -341,7 +341,7 @@ func (t *topPage) remarks(p *topProcess) {
 		t.line(topFaint, "             also %s of %s memory", layout.Bytes(o.OtherBytes[name]), name)
 	}
 	if o.Trend != nil {
-		t.wrapped(topYellow, "             "+render.Growth(o.Trend))
+		t.wrapped(topYellow, "             "+phrase.Growth(o.Trend))
 	}
 	if o.LostRecords > 0 {
 		t.wrapped(topYellow, "             "+o.lostWords())

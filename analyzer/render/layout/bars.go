@@ -5,7 +5,7 @@ import "strings"
 // eighths are the Unicode blocks that fill one to seven eighths of a column.
 var eighths = [...]string{"", "▏", "▎", "▍", "▌", "▋", "▊", "▉"}
 
-// bar draws value on a scale on which the largest value fills width columns. A value above zero shows at least a trace
+// Bar draws value on a scale on which the largest value fills width columns. A value above zero shows at least a trace
 // of itself.
 func Bar(value, largest uint64, width int, ascii bool) string {
 	if value == 0 || largest == 0 || width <= 0 {

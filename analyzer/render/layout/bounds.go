@@ -31,7 +31,7 @@ func Range(lower *uint64, recorded uint64, b *report.Bounds) string {
 	return low + " " + from + " to " + high + plus + " " + unit
 }
 
-// marked writes a figure of a table in which there is no room for ranges, with a sign before it where it is not exact.
+// Marked writes a figure of a table in which there is no room for ranges, with a sign before it where it is not exact.
 func (p *Page) Marked(lower *uint64, recorded uint64, b *report.Bounds) string {
 	return p.mark(lower, recorded, b) + Bytes(recorded)
 }
@@ -56,7 +56,7 @@ func (p *Page) mark(lower *uint64, recorded uint64, b *report.Bounds) string {
 	return p.sign(i)
 }
 
-// loose marks a difference of figures that are not exact: it may be off both ways, whatever was lost.
+// Loose marks a difference of figures that are not exact: it may be off both ways, whatever was lost.
 func (p *Page) Loose(lower *uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return ""
@@ -72,7 +72,7 @@ func (p *Page) sign(i int) string {
 	return signs[i]
 }
 
-// legend explains the signs that were used since the last one.
+// Legend explains the signs that were used since the last one.
 func (p *Page) Legend() {
 	words := [...]string{"", "at most: what lost frees gave back may still be counted", "at least: this is certain, and lost allocations may come on top",
 		"as recorded: lost frees may make it less, lost allocations more"}
@@ -87,10 +87,10 @@ func (p *Page) Legend() {
 	p.signed = [len(signs)]bool{}
 }
 
-// figure writes one figure of a table.
+// Figure writes one figure of a table.
 type Figure func(lower *uint64, recorded uint64, b *report.Bounds) string
 
-// rangedTable prints a table whose figures are ranges where records were lost, or where there is no room for them,
+// RangedTable prints a table whose figures are ranges where records were lost, or where there is no room for them,
 // figures with signs.
 func (p *Page) RangedTable(columns []Column, rows func(f Figure) [][]Cell) {
 	list := rows(Range)

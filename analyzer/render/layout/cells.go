@@ -5,11 +5,11 @@ import "github.com/clipperhouse/displaywidth"
 // widestCharacter is the most cells that one character takes.
 const widestCharacter = 2
 
-// widthOf returns how many cells of a terminal a text takes: two for each East Asian wide character and most emoji,
+// Width returns how many cells of a terminal a text takes: two for each East Asian wide character and most emoji,
 // none for a combining mark.
 func Width(s string) int { return displaywidth.String(s) }
 
-// clip shortens text to at most width cells, leaving out the middle: both ends of a path tell more than its middle.
+// Clip shortens text to at most width cells, leaving out the middle: both ends of a path tell more than its middle.
 func Clip(s string, width int, ascii bool) string {
 	n := Width(s)
 	if n <= width {

@@ -1,22 +1,31 @@
 package layout
 
-// style is a way to set text off. Nothing is ever said by style alone.
+// Style is a way to set text off. Nothing is ever said by style alone.
 type Style string
 
 const (
-	Plain   Style = ""
-	Strong  Style = "\x1b[1m"
-	Faint   Style = "\x1b[2m"
-	Alarm   Style = "\x1b[31m" // growth, loss
-	Relief  Style = "\x1b[32m" // shrinking
-	Blocks  Style = "\x1b[36m" // a program's blocks
-	Slack   Style = "\x1b[33m" // an allocator's slack
-	Outside Style = "\x1b[35m" // memory outside the framework
+	// Plain is text as it is.
+	Plain Style = ""
+	// Strong is for titles and for the figures that matter most.
+	Strong Style = "\x1b[1m"
+	// Faint is for what a reader may skip.
+	Faint Style = "\x1b[2m"
+	// Alarm is for growth and loss.
+	Alarm Style = "\x1b[31m"
+	// Relief is for what shrinks.
+	Relief Style = "\x1b[32m"
+	// Blocks is for a program's blocks.
+	Blocks Style = "\x1b[36m"
+	// Slack is for an allocator's slack.
+	Slack Style = "\x1b[33m"
+	// Outside is for memory outside the framework.
+	Outside Style = "\x1b[35m"
 
+	// StyleEnd ends every style.
 	StyleEnd = "\x1b[0m"
 )
 
-// paint sets text off if colours are on. The text's width must have been measured before.
+// Paint sets text off if colours are on. The text's width must have been measured before.
 func (o Options) Paint(s Style, text string) string {
 	if !o.Color || s == Plain || text == "" {
 		return text

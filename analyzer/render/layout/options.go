@@ -1,5 +1,3 @@
-// Package render writes summaries for people and for programs. It computes nothing that another package could want to
-// know.
 package layout
 
 import "math"
@@ -33,6 +31,7 @@ const (
 	defaultRows  = 12
 )
 
+// Columns is how many columns a page has.
 func (o Options) Columns() int {
 	if o.Width == 0 {
 		return defaultWidth
@@ -40,6 +39,7 @@ func (o Options) Columns() int {
 	return max(o.Width, minWidth)
 }
 
+// RowLimit is how many rows a table has before the rest is summed up.
 func (o Options) RowLimit() int {
 	switch {
 	case o.Rows == 0:
@@ -50,6 +50,7 @@ func (o Options) RowLimit() int {
 	return o.Rows
 }
 
+// DepthLimit is how many levels of a tree are shown.
 func (o Options) DepthLimit() int {
 	if o.Depth < 0 {
 		return math.MaxInt
@@ -57,7 +58,7 @@ func (o Options) DepthLimit() int {
 	return o.Depth
 }
 
-// fewer is how many rows a table of the first screen has, unless the number was asked for.
+// Fewer is how many rows a table of the first screen has, unless the number was asked for.
 func (o Options) Fewer(rows int) int {
 	if o.Rows < 0 {
 		return math.MaxInt

@@ -1,3 +1,6 @@
+// Package layout has what every text is made of: pages of titles, fields, lists and tables that keep to a width, sheets
+// of the same in pieces, and how sizes, counts, times and shares are written. It may import the report's types, for their
+// bounds, and what makes text safe to show; it never knows what a page is about.
 package layout
 
 import (
@@ -6,7 +9,7 @@ import (
 	"strings"
 )
 
-// page collects a report; the first error of the writer stops it.
+// Page collects a report; the first error of the writer stops it.
 type Page struct {
 	Options // how it is written
 
@@ -18,13 +21,13 @@ type Page struct {
 	sheets *[]Sheet // takes what is written in pieces; nil: nothing does
 }
 
-// newPage returns an empty page that is written to w.
+// NewPage returns an empty page that is written to w.
 func NewPage(w io.Writer, o Options) *Page { return &Page{Options: o, w: w} }
 
-// failure is the first error of the writer.
+// Err is the first error of the writer.
 func (p *Page) Err() error { return p.err }
 
-// line prints a line, without blanks at its end.
+// Line prints a line, without blanks at its end.
 func (p *Page) Line(format string, args ...any) {
 	if p.err != nil {
 		return
@@ -34,13 +37,14 @@ func (p *Page) Line(format string, args ...any) {
 	_, p.err = io.WriteString(p.w, text+"\n")
 }
 
-// gap leaves one empty line, never two.
+// Gap leaves one empty line, never two.
 func (p *Page) Gap() {
 	if !p.blank {
 		p.Line("")
 	}
 }
 
+// Title prints a line that stands out, and begins a sheet.
 func (p *Page) Title(text string) {
 	p.startSheet(text)
 	if Width(text) <= p.Columns() {
@@ -52,9 +56,10 @@ func (p *Page) Title(text string) {
 	}
 }
 
-// field prints a name and what it is, wrapped under itself.
+// Field prints a name and what it is, wrapped under itself.
 func (p *Page) Field(name, text string) { p.Styled(Plain, name, text) }
 
+// Styled prints a name and what it is, set off, wrapped under itself.
 func (p *Page) Styled(s Style, name, text string) {
 	const nameWidth = 11
 	p.keep(func(s *Sheet) { s.Fields = append(s.Fields, Fact{Name: name, Value: text}) })
@@ -66,7 +71,7 @@ func (p *Page) Styled(s Style, name, text string) {
 	}
 }
 
-// item prints a line of a list, wrapped under itself.
+// Item prints a line of a list, wrapped under itself.
 func (p *Page) Item(text string) {
 	p.keep(func(s *Sheet) { s.Items = append(s.Items, text) })
 	sign := "- "
@@ -76,7 +81,7 @@ func (p *Page) Item(text string) {
 	}
 }
 
-// pad fills text with blanks on the right.
+// Pad fills text with blanks on the right.
 func Pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-Width(s)))
 }
@@ -125,14 +130,14 @@ func words(text string) []string {
 	return list
 }
 
-// column is one column of a table.
+// Column is one column of a table.
 type Column struct {
 	Title    string
 	Right    bool // numbers
 	Optional int  // left out where the names would get too little room, the highest number first; 0: always there
 }
 
-// cell is a piece of a row; an empty one leaves its place blank.
+// Cell is a piece of a row; an empty one leaves its place blank.
 type Cell struct {
 	Text  string
 	Style Style
@@ -143,7 +148,7 @@ const (
 	NameRoom = 40 // columns that names get before optional columns do
 )
 
-// table prints rows under titles. The first column takes the room that the others leave and clips what does not fit;
+// Table prints rows under titles. The first column takes the room that the others leave and clips what does not fit;
 // every other column is as wide as its widest cell. shown says which columns there was room for.
 func (p *Page) Table(columns []Column, rows [][]Cell) (shown []bool) {
 	p.keep(func(s *Sheet) { s.take(columns, rows) })
@@ -213,7 +218,7 @@ func (p *Page) row(columns []Column, widths []int, shown []bool, row []Cell) {
 	p.Line("%s", b.String())
 }
 
-// oneLine is field for text that is only to be recognised.
+// Clipped is Field for text that is only to be recognised.
 func (p *Page) Clipped(name, text string) {
 	p.Field(name, Clip(text, p.Columns()-13, p.ASCII))
 }

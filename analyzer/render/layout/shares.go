@@ -2,9 +2,10 @@ package layout
 
 import "slices"
 
+// BarWidth is how many columns the longest bar of a table takes.
 const BarWidth = 16
 
-// fewer keeps the first rows of a list and puts the sum of the others behind them.
+// Fewer keeps the first rows of a list and puts the sum of the others behind them.
 func Fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
 	if len(list) <= limit {
 		return list
@@ -12,7 +13,7 @@ func Fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
 	return append(list[:limit:limit], sum(list[limit:]))
 }
 
-// sharesOf returns the rows' shares of their sum in tenths of a percent, and the largest row's bytes.
+// SharesOf returns the rows' shares of their sum in tenths of a percent, and the largest row's bytes.
 func SharesOf[T any](rows []T, bytes func(*T) uint64) (shares []int, largest uint64) {
 	values := make([]uint64, len(rows))
 	for i := range rows {
@@ -22,7 +23,7 @@ func SharesOf[T any](rows []T, bytes func(*T) uint64) (shares []int, largest uin
 	return Tenths(values), largest
 }
 
-// heaviest lists the indices of the categories that hold something, most first.
+// Heaviest lists the indices of the categories that hold something, most first.
 func Heaviest(held []uint64) []int {
 	var list []int
 	for i, bytes := range held {
@@ -42,6 +43,7 @@ func Heaviest(held []uint64) []int {
 	return list
 }
 
+// Sum adds values up.
 func Sum(values []uint64) (sum uint64) {
 	for _, v := range values {
 		sum += v

@@ -53,7 +53,7 @@ func (p *Page) keep(piece func(*Sheet)) {
 	piece(&(*p.sheets)[len(*p.sheets)-1])
 }
 
-// sheetsOf collects what print writes.
+// SheetsOf collects what print writes.
 func SheetsOf(rows int, print func(*Page)) []Sheet {
 	var sheets []Sheet
 	p := NewPage(io.Discard, Options{Rows: rows, Width: 10_000})

@@ -10,9 +10,12 @@ import (
 type Unit string
 
 const (
-	UnitB   Unit = "B"
+	// UnitB is a byte.
+	UnitB Unit = "B"
+	// UnitMiB is 1,048,576 bytes.
 	UnitMiB Unit = "MiB"
-	UnitMB  Unit = "MB" // 1,000,000 bytes, in whole numbers, half to even
+	// UnitMB is 1,000,000 bytes; sizes are whole numbers of them, a half goes to the even one.
+	UnitMB Unit = "MB"
 )
 
 // Units lists all of them.
@@ -28,6 +31,7 @@ func ParseUnit(name string) (Unit, error) {
 	return "", fmt.Errorf("there is no unit %q; choose from %s", name, strings.Join(Units(), ", "))
 }
 
+// Words names the unit in a sentence.
 func (u Unit) Words() string {
 	switch u {
 	case UnitMB:
@@ -38,10 +42,10 @@ func (u Unit) Words() string {
 	return "bytes"
 }
 
-// unitWriter writes a size without its unit.
+// UnitWriter writes a size without its unit.
 type UnitWriter func(uint64) string
 
-// exact writes sizes for programs: in MiB with three decimals, which tell blocks apart.
+// Exact writes sizes for programs: in MiB with three decimals, which tell blocks apart.
 func (u Unit) Exact(n uint64) string {
 	switch u {
 	case UnitMB:
@@ -53,7 +57,7 @@ func (u Unit) Exact(n uint64) string {
 	return strconv.FormatUint(n, 10)
 }
 
-// whole writes sizes in whole numbers.
+// Whole writes sizes in whole numbers.
 func (u Unit) Whole(n uint64) string {
 	switch u {
 	case UnitMB:

@@ -34,7 +34,7 @@ func Count(n uint64) string {
 	return s
 }
 
-// signedCount writes a difference of counts, always with its sign.
+// SignedCount writes a difference of counts, always with its sign.
 func SignedCount(n int64) string {
 	switch {
 	case n > 0:
@@ -45,7 +45,7 @@ func SignedCount(n int64) string {
 	return "0"
 }
 
-// plural writes a count with its noun.
+// Plural writes a count with its noun.
 func Plural(n uint64, one, many string) string {
 	if n == 1 {
 		return "1 " + one
@@ -72,10 +72,10 @@ func Duration(ns int64) string {
 	return fmt.Sprintf("%d h %02d min", ns/3600e9, ns/60e9%60)
 }
 
-// moment writes a time since the start of the trace.
+// Moment writes a time since the start of the trace.
 func Moment(ns int64) string { return "+" + Duration(ns) }
 
-// tenths divides 1000 tenths of a percent among values in proportion, by the method of the largest remainder, so that a
+// Tenths divides 1000 tenths of a percent among values in proportion, by the method of the largest remainder, so that a
 // printed column adds up to 100.0. All zero values give zeros.
 func Tenths(values []uint64) []int {
 	const whole = 1000
@@ -119,10 +119,10 @@ func summable(values []uint64) (scaled []uint64, sum uint64) {
 	return values, sum
 }
 
-// percent writes tenths of a percent.
+// Percent writes tenths of a percent.
 func Percent(tenths int) string { return fmt.Sprintf("%d.%d%%", tenths/10, tenths%10) }
 
-// percentOf writes a single part of a whole, rounded to the nearest tenth.
+// PercentOf writes a single part of a whole, rounded to the nearest tenth.
 func PercentOf(part, whole uint64) string {
 	if whole == 0 {
 		return "0.0%"
@@ -130,6 +130,7 @@ func PercentOf(part, whole uint64) string {
 	return fmt.Sprintf("%.1f%%", 100*float64(part)/float64(whole))
 }
 
+// BytesOrDash writes a size, and a dash for nothing.
 func BytesOrDash(bytes uint64) string {
 	if bytes == 0 {
 		return "-"
@@ -137,10 +138,10 @@ func BytesOrDash(bytes uint64) string {
 	return Bytes(bytes)
 }
 
-// exactBytes writes all digits.
+// ExactBytes writes all digits.
 func ExactBytes(n uint64) string { return Count(n) + " B" }
 
-// secondsOf writes nanoseconds without rounding them.
+// Seconds writes nanoseconds without rounding them.
 func Seconds(ns int64) string {
 	sign := ""
 	if ns < 0 {
@@ -149,6 +150,10 @@ func Seconds(ns int64) string {
 	return fmt.Sprintf("%s%d.%09d", sign, ns/1e9, ns%1e9)
 }
 
+// Number is a number as programs read it: digits and nothing else.
+func Number[T uint64 | int64 | int16](n T) string { return fmt.Sprint(n) }
+
+// UpperFirst writes the first letter in upper case, which must be one of ASCII.
 func UpperFirst(s string) string {
 	if s == "" {
 		return s

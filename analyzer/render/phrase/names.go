@@ -1,0 +1,110 @@
+package phrase
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/report"
+	"memtrace/analyzer/rules"
+	"memtrace/internal/visible"
+)
+
+var softwareNames = []struct{ key, name string }{
+	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"}, {"python", "Python"},
+}
+
+// Software lists versions, the well-known ones first.
+func Software(versions map[string]string) string {
+	var parts []string
+	known := map[string]bool{"memtrace": true}
+	for _, n := range softwareNames {
+		known[n.key] = true
+		if v := versions[n.key]; v != "" {
+			parts = append(parts, n.name+" "+visible.Text(v))
+		}
+	}
+	var rest []string
+	for key, v := range versions {
+		if !known[key] {
+			rest = append(rest, visible.Text(key+" "+v))
+		}
+	}
+	slices.Sort(rest)
+	return strings.Join(append(parts, rest...), ", ")
+}
+
+// FrameworkName is what to call the framework level of a run with these versions.
+func FrameworkName(versions map[string]string) string {
+	for _, n := range softwareNames[:2] {
+		if versions[n.key] != "" {
+			return n.name
+		}
+	}
+	return "framework"
+}
+
+// DeviceName is what a table calls a device.
+func DeviceName(index int16) string {
+	if index < 0 {
+		return "no device"
+	}
+	return fmt.Sprintf("device %d", index)
+}
+
+// Device describes a device: its name and its memory.
+func Device(d report.Device, null bool) string {
+	text := cmp.Or(visible.Text(d.Name), "unknown")
+	if d.Index < 0 {
+		text = "memory whose device is not known"
+	}
+	if d.TotalBytes > 0 {
+		text += ", " + layout.Bytes(d.TotalBytes)
+	}
+	if null {
+		text += " (no hardware)"
+	}
+	return text
+}
+
+// Framework is what a sentence calls the framework.
+func Framework(versions map[string]string) string {
+	if name := FrameworkName(versions); name != "framework" {
+		return name
+	}
+	return "the framework"
+}
+
+// TrainingLevel is what to call the level that training speaks of.
+func TrainingLevel(s *report.Summary, t *report.Training) string {
+	if t.Level == report.LevelFramework {
+		return FrameworkName(s.Versions)
+	}
+	return "the driver"
+}
+
+// CategoryWord is what a table calls a category.
+func CategoryWord(category string) string {
+	if category == rules.Others {
+		return "not categorized"
+	}
+	return category
+}
+
+// LevelName is what people call the main level: the framework's name, or the driver.
+func LevelName(s *report.Summary) string {
+	if s.MainLevel() == report.LevelFramework {
+		return Framework(s.Versions)
+	}
+	return "CUDA"
+}
+
+// Source names the program, or the file of another tool that a trace was made from.
+func Source(proc report.Process) (name, value string) {
+	if proc.Imported != "" {
+		return "imported", visible.Text(proc.Imported)
+	}
+	return "command", cmp.Or(Command(proc), "unknown")
+}

@@ -1,0 +1,33 @@
+// Package phrase has the words that more than one report says: what people call devices, frameworks, processes and
+// windows, and the lines on health, growth and iterations. It may import layout, the report's types and the names of
+// rules; it prints no tables and decides nothing about what a report shows.
+package phrase
+
+import (
+	"strings"
+
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
+)
+
+// WriteBeginning says whose report it is.
+func WriteBeginning(p *layout.Page, s *report.Summary) {
+	name := "memtrace report"
+	if p.Path != "" {
+		name += "  " + visible.Text(p.Path)
+	}
+	p.Title(name)
+	p.Gap()
+	p.Field(Source(s.Process))
+}
+
+// WriteSelection says what of the run is shown.
+func WriteSelection(p *layout.Page, s *report.Summary) {
+	if s.Window != nil {
+		p.Styled(layout.Strong, "window", WindowFact(s).Value)
+	}
+	if only := Filters(s); len(only) > 0 {
+		p.Field("only", visible.Text(strings.Join(only, ", ")))
+	}
+}

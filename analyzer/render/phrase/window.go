@@ -1,0 +1,64 @@
+package phrase
+
+import (
+	"fmt"
+	"time"
+
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
+)
+
+// DuringWindow is the window in a sentence, "" for a whole run.
+func DuringWindow(w *report.Window) string {
+	switch {
+	case w == nil:
+		return ""
+	case w.From == "":
+		return " before " + visible.Text(w.To)
+	case w.To == "":
+		return " after " + visible.Text(w.From)
+	}
+	return fmt.Sprintf(" between %s and %s", visible.Text(w.From), visible.Text(w.To))
+}
+
+// WindowFact says where the window lies in the run.
+func WindowFact(s *report.Summary) layout.Fact {
+	return layout.Fact{Name: "window", Value: Window(&s.Window.WindowEnds, s.Process.DurationNS) + "; peaks, counts and tables are the window's"}
+}
+
+// Window says from where to where a window goes, and how much of the run that is.
+func Window(w *report.WindowEnds, duration int64) string {
+	end := func(name, otherwise string, ns int64) string {
+		if name == "" {
+			return otherwise
+		}
+		if _, err := time.ParseDuration(name); err == nil {
+			return visible.Text(name)
+		}
+		return fmt.Sprintf("%s (%s)", visible.Text(name), layout.Moment(ns))
+	}
+	return fmt.Sprintf("%s to %s, %s of %s", end(w.From, "the beginning", w.FromNS), end(w.To, "the end", w.ToNS), layout.Duration(w.ToNS-w.FromNS), layout.Duration(duration))
+}
+
+// WindowFlags are what asks for the same window again, with a blank behind them.
+func WindowFlags(s *report.Summary) (flags string) {
+	if s.Window == nil {
+		return ""
+	}
+	if s.Window.From != "" {
+		flags = "--from " + layout.ShellWord(s.Window.From) + " "
+	}
+	if s.Window.To != "" {
+		flags += "--to " + layout.ShellWord(s.Window.To) + " "
+	}
+	return flags
+}
+
+// Filters are those that are on, without the window, which has a line of its own.
+func Filters(s *report.Summary) []string {
+	if s.Window != nil && len(s.Filter) > 0 {
+		return s.Filter[1:]
+	}
+	return s.Filter
+}
