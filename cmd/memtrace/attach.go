@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memtrace/internal/attach"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/launch"
 	"memtrace/internal/usage"
@@ -37,7 +38,7 @@ const attachExample = `  memtrace attach 4711
   memtrace report server.bin`
 
 func (a *app) attachCommand() *cobra.Command {
-	var o attachOptions
+	var o attach.Options
 	cmd := &cobra.Command{
 		Use:               "attach [flags] PID",
 		Short:             "Record a program that runs already",
@@ -50,17 +51,17 @@ func (a *app) attachCommand() *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.attach(o, pid)
+			return a.recorder().Attach(o, pid)
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "name of the trace, a `PATTERN` as for memtrace run (default "+launch.DefaultOutput+")")
-	f.BoolVarP(&o.force, "force", "f", false, "replace a trace that exists")
-	f.DurationVarP(&o.duration, "duration", "d", 0, "stop recording after a `TIME` such as 30s or 5m")
-	f.DurationVar(&o.timeout, "timeout", 10*time.Second, "give up, with nothing changed, when the library could not be loaded within a `TIME`")
-	f.StringVar(&o.library, "library", "", "`PATH` of "+launch.LibraryName+" as the process sees it, where that is another one than here, as in a container")
-	f.StringVar(&o.door, "door", doorAuto, "how the library is loaded: `auto, python or ptrace`")
-	cmdline.Complete(cmd, "door", cmdline.Values(doorAuto, doorPython, doorPtrace))
+	f.StringVarP(&o.Output, "output", "o", "", "name of the trace, a `PATTERN` as for memtrace run (default "+launch.DefaultOutput+")")
+	f.BoolVarP(&o.Force, "force", "f", false, "replace a trace that exists")
+	f.DurationVarP(&o.Duration, "duration", "d", 0, "stop recording after a `TIME` such as 30s or 5m")
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Second, "give up, with nothing changed, when the library could not be loaded within a `TIME`")
+	f.StringVar(&o.Library, "library", "", "`PATH` of "+launch.LibraryName+" as the process sees it, where that is another one than here, as in a container")
+	f.StringVar(&o.Door, "door", attach.DoorAuto, "how the library is loaded: `auto, python or ptrace`")
+	cmdline.Complete(cmd, "door", cmdline.Values(attach.DoorAuto, attach.DoorPython, attach.DoorPtrace))
 	return cmd
 }
 

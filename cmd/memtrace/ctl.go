@@ -11,6 +11,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/snapshot"
+	"memtrace/internal/attach"
 	"memtrace/internal/console"
 	"memtrace/internal/control"
 	"memtrace/internal/questions"
@@ -137,27 +138,31 @@ func completeControl(cmd *cobra.Command, args []string, typed string) ([]cobra.C
 	return names, cobra.ShellCompDirectiveNoFileComp
 }
 
+// recorder talks to processes on the command's console.
+func (a *app) recorder() *attach.Recorder { return &attach.Recorder{Console: &a.Console} }
+
 func (a *app) control(o controlOptions, pid int, verb string, rest []string) error {
+	r := a.recorder()
 	switch verb {
 	case "start":
-		return a.startAsleep(o, pid)
+		return r.Start(o.output, o.force, pid)
 	case "stop":
-		return a.stop(pid)
+		return r.Stop(pid)
 	case "mark":
 		return a.mark(pid, rest[0])
 	case "snapshot":
 		return a.snapshot(o, pid)
 	case "referrers":
-		return a.referrers(o, pid)
+		return r.Referrers(attach.ReferrersOptions{Output: o.output, Force: o.force, JSON: o.json, Rows: o.rows, Timeout: o.timeout}, pid)
 	}
-	answer, err := a.ask(pid, "status")
+	answer, err := a.recorder().Ask(pid, "status")
 	if err != nil {
 		return err
 	}
 	if verb == "status" {
 		return a.showStatus(pid, answer)
 	}
-	path, err := recordedTrace(pid, answer)
+	path, err := attach.TraceOf(pid, answer)
 	if err != nil {
 		return err
 	}
@@ -168,7 +173,7 @@ func (a *app) mark(pid int, name string) error {
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		return usage.Errorf("a mark's name contains no control character")
 	}
-	if _, err := a.ask(pid, "mark "+name); err != nil {
+	if _, err := a.recorder().Ask(pid, "mark "+name); err != nil {
 		return fmt.Errorf("set a mark in process %d: %w", pid, err)
 	}
 	return nil
@@ -186,7 +191,7 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 		words = "is " + answer.State
 	}
 	return a.WriteTo("", false, visible.Lines, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, visible.Text(commandOf(pid)))
+		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, visible.Text(attach.CommandOf(pid)))
 		if err == nil && answer.Start == control.StartedLate {
 			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", layout.Bytes(answer.Held))
 		}
@@ -196,11 +201,11 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 
 // snapshot writes what is live in a process that is recorded as a trace of its own.
 func (a *app) snapshot(o controlOptions, pid int) error {
-	answer, err := a.ask(pid, "status")
+	answer, err := a.recorder().Ask(pid, "status")
 	if err != nil {
 		return err
 	}
-	path, err := recordedTrace(pid, answer)
+	path, err := attach.TraceOf(pid, answer)
 	if err != nil {
 		return err
 	}

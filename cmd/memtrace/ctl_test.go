@@ -72,7 +72,7 @@ func answerLater(t *testing.T, after time.Duration, answer string) {
 func TestControlWaitsForASocket(t *testing.T) {
 	mapLibrary(t)
 	answerLater(t, 50*time.Millisecond, "state=recording\ntrace=/a/b.bin")
-	answer, err := new(app).ask(os.Getpid(), "status")
+	answer, err := new(app).recorder().Ask(os.Getpid(), "status")
 	if err != nil || answer.Trace != "/a/b.bin" {
 		t.Errorf("%+v, %v", answer, err)
 	}
@@ -80,7 +80,7 @@ func TestControlWaitsForASocket(t *testing.T) {
 
 // Without the library there is nothing to wait for.
 func TestControlOfAProcessWithoutTheLibrary(t *testing.T) {
-	_, err := new(app).ask(os.Getpid(), "status")
+	_, err := new(app).recorder().Ask(os.Getpid(), "status")
 	if err == nil || !strings.Contains(err.Error(), "memtrace attach") {
 		t.Errorf("%v", err)
 	}

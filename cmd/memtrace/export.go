@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cmdline"
+	"memtrace/internal/exports"
 	"memtrace/internal/questions"
 	"memtrace/internal/usage"
 )
@@ -48,23 +49,24 @@ const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
   memtrace export --push http://localhost:4040 memtrace.python3.4711.bin`
 
 func (a *app) exportCommand() *cobra.Command {
-	var flags exportFlags
+	var flags exports.Flags
+	e := exports.Exporter{Console: &a.Console}
 	var list strings.Builder
 	var names []cobra.Completion
-	for _, f := range exportFormats {
-		fmt.Fprintf(&list, "  %-12s %s (%s)\n", f.name, f.doc, f.extension)
-		names = append(names, cobra.CompletionWithDesc(f.name, f.doc))
+	for _, f := range exports.Formats {
+		fmt.Fprintf(&list, "  %-12s %s (%s)\n", f.Name, f.Doc, f.Extension)
+		names = append(names, cobra.CompletionWithDesc(f.Name, f.Doc))
 	}
-	fmt.Fprintf(&list, "  %-12s %s (%s)\n", exportCSVName, "a folder with each table of the report", exportCSVExtension)
-	names = append(names, cobra.CompletionWithDesc(exportCSVName, "a folder with each table of the report"))
+	fmt.Fprintf(&list, "  %-12s %s (%s)\n", exports.CSVName, "a folder with each table of the report", exports.CSVExtension)
+	names = append(names, cobra.CompletionWithDesc(exports.CSVName, "a folder with each table of the report"))
 	cmd := &cobra.Command{
 		Use:     "export [flags] FORMAT FILE",
 		Short:   "Write a flame graph, files for pprof, Perfetto and others, tables as CSV",
-		Long:    fmt.Sprintf(exportLong, list.String(), csvTables(), questions.WindowHelp+"\n\n"+questions.FilterHelp),
+		Long:    fmt.Sprintf(exportLong, list.String(), exports.CSVTables(), questions.WindowHelp+"\n\n"+questions.FilterHelp),
 		Example: exportExample,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 && !(len(args) == 1 && flags.push.asked()) {
-				return usage.Errorf("name a format (%s) and a trace", strings.Join(exportNames(), ", "))
+			if len(args) != 2 && !(len(args) == 1 && flags.Pushes()) {
+				return usage.Errorf("name a format (%s) and a trace", strings.Join(exports.Names(), ", "))
 			}
 			return nil
 		},
@@ -78,12 +80,12 @@ func (a *app) exportCommand() *cobra.Command {
 			if len(args) == 1 { // a server takes nothing else
 				args = []string{"pprof", args[0]}
 			}
-			if args[0] == exportCSVName {
-				return a.exportCSV(&flags, args[1], cmd.Flags().Changed)
+			if args[0] == exports.CSVName {
+				return e.CSV(&flags, args[1], cmd.Flags().Changed)
 			}
-			return a.export(cmd.Context(), &flags, args[0], args[1])
+			return e.Stacks(cmd.Context(), &flags, args[0], args[1])
 		},
 	}
-	flags.define(cmd)
+	flags.Define(cmd)
 	return cmd
 }

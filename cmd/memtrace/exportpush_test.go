@@ -12,6 +12,8 @@ import (
 	"time"
 
 	"github.com/google/pprof/profile"
+
+	"memtrace/internal/exports"
 )
 
 const pushedTrace = `trace version=1
@@ -57,7 +59,7 @@ func TestExportPush(t *testing.T) {
 	if err := os.WriteFile(path, encoded(t, pushedTrace), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(pushTokenEnv, "abc")
+	t.Setenv(exports.PushTokenEnv, "abc")
 	_, said := execute(t, []string{"export", "--push", server.URL, "--push-label", "team=vision", path})
 	if !strings.Contains(said, "memtrace: sent ") || !strings.Contains(said, " as python3 train.py, 30.0 MiB at the peak") {
 		t.Error(said)
@@ -83,11 +85,11 @@ func TestExportPush(t *testing.T) {
 		for _, s := range p.Sample {
 			sums[kind.Type] += s.Value[i]
 		}
-		if kind.Type != pushTypes[i].Name || kind.Unit != pushTypes[i].Unit {
+		if kind.Type != exports.PushTypes[i].Name || kind.Unit != exports.PushTypes[i].Unit {
 			t.Errorf("samples have %s, in %s", kind.Type, kind.Unit)
 		}
 	}
-	if sums["peak_space"] != 30<<20 || sums["inuse_space"] != 19922944 || sums["alloc_space"] != 30<<20 || len(p.SampleType) != len(pushTypes) {
+	if sums["peak_space"] != 30<<20 || sums["inuse_space"] != 19922944 || sums["alloc_space"] != 30<<20 || len(p.SampleType) != len(exports.PushTypes) {
 		t.Errorf("%v", sums)
 	}
 	if files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(files) != 1 {

@@ -1,4 +1,4 @@
-package main
+package exports
 
 import (
 	"context"
@@ -23,8 +23,9 @@ import (
 	"memtrace/trace"
 )
 
-func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) error {
-	format, err := findExport(name)
+// Stacks writes a trace's call stacks, or its blocks as they came and went, in the format of that name.
+func (e *Exporter) Stacks(ctx context.Context, flags *Flags, name, arg string) error {
+	format, err := find(name)
 	if err != nil {
 		return err
 	}
@@ -44,39 +45,39 @@ func (a *app) export(ctx context.Context, flags *exportFlags, name, arg string) 
 		return err
 	}
 	if format.replay != nil {
-		return a.exportReplayed(flags, format, path, count, options)
+		return e.replayed(flags, format, path, count, options)
 	}
 	if format.labels {
 		if err := labelStacks(&count); err != nil {
 			return err
 		}
 	}
-	output, err := a.exportOutput(flags.output, path, format)
+	output, err := e.output(flags.output, path, format)
 	if err != nil {
 		return err
 	}
-	sets, modules, err := a.readStacks(path, flags.level, format.bothLevels, count)
+	sets, modules, err := e.ReadStacks(path, flags.level, format.bothLevels, count)
 	if err != nil {
 		return err
 	}
 	options.Modules = modules
 	if target != nil {
-		return a.push(ctx, target, path, &flags.push, sets[0], options)
+		return e.push(ctx, target, path, &flags.push, sets[0], options)
 	}
-	if err := a.WriteTo(output, flags.force, format.form, func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
+	if err := e.WriteTo(output, flags.force, format.form, func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
 		return err
 	}
-	a.sayExported(path, output, format, sets, options)
+	e.say(path, output, format, sets, options)
 	return nil
 }
 
-// exportOutput is the file to write: the one that was named, else one beside the trace.
-func (a *app) exportOutput(named, path string, format *exportFormat) (string, error) {
+// output is the file to write: the one that was named, else one beside the trace.
+func (e *Exporter) output(named, path string, format *Format) (string, error) {
 	switch {
 	case named == "":
-		return exportPath(path, format), nil
-	case named == "-" && format.form == visible.Bytes && term.IsTerminal(int(a.Stdout.Fd())):
-		return "", usage.Errorf("refusing to write %s to a terminal; name a file with -o", format.name)
+		return pathOf(path, format), nil
+	case named == "-" && format.form == visible.Bytes && term.IsTerminal(int(e.Stdout.Fd())):
+		return "", usage.Errorf("refusing to write %s to a terminal; name a file with -o", format.Name)
 	}
 	return named, nil
 }
@@ -92,10 +93,10 @@ func labelStacks(count *analyzer.Options) error {
 	return nil
 }
 
-// readStacks returns the stacks of the wanted level, "" for the main one; with both, the other level's follow if it has
+// ReadStacks returns the stacks of the wanted level, "" for the main one; with both, the other level's follow if it has
 // any.
-func (a *app) readStacks(path, level string, both bool, count analyzer.Options) ([]*analyzer.StackSet, []trace.Module, error) {
-	run, err := tracefile.Open(&a.Console, path)
+func (e *Exporter) ReadStacks(path, level string, both bool, count analyzer.Options) ([]*analyzer.StackSet, []trace.Module, error) {
+	run, err := tracefile.Open(e.Console, path)
 	if err != nil {
 		return nil, nil, err
 	}
@@ -105,7 +106,7 @@ func (a *app) readStacks(path, level string, both bool, count analyzer.Options) 
 		return nil, nil, err
 	}
 	defer done()
-	bar := a.NewProgress(path, run.Size())
+	bar := e.NewProgress(path, run.Size())
 	defer bar.Finish()
 	count.Progress = func(read int64) { bar.Update(read) }
 	p, err := analyzer.Replay(run, count)
@@ -120,7 +121,7 @@ func (a *app) readStacks(path, level string, both bool, count analyzer.Options) 
 	return sets, run.Tables().Modules(), nil
 }
 
-// stacksOf asks for the levels of readStacks.
+// stacksOf asks for the levels of ReadStacks.
 func stacksOf(p *analyzer.Profile, level string, both bool, q analyzer.Question) ([]*analyzer.StackSet, error) {
 	set, err := p.Stacks(q, level)
 	if err != nil {
@@ -139,34 +140,34 @@ func stacksOf(p *analyzer.Profile, level string, both bool, q analyzer.Question)
 	return sets, nil
 }
 
-// sayExported tells on stderr where the file is, how to open it, and what keeps it from saying more.
-func (a *app) sayExported(path, output string, format *exportFormat, sets []*analyzer.StackSet, o export.Options) {
-	a.warnExported(path, sets, o)
-	if output == "-" || a.Quiet {
+// say tells on stderr where the file is, how to open it, and what keeps it from saying more.
+func (e *Exporter) say(path, output string, format *Format, sets []*analyzer.StackSet, o export.Options) {
+	e.WarnStacks(path, sets, o)
+	if output == "-" || e.Quiet {
 		return
 	}
 	hint := format.hint
 	if strings.Contains(hint, "%s") {
 		hint = "open it with: " + fmt.Sprintf(hint, console.ShellWord(output))
 	}
-	a.Say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
+	e.Say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
 }
 
-// warnExported says what keeps a file from saying more.
-func (a *app) warnExported(path string, sets []*analyzer.StackSet, o export.Options) {
+// WarnStacks says what keeps a file from saying more.
+func (e *Exporter) WarnStacks(path string, sets []*analyzer.StackSet, o export.Options) {
 	if len(sets[0].Rows) == 0 {
-		a.Log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level, filtered(sets[0]))
+		e.Log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level, filtered(sets[0]))
 	} else if o.Value.Sum(sets[0]) == 0 {
-		a.Log.Warn().Msgf("%s: %s is 0 in every stack: --value takes %s", path, o.Value, strings.Join(export.ValueNames(), ", "))
+		e.Log.Warn().Msgf("%s: %s is 0 in every stack: --value takes %s", path, o.Value, strings.Join(export.ValueNames(), ", "))
 	}
 	if !sets[0].Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(sets[0].Health, sets[0].LostRecords))
+		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(sets[0].Health, sets[0].LostRecords))
 	}
 	if b := sets[0].Bounds; b != nil {
-		a.Log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path, layout.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, layout.Bytes(sets[0].Certain), mayBeMore(b))
+		e.Log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path, layout.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, layout.Bytes(sets[0].Certain), mayBeMore(b))
 	}
 	for _, problem := range sets[0].Problems {
-		a.Log.Warn().Msg(problem)
+		e.Log.Warn().Msg(problem)
 	}
 }
 

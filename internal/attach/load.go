@@ -1,4 +1,4 @@
-package main
+package attach
 
 import (
 	"context"
@@ -16,9 +16,9 @@ import (
 	"memtrace/internal/usage"
 )
 
-// attachFunction is what the library is asked to do in a process that it was loaded into: to sleep until it is asked
+// loadFunction is what the library is asked to do in a process that it was loaded into: to sleep until it is asked
 // over its socket (cshim/process/control.c).
-const attachFunction = "memtrace_attach"
+const loadFunction = "memtrace_attach"
 
 // A library that was just loaded opens its socket in a thread of its own, once its runtime has started.
 const (
@@ -27,7 +27,7 @@ const (
 )
 
 // loadInto has a process load the library, and returns what that answers.
-func (a *app) loadInto(o attachOptions, pid int) (control.Answer, error) {
+func (r *Recorder) loadInto(o Options, pid int) (control.Answer, error) {
 	none := control.Answer{}
 	if !isRunning(pid) {
 		return none, fmt.Errorf("there is no process %d", pid)
@@ -41,39 +41,39 @@ func (a *app) loadInto(o attachOptions, pid int) (control.Answer, error) {
 	}
 	stopped, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
-	ctx, cancelTime := context.WithTimeout(stopped, o.timeout)
+	ctx, cancelTime := context.WithTimeout(stopped, o.Timeout)
 	defer cancelTime()
-	if o.door != doorPtrace {
-		err := a.loadByPython(ctx, o, pid, library)
-		if err == nil || o.door == doorPython {
+	if o.Door != DoorPtrace {
+		err := r.loadByPython(ctx, o, pid, library)
+		if err == nil || o.Door == DoorPython {
 			return awaitSocket(ctx, pid, err)
 		}
 		if ctx.Err() != nil {
 			return none, err
 		}
-		a.Log.Info().Msgf("not by the interpreter: %v", err)
+		r.Log.Info().Msgf("not by the interpreter: %v", err)
 	}
-	result, err := inject.Load(ctx, pid, library, attachFunction)
+	result, err := inject.Load(ctx, pid, library, loadFunction)
 	switch {
 	case errors.Is(err, inject.ErrNoThread):
-		err = fmt.Errorf("nothing was changed, for within %s %w; try again, or with a longer --timeout", o.timeout, err)
+		err = fmt.Errorf("nothing was changed, for within %s %w; try again, or with a longer --timeout", o.Timeout, err)
 	case err == nil:
-		a.Log.Info().Msgf("thread %d stood still for %s", result.Thread, result.Stopped.Round(10*time.Microsecond))
+		r.Log.Info().Msgf("thread %d stood still for %s", result.Thread, result.Stopped.Round(10*time.Microsecond))
 		return awaitSocket(stopped, pid, nil)
 	}
 	return none, err
 }
 
 // libraryIn returns the path of the library as the process sees it.
-func (o attachOptions) libraryIn(pid int) (string, error) {
+func (o Options) libraryIn(pid int) (string, error) {
 	if loaded := mappedLibrary(pid); loaded != "" {
 		return loaded, nil
 	}
-	if o.library != "" {
-		if !filepath.IsAbs(o.library) {
-			return "", usage.Errorf("--library %s: give the whole path, as the process sees it", o.library)
+	if o.Library != "" {
+		if !filepath.IsAbs(o.Library) {
+			return "", usage.Errorf("--library %s: give the whole path, as the process sees it", o.Library)
 		}
-		return o.library, nil
+		return o.Library, nil
 	}
 	if !sameFiles(pid) {
 		return "", fmt.Errorf("process %d sees other files than this one, as in a container: run memtrace attach in there, or copy %s into it and say where, with --library PATH", pid, launch.LibraryName)

@@ -1,4 +1,4 @@
-package main
+package exports
 
 import (
 	"errors"
@@ -20,38 +20,39 @@ import (
 	"memtrace/internal/visible"
 )
 
-// exportCSVName is the one format that is a folder: a file for each table of the report.
-const exportCSVName = "csv"
+// CSVName is the one format that is a folder: a file for each table of the report.
+const CSVName = "csv"
 
-const exportCSVExtension = ".csv"
+// CSVExtension is the ending of each of its files.
+const CSVExtension = ".csv"
 
-// csvTables lists what the files hold, for the help text.
-func csvTables() string {
+// CSVTables lists what the files hold, for the help text.
+func CSVTables() string {
 	var list strings.Builder
 	for _, t := range csvtable.All() {
-		fmt.Fprintf(&list, "  %-18s %s\n", t.Name+exportCSVExtension, t.Doc)
+		fmt.Fprintf(&list, "  %-18s %s\n", t.Name+CSVExtension, t.Doc)
 	}
 	return list.String()
 }
 
 // checkCSV refuses flags that are about call stacks.
-func (e *exportFlags) checkCSV(changed func(flag string) bool) error {
+func (f *Flags) checkCSV(changed func(flag string) bool) error {
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines"} {
 		if changed(flag) {
-			return usage.Errorf("--%s does not apply to %s, which has tables; leave it out", flag, exportCSVName)
+			return usage.Errorf("--%s does not apply to %s, which has tables; leave it out", flag, CSVName)
 		}
 	}
 	switch {
-	case e.push.asked():
-		return usage.Errorf("--push sends pprof's profile; leave out %s", exportCSVName)
-	case e.output == "-":
-		return usage.Errorf("%s writes a file for each table; name a folder with -o", exportCSVName)
+	case f.push.asked():
+		return usage.Errorf("--push sends pprof's profile; leave out %s", CSVName)
+	case f.output == "-":
+		return usage.Errorf("%s writes a file for each table; name a folder with -o", CSVName)
 	}
 	return nil
 }
 
-// exportCSV writes the report's tables into a folder, one file each. Tables without a row are left out.
-func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string) bool) error {
+// CSV writes the report's tables into a folder, one file each. Tables without a row are left out.
+func (e *Exporter) CSV(flags *Flags, arg string, changed func(flag string) bool) error {
 	if err := flags.checkCSV(changed); err != nil {
 		return err
 	}
@@ -69,12 +70,12 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 	}
 	folder := flags.output
 	if folder == "" {
-		folder = exportPath(path, &exportFormat{extension: exportCSVExtension})
+		folder = pathOf(path, &Format{Extension: CSVExtension})
 	}
 	if err := makeFolder(folder); err != nil {
 		return err
 	}
-	s, err := tracefile.Summarize(&a.Console, path, options)
+	s, err := tracefile.Summarize(e.Console, path, options)
 	if err != nil {
 		return errors.Join(err, removeEmpty(folder))
 	}
@@ -83,19 +84,19 @@ func (a *app) exportCSV(flags *exportFlags, arg string, changed func(flag string
 		if t.Empty(s) {
 			continue
 		}
-		if err := a.WriteTo(filepath.Join(folder, t.Name+exportCSVExtension), flags.force, visible.Lines, func(w io.Writer) error { return t.Write(w, s) }); err != nil {
+		if err := e.WriteTo(filepath.Join(folder, t.Name+CSVExtension), flags.force, visible.Lines, func(w io.Writer) error { return t.Write(w, s) }); err != nil {
 			return errors.Join(err, removeEmpty(folder))
 		}
 		written++
 	}
 	if !s.Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(s.Health, s.LostRecords))
+		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(s.Health, s.LostRecords))
 	}
 	switch {
 	case written == 0:
 		return errors.Join(fmt.Errorf("%s: the program made no CUDA memory call, so there is no table", path), removeEmpty(folder))
-	case !a.Quiet:
-		a.Say("wrote %s, %d tables", folder, written)
+	case !e.Quiet:
+		e.Say("wrote %s, %d tables", folder, written)
 	}
 	return nil
 }

@@ -1,4 +1,4 @@
-package main
+package exports
 
 import (
 	"fmt"
@@ -18,37 +18,37 @@ import (
 	"memtrace/trace"
 )
 
-// exportLimit is how many blocks or events a format holds in memory unless --limit says otherwise: some 100 MB.
-const exportLimit = 500_000
+// historyLimit is how many blocks or events a format holds in memory unless --limit says otherwise: some 100 MB.
+const historyLimit = 500_000
 
 // checkApplies refuses flags that mean nothing to a format.
-func (e *exportFlags) checkApplies(format *exportFormat) error {
+func (f *Flags) checkApplies(format *Format) error {
 	takes := format.takes
 	if format.replay == nil {
 		takes = []string{"value", "level", "full-stacks", "no-lines", "at"}
 	}
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines", "at", "limit"} {
-		if e.changed(flag) && !slices.Contains(takes, flag) {
-			return usage.Errorf("--%s does not apply to %s; leave it out", flag, format.name)
+		if f.changed(flag) && !slices.Contains(takes, flag) {
+			return usage.Errorf("--%s does not apply to %s; leave it out", flag, format.Name)
 		}
 	}
-	if e.limit < 1 {
-		return usage.Errorf("--limit %d: must be at least 1", e.limit)
+	if f.limit < 1 {
+		return usage.Errorf("--limit %d: must be at least 1", f.limit)
 	}
 	return nil
 }
 
-// exportReplayed writes a format that is made of blocks as they came and went.
-func (a *app) exportReplayed(flags *exportFlags, format *exportFormat, path string, count analyzer.Options, options export.Options) error {
-	output, err := a.exportOutput(flags.output, path, format)
+// replayed writes a format that is made of blocks as they came and went.
+func (e *Exporter) replayed(flags *Flags, format *Format, path string, count analyzer.Options, options export.Options) error {
+	output, err := e.output(flags.output, path, format)
 	if err != nil {
 		return err
 	}
-	first, err := tracefile.Open(&a.Console, path) // what cannot be read is an error before a file is made
+	first, err := tracefile.Open(e.Console, path) // what cannot be read is an error before a file is made
 	if err != nil {
 		return err
 	}
-	bar := a.NewProgress(path, first.Size())
+	bar := e.NewProgress(path, first.Size())
 	first.Close()
 	defer bar.Finish()
 	count.Progress = func(read int64) { bar.Update(read) }
@@ -63,7 +63,7 @@ func (a *app) exportReplayed(flags *exportFlags, format *exportFormat, path stri
 		return source, source, nil
 	}}
 	var written *export.Written
-	err = a.WriteTo(output, flags.force, format.form, func(w io.Writer) error {
+	err = e.WriteTo(output, flags.force, format.form, func(w io.Writer) error {
 		var err error
 		if written, err = format.replay(w, run, options); err != nil {
 			return fmt.Errorf("%s: %w", path, err)
@@ -74,20 +74,20 @@ func (a *app) exportReplayed(flags *exportFlags, format *exportFormat, path stri
 		return err
 	}
 	bar.Finish()
-	a.warnReplayed(path, written)
-	if output == "-" || a.Quiet {
+	e.warnReplayed(path, written)
+	if output == "-" || e.Quiet {
 		return nil
 	}
 	hint := format.hint
 	if strings.Contains(hint, "%s") {
 		hint = "open it with: " + fmt.Sprintf(hint, console.ShellWord(output))
 	}
-	a.Say("wrote %s, %s; %s", output, written.Words, hint)
+	e.Say("wrote %s, %s; %s", output, written.Words, hint)
 	return nil
 }
 
 // prepareReplay sets what formats count that are replayed: categories are those of the default rules.
-func prepareReplay(count *analyzer.Options, flags *exportFlags) error {
+func prepareReplay(count *analyzer.Options, flags *Flags) error {
 	set, err := rulefile.Open(rulefile.Default)
 	if err != nil {
 		return err
@@ -98,25 +98,25 @@ func prepareReplay(count *analyzer.Options, flags *exportFlags) error {
 }
 
 // warnReplayed says what keeps a file from saying more.
-func (a *app) warnReplayed(path string, w *export.Written) {
+func (e *Exporter) warnReplayed(path string, w *export.Written) {
 	s := w.Summary
 	if main := s.Main(); main.AllocCount == 0 {
 		words := ""
 		if len(s.Filter) > 0 {
 			words = " under the filters " + strings.Join(s.Filter, ", ")
 		}
-		a.Log.Warn().Msgf("%s: nothing was allocated%s: the file says so", path, words)
+		e.Log.Warn().Msgf("%s: nothing was allocated%s: the file says so", path, words)
 	}
 	if !s.Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(s.Health, s.LostRecords))
+		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(s.Health, s.LostRecords))
 	}
 	if s.Bounds != nil {
-		a.Log.Warn().Msgf("%s: values are as recorded, without the allocations that were lost", path)
+		e.Log.Warn().Msgf("%s: values are as recorded, without the allocations that were lost", path)
 	}
 	for _, problem := range s.Health.SymbolProblems {
-		a.Log.Warn().Msg(problem)
+		e.Log.Warn().Msg(problem)
 	}
 	for _, limit := range w.Limits {
-		a.Log.Warn().Msgf("%s: %s", path, limit)
+		e.Log.Warn().Msgf("%s: %s", path, limit)
 	}
 }

@@ -1,4 +1,6 @@
-package main
+// Package attach is about processes that run: it has them load the library and record, asks those that are recorded, and
+// tells what refers to their tensors. What the library answers is read by internal/control.
+package attach
 
 import (
 	"context"
@@ -19,48 +21,55 @@ import (
 	"memtrace/internal/usage"
 )
 
-type attachOptions struct {
-	output   string
-	force    bool
-	duration time.Duration
-	timeout  time.Duration
-	library  string
-	door     string
+// Options say how a process comes to be recorded, and for how long.
+type Options struct {
+	Output   string        // the trace, as a pattern
+	Force    bool          // replaces a trace that exists
+	Duration time.Duration // 0: until it is stopped
+	Timeout  time.Duration // of loading the library
+	Library  string        // its path as the process sees it; "": as it is here
+	Door     string
+}
+
+// Recorder has running processes recorded, and says on a console what came of it.
+type Recorder struct {
+	*console.Console
 }
 
 // Doors by which the library comes into a process.
 const (
-	doorAuto   = "auto"
-	doorPython = "python"
-	doorPtrace = "ptrace"
+	DoorAuto   = "auto"
+	DoorPython = "python"
+	DoorPtrace = "ptrace"
 )
 
-func (a *app) attach(o attachOptions, pid int) error {
-	if o.door != doorAuto && o.door != doorPython && o.door != doorPtrace {
-		return usage.Errorf("--door %s: choose %s, %s or %s", o.door, doorAuto, doorPython, doorPtrace)
+// Attach records a process from now on, loading the library into it where it is not there yet.
+func (r *Recorder) Attach(o Options, pid int) error {
+	if o.Door != DoorAuto && o.Door != DoorPython && o.Door != DoorPtrace {
+		return usage.Errorf("--door %s: choose %s, %s or %s", o.Door, DoorAuto, DoorPython, DoorPtrace)
 	}
-	if o.duration < 0 {
-		return usage.Errorf("--duration %s: give a time above 0", o.duration)
+	if o.Duration < 0 {
+		return usage.Errorf("--duration %s: give a time above 0", o.Duration)
 	}
-	request, err := startRequest(o.output, o.force, pid)
+	request, err := startRequest(o.Output, o.Force, pid)
 	if err != nil {
 		return err
 	}
 	answer, err := control.Ask(pid, "status")
 	if errors.Is(err, control.ErrNoSocket) {
-		answer, err = a.loadInto(o, pid)
+		answer, err = r.loadInto(o, pid)
 	}
 	if err == nil {
-		answer, err = a.begin(pid, answer, request)
+		answer, err = r.begin(pid, answer, request)
 	}
 	if err != nil {
 		return err
 	}
-	a.sayBegun(pid, answer)
-	if o.duration == 0 {
+	r.sayBegun(pid, answer)
+	if o.Duration == 0 {
 		return nil
 	}
-	return a.stopAfter(pid, o.duration, answer)
+	return r.stopAfter(pid, o.Duration, answer)
 }
 
 // startRequest asks for a recording with the settings of the command line. A trace without a name comes into this
@@ -101,14 +110,14 @@ func isOurs(pid int) bool {
 }
 
 // begin has a process record that has the library.
-func (a *app) begin(pid int, now control.Answer, request string) (control.Answer, error) {
+func (r *Recorder) begin(pid int, now control.Answer, request string) (control.Answer, error) {
 	switch now.State {
 	case control.Recording:
 		return now, fmt.Errorf("process %d is recorded already, in %s", pid, now.Trace)
 	case control.Ended:
 		return now, fmt.Errorf("the recording of process %d has ended, in %s; a process can be recorded once", pid, now.Trace)
 	}
-	a.Log.Info().Msgf("asking process %d to record", pid)
+	r.Log.Info().Msgf("asking process %d to record", pid)
 	answer, err := control.Ask(pid, request)
 	if err == nil && answer.State != control.Recording && answer.State != control.Idle {
 		err = fmt.Errorf("process %d could not begin to record: it is %s", pid, answer.State)
@@ -116,27 +125,27 @@ func (a *app) begin(pid int, now control.Answer, request string) (control.Answer
 	return answer, err
 }
 
-func (a *app) sayBegun(pid int, answer control.Answer) {
-	if a.Quiet {
+func (r *Recorder) sayBegun(pid int, answer control.Answer) {
+	if r.Quiet {
 		return
 	}
 	if answer.State == control.Idle {
-		a.Say("process %d is recorded from its first CUDA call on", pid)
+		r.Say("process %d is recorded from its first CUDA call on", pid)
 		return
 	}
-	a.Say("recording process %d in %s", pid, console.ShortPath(answer.Trace))
+	r.Say("recording process %d in %s", pid, console.ShortPath(answer.Trace))
 	if answer.Start == control.StartedLate {
 		if answer.Held > 0 {
-			a.Say("the %s that PyTorch held are recorded by its own account", layout.Bytes(answer.Held))
+			r.Say("the %s that PyTorch held are recorded by its own account", layout.Bytes(answer.Held))
 		}
-		a.Say("what else was allocated before now is not known, and counts as the device's remainder")
-		a.Log.Info().Msgf("Python stood still for %s", answer.Stood.Round(10*time.Microsecond))
+		r.Say("what else was allocated before now is not known, and counts as the device's remainder")
+		r.Log.Info().Msgf("Python stood still for %s", answer.Stood.Round(10*time.Microsecond))
 	}
-	a.Say("look at it now: memtrace report %s; stop: memtrace ctl %d stop", console.ShellWord(console.ShortPath(answer.Trace)), pid)
+	r.Say("look at it now: memtrace report %s; stop: memtrace ctl %d stop", console.ShellWord(console.ShortPath(answer.Trace)), pid)
 }
 
 // stopAfter stops the recording when the time is over, or the user interrupts.
-func (a *app) stopAfter(pid int, duration time.Duration, begun control.Answer) error {
+func (r *Recorder) stopAfter(pid int, duration time.Duration, begun control.Answer) error {
 	ctx, cancel := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer cancel()
 	over := time.After(duration)
@@ -150,16 +159,16 @@ func (a *app) stopAfter(pid int, duration time.Duration, begun control.Answer) e
 			waiting = false
 		case <-look.C:
 			if !isRunning(pid) {
-				a.Say("the program has ended; its trace is %s", begun.Trace)
+				r.Say("the program has ended; its trace is %s", begun.Trace)
 				return nil
 			}
 		}
 	}
-	return a.stop(pid)
+	return r.Stop(pid)
 }
 
-// ask asks a process that has a socket, or will have one soon.
-func (a *app) ask(pid int, request string) (control.Answer, error) {
+// Ask asks a process that has a socket, or will have one soon.
+func (r *Recorder) Ask(pid int, request string) (control.Answer, error) {
 	answer, err := askWhile(pid, request, time.Now().Add(socketPatience), func() bool { return mappedLibrary(pid) != "" })
 	if !errors.Is(err, control.ErrNoSocket) {
 		return answer, err
@@ -173,39 +182,40 @@ func (a *app) ask(pid int, request string) (control.Answer, error) {
 	return answer, fmt.Errorf("process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d", pid, pid)
 }
 
-func (a *app) startAsleep(o controlOptions, pid int) error {
-	request, err := startRequest(o.output, o.force, pid)
+// Start has a process record that has the library and waits.
+func (r *Recorder) Start(output string, force bool, pid int) error {
+	request, err := startRequest(output, force, pid)
 	if err != nil {
 		return err
 	}
-	answer, err := a.ask(pid, "status")
+	answer, err := r.Ask(pid, "status")
 	if err == nil {
-		answer, err = a.begin(pid, answer, request)
+		answer, err = r.begin(pid, answer, request)
 	}
 	if err == nil {
-		a.sayBegun(pid, answer)
+		r.sayBegun(pid, answer)
 	}
 	return err
 }
 
-// stop ends a recording.
-func (a *app) stop(pid int) error {
-	answer, err := a.ask(pid, "stop")
+// Stop ends a recording.
+func (r *Recorder) Stop(pid int) error {
+	answer, err := r.Ask(pid, "stop")
 	if err != nil {
 		return fmt.Errorf("stop recording process %d: %w", pid, err)
 	}
 	switch {
-	case a.Quiet:
+	case r.Quiet:
 	case answer.Trace == "":
-		a.Say("process %d made no CUDA call, so there is no trace; nothing is recorded from now on", pid)
+		r.Say("process %d made no CUDA call, so there is no trace; nothing is recorded from now on", pid)
 	default:
-		a.Say("stopped; next: memtrace report %s", console.ShellWord(console.ShortPath(answer.Trace)))
+		r.Say("stopped; next: memtrace report %s", console.ShellWord(console.ShortPath(answer.Trace)))
 	}
 	return nil
 }
 
-// recordedTrace returns the path of a process's trace as this one must open it.
-func recordedTrace(pid int, answer control.Answer) (string, error) {
+// TraceOf returns the path of a process's trace as this one must open it.
+func TraceOf(pid int, answer control.Answer) (string, error) {
 	if answer.Trace == "" {
 		return "", fmt.Errorf("process %d has no trace yet: it is %s", pid, answer.State)
 	}

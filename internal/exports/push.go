@@ -1,4 +1,4 @@
-package main
+package exports
 
 import (
 	"bytes"
@@ -21,12 +21,12 @@ import (
 	"memtrace/internal/usage"
 )
 
-// pushTokenEnv holds a token for the server. A command line is no place for one: every process of the machine can read
+// PushTokenEnv holds a token for the server. A command line is no place for one: every process of the machine can read
 // it.
-const pushTokenEnv = "MEMTRACE_PUSH_TOKEN"
+const PushTokenEnv = "MEMTRACE_PUSH_TOKEN"
 
-// pushTypes are the values of the profile's samples, as export.Pprof writes them.
-var pushTypes = []pyroscope.SampleType{
+// PushTypes are the values of the profile's samples, as export.Pprof writes them.
+var PushTypes = []pyroscope.SampleType{
 	{Name: "alloc_objects", Unit: "count"}, {Name: "alloc_space", Unit: "bytes"}, {Name: "inuse_objects", Unit: "count", Average: true}, {Name: "inuse_space", Unit: "bytes", Average: true},
 	{Name: "peak_space", Unit: "bytes", Average: true},
 }
@@ -41,7 +41,7 @@ func (p *pushFlags) asked() bool { return p.url != "" }
 
 func (p *pushFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&p.url, "push", "", "send pprof's profile to the server at `URL` instead of writing a file; the token in "+pushTokenEnv+" goes with it")
+	f.StringVar(&p.url, "push", "", "send pprof's profile to the server at `URL` instead of writing a file; the token in "+PushTokenEnv+" goes with it")
 	f.StringArrayVar(&p.labels, "push-label", nil, "add the label `NAME=VALUE` to what is sent; service_name is what the program is called (repeatable)")
 	f.StringArrayVar(&p.headers, "push-header", nil, "add the header `'NAME: VALUE'` to the request, such as X-Scope-OrgID (repeatable)")
 	for _, name := range []string{"push", "push-label", "push-header"} {
@@ -55,15 +55,15 @@ var (
 )
 
 // target checks the flags; nil if nothing is to be sent.
-func (p *pushFlags) target(format *exportFormat, output string) (*pyroscope.Target, error) {
+func (p *pushFlags) target(format *Format, output string) (*pyroscope.Target, error) {
 	if !p.asked() {
 		if len(p.labels)+len(p.headers) > 0 {
 			return nil, usage.Errorf("--push-label and --push-header: name a server with --push")
 		}
 		return nil, nil
 	}
-	if format.name != "pprof" {
-		return nil, usage.Errorf("--push with %s: servers take pprof's profiles; leave out the format", format.name)
+	if format.Name != "pprof" {
+		return nil, usage.Errorf("--push with %s: servers take pprof's profiles; leave out the format", format.Name)
 	}
 	if output != "" {
 		return nil, usage.Errorf("--push with -o: choose one")
@@ -84,19 +84,19 @@ func (p *pushFlags) target(format *exportFormat, output string) (*pyroscope.Targ
 		}
 		target.Header(name, value)
 	}
-	if token := strings.TrimSpace(os.Getenv(pushTokenEnv)); token != "" {
+	if token := strings.TrimSpace(os.Getenv(PushTokenEnv)); token != "" {
 		target.Header("Authorization", "Bearer "+token)
 	}
 	return target, nil
 }
 
 // push sends what export writes for pprof.
-func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, flags *pushFlags, set *analyzer.StackSet, o export.Options) error {
+func (e *Exporter) push(ctx context.Context, target *pyroscope.Target, path string, flags *pushFlags, set *analyzer.StackSet, o export.Options) error {
 	began, err := time.Parse(time.RFC3339Nano, set.Process.Started)
 	if err != nil {
 		began = time.Now().Add(-time.Duration(set.Process.DurationNS)) // an imported snapshot does not tell
 	}
-	p := &pyroscope.Profile{Service: top.ProgramName(strings.Join(set.Process.Args, " ")), From: began, Until: began.Add(time.Duration(set.Process.DurationNS)), Types: pushTypes,
+	p := &pyroscope.Profile{Service: top.ProgramName(strings.Join(set.Process.Args, " ")), From: began, Until: began.Add(time.Duration(set.Process.DurationNS)), Types: PushTypes,
 		Labels: map[string]string{"host": set.Process.Host, "pod": set.Process.Pod, "rank": top.RankText(set.Process.Rank), "level": set.Level}}
 	if set.Process.PID > 0 {
 		p.Labels["process_pid"] = strconv.FormatInt(set.Process.PID, 10)
@@ -120,12 +120,12 @@ func (a *app) push(ctx context.Context, target *pyroscope.Target, path string, f
 		return err
 	}
 	p.Pprof = profile.Bytes()
-	a.warnExported(path, []*analyzer.StackSet{set}, o)
+	e.WarnStacks(path, []*analyzer.StackSet{set}, o)
 	if err := target.Push(ctx, p); err != nil {
 		return err
 	}
-	if !a.Quiet {
-		a.Say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)), o.Value.Words(set))
+	if !e.Quiet {
+		e.Say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)), o.Value.Words(set))
 	}
 	return nil
 }

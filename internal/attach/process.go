@@ -1,4 +1,4 @@
-package main
+package attach
 
 import (
 	"bytes"
@@ -20,8 +20,8 @@ func isRunning(pid int) bool {
 	return ok && spool.Running(state)
 }
 
-// commandOf is the command line of a process.
-func commandOf(pid int) string {
+// CommandOf is the command line of a process.
+func CommandOf(pid int) string {
 	text, err := os.ReadFile(filepath.Join(procOf(pid), "cmdline"))
 	if err != nil || len(text) == 0 {
 		return "?"

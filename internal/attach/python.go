@@ -1,4 +1,4 @@
-package main
+package attach
 
 import (
 	"bytes"
@@ -26,7 +26,7 @@ const loadScript = `import time
 if time.time() < %.3f:
     try:
         import ctypes
-        ctypes.CDLL(%s, 0x102).` + attachFunction + `()
+        ctypes.CDLL(%s, 0x102).` + loadFunction + `()
     except Exception:
         pass
 `
@@ -35,7 +35,7 @@ if time.time() < %.3f:
 var interpreterName = regexp.MustCompile(`^python3\.(1[4-9]|[2-9][0-9])t?$`)
 
 // loadByPython has the process's own interpreter load the library: it needs no thread to be stopped.
-func (a *app) loadByPython(ctx context.Context, o attachOptions, pid int, library string) error {
+func (r *Recorder) loadByPython(ctx context.Context, o Options, pid int, library string) error {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	exe, err := os.Readlink(filepath.Join(proc, "exe"))
 	switch {
@@ -46,13 +46,13 @@ func (a *app) loadByPython(ctx context.Context, o attachOptions, pid int, librar
 	case !sameFiles(pid):
 		return fmt.Errorf("process %d sees other files than this one", pid)
 	}
-	over := time.Now().Add(o.timeout / 2) // the other half is for the next door
-	begin := over.Add(-o.timeout / 20)    // the library may need a moment
+	over := time.Now().Add(o.Timeout / 2) // the other half is for the next door
+	begin := over.Add(-o.Timeout / 20)    // the library may need a moment
 	script, err := writeScript(pid, fmt.Sprintf(loadScript, float64(begin.UnixMilli())/1000, strconv.QuoteToASCII(library)))
 	if err != nil {
 		return fmt.Errorf("write a script for process %d: %w", pid, err)
 	}
-	a.Log.Info().Msgf("asking the interpreter of process %d to load %s", pid, library)
+	r.Log.Info().Msgf("asking the interpreter of process %d to load %s", pid, library)
 	said, err := exec.CommandContext(ctx, filepath.Join(proc, "exe"), "-I", "-S", "-c", remoteExec, strconv.Itoa(pid), script).CombinedOutput()
 	if err != nil {
 		return errors.Join(fmt.Errorf("its interpreter refuses: %s", lastLine(said)), os.Remove(script))

@@ -1,4 +1,4 @@
-package main
+package exports
 
 import (
 	"io"
@@ -12,9 +12,9 @@ import (
 	"memtrace/trace/spool"
 )
 
-// exportFormat is one way to write stacks. A new format is a row of exportFormats.
-type exportFormat struct {
-	name, extension, doc string
+// Format is one way to write stacks. A new format is a row of Formats.
+type Format struct {
+	Name, Extension, Doc string
 	form                 visible.Form
 	labels               bool   // rows say what their memory is for
 	bothLevels           bool   // a file holds all levels unless one was asked for
@@ -24,20 +24,21 @@ type exportFormat struct {
 	takes                []string                                                                      // of the flags about what to write, those that apply to a format that is replayed
 }
 
-var exportFormats = []exportFormat{
-	{name: "flamegraph", extension: ".svg", doc: "a picture for the browser; your own lines stand out",
+// Formats lists the formats in the order of the help text.
+var Formats = []Format{
+	{Name: "flamegraph", Extension: ".svg", Doc: "a picture for the browser; your own lines stand out",
 		hint: "open it in a browser", write: oneSet(export.FlameGraph)},
-	{name: "pprof", extension: ".pb.gz", doc: "a profile for pprof, with all values and labels", form: visible.Bytes, labels: true,
+	{Name: "pprof", Extension: ".pb.gz", Doc: "a profile for pprof, with all values and labels", form: visible.Bytes, labels: true,
 		hint: "go tool pprof -http=: %s", write: oneSet(export.Pprof)},
-	{name: "speedscope", extension: ".speedscope.json", doc: "for speedscope.app, with all values and levels", form: visible.JSON, bothLevels: true,
+	{Name: "speedscope", Extension: ".speedscope.json", Doc: "for speedscope.app, with all values and levels", form: visible.JSON, bothLevels: true,
 		hint: "open it at https://www.speedscope.app, which keeps it in your browser", write: export.Speedscope},
-	{name: "collapsed", extension: ".collapsed.txt", doc: "one line for each stack, for flamegraph.pl and others",
+	{Name: "collapsed", Extension: ".collapsed.txt", Doc: "one line for each stack, for flamegraph.pl and others",
 		hint: "flamegraph.pl --countname bytes %s", write: oneSet(export.Collapsed)},
-	{name: "dhat", extension: ".dhat.json", doc: "for Valgrind's dh_view: lifetimes and peak of each stack", form: visible.JSON,
+	{Name: "dhat", Extension: ".dhat.json", Doc: "for Valgrind's dh_view: lifetimes and peak of each stack", form: visible.JSON,
 		hint: "open dh_view.html of Valgrind in a browser and load it there", replay: export.DHAT, takes: []string{"level", "at", "full-stacks", "no-lines"}},
-	{name: "perfetto", extension: ".pftrace", doc: "for Perfetto's viewer: memory over time, slices, marks", form: visible.Bytes,
+	{Name: "perfetto", Extension: ".pftrace", Doc: "for Perfetto's viewer: memory over time, slices, marks", form: visible.Bytes,
 		hint: "open it at https://ui.perfetto.dev, which keeps it in your browser", replay: export.Perfetto, takes: []string{"limit"}},
-	{name: "memory_viz", extension: ".pickle", doc: "a snapshot for PyTorch's memory_viz, with all device memory", form: visible.Bytes,
+	{Name: "memory_viz", Extension: ".pickle", Doc: "a snapshot for PyTorch's memory_viz, with all device memory", form: visible.Bytes,
 		hint: "drop it on https://pytorch.org/memory_viz, which keeps it in your browser", replay: export.Snapshot, takes: []string{"at", "full-stacks", "limit"}},
 }
 
@@ -45,25 +46,26 @@ func oneSet(write func(io.Writer, *analyzer.StackSet, export.Options) error) fun
 	return func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error { return write(w, sets[0], o) }
 }
 
-func exportNames() []string {
+// Names returns the names of all formats, that of tables last.
+func Names() []string {
 	var names []string
-	for _, f := range exportFormats {
-		names = append(names, f.name)
+	for _, f := range Formats {
+		names = append(names, f.Name)
 	}
-	return append(names, exportCSVName)
+	return append(names, CSVName)
 }
 
-func findExport(name string) (*exportFormat, error) {
-	for i := range exportFormats {
-		if exportFormats[i].name == name {
-			return &exportFormats[i], nil
+func find(name string) (*Format, error) {
+	for i := range Formats {
+		if Formats[i].Name == name {
+			return &Formats[i], nil
 		}
 	}
-	return nil, usage.Errorf("there is no format %q; choose from %s", name, strings.Join(exportNames(), ", "))
+	return nil, usage.Errorf("there is no format %q; choose from %s", name, strings.Join(Names(), ", "))
 }
 
-// exportPath is the trace's path with a format's extension: memtrace.python3.4711.svg for memtrace.python3.4711.bin.
-func exportPath(path string, format *exportFormat) string {
+// pathOf is the trace's path with a format's Extension: memtrace.python3.4711.svg for memtrace.python3.4711.bin.
+func pathOf(path string, format *Format) string {
 	path = strings.TrimSuffix(path, spool.Extension)
-	return strings.TrimSuffix(path, tracefile.Suffix) + format.extension
+	return strings.TrimSuffix(path, tracefile.Suffix) + format.Extension
 }

@@ -1,4 +1,4 @@
-package main
+package attach
 
 import (
 	"encoding/json"
@@ -43,15 +43,24 @@ type holderSite struct {
 	Storages int    `json:"storages"`
 }
 
-// referrers shows what refers to the tensors of a process.
-func (a *app) referrers(o controlOptions, pid int) error {
-	if o.rows < 1 || o.rows > control.MostRows {
-		return usage.Errorf("-n %d: choose between 1 and %d rows", o.rows, control.MostRows)
+// ReferrersOptions bound a search for referrers and say where its result goes.
+type ReferrersOptions struct {
+	Output  string
+	Force   bool
+	JSON    bool
+	Rows    int
+	Timeout time.Duration // for which the program may stand still
+}
+
+// Referrers shows what refers to the tensors of a process.
+func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
+	if o.Rows < 1 || o.Rows > control.MostRows {
+		return usage.Errorf("-n %d: choose between 1 and %d rows", o.Rows, control.MostRows)
 	}
-	if o.timeout < time.Millisecond || o.timeout > control.MostPatience {
-		return usage.Errorf("--timeout %s: choose between 1ms and %s", o.timeout, control.MostPatience)
+	if o.Timeout < time.Millisecond || o.Timeout > control.MostPatience {
+		return usage.Errorf("--timeout %s: choose between 1ms and %s", o.Timeout, control.MostPatience)
 	}
-	status, err := a.ask(pid, "status")
+	status, err := r.Ask(pid, "status")
 	if err != nil {
 		return err
 	}
@@ -59,32 +68,32 @@ func (a *app) referrers(o controlOptions, pid int) error {
 		return fmt.Errorf("process %d is not recorded, and nothing is known of it before; to begin, type: memtrace ctl %d start", pid, pid)
 	}
 	begin := time.Now()
-	answer, found, err := control.FindReferrers(pid, o.rows, o.timeout)
+	answer, found, err := control.FindReferrers(pid, o.Rows, o.Timeout)
 	if err != nil {
 		return fmt.Errorf("search process %d: %w", pid, err)
 	}
-	a.Log.Info().Msgf("the search took %s", time.Since(begin).Round(time.Millisecond))
+	r.Log.Info().Msgf("the search took %s", time.Since(begin).Round(time.Millisecond))
 	report := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late, Holders: []placedHolder{}}
-	sites := a.sitesOf(pid, answer, found)
+	sites := r.sitesOf(pid, answer, found)
 	for _, h := range found.Holders {
 		report.Holders = append(report.Holders, placedHolder{h, sites.of(&h)})
 	}
-	return a.writeReferrers(o, &report, found.LeftOut)
+	return r.writeReferrers(o, &report, found.LeftOut)
 }
 
-func (a *app) writeReferrers(o controlOptions, report *referrersReport, leftOut uint64) error {
-	if o.json {
-		return a.WriteTo(o.output, o.force, visible.JSON, func(w io.Writer) error {
+func (r *Recorder) writeReferrers(o ReferrersOptions, report *referrersReport, leftOut uint64) error {
+	if o.JSON {
+		return r.WriteTo(o.Output, o.Force, visible.JSON, func(w io.Writer) error {
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(report)
 		})
 	}
 	width := console.WidthDefault
-	if o.output == "" || o.output == "-" {
-		width = console.ReportWidth(a.Stdout, a.Stdout != nil && term.IsTerminal(int(a.Stdout.Fd())))
+	if o.Output == "" || o.Output == "-" {
+		width = console.ReportWidth(r.Stdout, r.Stdout != nil && term.IsTerminal(int(r.Stdout.Fd())))
 	}
-	return a.WriteTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
+	return r.WriteTo(o.Output, o.Force, visible.Lines, func(w io.Writer) error {
 		text := holderText{width: width}
 		text.report(report, leftOut)
 		_, err := io.WriteString(w, text.String())
@@ -96,28 +105,28 @@ func (a *app) writeReferrers(o controlOptions, report *referrersReport, leftOut 
 type allocationSites map[uint64]analyzer.LiveSite
 
 // sitesOf looks the storages up in the trace as it is now. Without it the holders are known all the same.
-func (a *app) sitesOf(pid int, answer control.Answer, found *control.Referrers) allocationSites {
+func (r *Recorder) sitesOf(pid int, answer control.Answer, found *control.Referrers) allocationSites {
 	if answer.Trace == "" || found.Seq == 0 {
-		a.Log.Warn().Msg("nothing is recorded any more, so where the tensors were allocated is not looked up")
+		r.Log.Warn().Msg("nothing is recorded any more, so where the tensors were allocated is not looked up")
 		return nil
 	}
 	var addresses []uint64
 	for _, h := range found.Holders {
 		addresses = append(addresses, h.Storages...)
 	}
-	path, err := recordedTrace(pid, answer)
+	path, err := TraceOf(pid, answer)
 	if err == nil {
 		var sites allocationSites
-		if sites, err = a.readSites(path, found.Seq, addresses); err == nil {
+		if sites, err = r.readSites(path, found.Seq, addresses); err == nil {
 			return sites
 		}
 	}
-	a.Log.Warn().Msgf("where the tensors were allocated is not known: %v", err)
+	r.Log.Warn().Msgf("where the tensors were allocated is not known: %v", err)
 	return nil
 }
 
-func (a *app) readSites(path string, seq uint64, addresses []uint64) (sites allocationSites, err error) {
-	source, err := tracefile.Open(&a.Console, path)
+func (r *Recorder) readSites(path string, seq uint64, addresses []uint64) (sites allocationSites, err error) {
+	source, err := tracefile.Open(r.Console, path)
 	if err != nil {
 		return nil, err
 	}
