@@ -32,8 +32,10 @@ func trainingEvents(steps int) []trace.Event {
 		} else {
 			allocated -= size
 		}
-		events = append(events, trace.Event{Kind: kind, Seq: uint64(len(events) + 1), Time: int64(len(events)) * 5000, Level: cuda.LevelFramework,
-			Mem: cuda.MemoryDevice, Addr: 0x7f00_0000_0000 + uint64(n)*0x20_0200, Size: size, Thread: 1 + trace.ThreadID(n%2),
+		events = append(events, trace.Event{Kind: kind, Seq: uint64(len(events) + 1), Time: int64(len(events)) * 5000,
+			Level: cuda.LevelFramework,
+			Mem:   cuda.MemoryDevice, Addr: 0x7f00_0000_0000 + uint64(n)*0x20_0200, Size: size, Thread: 1 +
+				trace.ThreadID(n%2),
 			Tag: trace.StringID(1 + n%150), Stack: trace.StackID(1 + n%2000), Allocated: allocated, API: 64})
 	}
 	sizes := make([]uint64, lasting+plan)
@@ -99,12 +101,15 @@ func BenchmarkSummarize(b *testing.B) {
 // BenchmarkSummarizeCategories is a summary by two sets of rules, over tags, sizes and libraries.
 func BenchmarkSummarizeCategories(b *testing.B) {
 	events := trainingEvents(200)
-	first := ruleSet(b, rules.FirstMatch, rule("encoder", text(rules.Tag, "encoder")), rule("large", bounds(b, ">= 1MiB")), rule("middle", bounds(b, ">= 64KiB")))
-	second := ruleSet(b, rules.FirstMatch, rule("BLAS", text(rules.Library, "cublas")), rule("c10", text(rules.Library, "libc10")))
+	first := ruleSet(b, rules.FirstMatch, rule("encoder", text(rules.Tag, "encoder")),
+		rule("large", bounds(b, ">= 1MiB")), rule("middle", bounds(b, ">= 64KiB")))
+	second := ruleSet(b, rules.FirstMatch, rule("BLAS", text(rules.Library, "cublas")),
+		rule("c10", text(rules.Library, "libc10")))
 	for b.Loop() {
 		src := &memorySource{events: events}
 		fillTables(&src.tables)
-		if _, err := Summarize(src, Options{Question: Question{Groupings: []string{"a", "b"}, Entries: 20}, RuleSets: []profile.RuleGrouping{{Name: "a", Rules: first}, {Name: "b", Rules: second}}}); err != nil {
+		if _, err := Summarize(src, Options{Question: Question{Groupings: []string{"a", "b"}, Entries: 20},
+			RuleSets: []profile.RuleGrouping{{Name: "a", Rules: first}, {Name: "b", Rules: second}}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -122,7 +127,8 @@ func BenchmarkSummarizeSites(b *testing.B) {
 		src := &memorySource{events: events, info: trace.Info{"python.version": "3.11", "python.eval": "900000-900100"}}
 		fillTables(&src.tables)
 		for n := range trace.StackID(2000) {
-			src.tables.AddCode(trace.Code{ID: trace.CodeID(n + 1), Name: "forward", File: "/home/ada/train.py", FirstLine: int32(n)})
+			src.tables.AddCode(trace.Code{ID: trace.CodeID(n + 1), Name: "forward", File: "/home/ada/train.py",
+				FirstLine: int32(n)})
 			native, python := make([]uint64, 20), make([]trace.PyFrame, 20)
 			for i := range native {
 				native[i] = 1<<20 + uint64(n)*16 + uint64(i) + 1
@@ -131,7 +137,8 @@ func BenchmarkSummarizeSites(b *testing.B) {
 			src.tables.AddStack(trace.Stack{ID: n + 6, Frames: native, End: trace.StackInterpreter})
 			src.tables.AddPyStack(trace.PyStack{ID: n + 1, Frames: python})
 		}
-		if _, err := Summarize(src, Options{Question: Question{Sites: true}, Symbols: symbol.Options{NoFiles: true}}); err != nil {
+		if _, err := Summarize(src, Options{Question: Question{Sites: true},
+			Symbols: symbol.Options{NoFiles: true}}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -198,7 +205,8 @@ func BenchmarkSummarizeFile(b *testing.B) {
 	events := trainingEvents(200)
 	file := encodeEvents(b, events)
 	for b.Loop() {
-		if _, err := Summarize(openEvents(b, file), Options{Question: Question{Groupings: []string{"tag"}}}); err != nil {
+		if _, err := Summarize(openEvents(b, file), Options{Question: Question{Groupings: []string{"tag"}}}); err !=
+			nil {
 			b.Fatal(err)
 		}
 	}
@@ -219,14 +227,16 @@ func BenchmarkSummarizeTraining(b *testing.B) {
 			add(trace.Event{Kind: trace.EventName, Category: trace.CategoryStep, Handle: 1, Name: 1, Thread: 1})
 		}
 		if last = e.Kind; last == trace.EventFree && n%50 == 0 {
-			add(trace.Event{Kind: trace.EventName, Category: trace.CategoryGradient, Handle: e.Addr, Name: trace.StringID(1 + n%150), Addr: e.Addr, Size: e.Size, Thread: 1})
+			add(trace.Event{Kind: trace.EventName, Category: trace.CategoryGradient, Handle: e.Addr,
+				Name: trace.StringID(1 + n%150), Addr: e.Addr, Size: e.Size, Thread: 1})
 		}
 		add(e)
 	}
 	file := encodeEvents(b, events)
 	sets := []profile.RuleGrouping{{Name: "category", Rules: madeSet(b)}}
 	for b.Loop() {
-		s, err := Summarize(openEvents(b, file), Options{Training: true, Ahead: openEvents(b, file), RuleSets: sets, Symbols: symbol.Options{NoFiles: true}})
+		s, err := Summarize(openEvents(b, file), Options{Training: true, Ahead: openEvents(b, file), RuleSets: sets,
+			Symbols: symbol.Options{NoFiles: true}})
 		if err != nil {
 			b.Fatal(err)
 		}

@@ -17,7 +17,8 @@ const (
 )
 
 // asRecorded are the parts of a summary whose figures have no bounds.
-var asRecorded = []string{"alloc_count", "free_count", "alloc_bytes", "implicit_frees", "objects", "devices.sizes", "sites", "categories", "training", "device_ledger",
+var asRecorded = []string{"alloc_count", "free_count", "alloc_bytes", "implicit_frees", "objects", "devices.sizes",
+	"sites", "categories", "training", "device_ledger",
 	"lifetimes", "oom.events"}
 
 // makeBounds returns nil if nothing was lost.
@@ -89,7 +90,8 @@ func (c *collector) bound(s *report.Summary) {
 	if s.Bounds == nil {
 		return
 	}
-	framework, driver := c.boundLevel(&s.Framework, &c.details[heap.AccountFramework].Total), c.boundLevel(&s.Driver, &c.details[heap.AccountDriver].Total)
+	framework, driver := c.boundLevel(&s.Framework, &c.details[heap.AccountFramework].Total),
+		c.boundLevel(&s.Driver, &c.details[heap.AccountDriver].Total)
 	var sum struct{ framework, driver uint64 }
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -122,7 +124,8 @@ func (c *collector) bound(s *report.Summary) {
 // framework's counter is damaged.
 func capBounds(l *report.Level) {
 	if l.PeakBytesLower != nil {
-		l.PeakBytesLower, l.LiveBytesLower = new(min(*l.PeakBytesLower, l.PeakBytes)), new(min(*l.LiveBytesLower, l.LiveBytes))
+		l.PeakBytesLower, l.LiveBytesLower = new(min(*l.PeakBytesLower, l.PeakBytes)),
+			new(min(*l.LiveBytesLower, l.LiveBytes))
 	}
 }
 
@@ -145,14 +148,16 @@ func (b levelBounds) raise(peak, live uint64) {
 // from the driver. It counts on whatever is lost.
 func (c *collector) boundDevice(d *report.Device) {
 	slot := profile.DeviceSlot(d.Index)
-	framework, driver := c.boundLevel(&d.Framework, c.details[heap.AccountFramework].MeterOf(slot)), c.boundLevel(&d.Driver, c.details[heap.AccountDriver].MeterOf(slot))
+	framework, driver := c.boundLevel(&d.Framework, c.details[heap.AccountFramework].MeterOf(slot)),
+		c.boundLevel(&d.Driver, c.details[heap.AccountDriver].MeterOf(slot))
 	var peak, live uint64
 	d.ReservedBytesPeakLower, d.ReservedBytesCurrentLower = &peak, &live
 	if slot >= len(c.device.Holdings.Devices) || c.filter.Narrowed() {
 		return
 	}
 	h := &c.device.Holdings.Devices[slot]
-	last := h.Reported == h.Seen && h.Reported > c.losses.until && !c.hopeless() // nothing that the last counters do not know of can have ended since
+	// nothing that the last counters do not know of can have ended since
+	last := h.Reported == h.Seen && h.Reported > c.losses.until && !c.hopeless()
 	blocks, held := c.trustedCounters()
 	if blocks && h.Counted {
 		framework.raise(h.Last.AllocatedBytesPeak, 0)

@@ -175,7 +175,8 @@ func lossShapes(rng *rand.Rand) []lossShape {
 	any := func(trace.Event) bool { return true }
 	frees := endsMemory
 	others := func(e trace.Event) bool { return !endsMemory(e) }
-	shape := lossShape{share: []int{5, 30, 100}[rng.IntN(3)], bursts: 1 + rng.IntN(3), length: 1 + rng.IntN(120), kinds: true, place: true}
+	shape := lossShape{share: []int{5, 30, 100}[rng.IntN(3)], bursts: 1 + rng.IntN(3), length: 1 + rng.IntN(120),
+		kinds: true, place: true}
 	with := func(name string, may func(trace.Event) bool, kinds, place, tellNot bool) lossShape {
 		s := shape
 		s.name, s.may, s.kinds, s.place, s.tellNot = name, may, kinds, place, tellNot
@@ -206,7 +207,8 @@ func TestBoundsHoldTheTruth(t *testing.T) {
 		rng := rand.New(rand.NewPCG(seed, 99))
 		shape := streamShape{events: 50 + rng.IntN(500), noHandles: rng.IntN(3) == 0, noStacks: rng.IntN(4) == 0}
 		whole := honest(randomStream(seed, shape))
-		opts := Options{Question: Question{Groupings: []string{"tag", "device"}, At: must(moment.Parse([]string{"exit", "peak"}[rng.IntN(2)]))}}
+		opts := Options{Question: Question{Groupings: []string{"tag", "device"},
+			At: must(moment.Parse([]string{"exit", "peak"}[rng.IntN(2)]))}}
 		if rng.IntN(4) == 0 {
 			opts.Devices = []int16{int16(rng.IntN(2))}
 		}
@@ -290,35 +292,42 @@ func outOfBounds(s, truth *report.Summary, opts Options) (faults []string) {
 			if i := slices.IndexFunc(actual.Rows, func(x report.Row) bool { return x.Key == r.Key }); i >= 0 {
 				row = actual.Rows[i]
 			}
-			if *r.LiveBytesLower > row.LiveBytes && g.By == "device" { // names, which may be lost, move blocks between other rows
-				faults = append(faults, fmt.Sprintf("row %s of %s by %s: %d live, certain %d", r.Key, g.Level, g.By, row.LiveBytes, *r.LiveBytesLower))
+			// names, which may be lost, move blocks between other rows
+			if *r.LiveBytesLower > row.LiveBytes && g.By == "device" {
+				faults = append(faults, fmt.Sprintf("row %s of %s by %s: %d live, certain %d", r.Key, g.Level, g.By,
+					row.LiveBytes, *r.LiveBytesLower))
 			}
 			if *r.PeakBytesLower > r.PeakBytes || *r.LiveBytesLower > r.LiveBytes {
-				faults = append(faults, fmt.Sprintf("row %s of %s by %s: more is certain than was recorded", r.Key, g.Level, g.By))
+				faults = append(faults, fmt.Sprintf("row %s of %s by %s: more is certain than was recorded", r.Key,
+					g.Level, g.By))
 			}
 		}
 	}
 	for i, m := range s.Marks[:min(len(s.Marks), len(truth.Marks))] {
-		if m.Count == truth.Marks[i].Count && m.Name == truth.Marks[i].Name && m.LastTimeNS == truth.Marks[i].LastTimeNS {
+		if m.Count == truth.Marks[i].Count && m.Name == truth.Marks[i].Name && m.LastTimeNS ==
+			truth.Marks[i].LastTimeNS {
 			check("mark "+m.Name, m.DriverBytesLower, m.DriverBytes, truth.Marks[i].DriverBytes)
 			check("mark "+m.Name, m.FrameworkBytesLower, m.FrameworkBytes, truth.Marks[i].FrameworkBytes)
 		}
 	}
 	if opts.At.Kind == moment.Exit {
 		check("driver at exit", s.At.Driver.LiveBytesLower, s.At.Driver.LiveBytes, truth.At.Driver.LiveBytes)
-		check("framework at exit", s.At.Framework.LiveBytesLower, s.At.Framework.LiveBytes, truth.At.Framework.LiveBytes)
+		check("framework at exit", s.At.Framework.LiveBytesLower, s.At.Framework.LiveBytes,
+			truth.At.Framework.LiveBytes)
 	}
 	return faults
 }
 
 // lost tells of records that were lost: so many ended memory, so many others did not.
 func (s *story) lost(enders, others uint64) *story {
-	return s.add(trace.Lost{Count: enders + others, Enders: enders, Known: true, Until: uint64(len(s.events) + 1)}.Event(0))
+	return s.add(trace.Lost{Count: enders + others, Enders: enders, Known: true,
+		Until: uint64(len(s.events) + 1)}.Event(0))
 }
 
 // reported is a framework's event with its counters.
 func (s *story) reported(kind trace.EventKind, addr, size, allocated, reserved uint64) *story {
-	return s.add(trace.Event{Kind: kind, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: api("reportMemoryUsageToProfiler"), Addr: addr, Size: size,
+	return s.add(trace.Event{Kind: kind, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice,
+		API: api("reportMemoryUsageToProfiler"), Addr: addr, Size: size,
 		Allocated: allocated, Reserved: reserved, Stack: stackAllocator})
 }
 
@@ -338,24 +347,41 @@ func TestWhatIsCertain(t *testing.T) {
 		peak, live uint64
 		upper      bool
 	}{
-		{"before the loss all is certain", (&story{}).alloc(d, 0x1000, 100).alloc(d, 0x2000, 50).free(d, 0x1000).lost(1, 1), 150, 0, false},
+		{"before the loss all is certain", (&story{}).alloc(d, 0x1000, 100).alloc(d, 0x2000, 50).free(d, 0x1000).lost(1,
+			1), 150, 0, false},
 		{"after it nothing older is", (&story{}).alloc(d, 0x1000, 100).lost(1, 1).alloc(d, 0x2000, 50), 100, 50, false},
-		{"what is younger is", (&story{}).alloc(d, 0x1000, 10).lost(1, 1).alloc(d, 0x2000, 50).alloc(d, 0x3000, 60).free(d, 0x2000), 110, 60, false},
-		{"until the loss is over only beginnings are", (&story{}).lost(1, 1).change(func(e *trace.Event) { e.Handle = 3 }).alloc(d, 0x1000, 10).alloc(d, 0x2000, 50).alloc(d, 0x3000, 20), 50, 20, false},
-		{"a recorded free proves nothing", (&story{}).alloc(d, 0x1000, 10).lost(1, 1).alloc(d, 0x2000, 50).free(d, 0x1000), 50, 50, false},
+		{"what is younger is", (&story{}).alloc(d, 0x1000, 10).lost(1, 1).alloc(d, 0x2000, 50).alloc(d, 0x3000,
+			60).free(d, 0x2000), 110, 60, false},
+		{"until the loss is over only beginnings are",
+			(&story{}).lost(1, 1).change(func(e *trace.Event) { e.Handle = 3 }).alloc(d, 0x1000, 10).alloc(d, 0x2000,
+				50).alloc(d, 0x3000, 20), 50, 20, false},
+		{"a recorded free proves nothing", (&story{}).alloc(d, 0x1000, 10).lost(1, 1).alloc(d, 0x2000, 50).free(d,
+			0x1000), 50, 50, false},
 		{"no frees lost", (&story{}).alloc(d, 0x1000, 100).lost(0, 7).alloc(d, 0x2000, 50), 150, 150, false},
 		{"only frees lost", (&story{}).alloc(d, 0x1000, 100).lost(7, 0).alloc(d, 0x2000, 50), 100, 50, true},
-		{"a second loss", (&story{}).alloc(d, 0x1000, 10).lost(1, 0).alloc(d, 0x2000, 50).lost(1, 0).alloc(d, 0x3000, 20), 50, 20, true},
-		{"a context whose beginning was lost is reset", (&story{}).lost(0, 1).alloc(d, 0x1000, 100).change(owned).object(trace.EventDestroy, cuda.ObjectContext, 0), 100, 0, false},
+		{"a second loss", (&story{}).alloc(d, 0x1000, 10).lost(1, 0).alloc(d, 0x2000, 50).lost(1, 0).alloc(d, 0x3000,
+			20), 50, 20, true},
+		{"a context whose beginning was lost is reset", (&story{}).lost(0, 1).alloc(d, 0x1000,
+			100).change(owned).object(trace.EventDestroy, cuda.ObjectContext, 0), 100, 0, false},
 		{"unmapping over a mapping whose end was lost",
-			(&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 4*mib, 7).lost(2, 1).alloc(h, 9, mib).mapAt(0x400000, 2*mib, 9).free(h, 9).unmap(0x200000, 4*mib), 2 * mib, 0, false},
-		{"a variable of another module at the same place", (&story{}).alloc(d, 0x1000, 100).change(variable).lost(1, 0).alloc(d, 0x1000, 300).change(variable), 300, 300, true},
-		{"the framework's counter", (&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Stack = stackAllocator }).reported(trace.EventAlloc, 0x1000, 10, 10, 100).lost(1, 1).
-			reported(trace.EventAlloc, 0x1200, 10, 20, 300), 300, 300, false},
-		{"which is old when the driver's memory was freed", (&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Stack = stackAllocator }).reported(trace.EventAlloc, 0x1000, 10, 10, 100).
-			lost(1, 1).reported(trace.EventAlloc, 0x1200, 10, 20, 300).free(d, 0x8000), 300, 0, false},
-		{"and not believed when it was wrong before", (&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Stack = stackAllocator }).reported(trace.EventAlloc, 0x1000, 10, 10, 100).
-			reported(trace.EventAlloc, 0x1100, 10, 20, 70).lost(1, 1).reported(trace.EventAlloc, 0x1200, 10, 20, 300), 100, 0, false},
+			(&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 4*mib, 7).lost(2, 1).alloc(h, 9, mib).mapAt(0x400000, 2*mib,
+				9).free(h, 9).unmap(0x200000, 4*mib), 2 * mib, 0, false},
+		{"a variable of another module at the same place", (&story{}).alloc(d, 0x1000, 100).change(variable).lost(1,
+			0).alloc(d, 0x1000, 300).change(variable), 300, 300, true},
+		{"the framework's counter",
+			(&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Stack = stackAllocator }).reported(
+				trace.EventAlloc, 0x1000, 10, 10, 100).lost(1, 1).
+				reported(trace.EventAlloc, 0x1200, 10, 20, 300), 300, 300, false},
+		{"which is old when the driver's memory was freed",
+			(&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Stack = stackAllocator }).reported(
+				trace.EventAlloc, 0x1000, 10, 10, 100).
+				lost(1, 1).reported(trace.EventAlloc, 0x1200, 10, 20, 300).free(d, 0x8000), 300, 0, false},
+		{"and not believed when it was wrong before",
+			(&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Stack = stackAllocator }).reported(
+				trace.EventAlloc, 0x1000, 10, 10, 100).
+				reported(trace.EventAlloc, 0x1100, 10, 20, 70).lost(1, 1).reported(trace.EventAlloc, 0x1200,
+				10, 20, 300),
+			100, 0, false},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -363,7 +389,8 @@ func TestWhatIsCertain(t *testing.T) {
 			if s.Bounds == nil || !s.Bounds.Placed || s.Bounds.RecordedIsUpper != test.upper {
 				t.Fatalf("bounds %+v, want an upper bound: %v", s.Bounds, test.upper)
 			}
-			if peak, live := *s.Driver.PeakBytesLower, *s.Driver.LiveBytesLower; peak != test.peak || live != test.live {
+			if peak, live := *s.Driver.PeakBytesLower, *s.Driver.LiveBytesLower; peak != test.peak ||
+				live != test.live {
 				t.Errorf("certain are a peak of %d and %d live, want %d and %d", peak, live, test.peak, test.live)
 			}
 		})
@@ -373,8 +400,10 @@ func TestWhatIsCertain(t *testing.T) {
 // TestModulesOutliveContextsAfterALoss: the module that ends with its device's last context may have ended before, and
 // its handle be another's, whose variables live on. They are counted for too long rather than not at all.
 func TestModulesOutliveContextsAfterALoss(t *testing.T) {
-	s := (&story{}).object(trace.EventCreate, cuda.ObjectContext, 0xc5).object(trace.EventCreate, cuda.ObjectModule, 0xc1).lost(1, 0).
-		alloc(cuda.MemoryModule, 0x1000, 100).change(func(e *trace.Event) { e.Handle = 0xc1 }).object(trace.EventDestroy, cuda.ObjectContext, 0xc5).summary(t, Options{})
+	s := (&story{}).object(trace.EventCreate, cuda.ObjectContext, 0xc5).object(trace.EventCreate, cuda.ObjectModule,
+		0xc1).lost(1, 0).
+		alloc(cuda.MemoryModule, 0x1000, 100).change(func(e *trace.Event) { e.Handle = 0xc1 }).object(
+		trace.EventDestroy, cuda.ObjectContext, 0xc5).summary(t, Options{})
 	if !s.Bounds.RecordedIsUpper || s.Driver.LiveBytes != 100 || *s.Driver.LiveBytesLower != 0 {
 		t.Errorf("%d live, certain %d", s.Driver.LiveBytes, *s.Driver.LiveBytesLower)
 	}
@@ -393,15 +422,18 @@ func TestImportedSizeIsDoubted(t *testing.T) {
 // threads without a ring are only counted.
 func TestUnknownPlaceLeavesNothingCertain(t *testing.T) {
 	for name, src := range map[string]*memorySource{
-		"told behind": {events: (&story{}).alloc(cuda.MemoryDevice, 0x1000, 100).add(trace.Event{Kind: trace.EventLost, Count: 3}).events},
-		"counted":     {events: (&story{}).alloc(cuda.MemoryDevice, 0x1000, 100).lost(1, 0).events, lost: [3]uint64{4, 1, 0}},
+		"told behind": {events: (&story{}).alloc(cuda.MemoryDevice, 0x1000, 100).add(trace.Event{Kind: trace.EventLost,
+			Count: 3}).events},
+		"counted": {events: (&story{}).alloc(cuda.MemoryDevice, 0x1000, 100).lost(1, 0).events,
+			lost: [3]uint64{4, 1, 0}},
 	} {
 		fillTables(&src.tables)
 		s, err := Summarize(src, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if b := s.Bounds; b == nil || b.Placed || b.RecordedIsUpper || *s.Driver.PeakBytesLower != 0 || *s.Driver.LiveBytesLower != 0 {
+		if b := s.Bounds; b == nil || b.Placed || b.RecordedIsUpper || *s.Driver.PeakBytesLower != 0 ||
+			*s.Driver.LiveBytesLower != 0 {
 			t.Errorf("%s: bounds %+v, certain %d", name, b, *s.Driver.PeakBytesLower)
 		}
 	}

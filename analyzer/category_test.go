@@ -77,12 +77,15 @@ func TestCategoriesLikeGroupings(t *testing.T) {
 	var sets []profile.RuleGrouping
 	names := []string{"tag", "library", "api"}
 	for _, name := range names {
-		sets = append(sets, profile.RuleGrouping{Name: "by " + name, Rules: ruleSet(t, rules.FirstMatch, rule("{"+name+"}", all))})
+		sets = append(sets, profile.RuleGrouping{Name: "by " + name,
+			Rules: ruleSet(t, rules.FirstMatch, rule("{"+name+"}", all))})
 	}
 	for seed := range uint64(60) {
 		src := &memorySource{events: randomStream(seed, streamShape{events: 400, wild: seed%2 == 0})}
 		fillTables(&src.tables)
-		s, err := summarizeKeeping(src, Options{Question: Question{Groupings: []string{"tag", "library", "api", "by tag", "by library", "by api"}}, RuleSets: sets}, []int{0, 1, 10}[seed%3])
+		s, err := summarizeKeeping(src,
+			Options{Question: Question{Groupings: []string{"tag", "library", "api", "by tag", "by library", "by api"}},
+				RuleSets: sets}, []int{0, 1, 10}[seed%3])
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -119,7 +122,8 @@ func (s *slowCategories) Opened(id uint32, b *heap.Block, _ *trace.Event) {
 			continue
 		}
 		total += v.Size
-		subject := rules.Subject{Tag: s.src.tables.String(v.Tag), API: v.Call.String(), Kind: v.Mem.String(), Level: v.Account.String(), Size: v.Size}
+		subject := rules.Subject{Tag: s.src.tables.String(v.Tag), API: v.Call.String(), Kind: v.Mem.String(),
+			Level: v.Account.String(), Size: v.Size}
 		held[profile.CategoryKey(s.matcher.Match(&subject))] += v.Size
 	}
 	if total > s.peak[b.Account] {
@@ -145,13 +149,15 @@ func TestCategoriesAgreeWithOracle(t *testing.T) {
 			set := ruleSet(t, mode, list...)
 			src := &memorySource{events: randomStream(seed, streamShape{events: 400})}
 			fillTables(&src.tables)
-			slow := &slowCategories{matcher: set.Matcher(), src: src, live: map[uint32]heap.Block{}, peak: map[heap.Account]uint64{}, held: map[heap.Account]map[string]uint64{}}
+			slow := &slowCategories{matcher: set.Matcher(), src: src, live: map[uint32]heap.Block{},
+				peak: map[heap.Account]uint64{}, held: map[heap.Account]map[string]uint64{}}
 			live := heap.NewHeap(slow)
 			for i := range src.events {
 				live.Apply(&src.events[i])
 			}
 			other := ruleSet(t, rules.FirstMatch, rule("x", bounds(t, "= 77"))) // another set's sizes change nothing
-			s, err := Summarize(src, Options{Question: Question{Groupings: []string{"c", "o"}, Entries: -1}, RuleSets: []profile.RuleGrouping{{Name: "o", Rules: other}, {Name: "c", Rules: set}}})
+			s, err := Summarize(src, Options{Question: Question{Groupings: []string{"c", "o"}, Entries: -1},
+				RuleSets: []profile.RuleGrouping{{Name: "o", Rules: other}, {Name: "c", Rules: set}}})
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -193,7 +199,8 @@ func checkCategories(t *testing.T, v *report.Categories, peak uint64, mode rules
 			entries += e.Bytes
 		}
 		if entries != row.Bytes || uint64(len(row.Entries)) != row.EntryCount {
-			t.Errorf("%d entries of %s add up to %d, want %d of %d", len(row.Entries), row.Key, entries, row.EntryCount, row.Bytes)
+			t.Errorf("%d entries of %s add up to %d, want %d of %d", len(row.Entries), row.Key, entries, row.EntryCount,
+				row.Bytes)
 		}
 		if i > 0 && row.Key != rules.Others && row.Bytes > v.Rows[i-1].Bytes {
 			t.Errorf("%s stands behind less", row.Key)
@@ -203,7 +210,8 @@ func checkCategories(t *testing.T, v *report.Categories, peak uint64, mode rules
 	if last := v.Rows[len(v.Rows)-1]; last.Key != rules.Others {
 		t.Errorf("%s stands last", last.Key)
 	}
-	if v.TrackedBytes != peak || v.SumBytes != sum || v.ExcessBytes != sum-peak || mode == rules.FirstMatch && sum != peak {
+	if v.TrackedBytes != peak || v.SumBytes != sum || v.ExcessBytes != sum-peak || mode == rules.FirstMatch &&
+		sum != peak {
 		t.Errorf("%s: categories add up to %d: %+v, peak %d", mode, sum, v, peak)
 	}
 }
@@ -212,13 +220,17 @@ func checkCategories(t *testing.T, v *report.Categories, peak uint64, mode rules
 func TestMultiMatchIsTold(t *testing.T) {
 	const framework = cuda.LevelFramework
 	src := &memorySource{events: []trace.Event{
-		{Kind: trace.EventAlloc, Seq: 1, Level: framework, Mem: cuda.MemoryDevice, Addr: 0x1000, Size: 4096, Tag: 12, Thread: 1},
-		{Kind: trace.EventAlloc, Seq: 2, Level: framework, Mem: cuda.MemoryDevice, Addr: 0x3000, Size: 1024, Tag: 10, Thread: 1},
+		{Kind: trace.EventAlloc, Seq: 1, Level: framework, Mem: cuda.MemoryDevice, Addr: 0x1000, Size: 4096, Tag: 12,
+			Thread: 1},
+		{Kind: trace.EventAlloc, Seq: 2, Level: framework, Mem: cuda.MemoryDevice, Addr: 0x3000, Size: 1024, Tag: 10,
+			Thread: 1},
 		{Kind: trace.EventAlloc, Seq: 3, Level: framework, Mem: cuda.MemoryDevice, Addr: 0x4000, Size: 512, Thread: 1},
 	}}
 	fillTables(&src.tables)
-	set := ruleSet(t, rules.MultiMatch, rule("Model", text(rules.Tag, "model")), rule("Encoder", text(rules.Tag, "encoder")))
-	s, err := Summarize(src, Options{Question: Question{Groupings: []string{"c"}, Expected: 5000, Entries: 1}, RuleSets: []profile.RuleGrouping{{Name: "c", Rules: set}}})
+	set := ruleSet(t, rules.MultiMatch, rule("Model", text(rules.Tag, "model")),
+		rule("Encoder", text(rules.Tag, "encoder")))
+	s, err := Summarize(src, Options{Question: Question{Groupings: []string{"c"}, Expected: 5000, Entries: 1},
+		RuleSets: []profile.RuleGrouping{{Name: "c", Rules: set}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -233,10 +245,13 @@ func TestMultiMatchIsTold(t *testing.T) {
 	if v.TrackedBytes != 5632 || v.ExcessBytes != 4096 {
 		t.Errorf("%+v", v)
 	}
-	if u := cmp.Or(v.Untrackable, &report.Untrackable{}); *u != (report.Untrackable{From: report.UntrackableExpected, ReportedBytes: 5000, TrackedBytes: 5632, Bytes: -632}) {
+	if u := cmp.Or(v.Untrackable, &report.Untrackable{}); *u !=
+		(report.Untrackable{From: report.UntrackableExpected, ReportedBytes: 5000, TrackedBytes: 5632, Bytes: -632}) {
 		t.Errorf("untrackable %+v", u)
 	}
-	if !slices.ContainsFunc(s.Notes, func(n string) bool { return strings.Contains(n, "9.50 KiB, which is 4.00 KiB more than the 5.50 KiB") }) {
+	if !slices.ContainsFunc(s.Notes, func(n string) bool {
+		return strings.Contains(n, "9.50 KiB, which is 4.00 KiB more than the 5.50 KiB")
+	}) {
 		t.Errorf("notes %q", s.Notes)
 	}
 	if l := s.Ledger("c"); l.WholeBytes != 5632 || l.Rows[0].Key != "Model + Encoder" {
@@ -256,7 +271,8 @@ func TestWordsOfRules(t *testing.T) {
 			t.Errorf("there is no kind %s", word)
 		}
 	}
-	if want := []string{heap.AccountDriver.String(), heap.AccountFramework.String()}; !slices.Equal(rules.Words(rules.Level), want) {
+	if want := []string{heap.AccountDriver.String(), heap.AccountFramework.String()}; !slices.Equal(
+		rules.Words(rules.Level), want) {
 		t.Errorf("levels %q, want %q", rules.Words(rules.Level), want)
 	}
 }
@@ -273,9 +289,11 @@ func TestTooManySizes(t *testing.T) {
 			}
 			list = append(list, rule("x", c))
 		}
-		sets = append(sets, profile.RuleGrouping{Name: fmt.Sprint("g", n), Rules: ruleSet(t, rules.FirstMatch, list...)})
+		sets = append(sets, profile.RuleGrouping{Name: fmt.Sprint("g", n),
+			Rules: ruleSet(t, rules.FirstMatch, list...)})
 	}
-	if _, err := Summarize(&memorySource{}, Options{RuleSets: sets}); err == nil || !strings.Contains(err.Error(), "65535 are allowed") {
+	if _, err := Summarize(&memorySource{}, Options{RuleSets: sets}); err == nil ||
+		!strings.Contains(err.Error(), "65535 are allowed") {
 		t.Errorf("%v", err)
 	}
 }

@@ -79,7 +79,8 @@ type collector struct {
 // it does not count by origin at all.
 func newCollector(tables *trace.Tables, kept []*profile.Grouping, f *profile.Filter, want moment.At) *collector {
 	c := &collector{filter: f, want: want, markIndex: make(map[trace.StringID]int), links: &callstack.LinkedStacks{}}
-	c.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables), Stacks: callstack.NewStacks(tables, c.links), Module: c.module}
+	c.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables),
+		Stacks: callstack.NewStacks(tables, c.links), Module: c.module}
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
 		c.details[a] = &profile.AccountStats{}
 	}
@@ -248,7 +249,8 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 }
 
 // cell returns the number of a block's cell among those of an account whose total has the given epoch; place is the
-// number of its stream and its pool. A new origin is taken notice of while the modules that were loaded then are the latest ones.
+// number of its stream and its pool. A new origin is taken notice of while the modules that were loaded then are the
+// latest ones.
 func (c *collector) cell(of *profile.Cells, b *heap.Block, place uint16, epoch uint64) uint32 {
 	if c.kept == nil {
 		return 0

@@ -29,10 +29,12 @@ func openStory(t testing.TB, file []byte) *trace.Reader {
 	tables := &trace.Tables{}
 	fillTables(tables)
 	for id := range trace.StackID(40) {
-		tables.AddPyStack(trace.PyStack{ID: 50 + id, Frames: []trace.PyFrame{{Code: trace.CodeID(1 + id%7)}, {Code: 9}}})
+		tables.AddPyStack(trace.PyStack{ID: 50 + id, Frames: []trace.PyFrame{{Code: trace.CodeID(1 + id%7)},
+			{Code: 9}}})
 	}
 	for i, name := range []string{"", "forward", "backward", "step", "zero_grad", "main", "loss", "init", "", "train"} {
-		tables.AddCode(trace.Code{ID: trace.CodeID(i), Name: name, File: "/home/ada/train.py", FirstLine: int32(10 * i)})
+		tables.AddCode(trace.Code{ID: trace.CodeID(i), Name: name, File: "/home/ada/train.py",
+			FirstLine: int32(10 * i)})
 	}
 	r.Fill(tables, trace.Info{"python.version": "3.11", "python.eval": "900000-900100"})
 	return r
@@ -86,8 +88,10 @@ func (m *mixedRun) add(e trace.Event) {
 // block allocates or frees a block of the framework.
 func (m *mixedRun) block() {
 	addr := uint64(0x7f00_0000_0000) + 512*uint64(m.IntN(300))
-	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: 64, Addr: addr, Size: 512 * uint64(1+m.IntN(4000)),
-		Stack: trace.StackID(m.IntN(5)), PyStack: trace.StackID(m.IntN(2) * (50 + m.IntN(40))), Tag: trace.StringID(m.IntN(2) * (10 + m.IntN(4))), Device: int16(m.IntN(40) / 39)}
+	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: 64, Addr: addr,
+		Size:  512 * uint64(1+m.IntN(4000)),
+		Stack: trace.StackID(m.IntN(5)), PyStack: trace.StackID(m.IntN(2) * (50 + m.IntN(40))),
+		Tag: trace.StringID(m.IntN(2) * (10 + m.IntN(4))), Device: int16(m.IntN(40) / 39)}
 	size, taken := m.live[addr]
 	if taken != (m.IntN(100) == 0) { // now and then the wrong one
 		e.Kind, e.Size = trace.EventFree, size
@@ -119,8 +123,10 @@ func (m *mixedRun) operator(e *trace.Event) {
 
 // rare adds something that seldom happens.
 func (m *mixedRun) rare() {
-	block := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: 64, Addr: 0x7f00_0000_0000 + 512*uint64(m.IntN(300)), Size: 1 << 12, Stack: 1}
-	name := trace.Event{Kind: trace.EventName, Addr: 0x7f00_0000_0000 + 256*uint64(m.IntN(600)), Category: trace.Category(1 + m.IntN(6)), Name: trace.StringID(10 + m.IntN(4)), Handle: uint64(1 + m.IntN(3))}
+	block := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: 64,
+		Addr: 0x7f00_0000_0000 + 512*uint64(m.IntN(300)), Size: 1 << 12, Stack: 1}
+	name := trace.Event{Kind: trace.EventName, Addr: 0x7f00_0000_0000 + 256*uint64(m.IntN(600)),
+		Category: trace.Category(1 + m.IntN(6)), Name: trace.StringID(10 + m.IntN(4)), Handle: uint64(1 + m.IntN(3))}
 	switch m.IntN(14) {
 	case 0:
 		block.Status = 2
@@ -152,7 +158,8 @@ func (m *mixedRun) rare() {
 		}
 		return
 	case 11:
-		m.add(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Size: 1 << 30, Allocated: m.allocated, Reserved: m.allocated})
+		m.add(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Size: 1 << 30, Allocated: m.allocated,
+			Reserved: m.allocated})
 		return
 	default:
 		m.add(name)
@@ -173,9 +180,14 @@ func TestColumnsSayWhatRowsSay(t *testing.T) {
 	}
 	sets := []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}
 	asked := map[string]Options{
-		"totals": {}, "tag": {Question: Question{Groupings: []string{"tag"}}}, "all": {Question: Question{Groupings: profile.GroupingNames(), Sites: true}}, "training": {Question: Question{Sites: true}, Training: true, RuleSets: sets},
-		"time": {Question: Question{At: at("1ms")}}, "teardown": {Question: Question{At: at("teardown")}}, "step": {Question: Question{At: at("step:7777")}}, "since": {From: at("1ms")}, "window": {From: at("1ms"), To: at("2ms")}, "over time": {Timeline: "tag"}, "device": {Devices: []int16{1}},
-		"tagged": {Tag: "model"}, "history": {HistoryBlocks: 500}, "exit": {Question: Question{At: at("exit"), Groupings: []string{"site"}}},
+		"totals": {}, "tag": {Question: Question{Groupings: []string{"tag"}}},
+		"all":      {Question: Question{Groupings: profile.GroupingNames(), Sites: true}},
+		"training": {Question: Question{Sites: true}, Training: true, RuleSets: sets},
+		"time":     {Question: Question{At: at("1ms")}}, "teardown": {Question: Question{At: at("teardown")}},
+		"step": {Question: Question{At: at("step:7777")}}, "since": {From: at("1ms")},
+		"window": {From: at("1ms"), To: at("2ms")}, "over time": {Timeline: "tag"}, "device": {Devices: []int16{1}},
+		"tagged": {Tag: "model"}, "history": {HistoryBlocks: 500},
+		"exit": {Question: Question{At: at("exit"), Groupings: []string{"site"}}},
 	}
 	for seed := range uint64(randomStreams() / 15) {
 		events := newMixedRun(seed, 2500)

@@ -19,7 +19,9 @@ func TestCrossAddsUp(t *testing.T) {
 		rng.Shuffle(len(names), func(i, j int) { names[i], names[j] = names[j], names[i] })
 		src := &memorySource{events: randomStream(seed, streamShape{events: 300})}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Question: Question{Groupings: names[:2], Cross: names[:2], At: must(moment.Parse([]string{"", "exit"}[seed%2]))}})
+		s, err := Summarize(src,
+			Options{Question: Question{Groupings: names[:2], Cross: names[:2],
+				At: must(moment.Parse([]string{"", "exit"}[seed%2]))}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +43,8 @@ func TestCrossAddsUp(t *testing.T) {
 		for i, sums := range []map[string]uint64{rows, columns} {
 			for _, r := range s.Ledger(names[i]).Rows {
 				if r.Owner == report.OwnerBlocks && sums[r.Key] != r.Bytes {
-					t.Errorf("seed %d: %s by %s is %d in the crossed table, %d in the ledger", seed, r.Key, names[i], sums[r.Key], r.Bytes)
+					t.Errorf("seed %d: %s by %s is %d in the crossed table, %d in the ledger", seed, r.Key, names[i],
+						sums[r.Key], r.Bytes)
 				}
 			}
 		}
@@ -58,7 +61,9 @@ func TestCrossAddsUp(t *testing.T) {
 
 func TestCrossNeedsTwoGroupings(t *testing.T) {
 	for _, wanted := range [][]string{{"tag"}, {"tag", "tag"}, {"tag", "api", "library"}, {"tag", "nothing"}} {
-		if _, err := Summarize(&memorySource{}, Options{Question: Question{Cross: wanted}}); err == nil || !strings.Contains(err.Error(), "two different groupings") && !strings.Contains(err.Error(), "cannot group by") {
+		if _, err := Summarize(&memorySource{}, Options{Question: Question{Cross: wanted}}); err == nil ||
+			!strings.Contains(err.Error(), "two different groupings") &&
+				!strings.Contains(err.Error(), "cannot group by") {
 			t.Errorf("%v: %v", wanted, err)
 		}
 	}

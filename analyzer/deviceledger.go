@@ -29,7 +29,8 @@ func (c *answer) deviceReport(info trace.Info, s *report.Summary) *report.Device
 	c.noteMoments()
 	for slot := range c.device.Samples.Devices {
 		if book := &c.device.Samples.Devices[slot]; book.Count > 0 {
-			r.Devices = append(r.Devices, report.DeviceSamples{Index: int16(slot - 1), SampleCount: book.Count, Ledgers: c.deviceLedgers(slot, s), Samples: book.List})
+			r.Devices = append(r.Devices, report.DeviceSamples{Index: int16(slot - 1), SampleCount: book.Count,
+				Ledgers: c.deviceLedgers(slot, s), Samples: book.List})
 		}
 	}
 	return r
@@ -39,7 +40,8 @@ func (c *answer) deviceReport(info trace.Info, s *report.Summary) *report.Device
 // such as that nothing was in use, was only early.
 func (c *collector) allSampled(s *report.Summary) bool {
 	for _, d := range s.Devices {
-		if slot := int(d.Index) + 1; d.Driver.AllocCount > 0 && (slot >= len(c.device.Samples.Devices) || c.device.Samples.Devices[slot].Count == 0) {
+		if slot := int(d.Index) + 1; d.Driver.AllocCount > 0 && (slot >= len(c.device.Samples.Devices) ||
+			c.device.Samples.Devices[slot].Count == 0) {
 			return false
 		}
 	}
@@ -69,7 +71,8 @@ func (c *answer) deviceLedgers(slot int, s *report.Summary) []report.DeviceLedge
 	return list
 }
 
-func (c *answer) deviceLedger(slot int, m *deviceMoment, by *profile.Grouping, label string, s *report.Summary) report.DeviceLedger {
+func (c *answer) deviceLedger(slot int, m *deviceMoment, by *profile.Grouping, label string,
+	s *report.Summary) report.DeviceLedger {
 	l := report.DeviceLedger{By: by.Name, Moment: label, Sample: m.sample, Rows: c.trackedRows(m, by),
 		PartialPageBytes: m.sizes.PartialPages()}
 	for _, d := range s.Devices {
@@ -125,7 +128,8 @@ func (c *answer) trackedRows(m *deviceMoment, by *profile.Grouping) []report.Dev
 func (c *answer) blockRows(m *deviceMoment, a heap.Account, by *profile.Grouping) (rows []report.DeviceRow, sum int64) {
 	rows = []report.DeviceRow{}
 	for _, r := range c.namedRows(by, m.held[a], c.requestedOf(a)) {
-		rows = append(rows, report.DeviceRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: int64(r.LiveBytes), Requested: r.Requested})
+		rows = append(rows, report.DeviceRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label,
+			Bytes: int64(r.LiveBytes), Requested: r.Requested})
 		sum += int64(r.LiveBytes)
 	}
 	return rows, sum

@@ -37,7 +37,8 @@ func script(events ...trace.Event) []trace.Event {
 }
 
 func contextEvent(handle uint64, device int16) trace.Event {
-	return trace.Event{Kind: trace.EventCreate, Level: cuda.LevelDriver, API: apiByName("cuDevicePrimaryCtxRetain"), Object: cuda.ObjectContext, Addr: handle, Device: device}
+	return trace.Event{Kind: trace.EventCreate, Level: cuda.LevelDriver, API: apiByName("cuDevicePrimaryCtxRetain"),
+		Object: cuda.ObjectContext, Addr: handle, Device: device}
 }
 
 func explicitContext(handle uint64, device int16) trace.Event {
@@ -55,7 +56,8 @@ func apiByName(name string) cuda.API {
 }
 
 func deviceAlloc(addr, size uint64, device int16) trace.Event {
-	return trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: addr, Size: size, Device: device, Stack: stackAllocator}
+	return trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: addr, Size: size,
+		Device: device, Stack: stackAllocator}
 }
 
 func asyncAlloc(addr, size uint64) trace.Event {
@@ -65,7 +67,8 @@ func asyncAlloc(addr, size uint64) trace.Event {
 }
 
 func sampleEvent(device int16, used, own, others, kept uint64) trace.Event {
-	return trace.Event{Kind: trace.EventSample, Device: device, Size: used, Allocated: own, Count: others, Reserved: kept, Name: namePeriod}
+	return trace.Event{Kind: trace.EventSample, Device: device, Size: used, Allocated: own, Count: others,
+		Reserved: kept, Name: namePeriod}
 }
 
 func deviceReportOf(t *testing.T, src *memorySource, o Options) *report.DeviceReport {
@@ -111,7 +114,8 @@ func TestDeviceLedgerOwners(t *testing.T) {
 		deviceAlloc(0x7f0000000000, 10*mib+1, 0),
 		sampleEvent(0, 400*mib+512, 310*mib+512, 60*mib, 20*mib), // context 300 MiB, 10 MiB in no process
 		asyncAlloc(0x7f1000000000, 3*mib),
-		trace.Event{Kind: trace.EventReserve, Level: cuda.LevelDriver, Object: cuda.ObjectPool, Addr: 0x900, Size: 32 * mib, Allocated: 3 * mib},
+		trace.Event{Kind: trace.EventReserve, Level: cuda.LevelDriver, Object: cuda.ObjectPool, Addr: 0x900,
+			Size: 32 * mib, Allocated: 3 * mib},
 		trace.Event{Kind: trace.EventReserve, Level: cuda.LevelDriver, Object: cuda.ObjectGraphPool, Size: 4 * mib},
 		sampleEvent(0, 450*mib+512, 353*mib+512, 60*mib, 20*mib), // 7 MiB more than that
 	))
@@ -120,8 +124,10 @@ func TestDeviceLedgerOwners(t *testing.T) {
 		t.Fatalf("%+v", r.Devices)
 	}
 	l := r.Devices[0].Ledgers[0]
-	checkRows(t, l, map[string]int64{report.OwnerBlocks: 13*mib + 1, report.OwnerRounding: 511, report.OwnerPoolIdle: 29 * mib, report.OwnerGraphPool: 4 * mib, report.OwnerContext: 300 * mib,
-		report.OwnerOthers: 60 * mib, report.OwnerKept: 20 * mib, report.OwnerUnlisted: 17 * mib, report.OwnerRemainder: 7 * mib})
+	checkRows(t, l, map[string]int64{report.OwnerBlocks: 13*mib + 1, report.OwnerRounding: 511,
+		report.OwnerPoolIdle: 29 * mib, report.OwnerGraphPool: 4 * mib, report.OwnerContext: 300 * mib,
+		report.OwnerOthers: 60 * mib, report.OwnerKept: 20 * mib, report.OwnerUnlisted: 17 * mib,
+		report.OwnerRemainder: 7 * mib})
 	if l.Moment != report.MomentLast || l.TotalBytes != 8<<30 {
 		t.Errorf("%+v", l)
 	}
@@ -142,7 +148,8 @@ func TestDeviceLedgerMoments(t *testing.T) {
 		sampleEvent(0, 300*mib, 300*mib, 0, 0),
 	)
 	r := deviceReportOf(t, sampleSource(events), Options{Question: Question{Groupings: []string{"api"}}})
-	if l := r.Devices[0].Ledgers; len(l) != 2 || l[0].Moment != report.MomentHighest || l[0].Sample.TimeNS != 3e9 || l[1].Moment != report.MomentLast || l[1].Sample.TimeNS != 5e9 {
+	if l := r.Devices[0].Ledgers; len(l) != 2 || l[0].Moment != report.MomentHighest || l[0].Sample.TimeNS != 3e9 ||
+		l[1].Moment != report.MomentLast || l[1].Sample.TimeNS != 5e9 {
 		t.Fatalf("%+v", l)
 	}
 	for at, want := range map[string]int64{"peak": 1e9, "exit": 5e9, "1.2s": 1e9, "2.9s": 3e9, "5s": 5e9} {
@@ -150,7 +157,8 @@ func TestDeviceLedgerMoments(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l := deviceReportOf(t, sampleSource(events), Options{Question: Question{Groupings: []string{"api"}, At: moment}}).Devices[0].Ledgers
+		l := deviceReportOf(t, sampleSource(events),
+			Options{Question: Question{Groupings: []string{"api"}, At: moment}}).Devices[0].Ledgers
 		if at == "peak" { // at 2 s, as near to the sample before as to the one after
 			want = l[0].Sample.TimeNS
 			if want != 1e9 && want != 3e9 {
@@ -179,7 +187,8 @@ func TestDeviceLedgerPrefersGoodSamples(t *testing.T) {
 		}
 	}
 	// Where no share is ever known, what is not tracked cannot be divided.
-	l = deviceReportOf(t, sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 10*mib, 0), vague)), Options{Question: Question{Groupings: []string{"tag"}}}).Devices[0].Ledgers
+	l = deviceReportOf(t, sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 10*mib, 0), vague)),
+		Options{Question: Question{Groupings: []string{"tag"}}}).Devices[0].Ledgers
 	checkRows(t, l[len(l)-1], map[string]int64{report.OwnerBlocks: 10 * mib, report.OwnerRemainder: 890 * mib})
 }
 
@@ -188,7 +197,8 @@ func TestContextCosts(t *testing.T) {
 	destroy := trace.Event{Kind: trace.EventDestroy, Level: cuda.LevelDriver, Object: cuda.ObjectContext, Addr: 0x200}
 	reset := trace.Event{Kind: trace.EventDestroy, Level: cuda.LevelDriver, Object: cuda.ObjectContext}
 	share := func(own uint64) trace.Event { return sampleEvent(0, own, own, 0, 0) }
-	src := sampleSource(script(contextEvent(0x100, 0), share(300*mib), explicitContext(0x200, 0), share(500*mib), share(520*mib), destroy, share(320*mib), reset, share(5*mib),
+	src := sampleSource(script(contextEvent(0x100, 0), share(300*mib), explicitContext(0x200, 0), share(500*mib),
+		share(520*mib), destroy, share(320*mib), reset, share(5*mib),
 		contextEvent(0x100, 0), share(290*mib)))
 	var got [][2]int64
 	for _, s := range deviceReportOf(t, src, Options{}).Devices[0].Samples {
@@ -202,9 +212,11 @@ func TestContextCosts(t *testing.T) {
 // A device that counts pages does not charge the rest of the first ones to the context.
 func TestContextOnPages(t *testing.T) {
 	free := trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x7f0000000000}
-	src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 512, 0), sampleEvent(0, 302*mib, 302*mib, 0, 0), free, sampleEvent(0, 300*mib, 300*mib, 0, 0)))
+	src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 512, 0),
+		sampleEvent(0, 302*mib, 302*mib, 0, 0), free, sampleEvent(0, 300*mib, 300*mib, 0, 0)))
 	d := deviceReportOf(t, src, Options{Question: Question{Groupings: []string{"tag"}}}).Devices[0]
-	if first := d.Ledgers[0]; first.PartialPageBytes != 2*mib-512 || first.Sample.RemainderBytes != 2*mib-512 || first.Sample.ContextBytes != 300*mib {
+	if first := d.Ledgers[0]; first.PartialPageBytes != 2*mib-512 || first.Sample.RemainderBytes != 2*mib-512 ||
+		first.Sample.ContextBytes != 300*mib {
 		t.Errorf("%+v", first)
 	}
 	if last := d.Samples[1]; last.RemainderBytes != 0 {
@@ -214,7 +226,8 @@ func TestContextOnPages(t *testing.T) {
 
 // Memory that the device does not count leaves a negative remainder, and the context none.
 func TestNegativeRemainder(t *testing.T) {
-	src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 100*mib, 0), sampleEvent(0, 60*mib, 60*mib, 0, 0)))
+	src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 100*mib, 0),
+		sampleEvent(0, 60*mib, 60*mib, 0, 0)))
 	l := deviceReportOf(t, src, Options{Question: Question{Groupings: []string{"tag"}}}).Devices[0].Ledgers[0]
 	checkRows(t, l, map[string]int64{report.OwnerBlocks: 100 * mib, report.OwnerRemainder: -40 * mib})
 }
@@ -238,7 +251,8 @@ func TestNoSamples(t *testing.T) {
 func TestEarlyAnswer(t *testing.T) {
 	const note = "the device says that nothing is in use, though the program uses it"
 	for second, want := range map[int16]int{0: 0, 1: 1} {
-		src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 100*mib, 0), deviceAlloc(0x7f1000000000, 100*mib, second), sampleEvent(0, 200*mib, 200*mib, 0, 0)))
+		src := sampleSource(script(contextEvent(0x100, 0), deviceAlloc(0x7f0000000000, 100*mib, 0),
+			deviceAlloc(0x7f1000000000, 100*mib, second), sampleEvent(0, 200*mib, 200*mib, 0, 0)))
 		src.info["nvml.device"] = note
 		if got := deviceReportOf(t, src, Options{}).Notes; len(got) != want {
 			t.Errorf("memory on devices 0 and %d: notes %q", second, got)
@@ -257,7 +271,8 @@ func TestSamplesAreBounded(t *testing.T) {
 		events = append(events, e)
 	}
 	d := deviceReportOf(t, sampleSource(script(events...)), Options{}).Devices[0]
-	if len(d.Samples) > device.MaxSamples || len(d.Samples) < device.MaxSamples/4 || d.SampleCount != 10*device.MaxSamples {
+	if len(d.Samples) > device.MaxSamples || len(d.Samples) < device.MaxSamples/4 ||
+		d.SampleCount != 10*device.MaxSamples {
 		t.Errorf("%d of %d samples", len(d.Samples), d.SampleCount)
 	}
 	contexts := 0
@@ -281,7 +296,8 @@ func TestDeviceLedgerAgreesWithPrefix(t *testing.T) {
 		events := randomStream(seed, streamShape{events: 150 + rng.IntN(300), wild: seed%2 == 0, noStacks: seed%7 == 0})
 		at := rng.IntN(len(events))
 		device := int16(rng.IntN(2))
-		e := sampleEvent(device, uint64(rng.IntN(1<<34)), uint64(rng.IntN(1<<33)), uint64(rng.IntN(1<<30)), uint64(rng.IntN(1<<29)))
+		e := sampleEvent(device, uint64(rng.IntN(1<<34)), uint64(rng.IntN(1<<33)), uint64(rng.IntN(1<<30)),
+			uint64(rng.IntN(1<<29)))
 		e.Seq, e.Time = events[at].Seq, events[at].Time
 		with := append(slices.Clone(events[:at]), e)
 		tail := slices.Clone(events[at:])
@@ -289,9 +305,11 @@ func TestDeviceLedgerAgreesWithPrefix(t *testing.T) {
 			tail[i].Seq++
 		}
 		by := profile.GroupingNames()[rng.IntN(len(profile.GroupingNames()))]
-		r := deviceReportOf(t, sampleSource(append(with, tail...)), Options{Question: Question{Groupings: []string{by}}})
+		r := deviceReportOf(t, sampleSource(append(with, tail...)),
+			Options{Question: Question{Groupings: []string{by}}})
 		l := r.Devices[0].Ledgers[len(r.Devices[0].Ledgers)-1]
-		s, err := Summarize(sampleSource(events[:at]), Options{Question: Question{Groupings: []string{by}}, Devices: []int16{device}})
+		s, err := Summarize(sampleSource(events[:at]), Options{Question: Question{Groupings: []string{by}},
+			Devices: []int16{device}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -336,10 +354,12 @@ func checkPrefix(t *testing.T, seed uint64, device int16, l report.DeviceLedger,
 		t.Errorf("seed %d: the ledger lacks %v", seed, want)
 	}
 	if uint64(sum) != l.Sample.UsedBytes || uint64(tracked) != l.Sample.TrackedBytes {
-		t.Errorf("seed %d: rows add up to %d and %d, want %d and %d", seed, sum, tracked, l.Sample.UsedBytes, l.Sample.TrackedBytes)
+		t.Errorf("seed %d: rows add up to %d and %d, want %d and %d", seed, sum, tracked, l.Sample.UsedBytes,
+			l.Sample.TrackedBytes)
 	}
 	for _, d := range s.Devices {
-		if v := d.Sizes.AtEnd; d.Index == device && v.RoundedBytes+v.PoolIdleBytes+v.GraphPoolBytes != l.Sample.TrackedBytes {
+		if v := d.Sizes.AtEnd; d.Index == device && v.RoundedBytes+v.PoolIdleBytes+v.GraphPoolBytes !=
+			l.Sample.TrackedBytes {
 			t.Errorf("seed %d: %d tracked, the sizes are %+v", seed, l.Sample.TrackedBytes, v)
 		}
 	}

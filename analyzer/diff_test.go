@@ -21,7 +21,8 @@ func TestDiffOfOneRunIsEmpty(t *testing.T) {
 		}
 		d := diff.New(s, s)
 		for _, l := range d.Levels {
-			if l.PeakBytes.Delta != 0 || l.LiveBytes.Delta != 0 || l.AllocCount.Delta != 0 || l.AllocBytes.Delta != 0 || l.FailedCount.Delta != 0 {
+			if l.PeakBytes.Delta != 0 || l.LiveBytes.Delta != 0 || l.AllocCount.Delta != 0 || l.AllocBytes.Delta != 0 ||
+				l.FailedCount.Delta != 0 {
 				t.Errorf("seed %d: %+v", seed, l)
 			}
 		}
@@ -73,7 +74,8 @@ func TestDiffAddsUp(t *testing.T) {
 			if g.Level == "framework" {
 				b, n = sides[0].Framework, sides[1].Framework
 			}
-			if peak != int64(n.PeakBytes-b.PeakBytes) || live != int64(n.LiveBytes-b.LiveBytes) || count != int64(n.AllocCount-b.AllocCount) {
+			if peak != int64(n.PeakBytes-b.PeakBytes) || live != int64(n.LiveBytes-b.LiveBytes) ||
+				count != int64(n.AllocCount-b.AllocCount) {
 				t.Errorf("seed %d: rows of %s by %s do not add up", seed, g.Level, g.By)
 			}
 		}
@@ -81,7 +83,8 @@ func TestDiffAddsUp(t *testing.T) {
 }
 
 func TestDiffMatchesThreadsWithoutTheirNumber(t *testing.T) {
-	for key, want := range map[string]string{"python3 (4711)": "python3", "thread (9)": "thread", "(unknown)": "(unknown)", "odd (name) (1)": "odd (name)"} {
+	for key, want := range map[string]string{"python3 (4711)": "python3", "thread (9)": "thread",
+		"(unknown)": "(unknown)", "odd (name) (1)": "odd (name)"} {
 		if got := diff.StableKey("thread", key); got != want {
 			t.Errorf("stableKey(%q) = %q, want %q", key, got, want)
 		}
@@ -92,10 +95,13 @@ func TestDiffMatchesThreadsWithoutTheirNumber(t *testing.T) {
 }
 
 func TestDiffNotes(t *testing.T) {
-	base := &report.Summary{Process: report.Process{Ended: report.EndedClean}, Health: report.Health{Complete: true}, Versions: map[string]string{"torch": "2.7"}, NullGPU: true}
-	changed := &report.Summary{Process: report.Process{Ended: report.EndedKilled, Signal: "SIGFPE"}, Versions: map[string]string{"torch": "2.8"}, Framework: report.Level{AllocCount: 1}}
+	base := &report.Summary{Process: report.Process{Ended: report.EndedClean}, Health: report.Health{Complete: true},
+		Versions: map[string]string{"torch": "2.7"}, NullGPU: true}
+	changed := &report.Summary{Process: report.Process{Ended: report.EndedKilled, Signal: "SIGFPE"},
+		Versions: map[string]string{"torch": "2.8"}, Framework: report.Level{AllocCount: 1}}
 	got := strings.Join(diff.New(base, changed).Notes, "\n")
-	for _, want := range []string{"new run is not complete", "new run did not exit normally (SIGFPE)", "Only one of the runs used a real GPU",
+	for _, want := range []string{"new run is not complete", "new run did not exit normally (SIGFPE)",
+		"Only one of the runs used a real GPU",
 		"torch differs: 2.7 in the base, 2.8", "Only one of the runs has blocks of a framework"} {
 		if !strings.Contains(got, want) {
 			t.Errorf("no note says %q:\n%s", want, got)

@@ -22,7 +22,8 @@ func TestDiffOfRanks(t *testing.T) {
 		}
 		fillTables(&src.tables)
 		for _, id := range []trace.ThreadID{2, 5} {
-			src.tables.AddThread(trace.Thread{ID: id, TID: 100 + int32(device), Name: fmt.Sprintf("pt_autograd_%d", device)})
+			src.tables.AddThread(trace.Thread{ID: id, TID: 100 + int32(device),
+				Name: fmt.Sprintf("pt_autograd_%d", device)})
 		}
 		s, err := Summarize(src, Options{Question: Question{Groupings: []string{"device", "thread", "api"}}})
 		if err != nil {
@@ -44,7 +45,8 @@ func TestDiffOfRanks(t *testing.T) {
 			t.Errorf("%+v", l)
 		}
 	}
-	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, "Device 0 of the base is compared with device 1 of the new run.") {
+	if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes,
+		"Device 0 of the base is compared with device 1 of the new run.") {
 		t.Errorf("notes: %s", notes)
 	}
 	if d := diff.New(rank(1), rank(1)); strings.Contains(strings.Join(d.Notes, "\n"), "is compared with") {
@@ -55,9 +57,11 @@ func TestDiffOfRanks(t *testing.T) {
 // TestDiffBetweenMoments: the sides are what was live at the moments, whatever the peaks were.
 func TestDiffBetweenMoments(t *testing.T) {
 	at := func(name string) *report.Summary {
-		src := &memorySource{events: randomStream(6, streamShape{events: 400}), end: &trace.End{}, info: trace.Info{"process.pid": "7", "process.start_unix_ns": "1700000000000000000"}}
+		src := &memorySource{events: randomStream(6, streamShape{events: 400}), end: &trace.End{},
+			info: trace.Info{"process.pid": "7", "process.start_unix_ns": "1700000000000000000"}}
 		fillTables(&src.tables)
-		s, err := Summarize(src, Options{Question: Question{Groupings: []string{"tag", "api"}, At: must(moment.Parse(name))}})
+		s, err := Summarize(src,
+			Options{Question: Question{Groupings: []string{"tag", "api"}, At: must(moment.Parse(name))}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -69,7 +73,8 @@ func TestDiffBetweenMoments(t *testing.T) {
 		t.Errorf("same run %v, %s at %d, %s", d.SameRun, d.Base.Moment, d.Base.TimeNS, d.New.Moment)
 	}
 	for _, l := range d.Levels {
-		if l.Level == "driver" && l.Device == "all" && (l.PeakBytes.Base != base.At.Driver.LiveBytes || l.PeakBytes.New != changed.At.Driver.LiveBytes) {
+		if l.Level == "driver" && l.Device == "all" && (l.PeakBytes.Base != base.At.Driver.LiveBytes ||
+			l.PeakBytes.New != changed.At.Driver.LiveBytes) {
 			t.Errorf("%+v, want %d and %d", l.PeakBytes, base.At.Driver.LiveBytes, changed.At.Driver.LiveBytes)
 		}
 	}
@@ -92,12 +97,18 @@ func TestDiffBetweenMoments(t *testing.T) {
 // nothing.
 func TestRowsThatHoldTheSameAreUnchanged(t *testing.T) {
 	group := func(rows ...report.Row) *report.Summary {
-		return &report.Summary{Driver: report.Level{AllocCount: 1}, Groups: []report.Group{{By: "tag", Level: "driver", Rows: rows}}}
+		return &report.Summary{Driver: report.Level{AllocCount: 1},
+			Groups: []report.Group{{By: "tag", Level: "driver", Rows: rows}}}
 	}
-	base := group(report.Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 1}, report.Row{Key: "gone", PeakBytes: 2}, report.Row{Key: "shrank", PeakBytes: 4}, report.Row{Key: "once", AllocCount: 3})
-	changed := group(report.Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 900, AllocBytes: 90}, report.Row{Key: "new", PeakBytes: 1}, report.Row{Key: "shrank", PeakBytes: 3}, report.Row{Key: "idle", AllocCount: 3},
+	base := group(report.Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 1},
+		report.Row{Key: "gone", PeakBytes: 2}, report.Row{Key: "shrank", PeakBytes: 4},
+		report.Row{Key: "once", AllocCount: 3})
+	changed := group(report.Row{Key: "same", PeakBytes: 5, LiveBytes: 1, AllocCount: 900, AllocBytes: 90},
+		report.Row{Key: "new", PeakBytes: 1}, report.Row{Key: "shrank", PeakBytes: 3},
+		report.Row{Key: "idle", AllocCount: 3},
 		report.Row{Key: "left", LiveBytes: 7, AllocCount: 1})
-	want := map[string]string{"same": diff.StateSame, "gone": diff.StateGone, "shrank": diff.StateShrank, "once": diff.StateSame, "new": diff.StateNew, "idle": diff.StateSame, "left": diff.StateNew}
+	want := map[string]string{"same": diff.StateSame, "gone": diff.StateGone, "shrank": diff.StateShrank,
+		"once": diff.StateSame, "new": diff.StateNew, "idle": diff.StateSame, "left": diff.StateNew}
 	g := diff.New(base, changed).Groups[0]
 	for _, r := range g.Rows {
 		if r.State != want[r.Key] {
@@ -113,11 +124,13 @@ func TestRowsThatHoldTheSameAreUnchanged(t *testing.T) {
 func trained(layers, masks int, rounding uint64) *report.Training {
 	t := &report.Training{}
 	for i := range layers {
-		t.Parameters = append(t.Parameters, report.Parameter{Name: fmt.Sprintf("net.blocks.%d.up.weight", i), Category: "parameter", Bytes: 400, BlockBytes: 512, Gradient: 400, GradBlock: 512,
+		t.Parameters = append(t.Parameters, report.Parameter{Name: fmt.Sprintf("net.blocks.%d.up.weight", i),
+			Category: "parameter", Bytes: 400, BlockBytes: 512, Gradient: 400, GradBlock: 512,
 			States: []report.State{{Name: "exp_avg", Bytes: 400, BlockBytes: 512 + rounding}}})
 	}
 	for i := range masks {
-		t.Parameters = append(t.Parameters, report.Parameter{Name: fmt.Sprintf("net.blocks.%d.mask", i), Category: "buffer", Bytes: 1024, BlockBytes: 1024})
+		t.Parameters = append(t.Parameters, report.Parameter{Name: fmt.Sprintf("net.blocks.%d.mask", i),
+			Category: "buffer", Bytes: 1024, BlockBytes: 1024})
 	}
 	return t
 }
@@ -125,23 +138,29 @@ func trained(layers, masks int, rounding uint64) *report.Training {
 // TestDiffVerdict: new buffers of repeated modules are one cause, and rows that went the other way are none.
 func TestDiffVerdict(t *testing.T) {
 	side := func(peak, grown, shrunk uint64, masks int) *report.Summary {
-		return &report.Summary{Framework: report.Level{PeakBytes: peak, AllocCount: 1}, Training: trained(6, masks, 0), Groups: []report.Group{{By: "site", Level: "framework",
-			Rows: []report.Row{{Key: "a.py:1 f", PeakBytes: grown}, {Key: "b.py:2 g", PeakBytes: shrunk}, {Key: report.NoStack, PeakBytes: peak - grown - shrunk}}}}}
+		return &report.Summary{Framework: report.Level{PeakBytes: peak, AllocCount: 1}, Training: trained(6, masks, 0),
+			Groups: []report.Group{{By: "site", Level: "framework",
+				Rows: []report.Row{{Key: "a.py:1 f", PeakBytes: grown}, {Key: "b.py:2 g", PeakBytes: shrunk},
+					{Key: report.NoStack, PeakBytes: peak - grown - shrunk}}}}}
 	}
 	d := diff.New(side(20000, 1000, 5000, 0), side(26144, 7000, 1000, 6))
 	v := d.Verdict
-	if v.Level != "framework" || v.Bytes.Delta != 6144 || v.Bytes.Percent == nil || *v.Bytes.Percent < 30.7 || *v.Bytes.Percent > 30.8 {
+	if v.Level != "framework" || v.Bytes.Delta != 6144 || v.Bytes.Percent == nil || *v.Bytes.Percent < 30.7 ||
+		*v.Bytes.Percent > 30.8 {
 		t.Fatalf("%+v", v)
 	}
-	want := []diff.Cause{{By: "parameters", Kind: "buffer", Name: "net.blocks.{0..5}.mask", State: diff.StateNew, Count: 6, Delta: 6144}, {By: "site", Name: "a.py:1 f", State: diff.StateGrew, Count: 1, Delta: 6000}}
+	want := []diff.Cause{{By: "parameters", Kind: "buffer", Name: "net.blocks.{0..5}.mask", State: diff.StateNew,
+		Count: 6, Delta: 6144}, {By: "site", Name: "a.py:1 f", State: diff.StateGrew, Count: 1, Delta: 6000}}
 	if fmt.Sprint(v.Causes) != fmt.Sprint(want) {
 		t.Errorf("%+v, want %+v", v.Causes, want)
 	}
-	if same := diff.New(side(20000, 1000, 5000, 6), side(20000, 1000, 5000, 6)).Verdict; same.Bytes.Delta != 0 || len(same.Causes) != 0 {
+	if same := diff.New(side(20000, 1000, 5000, 6), side(20000, 1000, 5000, 6)).Verdict; same.Bytes.Delta != 0 ||
+		len(same.Causes) != 0 {
 		t.Errorf("%+v", same)
 	}
 	list := diff.FoldParameterChanges(diff.New(side(1, 0, 0, 0), side(1, 0, 0, 6)).Parameters)
-	if len(list) != 2 || list[0].Count != 6 || list[0].Row.Delta() != 6144 || list[0].Least != 1024 || list[1].Row.State != diff.StateSame || list[1].Count != 6 {
+	if len(list) != 2 || list[0].Count != 6 || list[0].Row.Delta() != 6144 || list[0].Least != 1024 ||
+		list[1].Row.State != diff.StateSame || list[1].Count != 6 {
 		t.Errorf("%+v", list)
 	}
 }
@@ -150,10 +169,12 @@ func TestDiffVerdict(t *testing.T) {
 func TestRoundingIsTold(t *testing.T) {
 	base, changed := &report.Summary{Training: trained(4, 0, 0)}, &report.Summary{Training: trained(4, 0, 1024)}
 	notes := strings.Join(diff.New(base, changed).Notes, "\n")
-	if !strings.Contains(notes, "Optimizer state: the tensors have the same sizes in both runs, 1.56 KiB in total; their blocks are 4.00 KiB larger in the new run") {
+	if !strings.Contains(notes,
+		"Optimizer state: the tensors have the same sizes in both runs, 1.56 KiB in total; their blocks are 4.00 KiB larger in the new run") {
 		t.Errorf("notes: %s", notes)
 	}
-	if strings.Contains(notes, "Gradients") || len(diff.RoundingNotes(base.Training, base.Training)) != 0 || len(diff.RoundingNotes(base.Training, trained(5, 0, 9))) != 0 {
+	if strings.Contains(notes, "Gradients") || len(diff.RoundingNotes(base.Training, base.Training)) != 0 ||
+		len(diff.RoundingNotes(base.Training, trained(5, 0, 9))) != 0 {
 		t.Errorf("equal blocks, or tensors of other sizes, are told: %s", notes)
 	}
 }

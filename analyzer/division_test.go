@@ -15,7 +15,8 @@ import (
 // libraryLoop is a trace of a program whose line train.py:27 calls a library's training loop: layers of a model
 // allocate there, some of it through other functions of the library. modules: the framework named the modules. main is
 // the part, in a hundred, of blocks that the line asked for.
-func libraryLoop(seed uint64, layers int, modules bool, main int) (src *memorySource, byModule, byInner map[string]uint64, other uint64) {
+func libraryLoop(seed uint64, layers int, modules bool,
+	main int) (src *memorySource, byModule, byInner map[string]uint64, other uint64) {
 	rng := rand.New(rand.NewPCG(seed, 9))
 	src = &memorySource{info: trace.Info{"process.cwd": "/home/ada", "python.version": "3.11"}, end: &trace.End{}}
 	t := &src.tables
@@ -24,9 +25,12 @@ func libraryLoop(seed uint64, layers int, modules bool, main int) (src *memorySo
 	for i, c := range []struct {
 		file, name string
 		line       int32
-	}{{"/home/ada/train.py", "main", 27}, {library + "trainer/loop.py", "run", 5}, {library + "trainer/attention.py", "Attention.forward", 40}, {library + "trainer/attention.py", "eager", 12},
-		{library + "trainer/mlp.py", "Mlp.forward", 3}, {library + "torch/nn/functional.py", "softmax", 900}, {"/usr/lib/python3.11/contextlib.py", "inner", 80}, {"/home/ada/train.py", "load", 9}} {
-		t.AddCode(trace.Code{ID: trace.CodeID(100 + i), Name: c.name, QualName: c.name, File: c.file, FirstLine: c.line})
+	}{{"/home/ada/train.py", "main", 27}, {library + "trainer/loop.py", "run", 5},
+		{library + "trainer/attention.py", "Attention.forward", 40}, {library + "trainer/attention.py", "eager", 12},
+		{library + "trainer/mlp.py", "Mlp.forward", 3}, {library + "torch/nn/functional.py", "softmax", 900},
+		{"/usr/lib/python3.11/contextlib.py", "inner", 80}, {"/home/ada/train.py", "load", 9}} {
+		t.AddCode(trace.Code{ID: trace.CodeID(100 + i), Name: c.name, QualName: c.name, File: c.file,
+			FirstLine: c.line})
 	}
 	byModule, byInner = make(map[string]uint64), make(map[string]uint64)
 	var seq uint64
@@ -41,7 +45,8 @@ func libraryLoop(seed uint64, layers int, modules bool, main int) (src *memorySo
 			path   string
 			codes  []trace.CodeID
 			module string
-		}{{"attn", []trace.CodeID{105, 106, 103, 102, 101, 100}, "trainer/attention.py:12 eager"}, {"mlp", []trace.CodeID{105, 104, 101, 100}, "trainer/mlp.py:3 Mlp.forward"}} {
+		}{{"attn", []trace.CodeID{105, 106, 103, 102, 101, 100}, "trainer/attention.py:12 eager"},
+			{"mlp", []trace.CodeID{105, 104, 101, 100}, "trainer/mlp.py:3 Mlp.forward"}} {
 			object := uint64(0x1000 + 16*(2*layer+i))
 			path := fmt.Sprintf("model.layers.%d.%s", layer, part.path)
 			if modules {
@@ -61,7 +66,8 @@ func libraryLoop(seed uint64, layers int, modules bool, main int) (src *memorySo
 			t.AddPyStack(trace.PyStack{ID: stack, Frames: frames})
 			for range 1 + rng.IntN(4) {
 				size := uint64(1+rng.IntN(1000)) << 10
-				add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 0x7f0000000000 + seq<<24, Size: size, PyStack: stack})
+				add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice,
+					Addr: 0x7f0000000000 + seq<<24, Size: size, PyStack: stack})
 				byModule[path] += size
 				byInner[part.module] += size
 			}
@@ -74,7 +80,8 @@ func libraryLoop(seed uint64, layers int, modules bool, main int) (src *memorySo
 	}
 	if main < 100 {
 		other = sum * uint64(100-main) / uint64(main)
-		add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 0x10, Size: other, PyStack: 299})
+		add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 0x10,
+			Size: other, PyStack: 299})
 	}
 	return src, byModule, byInner, other
 }
@@ -94,7 +101,8 @@ func TestDivisionByModule(t *testing.T) {
 	for seed := range uint64(20) {
 		src, byModule, _, other := libraryLoop(seed, 8, true, 80)
 		d := divisionOf(t, src)
-		if d == nil || d.By != "module" || d.Site != "train.py:27 main" || !d.User || len(d.Rows) != 2 || d.RestCount != 0 {
+		if d == nil || d.By != "module" || d.Site != "train.py:27 main" || !d.User || len(d.Rows) != 2 ||
+			d.RestCount != 0 {
 			t.Fatalf("seed %d: %+v", seed, d)
 		}
 		var sum uint64
@@ -106,10 +114,12 @@ func TestDivisionByModule(t *testing.T) {
 					want, least, most = want+bytes, min(least, bytes), max(most, bytes)
 				}
 			}
-			if row.Bytes != want || row.Count != 8 || row.EachMin != least || row.EachMax != most || row.Below || !row.Known {
+			if row.Bytes != want || row.Count != 8 || row.EachMin != least || row.EachMax != most || row.Below ||
+				!row.Known {
 				t.Errorf("seed %d: %+v, want %d bytes, each %d to %d", seed, row, want, least, most)
 			}
-			inner := map[string]string{"attn": "trainer/attention.py:12 eager", "mlp": "trainer/mlp.py:3 Mlp.forward"}[part]
+			inner := map[string]string{"attn": "trainer/attention.py:12 eager",
+				"mlp": "trainer/mlp.py:3 Mlp.forward"}[part]
 			if row.Inner == nil || row.Inner.Title() != inner || row.Inner.Bytes != want {
 				t.Errorf("seed %d: the function of %s is %+v, want %s", seed, row.Key, row.Inner, inner)
 			}

@@ -53,8 +53,10 @@ func (c *collector) rows(events []trace.Event) {
 // onFastPath reports whether nothing has to be looked for in events but what they do to the framework's blocks.
 func (c *collector) onFastPath(columns *trace.Columns) bool {
 	switch {
-	case c.want.Kind == moment.Time && c.moment == nil || c.want.Kind == moment.Teardown || c.window != nil || c.timeline != nil,
-		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Watching() || c.thin || c.watcher != nil,
+	case c.want.Kind == moment.Time && c.moment == nil || c.want.Kind == moment.Teardown || c.window != nil ||
+		c.timeline != nil,
+		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Watching() || c.thin ||
+			c.watcher != nil,
 		c.iterations != nil && (c.iterations.FromAllocations() || c.iterations.Account != heap.AccountFramework):
 		return false
 	}
@@ -94,10 +96,14 @@ func (r *frameworkRun) begin(c *collector, columns *trace.Columns) {
 	for _, column := range [...]struct {
 		to *trace.Column
 		of trace.Field
-	}{{&r.seq, trace.FieldSeq}, {&r.time, trace.FieldTime}, {&r.thread, trace.FieldThread}, {&r.api, trace.FieldAPI}, {&r.runtime, trace.FieldRuntime},
-		{&r.device, trace.FieldDevice}, {&r.addr, trace.FieldAddr}, {&r.size, trace.FieldSize}, {&r.flags, trace.FieldFlags}, {&r.stack, trace.FieldStack},
-		{&r.pystack, trace.FieldPyStack}, {&r.tag, trace.FieldTag}, {&r.allocated, trace.FieldAllocated}, {&r.reserved, trace.FieldReserved},
-		{&r.op, trace.FieldOp}, {&r.opThread, trace.FieldOpThread}, {&r.rest, trace.FieldRest}, {&r.stream, trace.FieldStream}, {&r.pool, trace.FieldPool}} {
+	}{{&r.seq, trace.FieldSeq}, {&r.time, trace.FieldTime}, {&r.thread, trace.FieldThread}, {&r.api, trace.FieldAPI},
+		{&r.runtime, trace.FieldRuntime},
+		{&r.device, trace.FieldDevice}, {&r.addr, trace.FieldAddr}, {&r.size, trace.FieldSize},
+		{&r.flags, trace.FieldFlags}, {&r.stack, trace.FieldStack},
+		{&r.pystack, trace.FieldPyStack}, {&r.tag, trace.FieldTag}, {&r.allocated, trace.FieldAllocated},
+		{&r.reserved, trace.FieldReserved},
+		{&r.op, trace.FieldOp}, {&r.opThread, trace.FieldOpThread}, {&r.rest, trace.FieldRest},
+		{&r.stream, trace.FieldStream}, {&r.pool, trace.FieldPool}} {
 		*column.to = columns.Column(column.of)
 	}
 	mem, _ := columns.Fixed(trace.FieldMem)
@@ -138,14 +144,16 @@ func (r *frameworkRun) open(i int) bool {
 func (r *frameworkRun) fill(i int, b *heap.Block, size uint64) {
 	thread, device, pystack := trace.ThreadID(r.thread.At(i)), int16(r.device.At(i)), trace.StackID(r.pystack.At(i))
 	if op := uint32(r.op.At(i)); op != 0 {
-		pystack = r.c.links.StackOf(&callstack.Asker{PyStack: pystack, Op: op, OpThread: uint16(r.opThread.At(i)), Device: device, Thread: thread,
+		pystack = r.c.links.StackOf(&callstack.Asker{PyStack: pystack, Op: op, OpThread: uint16(r.opThread.At(i)),
+			Device: device, Thread: thread,
 			Backward: r.flags.At(i) != 0})
 	}
 	call := cuda.API(r.runtime.At(i))
 	if call == cuda.APINone {
 		call = cuda.API(r.api.At(i))
 	}
-	// One by one: a whole block would be put together elsewhere and copied in wide pieces, for which the processor waits.
+	// One by one: a whole block would be put together elsewhere and copied in wide pieces, for which the processor
+	// waits.
 	b.Size, b.Seq, b.Time = size, r.seq.At(i), int64(r.time.At(i))
 	b.Stack, b.PyStack, b.Tag = trace.StackID(r.stack.At(i)), pystack, trace.StringID(r.tag.At(i))
 	b.Thread, b.Ordinal, b.Call, b.Device, b.Mem = thread, r.c.nextOrdinal(thread), call, device, r.mem

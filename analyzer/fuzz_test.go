@@ -19,9 +19,12 @@ const eventBytes = 16
 func eventsFrom(data []byte) []trace.Event {
 	var events []trace.Event
 	for ; len(data) >= eventBytes; data = data[eventBytes:] {
-		e := trace.Event{Kind: trace.EventKind(data[0] % 16), Level: cuda.Level(data[1] % 5), Mem: cuda.MemoryKind(data[2] % 15), Flags: trace.Flags(data[3]),
-			Addr: uint64(data[4]%16) << 21, Size: uint64(binary.LittleEndian.Uint16(data[5:])) << (data[7] % 56), Device: int16(data[8]%4) - 2,
-			Thread: trace.ThreadID(data[9] % 4), Stack: trace.StackID(data[10] % 7), Tag: trace.StringID(data[11] % 20), Handle: uint64(data[12]%16) << 21,
+		e := trace.Event{Kind: trace.EventKind(data[0] % 16), Level: cuda.Level(data[1] % 5),
+			Mem: cuda.MemoryKind(data[2] % 15), Flags: trace.Flags(data[3]),
+			Addr: uint64(data[4]%16) << 21, Size: uint64(binary.LittleEndian.Uint16(data[5:])) << (data[7] % 56),
+			Device: int16(data[8]%4) - 2,
+			Thread: trace.ThreadID(data[9] % 4), Stack: trace.StackID(data[10] % 7), Tag: trace.StringID(data[11] % 20),
+			Handle:    uint64(data[12]%16) << 21,
 			Allocated: uint64(data[13]), Reserved: uint64(data[14]), API: cuda.API(data[15]),
 			Object: cuda.ObjectKind(data[2] % 11)}
 		if data[1] == 128 { // an object without a handle, such as a device's primary context
@@ -43,18 +46,24 @@ func eventsFrom(data []byte) []trace.Event {
 // FuzzReplay looks for histories that break the replay: it must not panic, and what it counts must still add up.
 func FuzzReplay(f *testing.F) {
 	f.Add([]byte{1, 1, 1, 0, 1, 100, 0, 0, 2, 0, 1, 0, 0, 0, 0, 1, 2, 1, 1, 0, 1, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 1})
-	f.Add([]byte{1, 1, 6, 0, 2, 1, 0, 21, 2, 0, 1, 0, 0, 0, 0, 42, 3, 1, 0, 0, 3, 1, 0, 21, 2, 0, 1, 0, 2, 0, 0, 49, 2, 1, 6, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 48,
+	f.Add([]byte{1, 1, 6, 0, 2, 1, 0, 21, 2, 0, 1, 0, 0, 0, 0, 42, 3, 1, 0, 0, 3, 1, 0, 21, 2, 0, 1, 0, 2, 0, 0, 49, 2,
+		1, 6, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 48,
 		4, 1, 0, 0, 3, 1, 0, 21, 2, 0, 1, 0, 2, 0, 0, 50})
 	f.Add([]byte{ // a context is noticed, owns memory, and is reset
-		10, 1, 1, 16, 3, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 42, 1, 1, 1, 0, 1, 100, 0, 9, 2, 0, 1, 0, 3, 0, 1, 1, 11, 128, 1, 0, 0, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 42})
+		10, 1, 1, 16, 3, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 42, 1, 1, 1, 0, 1, 100, 0, 9, 2, 0, 1, 0, 3, 0, 1, 1, 11, 128, 1,
+		0, 0, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 42})
 	f.Add([]byte{ // a graph's node is freed twice, its graph destroyed
-		1, 1, 9, 0, 1, 100, 0, 9, 2, 0, 1, 0, 5, 0, 1, 1, 2, 1, 5, 0, 1, 0, 0, 0, 2, 0, 1, 0, 0, 0, 1, 1, 2, 1, 1, 0, 1, 0, 0, 0, 2, 0, 1, 0, 0, 0, 1, 1,
+		1, 1, 9, 0, 1, 100, 0, 9, 2, 0, 1, 0, 5, 0, 1, 1, 2, 1, 5, 0, 1, 0, 0, 0, 2, 0, 1, 0, 0, 0, 1, 1, 2, 1, 1, 0, 1,
+		0, 0, 0, 2, 0, 1, 0, 0, 0, 1, 1,
 		11, 1, 6, 0, 5, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 42})
 	f.Add([]byte{ // an imported handle is mapped, retained, released twice and unmapped
-		1, 1, 12, 0, 2, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 42, 3, 1, 0, 0, 3, 1, 0, 21, 2, 0, 1, 0, 2, 0, 0, 49, 1, 1, 6, 8, 2, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 42,
-		2, 1, 6, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 48, 2, 1, 6, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 48, 4, 1, 0, 0, 3, 1, 0, 21, 2, 0, 1, 0, 2, 0, 0, 50})
+		1, 1, 12, 0, 2, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 42, 3, 1, 0, 0, 3, 1, 0, 21, 2, 0, 1, 0, 2, 0, 0, 49, 1, 1, 6, 8,
+		2, 0, 0, 0, 2, 0, 1, 0, 0, 0, 0, 42,
+		2, 1, 6, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 48, 2, 1, 6, 0, 2, 0, 0, 0, 1, 0, 0, 0, 0, 0, 0, 48, 4, 1, 0, 0, 3,
+		1, 0, 21, 2, 0, 1, 0, 2, 0, 0, 50})
 	f.Add([]byte{ // a pool and a graph pool tell what they hold, and a pool ends
-		12, 1, 3, 0, 1, 1, 0, 21, 2, 0, 0, 0, 0, 0, 0, 1, 12, 1, 9, 0, 0, 1, 0, 25, 2, 0, 0, 0, 0, 0, 0, 1, 11, 1, 3, 0, 1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1})
+		12, 1, 3, 0, 1, 1, 0, 21, 2, 0, 0, 0, 0, 0, 0, 1, 12, 1, 9, 0, 0, 1, 0, 25, 2, 0, 0, 0, 0, 0, 0, 1, 11, 1, 3, 0,
+		1, 0, 0, 0, 2, 0, 0, 0, 0, 0, 0, 1})
 	f.Fuzz(func(t *testing.T, data []byte) {
 		src := &memorySource{events: eventsFrom(data)}
 		fillTables(&src.tables)
@@ -79,7 +88,8 @@ func FuzzReplay(f *testing.F) {
 				}
 			}
 			if peak != level.PeakBytes || live != level.LiveBytes || count != level.AllocCount {
-				t.Errorf("%s by %s: %d, %d, %d; want %d, %d, %d", g.Level, g.By, peak, live, count, level.PeakBytes, level.LiveBytes, level.AllocCount)
+				t.Errorf("%s by %s: %d, %d, %d; want %d, %d, %d", g.Level, g.By, peak, live, count, level.PeakBytes,
+					level.LiveBytes, level.AllocCount)
 			}
 		}
 	})
@@ -91,12 +101,14 @@ func checkSizes(t *testing.T, s *report.Summary) {
 	for _, d := range s.Devices {
 		v := d.Sizes
 		if v.AtPeak.RequestedBytes != d.Driver.PeakBytes || v.AtEnd.RequestedBytes != d.Driver.LiveBytes {
-			t.Errorf("device %d: requested %d at the peak and %d at the end, driver %+v", d.Index, v.AtPeak.RequestedBytes, v.AtEnd.RequestedBytes, d.Driver)
+			t.Errorf("device %d: requested %d at the peak and %d at the end, driver %+v", d.Index,
+				v.AtPeak.RequestedBytes, v.AtEnd.RequestedBytes, d.Driver)
 		}
 		if v.AtEnd.PoolIdleBytes > v.AtEnd.PoolReservedBytes {
 			t.Errorf("device %d: %+v", d.Index, v.AtEnd)
 		}
-		if d.Driver.LiveBytes == 0 && d.Driver.AllocCount == d.Driver.FreeCount && (v.AtEnd.RoundedBytes != 0 || v.AtEnd.PageBytes != 0) {
+		if d.Driver.LiveBytes == 0 && d.Driver.AllocCount == d.Driver.FreeCount && (v.AtEnd.RoundedBytes != 0 ||
+			v.AtEnd.PageBytes != 0) {
 			t.Errorf("device %d: nothing is live, but %+v", d.Index, v.AtEnd)
 		}
 	}
@@ -113,7 +125,8 @@ func checkWindowOf(t *testing.T, src *memorySource, s *report.Summary) {
 		t.Fatal(err)
 	}
 	for _, l := range []struct{ whole, half report.Level }{{s.Driver, w.Driver}, {s.Framework, w.Framework}} {
-		if l.half.LiveBytes != l.whole.LiveBytes || l.half.PeakBytes > l.whole.PeakBytes || l.half.LiveCount() != l.whole.LiveCount() {
+		if l.half.LiveBytes != l.whole.LiveBytes || l.half.PeakBytes > l.whole.PeakBytes ||
+			l.half.LiveCount() != l.whole.LiveCount() {
 			t.Errorf("half of the trace: %+v, all of it: %+v", l.half, l.whole)
 		}
 	}

@@ -33,7 +33,8 @@ func newServer(seed uint64) *server {
 }
 
 func (s *server) event(kind trace.EventKind, addr, size uint64, stack trace.StackID) {
-	s.add(trace.Event{Kind: kind, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr, Size: size, Stack: stack})
+	s.add(trace.Event{Kind: kind, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr, Size: size,
+		Stack: stack})
 	s.change(func(e *trace.Event) { e.Time = s.time })
 	s.time += 1000
 }
@@ -102,7 +103,8 @@ func TestGrowthRates(t *testing.T) {
 					continue
 				}
 				want := perMinute / 100 * serverHeld / 60
-				if got.Kind != report.GrowthSteady || len(got.Owners) == 0 || got.Owners[0].Site != sites[stackProgram] {
+				if got.Kind != report.GrowthSteady || len(got.Owners) == 0 ||
+					got.Owners[0].Site != sites[stackProgram] {
 					t.Errorf("%s: %+v", name, got)
 				} else if got.BytesPerSecond < want*0.8 || got.BytesPerSecond > want*1.25 {
 					t.Errorf("%s: %.0f bytes a second, want %.0f", name, got.BytesPerSecond, want)

@@ -30,11 +30,13 @@ func (s *story) add(e trace.Event) *story {
 }
 
 func (s *story) alloc(mem cuda.MemoryKind, addr, size uint64) *story {
-	return s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: mem, Addr: addr, Size: size, API: api("cuMemAlloc_v2"), Stack: stackProgram})
+	return s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: mem, Addr: addr, Size: size,
+		API: api("cuMemAlloc_v2"), Stack: stackProgram})
 }
 
 func (s *story) free(mem cuda.MemoryKind, addr uint64) *story {
-	return s.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: mem, Addr: addr, API: api("cuMemFree_v2"), Device: -1})
+	return s.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: mem, Addr: addr,
+		API: api("cuMemFree_v2"), Device: -1})
 }
 
 func (s *story) mapAt(addr, size, handle uint64) *story {
@@ -85,38 +87,57 @@ func TestHeapRules(t *testing.T) {
 		frees      uint64
 		health     heap.HeapHealth
 	}{
-		{"alloc and free", (&story{}).alloc(d, 0x1000, 100).alloc(d, 0x2000, 50).free(d, 0x1000), 150, 50, 2, 1, heap.HeapHealth{}},
-		{"peak is the first of equals", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 100), 100, 100, 2, 1, heap.HeapHealth{}},
-		{"refused alloc", (&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Status = 2 }), 0, 0, 0, 0, heap.HeapHealth{}},
-		{"refused free", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).change(func(e *trace.Event) { e.Status = 1 }), 100, 100, 1, 0,
+		{"alloc and free", (&story{}).alloc(d, 0x1000, 100).alloc(d, 0x2000, 50).free(d, 0x1000), 150, 50, 2, 1,
+			heap.HeapHealth{}},
+		{"peak is the first of equals", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 100), 100,
+			100, 2, 1, heap.HeapHealth{}},
+		{"refused alloc", (&story{}).alloc(d, 0x1000, 100).change(func(e *trace.Event) { e.Status = 2 }), 0, 0, 0, 0,
+			heap.HeapHealth{}},
+		{"refused free", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).change(func(e *trace.Event) { e.Status = 1 }),
+			100, 100, 1, 0,
 			heap.HeapHealth{FailedFrees: 1}},
 		{"free of null", (&story{}).free(d, 0), 0, 0, 0, 0, heap.HeapHealth{}},
 		{"unmatched free", (&story{}).free(d, 0x1000), 0, 0, 0, 0, heap.HeapHealth{UnmatchedFrees: 1}},
-		{"late free of a reused address", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 70).late(2), 100, 70, 2, 1,
+		{"late free of a reused address", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 70).late(2),
+			100, 70, 2, 1,
 			heap.HeapHealth{Displaced: 1, LateFrees: 1}},
-		{"late free after the address was freed twice", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 70).free(d, 0x1000).late(2),
+		{"late free after the address was freed twice", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d,
+			0x1000, 70).free(d, 0x1000).late(2),
 			100, 0, 2, 2, heap.HeapHealth{Displaced: 1, LateFrees: 1}},
-		{"late free of a live block", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x2000, 70).late(2), 170, 70, 2, 1, heap.HeapHealth{}},
-		{"late alloc, already freed", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x2000, 70).late(1), 70, 70, 2, 1,
+		{"late free of a live block", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x2000, 70).late(2),
+			170, 70, 2, 1, heap.HeapHealth{}},
+		{"late alloc, already freed", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x2000, 70).late(1),
+			70, 70, 2, 1,
 			heap.HeapHealth{LateAllocs: 1}},
-		{"late alloc, address reused", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 70).late(1), 70, 70, 2, 1,
+		{"late alloc, address reused", (&story{}).alloc(d, 0x1000, 100).free(d, 0x1000).alloc(d, 0x1000, 70).late(1),
+			70, 70, 2, 1,
 			heap.HeapHealth{LateAllocs: 1}},
 		{"size beyond belief", (&story{}).alloc(d, 0x1000, 1<<60), 0, 0, 0, 0, heap.HeapHealth{ImplausibleSizes: 1}},
-		{"managed is no driver memory", (&story{}).alloc(cuda.MemoryManaged, 0x1000, 100).free(d, 0x1000), 0, 0, 0, 0, heap.HeapHealth{}},
-		{"host and device addresses are apart", (&story{}).alloc(d, 0x1000, 100).alloc(cuda.MemoryHost, 0x1000, 9).free(cuda.MemoryHost, 0x1000), 100, 100,
+		{"managed is no driver memory", (&story{}).alloc(cuda.MemoryManaged, 0x1000, 100).free(d, 0x1000), 0, 0, 0, 0,
+			heap.HeapHealth{}},
+		{"host and device addresses are apart", (&story{}).alloc(d, 0x1000, 100).alloc(cuda.MemoryHost, 0x1000,
+			9).free(cuda.MemoryHost, 0x1000), 100, 100,
 			1, 0, heap.HeapHealth{}},
-		{"handle: release first", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7).unmap(0x200000, 2*mib), 2 * mib, 0, 1, 1, heap.HeapHealth{}},
-		{"handle: still mapped", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7), 2 * mib, 2 * mib, 1, 0, heap.HeapHealth{}},
-		{"handle: unmapped but held", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).unmap(0x200000, 2*mib), 2 * mib, 2 * mib, 1, 0, heap.HeapHealth{}},
-		{"handle: mapped twice", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).mapAt(0x800000, 2*mib, 7).free(h, 7).unmap(0x200000, 2*mib),
+		{"handle: release first", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7).unmap(0x200000,
+			2*mib), 2 * mib, 0, 1, 1, heap.HeapHealth{}},
+		{"handle: still mapped", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7), 2 * mib, 2 * mib,
+			1, 0, heap.HeapHealth{}},
+		{"handle: unmapped but held", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).unmap(0x200000, 2*mib),
+			2 * mib, 2 * mib, 1, 0, heap.HeapHealth{}},
+		{"handle: mapped twice", (&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).mapAt(0x800000, 2*mib,
+			7).free(h, 7).unmap(0x200000, 2*mib),
 			2 * mib, 2 * mib, 1, 0, heap.HeapHealth{}},
 		{"handle: number reused while the old memory is mapped",
-			(&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7).alloc(h, 7, 4*mib).unmap(0x200000, 2*mib), 6 * mib, 4 * mib, 2, 1, heap.HeapHealth{}},
-		{"handle: neighbours unmapped at once", (&story{}).alloc(h, 7, 2*mib).alloc(h, 8, 2*mib).mapAt(0x200000, 2*mib, 7).mapAt(0x400000, 2*mib, 8).
+			(&story{}).alloc(h, 7, 2*mib).mapAt(0x200000, 2*mib, 7).free(h, 7).alloc(h, 7, 4*mib).unmap(0x200000,
+				2*mib), 6 * mib, 4 * mib, 2, 1, heap.HeapHealth{}},
+		{"handle: neighbours unmapped at once", (&story{}).alloc(h, 7, 2*mib).alloc(h, 8, 2*mib).mapAt(0x200000, 2*mib,
+			7).mapAt(0x400000, 2*mib, 8).
 			free(h, 7).free(h, 8).unmap(0x200000, 4*mib), 4 * mib, 0, 2, 2, heap.HeapHealth{}},
-		{"handle: mapping lost", (&story{}).alloc(h, 8, 2*mib).mapAt(0x400000, 2*mib, 8).free(h, 8).unmap(0x200000, 4*mib), 2 * mib, 0, 1, 1,
+		{"handle: mapping lost", (&story{}).alloc(h, 8, 2*mib).mapAt(0x400000, 2*mib, 8).free(h, 8).unmap(0x200000,
+			4*mib), 2 * mib, 0, 1, 1,
 			heap.HeapHealth{UnmatchedUnmaps: 1}},
-		{"handle: unknown", (&story{}).mapAt(0x400000, 2*mib, 8).unmap(0x400000, 2*mib), 0, 0, 0, 0, heap.HeapHealth{UnmatchedMaps: 1}},
+		{"handle: unknown", (&story{}).mapAt(0x400000, 2*mib, 8).unmap(0x400000, 2*mib), 0, 0, 0, 0,
+			heap.HeapHealth{UnmatchedMaps: 1}},
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
@@ -125,8 +146,10 @@ func TestHeapRules(t *testing.T) {
 				c.event(&test.story.events[i])
 			}
 			got := meter.LevelOf(&c.details[heap.AccountDriver].Total)
-			if got.PeakBytes != test.peak || got.LiveBytes != test.live || got.AllocCount != test.allocs || got.FreeCount != test.frees {
-				t.Errorf("peak %d, live %d, %d allocs, %d frees; want %d, %d, %d, %d", got.PeakBytes, got.LiveBytes, got.AllocCount, got.FreeCount,
+			if got.PeakBytes != test.peak || got.LiveBytes != test.live || got.AllocCount != test.allocs ||
+				got.FreeCount != test.frees {
+				t.Errorf("peak %d, live %d, %d allocs, %d frees; want %d, %d, %d, %d", got.PeakBytes, got.LiveBytes,
+					got.AllocCount, got.FreeCount,
 					test.peak, test.live, test.allocs, test.frees)
 			}
 			if c.heap.Health() != test.health {
@@ -148,7 +171,8 @@ func TestHostileSizesDoNotPanic(t *testing.T) {
 	s.alloc(cuda.MemoryVMM, 7, top).alloc(cuda.MemoryVMM, 7, mib)
 	s.mapAt(top, top, 7).mapAt(1, top, 7).mapAt(2, 1, 7).unmap(top, top).unmap(1, top).unmap(1, top)
 	s.add(trace.Event{Kind: 250, Level: 200, Mem: 100, Size: top})
-	s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: 100, Size: 5, Addr: 77, Device: 32767, API: 65535})
+	s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: 100, Size: 5, Addr: 77, Device: 32767,
+		API: 65535})
 	sum := s.summary(t, Options{Question: Question{Groupings: profile.GroupingNames()}})
 	if sum.Health.ImplausibleSizes != 1 || sum.Other["other"].PeakBytes != 5 {
 		t.Errorf("implausible %d, other %+v", sum.Health.ImplausibleSizes, sum.Other)

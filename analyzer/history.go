@@ -46,7 +46,8 @@ type history struct {
 func (c *collector) keepHistory(o *Options) {
 	if o.HistoryBlocks > 0 {
 		c.historyBy = o.HistoryBy
-		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(o.HistoryBlocks), newHistory(o.HistoryBlocks)
+		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(o.HistoryBlocks),
+			newHistory(o.HistoryBlocks)
 		c.segments = device.NewSegments()
 	}
 }
@@ -80,7 +81,8 @@ func (h *history) owner(o *profile.Origin) uint32 {
 
 func (h *history) closed(id uint32, b *heap.Block, o *profile.Origin, time int64, level uint64) {
 	h.events++
-	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, max(b.Time, h.from), time, b.Size, b.Addr, h.owner(o), b.Device, h.level[id], level})
+	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, max(b.Time, h.from), time, b.Size, b.Addr, h.owner(o),
+		b.Device, h.level[id], level})
 	h.born[id] = 0
 	if len(h.blocks) >= 2*h.limit {
 		h.trim()
@@ -160,7 +162,8 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	all := history{limit: h.limit, blocks: slices.Clone(h.blocks), leftOut: h.leftOut, leftOutBytes: h.leftOutBytes}
 	for id, born := range h.born {
 		if b := c.heap.Block(uint32(id)); born > 0 && b.Account == a {
-			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, max(b.Time, h.from), 0, b.Size, b.Addr, h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device, h.level[id], 0})
+			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, max(b.Time, h.from), 0, b.Size, b.Addr,
+				h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device, h.level[id], 0})
 		}
 	}
 	all.trim()
@@ -208,7 +211,8 @@ func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []u
 			continue
 		}
 		v.Times[n], v.Levels[n] = b.bornNS, b.before
-		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Addr: b.addr, Owner: b.owner, Device: b.device}
+		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Addr: b.addr,
+			Owner: b.owner, Device: b.device}
 		order = append(order, m.block)
 	}
 	v.Blocks = make([]report.HistoryBlock, 0, len(blocks))

@@ -23,7 +23,8 @@ func randomStory(seed uint64, events int) *story {
 			kind, size = trace.EventFree, 0
 		}
 		live[addr] = !live[addr]
-		s.add(trace.Event{Kind: kind, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr, Size: size, Stack: stacks[random.IntN(len(stacks))], Tag: trace.StringID(random.IntN(3))})
+		s.add(trace.Event{Kind: kind, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr, Size: size,
+			Stack: stacks[random.IntN(len(stacks))], Tag: trace.StringID(random.IntN(3))})
 	}
 	return s
 }
@@ -45,7 +46,8 @@ func heldAt(h *report.History, event int, key int) (sum uint64, by map[string]ui
 func TestHistoryAddsUp(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(20) {
-		s := randomStory(seed, 700).summary(t, Options{Question: Question{Groupings: []string{"tag", "site"}}, HistoryBlocks: 10000})
+		s := randomStory(seed, 700).summary(t, Options{Question: Question{Groupings: []string{"tag", "site"}},
+			HistoryBlocks: 10000})
 		h := s.History
 		if h.Level != "framework" || h.LeftOut != 0 || len(h.Times) != 700 {
 			t.Fatalf("%s, %d left out, %d events", h.Level, h.LeftOut, len(h.Times))
@@ -63,7 +65,8 @@ func TestHistoryAddsUp(t *testing.T) {
 				}
 			}
 			if peak != s.Framework.PeakBytes || h.Times[at] != s.Framework.PeakTimeNS {
-				t.Fatalf("seed %d: the peak is %d at %d, want %d at %d", seed, peak, h.Times[at], s.Framework.PeakBytes, s.Framework.PeakTimeNS)
+				t.Fatalf("seed %d: the peak is %d at %d, want %d at %d", seed, peak, h.Times[at], s.Framework.PeakBytes,
+					s.Framework.PeakTimeNS)
 			}
 			_, by := heldAt(h, at, key)
 			for _, row := range s.Group(name, "framework").Rows {
@@ -117,7 +120,8 @@ func TestSelectHeaviest(t *testing.T) {
 		random := rand.New(rand.NewPCG(seed, 3))
 		blocks := make([]pastBlock, 1+random.IntN(500))
 		for i := range blocks {
-			blocks[i] = pastBlock{born: uint64(i), died: uint64(i) + 1 + uint64(random.IntN(4)), size: uint64(random.IntN(1 + int(seed)))}
+			blocks[i] = pastBlock{born: uint64(i), died: uint64(i) + 1 + uint64(random.IntN(4)),
+				size: uint64(random.IntN(1 + int(seed)))}
 		}
 		want := slices.Clone(blocks)
 		slices.SortFunc(want, func(a, b pastBlock) int { return heavier(&a, &b) })

@@ -34,12 +34,14 @@ func TestInnerLine(t *testing.T) {
 		stack                  trace.StackID
 		inner, site, label, op string
 	}{
-		{1, "transformers/models/llama/modeling_llama.py:30 attend", "ada/finetune.py:50 main", "transformers/…/modeling_llama.py:30 attend", report.NoOperator},
+		{1, "transformers/models/llama/modeling_llama.py:30 attend", "ada/finetune.py:50 main",
+			"transformers/…/modeling_llama.py:30 attend", report.NoOperator},
 		{2, "torch/nn/functional.py:10 softmax", "torch/nn/functional.py:10 softmax", "", report.NoOperator},
 		{9, report.NoStack, report.NoStack, "", report.NoOperator},
 	} {
 		id := callstack.Pair{Native: 0, Python: c.stack}.ID()
-		if inner, site, label, op := profile.InnerKey(&r, id), profile.SiteKey(&r, id), profile.InnerLabel(&r, id), profile.OperatorText(&r, id); inner != c.inner || site != c.site || label != c.label || op != c.op {
+		if inner, site, label, op := profile.InnerKey(&r, id), profile.SiteKey(&r, id), profile.InnerLabel(&r, id),
+			profile.OperatorText(&r, id); inner != c.inner || site != c.site || label != c.label || op != c.op {
 			t.Errorf("stack %d: inner %q, site %q, label %q, operator %q, want %+v", c.stack, inner, site, label, op, c)
 		}
 	}

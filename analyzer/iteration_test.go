@@ -53,10 +53,12 @@ type madeBlock struct {
 func newMadeLoop(seed uint64, marked bool) *madeLoop {
 	l := &madeLoop{rng: rand.New(rand.NewPCG(seed, 3)), src: &memorySource{batch: 7}, marked: marked, pass: "none"}
 	fillTables(&l.src.tables)
-	for i, at := range []struct{ name, file string }{{"forward", "/app/model.py"}, {"step", "/v/torch/optim/adam.py"}, {"main", "/app/train.py"}} {
+	for i, at := range []struct{ name, file string }{{"forward", "/app/model.py"}, {"step", "/v/torch/optim/adam.py"},
+		{"main", "/app/train.py"}} {
 		code := trace.CodeID(500 + i)
 		l.src.tables.AddCode(trace.Code{ID: code, Name: at.name, QualName: at.name, File: at.file, FirstLine: 1})
-		l.src.tables.AddPyStack(trace.PyStack{ID: stackForward + trace.StackID(i), Frames: []trace.PyFrame{{Code: code, Entry: true, Self: 0x9000 * uint64(1-min(i, 1))}}})
+		l.src.tables.AddPyStack(trace.PyStack{ID: stackForward + trace.StackID(i),
+			Frames: []trace.PyFrame{{Code: code, Entry: true, Self: 0x9000 * uint64(1-min(i, 1))}}})
 	}
 	for i, name := range []string{"net.fc.weight", "exp_avg:net.fc.weight", "Adam", "net.act"} {
 		l.src.tables.AddString(trace.StringID(600+i), name)
@@ -73,13 +75,15 @@ func (l *madeLoop) add(e trace.Event) {
 
 // alloc makes a block in a pass of the loop: forward, backward, optimizer or none.
 func (l *madeLoop) alloc(pass string) *madeBlock {
-	b := &madeBlock{size: uint64(1+l.rng.IntN(1000)) << 9, addr: 0x7f00_0000_0000 + l.seq<<24, pass: pass, opened: len(l.src.events), closed: -1}
+	b := &madeBlock{size: uint64(1+l.rng.IntN(1000)) << 9, addr: 0x7f00_0000_0000 + l.seq<<24, pass: pass,
+		opened: len(l.src.events), closed: -1}
 	if pass != "none" && pass != l.pass {
 		l.pass = pass
 		l.run++
 	}
 	b.run = l.run
-	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1, Addr: b.addr, Size: b.size, Stack: stackAllocator}
+	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1,
+		Addr: b.addr, Size: b.size, Stack: stackAllocator}
 	switch pass {
 	case "forward":
 		e.PyStack = stackForward
@@ -97,7 +101,8 @@ func (l *madeLoop) alloc(pass string) *madeBlock {
 
 func (l *madeLoop) free(b *madeBlock) {
 	b.closed, b.temporary = len(l.src.events), b.pass != "none" && b.run == l.run
-	l.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1, Addr: b.addr})
+	l.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1,
+		Addr: b.addr})
 	l.live = slices.DeleteFunc(l.live, func(other *madeBlock) bool { return other == b })
 }
 
@@ -105,7 +110,8 @@ func (l *madeLoop) free(b *madeBlock) {
 func (l *madeLoop) refuse() {
 	l.refused = append(l.refused, len(l.src.events))
 	l.run++
-	l.add(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1, Size: 1 << 40, Stack: stackAllocator})
+	l.add(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1,
+		Size: 1 << 40, Stack: stackAllocator})
 }
 
 func (l *madeLoop) freeSome() {
@@ -122,7 +128,8 @@ func (l *madeLoop) freeSome() {
 func (l *madeLoop) say(b *madeBlock, category trace.Category, name trace.StringID) {
 	if b.closed < 0 && b.category == trace.CategoryNone {
 		b.category, b.name, b.named = category, name, len(l.src.events)
-		l.add(trace.Event{Kind: trace.EventName, Category: category, Addr: b.addr + b.size/2, Size: b.size - 1, Name: name})
+		l.add(trace.Event{Kind: trace.EventName, Category: category, Addr: b.addr + b.size/2, Size: b.size - 1,
+			Name: name})
 	}
 }
 
@@ -156,7 +163,8 @@ func (l *madeLoop) iterate(n int) {
 		for _, b := range states {
 			l.say(b, trace.CategoryOptimizer, 601)
 		}
-		l.add(trace.Event{Kind: trace.EventName, Category: trace.CategoryStep, Handle: madeOptimizer, Size: uint64(i + 1), Name: 602})
+		l.add(trace.Event{Kind: trace.EventName, Category: trace.CategoryStep, Handle: madeOptimizer,
+			Size: uint64(i + 1), Name: 602})
 		if !l.marked {
 			l.ends = append(l.ends, len(l.src.events))
 		}
@@ -167,8 +175,10 @@ func (l *madeLoop) iterate(n int) {
 func madeSet(t testing.TB) *rules.Set {
 	return ruleSet(t, rules.FirstMatch,
 		rule("G", text(rules.Name, "gradient:")), rule("S", text(rules.Name, "optimizer_state:exp_avg:")),
-		rule("BT", oneOfWords(rules.Phase, "backward"), oneOfWords(rules.Lifetime, rules.Temporary)), rule("BL", oneOfWords(rules.Phase, "backward")),
-		rule("FT", oneOfWords(rules.Phase, "forward"), oneOfWords(rules.Lifetime, rules.Temporary)), rule("FL", oneOfWords(rules.Phase, "forward"), text(rules.Module, "net.act")),
+		rule("BT", oneOfWords(rules.Phase, "backward"), oneOfWords(rules.Lifetime, rules.Temporary)),
+		rule("BL", oneOfWords(rules.Phase, "backward")),
+		rule("FT", oneOfWords(rules.Phase, "forward"), oneOfWords(rules.Lifetime, rules.Temporary)),
+		rule("FL", oneOfWords(rules.Phase, "forward"), text(rules.Module, "net.act")),
 		rule("O", oneOfWords(rules.Phase, "optimizer")))
 }
 
@@ -274,7 +284,8 @@ func TestIterationsInHindsight(t *testing.T) {
 		l := newMadeLoop(seed, seed%3 == 2)
 		l.iterate(1 + int(seed%5))
 		ahead := *l.src
-		opts := Options{Question: Question{Groupings: []string{"category"}}, Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}}
+		opts := Options{Question: Question{Groupings: []string{"category"}}, Training: true, Ahead: &ahead,
+			RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}}
 		s, err := Summarize(l.src, opts)
 		if err != nil {
 			t.Fatal(err)
@@ -294,7 +305,8 @@ func TestIterationsInHindsight(t *testing.T) {
 					continue
 				}
 				v, want := &tr.OutOfMemory[n], l.heldAfter(event-1, end)
-				if got := byCategory(tr, v.Held); !reflect.DeepEqual(got, want) || v.Bytes != sumOfAll(want) || v.TimeNS != l.src.events[event].Time {
+				if got := byCategory(tr, v.Held); !reflect.DeepEqual(got, want) || v.Bytes != sumOfAll(want) ||
+					v.TimeNS != l.src.events[event].Time {
 					t.Errorf("seed %d: memory ran out %d: %v at %d, want %v", seed, n, got, v.TimeNS, want)
 				}
 			}
@@ -304,7 +316,8 @@ func TestIterationsInHindsight(t *testing.T) {
 				continue // nothing came after the last one
 			}
 			v := &tr.Iterations[i]
-			got := hindsight{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer), byCategory(tr, v.Peak.Held), byCategory(tr, v.Highest), byCategory(tr, v.End),
+			got := hindsight{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer),
+				byCategory(tr, v.Peak.Held), byCategory(tr, v.Highest), byCategory(tr, v.End),
 				v.AllocCount, v.FreeCount}
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("seed %d, iteration %d of %d:\n got %+v\nwant %+v", seed, i, len(ends), got, want)
@@ -334,7 +347,8 @@ func checkTree(t *testing.T, about string, tr *report.Training) {
 	if tr.Modules == nil {
 		t.Fatalf("%s: no modules", about)
 	}
-	for name, m := range map[string]*report.IterationMoment{"peak": &highest.Peak, "forward": highest.Forward, "backward": highest.Backward, "optimizer": highest.Optimizer} {
+	for name, m := range map[string]*report.IterationMoment{"peak": &highest.Peak, "forward": highest.Forward,
+		"backward": highest.Backward, "optimizer": highest.Optimizer} {
 		if m != nil && !slices.Equal(tr.Modules.Moment(name), m.Held) {
 			t.Errorf("%s: modules at %s hold %v, want %v", about, name, tr.Modules.Moment(name), m.Held)
 		}
@@ -359,7 +373,8 @@ func checkSummary(t *testing.T, about string, s *report.Summary) {
 	if s.Framework.PeakBytes != highest.Peak.Bytes {
 		t.Errorf("%s: the peak is %d, that of iterations %d", about, s.Framework.PeakBytes, highest.Peak.Bytes)
 	}
-	if got := byCategory(s.Training, highest.Peak.Held); s.Framework.PeakTimeNS == highest.Peak.TimeNS && len(s.Training.Iterations) == s.Training.Highest+1 && !reflect.DeepEqual(got, rows) {
+	if got := byCategory(s.Training, highest.Peak.Held); s.Framework.PeakTimeNS == highest.Peak.TimeNS &&
+		len(s.Training.Iterations) == s.Training.Highest+1 && !reflect.DeepEqual(got, rows) {
 		t.Errorf("%s: iteration %v, ledger %v", about, got, rows)
 	}
 }
@@ -372,13 +387,15 @@ func TestNamesAfterIterations(t *testing.T) {
 	l.iterate(4)
 	l.say(weight, trace.CategoryGradient, 600)
 	ahead := *l.src
-	s, err := Summarize(l.src, Options{Question: Question{Groupings: []string{"category"}}, Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}})
+	s, err := Summarize(l.src, Options{Question: Question{Groupings: []string{"category"}}, Training: true,
+		Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	first := &s.Training.Iterations[0]
 	if got := byCategory(s.Training, first.End)["G"]; got < weight.size {
-		t.Errorf("the first iteration ends with %d bytes of gradients, want the %d that were named at the end of the run among them", got, weight.size)
+		t.Errorf(
+			"the first iteration ends with %d bytes of gradients, want the %d that were named at the end of the run among them", got, weight.size)
 	}
 }
 
@@ -390,7 +407,8 @@ func TestIterationsCountedInTurns(t *testing.T) {
 		l := newMadeLoop(seed, seed%3 == 2)
 		l.iterate(3)
 		ahead := *l.src
-		p, err := NewProfile(l.src, Options{Question: Question{Groupings: []string{"category"}}, Training: true, Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}})
+		p, err := NewProfile(l.src, Options{Question: Question{Groupings: []string{"category"}}, Training: true,
+			Ahead: &ahead, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -402,8 +420,10 @@ func TestIterationsCountedInTurns(t *testing.T) {
 		from := 0
 		for i, end := range l.ends {
 			want, v := l.hindsight(from, end), &s.Training.Iterations[i]
-			got := []uint64{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer), report.SumOf(v.Peak.Held), report.SumOf(v.End), v.AllocCount, v.FreeCount}
-			if !slices.Equal(got, []uint64{want.Peak, want.Forward, want.Backward, want.Optimizer, want.Peak, sumOfAll(want.End), want.Allocs, want.Frees}) {
+			got := []uint64{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer),
+				report.SumOf(v.Peak.Held), report.SumOf(v.End), v.AllocCount, v.FreeCount}
+			if !slices.Equal(got, []uint64{want.Peak, want.Forward, want.Backward, want.Optimizer, want.Peak,
+				sumOfAll(want.End), want.Allocs, want.Frees}) {
 				t.Errorf("seed %d, iteration %d: %v, want %+v", seed, i, got, want)
 			}
 			from = end

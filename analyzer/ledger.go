@@ -17,7 +17,8 @@ import (
 func (c *answer) ledger(m *moment.State, main heap.Account, by *profile.Grouping, label string) report.Ledger {
 	l := report.Ledger{By: by.Name, Level: main.String(), Moment: label, TimeNS: m.Time, Rows: []report.LedgerRow{}}
 	for _, row := range c.momentRows(m, main, by) {
-		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: row.Key, Label: row.Label, Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower, Requested: row.Requested})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: row.Key, Label: row.Label,
+			Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower, Requested: row.Requested})
 		l.Requested = report.PlusRequested(l.Requested, row.Requested)
 	}
 	if main == heap.AccountFramework && !c.filter.Narrowed() {
@@ -76,7 +77,8 @@ func (c *collector) addDriverSide(l *report.Ledger, m *moment.State) {
 		return
 	}
 	if driver := m.Live(heap.AccountDriver); driver > reserved {
-		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerOutside, Key: report.UnknownLibrary, Bytes: driver - reserved})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerOutside, Key: report.UnknownLibrary,
+			Bytes: driver - reserved})
 	}
 }
 
@@ -86,7 +88,8 @@ func (c *collector) outsideRows(devices ...[]uint64) []report.LedgerRow {
 	for _, byLibrary := range devices {
 		for library, bytes := range byLibrary {
 			if bytes > 0 && uint32(library) != c.device.Holdings.Library {
-				sums[report.OwnerKey{Owner: report.OwnerOutside, Key: c.resolver.Libraries.Name(uint32(library))}] += bytes
+				sums[report.OwnerKey{Owner: report.OwnerOutside,
+					Key: c.resolver.Libraries.Name(uint32(library))}] += bytes
 			}
 		}
 	}
@@ -108,7 +111,8 @@ func (c *collector) requestedOf(a heap.Account) func(*profile.Held) *report.Requ
 }
 
 // namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
-func (c *answer) namedRows(by *profile.Grouping, list []profile.Held, requested func(*profile.Held) *report.Requested) []report.MomentRow {
+func (c *answer) namedRows(by *profile.Grouping, list []profile.Held,
+	requested func(*profile.Held) *report.Requested) []report.MomentRow {
 	rows := []report.MomentRow{}
 	index := profile.NewRowSet(c.rowIndex(by))
 	for i := range list {

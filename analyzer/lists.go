@@ -16,7 +16,8 @@ import (
 )
 
 func (c *collector) deviceList() []report.Device {
-	slots := max(len(c.details[heap.AccountDriver].Devices), len(c.details[heap.AccountFramework].Devices), len(c.device.Holdings.Devices), len(c.device.Sizes.Devices))
+	slots := max(len(c.details[heap.AccountDriver].Devices), len(c.details[heap.AccountFramework].Devices),
+		len(c.device.Holdings.Devices), len(c.device.Sizes.Devices))
 	known := make(map[int16]report.Device)
 	for _, d := range c.resolver.Tables.Devices() {
 		if c.filter.HasDevice(d.Index) {
@@ -68,7 +69,8 @@ func (c *answer) groupList(s *report.Summary) []report.Group {
 	groups := []report.Group{}
 	for _, by := range c.groupings {
 		for _, a := range c.detailed(s) {
-			groups = append(groups, report.Group{By: by.Name, Level: a.String(), Device: device, Rows: c.groupRows(a, by)})
+			groups = append(groups, report.Group{By: by.Name, Level: a.String(), Device: device,
+				Rows: c.groupRows(a, by)})
 		}
 	}
 	return groups
@@ -88,17 +90,22 @@ func (c *answer) groupRows(a heap.Account, by *profile.Grouping) []report.Row {
 		return &rows[n]
 	}
 	for n := range d.Cells.List {
-		if v := &d.Cells.List[n]; v.Allocs > 0 || v.Peak(d.Total.Epoch) > 0 { // what stood at the peak may be called something else since
+		// what stood at the peak may be called something else since
+		if v := &d.Cells.List[n]; v.Allocs > 0 || v.Peak(d.Total.Epoch) > 0 {
 			r := row(index.By.ID(&c.resolver, &v.Origin))
 			r.PeakBytes += v.Peak(d.Total.Epoch)
 			r.LiveBytes += v.Current
 			addCounts(r, v.Counts)
 			if a == heap.AccountFramework && c.bounded == nil {
 				atPeak, live := c.requests.OfCell(v, d.Total.Epoch)
-				r.RequestedAtPeak, r.RequestedLive = report.PlusRequested(r.RequestedAtPeak, atPeak), report.PlusRequested(r.RequestedLive, live)
+				r.RequestedAtPeak, r.RequestedLive = report.PlusRequested(r.RequestedAtPeak, atPeak),
+					report.PlusRequested(r.RequestedLive, live)
 			}
 			if c.bounded != nil {
-				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.certainShare(&d.Cells, n, v.Peak(d.Total.Epoch), func(s *meter.Share) uint64 { return s.Peak(d.Total.Epoch) }))
+				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.certainShare(&d.Cells, n, v.Peak(d.Total.Epoch),
+					func(s *meter.Share) uint64 {
+						return s.Peak(d.Total.Epoch)
+					}))
 				r.LiveBytesLower = report.Plus(r.LiveBytesLower, c.certainShare(&d.Cells, n, v.Current, currentShare))
 			}
 		}
@@ -115,7 +122,8 @@ func (c *answer) groupRows(a heap.Account, by *profile.Grouping) []report.Row {
 		r.AllocBytes -= older.AllocBytes
 	})
 	slices.SortFunc(rows, func(a, b report.Row) int {
-		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes), cmp.Compare(b.AllocBytes, a.AllocBytes),
+		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes),
+			cmp.Compare(b.AllocBytes, a.AllocBytes),
 			strings.Compare(a.Key, b.Key))
 	})
 	return rows
@@ -228,5 +236,6 @@ func (c *collector) calledBy(native, python trace.StackID) (place, library strin
 	if native == 0 && python == 0 {
 		return "", ""
 	}
-	return profile.SiteKey(&c.resolver, profile.StackID(&c.resolver, &o)), c.resolver.Libraries.Name(c.resolver.Libraries.Of(native))
+	return profile.SiteKey(&c.resolver, profile.StackID(&c.resolver, &o)),
+		c.resolver.Libraries.Name(c.resolver.Libraries.Of(native))
 }

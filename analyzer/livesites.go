@@ -98,7 +98,9 @@ func sorted(live map[uint64]liveBlock) []liveBlock {
 
 // blockAt returns the block that an address lies in, nil if there is none.
 func blockAt(blocks []liveBlock, address uint64) *liveBlock {
-	n, exact := slices.BinarySearchFunc(blocks, address, func(b liveBlock, at uint64) int { return cmp.Compare(b.address, at) })
+	n, exact := slices.BinarySearchFunc(blocks, address, func(b liveBlock, at uint64) int {
+		return cmp.Compare(b.address, at)
+	})
 	if !exact {
 		n--
 	}

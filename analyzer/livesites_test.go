@@ -40,7 +40,8 @@ func TestLiveSites(t *testing.T) {
 		0: {},
 		1: {0x7f0000000000: {load, 20971520}, inDriver: {load, 20971520}},
 		2: {0x7f0000000000: {load, 4096}, inDriver: {load, 20971520}},
-		4: {0x7f0000000000: {step, 2048}, 0x7f00000007ff: {step, 2048}, 0x7f0000000800: {load, 20971520}, inDriver: {load, 20971520}},
+		4: {0x7f0000000000: {step, 2048}, 0x7f00000007ff: {step, 2048}, 0x7f0000000800: {load, 20971520},
+			inDriver: {load, 20971520}},
 		9: {0x7f0000000000: {load, 1024}, inDriver: {load, 20971520}},
 	} {
 		source, err := trace.NewReader(bytes.NewReader(data.Bytes()), int64(data.Len()))

@@ -15,7 +15,8 @@ import (
 //
 //   - a block is certainly live if it is live by the records and no record that ends memory can have been lost since
 //     its allocation. Its order number is above until
-//     then. A free of its own that is recorded later proves nothing: a free and an allocation of the same address may both have been lost in between;
+//     then. A free of its own that is recorded later proves nothing: a free and an allocation of the same address may
+//     both have been lost in between;
 //   - at its own allocation a block is live, whatever was lost;
 //   - what was counted stays a lower bound where only records were lost that begin memory, and an upper bound where
 //     only such were lost that end some.
@@ -93,7 +94,8 @@ func (c *collector) beginLosses() {
 
 // loseSight looks at events that say less than usual once something was lost, before they are replayed.
 func (c *collector) loseSight(e *trace.Event) {
-	if e.Level == cuda.LevelDriver && (e.Kind == trace.EventFree || e.Kind == trace.EventUnmap || e.Kind == trace.EventDestroy) {
+	if e.Level == cuda.LevelDriver && (e.Kind == trace.EventFree || e.Kind == trace.EventUnmap ||
+		e.Kind == trace.EventDestroy) {
 		c.losses.freed = max(c.losses.freed, e.Seq)
 	}
 	switch {

@@ -33,8 +33,10 @@ func (c *answer) addMoments(s *report.Summary) (*moment.State, error) {
 	main := mainAccount(s)
 	m, label := c.peakOf(main), "peak"
 	if !want.IsZero() {
-		if m, label = c.wanted(s, main, want), want.String(); s.Window != nil && (m == nil || m.Time < s.Window.FromNS || m.Time > s.Window.ToNS) {
-			return nil, fmt.Errorf("--at %s is not within the window, %s", want, moment.WindowWords(c.opts.From, c.opts.To))
+		if m, label = c.wanted(s, main, want), want.String(); s.Window != nil &&
+			(m == nil || m.Time < s.Window.FromNS || m.Time > s.Window.ToNS) {
+			return nil, fmt.Errorf("--at %s is not within the window, %s", want,
+				moment.WindowWords(c.opts.From, c.opts.To))
 		}
 		if m == nil {
 			return nil, c.noMoment(want, s)
@@ -85,13 +87,15 @@ func (c *collector) noMoment(want moment.At, s *report.Summary) error {
 		return fmt.Errorf("the trace has no step %d: it has no steps at all; memtrace.step() announces them", want.Step)
 	}
 	if want.Kind == moment.Step {
-		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.Step, s.Steps.Count, s.Steps.FirstNumber, s.Steps.LastNumber)
+		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.Step, s.Steps.Count,
+			s.Steps.FirstNumber, s.Steps.LastNumber)
 	}
 	switch want.Kind {
 	case moment.OOM:
 		return c.noOOM(want)
 	case moment.Time:
-		return fmt.Errorf("--at %s is after the end of the run, which took %v; --at exit shows its end", want, time.Duration(s.Process.DurationNS).Round(time.Microsecond))
+		return fmt.Errorf("--at %s is after the end of the run, which took %v; --at exit shows its end", want,
+			time.Duration(s.Process.DurationNS).Round(time.Microsecond))
 	case moment.Teardown:
 		return errors.New("the program made no allocation, so there is no moment before its teardown")
 	}
@@ -110,17 +114,22 @@ func (c *collector) noMoment(want moment.At, s *report.Summary) error {
 }
 
 func (c *answer) momentValue(m *moment.State, label string) *report.Moment {
-	v := &report.Moment{What: label, TimeNS: m.Time, Driver: c.momentLevel(m, heap.AccountDriver, profile.AllSlots), Framework: c.momentLevel(m, heap.AccountFramework, profile.AllSlots),
-		Devices: []report.MomentDevice{}, Groups: []report.MomentGroup{}, BeforeLoss: c.bounded != nil && c.exactMoment(m)}
+	v := &report.Moment{What: label, TimeNS: m.Time, Driver: c.momentLevel(m, heap.AccountDriver, profile.AllSlots),
+		Framework: c.momentLevel(m, heap.AccountFramework, profile.AllSlots),
+		Devices:   []report.MomentDevice{}, Groups: []report.MomentGroup{}, BeforeLoss: c.bounded != nil &&
+			c.exactMoment(m)}
 	for _, d := range c.deviceList() {
 		slot := profile.DeviceSlot(d.Index)
-		v.Devices = append(v.Devices, report.MomentDevice{Index: d.Index, Driver: c.momentLevel(m, heap.AccountDriver, slot),
-			Framework: c.momentLevel(m, heap.AccountFramework, slot), ReservedBytes: m.ReservedOn(slot, &c.device.Holdings)})
+		v.Devices = append(v.Devices,
+			report.MomentDevice{Index: d.Index, Driver: c.momentLevel(m, heap.AccountDriver, slot),
+				Framework:     c.momentLevel(m, heap.AccountFramework, slot),
+				ReservedBytes: m.ReservedOn(slot, &c.device.Holdings)})
 	}
 	for _, by := range c.groupings {
 		for _, a := range []heap.Account{heap.AccountFramework, heap.AccountDriver} {
 			if m.Held[a] != nil && c.details[a].Total.Allocs > 0 {
-				v.Groups = append(v.Groups, report.MomentGroup{By: by.Name, Level: a.String(), Rows: c.momentRows(m, a, by)})
+				v.Groups = append(v.Groups, report.MomentGroup{By: by.Name, Level: a.String(),
+					Rows: c.momentRows(m, a, by)})
 			}
 		}
 	}
@@ -158,7 +167,8 @@ func (c *answer) addCategories(s *report.Summary, m *moment.State, main heap.Acc
 	for i := range s.Categories {
 		v := &s.Categories[i]
 		if whole := s.Ledger(v.By).WholeBytes; c.Expected > 0 && !c.filter.Narrowed() {
-			v.Untrackable = &report.Untrackable{From: report.UntrackableExpected, ReportedBytes: c.Expected, TrackedBytes: whole, Bytes: int64(c.Expected - whole)}
+			v.Untrackable = &report.Untrackable{From: report.UntrackableExpected, ReportedBytes: c.Expected,
+				TrackedBytes: whole, Bytes: int64(c.Expected - whole)}
 		} else {
 			v.Untrackable = division.UntrackableOnDevices(s, v.By)
 		}
@@ -173,7 +183,8 @@ func (c *answer) categories(ledgers []report.Ledger, m *moment.State, main heap.
 		if k == nil {
 			continue
 		}
-		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level, Moment: l.Moment, TimeNS: l.TimeNS}
+		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level,
+			Moment: l.Moment, TimeNS: l.TimeNS}
 		v.Rows = division.CategoryRows(&c.resolver, k, m.Held[main], c.Sites, c.Entries, c.requestedOf(main))
 		for _, h := range m.Held[main] {
 			v.TrackedBytes += h.Bytes

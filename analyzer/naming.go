@@ -32,7 +32,8 @@ func (c *collector) name(e *trace.Event) {
 		return
 	}
 	o := d.Cells.List[c.cellOf[id]].Origin
-	if training.KeepsName(o.Category, e.Category, b.Account == heap.AccountDriver && b.Addr == e.Addr) || o.Category == e.Category && o.Name == e.Name {
+	if training.KeepsName(o.Category, e.Category, b.Account == heap.AccountDriver && b.Addr == e.Addr) ||
+		o.Category == e.Category && o.Name == e.Name {
 		return
 	}
 	past := holdsForPast(b, &o)
@@ -81,10 +82,12 @@ func (c *collector) move(d *profile.AccountStats, id uint32, o *profile.Origin, 
 	}
 	sure := c.losses.sure(b)
 	if c.losses.doubted {
-		d.Cells.MoveSure(c.cellOf[id], n, b.Size, epoch, sure, past && c.openedAs[id] <= d.PeakAllocs, sure || c.losses.after(b.Account, epoch))
+		d.Cells.MoveSure(c.cellOf[id], n, b.Size, epoch, sure, past && c.openedAs[id] <= d.PeakAllocs, sure ||
+			c.losses.after(b.Account, epoch))
 	}
 	if past && c.moment != nil && c.openedAs[id] <= c.moment.Allocs[b.Account] {
-		c.moment.Move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure || c.moment.Exact)
+		c.moment.Move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure ||
+			c.moment.Exact)
 	}
 	if c.timeline != nil {
 		c.timeline.moved(c, b, from, to, c.openedAs[id], past)

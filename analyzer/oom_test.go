@@ -98,12 +98,15 @@ func oomLines(t *testing.T, lines string) *trace.Reader {
 			}
 			allocated += sign * size
 			begin(kind)
-			fmt.Fprintf(&text, "level=framework api=reportMemoryUsageToProfiler mem=device addr=%s size=%d stack=1 tag=%d allocated=%d reserved=%d\n", addr, size<<20, tag,
+			fmt.Fprintf(&text,
+				"level=framework api=reportMemoryUsageToProfiler mem=device addr=%s size=%d stack=1 tag=%d allocated=%d reserved=%d\n", addr, size<<20, tag,
 				allocated<<20, reserved<<20)
 		case "oom":
 			scan(&size)
 			begin("oom")
-			fmt.Fprintf(&text, "level=framework api=reportOutOfMemoryToProfiler size=%d stack=1 tag=4 allocated=%d reserved=%d\n", size<<20, allocated<<20, reserved<<20)
+			fmt.Fprintf(&text,
+				"level=framework api=reportOutOfMemoryToProfiler size=%d stack=1 tag=4 allocated=%d reserved=%d\n",
+				size<<20, allocated<<20, reserved<<20)
 		case "step":
 			scan(&size)
 			begin("step")
@@ -153,7 +156,8 @@ func oomOf(t *testing.T, lines string) report.OOM {
 		t.Fatalf("the watch tells\n%+v\nthe report\n%+v", live, s.OOM.Events)
 	}
 	if failed, recovered := w.Counts(); failed != s.OOM.Count || recovered != s.OOM.RecoveredCount {
-		t.Fatalf("the watch counts %d and %d, the report %d and %d", failed, recovered, s.OOM.Count, s.OOM.RecoveredCount)
+		t.Fatalf("the watch counts %d and %d, the report %d and %d", failed, recovered, s.OOM.Count,
+			s.OOM.RecoveredCount)
 	}
 	return s.OOM
 }
@@ -165,16 +169,26 @@ func TestOOMAttemptsAreOneStory(t *testing.T) {
 		name, lines string
 		want        []string // outcome level attempts requested released
 	}{
-		{"allocator gives back, asks again, gives up", held + "5 1 refuse 700\n6 1 give 0x40000000\n7 1 refuse 700\n8 1 oom 650\n", []string{"failed framework 2 650 100"}},
-		{"allocator gives back and gets it", held + "5 1 refuse 700\n6 1 give 0x40000000\n7 1 take 0x80000000 700\n7 1 block 0x80000000 690 4\n", []string{"recovered driver 1 700 100"}},
+		{"allocator gives back, asks again, gives up", held +
+			"5 1 refuse 700\n6 1 give 0x40000000\n7 1 refuse 700\n8 1 oom 650\n",
+			[]string{"failed framework 2 650 100"}},
+		{"allocator gives back and gets it", held +
+			"5 1 refuse 700\n6 1 give 0x40000000\n7 1 take 0x80000000 700\n7 1 block 0x80000000 690 4\n",
+			[]string{"recovered driver 1 700 100"}},
 		{"piece by piece: the first one is granted, the second is not",
-			held + "5 1 refuse 20\n6 1 give 0x40000000\n7 1 take 0x80000000 20\n8 1 refuse 20\n9 1 oom 30\n", []string{"failed framework 2 30 80"}},
+			held + "5 1 refuse 20\n6 1 give 0x40000000\n7 1 take 0x80000000 20\n8 1 refuse 20\n9 1 oom 30\n",
+			[]string{"failed framework 2 30 80"}},
 		{"a program alone", "1 1 own 0x10000000 900\n2 1 other 200\n", []string{"failed driver 1 200 0"}},
-		{"it settles for less", "1 1 own 0x10000000 900\n2 1 other 200\n3 1 own 0x80000000 50\n", []string{"failed driver 1 200 0"}},
-		{"another thread gets memory", "1 1 own 0x10000000 700\n2 1 other 400\n3 2 own 0x80000000 400\n", []string{"failed driver 1 400 0"}},
-		{"two threads", held + "5 1 refuse 700\n5 2 other 800\n6 1 oom 650\n", []string{"failed framework 1 650 0", "failed driver 1 800 0"}},
-		{"much later is another matter", "2 1 other 2000\n300 1 other 2000\n600 1 step 1\n", []string{"failed driver 1 2000 0", "failed driver 1 2000 0"}},
-		{"an allocator that gave up begins anew", held + "5 1 refuse 700\n5 1 oom 650\n6 1 refuse 600\n6 1 oom 550\n", []string{"failed framework 1 650 0", "failed framework 1 550 0"}},
+		{"it settles for less", "1 1 own 0x10000000 900\n2 1 other 200\n3 1 own 0x80000000 50\n",
+			[]string{"failed driver 1 200 0"}},
+		{"another thread gets memory", "1 1 own 0x10000000 700\n2 1 other 400\n3 2 own 0x80000000 400\n",
+			[]string{"failed driver 1 400 0"}},
+		{"two threads", held + "5 1 refuse 700\n5 2 other 800\n6 1 oom 650\n",
+			[]string{"failed framework 1 650 0", "failed driver 1 800 0"}},
+		{"much later is another matter", "2 1 other 2000\n300 1 other 2000\n600 1 step 1\n",
+			[]string{"failed driver 1 2000 0", "failed driver 1 2000 0"}},
+		{"an allocator that gave up begins anew", held + "5 1 refuse 700\n5 1 oom 650\n6 1 refuse 600\n6 1 oom 550\n",
+			[]string{"failed framework 1 650 0", "failed framework 1 550 0"}},
 		{"refused by itself", held + "5 1 oom 650\n", []string{"failed framework 0 650 0"}},
 		{"another error", held + "5 1 invalid 700\n", nil},
 	}
@@ -183,7 +197,8 @@ func TestOOMAttemptsAreOneStory(t *testing.T) {
 			o := oomOf(t, test.lines)
 			var got []string
 			for _, e := range o.Events {
-				got = append(got, fmt.Sprintf("%s %s %d %d %d", e.Outcome, e.Level, e.Attempts, e.RequestedBytes/mib, e.ReleasedBytes/mib))
+				got = append(got, fmt.Sprintf("%s %s %d %d %d", e.Outcome, e.Level, e.Attempts, e.RequestedBytes/mib,
+					e.ReleasedBytes/mib))
 			}
 			if !slices.Equal(got, test.want) {
 				t.Errorf("got %q, want %q", got, test.want)
@@ -214,10 +229,12 @@ func TestOOMPicture(t *testing.T) {
 		t.Fatalf("%d events", len(o.Events))
 	}
 	e := o.Events[0]
-	if e.Tag != "model.head" || e.Thread != "main (11)" || e.Call != "cudaMalloc" || e.Library != "libc10_cuda.so" || e.Caller != "libc10_cuda.so+0x100" {
+	if e.Tag != "model.head" || e.Thread != "main (11)" || e.Call != "cudaMalloc" || e.Library != "libc10_cuda.so" ||
+		e.Caller != "libc10_cuda.so+0x100" {
 		t.Errorf("asked by %+v", e)
 	}
-	if e.AllocatedBytes != 130*mib || e.ReservedBytes != 400*mib || e.DriverBytes != 450*mib || e.TotalBytes != 1000*mib {
+	if e.AllocatedBytes != 130*mib || e.ReservedBytes != 400*mib || e.DriverBytes != 450*mib ||
+		e.TotalBytes != 1000*mib {
 		t.Errorf("figures %+v", e)
 	}
 	// 0x10000000+80 .. 0x18000000 (128 MiB behind the start) .. +20 .. end of 300: gaps of 48 and 152; the second
@@ -232,8 +249,10 @@ func TestOOMPicture(t *testing.T) {
 		rows[row.Owner+" "+row.Key] = row.Bytes / mib
 	}
 	// The device says 560 of this process, of which 450 are tracked: the rest is the context's.
-	wantRows := map[string]uint64{"blocks model": 80, "blocks model.head": 20, "blocks (untagged)": 30, "outside own": 50, "slack slack": 270,
-		"others other processes": 300, "context CUDA context and code": 110, "remainder reported by the device, not tracked": 40}
+	wantRows := map[string]uint64{"blocks model": 80, "blocks model.head": 20, "blocks (untagged)": 30,
+		"outside own": 50, "slack slack": 270,
+		"others other processes": 300, "context CUDA context and code": 110,
+		"remainder reported by the device, not tracked": 40}
 	if !reflect.DeepEqual(rows, wantRows) {
 		t.Errorf("rows %v, want %v", rows, wantRows)
 	}
@@ -272,7 +291,8 @@ func TestOOMMoments(t *testing.T) {
 		}
 	}
 	at, _ := moment.Parse("oom")
-	if _, err := Summarize(oomLines(t, "0 1 take 0x10000000 300\n"), Options{Question: Question{At: at}}); err == nil || !strings.Contains(err.Error(), "never ran out") {
+	if _, err := Summarize(oomLines(t, "0 1 take 0x10000000 300\n"), Options{Question: Question{At: at}}); err == nil ||
+		!strings.Contains(err.Error(), "never ran out") {
 		t.Errorf("a run with memory enough: %v", err)
 	}
 }
@@ -316,7 +336,8 @@ func TestOOMRowsAgainstMoment(t *testing.T) {
 			}
 			slices.Sort(want)
 			slices.Sort(got)
-			if unknown := s.At.Devices[0]; unknown.Index < 0 && unknown.Driver.LiveBytes+unknown.Framework.LiveBytes > 0 {
+			if unknown := s.At.Devices[0]; unknown.Index < 0 && unknown.Driver.LiveBytes+unknown.Framework.LiveBytes >
+				0 {
 				continue // blocks of no known device are in the moment's rows
 			}
 			compared++
@@ -355,12 +376,14 @@ func TestOOMSectionIsBounded(t *testing.T) {
 	r := &report.OOMReport{Event: report.OOMEvent{Seq: 9}}
 	l := report.Ledger{By: "tag", WholeBytes: 20000 * 3}
 	for i := range 20000 {
-		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: strings.Repeat("module.", 20) + fmt.Sprint(i), Bytes: 3})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: strings.Repeat("module.", 20) +
+			fmt.Sprint(i), Bytes: 3})
 	}
 	l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: 7})
 	r.Event.Ledgers = []report.Ledger{l}
 	text, err := r.Section()
-	if err != nil || len(text) > trace.MaxOOMBytes || !strings.Contains(text, "more)") || !strings.Contains(text, `"slack"`) {
+	if err != nil || len(text) > trace.MaxOOMBytes || !strings.Contains(text, "more)") ||
+		!strings.Contains(text, `"slack"`) {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
 	var sum uint64
@@ -375,7 +398,8 @@ func TestOOMSectionIsBounded(t *testing.T) {
 // Records that were lost before memory ran out may have changed every owner of the picture: the event says how many
 // there were, also where the recorder itself tells the story.
 func TestOOMTellsOfLostRecords(t *testing.T) {
-	refusal := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, API: api("cuMemAlloc_v2"), Size: 9 * mib, Status: oom.StatusOutOfMemory}
+	refusal := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice,
+		API: api("cuMemAlloc_v2"), Size: 9 * mib, Status: oom.StatusOutOfMemory}
 	events := (&story{}).alloc(cuda.MemoryDevice, 0x1000, mib).add(trace.Lost{Count: 7}.Event(0)).add(refusal).events
 	tables := &trace.Tables{}
 	watch := oom.NewWatch(tables, trace.Info{}, 1<<40)

@@ -37,7 +37,8 @@ func (c *collector) AtRefusal(time int64) any {
 
 // OOMEnded implements oom.Replay.
 func (c *collector) OOMEnded(number int, outcome string, state any) {
-	if m, taken := state.(*moment.State); taken && (c.want.OOM == number || c.want.OOM == 0 && c.moment == nil && outcome == report.OOMFailed) {
+	if m, taken := state.(*moment.State); taken && (c.want.OOM == number || c.want.OOM == 0 && c.moment == nil &&
+		outcome == report.OOMFailed) {
 		c.moment = m
 	}
 }
@@ -59,7 +60,8 @@ func (c *collector) noOOM(want moment.At) error {
 		return fmt.Errorf("the trace has no moment %s: memory never ran out", want)
 	}
 	if want.OOM == 0 {
-		return fmt.Errorf("the trace has no moment %s: memory ran out %d times, but the program got it in the end; choose oom:1 to oom:%d", want, count, count)
+		return fmt.Errorf(
+			"the trace has no moment %s: memory ran out %d times, but the program got it in the end; choose oom:1 to oom:%d", want, count, count)
 	}
 	return fmt.Errorf("the trace has no moment %s: memory ran out %d times, so oom:%d is the last", want, count, count)
 }
@@ -78,7 +80,8 @@ func (r *refusals) AtRefusal(int64) any { return r.now }
 // OOMEnded implements oom.Replay.
 func (r *refusals) OOMEnded(number int, outcome string, state any) {
 	for _, at := range r.ends {
-		if seq, known := state.(uint64); known && at.Seq == 0 && (at.OOM == number || at.OOM == 0 && outcome == report.OOMFailed) {
+		if seq, known := state.(uint64); known && at.Seq == 0 &&
+			(at.OOM == number || at.OOM == 0 && outcome == report.OOMFailed) {
 			at.Seq = seq
 		}
 	}

@@ -15,7 +15,8 @@ import (
 func starved(seed uint64) (src *memorySource, refused trace.Event) {
 	src = pythonSource(seed, 400)
 	last := src.events[len(src.events)-1]
-	refused = trace.Event{Kind: trace.EventAlloc, Seq: last.Seq + 1, Time: last.Time + 1000, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Size: 1 << 40,
+	refused = trace.Event{Kind: trace.EventAlloc, Seq: last.Seq + 1, Time: last.Time + 1000, Level: cuda.LevelDriver,
+		Mem: cuda.MemoryDevice, Size: 1 << 40,
 		Status: oom.StatusOutOfMemory, Stack: 200, PyStack: 300, Thread: 1}
 	src.events = append(src.events, refused)
 	return src, refused

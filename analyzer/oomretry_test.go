@@ -26,18 +26,26 @@ func TestOOMRetriesAreOneRow(t *testing.T) {
 		lines string
 		want  []string // failed first last as-much step, sizes in MiB and times in ms
 	}{
-		"it dies of it":               {held + "5 1 oom 650\n", []string{"1 650 650 0 0"}},
-		"smaller and smaller":         {held + "5 1 oom 650\n300 1 oom 320\n600 1 block 0x10000000 160 4\n601 1 step 1\n700 1 step 2\n", []string{"2 650 320 0 700"}},
-		"as much, later":              {held + "5 1 oom 650\n300 1 block 0x10000000 100 4\n310 1 block 0x20000000 700 4\n", []string{"1 650 650 310 0"}},
+		"it dies of it": {held + "5 1 oom 650\n", []string{"1 650 650 0 0"}},
+		"smaller and smaller": {held +
+			"5 1 oom 650\n300 1 oom 320\n600 1 block 0x10000000 160 4\n601 1 step 1\n700 1 step 2\n",
+			[]string{"2 650 320 0 700"}},
+		"as much, later": {held +
+			"5 1 oom 650\n300 1 block 0x10000000 100 4\n310 1 block 0x20000000 700 4\n", []string{"1 650 650 310 0"}},
 		"a step that began is no end": {held + "5 1 oom 650\n6 1 step 1\n7 1 oom 600\n", []string{"2 650 600 0 0"}},
-		"in its second step":          {held + "5 1 oom 650\n10 1 step 1\n20 1 step 2\n30 1 oom 500\n40 1 step 3\n50 1 step 4\n", []string{"2 650 500 0 50"}},
-		"twice":                       {held + "5 1 oom 650\n" + steps.String() + "30 1 oom 500\n40 1 step 3\n50 1 step 4\n", []string{"1 650 650 0 12", "1 500 500 0 50"}},
-		"granted between failures":    {held + "5 1 oom 650\n6 1 block 0x10000000 700 4\n7 1 oom 600\n", []string{"2 650 600 0 0"}},
-		"driver alone":                {"2 1 other 2000\n300 1 other 2000\n", nil},
+		"in its second step": {held +
+			"5 1 oom 650\n10 1 step 1\n20 1 step 2\n30 1 oom 500\n40 1 step 3\n50 1 step 4\n",
+			[]string{"2 650 500 0 50"}},
+		"twice": {held + "5 1 oom 650\n" + steps.String() +
+			"30 1 oom 500\n40 1 step 3\n50 1 step 4\n", []string{"1 650 650 0 12", "1 500 500 0 50"}},
+		"granted between failures": {held + "5 1 oom 650\n6 1 block 0x10000000 700 4\n7 1 oom 600\n",
+			[]string{"2 650 600 0 0"}},
+		"driver alone": {"2 1 other 2000\n300 1 other 2000\n", nil},
 	} {
 		var got []string
 		for _, r := range oomOf(t, c.lines).Retries {
-			got = append(got, fmt.Sprintf("%d %d %d %d %d", r.FailedCount, r.FirstRequestedBytes/mib, r.RequestedBytes/mib, r.AsMuchTimeNS/1e6, r.StepTimeNS/1e6))
+			got = append(got, fmt.Sprintf("%d %d %d %d %d", r.FailedCount, r.FirstRequestedBytes/mib, r.RequestedBytes/
+				mib, r.AsMuchTimeNS/1e6, r.StepTimeNS/1e6))
 		}
 		if !slices.Equal(got, c.want) {
 			t.Errorf("%s: got %q, want %q", name, got, c.want)
@@ -57,7 +65,8 @@ alloc seq=3 time=3000000 thread=1 level=framework api=reportMemoryUsageToProfile
 name seq=4 time=4000000 thread=1 category=step handle=0x99 name=5
 `
 	r := encoded(t, text)
-	want := report.OOMRetries{FailedCount: 1, FirstTimeNS: 1e6, FirstRequestedBytes: 1 << 20, LastTimeNS: 1e6, RequestedBytes: 1 << 20, GrantedTimeNS: 3e6, GrantedBytes: 1 << 19, StepTimeNS: 4e6}
+	want := report.OOMRetries{FailedCount: 1, FirstTimeNS: 1e6, FirstRequestedBytes: 1 << 20, LastTimeNS: 1e6,
+		RequestedBytes: 1 << 20, GrantedTimeNS: 3e6, GrantedBytes: 1 << 19, StepTimeNS: 4e6}
 	s, err := Summarize(encoded(t, text), Options{})
 	if err != nil || len(s.OOM.Retries) != 1 || s.OOM.Retries[0] != want {
 		t.Fatalf("%v, %+v", err, s.OOM.Retries)
@@ -93,8 +102,10 @@ func TestOOMCategoriesFollowTheRules(t *testing.T) {
 		t.Fatal(err)
 	}
 	const packages = "/venv/lib/python3.11/site-packages/torch/"
-	codes := map[string]string{"init": packages + "nn/modules/module.py _apply", "forward": packages + "nn/modules/module.py _call_impl", "backward": packages + "autograd/__init__.py backward",
-		"optimizer": packages + "optim/adam.py step", "_init_group": packages + "optim/adam.py _init_group", "recompute": packages + "utils/checkpoint.py recompute_fn", "other": "/home/ada/train.py main",
+	codes := map[string]string{"init": packages + "nn/modules/module.py _apply", "forward": packages +
+		"nn/modules/module.py _call_impl", "backward": packages + "autograd/__init__.py backward",
+		"optimizer": packages + "optim/adam.py step", "_init_group": packages + "optim/adam.py _init_group",
+		"recompute": packages + "utils/checkpoint.py recompute_fn", "other": "/home/ada/train.py main",
 		"data": packages + "utils/data/_utils/fetch.py fetch"}
 	text := strings.Builder{}
 	text.WriteString(oomHead)
@@ -117,11 +128,13 @@ func TestOOMCategoriesFollowTheRules(t *testing.T) {
 		}
 		fmt.Fprintf(&text, "pystack id=%d frames=%s*\n", id, strings.Join(list, ","))
 		seq++
-		fmt.Fprintf(&events, "alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d pystack=%d allocated=1 reserved=1\n", seq, seq, seq<<20, seq<<9, id)
+		fmt.Fprintf(&events,
+			"alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d pystack=%d allocated=1 reserved=1\n", seq, seq, seq<<20, seq<<9, id)
 		size := uint64(seq << 9)
 		if named != "" {
 			seq++
-			fmt.Fprintf(&events, "name seq=%d time=%d thread=1 category=%s addr=%#x name=3\n", seq, seq, named, (seq-1)<<20)
+			fmt.Fprintf(&events, "name seq=%d time=%d thread=1 category=%s addr=%#x name=3\n", seq, seq, named,
+				(seq-1)<<20)
 		}
 		category := rules.Others
 		if found := set.Matcher().Match(subject); len(found) > 0 {
@@ -136,7 +149,8 @@ func TestOOMCategoriesFollowTheRules(t *testing.T) {
 		block("", phase, "other")
 	}
 	block("", "_init_group", "optimizer", "other")
-	fmt.Fprintf(&events, "oom seq=%d time=%d thread=1 level=framework api=reportOutOfMemoryToProfiler size=1048576 allocated=1 reserved=1\n", seq+1, seq+1)
+	fmt.Fprintf(&events,
+		"oom seq=%d time=%d thread=1 level=framework api=reportOutOfMemoryToProfiler size=1048576 allocated=1 reserved=1\n", seq+1, seq+1)
 	r := encoded(t, text.String()+events.String())
 	w := oom.NewWatch(r.Tables(), trace.Info{}, 1<<40)
 	for batch, err := r.ReadBatch(); err == nil; batch, err = r.ReadBatch() {

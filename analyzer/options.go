@@ -34,16 +34,16 @@ type Question struct {
 	FullStacks bool
 }
 
-// Options say what a replay counts and what it keeps, and hold the first question: that of Summarize, Stacks and Follow.
-// The zero value counts everything.
+// Options say what a replay counts and what it keeps, and hold the first question: that of Summarize, Stacks and
+// Follow. The zero value counts everything.
 type Options struct {
 	Question
 
 	// RuleSets are groupings made of rules, which Groupings and Cross may name beside their own.
 	RuleSets []profile.RuleGrouping
-	// From and To ask for the part of the run between two moments, and for Summary.Window: what stands before is replayed
-	// only, what comes behind is left out. From is the first mark of its name, To the first one behind From. Zero: the
-	// run's beginning and end.
+	// From and To ask for the part of the run between two moments, and for Summary.Window: what stands before is
+	// replayed only, what comes behind is left out. From is the first mark of its name, To the first one behind From.
+	// Zero: the run's beginning and end.
 	From, To moment.At
 
 	// Devices keeps the blocks of these devices only; empty keeps all.
@@ -92,7 +92,8 @@ func (o *Options) checkAhead() error {
 
 // NeedsAhead reports whether something that was asked for depends on what stands behind it in the trace.
 func (o *Options) NeedsAhead() bool {
-	return o.Focus != nil || o.Ignore != nil || o.Training || o.At.NeedsAhead() || !o.To.IsZero() || o.From.NeedsAhead() || o.From.Kind == moment.OOM
+	return o.Focus != nil || o.Ignore != nil || o.Training || o.At.NeedsAhead() || !o.To.IsZero() ||
+		o.From.NeedsAhead() || o.From.Kind == moment.OOM
 }
 
 // selection is what passes the filters.

@@ -75,7 +75,8 @@ func (o *oracle) library(e trace.Event) string {
 
 // sites are where the stacks of fillTables lead: to the program itself, which has no names, or to code outside of every
 // library.
-var sites = map[trace.StackID]string{stackAllocator: "train+0x4ff", stackBLAS: "train+0x4ff", stackProgram: "train+0xff", stackNowhere: "[jit]"}
+var sites = map[trace.StackID]string{stackAllocator: "train+0x4ff", stackBLAS: "train+0x4ff",
+	stackProgram: "train+0xff", stackNowhere: "[jit]"}
 
 func (o *oracle) key(e trace.Event, by string) string {
 	switch by {
@@ -207,10 +208,14 @@ func oracleAccount(e trace.Event) heap.Account {
 	if e.Level != cuda.LevelDriver {
 		return heap.AccountNone
 	}
-	return map[cuda.MemoryKind]heap.Account{cuda.MemoryDevice: heap.AccountDriver, cuda.MemoryAsync: heap.AccountDriver, cuda.MemoryVMM: heap.AccountDriver,
-		cuda.MemoryArray: heap.AccountDriver, cuda.MemoryManaged: heap.AccountManaged, cuda.MemoryHost: heap.AccountHost, cuda.MemoryRegistered: heap.AccountRegistered,
-		cuda.MemoryForeign: heap.AccountForeign, cuda.MemoryUnknown: heap.AccountOther, cuda.MemoryModule: heap.AccountDriver, cuda.MemoryImported: heap.AccountForeign,
-		cuda.MemoryGraph: heap.AccountGraph, cuda.MemoryAddress: heap.AccountAddress, cuda.MemoryMulticast: heap.AccountMulticast}[e.Mem]
+	return map[cuda.MemoryKind]heap.Account{cuda.MemoryDevice: heap.AccountDriver, cuda.MemoryAsync: heap.AccountDriver,
+		cuda.MemoryVMM:   heap.AccountDriver,
+		cuda.MemoryArray: heap.AccountDriver, cuda.MemoryManaged: heap.AccountManaged,
+		cuda.MemoryHost: heap.AccountHost, cuda.MemoryRegistered: heap.AccountRegistered,
+		cuda.MemoryForeign: heap.AccountForeign, cuda.MemoryUnknown: heap.AccountOther,
+		cuda.MemoryModule: heap.AccountDriver, cuda.MemoryImported: heap.AccountForeign,
+		cuda.MemoryGraph: heap.AccountGraph, cuda.MemoryAddress: heap.AccountAddress,
+		cuda.MemoryMulticast: heap.AccountMulticast}[e.Mem]
 }
 
 // sameSpace says whether two events' addresses may collide.
@@ -285,7 +290,8 @@ func (o *oracle) tell(e trace.Event, a heap.Account, change func(*report.Level),
 }
 
 func (o *oracle) countAlloc(e trace.Event, a heap.Account) {
-	o.tell(e, a, func(l *report.Level) { l.AllocCount++; l.AllocBytes += e.Size }, func(r *report.Row) { r.AllocCount++; r.AllocBytes += e.Size })
+	o.tell(e, a, func(l *report.Level) { l.AllocCount++; l.AllocBytes += e.Size },
+		func(r *report.Row) { r.AllocCount++; r.AllocBytes += e.Size })
 	if o.visible(e) && e.Flags&trace.FlagEstimated != 0 {
 		o.s.Health.EstimatedSizes++
 	}
@@ -332,7 +338,8 @@ func (o *oracle) alloc(e trace.Event) {
 		o.owed = append(o.owed, old.e)
 		o.close(old, e)
 	}
-	b := &oracleBlock{e: e, account: a, ordinal: o.ordinal[e.Thread], visible: o.visible(e), unsized: e.Mem == cuda.MemoryImported && e.Size == 0}
+	b := &oracleBlock{e: e, account: a, ordinal: o.ordinal[e.Thread], visible: o.visible(e), unsized: e.Mem ==
+		cuda.MemoryImported && e.Size == 0}
 	o.live = append(o.live, b)
 	if !b.unsized {
 		o.countAlloc(e, a)
@@ -362,7 +369,9 @@ func (o *oracle) hasPassed(old *oracleBlock, e trace.Event) bool {
 }
 
 func (o *oracle) hasLaterFree(e trace.Event) bool {
-	return slices.ContainsFunc(o.lateFree, func(f trace.Event) bool { return f.Addr == e.Addr && sameSpace(f, e) && f.Seq >= e.Seq })
+	return slices.ContainsFunc(o.lateFree, func(f trace.Event) bool {
+		return f.Addr == e.Addr && sameSpace(f, e) && f.Seq >= e.Seq
+	})
 }
 
 // takeLaterFree matches one of the address's unmatched frees. The one that is left last is the highest one.
@@ -488,7 +497,9 @@ func (o *oracle) measure(e trace.Event) {
 		mine := func(b *oracleBlock) bool { return b.visible && b.account == a }
 		raise(o.levels(a, 0)[0], a.String(), sum(o.live, mine))
 		for index := range o.deviceOf {
-			raise(o.levels(a, index)[1], fmt.Sprint(a, index), sum(o.live, func(b *oracleBlock) bool { return mine(b) && b.e.Device == index }))
+			raise(o.levels(a, index)[1], fmt.Sprint(a, index), sum(o.live, func(b *oracleBlock) bool {
+				return mine(b) && b.e.Device == index
+			}))
 		}
 	}
 	for index := range o.deviceOf {
@@ -521,7 +532,9 @@ func (o *oracle) report(e trace.Event) {
 	d.Reported.AllocatedBytes, d.Reported.ReservedBytes = e.Allocated, e.Reserved
 	d.Reported.AllocatedBytesPeak = max(d.Reported.AllocatedBytesPeak, e.Allocated)
 	d.Reported.ReservedBytesPeak = max(d.Reported.ReservedBytesPeak, e.Reserved)
-	if sum(o.live, func(b *oracleBlock) bool { return b.account == heap.AccountFramework && b.e.Device == e.Device }) != e.Allocated {
+	if sum(o.live, func(b *oracleBlock) bool {
+		return b.account == heap.AccountFramework && b.e.Device == e.Device
+	}) != e.Allocated {
 		o.s.Health.AllocatedMismatches++
 	}
 	if o.lib != "" && o.heldBy(o.live, o.lib, e.Device) != e.Reserved {
@@ -551,13 +564,15 @@ func (o *oracle) name(e trace.Event) {
 	if i < 0 {
 		i = o.holding(e.Addr, func(b *oracleBlock) bool { return heap.SpaceOf(&b.e) == heap.SpaceDevice })
 	}
-	if e.Addr == 0 || i < 0 || o.live[i].account != heap.AccountFramework && o.live[i].account != heap.AccountDriver || o.live[i].e.Seq > e.Seq {
+	if e.Addr == 0 || i < 0 || o.live[i].account != heap.AccountFramework && o.live[i].account != heap.AccountDriver ||
+		o.live[i].e.Seq > e.Seq {
 		return
 	}
 	b := o.live[i]
 	old, whole := b.e.Category, b.account == heap.AccountDriver && b.e.Addr == e.Addr
 	named := old != trace.CategoryNone && old != trace.CategoryFree
-	if e.Category == trace.CategoryNone || e.Category == trace.CategoryFree && (!whole || old == trace.CategoryNone) || !whole && named && old <= e.Category {
+	if e.Category == trace.CategoryNone || e.Category == trace.CategoryFree && (!whole || old == trace.CategoryNone) ||
+		!whole && named && old <= e.Category {
 		return
 	}
 	from := map[string]string{"name": o.key(b.e, "name"), "module": o.key(b.e, "module")}
@@ -624,7 +639,8 @@ func (o *oracle) event(e trace.Event) {
 	case trace.EventName:
 		o.name(e)
 	}
-	if (e.Kind == trace.EventAlloc || e.Kind == trace.EventFree) && oracleAccount(e) == heap.AccountFramework && e.Status == 0 {
+	if (e.Kind == trace.EventAlloc || e.Kind == trace.EventFree) && oracleAccount(e) == heap.AccountFramework &&
+		e.Status == 0 {
 		o.report(e)
 	}
 	o.measure(e)
@@ -670,15 +686,20 @@ func (o *oracle) announce(e trace.Event) {
 
 // newOracle returns an oracle that has seen nothing yet.
 func newOracle(src *memorySource, opts Options) *oracle {
-	o := &oracle{src: src, opts: opts, by: opts.Groupings, ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*report.Device{}, rows: map[string]*report.Row{},
+	o := &oracle{src: src, opts: opts, by: opts.Groupings,
+		ordinal: map[trace.ThreadID]int{}, deviceOf: map[int16]*report.Device{}, rows: map[string]*report.Row{},
 		peaks: map[string]oracleState{}, holdPeak: map[string]uint64{}, oracleObjects: newOracleObjects(),
 		hist: map[heap.Account]map[int]*report.LifetimeBucket{heap.AccountDriver: {}, heap.AccountFramework: {}},
-		s: &report.Summary{Other: map[string]report.Level{}, Health: report.Health{Unseen: []string{}}, Implicit: map[string]report.ImplicitFrees{}, Objects: map[string]report.ObjectCount{}, Lifetimes: map[string]report.LifetimeHist{}, Devices: []report.Device{}, Groups: []report.Group{}, Ledgers: []report.Ledger{},
-			Marks: []report.Mark{}, OOM: report.OOM{Events: []report.OOMEvent{}}}}
+		s: &report.Summary{Other: map[string]report.Level{}, Health: report.Health{Unseen: []string{}},
+			Implicit: map[string]report.ImplicitFrees{}, Objects: map[string]report.ObjectCount{},
+			Lifetimes: map[string]report.LifetimeHist{}, Devices: []report.Device{}, Groups: []report.Group{},
+			Ledgers: []report.Ledger{},
+			Marks:   []report.Mark{}, OOM: report.OOM{Events: []report.OOMEvent{}}}}
 	for _, index := range []int16{-1, 0, 1} {
 		*o.device(index) = report.Device{Index: index}
 		if index >= 0 {
-			*o.device(index) = report.Device{Index: index, Name: "Test GPU", UUID: fmt.Sprint("GPU-", index), TotalBytes: 8 << 30}
+			*o.device(index) = report.Device{Index: index, Name: "Test GPU", UUID: fmt.Sprint("GPU-", index),
+				TotalBytes: 8 << 30}
 		}
 	}
 	return o

@@ -47,8 +47,10 @@ func oracleOwner(e trace.Event) string {
 	if e.Level != cuda.LevelDriver || e.Handle == 0 {
 		return ""
 	}
-	kinds := map[cuda.MemoryKind]string{cuda.MemoryDevice: "context", cuda.MemoryManaged: "context", cuda.MemoryHost: "context", cuda.MemoryRegistered: "context",
-		cuda.MemoryArray: "context", cuda.MemoryForeign: "context", cuda.MemoryGraph: "graph", cuda.MemoryModule: "module"}
+	kinds := map[cuda.MemoryKind]string{cuda.MemoryDevice: "context", cuda.MemoryManaged: "context",
+		cuda.MemoryHost: "context", cuda.MemoryRegistered: "context",
+		cuda.MemoryArray: "context", cuda.MemoryForeign: "context", cuda.MemoryGraph: "graph",
+		cuda.MemoryModule: "module"}
 	if kinds[e.Mem] == "" {
 		return ""
 	}
@@ -68,7 +70,8 @@ func (o *oracle) again(old *oracleBlock, e trace.Event) bool {
 	switch {
 	case e.Level != cuda.LevelDriver || old.e.Mem != e.Mem:
 		return false
-	case o.s.LostRecords > 0 && (old.e.Size != e.Size || old.e.Device != e.Device || oracleOwner(old.e) != oracleOwner(e)):
+	case o.s.LostRecords > 0 && (old.e.Size != e.Size || old.e.Device != e.Device ||
+		oracleOwner(old.e) != oracleOwner(e)):
 		return false
 	case e.Mem == cuda.MemoryModule:
 		return true
@@ -211,7 +214,9 @@ func (o *oracle) destroy(e trace.Event) {
 	case cuda.ObjectModule, cuda.ObjectLibrary:
 		owned("module", e.Addr)
 	case cuda.ObjectPool:
-		o.pools = slices.DeleteFunc(o.pools, func(x trace.Event) bool { return x.Object == e.Object && x.Addr == e.Addr && x.Seq <= e.Seq })
+		o.pools = slices.DeleteFunc(o.pools, func(x trace.Event) bool {
+			return x.Object == e.Object && x.Addr == e.Addr && x.Seq <= e.Seq
+		})
 	}
 	o.end(e.Object, e.Addr, e.Device, e.Seq)
 }
@@ -240,12 +245,15 @@ func (o *oracle) destroyContext(e trace.Event, owned func(string, uint64)) {
 				o.end(cuda.ObjectContext, c.e.Addr, e.Device, e.Seq)
 			}
 		}
-		unnamed := func(x trace.Event) bool { return x.Object == cuda.ObjectContext && x.Addr == 0 && x.Device == e.Device }
+		unnamed := func(x trace.Event) bool {
+			return x.Object == cuda.ObjectContext && x.Addr == 0 && x.Device == e.Device
+		}
 		if slices.ContainsFunc(o.objects, unnamed) {
 			o.end(cuda.ObjectContext, 0, e.Device, e.Seq)
 		}
 	}
-	if device < 0 || o.s.LostRecords > 0 || slices.ContainsFunc(o.contexts, func(c oracleContext) bool { return c.live && c.e.Device == device }) {
+	if device < 0 || o.s.LostRecords > 0 ||
+		slices.ContainsFunc(o.contexts, func(c oracleContext) bool { return c.live && c.e.Device == device }) {
 		return
 	}
 	o.endBlocks(e, func(b *oracleBlock) bool {
@@ -254,7 +262,9 @@ func (o *oracle) destroyContext(e trace.Event, owned func(string, uint64)) {
 	for _, x := range slices.Clone(o.objects) {
 		if x.Object == cuda.ObjectModule && x.Device == device && x.Seq < e.Seq {
 			o.end(x.Object, x.Addr, x.Device, e.Seq)
-			o.endBlocks(e, func(b *oracleBlock) bool { return oracleOwner(b.e) == oracleKey(x.Object, x.Addr, x.Device) })
+			o.endBlocks(e, func(b *oracleBlock) bool {
+				return oracleOwner(b.e) == oracleKey(x.Object, x.Addr, x.Device)
+			})
 		}
 	}
 }

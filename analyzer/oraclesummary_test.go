@@ -76,12 +76,14 @@ func (o *oracle) finishDevices() {
 	}
 	for _, index := range []int16{-1, 0, 1} {
 		d := o.device(index)
-		if len(o.opts.Devices) > 0 && !slices.Contains(o.opts.Devices, index) || index < 0 && d.Driver.Empty() && d.Framework.Empty() {
+		if len(o.opts.Devices) > 0 && !slices.Contains(o.opts.Devices, index) || index < 0 && d.Driver.Empty() &&
+			d.Framework.Empty() {
 			continue
 		}
 		switch s.Health.ReservedFrom {
 		case "driver":
-			d.ReservedBytesCurrent, d.ReservedBytesPeak = o.heldBy(o.live, o.lib, index), o.holdPeak[fmt.Sprint(o.lib, index)]
+			d.ReservedBytesCurrent, d.ReservedBytesPeak = o.heldBy(o.live, o.lib, index),
+				o.holdPeak[fmt.Sprint(o.lib, index)]
 		case "reports":
 			if d.Reported != nil {
 				d.ReservedBytesCurrent, d.ReservedBytesPeak = d.Reported.ReservedBytes, d.Reported.ReservedBytesPeak
@@ -107,7 +109,8 @@ func (o *oracle) group(by string, a heap.Account) report.Group {
 	}
 	sort.Slice(g.Rows, func(i, j int) bool {
 		a, b := g.Rows[i], g.Rows[j]
-		return fmt.Sprintf("%020d %020d %020d", a.PeakBytes, a.LiveBytes, a.AllocBytes) > fmt.Sprintf("%020d %020d %020d", b.PeakBytes, b.LiveBytes, b.AllocBytes) ||
+		return fmt.Sprintf("%020d %020d %020d", a.PeakBytes, a.LiveBytes, a.AllocBytes) >
+			fmt.Sprintf("%020d %020d %020d", b.PeakBytes, b.LiveBytes, b.AllocBytes) ||
 			a.PeakBytes == b.PeakBytes && a.LiveBytes == b.LiveBytes && a.AllocBytes == b.AllocBytes && a.Key < b.Key
 	})
 	return g
@@ -145,7 +148,8 @@ func (o *oracle) shown(st oracleState, by string, a heap.Account) []report.Momen
 		}
 	}
 	sort.Slice(rows, func(i, j int) bool {
-		return rows[i].LiveBytes > rows[j].LiveBytes || rows[i].LiveBytes == rows[j].LiveBytes && rows[i].Key < rows[j].Key
+		return rows[i].LiveBytes > rows[j].LiveBytes || rows[i].LiveBytes == rows[j].LiveBytes && rows[i].Key <
+			rows[j].Key
 	})
 	return rows
 }
@@ -160,7 +164,8 @@ func (o *oracle) reservedAt(st oracleState, index int16) uint64 {
 func (o *oracle) ledger(st oracleState, label, by string, main heap.Account) report.Ledger {
 	l := report.Ledger{By: by, Level: main.String(), Moment: label, TimeNS: st.time, Rows: []report.LedgerRow{}}
 	for _, r := range o.shown(st, by, main) {
-		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label, Bytes: r.LiveBytes})
+		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label,
+			Bytes: r.LiveBytes})
 	}
 	narrowed := o.opts.Tag != "" || o.opts.Library != "" || o.opts.Focus != nil || o.opts.Ignore != nil
 	if main == heap.AccountFramework && !narrowed {
@@ -197,7 +202,8 @@ func (o *oracle) beyond(l *report.Ledger, st oracleState) {
 	if o.s.Health.ReservedFrom != "driver" {
 		driver := sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == heap.AccountDriver })
 		if driver > reserved {
-			l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerOutside, Key: "(unknown)", Bytes: driver - reserved})
+			l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerOutside, Key: "(unknown)",
+				Bytes: driver - reserved})
 		}
 		return
 	}
@@ -219,14 +225,18 @@ func (o *oracle) moment(st oracleState, label string, main heap.Account) *report
 		if o.opts.At.Kind == moment.Peak && main == heap.AccountDriver && a != main {
 			return report.MomentLevel{}
 		}
-		return report.MomentLevel{LiveBytes: sum(st.blocks, func(b *oracleBlock) bool { return b.visible && b.account == a && keep(b.e.Device) })}
+		return report.MomentLevel{LiveBytes: sum(st.blocks, func(b *oracleBlock) bool {
+			return b.visible && b.account == a && keep(b.e.Device)
+		})}
 	}
 	all := func(int16) bool { return true }
-	m := &report.Moment{What: label, TimeNS: st.time, Driver: on(heap.AccountDriver, all), Framework: on(heap.AccountFramework, all), Devices: []report.MomentDevice{},
+	m := &report.Moment{What: label, TimeNS: st.time, Driver: on(heap.AccountDriver, all),
+		Framework: on(heap.AccountFramework, all), Devices: []report.MomentDevice{},
 		Groups: []report.MomentGroup{}}
 	for _, d := range o.s.Devices {
 		one := func(index int16) bool { return index == d.Index }
-		v := report.MomentDevice{Index: d.Index, Driver: on(heap.AccountDriver, one), Framework: on(heap.AccountFramework, one)}
+		v := report.MomentDevice{Index: d.Index, Driver: on(heap.AccountDriver, one),
+			Framework: on(heap.AccountFramework, one)}
 		if o.opts.At.Kind != moment.Peak || main == heap.AccountFramework {
 			v.ReservedBytes = o.reservedAt(st, d.Index)
 		}

@@ -12,14 +12,17 @@ import (
 type witness struct{ told []string }
 
 func (w *witness) tell(what string, b *heap.Block, e *trace.Event) {
-	w.told = append(w.told, fmt.Sprintf("%s at %d: %#x %d %d stack %d %d tag %d thread %d %v device %d %v %v", what, e.Seq, b.Addr, b.Size, b.Seq, b.Stack, b.PyStack, b.Tag, b.Thread, b.Call,
+	w.told = append(w.told, fmt.Sprintf("%s at %d: %#x %d %d stack %d %d tag %d thread %d %v device %d %v %v", what,
+		e.Seq, b.Addr, b.Size, b.Seq, b.Stack, b.PyStack, b.Tag, b.Thread, b.Call,
 		b.Device, b.Account, b.Mem))
 }
 
 func (w *witness) Opened(_ uint32, b *heap.Block, e *trace.Event) { w.tell("opened", b, e) }
 func (w *witness) Closed(_ uint32, b *heap.Block, e *trace.Event) { w.tell("closed", b, e) }
 func (w *witness) LateAlloc(b *heap.Block, e *trace.Event)        { w.tell("elapsed", b, e) }
-func (w *witness) Refused(e *trace.Event)                         { w.told = append(w.told, fmt.Sprint("refused ", e.Seq)) }
+func (w *witness) Refused(e *trace.Event) {
+	w.told = append(w.told, fmt.Sprint("refused ", e.Seq))
+}
 
 // The replay inside a recorded program tells what a reader's tells, whatever a program, a driver and a recorder do.
 func TestPackedHeapTellsTheSame(t *testing.T) {
@@ -34,7 +37,8 @@ func TestPackedHeapTellsTheSame(t *testing.T) {
 			h.Apply(&e)
 			p.Apply(&e)
 			if h.Health() != p.Health() || h.Len() != p.Len() {
-				t.Fatalf("seed %d, event %d: %+v, %d blocks; packed %+v, %d blocks", seed, e.Seq, h.Health(), h.Len(), p.Health(), p.Len())
+				t.Fatalf("seed %d, event %d: %+v, %d blocks; packed %+v, %d blocks", seed, e.Seq, h.Health(), h.Len(),
+					p.Health(), p.Len())
 			}
 		}
 		told := make(map[string]int) // which block of an owner ends first is not said

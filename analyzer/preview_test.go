@@ -13,7 +13,8 @@ func TestFocusOnNames(t *testing.T) {
 	l := newMadeLoop(4, false)
 	l.src.events = nil // a module that is named behind everything
 	block := func(addr, size uint64, python trace.StackID) {
-		l.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1, Addr: addr, Size: size, Stack: stackAllocator, PyStack: python})
+		l.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1,
+			Addr: addr, Size: size, Stack: stackAllocator, PyStack: python})
 	}
 	block(0x1000, 512, stackMain)
 	block(0x2000, 1024, stackForward)
@@ -44,7 +45,8 @@ func TestFocusOnNames(t *testing.T) {
 			t.Fatal(err)
 		}
 		if s.Framework.PeakBytes != test.want {
-			t.Errorf("focus %q, ignore %q: %d bytes, want %d", test.focus, test.ignore, s.Framework.PeakBytes, test.want)
+			t.Errorf("focus %q, ignore %q: %d bytes, want %d", test.focus, test.ignore, s.Framework.PeakBytes,
+				test.want)
 		}
 	}
 }

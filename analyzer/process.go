@@ -31,12 +31,17 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 	// recorder says.
 	lostRecords = max(records, c.lost)
 	health = report.Health{
-		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, RestoredAt: t.Restored.At, Altered: t.Altered, RepeatedEvents: t.Repeated, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
-		UnknownEvents: t.UnknownEvents, SkippedSections: t.SkippedSections, SequenceGaps: t.Gaps, InFlightCalls: t.InFlight, LostRings: rings, LostDictionary: dict,
-		UnmatchedFrees: h.UnmatchedFrees, UnmatchedMaps: h.UnmatchedMaps + h.UnmatchedUnmaps, DisplacedBlocks: h.Displaced, LateFrees: h.LateFrees,
-		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes, UnmatchedReferences: h.UnmatchedReferences,
-		ImplicitFrees: h.ImplicitFrees, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
-		ReservedMismatches: c.device.Holdings.ReservedMismatches, AllocatedMismatches: c.device.Holdings.AllocatedMismatches, ReservedFrom: c.device.Holdings.Source(),
+		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, RestoredAt: t.Restored.At,
+		Altered: t.Altered, RepeatedEvents: t.Repeated, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
+		UnknownEvents: t.UnknownEvents, SkippedSections: t.SkippedSections, SequenceGaps: t.Gaps,
+		InFlightCalls: t.InFlight, LostRings: rings, LostDictionary: dict,
+		UnmatchedFrees: h.UnmatchedFrees, UnmatchedMaps: h.UnmatchedMaps + h.UnmatchedUnmaps,
+		DisplacedBlocks: h.Displaced, LateFrees: h.LateFrees,
+		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes,
+		UnmatchedReferences: h.UnmatchedReferences,
+		ImplicitFrees:       h.ImplicitFrees, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
+		ReservedMismatches:  c.device.Holdings.ReservedMismatches,
+		AllocatedMismatches: c.device.Holdings.AllocatedMismatches, ReservedFrom: c.device.Holdings.Source(),
 		Unseen: notes.Unhooked(src.Info()),
 	}
 	if t.Torn.Stretches > 0 {
@@ -51,7 +56,8 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 	}
 	late := src.Info()[trace.StartKey] == trace.StartedLate // then memory is given back that nobody saw being taken
 	unmatched := h.UnmatchedFrees + h.UnmatchedMaps + h.UnmatchedReferences + h.UnmatchedUnmaps
-	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Torn.Stretches == 0 && t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 && (unmatched == 0 || late) &&
+	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Torn.Stretches == 0 &&
+		t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 && (unmatched == 0 || late) &&
 		h.Displaced <= h.LateFrees+t.InFlight+unrecorded && h.ImplausibleSizes == 0
 	return lostRecords, health
 }

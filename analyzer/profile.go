@@ -14,8 +14,8 @@ import (
 	"memtrace/trace"
 )
 
-// Profile is what a replay of a trace leaves behind, of which any number of questions can be asked. An answer depends on
-// the question and on what was replayed, but not on earlier questions, and asking changes nothing. A Profile must be
+// Profile is what a replay of a trace leaves behind, of which any number of questions can be asked. An answer depends
+// on the question and on what was replayed, but not on earlier questions, and asking changes nothing. A Profile must be
 // closed, and is for one goroutine at a time.
 type Profile struct {
 	src       trace.Source
@@ -94,8 +94,8 @@ func NewProfile(src trace.Source, opts Options) (*Profile, error) {
 // runs does. After an error, the next Update goes on where this one stopped.
 func (p *Profile) Update() error { return replay(p.src, p.collector, p.opts.Progress) }
 
-// Report answers a question. With Question.At "exit", it says how things stand now. Errors: an unknown grouping, a moment
-// that never came or whose state was not kept.
+// Report answers a question. With Question.At "exit", it says how things stand now. Errors: an unknown grouping, a
+// moment that never came or whose state was not kept.
 func (p *Profile) Report(q Question) (*report.Summary, error) {
 	a, err := p.about(&q)
 	if err != nil {
@@ -127,7 +127,8 @@ func (p *Profile) about(q *Question) (*answer, error) {
 			wanted = append(slices.Clone(wanted), "site", "inner", "operator", "module")
 		}
 	}
-	a := &answer{collector: p.collector, Question: q, opts: &p.opts, rowIndexes: make(map[*profile.Grouping]*profile.RowIndex)}
+	a := &answer{collector: p.collector, Question: q, opts: &p.opts,
+		rowIndexes: make(map[*profile.Grouping]*profile.RowIndex)}
 	var err error
 	if a.groupings, err = profile.PickGroupings(wanted, p.byRules); err != nil {
 		return nil, err

@@ -21,7 +21,9 @@ func soFar(p *Profile) (*report.Summary, error) {
 // asking changes nothing.
 func TestProfileIsTheSummarySoFar(t *testing.T) {
 	for seed := range uint64(20) {
-		events := randomStream(seed, streamShape{events: 400, wild: seed%2 == 1, delayed: func(trace.Event) bool { return seed%3 == 0 }})
+		events := randomStream(seed, streamShape{events: 400, wild: seed%2 == 1, delayed: func(trace.Event) bool {
+			return seed%3 == 0
+		}})
 		growing := &memorySource{batch: 37}
 		fillTables(&growing.tables)
 		opts := Options{Question: Question{At: must(moment.Parse("exit")), Groupings: profile.GroupingNames()}}

@@ -88,9 +88,11 @@ func questionsAbout(rng *rand.Rand, o *Options, moments []string) []Question {
 	for _, g := range o.RuleSets {
 		names = append(names, g.Name)
 	}
-	list := []Question{{}, {Sites: true}, {FullStacks: true, Sites: true, Entries: 2}, {Groupings: names, Expected: 1 << 30}}
+	list := []Question{{}, {Sites: true}, {FullStacks: true, Sites: true, Entries: 2},
+		{Groupings: names, Expected: 1 << 30}}
 	for _, name := range names {
-		list = append(list, Question{Groupings: []string{name}, Sites: rng.IntN(2) == 0, Entries: rng.IntN(3), ByDevice: rng.IntN(2) == 0})
+		list = append(list, Question{Groupings: []string{name}, Sites: rng.IntN(2) == 0, Entries: rng.IntN(3),
+			ByDevice: rng.IntN(2) == 0})
 	}
 	for range 5 {
 		pair := []string{names[rng.IntN(len(names))], names[rng.IntN(len(names))]}
@@ -137,14 +139,19 @@ func (a *askedTrace) check(t *testing.T, rng *rand.Rand) {
 func TestQuestionsAfterwards(t *testing.T) {
 	all := oneOfWords(rules.Level, "driver", "framework")
 	sets := []profile.RuleGrouping{{Name: "stack", Rules: ruleSet(t, rules.FirstMatch, rule("{tag}", all))},
-		{Name: "made", Rules: ruleSet(t, rules.MultiMatch, rule("large", bounds(t, ">= 1MiB")), rule("{library}", all))}}
+		{Name: "made", Rules: ruleSet(t, rules.MultiMatch, rule("large", bounds(t, ">= 1MiB")),
+			rule("{library}", all))}}
 	for seed := range uint64(randomStreams() / 4) {
 		rng := rand.New(rand.NewPCG(seed, 16))
-		shape := streamShape{events: 20 + rng.IntN(400), wild: rng.IntN(2) == 0, noHandles: rng.IntN(4) == 0, noStacks: rng.IntN(4) == 0}
+		shape := streamShape{events: 20 + rng.IntN(400), wild: rng.IntN(2) == 0, noHandles: rng.IntN(4) == 0,
+			noStacks: rng.IntN(4) == 0}
 		events := withPlaces(randomStream(seed, shape))
-		withFiles := seed%7 == 0 // files that are not there are problems of those who ask for names; a replay asks when memory runs out
+		// files that are not there are problems of those who ask for names; a replay asks when memory runs out
+		withFiles := seed%7 == 0
 		if withFiles {
-			events = slices.DeleteFunc(events, func(e trace.Event) bool { return e.Status != 0 || e.Kind == trace.EventOOM })
+			events = slices.DeleteFunc(events, func(e trace.Event) bool {
+				return e.Status != 0 || e.Kind == trace.EventOOM
+			})
 		}
 		a := &askedTrace{name: fmt.Sprintf("seed %d", seed), keep: []int{0, 1, 10}[seed%3], opts: randomOptions(rng)}
 		a.open = func() trace.Source {
@@ -152,7 +159,8 @@ func TestQuestionsAfterwards(t *testing.T) {
 			fillTables(&src.tables)
 			return src
 		}
-		a.opts.Question, a.opts.RuleSets, a.opts.Symbols = Question{At: a.opts.At}, sets, symbol.Options{NoFiles: !withFiles}
+		a.opts.Question, a.opts.RuleSets, a.opts.Symbols = Question{At: a.opts.At}, sets,
+			symbol.Options{NoFiles: !withFiles}
 		if seed%5 == 0 {
 			a.opts.From, a.opts.Ahead = must(moment.Parse("1us")), a.open()
 		}
@@ -170,7 +178,9 @@ func TestQuestionsAboutTraining(t *testing.T) {
 		l.iterate(3)
 		a := &askedTrace{name: fmt.Sprintf("loop %d", seed), keep: []int{0, 4}[seed%2]}
 		a.open = func() trace.Source { again := *l.src; return &again }
-		a.opts = Options{Training: true, Ahead: a.open(), RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}, Symbols: symbol.Options{NoFiles: true}}
+		a.opts = Options{Training: true, Ahead: a.open(),
+			RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}},
+			Symbols:  symbol.Options{NoFiles: true}}
 		a.check(t, rand.New(rand.NewPCG(seed, 17)))
 	}
 }
@@ -194,8 +204,11 @@ func TestQuestionsAboutKnownTraces(t *testing.T) {
 			if err := textform.Encode(&file, strings.NewReader(string(f.Data))); err != nil {
 				t.Fatalf("%s: %v", path, err)
 			}
-			a := &askedTrace{name: path, opts: Options{Symbols: symbol.Options{NoFiles: true}, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}}}
-			a.open = func() trace.Source { return must(trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))) }
+			a := &askedTrace{name: path, opts: Options{Symbols: symbol.Options{NoFiles: true},
+				RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}}}
+			a.open = func() trace.Source {
+				return must(trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len())))
+			}
 			a.opts.Ahead, a.opts.Training = a.open(), true
 			a.check(t, rand.New(rand.NewPCG(uint64(n), 18)))
 			asked++
@@ -215,7 +228,8 @@ func TestMomentsThatWereNotKept(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, at := range []string{"mark:loaded", "step:4", "1s"} {
-		if _, err := p.Report(Question{At: must(moment.Parse(at))}); err == nil || !strings.Contains(err.Error(), "was not kept") {
+		if _, err := p.Report(Question{At: must(moment.Parse(at))}); err == nil ||
+			!strings.Contains(err.Error(), "was not kept") {
 			t.Errorf("%s: %v", at, err)
 		}
 	}
@@ -223,7 +237,9 @@ func TestMomentsThatWereNotKept(t *testing.T) {
 
 // TestPartsAreTheDevices: what a summary says of each device is what one of that device alone says of the same moment.
 func TestPartsAreTheDevices(t *testing.T) {
-	sets := []profile.RuleGrouping{{Name: "made", Rules: ruleSet(t, rules.FirstMatch, rule("{tag}", oneOfWords(rules.Level, "driver", "framework")))}}
+	sets := []profile.RuleGrouping{
+		{Name: "made", Rules: ruleSet(t, rules.FirstMatch,
+			rule("{tag}", oneOfWords(rules.Level, "driver", "framework")))}}
 	compared := 0
 	for seed := range uint64(60) {
 		open := func() trace.Source {
@@ -231,7 +247,8 @@ func TestPartsAreTheDevices(t *testing.T) {
 			fillTables(&src.tables)
 			return src
 		}
-		opts := Options{Question: Question{At: must(moment.Parse("exit")), ByDevice: true, Groupings: []string{"tag", "api", "made"}, Entries: 3}, RuleSets: sets}
+		opts := Options{Question: Question{At: must(moment.Parse("exit")), ByDevice: true,
+			Groupings: []string{"tag", "api", "made"}, Entries: 3}, RuleSets: sets}
 		s, err := Summarize(open(), opts)
 		if err != nil {
 			t.Fatal(err)
@@ -252,8 +269,13 @@ func TestPartsAreTheDevices(t *testing.T) {
 			if got, want := asJSON(t, part.Categories), asJSON(t, alone.Categories); got != want {
 				t.Fatalf("seed %d, device %d: %s", seed, part.Index, difference(got, want))
 			}
-			if d := s.Devices[slices.IndexFunc(s.Devices, func(d report.Device) bool { return d.Index == part.Index })]; asJSON(t, []report.Level{d.Driver, d.Framework}) != asJSON(t, []report.Level{alone.Driver, alone.Framework}) {
-				t.Fatalf("seed %d, device %d: %+v and %+v, want %+v and %+v", seed, part.Index, d.Driver, d.Framework, alone.Driver, alone.Framework)
+			if d := s.Devices[slices.IndexFunc(s.Devices,
+				func(d report.Device) bool {
+					return d.Index == part.Index
+				})]; asJSON(t, []report.Level{d.Driver, d.Framework}) !=
+				asJSON(t, []report.Level{alone.Driver, alone.Framework}) {
+				t.Fatalf("seed %d, device %d: %+v and %+v, want %+v and %+v", seed, part.Index, d.Driver, d.Framework,
+					alone.Driver, alone.Framework)
 			}
 			compared++
 		}
@@ -270,7 +292,8 @@ func TestPhasesOfManyThreads(t *testing.T) {
 	fillTables(&src.tables)
 	const threads = 1000
 	for n := range uint64(threads) {
-		e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 0x7f0000000000, Size: 512, Thread: trace.ThreadID(100 + n), Seq: 2*n + 1}
+		e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice,
+			Addr: 0x7f0000000000, Size: 512, Thread: trace.ThreadID(100 + n), Seq: 2*n + 1}
 		src.events = append(src.events, e)
 		e.Kind, e.Seq = trace.EventFree, 2*n+2
 		src.events = append(src.events, e)
@@ -278,7 +301,8 @@ func TestPhasesOfManyThreads(t *testing.T) {
 	a := &askedTrace{open: func() trace.Source { return src }, keep: 10}
 	p := a.profile(t, Options{})
 	phases := p.collector.details[heap.AccountFramework].Cells.Retired(profile.FindGrouping("phase"))
-	if counts, n := p.collector.details[heap.AccountFramework].Cells.Retired(profile.FindGrouping("thread")), len(phases); n != 1 || len(counts) < threads/2 {
+	if counts, n := p.collector.details[heap.AccountFramework].Cells.Retired(profile.FindGrouping("thread")),
+		len(phases); n != 1 || len(counts) < threads/2 {
 		t.Errorf("%d phases of retired cells, want 1; %d threads", n, len(counts))
 	}
 }

@@ -43,11 +43,13 @@ func TestRequested(t *testing.T) {
 		for i := range 400 {
 			addr := uint64(1 + random.IntN(60))
 			if b, taken := live[addr]; taken {
-				s.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr, Device: b.device, Size: b.size})
+				s.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr,
+					Device: b.device, Size: b.size})
 				delete(live, addr)
 			} else {
 				b := block{int16(random.IntN(2)), 512 * uint64(1+random.IntN(9)), 0}
-				e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr, Device: b.device, Size: b.size}
+				e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr,
+					Device: b.device, Size: b.size}
 				if random.IntN(5) > 0 {
 					b.request = 1 + uint64(random.IntN(int(b.size)))
 					e.Rest = 1 + b.size - b.request
@@ -71,7 +73,8 @@ func TestRequested(t *testing.T) {
 		got := s.summary(t, Options{Question: Question{At: at}})
 		_, end := sum(live, -1)
 		if *got.Framework.RequestedAtPeak != atPeak[0] || *got.Framework.RequestedLive != end {
-			t.Fatalf("seed %d: %+v %+v, want %+v %+v", seed, got.Framework.RequestedAtPeak, got.Framework.RequestedLive, atPeak[0], end)
+			t.Fatalf("seed %d: %+v %+v, want %+v %+v", seed, got.Framework.RequestedAtPeak, got.Framework.RequestedLive,
+				atPeak[0], end)
 		}
 		if *got.At.Framework.Requested != atTime {
 			t.Fatalf("seed %d: %+v after 201 us, want %+v", seed, got.At.Framework.Requested, atTime)
@@ -88,7 +91,8 @@ func TestRequested(t *testing.T) {
 func TestRequestedUnknown(t *testing.T) {
 	t.Parallel()
 	block := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 1, Size: 512}
-	if got := (&story{}).add(block).summary(t, Options{}); got.Framework.RequestedAtPeak != nil || got.Framework.RequestedLive != nil {
+	if got := (&story{}).add(block).summary(t, Options{}); got.Framework.RequestedAtPeak != nil ||
+		got.Framework.RequestedLive != nil {
 		t.Errorf("%+v", got.Framework)
 	}
 	block.Rest = 13

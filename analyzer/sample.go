@@ -75,7 +75,8 @@ func (b *devicePicks) keep(s report.Sample, k *deviceMoments, copyState func() *
 		return old == nil || s.Rank() > old.sample.Rank() || s.Rank() == old.sample.Rank() && better
 	}
 	near := func(place **deviceMoment, to sampledMoment) {
-		if old := *place; to.known && replaces(old, old != nil && distance(s.TimeNS, to.time) < distance(old.sample.TimeNS, to.time)) {
+		if old := *place; to.known && replaces(old, old != nil && distance(s.TimeNS, to.time) <
+			distance(old.sample.TimeNS, to.time)) {
 			take(place)
 		}
 	}
@@ -126,10 +127,14 @@ func (c *collector) mainSoFar() heap.Account {
 func (c *collector) deviceMoment(slot int, s report.Sample, sizes report.SizesAt) *deviceMoment {
 	m := &deviceMoment{sample: s, sizes: sizes}
 	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
-		m.held[a] = c.details[a].Cells.Holding(func(v *profile.Cell) bool { return profile.DeviceSlot(v.Device) == slot }, currentShare, currentShare)
+		m.held[a] = c.details[a].Cells.Holding(func(v *profile.Cell) bool {
+			return profile.DeviceSlot(v.Device) == slot
+		}, currentShare, currentShare)
 	}
 	if slot < len(c.device.Holdings.Devices) {
-		m.byLibrary = collect(c.device.Holdings.Devices[slot].ByLibrary, func(v *device.LibraryBytes) uint64 { return v.Current })
+		m.byLibrary = collect(c.device.Holdings.Devices[slot].ByLibrary, func(v *device.LibraryBytes) uint64 {
+			return v.Current
+		})
 	}
 	return m
 }

@@ -15,7 +15,8 @@ func segmentStory(seed uint64) (s *story, want [][]uint64) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	s = &story{}
 	plain, mapped := map[uint64]uint64{}, map[uint64]uint64{}
-	s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 1, Size: 1, Stack: stackAllocator})
+	s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 1, Size: 1,
+		Stack: stackAllocator})
 	note := func() {
 		var list []uint64
 		for addr, size := range plain {
@@ -33,25 +34,32 @@ func segmentStory(seed uint64) (s *story, want [][]uint64) {
 		switch size := uint64(1+random.IntN(9)) << 20; random.IntN(4) {
 		case 0:
 			if plain[addr] > 0 {
-				s.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: addr, Stack: stackAllocator})
+				s.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: addr,
+					Stack: stackAllocator})
 				delete(plain, addr)
 			} else {
-				s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: addr, Size: size, Stack: stackAllocator})
+				s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: addr,
+					Size: size, Stack: stackAllocator})
 				plain[addr] = size
 			}
 		case 1:
 			if at := addr + 1<<40; mapped[at] > 0 {
-				s.add(trace.Event{Kind: trace.EventUnmap, Level: cuda.LevelDriver, Addr: at, Size: mapped[at], Stack: stackAllocator})
+				s.add(trace.Event{Kind: trace.EventUnmap, Level: cuda.LevelDriver, Addr: at, Size: mapped[at],
+					Stack: stackAllocator})
 				delete(mapped, at)
 			} else {
-				s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, Handle: 1000 + n, Addr: 1000 + n, Size: size, Stack: stackAllocator})
-				s.add(trace.Event{Kind: trace.EventMap, Level: cuda.LevelDriver, Handle: 1000 + n, Addr: at, Size: size, Stack: stackAllocator, Device: -1})
+				s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, Handle: 1000 +
+					n, Addr: 1000 + n, Size: size, Stack: stackAllocator})
+				s.add(trace.Event{Kind: trace.EventMap, Level: cuda.LevelDriver, Handle: 1000 + n, Addr: at, Size: size,
+					Stack: stackAllocator, Device: -1})
 				mapped[at] = size
 			}
 		case 2:
-			s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 1<<50 + n, Size: size, Stack: stackBLAS})
+			s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 1<<50 + n,
+				Size: size, Stack: stackBLAS})
 		default:
-			s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 2 + n, Size: 1, Stack: stackAllocator})
+			s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 2 + n,
+				Size: 1, Stack: stackAllocator})
 			note()
 		}
 	}
@@ -71,7 +79,8 @@ func TestSegmentsAreThoseOfAPlainList(t *testing.T) {
 			var got []uint64
 			for _, segment := range h.Segments {
 				if segment.Device != 0 {
-					t.Fatalf("seed %d: a segment of device %d: the thread that maps memory need not have its device", seed, segment.Device)
+					t.Fatalf("seed %d: a segment of device %d: the thread that maps memory need not have its device",
+						seed, segment.Device)
 				}
 				if int(segment.Born) <= event && event < int(segment.Died) {
 					got = append(got, segment.Addr, segment.Size)

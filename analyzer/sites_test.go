@@ -21,27 +21,34 @@ import (
 // files, called from each other.
 func pythonSource(seed uint64, events int) *memorySource {
 	rng := rand.New(rand.NewPCG(seed, 5))
-	src := &memorySource{info: trace.Info{"process.cwd": "/home/ada", "python.version": "3.11", "python.eval": "900000-900100"}, end: &trace.End{}}
+	src := &memorySource{info: trace.Info{"process.cwd": "/home/ada", "python.version": "3.11",
+		"python.eval": "900000-900100"}, end: &trace.End{}}
 	t := &src.tables
 	fillTables(t)
-	t.AddModule(trace.Module{ID: 9, Start: 0x900000, End: 0x910000, Base: 0x900000, Path: "/usr/lib/libpython3.11.so.1.0"})
+	t.AddModule(trace.Module{ID: 9, Start: 0x900000, End: 0x910000, Base: 0x900000,
+		Path: "/usr/lib/libpython3.11.so.1.0"})
 	for i := range trace.CodeID(6) {
 		file := []string{"/home/ada/train.py", "/venv/lib/python3.11/site-packages/torch/functional.py"}[i%2]
-		t.AddCode(trace.Code{ID: 100 + i, Name: fmt.Sprintf("f%d", i), QualName: fmt.Sprintf("f%d", i), File: file, FirstLine: int32(10 * (i + 1))})
+		t.AddCode(trace.Code{ID: 100 + i, Name: fmt.Sprintf("f%d", i), QualName: fmt.Sprintf("f%d", i), File: file,
+			FirstLine: int32(10 * (i + 1))})
 	}
 	for i := range trace.StackID(12) {
-		t.AddStack(trace.Stack{ID: 200 + i, Frames: []uint64{1<<20 + 0x100*uint64(i+1), 0x900010}, End: trace.StackInterpreter})
+		t.AddStack(trace.Stack{ID: 200 + i, Frames: []uint64{1<<20 + 0x100*uint64(i+1), 0x900010},
+			End: trace.StackInterpreter})
 		var frames []trace.PyFrame
 		for range 1 + rng.IntN(4) {
 			frames = append(frames, trace.PyFrame{Code: 100 + trace.CodeID(rng.IntN(6)), Self: uint64(rng.IntN(2))})
 		}
-		t.AddPyStack(trace.PyStack{ID: 300 + i, Frames: frames, End: []trace.StackEnd{trace.StackWhole, trace.StackDepth}[rng.IntN(2)]})
+		t.AddPyStack(trace.PyStack{ID: 300 + i, Frames: frames, End: []trace.StackEnd{trace.StackWhole,
+			trace.StackDepth}[rng.IntN(2)]})
 	}
 	live := make(map[uint64]bool)
 	for n := range events {
 		addr := 0x7f0000000000 + uint64(rng.IntN(40))<<21
-		e := trace.Event{Kind: trace.EventAlloc, Seq: uint64(n + 1), Time: int64(n) * 1000, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr,
-			Size: uint64(1+rng.IntN(1<<20)) * 2, Stack: 200 + trace.StackID(rng.IntN(13)), Thread: 1, Tag: trace.StringID(10 + rng.IntN(3))}
+		e := trace.Event{Kind: trace.EventAlloc, Seq: uint64(n + 1), Time: int64(n) * 1000, Level: cuda.LevelFramework,
+			Mem: cuda.MemoryDevice, Addr: addr,
+			Size: uint64(1+rng.IntN(1<<20)) * 2, Stack: 200 + trace.StackID(rng.IntN(13)), Thread: 1,
+			Tag: trace.StringID(10 + rng.IntN(3))}
 		if e.Stack == 212 {
 			e.Stack = 0
 		} else if rng.IntN(8) > 0 {
@@ -93,12 +100,15 @@ func TestSitesAgreeWithOracle(t *testing.T) {
 			}
 			byTag[tag][site] += e.Size
 		}
-		s, err := Summarize(src, Options{Question: Question{Sites: true, At: must(moment.Parse("exit"))}, Symbols: symbol.Options{NoFiles: true}})
+		s, err := Summarize(src, Options{Question: Question{Sites: true, At: must(moment.Parse("exit"))},
+			Symbols: symbol.Options{NoFiles: true}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if s.Sites.WholeBytes != whole || len(s.Sites.Places) != len(want) || s.Sites.Level != "framework" || s.Sites.Moment != "exit" {
-			t.Fatalf("seed %d: %d places with %d bytes, want %d with %d", seed, len(s.Sites.Places), s.Sites.WholeBytes, len(want), whole)
+		if s.Sites.WholeBytes != whole || len(s.Sites.Places) != len(want) || s.Sites.Level != "framework" ||
+			s.Sites.Moment != "exit" {
+			t.Fatalf("seed %d: %d places with %d bytes, want %d with %d", seed, len(s.Sites.Places), s.Sites.WholeBytes,
+				len(want), whole)
 		}
 		for _, p := range s.Sites.Places {
 			if p.Bytes != want[p.Key] {
@@ -163,7 +173,8 @@ func TestFocusOnFrames(t *testing.T) {
 		for _, filter := range []struct {
 			opts Options
 			want uint64
-		}{{Options{Focus: regexp.MustCompile(test.focus)}, kept}, {Options{Ignore: regexp.MustCompile(test.focus)}, dropped}} {
+		}{{Options{Focus: regexp.MustCompile(test.focus)}, kept}, {Options{Ignore: regexp.MustCompile(test.focus)},
+			dropped}} {
 			src.next = 0
 			s, err := Summarize(src, filter.opts)
 			if err != nil {
@@ -240,7 +251,8 @@ func TestLateInterpreter(t *testing.T) {
 func TestNamesBehindTheEvents(t *testing.T) {
 	for _, ahead := range []bool{false, true} {
 		src, whole := pythonSource(4, 200), pythonSource(4, 200)
-		whole.tables.AddSymbol(trace.Symbol{Module: 1, Address: 1<<20 + 0x100, Frames: []trace.SymbolFrame{{Function: "grow_pool"}}})
+		whole.tables.AddSymbol(trace.Symbol{Module: 1, Address: 1<<20 + 0x100,
+			Frames: []trace.SymbolFrame{{Function: "grow_pool"}}})
 		opts := Options{Focus: regexp.MustCompile("^grow_pool$"), Symbols: symbol.Options{NoFiles: true}}
 		if ahead {
 			opts.Ahead = whole
@@ -253,7 +265,8 @@ func TestNamesBehindTheEvents(t *testing.T) {
 			t.Errorf("ahead %v: %d allocations pass", ahead, s.Framework.AllocCount)
 		}
 	}
-	if _, err := Summarize(pythonSource(4, 20), Options{Focus: regexp.MustCompile("x"), Ahead: &failingSource{}}); err == nil {
+	if _, err := Summarize(pythonSource(4, 20), Options{Focus: regexp.MustCompile("x"),
+		Ahead: &failingSource{}}); err == nil {
 		t.Error("a source that cannot be read was read ahead")
 	}
 }

@@ -29,8 +29,9 @@ type StackSet struct {
 
 	LostRecords uint64
 	Bounds      *report.Bounds // what lost records mean for the values; nil if there are none
-	Certain     uint64         // of what stood at the set's moment, the bytes that are certain; all of them if nothing was lost
-	Health      report.Health
+	// of what stood at the set's moment, the bytes that are certain; all of them if nothing was lost
+	Certain uint64
+	Health  report.Health
 
 	classifier callstack.Classifier
 }
@@ -43,8 +44,9 @@ type StackRow struct {
 	AllocBytes uint64
 	AllocCount uint64
 	FreeCount  uint64
-	Key        uint64   // tells the stack from others of the same set; the same for the same trace
-	Labels     []string // keys of StackSet.Labels, in their order; nil for blocks that are gone and were forgotten one by one
+	Key        uint64 // tells the stack from others of the same set; the same for the same trace
+	// keys of StackSet.Labels, in their order; nil for blocks that are gone and were forgotten one by one
+	Labels []string
 }
 
 // User reports whether a frame is the program's own code and not that of a library.
@@ -54,8 +56,8 @@ func (s *StackSet) User(f symbol.Frame) bool { return s.classifier.User(f) }
 // or from its package's name on. "" without a file.
 func (s *StackSet) Place(f symbol.Frame) string { return s.classifier.Place(f.File) }
 
-// Stacks replays a trace and returns the stacks of a level by the question of the options. Errors are those of Replay and
-// of Profile.Report.
+// Stacks replays a trace and returns the stacks of a level by the question of the options. Errors are those of Replay
+// and of Profile.Report.
 func Stacks(src trace.Source, opts Options, level string) (*StackSet, error) {
 	p, err := Replay(src, opts)
 	if err != nil {
@@ -129,7 +131,8 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 	if level == heap.AccountFramework.String() {
 		account = heap.AccountFramework
 	}
-	set := &StackSet{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, Level: level, Moment: "peak", Filter: s.Filter, Rows: []StackRow{},
+	set := &StackSet{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, Level: level, Moment: "peak",
+		Filter: s.Filter, Rows: []StackRow{},
 		LostRecords: s.LostRecords, Bounds: s.Bounds, Health: s.Health}
 	stacks := c.resolver.Stacks
 	stacks.Start()
@@ -174,7 +177,8 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 		set.Rows = append(set.Rows, *r)
 	}
 	slices.SortFunc(set.Rows, func(a, b StackRow) int {
-		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes), cmp.Compare(b.AllocBytes, a.AllocBytes),
+		return cmp.Or(cmp.Compare(b.PeakBytes, a.PeakBytes), cmp.Compare(b.LiveBytes, a.LiveBytes),
+			cmp.Compare(b.AllocBytes, a.AllocBytes),
 			cmp.Compare(a.Key, b.Key), slices.Compare(a.Labels, b.Labels))
 	})
 	set.Problems = stacks.Problems()

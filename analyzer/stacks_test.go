@@ -12,7 +12,10 @@ import (
 func TestStacksAddUp(t *testing.T) {
 	for seed := range uint64(60) {
 		labels := seed%3 == 0
-		src := &memorySource{events: randomStream(seed, streamShape{events: 500, wild: true, delayed: func(trace.Event) bool { return true }})}
+		src := &memorySource{
+			events: randomStream(seed, streamShape{events: 500, wild: true, delayed: func(trace.Event) bool {
+				return true
+			}})}
 		fillTables(&src.tables)
 		p, err := NewProfile(src, Options{Question: Question{Groupings: []string{"tag", "api", "thread"}}})
 		if err != nil {
@@ -29,7 +32,8 @@ func TestStacksAddUp(t *testing.T) {
 		}
 		for name, level := range map[string]report.Level{"framework": s.Framework, "driver": s.Driver} {
 			var sum report.Level
-			byLabel := []map[string]uint64{{}, {}, {}} // bytes at the peak, by tag, by call and by thread, of which two have the same name
+			// bytes at the peak, by tag, by call and by thread, of which two have the same name
+			byLabel := []map[string]uint64{{}, {}, {}}
 			seen := make(map[string]bool)
 			for _, r := range about(t, p).stackSet(s, name, labels).Rows {
 				sum.PeakBytes += r.PeakBytes
@@ -53,7 +57,8 @@ func TestStacksAddUp(t *testing.T) {
 			for i, by := range []string{"tag", "api", "thread"} {
 				for _, row := range groupRows(s.Group(by, name)) {
 					if labels && byLabel[i][row.Key] != row.PeakBytes {
-						t.Errorf("seed %d: %s rows labelled with the %s %s add up to %d, want %d", seed, name, by, row.Key, byLabel[i][row.Key], row.PeakBytes)
+						t.Errorf("seed %d: %s rows labelled with the %s %s add up to %d, want %d", seed, name, by,
+							row.Key, byLabel[i][row.Key], row.PeakBytes)
 					}
 				}
 			}

@@ -42,7 +42,10 @@ func (c *collector) peakOf(main heap.Account) *moment.State {
 	atPeak := func(v *meter.Share) uint64 { return v.Peak(epoch) }
 	m.Held[main] = d.Cells.Holding(nil, atPeak, atPeak)
 	if main == heap.AccountFramework {
-		m.Devices[heap.AccountDriver] = collect(c.details[heap.AccountDriver].Devices, func(v *profile.DeviceMeter) uint64 { return v.AtFramework.Peak(epoch) })
+		m.Devices[heap.AccountDriver] = collect(c.details[heap.AccountDriver].Devices,
+			func(v *profile.DeviceMeter) uint64 {
+				return v.AtFramework.Peak(epoch)
+			})
 		c.copyHoldings(m, atPeak)
 		m.Waiting = c.allocator.AtPeak(epoch)
 	}
@@ -52,7 +55,9 @@ func (c *collector) peakOf(main heap.Account) *moment.State {
 func (c *collector) copyHoldings(m *moment.State, value func(*meter.Share) uint64) {
 	for i := range c.device.Holdings.Devices {
 		d := &c.device.Holdings.Devices[i]
-		m.ByLibrary = append(m.ByLibrary, collect(d.ByLibrary, func(v *device.LibraryBytes) uint64 { return value(&v.Share) }))
+		m.ByLibrary = append(m.ByLibrary, collect(d.ByLibrary, func(v *device.LibraryBytes) uint64 {
+			return value(&v.Share)
+		}))
 		m.Reported = append(m.Reported, value(&d.Reserved))
 	}
 }

@@ -86,10 +86,14 @@ var driverCalls = []struct {
 	mem          cuda.MemoryKind
 	api, runtime string
 }{
-	{cuda.MemoryDevice, "cuMemAlloc_v2", "cudaMalloc"}, {cuda.MemoryDevice, "cuMemAlloc_v2", ""}, {cuda.MemoryAsync, "cuMemAllocAsync", "cudaMallocAsync"},
-	{cuda.MemoryManaged, "cuMemAllocManaged", ""}, {cuda.MemoryHost, "cuMemHostAlloc", "cudaHostAlloc"}, {cuda.MemoryRegistered, "cuMemHostRegister_v2", ""},
-	{cuda.MemoryArray, "cuMemAllocPitch_v2", ""}, {cuda.MemoryForeign, "cuMemAlloc_v2", ""}, {cuda.MemoryUnknown, "cuMemAlloc_v2", ""},
-	{cuda.MemoryGraph, "cuMemAllocAsync", ""}, {cuda.MemoryAddress, "cuMemAlloc_v2", ""}, {cuda.MemoryModule, "cuMemAlloc_v2", ""},
+	{cuda.MemoryDevice, "cuMemAlloc_v2", "cudaMalloc"}, {cuda.MemoryDevice, "cuMemAlloc_v2", ""},
+	{cuda.MemoryAsync, "cuMemAllocAsync", "cudaMallocAsync"},
+	{cuda.MemoryManaged, "cuMemAllocManaged", ""}, {cuda.MemoryHost, "cuMemHostAlloc", "cudaHostAlloc"},
+	{cuda.MemoryRegistered, "cuMemHostRegister_v2", ""},
+	{cuda.MemoryArray, "cuMemAllocPitch_v2", ""}, {cuda.MemoryForeign, "cuMemAlloc_v2", ""},
+	{cuda.MemoryUnknown, "cuMemAlloc_v2", ""},
+	{cuda.MemoryGraph, "cuMemAllocAsync", ""}, {cuda.MemoryAddress, "cuMemAlloc_v2", ""},
+	{cuda.MemoryModule, "cuMemAlloc_v2", ""},
 }
 
 func api(name string) cuda.API {
@@ -138,7 +142,8 @@ func fit(addr, size uint64) uint64 {
 
 func (g *streamGenerator) driver(wild bool) {
 	call := driverCalls[g.rng.IntN(len(driverCalls))]
-	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: call.mem, API: api(call.api), Runtime: api(call.runtime), Size: g.size(),
+	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: call.mem, API: api(call.api),
+		Runtime: api(call.runtime), Size: g.size(),
 		Device: int16(g.rng.IntN(2))}
 	if call.mem == cuda.MemoryHost || call.mem == cuda.MemoryRegistered || g.chance(3) {
 		e.Device = -1
@@ -174,7 +179,8 @@ func (g *streamGenerator) framework(wild bool) {
 		return
 	}
 	device := int16(g.rng.IntN(2))
-	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: api("reportMemoryUsageToProfiler"), Size: g.size(),
+	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice,
+		API: api("reportMemoryUsageToProfiler"), Size: g.size(),
 		Device: device, Stack: stackAllocator, Addr: g.address(heap.SpaceFramework, wild)}
 	if g.chance(20) {
 		g.held[device] += uint64(g.rng.IntN(1 << 20))
@@ -201,7 +207,8 @@ func (g *streamGenerator) handle(wild bool) {
 		if len(handles) > 20 {
 			return
 		}
-		e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, API: api("cuMemCreate"), Size: 2 << 20,
+		e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, API: api("cuMemCreate"),
+			Size:   2 << 20,
 			Device: int16(g.rng.IntN(2)), Addr: g.address(heap.SpaceHandle, wild)}
 		switch {
 		case g.chance(20):
@@ -229,7 +236,8 @@ func (g *streamGenerator) mapNext(h trace.Event, wild bool) {
 			return
 		}
 	}
-	e := trace.Event{Kind: trace.EventMap, Level: cuda.LevelDriver, API: api("cuMemMap"), Addr: addr, Size: 2 << 20, Handle: h.Addr, Device: h.Device}
+	e := trace.Event{Kind: trace.EventMap, Level: cuda.LevelDriver, API: api("cuMemMap"), Addr: addr, Size: 2 << 20,
+		Handle: h.Addr, Device: h.Device}
 	if g.chance(5) {
 		e.Status = 1
 	}
@@ -244,7 +252,8 @@ func (g *streamGenerator) mapNext(h trace.Event, wild bool) {
 // unmap undoes one mapping, or several neighbours at once.
 func (g *streamGenerator) unmap(wild bool) {
 	first := g.mapped[g.rng.IntN(len(g.mapped))]
-	e := trace.Event{Kind: trace.EventUnmap, Level: cuda.LevelDriver, API: api("cuMemUnmap"), Addr: first.Addr, Size: first.Size}
+	e := trace.Event{Kind: trace.EventUnmap, Level: cuda.LevelDriver, API: api("cuMemUnmap"), Addr: first.Addr,
+		Size: first.Size}
 	for g.chance(50) && g.isMapped(e.Addr+e.Size) {
 		e.Size += 2 << 20
 	}
@@ -288,7 +297,8 @@ func (g *streamGenerator) free(wild bool) {
 	if b.Mem == cuda.MemoryModule {
 		return // ends with its module
 	}
-	e := trace.Event{Kind: trace.EventFree, Level: b.Level, Mem: b.Mem, API: api("cuMemFree_v2"), Addr: b.Addr, Device: -1}
+	e := trace.Event{Kind: trace.EventFree, Level: b.Level, Mem: b.Mem, API: api("cuMemFree_v2"), Addr: b.Addr,
+		Device: -1}
 	if at == heap.SpaceGraph && g.chance(50) {
 		e.Mem = []cuda.MemoryKind{cuda.MemoryDevice, cuda.MemoryAsync}[g.rng.IntN(2)]
 		if g.chance(30) { // the graph is launched and its memory freed once more
@@ -305,7 +315,8 @@ func (g *streamGenerator) free(wild bool) {
 		return
 	}
 	if g.chance(2) {
-		g.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, API: api("cuMemFree_v2"), Runtime: api("cudaFree"), Device: -1})
+		g.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice,
+			API: api("cuMemFree_v2"), Runtime: api("cudaFree"), Device: -1})
 	}
 	if wild && g.chance(3) {
 		e.Addr = g.address(at, true)
@@ -329,20 +340,24 @@ func (g *streamGenerator) other(wild bool) {
 	case 2:
 		g.add(trace.Event{Kind: trace.EventEpoch, Count: uint64(g.rng.IntN(20))})
 	case 3:
-		g.add(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Device: int16(g.rng.IntN(2)), Size: g.size(), API: api("reportOutOfMemoryToProfiler")})
+		g.add(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Device: int16(g.rng.IntN(2)),
+			Size: g.size(), API: api("reportOutOfMemoryToProfiler")})
 	case 4:
 		if wild {
 			g.add(trace.Event{Kind: trace.EventLost, Count: uint64(g.rng.IntN(9))})
 		}
 	case 5: // a label: no account of its own
-		g.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelRuntime, Mem: cuda.MemoryDevice, API: api("cudaMalloc"), Addr: 0x1000, Size: 77})
+		g.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelRuntime, Mem: cuda.MemoryDevice,
+			API: api("cudaMalloc"), Addr: 0x1000, Size: 77})
 	}
 }
 
 // name gives a block of a framework or of the driver a name, by an address inside of it as often as by its beginning.
 func (g *streamGenerator) name(wild bool) {
-	e := trace.Event{Kind: trace.EventName, Addr: 0x7f00_0000_0000 + uint64(g.rng.IntN(1<<27)), Handle: uint64(g.rng.IntN(9)),
-		Category: []trace.Category{0, 1, 2, 3, 4, 5, trace.CategoryFree}[g.rng.IntN(7)], Name: trace.StringID(10 + g.rng.IntN(4))}
+	e := trace.Event{Kind: trace.EventName, Addr: 0x7f00_0000_0000 + uint64(g.rng.IntN(1<<27)),
+		Handle:   uint64(g.rng.IntN(9)),
+		Category: []trace.Category{0, 1, 2, 3, 4, 5, trace.CategoryFree}[g.rng.IntN(7)],
+		Name:     trace.StringID(10 + g.rng.IntN(4))}
 	at := heap.SpaceFramework
 	if g.chance(30) {
 		at = heap.SpaceDevice

@@ -17,7 +17,8 @@ func primaryHandle(device int16) uint64 { return 0xd0 + uint64(device) }
 
 // own gives an allocation its owner: a live object of the right kind, now and then one that was never seen, or none.
 func (g *streamGenerator) own(e *trace.Event) {
-	kind := map[cuda.MemoryKind]cuda.ObjectKind{cuda.MemoryGraph: cuda.ObjectGraph, cuda.MemoryModule: cuda.ObjectModule, cuda.MemoryAsync: cuda.ObjectUnknown,
+	kind := map[cuda.MemoryKind]cuda.ObjectKind{cuda.MemoryGraph: cuda.ObjectGraph,
+		cuda.MemoryModule: cuda.ObjectModule, cuda.MemoryAsync: cuda.ObjectUnknown,
 		cuda.MemoryAddress: cuda.ObjectUnknown, cuda.MemoryUnknown: cuda.ObjectUnknown}
 	wanted, special := kind[e.Mem]
 	if !special {
@@ -57,7 +58,8 @@ func (g *streamGenerator) isLive(at heap.Space, addr uint64) bool {
 
 // retain takes one more reference to a handle that is live, or whose memory is kept by a mapping.
 func (g *streamGenerator) retain(wild bool) {
-	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, API: api("cuMemRetainAllocationHandle"), Flags: trace.FlagReference}
+	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM,
+		API: api("cuMemRetainAllocationHandle"), Flags: trace.FlagReference}
 	switch handles := g.live[heap.SpaceHandle]; {
 	case wild && g.chance(10):
 		e.Addr = g.address(heap.SpaceHandle, true)
@@ -83,8 +85,10 @@ func (g *streamGenerator) object(wild bool) {
 		return
 	}
 	device := int16(g.rng.IntN(2))
-	e := trace.Event{Kind: trace.EventCreate, Level: cuda.LevelDriver, Device: device, Addr: g.objectHandle(), API: api("cuMemCreate"),
-		Object: []cuda.ObjectKind{cuda.ObjectContext, cuda.ObjectContext, cuda.ObjectPool, cuda.ObjectModule, cuda.ObjectLibrary, cuda.ObjectGraph,
+	e := trace.Event{Kind: trace.EventCreate, Level: cuda.LevelDriver, Device: device, Addr: g.objectHandle(),
+		API: api("cuMemCreate"),
+		Object: []cuda.ObjectKind{cuda.ObjectContext, cuda.ObjectContext, cuda.ObjectPool, cuda.ObjectModule,
+			cuda.ObjectLibrary, cuda.ObjectGraph,
 			cuda.ObjectExec}[g.rng.IntN(7)]}
 	if e.Object == cuda.ObjectContext {
 		e.API = api("cuCtxCreate_v2")
@@ -110,7 +114,8 @@ func (g *streamGenerator) has(e trace.Event) bool {
 
 // endObject ends one object, and a primary context without naming it.
 func (g *streamGenerator) endObject(o trace.Event, wild bool) {
-	e := trace.Event{Kind: trace.EventDestroy, Level: cuda.LevelDriver, API: o.API, Object: o.Object, Addr: o.Addr, Device: o.Device}
+	e := trace.Event{Kind: trace.EventDestroy, Level: cuda.LevelDriver, API: o.API, Object: o.Object, Addr: o.Addr,
+		Device: o.Device}
 	primary := o.Object == cuda.ObjectContext && o.Flags&trace.FlagNoticed != 0
 	if primary {
 		e.Addr = 0
@@ -127,9 +132,13 @@ func (g *streamGenerator) endObject(o trace.Event, wild bool) {
 	if g.add(e); e.Status != 0 || e.Flags != 0 {
 		return
 	}
-	g.objects = slices.DeleteFunc(g.objects, func(x trace.Event) bool { return x.Object == o.Object && x.Addr == o.Addr })
+	g.objects = slices.DeleteFunc(g.objects, func(x trace.Event) bool {
+		return x.Object == o.Object && x.Addr == o.Addr
+	})
 	g.dropOwned(o.Object, o.Addr)
-	if o.Object == cuda.ObjectContext && !slices.ContainsFunc(g.objects, func(x trace.Event) bool { return x.Object == cuda.ObjectContext && x.Device == o.Device }) {
+	if o.Object == cuda.ObjectContext && !slices.ContainsFunc(g.objects, func(x trace.Event) bool {
+		return x.Object == cuda.ObjectContext && x.Device == o.Device
+	}) {
 		g.dropModules(o.Device)
 	}
 }
@@ -140,7 +149,9 @@ func (g *streamGenerator) dropOwned(kind cuda.ObjectKind, handle uint64) {
 		kind = cuda.ObjectModule
 	}
 	for at := range g.live {
-		g.live[at] = slices.DeleteFunc(g.live[at], func(b trace.Event) bool { return heap.OwnerOf(&b) == heap.ObjectKey{Handle: handle, Kind: kind} })
+		g.live[at] = slices.DeleteFunc(g.live[at], func(b trace.Event) bool {
+			return heap.OwnerOf(&b) == heap.ObjectKey{Handle: handle, Kind: kind}
+		})
 	}
 }
 
@@ -151,14 +162,17 @@ func (g *streamGenerator) dropModules(device int16) {
 			g.dropOwned(x.Object, x.Addr)
 		}
 	}
-	g.objects = slices.DeleteFunc(g.objects, func(x trace.Event) bool { return x.Object == cuda.ObjectModule && x.Device == device })
+	g.objects = slices.DeleteFunc(g.objects, func(x trace.Event) bool {
+		return x.Object == cuda.ObjectModule && x.Device == device
+	})
 	g.live[heap.SpaceDevice] = slices.DeleteFunc(g.live[heap.SpaceDevice], func(b trace.Event) bool {
 		return b.Mem == cuda.MemoryModule && b.Device == device && b.Handle != 0
 	})
 }
 
 func (g *streamGenerator) reserve() {
-	e := trace.Event{Kind: trace.EventReserve, Level: cuda.LevelDriver, Device: int16(g.rng.IntN(2)), Size: uint64(g.rng.IntN(64)) << 21, Object: cuda.ObjectPool}
+	e := trace.Event{Kind: trace.EventReserve, Level: cuda.LevelDriver, Device: int16(g.rng.IntN(2)),
+		Size: uint64(g.rng.IntN(64)) << 21, Object: cuda.ObjectPool}
 	for _, o := range g.objects {
 		if o.Object == cuda.ObjectPool && g.chance(50) {
 			e.Addr, e.Device = o.Addr, o.Device

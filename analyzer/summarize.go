@@ -18,8 +18,8 @@ import (
 	"memtrace/trace"
 )
 
-// Summarize replays a trace and returns the answer to the question of the options. Damaged and cut traces are summarised
-// as far as they go, see Summary.Health. Errors are those of Replay and of Profile.Report.
+// Summarize replays a trace and returns the answer to the question of the options. Damaged and cut traces are
+// summarised as far as they go, see Summary.Health. Errors are those of Replay and of Profile.Report.
 func Summarize(src trace.Source, opts Options) (*report.Summary, error) {
 	p, err := Replay(src, opts)
 	if err != nil {

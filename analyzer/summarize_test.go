@@ -46,7 +46,8 @@ func difference(got, want string) string {
 	for i := range min(len(g), len(w)) {
 		if g[i] != w[i] {
 			from := max(0, i-8)
-			return fmt.Sprintf("line %d\ngot:\n%s\nwant:\n%s", i+1, strings.Join(g[from:min(len(g), i+6)], "\n"), strings.Join(w[from:min(len(w), i+6)], "\n"))
+			return fmt.Sprintf("line %d\ngot:\n%s\nwant:\n%s", i+1, strings.Join(g[from:min(len(g), i+6)], "\n"),
+				strings.Join(w[from:min(len(w), i+6)], "\n"))
 		}
 	}
 	return fmt.Sprintf("%d lines, want %d", len(g), len(w))
@@ -73,7 +74,8 @@ func randomOptions(rng *rand.Rand) Options {
 		o.Ignore = regexp.MustCompile([]string{"optim", "autograd", "cuMem"}[rng.IntN(3)])
 	}
 	if rng.IntN(2) == 0 {
-		o.At = must(moment.Parse([]string{"peak", "exit", "mark:loaded", "mark:stats", "step:3", "0s", "20s", "200h"}[rng.IntN(8)]))
+		o.At = must(moment.Parse([]string{"peak", "exit", "mark:loaded", "mark:stats", "step:3", "0s", "20s",
+			"200h"}[rng.IntN(8)]))
 	}
 	return o
 }
@@ -83,7 +85,8 @@ func randomOptions(rng *rand.Rand) Options {
 func TestSummaryAgreesWithOracle(t *testing.T) {
 	for seed := range uint64(randomStreams()) {
 		rng := rand.New(rand.NewPCG(seed, 7))
-		shape := streamShape{events: 20 + rng.IntN(700), wild: rng.IntN(2) == 0, noHandles: rng.IntN(4) == 0, noStacks: rng.IntN(4) == 0}
+		shape := streamShape{events: 20 + rng.IntN(700), wild: rng.IntN(2) == 0, noHandles: rng.IntN(4) == 0,
+			noStacks: rng.IntN(4) == 0}
 		if rng.IntN(3) > 0 {
 			shape.delayed = func(trace.Event) bool { return true }
 		}
@@ -104,7 +107,8 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 		}
 		want := expected(src, opts)
 		// What is no number, and what the other tests look at.
-		want.Process, want.Versions, want.By, want.Notes, want.Filter = got.Process, got.Versions, got.By, got.Notes, got.Filter
+		want.Process, want.Versions, want.By, want.Notes, want.Filter = got.Process, got.Versions, got.By, got.Notes,
+			got.Filter
 		want.OOM, want.Trend, want.Heights = got.OOM, got.Trend, got.Heights
 		want.Health.Complete = got.Health.Complete
 		want.Health.Stacks, want.Health.SymbolProblems = got.Health.Stacks, got.Health.SymbolProblems
@@ -137,7 +141,8 @@ func TestIdleCellsAreRetired(t *testing.T) {
 	src := &memorySource{}
 	fillTables(&src.tables)
 	for n := range uint64(iterations) {
-		e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 0x7f0000000000, Size: 512, Tag: trace.StringID(100 + n)}
+		e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice,
+			Addr: 0x7f0000000000, Size: 512, Tag: trace.StringID(100 + n)}
 		free := e
 		free.Kind = trace.EventFree
 		e.Seq, free.Seq = 2*n+1, 2*n+2
@@ -154,7 +159,8 @@ func TestIdleCellsAreRetired(t *testing.T) {
 	if n := len(p.collector.details[heap.AccountFramework].Cells.List); n > profile.CellsKept+1 {
 		t.Errorf("%d cells for one live block at a time, want at most %d", n, profile.CellsKept)
 	}
-	if rows := s.Group("api", "framework").Rows; len(rows) != 1 || rows[0].AllocCount != iterations || rows[0].PeakBytes != 512 {
+	if rows := s.Group("api", "framework").Rows; len(rows) != 1 || rows[0].AllocCount != iterations ||
+		rows[0].PeakBytes != 512 {
 		t.Errorf("rows %+v, want one of %d allocations", rows, iterations)
 	}
 }
@@ -162,7 +168,10 @@ func TestIdleCellsAreRetired(t *testing.T) {
 // TestRowsAddUp checks the promise that every table divides the whole.
 func TestRowsAddUp(t *testing.T) {
 	for seed := range uint64(40) {
-		src := &memorySource{events: randomStream(seed, streamShape{events: 500, wild: true, delayed: func(trace.Event) bool { return true }})}
+		src := &memorySource{
+			events: randomStream(seed, streamShape{events: 500, wild: true, delayed: func(trace.Event) bool {
+				return true
+			}})}
 		fillTables(&src.tables)
 		s, err := Summarize(src, Options{Question: Question{Groupings: profile.GroupingNames()}})
 		if err != nil {
@@ -178,7 +187,8 @@ func TestRowsAddUp(t *testing.T) {
 				sum.FreeCount += r.FreeCount
 				sum.AllocBytes += r.AllocBytes
 			}
-			if want := (report.Row{PeakBytes: level.PeakBytes, LiveBytes: level.LiveBytes, AllocCount: level.AllocCount, FreeCount: level.FreeCount,
+			if want := (report.Row{PeakBytes: level.PeakBytes, LiveBytes: level.LiveBytes, AllocCount: level.AllocCount,
+				FreeCount:  level.FreeCount,
 				AllocBytes: level.AllocBytes}); sum != want {
 				t.Errorf("seed %d: rows of %s by %s add up to %+v, want %+v", seed, g.Level, g.By, sum, want)
 			}
@@ -198,7 +208,8 @@ func TestLateFreesHeal(t *testing.T) {
 		for seed := range uint64(100) {
 			var live [2]string
 			for i, may := range []func(trace.Event) bool{nil, delayed} {
-				src := &memorySource{events: randomStream(seed, streamShape{events: 400, delayed: may, noHandles: name == "allocs"})}
+				src := &memorySource{
+					events: randomStream(seed, streamShape{events: 400, delayed: may, noHandles: name == "allocs"})}
 				fillTables(&src.tables)
 				s, err := Summarize(src, Options{Question: Question{Groupings: []string{"tag"}}})
 				if err != nil {
@@ -207,7 +218,8 @@ func TestLateFreesHeal(t *testing.T) {
 				if s.Health.UnmatchedFrees != 0 {
 					t.Errorf("late %s, seed %d: %d frees stayed unmatched", name, seed, s.Health.UnmatchedFrees)
 				}
-				live[i] = fmt.Sprint(s.Driver.LiveBytes, s.Framework.LiveBytes, s.Driver.AllocCount-s.Driver.FreeCount, s.Driver.AllocCount, s.Framework.AllocBytes)
+				live[i] = fmt.Sprint(s.Driver.LiveBytes, s.Framework.LiveBytes, s.Driver.AllocCount-s.Driver.FreeCount,
+					s.Driver.AllocCount, s.Framework.AllocBytes)
 			}
 			if live[0] != live[1] {
 				t.Errorf("late %s, seed %d: %s, want %s", name, seed, live[1], live[0])
@@ -221,7 +233,8 @@ type failingSource struct{ memorySource }
 func (*failingSource) ReadBatch() ([]trace.Event, error) { return nil, errors.New("disk on fire") }
 
 func TestSummarizeErrors(t *testing.T) {
-	if _, err := Summarize(&memorySource{}, Options{Question: Question{Groupings: []string{"colour"}}}); err == nil || !strings.Contains(err.Error(), "choose from tag, name, module, phase, api, library, device, thread") {
+	if _, err := Summarize(&memorySource{}, Options{Question: Question{Groupings: []string{"colour"}}}); err == nil ||
+		!strings.Contains(err.Error(), "choose from tag, name, module, phase, api, library, device, thread") {
 		t.Errorf("unknown grouping: %v", err)
 	}
 	if _, err := Summarize(&failingSource{}, Options{}); err == nil || err.Error() != "read events: disk on fire" {
@@ -229,10 +242,12 @@ func TestSummarizeErrors(t *testing.T) {
 	}
 	src := &memorySource{events: []trace.Event{{Kind: trace.EventMark, Name: 20, Seq: 1}}}
 	fillTables(&src.tables)
-	if _, err := Summarize(src, Options{Question: Question{At: must(moment.Parse("mark:stats"))}}); err == nil || err.Error() != `the trace has no mark "stats"; it has "loaded"` {
+	if _, err := Summarize(src, Options{Question: Question{At: must(moment.Parse("mark:stats"))}}); err == nil ||
+		err.Error() != `the trace has no mark "stats"; it has "loaded"` {
 		t.Errorf("missing mark: %v", err)
 	}
-	if _, err := Summarize(&memorySource{}, Options{Question: Question{At: must(moment.Parse("step:3"))}}); err == nil || !strings.Contains(err.Error(), "no step 3") {
+	if _, err := Summarize(&memorySource{}, Options{Question: Question{At: must(moment.Parse("step:3"))}}); err ==
+		nil || !strings.Contains(err.Error(), "no step 3") {
 		t.Errorf("missing step: %v", err)
 	}
 	for _, text := range []string{"never", "mark:", "step:x", "-1s"} {
@@ -243,7 +258,8 @@ func TestSummarizeErrors(t *testing.T) {
 }
 
 func TestProgressCountsBytes(t *testing.T) {
-	src := &memorySource{events: randomStream(1, streamShape{events: 100}), batch: 10, health: trace.Health{Bytes: 4321}}
+	src := &memorySource{events: randomStream(1, streamShape{events: 100}), batch: 10,
+		health: trace.Health{Bytes: 4321}}
 	fillTables(&src.tables)
 	calls, last := 0, int64(0)
 	if _, err := Summarize(src, Options{Progress: func(n int64) { calls++; last = n }}); err != nil {
@@ -270,7 +286,8 @@ func TestCompleteWithCallsInFlight(t *testing.T) {
 	}
 	ended := slices.Clone(displaced)
 	ended[1].Time = 6
-	late := trace.Event{Kind: trace.EventFree, Seq: 2, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x1000, Flags: trace.FlagLate}
+	late := trace.Event{Kind: trace.EventFree, Seq: 2, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x1000,
+		Flags: trace.FlagLate}
 	for _, c := range []struct {
 		what     string
 		events   []trace.Event
@@ -282,7 +299,8 @@ func TestCompleteWithCallsInFlight(t *testing.T) {
 		{"its free came late", append(slices.Clone(displaced), late), 0, true},
 		{"its free came when recording had ended", ended, 0, true},
 	} {
-		s, err := Summarize(&memorySource{events: c.events, end: &trace.End{Time: 5}, health: trace.Health{InFlight: c.inFlight}}, Options{})
+		s, err := Summarize(&memorySource{events: c.events, end: &trace.End{Time: 5},
+			health: trace.Health{InFlight: c.inFlight}}, Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -109,7 +109,8 @@ func TestThinnedTraceKeepsPeaks(t *testing.T) {
 
 // keptByThinning is what a thinned trace says as the whole one does.
 func keptByThinning(s *report.Summary) *report.Summary {
-	kept := &report.Summary{Driver: s.Driver, Framework: s.Framework, Other: s.Other, Implicit: s.Implicit, LostRecords: s.LostRecords, Groups: s.Groups, Marks: s.Marks}
+	kept := &report.Summary{Driver: s.Driver, Framework: s.Framework, Other: s.Other, Implicit: s.Implicit,
+		LostRecords: s.LostRecords, Groups: s.Groups, Marks: s.Marks}
 	kept.Devices = append(kept.Devices, s.Devices...)
 	withoutBounds(kept) // where records were lost, less is certain if blocks are left out
 	for i := range kept.Devices {
@@ -124,7 +125,9 @@ func keptByThinning(s *report.Summary) *report.Summary {
 		for j, r := range rows {
 			rows[j] = report.Row{Key: r.Key, PeakBytes: r.PeakBytes, LiveBytes: r.LiveBytes}
 		}
-		kept.Groups[i].Rows = slices.DeleteFunc(rows, func(r report.Row) bool { return r.PeakBytes == 0 && r.LiveBytes == 0 })
+		kept.Groups[i].Rows = slices.DeleteFunc(rows, func(r report.Row) bool {
+			return r.PeakBytes == 0 && r.LiveBytes == 0
+		})
 		slices.SortFunc(kept.Groups[i].Rows, func(x, y report.Row) int { return strings.Compare(x.Key, y.Key) })
 	}
 	kept.Health.SequenceGaps = s.Health.SequenceGaps

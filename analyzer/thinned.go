@@ -13,7 +13,8 @@ func (c *collector) addThinned(s *report.Summary, info trace.Info) {
 		return
 	}
 	s.Thinned = &report.Thinned{UntilTimeNS: t.UntilTime, LeftOutEvents: t.Events}
-	if c.filter != nil || c.window != nil && (c.window.fromNS > 0 || c.window.toNS < t.UntilTime) { // of a part of what was left out the counts are not known
+	// of a part of what was left out the counts are not known
+	if c.filter != nil || c.window != nil && (c.window.fromNS > 0 || c.window.toNS < t.UntilTime) {
 		return
 	}
 	s.Steps.Count += t.Steps

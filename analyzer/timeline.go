@@ -65,7 +65,8 @@ func (o *Options) overTime(byRules []*profile.Grouping) (*overTime, error) {
 }
 
 func newOverTime(by *profile.Grouping) *overTime {
-	return &overTime{Timeline: timeline.New(int(heap.AccountCount), 0), by: by, numbers: make(map[uint64]uint32), lines: make(map[lineName]int)}
+	return &overTime{Timeline: timeline.New(int(heap.AccountCount), 0), by: by, numbers: make(map[uint64]uint32),
+		lines: make(map[lineName]int)}
 }
 
 // key returns the number of a cell's key.
@@ -218,7 +219,8 @@ func (t *overTime) value(c *collector, s *report.Summary) *report.Timeline {
 		v.Levels = append(v.Levels, report.TimelineLevel{Level: a.String(), Bins: t.Stacks[a].Bins()})
 	}
 	for name, n := range t.lines {
-		v.Lines = append(v.Lines, report.TimelineLine{Name: name.name, Device: int16(name.slot - 1), PeakBytes: t.Highs(n)})
+		v.Lines = append(v.Lines, report.TimelineLine{Name: name.name, Device: int16(name.slot - 1),
+			PeakBytes: t.Highs(n)})
 	}
 	slices.SortFunc(v.Lines, func(a, b report.TimelineLine) int {
 		return cmp.Or(cmp.Compare(a.Name, b.Name), cmp.Compare(a.Device, b.Device))

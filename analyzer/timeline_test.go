@@ -59,9 +59,13 @@ func compareTimeline(v *report.Timeline, states []timelineState, o *oracle, by s
 	}
 	for bin := range v.Bins() {
 		begin, next := v.FromNS+int64(bin)*v.WidthNS, v.FromNS+int64(bin+1)*v.WidthNS
-		first, _ := slices.BinarySearchFunc(states, begin, func(s timelineState, t int64) int { return int(min(max(s.time-t, -1), 1)) })
+		first, _ := slices.BinarySearchFunc(states, begin, func(s timelineState, t int64) int {
+			return int(min(max(s.time-t, -1), 1))
+		})
 		first = max(first-1, 0) // what was live when the stretch began
-		last, _ := slices.BinarySearchFunc(states, next, func(s timelineState, t int64) int { return int(min(max(s.time-t, -1), 1)) })
+		last, _ := slices.BinarySearchFunc(states, next, func(s timelineState, t int64) int {
+			return int(min(max(s.time-t, -1), 1))
+		})
 		var steps, marks uint64
 		for _, s := range states[min(first+1, last):last] {
 			if s.event.Kind == trace.EventStep {
@@ -102,7 +106,9 @@ func compareTimeline(v *report.Timeline, states []timelineState, o *oracle, by s
 				}
 				var high uint64
 				for i := range states[first:last] {
-					high = max(high, sum(states[first+i].blocks, func(b *oracleBlock) bool { return b.account == a && b.e.Device == line.Device }))
+					high = max(high, sum(states[first+i].blocks, func(b *oracleBlock) bool {
+						return b.account == a && b.e.Device == line.Device
+					}))
 				}
 				differ(fmt.Sprintf("%s, device %d", what, line.Device), line.PeakBytes[bin], high)
 			}
@@ -152,8 +158,11 @@ func TestTimelineAgreesWithOracle(t *testing.T) {
 func TestWildWindowsAddUp(t *testing.T) {
 	for seed := range uint64(randomStreams()) {
 		rng := rand.New(rand.NewPCG(seed, 22))
-		w := randomWindow(rng, randomStream(seed, streamShape{events: 300, wild: true, delayed: func(trace.Event) bool { return true }}))
-		opts := Options{Question: Question{Groupings: []string{"name", "tag"}}, Timeline: []string{"name", "tag", ByUse}[seed%3], From: parseAt(t, w.from), To: parseAt(t, w.to)}
+		w := randomWindow(rng, randomStream(seed, streamShape{events: 300, wild: true, delayed: func(trace.Event) bool {
+			return true
+		}}))
+		opts := Options{Question: Question{Groupings: []string{"name", "tag"}},
+			Timeline: []string{"name", "tag", ByUse}[seed%3], From: parseAt(t, w.from), To: parseAt(t, w.to)}
 		if rng.IntN(2) == 0 {
 			opts.Ahead = windowSource(t, w.events)
 		}
@@ -166,8 +175,10 @@ func TestWildWindowsAddUp(t *testing.T) {
 			if l.Level == report.LevelFramework {
 				level = s.Framework
 			}
-			if l.End.Bytes != level.LiveBytes || l.Start.Count+level.AllocCount-level.FreeCount != l.End.Count || level.LiveCount() != l.End.Count {
-				t.Fatalf("seed %d, %s to %s: %+v in the window, %+v in the level", seed, w.from, w.to, l.WindowBlocks, level)
+			if l.End.Bytes != level.LiveBytes || l.Start.Count+level.AllocCount-level.FreeCount != l.End.Count ||
+				level.LiveCount() != l.End.Count {
+				t.Fatalf("seed %d, %s to %s: %+v in the window, %+v in the level", seed, w.from, w.to, l.WindowBlocks,
+					level)
 			}
 			for _, g := range l.Groups {
 				var sum report.WindowBlocks

@@ -40,7 +40,8 @@ func (s *endlessSource) ReadBatch() ([]trace.Event, error) {
 	for ; len(s.batch) < 1024 && s.left > 0; s.left-- {
 		s.seq++
 		s.now += 1 + int64(s.rng.IntN(4000))
-		e := trace.Event{Kind: trace.EventAlloc, Seq: s.seq, Time: s.now, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1, Stack: trace.StackID(1 + s.seq%4), Tag: trace.StringID(10 + s.seq%4)}
+		e := trace.Event{Kind: trace.EventAlloc, Seq: s.seq, Time: s.now, Level: cuda.LevelFramework,
+			Mem: cuda.MemoryDevice, Thread: 1, Stack: trace.StackID(1 + s.seq%4), Tag: trace.StringID(10 + s.seq%4)}
 		if n := len(s.live); n >= 2000 || n > 0 && s.rng.IntN(9) < 4 {
 			at := s.rng.IntN(n)
 			e = s.live[at]
@@ -85,7 +86,8 @@ func TestTimelineDoesNotGrow(t *testing.T) {
 			}
 		}
 		v := c.timeline.Value(0)
-		if v.Bins() > timeline.MaxBins || v.Bins() < timeline.MaxBins/2 || bins > len(c.timeline.Stacks)*timeline.MaxBins || parts > 2*5*timeline.MaxBins {
+		if v.Bins() > timeline.MaxBins || v.Bins() < timeline.MaxBins/2 || bins > len(c.timeline.Stacks)*
+			timeline.MaxBins || parts > 2*5*timeline.MaxBins {
 			t.Errorf("%d events: %d stretches, %d of all accounts, %d parts", events, v.Bins(), bins, parts)
 		}
 		if want := int64(events) * 2000 / timeline.MaxBins; bits.Len64(uint64(v.WidthNS/want)) > 2 {

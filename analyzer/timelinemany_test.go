@@ -108,11 +108,13 @@ func TestTimelineOfManyEvents(t *testing.T) {
 				held[tagNumber(t, v.Keys[p.Key].Key)] += p.Bytes
 			}
 			if stretches++; bins[i].PeakBytes != want.peak || held != want.held {
-				t.Fatalf("stretch %d of %d ns: %d by tag %v, want %d and %v", i, v.WidthNS, bins[i].PeakBytes, held, want.peak, want.held)
+				t.Fatalf("stretch %d of %d ns: %d by tag %v, want %d and %v", i, v.WidthNS, bins[i].PeakBytes, held,
+					want.peak, want.held)
 			}
 		}
 	}
-	t.Logf("%d events: %d maxima in %d levels of detail agree, at most %d bytes resident", events, stretches, len(o.bins), resident)
+	t.Logf("%d events: %d maxima in %d levels of detail agree, at most %d bytes resident", events, stretches,
+		len(o.bins), resident)
 }
 
 // mostResident is the most that this process ever had in memory, in bytes.

@@ -15,7 +15,8 @@ func TestTrendBesideOthers(t *testing.T) {
 	for name, c := range map[string]struct {
 		givenBack uint64 // of 100 bytes that leak
 		want      string
-	}{"a leak": {0, report.GrowthSteady}, "something smaller ended": {60, report.GrowthSteady}, "memory moves": {100, report.GrowthNone}} {
+	}{"a leak": {0, report.GrowthSteady}, "something smaller ended": {60, report.GrowthSteady},
+		"memory moves": {100, report.GrowthNone}} {
 		s := &story{}
 		at := func(e trace.Event, stack trace.StackID) {
 			e.Level, e.Mem, e.Stack = cuda.LevelFramework, cuda.MemoryDevice, stack

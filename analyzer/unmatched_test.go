@@ -16,7 +16,8 @@ func TestFiltersThatMatchNothing(t *testing.T) {
 		o    Options
 		want string // "" matches something
 	}{
-		{Options{Devices: []int16{5}}, "no memory was allocated on device 5; the trace has allocations on an unknown one, device 0, device 1"},
+		{Options{Devices: []int16{5}},
+			"no memory was allocated on device 5; the trace has allocations on an unknown one, device 0, device 1"},
 		{Options{Devices: []int16{1}}, ""},
 		{Options{Tag: "nope"}, `nothing has the tag "nope"; there are tags "model`},
 		{Options{Tag: "model"}, ""},
@@ -66,7 +67,8 @@ func TestAtTeardown(t *testing.T) {
 				last[heap.AccountOf(&e)] = e.Seq
 			}
 		}
-		opts := Options{Question: Question{Groupings: []string{"tag", "api"}, At: must(moment.Parse("teardown"))}, Ahead: stream(0)}
+		opts := Options{Question: Question{Groupings: []string{"tag", "api"}, At: must(moment.Parse("teardown"))},
+			Ahead: stream(0)}
 		got, err := Summarize(stream(0), opts)
 		if err != nil {
 			t.Fatal(err)
@@ -75,15 +77,20 @@ func TestAtTeardown(t *testing.T) {
 		if got.MainLevel() == "framework" {
 			account = heap.AccountFramework
 		}
-		want, err := Summarize(stream(last[account]), Options{Question: Question{Groupings: opts.Groupings, At: must(moment.Parse("exit"))}})
+		want, err := Summarize(stream(last[account]),
+			Options{Question: Question{Groupings: opts.Groupings, At: must(moment.Parse("exit"))}})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got.At.Framework.LiveBytes != want.At.Framework.LiveBytes || got.At.Driver.LiveBytes != want.At.Driver.LiveBytes || asJSON(t, got.At.Groups) != asJSON(t, want.At.Groups) {
+		if got.At.Framework.LiveBytes != want.At.Framework.LiveBytes || got.At.Driver.LiveBytes !=
+			want.At.Driver.LiveBytes || asJSON(t, got.At.Groups) != asJSON(t, want.At.Groups) {
 			t.Fatalf("seed %d: %+v, want %+v", seed, got.At, want.At)
 		}
 	}
-	if _, err := Summarize(&memorySource{end: &trace.End{}}, Options{Question: Question{At: must(moment.Parse("teardown"))}, Ahead: &memorySource{end: &trace.End{}}}); err == nil || !strings.Contains(err.Error(), "made no allocation") {
+	if _, err := Summarize(&memorySource{end: &trace.End{}},
+		Options{Question: Question{At: must(moment.Parse("teardown"))},
+			Ahead: &memorySource{end: &trace.End{}}}); err == nil ||
+		!strings.Contains(err.Error(), "made no allocation") {
 		t.Errorf("without allocations: %v", err)
 	}
 }

@@ -48,7 +48,8 @@ func (w *window) behind(p *training.Lookahead) {
 	}
 }
 
-// lastAlloc is the order number of the last allocation of the level that reports put first, as a first reading found it.
+// lastAlloc is the order number of the last allocation of the level that reports put first, as a first reading found
+// it.
 func lastAlloc(p *training.Lookahead) uint64 {
 	if p.Framework {
 		return p.LastAlloc[heap.AccountFramework]
@@ -118,7 +119,8 @@ func (w *window) passed(c *collector, e *trace.Event) {
 
 func (c *collector) endWindow(e *trace.Event) {
 	w := c.window
-	if w.crossed = w.crossed || !w.began && w.to.Kind != moment.Mark && w.to.Kind != moment.Step; w.crossed || !w.began {
+	if w.crossed = w.crossed || !w.began && w.to.Kind != moment.Mark && w.to.Kind != moment.Step; w.crossed ||
+		!w.began {
 		return
 	}
 	w.ended, w.toNS = true, e.Time
@@ -199,7 +201,8 @@ func (c *collector) beginWindow(at int64) {
 		w.marks[m.id] = true
 	}
 	w.outside = c.steps
-	c.marks, c.markIndex, c.steps, c.epochs = nil, make(map[trace.StringID]int), report.Iterations{}, report.Iterations{}
+	c.marks, c.markIndex, c.steps, c.epochs = nil, make(map[trace.StringID]int), report.Iterations{},
+		report.Iterations{}
 	if c.iterations != nil {
 		c.iterations.Forget(at)
 	}
@@ -233,7 +236,8 @@ func partOf(parts *map[profile.Origin]windowPart, o *profile.Origin) windowPart 
 
 // finish ends a window that the trace does not go beyond, and counts its blocks. Errors: a moment that never came.
 func (w *window) finish(c *collector, end int64) error {
-	if !w.began && w.from.Kind == moment.Time && w.from.Time <= end { // between the last event and the end nothing changes
+	// between the last event and the end nothing changes
+	if !w.began && w.from.Kind == moment.Time && w.from.Time <= end {
 		c.beginWindow(w.from.Time)
 	}
 	switch {
@@ -292,7 +296,8 @@ func (w *window) never(flag string, at moment.At, c *collector, end int64) error
 		return fmt.Errorf("--to %s does not come after --from %s; name a later moment, or exchange them", at, w.from)
 	}
 	if at.Kind == moment.Time {
-		return fmt.Errorf("%s %s is after the end of the run, which took %v", flag, at, time.Duration(end).Round(time.Microsecond))
+		return fmt.Errorf("%s %s is after the end of the run, which took %v", flag, at,
+			time.Duration(end).Round(time.Microsecond))
 	}
 	known := &report.Summary{Steps: steps, Process: report.Process{DurationNS: end}}
 	for _, m := range c.marks {
@@ -307,7 +312,8 @@ func (w *window) never(flag string, at moment.At, c *collector, end int64) error
 
 // value is what reports show. The summary must have its levels.
 func (w *window) value(c *answer, s *report.Summary) *report.Window {
-	v := &report.Window{WindowEnds: report.WindowEnds{From: w.from.String(), To: w.to.String(), FromNS: w.fromNS, ToNS: w.toNS}, Levels: []report.WindowLevel{}}
+	v := &report.Window{WindowEnds: report.WindowEnds{From: w.from.String(), To: w.to.String(), FromNS: w.fromNS,
+		ToNS: w.toNS}, Levels: []report.WindowLevel{}}
 	for _, a := range c.detailed(s) {
 		l := report.WindowLevel{Level: a.String(), Groups: []report.WindowGroup{}}
 		for _, part := range w.blocks[a] {
@@ -337,7 +343,8 @@ func (w *window) rows(c *answer, a heap.Account, by *profile.Grouping) []report.
 		rows[n].Plus(part)
 	}
 	slices.SortFunc(rows, func(a, b report.WindowRow) int {
-		return cmp.Or(cmp.Compare(b.Change(), a.Change()), cmp.Compare(b.End.Bytes, a.End.Bytes), cmp.Compare(b.Start.Bytes, a.Start.Bytes), strings.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(b.Change(), a.Change()), cmp.Compare(b.End.Bytes, a.End.Bytes),
+			cmp.Compare(b.Start.Bytes, a.Start.Bytes), strings.Compare(a.Key, b.Key))
 	})
 	return rows
 }

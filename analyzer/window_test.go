@@ -164,7 +164,9 @@ func randomWindow(rng *rand.Rand, events []trace.Event) windowCase {
 		c.from, c.to = "step:1000", "step:1001"
 	case 2: // the first events after two times
 		after := func(ns int64) int {
-			n := slices.IndexFunc(events, func(e trace.Event) bool { return e.Time > ns && e.Flags&trace.FlagLate == 0 })
+			n := slices.IndexFunc(events, func(e trace.Event) bool {
+				return e.Time > ns && e.Flags&trace.FlagLate == 0
+			})
 			if n < 0 {
 				return len(events)
 			}
@@ -195,7 +197,8 @@ func TestWindowAgreesWithOracle(t *testing.T) {
 			opts.Devices = [][]int16{{0}, {1}}[rng.IntN(2)]
 		}
 		src := windowSource(t, w.events)
-		o := &windowOracle{oracle: newOracle(src, opts), accounts: []heap.Account{heap.AccountDriver, heap.AccountFramework}}
+		o := &windowOracle{oracle: newOracle(src, opts), accounts: []heap.Account{heap.AccountDriver,
+			heap.AccountFramework}}
 		for i, e := range w.events {
 			if i == w.first {
 				o.begin()
@@ -217,7 +220,8 @@ func TestWindowAgreesWithOracle(t *testing.T) {
 			t.Fatalf("seed %d, %s to %s: %v", seed, w.from, w.to, err)
 		}
 		if problems := o.compare(s); len(problems) > 0 {
-			t.Fatalf("seed %d, %s to %s (events %d to %d of %d): %s", seed, w.from, w.to, w.first, w.last, len(w.events), strings.Join(problems, "\n"))
+			t.Fatalf("seed %d, %s to %s (events %d to %d of %d): %s", seed, w.from, w.to, w.first, w.last,
+				len(w.events), strings.Join(problems, "\n"))
 		}
 	}
 }
@@ -251,12 +255,14 @@ func (o *windowOracle) compare(s *report.Summary) (problems []string) {
 	for _, a := range o.accounts {
 		l := s.Window.Level(a.String())
 		if l == nil {
-			differ(a.String()+" is missing, bytes of its blocks", o.became(a, "", "").End.Bytes+o.peak[a.String()], uint64(0))
+			differ(a.String()+" is missing, bytes of its blocks", o.became(a, "", "").End.Bytes+o.peak[a.String()],
+				uint64(0))
 			continue
 		}
 		differ(a.String()+" blocks", l.WindowBlocks, o.became(a, "", ""))
 		level := got[a.String()]
-		differ(a.String()+" passed", l.Passed, report.BlockSum{Count: level.AllocCount - l.New.Count, Bytes: level.AllocBytes - l.New.Bytes})
+		differ(a.String()+" passed", l.Passed, report.BlockSum{Count: level.AllocCount - l.New.Count,
+			Bytes: level.AllocBytes - l.New.Bytes})
 		for _, by := range o.by {
 			for _, r := range l.By(by).Rows {
 				differ(a.String()+" "+by+" "+r.Key, r.WindowBlocks, o.became(a, by, r.Key))
@@ -268,7 +274,8 @@ func (o *windowOracle) compare(s *report.Summary) (problems []string) {
 }
 
 // compareRows looks at a table of the summary. Keys that the window has nothing of are missing there.
-func (o *windowOracle) compareRows(g *report.Group, a heap.Account, by string, differ func(what string, got, want any)) {
+func (o *windowOracle) compareRows(g *report.Group, a heap.Account, by string,
+	differ func(what string, got, want any)) {
 	var sum uint64
 	for _, r := range g.Rows {
 		name := a.String() + "|" + by + "|" + r.Key
@@ -290,7 +297,8 @@ func TestWindowStacks(t *testing.T) {
 	for seed := range uint64(60) {
 		rng := rand.New(rand.NewPCG(seed, 19))
 		w := randomWindow(rng, randomStream(seed, streamShape{events: 400}))
-		opts := Options{Question: Question{Groupings: []string{"tag"}}, From: parseAt(t, w.from), To: parseAt(t, w.to), Ahead: windowSource(t, w.events)}
+		opts := Options{Question: Question{Groupings: []string{"tag"}}, From: parseAt(t, w.from), To: parseAt(t, w.to),
+			Ahead: windowSource(t, w.events)}
 		set, err := Stacks(windowSource(t, w.events), opts, report.LevelDriver)
 		if err != nil {
 			t.Fatal(err)
@@ -309,7 +317,8 @@ func TestWindowStacks(t *testing.T) {
 			sum.FreeCount += r.FreeCount
 		}
 		d := s.Driver
-		if sum != (report.Level{PeakBytes: d.PeakBytes, LiveBytes: d.LiveBytes, AllocCount: d.AllocCount, AllocBytes: d.AllocBytes, FreeCount: d.FreeCount}) {
+		if sum != (report.Level{PeakBytes: d.PeakBytes, LiveBytes: d.LiveBytes, AllocCount: d.AllocCount,
+			AllocBytes: d.AllocBytes, FreeCount: d.FreeCount}) {
 			t.Errorf("seed %d: stacks %+v, level %+v", seed, sum, d)
 		}
 	}
@@ -319,7 +328,8 @@ func TestWindowStacks(t *testing.T) {
 func oomStream() []trace.Event {
 	var events []trace.Event
 	add := func(e trace.Event) {
-		e.Seq, e.Time, e.Level, e.Mem, e.Thread = uint64(len(events)+1), int64(len(events)+1)*1e9, cuda.LevelDriver, cuda.MemoryDevice, 1
+		e.Seq, e.Time, e.Level, e.Mem, e.Thread = uint64(len(events)+1), int64(len(events)+1)*1e9, cuda.LevelDriver,
+			cuda.MemoryDevice, 1
 		events = append(events, e)
 	}
 	for i := range 10 {
@@ -346,14 +356,16 @@ func TestWindowEnds(t *testing.T) {
 		{"3500ms", "5500ms", 3 << 20, 5 << 20, 5 << 20},
 		{"15s", "", 8 << 20, 8 << 20, 8 << 20},
 	} {
-		s, err := Summarize(windowSource(t, oomStream()), Options{From: parseAt(t, c.from), To: parseAt(t, c.to), Ahead: windowSource(t, oomStream())})
+		s, err := Summarize(windowSource(t, oomStream()), Options{From: parseAt(t, c.from), To: parseAt(t, c.to),
+			Ahead: windowSource(t, oomStream())})
 		if err != nil {
 			t.Errorf("%s to %s: %v", c.from, c.to, err)
 			continue
 		}
 		l := s.Window.Level(report.LevelDriver)
 		if l.Start.Bytes != c.start || l.End.Bytes != c.end || s.Driver.PeakBytes != c.peak {
-			t.Errorf("%s to %s: from %d to %d, peak %d, want %d, %d and %d", c.from, c.to, l.Start.Bytes, l.End.Bytes, s.Driver.PeakBytes, c.start, c.end, c.peak)
+			t.Errorf("%s to %s: from %d to %d, peak %d, want %d, %d and %d", c.from, c.to, l.Start.Bytes, l.End.Bytes,
+				s.Driver.PeakBytes, c.start, c.end, c.peak)
 		}
 	}
 }
@@ -376,12 +388,14 @@ func TestWindowRefuses(t *testing.T) {
 		{"", "peak", "no window ends there"},
 		{"oom:3", "", "--from oom:3: the trace has no moment oom:3: memory ran out"},
 	} {
-		_, err := Summarize(windowSource(t, events), Options{From: parseAt(t, c.from), To: parseAt(t, c.to), Ahead: windowSource(t, events)})
+		_, err := Summarize(windowSource(t, events), Options{From: parseAt(t, c.from), To: parseAt(t, c.to),
+			Ahead: windowSource(t, events)})
 		if err == nil || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s to %s: %v, want %q", c.from, c.to, err, c.want)
 		}
 	}
-	_, err := Summarize(windowSource(t, events), Options{Question: Question{At: parseAt(t, "99h")}, To: parseAt(t, "mark:from")})
+	_, err := Summarize(windowSource(t, events), Options{Question: Question{At: parseAt(t, "99h")},
+		To: parseAt(t, "mark:from")})
 	if err == nil || !strings.Contains(err.Error(), "--at 99h") {
 		t.Errorf("a moment behind the window: %v", err)
 	}

@@ -9,24 +9,27 @@ type MemoryKind uint8
 // The memory kinds.
 const (
 	MemoryUnknown    MemoryKind = 0
-	MemoryDevice     MemoryKind = 1  // cuMemAlloc and its pitched sister
-	MemoryManaged    MemoryKind = 2  // cuMemAllocManaged: pages move between host and device
-	MemoryHost       MemoryKind = 3  // pinned host memory the driver allocated
-	MemoryRegistered MemoryKind = 4  // host memory of the program that was pinned in place
-	MemoryAsync      MemoryKind = 5  // stream-ordered, cut from a driver memory pool
-	MemoryVMM        MemoryKind = 6  // physical memory behind a cuMemCreate handle; the address is the handle
-	MemoryArray      MemoryKind = 7  // arrays and mipmapped arrays; sizes are estimates
-	MemoryForeign    MemoryKind = 8  // opened from another process or another API; not ours to count
-	MemoryGraph      MemoryKind = 9  // address of a graph's allocation node; its memory comes with the launch, from the device's graph pool
-	MemoryAddress    MemoryKind = 10 // reserved address space, no memory
-	MemoryMulticast  MemoryKind = 11 // multicast object over memory of several devices; the address is the handle; no memory of its own
-	MemoryImported   MemoryKind = 12 // VMM handle of another process's memory; the address is the handle
-	MemoryModule     MemoryKind = 13 // variable of a module or library, known since the program asked for its address
+	MemoryDevice     MemoryKind = 1 // cuMemAlloc and its pitched sister
+	MemoryManaged    MemoryKind = 2 // cuMemAllocManaged: pages move between host and device
+	MemoryHost       MemoryKind = 3 // pinned host memory the driver allocated
+	MemoryRegistered MemoryKind = 4 // host memory of the program that was pinned in place
+	MemoryAsync      MemoryKind = 5 // stream-ordered, cut from a driver memory pool
+	MemoryVMM        MemoryKind = 6 // physical memory behind a cuMemCreate handle; the address is the handle
+	MemoryArray      MemoryKind = 7 // arrays and mipmapped arrays; sizes are estimates
+	MemoryForeign    MemoryKind = 8 // opened from another process or another API; not ours to count
+	// address of a graph's allocation node; its memory comes with the launch, from the device's graph pool
+	MemoryGraph   MemoryKind = 9
+	MemoryAddress MemoryKind = 10 // reserved address space, no memory
+	// multicast object over memory of several devices; the address is the handle; no memory of its own
+	MemoryMulticast MemoryKind = 11
+	MemoryImported  MemoryKind = 12 // VMM handle of another process's memory; the address is the handle
+	MemoryModule    MemoryKind = 13 // variable of a module or library, known since the program asked for its address
 
 	memoryKindCount = 14
 )
 
-var memoryKindNames = [memoryKindCount]string{"unknown", "device", "managed", "host", "registered", "async", "vmm", "array", "foreign", "graph", "address",
+var memoryKindNames = [memoryKindCount]string{"unknown", "device", "managed", "host", "registered", "async", "vmm",
+	"array", "foreign", "graph", "address",
 	"multicast", "imported", "module"}
 
 // String returns the kind's name as it appears in reports and in the text form of a trace.

@@ -21,7 +21,8 @@ const (
 	objectKindCount = 10
 )
 
-var objectKindNames = [objectKindCount]string{"unknown", "context", "green", "pool", "module", "library", "graph", "exec", "external", "graphpool"}
+var objectKindNames = [objectKindCount]string{"unknown", "context", "green", "pool", "module", "library", "graph",
+	"exec", "external", "graphpool"}
 
 // String returns the kind's name as it appears in reports and in the text form of a trace.
 func (k ObjectKind) String() string {

@@ -19,14 +19,17 @@ import (
 )
 
 const (
-	// shortWait is how soon to look again while events come, longWait while none do: the recorder wakes the drainer early when its rings fill up.
+	// shortWait is how soon to look again while events come, longWait while none do: the recorder wakes the drainer
+	// early when its rings fill up.
 	shortWait = 20 * time.Millisecond
 	longWait  = 500 * time.Millisecond
-	// shortFill and longFill are after how many segments the recorder wakes the drainer out of these. A wake-up costs the program tens of microseconds where it raises
-	// another processor out of its sleep, so a usual training step fills fewer than shortFill within shortWait.
+	// shortFill and longFill are after how many segments the recorder wakes the drainer out of these. A wake-up costs
+	// the program tens of microseconds where it raises another processor out of its sleep, so a usual training step
+	// fills fewer than shortFill within shortWait.
 	shortFill = 64
 	longFill  = 8
-	// flushEvents and flushAge say when a block is closed: large blocks compress better, old ones make a living trace stale.
+	// flushEvents and flushAge say when a block is closed: large blocks compress better, old ones make a living trace
+	// stale.
 	flushEvents = 16 << 10
 	flushAge    = time.Second
 	// stuckAfter is how long one thread inside a free may hold back the events of all others.
@@ -85,7 +88,8 @@ func (d *drainer) run() {
 
 // newDrainer opens both files. A failure, panics included, is said and returned; then nothing stays open.
 func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
-	d := &drainer{log: log, progress: time.Now(), memory: set.memory, packages: newPackageFinder(), tracePath: set.tracePath}
+	d := &drainer{log: log, progress: time.Now(), memory: set.memory, packages: newPackageFinder(),
+		tracePath: set.tracePath}
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("internal fault: %v", fault)
@@ -95,7 +99,9 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 		}
 		level := zerolog.ErrorLevel
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			level = zerolog.InfoLevel // the program deleted the spool before we came to it, or gave up its rights to it: nobody did anything wrong
+			// the program deleted the spool before we came to it, or gave up its rights to it: nobody did anything
+			// wrong
+			level = zerolog.InfoLevel
 		}
 		log.WithLevel(level).Msg(stopped(err, set.tracePath, "the drainer cannot start"))
 		if d.file != nil {
@@ -105,8 +111,9 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 			d.spool.Close()
 		}
 	}()
-	// C made both files; they are opened, never created, so that nothing is written where nobody asked for it. In a folder that others can write to, somebody may have put
-	// another file under their names since, or a link to one that only this process may write to: what is opened is what C made, or nothing.
+	// C made both files; they are opened, never created, so that nothing is written where nobody asked for it. In a
+	// folder that others can write to, somebody may have put another file under their names since, or a link to one
+	// that only this process may write to: what is opened is what C made, or nothing.
 	if d.spool, err = spool.OpenOwn(set.spoolPath, set.spoolFile); err != nil {
 		return nil, err
 	}
@@ -133,7 +140,8 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 // stopped says what follows for the records where the trace cannot be written.
 func stopped(err error, tracePath, what string) string {
 	if errors.Is(err, syscall.ENOSPC) {
-		return "no space is left for the trace " + tracePath + "; records stay in the spool, and those that find no room there are lost"
+		return "no space is left for the trace " + tracePath +
+			"; records stay in the spool, and those that find no room there are lost"
 	}
 	return what + ", records stay in the spool: " + err.Error()
 }
@@ -153,7 +161,8 @@ func (d *drainer) loop() error {
 			return err
 		}
 		switch {
-		case more && moved > 0: // without the second, a spool that something scribbled over would keep this loop spinning
+		// without the second, a spool that something scribbled over would keep this loop spinning
+		case more && moved > 0:
 		case stop:
 			return d.finish()
 		case moved > 0 || d.unflushed > 0 || d.pendingOOM():
@@ -249,13 +258,15 @@ func (d *drainer) finish() error {
 		return err
 	}
 	records, rings, dict := d.spool.Lost()
-	if err := d.writer.Close(trace.End{Reason: "exit", LostRecords: records, LostRings: rings, LostDict: dict, Time: d.cursor.Now()}); err != nil {
+	if err := d.writer.Close(trace.End{Reason: "exit", LostRecords: records, LostRings: rings, LostDict: dict,
+		Time: d.cursor.Now()}); err != nil {
 		return fmt.Errorf("close the trace: %w", err)
 	}
 	if err := d.file.Close(); err != nil {
 		return fmt.Errorf("close the trace: %w", err)
 	}
-	// The program may have given up the rights to its folder, or left for another root. A spool beside a whole trace is superfluous and does no harm.
+	// The program may have given up the rights to its folder, or left for another root. A spool beside a whole trace is
+	// superfluous and does no harm.
 	if err := d.spool.Remove(d.tracePath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.log.Info().Msg("the trace is whole, its spool stays: " + err.Error())
 	}

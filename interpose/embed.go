@@ -10,7 +10,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// embedTime is how long the end of the program may take longer for the names of functions. C waits for the drainer a little longer than that (cshim/process/guest.c).
+// embedTime is how long the end of the program may take longer for the names of functions. C waits for the drainer a
+// little longer than that (cshim/process/guest.c).
 const embedTime = 3 * time.Second
 
 // symbolEmbedder keeps of the dictionary what it takes to name code addresses at the end.
@@ -44,7 +45,8 @@ func (c codeDictionary) WriteModule(m trace.Module) error {
 	return c.Dictionary.WriteModule(m)
 }
 
-// embedSymbols writes what the code addresses of all stacks are called. Only a failure to write is returned: a trace without names is a whole one.
+// embedSymbols writes what the code addresses of all stacks are called. Only a failure to write is returned: a trace
+// without names is a whole one.
 func (d *drainer) embedSymbols() error {
 	if d.symbols == nil {
 		return nil

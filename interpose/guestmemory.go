@@ -10,8 +10,9 @@ import (
 	"memtrace/trace"
 )
 
-// guestMemory is how many bytes the replay may take in somebody else's process: MEMTRACE_GUEST_MEMORY. Five eighths are for the tables of live blocks, which stand outside of Go's heap; a quarter
-// is for what is live in that heap, the dictionary above all; the rest is for what awaits the garbage collector.
+// guestMemory is how many bytes the replay may take in somebody else's process: MEMTRACE_GUEST_MEMORY. Five eighths are
+// for the tables of live blocks, which stand outside of Go's heap; a quarter is for what is live in that heap, the
+// dictionary above all; the rest is for what awaits the garbage collector.
 type guestMemory int64
 
 // parseGuestMemory reads what C hands on; nothing means none.
@@ -32,7 +33,8 @@ func (m guestMemory) thinning() int64 { return max(int64(m)/8, 16<<20) }
 // minHeap is the heap below which collecting garbage more often is not worth it.
 const minHeap = 64 << 20
 
-// limitHeap makes the garbage collector work harder where the heap grows large. While it is small it works seldom, beside the program.
+// limitHeap makes the garbage collector work harder where the heap grows large. While it is small it works seldom,
+// beside the program.
 func (m guestMemory) limitHeap() {
 	debug.SetGCPercent(400)
 	debug.SetMemoryLimit(max(m.live(), minHeap))
@@ -46,8 +48,10 @@ func (d *drainer) boundOOM(t *oomReporter) error {
 	}
 	t.watch.Close()
 	d.oom = nil
-	why := fmt.Sprintf("at %s live blocks, for which %s (MEMTRACE_GUEST_MEMORY) are not enough", layout.Count(uint64(blocks)), layout.Bytes(uint64(t.memory)))
-	d.log.Info().Msg("no more texts about running out of memory: the table of live memory was given up " + why + "; `memtrace report --at oom` still works")
+	why := fmt.Sprintf("at %s live blocks, for which %s (MEMTRACE_GUEST_MEMORY) are not enough",
+		layout.Count(uint64(blocks)), layout.Bytes(uint64(t.memory)))
+	d.log.Info().Msg("no more texts about running out of memory: the table of live memory was given up " + why +
+		"; `memtrace report --at oom` still works")
 	t = nil
 	debug.FreeOSMemory()
 	return d.writer.WriteInfo(trace.Info{trace.OOMReplayKey: "given up " + why})

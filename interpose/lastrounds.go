@@ -2,11 +2,13 @@ package main
 
 import "memtrace/trace"
 
-// maxFinalRounds bounds how often the last round is repeated while threads still record what they were inside when the process began to end.
+// maxFinalRounds bounds how often the last round is repeated while threads still record what they were inside when the
+// process began to end.
 const maxFinalRounds = 8
 
-// drainRest drains what is left until nothing comes any more, and returns which order numbers will never come: those of calls that do not return before the process ends. A number
-// that is missing was drawn by a thread that is inside a call still, or it was recorded before this looked at who is, and the round behind it would have brought it.
+// drainRest drains what is left until nothing comes any more, and returns which order numbers will never come: those of
+// calls that do not return before the process ends. A number that is missing was drawn by a thread that is inside a
+// call still, or it was recorded before this looked at who is, and the round behind it would have brought it.
 func (d *drainer) drainRest() (trace.Drawn, error) {
 	for rounds := 1; ; rounds++ {
 		drawn := d.spool.Drawn()

@@ -15,7 +15,8 @@ import (
 )
 
 const (
-	// maxRecord bounds the list of a package's files that is read, in bytes, and maxPackages how many packages of a folder are looked at.
+	// maxRecord bounds the list of a package's files that is read, in bytes, and maxPackages how many packages of a
+	// folder are looked at.
 	maxRecord   = 8 << 20
 	maxPackages = 1000
 	// maxFolders bounds the folders that are looked into for packages, and maxFiles the files that are looked at.
@@ -25,8 +26,9 @@ const (
 	libraryDepth = 10
 )
 
-// packageFinder finds out which of the program's Python files belong to packages that pip installed with --target, into a folder whose name does not tell. Beside such a package lies its
-// metadata, which lists its files. Files that were met are looked at when the trace is written, not when they come.
+// packageFinder finds out which of the program's Python files belong to packages that pip installed with --target, into
+// a folder whose name does not tell. Beside such a package lies its metadata, which lists its files. Files that were
+// met are looked at when the trace is written, not when they come.
 type packageFinder struct {
 	waiting []string
 	seen    map[string]bool     // files
@@ -66,7 +68,8 @@ func (f *packageFinder) look() trace.Info {
 	for _, file := range f.waiting {
 		file = filepath.Clean(file)
 		child := file
-		for folder := filepath.Dir(file); folder != "/" && strings.Count(file[len(folder):], "/") <= libraryDepth; folder = filepath.Dir(folder) {
+		for folder := filepath.Dir(file); folder != "/" && strings.Count(file[len(folder):], "/") <=
+			libraryDepth; folder = filepath.Dir(folder) {
 			if slices.Contains(f.installed(folder), filepath.Base(child)) {
 				f.found[child] = true
 				break
@@ -81,7 +84,8 @@ func (f *packageFinder) look() trace.Info {
 	return trace.Info{callstack.LibrariesKey: strings.Join(slices.Sorted(maps.Keys(f.found)), "\x00")}
 }
 
-// installed lists what packages put directly into a folder, by the lists of files beside them. None of it has to be readable.
+// installed lists what packages put directly into a folder, by the lists of files beside them. None of it has to be
+// readable.
 func (f *packageFinder) installed(folder string) []string {
 	list, looked := f.folders[folder]
 	if looked || len(f.folders) >= maxFolders {

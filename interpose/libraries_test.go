@@ -27,7 +27,8 @@ func lay(t *testing.T, root string, files ...string) {
 func TestPackagesOfTargetFolders(t *testing.T) {
 	root := t.TempDir()
 	lay(t, root,
-		"libs/accelerate-1.10.dist-info/RECORD", "accelerate/__init__.py,sha256=x,3\naccelerate/utils/operations.py,,\n../../bin/accelerate,,\n",
+		"libs/accelerate-1.10.dist-info/RECORD",
+		"accelerate/__init__.py,sha256=x,3\naccelerate/utils/operations.py,,\n../../bin/accelerate,,\n",
 		"libs/accelerate/utils/operations.py", "",
 		"libs/six-1.16.dist-info/RECORD", "six.py,sha256=x,3\nsix-1.16.dist-info/RECORD,,\n",
 		"libs/six.py", "",
@@ -38,7 +39,8 @@ func TestPackagesOfTargetFolders(t *testing.T) {
 		t.Fatal(err)
 	}
 	f := newPackageFinder()
-	for _, file := range []string{"libs/accelerate/utils/operations.py", "libs/six.py", "libs/train.py", "project/model/net.py", "project/lib/python3.11/site-packages/torch/nn.py"} {
+	for _, file := range []string{"libs/accelerate/utils/operations.py", "libs/six.py", "libs/train.py",
+		"project/model/net.py", "project/lib/python3.11/site-packages/torch/nn.py"} {
 		f.note(filepath.Join(root, file))
 	}
 	f.note("<string>")

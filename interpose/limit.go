@@ -46,7 +46,8 @@ const (
 	thinFrom  = 3. / 8  // size of the trace from which on it is thinned
 	wholePart = 1. / 8  // of its end, which stays whole
 	hurryFrom = 7. / 16 // from then on the thinning does not rest any more
-	waitFrom  = 1. / 2  // from then on the drainer waits for it, as long as the spool has room for what is recorded meanwhile
+	// from then on the drainer waits for it, as long as the spool has room for what is recorded meanwhile
+	waitFrom = 1. / 2
 )
 
 // waitUpTo is how full the spool may become for that, in terms of its usual size.
@@ -143,7 +144,8 @@ func (d *drainer) replaceTrace() error {
 	l.least = size + l.share(1./16)
 	d.log.Info().Msgf("the trace was thinned from %d to %d bytes", before, size)
 	if size > l.share(thinFrom) {
-		d.log.Warn().Msgf("the trace has %d bytes after thinning: what is live and its call stacks take more than MEMTRACE_TRACE_MAX has room for", size)
+		d.log.Warn().Msgf(
+			"the trace has %d bytes after thinning: what is live and its call stacks take more than MEMTRACE_TRACE_MAX has room for", size)
 	}
 	return nil
 }

@@ -11,11 +11,12 @@ import (
 	"memtrace/internal/visible"
 )
 
-// programStderr is the program's standard error as it stands at each write. This half has descriptors of its own (cshim/process/boot.c), and keeping a copy would hold
-// open what the program closes. Package os is not used for the write: on a broken pipe it ends the process.
+// programStderr is the program's standard error as it stands at each write. This half has descriptors of its own
+// (cshim/process/boot.c), and keeping a copy would hold open what the program closes. Package os is not used for the
+// write: on a broken pipe it ends the process.
 //
-// It is the file that the program was loaded with, "device:inode", or nothing is written: a program that turns itself into a service closes its standard error
-// and may have a file of its own under the number.
+// It is the file that the program was loaded with, "device:inode", or nothing is written: a program that turns itself
+// into a service closes its standard error and may have a file of its own under the number.
 type programStderr string
 
 func (s programStderr) Write(p []byte) (int, error) {
@@ -44,18 +45,21 @@ func openProgramStderr() (int, error) {
 	return openByProc()
 }
 
-// filtered reports whether a filter stands between this process and the kernel. It might end the process over a call as rare as those for foreign descriptors.
+// filtered reports whether a filter stands between this process and the kernel. It might end the process over a call as
+// rare as those for foreign descriptors.
 func filtered() bool {
 	status, err := os.ReadFile("/proc/thread-self/status")
 	return err != nil || !bytes.Contains(status, []byte("\nSeccomp:\t0\n"))
 }
 
-// openByProc is for older kernels and some containers: /proc/self is the process's first thread, so this is its descriptor, opened anew.
+// openByProc is for older kernels and some containers: /proc/self is the process's first thread, so this is its
+// descriptor, opened anew.
 func openByProc() (int, error) {
 	return unix.Open("/proc/self/fd/2", unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 }
 
-// newLogger writes lines like those of the C half to the program's stderr, for levels at and above the named one; "off" silences it.
+// newLogger writes lines like those of the C half to the program's stderr, for levels at and above the named one; "off"
+// silences it.
 func newLogger(level, stderr string) zerolog.Logger {
 	threshold, err := zerolog.ParseLevel(level)
 	if err != nil || level == "" {
@@ -64,9 +68,10 @@ func newLogger(level, stderr string) zerolog.Logger {
 	if level == "off" {
 		threshold = zerolog.Disabled
 	}
-	out := zerolog.ConsoleWriter{Out: programStderr(stderr), NoColor: true, PartsOrder: []string{"message"}, FormatMessage: func(m any) string {
-		text, _ := m.(string)
-		return "memtrace: " + visible.Text(text)
-	}}
+	out := zerolog.ConsoleWriter{Out: programStderr(stderr), NoColor: true, PartsOrder: []string{"message"},
+		FormatMessage: func(m any) string {
+			text, _ := m.(string)
+			return "memtrace: " + visible.Text(text)
+		}}
 	return zerolog.New(out).Level(threshold)
 }

@@ -29,8 +29,8 @@ const (
 	oomTextsAll  = "all"
 )
 
-// oomReporter follows the live memory, so that the story of running out of it can be told at once, by the process that it happened to: the text must exist even if
-// nobody ever reads the trace. It is never the reason for draining to stop.
+// oomReporter follows the live memory, so that the story of running out of it can be told at once, by the process that
+// it happened to: the text must exist even if nobody ever reads the trace. It is never the reason for draining to stop.
 type oomReporter struct {
 	watch    *oom.Watch
 	tables   *trace.Tables
@@ -116,7 +116,8 @@ func (t *oomReporter) apply(events []trace.Event, now time.Time) {
 	t.watch.Apply(events)
 }
 
-// ranOut reports whether memory may have run out among the events: only then is it worth the look at what the program is made of.
+// ranOut reports whether memory may have run out among the events: only then is it worth the look at what the program
+// is made of.
 func ranOut(events []trace.Event) bool {
 	for i := range events {
 		if events[i].Kind == trace.EventOOM || events[i].Kind == trace.EventAlloc && events[i].Status != 0 {
@@ -129,7 +130,8 @@ func ranOut(events []trace.Event) bool {
 // pendingOOM reports whether the drainer should look again soon.
 func (d *drainer) pendingOOM() bool { return d.oom != nil && d.oom.watch.Pending() }
 
-// writeReport writes one report: the text file first, then the section that names it. Only the trace itself can make it fail.
+// writeReport writes one report: the text file first, then the section that names it. Only the trace itself can make it
+// fail.
 func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 	failed := found.Event.Outcome == report.OOMFailed
 	if (failed || t.all) && t.sidecars < maxSidecars {

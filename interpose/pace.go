@@ -6,8 +6,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pace is the drainer's place among the program's threads. It stands back behind them (cshim/process/boot.c), which costs the program least, as long as it keeps up all the same. Where
-// the program keeps every processor busy, what it records piles up in the spool: then the drainer takes its share as any other thread, and a better one where it may.
+// pace is the drainer's place among the program's threads. It stands back behind them (cshim/process/boot.c), which
+// costs the program least, as long as it keeps up all the same. Where the program keeps every processor busy, what it
+// records piles up in the spool: then the drainer takes its share as any other thread, and a better one where it may.
 type pace int
 
 const (
@@ -23,7 +24,8 @@ const (
 	behindFrom = 1. / 16
 )
 
-// fullBacklog is how many records a drainer takes some 60 ms for: as long as that, a process would live on after its last event. A spool that holds so many counts as full, however much room it has left.
+// fullBacklog is how many records a drainer takes some 60 ms for: as long as that, a process would live on after its
+// last event. A spool that holds so many counts as full, however much room it has left.
 const fullBacklog = 1 << 18
 
 // aheadNice is how much nearer to the processor the drainer's thread asks to be; most processes may not.

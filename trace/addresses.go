@@ -107,7 +107,8 @@ func (t *Tables) shiftOf(m Module, before int) uint64 {
 		return 0
 	}
 	old := t.modules[before]
-	if old.Start == m.Start && old.End == m.End && old.Path == m.Path && old.BuildID == m.BuildID && old.Size == m.Size && old.ModTime == m.ModTime {
+	if old.Start == m.Start && old.End == m.End && old.Path == m.Path && old.BuildID == m.BuildID &&
+		old.Size == m.Size && old.ModTime == m.ModTime {
 		return t.shifts[before] // the same one again
 	}
 	t.reused = min(t.reused+1, maxReused)

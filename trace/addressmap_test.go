@@ -48,7 +48,8 @@ func TestManyModules(t *testing.T) {
 	const modules, size = 1 << 17, 0x1000
 	var tables Tables
 	for i := range uint64(modules) {
-		tables.AddModule(Module{ID: ModuleID(i + 1), Start: i * size, End: (i+1)*size + 1}) // one byte of the next one's place
+		// one byte of the next one's place
+		tables.AddModule(Module{ID: ModuleID(i + 1), Start: i * size, End: (i+1)*size + 1})
 	}
 	frames := make([]uint64, MaxFrames)
 	for id := range StackID(32) {

@@ -53,7 +53,8 @@ func wantSameAhead(t testing.TB, file []byte) {
 		v.tables.inFile, v.tables.inStacks = addressMap{}, addressMap{}
 	}
 	if !reflect.DeepEqual(got, want) {
-		t.Fatalf("decoded ahead: %d events, %+v\nwant %d events, %+v", len(got.events), got.health, len(want.events), want.health)
+		t.Fatalf("decoded ahead: %d events, %+v\nwant %d events, %+v", len(got.events), got.health, len(want.events),
+			want.health)
 	}
 }
 
@@ -196,7 +197,8 @@ func TestLeaveOut(t *testing.T) {
 		}
 		wantEvents(t, got, want)
 		switch f {
-		case FieldTime, FieldAddr, FieldStack, FieldPyStack, FieldTag, FieldThread, FieldAPI, FieldAllocated, FieldReserved, FieldMem:
+		case FieldTime, FieldAddr, FieldStack, FieldPyStack, FieldTag, FieldThread, FieldAPI, FieldAllocated,
+			FieldReserved, FieldMem:
 			if left == 0 {
 				t.Errorf("%s was decoded", FieldSpecs[f].Name)
 			}

@@ -75,7 +75,8 @@ func TestFailedWriteStaysFailed(t *testing.T) {
 	}
 	disk.left = 100 // room again; but the file now ends in half a section, and nothing may follow it
 	size := disk.Len()
-	for name, err := range map[string]error{"events": w.WriteEvents(events), "flush": w.Flush(0), "string": w.WriteString(1, "x"), "close": w.Close(End{})} {
+	for name, err := range map[string]error{"events": w.WriteEvents(events), "flush": w.Flush(0),
+		"string": w.WriteString(1, "x"), "close": w.Close(End{})} {
 		if !errors.Is(err, errDisk) {
 			t.Errorf("%s after a failed write: %v", name, err)
 		}
@@ -101,8 +102,10 @@ func TestOneWriteForEachSection(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = errors.Join(w.WriteInfo(Info{"a": "b"}), w.WriteString(1, "x"), w.WriteEvents(trainingStream(10, 1)), w.Flush(11), w.Flush(12), w.Close(End{}))
-	if want := 1 + 6; err != nil || out.calls != want { // head; info, dictionary, events, index, parity in two copies, end
+	err = errors.Join(w.WriteInfo(Info{"a": "b"}), w.WriteString(1, "x"), w.WriteEvents(trainingStream(10, 1)),
+		w.Flush(11), w.Flush(12), w.Close(End{}))
+	// head; info, dictionary, events, index, parity in two copies, end
+	if want := 1 + 6; err != nil || out.calls != want {
 		t.Errorf("%d writes, want %d; error %v", out.calls, want, err)
 	}
 }

@@ -71,7 +71,8 @@ func TestColumnsAreTheRows(t *testing.T) {
 	late[701].Seq = late[600].Seq
 	late[2000] = Event{Kind: EventLost, Seq: late[2000].Seq, Time: late[2000].Time, Count: 7}
 	for name, file := range map[string][]byte{
-		"mixed": mixedTrace(t), "training": encodeTrace(t, trainingStream(5000, 9), 1500), "late and lost": encodeTrace(t, late, 5000),
+		"mixed": mixedTrace(t), "training": encodeTrace(t, trainingStream(5000, 9), 1500),
+		"late and lost": encodeTrace(t, late, 5000),
 	} {
 		r, err := NewReader(bytes.NewReader(file), int64(len(file)))
 		if err != nil {

@@ -20,14 +20,16 @@ func TestMovedSections(t *testing.T) {
 	}
 	last := len(sections) - 1 // the end
 	for what, list := range map[string][][]byte{
-		"as written":        sections,
-		"doubled":           slices.Insert(slices.Clone(sections), 2, sections[1]),
-		"dropped":           slices.Delete(slices.Clone(sections), 0, 1),
-		"swapped":           append([][]byte{sections[1], sections[0]}, sections[2:]...),
-		"before the end":    append(slices.Clone(sections[:last-1]), sections[last]),
-		"one for another":   append([][]byte{sections[1], sections[1]}, sections[2:]...),
-		"an unknown one":    slices.Insert(slices.Clone(sections), 1, withSection(77, []byte("x"), 0)[section.HeadSize:]),
-		"behind the end":    append(slices.Clone(sections), withSection(section.Symbols, []byte{0, 0}, 0)[section.HeadSize:]),
+		"as written":      sections,
+		"doubled":         slices.Insert(slices.Clone(sections), 2, sections[1]),
+		"dropped":         slices.Delete(slices.Clone(sections), 0, 1),
+		"swapped":         append([][]byte{sections[1], sections[0]}, sections[2:]...),
+		"before the end":  append(slices.Clone(sections[:last-1]), sections[last]),
+		"one for another": append([][]byte{sections[1], sections[1]}, sections[2:]...),
+		"an unknown one": slices.Insert(slices.Clone(sections), 1,
+			withSection(77, []byte("x"), 0)[section.HeadSize:]),
+		"behind the end": append(slices.Clone(sections), withSection(section.Symbols, []byte{0, 0},
+			0)[section.HeadSize:]),
 		"end twice, at end": append(slices.Clone(sections), sections[last]),
 	} {
 		file := slices.Concat(append([][]byte{whole[:section.HeadSize]}, list...)...)

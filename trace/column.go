@@ -11,10 +11,11 @@ var errColumn = errors.New("a column of the event block is inconsistent")
 // lanes are the values that predicting encodings look at besides their own column, one per value: they come from fields
 // that stand earlier in a block.
 type lanes struct {
-	call     []uint8  // kind and level: slot for EncodingSame
-	calls    uint64   // the set of slots that occur in call
-	account  []uint8  // level and device: slot for EncodingAccount and EncodingBalance
-	accounts uint64   // the set of slots that occur in account where it is one, so that account is left alone; 0: several
+	call    []uint8 // kind and level: slot for EncodingSame
+	calls   uint64  // the set of slots that occur in call
+	account []uint8 // level and device: slot for EncodingAccount and EncodingBalance
+	// the set of slots that occur in account where it is one, so that account is left alone; 0: several
+	accounts uint64
 	step     []uint64 // bytes by which the event moves its account, two's complement
 }
 
@@ -26,10 +27,11 @@ type columnEncoder struct {
 	signed   bool
 	buf      []byte
 	previous uint64
-	run      uint64            // run: values equal to previous; step: differences equal to stride; predicted: hits since the last miss
-	stride   uint64            // step: the difference that repeats
-	last     [laneSlots]uint64 // predicted: the last value by slot
-	table    *recentTable
+	// run: values equal to previous; step: differences equal to stride; predicted: hits since the last miss
+	run    uint64
+	stride uint64            // step: the difference that repeats
+	last   [laneSlots]uint64 // predicted: the last value by slot
+	table  *recentTable
 }
 
 // reset prepares for a new block; the buffer is kept.

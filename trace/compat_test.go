@@ -37,7 +37,8 @@ func TestUnknownDictionaryEntriesAreSkipped(t *testing.T) {
 	var e entryEncoder
 	payload := e.appendString(nil, 1, "one")
 	payload = append(payload, 99, 3, 1, 2, 3)
-	payload = append(payload, byte(entryString), 5, 2, 1, 'x', 0xff, 0xff) // a string entry with values that a later version appended
+	// a string entry with values that a later version appended
+	payload = append(payload, byte(entryString), 5, 2, 1, 'x', 0xff, 0xff)
 	_, r := readAll(t, withSection(section.Dictionary, payload, 0))
 	if r.Tables().String(1) != "one" || r.Tables().String(2) != "x" || r.Health().Truncated {
 		t.Errorf("strings %q, %q; health %+v", r.Tables().String(1), r.Tables().String(2), r.Health())

@@ -95,7 +95,8 @@ func TestFill(t *testing.T) {
 	tables.AddString(1, "one")
 	r.Fill(tables, info)
 	readOn(t, r)
-	if tables.String(1) != "one" || tables.String(2) != "two" || r.Tables() != tables || info["a"] != "1" || info["b"] != "2" {
+	if tables.String(1) != "one" || tables.String(2) != "two" || r.Tables() != tables || info["a"] != "1" ||
+		info["b"] != "2" {
 		t.Errorf("strings %q %q, info %v", tables.String(1), tables.String(2), info)
 	}
 }

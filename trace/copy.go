@@ -134,8 +134,8 @@ func (c *Copier) writePicked(stay []Event, below uint64, info Info) error {
 	return c.out.WriteInfo(info)
 }
 
-// HandOver ends the copying where the writer goes on with events of its own: it flushes, and from then on the writer flags
-// late events itself.
+// HandOver ends the copying where the writer goes on with events of its own: it flushes, and from then on the writer
+// flags late events itself.
 func (c *Copier) HandOver() error {
 	if c.pick != nil {
 		stay, info := c.pick.Rest()
@@ -162,7 +162,8 @@ func (c *Copier) Finish() error {
 		}
 	}
 	if end, ok := c.src.End(); ok {
-		if c.src.Health().Torn.Records > 0 { // the copy has them as dropped ones, some of which may be in the end's sum only
+		// the copy has them as dropped ones, some of which may be in the end's sum only
+		if c.src.Health().Torn.Records > 0 {
 			end.LostRecords, _, _ = c.src.Lost()
 		}
 		return c.out.Close(c.edit.End(end))

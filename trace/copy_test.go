@@ -54,7 +54,8 @@ func TestCopyVerbatim(t *testing.T) {
 	_, r := readAll(t, copyOf(t, whole, verbatim{}))
 	_, original := readAll(t, whole)
 	a, b := r.Health(), original.Health()
-	if a.Blocks != b.Blocks || a.Events != b.Events || a.LateEvents != b.LateEvents || r.Watermark() != original.Watermark() {
+	if a.Blocks != b.Blocks || a.Events != b.Events || a.LateEvents != b.LateEvents ||
+		r.Watermark() != original.Watermark() {
 		t.Errorf("health %+v, of the original %+v", a, b)
 	}
 }
@@ -91,7 +92,8 @@ func TestCopyLeavesUnknownSectionsOut(t *testing.T) {
 	if !bytes.Contains(file.Bytes(), secret) {
 		t.Fatal("the section is not there")
 	}
-	if copied := copyOf(t, file.Bytes(), verbatim{}); bytes.Contains(copied, []byte("secret")) || !bytes.Equal(copied, copyOf(t, without.Bytes(), verbatim{})) {
+	if copied := copyOf(t, file.Bytes(), verbatim{}); bytes.Contains(copied, []byte("secret")) ||
+		!bytes.Equal(copied, copyOf(t, without.Bytes(), verbatim{})) {
 		t.Error("the copy is not that of the trace without the section")
 	}
 }

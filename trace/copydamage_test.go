@@ -50,7 +50,8 @@ func TestCopyOfDamageLosesTheSame(t *testing.T) {
 		_, copied := readAll(t, copyOf(t, file, verbatim{}))
 		want, _, _ := original.Lost()
 		if got, _, _ := copied.Lost(); got != want {
-			t.Errorf("damage at byte %d of %d: the copy lost %d records, the original %d: %+v", at, len(file), got, want, original.Health())
+			t.Errorf("damage at byte %d of %d: the copy lost %d records, the original %d: %+v", at, len(file), got,
+				want, original.Health())
 		}
 		if original.Health().Torn.Records > 0 {
 			seen["torn"] = true

@@ -79,7 +79,8 @@ func TestCutAtEveryByte(t *testing.T) {
 			t.Fatalf("cut at %d: %d events, want %d", n, len(got), want)
 		}
 		wantEvents(t, got, all[:len(got)])
-		if h.Truncated != (n != wantEnd) || h.Bytes != int64(wantEnd) || h.Truncated && (h.TruncatedAt != int64(wantEnd) || h.Reason == "") {
+		if h.Truncated != (n != wantEnd) || h.Bytes != int64(wantEnd) || h.Truncated &&
+			(h.TruncatedAt != int64(wantEnd) || h.Reason == "") {
 			t.Fatalf("cut at %d, last whole section ends at %d: %+v", n, wantEnd, h)
 		}
 		if _, ok := r.End(); ok {
@@ -129,7 +130,8 @@ func TestFlipEveryBit(t *testing.T) {
 			t.Fatalf("bit %d: %v", bit, err)
 		default:
 			got, h := drain(t, r)
-			if len(got) != len(all) || h.Truncated != (at >= last) || h.Torn.Stretches != 0 || (h.Restored.Stretches == 1) != (at < last) || h.Gaps != whole.Health().Gaps {
+			if len(got) != len(all) || h.Truncated != (at >= last) || h.Torn.Stretches != 0 ||
+				(h.Restored.Stretches == 1) != (at < last) || h.Gaps != whole.Health().Gaps {
 				t.Fatalf("byte %d: %d events of %d, %+v", at, len(got), len(all), h)
 			}
 			wantEvents(t, got, all)
@@ -164,14 +166,16 @@ func TestHundredBadBytes(t *testing.T) {
 			damaged[at+i] = byte(noise.Uint32())
 		}
 		got, r := readAll(t, damaged)
-		if h := r.Health(); len(got) != len(events) || h.Truncated || h.Torn.Stretches+h.Restored.Stretches == 0 || h.Torn.Bytes > 2*parityBytes || h.Altered != "" {
+		if h := r.Health(); len(got) != len(events) || h.Truncated || h.Torn.Stretches+h.Restored.Stretches == 0 ||
+			h.Torn.Bytes > 2*parityBytes || h.Altered != "" {
 			t.Fatalf("100 bytes at %d of %d: %d of %d events, %+v", at, len(file), len(got), len(events), h)
 		}
 		wantEvents(t, got, events)
 	}
 }
 
-// Larger damage costs the sections that it is in. What is behind them is read, and what is missing is told of where it is.
+// Larger damage costs the sections that it is in. What is behind them is read, and what is missing is told of where it
+// is.
 func TestLargeDamageIsPassedOver(t *testing.T) {
 	events := trainingStream(15000, 3)
 	file := encodeTrace(t, events, 1000)
@@ -200,7 +204,8 @@ func TestLargeDamageIsPassedOver(t *testing.T) {
 			}
 		}
 		records, _, _ := r.Lost()
-		if missing := uint64(len(events)) - (h.Events - telling); told != missing || told != h.Torn.Records || records != told || h.Gaps > told {
+		if missing := uint64(len(events)) - (h.Events - telling); told != missing || told != h.Torn.Records ||
+			records != told || h.Gaps > told {
 			t.Fatalf("400 bytes at %d: %d events missing, %d told of, %d lost, %+v", at, missing, told, records, h)
 		}
 		wantSameAhead(t, damaged)
@@ -215,7 +220,8 @@ func TestDamageInALargeBlock(t *testing.T) {
 		file[50000+i] = byte(noise.Uint32())
 	}
 	got, r := readAll(t, file)
-	if h := r.Health(); h.Truncated || h.Torn.Stretches != 1 || len(got) != MaxBlockEvents+1 || h.Torn.Records != MaxBlockEvents {
+	if h := r.Health(); h.Truncated || h.Torn.Stretches != 1 || len(got) != MaxBlockEvents+1 ||
+		h.Torn.Records != MaxBlockEvents {
 		t.Errorf("%d events, %+v", len(got), h)
 	}
 }
@@ -288,7 +294,8 @@ func TestNoTrace(t *testing.T) {
 func TestReadErrorIsNotDamage(t *testing.T) {
 	file := mixedTrace(t)
 	broken := errors.New("cable pulled")
-	for _, n := range []int{3, section.HeadSize, section.HeadSize + 5, section.HeadSize + section.HeaderSize + 2, len(file) / 2} {
+	for _, n := range []int{3, section.HeadSize, section.HeadSize + 5, section.HeadSize + section.HeaderSize + 2,
+		len(file) / 2} {
 		r, err := NewReader(io.MultiReader(bytes.NewReader(file[:n]), iotest.ErrReader(broken)), -1)
 		for err == nil {
 			_, err = r.ReadBatch()
@@ -343,22 +350,27 @@ func TestInconsistentContentEndsReading(t *testing.T) {
 		{"column short", section.Events, oneColumn(2, FieldSize, EncodingPlain, []byte{1}), 0, "field size"},
 		{"column past the end", section.Events, []byte{0, 1, 1, 1, 1, 1, 0, 1, 9, 0}, 0, "past the end"},
 		{"unknown encoding", section.Events, oneColumn(1, FieldSize, 99, []byte{1}), 0, "field size"},
-		{"value too wide", section.Events, oneColumn(1, FieldDevice, EncodingPlain, []byte{0x80, 0x80, 0x08}), 0, "device: a value is out of range"},
+		{"value too wide", section.Events, oneColumn(1, FieldDevice, EncodingPlain, []byte{0x80, 0x80, 0x08}), 0,
+			"device: a value is out of range"},
 		{"table index unknown", section.Events, oneColumn(1, FieldAddr, EncodingTable, []byte{1}), 0, "field addr"},
 		{"run of nothing", section.Events, oneColumn(1, FieldTag, EncodingRun, []byte{0, 1}), 0, "field tag"},
 		{"predicted column short", section.Events, oneColumn(3, FieldAPI, EncodingSame, two), 0, "field api"},
 		{"stack of many frames", section.Dictionary, []byte{2, 6, 1, 0xff, 0xff, 0xff, 0x0f, 0}, 0, "dictionary"},
 		{"Python stack of many frames", section.Dictionary, []byte{6, 6, 1, 0, 0xff, 0xff, 0x0f, 0}, 0, "dictionary"},
 		{"Python frame short", section.Dictionary, []byte{6, 6, 1, 0, 2, 1, 1, 1}, 0, "dictionary"},
-		{"Python frame's offset too wide", section.Dictionary, []byte{6, 10, 1, 0, 1, 1, 0x80, 0x80, 0x80, 0x80, 0x20, 0}, 0, "dictionary"},
+		{"Python frame's offset too wide", section.Dictionary, []byte{6, 10, 1, 0, 1, 1, 0x80, 0x80, 0x80, 0x80, 0x20,
+			0}, 0, "dictionary"},
 		{"stack end too wide", section.Dictionary, []byte{2, 5, 1, 1, 2, 0x80, 0x02}, 0, "dictionary"},
 		{"line table past its body", section.Dictionary, []byte{7, 8, 1, 0, 0, 0, 0, 0, 0, 9}, 0, "dictionary"},
-		{"line table too large", section.Dictionary, append([]byte{7, 10, 1, 0, 0, 0, 0, 0, 0}, 0x81, 0x80, 0x40), 0, "dictionary"},
-		{"first line too wide", section.Dictionary, []byte{7, 12, 1, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0, 0, 0, 0}, 0, "dictionary"},
+		{"line table too large", section.Dictionary, append([]byte{7, 10, 1, 0, 0, 0, 0, 0, 0}, 0x81, 0x80, 0x40), 0,
+			"dictionary"},
+		{"first line too wide", section.Dictionary, []byte{7, 12, 1, 0x80, 0x80, 0x80, 0x80, 0x20, 0, 0, 0, 0, 0, 0}, 0,
+			"dictionary"},
 		{"symbol texts past the end", section.Symbols, []byte{9, 1, 'x'}, 0, "symbols"},
 		{"symbol text unknown", section.Symbols, []byte{1, 1, 'x', 1, 0, 2, 1, 2, 0, 0, 0}, 0, "symbols"},
 		{"symbol without frames", section.Symbols, []byte{0, 1, 0, 2, 0}, 0, "symbols"},
-		{"symbol of many frames", section.Symbols, append([]byte{0, 1, 0, 2, 0x81, 0x02}, make([]byte, 4*257)...), 0, "symbols"},
+		{"symbol of many frames", section.Symbols, append([]byte{0, 1, 0, 2, 0x81, 0x02}, make([]byte, 4*257)...), 0,
+			"symbols"},
 		{"symbol starts below 0", section.Symbols, []byte{0, 1, 0, 2, 1, 0, 0, 0, 3}, 0, "symbols"},
 		{"fewer symbols than said", section.Symbols, []byte{0, 2, 0, 2, 1, 0, 0, 0, 1}, 0, "symbols"},
 		{"string past its body", section.Dictionary, []byte{1, 3, 1, 9, 'x'}, 0, "dictionary"},
@@ -374,7 +386,8 @@ func TestInconsistentContentEndsReading(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			events, r := readAll(t, withSection(c.kind, c.payload, c.raw))
 			wantSameAhead(t, withSection(c.kind, c.payload, c.raw))
-			if h := r.Health(); !h.Truncated || h.TruncatedAt != section.HeadSize || !strings.Contains(h.Reason, c.reason) {
+			if h := r.Health(); !h.Truncated || h.TruncatedAt != section.HeadSize ||
+				!strings.Contains(h.Reason, c.reason) {
 				t.Errorf("%d events, health %+v, want the reason %q", len(events), h, c.reason)
 			}
 		})

@@ -94,7 +94,8 @@ func appendSymbols(file *os.File, symbols []Symbol) error {
 // behind the end stay; symbols that are cut or damaged there do not count; anything else is refused, since it is not
 // known what it is.
 func findEnd(file io.ReaderAt, size int64) (offset int64, end []byte, err error) {
-	sections := section.NewReader(io.NewSectionReader(file, section.HeadSize, size-section.HeadSize), size, section.HeadSize)
+	sections := section.NewReader(io.NewSectionReader(file, section.HeadSize, size-section.HeadSize), size,
+		section.HeadSize)
 	var header section.Header
 	for {
 		header, err = sections.Header()
@@ -118,8 +119,10 @@ func findEnd(file io.ReaderAt, size int64) (offset int64, end []byte, err error)
 		case end == nil:
 			return 0, nil, ErrNoEnd
 		case damage != nil && header.Kind != section.Symbols && header.Kind != section.End:
-			return 0, nil, fmt.Errorf("%d bytes that are no part of a trace follow its end at offset %d; cut them off, or write a clean copy with 'memtrace strip'",
-				size-sections.Offset, sections.Offset)
+			return 0, nil,
+				fmt.Errorf(
+					"%d bytes that are no part of a trace follow its end at offset %d; cut them off, or write a clean copy with 'memtrace strip'",
+					size-sections.Offset, sections.Offset)
 		}
 		return sections.Offset, end, nil
 	}

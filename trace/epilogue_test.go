@@ -141,7 +141,8 @@ func TestAppendSymbols(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, h := drain(t, unknown); h.Trailing != 0 || h.Epilogue != "" || unknown.Tables().Symbols() != len(symbols)+known {
+	if _, h := drain(t, unknown); h.Trailing != 0 || h.Epilogue != "" || unknown.Tables().Symbols() != len(symbols)+
+		known {
 		t.Errorf("of unknown size: %d symbols, health %+v", unknown.Tables().Symbols(), h)
 	}
 	if text := dump(t, file); dump(t, encode(t, text)) != text {
@@ -167,12 +168,14 @@ func TestDamagedEpilogueLosesOnlyItself(t *testing.T) {
 		wantEvents(t, got, events)
 		h := r.Health()
 		_, ended := r.End()
-		if h.Truncated || !ended || (h.Epilogue == "") != wholeSection || (h.Trailing == 0) != wholeSection || h.Bytes+h.Trailing != int64(len(damaged)) {
+		if h.Truncated || !ended || (h.Epilogue == "") != wholeSection || (h.Trailing == 0) != wholeSection ||
+			h.Bytes+h.Trailing != int64(len(damaged)) {
 			t.Fatalf("%s: ended %v, health %+v", what, ended, h)
 		}
 		for i, s := range symbols {
 			frames, ok := r.Tables().Symbol(s.Module, s.Address)
-			if ok && !reflect.DeepEqual(frames, s.Frames) || !ok && i == 0 && wholeSection && len(damaged) > len(whole) {
+			if ok && !reflect.DeepEqual(frames, s.Frames) || !ok && i == 0 && wholeSection && len(damaged) >
+				len(whole) {
 				t.Fatalf("%s: symbol %d is %+v", what, i, frames)
 			}
 		}
@@ -231,12 +234,14 @@ func TestAppendSymbolsRefuses(t *testing.T) {
 		{"newer", newer, ErrVersion, "has version 2"},
 		{"no trace", []byte("something else entirely"), ErrNotTrace, ""},
 		{"empty", nil, ErrEmpty, ""},
-		{"something behind the end", append(bytes.Clone(whole), "a note from somebody, long enough"...), nil, "no part of a trace"},
+		{"something behind the end", append(bytes.Clone(whole), "a note from somebody, long enough"...), nil,
+			"no part of a trace"},
 	}
 	for _, c := range cases {
 		path := writeFile(t, c.file)
 		err := appendAt(path, someSymbols(3))
-		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) || !strings.Contains(err.Error(), path) {
+		if err == nil || c.want != nil && !errors.Is(err, c.want) || !strings.Contains(err.Error(), c.text) ||
+			!strings.Contains(err.Error(), path) {
 			t.Errorf("%s: error %v, want %v with %q", c.name, err, c.want, c.text)
 		}
 		if !bytes.Equal(readFile(t, path), c.file) {

@@ -22,14 +22,17 @@ const (
 	EventEpoch EventKind = 8 // an epoch began, set by the program
 	EventLost  EventKind = 9 // records that were dropped because no room was left, see lost.go
 
-	EventCreate  EventKind = 10 // an object that owns memory came to be (Object says which), or was noticed for the first time
+	// an object that owns memory came to be (Object says which), or was noticed for the first time
+	EventCreate  EventKind = 10
 	EventDestroy EventKind = 11 // an object ended, and with it what it owned
 	EventReserve EventKind = 12 // what a memory pool holds from its device at this moment
 	EventLaunch  EventKind = 13 // a graph with allocation nodes was launched
 	EventSample  EventKind = 14 // what the device reports about its memory
 	EventName    EventKind = 15 // what the framework calls bytes, or one of its objects, at this moment
 
-	EventWait       EventKind = 16 // a framework's block, whose free follows, waits for an event of a stream that used it, and is not lent again before
+	// a framework's block, whose free follows, waits for an event of a stream that used it, and is not lent again
+	// before
+	EventWait       EventKind = 16
 	EventComplete   EventKind = 17 // an event that blocks waited for is complete
 	EventEmptyCache EventKind = 18 // the framework's allocator was told to give back what it keeps, or has done so
 	EventAsk        EventKind = 19 // the program asked how much memory is free
@@ -91,34 +94,50 @@ const (
 // Event is one recorded fact. It is a plain value: readers hand out slices of Events that stay valid until the next
 // read. Fields that the kind's EventSpec does not list are zero.
 type Event struct {
-	Seq       uint64          // total order over all threads, dense from 1; a gap is a lost record
-	Time      int64           // nanoseconds since the trace's time base (Info "clock.base_unix_ns")
-	Addr      uint64          // device or host address; for VMM memory the handle
-	Size      uint64          // bytes asked for; for framework blocks the rounded block size
-	Stream    uint64          // CUDA stream handle as the program passed it, 0 the default stream; framework allocs: the stream that the block was allocated for
-	Allocated uint64          // framework events: bytes the framework says are allocated on the device after this event; reserve: bytes in use; sample: the process's own; ask: bytes free
-	Reserved  uint64          // framework events: bytes the framework says it holds from the driver after this event; sample: bytes the driver keeps for itself
-	Handle    uint64          // map events: the VMM handle; driver allocs: the owner, a context or a graph, 0 unknown; names: address of the framework's object; wait, complete: the event
-	Count     uint64          // lost events: number of records; step and epoch events: the number given by the program; sample: bytes of other processes; emptycache, pool: Begun or Ended; setting: its value
-	Stack     StackID         // native call stack, innermost frame first
-	PyStack   StackID         // Python call stack
-	Tag       StringID        // full tag path active on the thread
-	Name      StringID        // marks and names: the text
-	Thread    ThreadID        // who
-	Status    int32           // CUDA error code, 0 success
-	Rest      uint64          // framework allocs: 1 + the bytes of the block beyond those that were requested, 0 unknown
-	Op        uint32          // framework allocs: 1 + the number of the operator that runs, or with FlagBackward of the one whose backward runs; 0 none
-	OpThread  uint16          // with Op: the framework's own number of the thread that recorded the operator, 0 unknown; numbers of operators are each thread's own
-	API       cuda.API        // the call that made the event at its own level
-	Runtime   cuda.API        // the CUDA runtime call around a driver event, or none
-	Device    int16           // device ordinal in the process, -1 for host memory or unknown
-	Kind      EventKind       //
-	Level     cuda.Level      //
-	Mem       cuda.MemoryKind //
-	Flags     Flags           //
-	Object    cuda.ObjectKind // create, destroy, reserve, launch: what Addr is the handle of
-	Category  Category        // names: what the framework takes Addr, or the object Handle, for
-	Pool      uint32          // framework allocs and pool events: private pool of the framework's allocator; 0 the common one
+	Seq  uint64 // total order over all threads, dense from 1; a gap is a lost record
+	Time int64  // nanoseconds since the trace's time base (Info "clock.base_unix_ns")
+	Addr uint64 // device or host address; for VMM memory the handle
+	Size uint64 // bytes asked for; for framework blocks the rounded block size
+	// CUDA stream handle as the program passed it, 0 the default stream; framework allocs: the stream that the block
+	// was allocated for
+	Stream uint64
+	// framework events: bytes the framework says are allocated on the device after this event; reserve: bytes in use;
+	// sample: the process's own; ask: bytes free
+	Allocated uint64
+	// framework events: bytes the framework says it holds from the driver after this event; sample: bytes the driver
+	// keeps for itself
+	Reserved uint64
+	// map events: the VMM handle; driver allocs: the owner, a context or a graph, 0 unknown; names: address of the
+	// framework's object; wait, complete: the event
+	Handle uint64
+	// lost events: number of records; step and epoch events: the number given by the program; sample: bytes of other
+	// processes; emptycache, pool: Begun or Ended; setting: its value
+	Count   uint64
+	Stack   StackID  // native call stack, innermost frame first
+	PyStack StackID  // Python call stack
+	Tag     StringID // full tag path active on the thread
+	Name    StringID // marks and names: the text
+	Thread  ThreadID // who
+	Status  int32    // CUDA error code, 0 success
+	// framework allocs: 1 + the bytes of the block beyond those that were requested, 0 unknown
+	Rest uint64
+	// framework allocs: 1 + the number of the operator that runs, or with FlagBackward of the one whose backward runs;
+	// 0 none
+	Op uint32
+	// with Op: the framework's own number of the thread that recorded the operator, 0 unknown; numbers of operators are
+	// each thread's own
+	OpThread uint16
+	API      cuda.API        // the call that made the event at its own level
+	Runtime  cuda.API        // the CUDA runtime call around a driver event, or none
+	Device   int16           // device ordinal in the process, -1 for host memory or unknown
+	Kind     EventKind       //
+	Level    cuda.Level      //
+	Mem      cuda.MemoryKind //
+	Flags    Flags           //
+	Object   cuda.ObjectKind // create, destroy, reserve, launch: what Addr is the handle of
+	Category Category        // names: what the framework takes Addr, or the object Handle, for
+	// framework allocs and pool events: private pool of the framework's allocator; 0 the common one
+	Pool uint32
 }
 
 // Category says what a framework's own bookkeeping takes an address for. Numbers are part of the trace format: append
@@ -136,12 +155,14 @@ const (
 	CategoryOptimizer Category = 5 // the name is that of the state, a colon, and the parameter's
 	CategoryStep      Category = 6 // no memory: an optimizer finished a step
 	CategoryData      Category = 7 // what goes into a model or comes out of it
-	CategoryFree      Category = 8 // nothing from now on: what the block held is gone, its allocator keeps the block for something else
+	// nothing from now on: what the block held is gone, its allocator keeps the block for something else
+	CategoryFree Category = 8
 
 	categoryCount = 9
 )
 
-var categoryNames = [categoryCount]string{"none", "module", "parameter", "buffer", "gradient", "optimizer", "step", "data", "free"}
+var categoryNames = [categoryCount]string{"none", "module", "parameter", "buffer", "gradient", "optimizer", "step",
+	"data", "free"}
 
 // String returns the category's name as it appears in the text form of a trace.
 func (c Category) String() string {

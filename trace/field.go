@@ -160,8 +160,10 @@ func constantFields(events []Event) (set uint64) {
 	for _, c := range [...]struct {
 		field   Field
 		differs bool
-	}{{FieldThread, thread != 0}, {FieldTag, tag != 0}, {FieldStream, stream != 0}, {FieldStatus, status != 0}, {FieldAPI, api != 0},
-		{FieldRuntime, runtime != 0}, {FieldDevice, device != 0}, {FieldLevel, level != 0}, {FieldMem, mem != 0}, {FieldFlags, flags != 0},
+	}{{FieldThread, thread != 0}, {FieldTag, tag != 0}, {FieldStream, stream != 0}, {FieldStatus, status != 0},
+		{FieldAPI, api != 0},
+		{FieldRuntime, runtime != 0}, {FieldDevice, device != 0}, {FieldLevel, level != 0}, {FieldMem, mem != 0},
+		{FieldFlags, flags != 0},
 		{FieldHandle, handle != 0}, {FieldOpThread, opThread != 0}, {FieldRest, rest != 0}, {FieldPool, pool != 0}} {
 		if !c.differs {
 			set |= 1 << c.field
@@ -331,8 +333,10 @@ func scatterMore(values []uint64, f Field, events []Event) (fits bool) {
 }
 
 // fieldBits is how many bits the values of a field have; 0: all 64.
-var fieldBits = [fieldCount]uint8{FieldThread: 32, FieldLevel: 8, FieldAPI: 16, FieldRuntime: 16, FieldMem: 8, FieldDevice: 16, FieldStatus: 32, FieldFlags: 8,
-	FieldStack: 32, FieldPyStack: 32, FieldTag: 32, FieldName: 32, FieldObject: 8, FieldCategory: 8, FieldOp: 32, FieldOpThread: 16, FieldPool: 32}
+var fieldBits = [fieldCount]uint8{FieldThread: 32, FieldLevel: 8, FieldAPI: 16, FieldRuntime: 16, FieldMem: 8,
+	FieldDevice: 16, FieldStatus: 32, FieldFlags: 8,
+	FieldStack: 32, FieldPyStack: 32, FieldTag: 32, FieldName: 32, FieldObject: 8, FieldCategory: 8, FieldOp: 32,
+	FieldOpThread: 16, FieldPool: 32}
 
 // fitsField reports whether a value fits a field.
 func fitsField(f Field, v uint64) bool {

@@ -22,7 +22,8 @@ func parseArchive(text string) archive {
 	a := archive{parts: make(map[string]string)}
 	name := ""
 	for line := range strings.Lines(text) {
-		if trimmed := strings.TrimSuffix(line, "\n"); strings.HasPrefix(trimmed, "-- ") && strings.HasSuffix(trimmed, " --") {
+		if trimmed := strings.TrimSuffix(line, "\n"); strings.HasPrefix(trimmed, "-- ") &&
+			strings.HasSuffix(trimmed, " --") {
 			name = trimmed[3 : len(trimmed)-3]
 			a.names = append(a.names, name)
 			a.parts[name] = ""
@@ -123,6 +124,8 @@ func healthText(r *Reader) string {
 	if h.Truncated {
 		truncated = h.Reason
 	}
-	return fmt.Sprintf("clean %v\ntruncated: %s\nsections %d, blocks %d, events %d, watermark %d\nlate %d, gaps %d, highest %d\nlost records %d, rings %d, dictionary entries %d\n",
-		clean, truncated, h.Sections, h.Blocks, h.Events, r.Watermark(), h.LateEvents, h.Gaps, h.MaxSeq, records, rings, dict)
+	return fmt.Sprintf(
+		"clean %v\ntruncated: %s\nsections %d, blocks %d, events %d, watermark %d\nlate %d, gaps %d, highest %d\nlost records %d, rings %d, dictionary entries %d\n",
+		clean, truncated, h.Sections, h.Blocks, h.Events, r.Watermark(), h.LateEvents, h.Gaps, h.MaxSeq, records,
+		rings, dict)
 }

@@ -85,7 +85,8 @@ func decodeIndex(payload []byte) ([]IndexEntry, error) {
 	var offset int64
 	for range n {
 		offset += int64(d.uvarint())
-		e := IndexEntry{Offset: offset, Events: d.uvarint(), FirstTime: unzigzag(d.uvarint()), MaxSeq: d.uvarint(), Watermark: d.uvarint()}
+		e := IndexEntry{Offset: offset, Events: d.uvarint(), FirstTime: unzigzag(d.uvarint()), MaxSeq: d.uvarint(),
+			Watermark: d.uvarint()}
 		if d.failed || offset < 0 {
 			return nil, fmt.Errorf("index section: %w", errShort)
 		}

@@ -44,7 +44,8 @@ func TestIndexOfLongRunStaysShort(t *testing.T) {
 		}
 		events += e.Events
 	}
-	if len(entries) > maxIndexEntries || len(entries) < maxIndexEntries/2 || events != 2*blocks || entries[len(entries)-1].Watermark != blocks-1 {
+	if len(entries) > maxIndexEntries || len(entries) < maxIndexEntries/2 || events != 2*blocks ||
+		entries[len(entries)-1].Watermark != blocks-1 {
 		t.Errorf("%d entries of %d events", len(entries), events)
 	}
 }

@@ -35,7 +35,8 @@ func TestCallsInFlightAreNoGaps(t *testing.T) {
 		{"the last number drawn is its own", seen(1, 2), Drawn{Last: 3, InFlight: []uint64{3}}, 0, 1},
 		{"what was drawn last is missing", seen(1, 2), Drawn{Last: 9}, 7, 0},
 		{"everything is missing", seen(), Drawn{Last: 2, InFlight: []uint64{2}}, 1, 1},
-		{"calls in any order, the later one is not spent on what only the earlier explains", seen(3, 5, 8), Drawn{Last: 8, InFlight: []uint64{6, 1}}, 1, 4},
+		{"calls in any order, the later one is not spent on what only the earlier explains", seen(3, 5, 8),
+			Drawn{Last: 8, InFlight: []uint64{6, 1}}, 1, 4},
 		{"a recorder that did not say", seen(2), Drawn{}, 1, 0},
 		{"the highest number there is", seen(1, top), Drawn{Last: top, InFlight: []uint64{1}}, top - 4, 2},
 		{"number 0 is none", seen(0, 2), Drawn{Last: 2, InFlight: []uint64{1}}, 0, 1},
@@ -68,7 +69,8 @@ func TestMissingExplainsMost(t *testing.T) {
 		room := slices.Concat(d.InFlight, d.InFlight) // two numbers each
 		want := uint64(mostPairs(missing, room))
 		if gaps, inFlight := d.Missing(&s); inFlight != want || gaps != uint64(len(missing))-want {
-			t.Fatalf("missing %v, calls %v: %d gaps and %d in flight, want %d in flight", missing, d.InFlight, gaps, inFlight, want)
+			t.Fatalf("missing %v, calls %v: %d gaps and %d in flight, want %d in flight", missing, d.InFlight, gaps,
+				inFlight, want)
 		}
 	}
 }
@@ -99,7 +101,8 @@ func TestDrawnInfo(t *testing.T) {
 	if _, there := (Drawn{Last: 1}).Info()[inFlightKey]; there {
 		t.Error("a fact about no calls")
 	}
-	if got := drawnFrom(Info{numbersKey: "-1", inFlightKey: "4 x 5"}); got.Last != 0 || !slices.Equal(got.InFlight, []uint64{4}) {
+	if got := drawnFrom(Info{numbersKey: "-1", inFlightKey: "4 x 5"}); got.Last != 0 ||
+		!slices.Equal(got.InFlight, []uint64{4}) {
 		t.Errorf("nonsense became %+v", got)
 	}
 }

@@ -126,8 +126,9 @@ func (r *Reader) tornAtEnd() (Event, bool) {
 // had not returned, which were drawn and which no event will ever have, from numbers whose events are lost; nor see
 // that the highest numbers are missing.
 const (
-	numbersKey  = "process.numbers"   // order numbers drawn: the highest one
-	inFlightKey = "process.in_flight" // for each thread that was inside a call, the lowest number that it may have drawn for it, ascending
+	numbersKey = "process.numbers" // order numbers drawn: the highest one
+	// for each thread that was inside a call, the lowest number that it may have drawn for it, ascending
+	inFlightKey = "process.in_flight"
 )
 
 const (

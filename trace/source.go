@@ -57,11 +57,16 @@ type Health struct {
 	UnknownEvents   uint64           // events of a kind that this version does not know; they are not returned
 	LateEvents      uint64           // events that stand later in the file than their order number says
 	Bytes           int64            // bytes of the file that were read as whole sections, head included
-	Trailing        int64            // bytes behind the end section that could not be read as sections; -1 if there are some and the size is unknown
-	Epilogue        string           // why they could not, in words; empty if there are none
-	Repeated        uint64           // events whose order number another one had before
-	Altered         string           // why what stands before the end is not what was written there, in words; empty if it is, or if nothing tells
-	Gaps            uint64           // order numbers that were drawn, as far as is known, that no event has and that no call in flight explains
-	InFlight        uint64           // order numbers of calls that had not returned at the end: no event will ever have them, and nothing is lost with them
-	MaxSeq          uint64           // highest order number seen
+	// bytes behind the end section that could not be read as sections; -1 if there are some and the size is unknown
+	Trailing int64
+	Epilogue string // why they could not, in words; empty if there are none
+	Repeated uint64 // events whose order number another one had before
+	// why what stands before the end is not what was written there, in words; empty if it is, or if nothing tells
+	Altered string
+	// order numbers that were drawn, as far as is known, that no event has and that no call in flight explains
+	Gaps uint64
+	// order numbers of calls that had not returned at the end: no event will ever have them, and nothing is lost with
+	// them
+	InFlight uint64
+	MaxSeq   uint64 // highest order number seen
 }

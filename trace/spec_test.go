@@ -15,8 +15,10 @@ var recorded = []struct {
 	fields string
 }{
 	{"none", ""},
-	{"alloc", "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle"},
-	{"free", "seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle"},
+	{"alloc",
+		"seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle"},
+	{"free",
+		"seq time thread level api runtime mem device addr size stream status flags stack pystack tag allocated reserved handle"},
 	{"map", "seq time thread level api device addr size status flags stack pystack tag handle"},
 	{"unmap", "seq time thread level api device addr size status flags stack pystack tag"},
 	{"oom", "seq time thread level api device size flags stack pystack tag allocated reserved"},
@@ -78,7 +80,8 @@ func TestSpecIsConsistent(t *testing.T) {
 		}
 		seen[f.Name] = true
 		// A predicted column looks at fields that were decoded before it.
-		if f.Encoding == EncodingSame && f.Field < FieldLevel || f.Encoding == EncodingAccount && f.Field < FieldDevice ||
+		if f.Encoding == EncodingSame && f.Field < FieldLevel || f.Encoding == EncodingAccount &&
+			f.Field < FieldDevice ||
 			f.Encoding == EncodingBalance && f.Field < FieldStatus {
 			t.Errorf("field %s is predicted from fields that stand after it", f.Name)
 		}

@@ -13,8 +13,9 @@ type StackEnd uint8
 
 // The ends of stacks.
 const (
-	StackWhole       StackEnd = 0 // its outermost frame was reached
-	StackInterpreter StackEnd = 1 // native: cut at the innermost frame of the Python interpreter; the Python stack goes on from there
+	StackWhole StackEnd = 0 // its outermost frame was reached
+	// native: cut at the innermost frame of the Python interpreter; the Python stack goes on from there
+	StackInterpreter StackEnd = 1
 	StackDepth       StackEnd = 2 // as deep as was asked for
 	StackNoRow       StackEnd = 3 // code without unwind information: compiled at run time, or Go
 	StackUnsupported StackEnd = 4 // a rule that the unwinder does not follow
@@ -23,7 +24,8 @@ const (
 	StackCaller      StackEnd = 7 // only the caller was asked for
 )
 
-var stackEndNames = [...]string{"whole", "interpreter", "depth", "norow", "unsupported", "bounds", "unreadable", "caller"}
+var stackEndNames = [...]string{"whole", "interpreter", "depth", "norow", "unsupported", "bounds", "unreadable",
+	"caller"}
 
 // String returns the end's name as it appears in the text form, or its number where this version has no name for it.
 func (e StackEnd) String() string {
@@ -99,7 +101,8 @@ func (e *entryDecoder) pyStack(d *decoder) {
 		if where>>1 > 1<<32-1 {
 			d.fail()
 		}
-		e.pyframes = append(e.pyframes, PyFrame{Code: CodeID(code), Offset: uint32(where >> 1), Entry: where&1 != 0, Self: self})
+		e.pyframes = append(e.pyframes, PyFrame{Code: CodeID(code), Offset: uint32(where >> 1), Entry: where&1 != 0,
+			Self: self})
 	}
 	s.Frames = e.pyframes
 	if !d.failed {
@@ -197,7 +200,8 @@ func (e *entryDecoder) code(d *decoder) {
 
 // WriteCode defines a Python code object.
 func (w *Writer) WriteCode(c Code) error {
-	if err := errors.Join(w.usable(), tooLong("name or file of a Python code object", c.Name, c.QualName, c.File)); err != nil {
+	if err := errors.Join(w.usable(), tooLong("name or file of a Python code object", c.Name, c.QualName,
+		c.File)); err != nil {
 		return err
 	}
 	if len(c.Lines) > MaxLineTable {

@@ -12,7 +12,8 @@ import (
 // data-dependent sizes, and the addresses that a best-fit cache hands out for them. Now and then the framework takes a
 // segment from the driver.
 func trainingStream(n int, seed uint64) []Event {
-	g := &streamGenerator{rng: rand.New(rand.NewPCG(seed, 2)), reserved: 2 << 30, free: make(map[uint64][]uint64), top: 0x7f5a_4000_0000}
+	g := &streamGenerator{rng: rand.New(rand.NewPCG(seed, 2)), reserved: 2 << 30, free: make(map[uint64][]uint64),
+		top: 0x7f5a_4000_0000}
 	g.makePlan()
 	for len(g.events) < n {
 		g.step()
@@ -43,7 +44,8 @@ type streamGenerator struct {
 func (g *streamGenerator) makePlan() {
 	sizes := []uint64{512, 2048, 3072, 393216, 1572864, 2359296, 6291456, 9437184, 25165824, 154389504}
 	for i := range 1100 {
-		p := planned{size: sizes[g.rng.IntN(len(sizes))], life: int(math.Exp(g.rng.Float64() * 6)), thread: 1, tag: StringID(10 + i/40)}
+		p := planned{size: sizes[g.rng.IntN(len(sizes))], life: int(math.Exp(g.rng.Float64() * 6)), thread: 1,
+			tag: StringID(10 + i/40)}
 		p.stack = StackID(1000 + g.rng.IntN(1200))
 		if i < 500 || i > 900 {
 			p.pystack = StackID(2300 + g.rng.IntN(800))
@@ -70,7 +72,8 @@ func (g *streamGenerator) step() {
 	release := func(d due) {
 		g.allocated -= d.size
 		g.free[d.size] = append(g.free[d.size], d.addr)
-		g.add(Event{Kind: EventFree, Level: cuda.LevelFramework, API: 90, Mem: cuda.MemoryDevice, Addr: d.addr, Size: d.size, Thread: d.thread,
+		g.add(Event{Kind: EventFree, Level: cuda.LevelFramework, API: 90, Mem: cuda.MemoryDevice, Addr: d.addr,
+			Size: d.size, Thread: d.thread,
 			Allocated: g.allocated, Reserved: g.reserved})
 	}
 	for i, p := range g.plan {
@@ -84,7 +87,8 @@ func (g *streamGenerator) step() {
 		}
 		addr := g.take(p)
 		g.allocated += p.size
-		g.add(Event{Kind: EventAlloc, Level: cuda.LevelFramework, API: 90, Mem: cuda.MemoryDevice, Addr: addr, Size: p.size, Thread: p.thread,
+		g.add(Event{Kind: EventAlloc, Level: cuda.LevelFramework, API: 90, Mem: cuda.MemoryDevice, Addr: addr,
+			Size: p.size, Thread: p.thread,
 			Stack: p.stack, PyStack: p.pystack, Tag: p.tag, Allocated: g.allocated, Reserved: g.reserved})
 		until := i + p.life
 		frees[until] = append(frees[until], due{p.size, addr, p.thread})
@@ -106,7 +110,8 @@ func (g *streamGenerator) take(p planned) uint64 {
 	if g.rng.IntN(50) == 0 {
 		segment := max(p.size, 20<<20)
 		g.reserved += segment
-		g.add(Event{Kind: EventAlloc, Level: cuda.LevelDriver, API: 3, Runtime: 41, Mem: cuda.MemoryDevice, Addr: g.top, Size: segment,
+		g.add(Event{Kind: EventAlloc, Level: cuda.LevelDriver, API: 3, Runtime: 41, Mem: cuda.MemoryDevice, Addr: g.top,
+			Size:   segment,
 			Thread: p.thread, Stack: p.stack, Tag: p.tag})
 	}
 	g.top += (p.size + 511) &^ 511

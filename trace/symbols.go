@@ -15,7 +15,9 @@ type SymbolFrame struct {
 	Function string // as a reader would write it; empty if unknown
 	File     string // of the source; empty if unknown
 	Line     uint32 // 0 unknown
-	Start    uint64 // address at which the function's code begins, in the numbers of Symbol.Address; 0 unknown, and for inlined functions
+	// address at which the function's code begins, in the numbers of Symbol.Address; 0 unknown, and for inlined
+	// functions
+	Start uint64
 }
 
 // Symbol says what a code address is called, so that a trace can be read on another machine than the one it was
@@ -123,7 +125,8 @@ func (s Symbol) Check() error {
 		total += len(f.Function) + len(f.File)
 	}
 	if total > section.MaxBytes/2 {
-		return fmt.Errorf("symbol whose names and files have %d bytes, at most %d are allowed", total, section.MaxBytes/2)
+		return fmt.Errorf("symbol whose names and files have %d bytes, at most %d are allowed", total,
+			section.MaxBytes/2)
 	}
 	return nil
 }
@@ -155,7 +158,8 @@ func decodeSymbols(payload []byte, tables *Tables) error {
 		s.Module = ModuleID(d.id())
 		s.Address += uint64(unzigzag(d.uvarint()))
 		frames := d.uvarint()
-		if frames == 0 || frames > MaxSymbolFrames || 4*frames > uint64(len(d.data)) { // a frame takes at least four bytes
+		// a frame takes at least four bytes
+		if frames == 0 || frames > MaxSymbolFrames || 4*frames > uint64(len(d.data)) {
 			d.fail()
 			break
 		}

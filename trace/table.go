@@ -82,8 +82,8 @@ type String struct {
 // Entries returns how many entries of the file the dictionary has, those included that later ones replaced.
 func (t *Tables) Entries() int { return len(t.log) }
 
-// Entry returns one of them, by its place in the file: a String, Stack, PyStack, Code, Module, Thread, Device or Symbol,
-// as the file has it.
+// Entry returns one of them, by its place in the file: a String, Stack, PyStack, Code, Module, Thread, Device or
+// Symbol, as the file has it.
 func (t *Tables) Entry(at int) any {
 	e := &t.log[at]
 	switch e.kind {
@@ -195,7 +195,9 @@ func (t *Tables) AddThread(th Thread) {
 
 // AddDevice records a device; a later entry with the same index replaces it.
 func (t *Tables) AddDevice(d Device) {
-	i, known := slices.BinarySearchFunc(t.devices, d.Index, func(have Device, index int16) int { return int(have.Index) - int(index) })
+	i, known := slices.BinarySearchFunc(t.devices, d.Index, func(have Device, index int16) int {
+		return int(have.Index) - int(index)
+	})
 	if known {
 		t.devices[i] = d
 	} else {

@@ -16,10 +16,12 @@ func TestTablesFromFile(t *testing.T) {
 	if got := tables.String(3); got != "model.encoder" || tables.String(99) != "" {
 		t.Errorf("strings %q, %q", got, tables.String(99))
 	}
-	if got := tables.Stack(5); !reflect.DeepEqual(got, []uint64{0x7f0000001234, 0x401020, 0, 1<<64 - 1}) || tables.Stack(7) != nil {
+	if got := tables.Stack(5); !reflect.DeepEqual(got, []uint64{0x7f0000001234, 0x401020, 0, 1<<64 - 1}) ||
+		tables.Stack(7) != nil {
 		t.Errorf("stacks %x, %x", got, tables.Stack(7))
 	}
-	if got := tables.StackEnd(8); got != StackInterpreter || tables.StackEnd(5) != StackWhole || tables.StackEnd(99) != StackWhole {
+	if got := tables.StackEnd(8); got != StackInterpreter || tables.StackEnd(5) != StackWhole ||
+		tables.StackEnd(99) != StackWhole {
 		t.Errorf("stack ends %v, %v, %v", got, tables.StackEnd(5), tables.StackEnd(99))
 	}
 	frames, end := tables.PyStack(13)
@@ -31,7 +33,8 @@ func TestTablesFromFile(t *testing.T) {
 		t.Errorf("unknown Python stack %+v, end %v", frames, end)
 	}
 	code, ok := tables.Code(10)
-	if wantCode := (Code{ID: 10, Name: "forward", QualName: "Model.forward", File: "/home/me/train é.py", FirstLine: -7, Table: LinesLocations,
+	if wantCode := (Code{ID: 10, Name: "forward", QualName: "Model.forward", File: "/home/me/train é.py", FirstLine: -7,
+		Table: LinesLocations,
 		Lines: []byte{0x80, 0, 0x7a, 0xff}, ModuleCall: true}); !ok || !reflect.DeepEqual(code, wantCode) {
 		t.Errorf("code %+v", code)
 	}
@@ -64,7 +67,8 @@ func TestTablesFromFile(t *testing.T) {
 	if r.Info()["process.pid"] != "4711" {
 		t.Errorf("info %q", r.Info())
 	}
-	if end, ok := r.End(); !ok || end != (End{Reason: "exit", LostRecords: 1, LostRings: 2, LostDict: 3, EventCount: 5, Time: -1}) {
+	if end, ok := r.End(); !ok ||
+		end != (End{Reason: "exit", LostRecords: 1, LostRings: 2, LostDict: 3, EventCount: 5, Time: -1}) {
 		t.Errorf("end %+v", end)
 	}
 	if records, rings, dict := r.Lost(); records != 12 || rings != 2 || dict != 3 {
@@ -121,7 +125,9 @@ func TestDictionaryMemoryIsBounded(t *testing.T) {
 		"modules": func(e *entryEncoder, dst []byte, i uint32) []byte {
 			return e.appendModule(dst, Module{Start: uint64(i % 127), End: 127})
 		},
-		"stacks": func(e *entryEncoder, dst []byte, i uint32) []byte { return e.appendStack(dst, Stack{ID: StackID(i)}) },
+		"stacks": func(e *entryEncoder, dst []byte, i uint32) []byte {
+			return e.appendStack(dst, Stack{ID: StackID(i)})
+		},
 		"pystacks": func(e *entryEncoder, dst []byte, i uint32) []byte {
 			return e.appendPyStack(dst, PyStack{ID: StackID(i)})
 		},
@@ -189,15 +195,19 @@ func TestWriterRefusesWhatReadersWould(t *testing.T) {
 	}
 	long := strings.Repeat("x", MaxString+1)
 	for name, err := range map[string]error{
-		"string": w.WriteString(1, long), "module": w.WriteModule(Module{Path: long}), "thread": w.WriteThread(Thread{Name: long}),
-		"code": w.WriteCode(Code{QualName: long}), "line table": w.WriteCode(Code{Lines: make([]byte, MaxLineTable+1)}),
+		"string": w.WriteString(1, long), "module": w.WriteModule(Module{Path: long}),
+		"thread":       w.WriteThread(Thread{Name: long}),
+		"code":         w.WriteCode(Code{QualName: long}),
+		"line table":   w.WriteCode(Code{Lines: make([]byte, MaxLineTable+1)}),
 		"python stack": w.WritePyStack(PyStack{Frames: make([]PyFrame, MaxFrames+1)}),
 		"device":       w.WriteDevice(Device{UUID: long}),
 		"symbol":       w.WriteSymbols([]Symbol{{Frames: []SymbolFrame{{File: long}}}}),
 		"no frames":    w.WriteSymbols([]Symbol{{Address: 1}}),
-		"many frames":  w.WriteSymbols([]Symbol{{Frames: make([]SymbolFrame, MaxSymbolFrames+1)}}), "stack": w.WriteStack(Stack{Frames: make([]uint64, MaxFrames+1)}),
-		"info": w.WriteInfo(Info{"a": strings.Repeat("x", section.MaxBytes)}), "kind 0": w.WriteEvents([]Event{{}}),
-		"kind": w.WriteEvents([]Event{{Kind: eventKindCount}}), "end": w.Close(End{Reason: long}),
+		"many frames":  w.WriteSymbols([]Symbol{{Frames: make([]SymbolFrame, MaxSymbolFrames+1)}}),
+		"stack":        w.WriteStack(Stack{Frames: make([]uint64, MaxFrames+1)}),
+		"info":         w.WriteInfo(Info{"a": strings.Repeat("x", section.MaxBytes)}),
+		"kind 0":       w.WriteEvents([]Event{{}}),
+		"kind":         w.WriteEvents([]Event{{Kind: eventKindCount}}), "end": w.Close(End{Reason: long}),
 	} {
 		if err == nil {
 			t.Errorf("%s: no error", name)

@@ -110,7 +110,8 @@ func ThinnedFrom(info Info) (t Thinned) {
 	}
 	for word := range strings.SplitSeq(info[thinnedBlocksKey], ", ") {
 		var b ThinnedBlocks
-		if _, err := fmt.Sscan(word, &b.Account, &b.Device, &b.Count, &b.Bytes); err != nil || len(t.Blocks) == maxThinnedBlocks {
+		if _, err := fmt.Sscan(word, &b.Account, &b.Device, &b.Count, &b.Bytes); err != nil ||
+			len(t.Blocks) == maxThinnedBlocks {
 			break
 		}
 		t.addBlocks(b)

@@ -70,11 +70,15 @@ func wantEvents(t testing.TB, got, want []Event) {
 func TestRoundTripEveryKindAndExtremeValues(t *testing.T) {
 	var events []Event
 	for kind := EventAlloc; kind < eventKindCount; kind++ {
-		full := Event{Seq: 1<<64 - 1, Time: -1 << 63, Addr: 1<<64 - 1, Size: 1<<64 - 1, Stream: 1<<64 - 1, Allocated: 1<<64 - 1, Reserved: 1 << 63,
-			Handle: 1<<64 - 1, Count: 1<<64 - 1, Stack: 1<<32 - 1, PyStack: 1<<32 - 1, Tag: 1<<32 - 1, Name: 1<<32 - 1, Thread: 1<<32 - 1,
-			Status: -1 << 31, API: 1<<16 - 1, Runtime: 1<<16 - 1, Device: -1 << 15, Level: cuda.Level(255), Mem: 255, Flags: 255, Object: 255}
+		full := Event{Seq: 1<<64 - 1, Time: -1 << 63, Addr: 1<<64 - 1, Size: 1<<64 - 1, Stream: 1<<64 - 1,
+			Allocated: 1<<64 - 1, Reserved: 1 << 63,
+			Handle: 1<<64 - 1, Count: 1<<64 - 1, Stack: 1<<32 - 1, PyStack: 1<<32 - 1, Tag: 1<<32 - 1, Name: 1<<32 - 1,
+			Thread: 1<<32 - 1,
+			Status: -1 << 31, API: 1<<16 - 1, Runtime: 1<<16 - 1, Device: -1 << 15, Level: cuda.Level(255), Mem: 255,
+			Flags: 255, Object: 255}
 		small := Event{Seq: uint64(kind), Time: 1<<63 - 1, Addr: 1, Size: 1, Device: -1, Status: 1<<31 - 1}
-		events = append(events, keepFields(full, kind), keepFields(small, kind), keepFields(full, kind), keepFields(Event{}, kind))
+		events = append(events, keepFields(full, kind), keepFields(small, kind), keepFields(full, kind),
+			keepFields(Event{}, kind))
 	}
 	got, r := readAll(t, encodeTrace(t, events, 7))
 	wantEvents(t, got, events)

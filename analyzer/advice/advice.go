@@ -53,9 +53,11 @@ func ForOOM(e *report.OOMEvent, f Facts) []report.Advice {
 		if !applies {
 			continue
 		}
-		known := map[string]string{"asked": report.SizeText(e.RequestedBytes), "total": report.SizeText(e.TotalBytes), "frees": report.SizeText(frees), "device": deviceText(e.Device)}
+		known := map[string]string{"asked": report.SizeText(e.RequestedBytes), "total": report.SizeText(e.TotalBytes),
+			"frees": report.SizeText(frees), "device": deviceText(e.Device)}
 		maps.Copy(known, words)
-		found = append(found, ranked{report.Advice{Rule: rule.name, FreesBytes: frees, Text: fillIn(rule.text, known)}, rule.rank})
+		found = append(found, ranked{report.Advice{Rule: rule.name, FreesBytes: frees, Text: fillIn(rule.text, known)},
+			rule.rank})
 	}
 	slices.SortStableFunc(found, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.FreesBytes, a.FreesBytes))

@@ -17,15 +17,19 @@ const gib = 1 << 30
 const oneMiB = 1 << 20
 
 func plainOOM() *report.OOMEvent {
-	e := &report.OOMEvent{Outcome: report.OOMFailed, Level: "framework", Memory: "device", RequestedBytes: gib, DriverRequestedBytes: gib, Attempts: 2, Detailed: true,
-		TotalBytes: 10 * gib, UsedBytes: 95 * gib / 10, FreeBytes: gib / 2, StepBytes: []uint64{}, Advice: []report.Advice{},
+	e := &report.OOMEvent{Outcome: report.OOMFailed, Level: "framework", Memory: "device", RequestedBytes: gib,
+		DriverRequestedBytes: gib, Attempts: 2, Detailed: true,
+		TotalBytes: 10 * gib, UsedBytes: 95 * gib / 10, FreeBytes: gib / 2, StepBytes: []uint64{},
+		Advice:    []report.Advice{},
 		Allocator: &report.OOMAllocator{ReservedBytes: 9 * gib, AllocatedBytes: 9 * gib}}
 	l := report.Ledger{By: "tag", Level: "framework"}
 	for _, key := range []string{"a", "b", "c", "d", "e", "f"} {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: key, Bytes: 3 * gib / 2})
 	}
 	library := l
-	library.By, library.Rows = "library", []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "libc10_cuda.so", Bytes: 9 * gib}, {Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 * oneMiB}}
+	library.By, library.Rows = "library",
+		[]report.LedgerRow{{Owner: report.OwnerBlocks, Key: "libc10_cuda.so", Bytes: 9 * gib},
+			{Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 * oneMiB}}
 	e.Ledgers = []report.Ledger{l, library}
 	return e
 }
@@ -48,11 +52,14 @@ var adviceCases = []struct {
 	says string
 }{
 	{"larger-than-device", func(e *report.OOMEvent, _ trace.Info) { e.RequestedBytes = 11 * gib },
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.TotalBytes = 0 }, func(e *report.OOMEvent, _ trace.Info) { e.TotalBytes = 11 * gib }}, "11.0 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.TotalBytes = 0 },
+			func(e *report.OOMEvent, _ trace.Info) { e.TotalBytes = 11 * gib }}, "11.0 GiB"},
 	{"own-limit", func(e *report.OOMEvent, _ trace.Info) { e.Attempts, e.FreeBytes = 0, 5*gib },
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Attempts = 1 }, func(e *report.OOMEvent, _ trace.Info) { e.FreeBytes = 0 }}, "5.00 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Attempts = 1 },
+			func(e *report.OOMEvent, _ trace.Info) { e.FreeBytes = 0 }}, "5.00 GiB"},
 	{"fragmentation", func(e *report.OOMEvent, _ trace.Info) {
-		e.Allocator.IdleBytes, e.Allocator.Pieces = 2*gib, report.Fragments{FreeBytes: 2 * gib, FreePieces: 40, LargestFreeBytes: 600 * oneMiB}
+		e.Allocator.IdleBytes, e.Allocator.Pieces = 2*gib, report.Fragments{FreeBytes: 2 * gib, FreePieces: 40,
+			LargestFreeBytes: 600 * oneMiB}
 	}, []func(*report.OOMEvent, trace.Info){
 		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces.LargestFreeBytes = 2 * gib },
 		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.IdleBytes = 100 * oneMiB },
@@ -63,15 +70,27 @@ var adviceCases = []struct {
 		func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMRecovered },
 		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces = report.Fragments{} },
 	}, "600.0 MiB"},
-	{"idle-cache", func(e *report.OOMEvent, _ trace.Info) { e.Level, e.Allocator.Pieces.WholeFreeBytes = "driver", 3*gib },
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Level = "framework" }, func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMRecovered }, func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Pieces.WholeFreeBytes = oneMiB }}, "3.00 GiB"},
+	{"idle-cache", func(e *report.OOMEvent, _ trace.Info) {
+		e.Level, e.Allocator.Pieces.WholeFreeBytes = "driver", 3*gib
+	},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Level = "framework" },
+			func(e *report.OOMEvent, _ trace.Info) {
+				e.Outcome = report.OOMRecovered
+			}, func(e *report.OOMEvent, _ trace.Info) {
+				e.Allocator.Pieces.WholeFreeBytes = oneMiB
+			}}, "3.00 GiB"},
 	{"other-processes", func(e *report.OOMEvent, _ trace.Info) {
 		e.Sample = &report.Sample{ShareKnown: true, OthersBytes: 4 * gib}
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Sample.OthersBytes = 10 * oneMiB }, func(e *report.OOMEvent, _ trace.Info) { e.Sample = nil }}, "4.00 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) {
+			e.Sample.OthersBytes = 10 *
+				oneMiB
+		}, func(e *report.OOMEvent, _ trace.Info) { e.Sample = nil }}, "4.00 GiB"},
 	{"fresh", func(e *report.OOMEvent, _ trace.Info) {
-		e.Since = &report.OOMGrowth{What: "step 3", Bytes: 6 * gib, Rows: []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "e", Bytes: gib}}}
-	}, []func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Since.Bytes = 100 * oneMiB }, func(e *report.OOMEvent, _ trace.Info) { e.Since.What = "mark x" }}, "6.00 GiB"},
+		e.Since = &report.OOMGrowth{What: "step 3", Bytes: 6 * gib,
+			Rows: []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "e", Bytes: gib}}}
+	}, []func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Since.Bytes = 100 * oneMiB },
+		func(e *report.OOMEvent, _ trace.Info) { e.Since.What = "mark x" }}, "6.00 GiB"},
 	{"largest-owner", func(e *report.OOMEvent, _ trace.Info) {
 		e.Since = &report.OOMGrowth{What: "mark x"}
 		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: "model", Bytes: 4 * gib})
@@ -96,7 +115,8 @@ var adviceCases = []struct {
 	{"optimizer-state", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: "train.optimizer", Bytes: 4 * gib})
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.UsedBytes = 100 * gib }, func(_ *report.OOMEvent, info trace.Info) { delete(info, "framework.torch") }}, "3.00 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.UsedBytes = 100 * gib },
+			func(_ *report.OOMEvent, info trace.Info) { delete(info, "framework.torch") }}, "3.00 GiB"},
 	{"growing", func(e *report.OOMEvent, _ trace.Info) {
 		e.StepBytes = []uint64{gib, 4 * gib, 5 * gib, 6 * gib, 7 * gib}
 	},
@@ -110,19 +130,28 @@ var adviceCases = []struct {
 	{"pool-idle", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerPoolIdle, Key: "memory pools, idle", Bytes: gib})
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerPoolIdle, oneMiB) }}, "1.00 GiB lie idle"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) {
+			addRowBytes(e, report.OwnerPoolIdle, oneMiB)
+		}}, "1.00 GiB lie idle"},
 	{"graph-pool", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerGraphPool, Key: "graph memory pool", Bytes: gib})
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerGraphPool, oneMiB) }}, "1.00 GiB are held"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) {
+			addRowBytes(e, report.OwnerGraphPool, oneMiB)
+		}}, "1.00 GiB are held"},
 	{"outside", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "library", report.LedgerRow{Owner: report.OwnerOutside, Key: "libnccl.so.2", Bytes: gib})
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerOutside, oneMiB) }}, "NCCL_BUFFSIZE"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) {
+			addRowBytes(e, report.OwnerOutside, oneMiB)
+		}}, "NCCL_BUFFSIZE"},
 	{"mxnet-pool", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "library", report.LedgerRow{Owner: report.OwnerBlocks, Key: "libmxnet.so", Bytes: 8 * gib})
 	},
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { addRowBytes(e, report.OwnerBlocks, oneMiB) }}, "8.00 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) {
+			addRowBytes(e, report.OwnerBlocks,
+				oneMiB)
+		}}, "8.00 GiB"},
 	{"context", func(e *report.OOMEvent, _ trace.Info) {
 		e.Sample = &report.Sample{ShareKnown: true, ContextBytes: 2 * gib, RemainderBytes: gib}
 	},
@@ -131,11 +160,14 @@ var adviceCases = []struct {
 			func(e *report.OOMEvent, _ trace.Info) { e.Sample.ShareKnown = false },
 		}, "3.00 GiB"},
 	{"pinned", func(e *report.OOMEvent, _ trace.Info) { e.Memory, e.Device = "host", -1 },
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Memory = "managed" }}, "1.00 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Memory = "managed" }},
+		"1.00 GiB"},
 	{"recovered", func(e *report.OOMEvent, _ trace.Info) { e.Outcome, e.ReleasedBytes = report.OOMRecovered, gib },
-		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMFailed }, func(e *report.OOMEvent, _ trace.Info) { e.ReleasedBytes = 0 }}, "1.00 GiB back"},
+		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMFailed },
+			func(e *report.OOMEvent, _ trace.Info) { e.ReleasedBytes = 0 }}, "1.00 GiB back"},
 	{"null-gpu", func(_ *report.OOMEvent, info trace.Info) { info["nullgpu"] = "1" },
-		[]func(*report.OOMEvent, trace.Info){func(_ *report.OOMEvent, info trace.Info) { info["nullgpu"] = "" }}, "10.0 GiB"},
+		[]func(*report.OOMEvent, trace.Info){func(_ *report.OOMEvent, info trace.Info) { info["nullgpu"] = "" }},
+		"10.0 GiB"},
 }
 
 // addRowBytes sets the size of every row of a kind.
@@ -176,7 +208,8 @@ func TestAdviceFires(t *testing.T) {
 		if len(list) != 1 {
 			t.Errorf("with %s fire %q", c.rule, ruleNames(list))
 		}
-		if text := list[i].Text; !strings.Contains(text, c.says) || strings.ContainsAny(text, "{}") || !regexp.MustCompile(`\d+(\.\d+)? [KMGT]?i?B`).MatchString(text) {
+		if text := list[i].Text; !strings.Contains(text, c.says) || strings.ContainsAny(text, "{}") ||
+			!regexp.MustCompile(`\d+(\.\d+)? [KMGT]?i?B`).MatchString(text) {
 			t.Errorf("%s says %q, want %q in it", c.rule, text, c.says)
 		}
 		for n, not := range c.not {

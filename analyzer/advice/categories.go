@@ -26,7 +26,8 @@ var categoryAdvices = []categoryAdvice{
 }
 
 // urgentAdvice says what stands in the way whatever the memory is for. It comes first.
-var urgentAdvice = []string{"larger-than-device", "own-limit", "pinned", "fragmentation", "idle-cache", "other-processes", "growing"}
+var urgentAdvice = []string{"larger-than-device", "own-limit", "pinned", "fragmentation", "idle-cache",
+	"other-processes", "growing"}
 
 // vagueAdvice is what can be said where categories are not known.
 var vagueAdvice = []string{"untagged", "fresh"}
@@ -55,7 +56,9 @@ func ByCategory(s *report.Summary, followed Followed) {
 			}
 			bytes := held.Held[n]
 			frees := uint64(a.frees * float64(bytes))
-			found = append(found, report.Advice{Rule: a.rule, FreesBytes: frees, Text: fillIn(a.text, map[string]string{"held": report.SizeText(bytes), "share": percentOfUsed(e, bytes), "frees": report.SizeText(frees)})})
+			found = append(found, report.Advice{Rule: a.rule, FreesBytes: frees,
+				Text: fillIn(a.text, map[string]string{"held": report.SizeText(bytes), "share": percentOfUsed(e, bytes),
+					"frees": report.SizeText(frees)})})
 		}
 		if len(found) == 0 {
 			continue

@@ -9,7 +9,8 @@ import (
 // Followed is what a run does already, so that nobody is told to do it.
 type Followed struct {
 	Checkpointing bool // part of the forward pass runs under torch.utils.checkpoint
-	Autocast      bool // part of the program runs under torch.autocast, as a decorator; as a with statement see report.OOMSeen
+	// part of the program runs under torch.autocast, as a decorator; as a with statement see report.OOMSeen
+	Autocast bool
 }
 
 // FollowedBy reads it off the functions that stand in the run's call stacks.
@@ -27,7 +28,8 @@ func FollowedBy(tables *trace.Tables) (f Followed) {
 
 // activationWords are the sentences about feature maps: those of them that the run does not follow.
 func (f Followed) activationWords() string {
-	text := "Activations (feature maps) hold {held}, {share} of what is in use. Half the batch gives back about {frees}."
+	text :=
+		"Activations (feature maps) hold {held}, {share} of what is in use. Half the batch gives back about {frees}."
 	if !f.Checkpointing {
 		text += " Gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
 	}

@@ -49,7 +49,8 @@ func TestFollowedAdviceIsNotGiven(t *testing.T) {
 			s := trainingOOM()
 			ByCategory(s, FollowedBy(tables))
 			text := adviceTexts(s)
-			if !strings.HasPrefix(text, "Activations (feature maps) hold 6.00 GiB, 63% of what is in use. Half the batch gives back about 3.00 GiB.") {
+			if !strings.HasPrefix(text,
+				"Activations (feature maps) hold 6.00 GiB, 63% of what is in use. Half the batch gives back about 3.00 GiB.") {
 				t.Errorf("the advice is %q", text)
 			}
 			for _, word := range []string{checkpoint, autocast} {

@@ -16,8 +16,8 @@ const (
 	loadedShare = 10
 )
 
-// longerInput is for an iteration that has more activations already than those before it had at their highest: its batch
-// is larger, or its sequences are longer.
+// longerInput is for an iteration that has more activations already than those before it had at their highest: its
+// batch is larger, or its sequences are longer.
 func longerInput(t *report.Training, e *report.OOMEvent, held *report.OOMCategories) []report.Advice {
 	n := slices.Index(t.Categories, "Feature maps")
 	if n < 0 || t.IterationsBy == report.IterationsByNothing {
@@ -35,8 +35,11 @@ func longerInput(t *report.Training, e *report.OOMEvent, held *report.OOMCategor
 	slices.Sort(usual)
 	median := usual[len(usual)/2]
 	if now := held.Held[n]; float64(now) >= longerShare*float64(median) && sizeable(e, now-median) {
-		text := fmt.Sprintf("This iteration holds %s of activations when memory runs out, %.1f times those of a usual iteration (%s, the median of %s): its batch is larger or its sequences are longer. "+
-			"Limit them or sort them by length; at the usual size it holds %s less.", report.SizeText(now), float64(now)/float64(median), report.SizeText(median), report.Number(uint64(len(usual))), report.SizeText(now-median))
+		text := fmt.Sprintf(
+			"This iteration holds %s of activations when memory runs out, %.1f times those of a usual iteration (%s, the median of %s): its batch is larger or its sequences are longer. "+
+				"Limit them or sort them by length; at the usual size it holds %s less.", report.SizeText(now),
+			float64(now)/float64(median), report.SizeText(median), report.Number(uint64(len(usual))),
+			report.SizeText(now-median))
 		return []report.Advice{{Rule: "longer-input", FreesBytes: now - median, Text: text}}
 	}
 	return nil
@@ -48,7 +51,8 @@ func loadedTwice(e *report.OOMEvent) []report.Advice {
 	if bytes == 0 || bytes < e.UsedBytes/loadedShare {
 		return nil
 	}
-	text := fmt.Sprintf("%s that were read from a checkpoint onto the device stand beside parameters and optimizer state of their own: they are there twice. "+
-		"Read the file with map_location=\"cpu\" and delete the loaded dictionary after load_state_dict; that gives back %s.", report.SizeText(bytes), report.SizeText(bytes))
+	text := fmt.Sprintf(
+		"%s that were read from a checkpoint onto the device stand beside parameters and optimizer state of their own: they are there twice. "+
+			"Read the file with map_location=\"cpu\" and delete the loaded dictionary after load_state_dict; that gives back %s.", report.SizeText(bytes), report.SizeText(bytes))
 	return []report.Advice{{Rule: "loaded-twice", FreesBytes: bytes, Text: text}}
 }

@@ -12,7 +12,8 @@ func iterated(held ...uint64) *report.Summary {
 	s := trainingOOM()
 	s.Training.IterationsBy = report.IterationsByOptimizer
 	for i, bytes := range held {
-		s.Training.Iterations = append(s.Training.Iterations, report.Iteration{Number: uint64(i + 1), Ended: true, EndNS: int64(i), Highest: []uint64{bytes, 0, 0, 0}})
+		s.Training.Iterations = append(s.Training.Iterations, report.Iteration{Number: uint64(i + 1), Ended: true,
+			EndNS: int64(i), Highest: []uint64{bytes, 0, 0, 0}})
 	}
 	return s
 }
@@ -35,7 +36,8 @@ func TestLongerInput(t *testing.T) {
 		s := iterated(c.held...)
 		ByCategory(s, Followed{})
 		const words = "This iteration holds 6.00 GiB of activations when memory runs out, 2.0 times those of a usual iteration (3.00 GiB, the median of 3)"
-		if text := adviceTexts(s); strings.Contains(text, words) != c.says || strings.Contains(text, "This iteration") != c.says {
+		if text := adviceTexts(s); strings.Contains(text, words) != c.says ||
+			strings.Contains(text, "This iteration") != c.says {
 			t.Errorf("%s: %q", c.name, text)
 		}
 	}

@@ -73,8 +73,10 @@ func askFragmentation(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	if a == nil || !f.torch() || f.expandable() || e.Outcome != report.OOMFailed {
 		return 0, nil, false
 	}
-	applies := a.Pieces.FreePieces > 0 && a.Pieces.LargestFreeBytes < e.RequestedBytes && a.IdleBytes+e.FreeBytes >= e.RequestedBytes && a.IdleBytes >= missing(e)
-	return a.IdleBytes, words{"pieces": report.Number(a.Pieces.FreePieces), "largest": report.SizeText(a.Pieces.LargestFreeBytes)}, applies
+	applies := a.Pieces.FreePieces > 0 && a.Pieces.LargestFreeBytes < e.RequestedBytes && a.IdleBytes+e.FreeBytes >=
+		e.RequestedBytes && a.IdleBytes >= missing(e)
+	return a.IdleBytes, words{"pieces": report.Number(a.Pieces.FreePieces),
+		"largest": report.SizeText(a.Pieces.LargestFreeBytes)}, applies
 }
 
 // askIdleCache is for memory that another caller than the framework ran short of: for itself the framework gives idle
@@ -106,7 +108,8 @@ func askFresh(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 		return 0, nil, false
 	}
 	top := e.Since.Rows[0]
-	w := words{"fresh": report.SizeText(e.Since.Bytes), "share": percentOfUsed(e, e.Since.Bytes), "since": e.Since.What, "owner": ownerText(top.Key), "owned": report.SizeText(top.Bytes)}
+	w := words{"fresh": report.SizeText(e.Since.Bytes), "share": percentOfUsed(e, e.Since.Bytes), "since": e.Since.What,
+		"owner": ownerText(top.Key), "owned": report.SizeText(top.Bytes)}
 	return e.Since.Bytes / 2, w, e.Since.Bytes >= e.UsedBytes/5 && e.Since.Bytes > 0
 }
 
@@ -134,7 +137,8 @@ func askLargestOwner(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 			best = old
 		}
 	}
-	w := words{"owner": best.Key, "owned": report.SizeText(best.Bytes), "share": percentOfUsed(e, best.Bytes), "since": e.Since.What}
+	w := words{"owner": best.Key, "owned": report.SizeText(best.Bytes), "share": percentOfUsed(e, best.Bytes),
+		"since": e.Since.What}
 	return best.Bytes / 2, w, best.Bytes > 0 && best.Bytes >= e.UsedBytes/5
 }
 
@@ -142,13 +146,16 @@ func askLargestOwner(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 func askUntagged(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	row, found := e.Ledger("tag").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool { return !named(r) })
 	w := words{"owned": report.SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
-	return missing(e), w, found && e.Device >= 0 && f.torch() && e.Outcome == report.OOMFailed && e.Since == nil && missing(e) > 0 && row.Bytes >= e.UsedBytes/2
+	return missing(e), w, found && e.Device >= 0 && f.torch() && e.Outcome == report.OOMFailed && e.Since == nil &&
+		missing(e) > 0 && row.Bytes >= e.UsedBytes/2
 }
 
 func isOptimizer(tag string) bool { return strings.Contains(strings.ToLower(tag), "optim") }
 
 func askOptimizer(e *report.OOMEvent, f Facts) (uint64, words, bool) {
-	row, found := e.Ledger("tag").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool { return isOptimizer(r.Key) })
+	row, found := e.Ledger("tag").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool {
+		return isOptimizer(r.Key)
+	})
 	w := words{"owner": row.Key, "owned": report.SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
 	return row.Bytes / 4 * 3, w, found && f.torch() && row.Bytes >= e.UsedBytes/5
 }
@@ -200,7 +207,9 @@ func askGraphPool(e *report.OOMEvent, _ Facts) (uint64, words, bool) {
 }
 
 func askMXNet(e *report.OOMEvent, _ Facts) (uint64, words, bool) {
-	row, found := e.Ledger("library").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool { return strings.HasPrefix(r.Key, "libmxnet") })
+	row, found := e.Ledger("library").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool {
+		return strings.HasPrefix(r.Key, "libmxnet")
+	})
 	return row.Bytes, nil, found && sizeable(e, row.Bytes)
 }
 

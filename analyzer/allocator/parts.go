@@ -30,7 +30,8 @@ func NotRecorded(info trace.Info) []string {
 		}
 	}
 	if len(old) > 0 {
-		list = append(list, strings.Join(old, ", ")+": the trace does not have them; it was recorded by an earlier version of memtrace, or imported")
+		list = append(list, strings.Join(old, ", ")+
+			": the trace does not have them; it was recorded by an earlier version of memtrace, or imported")
 	}
 	return list
 }

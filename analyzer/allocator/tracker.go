@@ -132,7 +132,8 @@ type Names func(native, python trace.StackID) (place, library string)
 
 // Value is what the run's allocator was told; epoch is that of the framework's total.
 func (t *Tracker) Value(epoch uint64, names Names) *report.Allocator {
-	v := &report.Allocator{Settings: append([]report.Setting{}, t.settings...), Fractions: append([]report.Fraction{}, t.fractions...), EmptyCache: t.emptied,
+	v := &report.Allocator{Settings: append([]report.Setting{}, t.settings...), Fractions: append([]report.Fraction{},
+		t.fractions...), EmptyCache: t.emptied,
 		Asked: []report.FreeQuestion{}, Waiting: t.value(epoch), NotRecorded: []string{}}
 	if t.largest != nil {
 		v.EmptyCache.Place, _ = names(t.largest.stacks.native, t.largest.stacks.python)

@@ -110,10 +110,12 @@ func TestTold(t *testing.T) {
 	if len(v.Fractions) != 1 || v.Fractions[0].Fraction != 0.25 || v.Fractions[0].Device != 1 {
 		t.Errorf("fractions %+v", v.Fractions)
 	}
-	if e := v.EmptyCache; e.Count != 3 || e.GivenBack != 400 || e.LargestBytes != 300 || e.LargestTimeNS != 300 || e.NothingCount != 1 || e.Place != "a.py:3" {
+	if e := v.EmptyCache; e.Count != 3 || e.GivenBack != 400 || e.LargestBytes != 300 || e.LargestTimeNS != 300 ||
+		e.NothingCount != 1 || e.Place != "a.py:3" {
 		t.Errorf("emptyCache %+v", e)
 	}
-	if len(v.Asked) != 1 || v.Asked[0].Count != 2 || v.Asked[0].FirstFree != 50 || v.Asked[0].LastFree != 40 || v.Asked[0].Total != 80 || v.Asked[0].Place != "b.py:1" {
+	if len(v.Asked) != 1 || v.Asked[0].Count != 2 || v.Asked[0].FirstFree != 50 || v.Asked[0].LastFree != 40 ||
+		v.Asked[0].Total != 80 || v.Asked[0].Place != "b.py:1" {
 		t.Errorf("questions %+v", v.Asked)
 	}
 }

@@ -19,7 +19,8 @@ func inThread(e *trace.Event, number uint16) *trace.Event {
 }
 
 func backwardAlloc(op uint32, device int16, own trace.StackID) *trace.Event {
-	return &trace.Event{Kind: trace.EventAlloc, Thread: 99, Op: op, Device: device, PyStack: own, Flags: trace.FlagBackward}
+	return &trace.Event{Kind: trace.EventAlloc, Thread: 99, Op: op, Device: device, PyStack: own,
+		Flags: trace.FlagBackward}
 }
 
 func TestLinkedStacks(t *testing.T) {
@@ -84,7 +85,8 @@ func TestLinkedThreads(t *testing.T) {
 		for thread := range uint16(3) {
 			for op := range uint32(8) {
 				if op%4 != 3 {
-					l.Stack(inThread(forwardAlloc(trace.ThreadID(thread), 1+8*step+op, 0, trace.StackID(1+10*uint32(thread)+op)), 1+thread))
+					l.Stack(inThread(forwardAlloc(trace.ThreadID(thread), 1+8*step+op, 0,
+						trace.StackID(1+10*uint32(thread)+op)), 1+thread))
 				}
 			}
 		}
@@ -93,14 +95,17 @@ func TestLinkedThreads(t *testing.T) {
 			for _, test := range []struct {
 				op   uint32
 				want linkedPair
-			}{{0, linkedPair{0, first, 0}}, {6, linkedPair{0, first + 6, 0}}, {3, linkedPair{0, first + 2, first + 4}}} {
+			}{{0, linkedPair{0, first, 0}}, {6, linkedPair{0, first + 6, 0}},
+				{3, linkedPair{0, first + 2, first + 4}}} {
 				if got := tied(inThread(backwardAlloc(1+8*step+test.op, 0, 0), 1+thread)); got != test.want {
-					t.Fatalf("operator %d of step %d of thread %d: %+v, want %+v", test.op, step, thread, got, test.want)
+					t.Fatalf("operator %d of step %d of thread %d: %+v, want %+v", test.op, step, thread,
+						got, test.want)
 				}
 			}
 		}
 	}
-	if got := tied(inThread(backwardAlloc(8000, 1, 0), 2)); got.forward == 0 || got.Backward != 0 { // its gradient lies on the device that the forward pass moved it from
+	// its gradient lies on the device that the forward pass moved it from
+	if got := tied(inThread(backwardAlloc(8000, 1, 0), 2)); got.forward == 0 || got.Backward != 0 {
 		t.Errorf("on another device: %+v", got)
 	}
 	if got := tied(inThread(backwardAlloc(8000, 0, 5), 9)); got != (linkedPair{Backward: 5}) {
@@ -125,7 +130,8 @@ func TestLinkedRoom(t *testing.T) {
 		}
 		for thread := range threads {
 			for _, op := range []uint32{last, last - room/threads + 1} {
-				if got := l.operators.at(operatorOf(&Asker{Op: op, OpThread: uint16(1 + thread)}), 0); got != trace.StackID(1+thread) {
+				if got := l.operators.at(operatorOf(&Asker{Op: op, OpThread: uint16(1 + thread)}), 0); got !=
+					trace.StackID(1+thread) {
 					t.Errorf("%d threads: operator %d of thread %d has stack %d", threads, op, thread, got)
 				}
 			}
@@ -149,7 +155,8 @@ func TestOperatorTableGrows(t *testing.T) {
 				l.Stack(inThread(forwardAlloc(1, number, 0, trace.StackID(1+number%1000)), 1))
 			}
 			for op := number; op >= first; op-- {
-				if got := l.Split(l.Stack(inThread(backwardAlloc(op, 0, 0), 1))); got != (linkedPair{0, trace.StackID(1 + op%1000), 0}) {
+				if got := l.Split(l.Stack(inThread(backwardAlloc(op, 0, 0), 1))); got !=
+					(linkedPair{0, trace.StackID(1 + op%1000), 0}) {
 					missed++
 				}
 			}
@@ -182,11 +189,15 @@ func TestFramesBetween(t *testing.T) {
 		below, above []trace.PyFrame // innermost first
 		want         []trace.PyFrame
 	}{
-		{"the same", []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}},
-		{"another line of the same function", []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 7, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}},
-		{"another module", []trace.PyFrame{frame(3, 1, 0xa), frame(2, 5, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(3, 1, 0xb), frame(2, 7, 0), frame(1, 1, 0)},
+		{"the same", []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)},
 			[]trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}},
-		{"one deeper", []trace.PyFrame{frame(1, 1, 0)}, []trace.PyFrame{frame(2, 7, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(1, 1, 0)}},
+		{"another line of the same function", []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)},
+			[]trace.PyFrame{frame(2, 7, 0), frame(1, 1, 0)}, []trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}},
+		{"another module", []trace.PyFrame{frame(3, 1, 0xa), frame(2, 5, 0), frame(1, 1, 0)},
+			[]trace.PyFrame{frame(3, 1, 0xb), frame(2, 7, 0), frame(1, 1, 0)},
+			[]trace.PyFrame{frame(2, 5, 0), frame(1, 1, 0)}},
+		{"one deeper", []trace.PyFrame{frame(1, 1, 0)}, []trace.PyFrame{frame(2, 7, 0), frame(1, 1, 0)},
+			[]trace.PyFrame{frame(1, 1, 0)}},
 		{"nothing", []trace.PyFrame{frame(1, 1, 0)}, []trace.PyFrame{frame(2, 1, 0)}, []trace.PyFrame{}},
 	} {
 		var tables trace.Tables

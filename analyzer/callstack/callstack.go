@@ -20,7 +20,8 @@ type Frame struct {
 
 // Matches reports whether a filter means the frame: by its function, however it is written, or by its file.
 func (f *Frame) Matches(re *regexp.Regexp) bool {
-	return re.MatchString(f.Title()) || re.MatchString(f.Function) || re.MatchString(f.FullFunction) || f.File != "" && re.MatchString(f.File)
+	return re.MatchString(f.Title()) || re.MatchString(f.Function) || re.MatchString(f.FullFunction) || f.File != "" &&
+		re.MatchString(f.File)
 }
 
 // Stack is the whole stack of an event: native and Python frames in one, innermost first.
@@ -159,10 +160,12 @@ func (c *Stacks) resolve(pair Pair) *Stack {
 	python := c.links.Split(pair.Python)
 	ownFrames, _ := c.Tables.PyStack(python.Backward)
 	own := c.pythonFrames(ownFrames)
-	s := &Stack{native: len(addresses) > 0, All: mergeStacks(native, c.Tables.StackEnd(pair.Native) == trace.StackInterpreter, own)}
+	s := &Stack{native: len(addresses) > 0, All: mergeStacks(native, c.Tables.StackEnd(pair.Native) ==
+		trace.StackInterpreter, own)}
 	s.own, s.Backward = len(s.All), BackwardOf[python.above != 0]
 	if python.forward != 0 {
-		s.All = append(append(s.All, c.Classifier.frame(symbol.Frame{Kind: symbol.Python, Function: rules.GradientOf})), c.pythonFrames(python.Frames(c.Tables))...)
+		s.All = append(append(s.All, c.Classifier.frame(symbol.Frame{Kind: symbol.Python, Function: rules.GradientOf})),
+			c.pythonFrames(python.Frames(c.Tables))...)
 	}
 	s.Shown = foldNoise(s.All)
 	s.Site, s.Key = siteOf(s), report.NoStack
@@ -220,7 +223,8 @@ func (c *Stacks) Notes() []string {
 	const shown = 3
 	list := c.Problems()
 	if more := len(list) - shown; more > 1 {
-		list = append(list[:shown:shown], report.Count(uint64(more), "more problem", "more problems")+" with the names of code addresses; the JSON report lists them.")
+		list = append(list[:shown:shown], report.Count(uint64(more), "more problem", "more problems")+
+			" with the names of code addresses; the JSON report lists them.")
 	}
 	return list
 }

@@ -96,7 +96,8 @@ func (j *Classifier) userFile(file string) bool {
 	if demo.MatchString(file) {
 		return true
 	}
-	return j.packageFolder(file) == "" && !installed.MatchString(file) && !standard.MatchString(file) && !generated.MatchString(file) && !ours.MatchString(file)
+	return j.packageFolder(file) == "" && !installed.MatchString(file) && !standard.MatchString(file) &&
+		!generated.MatchString(file) && !ours.MatchString(file)
 }
 
 // packageFolder returns the folder that a file's package was installed into, by what the recorder wrote down of
@@ -112,7 +113,8 @@ func (j *Classifier) packageFolder(file string) string {
 }
 
 // systemFolders hold what the system and its administrator installed.
-var systemFolders = []string{"/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/", "/usr/local/lib/", "/usr/local/lib64/", "/usr/local/cuda",
+var systemFolders = []string{"/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/",
+	"/usr/local/lib/", "/usr/local/lib64/", "/usr/local/cuda",
 	"/opt/conda/lib/", "/nix/store/"}
 
 // systemFile reports whether an object file belongs to the system or to an installed package.

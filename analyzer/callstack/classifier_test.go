@@ -22,11 +22,13 @@ func TestUserFilesAndPlaces(t *testing.T) {
 		{"../shared/blocks.py", true, "shared/blocks.py"},
 		{"/data/shared/team/blocks.py", true, "team/blocks.py"},
 		{"/blocks.py", true, "blocks.py"},
-		{"/home/ada/gpt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", false, "torch/nn/modules/linear.py"},
+		{"/home/ada/gpt/venv/lib/python3.11/site-packages/torch/nn/modules/linear.py", false,
+			"torch/nn/modules/linear.py"},
 		{"/usr/lib/python3/dist-packages/numpy/core/multiarray.py", false, "numpy/core/multiarray.py"},
 		{"/usr/lib/python3.11/threading.py", false, "threading.py"},
 		{"/opt/conda/lib/python3.13t/json/decoder.py", false, "json/decoder.py"},
-		{"/home/ada/pytorch/torch/nn/functional.py", true, "nn/functional.py"}, // installed in place: it is being worked on
+		// installed in place: it is being worked on
+		{"/home/ada/pytorch/torch/nn/functional.py", true, "nn/functional.py"},
 		{"/home/ada/lib/python/tools.py", true, "python/tools.py"},
 		{"<frozen importlib._bootstrap>", false, "<frozen importlib._bootstrap>"},
 		{"<string>", false, "<string>"},
@@ -65,13 +67,16 @@ func TestSiteKeys(t *testing.T) {
 		f                    symbol.Frame
 		site, function, line string
 	}{
-		{symbol.Frame{Kind: symbol.Python, Function: "Block.forward", File: "/home/ada/sim/train.py", Line: 41}, "train.py:41 Block.forward", "Block.forward (train.py)", "train.py:41"},
+		{symbol.Frame{Kind: symbol.Python, Function: "Block.forward", File: "/home/ada/sim/train.py", Line: 41},
+			"train.py:41 Block.forward", "Block.forward (train.py)", "train.py:41"},
 		{symbol.Frame{Kind: symbol.Python, Function: "run", File: "x.py"}, "x.py run", "run (x.py)", "x.py"},
-		{symbol.Frame{Function: "fill", File: "/home/ada/sim/src/fill.cu", Line: 9, Module: "/home/ada/sim/sim"}, "src/fill.cu:9 fill", "fill (src/fill.cu)", "src/fill.cu:9"},
+		{symbol.Frame{Function: "fill", File: "/home/ada/sim/src/fill.cu", Line: 9, Module: "/home/ada/sim/sim"},
+			"src/fill.cu:9 fill", "fill (src/fill.cu)", "src/fill.cu:9"},
 		{symbol.Frame{Function: "fill", Module: "/home/ada/sim/sim"}, "fill (sim)", "fill (sim)", ""},
 		{symbol.Frame{Module: "/home/ada/sim/sim", Address: 0x1234, Start: 0x1200}, "sim+0x1200", "sim+0x1200", ""},
 		{symbol.Frame{Kind: symbol.JIT, Address: 0x7f0000001234}, "[jit]", "[jit]", ""},
-		{symbol.Frame{Function: "at::_ops::addmm::call", Module: "/x/libtorch_cpu.so"}, "aten::addmm", "aten::addmm", ""},
+		{symbol.Frame{Function: "at::_ops::addmm::call", Module: "/x/libtorch_cpu.so"}, "aten::addmm", "aten::addmm",
+			""},
 	} {
 		f := j.frame(test.f)
 		if got := j.Site(f); got != test.site {
@@ -84,7 +89,8 @@ func TestSiteKeys(t *testing.T) {
 			t.Errorf("line %q, want %q", got, test.line)
 		}
 	}
-	for key, want := range map[string]string{"train.py:41 Block.forward": "train.py Block.forward", "train.py:41": "train.py", "fill (sim)": "fill (sim)",
+	for key, want := range map[string]string{"train.py:41 Block.forward": "train.py Block.forward",
+		"train.py:41": "train.py", "fill (sim)": "fill (sim)",
 		"std::vector<x:1>::grow (sim)": "std::vector<x:1>::grow (sim)", report.NoStack: report.NoStack} {
 		if got := WithoutLine(key); got != want {
 			t.Errorf("%q without its line is %q, want %q", key, got, want)
@@ -95,7 +101,8 @@ func TestSiteKeys(t *testing.T) {
 // What the user says of files goes before what their folders say; the last word counts.
 func TestOwnPatterns(t *testing.T) {
 	t.Parallel()
-	j := NewClassifier(trace.Info{"python.version": "3.11"}, []string{"*/site-packages/ours/*", "!*/vendored/*", "*/vendored/but_this.py"})
+	j := NewClassifier(trace.Info{"python.version": "3.11"}, []string{"*/site-packages/ours/*", "!*/vendored/*",
+		"*/vendored/but_this.py"})
 	for file, want := range map[string]bool{
 		"/v/site-packages/ours/a.py":   true,
 		"/v/site-packages/theirs/a.py": false,

@@ -12,9 +12,10 @@ import (
 type fold uint8
 
 const (
-	foldKeep  fold = iota // shown
-	foldHide              // plumbing: shown only where nothing else is
-	foldEntry             // inside of a library: of such frames in a row only the outermost one, through which the library was called
+	foldKeep fold = iota // shown
+	foldHide             // plumbing: shown only where nothing else is
+	// inside of a library: of such frames in a row only the outermost one, through which the library was called
+	foldEntry
 
 	// What stands for all native frames between two Python ones: of the best kind that is there only the innermost
 	// frame. The last two kinds count at the inner end of a stack only.
@@ -170,7 +171,8 @@ func foldOf(f *symbol.Frame) (how fold, ok bool) {
 	}
 	for i := range foldRules {
 		r := &foldRules[i]
-		if r.kind == f.Kind && strings.HasPrefix(library, r.library) && matches(f.Function, r.function) && matches(f.File, r.file) {
+		if r.kind == f.Kind && strings.HasPrefix(library, r.library) && matches(f.Function, r.function) &&
+			matches(f.File, r.file) {
 			return r.fold, true
 		}
 	}
@@ -300,7 +302,8 @@ func foldRun(shown, run []*Frame) []*Frame {
 		default:
 			if f == operator || f == node {
 				shown = append(shown, f)
-				operator, node = unless(operator, f), unless(node, f) // a recursive function stands there more than once
+				// a recursive function stands there more than once
+				operator, node = unless(operator, f), unless(node, f)
 			}
 		}
 	}

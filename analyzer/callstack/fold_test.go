@@ -8,7 +8,8 @@ import (
 	"memtrace/trace"
 )
 
-var pythonInfo = trace.Info{"process.cwd": "/home/ada/gpt", "python.version": "3.11", "process.argv": "python3\x00train.py"}
+var pythonInfo = trace.Info{"process.cwd": "/home/ada/gpt", "python.version": "3.11",
+	"process.argv": "python3\x00train.py"}
 
 // stackOf makes a stack from lines: "library function", "file:function" for Python, innermost first.
 func stackOf(j Classifier, text string) []*Frame {
@@ -23,7 +24,8 @@ func stackOf(j Classifier, text string) []*Frame {
 			f = symbol.Frame{Kind: symbol.Python, File: file + ".py", Function: function, Line: 7}
 		} else {
 			module, function, _ := strings.Cut(line, " ")
-			f = symbol.Frame{Kind: symbol.Native, Module: "/venv/lib/python3.11/site-packages/torch/lib/" + module, Function: function, Address: 0x1234}
+			f = symbol.Frame{Kind: symbol.Native, Module: "/venv/lib/python3.11/site-packages/torch/lib/" + module,
+				Function: function, Address: 0x1234}
 			if module[0] == '/' {
 				f.Module = module
 			}
@@ -146,16 +148,21 @@ const (
 
 func TestFoldNoise(t *testing.T) {
 	for _, test := range []struct{ name, stack, shown, site string }{
-		{"a layer", addmmStack, "aten::addmm, Linear.forward, Block.forward, main, <module>", "train.py:7 Block.forward"},
-		{"an operator that takes its memory from another one", cloneStack, "aten::clone, Attention.forward", "train.py:7 Attention.forward"},
+		{"a layer", addmmStack, "aten::addmm, Linear.forward, Block.forward, main, <module>",
+			"train.py:7 Block.forward"},
+		{"an operator that takes its memory from another one", cloneStack, "aten::clone, Attention.forward",
+			"train.py:7 Attention.forward"},
 		{"a gradient", gradientStack, "aten::mm, autograd: MmBackward0", "autograd: MmBackward0"},
 		{"between two gradients", reduceStack, "aten::sum_dim_IntList, autograd: engine", "autograd: engine"},
 		{"memory asked for outright", emptyStack, "aten::empty, main", "train.py:7 main"},
 		{"a library called by an operator", blasStack, "cublasCreate_v2, aten::addmm, main", "train.py:7 main"},
-		{"an engine's thread", mxnetStack, "mxnet::op::AddBiasGrad<float>", "mxnet::op::AddBiasGrad<float> (libmxnet.so)"},
-		{"names before offsets", mxnetNameless, "mxnet::imperative::PushFCompute", "mxnet::imperative::PushFCompute (libmxnet.so)"},
+		{"an engine's thread", mxnetStack, "mxnet::op::AddBiasGrad<float>",
+			"mxnet::op::AddBiasGrad<float> (libmxnet.so)"},
+		{"names before offsets", mxnetNameless, "mxnet::imperative::PushFCompute",
+			"mxnet::imperative::PushFCompute (libmxnet.so)"},
 		{"a lambda", mxnetLambda, "mxnet::imperative::PushFCompute", "mxnet::imperative::PushFCompute"},
-		{"names within offsets", mxnetInside, "mxnet::NDArray::CheckAndAlloc", "mxnet::NDArray::CheckAndAlloc (libmxnet.so)"},
+		{"names within offsets", mxnetInside, "mxnet::NDArray::CheckAndAlloc",
+			"mxnet::NDArray::CheckAndAlloc (libmxnet.so)"},
 		{"Cython", cupyStack, "cupy._core.core.ndarray.__new__, zeros, main", "train.py:7 main"},
 		{"nothing but noise", frozenStack, "builtin_exec", "builtin_exec (libpython3.11.so.1.0)"},
 	} {
@@ -190,7 +197,8 @@ func TestSourceFile(t *testing.T) {
 // TestFoldNeverEmpties: of every piece of a real stack something is left, in the order in which it stood.
 func TestFoldNeverEmpties(t *testing.T) {
 	j := NewClassifier(pythonInfo, nil)
-	for _, stack := range []string{addmmStack, cloneStack, gradientStack, reduceStack, emptyStack, blasStack, mxnetStack, mxnetNameless, mxnetLambda, mxnetInside, cupyStack,
+	for _, stack := range []string{addmmStack, cloneStack, gradientStack, reduceStack, emptyStack, blasStack,
+		mxnetStack, mxnetNameless, mxnetLambda, mxnetInside, cupyStack,
 		frozenStack} {
 		all := stackOf(j, stack)
 		for from := range all {

@@ -78,7 +78,8 @@ func (f *Frame) Title() string {
 }
 
 func (j *Classifier) StackFrame(f *Frame, full bool) report.StackFrame {
-	v := report.StackFrame{Kind: report.FrameNative, Function: f.Title(), File: j.Place(f.File), Path: f.File, Line: f.Line, Module: f.Module, Address: f.Address, User: f.User,
+	v := report.StackFrame{Kind: report.FrameNative, Function: f.Title(), File: j.Place(f.File), Path: f.File,
+		Line: f.Line, Module: f.Module, Address: f.Address, User: f.User,
 		Nameless: f.Function == "", Operator: f.short != ""}
 	if full {
 		v.Function, v.Operator = f.Name(), false

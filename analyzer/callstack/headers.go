@@ -24,5 +24,6 @@ var headerNamespaces = regexp.MustCompile(`^(thrust|cub|rmm|raft|cuco|cutlass|cu
 
 // inHeaderLibrary reports whether a native function comes from a library's headers.
 func inHeaderLibrary(f *symbol.Frame) bool {
-	return f.Kind == symbol.Native && (headerNamespaces.MatchString(f.Function) || f.File != "" && headerFolders.MatchString(path.Clean(f.File)))
+	return f.Kind == symbol.Native && (headerNamespaces.MatchString(f.Function) || f.File != "" &&
+		headerFolders.MatchString(path.Clean(f.File)))
 }

@@ -31,7 +31,8 @@ func TestHeaderLibraries(t *testing.T) {
 		{"/home/ada/miniforge3/include/simlib/pool.hpp", "simlib::pool::grow", false},
 		{"/home/ada/sim/build/_deps/simlib-src/include/pool.hpp", "simlib::pool::grow", false},
 		{"/home/ada/sim/vcpkg_installed/x64-linux/include/simlib/pool.hpp", "simlib::pool::grow", false},
-		{"/home/ada/cccl/thrust/thrust/device_vector.h", "thrust::THRUST_200802_SM_900_NS::device_vector<float>::device_vector", false},
+		{"/home/ada/cccl/thrust/thrust/device_vector.h",
+			"thrust::THRUST_200802_SM_900_NS::device_vector<float>::device_vector", false},
 		{"", "rmm::device_buffer::device_buffer", false},
 		{"", "cuda::mr::__4::async_resource_ref<...>::allocate_async", false},
 		{"", "cuda::std::__4::vector<float>::vector", false},
@@ -48,14 +49,16 @@ func TestHeaderLibraries(t *testing.T) {
 func TestSiteAboveHeaders(t *testing.T) {
 	j := NewClassifier(trace.Info{"process.cwd": "/home/ada/sim"}, nil)
 	at := func(file, function string, line int) *Frame {
-		return j.frame(symbol.Frame{Kind: symbol.Native, Module: "/home/ada/sim/sim", File: file, Function: function, Line: line})
+		return j.frame(symbol.Frame{Kind: symbol.Native, Module: "/home/ada/sim/sim", File: file, Function: function,
+			Line: line})
 	}
 	library := []*Frame{
 		at("/rmm/include/rmm/mr/device/pool_memory_resource.hpp", "rmm::mr::pool_memory_resource<...>::do_allocate", 9),
 		at("/usr/include/c++/12/bits/vector.h", "std::vector<int>::reserve", 9),
 		at("/rmm/include/rmm/device_buffer.hpp", "rmm::device_buffer::device_buffer", 9),
 	}
-	s := &Stack{Shown: foldNoise(append(library, at("/home/ada/sim/src/solve.cpp", "solve", 41), at("/home/ada/sim/src/main.cpp", "main", 7)))}
+	s := &Stack{Shown: foldNoise(append(library, at("/home/ada/sim/src/solve.cpp", "solve", 41),
+		at("/home/ada/sim/src/main.cpp", "main", 7)))}
 	if got, want := titles(s.Shown), "rmm::device_buffer::device_buffer, solve, main"; got != want {
 		t.Errorf("shown are %q, want %q", got, want)
 	}

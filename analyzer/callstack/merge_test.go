@@ -62,29 +62,38 @@ func TestMergeStacks(t *testing.T) {
 		{"no native", "", "inner outer*", trace.StackWhole, ".inner .outer"},
 		{"only the caller", "op", "inner outer*", trace.StackCaller, "op .inner .outer"},
 
-		{"cut", "malloc op call eval", "inner outer module*", trace.StackInterpreter, "malloc op call .inner .outer .module"},
+		{"cut", "malloc op call eval", "inner outer module*", trace.StackInterpreter,
+			"malloc op call .inner .outer .module"},
 		{"cut, several entries", "op eval", "inner* middle outer*", trace.StackInterpreter, "op .inner .middle .outer"},
 		{"cut at once", "eval", "inner*", trace.StackInterpreter, ".inner"},
 		{"cut where something was inlined", "op opcode<eval", "inner*", trace.StackInterpreter, "op .inner"},
 		{"cut, Python is missing", "op call eval", "", trace.StackInterpreter, "op call eval"},
 		{"cut, the loop is not known as such", "op loop", "inner*", trace.StackInterpreter, "op .inner"},
 
-		{"3.8 to 3.10: every Python call enters", "op call eval vectorcall eval vectorcall eval run main", "a* b* c*", trace.StackWhole,
+		{"3.8 to 3.10: every Python call enters", "op call eval vectorcall eval vectorcall eval run main", "a* b* c*",
+			trace.StackWhole,
 			"op call .a vectorcall .b vectorcall .c run main"},
-		{"3.11 on: Python calls share an activation", "op call eval run main", "a b c*", trace.StackWhole, "op call .a .b .c run main"},
-		{"recursion through C", "op call eval key_function list_sort sorted eval run main", "key* inner outer*", trace.StackWhole,
+		{"3.11 on: Python calls share an activation", "op call eval run main", "a b c*", trace.StackWhole,
+			"op call .a .b .c run main"},
+		{"recursion through C", "op call eval key_function list_sort sorted eval run main", "key* inner outer*",
+			trace.StackWhole,
 			"op call .key key_function list_sort sorted .inner .outer run main"},
-		{"recursion through C, 3.10", "op eval list_sort eval vectorcall eval main", "key* inner* outer*", trace.StackWhole,
+		{"recursion through C, 3.10", "op eval list_sort eval vectorcall eval main", "key* inner* outer*",
+			trace.StackWhole,
 			"op .key list_sort .inner vectorcall .outer main"},
-		{"a generator is entered from C", "op eval gen_send next eval main", "generator* consumer module*", trace.StackWhole,
+		{"a generator is entered from C", "op eval gen_send next eval main", "generator* consumer module*",
+			trace.StackWhole,
 			"op .generator gen_send next .consumer .module main"},
-		{"a generator is resumed by the loop itself", "op eval main", "generator consumer module*", trace.StackWhole, "op .generator .consumer .module main"},
+		{"a generator is resumed by the loop itself", "op eval main", "generator consumer module*", trace.StackWhole,
+			"op .generator .consumer .module main"},
 		{"two activations beside each other", "op eval eval main", "a* b*", trace.StackWhole, "op .a .b main"},
 		{"inlined functions of the loop go with it", "op opcode<eval main", "a*", trace.StackWhole, "op .a main"},
 
-		{"the native stack ends early", "op call eval sort", "key* inner outer*", trace.StackDepth, "op call .key sort .inner .outer"},
+		{"the native stack ends early", "op call eval sort", "key* inner outer*", trace.StackDepth,
+			"op call .key sort .inner .outer"},
 		{"before the first activation", "op call", "inner outer*", trace.StackDepth, "op call .inner .outer"},
-		{"the Python stack ends early", "op eval sort eval run eval main", "a b*", trace.StackWhole, "op .a .b sort eval run eval main"},
+		{"the Python stack ends early", "op eval sort eval run eval main", "a b*", trace.StackWhole,
+			"op .a .b sort eval run eval main"},
 		{"inside of an activation", "op eval sort eval main", "a* b", trace.StackWhole, "op .a sort .b main"},
 		{"no entry is known", "op eval sort eval main", "a b c", trace.StackWhole, "op .a .b .c sort eval main"},
 	} {
@@ -128,7 +137,8 @@ func TestMergeKeepsEveryFrame(t *testing.T) {
 			runs++ // the last frames end without an entry
 		}
 		if want := loops - min(loops, runs); left != want {
-			t.Fatalf("%v and %v became %s: %d activations are left, want %d", native, python, frameNames(merged), left, want)
+			t.Fatalf("%v and %v became %s: %d activations are left, want %d", native, python, frameNames(merged),
+				left, want)
 		}
 	}
 }

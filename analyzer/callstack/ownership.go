@@ -30,7 +30,8 @@ type ownPattern struct {
 func CheckOwn(patterns []string) error {
 	for _, text := range patterns {
 		if strings.Trim(strings.TrimPrefix(text, "!"), "/") == "" {
-			return fmt.Errorf("%q: name a package or a path, such as accelerate or '*/vendor/*.py'; with ! before it, it is a library's", text)
+			return fmt.Errorf(
+				"%q: name a package or a path, such as accelerate or '*/vendor/*.py'; with ! before it, it is a library's", text)
 		}
 		if len(text) > maxOwnPattern {
 			return errors.New("a pattern is too long")
@@ -48,7 +49,9 @@ func newOwnership(patterns []string, info trace.Info) ownership {
 		o.patterns = append(o.patterns, ownPattern{globPath(rest), !not})
 	}
 	if list := info[LibrariesKey]; list != "" {
-		o.libraries = slices.DeleteFunc(strings.Split(list, "\x00"), func(file string) bool { return !path.IsAbs(file) })
+		o.libraries = slices.DeleteFunc(strings.Split(list, "\x00"), func(file string) bool {
+			return !path.IsAbs(file)
+		})
 	}
 	return o
 }
@@ -82,7 +85,8 @@ func (o *ownership) library(file string) string {
 
 // frameworks are the packages whose frames say less than those of who calls them: what memory is for is known there,
 // but not for whom.
-var frameworks = []string{"torch", "functorch", "torchgen", "triton", "mxnet", "jax", "jaxlib", "tensorflow", "keras", "cupy", "cupyx", "numba", "numba_cuda", "numpy", "opt_einsum"}
+var frameworks = []string{"torch", "functorch", "torchgen", "triton", "mxnet", "jax", "jaxlib", "tensorflow", "keras",
+	"cupy", "cupyx", "numba", "numba_cuda", "numpy", "opt_einsum"}
 
 // beneath reports whether a Python frame says nothing of whose the memory is: the framework's own, the interpreter's,
 // generated code, or memtrace's.
@@ -91,7 +95,8 @@ func (j *Classifier) beneath(f *Frame) bool {
 	switch {
 	case f.User:
 		return false
-	case f.Fold == foldHide, file == "", file[0] == '<', standard.MatchString(file) && !installed.MatchString(file), generated.MatchString(file), ours.MatchString(file):
+	case f.Fold == foldHide, file == "", file[0] == '<', standard.MatchString(file) && !installed.MatchString(file),
+		generated.MatchString(file), ours.MatchString(file):
 		return true
 	}
 	name, _, _ := strings.Cut(j.Place(file), "/")

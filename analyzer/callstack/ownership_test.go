@@ -10,7 +10,8 @@ import (
 )
 
 func TestOwnGlobs(t *testing.T) {
-	info := trace.Info{"process.cwd": "/home/ada/gpt", "python.version": "3.11", LibrariesKey: "/opt/libs/accelerate\x00/opt/libs/six.py"}
+	info := trace.Info{"process.cwd": "/home/ada/gpt", "python.version": "3.11",
+		LibrariesKey: "/opt/libs/accelerate\x00/opt/libs/six.py"}
 	for _, test := range []struct {
 		own  string // patterns, separated by blanks
 		file string
@@ -23,9 +24,11 @@ func TestOwnGlobs(t *testing.T) {
 		{"accelerate", "/opt/libs/accelerate/utils/operations.py", true},
 		{"transformers", "/venv/lib/python3.11/site-packages/transformers/trainer.py", true},
 		{"transformers", "/venv/lib/python3.11/site-packages/transformers_more/trainer.py", false},
-		{"transformers/models/llama", "/venv/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py", true},
+		{"transformers/models/llama", "/venv/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py",
+			true},
 		{"transformers/models/llama", "/venv/lib/python3.11/site-packages/transformers/trainer.py", false},
-		{"transformers/*/llama", "/venv/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py", true},
+		{"transformers/*/llama", "/venv/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py",
+			true},
 		{"*/site-packages/transformers/*", "/venv/lib/python3.11/site-packages/transformers/trainer.py", true},
 		{"transformers/*.py", "/venv/lib/python3.11/site-packages/transformers/models/llama/modeling_llama.py", true},
 		{"!vendor", "/home/ada/gpt/vendor/fast.py", false},
@@ -52,7 +55,8 @@ func TestOwnGlobs(t *testing.T) {
 
 func TestCheckOwn(t *testing.T) {
 	for _, bad := range []string{"", "!", "/", "!/"} {
-		if err := CheckOwn([]string{"good", bad}); err == nil || !strings.Contains(err.Error(), "name a package or a path") {
+		if err := CheckOwn([]string{"good", bad}); err == nil ||
+			!strings.Contains(err.Error(), "name a package or a path") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
@@ -65,10 +69,14 @@ func TestCheckOwn(t *testing.T) {
 func TestInnerFrame(t *testing.T) {
 	const packages = "/venv/lib/python3.11/site-packages/"
 	for _, test := range []struct{ stack, want string }{
-		{packages + "torch/nn/functional.py softmax\n" + packages + "transformers/modeling_llama.py eager\n/home/ada/gpt/train.py main", "eager"},
-		{"libtorch_cpu.so at::_ops::_softmax::call\n" + packages + "torch/nn/modules/activation.py Softmax.forward\n/home/ada/gpt/train.py main", "main"},
-		{"/usr/lib/python3.11/contextlib.py inner\n/home/ada/tools/memtrace/_tag.py __enter__\n" + packages + "accelerate/optimizer.py step", "step"},
-		{packages + "jax/_src/api.py jit\n" + packages + "mxnet/gluon/block.py forward\n" + packages + "numpy/core.py array", ""},
+		{packages + "torch/nn/functional.py softmax\n" + packages +
+			"transformers/modeling_llama.py eager\n/home/ada/gpt/train.py main", "eager"},
+		{"libtorch_cpu.so at::_ops::_softmax::call\n" + packages +
+			"torch/nn/modules/activation.py Softmax.forward\n/home/ada/gpt/train.py main", "main"},
+		{"/usr/lib/python3.11/contextlib.py inner\n/home/ada/tools/memtrace/_tag.py __enter__\n" + packages +
+			"accelerate/optimizer.py step", "step"},
+		{packages + "jax/_src/api.py jit\n" + packages + "mxnet/gluon/block.py forward\n" + packages +
+			"numpy/core.py array", ""},
 		{"libcudart.so cudaMalloc", ""},
 	} {
 		j := NewClassifier(pythonInfo, nil)
@@ -85,12 +93,17 @@ func TestInnerFrame(t *testing.T) {
 func TestOperatorIn(t *testing.T) {
 	for _, test := range []struct{ stack, want string }{
 		{addmmStack, "aten::addmm"},
-		{"libtorch_cpu.so at::_ops::empty_memory_format::call\nlibtorch_cpu.so at::_ops::_softmax::call\n/home/ada/gpt/train.py main", "aten::_softmax"},
+		{
+			"libtorch_cpu.so at::_ops::empty_memory_format::call\nlibtorch_cpu.so at::_ops::_softmax::call\n/home/ada/gpt/train.py main", "aten::_softmax"},
 		{"libtorch_cpu.so at::_ops::empty_memory_format::call\n/home/ada/gpt/train.py main", "aten::empty"},
-		{"libtorch_cpu.so at::_ops::mm::call\nlibtorch_cpu.so torch::autograd::generated::MmBackward0::apply\nlibtorch_cpu.so torch::autograd::Engine::evaluate_function", "autograd: MmBackward0"},
-		{"libtorch_cpu.so at::_ops::mul::call\nlibtorch_python.so torch::autograd::PyNode::apply\nlibtorch_cpu.so torch::autograd::Engine::evaluate_function", "aten::mul"},
-		{"libtorch_cpu.so at::_ops::mm::call\n/home/ada/gpt/train.py Checkpoint.backward\nlibtorch_python.so torch::autograd::PyNode::apply", "aten::mm"},
-		{"libmxnet.so mxnet::op::FullyConnectedCompute<mshadow::gpu>(nnvm::NodeAttrs const&)\n/home/ada/gpt/train.py main", "mxnet::op::FullyConnectedCompute"},
+		{
+			"libtorch_cpu.so at::_ops::mm::call\nlibtorch_cpu.so torch::autograd::generated::MmBackward0::apply\nlibtorch_cpu.so torch::autograd::Engine::evaluate_function", "autograd: MmBackward0"},
+		{
+			"libtorch_cpu.so at::_ops::mul::call\nlibtorch_python.so torch::autograd::PyNode::apply\nlibtorch_cpu.so torch::autograd::Engine::evaluate_function", "aten::mul"},
+		{
+			"libtorch_cpu.so at::_ops::mm::call\n/home/ada/gpt/train.py Checkpoint.backward\nlibtorch_python.so torch::autograd::PyNode::apply", "aten::mm"},
+		{
+			"libmxnet.so mxnet::op::FullyConnectedCompute<mshadow::gpu>(nnvm::NodeAttrs const&)\n/home/ada/gpt/train.py main", "mxnet::op::FullyConnectedCompute"},
 		{"/home/ada/gpt/train.py main\nlibtorch_cpu.so at::_ops::mm::call", report.NoOperator},
 		{"libcudart.so cudaMalloc\n/home/ada/gpt/train.py main", report.NoOperator},
 		{"", report.NoOperator},

@@ -49,7 +49,8 @@ func fragmentsOf(segments, blocks []Span) report.Fragments {
 func joined(segments []Span) []Span {
 	var list []Span
 	for _, s := range segments {
-		if n := len(list); n > 0 && (s.Start < list[n-1].End || s.Start == list[n-1].End && s.Joins && list[n-1].Joins) {
+		if n := len(list); n > 0 && (s.Start < list[n-1].End || s.Start == list[n-1].End && s.Joins &&
+			list[n-1].Joins) {
 			list[n-1].End = max(list[n-1].End, s.End)
 			continue
 		}

@@ -28,8 +28,10 @@ type Book struct {
 
 // Add takes in what a device reported. The event's order number is its moment, so the heap and the sizes on the device
 // are as they were then. It returns the sample and these sizes; ok is false for figures that no device has.
-func (k *Samples) Add(e *trace.Event, h *heap.Heap, on *Sizes, tables *trace.Tables) (s report.Sample, sizes report.SizesAt, ok bool) {
-	if e.Device < 0 || e.Size > heap.MaxBlockBytes || e.Allocated > heap.MaxBlockBytes || e.Count > heap.MaxBlockBytes || e.Reserved > heap.MaxBlockBytes {
+func (k *Samples) Add(e *trace.Event, h *heap.Heap, on *Sizes,
+	tables *trace.Tables) (s report.Sample, sizes report.SizesAt, ok bool) {
+	if e.Device < 0 || e.Size > heap.MaxBlockBytes || e.Allocated > heap.MaxBlockBytes ||
+		e.Count > heap.MaxBlockBytes || e.Reserved > heap.MaxBlockBytes {
 		return s, sizes, false
 	}
 	slot := profile.DeviceSlot(e.Device)

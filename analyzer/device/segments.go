@@ -45,7 +45,8 @@ func (h *Segments) end(at int, event uint64) {
 // Opened takes in new driver memory; nil takes in nothing. A VMM handle is no range of addresses: see Follow.
 func (h *Segments) Opened(id uint32, b *heap.Block, libraries *callstack.Libraries, events uint64) {
 	if h != nil && b.Account == heap.AccountDriver && b.Mem != cuda.MemoryVMM {
-		h.ofBlock[id] = h.open(segment{born: events, addr: b.Addr, size: b.Size, device: b.Device, library: libraries.Of(b.Stack)})
+		h.ofBlock[id] = h.open(segment{born: events, addr: b.Addr, size: b.Size, device: b.Device,
+			library: libraries.Of(b.Stack)})
 	}
 }
 
@@ -90,7 +91,8 @@ func (h *Segments) mappedAt(e *trace.Event, memory *heap.Heap, libraries *callst
 	if at, known := h.mapped[e.Addr]; known {
 		h.end(at, events)
 	}
-	h.mapped[e.Addr] = h.open(segment{born: events, addr: e.Addr, size: size, device: b.Device, library: libraries.Of(b.Stack), joins: true})
+	h.mapped[e.Addr] = h.open(segment{born: events, addr: e.Addr, size: size, device: b.Device,
+		library: libraries.Of(b.Stack), joins: true})
 }
 
 // Of returns a library's segments, in the numbers that kept events have among all of the level; nil has none.
@@ -108,7 +110,8 @@ func (h *Segments) Of(library uint32, events []uint64) []report.HistorySegment {
 		if s.library != library {
 			continue
 		}
-		v := report.HistorySegment{Born: behind(s.born), Died: uint32(len(events)), Addr: s.addr, Size: s.size, Device: s.device, Joins: s.joins}
+		v := report.HistorySegment{Born: behind(s.born), Died: uint32(len(events)), Addr: s.addr, Size: s.size,
+			Device: s.device, Joins: s.joins}
 		if s.ended {
 			v.Died = behind(s.died)
 		}

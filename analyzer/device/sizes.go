@@ -179,7 +179,8 @@ func (d *deviceSizes) now() report.SizesAt {
 
 func (d *deviceSizes) at(requested uint64, value func(*meter.Share) uint64) report.SizesAt {
 	pooled, async := value(&d.pooled), value(&d.async)
-	return report.SizesAt{RequestedBytes: requested, RoundedBytes: requested + value(&d.rounding), PageBytes: value(&d.pages), PoolReservedBytes: pooled,
+	return report.SizesAt{RequestedBytes: requested, RoundedBytes: requested + value(&d.rounding),
+		PageBytes: value(&d.pages), PoolReservedBytes: pooled,
 		PoolIdleBytes: pooled - min(pooled, async), GraphPoolBytes: value(&d.graphs)}
 }
 

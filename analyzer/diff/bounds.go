@@ -19,7 +19,8 @@ func (b boundsBetween) change(base, changed uint64, baseLower, changedLower *uin
 	}
 	from, to := boundsOf(base, baseLower, b.base), boundsOf(changed, changedLower, b.changed)
 	c.BaseLower, c.NewLower = &from.lower, &to.lower
-	certain := c.Delta > 0 && to.lower > from.upper || c.Delta < 0 && to.upper < from.lower || c.Delta == 0 && from.exact() && to.exact()
+	certain := c.Delta > 0 && to.lower > from.upper || c.Delta < 0 && to.upper < from.lower || c.Delta == 0 &&
+		from.exact() && to.exact()
 	c.Certain = &certain
 	return c
 }

@@ -22,7 +22,8 @@ func pairDevices(base, changed *report.Summary) (*report.Summary, []string) {
 	for i := range from {
 		number[from[i]] = to[i]
 		if from[i] != to[i] {
-			notes = append(notes, fmt.Sprintf("Device %d of the base is compared with device %d of the new run.", from[i], to[i]))
+			notes = append(notes, fmt.Sprintf("Device %d of the base is compared with device %d of the new run.",
+				from[i], to[i]))
 		}
 	}
 	v := *base

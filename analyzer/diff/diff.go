@@ -5,9 +5,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
-	"strings"
 
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 )
 
@@ -28,9 +26,10 @@ type Diff struct {
 
 // Side is what one needs to know of a run to trust its half of the numbers.
 type Side struct {
-	Path        string            `json:"path,omitempty"` // of the trace, filled in by who knows it
-	Moment      string            `json:"moment"`         // "peak", or what was asked for: peak_bytes are those of that moment
-	TimeNS      int64             `json:"time_ns"`        // when that was
+	Path string `json:"path,omitempty"` // of the trace, filled in by who knows it
+	// "peak", or what was asked for: peak_bytes are those of that moment
+	Moment      string            `json:"moment"`
+	TimeNS      int64             `json:"time_ns"` // when that was
 	Process     report.Process    `json:"process"`
 	Versions    map[string]string `json:"versions"`
 	NullGPU     bool              `json:"null_gpu"`
@@ -122,7 +121,8 @@ func (r Row) Title() string {
 // Where a summary has the moment of Question.At, that is compared instead of the peak; the two moments may be of one
 // trace.
 func New(base, changed *report.Summary) *Diff {
-	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []Level{}, Groups: []Group{}, By: groupNames(base, changed), SameRun: sameProcess(&base.Process, &changed.Process)}
+	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []Level{}, Groups: []Group{},
+		By: groupNames(base, changed), SameRun: sameProcess(&base.Process, &changed.Process)}
 	d.Notes = append(diffNotes(base, changed), d.backwards()...)
 	d.Parameters = diffParameters(base.Training, changed.Training)
 	if base.At == nil && changed.At == nil {
@@ -187,7 +187,8 @@ func sideOf(s *report.Summary) Side {
 	if s.At != nil {
 		moment, time = s.At.What, s.At.TimeNS
 	}
-	side := Side{Moment: moment, TimeNS: time, Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, LostRecords: s.LostRecords, Bounds: s.Bounds, Complete: s.Health.Complete, Notes: s.Notes}
+	side := Side{Moment: moment, TimeNS: time, Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU,
+		LostRecords: s.LostRecords, Bounds: s.Bounds, Complete: s.Health.Complete, Notes: s.Notes}
 	if s.Window != nil {
 		side.Window = &s.Window.WindowEnds
 	}
@@ -243,8 +244,10 @@ func (d *Diff) addReserved(device string, base, changed report.Device) {
 	}
 	between := d.between()
 	d.Levels = append(d.Levels, Level{Level: "reserved", Device: device,
-		PeakBytes: between.change(base.ReservedBytesPeak, changed.ReservedBytesPeak, base.ReservedBytesPeakLower, changed.ReservedBytesPeakLower),
-		LiveBytes: between.change(base.ReservedBytesCurrent, changed.ReservedBytesCurrent, base.ReservedBytesCurrentLower, changed.ReservedBytesCurrentLower)})
+		PeakBytes: between.change(base.ReservedBytesPeak, changed.ReservedBytesPeak, base.ReservedBytesPeakLower,
+			changed.ReservedBytesPeakLower),
+		LiveBytes: between.change(base.ReservedBytesCurrent, changed.ReservedBytesCurrent,
+			base.ReservedBytesCurrentLower, changed.ReservedBytesCurrentLower)})
 }
 
 func devicesByIndex(s *report.Summary) map[int16]report.Device {
@@ -264,91 +267,6 @@ func unionKeys[K cmp.Ordered, V any](a, b map[K]V) []K {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// pair is one stable key's rows, summed up on each side.
-type pair struct {
-	key, baseKey      string
-	label             string
-	base, changed     report.Row
-	inBase, inChanged bool
-}
-
-// rows compares the rows of two groups, growth first.
-func (m *matching) rows(base, changed *report.Group, between boundsBetween) []Row {
-	pairs := make(map[string]*pair)
-	collectPairs(pairs, m.base, base, func(p *pair) (*report.Row, *bool) { return &p.base, &p.inBase })
-	collectPairs(pairs, m.changed, changed, func(p *pair) (*report.Row, *bool) { return &p.changed, &p.inChanged })
-	for key, name := range m.base {
-		if m.moved > 0 && key != name && m.changed[name] == name {
-			pairs[name].baseKey = key
-		}
-	}
-	rows := make([]Row, 0, len(pairs))
-	for _, p := range pairs {
-		rows = append(rows, p.row(between))
-	}
-	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(b.PeakBytes.Delta, a.PeakBytes.Delta), cmp.Compare(b.LiveBytes.Delta, a.LiveBytes.Delta),
-			cmp.Compare(b.AllocBytes.Delta, a.AllocBytes.Delta), cmp.Compare(b.AllocCount.Delta, a.AllocCount.Delta), strings.Compare(a.Key, b.Key))
-	})
-	return rows
-}
-
-func collectPairs(pairs map[string]*pair, names map[string]string, g *report.Group, side func(*pair) (*report.Row, *bool)) {
-	if g == nil {
-		return
-	}
-	for _, row := range g.Rows {
-		key := names[row.Key]
-		p := pairs[key]
-		if p == nil {
-			p = &pair{key: key}
-			pairs[key] = p
-		}
-		if row.Label != "" {
-			p.label = row.Label
-		}
-		sum, seen := side(p)
-		*seen = true
-		sum.PeakBytes += row.PeakBytes
-		sum.LiveBytes += row.LiveBytes
-		if row.PeakBytesLower != nil {
-			sum.PeakBytesLower, sum.LiveBytesLower = plus(sum.PeakBytesLower, *row.PeakBytesLower), plus(sum.LiveBytesLower, *row.LiveBytesLower)
-		}
-		sum.AllocCount += row.AllocCount
-		sum.AllocBytes += row.AllocBytes
-	}
-}
-
-// StableKey is the part of a key that is the same in two runs of the same program.
-func StableKey(by, key string) string {
-	if g := profile.FindGrouping(by); g != nil && g.Stable != nil {
-		return g.Stable(key)
-	}
-	return key
-}
-
-func (p *pair) row(between boundsBetween) Row {
-	r := Row{Key: p.key, BaseKey: p.baseKey, Label: p.label,
-		PeakBytes:  between.share(p.base.PeakBytes, p.changed.PeakBytes, p.base.PeakBytesLower, p.changed.PeakBytesLower),
-		LiveBytes:  between.change(p.base.LiveBytes, p.changed.LiveBytes, p.base.LiveBytesLower, p.changed.LiveBytesLower),
-		AllocCount: changeOf(p.base.AllocCount, p.changed.AllocCount),
-		AllocBytes: changeOf(p.base.AllocBytes, p.changed.AllocBytes)}
-	first := cmp.Or(r.PeakBytes.Delta, r.LiveBytes.Delta)
-	switch {
-	case first == 0:
-		r.State = StateSame
-	case !p.inBase || p.base.PeakBytes == 0 && p.base.LiveBytes == 0:
-		r.State = StateNew
-	case !p.inChanged || p.changed.PeakBytes == 0 && p.changed.LiveBytes == 0:
-		r.State = StateGone
-	case first > 0:
-		r.State = StateGrew
-	default:
-		r.State = StateShrank
-	}
-	return r
-}
-
 // diffNotes says what makes the two runs hard to compare.
 func diffNotes(base, changed *report.Summary) []string {
 	list := []string{}
@@ -360,7 +278,8 @@ func diffNotes(base, changed *report.Summary) []string {
 			list = append(list, "The "+side.name+" is not complete; differences may come from what is missing.")
 		}
 		if side.s.Process.Ended != report.EndedClean {
-			list = append(list, "The "+side.name+" did not exit normally ("+cmp.Or(side.s.Process.Signal, side.s.Process.Ended)+").")
+			list = append(list, "The "+side.name+" did not exit normally ("+
+				cmp.Or(side.s.Process.Signal, side.s.Process.Ended)+").")
 		}
 	}
 	if base.NullGPU != changed.NullGPU {
@@ -368,7 +287,8 @@ func diffNotes(base, changed *report.Summary) []string {
 	}
 	for _, name := range unionKeys(base.Versions, changed.Versions) {
 		if b, n := base.Versions[name], changed.Versions[name]; b != n && name != "memtrace" {
-			list = append(list, fmt.Sprintf("%s differs: %s in the base, %s in the new run.", name, orNone(b), orNone(n)))
+			list = append(list, fmt.Sprintf("%s differs: %s in the base, %s in the new run.", name, orNone(b),
+				orNone(n)))
 		}
 	}
 	if base.MainLevel() != changed.MainLevel() {

@@ -50,7 +50,8 @@ func groupAt(g report.Group, moments []report.MomentGroup) report.Group {
 		delete(left, row.Key)
 	}
 	for key, row := range left {
-		rows = append(rows, report.Row{Key: key, Label: row.Label, PeakBytes: row.LiveBytes, PeakBytesLower: row.LiveBytesLower})
+		rows = append(rows, report.Row{Key: key, Label: row.Label, PeakBytes: row.LiveBytes,
+			PeakBytesLower: row.LiveBytesLower})
 	}
 	g.Rows = rows
 	return g
@@ -61,5 +62,6 @@ func (d *Diff) backwards() []string {
 	if !d.SameRun || d.Base.Moment == "" || d.New.Moment == "" || d.Base.TimeNS <= d.New.TimeNS {
 		return nil
 	}
-	return []string{"The moment " + d.Base.Moment + " is later than " + d.New.Moment + ": what is new here was there before."}
+	return []string{"The moment " + d.Base.Moment + " is later than " + d.New.Moment +
+		": what is new here was there before."}
 }

@@ -101,7 +101,9 @@ func byStableKey(g *profile.Grouping, group *report.Group) map[string][]string {
 		sorted[stable] = append(sorted[stable], key)
 	}
 	for _, keys := range sorted {
-		slices.SortFunc(keys, func(a, b string) int { return cmp.Or(cmp.Compare(LineOf(a), LineOf(b)), strings.Compare(a, b)) })
+		slices.SortFunc(keys, func(a, b string) int {
+			return cmp.Or(cmp.Compare(LineOf(a), LineOf(b)), strings.Compare(a, b))
+		})
 	}
 	return sorted
 }
@@ -124,8 +126,9 @@ func (m *matching) notes() []string {
 			" on another line than in the base; they were matched by file and function, in the order of the lines.")
 	}
 	if m.merged > 0 {
-		list = append(list, fmt.Sprintf("%s other places in the new run than in the base; they are shown together, without lines.",
-			report.Count(uint64(m.merged), "function has", "functions have")))
+		list = append(list,
+			fmt.Sprintf("%s other places in the new run than in the base; they are shown together, without lines.",
+				report.Count(uint64(m.merged), "function has", "functions have")))
 	}
 	return list
 }

@@ -24,17 +24,25 @@ func TestDiffMatchesMovedLines(t *testing.T) {
 		want          []string // "base -> new" or a single key, sorted
 		note          string
 	}{
-		{"nothing moved", "site", []string{"a.py:1 f", "a.py:2 f"}, []string{"a.py:2 f", "a.py:1 f"}, []string{"a.py:1 f", "a.py:2 f"}, ""},
-		{"all moved", "site", []string{"a.py:9 f", "a.py:10 f"}, []string{"a.py:10 f", "a.py:11 f"}, []string{"a.py:10 f -> a.py:11 f", "a.py:9 f -> a.py:10 f"},
+		{"nothing moved", "site", []string{"a.py:1 f", "a.py:2 f"}, []string{"a.py:2 f", "a.py:1 f"},
+			[]string{"a.py:1 f", "a.py:2 f"}, ""},
+		{"all moved", "site", []string{"a.py:9 f", "a.py:10 f"}, []string{"a.py:10 f", "a.py:11 f"},
+			[]string{"a.py:10 f -> a.py:11 f", "a.py:9 f -> a.py:10 f"},
 			"2 places stand on another line"},
-		{"one is new", "site", []string{"a.py:1 f"}, []string{"a.py:1 f", "a.py:5 f"}, []string{"a.py:1 f", "a.py:5 f"}, ""},
-		{"one is gone", "site", []string{"a.py:1 f", "a.py:5 f"}, []string{"a.py:5 f"}, []string{"a.py:1 f", "a.py:5 f"}, ""},
-		{"nobody can tell", "site", []string{"a.py:1 f", "a.py:2 f"}, []string{"a.py:7 f"}, []string{"a.py f"}, "1 function has other places"},
-		{"other functions are other places", "site", []string{"a.py:1 f"}, []string{"a.py:2 g"}, []string{"a.py:1 f", "a.py:2 g"}, ""},
-		{"by line within the file", "line", []string{"a.py:1", "b.py:1"}, []string{"a.py:3", "b.py:1"}, []string{"a.py:1 -> a.py:3", "b.py:1"}, "1 place stands"},
+		{"one is new", "site", []string{"a.py:1 f"}, []string{"a.py:1 f", "a.py:5 f"}, []string{"a.py:1 f", "a.py:5 f"},
+			""},
+		{"one is gone", "site", []string{"a.py:1 f", "a.py:5 f"}, []string{"a.py:5 f"},
+			[]string{"a.py:1 f", "a.py:5 f"}, ""},
+		{"nobody can tell", "site", []string{"a.py:1 f", "a.py:2 f"}, []string{"a.py:7 f"}, []string{"a.py f"},
+			"1 function has other places"},
+		{"other functions are other places", "site", []string{"a.py:1 f"}, []string{"a.py:2 g"},
+			[]string{"a.py:1 f", "a.py:2 g"}, ""},
+		{"by line within the file", "line", []string{"a.py:1", "b.py:1"}, []string{"a.py:3", "b.py:1"},
+			[]string{"a.py:1 -> a.py:3", "b.py:1"}, "1 place stands"},
 		{"files have no lines", "file", []string{"a.py"}, []string{"b.py"}, []string{"a.py", "b.py"}, ""},
 	} {
-		base, changed := &report.Summary{Groups: []report.Group{*groupOf(test.by, test.base...)}}, &report.Summary{Groups: []report.Group{*groupOf(test.by, test.changed...)}}
+		base, changed := &report.Summary{Groups: []report.Group{*groupOf(test.by, test.base...)}},
+			&report.Summary{Groups: []report.Group{*groupOf(test.by, test.changed...)}}
 		d := New(base, changed)
 		var got []string
 		var growth int64
@@ -49,10 +57,12 @@ func TestDiffMatchesMovedLines(t *testing.T) {
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
-		if want := int64(len(test.changed)*(len(test.changed)+1)/2 - len(test.base)*(len(test.base)+1)/2); growth != want {
+		if want := int64(len(test.changed)*(len(test.changed)+1)/2 - len(test.base)*(len(test.base)+1)/2); growth !=
+			want {
 			t.Errorf("%s: the rows grew by %d, want %d", test.name, growth, want)
 		}
-		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, test.note) || test.note == "" && strings.Contains(notes, "place") {
+		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, test.note) || test.note == "" &&
+			strings.Contains(notes, "place") {
 			t.Errorf("%s: notes %q, want %q", test.name, notes, test.note)
 		}
 	}

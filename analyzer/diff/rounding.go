@@ -37,8 +37,10 @@ func RoundingNotes(base, changed *report.Training) (notes []string) {
 			if delta < 0 {
 				word = "smaller"
 			}
-			notes = append(notes, fmt.Sprintf("%s: the tensors have the same sizes in both runs, %s in total; their blocks are %s %s in the new run, by rounding and by remainders that the allocator did not split off.",
-				part.name, report.SizeText(bytes[0]), size, word))
+			notes = append(notes,
+				fmt.Sprintf(
+					"%s: the tensors have the same sizes in both runs, %s in total; their blocks are %s %s in the new run, by rounding and by remainders that the allocator did not split off.",
+					part.name, report.SizeText(bytes[0]), size, word))
 		}
 	}
 	return notes

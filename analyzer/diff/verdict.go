@@ -72,7 +72,8 @@ func magnitude(delta int64) uint64 {
 func rowCause(g *Group, grew bool) (best *Cause) {
 	for _, f := range g.Folded(true) {
 		delta := f.Row.PeakBytes.Delta
-		if (delta > 0) == grew && delta != 0 && (best == nil || magnitude(delta) > magnitude(best.Delta)) && report.KnownKey(f.Row.Key) && f.Row.Key != report.NoModule && f.Row.Key != report.NoOperator {
+		if (delta > 0) == grew && delta != 0 && (best == nil || magnitude(delta) > magnitude(best.Delta)) &&
+			report.KnownKey(f.Row.Key) && f.Row.Key != report.NoModule && f.Row.Key != report.NoOperator {
 			best = &Cause{By: g.By, Name: f.Row.Title(), State: f.Row.State, Count: f.Count, Delta: delta}
 		}
 	}
@@ -84,7 +85,8 @@ func (d *Diff) parameterCause() (best *Cause) {
 	for _, f := range FoldParameterChanges(d.Parameters) {
 		delta := f.Row.Delta()
 		if f.Row.State != StateSame && (best == nil || magnitude(delta) > magnitude(best.Delta)) {
-			best = &Cause{By: "parameters", Kind: f.Row.Category, Name: f.Row.Name, State: f.Row.State, Count: f.Count, Delta: delta}
+			best = &Cause{By: "parameters", Kind: f.Row.Category, Name: f.Row.Name, State: f.Row.State, Count: f.Count,
+				Delta: delta}
 		}
 	}
 	return best
@@ -125,13 +127,15 @@ func (g *Group) Folded(together bool) []FoldedRow {
 		list = append(list, sum)
 	})
 	slices.SortStableFunc(list, func(a, b FoldedRow) int {
-		return cmp.Or(cmp.Compare(b.Row.PeakBytes.Delta, a.Row.PeakBytes.Delta), cmp.Compare(b.Row.LiveBytes.Delta, a.Row.LiveBytes.Delta))
+		return cmp.Or(cmp.Compare(b.Row.PeakBytes.Delta, a.Row.PeakBytes.Delta),
+			cmp.Compare(b.Row.LiveBytes.Delta, a.Row.LiveBytes.Delta))
 	})
 	return list
 }
 
 // eachFold folds the members of every kind by themselves.
-func eachFold(count int, kind func(i int) string, fold func(members []int) []fold.Fold, each func(f *fold.Fold, members []int)) {
+func eachFold(count int, kind func(i int) string, fold func(members []int) []fold.Fold,
+	each func(f *fold.Fold, members []int)) {
 	kinds := make(map[string][]int)
 	var order []string
 	for i := range count {

@@ -22,7 +22,8 @@ type categorySum struct {
 
 // CategoryRows divides what was held by category, with the largest entries of each, the places among them where sites
 // says so. requested says what a part was requested with, nil where that is not known.
-func CategoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.Held, sites bool, entries int, requested func(*profile.Held) *report.Requested) []report.Category {
+func CategoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.Held, sites bool, entries int,
+	requested func(*profile.Held) *report.Requested) []report.Category {
 	sums := map[string]*categorySum{rules.Others: {entries: make(map[report.CategoryEntry]uint64)}}
 	for i := range list {
 		h := &list[i]
@@ -50,7 +51,8 @@ func CategoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.He
 		rows = append(rows, sum.row(name, entries))
 	}
 	slices.SortFunc(rows, func(a, b report.Category) int {
-		return cmp.Or(cmp.Compare(isOthers(a), isOthers(b)), cmp.Compare(b.Bytes, a.Bytes), strings.Compare(a.Key, b.Key))
+		return cmp.Or(cmp.Compare(isOthers(a), isOthers(b)), cmp.Compare(b.Bytes, a.Bytes),
+			strings.Compare(a.Key, b.Key))
 	})
 	return rows
 }
@@ -64,7 +66,8 @@ func isOthers(r report.Category) int {
 
 // row keeps the largest entries; limit is how many, negative: all.
 func (s *categorySum) row(name string, limit int) report.Category {
-	row := report.Category{Key: name, Bytes: s.bytes, EntryCount: uint64(len(s.entries)), Entries: []report.CategoryEntry{}, Requested: s.requested}
+	row := report.Category{Key: name, Bytes: s.bytes, EntryCount: uint64(len(s.entries)),
+		Entries: []report.CategoryEntry{}, Requested: s.requested}
 	for entry, bytes := range s.entries {
 		entry.Bytes = bytes
 		row.Entries = append(row.Entries, entry)
@@ -106,9 +109,11 @@ func UntrackableOnDevices(s *report.Summary, by string) *report.Untrackable {
 func CategoryNotes(list []report.Categories) (notes []finding.Finding) {
 	for i, v := range list {
 		if v.Mode == rules.MultiMatch.String() {
-			text := fmt.Sprintf("By %s, a block counts in every category that it matches: the categories add up to %s, which is %s more than the %s that were tracked.",
+			text := fmt.Sprintf(
+				"By %s, a block counts in every category that it matches: the categories add up to %s, which is %s more than the %s that were tracked.",
 				v.By, report.SizeText(v.SumBytes), report.SizeText(v.ExcessBytes), report.SizeText(v.TrackedBytes))
-			notes = append(notes, finding.New("several-categories", text, v.ExcessBytes, fmt.Sprintf("categories[%d]", i)))
+			notes = append(notes, finding.New("several-categories", text, v.ExcessBytes,
+				fmt.Sprintf("categories[%d]", i)))
 		}
 	}
 	return notes

@@ -27,7 +27,8 @@ func PickCross(wanted []string, byRules []*profile.Grouping) ([]*profile.Groupin
 
 // Cross crosses what was held at a moment by two groupings.
 func Cross(r *profile.Resolver, by []*profile.Grouping, list []profile.Held) *report.Cross {
-	v := &report.Cross{By: [2]string{by[0].Name, by[1].Name}, Columns: []report.CrossColumn{}, Rows: []report.CrossRow{}}
+	v := &report.Cross{By: [2]string{by[0].Name, by[1].Name}, Columns: []report.CrossColumn{},
+		Rows: []report.CrossRow{}}
 	var index [2]*profile.RowIndex
 	for i := range index {
 		index[i] = profile.NewRowIndex(r, by[i])
@@ -53,7 +54,8 @@ func Cross(r *profile.Resolver, by []*profile.Grouping, list []profile.Held) *re
 	rowAt := make([]int, len(rows))
 	for n, at := range mostFirst(rows, index[0].Keys) {
 		key, label := index[0].Name(index[0].IDs[at])
-		v.Rows = append(v.Rows, report.CrossRow{Key: key, Label: label, Bytes: rows[at], Cells: make([]uint64, len(columns))})
+		v.Rows = append(v.Rows, report.CrossRow{Key: key, Label: label, Bytes: rows[at],
+			Cells: make([]uint64, len(columns))})
 		rowAt[at] = n
 	}
 	for at, bytes := range cells {
@@ -68,6 +70,8 @@ func mostFirst(bytes []uint64, keys []string) []int {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortFunc(order, func(a, b int) int { return cmp.Or(cmp.Compare(bytes[b], bytes[a]), strings.Compare(keys[a], keys[b])) })
+	slices.SortFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(bytes[b], bytes[a]), strings.Compare(keys[a], keys[b]))
+	})
 	return order
 }

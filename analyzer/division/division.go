@@ -94,7 +94,9 @@ type dividing struct {
 // by operator. nil if none says anything.
 func (d *divided) best(site string) *dividing {
 	var ways, left []*dividing
-	ways = append(ways, d.byModule(), d.byKey("inner", profile.InnerKey, profile.InnerLabel, func(key string) bool { return !d.isSite(key, site) }),
+	ways = append(ways, d.byModule(), d.byKey("inner", profile.InnerKey, profile.InnerLabel, func(key string) bool {
+		return !d.isSite(key, site)
+	}),
 		d.byKey("operator", profile.OperatorText, nil, func(key string) bool { return key != report.NoOperator }))
 	for _, w := range ways {
 		if w == nil || w.known < d.percent(divisionKnown) {
@@ -109,7 +111,8 @@ func (d *divided) best(site string) *dividing {
 		return nil
 	}
 	slices.SortStableFunc(left, func(a, b *dividing) int {
-		return cmp.Or(compareBools(a.rows[0].Bytes >= d.percent(divisionWhole), b.rows[0].Bytes >= d.percent(divisionWhole)), cmp.Compare(a.most, b.most))
+		return cmp.Or(compareBools(a.rows[0].Bytes >= d.percent(divisionWhole), b.rows[0].Bytes >=
+			d.percent(divisionWhole)), cmp.Compare(a.most, b.most))
 	})
 	return left[0]
 }
@@ -135,7 +138,8 @@ func (d *divided) isSite(key, site string) bool {
 func (d *divided) percent(n uint64) uint64 { return d.bytes/100*n + d.bytes%100*n/100 }
 
 // byKey divides by a grouping of call stacks.
-func (d *divided) byKey(by string, key, label func(*profile.Resolver, uint64) string, known func(key string) bool) *dividing {
+func (d *divided) byKey(by string, key, label func(*profile.Resolver, uint64) string,
+	known func(key string) bool) *dividing {
 	keys := make([]string, len(d.list))
 	labels := make(map[string]string)
 	for i := range d.list {
@@ -226,7 +230,8 @@ func (d *divided) divide(by string, keys []string) *dividing {
 	})
 	rowOf := make([]int, len(names))
 	for n, f := range folds {
-		w.rows = append(w.rows, report.DivisionRow{Key: f.Name, Count: uint64(len(f.Members)), Bytes: f.Bytes, EachMin: f.Min, EachMax: f.Max})
+		w.rows = append(w.rows, report.DivisionRow{Key: f.Name, Count: uint64(len(f.Members)), Bytes: f.Bytes,
+			EachMin: f.Min, EachMax: f.Max})
 		for _, m := range f.Members {
 			rowOf[m] = n
 		}
@@ -259,8 +264,12 @@ func (d *divided) addParts(v *report.Division, w *dividing) {
 		key, label func(*profile.Resolver, uint64) string
 		set        func(row *report.DivisionRow, p *report.DivisionPart)
 	}{
-		{"inner", profile.InnerKey, profile.InnerLabel, func(row *report.DivisionRow, p *report.DivisionPart) { row.Inner = p }},
-		{"operator", profile.OperatorText, nil, func(row *report.DivisionRow, p *report.DivisionPart) { row.Operator = p }},
+		{"inner", profile.InnerKey, profile.InnerLabel, func(row *report.DivisionRow, p *report.DivisionPart) {
+			row.Inner = p
+		}},
+		{"operator", profile.OperatorText, nil, func(row *report.DivisionRow, p *report.DivisionPart) {
+			row.Operator = p
+		}},
 	} {
 		if part.by == v.By {
 			continue
@@ -287,7 +296,8 @@ func (d *divided) addParts(v *report.Division, w *dividing) {
 			p.Bytes += d.list[i].Bytes
 		}
 		for n := range v.Rows {
-			if p := largestPart(sums[n]); p != nil && p.Bytes >= v.Rows[n].Bytes/2 && p.Key != report.NoOperator && p.Key != report.NoStack && !d.isSite(p.Key, v.Site) {
+			if p := largestPart(sums[n]); p != nil && p.Bytes >= v.Rows[n].Bytes/2 && p.Key != report.NoOperator &&
+				p.Key != report.NoStack && !d.isSite(p.Key, v.Site) {
 				part.set(&v.Rows[n], p)
 			}
 		}

@@ -19,7 +19,8 @@ func TestDivisionGoesUpTheTree(t *testing.T) {
 		}
 	}
 	w := d.moduleLevels(keys)
-	if len(w.rows) != 2 || w.rows[0].Key != "net.decoder" || !w.rows[0].Below || w.rows[0].Bytes+w.rows[1].Bytes != d.bytes {
+	if len(w.rows) != 2 || w.rows[0].Key != "net.decoder" || !w.rows[0].Below || w.rows[0].Bytes+
+		w.rows[1].Bytes != d.bytes {
 		t.Errorf("%+v", w.rows)
 	}
 }

@@ -72,7 +72,8 @@ func TestCollapsedSums(t *testing.T) {
 
 // TestCollapsedSigns: no name can break a line or a stack apart.
 func TestCollapsedSigns(t *testing.T) {
-	frames := stack(py("a;b", "x;y\n.py", 3), native("operator new \t[]; \n", 1), native("tail 17 ", 2), native(" ", 3), native("\xff\x00", 4))
+	frames := stack(py("a;b", "x;y\n.py", 3), native("operator new \t[]; \n", 1), native("tail 17 ", 2), native(" ", 3),
+		native("\xff\x00", 4))
 	set := &analyzer.StackSet{Rows: []analyzer.StackRow{{Frames: frames, PeakBytes: 9}, {PeakBytes: 4}}}
 	stacks, _ := readCollapsed(t, collapse(t, set, Options{}))
 	for _, want := range []string{"a,b (x,y .py:3);operator new [],;tail 17;?;?", "[no stack]"} {
@@ -86,7 +87,8 @@ func TestCollapsedSigns(t *testing.T) {
 func TestOrderOfRows(t *testing.T) {
 	set, turned := trainingSet(), trainingSet()
 	slices.Reverse(turned.Rows)
-	if o := trainingOptions(Peak); !bytes.Equal(collapse(t, set, o), collapse(t, turned, o)) || !bytes.Equal(flame(t, set, o), flame(t, turned, o)) ||
+	if o := trainingOptions(Peak); !bytes.Equal(collapse(t, set, o), collapse(t, turned, o)) ||
+		!bytes.Equal(flame(t, set, o), flame(t, turned, o)) ||
 		!bytes.Equal(scope(t, set, o), scope(t, turned, o)) {
 		t.Error("the order of the rows matters")
 	}
@@ -94,7 +96,8 @@ func TestOrderOfRows(t *testing.T) {
 
 func TestCollapsedMergesWhatReadsTheSame(t *testing.T) {
 	one, other := native("f", 0x10), native("f", 0x20)
-	set := &analyzer.StackSet{Rows: []analyzer.StackRow{{Frames: []symbol.Frame{one}, PeakBytes: 1}, {Frames: []symbol.Frame{other}, PeakBytes: 2}}}
+	set := &analyzer.StackSet{Rows: []analyzer.StackRow{{Frames: []symbol.Frame{one}, PeakBytes: 1},
+		{Frames: []symbol.Frame{other}, PeakBytes: 2}}}
 	if got := string(collapse(t, set, Options{})); got != "f 3\n" {
 		t.Errorf("%q", got)
 	}

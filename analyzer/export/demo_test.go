@@ -26,7 +26,8 @@ func py(function, file string, line int) symbol.Frame {
 }
 
 func native(function string, address uint64) symbol.Frame {
-	return symbol.Frame{Kind: symbol.Native, Function: function, Module: libtorch, Address: address, Start: address &^ 0xfff}
+	return symbol.Frame{Kind: symbol.Native, Function: function, Module: libtorch, Address: address,
+		Start: address &^ 0xfff}
 }
 
 // stack takes frames outermost first, as people think of them, and returns them as the analyzer does.
@@ -40,12 +41,14 @@ func trainingSet() *analyzer.StackSet {
 	begin := []symbol.Frame{py("<module>", script, 120), py("main", script, 90)}
 	at := func(frames ...symbol.Frame) []symbol.Frame { return stack(append(slices.Clone(begin), frames...)...) }
 	set := &analyzer.StackSet{
-		Process:  report.Process{Command: "python3 train.py --layers 12", Exe: python, Started: "2026-02-03T04:05:06Z", DurationNS: 8e9},
+		Process: report.Process{Command: "python3 train.py --layers 12", Exe: python, Started: "2026-02-03T04:05:06Z",
+			DurationNS: 8e9},
 		Versions: map[string]string{"torch": "2.7.1"}, Level: "framework", Moment: "peak", TimeNS: 1_234_000_000,
 		Health: report.Health{Complete: true},
 	}
 	add := func(frames []symbol.Frame, peak, live, count uint64) {
-		set.Rows = append(set.Rows, analyzer.StackRow{Frames: frames, PeakBytes: peak, LiveBytes: live, AllocBytes: peak*count + live, AllocCount: count,
+		set.Rows = append(set.Rows, analyzer.StackRow{Frames: frames, PeakBytes: peak, LiveBytes: live,
+			AllocBytes: peak*count + live, AllocCount: count,
 			FreeCount: count - count/2})
 	}
 	const mib = 1 << 20
@@ -53,17 +56,23 @@ func trainingSet() *analyzer.StackSet {
 	call := py("Module._call_impl", module, 1747)
 	for i, line := range []int{41, 42, 43} {
 		block := py("Block.forward", script, line)
-		add(at(py("train_step", script, 70), forward, block, call, py("Linear.forward", linear, 125), native("at::native::addmm_out_cuda", 0x1234)),
+		add(at(py("train_step", script, 70), forward, block, call, py("Linear.forward", linear, 125),
+			native("at::native::addmm_out_cuda", 0x1234)),
 			uint64(300+i*40)*mib+7, 0, 120)
-		add(at(py("train_step", script, 70), forward, block, py("gelu", script, 12), native("at::native::gelu_out<float>", 0x9000)), uint64(90+i)*mib, 0, 60)
+		add(at(py("train_step", script, 70), forward, block, py("gelu", script, 12),
+			native("at::native::gelu_out<float>", 0x9000)), uint64(90+i)*mib, 0, 60)
 	}
 	add(at(py("train_step", script, 70), forward, native("at::native::softmax_cuda_out", 0x5000)), 222*mib, 0, 12)
-	add(at(py("train_step", script, 75), py("Adam.step", adam, 220), py("Adam._init_group", adam, 170), native("at::native::zeros_like", 0x7000)),
+	add(at(py("train_step", script, 75), py("Adam.step", adam, 220), py("Adam._init_group", adam, 170),
+		native("at::native::zeros_like", 0x7000)),
 		949*mib, 949*mib, 296)
-	add(at(py("build", script, 30), py("Linear.__init__", linear, 104), native("at::native::empty_cuda", 0x6000)), 474*mib, 474*mib, 148)
-	add(stack(native("torch::autograd::Engine::thread_init", 0x100), native("torch::autograd::AddmmBackward0::apply", 0x200),
+	add(at(py("build", script, 30), py("Linear.__init__", linear, 104), native("at::native::empty_cuda", 0x6000)),
+		474*mib, 474*mib, 148)
+	add(stack(native("torch::autograd::Engine::thread_init", 0x100), native("torch::autograd::AddmmBackward0::apply",
+		0x200),
 		native("at::native::addmm_out_cuda", 0x1234)), 474*mib, 0, 148)
-	add(stack(symbol.Frame{Kind: symbol.Native, Module: "/usr/lib/libcublas.so.12", Address: 0x123456, Start: 0x123400}), 8*mib, 8*mib, 1)
+	add(stack(symbol.Frame{Kind: symbol.Native, Module: "/usr/lib/libcublas.so.12", Address: 0x123456,
+		Start: 0x123400}), 8*mib, 8*mib, 1)
 	add(stack(symbol.Frame{Kind: symbol.JIT, Address: 0x7f0011223344}), 3, 3, 1)
 	add(nil, 512, 0, 1)
 	return set
@@ -88,7 +97,8 @@ func wideSet(stacks int) *analyzer.StackSet {
 			frames = append(frames, py(fmt.Sprintf("layer%d", i%(1+depth*depth)), script, depth))
 		}
 		frames[15] = py(fmt.Sprintf("leaf%d", i), script, i)
-		set.Rows = append(set.Rows, analyzer.StackRow{Frames: stack(frames...), PeakBytes: uint64(i%977 + 1), AllocCount: 1, AllocBytes: uint64(i)})
+		set.Rows = append(set.Rows, analyzer.StackRow{Frames: stack(frames...), PeakBytes: uint64(i%977 + 1),
+			AllocCount: 1, AllocBytes: uint64(i)})
 	}
 	return set
 }

@@ -19,8 +19,8 @@ const dhatShortLived = 1000
 
 // DHAT writes a file for the viewer of Valgrind's heap profiler, in version 2 of its format: for each call stack the
 // bytes, blocks and lifetimes of the whole run, its own highest moment, what stood at the level's peak or at the moment
-// that the options name, and what was left at the end. Times are microseconds. The trace is read twice: for the names of
-// stacks, of which several may read the same, and for their blocks.
+// that the options name, and what was left at the end. Times are microseconds. The trace is read twice: for the names
+// of stacks, of which several may read the same, and for their blocks.
 func DHAT(w io.Writer, run *Run, o Options) (*Written, error) {
 	plain := *run
 	plain.Count.RuleSets, plain.Count.HistoryBlocks = nil, 0
@@ -52,9 +52,10 @@ type dhatPoint struct {
 
 	allocs, allocBytes uint64
 	bytes, blocks      meter.Share
-	lived              int64     // sum of the times, in nanoseconds, at which its blocks went, less those at which they came
-	most               dhatState // when its own bytes were highest
-	at                 dhatState // at the moment of the set
+	// sum of the times, in nanoseconds, at which its blocks went, less those at which they came
+	lived int64
+	most  dhatState // when its own bytes were highest
+	at    dhatState // at the moment of the set
 }
 
 type dhatState struct{ bytes, blocks uint64 }
@@ -225,12 +226,14 @@ func (p *dhatPoints) write(w io.Writer, set *analyzer.StackSet, o *Options) erro
 		p.frames = append(p.frames, "[nothing was allocated]")
 		list = []dhatPoint{{frames: []int32{int32(len(p.frames) - 1)}}}
 	}
-	out.object(dhatHead{Version: 2, Mode: levelName(set) + ", " + o.Writer, Verb: "Allocated", Lifetimes: true, Unit: "µs", Million: "s", Short: dhatShortLived,
+	out.object(dhatHead{Version: 2, Mode: levelName(set) + ", " + o.Writer, Verb: "Allocated", Lifetimes: true,
+		Unit: "µs", Million: "s", Short: dhatShortLived,
 		Command: command(set), PID: set.Process.PID, Peak: set.TimeNS / 1000, End: set.Process.DurationNS / 1000})
 	out.text(",\"pps\":[\n")
 	for i := range list {
 		v := &list[i]
-		out.comma(i).value(dhatRecord{v.allocBytes, v.allocs, uint64(max(v.lived, 0)) / 1000, v.most.bytes, v.most.blocks, v.at.bytes, v.at.blocks,
+		out.comma(i).value(dhatRecord{v.allocBytes, v.allocs, uint64(max(v.lived, 0)) / 1000, v.most.bytes,
+			v.most.blocks, v.at.bytes, v.at.blocks,
 			v.bytes.Current, v.blocks.Current, v.frames})
 		out.text("\n")
 	}

@@ -67,7 +67,8 @@ type flamePicture struct {
 
 func (p *flamePicture) draw(root *box, set *analyzer.StackSet) {
 	height := flameTop + root.depth()*flameRow + flameMargin
-	p.print(`<svg xmlns="http://www.w3.org/2000/svg" class="mt-flame" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n", flameWidth, height, flameWidth, height)
+	p.print(`<svg xmlns="http://www.w3.org/2000/svg" class="mt-flame" width="%d" height="%d" viewBox="0 0 %d %d">`+"\n",
+		flameWidth, height, flameWidth, height)
 	headline, subtitle := p.titles(set)
 	p.print("<title>%s</title>\n<style>\n%s</style>\n", escape(headline+", "+command(set)), flameStyle)
 	p.print(`<rect class="bg" width="%d" height="%d"/>`+"\n", flameWidth, height)
@@ -143,8 +144,10 @@ func (p *flamePicture) box(b *box, from uint64, depth int) {
 	n, size := p.label(b.frame), p.o.Value.Text(b.value)
 	x, width := flameMargin+p.pixels(from), p.pixels(b.value)
 	y := flameTop + depth*flameRow
-	p.print(`<g class="%s" data-o="%d" data-b="%d" data-n="%d" data-s="%s"><title>%s</title>`, class, from, b.value, n, size, escape(p.about(b)))
-	p.print(`<rect x="%.2f" y="%d" width="%.2f" height="%d"/>`, x, y, max(width-flameGap, flameLeast), flameRow-flameGap)
+	p.print(`<g class="%s" data-o="%d" data-b="%d" data-n="%d" data-s="%s"><title>%s</title>`, class, from, b.value, n,
+		size, escape(p.about(b)))
+	p.print(`<rect x="%.2f" y="%d" width="%.2f" height="%d"/>`, x, y, max(width-flameGap, flameLeast),
+		flameRow-flameGap)
 	if text := fitLabel(p.labels[n], size, width); text != "" {
 		p.print(`<text x="%.2f" y="%.1f">%s</text>`, x+flamePad/2, float64(y)+flameBase, escape(text))
 	}
@@ -206,7 +209,8 @@ func (p *flamePicture) about(b *box) string {
 // script brings the picture to life.
 func (p *flamePicture) script() {
 	data, err := json.Marshal(map[string]any{
-		"names": p.labels, "left": flameMargin, "width": flameInner, "gap": flameGap, "base": flameBase, "pad": flamePad, "char": flameChar, "least": flameLeast,
+		"names": p.labels, "left": flameMargin, "width": flameInner, "gap": flameGap, "base": flameBase,
+		"pad": flamePad, "char": flameChar, "least": flameLeast,
 		"search": map[string]int{"x": flameWidth - flameMargin - 300, "y": 54, "width": 300, "height": 24},
 	})
 	if err != nil {

@@ -86,7 +86,8 @@ func readFlame(t *testing.T, svg []byte) []*drawnBox {
 			}
 			switch {
 			case token.Name.Local == "g" && a["data-b"] != "":
-				now = &drawnBox{class: a["class"], from: number(t, a["data-o"]), value: number(t, a["data-b"]), name: number(t, a["data-n"])}
+				now = &drawnBox{class: a["class"], from: number(t, a["data-o"]), value: number(t, a["data-b"]),
+					name: number(t, a["data-n"])}
 				boxes = append(boxes, now)
 			case token.Name.Local == "rect" && now != nil:
 				now.x, now.y, now.width = decimal(t, a["x"]), decimal(t, a["y"]), decimal(t, a["width"])
@@ -140,7 +141,8 @@ func TestFlameGraphSums(t *testing.T) {
 			t.Errorf("%s: the whole is %d, want %d", o.Value, boxes[0].value, o.Value.Sum(set))
 		}
 		for i, b := range boxes {
-			if room := (b.width + flameGap - flamePad) / flameChar; b.label != "" && float64(columns(strings.TrimSuffix(b.label, dots))) > room+0.01 {
+			if room := (b.width + flameGap - flamePad) / flameChar; b.label != "" &&
+				float64(columns(strings.TrimSuffix(b.label, dots))) > room+0.01 {
 				t.Errorf("%s: label %q does not fit %.1f pixels", o.Value, b.label, b.width)
 			}
 			if i == 0 {
@@ -148,7 +150,8 @@ func TestFlameGraphSums(t *testing.T) {
 			}
 			inside := false
 			for _, parent := range boxes {
-				inside = inside || parent.y == b.y-flameRow && parent.from <= b.from && b.from+b.value <= parent.from+parent.value
+				inside = inside || parent.y == b.y-flameRow && parent.from <= b.from && b.from+b.value <= parent.from+
+					parent.value
 			}
 			if !inside {
 				t.Errorf("%s: no box holds %q", o.Value, b.about)
@@ -191,7 +194,8 @@ func TestFlameTreeIsExact(t *testing.T) {
 				check(c, part, depth+1)
 			}
 			if b.value != whole || below+ends != whole {
-				t.Fatalf("box of %d: children and the rest make %d, stacks that end here %d; the stacks make %d", b.value, below, ends, whole)
+				t.Fatalf("box of %d: children and the rest make %d, stacks that end here %d; the stacks make %d",
+					b.value, below, ends, whole)
 			}
 		}
 		check(root, list, 0)

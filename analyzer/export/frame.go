@@ -76,7 +76,8 @@ func (f *frame) place() string {
 func (f *frame) compare(g *frame) int {
 	return cmp.Or(
 		strings.Compare(f.function, g.function), strings.Compare(f.file, g.file), cmp.Compare(f.line, g.line),
-		strings.Compare(f.path, g.path), cmp.Compare(f.origin, g.origin), cmp.Compare(boolean(f.python), boolean(g.python)))
+		strings.Compare(f.path, g.path), cmp.Compare(f.origin, g.origin),
+		cmp.Compare(boolean(f.python), boolean(g.python)))
 }
 
 func boolean(b bool) int {

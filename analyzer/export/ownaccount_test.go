@@ -26,9 +26,11 @@ func pyFrame(name, file string, line int64) profile.Line {
 
 func jaxProfile(t *testing.T, buffers ...jaxBuffer) string {
 	t.Helper()
-	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "allocations", Unit: "count"}, {Type: "space", Unit: "bytes"}}}
+	p := &profile.Profile{SampleType: []*profile.ValueType{{Type: "allocations", Unit: "count"},
+		{Type: "space", Unit: "bytes"}}}
 	for _, b := range buffers {
-		s := &profile.Sample{Value: []int64{1, b.bytes}, Label: map[string][]string{"kind": {b.kind}, "device": {b.device}}}
+		s := &profile.Sample{Value: []int64{1, b.bytes}, Label: map[string][]string{"kind": {b.kind},
+			"device": {b.device}}}
 		for _, line := range b.stack {
 			line.Function.ID = uint64(len(p.Function) + 1)
 			p.Function = append(p.Function, line.Function)
@@ -48,16 +50,22 @@ func jaxProfile(t *testing.T, buffers ...jaxBuffer) string {
 func TestOwnAccounts(t *testing.T) {
 	const inside = "/v/lib/python3.11/site-packages/jax/_src/lax/lax.py"
 	packed := jaxProfile(t,
-		jaxBuffer{"buffer", "cuda:1", 8, []profile.Line{pyFrame("full", inside, 3), pyFrame("init", "/home/me/train/model.py", 12), pyFrame("<module>", "/home/me/train/main.py", 40)}},
-		jaxBuffer{"buffer", "cuda:0", 100, []profile.Line{pyFrame("full", inside, 3), pyFrame("<module>", "/home/me/train/main.py", 40)}},
+		jaxBuffer{"buffer", "cuda:1", 8, []profile.Line{pyFrame("full", inside, 3),
+			pyFrame("init", "/home/me/train/model.py", 12), pyFrame("<module>", "/home/me/train/main.py", 40)}},
+		jaxBuffer{"buffer", "cuda:0", 100, []profile.Line{pyFrame("full", inside, 3),
+			pyFrame("<module>", "/home/me/train/main.py", 40)}},
 		jaxBuffer{"buffer", "cuda:0", 30, []profile.Line{pyFrame("full", inside, 3)}},
-		jaxBuffer{"buffer", "cuda:0", 200, []profile.Line{pyFrame("zeros", inside, 9), pyFrame("<module>", "/home/me/train/main.py", 40)}},
+		jaxBuffer{"buffer", "cuda:0", 200, []profile.Line{pyFrame("zeros", inside, 9),
+			pyFrame("<module>", "/home/me/train/main.py", 40)}},
 		jaxBuffer{"buffer", "cuda:0", 5, nil},
 		jaxBuffer{"executable", "cuda:0", 4096, []profile.Line{pyFrame("compile", inside, 1)}})
 	got, err := OwnAccounts(trace.Info{"account.jax": packed})
 	want := []report.OwnAccount{
-		{Framework: "jax", Device: "cuda:0", Bytes: 335, Count: 4, Sites: []report.OwnSite{{Site: "train/main.py:40 <module>", Bytes: 300, Count: 2}, {Site: "full", Bytes: 30, Count: 1}, {Site: "(unknown)", Bytes: 5, Count: 1}}},
-		{Framework: "jax", Device: "cuda:1", Bytes: 8, Count: 1, Sites: []report.OwnSite{{Site: "train/model.py:12 init", Bytes: 8, Count: 1}}},
+		{Framework: "jax", Device: "cuda:0", Bytes: 335, Count: 4,
+			Sites: []report.OwnSite{{Site: "train/main.py:40 <module>", Bytes: 300, Count: 2},
+				{Site: "full", Bytes: 30, Count: 1}, {Site: "(unknown)", Bytes: 5, Count: 1}}},
+		{Framework: "jax", Device: "cuda:1", Bytes: 8, Count: 1,
+			Sites: []report.OwnSite{{Site: "train/model.py:12 init", Bytes: 8, Count: 1}}},
 	}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%+v, %v", got, err)
@@ -93,7 +101,8 @@ func TestOwnAccountsRefused(t *testing.T) {
 		"too large":       {packed(make([]byte, accountLimit+1)), "unpacks to more than"},
 		"another profile": {cpu.String(), "no allocations"},
 	} {
-		if got, err := OwnAccounts(trace.Info{"account.jax": test.account}); err == nil || !strings.Contains(err.Error(), test.want) || got != nil {
+		if got, err := OwnAccounts(trace.Info{"account.jax": test.account}); err == nil ||
+			!strings.Contains(err.Error(), test.want) || got != nil {
 			t.Errorf("%s: %v, %v", name, got, err)
 		}
 	}

@@ -38,8 +38,10 @@ func Perfetto(w io.Writer, run *Run, o Options) (*Written, error) {
 	watch.finish(s)
 	written := &Written{Summary: s, Words: amount(s.Main().PeakBytes, "peak", s.Main().PeakTimeNS)}
 	if h := s.History; h != nil && h.LeftOut > 0 {
-		written.Limits = append(written.Limits, fmt.Sprintf("counters by category and owner know the %s blocks that held most for longest; %s others are under 'others' (--limit holds more)",
-			layout.Count(uint64(len(h.Blocks))), layout.Count(h.LeftOut)))
+		written.Limits = append(written.Limits,
+			fmt.Sprintf(
+				"counters by category and owner know the %s blocks that held most for longest; %s others are under 'others' (--limit holds more)",
+				layout.Count(uint64(len(h.Blocks))), layout.Count(h.LeftOut)))
 	}
 	return written, file.flush()
 }
@@ -115,7 +117,8 @@ func (p *perfettoWatch) start() {
 func (p *perfettoWatch) counter(l perfettoLevel) *perfettoCounter {
 	c := p.tracks[l]
 	if c == nil {
-		c = &perfettoCounter{track: p.file.counter(p.levels, p.title(l), 8*int(l.account)+2*int(l.kind)+100*int(l.device+1))}
+		c = &perfettoCounter{track: p.file.counter(p.levels, p.title(l), 8*int(l.account)+2*int(l.kind)+
+			100*int(l.device+1))}
 		p.tracks[l] = c
 	}
 	return c
@@ -176,7 +179,8 @@ func (p *perfettoWatch) Event(e *trace.Event) {
 	p.start()
 	switch e.Kind {
 	case trace.EventAlloc, trace.EventFree:
-		if e.Level == cuda.LevelFramework && e.Status == 0 && e.Reserved > 0 && heap.AccountOf(e) == heap.AccountFramework {
+		if e.Level == cuda.LevelFramework && e.Status == 0 && e.Reserved > 0 && heap.AccountOf(e) ==
+			heap.AccountFramework {
 			p.reported(perfettoReserved, e, e.Reserved)
 		}
 		p.tags.event(e)

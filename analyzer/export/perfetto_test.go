@@ -77,7 +77,8 @@ type pfValue struct {
 
 func readPerfetto(t *testing.T, data []byte) *pfTrace {
 	t.Helper()
-	p := &pfTrace{path: make(map[uint64]string), counters: make(map[string][]pfValue), slices: make(map[string][]string)}
+	p := &pfTrace{path: make(map[uint64]string), counters: make(map[string][]pfValue),
+		slices: make(map[string][]string)}
 	stacks := make(map[uint64][]string)
 	for i, packet := range readMessage(t, data)[pfTracePacket] {
 		m := readMessage(t, packet.bytes)
@@ -170,7 +171,8 @@ func TestPerfettoAgreesWithTheReport(t *testing.T) {
 		check := func(track string, l report.Level) {
 			values := p.of(t, track)
 			if highest(values) != l.PeakBytes || latest(values) != l.LiveBytes {
-				t.Errorf("%s, %s: highest %d, latest %d; the report has %d and %d", name, track, highest(values), latest(values), l.PeakBytes, l.LiveBytes)
+				t.Errorf("%s, %s: highest %d, latest %d; the report has %d and %d", name, track, highest(values),
+					latest(values), l.PeakBytes, l.LiveBytes)
 			}
 		}
 		for _, d := range s.Devices {
@@ -291,7 +293,8 @@ func TestPerfettoSlices(t *testing.T) {
 	if strings.Contains(got, "memtrace.own") {
 		t.Errorf("instants %q", got)
 	}
-	for track, want := range map[string]uint64{"/reserved by PyTorch, device 0": 2097152, "/in use, as the device reports it, device 0": 3000000, "/PyTorch blocks, device 0": 1536} {
+	for track, want := range map[string]uint64{"/reserved by PyTorch, device 0": 2097152,
+		"/in use, as the device reports it, device 0": 3000000, "/PyTorch blocks, device 0": 1536} {
 		if most := highest(p.of(t, track)); most != want {
 			t.Errorf("%s: %d, want %d", track, most, want)
 		}
@@ -300,8 +303,11 @@ func TestPerfettoSlices(t *testing.T) {
 	narrow.Count.Tag = "model.attn"
 	data, _ = replayed(t, Perfetto, narrow)
 	p = readPerfetto(t, data)
-	if most := highest(p.of(t, "/PyTorch blocks, device 0")); most != 512 || p.of(t, "/reserved by PyTorch, device 0") != nil || p.of(t, "/in use, as the device reports it, device 0") != nil {
-		t.Errorf("under a tag: %d bytes, %d values of the allocator", most, len(p.of(t, "/reserved by PyTorch, device 0")))
+	if most := highest(p.of(t, "/PyTorch blocks, device 0")); most != 512 ||
+		p.of(t, "/reserved by PyTorch, device 0") != nil || p.of(t, "/in use, as the device reports it, device 0") !=
+		nil {
+		t.Errorf("under a tag: %d bytes, %d values of the allocator", most,
+			len(p.of(t, "/reserved by PyTorch, device 0")))
 	}
 }
 
@@ -315,7 +321,8 @@ func TestPerfettoLimit(t *testing.T) {
 	if len(written.Limits) != 1 || !strings.Contains(written.Limits[0], "know the 1 blocks") {
 		t.Errorf("limits %q", written.Limits)
 	}
-	if kept, others := latest(p.of(t, "/By tag/model")), latest(p.of(t, "/By tag/others")); kept != 1024 || others != 256 {
+	if kept, others := latest(p.of(t, "/By tag/model")), latest(p.of(t, "/By tag/others")); kept != 1024 ||
+		others != 256 {
 		t.Errorf("%d bytes of the block that is kept, %d of others", kept, others)
 	}
 }

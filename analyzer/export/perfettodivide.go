@@ -34,7 +34,8 @@ func (p *perfettoWatch) divideBy(s *report.Summary, by, rank int) {
 	h := s.History
 	changes := changesOf(h, by)
 	largest := changes.largest(perfettoOwners)
-	if len(largest) == 0 || len(largest) == 1 && strings.HasPrefix(changes.keys[largest[0]], "(") { // "(untagged)": nothing to tell apart
+	// "(untagged)": nothing to tell apart
+	if len(largest) == 0 || len(largest) == 1 && strings.HasPrefix(changes.keys[largest[0]], "(") {
 		return
 	}
 	parent := p.file.track(p.process, "By "+h.By[by], rank)

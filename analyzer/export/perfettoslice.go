@@ -111,14 +111,16 @@ func (p *perfettoWatch) finish(s *report.Summary) {
 	p.tags.close()
 	for i := range s.OOM.Events {
 		e := &s.OOM.Events[i]
-		notes := []perfettoNote{{name: "requested bytes", bytes: e.RequestedBytes}, {name: "outcome", text: e.Outcome}, {name: "level", text: e.Level}}
+		notes := []perfettoNote{{name: "requested bytes", bytes: e.RequestedBytes}, {name: "outcome", text: e.Outcome},
+			{name: "level", text: e.Level}}
 		if e.Site != "" {
 			notes = append(notes, perfettoNote{name: "site", text: e.Site})
 		}
 		p.file.instant(p.events, e.TimeNS, fmt.Sprintf("out of memory: %s", layout.Bytes(e.RequestedBytes)), notes...)
 	}
 	if main := s.Main(); main.PeakBytes > 0 {
-		p.file.instant(p.events, main.PeakTimeNS, "peak: "+layout.Bytes(main.PeakBytes), perfettoNote{name: "bytes", bytes: main.PeakBytes})
+		p.file.instant(p.events, main.PeakTimeNS, "peak: "+layout.Bytes(main.PeakBytes),
+			perfettoNote{name: "bytes", bytes: main.PeakBytes})
 	}
 	p.iterations(s)
 	if s.History != nil {
@@ -140,7 +142,8 @@ func (p *perfettoWatch) iterations(s *report.Summary) {
 		if !it.Ended {
 			name = "after the last iteration"
 		}
-		p.file.slice(track, it.StartNS, it.EndNS, name, perfettoNote{name: "peak bytes", bytes: it.Peak.Bytes}, perfettoNote{name: "peak in", text: it.Peak.Phase})
+		p.file.slice(track, it.StartNS, it.EndNS, name, perfettoNote{name: "peak bytes", bytes: it.Peak.Bytes},
+			perfettoNote{name: "peak in", text: it.Peak.Phase})
 	}
 }
 

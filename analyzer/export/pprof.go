@@ -39,7 +39,9 @@ var pprofTypes = []struct {
 }{
 	{"alloc_objects", "count", func(r *analyzer.StackRow) uint64 { return r.AllocCount }},
 	{"alloc_space", "bytes", func(r *analyzer.StackRow) uint64 { return r.AllocBytes }},
-	{"inuse_objects", "count", func(r *analyzer.StackRow) uint64 { return r.AllocCount - min(r.FreeCount, r.AllocCount) }},
+	{"inuse_objects", "count", func(r *analyzer.StackRow) uint64 {
+		return r.AllocCount - min(r.FreeCount, r.AllocCount)
+	}},
 	{"inuse_space", "bytes", func(r *analyzer.StackRow) uint64 { return r.LiveBytes }},
 	{"peak_space", "bytes", func(r *analyzer.StackRow) uint64 { return r.PeakBytes }},
 }
@@ -119,7 +121,8 @@ func (b *pprofBuilder) labels(row *analyzer.StackRow) map[string][]string {
 // one that they were inlined into.
 func locationLength(frames []symbol.Frame) int {
 	n := 1
-	for n < len(frames) && frames[n-1].Inlined && frames[n].Address == frames[0].Address && frames[n].Module == frames[0].Module {
+	for n < len(frames) && frames[n-1].Inlined && frames[n].Address == frames[0].Address && frames[n].Module ==
+		frames[0].Module {
 		n++
 	}
 	return n
@@ -163,7 +166,8 @@ func (b *pprofBuilder) function(f *symbol.Frame) *profile.Function {
 	}
 	fn, known := b.functions[key]
 	if !known {
-		fn = &profile.Function{ID: uint64(len(b.profile.Function) + 1), Name: key.name, SystemName: key.system, Filename: key.file}
+		fn = &profile.Function{ID: uint64(len(b.profile.Function) + 1), Name: key.name, SystemName: key.system,
+			Filename: key.file}
 		b.functions[key] = fn
 		b.profile.Function = append(b.profile.Function, fn)
 	}
@@ -201,8 +205,10 @@ func (x *moduleIndex) add(p *profile.Profile, m trace.Module) {
 	if _, known := x.byPath[m.Path]; known || m.Path == "" {
 		return // a file that was loaded again lies elsewhere; one place is enough to name its addresses
 	}
-	mapping := &profile.Mapping{ID: uint64(len(p.Mapping) + 1), Start: m.Start, Limit: m.End, File: m.Path, BuildID: m.BuildID,
-		HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true} // what is known is in the profile: nothing is left to look up
+	mapping := &profile.Mapping{ID: uint64(len(p.Mapping) + 1), Start: m.Start, Limit: m.End, File: m.Path,
+		BuildID: m.BuildID,
+		// what is known is in the profile: nothing is left to look up
+		HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}
 	p.Mapping = append(p.Mapping, mapping)
 	x.byPath[m.Path] = mappedModule{mapping, m.Base}
 }

@@ -48,7 +48,8 @@ func TestPprofSums(t *testing.T) {
 	for _, want := range []struct {
 		name string
 		sum  uint64
-	}{{"peak_space", Peak.Sum(set)}, {"inuse_space", Live.Sum(set)}, {"alloc_space", Allocated.Sum(set)}, {"alloc_objects", Count.Sum(set)}} {
+	}{{"peak_space", Peak.Sum(set)}, {"inuse_space", Live.Sum(set)}, {"alloc_space", Allocated.Sum(set)},
+		{"alloc_objects", Count.Sum(set)}} {
 		i, err := p.SampleIndexByName(want.name)
 		if err != nil {
 			t.Fatal(err)
@@ -75,7 +76,8 @@ func TestPprofNamesTheProgram(t *testing.T) {
 		if err := os.WriteFile(path, writePprof(t, set, trainingOptions(Peak)), 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if top := runPprof(t, path, "-top", "-sample_index=peak_space"); !strings.HasPrefix(top, "File: "+filepath.Base(exe)+"\n") {
+		if top := runPprof(t, path, "-top", "-sample_index=peak_space"); !strings.HasPrefix(top, "File: "+
+			filepath.Base(exe)+"\n") {
 			t.Errorf("%s: %s", exe, top)
 		}
 	}
@@ -88,25 +90,29 @@ func TestPprofLocations(t *testing.T) {
 	inner.Inlined, inner.Line, outer.Line = true, 5, 9
 	frames := []symbol.Frame{inner, outer, native("caller", 0x20), py("main", script, 3)}
 	other := []symbol.Frame{inner, outer, native("caller", 0x20), py("main", script, 4)}
-	set := &analyzer.StackSet{Rows: []analyzer.StackRow{{Frames: frames, PeakBytes: 1}, {Frames: other, PeakBytes: 2}, {Frames: other, FreeCount: 3}}}
+	set := &analyzer.StackSet{Rows: []analyzer.StackRow{{Frames: frames, PeakBytes: 1}, {Frames: other, PeakBytes: 2},
+		{Frames: other, FreeCount: 3}}}
 	p := readPprof(t, writePprof(t, set, trainingOptions(Peak)))
 	if len(p.Location) != 4 || len(p.Function) != 4 || len(p.Sample) != 2 {
 		t.Fatalf("%d locations, %d functions, %d samples", len(p.Location), len(p.Function), len(p.Sample))
 	}
 	leaf := p.Sample[0].Location[0]
-	if len(leaf.Line) != 2 || leaf.Line[0].Function.Name != "inner" || leaf.Line[0].Line != 5 || leaf.Line[1].Function.Name != "outer" {
+	if len(leaf.Line) != 2 || leaf.Line[0].Function.Name != "inner" || leaf.Line[0].Line != 5 ||
+		leaf.Line[1].Function.Name != "outer" {
 		t.Errorf("leaf %+v", leaf)
 	}
 	if leaf.Mapping == nil || leaf.Address != leaf.Mapping.Start+0x10 {
 		t.Errorf("leaf at %#x of %+v", leaf.Address, leaf.Mapping)
 	}
-	if main := p.Sample[0].Location[2]; main.Mapping != nil || main.Line[0].Function.Filename != script || main.Line[0].Line != 3 {
+	if main := p.Sample[0].Location[2]; main.Mapping != nil || main.Line[0].Function.Filename != script ||
+		main.Line[0].Line != 3 {
 		t.Errorf("outermost %+v", main)
 	}
 }
 
 func TestPprofOfNothing(t *testing.T) {
-	if p := readPprof(t, writePprof(t, &analyzer.StackSet{}, Options{})); len(p.Sample) != 0 || len(p.SampleType) != len(pprofTypes) {
+	if p := readPprof(t, writePprof(t, &analyzer.StackSet{}, Options{})); len(p.Sample) != 0 ||
+		len(p.SampleType) != len(pprofTypes) {
 		t.Errorf("%v", p)
 	}
 }
@@ -158,7 +164,8 @@ func runPprof(t *testing.T, path string, args ...string) string {
 	if err := driver.PProf(&driver.Options{Flagset: flags, UI: ui}); err != nil {
 		t.Fatalf("pprof %v: %v\n%s", args, err, &ui.said)
 	}
-	if said := ui.said.String(); strings.Contains(strings.ToLower(said), "warning") || strings.Contains(said, "symboliz") {
+	if said := ui.said.String(); strings.Contains(strings.ToLower(said), "warning") ||
+		strings.Contains(said, "symboliz") {
 		t.Errorf("pprof %v: %s", args, said)
 	}
 	text, err := os.ReadFile(out)
@@ -177,7 +184,8 @@ func TestPprofReadsIt(t *testing.T) {
 	}
 	t.Setenv("PPROF_TMPDIR", t.TempDir())
 	top := runPprof(t, path, "-top", "-unit=B")
-	if want := fmt.Sprintf("of %dB total", Peak.Sum(set)); !strings.Contains(top, want) || !strings.Contains(top, "Type: peak_space") {
+	if want := fmt.Sprintf("of %dB total", Peak.Sum(set)); !strings.Contains(top, want) ||
+		!strings.Contains(top, "Type: peak_space") {
 		t.Errorf("no %q in\n%s", want, top)
 	}
 	main := regexp.MustCompile(`(?m)^ +0 +0% +\S+ (\d+)B +[0-9.]+% +main$`)
@@ -192,11 +200,13 @@ func TestPprofReadsIt(t *testing.T) {
 	if found := main.FindStringSubmatch(top); found == nil || found[1] != fmt.Sprint(below) {
 		t.Errorf("main should have %d:\n%s", below, top)
 	}
-	if raw := runPprof(t, path, "-raw"); !strings.Contains(raw, "alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes peak_space/bytes") ||
+	if raw := runPprof(t, path, "-raw"); !strings.Contains(raw,
+		"alloc_objects/count alloc_space/bytes inuse_objects/count inuse_space/bytes peak_space/bytes") ||
 		!strings.Contains(raw, script+":41") {
 		t.Errorf("%s", raw)
 	}
-	if peek := runPprof(t, path, "-peek", "GPT2.forward"); !strings.Contains(peek, "train_step") || !strings.Contains(peek, "Block.forward") {
+	if peek := runPprof(t, path, "-peek", "GPT2.forward"); !strings.Contains(peek, "train_step") ||
+		!strings.Contains(peek, "Block.forward") {
 		t.Errorf("%s", peek)
 	}
 	if !strings.Contains(top, "<module>") || !strings.Contains(top, "gelu_out<float>") {
@@ -206,7 +216,8 @@ func TestPprofReadsIt(t *testing.T) {
 		t.Errorf("%s", lines)
 	}
 	// The last: pprof remembers from one call to the next which value was asked for.
-	if inuse := runPprof(t, path, "-top", "-unit=B", "-sample_index=inuse_space"); !strings.Contains(inuse, fmt.Sprintf("of %dB total", Live.Sum(set))) {
+	if inuse := runPprof(t, path, "-top", "-unit=B", "-sample_index=inuse_space"); !strings.Contains(inuse,
+		fmt.Sprintf("of %dB total", Live.Sum(set))) {
 		t.Errorf("%s", inuse)
 	}
 }
@@ -224,7 +235,8 @@ func TestPprofLabels(t *testing.T) {
 	for _, s := range readPprof(t, writePprof(t, set, Options{})).Sample {
 		got = append(got, fmt.Sprint(s.Label, s.Value[4] > 0))
 	}
-	want := []string{"map[category:[Parameters] module:[model.h.0]] true", "map[category:[Feature maps] tag:[step \"1\"]] true", "map[] true"}
+	want := []string{"map[category:[Parameters] module:[model.h.0]] true",
+		"map[category:[Feature maps] tag:[step \"1\"]] true", "map[] true"}
 	if strings.Join(got, "\n") != strings.Join(want, "\n") {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}

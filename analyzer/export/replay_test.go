@@ -25,7 +25,8 @@ var noRules = &rules.Set{Name: "none"}
 // runOf is a trace in memory.
 func runOf(raw []byte) *Run {
 	return &Run{
-		Count: analyzer.Options{HistoryBlocks: 1000, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: noRules}}},
+		Count: analyzer.Options{HistoryBlocks: 1000,
+			RuleSets: []profile.RuleGrouping{{Name: "category", Rules: noRules}}},
 		Open: func() (trace.Source, io.Closer, error) {
 			r, err := trace.NewReader(bytes.NewReader(raw), int64(len(raw)))
 			return r, io.NopCloser(nil), err
@@ -131,10 +132,12 @@ func TestDHATAddsUpToTheReport(t *testing.T) {
 				sum.EndBytes += p.EndBytes
 				sum.EndBlocks += p.EndBlocks
 			}
-			if sum.AtBytes != want.PeakBytes || sum.EndBytes != want.LiveBytes || sum.AllocBytes != want.AllocBytes || sum.Allocs != want.AllocCount || sum.EndBlocks != want.AllocCount-want.FreeCount {
+			if sum.AtBytes != want.PeakBytes || sum.EndBytes != want.LiveBytes || sum.AllocBytes != want.AllocBytes ||
+				sum.Allocs != want.AllocCount || sum.EndBlocks != want.AllocCount-want.FreeCount {
 				t.Errorf("%s, %s: points add up to %+v, the report has %+v", name, level, sum, want)
 			}
-			if f.Version != 2 || !f.Lifetimes || f.Accesses || f.Frames[0] != "[root]" || !strings.Contains(written.Words, "at the peak") {
+			if f.Version != 2 || !f.Lifetimes || f.Accesses || f.Frames[0] != "[root]" ||
+				!strings.Contains(written.Words, "at the peak") {
 				t.Errorf("%s, %s: head %+v, %q", name, level, f.dhatHead, written.Words)
 			}
 			if len(f.Points) > 1 {
@@ -172,7 +175,8 @@ end reason="exit" time=9000000
 		}
 	}
 	found.Frames = nil
-	want := dhatRecord{AllocBytes: 150, Allocs: 2, Lifetimes: 3000 + 7000, MostBytes: 150, MostBlocks: 2, AtBytes: 150, AtBlocks: 2, EndBytes: 50, EndBlocks: 1}
+	want := dhatRecord{AllocBytes: 150, Allocs: 2, Lifetimes: 3000 + 7000, MostBytes: 150, MostBlocks: 2, AtBytes: 150,
+		AtBlocks: 2, EndBytes: 50, EndBlocks: 1}
 	found2, _ := json.Marshal(found)
 	if want2, _ := json.Marshal(want); string(found2) != string(want2) {
 		t.Errorf("%s, want %s", found2, want2)

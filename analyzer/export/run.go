@@ -28,7 +28,8 @@ type Written struct {
 
 // followed reads the trace for a watcher, and ahead of that where the options ask for names. The watcher is handed what
 // knows the names by the time of the first event: all of them if the trace is read ahead.
-func (r *Run) followed(o analyzer.Options, watcher func(names trace.Source) analyzer.Watcher) (f *analyzer.Followed, err error) {
+func (r *Run) followed(o analyzer.Options, watcher func(names trace.Source) analyzer.Watcher) (f *analyzer.Followed,
+	err error) {
 	src, closer, err := r.Open()
 	if err != nil {
 		return nil, err

@@ -60,10 +60,14 @@ func (w *snapshotWatch) written(s *report.Summary, moment string) *Written {
 	}
 	v := &Written{Summary: s, Words: amount(bytes, moment, 0)}
 	if w.forgotten > 0 {
-		v.Limits = append(v.Limits, fmt.Sprintf("the history begins late: %s older events are left out (--limit holds more; the state before them is there)", layout.Count(w.forgotten)))
+		v.Limits = append(v.Limits,
+			fmt.Sprintf(
+				"the history begins late: %s older events are left out (--limit holds more; the state before them is there)", layout.Count(w.forgotten)))
 	}
-	if slices.ContainsFunc([]string{"managed", "host", "registered", "foreign", "other"}, func(account string) bool { return s.Other[account].AllocCount > 0 }) {
-		v.Limits = append(v.Limits, "managed, pinned and other memory that does not occupy the device is left out: a snapshot has no place for it")
+	if slices.ContainsFunc([]string{"managed", "host", "registered", "foreign", "other"},
+		func(account string) bool { return s.Other[account].AllocCount > 0 }) {
+		v.Limits = append(v.Limits,
+			"managed, pinned and other memory that does not occupy the device is left out: a snapshot has no place for it")
 	}
 	return v
 }

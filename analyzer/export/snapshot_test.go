@@ -21,7 +21,8 @@ func imported(t *testing.T, pickle []byte) *report.Summary {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := importer.Find("torch").Import(w, bytes.NewReader(pickle), int64(len(pickle)), importer.Options{}); err != nil {
+	if _, err := importer.Find("torch").Import(w, bytes.NewReader(pickle), int64(len(pickle)),
+		importer.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	return summarized(t, file.Bytes(), analyzer.Options{})
@@ -29,7 +30,8 @@ func imported(t *testing.T, pickle []byte) *report.Summary {
 
 // figures are what must be the same of a level before and after.
 func figures(l report.Level) string {
-	return fmt.Sprintf("peak %d, left %d, %d allocations, %d bytes", l.PeakBytes, l.LiveBytes, l.AllocCount, l.AllocBytes)
+	return fmt.Sprintf("peak %d, left %d, %d allocations, %d bytes", l.PeakBytes, l.LiveBytes, l.AllocCount,
+		l.AllocBytes)
 }
 
 // TestSnapshotsComeBack: a snapshot that is imported has the trace's figures on both levels, to the byte, and at the
@@ -44,7 +46,8 @@ func TestSnapshotsComeBack(t *testing.T) {
 		tried++
 		pickle, written := replayed(t, Snapshot, runOf(raw))
 		back := imported(t, pickle)
-		for level, pair := range map[string][2]report.Level{"framework": {s.Framework, back.Framework}, "driver": {s.Driver, back.Driver}} {
+		for level, pair := range map[string][2]report.Level{"framework": {s.Framework, back.Framework},
+			"driver": {s.Driver, back.Driver}} {
 			if got, want := figures(pair[1]), figures(pair[0]); got != want {
 				t.Errorf("%s, %s: %s; want %s", name, level, got, want)
 			}
@@ -61,8 +64,10 @@ func TestSnapshotsComeBack(t *testing.T) {
 		pickle, _ = replayed(t, Snapshot, run)
 		back = imported(t, pickle)
 		at := summarized(t, raw, analyzer.Options{Question: analyzer.Question{At: peak}}).At
-		if back.Framework.LiveBytes != at.Framework.LiveBytes || back.Main().PeakBytes != s.Main().PeakBytes || s.MainLevel() == report.LevelFramework && back.Driver.LiveBytes != at.Driver.LiveBytes {
-			t.Errorf("%s at the peak: framework %s, driver %s; want %d and %d", name, figures(back.Framework), figures(back.Driver), at.Framework.LiveBytes, at.Driver.LiveBytes)
+		if back.Framework.LiveBytes != at.Framework.LiveBytes || back.Main().PeakBytes != s.Main().PeakBytes ||
+			s.MainLevel() == report.LevelFramework && back.Driver.LiveBytes != at.Driver.LiveBytes {
+			t.Errorf("%s at the peak: framework %s, driver %s; want %d and %d", name, figures(back.Framework),
+				figures(back.Driver), at.Framework.LiveBytes, at.Driver.LiveBytes)
 		}
 	}
 	if tried < 8 {
@@ -145,7 +150,8 @@ func TestSnapshotLimit(t *testing.T) {
 		pickle, written := replayed(t, Snapshot, run)
 		back := imported(t, pickle)
 		if back.Framework.LiveBytes != s.Framework.LiveBytes || back.Driver.LiveBytes != s.Driver.LiveBytes {
-			t.Errorf("%d events: %d and %d bytes are left; want %d and %d", limit, back.Framework.LiveBytes, back.Driver.LiveBytes, s.Framework.LiveBytes, s.Driver.LiveBytes)
+			t.Errorf("%d events: %d and %d bytes are left; want %d and %d", limit, back.Framework.LiveBytes,
+				back.Driver.LiveBytes, s.Framework.LiveBytes, s.Driver.LiveBytes)
 		}
 		if told := strings.Contains(strings.Join(written.Limits, ""), "the history begins late"); told != (limit < 12) {
 			t.Errorf("%d events: %q", limit, written.Limits)

@@ -47,7 +47,8 @@ type stackFrom struct {
 }
 
 func newSnapshotFile(out *bufio.Writer, w *snapshotWatch, followed *analyzer.Followed, o *Options) *snapshotFile {
-	f := &snapshotFile{p: newPickler(out), w: w, followed: followed, full: o.Full, writer: o.Writer, stacks: make(map[stackFrom]uint32), devices: 1, present: make(map[int16]bool)}
+	f := &snapshotFile{p: newPickler(out), w: w, followed: followed, full: o.Full, writer: o.Writer,
+		stacks: make(map[stackFrom]uint32), devices: 1, present: make(map[int16]bool)}
 	if w.known {
 		f.library = followed.Library(w.framework)
 	}
@@ -110,8 +111,10 @@ func (f *snapshotFile) history(device int) {
 }
 
 var actionNames = [...][]string{
-	actionAlloc: {"alloc"}, actionFree: {"free_requested", "free_completed"}, actionSegmentAlloc: {"segment_alloc"}, actionSegmentFree: {"segment_free"},
-	actionSegmentMap: {"segment_map"}, actionSegmentUnmap: {"segment_unmap"}, actionOOM: {"oom"}, actionMark: {"user_defined"},
+	actionAlloc: {"alloc"}, actionFree: {"free_requested", "free_completed"}, actionSegmentAlloc: {"segment_alloc"},
+	actionSegmentFree: {"segment_free"},
+	actionSegmentMap:  {"segment_map"}, actionSegmentUnmap: {"segment_unmap"}, actionOOM: {"oom"},
+	actionMark: {"user_defined"},
 }
 
 // entry writes what an event is in PyTorch's words. Memory beside the framework comes and goes as a segment with one

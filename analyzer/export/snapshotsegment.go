@@ -29,14 +29,16 @@ func (f *snapshotFile) segments() []snapshotSegment {
 				continue
 			}
 		}
-		list = append(list, snapshotSegment{addr: b.place(), size: b.size, first: b, handle: b.handle, foreign: foreign})
+		list = append(list, snapshotSegment{addr: b.place(), size: b.size, first: b, handle: b.handle,
+			foreign: foreign})
 	}
 	var loose []snapshotSegment
 	for _, b := range byAddress(f.w.blocks[heap.AccountFramework]) {
 		if s := segmentOf(list, b); s != nil {
 			s.blocks, s.foreign = append(s.blocks, b), false
 		} else {
-			loose = append(loose, snapshotSegment{addr: b.addr, size: b.size, first: b, virtual: true, blocks: []*snapshotBlock{b}})
+			loose = append(loose, snapshotSegment{addr: b.addr, size: b.size, first: b, virtual: true,
+				blocks: []*snapshotBlock{b}})
 		}
 	}
 	return append(list, loose...)
@@ -83,7 +85,8 @@ const smallSegment = 2 << 20
 func (f *snapshotFile) segment(s *snapshotSegment) {
 	blocks := s.blocks
 	if s.foreign {
-		blocks = []*snapshotBlock{{addr: s.addr, size: s.size, request: s.size, stack: s.first.stack, pystack: s.first.pystack}}
+		blocks = []*snapshotBlock{{addr: s.addr, size: s.size, request: s.size, stack: s.first.stack,
+			pystack: s.first.pystack}}
 	}
 	var used, requested uint64
 	for _, b := range blocks {

@@ -68,8 +68,10 @@ type snapshotWatch struct {
 }
 
 func newSnapshotWatch(names trace.Source, limit int, last uint64) *snapshotWatch {
-	w := &snapshotWatch{names: names, limit: max(limit, 1), last: last, done: last == 0, handles: make(map[uint64]uint32)}
-	w.blocks[heap.AccountDriver], w.blocks[heap.AccountFramework] = make(map[uint32]*snapshotBlock), make(map[uint32]*snapshotBlock)
+	w := &snapshotWatch{names: names, limit: max(limit, 1), last: last, done: last == 0,
+		handles: make(map[uint64]uint32)}
+	w.blocks[heap.AccountDriver], w.blocks[heap.AccountFramework] = make(map[uint32]*snapshotBlock),
+		make(map[uint32]*snapshotBlock)
 	return w
 }
 
@@ -108,7 +110,8 @@ func (w *snapshotWatch) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	if !changes(b) || w.done {
 		return
 	}
-	v := &snapshotBlock{addr: b.Addr, size: b.Size, request: b.Size, stream: e.Stream, order: w.number, stack: b.Stack, pystack: b.PyStack, device: max(b.Device, 0)}
+	v := &snapshotBlock{addr: b.Addr, size: b.Size, request: b.Size, stream: e.Stream, order: w.number, stack: b.Stack,
+		pystack: b.PyStack, device: max(b.Device, 0)}
 	action := actionSegmentAlloc
 	switch {
 	case b.Account == heap.AccountFramework:
@@ -172,7 +175,8 @@ func (w *snapshotWatch) Event(e *trace.Event) {
 	case trace.EventMap:
 		w.mapped(e)
 	case trace.EventOOM:
-		w.add(actionOOM, e.Time, &snapshotBlock{request: e.Size, stack: e.Stack, pystack: e.PyStack, device: max(e.Device, 0)})
+		w.add(actionOOM, e.Time, &snapshotBlock{request: e.Size, stack: e.Stack, pystack: e.PyStack,
+			device: max(e.Device, 0)})
 	case trace.EventMark:
 		w.add(actionMark, e.Time, &snapshotBlock{}).name = e.Name
 	}

@@ -110,15 +110,18 @@ func TestSpeedscopeSums(t *testing.T) {
 				}
 			}
 		}
-		if outermost := file.Shared.Frames[file.Profiles[0].Samples[0][0]]; v == int(Peak) && outermost.Name != "<module> (exp/train.py:120)" {
+		if outermost := file.Shared.Frames[file.Profiles[0].Samples[0][0]]; v == int(Peak) && outermost.Name !=
+			"<module> (exp/train.py:120)" {
 			t.Errorf("the first sample begins with %+v", outermost)
 		}
 	}
 }
 
 func TestSpeedscopeEscapes(t *testing.T) {
-	set := &analyzer.StackSet{Rows: []analyzer.StackRow{{Frames: stack(py("\"\\\n</script>\xff", "a\"b", 1)), PeakBytes: 1}}}
-	if file := readSpeedscope(t, scope(t, set, Options{})); file.Shared.Frames[0].Name != "\"\\\n</script>\ufffd (a\"b:1)" {
+	set := &analyzer.StackSet{Rows: []analyzer.StackRow{{Frames: stack(py("\"\\\n</script>\xff", "a\"b", 1)),
+		PeakBytes: 1}}}
+	if file := readSpeedscope(t, scope(t, set, Options{})); file.Shared.Frames[0].Name !=
+		"\"\\\n</script>\ufffd (a\"b:1)" {
 		t.Errorf("%q", file.Shared.Frames[0].Name)
 	}
 }

@@ -71,7 +71,8 @@ func checkSums(t *testing.T, name string, set *analyzer.StackSet, want report.Le
 	if set.Level != strings.Fields(name)[1] {
 		t.Errorf("%s: level %s", name, set.Level)
 	}
-	for value, whole := range map[Value]uint64{Peak: want.PeakBytes, Live: want.LiveBytes, Allocated: want.AllocBytes, Count: want.AllocCount} {
+	for value, whole := range map[Value]uint64{Peak: want.PeakBytes, Live: want.LiveBytes, Allocated: want.AllocBytes,
+		Count: want.AllocCount} {
 		o := Options{Value: value}
 		if got := value.Sum(set); got != whole {
 			t.Errorf("%s, %s: stacks add up to %d, the summary says %d", name, value, got, whole)
@@ -79,7 +80,8 @@ func checkSums(t *testing.T, name string, set *analyzer.StackSet, want report.Le
 		if _, sum := readCollapsed(t, collapse(t, set, o)); sum != whole {
 			t.Errorf("%s, %s: collapsed stacks add up to %d, want %d", name, value, sum, whole)
 		}
-		if boxes := readFlame(t, flame(t, set, o)); whole == 0 && len(boxes) > 0 || whole > 0 && boxes[0].value != whole {
+		if boxes := readFlame(t, flame(t, set, o)); whole == 0 && len(boxes) > 0 || whole > 0 &&
+			boxes[0].value != whole {
 			t.Errorf("%s, %s: the picture's whole is not %d", name, value, whole)
 		}
 		if file := readSpeedscope(t, scope(t, set, o)); file.Profiles[0].EndValue != whole {

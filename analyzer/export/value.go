@@ -24,10 +24,14 @@ var values = [...]struct {
 	name, words, pprof string
 	of                 func(*analyzer.StackRow) uint64
 }{
-	Peak:      {"peak", "", "peak_space", func(r *analyzer.StackRow) uint64 { return r.PeakBytes }},
-	Live:      {"live", "left at the end", "inuse_space", func(r *analyzer.StackRow) uint64 { return r.LiveBytes }},
-	Allocated: {"allocated", "allocated in all", "alloc_space", func(r *analyzer.StackRow) uint64 { return r.AllocBytes }},
-	Count:     {"count", "allocations in all", "alloc_objects", func(r *analyzer.StackRow) uint64 { return r.AllocCount }},
+	Peak: {"peak", "", "peak_space", func(r *analyzer.StackRow) uint64 { return r.PeakBytes }},
+	Live: {"live", "left at the end", "inuse_space", func(r *analyzer.StackRow) uint64 { return r.LiveBytes }},
+	Allocated: {"allocated", "allocated in all", "alloc_space", func(r *analyzer.StackRow) uint64 {
+		return r.AllocBytes
+	}},
+	Count: {"count", "allocations in all", "alloc_objects", func(r *analyzer.StackRow) uint64 {
+		return r.AllocCount
+	}},
 }
 
 // ValueNames lists what ParseValue takes.

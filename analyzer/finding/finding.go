@@ -5,10 +5,11 @@ import "slices"
 // Finding is one thing that a report says in words, in the text and in JSON alike: a verdict, growth, advice, or what
 // limits the figures.
 type Finding struct {
-	ID       string   `json:"id"`       // one of Kinds; names stay for good
-	Severity string   `json:"severity"` // Alarm, Warning, Advice or Info
-	Bytes    uint64   `json:"bytes"`    // the memory that it is about; 0: none, or not known
-	Evidence []string `json:"evidence"` // what it rests on: fields of the report, as in health.truncated_at, or info.KEY of the trace
+	ID       string `json:"id"`       // one of Kinds; names stay for good
+	Severity string `json:"severity"` // Alarm, Warning, Advice or Info
+	Bytes    uint64 `json:"bytes"`    // the memory that it is about; 0: none, or not known
+	// what it rests on: fields of the report, as in health.truncated_at, or info.KEY of the trace
+	Evidence []string `json:"evidence"`
 	Text     string   `json:"text"`
 }
 

@@ -19,7 +19,8 @@ func TestFindingsAreDocumented(t *testing.T) {
 		t.Fatal("docs/findings.md has no table of findings")
 	}
 	var documented []Kind
-	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (\\w+) \\| (.*) \\|$").FindAllStringSubmatch(table, -1) {
+	for _, m := range regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| (\\w+) \\| (.*) \\|$").FindAllStringSubmatch(table,
+		-1) {
 		documented = append(documented, Kind{m[1], m[2], m[3]})
 	}
 	if !slices.Equal(documented, Kinds) {

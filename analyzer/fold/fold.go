@@ -117,7 +117,8 @@ func splitIndices(name string) (parts []string, indices []bool) {
 		parts, indices = append(parts, name[begin:]), append(indices, false)
 	}
 	for i := range parts {
-		indices[i] = indices[i] && len(parts) <= maxFoldedParts && (!whole || i == 0 || strings.HasSuffix(parts[i-1], "."))
+		indices[i] = indices[i] && len(parts) <= maxFoldedParts &&
+			(!whole || i == 0 || strings.HasSuffix(parts[i-1], "."))
 	}
 	return parts, indices
 }
@@ -207,7 +208,8 @@ func mergeItems(list []*foldItem, part int, certain bool) []*foldItem {
 		return list
 	}
 	slices.SortStableFunc(list, func(a, b *foldItem) int { return compareIndices(a.parts[part], b.parts[part]) })
-	merged := &foldItem{parts: slices.Clone(list[0].parts), indices: slices.Clone(list[0].indices), bytes: list[0].bytes}
+	merged := &foldItem{parts: slices.Clone(list[0].parts), indices: slices.Clone(list[0].indices),
+		bytes: list[0].bytes}
 	var indices []string
 	for _, item := range list {
 		if len(indices) == 0 || indices[len(indices)-1] != item.parts[part] {

@@ -39,7 +39,8 @@ func TestHeaviest(t *testing.T) {
 		{"different parts of a list", map[string]uint64{"net.0": 10, "net.1": 60, "net.2": 20}, 0, "net.1", 60},
 		{"a root alone", map[string]uint64{"net": 90, "net.a": 5, "net.b": 5}, 0, "", 0},
 		{"two halves", map[string]uint64{"net.b": 50, "net.a": 50}, 0, "net.a", 50},
-		{"scattered", map[string]uint64{"net.h.1.a": 10, "net.h.10.a": 20, "net.h.2.a": 30}, 0, "net.h.{1..2,10}.a", 60},
+		{"scattered", map[string]uint64{"net.h.1.a": 10, "net.h.10.a": 20, "net.h.2.a": 30}, 0, "net.h.{1..2,10}.a",
+			60},
 		{"none", nil, 7, "", 0},
 	} {
 		whole := c.whole

@@ -25,7 +25,8 @@ const (
 	AccountCount
 )
 
-var accountNames = [AccountCount]string{"none", "driver", "framework", "managed", "host", "registered", "foreign", "address", "graph",
+var accountNames = [AccountCount]string{"none", "driver", "framework", "managed", "host", "registered", "foreign",
+	"address", "graph",
 	"multicast", "other"}
 
 // String returns the account's name as it appears in reports.

@@ -30,7 +30,8 @@ const (
 // upper bits, which choose the slot.
 func blockHash(addr uint64) uint64 { return addr * 0x9e3779b97f4a7c15 }
 
-// tag is the part of a hash that a slot holds: not of its lowest bits, which are 0 where addresses are multiples of 512.
+// tag is the part of a hash that a slot holds: not of its lowest bits, which are 0 where addresses are multiples of
+// 512.
 func (x *blockIndex) tag(hash uint64) uint32 { return uint32(hash>>24) << x.idBits }
 
 // find returns the slot of an address, or the free slot where it belongs, and the number of its block. The index must
@@ -105,7 +106,8 @@ func (x *blockIndex) makeRoom(id uint32) {
 			return
 		}
 		packed.short = true
-		if full := len(x.slots) - len(x.slots)/16; x.used < full && idBits == x.idBits { // the heap is given up soon: until then the room that there is must do
+		// the heap is given up soon: until then the room that there is must do
+		if full := len(x.slots) - len(x.slots)/16; x.used < full && idBits == x.idBits {
 			x.most = full
 			return
 		}

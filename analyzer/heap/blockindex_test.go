@@ -72,7 +72,8 @@ func TestBlockIndexAgreesWithMap(t *testing.T) {
 func TestBlockIndexWithHighNumbers(t *testing.T) {
 	blocks := &blockTable{list: make([]Block, 1<<blockIndexIDBits+1000)}
 	x := blockIndex{blocks: blocks}
-	ids := []uint32{0, 1, 7, 1<<blockIndexIDBits - 3, 1<<blockIndexIDBits - 2, 1<<blockIndexIDBits - 1, 1 << blockIndexIDBits, 1<<blockIndexIDBits + 999}
+	ids := []uint32{0, 1, 7, 1<<blockIndexIDBits - 3, 1<<blockIndexIDBits - 2, 1<<blockIndexIDBits - 1,
+		1 << blockIndexIDBits, 1<<blockIndexIDBits + 999}
 	for i, id := range ids {
 		blocks.list[id].Addr = uint64(i+1) << 20
 		x.put(uint64(i+1)<<20, id)

@@ -28,9 +28,11 @@ func ExampleObserver() {
 	sizes := &sizeHistogram{}
 	blocks := heap.NewHeap(sizes)
 	for i, size := range []uint64{512, 4096, 5000, 700} {
-		blocks.Apply(&trace.Event{Kind: trace.EventAlloc, Seq: uint64(i + 1), Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x10000 * uint64(i+1), Size: size})
+		blocks.Apply(&trace.Event{Kind: trace.EventAlloc, Seq: uint64(i + 1), Level: cuda.LevelDriver,
+			Mem: cuda.MemoryDevice, Addr: 0x10000 * uint64(i+1), Size: size})
 	}
-	blocks.Apply(&trace.Event{Kind: trace.EventFree, Seq: 5, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 0x20000})
+	blocks.Apply(&trace.Event{Kind: trace.EventFree, Seq: 5, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice,
+		Addr: 0x20000})
 	for n, bytes := range sizes {
 		if bytes > 0 {
 			fmt.Printf("below %d: %d bytes\n", 1<<n, bytes)

@@ -40,7 +40,8 @@ func (h *Heap) destroyContext(e *trace.Event) {
 	} else {
 		h.resetPrimary(device, e)
 	}
-	if device >= 0 && !h.lossy && !h.objects.hasContext(device) { // with records missing, a module of that handle may be another one
+	// with records missing, a module of that handle may be another one
+	if device >= 0 && !h.lossy && !h.objects.hasContext(device) {
 		h.endModules(device, e)
 	}
 }

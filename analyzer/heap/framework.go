@@ -39,9 +39,9 @@ func (h *Heap) OpenFramework(addr uint64) (id uint32, b *Block) {
 	return id, b
 }
 
-// CloseFramework takes the block at an address away from there, and does nothing, with b nil, if none is live there that
-// is older than the event with an order number, or if there is more to do. Blocks on the host have an account of their
-// own. The caller has b until it calls Recycle.
+// CloseFramework takes the block at an address away from there, and does nothing, with b nil, if none is live there
+// that is older than the event with an order number, or if there is more to do. Blocks on the host have an account of
+// their own. The caller has b until it calls Recycle.
 func (h *Heap) CloseFramework(addr, seq uint64) (id uint32, b *Block) {
 	live := &h.live[SpaceFramework]
 	if live.used == 0 {

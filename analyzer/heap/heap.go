@@ -42,7 +42,9 @@ type Block struct {
 	state   blockState
 	Hidden  bool   // belongs to the observer: the filters leave the block out
 	Ordinal uint32 // belongs to the observer: number of the allocation within its thread
-	link    uint32 // handles: how many mappings keep the memory alive; other driver memory: its owner's number; while unused: the next unused block, plus one
+	// handles: how many mappings keep the memory alive; other driver memory: its owner's number; while unused: the next
+	// unused block, plus one
+	link uint32
 }
 
 // blockState are facts about a block that few blocks have.
@@ -51,7 +53,8 @@ type blockState uint8
 const (
 	blockReleased blockState = 1 << iota // the handle was given back, mappings keep the memory
 	blockShared                          // there are references beyond the first, see Heap.references
-	blockUnsized                         // an imported handle before its first mapping, which tells its size: the observer does not know it yet
+	// an imported handle before its first mapping, which tells its size: the observer does not know it yet
+	blockUnsized
 )
 
 // HeapHealth counts what the replay had to repair.
@@ -73,7 +76,8 @@ type HeapHealth struct {
 //
 //   - An allocation at an address that is live in the same space means that the earlier block's free is late: the
 //     earlier block closes there and then.
-//     If the late one is the allocation itself (its order number is the lower one), its block has elapsed and the live one stays.
+//     If the late one is the allocation itself (its order number is the lower one), its block has elapsed and the live
+//     one stays.
 //   - A free whose order number is below that of the block live at its address belongs to an earlier, displaced block:
 //     it changes nothing. Nor does a late
 //     free where no block is live but one was displaced.
@@ -113,8 +117,9 @@ type Heap struct {
 
 // NewHeap returns an empty heap that reports to observer.
 func NewHeap(observer Observer) *Heap {
-	h := &Heap{observer: observer, references: make(map[uint32]uint64), unmatched: make(map[memoryPlace]unmatchedFrees), expectedFrees: make(map[memoryPlace]uint64),
-		objects: newObjects()}
+	h := &Heap{observer: observer, references: make(map[uint32]uint64), unmatched: make(map[memoryPlace]unmatchedFrees),
+		expectedFrees: make(map[memoryPlace]uint64),
+		objects:       newObjects()}
 	h.releasedHandles.blocks = &h.blocks
 	for at := range h.live {
 		h.live[at].blocks = &h.blocks

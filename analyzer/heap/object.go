@@ -35,7 +35,8 @@ type context struct {
 }
 
 func newObjects() objects {
-	return objects{live: make(map[ObjectKey]liveObject), contexts: make(map[uint64]context), ended: make(map[ObjectKey]uint64),
+	return objects{live: make(map[ObjectKey]liveObject), contexts: make(map[uint64]context),
+		ended:  make(map[ObjectKey]uint64),
 		counts: make(map[cuda.ObjectKind]*report.ObjectCount)}
 }
 

@@ -76,7 +76,8 @@ func (h *Heap) matchFreeAt(key memoryPlace, seq uint64) bool {
 
 // matchFree looks for the free of a late allocation; programs free nodes of graphs as they free other memory.
 func (h *Heap) matchFree(e *trace.Event, at Space) bool {
-	return h.matchFreeAt(memoryPlace{e.Addr, at}, e.Seq) || at == SpaceGraph && h.matchFreeAt(memoryPlace{e.Addr, SpaceDevice}, e.Seq)
+	return h.matchFreeAt(memoryPlace{e.Addr, at}, e.Seq) || at == SpaceGraph &&
+		h.matchFreeAt(memoryPlace{e.Addr, SpaceDevice}, e.Seq)
 }
 
 // keepUnmatched keeps an unmatched free. When there are too many, all are forgotten: only recent ones can still be

@@ -29,7 +29,8 @@ func OwnerOf(e *trace.Event) ObjectKey {
 		return ObjectKey{}
 	}
 	switch e.Mem {
-	case cuda.MemoryDevice, cuda.MemoryManaged, cuda.MemoryHost, cuda.MemoryRegistered, cuda.MemoryArray, cuda.MemoryForeign:
+	case cuda.MemoryDevice, cuda.MemoryManaged, cuda.MemoryHost, cuda.MemoryRegistered, cuda.MemoryArray,
+		cuda.MemoryForeign:
 		return ObjectKey{Handle: e.Handle, Kind: cuda.ObjectContext}
 	case cuda.MemoryGraph:
 		return ObjectKey{Handle: e.Handle, Kind: cuda.ObjectGraph}

@@ -56,7 +56,8 @@ type packedBlocks struct {
 }
 
 func newPackedBlocks(most int64) *packedBlocks {
-	return &packedBlocks{most: most, descriptions: make([]description, 1), followers: make([]uint32, 1), numbers: make(map[description]uint32)}
+	return &packedBlocks{most: most, descriptions: make([]description, 1), followers: make([]uint32, 1),
+		numbers: make(map[description]uint32)}
 }
 
 func (t *packedBlocks) entry(id uint32) *packedBlock { return &t.parts[id/packedPart][id%packedPart] }
@@ -95,7 +96,8 @@ func (t *packedBlocks) at(id uint32) *Block {
 	d := &t.descriptions[e.what]
 	t.view = (t.view + 1) % packedViews
 	b := &t.views[t.view]
-	*b = Block{Addr: e.addr, Size: e.sized & (1<<packedState - 1), Seq: e.seq, Stack: d.stack, PyStack: d.pyStack, Tag: d.tag, Thread: d.thread, Call: d.call, Device: d.device, Account: d.account,
+	*b = Block{Addr: e.addr, Size: e.sized & (1<<packedState - 1), Seq: e.seq, Stack: d.stack, PyStack: d.pyStack,
+		Tag: d.tag, Thread: d.thread, Call: d.call, Device: d.device, Account: d.account,
 		Mem: d.mem, state: blockState(e.sized >> packedState), link: e.link}
 	return b
 }
@@ -107,7 +109,8 @@ func (t *packedBlocks) put(id uint32, b *Block) {
 		e.what = 0
 		return
 	}
-	d := description{stack: b.Stack, pyStack: b.PyStack, tag: b.Tag, thread: b.Thread, call: b.Call, device: b.Device, account: b.Account, mem: b.Mem}
+	d := description{stack: b.Stack, pyStack: b.PyStack, tag: b.Tag, thread: b.Thread, call: b.Call, device: b.Device,
+		account: b.Account, mem: b.Mem}
 	if t.descriptions[e.what] != d {
 		e.what = t.number(d)
 	}

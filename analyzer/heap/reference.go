@@ -67,7 +67,8 @@ func (h *Heap) repeats(id uint32, e *trace.Event) bool {
 	switch {
 	case e.Level != cuda.LevelDriver || b.Mem != e.Mem || e.Mem != cuda.MemoryModule && e.Mem != cuda.MemoryForeign:
 		return false
-	case h.lossy && (b.Size != e.Size || b.Device != e.Device || !h.ownedAlike(b, e)): // what was there may have ended unseen
+	// what was there may have ended unseen
+	case h.lossy && (b.Size != e.Size || b.Device != e.Device || !h.ownedAlike(b, e)):
 		return false
 	case e.Mem == cuda.MemoryModule:
 		return true

@@ -44,7 +44,8 @@ const MaxItems = report.MaxPhaseSpans
 func Of(s *report.Summary) []Lane {
 	list := []Lane{{Name: Marks, Items: markItems(s)}, {Name: OutOfMemory, Items: oomItems(s)}}
 	if t := s.Training; t != nil {
-		list = append([]Lane{{Iterations, iterationItems(t)}, {Epochs, epochItems(t)}, {Phases, phaseItems(t)}}, list...)
+		list = append([]Lane{{Iterations, iterationItems(t)}, {Epochs, epochItems(t)}, {Phases, phaseItems(t)}},
+			list...)
 	}
 	return slices.DeleteFunc(list, func(l Lane) bool { return len(l.Items) == 0 })
 }
@@ -66,9 +67,11 @@ func iterationItems(t *report.Training) (items []Item) {
 	}
 	for i := 0; i < len(list); i += together {
 		first, last := list[i], list[min(i+together, len(list))-1]
-		item := Item{Name: fmt.Sprint(first.Number), Title: fmt.Sprintf("iteration %d", first.Number), FromNS: first.StartNS, ToNS: last.EndNS}
+		item := Item{Name: fmt.Sprint(first.Number), Title: fmt.Sprintf("iteration %d", first.Number),
+			FromNS: first.StartNS, ToNS: last.EndNS}
 		if first != last {
-			item.Name, item.Title = fmt.Sprintf("%d-%d", first.Number, last.Number), fmt.Sprintf("iterations %d to %d", first.Number, last.Number)
+			item.Name, item.Title = fmt.Sprintf("%d-%d", first.Number, last.Number),
+				fmt.Sprintf("iterations %d to %d", first.Number, last.Number)
 		}
 		items = append(items, item)
 	}
@@ -86,7 +89,8 @@ func epochItems(t *report.Training) (items []Item) {
 		case it.Epoch == before:
 			items[len(items)-1].ToNS = it.EndNS
 		default:
-			items = append(items, Item{Name: fmt.Sprint(it.Epoch), Title: fmt.Sprintf("epoch %d", it.Epoch), FromNS: it.StartNS, ToNS: it.EndNS})
+			items = append(items, Item{Name: fmt.Sprint(it.Epoch), Title: fmt.Sprintf("epoch %d", it.Epoch),
+				FromNS: it.StartNS, ToNS: it.EndNS})
 		}
 		before = it.Epoch
 	}
@@ -97,7 +101,8 @@ func epochItems(t *report.Training) (items []Item) {
 			if !several {
 				last = b.Name
 			}
-			return Item{Name: first + "-" + last, Title: "epochs " + first + " to " + last, FromNS: a.FromNS, ToNS: b.ToNS}
+			return Item{Name: first + "-" + last, Title: "epochs " + first + " to " + last, FromNS: a.FromNS,
+				ToNS: b.ToNS}
 		})
 	}
 	return items
@@ -118,7 +123,8 @@ func phaseItems(t *report.Training) (items []Item) {
 func markItems(s *report.Summary) (items []Item) {
 	for _, m := range s.Marks {
 		if !strings.HasPrefix(m.Name, "memtrace.") {
-			items = append(items, Item{Name: m.Name, Title: m.Name, FromNS: m.FirstTimeNS, ToNS: m.FirstTimeNS, Moment: true})
+			items = append(items, Item{Name: m.Name, Title: m.Name, FromNS: m.FirstTimeNS, ToNS: m.FirstTimeNS,
+				Moment: true})
 		}
 	}
 	slices.SortStableFunc(items, func(a, b Item) int { return cmp.Compare(a.FromNS, b.FromNS) })

@@ -13,7 +13,8 @@ func TestLanesKeepEverything(t *testing.T) {
 	for _, count := range []int{1, 3, MaxItems, MaxItems + 1, 3*MaxItems + 7} {
 		s := &report.Summary{Training: &report.Training{IterationsBy: report.IterationsByOptimizer}}
 		for i := range count + 1 {
-			s.Training.Iterations = append(s.Training.Iterations, report.Iteration{Number: uint64(i + 1), Epoch: uint64(i/2 + 1), Ended: i < count, StartNS: int64(i) * 10, EndNS: int64(i+1) * 10})
+			s.Training.Iterations = append(s.Training.Iterations, report.Iteration{Number: uint64(i + 1),
+				Epoch: uint64(i/2 + 1), Ended: i < count, StartNS: int64(i) * 10, EndNS: int64(i+1) * 10})
 		}
 		all := Of(s)
 		if len(all) != 2 || all[0].Name != Iterations || all[1].Name != Epochs {
@@ -21,7 +22,8 @@ func TestLanesKeepEverything(t *testing.T) {
 		}
 		for _, l := range all {
 			if len(l.Items) > MaxItems || l.Items[0].FromNS != 0 || l.Items[len(l.Items)-1].ToNS != int64(count)*10 {
-				t.Fatalf("%d iterations, %s: %d items from %+v to %+v", count, l.Name, len(l.Items), l.Items[0], l.Items[len(l.Items)-1])
+				t.Fatalf("%d iterations, %s: %d items from %+v to %+v", count, l.Name, len(l.Items), l.Items[0],
+					l.Items[len(l.Items)-1])
 			}
 			for i := range l.Items[1:] {
 				if l.Items[i].ToNS != l.Items[i+1].FromNS {
@@ -32,7 +34,8 @@ func TestLanesKeepEverything(t *testing.T) {
 	}
 	long := &report.Summary{Training: &report.Training{IterationsBy: report.IterationsByStep}}
 	for i := range 4 * MaxItems {
-		long.Training.Iterations = append(long.Training.Iterations, report.Iteration{Number: uint64(i + 1), Epoch: uint64(i + 1), Ended: true})
+		long.Training.Iterations = append(long.Training.Iterations, report.Iteration{Number: uint64(i + 1),
+			Epoch: uint64(i + 1), Ended: true})
 	}
 	for i, want := range []string{"5-8", "5-8"} {
 		if got := Of(long)[i].Items[1].Name; got != want {
@@ -44,9 +47,14 @@ func TestLanesKeepEverything(t *testing.T) {
 // TestLanesOfMoments: marks lie in the order of time, those of memtrace itself are no part of it, and a run without
 // anything has no lane.
 func TestLanesOfMoments(t *testing.T) {
-	s := &report.Summary{Marks: []report.Mark{{Name: "b", FirstTimeNS: 20}, {Name: "memtrace.attached", FirstTimeNS: 1}, {Name: "a", FirstTimeNS: 10}}}
+	s := &report.Summary{Marks: []report.Mark{{Name: "b", FirstTimeNS: 20}, {Name: "memtrace.attached", FirstTimeNS: 1},
+		{Name: "a", FirstTimeNS: 10}}}
 	s.OOM.Events = []report.OOMEvent{{TimeNS: 15}}
-	s.Training = &report.Training{IterationsBy: report.IterationsByNothing, Phases: []report.PhaseSpan{{FromNS: 1, ToNS: 5, Parts: []report.PhasePart{{Phase: "forward", NS: 4, Allocs: 2}}}, {FromNS: 6, ToNS: 9, Parts: []report.PhasePart{{Phase: "forward", NS: 1, Allocs: 2}, {Phase: "backward", NS: 2, Allocs: 2}}}}}
+	s.Training = &report.Training{IterationsBy: report.IterationsByNothing,
+		Phases: []report.PhaseSpan{
+			{FromNS: 1, ToNS: 5, Parts: []report.PhasePart{{Phase: "forward", NS: 4, Allocs: 2}}},
+			{FromNS: 6, ToNS: 9, Parts: []report.PhasePart{{Phase: "forward", NS: 1, Allocs: 2},
+				{Phase: "backward", NS: 2, Allocs: 2}}}}}
 	var got []string
 	for _, l := range Of(s) {
 		for _, i := range l.Items {

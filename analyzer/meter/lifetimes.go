@@ -48,7 +48,8 @@ func lifetimeBucket(ns uint64) int {
 
 // Hist leaves out the empty buckets at both ends.
 func (l *Lifetimes) Hist() report.LifetimeHist {
-	h := report.LifetimeHist{FreedCount: l.freed, TemporaryCount: l.temporary, TemporaryBytes: l.tempBytes, Buckets: []report.LifetimeBucket{}}
+	h := report.LifetimeHist{FreedCount: l.freed, TemporaryCount: l.temporary, TemporaryBytes: l.tempBytes,
+		Buckets: []report.LifetimeBucket{}}
 	first, last := 0, lifetimeBuckets-1
 	for first < lifetimeBuckets && l.count[first] == 0 {
 		first++
@@ -57,7 +58,8 @@ func (l *Lifetimes) Hist() report.LifetimeHist {
 		last--
 	}
 	for i := first; i <= last; i++ {
-		h.Buckets = append(h.Buckets, report.LifetimeBucket{BelowNS: powersOfTen[i+1], Count: l.count[i], Bytes: l.bytes[i]})
+		h.Buckets = append(h.Buckets, report.LifetimeBucket{BelowNS: powersOfTen[i+1], Count: l.count[i],
+			Bytes: l.bytes[i]})
 	}
 	return h
 }

@@ -30,10 +30,12 @@ func noteAdapters(_ *report.Summary, info trace.Info) string {
 		case about == "" && off:
 			parts = append(parts, fmt.Sprintf("%s's memory has no names: %s.", framework, why))
 		case about == "backward" && off:
-			parts = append(parts, fmt.Sprintf("What %s's backward pass takes is not tied to its forward pass: %s.", framework, why))
+			parts = append(parts, fmt.Sprintf("What %s's backward pass takes is not tied to its forward pass: %s.",
+				framework, why))
 		case about == "trouble":
 			if n, err := strconv.ParseUint(value, 10, 64); err == nil && n > 0 {
-				parts = append(parts, fmt.Sprintf("Some of %s's memory may lack its name: %s could not be asked.", framework, report.Count(n, "time it", "times it")))
+				parts = append(parts, fmt.Sprintf("Some of %s's memory may lack its name: %s could not be asked.",
+					framework, report.Count(n, "time it", "times it")))
 			}
 		}
 	}

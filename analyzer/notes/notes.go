@@ -38,7 +38,8 @@ var notes = []note{
 	{"no-calls", noteNothing, nil, []string{"driver", "framework", "filter"}},
 	{"silent-framework", noteSilentTorch, nil, []string{"framework", "versions"}},
 	{"no-sidecar", noteOOMReplay, nil, []string{"info." + trace.OOMReplayKey, "oom.events"}},
-	{"started-late", noteStartedLate, nil, []string{"info." + trace.StartKey, "health.unmatched_frees", "health.unmatched_maps"}},
+	{"started-late", noteStartedLate, nil, []string{"info." + trace.StartKey, "health.unmatched_frees",
+		"health.unmatched_maps"}},
 	{"snapshot", noteSnapshot, nil, []string{"process.snapshot"}},
 	{"counters-differ", noteMismatches, nil, []string{"health.reserved_mismatches", "health.allocated_mismatches"}},
 	{"negative-slack", noteSlack, nil, []string{"ledgers"}},
@@ -82,7 +83,8 @@ func noteTruncated(s *report.Summary, _ trace.Info) string {
 	if !s.Health.Truncated {
 		return ""
 	}
-	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.", s.Health.TruncatedAt, s.Health.TruncatedReason)
+	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.",
+		s.Health.TruncatedAt, s.Health.TruncatedReason)
 }
 
 func noteDamaged(s *report.Summary, _ trace.Info) string {
@@ -94,14 +96,17 @@ func noteDamaged(s *report.Summary, _ trace.Info) string {
 	if d.Stretches > 1 {
 		where += fmt.Sprintf(" and in %s", report.Count(d.Stretches-1, "other place", "other places"))
 	}
-	return fmt.Sprintf("%s: %s could not be read, with %s in them. Everything else was read.", where, report.Count(uint64(d.Bytes), "byte", "bytes"), report.Count(d.Records, "record", "records"))
+	return fmt.Sprintf("%s: %s could not be read, with %s in them. Everything else was read.", where,
+		report.Count(uint64(d.Bytes), "byte", "bytes"), report.Count(d.Records, "record", "records"))
 }
 
 func noteRestored(s *report.Summary, _ trace.Info) string {
 	if s.Health.Damaged != nil || s.Health.RestoredAt <= 0 {
 		return ""
 	}
-	return fmt.Sprintf("The trace is damaged at byte %d; what stood there was restored from its check bytes, and nothing is missing.", s.Health.RestoredAt)
+	return fmt.Sprintf(
+		"The trace is damaged at byte %d; what stood there was restored from its check bytes, and nothing is missing.",
+		s.Health.RestoredAt)
 }
 
 func noteAltered(s *report.Summary, _ trace.Info) string {
@@ -118,7 +123,8 @@ func noteLost(s *report.Summary, _ trace.Info) string {
 		dropped -= min(dropped, d.Records)
 	}
 	if dropped > 0 {
-		parts = append(parts, report.Count(dropped, "record was", "records were")+" dropped because the rings were full")
+		parts = append(parts, report.Count(dropped, "record was", "records were")+
+			" dropped because the rings were full")
 	}
 	if s.Health.LostRings > 0 {
 		parts = append(parts, report.Count(s.Health.LostRings, "thread", "threads")+" could not be recorded")
@@ -126,7 +132,8 @@ func noteLost(s *report.Summary, _ trace.Info) string {
 	if len(parts) == 0 {
 		return ""
 	}
-	return upperFirst(strings.Join(parts, " and ")) + "; every figure may be wrong by what they held, within its bounds where it has some. " +
+	return upperFirst(strings.Join(parts, " and ")) +
+		"; every figure may be wrong by what they held, within its bounds where it has some. " +
 		"Raise MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and set MEMTRACE_OVERFLOW=wait."
 }
 
@@ -139,7 +146,8 @@ func noteInFlight(s *report.Summary, _ trace.Info) string {
 	if s.Process.Ended == report.EndedRunning {
 		return upperFirst(report.Count(n, "call is", "calls are")) + " in flight; what they free is still counted."
 	}
-	return upperFirst(report.Count(n, "call was", "calls were")) + " in flight at the end; what they freed is still counted."
+	return upperFirst(report.Count(n, "call was", "calls were")) +
+		" in flight at the end; what they freed is still counted."
 }
 
 func noteDrain(_ *report.Summary, info trace.Info) string {
@@ -147,7 +155,8 @@ func noteDrain(_ *report.Summary, info trace.Info) string {
 	if !off {
 		return ""
 	}
-	return "The recorder could not write the trace while the program ran (" + reason + "); the records come from the spool."
+	return "The recorder could not write the trace while the program ran (" + reason +
+		"); the records come from the spool."
 }
 
 // noteBlind repeats what the recorder found to be out of its sight.
@@ -155,7 +164,8 @@ func noteBlind(_ *report.Summary, info trace.Info) string {
 	if info["blind"] == "" {
 		return ""
 	}
-	return "The program bypassed the recorder (" + info["blind"] + "): memory that it allocated that way is missing from every figure. " +
+	return "The program bypassed the recorder (" + info["blind"] +
+		"): memory that it allocated that way is missing from every figure. " +
 		"To see how much that is, compare nvidia-smi with the device memory here; the CUDA context and code are part of the difference. " +
 		"A library that is opened without RTLD_DEEPBIND can be seen."
 }
@@ -166,7 +176,8 @@ func noteOOMReplay(s *report.Summary, info trace.Info) string {
 	if info[trace.OOMReplayKey] == "" || !slices.ContainsFunc(s.OOM.Events, untold) {
 		return ""
 	}
-	return "The recorder's own table of live memory was " + info[trace.OOMReplayKey] + ", so it wrote no text when memory ran out. " +
+	return "The recorder's own table of live memory was " + info[trace.OOMReplayKey] +
+		", so it wrote no text when memory ran out. " +
 		"What this report says of that comes from the trace, and nothing is missing from it."
 }
 
@@ -286,19 +297,23 @@ func noteImplicit(s *report.Summary, _ trace.Info) string {
 	var parts []string
 	for a := range heap.AccountCount {
 		if n := s.Implicit[a.String()]; n.Count > 0 {
-			parts = append(parts, report.Count(n.Count, "block", "blocks")+" of "+accountWords[a]+" ("+report.SizeText(n.Bytes)+")")
+			parts = append(parts, report.Count(n.Count, "block", "blocks")+" of "+accountWords[a]+" ("+
+				report.SizeText(n.Bytes)+")")
 		}
 	}
 	if len(parts) == 0 {
 		return ""
 	}
-	return "Never freed by the program, ended with the context, graph or module that owned it: " + strings.Join(parts, ", ") +
+	return "Never freed by the program, ended with the context, graph or module that owned it: " +
+		strings.Join(parts, ", ") +
 		". If the program goes on with another context, free such memory before the old one is destroyed or reset."
 }
 
 // accountWords are what notes call the memory of an account.
-var accountWords = [heap.AccountCount]string{heap.AccountDriver: "device memory", heap.AccountFramework: "a framework", heap.AccountManaged: "managed memory",
-	heap.AccountHost: "pinned host memory", heap.AccountRegistered: "registered host memory", heap.AccountForeign: "opened memory", heap.AccountAddress: "address space",
+var accountWords = [heap.AccountCount]string{heap.AccountDriver: "device memory", heap.AccountFramework: "a framework",
+	heap.AccountManaged: "managed memory",
+	heap.AccountHost:    "pinned host memory", heap.AccountRegistered: "registered host memory",
+	heap.AccountForeign: "opened memory", heap.AccountAddress: "address space",
 	heap.AccountGraph: "graph nodes", heap.AccountMulticast: "multicast objects", heap.AccountOther: "other kinds"}
 
 func noteNullGPU(s *report.Summary, _ trace.Info) string {

@@ -12,7 +12,8 @@ import (
 func TestNotesAreFindings(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, n := range notes {
-		if seen[n.id] || len(n.evidence) == 0 || !slices.ContainsFunc(finding.Kinds, func(k finding.Kind) bool { return k.ID == n.id }) {
+		if seen[n.id] || len(n.evidence) == 0 ||
+			!slices.ContainsFunc(finding.Kinds, func(k finding.Kind) bool { return k.ID == n.id }) {
 			t.Errorf("note %q stands there twice, rests on nothing or is not among finding.Kinds", n.id)
 		}
 		seen[n.id] = true
@@ -21,7 +22,8 @@ func TestNotesAreFindings(t *testing.T) {
 
 // TestNotesHaveTheirBytes: a note about memory says how much.
 func TestNotesHaveTheirBytes(t *testing.T) {
-	s := &report.Summary{Implicit: map[string]report.ImplicitFrees{"driver": {Count: 1, Bytes: 512}, "managed": {Count: 2, Bytes: 1024}}}
+	s := &report.Summary{Implicit: map[string]report.ImplicitFrees{"driver": {Count: 1, Bytes: 512},
+		"managed": {Count: 2, Bytes: 1024}}}
 	s.Driver.AllocCount = 1
 	for _, f := range Make(s, nil) {
 		if f.ID == "implicit-frees" && f.Bytes == 1536 {

@@ -10,9 +10,11 @@ func noteStartedLate(s *report.Summary, info trace.Info) string {
 	if info[trace.StartKey] != trace.StartedLate {
 		return ""
 	}
-	text := "The program used CUDA before recording began: of memory from before only PyTorch's blocks are known, by PyTorch's own account"
+	text :=
+		"The program used CUDA before recording began: of memory from before only PyTorch's blocks are known, by PyTorch's own account"
 	if n := s.Health.UnmatchedFrees + s.Health.UnmatchedMaps; n > 0 {
-		text += "; " + report.Count(n, "call", "calls") + " gave back driver memory from before, so the driver level is too small"
+		text += "; " + report.Count(n, "call", "calls") +
+			" gave back driver memory from before, so the driver level is too small"
 	}
 	return text + "."
 }

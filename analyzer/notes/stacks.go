@@ -32,7 +32,8 @@ func CutStacks(s *report.Summary, _ trace.Info) string {
 			deep = deep || why == callstack.CutWords[trace.StackDepth]
 		}
 	}
-	text := fmt.Sprintf("The call stacks of %s of the allocations are not whole: %s. Their innermost frames are right.", percentOf(h.CutCount, h.AllocCount),
+	text := fmt.Sprintf("The call stacks of %s of the allocations are not whole: %s. Their innermost frames are right.",
+		percentOf(h.CutCount, h.AllocCount),
 		strings.Join(reasons, ", "))
 	if deep {
 		text += " MEMTRACE_STACKS=native:N,python:N records deeper ones."
@@ -59,7 +60,8 @@ func Nameless(s *report.Summary, _ trace.Info) string {
 	if len(files) == 0 || len(s.Health.SymbolProblems) > 0 { // the problems say why
 		return ""
 	}
-	return "Functions of " + strings.Join(files, ", ") + " have no names and are shown as offsets. Keep their symbols: do not strip them, or lay the separate " +
+	return "Functions of " + strings.Join(files, ", ") +
+		" have no names and are shown as offsets. Keep their symbols: do not strip them, or lay the separate " +
 		"debug file under /usr/lib/debug."
 }
 

@@ -13,12 +13,14 @@ import (
 )
 
 // nameCategories are the categories of blocks that the framework gave a name.
-var nameCategories = [...]string{trace.CategoryParameter: "Parameters", trace.CategoryBuffer: "Parameters", trace.CategoryGradient: "Gradients",
+var nameCategories = [...]string{trace.CategoryParameter: "Parameters", trace.CategoryBuffer: "Parameters",
+	trace.CategoryGradient:  "Gradients",
 	trace.CategoryOptimizer: "Optimizer state", trace.CategoryData: "Input data"}
 
 // phaseCategories are the categories of blocks without a name, by the part of the program that allocated them. Such a
 // block is live, so that what only lasts as long as its pass is not told apart.
-var phaseCategories = map[string]string{"init": "Parameters", "forward": "Feature maps", "recompute": "Recomputed feature maps", "backward": "Gradients",
+var phaseCategories = map[string]string{"init": "Parameters", "forward": "Feature maps",
+	"recompute": "Recomputed feature maps", "backward": "Gradients",
 	"optimizer": "Temporary", "data": "Input data"}
 
 // namedBlocks are what a framework calls its live blocks. Inside of the program no trace can be read ahead, so that a
@@ -78,7 +80,9 @@ func (n *namedBlocks) categoryOf(r *profile.Resolver, id uint32, b *heap.Block) 
 
 // phaseCategory is the category of what the frames of a phase allocate.
 func phaseCategory(phase string, frames []*rules.Frame) string {
-	if phase == "optimizer" && slices.ContainsFunc(frames, func(f *rules.Frame) bool { return slices.Contains(f.Functions, "_init_group") }) {
+	if phase == "optimizer" && slices.ContainsFunc(frames, func(f *rules.Frame) bool {
+		return slices.Contains(f.Functions, "_init_group")
+	}) {
 		return "Optimizer state"
 	}
 	if category := phaseCategories[phase]; category != "" {

@@ -69,10 +69,13 @@ func (t *Tracker) picture(v *report.OOMEvent) {
 		v.Through, v.Seen = t.lookThrough(v.Device, p.main, v.TimeNS)
 	}
 	if p.framework {
-		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks, IdleBytes: p.held - min(p.held, p.inBlocks)}
+		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks, IdleBytes: p.held -
+			min(p.held, p.inBlocks)}
 		if t.Devices.Holdings.FromDriver() {
-			if pieces := t.Devices.Fragments(t.Heap, t.Resolver.Libraries, v.Device); pieces.FreeBytes == v.Allocator.IdleBytes {
-				v.Allocator.Pieces = pieces // otherwise records are missing, and there are not the gaps that there seem to be
+			if pieces := t.Devices.Fragments(t.Heap, t.Resolver.Libraries, v.Device); pieces.FreeBytes ==
+				v.Allocator.IdleBytes {
+				// otherwise records are missing, and there are not the gaps that there seem to be
+				v.Allocator.Pieces = pieces
 			}
 		}
 	}
@@ -102,7 +105,8 @@ func (t *Tracker) takePicture(device int16) *picture {
 	if err != nil {
 		panic(err) // the names are the registry's
 	}
-	p := &picture{by: by, main: heap.AccountDriver, sums: make([]map[report.OwnerKey]uint64, len(by)), young: make(map[report.OwnerKey]uint64)}
+	p := &picture{by: by, main: heap.AccountDriver, sums: make([]map[report.OwnerKey]uint64, len(by)),
+		young: make(map[report.OwnerKey]uint64)}
 	for g := range p.sums {
 		p.sums[g] = make(map[report.OwnerKey]uint64)
 	}
@@ -134,7 +138,8 @@ func (t *Tracker) takePicture(device int16) *picture {
 			}
 		}
 	})
-	if driver := t.Devices.Holdings.DriverBytes(device); p.framework && !t.Devices.Holdings.FromDriver() && driver > p.held {
+	if driver := t.Devices.Holdings.DriverBytes(device); p.framework && !t.Devices.Holdings.FromDriver() &&
+		driver > p.held {
 		p.outside(report.UnknownLibrary, driver-p.held)
 	}
 	if last := len(by); t.Places && !names.ownPlaces(last) {
@@ -154,11 +159,13 @@ func (p *picture) outside(library string, bytes uint64) {
 }
 
 func (p *picture) ledger(g int, time int64) report.Ledger {
-	l := report.Ledger{By: p.by[g].Name, Level: p.main.String(), Moment: "oom", TimeNS: time, Rows: report.OwnerRows(p.sums[g])}
+	l := report.Ledger{By: p.by[g].Name, Level: p.main.String(), Moment: "oom", TimeNS: time,
+		Rows: report.OwnerRows(p.sums[g])}
 	if p.framework {
 		l.SlackBytes = int64(p.held) - int64(p.inBlocks)
 		if l.SlackBytes > 0 {
-			l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
+			l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack",
+				Bytes: uint64(l.SlackBytes)})
 		}
 	}
 	return l

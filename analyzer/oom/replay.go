@@ -26,7 +26,8 @@ type replay struct {
 // Go's.
 func newReplay(tables *trace.Tables, most int64) *replay {
 	r := &replay{}
-	r.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables), Stacks: callstack.NewStacks(tables, &r.links),
+	r.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables),
+		Stacks: callstack.NewStacks(tables, &r.links),
 		Module: func(trace.StackID) trace.StringID { return 0 }}
 	r.heap = heap.NewPackedHeap(r, most)
 	r.tracker.Resolver, r.tracker.Heap, r.tracker.Devices, r.tracker.Replay = &r.resolver, r.heap, &r.devices, r

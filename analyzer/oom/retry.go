@@ -33,11 +33,13 @@ func (t *Tracker) failedAgain(e *trace.Event) {
 		if len(t.Retries) == maxRetries {
 			return
 		}
-		t.Retries = append(t.Retries, report.OOMRetries{Device: e.Device, FirstTimeNS: e.Time, FirstRequestedBytes: e.Size})
+		t.Retries = append(t.Retries, report.OOMRetries{Device: e.Device, FirstTimeNS: e.Time,
+			FirstRequestedBytes: e.Size})
 		last++
 	}
 	v := &t.Retries[last]
-	*v = report.OOMRetries{Device: v.Device, FirstTimeNS: v.FirstTimeNS, FirstRequestedBytes: v.FirstRequestedBytes, FailedCount: v.FailedCount + 1, LastTimeNS: e.Time, RequestedBytes: e.Size}
+	*v = report.OOMRetries{Device: v.Device, FirstTimeNS: v.FirstTimeNS, FirstRequestedBytes: v.FirstRequestedBytes,
+		FailedCount: v.FailedCount + 1, LastTimeNS: e.Time, RequestedBytes: e.Size}
 	t.retrying = retrying{waiting: true, pystack: e.PyStack}
 }
 
@@ -70,8 +72,8 @@ func (t *Tracker) retried(e *trace.Event) {
 	}
 }
 
-// stepEnded takes in a step that ended. One does not yet tell that an attempt came through: the first step of a training
-// has no state of an optimizer beside it.
+// stepEnded takes in a step that ended. One does not yet tell that an attempt came through: the first step of a
+// training has no state of an optimizer beside it.
 func (t *Tracker) stepEnded(v *report.OOMRetries, time int64) {
 	if v.StepTimeNS == 0 {
 		v.StepTimeNS = time

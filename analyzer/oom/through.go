@@ -39,7 +39,8 @@ func (t *Tracker) lookThrough(device int16, main heap.Account, time int64) (list
 		seen.Add(b.Size, o.Category, func() bool { return use.loads })
 	})
 	for g := range by {
-		list = append(list, report.Ledger{By: by[g].Name, Level: main.String(), Moment: "oom", TimeNS: time, Rows: t.namedRows(by[g], sums[g])})
+		list = append(list, report.Ledger{By: by[g].Name, Level: main.String(), Moment: "oom", TimeNS: time,
+			Rows: t.namedRows(by[g], sums[g])})
 	}
 	return list, seen
 }

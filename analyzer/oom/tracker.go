@@ -93,7 +93,8 @@ type incident struct {
 
 // outOfMemory reports whether a refused allocation was refused for want of memory.
 func outOfMemory(e *trace.Event) bool {
-	return e.Kind == trace.EventAlloc && e.Status == StatusOutOfMemory && e.Level == cuda.LevelDriver && e.Mem != cuda.MemoryAddress
+	return e.Kind == trace.EventAlloc && e.Status == StatusOutOfMemory && e.Level == cuda.LevelDriver &&
+		e.Mem != cuda.MemoryAddress
 }
 
 // shortDevice is the device whose memory ran out: none for host memory.
@@ -143,7 +144,8 @@ func (t *Tracker) refusedForMemory(e *trace.Event) {
 	o.event.Level = e.Level.String()
 	o.event.Memory, o.event.DriverRequestedBytes, o.event.RequestedBytes = e.Mem.String(), e.Size, e.Size
 	o.event.Site = t.placeOf(e)
-	o.event.Call, o.event.Library, o.event.Caller = heap.CallOf(e).String(), t.Resolver.Libraries.Name(t.Resolver.Libraries.Of(e.Stack)), t.callerOf(e.Stack)
+	o.event.Call, o.event.Library, o.event.Caller = heap.CallOf(e).String(),
+		t.Resolver.Libraries.Name(t.Resolver.Libraries.Of(e.Stack)), t.callerOf(e.Stack)
 	t.describe(o, e, false)
 }
 
@@ -163,7 +165,8 @@ func (t *Tracker) frameworkOOM(e *trace.Event) {
 		o.event.Memory = cuda.MemoryDevice.String()
 	}
 	if o.event.Library == "" {
-		o.event.Library, o.event.Caller = t.Resolver.Libraries.Name(t.Resolver.Libraries.Of(e.Stack)), t.callerOf(e.Stack)
+		o.event.Library, o.event.Caller = t.Resolver.Libraries.Name(t.Resolver.Libraries.Of(e.Stack)),
+			t.callerOf(e.Stack)
 	}
 	t.describe(o, e, true)
 	t.failedAgain(e)
@@ -196,7 +199,8 @@ func (t *Tracker) beginIncident(e *trace.Event) *incident {
 	}
 	index := shortDevice(e)
 	o := &incident{thread: e.Thread, device: index, first: t.Devices.Holdings.DriverBytes(index)}
-	o.event = report.OOMEvent{Device: index, FirstTimeNS: e.Time, Thread: profile.ThreadKey(t.Resolver, uint64(e.Thread)), Ledgers: []report.Ledger{}, StepBytes: []uint64{},
+	o.event = report.OOMEvent{Device: index, FirstTimeNS: e.Time,
+		Thread: profile.ThreadKey(t.Resolver, uint64(e.Thread)), Ledgers: []report.Ledger{}, StepBytes: []uint64{},
 		Advice: []report.Advice{}}
 	t.open = append(t.open, o)
 	return o

@@ -37,7 +37,8 @@ func (w *Watch) take(e *report.OOMEvent) {
 	r.Process = report.ProcessOf(w.info)
 	r.Process.Ended, r.Process.DurationNS = report.EndedRunning, w.last
 	for _, d := range w.tables.Devices() {
-		r.Devices = append(r.Devices, report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes})
+		r.Devices = append(r.Devices, report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID,
+			TotalBytes: d.TotalBytes})
 	}
 	w.found = append(w.found, r)
 }

@@ -19,7 +19,8 @@ func TestPackedBlockIsSmall(t *testing.T) {
 	for n := uint64(0); n < blocks; n += uint64(len(events)) {
 		for i := range events {
 			k := n + uint64(i)
-			events[i] = trace.Event{Kind: trace.EventAlloc, Seq: k + 1, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, API: malloc, Addr: 0x7f0000000000 + k*512, Size: 512, Thread: 1, Handle: 0x1000,
+			events[i] = trace.Event{Kind: trace.EventAlloc, Seq: k + 1, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice,
+				API: malloc, Addr: 0x7f0000000000 + k*512, Size: 512, Thread: 1, Handle: 0x1000,
 				Stack: trace.StackID(1 + k%100)}
 		}
 		w.Apply(events)
@@ -50,7 +51,8 @@ func TestWatchShortOfRoom(t *testing.T) {
 	short := 0
 	var events []trace.Event
 	for k := range uint64(300_000) {
-		events = append(events[:0], trace.Event{Kind: trace.EventAlloc, Seq: k + 1, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: 64, Addr: 0x7f0000000000 + k*512, Size: 512, Thread: 1})
+		events = append(events[:0], trace.Event{Kind: trace.EventAlloc, Seq: k + 1, Level: cuda.LevelFramework,
+			Mem: cuda.MemoryDevice, API: 64, Addr: 0x7f0000000000 + k*512, Size: 512, Thread: 1})
 		w.Apply(events)
 		if n, is := w.Short(); n != int(k)+1 || is != (short > 0 || is) {
 			t.Fatalf("%d blocks of %d, short %v", n, k+1, is)
@@ -75,12 +77,15 @@ func TestWatchForgetsNames(t *testing.T) {
 	tables.AddPyStack(trace.PyStack{ID: 1, Frames: []trace.PyFrame{{Code: 1}}, End: trace.StackWhole})
 	w := NewWatch(tables, trace.Info{"process.cwd": "/home/ada"}, 1<<40)
 	defer w.Close()
-	block := trace.Event{Kind: trace.EventAlloc, Seq: 1, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 0x7f0000000000, Size: 512, Thread: 1, PyStack: 1}
-	refusal := trace.Event{Kind: trace.EventAlloc, Seq: 2, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Size: 1 << 40, Status: StatusOutOfMemory, Thread: 1, PyStack: 1}
+	block := trace.Event{Kind: trace.EventAlloc, Seq: 1, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice,
+		Addr: 0x7f0000000000, Size: 512, Thread: 1, PyStack: 1}
+	refusal := trace.Event{Kind: trace.EventAlloc, Seq: 2, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice,
+		Size: 1 << 40, Status: StatusOutOfMemory, Thread: 1, PyStack: 1}
 	w.Apply([]trace.Event{block, refusal})
 	w.Finish()
 	told := w.Take()
-	if len(told) != 1 || told[0].Event.Ledger("site") == nil || told[0].Event.Ledger("site").Rows[0].Key != "train.py:1 main" {
+	if len(told) != 1 || told[0].Event.Ledger("site") == nil || told[0].Event.Ledger("site").Rows[0].Key !=
+		"train.py:1 main" {
 		t.Fatalf("told %+v", told)
 	}
 	if s := w.replay.resolver.Stacks; s.Names != nil || s.Stacks != nil {

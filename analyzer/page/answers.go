@@ -127,12 +127,14 @@ func (a *Answers) moment(v *values) any {
 		return nil
 	}
 	if v.given.Has("edge") {
-		answer["before"], answer["since"], answer["edge_time"] = a.past.heldAt(edge, -1), a.past.heldAt(event, edge), int64(0)
+		answer["before"], answer["since"], answer["edge_time"] = a.past.heldAt(edge, -1), a.past.heldAt(event, edge),
+			int64(0)
 		if edge >= 0 {
 			answer["edge_time"] = a.past.h.Times[edge]
 		}
 	}
-	answer["time"], answer["live"], answer["lives"] = a.past.h.Times[event], a.past.heldAt(event, -1), a.past.livesBetween(edge, event)
+	answer["time"], answer["live"], answer["lives"] = a.past.h.Times[event], a.past.heldAt(event, -1),
+		a.past.livesBetween(edge, event)
 	return answer
 }
 

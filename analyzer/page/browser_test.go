@@ -30,7 +30,8 @@ func opened(t *testing.T, page, fragment string, flags ...string) (document, con
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
-	args := append([]string{"--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir=" + filepath.Join(dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=20000",
+	args := append([]string{"--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir=" +
+		filepath.Join(dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=20000",
 		"--host-resolver-rules=MAP * ~NOTFOUND", "--dump-dom"}, flags...)
 	cmd := exec.CommandContext(ctx, browser, append(args, (&url.URL{Scheme: "file", Path: path}).String()+fragment)...)
 	var said strings.Builder
@@ -56,7 +57,9 @@ func TestBrowser(t *testing.T) {
 	s := traced(t, "encoder", 300)
 	page := pageOf(t, s, "x.bin")
 	end := s.Process.DurationNS
-	for fragment, want := range map[string]uint64{"": s.Framework.PeakBytes, "#by=tag": s.Framework.PeakBytes, "#axis=time&by=tag": s.Framework.PeakBytes, fmt.Sprintf("#at=%d", end): s.Framework.LiveBytes, "#by=nonsense&at=x&from=9&to=1": s.Framework.PeakBytes} {
+	for fragment, want := range map[string]uint64{"": s.Framework.PeakBytes, "#by=tag": s.Framework.PeakBytes,
+		"#axis=time&by=tag": s.Framework.PeakBytes, fmt.Sprintf("#at=%d", end): s.Framework.LiveBytes,
+		"#by=nonsense&at=x&from=9&to=1": s.Framework.PeakBytes} {
 		t.Run(fragment, func(t *testing.T) {
 			t.Parallel()
 			document, console := opened(t, page, fragment)
@@ -90,7 +93,8 @@ func TestBrowserHostileNames(t *testing.T) {
 func TestBrowserWithoutIterations(t *testing.T) {
 	t.Parallel()
 	s := traced(t, "encoder", 60)
-	s.Training = &report.Training{IterationsBy: report.IterationsByOptimizer, Iterations: []report.Iteration{{Number: 1}}}
+	s.Training = &report.Training{IterationsBy: report.IterationsByOptimizer,
+		Iterations: []report.Iteration{{Number: 1}}}
 	document, console := opened(t, pageOf(t, s, "x.bin"), "")
 	if console != "" || !strings.Contains(document, `data-ready="yes"`) {
 		t.Errorf("the page is not ready, or complains:\n%s", console)

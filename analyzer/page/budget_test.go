@@ -15,7 +15,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-var measured = flag.String("measure", "", "write pages of so many `BLOCKS`, separated by commas, into -to, and print their sizes")
+var measured = flag.String("measure", "",
+	"write pages of so many `BLOCKS`, separated by commas, into -to, and print their sizes")
 var measuredTo = flag.String("to", "", "folder of those pages")
 
 // loop is the history of a program that goes on for so many blocks: each pass of 1,200 blocks is like the one before,
@@ -25,8 +26,11 @@ func loop(blocks int) *report.Summary {
 	random := rand.New(rand.NewPCG(1, 2))
 	h := &report.History{Level: "framework", By: []string{"category", "module", "site"}}
 	for i := range owners {
-		h.Owners = append(h.Owners, report.HistoryOwner{Keys: []string{fmt.Sprint("category ", i%8), fmt.Sprint("net.layers.", i%96), fmt.Sprintf("train.py:%d", i)},
-			Frames: []report.StackFrame{{Function: fmt.Sprint("f", i), File: "train.py", Line: i, User: true}, {Function: "main", File: "train.py", Line: 1, User: true}}})
+		h.Owners = append(h.Owners,
+			report.HistoryOwner{Keys: []string{fmt.Sprint("category ", i%8), fmt.Sprint("net.layers.", i%96),
+				fmt.Sprintf("train.py:%d", i)},
+				Frames: []report.StackFrame{{Function: fmt.Sprint("f", i), File: "train.py", Line: i, User: true},
+					{Function: "main", File: "train.py", Line: 1, User: true}}})
 	}
 	ends := map[int][]int{}
 	event, now, begun := 0, int64(0), 0
@@ -50,7 +54,9 @@ func loop(blocks int) *report.Summary {
 		if random.IntN(20000) == 0 {
 			life = 1 << 40
 		}
-		h.Blocks = append(h.Blocks, report.HistoryBlock{Born: uint32(event), Died: ^uint32(0), Size: uint64(512 * (1 + (place*7919)%sizes + random.IntN(50)/49)), Owner: uint32((place*31 + random.IntN(20)/19) % owners)})
+		h.Blocks = append(h.Blocks, report.HistoryBlock{Born: uint32(event), Died: ^uint32(0),
+			Size:  uint64(512 * (1 + (place*7919)%sizes + random.IntN(50)/49)),
+			Owner: uint32((place*31 + random.IntN(20)/19) % owners)})
 		ends[event+life] = append(ends[event+life], begun)
 		begun++
 		tick()
@@ -102,6 +108,7 @@ func TestMeasure(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		fmt.Printf("%d blocks: %.1f MB of page, %.2f bytes a block, written in %.1f s\n", blocks, float64(info.Size())/1e6, float64(info.Size())/float64(blocks), time.Since(begin).Seconds())
+		fmt.Printf("%d blocks: %.1f MB of page, %.2f bytes a block, written in %.1f s\n", blocks, float64(info.Size())/
+			1e6, float64(info.Size())/float64(blocks), time.Since(begin).Seconds())
 	}
 }

@@ -15,12 +15,13 @@ import (
 
 // data is what the script reads beside the sections of columns.
 type data struct {
-	Events   int          `json:"events"`
-	Blocks   int          `json:"blocks"`
-	Unit     int64        `json:"unit"`     // nanoseconds that times in the columns are multiples of
-	Sizes    []uint64     `json:"sizes"`    // that blocks have, in bytes
-	Places   int          `json:"places"`   // addresses in the section of places; 0: there is none
-	Segments [][6]float64 `json:"segments"` // born, died, address, size, device, and 1 if a block may reach into the next one
+	Events int      `json:"events"`
+	Blocks int      `json:"blocks"`
+	Unit   int64    `json:"unit"`   // nanoseconds that times in the columns are multiples of
+	Sizes  []uint64 `json:"sizes"`  // that blocks have, in bytes
+	Places int      `json:"places"` // addresses in the section of places; 0: there is none
+	// born, died, address, size, device, and 1 if a block may reach into the next one
+	Segments [][6]float64 `json:"segments"`
 	By       []string     `json:"by"`
 	First    int          `json:"first"` // of By, what the timeline is divided by at first
 	Keys     [][]string   `json:"keys"`  // by By
@@ -85,7 +86,8 @@ func (b binary) elements() template.HTML {
 	var text strings.Builder
 	for _, section := range []struct{ id, text string }{{"columns", b.Columns}, {"places", b.Places}} {
 		if section.text != "" {
-			fmt.Fprintf(&text, "<script type=\"application/octet-stream\" id=\"%s\">%s</script>\n", section.id, section.text)
+			fmt.Fprintf(&text, "<script type=\"application/octet-stream\" id=\"%s\">%s</script>\n", section.id,
+				section.text)
 		}
 	}
 	return template.HTML(text.String())
@@ -111,7 +113,9 @@ func unit(h *report.History) int64 {
 
 // dataOf returns what the script reads. Its JSON is safe inside of a script element: encoding/json escapes <, > and &.
 func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
-	d = data{Sizes: []uint64{}, Segments: [][6]float64{}, Owners: []owner{}, Frames: []frame{}, Levels: []level{}, Lanes: []lane{}, Command: "memtrace report", Path: layout.ShellWord(o.Path), Served: o.Served, Live: s.Process.Ended == report.EndedRunning}
+	d = data{Sizes: []uint64{}, Segments: [][6]float64{}, Owners: []owner{}, Frames: []frame{}, Levels: []level{},
+		Lanes: []lane{}, Command: "memtrace report", Path: layout.ShellWord(o.Path), Served: o.Served,
+		Live: s.Process.Ended == report.EndedRunning}
 	h := s.History
 	if h == nil || len(h.Blocks) == 0 {
 		return d, b, nil
@@ -209,7 +213,8 @@ func (d *data) levels(s *report.Summary) {
 	for i, h := range s.Heights {
 		switch {
 		case i > 0:
-			d.Levels = append(d.Levels, level{"taken from the CUDA driver", h.WidthNS, h.PeakBytes, h.FromNS, []int{4, 3}})
+			d.Levels = append(d.Levels, level{"taken from the CUDA driver", h.WidthNS, h.PeakBytes, h.FromNS,
+				[]int{4, 3}})
 		case s.History.LeftOut > 0:
 			d.Levels = append(d.Levels, level{"all blocks", h.WidthNS, h.PeakBytes, h.FromNS, []int{}})
 		}

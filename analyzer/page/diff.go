@@ -59,7 +59,8 @@ type diffLevel struct{ Name, Base, New, Change, Percent string }
 type diffState struct{ Word, Class string }
 
 var diffStates = map[string]diffState{
-	diff.StateNew: {"NEW", "added"}, diff.StateGone: {"REMOVED", "gone"}, diff.StateGrew: {"GREW", "grew"}, diff.StateShrank: {"SHRANK", "shrank"}, diff.StateSame: {"UNCHANGED", "same"},
+	diff.StateNew: {"NEW", "added"}, diff.StateGone: {"REMOVED", "gone"}, diff.StateGrew: {"GREW", "grew"},
+	diff.StateShrank: {"SHRANK", "shrank"}, diff.StateSame: {"UNCHANGED", "same"},
 }
 
 type diffGroup struct {
@@ -82,8 +83,10 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 	if err := compare.Text(&text, d, layout.Options{Width: 118}); err != nil {
 		return err
 	}
-	c := diffContent{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), StyleHash: hash(styleText), ScriptHash: hash(script), Answer: compare.Verdict(d),
-		LevelName: "of " + phrase.LevelName(changed), Text: text.String(), Traces: layout.ShellWord(d.Base.Path) + " " + layout.ShellWord(d.New.Path), Names: visible.Text(d.Base.Path) + " → " + visible.Text(d.New.Path)}
+	c := diffContent{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script),
+		StyleHash: hash(styleText), ScriptHash: hash(script), Answer: compare.Verdict(d),
+		LevelName: "of " + phrase.LevelName(changed), Text: text.String(), Traces: layout.ShellWord(d.Base.Path) + " " +
+			layout.ShellWord(d.New.Path), Names: visible.Text(d.Base.Path) + " → " + visible.Text(d.New.Path)}
 	c.Title = "memtrace: " + c.Names
 	for _, side := range []struct {
 		name string
@@ -91,7 +94,8 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 		s    *report.Summary
 	}{{"base", d.Base, base}, {"new", d.New, changed}} {
 		facts := render.Facts(side.s)
-		c.Facts = append(c.Facts, layout.Fact{Name: side.name, Value: visible.Text(side.of.Path) + ": " + facts[0].Value + " (" + facts[1].Value + ")"})
+		c.Facts = append(c.Facts, layout.Fact{Name: side.name, Value: visible.Text(side.of.Path) + ": " +
+			facts[0].Value + " (" + facts[1].Value + ")"})
 	}
 	for _, note := range d.Notes {
 		c.Notes = append(c.Notes, visible.Text(note))
@@ -102,7 +106,8 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 	c.drawBoth(base, changed)
 	for _, l := range d.Levels {
 		if name, peak := diffLevelName(&l, changed), &l.PeakBytes; l.Device == "all" || l.Level == "reserved" {
-			c.Levels = append(c.Levels, diffLevel{name, layout.Bytes(peak.Base), layout.Bytes(peak.New), layout.SignedBytes(peak.Delta), percentOf(peak)})
+			c.Levels = append(c.Levels, diffLevel{name, layout.Bytes(peak.Base), layout.Bytes(peak.New),
+				layout.SignedBytes(peak.Delta), percentOf(peak)})
 		}
 	}
 	c.addGroups(d)
@@ -142,7 +147,8 @@ func (c *diffContent) drawBoth(base, changed *report.Summary) {
 		for i, s := range []*report.Summary{base, changed} {
 			outlines[i] = outlineByEvents(s, events)
 		}
-		c.Words = fmt.Sprintf("Both runs from their first allocation, over %s allocations and frees: the base as an area, the new run as a line.", layout.Count(uint64(events)))
+		c.Words = fmt.Sprintf(
+			"Both runs from their first allocation, over %s allocations and frees: the base as an area, the new run as a line.", layout.Count(uint64(events)))
 	case len(base.Heights) > 0 && len(changed.Heights) > 0:
 		var span int64
 		for i, s := range []*report.Summary{base, changed} {
@@ -152,13 +158,15 @@ func (c *diffContent) drawBoth(base, changed *report.Summary) {
 		for i, s := range []*report.Summary{base, changed} {
 			outlines[i] = stretch(outlines[i], s.Heights[0].WidthNS, span)
 		}
-		c.Words = fmt.Sprintf("Both runs from their beginnings, over %s: the base as an area, the new run as a line.", layout.Duration(span))
+		c.Words = fmt.Sprintf("Both runs from their beginnings, over %s: the base as an area, the new run as a line.",
+			layout.Duration(span))
 	}
 	if len(outlines[0]) == 0 || len(outlines[1]) == 0 {
 		return
 	}
 	most := max(slices.Max(outlines[0]), slices.Max(outlines[1]), 1)
-	c.Lines = []diffLine{{"base", outlinePath(outlines[0], most) + fmt.Sprintf("V%dH0Z", pictureHeight)}, {"new", outlinePath(outlines[1], most)}}
+	c.Lines = []diffLine{{"base", outlinePath(outlines[0], most) + fmt.Sprintf("V%dH0Z", pictureHeight)},
+		{"new", outlinePath(outlines[1], most)}}
 	c.BasePeak, c.NewPeak = layout.Bytes(base.Main().PeakBytes), layout.Bytes(changed.Main().PeakBytes)
 }
 
@@ -232,8 +240,11 @@ func diffGroupOf(g *diff.Group, id string) diffGroup {
 		if row.PeakBytes.Delta < 0 {
 			left -= length
 		}
-		v.Rows = append(v.Rows, diffRow{Name: visible.Text(row.Title()), Was: visible.Text(row.BaseKey), State: state.Word, Class: state.Class, Base: layout.Bytes(row.PeakBytes.Base), New: layout.Bytes(row.PeakBytes.New),
-			Change: layout.SignedBytes(row.PeakBytes.Delta), Left: fmt.Sprintf("%.2f", left), Width: fmt.Sprintf("%.2f", length)})
+		v.Rows = append(v.Rows, diffRow{Name: visible.Text(row.Title()), Was: visible.Text(row.BaseKey),
+			State: state.Word, Class: state.Class, Base: layout.Bytes(row.PeakBytes.Base),
+			New:    layout.Bytes(row.PeakBytes.New),
+			Change: layout.SignedBytes(row.PeakBytes.Delta), Left: fmt.Sprintf("%.2f", left),
+			Width: fmt.Sprintf("%.2f", length)})
 	}
 	if hidden := len(g.Rows) - len(v.Rows); hidden > 0 {
 		v.More = fmt.Sprintf("%s more rows changed less; memtrace diff --json has all.", layout.Count(uint64(hidden)))

@@ -47,7 +47,8 @@ var styleText string
 var scripts embed.FS
 
 // scriptOrder is how the parts of the page's script follow each other: what is used as it is read comes first.
-var scriptOrder = []string{"words", "model", "unpack", "lanes", "segments", "source", "elements", "theme", "picture", "tables", "stacks", "mapview", "refresh", "view"}
+var scriptOrder = []string{"words", "model", "unpack", "lanes", "segments", "source", "elements", "theme", "picture",
+	"tables", "stacks", "mapview", "refresh", "view"}
 
 // scriptText is one script of the parts.
 func scriptText(parts []string) string {
@@ -132,8 +133,10 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 		return err
 	}
 	answer := render.Verdict(s)
-	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data), Sections: packed.elements(), StyleHash: hash(styleText), ScriptHash: hash(script),
-		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(), LevelName: "of " + phrase.LevelName(s), Commands: commands(s, o)}
+	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data),
+		Sections: packed.elements(), StyleHash: hash(styleText), ScriptHash: hash(script),
+		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(),
+		LevelName: "of " + phrase.LevelName(s), Commands: commands(s, o)}
 	for _, sheet := range oomtext.Sheets(s, ownerRows) {
 		if len(sheet.Fields)+len(sheet.Rows) > 0 || len(c.Advice) == 0 { // else what to try, which stands above
 			c.OOM = append(c.OOM, sheet)
@@ -181,21 +184,25 @@ func (c *content) drawTimeline(s *report.Summary, d *data) {
 	fmt.Fprintf(&path, "M0 %d", pictureHeight)
 	for i, bytes := range heights {
 		y := pictureHeight - float64(bytes)/float64(most)*(pictureHeight-10)
-		fmt.Fprintf(&path, "L%.1f %.1fL%.1f %.1f", float64(i)*pictureWidth/float64(len(heights)), y, float64(i+1)*pictureWidth/float64(len(heights)), y)
+		fmt.Fprintf(&path, "L%.1f %.1fL%.1f %.1f", float64(i)*pictureWidth/float64(len(heights)), y, float64(i+1)*
+			pictureWidth/float64(len(heights)), y)
 	}
 	fmt.Fprintf(&path, "L%d %dZ", pictureWidth, pictureHeight)
 	c.Timeline, c.TimelinePath = true, path.String()
 	main := s.Main()
-	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.", phrase.LevelName(s), layout.Bytes(main.PeakBytes),
+	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.",
+		phrase.LevelName(s), layout.Bytes(main.PeakBytes),
 		layout.Duration(main.PeakTimeNS), layout.Duration(s.Process.DurationNS), layout.Bytes(main.LiveBytes))
 	if d.Unit > 1 {
-		c.LeftOut = fmt.Sprintf("Of so many blocks, times are rounded down to %s; memtrace serve shows them exactly. ", layout.Duration(d.Unit))
+		c.LeftOut = fmt.Sprintf("Of so many blocks, times are rounded down to %s; memtrace serve shows them exactly. ",
+			layout.Duration(d.Unit))
 	}
 	if !d.Remote && d.Places == 0 && len(s.History.Segments) > 0 {
 		c.LeftOut += "The map of the allocator's memory would take too much room and is left out; memtrace serve shows it. "
 	}
 	if h := s.History; h.LeftOut > 0 {
-		c.LeftOut += fmt.Sprintf("Blocks that held most for longest are on the page, %s in number; %s smaller or shorter ones are part of the outline only (memtrace html --blocks holds more).",
+		c.LeftOut += fmt.Sprintf(
+			"Blocks that held most for longest are on the page, %s in number; %s smaller or shorter ones are part of the outline only (memtrace html --blocks holds more).",
 			layout.Count(uint64(len(h.Blocks))), layout.Count(h.LeftOut))
 	}
 }
@@ -213,7 +220,8 @@ func (c *content) listOwners(s *report.Summary) {
 		if l == nil || len(l.Rows) == 0 {
 			continue
 		}
-		c.Ledgers = append(c.Ledgers, ledger{Title: "Who held it at the peak", By: by, Rows: rowsOf(render.Owners(s, l, ownerRows))})
+		c.Ledgers = append(c.Ledgers, ledger{Title: "Who held it at the peak", By: by,
+			Rows: rowsOf(render.Owners(s, l, ownerRows))})
 	}
 	add := func(title, by string, static bool, owners []render.Owner) {
 		if len(owners) == 0 {
@@ -255,7 +263,9 @@ func (c *content) listIterations(s *report.Summary) {
 		if !it.Ended {
 			name = "after the last"
 		}
-		v.Rows = append(v.Rows, row{Name: name, Cells: []string{layout.Bytes(it.Peak.Bytes), it.Peak.Phase, layout.Bytes(end)}, Width: width(it.Peak.Bytes, most)})
+		v.Rows = append(v.Rows,
+			row{Name: name, Cells: []string{layout.Bytes(it.Peak.Bytes), it.Peak.Phase, layout.Bytes(end)},
+				Width: width(it.Peak.Bytes, most)})
 	}
 	c.Tables = append(c.Tables, v)
 }
@@ -267,7 +277,8 @@ func rowsOf(owners []render.Owner) []row {
 	}
 	rows := make([]row, len(owners))
 	for i, o := range owners {
-		rows[i] = row{Name: o.Name, Bytes: layout.Bytes(o.Bytes), Share: o.Share, Width: width(o.Bytes, most), Idle: !o.Blocks}
+		rows[i] = row{Name: o.Name, Bytes: layout.Bytes(o.Bytes), Share: o.Share, Width: width(o.Bytes, most),
+			Idle: !o.Blocks}
 	}
 	return rows
 }
@@ -280,10 +291,12 @@ func commands(s *report.Summary, o Options) []layout.Fact {
 	path := layout.ShellWord(o.Path)
 	list := []layout.Fact{{Value: "memtrace report --details " + path, Name: "call stacks, device ledger, lifetimes"}}
 	if s.OOM.Count > 0 {
-		list = append(list, layout.Fact{Value: "memtrace report --at oom " + path, Name: "every table at the moment memory ran out"})
+		list = append(list, layout.Fact{Value: "memtrace report --at oom " + path,
+			Name: "every table at the moment memory ran out"})
 	}
 	if s.Training != nil && s.Training.Modules != nil {
 		list = append(list, layout.Fact{Value: "memtrace report --view modules " + path, Name: "by layer of the model"})
 	}
-	return append(list, layout.Fact{Value: "memtrace export flamegraph " + path, Name: "call stacks as a picture"}, layout.Fact{Value: "memtrace diff " + path + " OTHER", Name: "what another run has more or less of"})
+	return append(list, layout.Fact{Value: "memtrace export flamegraph " + path, Name: "call stacks as a picture"},
+		layout.Fact{Value: "memtrace diff " + path + " OTHER", Name: "what another run has more or less of"})
 }

@@ -41,10 +41,12 @@ func traced(t *testing.T, tag string, blocks int) *report.Summary {
 	for i := range blocks {
 		size := uint64(512 * (1 + i%7))
 		allocated += size
-		event("alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d tag=%d allocated=%d reserved=1048576", 4096*(i+1), size, i%2, allocated)
+		event(
+			"alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d tag=%d allocated=%d reserved=1048576", 4096*(i+1), size, i%2, allocated)
 		if i%3 == 2 {
 			allocated -= size
-			event("free seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d allocated=%d reserved=1048576", 4096*(i+1), size, allocated)
+			event(
+				"free seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d allocated=%d reserved=1048576", 4096*(i+1), size, allocated)
 		}
 	}
 	var file bytes.Buffer
@@ -88,7 +90,8 @@ func factsOf(t *testing.T, page string) (d data) {
 // sectionOf opens a section of columns.
 func sectionOf(t *testing.T, page, id string) []byte {
 	t.Helper()
-	found := regexp.MustCompile(`<script type="application/octet-stream" id="` + id + `">([^<]*)</script>`).FindStringSubmatch(page)
+	found := regexp.MustCompile(`<script type="application/octet-stream" id="` + id +
+		`">([^<]*)</script>`).FindStringSubmatch(page)
 	if found == nil {
 		t.Fatalf("the page has no section %s", id)
 	}
@@ -191,16 +194,19 @@ func TestPagePolicy(t *testing.T) {
 		t.Fatal("no policy")
 	}
 	words := html.UnescapeString(policy[1])
-	for kind, pattern := range map[string]string{"style-src": `(?s)<style>(.*?)</style>`, "script-src": `(?s)<script>(.*?)</script>`} {
+	for kind, pattern := range map[string]string{"style-src": `(?s)<style>(.*?)</style>`,
+		"script-src": `(?s)<script>(.*?)</script>`} {
 		body := regexp.MustCompile(pattern).FindStringSubmatch(page)
 		if body == nil || !strings.Contains(words, kind+" '"+hash(body[1])+"'") {
 			t.Errorf("%s: the policy %q does not name what stands in the page", kind, words)
 		}
 	}
-	if !strings.HasPrefix(words, "default-src 'none'") || strings.Contains(words, "unsafe") || regexp.MustCompile(`\son\w+=|style="`).MatchString(page) {
+	if !strings.HasPrefix(words, "default-src 'none'") || strings.Contains(words, "unsafe") ||
+		regexp.MustCompile(`\son\w+=|style="`).MatchString(page) {
 		t.Errorf("policy %q, or something in the page that it forbids", words)
 	}
-	if found := regexp.MustCompile(`(?i)(src|href)="?[a-z]+:|https?://`).FindString(strings.ReplaceAll(page, "http://www.w3.org/2000/svg", "")); found != "" {
+	if found := regexp.MustCompile(`(?i)(src|href)="?[a-z]+:|https?://`).FindString(strings.ReplaceAll(page,
+		"http://www.w3.org/2000/svg", "")); found != "" {
 		t.Errorf("the page names %q", found)
 	}
 }
@@ -288,7 +294,8 @@ func TestSizesAsInTheReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cmd := exec.Command(node, "-e", `const {sizeText} = require("./script/words.js"); let text = ""; process.stdin.on("data", (d) => (text += d)).on("end", () => console.log(JSON.stringify(JSON.parse(text).map(sizeText))))`)
+	cmd := exec.Command(node, "-e",
+		`const {sizeText} = require("./script/words.js"); let text = ""; process.stdin.on("data", (d) => (text += d)).on("end", () => console.log(JSON.stringify(JSON.parse(text).map(sizeText))))`)
 	cmd.Stdin = bytes.NewReader(given)
 	out, err := cmd.Output()
 	if err != nil {

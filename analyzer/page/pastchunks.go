@@ -7,8 +7,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Events lie in chunks, whose sums are known, as in model.js: a question costs a step for each chunk of the stretch that
-// it is about, and one for each event of the chunks at its ends.
+// Events lie in chunks, whose sums are known, as in model.js: a question costs a step for each chunk of the stretch
+// that it is about, and one for each event of the chunks at its ends.
 
 const (
 	chunkShift  = 9
@@ -80,8 +80,8 @@ func powerOf(ns int64) int {
 	return power
 }
 
-// check lists the blocks that are live before some of the events. They stand as far apart as the list before is long, so
-// that all of them together are not longer than the events.
+// check lists the blocks that are live before some of the events. They stand as far apart as the list before is long,
+// so that all of them together are not longer than the events.
 func (p *past) check(apart int) {
 	p.checkpoints = []checkpoint{{}}
 	for {

@@ -23,7 +23,8 @@ func randomHistory(events int, seed uint64) *report.History {
 			continue
 		}
 		live = append(live, len(h.Blocks))
-		h.Blocks = append(h.Blocks, report.HistoryBlock{Born: uint32(e), Died: uint32(events), Size: uint64(1 + rng.IntN(1e6)), Owner: uint32(rng.IntN(5))})
+		h.Blocks = append(h.Blocks, report.HistoryBlock{Born: uint32(e), Died: uint32(events),
+			Size: uint64(1 + rng.IntN(1e6)), Owner: uint32(rng.IntN(5))})
 	}
 	return h
 }
@@ -52,12 +53,15 @@ func TestPastAgreesWithPlainLists(t *testing.T) {
 			var got []int32
 			p.eachLive(e, func(b int32) { got = append(got, b) })
 			if !slices.Equal(got, live) || p.totalAt(e) != bytes {
-				t.Fatalf("seed %d, event %d: blocks %v of %d bytes, want %v of %d", seed, e, got, p.totalAt(e), live, bytes)
+				t.Fatalf("seed %d, event %d: blocks %v of %d bytes, want %v of %d", seed, e, got, p.totalAt(e),
+					live, bytes)
 			}
 		}
-		for _, stretch := range [][2]int{{0, events - 1}, {1, 2 * chunkEvents}, {chunkEvents - 1, chunkEvents}, {chunkEvents, 3*chunkEvents - 1}, {700, 720}} {
+		for _, stretch := range [][2]int{{0, events - 1}, {1, 2 * chunkEvents}, {chunkEvents - 1, chunkEvents},
+			{chunkEvents, 3*chunkEvents - 1}, {700, 720}} {
 			from, to := stretch[0], stretch[1]
-			if got, want := p.highest(from, to), from+slices.Index(totals[from:to+1], slices.Max(totals[from:to+1])); got != want {
+			if got, want := p.highest(from, to), from+
+				slices.Index(totals[from:to+1], slices.Max(totals[from:to+1])); got != want {
 				t.Errorf("seed %d, %v: highest at %d, want %d", seed, stretch, got, want)
 			}
 			comparePastLives(t, p, from, to)
@@ -105,7 +109,8 @@ func comparePastColumns(t *testing.T, p *past, totals []int64, from, to int, by 
 			if e > 0 {
 				best = totals[e-1]
 			}
-			for ; e < len(totals) && (p.position(e, by) < begin+float64(c+1)*(end-begin)/float64(count) || c+1 == count && p.position(e, by) <= end); e++ {
+			for ; e < len(totals) && (p.position(e, by) < begin+float64(c+1)*(end-begin)/float64(count) ||
+				c+1 == count && p.position(e, by) <= end); e++ {
 				if totals[e] > best {
 					best, at = totals[e], e
 				}
@@ -116,7 +121,8 @@ func comparePastColumns(t *testing.T, p *past, totals []int64, from, to int, by 
 				held[layerOf[p.h.Blocks[b].Owner]] += p.h.Blocks[b].Size
 			}
 			if v.Event[c] != at || v.Total[c] != uint64(best) || !slices.Equal(v.Bytes[3*c:3*c+3], held) {
-				t.Fatalf("column %d of %d, from %d to %d: %d bytes at %d, %v, want %d at %d, %v", c, count, from, to, v.Total[c], v.Event[c], v.Bytes[3*c:3*c+3], best, at, held)
+				t.Fatalf("column %d of %d, from %d to %d: %d bytes at %d, %v, want %d at %d, %v", c, count, from, to,
+					v.Total[c], v.Event[c], v.Bytes[3*c:3*c+3], best, at, held)
 			}
 		}
 	}

@@ -40,10 +40,12 @@ func (p *past) segments(event int) *segmentMap {
 	})
 	n := 0
 	for _, b := range blocks {
-		for n < len(m.Segments) && (m.Segments[n].Device < b.Device || m.Segments[n].Device == b.Device && m.Segments[n].Address+m.Segments[n].Size <= b.Addr) {
+		for n < len(m.Segments) && (m.Segments[n].Device < b.Device || m.Segments[n].Device == b.Device &&
+			m.Segments[n].Address+m.Segments[n].Size <= b.Addr) {
 			n++
 		}
-		if n == len(m.Segments) || m.Segments[n].Device != b.Device || b.Addr < m.Segments[n].Address || b.Addr+b.Size > m.Segments[n].Address+m.Segments[n].Size {
+		if n == len(m.Segments) || m.Segments[n].Device != b.Device || b.Addr < m.Segments[n].Address ||
+			b.Addr+b.Size > m.Segments[n].Address+m.Segments[n].Size {
 			m.Outside += b.Size
 			continue
 		}
@@ -61,7 +63,8 @@ func joinedSegments(all []report.HistorySegment, event int) []*mapSegment {
 	var live []*mapSegment
 	for _, s := range all {
 		if int(s.Born) <= event && event < int(s.Died) {
-			live = append(live, &mapSegment{Address: s.Addr, Size: s.Size, Device: s.Device, Blocks: []mapPiece{}, Holes: []mapPiece{}, joins: s.Joins})
+			live = append(live, &mapSegment{Address: s.Addr, Size: s.Size, Device: s.Device, Blocks: []mapPiece{},
+				Holes: []mapPiece{}, joins: s.Joins})
 		}
 	}
 	slices.SortFunc(live, func(a, b *mapSegment) int {
@@ -69,7 +72,8 @@ func joinedSegments(all []report.HistorySegment, event int) []*mapSegment {
 	})
 	list := []*mapSegment{}
 	for _, s := range live {
-		if n := len(list); n > 0 && s.joins && list[n-1].joins && list[n-1].Device == s.Device && list[n-1].Address+list[n-1].Size == s.Address {
+		if n := len(list); n > 0 && s.joins && list[n-1].joins && list[n-1].Device == s.Device && list[n-1].Address+
+			list[n-1].Size == s.Address {
 			list[n-1].Size += s.Size
 			continue
 		}

@@ -42,7 +42,9 @@ func (c *Chart) drawPanels(dc draw.Canvas) {
 	}
 	for i, p := range c.Panels {
 		left, high := dc.Min.X+vg.Length(i%columns)*wide, c.panelHeight(i/2)
-		drawPanel(draw.Canvas{Canvas: dc.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left, Y: top - high + 12*pixel}, Max: vg.Point{X: left + wide - 10*pixel, Y: top}}}, p, most)
+		drawPanel(draw.Canvas{Canvas: dc.Canvas,
+			Rectangle: vg.Rectangle{Min: vg.Point{X: left, Y: top - high + 12*pixel},
+				Max: vg.Point{X: left + wide - 10*pixel, Y: top}}}, p, most)
 		if i%2 == 1 {
 			top -= high
 		}
@@ -50,7 +52,8 @@ func (c *Chart) drawPanels(dc draw.Canvas) {
 }
 
 func drawPanel(dc draw.Canvas, p Panel, most int64) {
-	dc.FillText(style(13.5, ink), vg.Point{X: dc.Min.X, Y: dc.Max.Y - 14*pixel}, clip(p.Title, 40)+" — "+sizeOf(p.Total))
+	dc.FillText(style(13.5, ink), vg.Point{X: dc.Min.X, Y: dc.Max.Y - 14*pixel}, clip(p.Title, 40)+" — "+
+		sizeOf(p.Total))
 	bars := p.Bars
 	step := min((dc.Max.Y-dc.Min.Y-26*pixel)/vg.Length(len(bars)), panelBar)
 	names, values := 175*pixel, 120*pixel
@@ -79,7 +82,8 @@ func (c *Chart) drawStacks(dc draw.Canvas) {
 	}
 	for i, p := range c.Stacks {
 		left := dc.Min.X + vg.Length(i)*wide
-		column := draw.Canvas{Canvas: dc.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left, Y: dc.Min.Y + 24*pixel}, Max: vg.Point{X: left + wide, Y: dc.Max.Y - 6*pixel}}}
+		column := draw.Canvas{Canvas: dc.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: left, Y: dc.Min.Y + 24*pixel},
+			Max: vg.Point{X: left + wide, Y: dc.Max.Y - 6*pixel}}}
 		drawStack(column, p, most)
 	}
 }
@@ -112,7 +116,8 @@ func drawStack(dc draw.Canvas, p Panel, most int64) {
 }
 
 func bracket(dc draw.Canvas, x, low, high vg.Length, text string) {
-	dc.StrokeLines(draw.LineStyle{Color: ink, Width: pixel}, []vg.Point{{X: x, Y: low}, {X: x + 5*pixel, Y: low}, {X: x + 5*pixel, Y: high}, {X: x, Y: high}})
+	dc.StrokeLines(draw.LineStyle{Color: ink, Width: pixel}, []vg.Point{{X: x, Y: low}, {X: x + 5*pixel, Y: low},
+		{X: x + 5*pixel, Y: high}, {X: x, Y: high}})
 	label := style(12, ink)
 	label.YAlign = draw.YCenter
 	dc.FillText(label, vg.Point{X: x + 10*pixel, Y: (low + high) / 2}, text)

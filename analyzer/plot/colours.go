@@ -3,7 +3,8 @@ package plot
 import "image/color"
 
 // ownColours are places in the palette of what memory is for, so that it has one colour in all pictures.
-var ownColours = map[string]int{"Parameters": 0, "Gradients": 1, "Optimizer state": 2, "Feature maps": 3, "Workspace": 4, "Temporary": 5, "Intermediate gradients": 6, "Others": 7}
+var ownColours = map[string]int{"Parameters": 0, "Gradients": 1, "Optimizer state": 2, "Feature maps": 3,
+	"Workspace": 4, "Temporary": 5, "Intermediate gradients": 6, "Others": 7}
 
 // colours gives each name a colour: its own, if it has one, else the next one that no other name has.
 func colours(names []string) []color.RGBA {

@@ -36,7 +36,8 @@ const (
 // palette is Okabe and Ito's, whose colours stay apart under all common colour blindness, and lighter shades of three
 // of them.
 var palette = []color.RGBA{
-	{0, 114, 178, 255}, {230, 159, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255}, {213, 94, 0, 255}, {240, 228, 66, 255}, {110, 110, 110, 255},
+	{0, 114, 178, 255}, {230, 159, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255},
+	{213, 94, 0, 255}, {240, 228, 66, 255}, {110, 110, 110, 255},
 	{153, 199, 224, 255}, {245, 216, 153, 255}, {153, 216, 199, 255}, {60, 60, 60, 255},
 }
 
@@ -115,7 +116,8 @@ func rectangle(x0, y0, x1, y1 vg.Length) []vg.Point {
 
 // style returns a text style of a size in pixels.
 func style(size float64, c color.Color) draw.TextStyle {
-	return draw.TextStyle{Color: c, Font: font.From(plot.DefaultFont, vg.Length(size)*pixel), Handler: plot.DefaultTextHandler}
+	return draw.TextStyle{Color: c, Font: font.From(plot.DefaultFont, vg.Length(size)*pixel),
+		Handler: plot.DefaultTextHandler}
 }
 
 func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"} }
@@ -178,7 +180,8 @@ func (n numberTicks) Ticks(low, high float64) []plot.Tick {
 	var ticks []plot.Tick
 	for i := 0; i < 12; i++ {
 		if v := (math.Ceil(low/step) + float64(i)) * step; v <= high {
-			ticks = append(ticks, plot.Tick{Value: v, Label: strings.TrimSpace(strconv.FormatFloat(v/unit, 'g', 6, 64) + name)})
+			ticks = append(ticks,
+				plot.Tick{Value: v, Label: strings.TrimSpace(strconv.FormatFloat(v/unit, 'g', 6, 64) + name)})
 		}
 	}
 	return ticks

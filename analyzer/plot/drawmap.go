@@ -112,7 +112,8 @@ func (m *Map) draw(dc draw.Canvas) {
 		s := &m.Segments[p.segment]
 		if s.Device != last && m.devices() > 1 {
 			down += deviceGap
-			dc.FillText(style(12, ink), vg.Point{X: dc.Min.X, Y: dc.Max.Y - vg.Length(p.row)*mapLine - down + 5*pixel}, fmt.Sprintf("device %d", s.Device))
+			dc.FillText(style(12, ink), vg.Point{X: dc.Min.X, Y: dc.Max.Y - vg.Length(p.row)*mapLine - down + 5*pixel},
+				fmt.Sprintf("device %d", s.Device))
 		}
 		last = s.Device
 		top := dc.Max.Y - vg.Length(p.row)*mapLine - down
@@ -126,7 +127,8 @@ func (m *Map) draw(dc draw.Canvas) {
 	y := dc.Max.Y - vg.Length(rows)*mapLine - down - 12*pixel
 	for n, i := range m.pins() {
 		if n == 0 {
-			dc.FillText(style(12.5, ink), vg.Point{X: dc.Min.X, Y: y}, "Small blocks that keep large segments from going back to the driver:")
+			dc.FillText(style(12.5, ink), vg.Point{X: dc.Min.X, Y: y},
+				"Small blocks that keep large segments from going back to the driver:")
 		}
 		s := &m.Segments[i]
 		at := vg.Point{X: dc.Min.X + 9*pixel, Y: y - vg.Length(n+1)*pinLine + 4*pixel}
@@ -135,7 +137,8 @@ func (m *Map) draw(dc draw.Canvas) {
 		if len(s.Blocks) > 1 {
 			keeps = " keep "
 		}
-		dc.FillText(style(12, ink), vg.Point{X: at.X + 15*pixel, Y: at.Y - 4*pixel}, clip(s.Pin, 120)+keeps+sizeOf(s.Size))
+		dc.FillText(style(12, ink), vg.Point{X: at.X + 15*pixel, Y: at.Y - 4*pixel}, clip(s.Pin, 120)+keeps+
+			sizeOf(s.Size))
 	}
 }
 
@@ -155,7 +158,8 @@ func (r *mapRow) span(at, size int64) (x0, x1 vg.Length, ok bool) {
 	if from >= to {
 		return 0, 0, false
 	}
-	return r.left + vg.Length(float64(from-r.part.from)*r.scale), r.left + vg.Length(float64(to-r.part.from)*r.scale), true
+	return r.left + vg.Length(float64(from-r.part.from)*r.scale), r.left + vg.Length(float64(to-r.part.from)*r.scale),
+		true
 }
 
 func (r *mapRow) draw(s *MapSegment, largest bool) {

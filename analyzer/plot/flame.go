@@ -65,7 +65,8 @@ func (f *Flame) height() vg.Length {
 }
 
 // flameColours are apart for the colour-blind by lightness, too: the reader's own code is darkest.
-var flameColours = map[string]color.RGBA{"": {228, 231, 235, 255}, "user": {240, 160, 50, 255}, "package": {205, 226, 241, 255}, "native": {224, 224, 224, 255}, "other": {241, 241, 241, 255}}
+var flameColours = map[string]color.RGBA{"": {228, 231, 235, 255}, "user": {240, 160, 50, 255},
+	"package": {205, 226, 241, 255}, "native": {224, 224, 224, 255}, "other": {241, 241, 241, 255}}
 
 func (f *Flame) draw(dc draw.Canvas) {
 	seen := map[string]bool{}
@@ -83,7 +84,8 @@ func (f *Flame) draw(dc draw.Canvas) {
 	}
 	hint := style(12, palette[7])
 	hint.XAlign = draw.XRight
-	dc.FillText(hint, vg.Point{X: dc.Max.X, Y: y + pixel}, "a box is as wide as what was allocated in it and in what it called")
+	dc.FillText(hint, vg.Point{X: dc.Max.X, Y: y + pixel},
+		"a box is as wide as what was allocated in it and in what it called")
 	scale := float64(dc.Max.X-dc.Min.X) / float64(f.Sum)
 	for _, b := range f.Boxes {
 		left, right := dc.Min.X+vg.Length(float64(b.From)*scale), dc.Min.X+vg.Length(float64(b.From+b.Value)*scale)

@@ -9,11 +9,12 @@ import (
 
 // stacks is a flame graph of hostile names.
 func stacks() *Flame {
-	return &Flame{Title: "</text><script>", Note: "\x1b[31m", Sum: 100, Depth: 3, Legend: []FlameWhose{{"user", "your code"}, {"native", "compiled libraries"}}, Boxes: []FlameBox{
-		{0, 0, 100, []string{"all"}, "100 B", ""},
-		{1, 0, 60, []string{"train.py:1 main <&>", "train.py:1"}, "60 B", "user"},
-		{2, 0, 59, []string{"at::empty"}, "59 B", "native"},
-		{1, 60, 40, []string{strings.Repeat("long ", 100), "short"}, "40 B", "native"}}}
+	return &Flame{Title: "</text><script>", Note: "\x1b[31m", Sum: 100, Depth: 3,
+		Legend: []FlameWhose{{"user", "your code"}, {"native", "compiled libraries"}}, Boxes: []FlameBox{
+			{0, 0, 100, []string{"all"}, "100 B", ""},
+			{1, 0, 60, []string{"train.py:1 main <&>", "train.py:1"}, "60 B", "user"},
+			{2, 0, 59, []string{"at::empty"}, "59 B", "native"},
+			{1, 60, 40, []string{strings.Repeat("long ", 100), "short"}, "40 B", "native"}}}
 }
 
 func TestFlame(t *testing.T) {
@@ -39,8 +40,10 @@ func TestFlame(t *testing.T) {
 	if rows := flameRows(stacks()); len(rows) != 5 || !slices.Equal(rows[3], want) {
 		t.Errorf("rows %q", rows)
 	}
-	none := &Flame{Sum: 5, Depth: 2, Boxes: []FlameBox{{0, 0, 5, []string{"all"}, "", ""}, {1, 0, 5, []string{"[no stack]"}, "", "other"}}}
-	if _, err := Make(KindFlame, []Run{{Name: "a", Flame: none}}, Options{}); err == nil || err.Error() != "flamegraph cannot be drawn: no block has a call stack" {
+	none := &Flame{Sum: 5, Depth: 2, Boxes: []FlameBox{{0, 0, 5, []string{"all"}, "", ""},
+		{1, 0, 5, []string{"[no stack]"}, "", "other"}}}
+	if _, err := Make(KindFlame, []Run{{Name: "a", Flame: none}}, Options{}); err == nil ||
+		err.Error() != "flamegraph cannot be drawn: no block has a call stack" {
 		t.Errorf("no stacks: %v", err)
 	}
 }

@@ -40,7 +40,9 @@ const KindFlame = "flamegraph"
 
 // Kinds lists all sorts of pictures.
 var Kinds = []Kind{
-	{"timeline", "bytes over time, stacked by category, with the peak, iterations, phases, marks and out-of-memory errors", false, timeline},
+	{"timeline",
+		"bytes over time, stacked by category, with the peak, iterations, phases, marks and out-of-memory errors",
+		false, timeline},
 	{"iterations", "what each training iteration held at its peak, stacked by category", false, iterations},
 	{"categories", "bars of what the memory was for at the peak, a panel for each run", true, categories},
 	{"bars", "two stacked bars: the peak divided by two sets of rules", false, twoBars},
@@ -62,7 +64,8 @@ func Make(kind string, runs []Run, o Options) (*Chart, error) {
 			continue
 		}
 		if len(runs) > 1 && !k.Many {
-			return nil, fmt.Errorf("%s cannot be drawn from %d traces: name one, or choose overlay or categories", kind, len(runs))
+			return nil, fmt.Errorf("%s cannot be drawn from %d traces: name one, or choose overlay or categories",
+				kind, len(runs))
 		}
 		chart, err := k.make(runs, o)
 		if err != nil && kind == KindFlame { // nothing else was read
@@ -175,7 +178,8 @@ func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	positions, begin, end := h.Times, s.BeginNS(), max(s.EndNS(), h.Times[len(h.Times)-1])
 	at := func(time int64) int64 { return time }
 	if byEvents {
-		positions, begin, end, c.Time, c.XLabel = eventNumbers(h), int64(h.Older(s)), int64(len(h.Times)), false, "allocations and frees"
+		positions, begin, end, c.Time, c.XLabel = eventNumbers(h), int64(h.Older(s)), int64(len(h.Times)), false,
+			"allocations and frees"
 		at = func(time int64) int64 {
 			n, _ := slices.BinarySearch(h.Times, time)
 			return int64(n)
@@ -195,7 +199,8 @@ func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	return nil
 }
 
-// markTimeline marks the peak and out-of-memory errors, and puts lanes below the axis; at is the place of a time on the axis.
+// markTimeline marks the peak and out-of-memory errors, and puts lanes below the axis; at is the place of a time on the
+// axis.
 func (c *Chart) markTimeline(s *report.Summary, at func(time int64) int64) {
 	main := levelOf(s, s.Heights[0].Level)
 	c.Peak = &Point{at(main.PeakTimeNS), signed(main.PeakBytes), "peak " + report.SizeText(main.PeakBytes)}
@@ -212,7 +217,8 @@ func iterations(runs []Run, _ Options) (*Chart, error) {
 	if t == nil || t.IterationsBy == report.IterationsByNothing {
 		return nil, errors.New("no iterations are known; memtrace.step() announces them")
 	}
-	c := &Chart{Title: "GPU memory at the peak of each iteration", Note: noteOf(runs[0]), XLabel: "iteration (" + t.Iterated + ")", Stack: true}
+	c := &Chart{Title: "GPU memory at the peak of each iteration", Note: noteOf(runs[0]), XLabel: "iteration (" +
+		t.Iterated + ")", Stack: true}
 	columns := make([]Series, len(t.Categories))
 	reserved := Series{Name: "reserved (peak)", Line: true}
 	for i, name := range t.Categories {
@@ -281,7 +287,9 @@ func categories(runs []Run, o Options) (*Chart, error) {
 // joinSmall replaces bars below a share by one that has their sum: nothing is lost.
 func joinSmall(bars []Bar, total int64, percent float64) []Bar {
 	small := func(b Bar) bool { return b.Look == Plain && float64(b.Bytes)*100 < percent*float64(total) }
-	kept, rest := slices.DeleteFunc(slices.Clone(bars), small), slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool { return !small(b) })
+	kept, rest := slices.DeleteFunc(slices.Clone(bars), small), slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool {
+		return !small(b)
+	})
 	if len(rest) < 2 { // its own name takes no more room
 		return bars
 	}
@@ -317,7 +325,9 @@ func joinTail(bars []Bar) []Bar {
 func twoBars(runs []Run, o Options) (*Chart, error) {
 	groups := runs[0].Summary.Categories
 	if len(groups) < 2 {
-		return nil, errors.New("it needs two sets of rules, such as --group layer=mxnet-layers --group data=mxnet-data-structures")
+		return nil,
+			errors.New(
+				"it needs two sets of rules, such as --group layer=mxnet-layers --group data=mxnet-data-structures")
 	}
 	c := &Chart{Title: "GPU memory at the peak", Note: noteOf(runs[0])}
 	for i := range groups[:2] {
@@ -358,7 +368,8 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 		if i < 0 {
 			return nil, fmt.Errorf("%s: it has no %s, unlike the others", run.Name, levelName(level))
 		}
-		s := heightSeries(run.Name+", peak "+report.SizeText(levelOf(run.Summary, level).PeakBytes), run.Summary.Heights[i], run.Summary.EndNS())
+		s := heightSeries(run.Name+", peak "+report.SizeText(levelOf(run.Summary, level).PeakBytes),
+			run.Summary.Heights[i], run.Summary.EndNS())
 		s, err := placed(s, run, level, o)
 		if err != nil {
 			return nil, err

@@ -34,7 +34,8 @@ const (
 
 // phaseColours are shades in which dark letters can be read, apart under all common colour blindness.
 var phaseColours = map[string]color.RGBA{
-	"init": {214, 214, 214, 255}, "forward": {153, 199, 224, 255}, "recompute": {229, 188, 211, 255}, "backward": {245, 216, 153, 255}, "optimizer": {153, 216, 199, 255}, "data": {245, 238, 160, 255},
+	"init": {214, 214, 214, 255}, "forward": {153, 199, 224, 255}, "recompute": {229, 188, 211, 255},
+	"backward": {245, 216, 153, 255}, "optimizer": {153, 216, 199, 255}, "data": {245, 238, 160, 255},
 }
 
 var laneShades = []color.RGBA{{205, 205, 205, 255}, {228, 228, 228, 255}}

@@ -17,7 +17,8 @@ func placed(s Series, run Run, level string, o Options) (Series, error) {
 	known := h != nil && h.Level == level && h.LeftOut == 0 && len(h.Blocks) > 0
 	if o.Events {
 		if !known {
-			return s, fmt.Errorf("%s: not every block of its %s is known; leave out --axis events", run.Name, levelName(level))
+			return s, fmt.Errorf("%s: not every block of its %s is known; leave out --axis events", run.Name,
+				levelName(level))
 		}
 		s.X, s.Bytes = eventHeights(h)
 	}

@@ -54,7 +54,8 @@ func segments(runs []Run, _ Options) (*Chart, error) {
 	case h == nil || len(h.Blocks) == 0:
 		return nil, errNothing
 	case len(h.Segments) == 0:
-		return nil, errors.New("no allocator of a framework is known to cut blocks from segments; filters leave them out, too")
+		return nil,
+			errors.New("no allocator of a framework is known to cut blocks from segments; filters leave them out, too")
 	case h.LeftOut > 0:
 		return nil, errors.New("not every block is known, and those that are missing would look like holes")
 	}
@@ -67,7 +68,8 @@ func segments(runs []Run, _ Options) (*Chart, error) {
 		return nil, errors.New("the allocator held nothing at that moment")
 	}
 	c := &Chart{Title: "The allocator's memory " + when, Map: m}
-	c.Note = fmt.Sprintf("%s: %s in %s, %s of it in blocks; %s free in %s, %s in segments without blocks", runs[0].Name, sizeOf(m.Size), count(len(m.Segments), "segment"),
+	c.Note = fmt.Sprintf("%s: %s in %s, %s of it in blocks; %s free in %s, %s in segments without blocks", runs[0].Name,
+		sizeOf(m.Size), count(len(m.Segments), "segment"),
 		sizeOf(m.Held), sizeOf(m.Size-m.Held), count(m.Holes, "hole"), sizeOf(m.Whole))
 	if left := len(m.Segments) - len(m.shown()); left > 0 {
 		c.Note += "; not drawn: " + count(left, "segment")
@@ -108,10 +110,12 @@ func mapAt(h *report.History, event uint32) *Map {
 	layer := m.layers(h, live, by)
 	n := 0
 	for _, b := range live {
-		for n < len(m.Segments) && (m.Segments[n].Device < b.Device || m.Segments[n].Device == b.Device && m.Segments[n].Address+uint64(m.Segments[n].Size) <= b.Addr) {
+		for n < len(m.Segments) && (m.Segments[n].Device < b.Device || m.Segments[n].Device == b.Device &&
+			m.Segments[n].Address+uint64(m.Segments[n].Size) <= b.Addr) {
 			n++
 		}
-		if n == len(m.Segments) || m.Segments[n].Device != b.Device || b.Addr < m.Segments[n].Address || b.Addr-m.Segments[n].Address+b.Size > uint64(m.Segments[n].Size) {
+		if n == len(m.Segments) || m.Segments[n].Device != b.Device || b.Addr < m.Segments[n].Address ||
+			b.Addr-m.Segments[n].Address+b.Size > uint64(m.Segments[n].Size) {
 			m.Outside += signed(b.Size)
 			continue
 		}
@@ -121,7 +125,9 @@ func mapAt(h *report.History, event uint32) *Map {
 	for i := range m.Segments {
 		m.sum(&m.Segments[i], h, by)
 	}
-	slices.SortStableFunc(m.Segments, func(a, b MapSegment) int { return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(b.Size, a.Size)) })
+	slices.SortStableFunc(m.Segments, func(a, b MapSegment) int {
+		return cmp.Or(cmp.Compare(a.Device, b.Device), cmp.Compare(b.Size, a.Size))
+	})
 	return m
 }
 
@@ -138,7 +144,8 @@ func segmentsAt(h *report.History, event uint32) (list []MapSegment) {
 	})
 	joins := false
 	for _, s := range there {
-		if last := len(list) - 1; last >= 0 && joins && s.Joins && list[last].Device == s.Device && list[last].Address+uint64(list[last].Size) == s.Addr {
+		if last := len(list) - 1; last >= 0 && joins && s.Joins && list[last].Device == s.Device && list[last].Address+
+			uint64(list[last].Size) == s.Addr {
 			list[last].Size += signed(s.Size)
 			continue
 		}
@@ -216,9 +223,11 @@ func pinOf(s *MapSegment, o report.HistoryOwner, all []string, by int) string {
 
 // mapRows are the values of a map, a segment each.
 func mapRows(m *Map) [][]string {
-	rows := [][]string{{"device", "address", "segment_bytes", "held_bytes", "blocks", "holes", "largest_hole_bytes", "pinned_by"}}
+	rows := [][]string{{"device", "address", "segment_bytes", "held_bytes", "blocks", "holes", "largest_hole_bytes",
+		"pinned_by"}}
 	for _, s := range m.Segments {
-		rows = append(rows, []string{strconv.Itoa(int(s.Device)), fmt.Sprintf("0x%x", s.Address), strconv.FormatInt(s.Size, 10), strconv.FormatInt(s.Held, 10), strconv.Itoa(len(s.Blocks)),
+		rows = append(rows, []string{strconv.Itoa(int(s.Device)), fmt.Sprintf("0x%x", s.Address),
+			strconv.FormatInt(s.Size, 10), strconv.FormatInt(s.Held, 10), strconv.Itoa(len(s.Blocks)),
 			strconv.Itoa(s.Holes), strconv.FormatInt(s.Largest.Size, 10), s.Pin})
 	}
 	return rows

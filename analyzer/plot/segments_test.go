@@ -11,15 +11,19 @@ import (
 func TestSegments(t *testing.T) {
 	c := mustMake(t, "segments", Options{}, placedBlocks())
 	m := c.Map
-	if m.Size != 62*mib || m.Held != 22*mib+512 || m.Holes != 2 || m.Whole != 0 || m.Outside != 0 || len(m.Segments) != 3 {
+	if m.Size != 62*mib || m.Held != 22*mib+512 || m.Holes != 2 || m.Whole != 0 || m.Outside != 0 ||
+		len(m.Segments) != 3 {
 		t.Fatalf("%+v", m)
 	}
-	if s := m.Segments[0]; s.Address != 0x4000_0000 || s.Held != 512 || s.Largest != (Hole{1024, 40*mib - 1024}) || s.Pin != "512 B (</text><script>\x1b, train.py:2)" {
+	if s := m.Segments[0]; s.Address != 0x4000_0000 || s.Held != 512 || s.Largest != (Hole{1024, 40*mib - 1024}) ||
+		s.Pin != "512 B (</text><script>\x1b, train.py:2)" {
 		t.Errorf("%+v", s)
 	}
 	svg := picture(t, c, "svg")
 	wellFormed(t, svg)
-	for _, want := range []string{"Small blocks that keep large segments", "keeps 40.0 MiB<", ">largest hole: 40.0 MiB<", "62.0 MiB in 3 segments, 22.0 MiB of it in blocks; 40.0 MiB free in 2 holes, 0 B in segments without blocks"} {
+	for _, want := range []string{"Small blocks that keep large segments", "keeps 40.0 MiB<",
+		">largest hole: 40.0 MiB<",
+		"62.0 MiB in 3 segments, 22.0 MiB of it in blocks; 40.0 MiB free in 2 holes, 0 B in segments without blocks"} {
 		if !strings.Contains(string(svg), want) {
 			t.Errorf("no %q in the picture", want)
 		}
@@ -31,7 +35,8 @@ func TestSegments(t *testing.T) {
 	// Later the last segment has no block any more.
 	later := placedBlocks()
 	later.At = &report.Moment{What: "exit", TimeNS: 40}
-	if c := mustMake(t, "segments", Options{}, later); c.Map.Whole != 2*mib || c.Title != "The allocator's memory at exit" {
+	if c := mustMake(t, "segments", Options{}, later); c.Map.Whole != 2*mib ||
+		c.Title != "The allocator's memory at exit" {
 		t.Errorf("%q: %+v", c.Title, c.Map)
 	}
 }
@@ -40,13 +45,16 @@ func TestSegments(t *testing.T) {
 func TestSegmentsThatJoin(t *testing.T) {
 	s := placedBlocks()
 	h := s.History
-	h.Segments = []report.HistorySegment{{Died: 4, Addr: 0x1000_0000, Size: 12 * mib, Joins: true}, {Died: 4, Addr: 0x1000_0000 + 12*mib, Size: 10 * mib, Joins: true},
+	h.Segments = []report.HistorySegment{{Died: 4, Addr: 0x1000_0000, Size: 12 * mib, Joins: true},
+		{Died: 4, Addr: 0x1000_0000 + 12*mib, Size: 10 * mib, Joins: true},
 		{Died: 4, Addr: 0x1000_0000 + 22*mib, Size: mib}, {Died: 4, Addr: 0x1000_0000, Size: mib, Device: 1}}
 	c := mustMake(t, "segments", Options{}, s)
-	if m := c.Map; len(m.Segments) != 3 || m.Segments[0].Size != 22*mib || m.Segments[0].Held != 20*mib || m.Outside != 2*mib+512 || m.Whole != 2*mib || m.devices() != 2 {
+	if m := c.Map; len(m.Segments) != 3 || m.Segments[0].Size != 22*mib || m.Segments[0].Held != 20*mib ||
+		m.Outside != 2*mib+512 || m.Whole != 2*mib || m.devices() != 2 {
 		t.Errorf("%+v", m)
 	}
-	if svg := string(picture(t, c, "svg")); !strings.Contains(svg, ">device 1<") || !strings.Contains(svg, "in no known segment: 2.00 MiB") {
+	if svg := string(picture(t, c, "svg")); !strings.Contains(svg, ">device 1<") ||
+		!strings.Contains(svg, "in no known segment: 2.00 MiB") {
 		t.Error("labels are missing")
 	}
 }
@@ -81,8 +89,10 @@ func TestSegmentsLayOut(t *testing.T) {
 func TestSegmentsOfWhat(t *testing.T) {
 	none, short := placedBlocks(), placedBlocks()
 	none.History.Segments, short.History.LeftOut = nil, 1
-	for want, s := range map[string]*report.Summary{"no allocator of a framework": none, "would look like holes": short} {
-		if _, err := Make("segments", []Run{{Name: "a", Summary: s}}, Options{}); err == nil || !strings.Contains(err.Error(), want) {
+	for want, s := range map[string]*report.Summary{"no allocator of a framework": none,
+		"would look like holes": short} {
+		if _, err := Make("segments", []Run{{Name: "a", Summary: s}}, Options{}); err == nil ||
+			!strings.Contains(err.Error(), want) {
 			t.Errorf("%v; want %q", err, want)
 		}
 	}
@@ -97,7 +107,8 @@ func TestTimelineIsDividedByWhatTellsApart(t *testing.T) {
 		s.History.Owners[i].Keys[0] = "(no module)"
 	}
 	c := mustMake(t, "timeline", Options{}, s)
-	if len(c.Series) != 2 || c.Series[0].Name != "train.py:1" || !strings.HasSuffix(c.Note, "by site") || s.History.By[0] != "module" {
+	if len(c.Series) != 2 || c.Series[0].Name != "train.py:1" || !strings.HasSuffix(c.Note, "by site") ||
+		s.History.By[0] != "module" {
 		t.Errorf("%+v", c)
 	}
 }

@@ -153,7 +153,8 @@ func (m marks) Plot(c draw.Canvas, p *plot.Plot) {
 	x, y := p.Transforms(&c)
 	for _, oom := range m.chart.OOM {
 		at := x(float64(oom))
-		c.StrokeLine2(draw.LineStyle{Color: alarm, Width: 1.5 * pixel, Dashes: []vg.Length{4 * pixel, 3 * pixel}}, at, c.Min.Y, at, c.Max.Y)
+		c.StrokeLine2(draw.LineStyle{Color: alarm, Width: 1.5 * pixel, Dashes: []vg.Length{4 * pixel, 3 * pixel}}, at,
+			c.Min.Y, at, c.Max.Y)
 		c.FillText(style(11, alarm), vg.Point{X: at + 3*pixel, Y: c.Min.Y + 5*pixel}, "out of memory")
 	}
 	if peak := m.chart.Peak; peak != nil {

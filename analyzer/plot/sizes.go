@@ -121,7 +121,8 @@ func (c *Chart) drawColumns(dc draw.Canvas, title string, colour int, value func
 			dc.FillText(ticks, vg.Point{X: x, Y: floor - 19*pixel}, edge(c.Sizes[0].From, i))
 		}
 	}
-	dc.StrokeLine2(draw.LineStyle{Color: palette[7], Width: pixel}, left, floor, left+vg.Length(len(c.Sizes))*step, floor)
+	dc.StrokeLine2(draw.LineStyle{Color: palette[7], Width: pixel}, left, floor, left+vg.Length(len(c.Sizes))*step,
+		floor)
 }
 
 // edge is the border between two classes as text: 512 B, 1 KiB, 2 MiB.

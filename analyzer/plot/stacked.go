@@ -68,7 +68,9 @@ func layersOf(h *report.History, positions []int64, end int64) (names []string, 
 	for name := range weight {
 		names = append(names, name)
 	}
-	slices.SortFunc(names, func(a, b string) int { return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a, b)) })
+	slices.SortFunc(names, func(a, b string) int {
+		return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a, b))
+	})
 	rest := len(names) > timelineLayers+1
 	if rest {
 		names = append(names[:timelineLayers:timelineLayers], "others")

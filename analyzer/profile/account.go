@@ -4,7 +4,10 @@ import (
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/report"
-) // AccountStats is one account in full: per device, per origin, and by lifetime. Only the driver and the framework account have one.
+	// AccountStats is one account in full: per device, per origin, and by lifetime. Only the driver and the framework
+	// account have one.
+)
+
 type AccountStats struct {
 	Total      meter.Meter
 	Devices    []DeviceMeter // by device slot
@@ -13,8 +16,8 @@ type AccountStats struct {
 	PeakAllocs uint64 // allocations when the latest maximum was reached
 }
 
-// DeviceMeter has a peak of its own, and also knows its part of the peak of all devices together and, of another account,
-// its value at the framework's peak.
+// DeviceMeter has a peak of its own, and also knows its part of the peak of all devices together and, of another
+// account, its value at the framework's peak.
 type DeviceMeter struct {
 	meter.Meter
 	Part        meter.Share

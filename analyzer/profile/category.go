@@ -35,9 +35,11 @@ type Categorizer struct {
 
 func NewCategorizer(set *rules.Set, bounds []uint64) *Categorizer {
 	k := &Categorizer{Set: set, bounds: bounds, index: make(map[Origin]uint64)}
-	k.usesTag, k.usesCall, k.usesLibrary, k.usesThread = set.Uses(rules.Tag), set.Uses(rules.API), set.Uses(rules.Library), set.Uses(rules.Phase)
+	k.usesTag, k.usesCall, k.usesLibrary, k.usesThread = set.Uses(rules.Tag), set.Uses(rules.API),
+		set.Uses(rules.Library), set.Uses(rules.Phase)
 	k.usesName, k.usesModule, k.usesLifetime = set.Uses(rules.Name), set.Uses(rules.Module), set.Uses(rules.Lifetime)
-	k.usesStack = k.usesThread || k.usesLibrary || slices.ContainsFunc([]rules.Field{rules.Function, rules.File, rules.SiteFunction, rules.SiteFile}, set.Uses)
+	k.usesStack = k.usesThread || k.usesLibrary ||
+		slices.ContainsFunc([]rules.Field{rules.Function, rules.File, rules.SiteFunction, rules.SiteFile}, set.Uses)
 	return k
 }
 

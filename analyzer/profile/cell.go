@@ -21,7 +21,8 @@ type Origin struct {
 	call    cuda.API
 	Device  int16
 
-	SizeClass uint16          // number of the interval between the boundaries that rules name; 0 without any; only rules look at it
+	// number of the interval between the boundaries that rules name; 0 without any; only rules look at it
+	SizeClass uint16
 	kind      cuda.MemoryKind // the same
 	account   heap.Account    // the same
 	Category  trace.Category  // of the name
@@ -44,7 +45,8 @@ func (o *Origin) Set(b *heap.Block) {
 
 // is reports whether two origins are the same. What differs most often comes first.
 func (o *Origin) is(p *Origin) bool {
-	return o.PyStack == p.PyStack && o.Stack == p.Stack && o.Tag == p.Tag && o.Thread == p.Thread && o.Name == p.Name && o.Module == p.Module &&
+	return o.PyStack == p.PyStack && o.Stack == p.Stack && o.Tag == p.Tag && o.Thread == p.Thread && o.Name == p.Name &&
+		o.Module == p.Module &&
 		o.SizeClass == p.SizeClass && o.Place == p.Place && o.Category == p.Category && o.Lifetime == p.Lifetime &&
 		o.call == p.call && o.Device == p.Device && o.kind == p.kind && o.account == p.account
 }
@@ -52,7 +54,8 @@ func (o *Origin) is(p *Origin) bool {
 func (o *Origin) hash() uint64 {
 	const odd1, odd2, odd3 = 0x9e3779b97f4a7c15, 0xc2b2ae3d27d4eb4f, 0x165667b19e3779f9
 	high, low := bits.Mul64((uint64(o.Stack)|uint64(o.PyStack)<<32)^odd1, (uint64(o.Tag)|uint64(o.Thread)<<32)^odd2)
-	rest := uint64(uint16(o.Device)) | uint64(o.call)<<16 | uint64(o.kind)<<32 | uint64(o.account)<<40 | uint64(o.SizeClass)<<48
+	rest := uint64(uint16(o.Device)) | uint64(o.call)<<16 | uint64(o.kind)<<32 | uint64(o.account)<<40 |
+		uint64(o.SizeClass)<<48
 	named := uint64(o.Name)<<32 | uint64(o.Category)<<56 | uint64(o.Lifetime)<<63 | uint64(o.Module)
 	named ^= uint64(o.Place) * odd1
 	h := (high ^ low ^ rest ^ bits.RotateLeft64(named, 32)*odd2) * odd3
@@ -103,15 +106,17 @@ const CellsKept = 1 << 16
 
 // Cells are the cells of one account. Numbers are used again once a cell was retired.
 type Cells struct {
-	List    []Cell
-	slots   []uint32 // by hash; number plus one, 0 free
-	unused  []uint32
-	Keep    int                             // cells that may be in use before the idle ones are looked for; 0: cellsKept
+	List   []Cell
+	slots  []uint32 // by hash; number plus one, 0 free
+	unused []uint32
+	// cells that may be in use before the idle ones are looked for; 0: cellsKept
+	Keep    int
 	limit   int                             // cells in use at which the idle ones are looked for next
 	retired map[*Grouping]map[uint64]Counts // nil until cells were retired
 	last    uint32                          // cell of the latest block
-	Sure    []meter.Share                   // by number: what of the cell's share is certain, see losses; nil while everything is
-	vouched bool                            // something is
+	// by number: what of the cell's share is certain, see losses; nil while everything is
+	Sure    []meter.Share
+	vouched bool // something is
 }
 
 func (c *Cells) inUse() int { return len(c.List) - len(c.unused) }
@@ -197,9 +202,9 @@ func (c *Cells) enter(n uint32) {
 	c.slots[i] = n + 1
 }
 
-// Retire drops idle cells and leaves their counts with each of the groupings, so that memory is bounded by what is live,
-// what stood at the peak and the keys of each grouping. What two groupings have in common is lost. It looks again when
-// twice as many are in use as were left over.
+// Retire drops idle cells and leaves their counts with each of the groupings, so that memory is bounded by what is
+// live, what stood at the peak and the keys of each grouping. What two groupings have in common is lost. It looks again
+// when twice as many are in use as were left over.
 func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
 	least := cmp.Or(c.Keep, CellsKept)
 	if c.inUse() < max(least, c.limit) {
@@ -249,7 +254,8 @@ type Held struct {
 	Bytes uint64
 	Sure  uint64 // of them, what is certain
 
-	Rest, Unknown uint64 // of them, what a framework's blocks have beyond the requests, and what is in blocks whose request is not known
+	// of them, what a framework's blocks have beyond the requests, and what is in blocks whose request is not known
+	Rest, Unknown uint64
 }
 
 // Holding lists what the cells hold that of lets pass, nil all, by the given measures of a share and of what is

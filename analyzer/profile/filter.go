@@ -84,10 +84,14 @@ func NewFilter(o Selection) *Filter {
 		}
 	}
 	if o.Tag != "" {
-		f.Exact = append(f.Exact, keyQuestion(FindGrouping("tag"), func(key string) bool { return underTag(key, o.Tag) }))
+		f.Exact = append(f.Exact, keyQuestion(FindGrouping("tag"), func(key string) bool {
+			return underTag(key, o.Tag)
+		}))
 	}
 	if o.Library != "" {
-		f.Exact = append(f.Exact, keyQuestion(FindGrouping("library"), func(key string) bool { return strings.Contains(key, o.Library) }))
+		f.Exact = append(f.Exact, keyQuestion(FindGrouping("library"), func(key string) bool {
+			return strings.Contains(key, o.Library)
+		}))
 	}
 	if f.Devices == nil && f.Exact == nil && f.Focus == nil && f.ignore == nil {
 		return nil
@@ -107,7 +111,9 @@ func textFilters(re *regexp.Regexp) []*KeyFilter {
 	var list []*KeyFilter
 	for i := range groupings {
 		if groupings[i].text {
-			list = append(list, keyQuestion(&groupings[i], func(key string) bool { return !slices.Contains(nothingKnown, key) && re.MatchString(key) }))
+			list = append(list, keyQuestion(&groupings[i], func(key string) bool {
+				return !slices.Contains(nothingKnown, key) && re.MatchString(key)
+			}))
 		}
 	}
 	answers := make(map[*callstack.Frame]bool)

@@ -23,8 +23,10 @@ type Grouping struct {
 	Key    func(r *Resolver, id uint64) string
 	Label  func(r *Resolver, id uint64) string // what people read instead of the key; nil: the key itself
 	Stable func(key string) string             // the part of a key that is the same in two runs; nil: all of it
-	Moved  bool                                // what stable leaves out is a line: two runs' keys are matched one by one where that can be done
-	Stacks bool                                // keys come from call stacks: to make them, names are looked for in files
+	// what stable leaves out is a line: two runs' keys are matched one by one where that can be done
+	Moved bool
+	// keys come from call stacks: to make them, names are looked for in files
+	Stacks bool
 	// ByStack says that identifiers are those of the grouping ByStack.
 	ByStack bool
 	// categories is what makes the keys of a grouping by rules; nil for others.
@@ -43,9 +45,12 @@ var groupings = []Grouping{
 			}
 			return report.Untagged
 		}},
-	{Name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", text: true, ID: nameID, Key: nameKey},
-	{Name: "module", doc: "module of the model that allocated it, or whose parameter it is", text: true, ID: ModuleID, Key: ModuleKey},
-	{Name: "phase", doc: "part of a training program: init, forward, recompute, backward, optimizer, data or other", Stacks: true, ID: phaseID, Key: phaseKey},
+	{Name: "name", doc: "what the framework calls it: parameters, gradients, buffers, optimizer state", text: true,
+		ID: nameID, Key: nameKey},
+	{Name: "module", doc: "module of the model that allocated it, or whose parameter it is", text: true, ID: ModuleID,
+		Key: ModuleKey},
+	{Name: "phase", doc: "part of a training program: init, forward, recompute, backward, optimizer, data or other",
+		Stacks: true, ID: phaseID, Key: phaseKey},
 	{Name: "api", doc: "CUDA or framework call", text: true,
 		ID:  func(_ *Resolver, o *Origin) uint64 { return uint64(o.call) },
 		Key: func(_ *Resolver, id uint64) string { return cuda.API(id).String() }},
@@ -61,13 +66,19 @@ var groupings = []Grouping{
 		Key:    ThreadKey,
 		Stable: WithoutTID},
 	{Name: "stream", doc: "CUDA stream that it was allocated for", ID: streamID, Key: streamKey, Label: streamLabel},
-	{Name: "pool", doc: "private pool of PyTorch's allocator, of a graph or a MemPool, or the common one", ID: poolID, Key: poolKey},
-	{Name: "site", doc: "place in the program: its innermost own function", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: SiteKey},
-	{Name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: InnerKey, Label: InnerLabel},
-	{Name: "operator", doc: "operator of the framework, such as aten::mm", Stacks: true, text: true, ByStack: true, ID: StackID, Key: OperatorText},
+	{Name: "pool", doc: "private pool of PyTorch's allocator, of a graph or a MemPool, or the common one", ID: poolID,
+		Key: poolKey},
+	{Name: "site", doc: "place in the program: its innermost own function", Stacks: true, Moved: true,
+		Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: SiteKey},
+	{Name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop",
+		Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: InnerKey,
+		Label: InnerLabel},
+	{Name: "operator", doc: "operator of the framework, such as aten::mm", Stacks: true, text: true, ByStack: true,
+		ID: StackID, Key: OperatorText},
 	{Name: "function", doc: "function of that place", Stacks: true, ByStack: true, ID: StackID, Key: functionKey},
 	{Name: "file", doc: "file of that place", Stacks: true, ByStack: true, ID: StackID, Key: fileKey},
-	{Name: "line", doc: "line of that place", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: lineKey},
+	{Name: "line", doc: "line of that place", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true,
+		ID: StackID, Key: lineKey},
 }
 
 // GroupingNames lists every value that Question.Groupings accepts, in the order in which help texts show them.

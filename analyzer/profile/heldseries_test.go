@@ -48,7 +48,8 @@ func TestHeldSeries(t *testing.T) {
 					low = min(low, state[id])
 				}
 				if series[i][bin] != low {
-					t.Fatalf("%d events, owner %d, stretch %d of %d: %d, want %d", events, id, bin, n, series[i][bin], low)
+					t.Fatalf("%d events, owner %d, stretch %d of %d: %d, want %d", events, id, bin, n, series[i][bin],
+						low)
 				}
 			}
 			if len(series[i]) != n {

@@ -9,9 +9,11 @@ import (
 
 // labelPrefixes are what names of categories begin with where they are texts of their own. MXNet's have such beginnings
 // of their own.
-var labelPrefixes = [...]string{trace.CategoryParameter: "parameter:", trace.CategoryBuffer: "buffer:", trace.CategoryGradient: "gradient:", trace.CategoryOptimizer: "optimizer_state:"}
+var labelPrefixes = [...]string{trace.CategoryParameter: "parameter:", trace.CategoryBuffer: "buffer:",
+	trace.CategoryGradient: "gradient:", trace.CategoryOptimizer: "optimizer_state:"}
 
-var ownPrefix = regexp.MustCompile(`^(in_arg|arg_grad|aux_state|optimizer_state|data_entry|forward_features|head_grad|workspace):`)
+var ownPrefix = regexp.MustCompile(
+	`^(in_arg|arg_grad|aux_state|optimizer_state|data_entry|forward_features|head_grad|workspace):`)
 
 // labelOf is a block's name as rules see it: "parameter:h.0.weight", "" without one.
 func labelOf(t *trace.Tables, o *Origin) string {

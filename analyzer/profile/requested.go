@@ -48,7 +48,8 @@ func requestedOf(bytes, rest, unknown uint64) *report.Requested {
 	return &report.Requested{Bytes: bytes - rest - unknown, RestBytes: rest, UnknownBytes: unknown}
 }
 
-// Requests follow what the live blocks of a framework were requested with, from the first one on of which that is known.
+// Requests follow what the live blocks of a framework were requested with, from the first one on of which that is
+// known.
 type Requests struct {
 	known   bool     // of any block
 	rests   []uint32 // by block id: 1 + the bytes beyond the request, 0 unknown
@@ -134,7 +135,8 @@ func (r *Requests) OfCell(v *Cell, epoch uint64) (atPeak, live *report.Requested
 	if !r.known {
 		return nil, nil
 	}
-	return requestedOf(v.Peak(epoch), v.Request.rest.Peak(epoch), v.Request.unknown.Peak(epoch)), requestedOf(v.Current, v.Request.rest.Current, v.Request.unknown.Current)
+	return requestedOf(v.Peak(epoch), v.Request.rest.Peak(epoch), v.Request.unknown.Peak(epoch)),
+		requestedOf(v.Current, v.Request.rest.Current, v.Request.unknown.Current)
 }
 
 // Known reports whether anything is known by now.

@@ -21,7 +21,8 @@ func (c *Cells) StackCounts() []StackCount {
 	var list []StackCount
 	for n := range c.List {
 		if v := &c.List[n]; v.Allocs > 0 {
-			list = append(list, StackCount{ID: StackID(nil, &v.Origin), Origin: &v.Origin, Live: v.Current, Counts: v.Counts})
+			list = append(list, StackCount{ID: StackID(nil, &v.Origin), Origin: &v.Origin, Live: v.Current,
+				Counts: v.Counts})
 		}
 	}
 	for id, v := range c.Retired(&ByStack) {

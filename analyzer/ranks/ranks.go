@@ -44,7 +44,8 @@ func Compare(list []Process, category string) *Ranks {
 	r := &Ranks{Processes: slices.Clone(list), Outlier: -1}
 	slices.SortStableFunc(r.Processes, func(a, b Process) int {
 		p, q := a.Summary.Process, b.Summary.Process
-		return cmp.Or(cmp.Compare(rankOf(p), rankOf(q)), cmp.Compare(p.Host, q.Host), cmp.Compare(p.PID, q.PID), cmp.Compare(a.Path, b.Path))
+		return cmp.Or(cmp.Compare(rankOf(p), rankOf(q)), cmp.Compare(p.Host, q.Host), cmp.Compare(p.PID, q.PID),
+			cmp.Compare(a.Path, b.Path))
 	})
 	for i := range r.Processes {
 		r.Processes[i].Device = mainDevice(r.Processes[i].Summary)

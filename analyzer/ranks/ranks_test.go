@@ -45,7 +45,8 @@ func TestOutlier(t *testing.T) {
 			}
 		}
 		if r.Outlier != test.outlier || r.Worst != test.worst || (r.Diff != nil) != (test.outlier >= 0) {
-			t.Errorf("%s: outlier %d, worst %d; want %d and %d", test.name, r.Outlier, r.Worst, test.outlier, test.worst)
+			t.Errorf("%s: outlier %d, worst %d; want %d and %d", test.name, r.Outlier, r.Worst, test.outlier,
+				test.worst)
 		}
 	}
 }
@@ -54,7 +55,8 @@ func TestOutlier(t *testing.T) {
 func TestStray(t *testing.T) {
 	zero, one := process(0, 1000*mib), process(1, 1000*mib)
 	add := func(p Process, device int16, bytes uint64) {
-		p.Summary.Devices = append(p.Summary.Devices, report.Device{Index: device, Driver: report.Level{AllocCount: 1, PeakBytes: bytes}})
+		p.Summary.Devices = append(p.Summary.Devices,
+			report.Device{Index: device, Driver: report.Level{AllocCount: 1, PeakBytes: bytes}})
 	}
 	add(one, 0, 400*mib)
 	add(zero, 5, 2*mib)

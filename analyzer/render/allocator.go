@@ -66,7 +66,8 @@ func settingsText(list []report.Setting) string {
 func fractionsText(list []report.Fraction) string {
 	var parts []string
 	for _, f := range list {
-		parts = append(parts, fmt.Sprintf("%.4g%% of %s from %s on", 100*f.Fraction, phrase.DeviceName(f.Device), layout.Moment(f.TimeNS)))
+		parts = append(parts, fmt.Sprintf("%.4g%% of %s from %s on", 100*f.Fraction, phrase.DeviceName(f.Device),
+			layout.Moment(f.TimeNS)))
 	}
 	return few(parts)
 }
@@ -87,12 +88,14 @@ func waitingText(w *report.Waiting) string {
 	if w.Blocks == 0 && w.Unknown == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s given back waited for other streams: at most %s at one time, %s at the peak", report.Count(w.Blocks, "block", "blocks"), layout.Bytes(w.Peak), layout.Bytes(w.AtPeak))
+	text := fmt.Sprintf("%s given back waited for other streams: at most %s at one time, %s at the peak",
+		report.Count(w.Blocks, "block", "blocks"), layout.Bytes(w.Peak), layout.Bytes(w.AtPeak))
 	if w.Live > 0 {
 		text += ", " + layout.Bytes(w.Live) + " at the end"
 	}
 	if w.Unknown > 0 {
-		text += fmt.Sprintf("; %s of blocks given back while a graph was captured", report.Count(w.Unknown, "wait", "waits"))
+		text += fmt.Sprintf("; %s of blocks given back while a graph was captured",
+			report.Count(w.Unknown, "wait", "waits"))
 	}
 	return text
 }
@@ -101,7 +104,8 @@ func emptyCacheText(e *report.EmptyCache) string {
 	if e.Count == 0 {
 		return ""
 	}
-	text := fmt.Sprintf("%s of emptyCache, %s given back", report.Count(e.Count, "call", "calls"), layout.Bytes(e.GivenBack))
+	text := fmt.Sprintf("%s of emptyCache, %s given back", report.Count(e.Count, "call", "calls"),
+		layout.Bytes(e.GivenBack))
 	if e.LargestBytes > 0 && e.Count > 1 {
 		text += fmt.Sprintf("; the most, %s, at %s", layout.Bytes(e.LargestBytes), layout.Moment(e.LargestTimeNS))
 	}
@@ -118,7 +122,8 @@ func askedText(list []report.FreeQuestion) string {
 		if who == "" {
 			who = q.Library
 		}
-		part := fmt.Sprintf("%s: %s of %s free on %s", visible.Text(who), layout.Bytes(q.FirstFree), layout.Bytes(q.Total), phrase.DeviceName(q.Device))
+		part := fmt.Sprintf("%s: %s of %s free on %s", visible.Text(who), layout.Bytes(q.FirstFree),
+			layout.Bytes(q.Total), phrase.DeviceName(q.Device))
 		if q.Count > 1 {
 			part += fmt.Sprintf(" (%s, last %s)", report.Count(q.Count, "time", "times"), layout.Bytes(q.LastFree))
 		}

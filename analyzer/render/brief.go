@@ -143,7 +143,8 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	} else if l := oomtext.BestLedger(e); l != nil && len(l.Rows) > 0 {
 		var owners []owner
 		for _, r := range oomtext.FoldOwners(l.Rows, p.rows(briefOwners-2)) {
-			owners = append(owners, owner{name: oomtext.OwnerName(&r, phrase.Framework(s.Versions)), bytes: r.Bytes, lower: r.BytesLower, style: oomtext.OwnerStyle(r.Owner)})
+			owners = append(owners, owner{name: oomtext.OwnerName(&r, phrase.Framework(s.Versions)), bytes: r.Bytes,
+				lower: r.BytesLower, style: oomtext.OwnerStyle(r.Owner)})
 		}
 		p.shortTable("Who filled "+phrase.DeviceName(e.Device)+", by "+l.By, owners, s.Bounds)
 		p.Legend()
@@ -184,7 +185,8 @@ func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
 func (p *screen) shortModules(s *report.Summary, l *report.Ledger) {
 	var rows []owner
 	for _, m := range l.RepeatedModules() {
-		rows = append(rows, owner{name: visible.Text(m.Title), each: p.Each(m.Count, m.Smallest, m.Largest), bytes: m.Bytes, style: layout.Blocks})
+		rows = append(rows, owner{name: visible.Text(m.Title), each: p.Each(m.Count, m.Smallest, m.Largest),
+			bytes: m.Bytes, style: layout.Blocks})
 	}
 	p.shortTable("By module", layout.Fewer(rows, p.rows(briefModules), foldShort), nil)
 }
@@ -203,10 +205,13 @@ func (p *screen) shortTable(title string, owners []owner, b *report.Bounds) {
 	var rows [][]layout.Cell
 	each := make([]string, len(owners))
 	for i, o := range owners {
-		rows = append(rows, []layout.Cell{{Text: o.name}, {Text: p.Marked(o.lower, o.bytes, b), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII), Style: o.style}})
+		rows = append(rows, []layout.Cell{{Text: o.name}, {Text: p.Marked(o.lower, o.bytes, b), Style: layout.Strong},
+			{Text: layout.Percent(shares[i])}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII),
+				Style: o.style}})
 		each[i] = o.each
 	}
-	columns, rows := layout.EachColumn([]layout.Column{{Title: title}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 1}}, rows, each)
+	columns, rows := layout.EachColumn([]layout.Column{{Title: title}, {Title: "bytes", Right: true},
+		{Title: "share", Right: true}, {Optional: 1}}, rows, each)
 	p.Table(columns, rows)
 	p.Gap()
 }
@@ -223,12 +228,14 @@ func (p *screen) overTime(s *report.Summary) {
 		return
 	}
 	h := &s.Heights[0]
-	words := fmt.Sprintf("%s in all, peak at %s", layout.Duration(s.EndNS()-s.BeginNS()), layout.Moment(s.Main().PeakTimeNS))
+	words := fmt.Sprintf("%s in all, peak at %s", layout.Duration(s.EndNS()-s.BeginNS()),
+		layout.Moment(s.Main().PeakTimeNS))
 	columns := min(sparkColumns, len(h.PeakBytes), p.Columns()-13-2-len(words))
 	if columns < sparkColumnsMin {
 		return
 	}
-	p.Line("  %s%s  %s", layout.Pad("over time", 11), p.Paint(layout.Blocks, sparkline(h.PeakBytes, columns, p.ASCII)), words)
+	p.Line("  %s%s  %s", layout.Pad("over time", 11), p.Paint(layout.Blocks, sparkline(h.PeakBytes, columns, p.ASCII)),
+		words)
 }
 
 // sparkline draws the highest values of equal parts of a list, each in one column of at most eight steps.

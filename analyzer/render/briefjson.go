@@ -81,7 +81,8 @@ func briefOf(s *report.Summary, o layout.Options, rows int) briefReport {
 		}
 		return cut
 	}
-	v := briefReport{Schema: BriefSchema, Trace: short(visible.Text(o.Path)), Sentences: []string{}, Verdict: briefVerdict(s, short), Facts: make(map[string]string), Moment: "peak", Next: []briefNext{}}
+	v := briefReport{Schema: BriefSchema, Trace: short(visible.Text(o.Path)), Sentences: []string{},
+		Verdict: briefVerdict(s, short), Facts: make(map[string]string), Moment: "peak", Next: []briefNext{}}
 	for _, text := range Verdict(s) {
 		v.Sentences = append(v.Sentences, layout.Clip(text, briefSentence, false))
 	}

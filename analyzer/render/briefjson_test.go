@@ -29,10 +29,12 @@ func TestBriefIsBrief(t *testing.T) {
 		t.Fatal(err)
 	}
 	var v briefReport
-	if err := json.Unmarshal(text.Bytes(), &v); err != nil || text.Len() > briefBytes || bytes.Count(text.Bytes(), []byte("\n")) != 1 {
+	if err := json.Unmarshal(text.Bytes(), &v); err != nil || text.Len() > briefBytes ||
+		bytes.Count(text.Bytes(), []byte("\n")) != 1 {
 		t.Fatalf("%d bytes, %v", text.Len(), err)
 	}
-	if v.Schema != BriefSchema || len(v.Sentences) == 0 || len(v.Next) == 0 || len(v.Owners) == 0 || v.Verdict.PeakBytes != 1<<40 {
+	if v.Schema != BriefSchema || len(v.Sentences) == 0 || len(v.Next) == 0 || len(v.Owners) == 0 ||
+		v.Verdict.PeakBytes != 1<<40 {
 		t.Errorf("%+v", v)
 	}
 	if strings.Contains(text.String(), "\x1b") {

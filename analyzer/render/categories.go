@@ -20,8 +20,10 @@ func writeCategories(p *layout.Page, s *report.Summary, v *report.Categories) {
 	p.Title(fmt.Sprintf("Where the memory was at %s, %s, by %s", ledgerMoment(s, l), layout.Moment(l.TimeNS), by(v)))
 	p.Gap()
 	if v.Mode == rules.MultiMatch.String() {
-		p.Styled(layout.Alarm, "WARNING", fmt.Sprintf("a block counts in every category that it matches: the categories add up to %s, %s more than the %s that were tracked",
-			layout.Bytes(v.SumBytes), layout.Bytes(v.ExcessBytes), layout.Bytes(v.TrackedBytes)))
+		p.Styled(layout.Alarm, "WARNING",
+			fmt.Sprintf(
+				"a block counts in every category that it matches: the categories add up to %s, %s more than the %s that were tracked",
+				layout.Bytes(v.SumBytes), layout.Bytes(v.ExcessBytes), layout.Bytes(v.TrackedBytes)))
 		p.Gap()
 	}
 	writeCategoryTable(p, categoryOwners(p, s, v, l), l.WholeBytes, v)
@@ -73,24 +75,28 @@ func categoryOwners(p *layout.Page, s *report.Summary, v *report.Categories, l *
 // writeCategoryTable prints shares of the whole, which is not the sum where blocks count more than once.
 func writeCategoryTable(p *layout.Page, owners []owner, whole uint64, v *report.Categories) {
 	_, largest := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
-	columns := []layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 3},
+	columns := []layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true},
+		{Optional: 3},
 		{Title: "at end", Right: true, Optional: 1}, {Title: "allocs", Right: true, Optional: 2}}
 	shares := categoryShares(p, owners, whole, v)
 	var rows [][]layout.Cell
 	for i, o := range owners {
-		row := []layout.Cell{{Text: o.name}, {Text: layout.Bytes(o.bytes), Style: layout.Strong}, {Text: shares[i]}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII), Style: o.style}, {}, {}}
+		row := []layout.Cell{{Text: o.name}, {Text: layout.Bytes(o.bytes), Style: layout.Strong}, {Text: shares[i]},
+			{Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII), Style: o.style}, {}, {}}
 		if o.row != nil {
 			row[4].Text, row[5].Text = layout.Bytes(o.row.LiveBytes), layout.Count(o.row.AllocCount)
 		}
 		rows = append(rows, row)
 	}
-	total := []layout.Cell{{Text: "total", Style: layout.Strong}, {Text: layout.Bytes(whole), Style: layout.Strong}, {}, {}, {}, {}}
+	total := []layout.Cell{{Text: "total", Style: layout.Strong}, {Text: layout.Bytes(whole), Style: layout.Strong}, {},
+		{}, {}, {}}
 	if whole > 0 {
 		total[2].Text = "100.0%"
 	}
 	rows = append(rows, total)
 	if v.Untrackable != nil {
-		rows = append(rows, []layout.Cell{{Text: "Untrackable"}, {Text: layout.SignedBytes(v.Untrackable.Bytes), Style: layout.Strong}, {}, {}, {}, {}})
+		rows = append(rows, []layout.Cell{{Text: "Untrackable"}, {Text: layout.SignedBytes(v.Untrackable.Bytes),
+			Style: layout.Strong}, {}, {}, {}, {}})
 	}
 	p.Table(columns, rows)
 	if v.Untrackable != nil {
@@ -112,9 +118,11 @@ func categoryShares(p *layout.Page, owners []owner, whole uint64, v *report.Cate
 
 func untrackable(u *report.Untrackable) string {
 	if u.From == report.UntrackableExpected {
-		return fmt.Sprintf("Untrackable: %s were expected, %s of the driver's memory are tracked.", layout.Bytes(u.ReportedBytes), layout.Bytes(u.TrackedBytes))
+		return fmt.Sprintf("Untrackable: %s were expected, %s of the driver's memory are tracked.",
+			layout.Bytes(u.ReportedBytes), layout.Bytes(u.TrackedBytes))
 	}
-	return fmt.Sprintf("Untrackable: in the first sample of the ledger below, the device counts %s for this process, of which %s are tracked.",
+	return fmt.Sprintf(
+		"Untrackable: in the first sample of the ledger below, the device counts %s for this process, of which %s are tracked.",
 		layout.Bytes(u.ReportedBytes), layout.Bytes(u.TrackedBytes))
 }
 
@@ -123,7 +131,8 @@ func writeEntries(p *layout.Page, c *report.Category) {
 	if c.Bytes == 0 || len(c.Entries) == 0 {
 		return
 	}
-	p.Title(fmt.Sprintf("%s: %s in %s", visible.Text(c.Key), layout.Bytes(c.Bytes), layout.Plural(c.EntryCount, "tag and place", "tags and places")))
+	p.Title(fmt.Sprintf("%s: %s in %s", visible.Text(c.Key), layout.Bytes(c.Bytes),
+		layout.Plural(c.EntryCount, "tag and place", "tags and places")))
 	p.Gap()
 	names := make([]string, len(c.Entries))
 	for i, e := range c.Entries {

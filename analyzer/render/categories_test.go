@@ -14,7 +14,8 @@ import (
 func TestCategoryEntriesKeepToTheirWidth(t *testing.T) {
 	c := &report.Category{Key: "Feature maps", Bytes: 100, EntryCount: 3}
 	for _, layer := range []string{"10", "11", "2"} {
-		c.Entries = append(c.Entries, report.CategoryEntry{Tag: "h." + layer + ".attention.self", Site: "transformers/models/llama/modeling_llama.py:31 Attention.forward", Bytes: 30})
+		c.Entries = append(c.Entries, report.CategoryEntry{Tag: "h." + layer + ".attention.self",
+			Site: "transformers/models/llama/modeling_llama.py:31 Attention.forward", Bytes: 30})
 	}
 	for _, width := range []int{60, 80} {
 		text := written(t, func(w io.Writer) error {

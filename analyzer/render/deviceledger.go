@@ -72,7 +72,8 @@ func noSamples(r *report.DeviceReport) string {
 	if why == "" {
 		why = "no sample was taken"
 	}
-	return "device usage unavailable (" + visible.Text(why) + "): other processes, the CUDA context and code are not counted"
+	return "device usage unavailable (" + visible.Text(why) +
+		"): other processes, the CUDA context and code are not counted"
 }
 
 // deviceOwner is a printed row: the same owner at each moment.
@@ -87,7 +88,8 @@ func writeDeviceLedger(p *layout.Page, s *report.Summary, index int16, by string
 	p.Gap()
 	columns := []layout.Column{{Title: "owner"}}
 	for _, l := range moments {
-		columns = append(columns, layout.Column{Title: sampleTitle(l), Right: true}, layout.Column{Title: "of device", Right: true, Optional: 1})
+		columns = append(columns, layout.Column{Title: sampleTitle(l), Right: true},
+			layout.Column{Title: "of device", Right: true, Optional: 1})
 	}
 	var rows [][]layout.Cell
 	add := func(name string, st layout.Style, bytes func(i int) int64) {
@@ -106,7 +108,9 @@ func writeDeviceLedger(p *layout.Page, s *report.Summary, index int16, by string
 	}
 	add("in use", layout.Strong, func(i int) int64 { return int64(moments[i].Sample.UsedBytes) })
 	if total := moments[0].TotalBytes; total > 0 {
-		add("free", layout.Plain, func(i int) int64 { return int64(moments[i].TotalBytes - moments[i].Sample.UsedBytes) })
+		add("free", layout.Plain, func(i int) int64 {
+			return int64(moments[i].TotalBytes - moments[i].Sample.UsedBytes)
+		})
 		add("the device", layout.Strong, func(i int) int64 { return int64(moments[i].TotalBytes) })
 	}
 	p.Table(columns, rows)
@@ -195,7 +199,8 @@ func requestsKnown(moments []*report.DeviceLedger) bool {
 			if r.Owner != report.OwnerBlocks {
 				continue
 			}
-			if r.Requested == nil || int64(r.Requested.Bytes+r.Requested.RestBytes+r.Requested.UnknownBytes) != r.Bytes {
+			if r.Requested == nil || int64(r.Requested.Bytes+r.Requested.RestBytes+r.Requested.UnknownBytes) !=
+				r.Bytes {
 				return false
 			}
 			differs = differs || r.Requested.RestBytes > 0
@@ -222,9 +227,12 @@ func deviceRows(l *report.DeviceLedger, requested bool) []report.DeviceRow {
 
 // foldDevice keeps the owners with most bytes at some moment and sums up the rest.
 func foldDevice(list []deviceOwner, limit int) []deviceOwner {
-	slices.SortStableFunc(list, func(a, b deviceOwner) int { return cmp.Compare(slices.Max(b.bytes), slices.Max(a.bytes)) })
+	slices.SortStableFunc(list, func(a, b deviceOwner) int {
+		return cmp.Compare(slices.Max(b.bytes), slices.Max(a.bytes))
+	})
 	return layout.Fewer(list, limit, func(hidden []deviceOwner) deviceOwner {
-		rest := deviceOwner{name: fmt.Sprintf("Others (%d more)", len(hidden)), style: hidden[0].style, bytes: make([]int64, len(hidden[0].bytes))}
+		rest := deviceOwner{name: fmt.Sprintf("Others (%d more)", len(hidden)), style: hidden[0].style,
+			bytes: make([]int64, len(hidden[0].bytes))}
 		for _, o := range hidden {
 			for i, bytes := range o.bytes {
 				rest.bytes[i] += bytes
@@ -266,13 +274,15 @@ func writeDeviceRemarks(p *layout.Page, moments []*report.DeviceLedger) {
 	case !l.Sample.ShareKnown:
 		p.Item("The device did not tell this process from others.")
 	case unexplained > 0 && l.PartialPageBytes > 0:
-		p.Item(fmt.Sprintf("Pages of 2 MiB that are used in part explain up to %s of what is unexplained.", layout.Bytes(l.PartialPageBytes)))
+		p.Item(fmt.Sprintf("Pages of 2 MiB that are used in part explain up to %s of what is unexplained.",
+			layout.Bytes(l.PartialPageBytes)))
 	case unexplained < 0:
 		p.Item("Less is in use than was tracked: a free was missed, or memory is shared.")
 	}
 	for _, l := range moments {
 		if !l.Sample.Settled {
-			p.Item("Memory changed while the device was asked " + layout.Moment(l.Sample.TimeNS) + ": the last rows are off by that much.")
+			p.Item("Memory changed while the device was asked " + layout.Moment(l.Sample.TimeNS) +
+				": the last rows are off by that much.")
 		}
 	}
 }

@@ -21,7 +21,8 @@ func TestDeviceRowsTellTheRest(t *testing.T) {
 	for _, r := range rows {
 		sum += r.Bytes
 	}
-	if sum != 1636 || rows[0].Bytes != 1000 || rows[1].Bytes != 512 || rows[3] != (report.DeviceRow{Owner: ownerRest, Bytes: 24}) || l.Rows[0].Bytes != 1024 {
+	if sum != 1636 || rows[0].Bytes != 1000 || rows[1].Bytes != 512 ||
+		rows[3] != (report.DeviceRow{Owner: ownerRest, Bytes: 24}) || l.Rows[0].Bytes != 1024 {
 		t.Errorf("%+v", rows)
 	}
 	l.Rows[1].Requested = nil

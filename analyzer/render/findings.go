@@ -15,7 +15,8 @@ func Findings(s *report.Summary) []finding.Finding {
 	list := verdictFindings(s)
 	for i := range s.OOM.Events {
 		for k, a := range s.OOM.Events[i].Advice {
-			list = append(list, finding.New(a.Rule, a.Text, a.FreesBytes, fmt.Sprintf("oom.events[%d].advice[%d]", i, k)))
+			list = append(list, finding.New(a.Rule, a.Text, a.FreesBytes,
+				fmt.Sprintf("oom.events[%d].advice[%d]", i, k)))
 		}
 	}
 	return append(list, s.Limits...)
@@ -31,7 +32,8 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 		}
 	}
 	if s.Bounds != nil {
-		add("bounds", fmt.Sprintf("Some records were lost (%s), so figures are bounds.", layout.Count(s.Bounds.LostRecords)), 0, "bounds")
+		add("bounds", fmt.Sprintf("Some records were lost (%s), so figures are bounds.",
+			layout.Count(s.Bounds.LostRecords)), 0, "bounds")
 	}
 	switch v.Outcome {
 	case report.OutcomeNothing:
@@ -42,9 +44,11 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 		add("nothing-allocated", text, 0, "verdict.outcome")
 		return list
 	case report.OutcomeOOM:
-		add("out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome", "oom.events")
+		add("out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome",
+			"oom.events")
 	case report.OutcomeCaughtOOM:
-		add("caught-out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome", "oom.events")
+		add("caught-out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome",
+			"oom.events")
 	default:
 		add("peak", peakSentence(s, v), v.PeakBytes, "verdict.peak_bytes", "verdict.peak_time_ns")
 	}
@@ -78,7 +82,8 @@ func growthFindings(s *report.Summary, v *report.Verdict) []finding.Finding {
 	switch {
 	case t != nil && t.Kind == report.GrowthSteady:
 		return []finding.Finding{finding.New("growth", phrase.Growth(t), t.Bytes, "trend")}
-	case s.Training != nil && s.Training.IterationsBy != report.IterationsByPeriod && s.Training.Growth().Kind == report.GrowthSteady:
+	case s.Training != nil && s.Training.IterationsBy != report.IterationsByPeriod && s.Training.Growth().Kind ==
+		report.GrowthSteady:
 		each := uint64(max(s.Training.Growth().PerIteration(), 0))
 		text := fmt.Sprintf("Memory grows: %s more is held after each iteration.", layout.Bytes(each))
 		return []finding.Finding{finding.New("growth-by-iteration", text, each, "training.iterations")}

@@ -77,7 +77,8 @@ func TestTextSaysTheFindings(t *testing.T) {
 		for _, f := range Findings(s) {
 			seen[f.ID] = true
 			checkFinding(t, f)
-			if said := visible.Text(f.Text); f.Severity != finding.Advice && !strings.Contains(words(text), words(said)) {
+			if said := visible.Text(f.Text); f.Severity != finding.Advice &&
+				!strings.Contains(words(text), words(said)) {
 				t.Errorf("%s: the text does not say %s: %s", filepath.Base(path), f.ID, said)
 			}
 		}
@@ -92,7 +93,8 @@ func TestTextSaysTheFindings(t *testing.T) {
 
 // TestGrowthIsAFinding: a trend is an alarm with its bytes.
 func TestGrowthIsAFinding(t *testing.T) {
-	s := &report.Summary{Trend: &report.Trend{Kind: report.GrowthSteady, Bytes: 3 << 20, BytesPerSecond: 1 << 20, Owners: []report.TrendOwner{{Site: "train.py:7", Bytes: 3 << 20}}}}
+	s := &report.Summary{Trend: &report.Trend{Kind: report.GrowthSteady, Bytes: 3 << 20, BytesPerSecond: 1 << 20,
+		Owners: []report.TrendOwner{{Site: "train.py:7", Bytes: 3 << 20}}}}
 	s.Framework.PeakBytes, s.Framework.AllocCount, s.Framework.AllocBytes = 5<<20, 9, 5<<20
 	list := Findings(s)
 	at := slices.IndexFunc(list, func(f finding.Finding) bool { return f.ID == "growth" })

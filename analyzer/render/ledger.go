@@ -61,7 +61,8 @@ func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger) []owner {
 	var inside, between, beyond []owner
 	requested := showsRequests(p, s, l)
 	if requested {
-		between = append(between, owner{name: "rounding and unsplit remainder of blocks", bytes: l.Requested.RestBytes, style: layout.Slack})
+		between = append(between, owner{name: "rounding and unsplit remainder of blocks", bytes: l.Requested.RestBytes,
+			style: layout.Slack})
 	}
 	ofLibraries, ofLevel := rowsByKey(s.Group("library", "driver")), rowsByKey(s.Group(l.By, l.Level))
 	for _, r := range l.Rows {
@@ -72,9 +73,11 @@ func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger) []owner {
 		case report.OwnerSlack:
 			between = append(between, slackOwners(s, l, r)...)
 		case report.OwnerOutside:
-			beyond = append(beyond, owner{name: visible.Text(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower, style: layout.Outside, row: ofLibraries[r.Key]})
+			beyond = append(beyond, owner{name: visible.Text(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower,
+				style: layout.Outside, row: ofLibraries[r.Key]})
 		default:
-			o := owner{name: visible.Text(cmp.Or(r.Label, r.Key)), bytes: r.Bytes, lower: r.BytesLower, style: layout.Blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
+			o := owner{name: visible.Text(cmp.Or(r.Label, r.Key)), bytes: r.Bytes, lower: r.BytesLower,
+				style: layout.Blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
 			if requested {
 				o.bytes, o.sites = o.bytes-r.Requested.RestBytes, withoutRest(o.sites)
 			}
@@ -104,7 +107,8 @@ func withoutRest(sites []report.RowSite) []report.RowSite {
 // slackOwners divides what the allocator holds in no block: what was given back and waits for other streams is not free
 // yet.
 func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owner {
-	list := []owner{{name: phrase.FrameworkName(s.Versions) + " reserved, unused (slack)", bytes: r.Bytes, lower: r.BytesLower, style: layout.Slack}}
+	list := []owner{{name: phrase.FrameworkName(s.Versions) + " reserved, unused (slack)", bytes: r.Bytes,
+		lower: r.BytesLower, style: layout.Slack}}
 	if l.Waiting > 0 && l.Waiting <= r.Bytes && r.BytesLower == nil {
 		list[0].bytes -= l.Waiting
 		waiting := owner{name: "given back, waiting for other streams", bytes: l.Waiting, style: layout.Slack}
@@ -156,7 +160,8 @@ func rowsByKey(g *report.Group) map[string]*report.Row {
 
 func writeOwnerTable(p *layout.Page, owners []owner, whole uint64, b *report.Bounds) {
 	shares, largest := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
-	columns := []layout.Column{{Title: "owner"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 3},
+	columns := []layout.Column{{Title: "owner"}, {Title: "bytes", Right: true}, {Title: "share", Right: true},
+		{Optional: 3},
 		{Title: "at end", Right: true, Optional: 1}, {Title: "allocs", Right: true, Optional: 2}}
 	var rows [][]layout.Cell
 	var each []string
@@ -169,7 +174,9 @@ func writeOwnerTable(p *layout.Page, owners []owner, whole uint64, b *report.Bou
 				return p.Loose(lower, b) + layout.Bytes(recorded)
 			}
 		}
-		row := []layout.Cell{{Text: o.name}, {Text: bytes(o.lower, o.bytes, b), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII), Style: o.style}}
+		row := []layout.Cell{{Text: o.name}, {Text: bytes(o.lower, o.bytes, b), Style: layout.Strong},
+			{Text: layout.Percent(shares[i])}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII),
+				Style: o.style}}
 		end, count := layout.Cell{}, layout.Cell{}
 		if o.row != nil {
 			end.Text, count.Text = p.Marked(o.row.LiveBytesLower, o.row.LiveBytes, b), layout.Count(o.row.AllocCount)
@@ -178,7 +185,8 @@ func writeOwnerTable(p *layout.Page, owners []owner, whole uint64, b *report.Bou
 		rows, each = append(rows, append(row, end, count)), append(each, o.each)
 		rows, each = append(rows, places...), append(each, make([]string, len(places))...)
 	}
-	total := []layout.Cell{{Text: "total", Style: layout.Strong}, {Text: p.Marked(lower, whole, b), Style: layout.Strong}, {Text: "100.0%"}, {}, {}, {}}
+	total := []layout.Cell{{Text: "total", Style: layout.Strong},
+		{Text: p.Marked(lower, whole, b), Style: layout.Strong}, {Text: "100.0%"}, {}, {}, {}}
 	if whole == 0 {
 		total[2].Text = ""
 	}
@@ -211,11 +219,16 @@ func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	var each []string
 	for i, r := range rows {
 		each = append(each, r.each)
-		cells = append(cells, []layout.Cell{{Text: visible.Text(r.Title())}, {Text: p.Marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: p.Marked(r.LiveBytesLower, r.LiveBytes, s.Bounds)},
-			{Text: layout.Count(r.AllocCount)}, {Text: layout.Bytes(r.AllocBytes)}, {Text: requestedCell(r.RequestedAtPeak)}})
+		cells = append(cells, []layout.Cell{{Text: visible.Text(r.Title())},
+			{Text: p.Marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), Style: layout.Strong},
+			{Text: layout.Percent(shares[i])}, {Text: p.Marked(r.LiveBytesLower, r.LiveBytes, s.Bounds)},
+			{Text: layout.Count(r.AllocCount)}, {Text: layout.Bytes(r.AllocBytes)},
+			{Text: requestedCell(r.RequestedAtPeak)}})
 	}
-	columns := []layout.Column{{Title: by}, {Title: "at its peak", Right: true}, {Title: "share", Right: true}, {Title: "at end", Right: true, Optional: 1},
-		{Title: "allocs", Right: true, Optional: 2}, {Title: "allocated", Right: true, Optional: 3}, {Title: "requested", Right: true, Optional: 4}}
+	columns := []layout.Column{{Title: by}, {Title: "at its peak", Right: true}, {Title: "share", Right: true},
+		{Title: "at end", Right: true, Optional: 1},
+		{Title: "allocs", Right: true, Optional: 2}, {Title: "allocated", Right: true, Optional: 3},
+		{Title: "requested", Right: true, Optional: 4}}
 	if !slices.ContainsFunc(g.Rows, func(r report.Row) bool { return r.RequestedAtPeak != nil }) {
 		columns, cells = columns[:6], withoutLast(cells)
 	}

@@ -19,7 +19,9 @@ func writeOwnAccounts(p *layout.Page, s *report.Summary) {
 		if name == "" {
 			name = visible.Text(a.Framework)
 		}
-		p.Title(fmt.Sprintf("What %s itself had on %s, by its own count, at the highest of the moments at which it was asked: %s in %s", name, visible.Text(a.Device), layout.Bytes(a.Bytes), layout.Plural(a.Count, "buffer", "buffers")))
+		p.Title(fmt.Sprintf(
+			"What %s itself had on %s, by its own count, at the highest of the moments at which it was asked: %s in %s",
+			name, visible.Text(a.Device), layout.Bytes(a.Bytes), layout.Plural(a.Count, "buffer", "buffers")))
 		p.Gap()
 		values := make([]uint64, len(a.Sites))
 		for i := range a.Sites {
@@ -31,9 +33,12 @@ func writeOwnAccounts(p *layout.Page, s *report.Summary) {
 			if p.Rows > 0 && i == p.Rows {
 				break
 			}
-			rows = append(rows, []layout.Cell{{Text: visible.Text(site.Site)}, {Text: layout.Bytes(site.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Count(site.Count)}})
+			rows = append(rows, []layout.Cell{{Text: visible.Text(site.Site)},
+				{Text: layout.Bytes(site.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])},
+				{Text: layout.Count(site.Count)}})
 		}
-		p.Table([]layout.Column{{Title: "site"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Title: "buffers", Right: true, Optional: 1}}, rows)
+		p.Table([]layout.Column{{Title: "site"}, {Title: "bytes", Right: true}, {Title: "share", Right: true},
+			{Title: "buffers", Right: true, Optional: 1}}, rows)
 		if left := len(a.Sites) - len(rows); left > 0 {
 			p.Line("  %s more, with -n 0", layout.Count(uint64(left)))
 		}

@@ -26,17 +26,20 @@ func Facts(s *report.Summary) []layout.Fact {
 	name, value := phrase.Source(s.Process)
 	list := []layout.Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
 	if s.Process.Imported == "" {
-		list = append(list, layout.Fact{Name: "run", Value: phrase.Process(s.Process) + "; " + oomtext.RanOut(s, phrase.Ending(s.Process))})
+		list = append(list, layout.Fact{Name: "run", Value: phrase.Process(s.Process) + "; " +
+			oomtext.RanOut(s, phrase.Ending(s.Process))})
 	}
 	if text := phrase.Software(s.Versions); text != "" {
 		list = append(list, layout.Fact{Name: "software", Value: text, Long: true})
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
-			list = append(list, layout.Fact{Name: phrase.DeviceName(d.Index), Value: phrase.Device(d, s.NullGPU), Long: true})
+			list = append(list, layout.Fact{Name: phrase.DeviceName(d.Index), Value: phrase.Device(d, s.NullGPU),
+				Long: true})
 		}
 	}
-	list = append(list, layout.Fact{Name: "trace", Value: phrase.SummaryHealth(s), Alarm: !s.Health.Complete || len(s.Health.Unseen) > 0})
+	list = append(list, layout.Fact{Name: "trace", Value: phrase.SummaryHealth(s), Alarm: !s.Health.Complete ||
+		len(s.Health.Unseen) > 0})
 	if s.Window != nil {
 		list = append(list, phrase.WindowFact(s))
 	}
@@ -95,7 +98,8 @@ func ownersOf(list []owner) []Owner {
 	shares, _ := layout.SharesOf(list, func(o *owner) uint64 { return o.bytes })
 	owners := make([]Owner, len(list))
 	for i, o := range list {
-		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: layout.Percent(shares[i]), Blocks: o.style == layout.Blocks}
+		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: layout.Percent(shares[i]), Blocks: o.style ==
+			layout.Blocks}
 	}
 	return owners
 }

@@ -29,7 +29,8 @@ func TestPicturesKeepTheirSpaces(t *testing.T) {
 			if report && text.width != "" && text.words != "" {
 				texts++
 				width, err := strconv.ParseFloat(text.width, 64)
-				if want := 12.2 * float64(utf8.RuneCountInString(text.words)); err != nil || math.Abs(width-want) > 0.2 {
+				if want := 12.2 * float64(utf8.RuneCountInString(text.words)); err != nil ||
+					math.Abs(width-want) > 0.2 {
 					t.Errorf("%s: %q is %s wide, want %.1f", path, text.words, text.width, want)
 				}
 			}

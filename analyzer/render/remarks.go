@@ -21,7 +21,8 @@ func writeRemarks(p *layout.Page, s *report.Summary) {
 	if text := objectsLine(s); text != "" {
 		p.Field("objects", text)
 	}
-	if n := s.Driver.FailedCount + s.Framework.FailedCount; n > s.OOM.RefusedCount { // those of OOM events are told there
+	// those of OOM events are told there
+	if n := s.Driver.FailedCount + s.Framework.FailedCount; n > s.OOM.RefusedCount {
 		p.Field("refused", layout.Plural(n, "allocation was", "allocations were")+" refused")
 	}
 	if text := progressLine(s); text != "" {
@@ -51,7 +52,8 @@ func endLine(s *report.Summary) string {
 func liveWords(l report.Level, b *report.Bounds) string {
 	switch inexact := b != nil && !(b.RecordedIsUpper && *l.LiveBytesLower >= l.LiveBytes); {
 	case inexact:
-		return fmt.Sprintf("%s live, by the records in %s", layout.Range(l.LiveBytesLower, l.LiveBytes, b), layout.Plural(l.LiveCount(), "block", "blocks"))
+		return fmt.Sprintf("%s live, by the records in %s", layout.Range(l.LiveBytesLower, l.LiveBytes, b),
+			layout.Plural(l.LiveCount(), "block", "blocks"))
 	case l.LiveCount() == 0:
 		return "nothing live"
 	}
@@ -72,7 +74,8 @@ func lifetimeLine(s *report.Summary) string {
 	if h.TemporaryCount == 0 {
 		return text + "; none was temporary (freed by the next call of the same thread)"
 	}
-	return text + fmt.Sprintf("; %s temporary: freed by the next call of the same thread (%s)", layout.Plural(h.TemporaryCount, "was", "were"),
+	return text + fmt.Sprintf("; %s temporary: freed by the next call of the same thread (%s)",
+		layout.Plural(h.TemporaryCount, "was", "were"),
 		layout.PercentOf(h.TemporaryCount, h.FreedCount))
 }
 

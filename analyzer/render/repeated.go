@@ -56,7 +56,8 @@ func sumOwners(list []owner, members []int) owner {
 func addRow(sum, row *report.Row) {
 	sum.PeakBytes += row.PeakBytes
 	sum.LiveBytes += row.LiveBytes
-	sum.PeakBytesLower, sum.LiveBytesLower = sumOfLower(sum.PeakBytesLower, row.PeakBytesLower), sumOfLower(sum.LiveBytesLower, row.LiveBytesLower)
+	sum.PeakBytesLower, sum.LiveBytesLower = sumOfLower(sum.PeakBytesLower, row.PeakBytesLower),
+		sumOfLower(sum.LiveBytesLower, row.LiveBytesLower)
 	sum.AllocCount += row.AllocCount
 	sum.AllocBytes += row.AllocBytes
 	sum.FreeCount += row.FreeCount

@@ -56,7 +56,8 @@ func writeSites(p *layout.Page, s *report.Summary) {
 		for _, place := range rest {
 			bytes += place.Bytes
 		}
-		p.Line("  %s, %s (%s)", layout.Plural(uint64(len(rest)), "more place", "more places"), layout.Bytes(bytes), layout.PercentOf(bytes, whole))
+		p.Line("  %s, %s (%s)", layout.Plural(uint64(len(rest)), "more place", "more places"), layout.Bytes(bytes),
+			layout.PercentOf(bytes, whole))
 		p.Gap()
 	}
 }
@@ -208,7 +209,8 @@ func siteRows(p *layout.Page, o *owner, whole uint64, columns int) [][]layout.Ce
 	}
 	for _, site := range o.sites {
 		row := make([]layout.Cell, columns)
-		name := visible.Text(strings.TrimSuffix(site.Key, " ("+o.key+")")) // under its library, a function need not repeat it
+		// under its library, a function need not repeat it
+		name := visible.Text(strings.TrimSuffix(site.Key, " ("+o.key+")"))
 		row[0] = layout.Cell{Text: "  " + ownMark(p.Options, site.User) + name, Style: ownSiteStyle(site.User)}
 		row[1] = layout.Cell{Text: layout.Bytes(site.Bytes), Style: layout.Faint}
 		row[2] = layout.Cell{Text: layout.PercentOf(site.Bytes, whole), Style: layout.Faint}

@@ -1,6 +1,6 @@
 // Package render writes summaries for people and for programs, on the pages of layout: the report as text, in its short
-// form and with all its tables, and as JSON. It may import oomtext, phrase and layout, and the values that reports consist
-// of; it computes nothing that another package could want to know.
+// form and with all its tables, and as JSON. It may import oomtext, phrase and layout, and the values that reports
+// consist of; it computes nothing that another package could want to know.
 package render
 
 import (
@@ -95,7 +95,8 @@ func requested(s *report.Summary) string {
 	if r == nil || r.Bytes < s.Framework.PeakBytes/2 {
 		return ""
 	}
-	text := fmt.Sprintf("%s; %s (%s) of the blocks is rounding and unsplit rests", layout.Bytes(r.Bytes), layout.Bytes(r.RestBytes), layout.PercentOf(r.RestBytes, s.Framework.PeakBytes))
+	text := fmt.Sprintf("%s; %s (%s) of the blocks is rounding and unsplit rests", layout.Bytes(r.Bytes),
+		layout.Bytes(r.RestBytes), layout.PercentOf(r.RestBytes, s.Framework.PeakBytes))
 	if r.UnknownBytes > 0 {
 		text += fmt.Sprintf("; of %s it is not known", layout.Bytes(r.UnknownBytes))
 	}
@@ -110,9 +111,11 @@ func writePeakTable(p *layout.Page, s *report.Summary) {
 	columns := []layout.Column{{}}
 	when := layout.Column{Title: "when", Right: true, Optional: 1}
 	if withFramework {
-		columns = append(columns, layout.Column{Title: phrase.FrameworkName(s.Versions), Right: true}, when, layout.Column{Title: "reserved", Right: true})
+		columns = append(columns, layout.Column{Title: phrase.FrameworkName(s.Versions), Right: true}, when,
+			layout.Column{Title: "reserved", Right: true})
 	}
-	columns = append(columns, layout.Column{Title: "driver", Right: true}, when, layout.Column{Title: "of device", Right: true, Optional: 2})
+	columns = append(columns, layout.Column{Title: "driver", Right: true}, when,
+		layout.Column{Title: "of device", Right: true, Optional: 2})
 	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return peakRows(s, withFramework, f) })
 	p.Gap()
 	writeLost(p, s)
@@ -134,7 +137,8 @@ func peakRows(s *report.Summary, withFramework bool, f layout.Figure) (rows [][]
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
-			add(phrase.DeviceName(d.Index), d.Framework, d.Driver, f(d.ReservedBytesPeakLower, d.ReservedBytesPeak, s.Bounds), d.TotalBytes)
+			add(phrase.DeviceName(d.Index), d.Framework, d.Driver, f(d.ReservedBytesPeakLower, d.ReservedBytesPeak,
+				s.Bounds), d.TotalBytes)
 		}
 	}
 	if len(rows) > 1 {
@@ -147,7 +151,8 @@ func levelPeak(l report.Level, b *report.Bounds, f layout.Figure) []layout.Cell 
 	if l.Empty() {
 		return []layout.Cell{{Text: "none"}, {}}
 	}
-	return []layout.Cell{{Text: f(l.PeakBytesLower, l.PeakBytes, b), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}}
+	return []layout.Cell{{Text: f(l.PeakBytesLower, l.PeakBytes, b), Style: layout.Strong},
+		{Text: layout.Moment(l.PeakTimeNS)}}
 }
 
 // writeMoment prints the state at the moment that was asked for.
@@ -157,7 +162,8 @@ func writeMoment(p *layout.Page, s *report.Summary) {
 	}
 	p.Title(fmt.Sprintf("At %s, %s", visible.Text(s.At.What), layout.Moment(s.At.TimeNS)))
 	p.Gap()
-	columns := []layout.Column{{}, {Title: phrase.FrameworkName(s.Versions), Right: true}, {Title: "reserved", Right: true}, {Title: "driver", Right: true}}
+	columns := []layout.Column{{}, {Title: phrase.FrameworkName(s.Versions), Right: true},
+		{Title: "reserved", Right: true}, {Title: "driver", Right: true}}
 	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return momentRows(s, f) })
 	p.Gap()
 }
@@ -170,7 +176,8 @@ func momentRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 		return f(l.LiveBytesLower, l.LiveBytes, s.Bounds)
 	}
 	for _, d := range s.At.Devices {
-		rows = append(rows, []layout.Cell{{Text: phrase.DeviceName(d.Index)}, {Text: live(d.Framework)}, {Text: layout.Bytes(d.ReservedBytes)}, {Text: live(d.Driver)}})
+		rows = append(rows, []layout.Cell{{Text: phrase.DeviceName(d.Index)}, {Text: live(d.Framework)},
+			{Text: layout.Bytes(d.ReservedBytes)}, {Text: live(d.Driver)}})
 	}
 	if len(rows) > 1 {
 		rows = append(rows, []layout.Cell{{Text: "total"}, {Text: live(s.At.Framework)}, {}, {Text: live(s.At.Driver)}})

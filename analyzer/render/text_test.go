@@ -60,7 +60,9 @@ func TestASCIIAndColour(t *testing.T) {
 	eachStyle(t, layout.Options{}, func(_ *testing.T, name, text string) { plain[name] = text })
 	eachStyle(t, layout.Options{Color: true}, func(t *testing.T, name, text string) {
 		bare := text
-		for _, s := range []string{string(layout.Strong), string(layout.Faint), string(layout.Alarm), string(layout.Relief), string(layout.Blocks), string(layout.Slack), string(layout.Outside), layout.StyleEnd} {
+		for _, s := range []string{string(layout.Strong), string(layout.Faint), string(layout.Alarm),
+			string(layout.Relief), string(layout.Blocks), string(layout.Slack), string(layout.Outside),
+			layout.StyleEnd} {
 			bare = strings.ReplaceAll(bare, s, "")
 		}
 		if bare == text {
@@ -153,24 +155,31 @@ func TestJSONHoldsWhatScriptsRelyOn(t *testing.T) {
 	if err := json.Unmarshal([]byte(text), &r); err != nil {
 		t.Fatal(err)
 	}
-	if r.Schema == nil || *r.Schema != ReportSchema || r.LostRecords == nil || r.Process.PID != 4711 || r.Process.Ended != "clean" ||
-		r.Process.Command != "python3 train.py --steps 2" || !strings.HasPrefix(r.Process.Started, "2026-09-21T14:13:20") {
+	if r.Schema == nil || *r.Schema != ReportSchema || r.LostRecords == nil || r.Process.PID != 4711 ||
+		r.Process.Ended != "clean" ||
+		r.Process.Command != "python3 train.py --steps 2" ||
+		!strings.HasPrefix(r.Process.Started, "2026-09-21T14:13:20") {
 		t.Errorf("heading: %+v", r)
 	}
-	if len(r.Devices) != 2 || r.Devices[0].Name != "Null GPU" || r.Devices[0].TotalBytes != 8<<30 || r.Devices[0].ReservedBytesPeak != 384<<20 {
+	if len(r.Devices) != 2 || r.Devices[0].Name != "Null GPU" || r.Devices[0].TotalBytes != 8<<30 ||
+		r.Devices[0].ReservedBytesPeak != 384<<20 {
 		t.Fatalf("devices: %+v", r.Devices)
 	}
 	d := r.Devices[0]
 	for name, l := range map[string]level{"driver": d.Driver, "framework": d.Framework} {
-		if l.PeakBytes == nil || l.PeakTimeNS == nil || l.LiveBytes == nil || l.AllocCount == nil || l.FreeCount == nil || l.AllocBytes == nil {
+		if l.PeakBytes == nil || l.PeakTimeNS == nil || l.LiveBytes == nil || l.AllocCount == nil ||
+			l.FreeCount == nil || l.AllocBytes == nil {
 			t.Errorf("%s lacks a field: %+v", name, l)
 		}
 	}
-	if *d.Framework.PeakBytes != 346<<20 || *d.Framework.LiveBytes != 300<<20 || *d.Framework.AllocCount != 6 || *d.Framework.FreeCount != 4 || *d.Driver.PeakBytes != 424<<20 {
-		t.Errorf("device 0: framework %d at most, %d live, %d allocs, %d frees; driver %d at most", *d.Framework.PeakBytes, *d.Framework.LiveBytes,
+	if *d.Framework.PeakBytes != 346<<20 || *d.Framework.LiveBytes != 300<<20 || *d.Framework.AllocCount != 6 ||
+		*d.Framework.FreeCount != 4 || *d.Driver.PeakBytes != 424<<20 {
+		t.Errorf("device 0: framework %d at most, %d live, %d allocs, %d frees; driver %d at most",
+			*d.Framework.PeakBytes, *d.Framework.LiveBytes,
 			*d.Framework.AllocCount, *d.Framework.FreeCount, *d.Driver.PeakBytes)
 	}
-	if len(r.Groups) < 2 || r.Groups[0].Level != "framework" || r.Groups[1].Level != "driver" || r.Groups[0].By != r.Groups[1].By {
+	if len(r.Groups) < 2 || r.Groups[0].Level != "framework" || r.Groups[1].Level != "driver" ||
+		r.Groups[0].By != r.Groups[1].By {
 		t.Fatalf("the framework's groups do not come first: %+v", r.Groups)
 	}
 	for _, g := range r.Groups {
@@ -200,7 +209,8 @@ func TestJSONListsAreNeverNull(t *testing.T) {
 			}
 		}
 	}
-	if text := written(t, func(w io.Writer) error { return Text(w, empty, layout.Options{}) }); !strings.Contains(text, "unknown") {
+	if text := written(t, func(w io.Writer) error { return Text(w, empty, layout.Options{}) }); !strings.Contains(text,
+		"unknown") {
 		t.Errorf("the zero summary's report: %s", text)
 	}
 }
@@ -210,7 +220,8 @@ func TestPlaceKeepsToItsWidth(t *testing.T) {
 	for _, width := range []int{60, 72, 80} {
 		text := written(t, func(w io.Writer) error {
 			p := layout.NewPage(w, layout.Options{Width: width})
-			writePlace(p, &report.Site{Key: strings.Repeat("long/", 30), Bytes: 1 << 30, AllocCount: 12_345_678, StackCount: 123_456}, 1<<31)
+			writePlace(p, &report.Site{Key: strings.Repeat("long/", 30), Bytes: 1 << 30, AllocCount: 12_345_678,
+				StackCount: 123_456}, 1<<31)
 			return p.Err()
 		})
 		for line := range strings.Lines(text) {

@@ -16,7 +16,8 @@ func writeTotals(p *layout.Page, s *report.Summary) {
 	}
 	p.Title("Separate totals, never added up")
 	p.Gap()
-	columns := []layout.Column{{}, {Title: "peak", Right: true}, {Title: "when", Right: true, Optional: 2}, {Title: "at end", Right: true},
+	columns := []layout.Column{{}, {Title: "peak", Right: true}, {Title: "when", Right: true, Optional: 2},
+		{Title: "at end", Right: true},
 		{Title: "blocks left", Right: true, Optional: 1}, {Title: "allocs", Right: true, Optional: 3}}
 	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return totalRows(s, f) })
 	p.Gap()
@@ -31,7 +32,9 @@ func totalRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 		if l.Empty() {
 			continue
 		}
-		rows = append(rows, []layout.Cell{{Text: n.Name}, {Text: f(l.PeakBytesLower, l.PeakBytes, s.Bounds), Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)}, {Text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
+		rows = append(rows, []layout.Cell{{Text: n.Name}, {Text: f(l.PeakBytesLower, l.PeakBytes, s.Bounds),
+			Style: layout.Strong}, {Text: layout.Moment(l.PeakTimeNS)},
+			{Text: f(l.LiveBytesLower, l.LiveBytes, s.Bounds)},
 			{Text: layout.Count(l.LiveCount())}, {Text: layout.Count(l.AllocCount)}})
 	}
 	return rows
@@ -59,7 +62,8 @@ func writeSizes(p *layout.Page, s *report.Summary) {
 	if len(rows) == 0 {
 		return
 	}
-	columns := []layout.Column{{}, {Title: "requested", Right: true}, {Title: "in 512 B units", Right: true, Optional: 3}, {Title: "in 2 MiB pages", Right: true}}
+	columns := []layout.Column{{}, {Title: "requested", Right: true}, {Title: "in 512 B units", Right: true,
+		Optional: 3}, {Title: "in 2 MiB pages", Right: true}}
 	if pools {
 		columns = append(columns, layout.Column{Title: "pools idle", Right: true, Optional: 1})
 	}
@@ -78,11 +82,13 @@ func writeSizes(p *layout.Page, s *report.Summary) {
 
 // takesMore reports whether memory takes noticeably more than was asked for: one percent.
 func takesMore(v report.SizesAt) bool {
-	return v.PoolIdleBytes > 0 || v.GraphPoolBytes > 0 || max(v.RoundedBytes, v.PageBytes) > v.RequestedBytes+v.RequestedBytes/100
+	return v.PoolIdleBytes > 0 || v.GraphPoolBytes > 0 || max(v.RoundedBytes, v.PageBytes) > v.RequestedBytes+
+		v.RequestedBytes/100
 }
 
 func sizesRow(name string, v report.SizesAt, pools, graphs bool) []layout.Cell {
-	row := []layout.Cell{{Text: name}, {Text: layout.Bytes(v.RequestedBytes)}, {Text: layout.Bytes(v.RoundedBytes)}, {Text: layout.Bytes(v.PageBytes)}}
+	row := []layout.Cell{{Text: name}, {Text: layout.Bytes(v.RequestedBytes)}, {Text: layout.Bytes(v.RoundedBytes)},
+		{Text: layout.Bytes(v.PageBytes)}}
 	if pools {
 		row = append(row, layout.Cell{Text: layout.Bytes(v.PoolIdleBytes)})
 	}

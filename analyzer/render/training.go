@@ -14,7 +14,8 @@ import (
 // trains reports whether a run shows signs of training, or of a model at all: other programs' reports keep silent about
 // it.
 func trains(t *report.Training) bool {
-	return t != nil && (t.IterationsBy != report.IterationsByNothing && len(t.Iterations) > 0 || len(t.Parameters) > 0 || t.Modules != nil)
+	return t != nil && (t.IterationsBy != report.IterationsByNothing && len(t.Iterations) > 0 ||
+		len(t.Parameters) > 0 || t.Modules != nil)
 }
 
 // writeTraining prints the report's own part about it: what the memory was for at the peak, and how iterations went.
@@ -47,7 +48,8 @@ func sorted(t *report.Training) bool {
 func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training) {
 	highest := &t.Iterations[t.Highest]
 	end := t.Iterations[len(t.Iterations)-1].End
-	p.Title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", phrase.TrainingLevel(s, t), layout.Moment(highest.Peak.TimeNS), visible.Text(t.Rules)))
+	p.Title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", phrase.TrainingLevel(s, t),
+		layout.Moment(highest.Peak.TimeNS), visible.Text(t.Rules)))
 	p.Gap()
 	order := layout.Heaviest(highest.Peak.Held)
 	order = slices.DeleteFunc(order, func(i int) bool { return t.Categories[i] == rules.Others })
@@ -67,8 +69,11 @@ func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training
 		if t.Categories[i] == rules.Others {
 			name += " (no rule matches)"
 		}
-		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(values[row]), Style: layout.Strong}, {Text: layout.Percent(shares[row])}, {Text: layout.Bar(values[row], largest, layout.BarWidth, p.ASCII), Style: layout.Blocks}, {Text: layout.Bytes(end[i])}})
+		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(values[row]), Style: layout.Strong},
+			{Text: layout.Percent(shares[row])}, {Text: layout.Bar(values[row], largest, layout.BarWidth, p.ASCII),
+				Style: layout.Blocks}, {Text: layout.Bytes(end[i])}})
 	}
-	p.Table([]layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 2}, {Title: "at end", Right: true, Optional: 1}}, rows)
+	p.Table([]layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true},
+		{Optional: 2}, {Title: "at end", Right: true, Optional: 1}}, rows)
 	p.Gap()
 }

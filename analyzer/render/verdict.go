@@ -40,7 +40,9 @@ func othersSentence(s *report.Summary) (text string, bytes uint64) {
 // retrySentence speaks of requests that were granted only after the allocator had given memory back.
 func retrySentence(s *report.Summary) string {
 	if n := s.OOM.RecoveredCount; n > 0 {
-		return fmt.Sprintf("Memory ran short %s: the allocator gave cached memory back and tried again, which costs time.", layout.Plural(n, "time", "times"))
+		return fmt.Sprintf(
+			"Memory ran short %s: the allocator gave cached memory back and tried again, which costs time.",
+			layout.Plural(n, "time", "times"))
 	}
 	return ""
 }
@@ -54,7 +56,8 @@ func levelSubject(s *report.Summary, v *report.Verdict) string {
 }
 
 func peakSentence(s *report.Summary, v *report.Verdict) string {
-	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), layout.Range(s.Main().PeakBytesLower, v.PeakBytes, s.Bounds))
+	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), layout.Range(s.Main().PeakBytesLower, v.PeakBytes,
+		s.Bounds))
 	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
@@ -104,7 +107,8 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 	}
 	var parts []string
 	if c := v.Category; c != nil && c.Share >= 0.25 {
-		parts = append(parts, fmt.Sprintf("%.0f%% of it was %s (%s)", 100*c.Share, categoryWords(c.Name), layout.Bytes(c.Bytes)))
+		parts = append(parts, fmt.Sprintf("%.0f%% of it was %s (%s)", 100*c.Share, categoryWords(c.Name),
+			layout.Bytes(c.Bytes)))
 	}
 	if o := v.Owner; o != nil && o.Share >= 0.1 {
 		text := fmt.Sprintf("%.0f%% was allocated %s (%s)", 100*o.Share, ownerWords(o), layout.Bytes(o.Bytes))
@@ -130,9 +134,11 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	share := func(bytes uint64) float64 { return 100 * float64(bytes) / float64(l.WholeBytes) }
 	if t := s.Training; t != nil {
 		if held := t.HeldAtOOM(e); held != nil {
-			if order := layout.Heaviest(held.Held); len(order) > 0 && t.Categories[order[0]] != rules.Others && share(held.Held[order[0]]) >= 25 {
+			if order := layout.Heaviest(held.Held); len(order) > 0 && t.Categories[order[0]] != rules.Others &&
+				share(held.Held[order[0]]) >= 25 {
 				bytes := held.Held[order[0]]
-				parts = append(parts, fmt.Sprintf("%.0f%% was %s (%s)", share(bytes), categoryWords(t.Categories[order[0]]), layout.Bytes(bytes)))
+				parts = append(parts, fmt.Sprintf("%.0f%% was %s (%s)", share(bytes),
+					categoryWords(t.Categories[order[0]]), layout.Bytes(bytes)))
 			}
 		}
 	}
@@ -195,7 +201,8 @@ func idleSentence(s *report.Summary, v *report.Verdict) string {
 	if v.IdleBytes < v.PeakBytes/10 || v.IdleBytes == 0 || s.Bounds != nil {
 		return ""
 	}
-	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", layout.Bytes(v.IdleBytes), 100*float64(v.IdleBytes)/float64(v.PeakBytes), phrase.Framework(s.Versions))
+	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", layout.Bytes(v.IdleBytes),
+		100*float64(v.IdleBytes)/float64(v.PeakBytes), phrase.Framework(s.Versions))
 }
 
 // roundingSentence speaks of what blocks have beyond the request where that is much.
@@ -204,13 +211,16 @@ func roundingSentence(s *report.Summary) string {
 	if r == nil || r.RestBytes < s.Framework.PeakBytes/20 {
 		return ""
 	}
-	return fmt.Sprintf("%s (%.0f%%) of its blocks was not requested: sizes are rounded up, and small rests are not split off.", layout.Bytes(r.RestBytes),
+	return fmt.Sprintf(
+		"%s (%.0f%%) of its blocks was not requested: sizes are rounded up, and small rests are not split off.",
+		layout.Bytes(r.RestBytes),
 		100*float64(r.RestBytes)/float64(s.Framework.PeakBytes))
 }
 
 // shortRun reports whether a training program ended before it could show growth.
 func shortRun(s *report.Summary) bool {
-	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing && s.Training.Growth().Kind == report.GrowthUnknown
+	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing && s.Training.Growth().Kind ==
+		report.GrowthUnknown
 }
 
 // oomSentence says what could not be had, and whether that was the end.
@@ -220,7 +230,8 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	if e.Device < 0 {
 		where = "of " + oomtext.HostWord(e) + " memory"
 	}
-	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, layout.Moment(e.TimeNS), layout.Bytes(e.RequestedBytes))
+	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, layout.Moment(e.TimeNS),
+		layout.Bytes(e.RequestedBytes))
 	if e.Site != "" {
 		text += " at " + visible.Text(e.Site)
 	}

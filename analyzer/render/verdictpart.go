@@ -17,7 +17,8 @@ const operatorShare = 0.25
 func partWords(v *report.Verdict) string {
 	switch m, o := v.Module, v.Operator; {
 	case m != nil:
-		text := fmt.Sprintf("%.0f%% was in module %s and below (%s)", 100*m.Share, visible.Text(m.Name), layout.Bytes(m.Bytes))
+		text := fmt.Sprintf("%.0f%% was in module %s and below (%s)", 100*m.Share, visible.Text(m.Name),
+			layout.Bytes(m.Bytes))
 		if namesOperator(v) {
 			text += fmt.Sprintf(", %.0f%% came from operator %s", 100*o.Share, visible.Text(o.Name))
 		}
@@ -26,7 +27,8 @@ func partWords(v *report.Verdict) string {
 		if o.Share == 1 {
 			return "all of it came from operator " + visible.Text(o.Name)
 		}
-		return fmt.Sprintf("%.0f%% came from operator %s (%s)", 100*o.Share, visible.Text(o.Name), layout.Bytes(o.Bytes))
+		return fmt.Sprintf("%.0f%% came from operator %s (%s)", 100*o.Share, visible.Text(o.Name),
+			layout.Bytes(o.Bytes))
 	}
 	return ""
 }
@@ -34,7 +36,8 @@ func partWords(v *report.Verdict) string {
 // namesOperator reports whether one operator holds so much that it is worth naming. Beside a module it is where the
 // program's own lines are too few to say what the module does.
 func namesOperator(v *report.Verdict) bool {
-	return v.Operator != nil && v.Operator.Share >= operatorShare && (v.Module == nil || v.Owner != nil && v.Owner.By == "inner")
+	return v.Operator != nil && v.Operator.Share >= operatorShare &&
+		(v.Module == nil || v.Owner != nil && v.Owner.By == "inner")
 }
 
 // loadedSentence speaks of a checkpoint that was on the device twice at the peak, where that is much.
@@ -42,12 +45,14 @@ func loadedSentence(s *report.Summary, v *report.Verdict) string {
 	if v.Outcome != report.OutcomePeak || s.LoadedTwiceBytes == 0 || s.LoadedTwiceBytes < v.PeakBytes/10 {
 		return ""
 	}
-	return fmt.Sprintf("%s of it were read from a checkpoint and were on the device twice; torch.load with map_location=\"cpu\" avoids that.", layout.Bytes(s.LoadedTwiceBytes))
+	return fmt.Sprintf(
+		"%s of it were read from a checkpoint and were on the device twice; torch.load with map_location=\"cpu\" avoids that.", layout.Bytes(s.LoadedTwiceBytes))
 }
 
 // engineSentence says how to see more of an MXNet program whose blocks come from the threads of MXNet's engine.
 func engineSentence(s *report.Summary, v *report.Verdict) string {
-	if s.Versions["mxnet"] == "" || v.Module != nil || v.Owner == nil || v.Owner.By != "library" || !strings.HasPrefix(v.Owner.Name, "libmxnet") {
+	if s.Versions["mxnet"] == "" || v.Module != nil || v.Owner == nil || v.Owner.By != "library" ||
+		!strings.HasPrefix(v.Owner.Name, "libmxnet") {
 		return ""
 	}
 	return "MXNet allocates in threads of its engine, where call stacks have no line of the program; a run with MXNET_ENGINE_TYPE=NaiveEngine shows lines and modules."

@@ -52,14 +52,16 @@ func writeWindowTotals(p *layout.Page, s *report.Summary, l *report.WindowLevel)
 	}
 	var rows [][]layout.Cell
 	add := func(name string, n report.BlockSum) {
-		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(n.Bytes), Style: layout.Strong}, {Text: layout.Count(n.Count)}})
+		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(n.Bytes), Style: layout.Strong},
+			{Text: layout.Count(n.Count)}})
 	}
 	add("live at its start", l.Start)
 	add("  of these, freed in it", l.Freed)
 	add("allocated in it, live at its end", l.New)
 	add("live at its end", l.End)
 	add("allocated and freed in it", l.Passed)
-	p.Table([]layout.Column{{Title: title + " in the window"}, {Title: "bytes", Right: true}, {Title: "blocks", Right: true}}, rows)
+	p.Table([]layout.Column{{Title: title + " in the window"}, {Title: "bytes", Right: true},
+		{Title: "blocks", Right: true}}, rows)
 	p.Gap()
 }
 
@@ -84,13 +86,16 @@ func writeWindowRows(p *layout.Page, s *report.Summary, l *report.WindowLevel, g
 	if count == 0 {
 		return
 	}
-	p.Table([]layout.Column{{Title: "By " + g.By}, {Title: "at start", Right: true, Optional: 1}, {Title: "freed", Right: true}, {Title: "new", Right: true}, {Title: "at end", Right: true},
+	p.Table([]layout.Column{{Title: "By " + g.By}, {Title: "at start", Right: true, Optional: 1},
+		{Title: "freed", Right: true}, {Title: "new", Right: true}, {Title: "at end", Right: true},
 		{Title: "change", Right: true, Optional: 2}}, rows)
 	p.Gap()
 }
 
 func windowCells(name string, r *report.WindowRow) []layout.Cell {
-	return []layout.Cell{{Text: name}, {Text: layout.Bytes(r.Start.Bytes)}, {Text: layout.Bytes(r.Freed.Bytes)}, {Text: layout.Bytes(r.New.Bytes), Style: layout.Strong}, {Text: layout.Bytes(r.End.Bytes)}, {Text: layout.SignedBytes(r.Change())}}
+	return []layout.Cell{{Text: name}, {Text: layout.Bytes(r.Start.Bytes)}, {Text: layout.Bytes(r.Freed.Bytes)},
+		{Text: layout.Bytes(r.New.Bytes), Style: layout.Strong}, {Text: layout.Bytes(r.End.Bytes)},
+		{Text: layout.SignedBytes(r.Change())}}
 }
 
 // unfinished says that no iteration ended, in other words than a whole run's where there is a window.

@@ -15,8 +15,9 @@ type Bounds struct {
 	// ExactBeforeNS is the time before which everything is exact; 0 unless Placed.
 	ExactBeforeNS int64 `json:"exact_before_ns"`
 
-	Exact      []string `json:"exact"`       // paths of figures that lost records cannot have changed
-	AsRecorded []string `json:"as_recorded"` // paths of figures that have no bounds here although lost records may have changed them
+	Exact []string `json:"exact"` // paths of figures that lost records cannot have changed
+	// paths of figures that have no bounds here although lost records may have changed them
+	AsRecorded []string `json:"as_recorded"`
 }
 
 // Plus adds to a figure that may not have begun.

@@ -2,17 +2,18 @@ package report
 
 // Categories divide what was held at the ledgers' moment by a set of rules.
 type Categories struct {
-	By           string       `json:"by"`
-	Rules        string       `json:"rules"` // name of the set
-	Mode         string       `json:"mode"`  // "first-match" or "multi-match"
-	Level        string       `json:"level"`
-	Moment       string       `json:"moment"`
-	TimeNS       int64        `json:"time_ns"`
-	TrackedBytes uint64       `json:"tracked_bytes"` // held by blocks of the level
-	SumBytes     uint64       `json:"sum_bytes"`     // of all rows
-	ExcessBytes  uint64       `json:"excess_bytes"`  // SumBytes less TrackedBytes: counted more than once; 0 unless multi-match
-	Rows         []Category   `json:"rows"`          // most first, then rules.Others, which is always there
-	Untrackable  *Untrackable `json:"untrackable,omitempty"`
+	By           string `json:"by"`
+	Rules        string `json:"rules"` // name of the set
+	Mode         string `json:"mode"`  // "first-match" or "multi-match"
+	Level        string `json:"level"`
+	Moment       string `json:"moment"`
+	TimeNS       int64  `json:"time_ns"`
+	TrackedBytes uint64 `json:"tracked_bytes"` // held by blocks of the level
+	SumBytes     uint64 `json:"sum_bytes"`     // of all rows
+	// SumBytes less TrackedBytes: counted more than once; 0 unless multi-match
+	ExcessBytes uint64       `json:"excess_bytes"`
+	Rows        []Category   `json:"rows"` // most first, then rules.Others, which is always there
+	Untrackable *Untrackable `json:"untrackable,omitempty"`
 }
 
 // Category is one row.

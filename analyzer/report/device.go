@@ -47,9 +47,11 @@ type DeviceSizes struct {
 // SizesAt is the comparison at one moment. What the blocks take is their page bytes; idle pool memory and the graph
 // pool come on top.
 type SizesAt struct {
-	RequestedBytes    uint64 `json:"requested_bytes"`     // live driver memory
-	RoundedBytes      uint64 `json:"rounded_bytes"`       // the same with plain blocks, arrays and variables in multiples of 512 bytes
-	PageBytes         uint64 `json:"page_bytes"`          // an estimate: the same with plain blocks and variables in the 2 MiB pages that they touch
+	RequestedBytes uint64 `json:"requested_bytes"` // live driver memory
+	// the same with plain blocks, arrays and variables in multiples of 512 bytes
+	RoundedBytes uint64 `json:"rounded_bytes"`
+	// an estimate: the same with plain blocks and variables in the 2 MiB pages that they touch
+	PageBytes         uint64 `json:"page_bytes"`
 	PoolReservedBytes uint64 `json:"pool_reserved_bytes"` // what memory pools held, as far as they were asked
 	PoolIdleBytes     uint64 `json:"pool_idle_bytes"`     // of it in no live block
 	GraphPoolBytes    uint64 `json:"graph_pool_bytes"`    // held for the allocation nodes of graphs
@@ -63,11 +65,12 @@ type Sample struct {
 	Settled    bool   `json:"settled"`     // no memory call was under way meanwhile
 	ShareKnown bool   `json:"share_known"` // the device said which process uses how much
 
-	UsedBytes      uint64 `json:"used_bytes"`      // in use on the device, by whomever
-	OwnBytes       uint64 `json:"own_bytes"`       // by this process; 0 unless ShareKnown
-	OthersBytes    uint64 `json:"others_bytes"`    // by other listed processes; 0 unless ShareKnown
-	KeptBytes      uint64 `json:"kept_bytes"`      // by the driver and the firmware for themselves
-	TrackedBytes   uint64 `json:"tracked_bytes"`   // what the trace accounts for: rounded blocks, idle pool memory, the graph pool
+	UsedBytes   uint64 `json:"used_bytes"`   // in use on the device, by whomever
+	OwnBytes    uint64 `json:"own_bytes"`    // by this process; 0 unless ShareKnown
+	OthersBytes uint64 `json:"others_bytes"` // by other listed processes; 0 unless ShareKnown
+	KeptBytes   uint64 `json:"kept_bytes"`   // by the driver and the firmware for themselves
+	// what the trace accounts for: rounded blocks, idle pool memory, the graph pool
+	TrackedBytes   uint64 `json:"tracked_bytes"`
 	ContextBytes   uint64 `json:"context_bytes"`   // context and code, as measured when the context was new
 	RemainderBytes int64  `json:"remainder_bytes"` // what nobody explains; negative if a free was missed
 }
@@ -106,7 +109,8 @@ type Fragments struct {
 	FreeBytes        uint64 `json:"free_bytes"`         // in no block
 	FreePieces       uint64 `json:"free_pieces"`        // into how many pieces it is cut
 	LargestFreeBytes uint64 `json:"largest_free_bytes"` // the largest of them: what the allocator can hand out at once
-	WholeFreeBytes   uint64 `json:"whole_free_bytes"`   // in segments without any block, which the allocator can give back
+	// in segments without any block, which the allocator can give back
+	WholeFreeBytes uint64 `json:"whole_free_bytes"`
 }
 
 func (f *Fragments) Piece(start, end uint64) {

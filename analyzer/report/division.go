@@ -21,15 +21,16 @@ type Division struct {
 
 // DivisionRow is one key, or several modules that differ in an index only.
 type DivisionRow struct {
-	Key      string        `json:"key"`             // of several modules "h.{0..11}.attn"
-	Label    string        `json:"label,omitempty"` // for people, where the key says more than they want to read
-	Known    bool          `json:"known"`           // false: the key says that there is no name
-	Count    uint64        `json:"count"`           // modules that the key stands for; 1 of other groupings
-	Bytes    uint64        `json:"bytes"`
-	EachMin  uint64        `json:"each_min_bytes"` // the smallest and the largest of them
-	EachMax  uint64        `json:"each_max_bytes"`
-	Below    bool          `json:"below"`              // modules below it are part of it
-	Inner    *DivisionPart `json:"inner,omitempty"`    // the function outside the framework that holds at least half of the row; nil if none does
+	Key     string `json:"key"`             // of several modules "h.{0..11}.attn"
+	Label   string `json:"label,omitempty"` // for people, where the key says more than they want to read
+	Known   bool   `json:"known"`           // false: the key says that there is no name
+	Count   uint64 `json:"count"`           // modules that the key stands for; 1 of other groupings
+	Bytes   uint64 `json:"bytes"`
+	EachMin uint64 `json:"each_min_bytes"` // the smallest and the largest of them
+	EachMax uint64 `json:"each_max_bytes"`
+	Below   bool   `json:"below"` // modules below it are part of it
+	// the function outside the framework that holds at least half of the row; nil if none does
+	Inner    *DivisionPart `json:"inner,omitempty"`
 	Operator *DivisionPart `json:"operator,omitempty"` // the same of operators
 }
 

@@ -29,7 +29,8 @@ func (t *Training) Growth() Growth {
 	}
 	var floors []int
 	for w := range growthWindows {
-		from, to := growthSkipped+(ended-growthSkipped)*w/growthWindows, growthSkipped+(ended-growthSkipped)*(w+1)/growthWindows
+		from, to := growthSkipped+(ended-growthSkipped)*w/growthWindows, growthSkipped+(ended-growthSkipped)*(w+1)/
+			growthWindows
 		floors = append(floors, from+lowestEnd(t.Iterations[from:to]))
 	}
 	for w := 1; w < growthWindows; w++ {

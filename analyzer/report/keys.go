@@ -2,13 +2,15 @@ package report
 
 // Keys of groupings for what is not known.
 const (
-	Untagged       = "(untagged)"
-	Unnamed        = "(unnamed)"              // memory that no framework has a name for
-	NoStack        = "(no stack)"             // blocks whose call stack was not recorded
-	BeforeStart    = "before recording began" // blocks that PyTorch held when recording began; their stacks are not known
-	NoModule       = "(no module)"            // memory of no known module
-	NoOperator     = "(no operator)"          // blocks whose call stack shows none
-	UnknownLibrary = "(unknown)"              // the caller of an event without a stack, or whose first frame lies in no recorded module
+	Untagged = "(untagged)"
+	Unnamed  = "(unnamed)"  // memory that no framework has a name for
+	NoStack  = "(no stack)" // blocks whose call stack was not recorded
+	// blocks that PyTorch held when recording began; their stacks are not known
+	BeforeStart = "before recording began"
+	NoModule    = "(no module)"   // memory of no known module
+	NoOperator  = "(no operator)" // blocks whose call stack shows none
+	// the caller of an event without a stack, or whose first frame lies in no recorded module
+	UnknownLibrary = "(unknown)"
 )
 
 // Levels that blocks are reported at.

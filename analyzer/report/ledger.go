@@ -10,16 +10,19 @@ import (
 
 // Ledger says where the memory was at one moment. Its rows add up to the whole.
 type Ledger struct {
-	By         string      `json:"by"`
-	Level      string      `json:"level"`  // which level the moment and the blocks belong to
-	Moment     string      `json:"moment"` // "peak", or what was asked for
-	TimeNS     int64       `json:"time_ns"`
-	WholeBytes uint64      `json:"whole_bytes"`
-	SlackBytes int64       `json:"slack_bytes"` // reserved minus allocated; negative if the framework counts more than the driver gave it
+	By         string `json:"by"`
+	Level      string `json:"level"`  // which level the moment and the blocks belong to
+	Moment     string `json:"moment"` // "peak", or what was asked for
+	TimeNS     int64  `json:"time_ns"`
+	WholeBytes uint64 `json:"whole_bytes"`
+	// reserved minus allocated; negative if the framework counts more than the driver gave it
+	SlackBytes int64       `json:"slack_bytes"`
 	Rows       []LedgerRow `json:"rows"`
-	Requested  *Requested  `json:"requested,omitempty"`     // of all its blocks, as of a Level
-	Waiting    uint64      `json:"waiting_bytes,omitempty"` // of the slack: blocks that were given back and wait for other streams
-	BeforeLoss bool        `json:"before_loss,omitempty"`   // records were lost, but after this moment: the rows are exact
+	Requested  *Requested  `json:"requested,omitempty"` // of all its blocks, as of a Level
+	// of the slack: blocks that were given back and wait for other streams
+	Waiting uint64 `json:"waiting_bytes,omitempty"`
+	// records were lost, but after this moment: the rows are exact
+	BeforeLoss bool `json:"before_loss,omitempty"`
 }
 
 // Kinds of ledger rows.
@@ -40,7 +43,8 @@ type LedgerRow struct {
 
 	Requested *Requested `json:"requested,omitempty"` // of a framework's blocks, as of a Level
 
-	Sites []RowSite `json:"sites,omitempty"` // where most of it was asked for; only weighty rows are told, and only with Question.Sites
+	// where most of it was asked for; only weighty rows are told, and only with Question.Sites
+	Sites []RowSite `json:"sites,omitempty"`
 }
 
 // Kinds of ledger rows that only OOM events and device ledgers have; see OwnerBlocks and its like, and OwnerRounding.
@@ -130,7 +134,8 @@ func (l *Ledger) RepeatedModules() []RepeatedModule {
 	modules := l.blocks()
 	var list []RepeatedModule
 	for _, f := range fold.Modules(modules.keys, modules.bytes) {
-		list = append(list, RepeatedModule{Title: f.Name, Count: len(f.Members), Bytes: f.Bytes, Smallest: f.Min, Largest: f.Max, Same: f.Min == f.Max, Known: f.Name != NoModule})
+		list = append(list, RepeatedModule{Title: f.Name, Count: len(f.Members), Bytes: f.Bytes, Smallest: f.Min,
+			Largest: f.Max, Same: f.Min == f.Max, Known: f.Name != NoModule})
 	}
 	return list
 }

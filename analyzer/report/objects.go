@@ -2,10 +2,11 @@ package report
 
 // ObjectCount tells how many objects of one kind there were.
 type ObjectCount struct {
-	CreatedCount   uint64 `json:"created_count"`   // noticed ones among them
-	DestroyedCount uint64 `json:"destroyed_count"` // may be more than were created: the recorder does not see every beginning
-	LiveCount      uint64 `json:"live_count"`      // at the end of the trace, of those created
-	FailedCount    uint64 `json:"failed_count"`    // creations that were refused
+	CreatedCount uint64 `json:"created_count"` // noticed ones among them
+	// may be more than were created: the recorder does not see every beginning
+	DestroyedCount uint64 `json:"destroyed_count"`
+	LiveCount      uint64 `json:"live_count"`   // at the end of the trace, of those created
+	FailedCount    uint64 `json:"failed_count"` // creations that were refused
 }
 
 // ImplicitFrees counts blocks that nobody freed because their context, graph or module ended.

@@ -13,12 +13,14 @@ import (
 
 // OOM lists the times at which memory ran out, the first ones where there are many.
 type OOM struct {
-	Count          uint64     `json:"count"`           // times at which the program did not get what it asked for
-	RecoveredCount uint64     `json:"recovered_count"` // times at which it got it after giving something back
-	RefusedCount   uint64     `json:"refused_count"`   // driver calls that were refused for want of memory; several may belong to one time
-	Events         []OOMEvent `json:"events"`
+	Count          uint64 `json:"count"`           // times at which the program did not get what it asked for
+	RecoveredCount uint64 `json:"recovered_count"` // times at which it got it after giving something back
+	// driver calls that were refused for want of memory; several may belong to one time
+	RefusedCount uint64     `json:"refused_count"`
+	Events       []OOMEvent `json:"events"`
 
-	Retries []OOMRetries `json:"retries,omitempty"` // what came after a framework's allocator had given up, the first times
+	// what came after a framework's allocator had given up, the first times
+	Retries []OOMRetries `json:"retries,omitempty"`
 }
 
 // How running out of memory ended.
@@ -39,36 +41,47 @@ type OOMEvent struct {
 	Memory         string `json:"memory"` // kind of memory that was asked for
 	RequestedBytes uint64 `json:"requested_bytes"`
 
-	Tag     string `json:"tag"`
-	Site    string `json:"site,omitempty"` // place of the program that asked; "" unknown
-	Thread  string `json:"thread"`
-	Call    string `json:"call"`    // the refused call as the program made it; "" if the framework refused without asking the driver
+	Tag    string `json:"tag"`
+	Site   string `json:"site,omitempty"` // place of the program that asked; "" unknown
+	Thread string `json:"thread"`
+	// the refused call as the program made it; "" if the framework refused without asking the driver
+	Call    string `json:"call"`
 	Library string `json:"library"` // that made it
 	Caller  string `json:"caller"`  // where in it, "library+0xoffset"; "" unknown
 
-	Attempts             uint64 `json:"attempts"`               // driver calls that were refused
-	DriverRequestedBytes uint64 `json:"driver_requested_bytes"` // what the last of them asked for; allocators ask for more than a block
-	FirstTimeNS          int64  `json:"first_time_ns"`          // of the first one
-	ReleasedBytes        uint64 `json:"released_bytes"`         // driver memory of the device given back between the first and the last
+	Attempts uint64 `json:"attempts"` // driver calls that were refused
+	// what the last of them asked for; allocators ask for more than a block
+	DriverRequestedBytes uint64 `json:"driver_requested_bytes"`
+	FirstTimeNS          int64  `json:"first_time_ns"` // of the first one
+	// driver memory of the device given back between the first and the last
+	ReleasedBytes uint64 `json:"released_bytes"`
 
 	AllocatedBytes uint64 `json:"allocated_bytes"` // in the framework's words; 0 unless it gave up
 	ReservedBytes  uint64 `json:"reserved_bytes"`  // in the framework's words; 0 unless it gave up
 	DriverBytes    uint64 `json:"driver_live_bytes"`
 
-	Detailed   bool          `json:"detailed"`
-	TotalBytes uint64        `json:"total_bytes"`            // of the device; 0 unknown
-	UsedBytes  uint64        `json:"used_bytes"`             // of the device, as far as known: what the rows of each ledger add up to
-	FreeBytes  uint64        `json:"free_bytes"`             // total minus used: at most this is free where there is no sample
-	Sample     *Sample       `json:"sample,omitempty"`       // the device's own latest word, if there is one
-	Allocator  *OOMAllocator `json:"allocator,omitempty"`    // the framework's allocator, if one reports blocks on the device
-	Ledgers    []Ledger      `json:"ledgers"`                // what filled the device, by tag, library, call and, where it is known, place of the program
-	Since      *OOMGrowth    `json:"since,omitempty"`        // what is younger than the last step or mark
-	Categories []OOMCategory `json:"categories,omitempty"`   // what the framework's blocks were for, where that is known
-	StepBytes  []uint64      `json:"step_bytes"`             // live on the device when the latest steps began, oldest first
-	Advice     []Advice      `json:"advice"`                 // what to try, the most promising first
-	Sidecar    string        `json:"sidecar_file,omitempty"` // base name of the text file that the recorder wrote beside the trace
+	Detailed   bool   `json:"detailed"`
+	TotalBytes uint64 `json:"total_bytes"` // of the device; 0 unknown
+	// of the device, as far as known: what the rows of each ledger add up to
+	UsedBytes uint64 `json:"used_bytes"`
+	// total minus used: at most this is free where there is no sample
+	FreeBytes uint64  `json:"free_bytes"`
+	Sample    *Sample `json:"sample,omitempty"` // the device's own latest word, if there is one
+	// the framework's allocator, if one reports blocks on the device
+	Allocator *OOMAllocator `json:"allocator,omitempty"`
+	// what filled the device, by tag, library, call and, where it is known, place of the program
+	Ledgers []Ledger   `json:"ledgers"`
+	Since   *OOMGrowth `json:"since,omitempty"` // what is younger than the last step or mark
+	// what the framework's blocks were for, where that is known
+	Categories []OOMCategory `json:"categories,omitempty"`
+	// live on the device when the latest steps began, oldest first
+	StepBytes []uint64 `json:"step_bytes"`
+	Advice    []Advice `json:"advice"` // what to try, the most promising first
+	// base name of the text file that the recorder wrote beside the trace
+	Sidecar string `json:"sidecar_file,omitempty"`
 
-	LostRecords uint64 `json:"lost_records,omitempty"` // records lost by then, which may have changed what is said of owners
+	// records lost by then, which may have changed what is said of owners
+	LostRecords uint64 `json:"lost_records,omitempty"`
 
 	Sizes SizesAt `json:"-"` // of the device's memory at the moment
 
@@ -102,10 +115,11 @@ func (s *OOMSeen) LoadedTwice() uint64 { return min(s.LoadedBytes, s.NamedBytes)
 
 // OOMAllocator is what the framework's allocator held on the device.
 type OOMAllocator struct {
-	ReservedBytes  uint64    `json:"reserved_bytes"`  // from the driver
-	AllocatedBytes uint64    `json:"allocated_bytes"` // in blocks
-	IdleBytes      uint64    `json:"idle_bytes"`      // the difference: cached, in no block
-	Pieces         Fragments `json:"pieces"`          // how the idle memory lies between the blocks; zero where records are missing for that
+	ReservedBytes  uint64 `json:"reserved_bytes"`  // from the driver
+	AllocatedBytes uint64 `json:"allocated_bytes"` // in blocks
+	IdleBytes      uint64 `json:"idle_bytes"`      // the difference: cached, in no block
+	// how the idle memory lies between the blocks; zero where records are missing for that
+	Pieces Fragments `json:"pieces"`
 }
 
 // OOMCategory is what some of a framework's blocks were for when memory ran out.
@@ -138,11 +152,14 @@ type OOMRetries struct {
 	LastTimeNS          int64  `json:"last_time_ns"`
 	RequestedBytes      uint64 `json:"requested_bytes"` // by the last of them
 
-	GrantedTimeNS int64  `json:"granted_time_ns,omitempty"` // when the Python call stack of the last failure first was granted a block afterwards
+	// when the Python call stack of the last failure first was granted a block afterwards
+	GrantedTimeNS int64  `json:"granted_time_ns,omitempty"`
 	GrantedBytes  uint64 `json:"granted_bytes,omitempty"`
-	AsMuchTimeNS  int64  `json:"as_much_time_ns,omitempty"` // when a block of at least RequestedBytes was first granted afterwards, whoever asked
-	AsMuchBytes   uint64 `json:"as_much_bytes,omitempty"`
-	StepTimeNS    int64  `json:"step_time_ns,omitempty"` // when the first step ended afterwards: the next attempt succeeded
+	// when a block of at least RequestedBytes was first granted afterwards, whoever asked
+	AsMuchTimeNS int64  `json:"as_much_time_ns,omitempty"`
+	AsMuchBytes  uint64 `json:"as_much_bytes,omitempty"`
+	// when the first step ended afterwards: the next attempt succeeded
+	StepTimeNS int64 `json:"step_time_ns,omitempty"`
 }
 
 // Succeeded reports whether an attempt is known to have succeeded, and its number, counted from 1.

@@ -11,7 +11,8 @@ import (
 
 // ProcessOf takes from info who ran, which leaves out how it ended.
 func ProcessOf(info trace.Info) Process {
-	p := Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"], Host: info["process.host"], Signal: info[trace.SignalKey]}
+	p := Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"],
+		Host: info["process.host"], Signal: info[trace.SignalKey]}
 	p.PID, _ = strconv.ParseInt(info["process.pid"], 10, 64)
 	if argv := strings.TrimSuffix(info["process.argv"], "\x00"); argv != "" {
 		p.Args = strings.Split(argv, "\x00")
@@ -26,8 +27,10 @@ func ProcessOf(info trace.Info) Process {
 		p.BeganAfterNS = ns
 	}
 	p.Stopped, p.Snapshot = info[trace.StopKey], info[trace.SnapshotKey] != ""
-	p.Rank = firstNumber(info, "env.RANK", "env.OMPI_COMM_WORLD_RANK", "env.PMIX_RANK", "env.PMI_RANK", "env.SLURM_PROCID", "env.MV2_COMM_WORLD_RANK")
-	if n := firstNumber(info, "env.WORLD_SIZE", "env.OMPI_COMM_WORLD_SIZE", "env.PMI_SIZE", "env.SLURM_NTASKS", "env.MV2_COMM_WORLD_SIZE"); n != nil {
+	p.Rank = firstNumber(info, "env.RANK", "env.OMPI_COMM_WORLD_RANK", "env.PMIX_RANK", "env.PMI_RANK",
+		"env.SLURM_PROCID", "env.MV2_COMM_WORLD_RANK")
+	if n := firstNumber(info, "env.WORLD_SIZE", "env.OMPI_COMM_WORLD_SIZE", "env.PMI_SIZE", "env.SLURM_NTASKS",
+		"env.MV2_COMM_WORLD_SIZE"); n != nil {
 		p.WorldSize = *n
 	}
 	p.Container, p.Pod = containerOf(info["process.cgroup"]), info["env.POD_NAME"]
@@ -79,11 +82,40 @@ func Versions(info trace.Info) map[string]string {
 			v[name] = value
 		}
 	}
-	for key, name := range map[string]string{"cuda.driver_version": "cuda_driver", "cuda.runtime_version": "cuda_runtime", "python.version": "python",
+	for key, name := range map[string]string{"cuda.driver_version": "cuda_driver",
+		"cuda.runtime_version": "cuda_runtime", "python.version": "python",
 		"library.version": "memtrace"} {
 		if info[key] != "" {
 			v[name] = info[key]
 		}
 	}
 	return v
+}
+
+// Process is who ran.
+type Process struct {
+	PID        int64    `json:"pid"` // 0 if unknown
+	Command    string   `json:"command"`
+	Args       []string `json:"args"`
+	Exe        string   `json:"exe"`
+	Host       string   `json:"host"`
+	Started    string   `json:"started"`          // RFC 3339 in UTC, "" if unknown
+	Ended      string   `json:"ended"`            // EndedClean, EndedKilled or EndedRunning
+	Signal     string   `json:"signal,omitempty"` // that ended it, such as "SIGFPE"; "" unknown
+	DurationNS int64    `json:"duration_ns"`
+	Rank       *int     `json:"rank,omitempty"`       // in a distributed run; nil if nothing says that it is one
+	WorldSize  int      `json:"world_size,omitempty"` // how many ranks there are; 0 unknown
+	// id of the container that the process ran in, shortened as container tools do; "" outside, or unknown
+	Container string `json:"container,omitempty"`
+	Pod       string `json:"pod,omitempty"` // of Kubernetes: its name, or its id; "" outside, or unknown
+	// what the program passed to exit, 0 to 255; nil if it did not or that is not known
+	ExitStatus *int `json:"exit_status,omitempty"`
+
+	// how long the process had run when recording began; 0 where it began with the program, or unknown
+	BeganAfterNS int64 `json:"began_after_ns,omitempty"`
+	// what stopped the recording while the program went on, such as "memtrace ctl"; "" nothing did
+	Stopped  string `json:"stopped,omitempty"`
+	Snapshot bool   `json:"snapshot,omitempty"` // the trace holds only what was live at one moment
+	// what file of another tool the trace was made from, and what that lacks in short; "" if memtrace recorded it
+	Imported string `json:"imported,omitempty"`
 }

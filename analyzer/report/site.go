@@ -11,12 +11,13 @@ type Sites struct {
 
 // Site is one place.
 type Site struct {
-	Key        string       `json:"key"`
-	User       bool         `json:"user"` // the program's own code, not a library's
-	Bytes      uint64       `json:"bytes"`
-	AllocCount uint64       `json:"alloc_count"` // in the whole run
-	AllocBytes uint64       `json:"alloc_bytes"`
-	StackCount uint64       `json:"stack_count"` // call stacks that held something then, those that look the same taken as one
+	Key        string `json:"key"`
+	User       bool   `json:"user"` // the program's own code, not a library's
+	Bytes      uint64 `json:"bytes"`
+	AllocCount uint64 `json:"alloc_count"` // in the whole run
+	AllocBytes uint64 `json:"alloc_bytes"`
+	// call stacks that held something then, those that look the same taken as one
+	StackCount uint64       `json:"stack_count"`
 	StackBytes uint64       `json:"stack_bytes"` // held by the one that is shown, the largest
 	Frames     []StackFrame `json:"frames"`      // innermost first; empty without a stack
 	Folded     uint64       `json:"folded_frames"`

@@ -10,31 +10,36 @@ import (
 // nanoseconds since the trace's time base. The json names are published in docs/report-json.md; they may be added to,
 // never changed.
 type Summary struct {
-	LostRecords uint64            `json:"lost_records"`
-	Bounds      *Bounds           `json:"bounds,omitempty"`  // nil if nothing was lost
-	Thinned     *Thinned          `json:"thinned,omitempty"` // nil if every event is there
-	Process     Process           `json:"process"`
-	Versions    map[string]string `json:"versions"` // of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
-	NullGPU     bool              `json:"null_gpu"` // no real GPU was used
+	LostRecords uint64   `json:"lost_records"`
+	Bounds      *Bounds  `json:"bounds,omitempty"`  // nil if nothing was lost
+	Thinned     *Thinned `json:"thinned,omitempty"` // nil if every event is there
+	Process     Process  `json:"process"`
+	// of what took part: torch, mxnet, python, cuda_driver, cuda_runtime, memtrace
+	Versions map[string]string `json:"versions"`
+	NullGPU  bool              `json:"null_gpu"` // no real GPU was used
 
-	Devices          []Device                 `json:"devices"`
-	Driver           Level                    `json:"driver"`    // all devices
-	Framework        Level                    `json:"framework"` // all devices
-	Other            map[string]Level         `json:"other_memory"`
-	Implicit         map[string]ImplicitFrees `json:"implicit_frees"` // by account
-	Objects          map[string]ObjectCount   `json:"objects"`        // contexts, pools, modules, graphs and so on, by kind
-	Launches         uint64                   `json:"graph_launches"`
-	Groups           []Group                  `json:"groups"`
-	Ledgers          []Ledger                 `json:"ledgers"`
-	Sites            *Sites                   `json:"sites,omitempty"`      // nil unless Question.Sites
-	Division         *Division                `json:"division,omitempty"`   // of the place that holds more than half of the ledgers' level; nil without one, or unless Question.Sites
-	Cross            *Cross                   `json:"cross,omitempty"`      // nil unless Question.Cross
-	Categories       []Categories             `json:"categories,omitempty"` // for every grouping that is made of rules
-	Training         *Training                `json:"training,omitempty"`   // nil unless Options.Training
-	Trend            *Trend                   `json:"trend"`
-	LoadedTwiceBytes uint64                   `json:"loaded_twice_bytes,omitempty"` // at the peak: read from a checkpoint onto the device, and there a second time by name
-	Heights          []Heights                `json:"heights"`                      // of each level that was used, the framework first
-	Lifetimes        map[string]LifetimeHist  `json:"lifetimes"`
+	Devices   []Device                 `json:"devices"`
+	Driver    Level                    `json:"driver"`    // all devices
+	Framework Level                    `json:"framework"` // all devices
+	Other     map[string]Level         `json:"other_memory"`
+	Implicit  map[string]ImplicitFrees `json:"implicit_frees"` // by account
+	// contexts, pools, modules, graphs and so on, by kind
+	Objects  map[string]ObjectCount `json:"objects"`
+	Launches uint64                 `json:"graph_launches"`
+	Groups   []Group                `json:"groups"`
+	Ledgers  []Ledger               `json:"ledgers"`
+	Sites    *Sites                 `json:"sites,omitempty"` // nil unless Question.Sites
+	// of the place that holds more than half of the ledgers' level; nil without one, or unless Question.Sites
+	Division   *Division    `json:"division,omitempty"`
+	Cross      *Cross       `json:"cross,omitempty"`      // nil unless Question.Cross
+	Categories []Categories `json:"categories,omitempty"` // for every grouping that is made of rules
+	Training   *Training    `json:"training,omitempty"`   // nil unless Options.Training
+	Trend      *Trend       `json:"trend"`
+	// at the peak: read from a checkpoint onto the device, and there a second time by name
+	LoadedTwiceBytes uint64 `json:"loaded_twice_bytes,omitempty"`
+	// of each level that was used, the framework first
+	Heights   []Heights               `json:"heights"`
+	Lifetimes map[string]LifetimeHist `json:"lifetimes"`
 
 	DeviceLedger *DeviceReport `json:"device_ledger,omitempty"` // nil if the recorder did not ask the devices
 	OwnAccounts  []OwnAccount  `json:"own_accounts,omitempty"`  // filled in by who can read them
@@ -85,29 +90,6 @@ const (
 	EndedRunning = "running"
 )
 
-// Process is who ran.
-type Process struct {
-	PID        int64    `json:"pid"` // 0 if unknown
-	Command    string   `json:"command"`
-	Args       []string `json:"args"`
-	Exe        string   `json:"exe"`
-	Host       string   `json:"host"`
-	Started    string   `json:"started"`          // RFC 3339 in UTC, "" if unknown
-	Ended      string   `json:"ended"`            // EndedClean, EndedKilled or EndedRunning
-	Signal     string   `json:"signal,omitempty"` // that ended it, such as "SIGFPE"; "" unknown
-	DurationNS int64    `json:"duration_ns"`
-	Rank       *int     `json:"rank,omitempty"`        // in a distributed run; nil if nothing says that it is one
-	WorldSize  int      `json:"world_size,omitempty"`  // how many ranks there are; 0 unknown
-	Container  string   `json:"container,omitempty"`   // id of the container that the process ran in, shortened as container tools do; "" outside, or unknown
-	Pod        string   `json:"pod,omitempty"`         // of Kubernetes: its name, or its id; "" outside, or unknown
-	ExitStatus *int     `json:"exit_status,omitempty"` // what the program passed to exit, 0 to 255; nil if it did not or that is not known
-
-	BeganAfterNS int64  `json:"began_after_ns,omitempty"` // how long the process had run when recording began; 0 where it began with the program, or unknown
-	Stopped      string `json:"stopped,omitempty"`        // what stopped the recording while the program went on, such as "memtrace ctl"; "" nothing did
-	Snapshot     bool   `json:"snapshot,omitempty"`       // the trace holds only what was live at one moment
-	Imported     string `json:"imported,omitempty"`       // what file of another tool the trace was made from, and what that lacks in short; "" if memtrace recorded it
-}
-
 // Level is one account of memory, of one device or of all.
 type Level struct {
 	PeakBytes   uint64 `json:"peak_bytes"`
@@ -138,13 +120,14 @@ func (l Level) LiveCount() uint64 { return l.StartCount + l.AllocCount - l.FreeC
 
 // Device is one GPU.
 type Device struct {
-	Index                int16       `json:"index"` // -1: device unknown
-	Name                 string      `json:"name"`
-	UUID                 string      `json:"uuid"`
-	TotalBytes           uint64      `json:"total_bytes"`
-	Driver               Level       `json:"driver"`
-	Framework            Level       `json:"framework"`
-	ReservedBytesCurrent uint64      `json:"reserved_bytes_current"` // what the framework's allocator holds from the driver
+	Index      int16  `json:"index"` // -1: device unknown
+	Name       string `json:"name"`
+	UUID       string `json:"uuid"`
+	TotalBytes uint64 `json:"total_bytes"`
+	Driver     Level  `json:"driver"`
+	Framework  Level  `json:"framework"`
+	// what the framework's allocator holds from the driver
+	ReservedBytesCurrent uint64      `json:"reserved_bytes_current"`
 	ReservedBytesPeak    uint64      `json:"reserved_bytes_peak"`
 	Reported             *Counter    `json:"reported"` // nil if the framework reports no counters
 	Sizes                DeviceSizes `json:"sizes"`
@@ -250,8 +233,9 @@ type Moment struct {
 
 // MomentLevel is what was live.
 type MomentLevel struct {
-	LiveBytes      uint64  `json:"live_bytes"`
-	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+	LiveBytes uint64 `json:"live_bytes"`
+	// what is certain where records were lost; nil where none were
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"`
 
 	Requested *Requested `json:"requested,omitempty"` // as of a Level
 }
@@ -277,7 +261,8 @@ type MomentRow struct {
 	Label     string `json:"label,omitempty"`
 	LiveBytes uint64 `json:"live_bytes"`
 
-	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+	// what is certain where records were lost; nil where none were
+	LiveBytesLower *uint64 `json:"live_bytes_lower,omitempty"`
 
 	Requested *Requested `json:"requested,omitempty"` // as of a Level
 }
@@ -293,39 +278,48 @@ type Torn struct {
 
 // Health says how far the numbers can be trusted.
 type Health struct {
-	Complete        bool   `json:"complete"`              // nothing lost, cut or repaired
-	Truncated       bool   `json:"truncated"`             // the file is cut or damaged; what stands before TruncatedAt was read
-	TruncatedAt     int64  `json:"truncated_at"`          // offset in the file
-	TruncatedReason string `json:"truncated_reason"`      // "" unless truncated
-	Damaged         *Torn  `json:"damaged,omitempty"`     // stretches that could not be read, with readable ones behind them; nil: none
-	RestoredAt      int64  `json:"restored_at,omitempty"` // offset of damage that the trace's own check bytes made good; 0: none
-	Altered         string `json:"altered"`               // why the sections before the end are not those that were written; "" if they are
+	Complete bool `json:"complete"` // nothing lost, cut or repaired
+	// the file is cut or damaged; what stands before TruncatedAt was read
+	Truncated       bool   `json:"truncated"`
+	TruncatedAt     int64  `json:"truncated_at"`     // offset in the file
+	TruncatedReason string `json:"truncated_reason"` // "" unless truncated
+	// stretches that could not be read, with readable ones behind them; nil: none
+	Damaged *Torn `json:"damaged,omitempty"`
+	// offset of damage that the trace's own check bytes made good; 0: none
+	RestoredAt int64 `json:"restored_at,omitempty"`
+	// why the sections before the end are not those that were written; "" if they are
+	Altered         string `json:"altered"`
 	Bytes           int64  `json:"bytes_read"`
 	Events          uint64 `json:"events"`
 	LateEvents      uint64 `json:"late_events"`
 	UnknownEvents   uint64 `json:"unknown_events"`   // of kinds that this version does not know
 	SkippedSections uint64 `json:"skipped_sections"` // of kinds that this version does not know
-	SequenceGaps    uint64 `json:"sequence_gaps"`    // order numbers that no event has and that no call in flight explains
-	RepeatedEvents  uint64 `json:"repeated_events"`  // events with the order number of another one
-	InFlightCalls   uint64 `json:"in_flight_calls"`  // calls that had drawn a number and not returned at the end; no fault
-	LostRings       uint64 `json:"lost_threads"`     // threads that could not be recorded
-	LostDictionary  uint64 `json:"lost_dictionary_entries"`
+	// order numbers that no event has and that no call in flight explains
+	SequenceGaps   uint64 `json:"sequence_gaps"`
+	RepeatedEvents uint64 `json:"repeated_events"` // events with the order number of another one
+	// calls that had drawn a number and not returned at the end; no fault
+	InFlightCalls  uint64 `json:"in_flight_calls"`
+	LostRings      uint64 `json:"lost_threads"` // threads that could not be recorded
+	LostDictionary uint64 `json:"lost_dictionary_entries"`
 
-	UnmatchedFrees      uint64   `json:"unmatched_frees"`
-	UnmatchedMaps       uint64   `json:"unmatched_maps"`
-	DisplacedBlocks     uint64   `json:"displaced_blocks"`
-	LateFrees           uint64   `json:"late_frees"`
-	LateAllocs          uint64   `json:"late_allocs"`
-	FailedFrees         uint64   `json:"failed_frees"`
-	ImplausibleSizes    uint64   `json:"implausible_sizes"`
-	UnmatchedReferences uint64   `json:"unmatched_references"`
-	ImplicitFrees       uint64   `json:"implicit_frees"`       // blocks that ended with their context, graph or module; no fault
-	EstimatedSizes      uint64   `json:"estimated_sizes"`      // allocations whose size the recorder computed
-	RuntimeOnly         uint64   `json:"runtime_only"`         // allocations seen at the runtime's surface only
-	ReservedMismatches  uint64   `json:"reserved_mismatches"`  // framework events at which its reserved bytes were not the driver bytes seen
-	AllocatedMismatches uint64   `json:"allocated_mismatches"` // framework events at which its allocated bytes were not the blocks seen
-	ReservedFrom        string   `json:"reserved_from"`        // "driver", "reports" or ""
-	Unseen              []string `json:"unseen"`               // ways to memory that the recorder could not watch
+	UnmatchedFrees      uint64 `json:"unmatched_frees"`
+	UnmatchedMaps       uint64 `json:"unmatched_maps"`
+	DisplacedBlocks     uint64 `json:"displaced_blocks"`
+	LateFrees           uint64 `json:"late_frees"`
+	LateAllocs          uint64 `json:"late_allocs"`
+	FailedFrees         uint64 `json:"failed_frees"`
+	ImplausibleSizes    uint64 `json:"implausible_sizes"`
+	UnmatchedReferences uint64 `json:"unmatched_references"`
+	// blocks that ended with their context, graph or module; no fault
+	ImplicitFrees  uint64 `json:"implicit_frees"`
+	EstimatedSizes uint64 `json:"estimated_sizes"` // allocations whose size the recorder computed
+	RuntimeOnly    uint64 `json:"runtime_only"`    // allocations seen at the runtime's surface only
+	// framework events at which its reserved bytes were not the driver bytes seen
+	ReservedMismatches uint64 `json:"reserved_mismatches"`
+	// framework events at which its allocated bytes were not the blocks seen
+	AllocatedMismatches uint64   `json:"allocated_mismatches"`
+	ReservedFrom        string   `json:"reserved_from"` // "driver", "reports" or ""
+	Unseen              []string `json:"unseen"`        // ways to memory that the recorder could not watch
 
 	Stacks         StackHealth `json:"stacks"`
 	SymbolProblems []string    `json:"symbol_problems"` // what kept code addresses from being named, and what to do

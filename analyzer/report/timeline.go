@@ -74,7 +74,8 @@ type TimelineLane struct {
 	MarkNames []string `json:"mark_names,omitempty"` // the first TimelineMarks of them
 	OOMs      uint64   `json:"ooms,omitempty"`       // refusals for want of memory
 
-	Phases []PhasePart `json:"phases,omitempty"` // what of the stretch belongs to phases, in the order of their first allocations
+	// what of the stretch belongs to phases, in the order of their first allocations
+	Phases []PhasePart `json:"phases,omitempty"`
 }
 
 // PhaseSpan is a stretch of time in which the main level's allocations were made in one phase of a training program:
@@ -179,7 +180,9 @@ func (t *Timeline) Joined() *Timeline {
 		v.Levels = append(v.Levels, TimelineLevel{l.Level, JoinPairs(l.Bins, JoinBin)})
 	}
 	for _, l := range t.Lines {
-		v.Lines = append(v.Lines, TimelineLine{l.Name, l.Device, JoinPairs(l.PeakBytes, func(a, b uint64) uint64 { return max(a, b) })})
+		v.Lines = append(v.Lines, TimelineLine{l.Name, l.Device, JoinPairs(l.PeakBytes, func(a, b uint64) uint64 {
+			return max(a, b)
+		})})
 	}
 	v.Lanes = JoinPairs(t.Lanes, JoinLane)
 	return &v
@@ -228,7 +231,8 @@ func (t *Timeline) Begin(bin int) int64 { return t.FromNS + int64(bin)*t.WidthNS
 func (t *Timeline) End(bin int) int64 { return min(t.Begin(bin+1), t.EndNS) }
 
 // Name gives the parts of all stretches their keys: names are those of the numbers that parts have now. Parts of the
-// same name are put together, and keys are in the order of the most that they hold at a highest moment, those of the first level before others.
+// same name are put together, and keys are in the order of the most that they hold at a highest moment, those of the
+// first level before others.
 func (t *Timeline) Name(names []TimelineKey) {
 	number := make(map[TimelineKey]uint32)
 	same := make([]uint32, len(names))
@@ -255,7 +259,8 @@ func (t *Timeline) Name(names []TimelineKey) {
 		order[i] = uint32(i)
 	}
 	slices.SortFunc(order, func(a, b uint32) int {
-		return cmp.Or(cmp.Compare(first[b], first[a]), cmp.Compare(most[b], most[a]), cmp.Compare(t.Keys[a].Key, t.Keys[b].Key))
+		return cmp.Or(cmp.Compare(first[b], first[a]), cmp.Compare(most[b], most[a]),
+			cmp.Compare(t.Keys[a].Key, t.Keys[b].Key))
 	})
 	places, sorted := make([]uint32, len(order)), make([]TimelineKey, len(order))
 	for place, n := range order {

@@ -4,11 +4,13 @@ package report
 // module. It speaks of the level that reports put first. Sizes are those of blocks unless it says otherwise, so that
 // they add up to what the level held.
 type Training struct {
-	Level        string   `json:"level"`         // "framework" or "driver"
-	Rules        string   `json:"rules"`         // name of the rule set that the categories are of
-	Categories   []string `json:"categories"`    // what the columns of all moments are, in the order of the rules; rules.Others is the last one
+	Level string `json:"level"` // "framework" or "driver"
+	Rules string `json:"rules"` // name of the rule set that the categories are of
+	// what the columns of all moments are, in the order of the rules; rules.Others is the last one
+	Categories   []string `json:"categories"`
 	IterationsBy string   `json:"iterations_by"` // one of the IterationsBy constants
-	Iterated     string   `json:"iterated"`      // what ends an iteration, in words: "steps of AdamW"; "" without iterations
+	// what ends an iteration, in words: "steps of AdamW"; "" without iterations
+	Iterated string `json:"iterated"`
 
 	// Adapters are the recorder's words on the scripts that name memory, by framework: "on", or "off: " and why. A
 	// framework that is missing was not met, or MEMTRACE_ADAPTERS left it out. Never nil.
@@ -18,11 +20,13 @@ type Training struct {
 	Iterations []Iteration `json:"iterations"`
 	LeftOut    uint64      `json:"left_out"` // iterations beyond MaxIterations, which come after those listed
 
-	OutOfMemory []OOMCategories `json:"out_of_memory"` // what the memory was for when the framework's allocator gave up, the first times
+	// what the memory was for when the framework's allocator gave up, the first times
+	OutOfMemory []OOMCategories `json:"out_of_memory"`
 
-	Parameters []Parameter `json:"parameters"`        // that the framework named, in the order in which it did
-	Modules    *Module     `json:"modules,omitempty"` // the tree, at the moments of the iteration with the highest peak; nil if no module is known
-	Highest    int         `json:"highest"`           // index of that iteration; -1 without one
+	Parameters []Parameter `json:"parameters"` // that the framework named, in the order in which it did
+	// the tree, at the moments of the iteration with the highest peak; nil if no module is known
+	Modules *Module `json:"modules,omitempty"`
+	Highest int     `json:"highest"` // index of that iteration; -1 without one
 
 	Phases []PhaseSpan `json:"-"` // in the order of time; Timeline has them in JSON
 }
@@ -57,17 +61,20 @@ type Iteration struct {
 	StartNS int64  `json:"start_ns"`
 	EndNS   int64  `json:"end_ns"`
 
-	Peak      IterationMoment  `json:"peak"`                // of the whole iteration
-	Forward   *IterationMoment `json:"forward,omitempty"`   // highest moment at which forward code allocated; nil if it did not
+	Peak IterationMoment `json:"peak"` // of the whole iteration
+	// highest moment at which forward code allocated; nil if it did not
+	Forward   *IterationMoment `json:"forward,omitempty"`
 	Backward  *IterationMoment `json:"backward,omitempty"`  // the same of the backward pass
 	Optimizer *IterationMoment `json:"optimizer,omitempty"` // and of the optimizer
-	Highest   []uint64         `json:"highest"`             // by category: its own highest bytes, each at a moment of its own
-	End       []uint64         `json:"end"`                 // by category: bytes when the iteration ended
+	// by category: its own highest bytes, each at a moment of its own
+	Highest []uint64 `json:"highest"`
+	End     []uint64 `json:"end"` // by category: bytes when the iteration ended
 
 	ReservedPeakBytes uint64 `json:"reserved_peak_bytes"` // what the framework's allocator held; 0 if there is none
 	ReservedEndBytes  uint64 `json:"reserved_end_bytes"`
 
-	RequestedEnd *Requested `json:"requested_end,omitempty"` // of the framework's blocks when the iteration ended, as of a Level
+	// of the framework's blocks when the iteration ended, as of a Level
+	RequestedEnd *Requested `json:"requested_end,omitempty"`
 
 	AllocCount uint64 `json:"alloc_count"`
 	FreeCount  uint64 `json:"free_count"`
@@ -92,7 +99,8 @@ type Parameter struct {
 	GradBlock  uint64  `json:"gradient_block_bytes"`
 	States     []State `json:"states"` // of optimizers, by name
 
-	Requested *Requested `json:"requested,omitempty"` // of all these blocks, as of a Level; nil where it is known of none
+	// of all these blocks, as of a Level; nil where it is known of none
+	Requested *Requested `json:"requested,omitempty"`
 }
 
 // State is what an optimizer keeps for a parameter under one name, such as exp_avg.

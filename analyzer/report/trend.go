@@ -3,14 +3,19 @@ package report
 // Trend says whether the program holds more and more, judged over the second half of the run and before its teardown,
 // in which all is freed. It needs no iterations.
 type Trend struct {
-	Level          string       `json:"level"`
-	Kind           string       `json:"kind"`         // GrowthUnknown (too short a run, or records were lost), GrowthNone or GrowthSteady; the rest is zero unless it is that
-	FromTimeNS     int64        `json:"from_time_ns"` // since when
-	ToTimeNS       int64        `json:"to_time_ns"`   // up to when it was looked at: about the last allocation
-	Bytes          uint64       `json:"bytes"`        // how much more is held since then, without what was only held for a while
-	BytesPerSecond float64      `json:"bytes_per_second"`
-	Owners         []TrendOwner `json:"owners"`                    // the places that grow, most first; their bytes add up
-	FullInSeconds  float64      `json:"full_in_seconds,omitempty"` // until the device is full at this rate; 0: not known
+	Level string `json:"level"`
+	// GrowthUnknown (too short a run, or records were lost), GrowthNone or GrowthSteady; the rest is zero unless it is
+	// that
+	Kind       string `json:"kind"`
+	FromTimeNS int64  `json:"from_time_ns"` // since when
+	ToTimeNS   int64  `json:"to_time_ns"`   // up to when it was looked at: about the last allocation
+	// how much more is held since then, without what was only held for a while
+	Bytes          uint64  `json:"bytes"`
+	BytesPerSecond float64 `json:"bytes_per_second"`
+	// the places that grow, most first; their bytes add up
+	Owners []TrendOwner `json:"owners"`
+	// until the device is full at this rate; 0: not known
+	FullInSeconds float64 `json:"full_in_seconds,omitempty"`
 }
 
 // TrendOwner is one place whose memory grows.

@@ -17,21 +17,23 @@ const (
 // Verdict is the answer to the first question: where did the memory go? It repeats the few figures of a Summary that
 // say it, so that a reader need not search.
 type Verdict struct {
-	Outcome     string        `json:"outcome"`
-	Level       string        `json:"level"` // that the peak belongs to: "framework" or "driver"
-	PeakBytes   uint64        `json:"peak_bytes"`
-	PeakTimeNS  int64         `json:"peak_time_ns"`
-	DeviceCount int           `json:"device_count"`           // devices that the program used
-	DeviceBytes uint64        `json:"device_bytes,omitempty"` // size of the device, where it used one
-	Iteration   uint64        `json:"iteration,omitempty"`    // in which the peak stood, from 1; 0: not known, or after the last one
-	Phase       string        `json:"phase,omitempty"`        // of the allocation that reached it; "" unknown
-	Category    *VerdictShare `json:"category,omitempty"`     // that held most at the peak; nil if no rule knows
-	Owner       *VerdictShare `json:"owner,omitempty"`        // the same by the grouping that says most
-	Operator    *VerdictShare `json:"operator,omitempty"`     // the operator that holds most; nil if none is known
-	Module      *VerdictShare `json:"module,omitempty"`       // the module that holds most with those below it, repeated ones taken together; nil if none stands out
-	IdleBytes   uint64        `json:"idle_bytes"`             // reserved by the framework's allocator then, in no block
-	Growth      string        `json:"growth"`                 // GrowthUnknown, GrowthNone or GrowthSteady: see Trend
-	OOMCount    uint64        `json:"oom_count"`
+	Outcome     string `json:"outcome"`
+	Level       string `json:"level"` // that the peak belongs to: "framework" or "driver"
+	PeakBytes   uint64 `json:"peak_bytes"`
+	PeakTimeNS  int64  `json:"peak_time_ns"`
+	DeviceCount int    `json:"device_count"`           // devices that the program used
+	DeviceBytes uint64 `json:"device_bytes,omitempty"` // size of the device, where it used one
+	// in which the peak stood, from 1; 0: not known, or after the last one
+	Iteration uint64        `json:"iteration,omitempty"`
+	Phase     string        `json:"phase,omitempty"`    // of the allocation that reached it; "" unknown
+	Category  *VerdictShare `json:"category,omitempty"` // that held most at the peak; nil if no rule knows
+	Owner     *VerdictShare `json:"owner,omitempty"`    // the same by the grouping that says most
+	Operator  *VerdictShare `json:"operator,omitempty"` // the operator that holds most; nil if none is known
+	// the module that holds most with those below it, repeated ones taken together; nil if none stands out
+	Module    *VerdictShare `json:"module,omitempty"`
+	IdleBytes uint64        `json:"idle_bytes"` // reserved by the framework's allocator then, in no block
+	Growth    string        `json:"growth"`     // GrowthUnknown, GrowthNone or GrowthSteady: see Trend
+	OOMCount  uint64        `json:"oom_count"`
 }
 
 // VerdictShare is a row that stands out.
@@ -45,7 +47,8 @@ type VerdictShare struct {
 // Verdict draws the conclusion from a summary.
 func (s *Summary) Verdict() *Verdict {
 	level := s.Main()
-	v := &Verdict{Outcome: OutcomePeak, Level: s.MainLevel(), PeakBytes: level.PeakBytes, PeakTimeNS: level.PeakTimeNS, Growth: GrowthUnknown, OOMCount: s.OOM.Count}
+	v := &Verdict{Outcome: OutcomePeak, Level: s.MainLevel(), PeakBytes: level.PeakBytes, PeakTimeNS: level.PeakTimeNS,
+		Growth: GrowthUnknown, OOMCount: s.OOM.Count}
 	switch told := s.OOM.Count > 0 && len(s.OOM.Events) > 0; {
 	case told && s.Process.ExitStatus != nil && *s.Process.ExitStatus == 0:
 		v.Outcome = OutcomeCaughtOOM
@@ -78,7 +81,8 @@ func (s *Summary) Verdict() *Verdict {
 // growsByIteration reports whether each iteration leaves more behind than the one before, which shows in runs that are
 // too short for a trend over time.
 func (s *Summary) growsByIteration() bool {
-	return s.Training != nil && s.Training.IterationsBy != IterationsByPeriod && s.Training.Growth().Kind == GrowthSteady
+	return s.Training != nil && s.Training.IterationsBy != IterationsByPeriod && s.Training.Growth().Kind ==
+		GrowthSteady
 }
 
 // name says which operator and which module hold most: when memory ran out, if it did and that is known, otherwise at
@@ -90,13 +94,17 @@ func (v *Verdict) name(s *Summary) {
 		if len(e.Through) > 0 {
 			operators, modules, whole = e.ThroughLedger("operator"), e.ThroughLedger("module"), e.UsedBytes
 			if e.DrivenByLibrary() {
-				row, _ := e.ThroughLedger("inner").Largest(OwnerBlocks, func(r LedgerRow) bool { return KnownKey(r.Key) })
+				row, _ := e.ThroughLedger("inner").Largest(OwnerBlocks, func(r LedgerRow) bool {
+					return KnownKey(r.Key)
+				})
 				v.Owner = shareOf("inner", cmp.Or(row.Label, row.Key), row.Bytes, whole)
 			}
 		}
 	}
 	if operators != nil && operators.Moment != "exit" {
-		if row, found := operators.Largest(OwnerBlocks, func(r LedgerRow) bool { return r.Key != NoOperator && KnownKey(r.Key) }); found {
+		if row, found := operators.Largest(OwnerBlocks, func(r LedgerRow) bool {
+			return r.Key != NoOperator && KnownKey(r.Key)
+		}); found {
 			v.Operator = shareOf("operator", row.Key, row.Bytes, whole)
 		}
 	}

@@ -114,7 +114,8 @@ func (m *Matcher) holds(r *asked, s *Subject) bool {
 func (m *Matcher) condition(c *Condition, bit int, s *Subject) bool {
 	switch c.Field {
 	case Any:
-		return has(m.stack, bit) || oneOf(c.Patterns, s.Tag) || oneOf(c.Patterns, s.Name) || oneOf(c.Patterns, s.Module) || oneOf(c.Patterns, s.Library) || oneOf(c.Patterns, s.API)
+		return has(m.stack, bit) || oneOf(c.Patterns, s.Tag) || oneOf(c.Patterns, s.Name) ||
+			oneOf(c.Patterns, s.Module) || oneOf(c.Patterns, s.Library) || oneOf(c.Patterns, s.API)
 	case Label:
 		return oneOf(c.Patterns, s.Tag) || oneOf(c.Patterns, s.Name) || oneOf(c.Patterns, s.Module)
 	case Function, File:
@@ -138,7 +139,8 @@ func (m *Matcher) condition(c *Condition, bit int, s *Subject) bool {
 	case Lifetime:
 		return slices.Contains(c.Words, s.Lasts)
 	case Phase:
-		return slices.Contains(c.Words, phaseNames[phaseOf(s.Frames, s.Thread, func(f *Frame) phase { return m.answers(f).phase })])
+		return slices.Contains(c.Words,
+			phaseNames[phaseOf(s.Frames, s.Thread, func(f *Frame) phase { return m.answers(f).phase })])
 	}
 	return !slices.ContainsFunc(c.Bounds, func(b Bound) bool { return !b.holds(s.Size) })
 }

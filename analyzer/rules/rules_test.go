@@ -32,12 +32,14 @@ func contains(f Field, texts ...string) Condition {
 
 // TestOrder: the first rule decides, and in multi-match mode every rule does, each category once.
 func TestOrder(t *testing.T) {
-	list := []Rule{when("RNN", contains(Tag, "rnn")), when("Embedding", contains(Tag, "embed")), when("RNN", contains(Tag, "cell"))}
+	list := []Rule{when("RNN", contains(Tag, "rnn")), when("Embedding", contains(Tag, "embed")),
+		when("RNN", contains(Tag, "cell"))}
 	subject := &Subject{Tag: "rnn_embed_cell"}
 	if got := mustSet(t, FirstMatch, list...).Matcher().Match(subject); !slices.Equal(got, []string{"RNN"}) {
 		t.Errorf("first match: %q", got)
 	}
-	if got := mustSet(t, MultiMatch, list...).Matcher().Match(subject); !slices.Equal(got, []string{"RNN", "Embedding"}) {
+	if got := mustSet(t, MultiMatch, list...).Matcher().Match(subject); !slices.Equal(got,
+		[]string{"RNN", "Embedding"}) {
 		t.Errorf("multi match: %q", got)
 	}
 	if got := mustSet(t, FirstMatch, list...).Matcher().Match(&Subject{Tag: "RNN"}); got != nil {
@@ -80,8 +82,10 @@ func TestConditions(t *testing.T) {
 		{bound("<= 2KiB"), Subject{Size: 2048}, Subject{Size: 2049}},
 		{bound("< 2KiB"), Subject{Size: 2047}, Subject{Size: 2048}},
 		{bound("= 2kB"), Subject{Size: 2000}, Subject{Size: 2001}},
-		{Condition{Field: Tag, Patterns: []Pattern{{Text: "^h[.][0-9]+$", Regex: true}}}, Subject{Tag: "h.11"}, Subject{Tag: "h.x"}},
-		{Condition{Field: Tag, Patterns: []Pattern{{Text: "A.B", IgnoreCase: true}}}, Subject{Tag: "xa.by"}, Subject{Tag: "axb"}},
+		{Condition{Field: Tag, Patterns: []Pattern{{Text: "^h[.][0-9]+$", Regex: true}}}, Subject{Tag: "h.11"},
+			Subject{Tag: "h.x"}},
+		{Condition{Field: Tag, Patterns: []Pattern{{Text: "A.B", IgnoreCase: true}}}, Subject{Tag: "xa.by"},
+			Subject{Tag: "axb"}},
 		{contains(Any, "needle", "conv"), Subject{Name: "conv"}, Subject{Kind: "conv", Level: "conv", Thread: "conv"}},
 	} {
 		set := mustSet(t, FirstMatch, when("yes", test.c))
@@ -92,7 +96,8 @@ func TestConditions(t *testing.T) {
 			t.Errorf("%v matches %+v", test.c, test.not)
 		}
 	}
-	for _, f := range []Subject{{Tag: "conv"}, {Name: "conv"}, {Library: "conv"}, {API: "conv"}, {Frames: []*Frame{{Functions: []string{"a", "conv"}}}},
+	for _, f := range []Subject{{Tag: "conv"}, {Name: "conv"}, {Library: "conv"}, {API: "conv"},
+		{Frames: []*Frame{{Functions: []string{"a", "conv"}}}},
 		{Frames: []*Frame{{File: "conv"}}}, {Frames: []*Frame{{Library: "conv"}}}} {
 		if mustSet(t, FirstMatch, when("yes", contains(Any, "conv"))).Matcher().Match(&f) == nil {
 			t.Errorf("any does not find %+v", f)
@@ -101,9 +106,11 @@ func TestConditions(t *testing.T) {
 }
 
 func TestPlaceholders(t *testing.T) {
-	set := mustSet(t, FirstMatch, when("{library}, {function} {tag}", Condition{Field: Level, Words: []string{"driver"}}))
+	set := mustSet(t, FirstMatch,
+		when("{library}, {function} {tag}", Condition{Field: Level, Words: []string{"driver"}}))
 	site := &Frame{Functions: []string{"main"}}
-	if got := set.Matcher().Match(&Subject{Level: "driver", Library: "train", Site: site}); !slices.Equal(got, []string{"train, main (unknown)"}) {
+	if got := set.Matcher().Match(&Subject{Level: "driver", Library: "train", Site: site}); !slices.Equal(got,
+		[]string{"train, main (unknown)"}) {
 		t.Errorf("%q", got)
 	}
 	for f := range fieldCount {
@@ -135,14 +142,16 @@ func TestWrongRules(t *testing.T) {
 		{when("a", Condition{Field: Tag, Patterns: many}), "200 are allowed"},
 		{when("a", Condition{Field: Tag, Patterns: []Pattern{{Text: "(", Regex: true}}}), "missing closing )"},
 	} {
-		if _, err := New("x", "", FirstMatch, []Rule{test.rule}); err == nil || !strings.Contains(err.Error(), test.want) {
+		if _, err := New("x", "", FirstMatch, []Rule{test.rule}); err == nil ||
+			!strings.Contains(err.Error(), test.want) {
 			t.Errorf("%v: %v, want %q", test.rule, err, test.want)
 		}
 	}
 	if _, err := New("x", "", FirstMatch, nil); err == nil {
 		t.Error("a set without rules passes")
 	}
-	if _, err := New("x", "", FirstMatch, make([]Rule, MaxRules+1)); err == nil || !strings.Contains(err.Error(), "2000 are allowed") {
+	if _, err := New("x", "", FirstMatch, make([]Rule, MaxRules+1)); err == nil ||
+		!strings.Contains(err.Error(), "2000 are allowed") {
 		t.Errorf("too many rules: %v", err)
 	}
 	if _, err := ParseMode("all"); err == nil || !strings.Contains(err.Error(), "multi-match") {
@@ -151,7 +160,8 @@ func TestWrongRules(t *testing.T) {
 }
 
 func TestSizes(t *testing.T) {
-	for text, want := range map[string]uint64{"12": 12, "11.2GiB": 12025908429, "1 MB": 1e6, "1_000kB": 1e6, "0": 0, "3B": 3, "0.5 KiB": 512} {
+	for text, want := range map[string]uint64{"12": 12, "11.2GiB": 12025908429, "1 MB": 1e6, "1_000kB": 1e6, "0": 0,
+		"3B": 3, "0.5 KiB": 512} {
 		if got, err := ParseSize(text); err != nil || got != want {
 			t.Errorf("%q: %d, %v, want %d", text, got, err, want)
 		}
@@ -178,16 +188,20 @@ func TestPhases(t *testing.T) {
 	}{
 		{"other", "", nil},
 		{"other", "", []*Frame{f("aten::empty", ""), f("main", "train.py")}},
-		{"forward", "", []*Frame{f("aten::linear", ""), f("Linear.forward", "torch/nn/modules/linear.py"), f("Module._call_impl", module), f("main", "train.py")}},
+		{"forward", "", []*Frame{f("aten::linear", ""), f("Linear.forward", "torch/nn/modules/linear.py"),
+			f("Module._call_impl", module), f("main", "train.py")}},
 		{"forward", "", []*Frame{f("_call_impl", module)}},
 		{"forward", "", []*Frame{f("cross_entropy", "torch/nn/functional.py")}},
 		{"backward", "", []*Frame{f("aten::mm", ""), f("torch::autograd::Engine::evaluate_function", "")}},
 		{"backward", "pt_autograd_0", []*Frame{f("aten::mm", "")}},
 		{"backward", "", []*Frame{f("Tensor.backward", "torch/_tensor.py")}},
-		{"forward", "pt_autograd_0", []*Frame{f("Block.forward", "train.py"), f("torch::autograd::Engine::evaluate_function", "")}},
+		{"forward", "pt_autograd_0", []*Frame{f("Block.forward", "train.py"),
+			f("torch::autograd::Engine::evaluate_function", "")}},
 		{"optimizer", "", []*Frame{f("Adam._init_group", adam), f("Adam.step", adam), f("main", "train.py")}},
-		{"forward", "", []*Frame{f("Net.forward", "train.py"), f("closure", "train.py"), f("LBFGS.step", "torch/optim/lbfgs.py")}},
-		{"init", "", []*Frame{f("torch::autograd::dispatch_to", ""), f("Module.to.<locals>.convert", module), f("Module._apply", module), f("Module.cuda", module)}},
+		{"forward", "", []*Frame{f("Net.forward", "train.py"), f("closure", "train.py"),
+			f("LBFGS.step", "torch/optim/lbfgs.py")}},
+		{"init", "", []*Frame{f("torch::autograd::dispatch_to", ""), f("Module.to.<locals>.convert", module),
+			f("Module._apply", module), f("Module.cuda", module)}},
 		{"init", "", []*Frame{f("Linear.__init__", "torch/nn/modules/linear.py")}},
 		{"data", "", []*Frame{f("torch::autograd::dispatch_to", ""), f("main", "train.py")}},
 		{"forward", "", []*Frame{f("torch::autograd::dispatch_to", ""), f("Net.forward", "train.py")}},
@@ -195,16 +209,23 @@ func TestPhases(t *testing.T) {
 		{"data", "", []*Frame{f("torch::autograd::THPVariable_pin_memory", ""), f("main", "train.py")}},
 		{"data", "", []*Frame{f("_pin_memory_loop", "torch/utils/data/_utils/pin_memory.py")}},
 		{"optimizer", "", []*Frame{f("Trainer._update", "mxnet/gluon/trainer.py")}},
-		{"optimizer", "", []*Frame{f("KVStore.pushpull", "mxnet/kvstore/kvstore.py"), f("Module.update", "mxnet/module/module.py")}},
-		{"init", "", []*Frame{f("Symbol.simple_bind", "mxnet/symbol/symbol.py"), f("Module.bind", "mxnet/module/module.py")}},
-		{"backward", "", []*Frame{f("mxnet::op::CuDNNConvolutionOp<float>::Backward", ""), f("mxnet::engine::ThreadedEngine::ExecuteOprBlock", "")}},
+		{"optimizer", "", []*Frame{f("KVStore.pushpull", "mxnet/kvstore/kvstore.py"),
+			f("Module.update", "mxnet/module/module.py")}},
+		{"init", "", []*Frame{f("Symbol.simple_bind", "mxnet/symbol/symbol.py"),
+			f("Module.bind", "mxnet/module/module.py")}},
+		{"backward", "", []*Frame{f("mxnet::op::CuDNNConvolutionOp<float>::Backward", ""),
+			f("mxnet::engine::ThreadedEngine::ExecuteOprBlock", "")}},
 		{"backward", "", []*Frame{f("mxnet::op::ConvolutionGradCompute<mshadow::gpu>", "")}},
-		{"forward", "", []*Frame{f("mxnet::op::CuDNNConvolutionOp<float>::Forward", ""), f("mxnet::op::ConvolutionCompute<mshadow::gpu>", "")}},
+		{"forward", "", []*Frame{f("mxnet::op::CuDNNConvolutionOp<float>::Forward", ""),
+			f("mxnet::op::ConvolutionCompute<mshadow::gpu>", "")}},
 		{"optimizer", "", []*Frame{f("mxnet::op::SGDMomUpdateDnsRspImpl<mshadow::gpu>", "")}},
-		{"other", "", []*Frame{f("mxnet::op::FillCompute<mshadow::gpu, 0>", ""), f("mxnet::engine::ThreadedEngine::ExecuteOprBlock", "")}},
+		{"other", "", []*Frame{f("mxnet::op::FillCompute<mshadow::gpu, 0>", ""),
+			f("mxnet::engine::ThreadedEngine::ExecuteOprBlock", "")}},
 		{"other", "", []*Frame{f("lib::Backward", "")}},
-		{"data", "", []*Frame{f("mxnet::NDArray::CheckAndAlloc", ""), f("mxnet::CopyFromToDnsImpl<mshadow::cpu, mshadow::gpu>", "")}},
-		{"init", "", []*Frame{f("mxnet::CopyFromToDnsImpl<mshadow::cpu, mshadow::gpu>", ""), f("Parameter._init_impl", "mxnet/gluon/parameter.py")}},
+		{"data", "", []*Frame{f("mxnet::NDArray::CheckAndAlloc", ""),
+			f("mxnet::CopyFromToDnsImpl<mshadow::cpu, mshadow::gpu>", "")}},
+		{"init", "", []*Frame{f("mxnet::CopyFromToDnsImpl<mshadow::cpu, mshadow::gpu>", ""),
+			f("Parameter._init_impl", "mxnet/gluon/parameter.py")}},
 	} {
 		if got := PhaseOf(test.frames, test.thread); got != test.want {
 			t.Errorf("%v in thread %q: %s, want %s", test.frames[0], test.thread, got, test.want)
@@ -234,21 +255,25 @@ func slowMatch(set *Set, s *Subject) (list []string) {
 		for _, c := range r.Conditions {
 			var functions, files, libraries []string
 			for _, f := range s.Frames {
-				functions, files, libraries = append(functions, f.Functions...), append(files, f.File), append(libraries, f.Library)
+				functions, files, libraries = append(functions, f.Functions...), append(files, f.File),
+					append(libraries, f.Library)
 			}
 			libraries = append(libraries, s.Library)
-			texts := map[Field][]string{Tag: {s.Tag}, Name: {s.Name}, Label: {s.Tag, s.Name}, Function: functions, File: files, Library: libraries, API: {s.API}}
+			texts := map[Field][]string{Tag: {s.Tag}, Name: {s.Name}, Label: {s.Tag, s.Name}, Function: functions,
+				File: files, Library: libraries, API: {s.API}}
 			texts[Any] = slices.Concat(texts[Label], functions, files, libraries, texts[API])
 			if s.Site != nil {
 				texts[SiteFunction], texts[SiteFile] = s.Site.Functions, []string{s.Site.File}
 			}
-			texts[Kind], texts[Level], texts[Phase] = []string{s.Kind}, []string{s.Level}, []string{PhaseOf(s.Frames, s.Thread)}
+			texts[Kind], texts[Level], texts[Phase] = []string{s.Kind}, []string{s.Level},
+				[]string{PhaseOf(s.Frames, s.Thread)}
 			holds := slices.ContainsFunc(c.Patterns, func(p Pattern) bool { return find(p, texts[c.Field]...) }) ||
 				slices.ContainsFunc(c.Words, func(w string) bool { return slices.Contains(texts[c.Field], w) })
 			if c.Field == Size {
 				holds = true
 				for _, b := range c.Bounds {
-					holds = holds && map[string]bool{">=": s.Size >= b.Bytes, ">": s.Size > b.Bytes, "<=": s.Size <= b.Bytes, "<": s.Size < b.Bytes, "=": s.Size == b.Bytes}[b.Op]
+					holds = holds && map[string]bool{">=": s.Size >= b.Bytes, ">": s.Size > b.Bytes, "<=": s.Size <=
+						b.Bytes, "<": s.Size < b.Bytes, "=": s.Size == b.Bytes}[b.Op]
 				}
 			}
 			all = all && holds
@@ -277,7 +302,8 @@ func TestOracle(t *testing.T) {
 	pick := func(list []string) string { return list[rng.IntN(len(list))] }
 	frames := make([]*Frame, 30)
 	for i := range frames {
-		frames[i] = &Frame{Functions: []string{text(4), pick([]string{"forward", "x", "torch::autograd::Engine::y"})}, File: text(4), Library: text(3)}
+		frames[i] = &Frame{Functions: []string{text(4), pick([]string{"forward", "x", "torch::autograd::Engine::y"})},
+			File: text(4), Library: text(3)}
 	}
 	condition := func() Condition {
 		c := Condition{Field: Field(rng.IntN(int(fieldCount)))}
@@ -288,7 +314,8 @@ func TestOracle(t *testing.T) {
 			case c.Field == Size:
 				c.Bounds = append(c.Bounds, Bound{pick([]string{">=", ">", "<=", "<", "="}), rng.Uint64N(4)})
 			default:
-				c.Patterns = append(c.Patterns, Pattern{Text: "a" + text(1), Regex: rng.IntN(2) == 0, IgnoreCase: rng.IntN(2) == 0})
+				c.Patterns = append(c.Patterns, Pattern{Text: "a" + text(1), Regex: rng.IntN(2) == 0,
+					IgnoreCase: rng.IntN(2) == 0})
 			}
 		}
 		return c
@@ -307,7 +334,8 @@ func TestOracle(t *testing.T) {
 		m := set.Matcher()
 		edges := set.Boundaries()
 		for range 30 {
-			s := &Subject{Tag: text(3), Name: text(3), Library: text(2), API: text(2), Kind: pick(Words(Kind)), Level: pick(Words(Level)), Size: rng.Uint64N(6),
+			s := &Subject{Tag: text(3), Name: text(3), Library: text(2), API: text(2), Kind: pick(Words(Kind)),
+				Level: pick(Words(Level)), Size: rng.Uint64N(6),
 				Thread: pick([]string{"", "pt_autograd_1"})}
 			for range rng.IntN(4) {
 				s.Frames = append(s.Frames, frames[rng.IntN(len(frames))])

@@ -64,7 +64,8 @@ const (
 // standsFor lists the fields that are asked one after the other.
 var standsFor = map[Field][]Field{Any: {Tag, Name, Module, Function, File, Library, API}, Label: {Tag, Name, Module}}
 
-var fieldNames = [fieldCount]string{"any", "label", "tag", "name", "module", "function", "file", "site.function", "site.file", "library", "api",
+var fieldNames = [fieldCount]string{"any", "label", "tag", "name", "module", "function", "file", "site.function",
+	"site.file", "library", "api",
 	"kind", "level", "phase", "lifetime", "size"}
 
 func (f Field) String() string { return fieldNames[f] }
@@ -81,7 +82,8 @@ func ParseField(text string) (Field, error) {
 func Words(f Field) []string {
 	switch f {
 	case Kind:
-		return []string{"device", "managed", "host", "registered", "async", "vmm", "array", "foreign", "graph", "address", "multicast", "imported", "module", "unknown"}
+		return []string{"device", "managed", "host", "registered", "async", "vmm", "array", "foreign", "graph",
+			"address", "multicast", "imported", "module", "unknown"}
 	case Level:
 		return []string{"driver", "framework"}
 	case Phase:
@@ -148,10 +150,12 @@ type Condition struct {
 func (c *Condition) check() error {
 	words := Words(c.Field)
 	switch {
-	case c.Field == Size && len(c.Bounds) == 0, words != nil && len(c.Words) == 0, c.Field != Size && words == nil && len(c.Patterns) == 0:
+	case c.Field == Size && len(c.Bounds) == 0, words != nil && len(c.Words) == 0, c.Field != Size && words == nil &&
+		len(c.Patterns) == 0:
 		return fmt.Errorf("says nothing")
 	case len(c.Patterns)+len(c.Words)+len(c.Bounds) > MaxPatterns:
-		return fmt.Errorf("has %d alternatives; %d are allowed", len(c.Patterns)+len(c.Words)+len(c.Bounds), MaxPatterns)
+		return fmt.Errorf("has %d alternatives; %d are allowed", len(c.Patterns)+len(c.Words)+len(c.Bounds),
+			MaxPatterns)
 	}
 	for _, word := range c.Words {
 		if !slices.Contains(words, word) {
@@ -185,7 +189,8 @@ func (r *Rule) Check() error {
 	case r.Category == Others:
 		return fmt.Errorf("category %q is kept for what no rule matches", Others)
 	case len(r.Conditions) == 0:
-		return fmt.Errorf("category %q: a rule needs a condition; choose from %s", r.Category, strings.Join(fieldNames[:], ", "))
+		return fmt.Errorf("category %q: a rule needs a condition; choose from %s", r.Category,
+			strings.Join(fieldNames[:], ", "))
 	}
 	rest := r.Category
 	for _, p := range placeholders {
@@ -234,7 +239,8 @@ func New(name, doc string, mode Mode, list []Rule) (*Set, error) {
 func (s *Set) Uses(f Field) bool {
 	for i := range s.Rules {
 		r := &s.Rules[i]
-		if r.uses(f) || slices.Contains(standsFor[Any], f) && r.uses(Any) || slices.Contains(standsFor[Label], f) && r.uses(Label) {
+		if r.uses(f) || slices.Contains(standsFor[Any], f) && r.uses(Any) || slices.Contains(standsFor[Label], f) &&
+			r.uses(Label) {
 			return true
 		}
 		for n, field := range []Field{Library, SiteFunction, SiteFile, Tag, API, Module} {

@@ -17,7 +17,8 @@ type Bound struct {
 var boundText = regexp.MustCompile(`^\s*(>=|<=|==|=|>|<)\s*([0-9][0-9_]*(?:\.[0-9]+)?)\s*([A-Za-z]*)\s*$`)
 
 // units are binary and decimal ones, as they are spelt.
-var units = map[string]float64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "kB": 1e3, "KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
+var units = map[string]float64{"": 1, "B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "kB": 1e3,
+	"KB": 1e3, "MB": 1e6, "GB": 1e9, "TB": 1e12}
 
 const unitNames = "B, KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (powers of 1000)"
 
@@ -25,7 +26,9 @@ const unitNames = "B, KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (power
 func ParseBound(text string) (Bound, error) {
 	m := boundText.FindStringSubmatch(text)
 	if m == nil {
-		return Bound{}, fmt.Errorf("size %q: write a comparison (>=, >, <=, <, =) and a number with a unit, such as \">= 2MiB\"", text)
+		return Bound{},
+			fmt.Errorf("size %q: write a comparison (>=, >, <=, <, =) and a number with a unit, such as \">= 2MiB\"",
+				text)
 	}
 	bytes, err := parseBytes(m[2], m[3])
 	if err != nil {

@@ -45,8 +45,10 @@ type place struct {
 
 // Read reads a trace to its end. src then has the dictionary that Write needs.
 func Read(src trace.Source) (*Live, error) {
-	l := &Live{blocks: make(map[uint32]*block), mappings: make(map[uint64]trace.Event), objects: make(map[heap.ObjectKey]trace.Event),
-		names: make(map[nameKey]trace.Event), reserves: make(map[place]trace.Event), samples: make(map[int16]trace.Event)}
+	l := &Live{blocks: make(map[uint32]*block), mappings: make(map[uint64]trace.Event),
+		objects: make(map[heap.ObjectKey]trace.Event),
+		names:   make(map[nameKey]trace.Event), reserves: make(map[place]trace.Event),
+		samples: make(map[int16]trace.Event)}
 	l.heap = heap.NewHeap(observer{live: l})
 	for {
 		batch, err := src.ReadBatch()
@@ -108,7 +110,9 @@ func (l *Live) addName(e *trace.Event) {
 		return
 	}
 	b := l.blocks[id]
-	b.names = slices.DeleteFunc(b.names, func(known trace.Event) bool { return known.Addr == e.Addr && known.Category == e.Category })
+	b.names = slices.DeleteFunc(b.names, func(known trace.Event) bool {
+		return known.Addr == e.Addr && known.Category == e.Category
+	})
 	b.names = append(b.names, *e)
 }
 

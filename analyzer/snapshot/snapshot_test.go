@@ -52,7 +52,8 @@ func source(t *testing.T, data []byte) *trace.Reader {
 
 func summary(t *testing.T, data []byte) map[string]any {
 	t.Helper()
-	s, err := analyzer.Summarize(source(t, data), analyzer.Options{Question: analyzer.Question{Groupings: []string{"tag", "name", "site"}}})
+	s, err := analyzer.Summarize(source(t, data),
+		analyzer.Options{Question: analyzer.Question{Groupings: []string{"tag", "name", "site"}}})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -91,7 +92,8 @@ func TestSnapshotHoldsWhatIsLive(t *testing.T) {
 	for _, level := range []string{"driver", "framework"} {
 		want, got := before[level].(map[string]any), after[level].(map[string]any)
 		if want["live_bytes"] != got["live_bytes"] || got["peak_bytes"] != got["live_bytes"] {
-			t.Errorf("%s: %v bytes are live and %v at the peak, want %v", level, got["live_bytes"], got["peak_bytes"], want["live_bytes"])
+			t.Errorf("%s: %v bytes are live and %v at the peak, want %v", level, got["live_bytes"], got["peak_bytes"],
+				want["live_bytes"])
 		}
 	}
 	if health := after["health"].(map[string]any); health["complete"] != true || health["events"].(float64) != 6 {
@@ -104,7 +106,8 @@ func TestSnapshotHoldsWhatIsLive(t *testing.T) {
 	if err := textform.Write(&text, source(t, small.Bytes())); err != nil {
 		t.Fatal(err)
 	}
-	for _, part := range []string{`"layer.weight"`, `"model"`, `file="/app/train.py"`, "create seq=1 ", "map seq=6 ", `name="Some GPU"`} {
+	for _, part := range []string{`"layer.weight"`, `"model"`, `file="/app/train.py"`, "create seq=1 ", "map seq=6 ",
+		`name="Some GPU"`} {
 		if !strings.Contains(text.String(), part) {
 			t.Errorf("%s is missing", part)
 		}
@@ -119,8 +122,10 @@ func TestSnapshotOfManyEvents(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("trace version=1\n")
 	for i := range 5000 {
-		fmt.Fprintf(&text, "alloc seq=%d time=%d level=driver api=cuMemAlloc_v2 mem=device addr=%#x size=4096\n", 2*i+1, 2*i+1, 0x7f0000000000+4096*i)
-		fmt.Fprintf(&text, "free seq=%d time=%d level=driver api=cuMemFree_v2 mem=device addr=%#x\n", 2*i+2, 2*i+2, 0x7f0000000000+4096*i)
+		fmt.Fprintf(&text, "alloc seq=%d time=%d level=driver api=cuMemAlloc_v2 mem=device addr=%#x size=4096\n", 2*i+1,
+			2*i+1, 0x7f0000000000+4096*i)
+		fmt.Fprintf(&text, "free seq=%d time=%d level=driver api=cuMemFree_v2 mem=device addr=%#x\n", 2*i+2, 2*i+2,
+			0x7f0000000000+4096*i)
 	}
 	text.WriteString("flush watermark=10001\n")
 	var whole, small bytes.Buffer

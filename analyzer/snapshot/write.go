@@ -38,7 +38,8 @@ func (l *Live) Write(w *trace.Writer, src trace.Source) error {
 func info(of trace.Info) trace.Info {
 	kept := maps.Clone(of)
 	maps.DeleteFunc(kept, func(key, _ string) bool {
-		return slices.Contains([]string{trace.ExitStatusKey, trace.SignalKey, "process.numbers", "process.in_flight", "drain"}, key) || strings.HasPrefix(key, "process.lost_")
+		return slices.Contains([]string{trace.ExitStatusKey, trace.SignalKey, "process.numbers", "process.in_flight",
+			"drain"}, key) || strings.HasPrefix(key, "process.lost_")
 	})
 	kept[trace.SnapshotKey] = "1"
 	return kept

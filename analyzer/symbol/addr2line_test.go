@@ -28,7 +28,8 @@ func addr2line(t *testing.T, path string, addresses []uint64) map[uint64][]refer
 	}
 	all := make(map[uint64][]reference)
 	var at uint64
-	lines := strings.Split(strings.TrimSpace(command(t, input.String(), "addr2line", "-a", "-i", "-f", "-e", path)), "\n")
+	lines := strings.Split(strings.TrimSpace(command(t, input.String(), "addr2line", "-a", "-i", "-f", "-e", path)),
+		"\n")
 	for i := 0; i < len(lines); {
 		if strings.HasPrefix(lines[i], "0x") {
 			at, _ = strconv.ParseUint(lines[i], 0, 64)
@@ -74,7 +75,8 @@ func llvmSymbolizer(t *testing.T, path string, addresses []uint64) map[uint64][]
 		fmt.Fprintf(&input, "%#x\n", a)
 	}
 	all := make(map[uint64][]reference)
-	blocks := strings.Split(strings.TrimSpace(command(t, input.String(), "llvm-symbolizer", "--inlines", "--functions=linkage", "--no-demangle", "-e", path)), "\n\n")
+	blocks := strings.Split(strings.TrimSpace(command(t, input.String(), "llvm-symbolizer", "--inlines",
+		"--functions=linkage", "--no-demangle", "-e", path)), "\n\n")
 	if len(blocks) != len(addresses) {
 		t.Fatalf("llvm-symbolizer answers %d times for %d addresses", len(blocks), len(addresses))
 	}
@@ -105,7 +107,8 @@ func TestAgainstOthers(t *testing.T) {
 		{"gcc", "gcc", "inlined.c", both, []string{"-O2", "-g"}},
 		{"gcc dwarf 4", "gcc", "inlined.c", both, []string{"-O2", "-gdwarf-4"}},
 		{"gcc dwarf 5 64-bit offsets", "gcc", "inlined.c", llvmOnly, []string{"-O2", "-gdwarf-5", "-gdwarf64"}},
-		{"gcc O3 sections", "gcc", "inlined.c", both, []string{"-O3", "-g", "-ffunction-sections", "-Wl,--gc-sections"}},
+		{"gcc O3 sections", "gcc", "inlined.c", both, []string{"-O3", "-g", "-ffunction-sections",
+			"-Wl,--gc-sections"}},
 		{"gcc no-pie", "gcc", "inlined.c", both, []string{"-O2", "-g", "-no-pie"}},
 		{"gcc shared", "gcc", "inlined.c", both, []string{"-O2", "-g", "-shared", "-fPIC"}},
 		{"gcc static", "gcc", "inlined.c", both, []string{"-O2", "-g", "-static"}},
@@ -162,7 +165,8 @@ func compareWithOthers(t *testing.T, path string, binutils bool) {
 			}
 		}
 	}
-	t.Logf("%d addresses, %d as addr2line, %d as llvm-symbolizer, %d as neither; at most %d functions at one", len(addresses), withGNU, withLLVM, alone, deepest)
+	t.Logf("%d addresses, %d as addr2line, %d as llvm-symbolizer, %d as neither; at most %d functions at one",
+		len(addresses), withGNU, withLLVM, alone, deepest)
 	if deepest < 2 && !strings.Contains(path, "O0") {
 		t.Errorf("nowhere is a function inlined")
 	}
@@ -179,7 +183,8 @@ func agrees(got, want []reference, names []string) bool {
 	}
 	for i, g := range got {
 		w := want[i]
-		same := g.function == w.function || i == len(got)-1 && slices.Contains(names, g.function) && slices.Contains(names, w.function)
+		same := g.function == w.function || i == len(got)-1 && slices.Contains(names, g.function) &&
+			slices.Contains(names, w.function)
 		if !same || g.line != w.line || g.line != 0 && g.file != w.file {
 			return false
 		}
@@ -201,7 +206,8 @@ func functionNames(t testing.TB, path string) map[uint64][]string {
 	}
 	names := make(map[uint64][]string)
 	for _, s := range symbols {
-		if kind := elf.ST_TYPE(s.Info); (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && s.Section != elf.SHN_UNDEF {
+		if kind := elf.ST_TYPE(s.Info); (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && s.Section !=
+			elf.SHN_UNDEF {
 			for a := s.Value; a < s.Value+s.Size; a++ {
 				names[a] = append(names[a], s.Name)
 			}

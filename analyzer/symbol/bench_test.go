@@ -19,7 +19,8 @@ func largeObject(b *testing.B, name string) string {
 		}
 		cache = filepath.Join(home, "memtrace")
 	}
-	found, _ := filepath.Glob(filepath.Join(cache, "venvs", "torch-*", "lib", "python*", "site-packages", "torch", "lib", name))
+	found, _ := filepath.Glob(filepath.Join(cache, "venvs", "torch-*", "lib", "python*", "site-packages", "torch",
+		"lib", name))
 	if len(found) == 0 {
 		b.Skipf("no %s in the cache of environments", name)
 	}

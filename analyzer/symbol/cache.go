@@ -116,7 +116,8 @@ func decodeCache(data []byte) (source string, frames map[uint64][]Frame, err err
 		list := make([]Frame, n)
 		for i := range list {
 			full, file := named(), named()
-			list[i] = Frame{Function: short(full), FullFunction: full, File: file, Line: int(int32(r.leb())), Start: r.leb(), Inlined: r.leb() == 1, Address: address}
+			list[i] = Frame{Function: short(full), FullFunction: full, File: file, Line: int(int32(r.leb())),
+				Start: r.leb(), Inlined: r.leb() == 1, Address: address}
 		}
 		frames[address] = list
 	}

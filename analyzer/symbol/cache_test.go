@@ -12,7 +12,8 @@ import (
 
 func cachedFrames() map[uint64][]Frame {
 	return map[uint64][]Frame{
-		0x10:           {{Function: "f", FullFunction: "f", File: "/a/b.c", Line: 3, Start: 8, Address: 0x10, Inlined: true}, {Function: "g", FullFunction: "g", Address: 0x10, Start: 8}},
+		0x10: {{Function: "f", FullFunction: "f", File: "/a/b.c", Line: 3, Start: 8, Address: 0x10,
+			Inlined: true}, {Function: "g", FullFunction: "g", Address: 0x10, Start: 8}},
 		0x7fffffffffff: {{Address: 0x7fffffffffff, Start: 0x7ffffffffff0}},
 	}
 }
@@ -120,7 +121,8 @@ func TestCacheCannotBeWritten(t *testing.T) {
 }
 
 func TestCachePath(t *testing.T) {
-	for id, want := range map[string]string{"": "", "12": "", "../../etc/passwd": "", "0123456789abcdef": "/c/0123456789abcdef", "0123456789ABCDEF": ""} {
+	for id, want := range map[string]string{"": "", "12": "", "../../etc/passwd": "",
+		"0123456789abcdef": "/c/0123456789abcdef", "0123456789ABCDEF": ""} {
 		if got := cachePath("/c", id); got != want {
 			t.Errorf("%q: %q, want %q", id, got, want)
 		}
@@ -144,7 +146,8 @@ func TestTrimCache(t *testing.T) {
 		}
 	}
 	trimCache(folder, 250)
-	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 2 || filepath.Base(left[0]) == "old" || filepath.Base(left[1]) == "old" {
+	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 2 || filepath.Base(left[0]) == "old" ||
+		filepath.Base(left[1]) == "old" {
 		t.Errorf("left: %v", left)
 	}
 }

@@ -76,7 +76,8 @@ func moduleOf(t testing.TB, path string, base uint64) trace.Module {
 		t.Fatal(err)
 	}
 	defer im.close()
-	return trace.Module{ID: 1, Start: base, End: base + 1<<40, Base: base, Path: path, BuildID: im.id, Size: uint64(im.size), ModTime: im.mtime}
+	return trace.Module{ID: 1, Start: base, End: base + 1<<40, Base: base, Path: path, BuildID: im.id,
+		Size: uint64(im.size), ModTime: im.mtime}
 }
 
 // resolverOf returns a resolver for one object file that lies at base.

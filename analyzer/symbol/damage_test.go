@@ -54,7 +54,8 @@ func damage(random *rand.Rand, whole []byte, path string) []byte {
 			return 0, len(data)
 		}
 		defer im.close()
-		names := []string{".debug_info", ".debug_abbrev", ".debug_line", ".debug_rnglists", ".debug_ranges", ".debug_str", ".symtab", ".dynsym", ".strtab", ".eh_frame", ".eh_frame_hdr"}
+		names := []string{".debug_info", ".debug_abbrev", ".debug_line", ".debug_rnglists", ".debug_ranges",
+			".debug_str", ".symtab", ".dynsym", ".strtab", ".eh_frame", ".eh_frame_hdr"}
 		if s := im.section(names[random.Intn(len(names))]); s != nil {
 			return int(s.Offset), int(s.FileSize)
 		}
@@ -101,7 +102,8 @@ func tryDamaged(t *testing.T, original string, data []byte, addresses []uint64) 
 		t.Fatal(err)
 	}
 	for _, careful := range []bool{false, true} {
-		module := trace.Module{ID: 1, End: 1 << 40, Path: path, Size: uint64(st.Size()), ModTime: st.ModTime().UnixNano()}
+		module := trace.Module{ID: 1, End: 1 << 40, Path: path, Size: uint64(st.Size()),
+			ModTime: st.ModTime().UnixNano()}
 		r := resolverWith(module, Options{Sources: []string{}, careful: careful})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
@@ -144,7 +146,8 @@ func TestCutWhileMapped(t *testing.T) {
 
 // checkLineHeader keeps the numbers of a table's header from becoming allocations.
 func TestHostileLineTable(t *testing.T) {
-	header := []byte{40, 0, 0, 0, 5, 0, 8, 0, 30, 0, 0, 0, 1, 1, 1, 0xfb, 14, 1, 1, 1, 0x0f, 0xff, 0xff, 0xff, 0xff, 0x7f, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
+	header := []byte{40, 0, 0, 0, 5, 0, 8, 0, 30, 0, 0, 0, 1, 1, 1, 0xfb, 14, 1, 1, 1, 0x0f, 0xff, 0xff, 0xff, 0xff,
+		0x7f, 1, 1, 1, 1, 1, 1, 1, 1, 1, 1}
 	if err := checkLineHeader(header, binary.LittleEndian); err == nil {
 		t.Error("4 billion folders are believed")
 	}

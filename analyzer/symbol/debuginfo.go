@@ -59,7 +59,8 @@ var errNoDebug = errors.New("no debug information")
 
 // readDebug opens the DWARF information of a file. careful keeps from mapping files, and from reading much.
 func (im *image) readDebug(careful bool) (*debugInfo, error) {
-	d := &debugInfo{order: im.elf.ByteOrder, low: im.codeStart(), names: make(map[dwarf.Offset]entryName), maps: new(mappings)}
+	d := &debugInfo{order: im.elf.ByteOrder, low: im.codeStart(), names: make(map[dwarf.Offset]entryName),
+		maps: new(mappings)}
 	runtime.AddCleanup(d, (*mappings).release, d.maps) // for resolvers that nobody closes
 	info, err := im.dwarfData(d, careful)
 	if err != nil {
@@ -159,7 +160,8 @@ func (im *image) debugSection(d *debugInfo, name string, careful bool, limit uin
 	}
 	page := uint64(os.Getpagesize())
 	first := s.Offset &^ (page - 1)
-	mapped, err := syscall.Mmap(int(im.file.Fd()), int64(first), int(s.Offset+s.Size-first), syscall.PROT_READ, syscall.MAP_PRIVATE)
+	mapped, err := syscall.Mmap(int(im.file.Fd()), int64(first), int(s.Offset+s.Size-first), syscall.PROT_READ,
+		syscall.MAP_PRIVATE)
 	if err != nil {
 		return nil, fmt.Errorf("map section %s: %w", s.Name, err)
 	}

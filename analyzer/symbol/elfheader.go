@@ -36,7 +36,8 @@ func (im *image) checkHeaders() error {
 	if h.Shoff == 0 {
 		return nil
 	}
-	var first elf.Section64 // where the file's header has no room for the number of sections, or of the one with the names, this one has it
+	// where the file's header has no room for the number of sections, or of the one with the names, this one has it
+	var first elf.Section64
 	if err := im.header(h.Shoff, &first, order); err != nil {
 		return err
 	}

@@ -15,7 +15,8 @@ func (r *Resolver) embedded(p place) []Frame {
 	}
 	frames := make([]Frame, len(symbols))
 	for i, s := range symbols {
-		f := Frame{FullFunction: s.Function, File: s.File, Line: int(s.Line), Module: p.module.Path, Address: p.address, Inlined: i < len(symbols)-1}
+		f := Frame{FullFunction: s.Function, File: s.File, Line: int(s.Line), Module: p.module.Path, Address: p.address,
+			Inlined: i < len(symbols)-1}
 		f.Function = short(s.Function)
 		if s.Start != 0 {
 			f.Start = s.Start + (p.pc - raw) - p.module.Base

@@ -33,7 +33,8 @@ func TestEmbedded(t *testing.T) {
 	files := New(&tables, nil, Options{Sources: []string{}})
 	symbols := Collect(&tables, files)
 	inside, wholly := CollectInside(&tables, nil, func() bool { return false })
-	if len(symbols) != len(slices.Compact(slices.Sorted(slices.Values(pcs)))) || !wholly || len(inside) != len(symbols) {
+	if len(symbols) != len(slices.Compact(slices.Sorted(slices.Values(pcs)))) || !wholly ||
+		len(inside) != len(symbols) {
 		t.Errorf("%d and %d symbols for %d addresses", len(symbols), len(inside), len(pcs))
 	}
 	for i := range min(len(symbols), len(inside)) {

@@ -18,8 +18,10 @@ const (
 
 // Frame is one function of a stack, readable.
 type Frame struct {
-	Kind     Kind
-	Function string // C++ and Rust without parameters and with long template arguments elided; Python: the qualified name, else the name; "" unknown
+	Kind Kind
+	// C++ and Rust without parameters and with long template arguments elided; Python: the qualified name, else the
+	// name; "" unknown
+	Function string
 	File     string // source file; "" unknown
 	Line     int    // in File; 0 unknown
 	Module   string // path of the object file; "" for Python and JIT

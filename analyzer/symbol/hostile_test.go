@@ -89,7 +89,8 @@ func TestBuildIDIsNoPath(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(folder, "secret.debug"), []byte("secret"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	for _, id := range []string{"../../secret", "ab/../../secret", "ab/../../secretx", "abc", "ABCDEF", "ab\x00d", "", "ab", "g123", strings.Repeat("ab", 65)} {
+	for _, id := range []string{"../../secret", "ab/../../secret", "ab/../../secretx", "abc", "ABCDEF", "ab\x00d", "",
+		"ab", "g123", strings.Repeat("ab", 65)} {
 		if path := idPath(folder, id); path != "" {
 			t.Errorf("%q leads to %s", id, path)
 		}
@@ -117,8 +118,10 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	if err := os.Symlink(place, link); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{place, link, "/dev/zero", "/dev/tty", "/proc/self/mem", "/proc/self/fd/0", "/proc/kmsg", "/proc/self/environ", filepath.Dir(place)} {
-		if got := problemsOf(t, trace.Module{ID: 1, Path: path, BuildID: id}, sources); !slices.ContainsFunc(got, func(p string) bool { return strings.HasPrefix(p, path+" ") }) {
+	for _, path := range []string{place, link, "/dev/zero", "/dev/tty", "/proc/self/mem", "/proc/self/fd/0",
+		"/proc/kmsg", "/proc/self/environ", filepath.Dir(place)} {
+		if got := problemsOf(t, trace.Module{ID: 1, Path: path, BuildID: id}, sources); !slices.ContainsFunc(got,
+			func(p string) bool { return strings.HasPrefix(p, path+" ") }) {
 			t.Errorf("%s: %q", path, got)
 		}
 	}

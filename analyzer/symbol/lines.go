@@ -155,7 +155,8 @@ func checkLineHeader(data []byte, order binary.ByteOrder) error {
 			forms = append(forms, h.leb())
 		}
 		count := h.leb()
-		if h.err == nil && (count > maxLineFiles || count > uint64(len(h.data)) && len(forms) > 0 || count > 0 && len(forms) == 0) {
+		if h.err == nil && (count > maxLineFiles || count > uint64(len(h.data)) && len(forms) > 0 || count > 0 &&
+			len(forms) == 0) {
 			return fmt.Errorf("a table of lines with %d files", count)
 		}
 		for range count {

@@ -46,7 +46,8 @@ func elideArguments(name string) string {
 	depth := 0
 	for i := 0; i < len(name); i++ {
 		rest := name[i:]
-		if depth == 0 && strings.HasPrefix(rest, "operator") && !partOfName(name, i-1) && !partOfName(name, i+len("operator")) {
+		if depth == 0 && strings.HasPrefix(rest, "operator") && !partOfName(name, i-1) &&
+			!partOfName(name, i+len("operator")) {
 			length := len("operator") + operatorLength(rest[len("operator"):])
 			out.WriteString(rest[:length])
 			i += length - 1

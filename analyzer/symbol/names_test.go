@@ -27,7 +27,8 @@ func TestNothingStaysMangled(t *testing.T) {
 			for _, frames := range r.native {
 				for _, f := range frames {
 					seen[f.Function] = true
-					if strings.HasPrefix(f.Function, "_ZN") || strings.HasPrefix(f.Function, "_R") || strings.Contains(f.Function, "$LT$") || strings.Contains(f.Function, "17h") {
+					if strings.HasPrefix(f.Function, "_ZN") || strings.HasPrefix(f.Function, "_R") ||
+						strings.Contains(f.Function, "$LT$") || strings.Contains(f.Function, "17h") {
 						t.Errorf("mangled: %s", f.Function)
 					}
 				}
@@ -49,12 +50,15 @@ func TestReadable(t *testing.T) {
 		{"table_lookup.constprop.0", "table_lookup", "table_lookup"},
 		{"rarely.part.0.cold", "rarely", "rarely"},
 		{"_ZN2at6native3addERKNS_6TensorES3_RKN3c106ScalarE", "at::native::add", "at::native::add"},
-		{"_ZN4shop12_GLOBAL__N_14Item5taxedEd.isra.0", "shop::(anonymous namespace)::Item::taxed", "shop::(anonymous namespace)::Item::taxed"},
-		{"_ZNKSt6vectorIiSaIiEE4sizeEv", "std::vector<int, std::allocator<int> >::size", "std::vector<int, std::allocator<int> >::size"},
+		{"_ZN4shop12_GLOBAL__N_14Item5taxedEd.isra.0", "shop::(anonymous namespace)::Item::taxed",
+			"shop::(anonymous namespace)::Item::taxed"},
+		{"_ZNKSt6vectorIiSaIiEE4sizeEv", "std::vector<int, std::allocator<int> >::size",
+			"std::vector<int, std::allocator<int> >::size"},
 		{"_ZNSt6vectorIN4shop12_GLOBAL__N_14ItemESaIS2_EE12emplace_backIJS2_EEERS2_DpOT_",
 			"std::vector<shop::(anonymous namespace)::Item, std::allocator<shop::(anonymous namespace)::Item> >::emplace_back<shop::(anonymous namespace)::Item>",
 			"std::vector<...>::emplace_back<...>"},
-		{"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt", "core::fmt::Write::write_fmt"},
+		{"_ZN4core3fmt5Write9write_fmt17h0123456789abcdefE", "core::fmt::Write::write_fmt",
+			"core::fmt::Write::write_fmt"},
 		{"_RNvCs4fqI2P2rA04_7mycrate3foo", "mycrate::foo", "mycrate::foo"},
 		{"_Znwm", "operator new", "operator new"},
 		{"_Z", "_Z", "_Z"},

@@ -54,7 +54,8 @@ func (ob *object) open() {
 
 // kernelsOwn reports whether a module has no file, since it is the kernel that gives it to programs.
 func kernelsOwn(path string) bool {
-	return path == "" || path[0] == '[' || strings.HasPrefix(path, "linux-vdso.so") || strings.HasPrefix(path, "linux-gate.so")
+	return path == "" || path[0] == '[' || strings.HasPrefix(path, "linux-vdso.so") ||
+		strings.HasPrefix(path, "linux-gate.so")
 }
 
 // all looks up several addresses.

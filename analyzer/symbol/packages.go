@@ -11,7 +11,8 @@ import (
 // PackageFolders finds the folders that pip, or another installer, put Python packages into, whatever they are called:
 // `pip install --target` leaves metadata beside each package. The zero value is ready.
 type PackageFolders struct {
-	known map[string]string // by a source file's folder: the folder that its package was installed into, "" if it was not
+	// by a source file's folder: the folder that its package was installed into, "" if it was not
+	known map[string]string
 }
 
 // packageDepth bounds how many folders a package may have one in another.
@@ -49,7 +50,8 @@ func packageFolder(folder string) string {
 	}
 	name := normalized(filepath.Base(top))
 	for _, pattern := range []string{"*.dist-info", "*.egg-info"} {
-		metadata, _ := filepath.Glob(filepath.Join(escapeGlob(folder), pattern)) // the only error is that of a bad pattern
+		// the only error is that of a bad pattern
+		metadata, _ := filepath.Glob(filepath.Join(escapeGlob(folder), pattern))
 		for _, path := range metadata {
 			distribution, _, _ := strings.Cut(filepath.Base(path), "-")
 			if normalized(distribution) == name || lists(filepath.Join(path, "top_level.txt"), filepath.Base(top)) {

@@ -28,7 +28,8 @@ func TestPerfMapOfTheRun(t *testing.T) {
 	begun := time.Now().Add(-time.Hour)
 	this := strconv.Itoa(pid)
 	about := func(pid, host string, start time.Time) trace.Info {
-		return trace.Info{"process.pid": pid, "process.host": host, "process.start_unix_ns": fmt.Sprint(start.UnixNano())}
+		return trace.Info{"process.pid": pid, "process.host": host,
+			"process.start_unix_ns": fmt.Sprint(start.UnixNano())}
 	}
 	for name, c := range map[string]struct {
 		info  trace.Info
@@ -49,7 +50,8 @@ func TestPerfMapOfTheRun(t *testing.T) {
 		}
 		noProblems(t, r)
 	}
-	if err := os.WriteFile(path, []byte("1000 100 compiled\n2000 100 "+strings.Repeat("x", maxPerfLine)+"\n"), 0o600); err != nil {
+	if err := os.WriteFile(path, []byte("1000 100 compiled\n2000 100 "+strings.Repeat("x", maxPerfLine)+"\n"),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	long := New(new(trace.Tables), about(this, host, begun), Options{})

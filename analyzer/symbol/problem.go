@@ -29,8 +29,10 @@ var problemWords = map[problemKind]struct{ one, many, advice string }{
 		"functions in there show as addresses: look at the trace where it was recorded, or record with 'memtrace run --embed-symbols'"},
 	replaced: {"is not the file of the run", "object files are not those of the run",
 		"functions in there show as addresses: put the files of the run back, or record with 'memtrace run --embed-symbols'"},
-	unusable: {"cannot be used", "files cannot be used", "names from there are missing: make the files readable, or put whole ones there"},
-	damaged:  {"is damaged in part", "files are damaged in part", "some names or lines from there are missing: put whole files there"},
+	unusable: {"cannot be used", "files cannot be used",
+		"names from there are missing: make the files readable, or put whole ones there"},
+	damaged: {"is damaged in part", "files are damaged in part",
+		"some names or lines from there are missing: put whole files there"},
 	split: {"keeps inlined functions in .dwo files", "files keep inlined functions in .dwo files",
 		"memtrace does not read those: build without -gsplit-dwarf to see them"},
 }
@@ -55,7 +57,8 @@ func problemTexts(all map[problem]struct{}) []string {
 			return strings.Compare(a.detail, b.detail)
 		})
 		if len(list) > manyFiles {
-			texts = append(texts, fmt.Sprintf("%d %s, %s among them; %s", len(list), words.many, list[0].path, words.advice))
+			texts = append(texts, fmt.Sprintf("%d %s, %s among them; %s", len(list), words.many, list[0].path,
+				words.advice))
 			continue
 		}
 		for _, p := range list {

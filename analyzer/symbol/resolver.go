@@ -167,7 +167,8 @@ func (r *Resolver) object(m trace.Module) *object {
 	ob, known := r.objects[key]
 	if !known {
 		file := m.Path
-		if cwd := r.info["process.cwd"]; cwd != "" && !filepath.IsAbs(file) { // the program opened it by a path from there
+		// the program opened it by a path from there
+		if cwd := r.info["process.cwd"]; cwd != "" && !filepath.IsAbs(file) {
 			file = filepath.Join(cwd, file)
 		}
 		ob = &object{module: m, file: file, options: &r.options, problem: r.addProblem}

@@ -43,7 +43,9 @@ func TestNameless(t *testing.T) {
 	nameless := 0
 	for a, here := range names {
 		f := r.Native(a + 1)[0]
-		dynamic := slices.ContainsFunc(here, func(name string) bool { return slices.Contains([]string{"api_call", "table_lookup", "main"}, name) })
+		dynamic := slices.ContainsFunc(here, func(name string) bool {
+			return slices.Contains([]string{"api_call", "table_lookup", "main"}, name)
+		})
 		switch {
 		case dynamic && !slices.Contains(here, f.Function):
 			t.Errorf("%#x is %v, called %q", a, here, f.Function)
@@ -59,7 +61,8 @@ func TestNameless(t *testing.T) {
 	if got, want := r.Native(hidden + 6)[0].Name(), fmt.Sprintf("inlined.out+%#x", hidden); got != want {
 		t.Errorf("%q, want %q", got, want)
 	}
-	if f := r.Native(exported + 1)[0]; f.Function != "api_call" || f.Start != exported || f.Module != path || f.Address != exported {
+	if f := r.Native(exported + 1)[0]; f.Function != "api_call" || f.Start != exported || f.Module != path ||
+		f.Address != exported {
 		t.Errorf("%+v", f)
 	}
 	// A return address is where the call ends: what comes behind the last call of a function may be the next function.
@@ -123,8 +126,10 @@ no_size:
 	}
 	defer im.close()
 	text0 := im.elf.Section(".text").Addr
-	for offset, want := range map[uint64]string{0: "name_global", 1: "name_global", 2: "versioned", 64: "no_size", 67: "no_size", 68: "", 128: ""} {
-		if f := r.Native(text0 + offset + 1)[0]; f.Function != want && !(want == "versioned" && f.Function == "versioned_1") {
+	for offset, want := range map[uint64]string{0: "name_global", 1: "name_global", 2: "versioned", 64: "no_size",
+		67: "no_size", 68: "", 128: ""} {
+		if f := r.Native(text0 + offset + 1)[0]; f.Function != want &&
+			!(want == "versioned" && f.Function == "versioned_1") {
 			t.Errorf("+%d: %q, want %q", offset, f.Function, want)
 		}
 	}
@@ -151,14 +156,16 @@ func TestOtherFiles(t *testing.T) {
 	}{
 		{"the same", func(*trace.Module) {}, ""},
 		{"only the build-id counts", func(m *trace.Module) { m.ModTime++; m.Size++ }, ""},
-		{"another build-id", func(m *trace.Module) { m.BuildID = strings.Repeat("ab", 20) }, "is not the file of the run (the run's had build-id abab"},
+		{"another build-id", func(m *trace.Module) { m.BuildID = strings.Repeat("ab", 20) },
+			"is not the file of the run (the run's had build-id abab"},
 		{"without a build-id", func(m *trace.Module) { m.Path = nameless }, "this one has none"},
 		{"gone", func(m *trace.Module) { m.Path = filepath.Join(folder, "gone.so") }, "gone.so is not here"},
 		{"a folder", func(m *trace.Module) { m.Path = folder }, "not a regular file"},
 		{"a pipe", func(m *trace.Module) { m.Path = pipe }, "not a regular file"},
 		{"a text", func(m *trace.Module) { m.Path = text }, "cannot be used"},
 		{"the kernel's own", func(m *trace.Module) { m.Path = "linux-vdso.so.1" }, "quiet"},
-		{"a shortened path", func(m *trace.Module) { m.Path = "site-packages/lib.so" }, "site-packages/lib.so is not here"},
+		{"a shortened path", func(m *trace.Module) { m.Path = "site-packages/lib.so" },
+			"site-packages/lib.so is not here"},
 	} {
 		m := moduleOf(t, program, 0)
 		c.change(&m)
@@ -215,12 +222,14 @@ func TestManyProblemsAreOne(t *testing.T) {
 	var tables trace.Tables
 	var pcs []uint64
 	for i := range uint64(30) {
-		tables.AddModule(trace.Module{ID: trace.ModuleID(i + 1), Start: i << 20, End: (i + 1) << 20, Base: i << 20, Path: fmt.Sprintf("/nowhere/lib%02d.so", i), BuildID: "00"})
+		tables.AddModule(trace.Module{ID: trace.ModuleID(i + 1), Start: i << 20, End: (i + 1) << 20, Base: i << 20,
+			Path: fmt.Sprintf("/nowhere/lib%02d.so", i), BuildID: "00"})
 		pcs = append(pcs, i<<20+5)
 	}
 	r := New(&tables, nil, Options{})
 	r.Warm(pcs)
-	if p := r.Problems(); len(p) != 1 || !strings.HasPrefix(p[0], "30 object files of the run are not here, /nowhere/lib00.so among them; ") {
+	if p := r.Problems(); len(p) != 1 ||
+		!strings.HasPrefix(p[0], "30 object files of the run are not here, /nowhere/lib00.so among them; ") {
 		t.Errorf("problems %q", p)
 	}
 }
@@ -230,7 +239,9 @@ func TestInterpreterAndCompiledCode(t *testing.T) {
 	start := address(t, program, "table_lookup")
 	const base = 0x7f0000000000
 	mapFile := filepath.Join(t.TempDir(), "perf.map")
-	if err := os.WriteFile(mapFile, []byte("100 10 _ZN4toys4spinEi\n200 20 py::spam:/a/b.py\n108 4 later\nnonsense\n300 zz x\n"), 0o600); err != nil {
+	if err := os.WriteFile(mapFile,
+		[]byte("100 10 _ZN4toys4spinEi\n200 20 py::spam:/a/b.py\n108 4 later\nnonsense\n300 zz x\n"), 0o600); err !=
+		nil {
 		t.Fatal(err)
 	}
 	var tables trace.Tables
@@ -301,15 +312,18 @@ func TestWarm(t *testing.T) {
 func TestPythonFrame(t *testing.T) {
 	var tables trace.Tables
 	// One entry of the form of CPython 3.11: no columns, line +2, 4 instructions of 2 bytes.
-	tables.AddCode(trace.Code{ID: 1, Name: "f", QualName: "C.f", File: "/a/b.py", FirstLine: 10, Table: trace.LinesLocations, Lines: []byte{0x80 | 13<<3 | 3, 4}})
+	tables.AddCode(trace.Code{ID: 1, Name: "f", QualName: "C.f", File: "/a/b.py", FirstLine: 10,
+		Table: trace.LinesLocations, Lines: []byte{0x80 | 13<<3 | 3, 4}})
 	tables.AddCode(trace.Code{ID: 2, Name: "g", File: "/a/c.py", FirstLine: 7})
 	r := New(&tables, nil, Options{NoFiles: true})
 	for _, c := range []struct {
 		frame trace.PyFrame
 		want  Frame
 	}{
-		{trace.PyFrame{Code: 1, Offset: 4, Entry: true, Self: 9}, Frame{Kind: Python, Function: "C.f", FullFunction: "C.f", File: "/a/b.py", Line: 12, Entry: true, Self: 9}},
-		{trace.PyFrame{Code: 1, Offset: 400}, Frame{Kind: Python, Function: "C.f", FullFunction: "C.f", File: "/a/b.py", Line: 10}},
+		{trace.PyFrame{Code: 1, Offset: 4, Entry: true, Self: 9},
+			Frame{Kind: Python, Function: "C.f", FullFunction: "C.f", File: "/a/b.py", Line: 12, Entry: true, Self: 9}},
+		{trace.PyFrame{Code: 1, Offset: 400}, Frame{Kind: Python, Function: "C.f", FullFunction: "C.f", File: "/a/b.py",
+			Line: 10}},
 		{trace.PyFrame{Code: 2}, Frame{Kind: Python, Function: "g", FullFunction: "g", File: "/a/c.py", Line: 7}},
 		{trace.PyFrame{Code: 3}, Frame{Kind: Python}},
 	} {

@@ -18,7 +18,8 @@ func answers(r *Resolver, addresses []uint64) []string {
 	all := make([]string, len(addresses))
 	for i, a := range addresses {
 		for _, f := range r.Native(a + 1) {
-			all[i] += fmt.Sprintf("%s %s %s:%d %#x %v; ", f.Function, f.FullFunction, f.File, f.Line, f.Start, f.Inlined)
+			all[i] += fmt.Sprintf("%s %s %s:%d %#x %v; ", f.Function, f.FullFunction, f.File, f.Line,
+				f.Start, f.Inlined)
 		}
 	}
 	return all
@@ -101,9 +102,15 @@ func TestDebugFileByLink(t *testing.T) {
 		name, flag string
 		place      func(program string) string
 	}{
-		{"beside, by build-id", "-Wl,--build-id=sha1", func(p string) string { return filepath.Join(filepath.Dir(p), "separate.debug") }},
-		{"beside, by checksum", "-Wl,--build-id=none", func(p string) string { return filepath.Join(filepath.Dir(p), "separate.debug") }},
-		{".debug", "-Wl,--build-id=none", func(p string) string { return filepath.Join(filepath.Dir(p), ".debug", "separate.debug") }},
+		{"beside, by build-id", "-Wl,--build-id=sha1", func(p string) string {
+			return filepath.Join(filepath.Dir(p), "separate.debug")
+		}},
+		{"beside, by checksum", "-Wl,--build-id=none", func(p string) string {
+			return filepath.Join(filepath.Dir(p), "separate.debug")
+		}},
+		{".debug", "-Wl,--build-id=none", func(p string) string {
+			return filepath.Join(filepath.Dir(p), ".debug", "separate.debug")
+		}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			path, debugFile, addresses, want := strippedProgram(t, c.flag)

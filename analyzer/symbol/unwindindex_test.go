@@ -33,7 +33,8 @@ func TestBoundsAgainstReadelf(t *testing.T) {
 				t.Errorf("a sorted table of %d bytes", len(unwind.table))
 			}
 			found := 0
-			for _, m := range fdeLine.FindAllStringSubmatch(command(t, "", "readelf", "--debug-dump=frames", path), -1) {
+			for _, m := range fdeLine.FindAllStringSubmatch(command(t, "", "readelf", "--debug-dump=frames", path),
+				-1) {
 				start, _ := strconv.ParseUint(m[1], 16, 64)
 				end, _ := strconv.ParseUint(m[2], 16, 64)
 				if start == end {

@@ -14,7 +14,8 @@ const Window = 1 << 16
 // every window:
 //
 //   - A pair of an allocation and its free stays out if both lie in the window and the block was live at none of the
-//     window's moments: the maximum of each level and device, marks, samples and OOM events. So everything that was live
+//     window's moments: the maximum of each level and device, marks, samples and OOM events. So everything that was
+//     live
 //     at a moment stays, and bytes at any other time are at most what they were. The maximum of a run is the maximum of
 //     one of its windows: it stays exact, with all its owners, and so do all later states of what is live.
 //   - A window ends where least is live in its second half, which in training is between two iterations.
@@ -45,8 +46,9 @@ type Thinner struct {
 
 // note is what the replay told about a row.
 type note struct {
-	bytes int64  // by which the total of its slot changes
-	peer  int32  // an allocation's free, a free's allocation, a name's allocation, as 1 + its row; 0: none in the window
+	bytes int64 // by which the total of its slot changes
+	// an allocation's free, a free's allocation, a name's allocation, as 1 + its row; 0: none in the window
+	peer  int32
 	block uint32 // an allocation's
 	slot  int16  // -1: no total changes
 	keep  bool   // the pair is not to be left out
@@ -87,7 +89,9 @@ func slotOf(b *heap.Block) int16 {
 // New returns a Thinner with windows of so many events. Its replay takes at most so many bytes outside of Go's heap for
 // live blocks; 0 leaves it in Go's heap, without a bound.
 func New(window int, most int64) *Thinner {
-	t := &Thinner{rows: make([]trace.Event, 0, window), notes: make([]note, 0, window), seen: make(map[seenKey]firstLast), forward: make(map[operator]int32), waits: make(map[uint64][]int32), awaited: make(map[uint64]bool)}
+	t := &Thinner{rows: make([]trace.Event, 0, window), notes: make([]note, 0, window),
+		seen: make(map[seenKey]firstLast), forward: make(map[operator]int32), waits: make(map[uint64][]int32),
+		awaited: make(map[uint64]bool)}
 	if most > 0 {
 		t.heap = heap.NewPackedHeap(t, most)
 	} else {

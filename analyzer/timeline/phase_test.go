@@ -69,7 +69,8 @@ func TestPhasesAgreeWithNaive(t *testing.T) {
 					}
 				}
 				if !maps.Equal(ns, gotNS) || !maps.Equal(allocs, gotAllocs) {
-					t.Fatalf("seed %d, stretch %d of %d: %v, %v, want %v, %v", seed, i, v.Bins(), gotNS, gotAllocs, ns, allocs)
+					t.Fatalf("seed %d, stretch %d of %d: %v, %v, want %v, %v", seed, i, v.Bins(), gotNS, gotAllocs,
+						ns, allocs)
 				}
 			}
 			if v.Bins() == 1 {
@@ -89,7 +90,8 @@ func TestPhasesRestart(t *testing.T) {
 	line.Restart(1000)
 	line.Phase("forward", 1200)
 	line.Phase("forward", 1300)
-	if got, want := line.Value(2000).Lanes[0].Phases, (report.PhasePart{Phase: "forward", NS: 100, Allocs: 2}); len(got) != 1 || got[0] != want {
+	if got, want := line.Value(2000).Lanes[0].Phases, (report.PhasePart{Phase: "forward", NS: 100, Allocs: 2}); len(
+		got) != 1 || got[0] != want {
 		t.Errorf("%+v, want %+v", got, want)
 	}
 }

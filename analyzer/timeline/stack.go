@@ -131,7 +131,9 @@ func (s *Stack) Move(from, to uint32, size, opened uint64, past bool) {
 // movePart takes bytes from one key of a stretch to another. The list stays in order, without keys that hold nothing.
 func movePart(held *[]report.TimelinePart, from, to uint32, size uint64) {
 	find := func(k uint32) (int, bool) {
-		return slices.BinarySearchFunc(*held, k, func(p report.TimelinePart, k uint32) int { return cmp.Compare(p.Key, k) })
+		return slices.BinarySearchFunc(*held, k, func(p report.TimelinePart, k uint32) int {
+			return cmp.Compare(p.Key, k)
+		})
 	}
 	if i, found := find(from); found {
 		if (*held)[i].Bytes -= size; (*held)[i].Bytes == 0 {

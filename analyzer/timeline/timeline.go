@@ -129,5 +129,6 @@ func (t *Timeline) Value(end int64) *report.Timeline {
 	for i := range lanes {
 		lanes[i].Phases = slices.Clone(lanes[i].Phases)
 	}
-	return &report.Timeline{FromNS: t.from, WidthNS: t.width, EndNS: end, Lanes: lanes, Keys: []report.TimelineKey{}, Levels: []report.TimelineLevel{}, Lines: []report.TimelineLine{}}
+	return &report.Timeline{FromNS: t.from, WidthNS: t.width, EndNS: end, Lanes: lanes, Keys: []report.TimelineKey{},
+		Levels: []report.TimelineLevel{}, Lines: []report.TimelineLine{}}
 }

@@ -75,8 +75,10 @@ func (n *naive) compare(t *testing.T, seed uint64, line *Timeline, number int) {
 			for _, p := range v.Levels[0].Bins[i].Held {
 				got[p.Key] += p.Bytes
 			}
-			if b := v.Levels[0].Bins[i]; b.PeakBytes != most || fmt.Sprint(got) != fmt.Sprint(held) || v.Lines[0].PeakBytes[i] != most {
-				t.Fatalf("seed %d, stretch %d of %d: %d by key %v, line %d, want %d by key %v", seed, i, v.Bins(), b.PeakBytes, got, v.Lines[0].PeakBytes[i], most, held)
+			if b := v.Levels[0].Bins[i]; b.PeakBytes != most || fmt.Sprint(got) != fmt.Sprint(held) ||
+				v.Lines[0].PeakBytes[i] != most {
+				t.Fatalf("seed %d, stretch %d of %d: %d by key %v, line %d, want %d by key %v", seed, i, v.Bins(),
+					b.PeakBytes, got, v.Lines[0].PeakBytes[i], most, held)
 			}
 		}
 		if v.Bins() == 1 {
@@ -161,7 +163,9 @@ func TestBounded(t *testing.T) {
 	for _, b := range s.bins {
 		parts += len(b.Held)
 	}
-	if len(s.bins) >= MaxBins || len(line.lanes) > MaxBins || parts > MaxBins*101 || len(s.keys) > MaxKeys || len(s.active) > 10_000 {
-		t.Errorf("%d stretches, %d lanes, %d parts, %d keys, %d active", len(s.bins), len(line.lanes), parts, len(s.keys), len(s.active))
+	if len(s.bins) >= MaxBins || len(line.lanes) > MaxBins || parts > MaxBins*101 || len(s.keys) > MaxKeys ||
+		len(s.active) > 10_000 {
+		t.Errorf("%d stretches, %d lanes, %d parts, %d keys, %d active", len(s.bins), len(line.lanes), parts,
+			len(s.keys), len(s.active))
 	}
 }

@@ -84,7 +84,8 @@ func (t *Tracker) replay(held []uint64) (positions [momentCount]int32) {
 		total += bytes
 	}
 	if !o.counted {
-		o.phases[atPeak] = report.IterationMoment{TimeNS: o.StartNS, Phase: phaseWords[phaseOther], Bytes: total, Held: slices.Clone(held)}
+		o.phases[atPeak] = report.IterationMoment{TimeNS: o.StartNS, Phase: phaseWords[phaseOther], Bytes: total,
+			Held: slices.Clone(held)}
 		o.Highest = slices.Clone(held)
 	}
 	meter.Extend(&o.Highest, max(len(o.Highest), len(held)))

@@ -138,8 +138,11 @@ var (
 	phaseOther     = profile.PhaseNumber("other")
 )
 
-func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profile.Resolver, cellOf func(block uint32) *profile.Cell) *Tracker {
-	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver, Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1, pass: phaseOther, spans: newSpans(), Turn: maxChanges}
+func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profile.Resolver,
+	cellOf func(block uint32) *profile.Cell) *Tracker {
+	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver,
+		Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1,
+		pass: phaseOther, spans: newSpans(), Turn: maxChanges}
 	if p.Framework {
 		t.Account = heap.AccountFramework
 	}
@@ -240,7 +243,8 @@ func (t *Tracker) classify(s *slot, v *profile.Cell) {
 func (t *Tracker) classOf(v *profile.Cell) uint16 {
 	if v.Class == 0 {
 		k := t.Categories
-		v.Class = 1 + uint16(min(t.classes.number(profile.CategoryKey(k.Of(t.resolver, k.ID(&v.Origin)))), math.MaxUint16-1))
+		v.Class = 1 + uint16(min(t.classes.number(profile.CategoryKey(k.Of(t.resolver, k.ID(&v.Origin)))),
+			math.MaxUint16-1))
 	}
 	return v.Class - 1
 }
@@ -272,7 +276,9 @@ func (t *Tracker) Event(e *trace.Event) {
 			t.failed = append(t.failed, failure{at: len(t.changes), held: report.OOMCategories{TimeNS: e.Time}})
 		}
 	case trace.EventAlloc:
-		if t.by == report.IterationsByRange && e.Status == 0 && t.ranges.begins(e) || t.by == report.IterationsByPeriod && (callstack.Pair{Native: e.Stack, Python: e.PyStack}) == t.anchor && heap.AccountOf(e) == t.Account {
+		if t.by == report.IterationsByRange && e.Status == 0 && t.ranges.begins(e) ||
+			t.by == report.IterationsByPeriod && (callstack.Pair{Native: e.Stack, Python: e.PyStack}) == t.anchor &&
+				heap.AccountOf(e) == t.Account {
 			t.begin(e)
 		}
 	}
@@ -330,12 +336,13 @@ func (t *Tracker) end(time int64) {
 			t.record, t.highest, t.held = v.Peak.Bytes, len(t.done)-1, t.open.held
 		}
 	}
-	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes, ReservedEndBytes: v.ReservedEndBytes}}
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes,
+		ReservedEndBytes: v.ReservedEndBytes}}
 }
 
-// Restart forgets the iterations so far, since some of their allocations, and of their ends, were left out of the trace.
-// Only the one with the highest peak is kept, as one that did not end: its peak is right, its number is not. The others
-// count on in number, with so many more that were left out.
+// Restart forgets the iterations so far, since some of their allocations, and of their ends, were left out of the
+// trace. Only the one with the highest peak is kept, as one that did not end: its peak is right, its number is not. The
+// others count on in number, with so many more that were left out.
 func (t *Tracker) Restart(time int64, more uint64) {
 	t.count(false)
 	if t.by == report.IterationsByOptimizer {
@@ -346,7 +353,8 @@ func (t *Tracker) Restart(time int64, more uint64) {
 		t.done, t.highest = t.done[t.highest:t.highest+1:t.highest+1], 0
 	}
 	reserved := t.open.ReservedEndBytes
-	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved, ReservedEndBytes: reserved}}
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
+		ReservedEndBytes: reserved}}
 }
 
 // running is the iteration that runs, as it stands.
@@ -357,7 +365,8 @@ func (t *Tracker) running(time int64) report.Iteration {
 		v.Number = t.number
 	}
 	v.Peak = t.open.phases[atPeak]
-	for i, to := range map[int]**report.IterationMoment{atForward: &v.Forward, atBackward: &v.Backward, atOptimizer: &v.Optimizer} {
+	for i, to := range map[int]**report.IterationMoment{atForward: &v.Forward, atBackward: &v.Backward,
+		atOptimizer: &v.Optimizer} {
 		if m := t.open.phases[i]; m.Held != nil {
 			*to = &m
 		}
@@ -369,7 +378,8 @@ func (t *Tracker) running(time int64) report.Iteration {
 func (t *Tracker) Forget(time int64) {
 	t.count(false)
 	reserved := t.open.ReservedEndBytes
-	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved, ReservedEndBytes: reserved}}
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
+		ReservedEndBytes: reserved}}
 	t.done, t.leftOut, t.failed, t.spans = nil, 0, nil, newSpans()
 	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}
 }

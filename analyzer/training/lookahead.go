@@ -41,7 +41,9 @@ type optimizer struct {
 func ReadAhead(src trace.Source) (*Lookahead, error) {
 	p := &Lookahead{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
 	p.Blocks = newBlockNames()
-	skipFields(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream, trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread, trace.FieldRest)
+	skipFields(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream,
+		trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread,
+		trace.FieldRest)
 	for {
 		err := p.next(src)
 		if p.ended() {
@@ -99,10 +101,12 @@ func (p *Lookahead) rows(events []trace.Event) {
 
 // framework takes in allocations and frees of a framework, of which only the names of their blocks are looked for.
 func (p *Lookahead) framework(c *trace.Columns) {
-	seq, addr, size, flags := c.Column(trace.FieldSeq), c.Column(trace.FieldAddr), c.Column(trace.FieldSize), c.Column(trace.FieldFlags)
+	seq, addr, size, flags := c.Column(trace.FieldSeq), c.Column(trace.FieldAddr), c.Column(trace.FieldSize),
+		c.Column(trace.FieldFlags)
 	last := &p.LastAlloc[heap.AccountFramework]
 	for i, kind := range c.Kinds() {
-		if trace.Flags(flags.At(i))&^trace.FlagBackward == 0 && p.Blocks.fastPath(kind, seq.At(i), addr.At(i), size.At(i)) {
+		if trace.Flags(flags.At(i))&^trace.FlagBackward == 0 && p.Blocks.fastPath(kind, seq.At(i), addr.At(i),
+			size.At(i)) {
 			if kind == trace.EventAlloc {
 				*last = max(*last, seq.At(i))
 			}

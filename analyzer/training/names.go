@@ -23,9 +23,11 @@ type BlockNames struct {
 
 	distinct []blockName
 	number   map[blockName]uint32
-	pages    map[uint64][]byte // by order number / namePage: varints of order number % namePage and of the name's number plus one; of two names for one block the later one holds
-	open     uint64            // number of the page that is laid out, plus one
-	laidOut  []uint32          // its names' numbers plus one by order number % namePage, 0 none
+	// by order number / namePage: varints of order number % namePage and of the name's number plus one; of two names
+	// for one block the later one holds
+	pages   map[uint64][]byte
+	open    uint64   // number of the page that is laid out, plus one
+	laidOut []uint32 // its names' numbers plus one by order number % namePage, 0 none
 }
 
 type blockName struct {

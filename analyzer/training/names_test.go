@@ -32,7 +32,8 @@ func TestForetoldNames(t *testing.T) {
 			delete(live, addr)
 		default:
 			name := blockName{trace.CategoryParameter + trace.Category(rng.IntN(2)), trace.StringID(1 + rng.IntN(50))}
-			apply(trace.Event{Kind: trace.EventName, Addr: addr + rng.Uint64N(2)*0x100, Category: name.Category, Name: name.Name})
+			apply(trace.Event{Kind: trace.EventName, Addr: addr + rng.Uint64N(2)*0x100, Category: name.Category,
+				Name: name.Name})
 			if old := want[begun]; !KeepsName(old.Category, name.Category, false) {
 				want[begun] = name
 			}

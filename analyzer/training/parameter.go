@@ -41,7 +41,8 @@ type figure struct {
 
 // Named takes in one name of a block. requested divides the block, nil where that is not known.
 func (l *ParameterList) Named(e *trace.Event, b *heap.Block, requested *report.Requested, tables *trace.Tables) {
-	if e.Category == trace.CategoryData || e.Category == trace.CategoryFree || e.Handle == 0 { // flat memory has no object; its parts are named beside it
+	// flat memory has no object; its parts are named beside it
+	if e.Category == trace.CategoryData || e.Category == trace.CategoryFree || e.Handle == 0 {
 		return
 	}
 	i := l.find(e.Name, tables)
@@ -76,7 +77,8 @@ func (l *ParameterList) find(id trace.StringID, tables *trace.Tables) int {
 	if i, known = l.index[parameter]; !known {
 		i = len(l.list)
 		l.index[parameter] = i
-		l.list = append(l.list, parameterFigures{name: parameter, category: trace.CategoryParameter, figures: make(map[figureKey]figure)})
+		l.list = append(l.list, parameterFigures{name: parameter, category: trace.CategoryParameter,
+			figures: make(map[figureKey]figure)})
 	}
 	l.names[id] = i
 	return i

@@ -22,7 +22,8 @@ type rangeWatch struct {
 
 // begins reports whether an allocation is the first one of such a range.
 func (w *rangeWatch) begins(e *trace.Event) bool {
-	if e.Thread == w.thread && e.Tag == w.tag { // before the first one both are zero, as is the tag of a thread that was not seen
+	// before the first one both are zero, as is the tag of a thread that was not seen
+	if e.Thread == w.thread && e.Tag == w.tag {
 		return false
 	}
 	w.thread, w.tag = e.Thread, e.Tag

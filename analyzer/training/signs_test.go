@@ -9,7 +9,8 @@ import (
 // TestSignsOfIterations: ranges and periods are found where they are, and not where they are not.
 func TestSignsOfIterations(t *testing.T) {
 	for _, test := range []struct{ tag, want string }{
-		{"train.step 12.forward", "train.step 12"}, {"iteration 3", "iteration 3"}, {"step", "step"}, {"train_step", "train_step"}, {"epoch 1/batch_7/x", "epoch 1/batch_7"},
+		{"train.step 12.forward", "train.step 12"}, {"iteration 3", "iteration 3"}, {"step", "step"},
+		{"train_step", "train_step"}, {"epoch 1/batch_7/x", "epoch 1/batch_7"},
 		{"model.encoder", ""}, {"stepwise", ""}, {"", ""}, {"loss.item", ""},
 	} {
 		if got := rangeOf(test.tag); got != test.want {

@@ -50,7 +50,8 @@ func (s *spans) end() {
 		s.list, s.last = append(s.list, report.PhaseSpan{FromNS: s.row.from}), 1
 	}
 	v := &s.list[len(s.list)-1]
-	v.ToNS, v.Parts = s.row.to, report.AddPhase(v.Parts, profile.PhaseName(s.row.phase), s.row.to-s.row.from, s.row.allocs)
+	v.ToNS, v.Parts = s.row.to, report.AddPhase(v.Parts, profile.PhaseName(s.row.phase), s.row.to-s.row.from,
+		s.row.allocs)
 }
 
 // values are the spans with the row that goes on, which goes on.

@@ -35,7 +35,8 @@ func TestSpansLoseNoTime(t *testing.T) {
 			now, last = s.to, phase
 		}
 		got := s.values()
-		if len(got) > report.MaxPhaseSpans || len(rows) <= report.MaxPhaseSpans && len(got) != len(rows) || len(rows) > report.MaxPhaseSpans && len(got) < report.MaxPhaseSpans/2 {
+		if len(got) > report.MaxPhaseSpans || len(rows) <= report.MaxPhaseSpans && len(got) != len(rows) ||
+			len(rows) > report.MaxPhaseSpans && len(got) < report.MaxPhaseSpans/2 {
 			t.Fatalf("%d allocations in %d rows: %d spans", allocs, len(rows), len(got))
 		}
 		var sum []report.PhasePart
@@ -43,7 +44,8 @@ func TestSpansLoseNoTime(t *testing.T) {
 			if sum = report.JoinPhases(sum, v.Parts); v.FromNS > v.ToNS || i > 0 && v.FromNS < got[i-1].ToNS {
 				t.Fatalf("span %d is from %d to %d", i, v.FromNS, v.ToNS)
 			}
-			if len(got) == len(rows) && (v.FromNS != rows[i].FromNS || v.ToNS != rows[i].ToNS || len(v.Parts) != 1 || v.Parts[0] != rows[i].Parts[0]) {
+			if len(got) == len(rows) && (v.FromNS != rows[i].FromNS || v.ToNS != rows[i].ToNS || len(v.Parts) != 1 ||
+				v.Parts[0] != rows[i].Parts[0]) {
 				t.Fatalf("span %d is %+v, want %+v", i, v, rows[i])
 			}
 		}

@@ -14,7 +14,8 @@ import (
 // Value is what reports are made of, by the rules of set. The iteration that runs stays open; now ends it, in
 // nanoseconds.
 func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Parameter, now int64) *report.Training {
-	v := &report.Training{Level: t.Account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words, LeftOut: t.leftOut, Parameters: parameters, Highest: t.highest, Phases: t.spans.values()}
+	v := &report.Training{Level: t.Account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words,
+		LeftOut: t.leftOut, Parameters: parameters, Highest: t.highest, Phases: t.spans.values()}
 	v.Adapters = make(map[string]string)
 	for key, word := range info {
 		if framework, found := strings.CutPrefix(key, "adapter."); found && !strings.Contains(framework, ".") {
@@ -169,7 +170,8 @@ func (n *treeNode) value(name, path string, held [momentCount]map[moduleClass]ui
 		v.Moments = append(v.Moments, b)
 	}
 	slices.SortFunc(v.Children, func(a, b report.Module) int {
-		return cmp.Or(cmp.Compare(report.SumOf(b.Moment(momentNames[atPeak])), report.SumOf(a.Moment(momentNames[atPeak]))), strings.Compare(a.Name, b.Name))
+		return cmp.Or(cmp.Compare(report.SumOf(b.Moment(momentNames[atPeak])),
+			report.SumOf(a.Moment(momentNames[atPeak]))), strings.Compare(a.Name, b.Name))
 	})
 	return v
 }

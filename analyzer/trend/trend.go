@@ -18,11 +18,11 @@ const (
 	// minReturns is how often one call stack must come back for more: a pass through many layers comes to each of them
 	// once.
 	minReturns = 4
-	// keptPart is the part of the growth, one in so many, that must remain when what others hold less is taken off: else
-	// memory only moves from one place to another.
+	// keptPart is the part of the growth, one in so many, that must remain when what others hold less is taken off:
+	// else memory only moves from one place to another.
 	keptPart = 4
-	// minChurn is how many times as much as stays must be freed meanwhile: else the program is still building up what it
-	// needs.
+	// minChurn is how many times as much as stays must be freed meanwhile: else the program is still building up what
+	// it needs.
 	minChurn = 3
 )
 

@@ -72,8 +72,11 @@ func (a *app) rootCommand() *cobra.Command {
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
 	root.PersistentFlags().CountVarP(&a.Verbose, "verbose", "v", "say what is being done (twice: in detail)")
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print errors only")
-	root.AddCommand(a.runCommand(), a.attachCommand(), a.controlCommand(), a.reportCommand(), a.diffCommand(), a.topCommand(), a.htmlCommand(), a.serveCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(), a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
-		a.compactCommand(), a.stripCommand(), a.anonymizeCommand(), a.demoCommand(), a.versionCommand(), a.completionCommand(), a.manCommand())
+	root.AddCommand(a.runCommand(), a.attachCommand(), a.controlCommand(), a.reportCommand(), a.diffCommand(),
+		a.topCommand(), a.htmlCommand(), a.serveCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(),
+		a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
+		a.compactCommand(), a.stripCommand(), a.anonymizeCommand(), a.demoCommand(), a.versionCommand(),
+		a.completionCommand(), a.manCommand())
 	if a.Stdout != nil {
 		manual.FitHelp(root, a.Stdout)
 	}
@@ -85,7 +88,8 @@ func helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Show the help of a command",
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, _ string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string,
+			_ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var names []cobra.Completion
 			for _, c := range cmd.Root().Commands() {
 				if c.IsAvailableCommand() && len(args) == 0 {
@@ -124,7 +128,8 @@ func unknownVerb(cmd *cobra.Command, args []string) error {
 	}
 	near := cmd.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return usage.Errorf("unknown command %q; to record a program type: memtrace run -- %s", args[0], strings.Join(args, " "))
+		return usage.Errorf("unknown command %q; to record a program type: memtrace run -- %s", args[0],
+			strings.Join(args, " "))
 	}
 	return usage.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
 }

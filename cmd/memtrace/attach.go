@@ -55,11 +55,14 @@ func (a *app) attachCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.Output, "output", "o", "", "name of the trace, a `PATTERN` as for memtrace run (default "+launch.DefaultOutput+")")
+	f.StringVarP(&o.Output, "output", "o", "", "name of the trace, a `PATTERN` as for memtrace run (default "+
+		launch.DefaultOutput+")")
 	f.BoolVarP(&o.Force, "force", "f", false, "replace a trace that exists")
 	f.DurationVarP(&o.Duration, "duration", "d", 0, "stop recording after a `TIME` such as 30s or 5m")
-	f.DurationVar(&o.Timeout, "timeout", 10*time.Second, "give up, with nothing changed, when the library could not be loaded within a `TIME`")
-	f.StringVar(&o.Library, "library", "", "`PATH` of "+launch.LibraryName+" as the process sees it, where that is another one than here, as in a container")
+	f.DurationVar(&o.Timeout, "timeout", 10*time.Second,
+		"give up, with nothing changed, when the library could not be loaded within a `TIME`")
+	f.StringVar(&o.Library, "library", "", "`PATH` of "+launch.LibraryName+
+		" as the process sees it, where that is another one than here, as in a container")
 	f.StringVar(&o.Door, "door", attach.DoorAuto, "how the library is loaded: `auto, python or ptrace`")
 	cmdline.Complete(cmd, "door", cmdline.Values(attach.DoorAuto, attach.DoorPython, attach.DoorPtrace))
 	return cmd

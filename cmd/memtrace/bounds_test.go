@@ -44,14 +44,16 @@ func TestOverflowHasBounds(t *testing.T) {
 			}
 			lower := *s.Framework.PeakBytesLower
 			if lower > peak || *s.Framework.LiveBytesLower != 0 {
-				t.Errorf("certain are a peak of %d and %d in the end; there was a peak of %d and nothing in the end", lower, *s.Framework.LiveBytesLower, peak)
+				t.Errorf("certain are a peak of %d and %d in the end; there was a peak of %d and nothing in the end",
+					lower, *s.Framework.LiveBytesLower, peak)
 			}
 			// Until the spool is full nothing is lost, and with that comes the highest peak that one thread has.
 			if one := onePeak(); lower < one {
 				t.Errorf("certain is a peak of %d, but %d came before the first lost record", lower, one)
 			}
 			if test.drained && s.Framework.PeakBytes <= peak {
-				t.Logf("recorded %d, no more than the true peak of %d: this run says little", s.Framework.PeakBytes, peak)
+				t.Logf("recorded %d, no more than the true peak of %d: this run says little", s.Framework.PeakBytes,
+					peak)
 			}
 			t.Logf("%d lost; certain %d, true %d, recorded %d", b.LostRecords, lower, peak, s.Framework.PeakBytes)
 		})
@@ -71,7 +73,8 @@ func overflow(t *testing.T, drained bool, args ...string) (path string, peak uin
 	t.Helper()
 	path = filepath.Join(t.TempDir(), "o.bin")
 	cmd := exec.Command(guests.Recorder(t, "testdata/guest/overflow.c"), args...)
-	cmd.Env = append(os.Environ(), "MEMTRACE_OUTPUT="+path, "MEMTRACE_SPOOL_MAX=4M", "MEMTRACE_SPOOL_HARD_MAX=4M", "MEMTRACE_OVERFLOW=drop")
+	cmd.Env = append(os.Environ(), "MEMTRACE_OUTPUT="+path, "MEMTRACE_SPOOL_MAX=4M", "MEMTRACE_SPOOL_HARD_MAX=4M",
+		"MEMTRACE_OVERFLOW=drop")
 	cmd.Stderr = os.Stderr
 	in, _ := cmd.StdinPipe()
 	out, _ := cmd.StdoutPipe()
@@ -123,7 +126,8 @@ func drainLate(t *testing.T, path string, answer <-chan string) string {
 			events, mark, more = cursor.Collect(last)
 			more = more && len(events) > 0
 			lost := losses.Take(last && !more)
-			if err := errors.Join(cursor.Dictionary(w), w.WriteEvents(lost), w.WriteEvents(events), w.Flush(mark)); err != nil {
+			if err := errors.Join(cursor.Dictionary(w), w.WriteEvents(lost), w.WriteEvents(events),
+				w.Flush(mark)); err != nil {
 				t.Fatal(err)
 			}
 			cursor.Release()
@@ -134,7 +138,8 @@ func drainLate(t *testing.T, path string, answer <-chan string) string {
 		case text := <-answer:
 			drain(true)
 			records, rings, dict := s.Lost()
-			if err := w.Close(trace.End{Reason: "exit", LostRecords: records, LostRings: rings, LostDict: dict}); err != nil {
+			if err := w.Close(trace.End{Reason: "exit", LostRecords: records, LostRings: rings, LostDict: dict}); err !=
+				nil {
 				t.Fatal(err)
 			}
 			return text

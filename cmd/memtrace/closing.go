@@ -70,7 +70,8 @@ func closingOptions(path string, report bool) (options analyzer.Options, err err
 func (a *app) reportAfterRun(o runOptions, summaries []readSummary) error {
 	beside := *a
 	beside.Stdout = a.Stderr
-	flags := questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.reportOutput, Force: o.force, JSON: o.report == "json"}
+	flags := questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.reportOutput, Force: o.force,
+		JSON: o.report == "json"}
 	style, err := flags.Style(flags.OutputFile(&beside.Console))
 	if err != nil {
 		return err
@@ -145,7 +146,8 @@ func noFolder(pattern string) string {
 		if here, err := filepath.Abs(folder); err == nil {
 			folder = here
 		}
-		return fmt.Sprintf("%s cannot be written to (%v); name a file elsewhere: memtrace run -o /tmp/trace.bin -- ...", console.ShellWord(folder), err)
+		return fmt.Sprintf("%s cannot be written to (%v); name a file elsewhere: memtrace run -o /tmp/trace.bin -- ...",
+			console.ShellWord(folder), err)
 	}
 	return ""
 }

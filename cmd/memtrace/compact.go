@@ -94,7 +94,8 @@ func (a *app) compact(o compactOptions, path string) error {
 		return err
 	}
 	if !a.Quiet {
-		a.Say("%s instead of %s: %s of the first %s were left out", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(st.Size())),
+		a.Say("%s instead of %s: %s of the first %s were left out", layout.Bytes(uint64(made.size)),
+			layout.Bytes(uint64(st.Size())),
 			report.Count(made.thinned.Events, "event", "events"), layout.Duration(made.thinned.UntilTime))
 	}
 	return nil
@@ -138,7 +139,9 @@ func compactTo(folder string, source trace.Source, size, most int64) (*compacted
 		}
 		if made.size > most && (pass == compactPasses || made.size > before.size-before.size/20) {
 			defer made.remove()
-			return nil, fmt.Errorf("%s are the least that it can have: what is live, its call stacks and the last %s; give a larger --max", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(whole)))
+			return nil,
+				fmt.Errorf(
+					"%s are the least that it can have: what is live, its call stacks and the last %s; give a larger --max", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(whole)))
 		}
 	}
 	return made, err

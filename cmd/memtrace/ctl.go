@@ -65,7 +65,8 @@ var controlVerbs = []struct {
 	name      string
 	arguments int
 	writes    bool // takes -o
-}{{"status", 0, false}, {"start", 0, true}, {"stop", 0, false}, {"mark", 1, false}, {"snapshot", 0, true}, {"report", 0, true}, {"referrers", 0, true}}
+}{{"status", 0, false}, {"start", 0, true}, {"stop", 0, false}, {"mark", 1, false}, {"snapshot", 0, true},
+	{"report", 0, true}, {"referrers", 0, true}}
 
 func (a *app) controlCommand() *cobra.Command {
 	var o controlOptions
@@ -85,11 +86,13 @@ func (a *app) controlCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "start: name of the trace; snapshot, report, referrers: write to this `FILE`")
+	f.StringVarP(&o.output, "output", "o", "",
+		"start: name of the trace; snapshot, report, referrers: write to this `FILE`")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
 	f.IntVarP(&o.rows, "rows", "n", referrersRows, "referrers: `ROWS` to show")
 	f.BoolVar(&o.json, "json", false, "referrers: print JSON, with exact bytes")
-	f.DurationVar(&o.timeout, "timeout", referrersTimeout, "referrers: give up when Python's interpreter is busy for a `TIME`")
+	f.DurationVar(&o.timeout, "timeout", referrersTimeout,
+		"referrers: give up when Python's interpreter is busy for a `TIME`")
 	o.asked = f.Changed
 	return cmd
 }
@@ -153,7 +156,8 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 	case "snapshot":
 		return a.snapshot(o, pid)
 	case "referrers":
-		return r.Referrers(attach.ReferrersOptions{Output: o.output, Force: o.force, JSON: o.json, Rows: o.rows, Timeout: o.timeout}, pid)
+		return r.Referrers(attach.ReferrersOptions{Output: o.output, Force: o.force, JSON: o.json, Rows: o.rows,
+			Timeout: o.timeout}, pid)
 	}
 	answer, err := a.recorder().Ask(pid, "status")
 	if err != nil {
@@ -166,7 +170,10 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 	if err != nil {
 		return err
 	}
-	return a.report(&questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.output, Force: o.force}, &questions.ViewFlags{}, []string{path}, func(string) bool { return false })
+	return a.report(&questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.output, Force: o.force},
+		&questions.ViewFlags{}, []string{path}, func(string) bool {
+			return false
+		})
 }
 
 func (a *app) mark(pid int, name string) error {
@@ -234,7 +241,8 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 	})
 	if err == nil && !a.Quiet && output != "-" {
 		driver, framework := live.Bytes()
-		a.Say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s", layout.Bytes(driver), layout.Bytes(framework), console.ShellWord(output))
+		a.Say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s",
+			layout.Bytes(driver), layout.Bytes(framework), console.ShellWord(output))
 	}
 	return err
 }

@@ -87,7 +87,8 @@ func (a *app) demo(o demoOptions) error {
 		return err
 	}
 	if ended.Status != 0 {
-		return fmt.Errorf("%sthe demo's program ended with status %d: its output is above", endedWords(guest.argv[0], ended), ended.Status)
+		return fmt.Errorf("%sthe demo's program ended with status %d: its output is above",
+			endedWords(guest.argv[0], ended), ended.Status)
 	}
 	traces := a.finishedTraces(list, ended)
 	if len(traces) == 0 {
@@ -113,7 +114,8 @@ func newDemoGuest(python string, env []string) (demoGuest, error) {
 	}
 	version, usable := probeTorch(python, env)
 	if usable {
-		return demoGuest{[]string{python, filepath.Join(folder, "demo/train.py")}, env, "a small training run of PyTorch " + version}, nil
+		return demoGuest{[]string{python, filepath.Join(folder, "demo/train.py")}, env,
+			"a small training run of PyTorch " + version}, nil
 	}
 	if folder, err = findDemo("demo/train"); err != nil {
 		return demoGuest{}, err
@@ -122,13 +124,15 @@ func newDemoGuest(python string, env []string) (demoGuest, error) {
 	if err != nil {
 		return demoGuest{}, err
 	}
-	env = launch.SetVariable(env, "LD_LIBRARY_PATH", strings.TrimSuffix(devices+":"+launch.LookupVariable(env, "LD_LIBRARY_PATH"), ":"))
+	env = launch.SetVariable(env, "LD_LIBRARY_PATH",
+		strings.TrimSuffix(devices+":"+launch.LookupVariable(env, "LD_LIBRARY_PATH"), ":"))
 	env = launch.SetVariable(env, "NULLCUDA_SHARED", "none")
 	why := python + " has no PyTorch"
 	if version != "" {
 		why = "PyTorch " + version + " finds no GPU"
 	}
-	return demoGuest{[]string{filepath.Join(folder, "demo/train")}, env, "a small program in C on the null GPU, since " + why}, nil
+	return demoGuest{[]string{filepath.Join(folder, "demo/train")}, env,
+		"a small program in C on the null GPU, since " + why}, nil
 }
 
 // probeTorch asks an interpreter for its PyTorch; "" without one. A report on what goes wrong inside it is not the
@@ -159,5 +163,6 @@ func findNullGPU() (string, error) {
 	for _, folder := range demoFolders {
 		places = append(places, filepath.Join(folder, "nullgpu"))
 	}
-	return launch.FindBeside(driver, append(places, "nullcuda/lib"), "build it with 'make nullcuda'") // the last one: a build tree
+	// the last one: a build tree
+	return launch.FindBeside(driver, append(places, "nullcuda/lib"), "build it with 'make nullcuda'")
 }

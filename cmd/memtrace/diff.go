@@ -62,14 +62,20 @@ func (a *app) diffCommand() *cobra.Command {
 		Example:           diffExample,
 		Args:              func(cmd *cobra.Command, args []string) error { return flags.checkTraces(cmd, args) },
 		ValidArgsFunction: cmdline.Traces,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.diff(&flags, args[0], args[len(args)-1]) },
+		RunE: func(_ *cobra.Command, args []string) error {
+			return a.diff(&flags, args[0], args[len(args)-1])
+		},
 	}
 	flags.Define(cmd)
 	f := cmd.Flags()
-	f.Lookup("at").Usage = "compare the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s"
-	f.Lookup("to").Usage = "compare with this `MOMENT` of the second trace, or of the only one; with --from, the end of the part that is compared"
-	f.Lookup("from").Usage = "compare the peaks from this `MOMENT` on in both traces: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown"
-	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(compare.Views(), ", ")+": what became of each")
+	f.Lookup("at").Usage =
+		"compare the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s"
+	f.Lookup("to").Usage =
+		"compare with this `MOMENT` of the second trace, or of the only one; with --from, the end of the part that is compared"
+	f.Lookup("from").Usage =
+		"compare the peaks from this `MOMENT` on in both traces: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown"
+	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(compare.Views(), ", ")+
+		": what became of each")
 	cmdline.Complete(cmd, "view", cmdline.List(compare.Views()...))
 	return cmd
 }
@@ -81,7 +87,8 @@ func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
 	case from != "" && f.At != "":
 		return usage.Errorf("--at compares two moments and --from two parts of a run: leave one of them out")
 	case len(args) == 1 && from != "":
-		return usage.Errorf("--from compares a part of two runs: name two traces; within one, 'memtrace diff --at %s --to MOMENT %s' compares two moments, and 'memtrace report --from %s' says what became of the memory between them",
+		return usage.Errorf(
+			"--from compares a part of two runs: name two traces; within one, 'memtrace diff --at %s --to MOMENT %s' compares two moments, and 'memtrace report --from %s' says what became of the memory between them",
 			from, args[0], from)
 	case len(args) == 1 && f.Window.To == "":
 		return usage.Errorf("name two traces, or two moments of %s with --at and --to", args[0])
@@ -110,7 +117,8 @@ func (f *diffFlags) neededViews() ([]*view.View, error) {
 	for _, name := range f.views {
 		if !slices.Contains(compare.Views(), name) {
 			if name == "modules" {
-				return nil, usage.Errorf("--view modules: choose from %s; --by module compares modules", strings.Join(compare.Views(), ", "))
+				return nil, usage.Errorf("--view modules: choose from %s; --by module compares modules",
+					strings.Join(compare.Views(), ", "))
 			}
 			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(compare.Views(), ", "))
 		}
@@ -121,7 +129,9 @@ func (f *diffFlags) neededViews() ([]*view.View, error) {
 	case len(f.By)+len(f.Groups) > 0:
 		return nil, usage.Errorf("--view shows its own table: leave out --by and --group, or --view")
 	case f.At != "" || f.Window.To != "" || f.Window.Begin() != "":
-		return nil, usage.Errorf("--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
+		return nil,
+			usage.Errorf(
+				"--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
 	}
 	return needed, nil
 }
@@ -177,7 +187,8 @@ type diffResult struct {
 }
 
 // difference reads both sides.
-func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*view.View, basePath, newPath string, defaults bool) (result diffResult, err error) {
+func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*view.View, basePath, newPath string,
+	defaults bool) (result diffResult, err error) {
 	base, changed, err := flags.sides(options)
 	if err != nil {
 		return result, err
@@ -201,7 +212,8 @@ func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*v
 			result.damaged.Add(paths[i], summaries[i])
 		}
 	}
-	if err := tracefile.CheckMatched(paths[0], summaries[0]); err != nil && len(summaries[1].Unmatched) > 0 { // what one side lacks is a difference
+	// what one side lacks is a difference
+	if err := tracefile.CheckMatched(paths[0], summaries[0]); err != nil && len(summaries[1].Unmatched) > 0 {
 		return result, err
 	}
 	result.diff, result.summaries = diff.New(summaries[0], summaries[1]), summaries

@@ -64,7 +64,8 @@ func (a *app) dumpCommand() *cobra.Command {
 	f.Uint64Var(&o.from, "from", 0, "first order number (`SEQ`)")
 	f.Uint64Var(&o.to, "to", math.MaxUint64, "last order number (`SEQ`); without it, that of the last event")
 	f.Lookup("to").DefValue = "0" // pflag shows no default of 0; this one has twenty digits
-	f.StringSliceVar(&o.kinds, "kind", nil, "only events of this `KIND`: "+strings.Join(eventKinds(), ", ")+" (repeatable)")
+	f.StringSliceVar(&o.kinds, "kind", nil, "only events of this `KIND`: "+strings.Join(eventKinds(), ", ")+
+		" (repeatable)")
 	f.Int64VarP(&o.events, "events", "n", -1, "at most this `NUMBER` of events; without it, all")
 	f.Lookup("events").DefValue = "0" // shown as none
 	f.BoolVar(&o.encode, "encode", false, "read text and write a trace")

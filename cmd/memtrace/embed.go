@@ -119,7 +119,8 @@ func (e embedding) words() string {
 	case e.addresses == 0:
 		return "no code address has a name"
 	}
-	return fmt.Sprintf("embedded the names of %s, %.1f KiB, %.1f s", codeAddresses(e.addresses), float64(e.bytes)/1024, e.took.Seconds())
+	return fmt.Sprintf("embedded the names of %s, %.1f KiB, %.1f s", codeAddresses(e.addresses), float64(e.bytes)/1024,
+		e.took.Seconds())
 }
 
 func codeAddresses(n int) string {
@@ -137,7 +138,8 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 		return sum, err
 	}
 	defer unlock()
-	if err := spool.Finalize(path); err != nil && !errors.Is(err, regular.ErrNotRegular) { // what stands under the spool's name then is told where the trace is opened
+	// what stands under the spool's name then is told where the trace is opened
+	if err := spool.Finalize(path); err != nil && !errors.Is(err, regular.ErrNotRegular) {
 		if errors.Is(err, spool.ErrRunning) {
 			return sum, fmt.Errorf("%w; embed the names when it has ended", err)
 		}
@@ -159,7 +161,8 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 	if err != nil {
 		return sum, tracefile.OpenError(path, err)
 	}
-	return embedding{addresses: len(symbols), had: run.Tables().Symbols(), bytes: after.Size() - before.Size(), took: time.Since(start), problems: problems}, nil
+	return embedding{addresses: len(symbols), had: run.Tables().Symbols(), bytes: after.Size() - before.Size(),
+		took: time.Since(start), problems: problems}, nil
 }
 
 // lockTrace keeps other commands from adding names to a trace at the same time; readers need not wait. Where the file
@@ -170,7 +173,8 @@ func lockTrace(path string) (unlock func(), err error) {
 		return nil, tracefile.OpenError(path, err)
 	}
 	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); errors.Is(err, syscall.EWOULDBLOCK) {
-		return nil, errors.Join(fmt.Errorf("%s: another command is writing names into it; wait until it has ended", path), file.Close())
+		return nil, errors.Join(fmt.Errorf("%s: another command is writing names into it; wait until it has ended",
+			path), file.Close())
 	}
 	return func() { file.Close() }, nil
 }
@@ -208,10 +212,12 @@ func appendNames(path string, run *spool.Run, symbols []trace.Symbol) error {
 	_, clean := run.End()
 	health := run.Health()
 	if health.Torn.Stretches > 0 {
-		return fmt.Errorf("%s: offset %d: damaged: %s; names are only added to whole traces", path, health.Torn.At, health.Torn.Reason)
+		return fmt.Errorf("%s: offset %d: damaged: %s; names are only added to whole traces", path, health.Torn.At,
+			health.Torn.Reason)
 	}
 	if !clean && health.Truncated {
-		return fmt.Errorf("%s: offset %d: cut or damaged: %s; names are only added to whole traces", path, health.TruncatedAt, health.Reason)
+		return fmt.Errorf("%s: offset %d: cut or damaged: %s; names are only added to whole traces", path,
+			health.TruncatedAt, health.Reason)
 	}
 	file, err := run.OpenToWrite(path)
 	if err != nil {

@@ -57,12 +57,14 @@ func (a *app) exportCommand() *cobra.Command {
 		fmt.Fprintf(&list, "  %-12s %s (%s)\n", f.Name, f.Doc, f.Extension)
 		names = append(names, cobra.CompletionWithDesc(f.Name, f.Doc))
 	}
-	fmt.Fprintf(&list, "  %-12s %s (%s)\n", exports.CSVName, "a folder with each table of the report", exports.CSVExtension)
+	fmt.Fprintf(&list, "  %-12s %s (%s)\n", exports.CSVName, "a folder with each table of the report",
+		exports.CSVExtension)
 	names = append(names, cobra.CompletionWithDesc(exports.CSVName, "a folder with each table of the report"))
 	cmd := &cobra.Command{
-		Use:     "export [flags] FORMAT FILE",
-		Short:   "Write a flame graph, files for pprof, Perfetto and others, tables as CSV",
-		Long:    fmt.Sprintf(exportLong, list.String(), exports.CSVTables(), questions.WindowHelp+"\n\n"+questions.FilterHelp),
+		Use:   "export [flags] FORMAT FILE",
+		Short: "Write a flame graph, files for pprof, Perfetto and others, tables as CSV",
+		Long: fmt.Sprintf(exportLong, list.String(), exports.CSVTables(), questions.WindowHelp+"\n\n"+
+			questions.FilterHelp),
 		Example: exportExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 && !(len(args) == 1 && flags.Pushes()) {
@@ -70,7 +72,8 @@ func (a *app) exportCommand() *cobra.Command {
 			}
 			return nil
 		},
-		ValidArgsFunction: func(cmd *cobra.Command, args []string, typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
+		ValidArgsFunction: func(cmd *cobra.Command, args []string,
+			typed string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			if len(args) == 0 {
 				return names, cobra.ShellCompDirectiveNoFileComp
 			}

@@ -48,7 +48,8 @@ func TestExportPush(t *testing.T) {
 			t.Errorf("%s: %v", r.URL, err)
 			return
 		}
-		labels, sent, authorization = map[string]string{}, body.Series[0].Samples[0].RawProfile, r.Header.Get("Authorization")
+		labels, sent, authorization = map[string]string{}, body.Series[0].Samples[0].RawProfile,
+			r.Header.Get("Authorization")
 		for _, l := range body.Series[0].Labels {
 			labels[l.Name] = l.Value
 		}
@@ -61,10 +62,12 @@ func TestExportPush(t *testing.T) {
 	}
 	t.Setenv(exports.PushTokenEnv, "abc")
 	_, said := execute(t, []string{"export", "--push", server.URL, "--push-label", "team=vision", path})
-	if !strings.Contains(said, "memtrace: sent ") || !strings.Contains(said, " as python3 train.py, 30.0 MiB at the peak") {
+	if !strings.Contains(said, "memtrace: sent ") ||
+		!strings.Contains(said, " as python3 train.py, 30.0 MiB at the peak") {
 		t.Error(said)
 	}
-	want := map[string]string{"__name__": "memory", "service_name": "python3 train.py", "host": "node7", "rank": "3", "level": "framework", "process_pid": "4711", "team": "vision"}
+	want := map[string]string{"__name__": "memory", "service_name": "python3 train.py", "host": "node7", "rank": "3",
+		"level": "framework", "process_pid": "4711", "team": "vision"}
 	for name, value := range want {
 		if labels[name] != value {
 			t.Errorf("label %s is %q, want %q", name, labels[name], value)
@@ -89,13 +92,15 @@ func TestExportPush(t *testing.T) {
 			t.Errorf("samples have %s, in %s", kind.Type, kind.Unit)
 		}
 	}
-	if sums["peak_space"] != 30<<20 || sums["inuse_space"] != 19922944 || sums["alloc_space"] != 30<<20 || len(p.SampleType) != len(exports.PushTypes) {
+	if sums["peak_space"] != 30<<20 || sums["inuse_space"] != 19922944 || sums["alloc_space"] != 30<<20 ||
+		len(p.SampleType) != len(exports.PushTypes) {
 		t.Errorf("%v", sums)
 	}
 	if files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(files) != 1 {
 		t.Errorf("files %v", files)
 	}
-	if _, said := execute(t, []string{"export", "pprof", "--push", server.URL, "--push-label", "service_name=other", path}); !strings.Contains(said, " as other, ") || labels["service_name"] != "other" {
+	if _, said := execute(t, []string{"export", "pprof", "--push", server.URL, "--push-label", "service_name=other",
+		path}); !strings.Contains(said, " as other, ") || labels["service_name"] != "other" {
 		t.Errorf("%s %v", said, labels)
 	}
 }

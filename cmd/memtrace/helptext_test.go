@@ -9,8 +9,10 @@ import (
 
 // Paragraphs keep to the width; commands, which are indented, stay as they are.
 func TestReflow(t *testing.T) {
-	text := "Record a program with the library preloaded, and say at its end where its memory was.\n\n  memtrace run -o 'traces/%q{RANK}.%p.bin' -- torchrun --nproc-per-node 8 train.py\n\nShort."
-	want := "Record a program with the library preloaded, and say at its\nend where its memory was.\n\n  memtrace run -o 'traces/%q{RANK}.%p.bin' -- torchrun --nproc-per-node 8 train.py\n\nShort."
+	text :=
+		"Record a program with the library preloaded, and say at its end where its memory was.\n\n  memtrace run -o 'traces/%q{RANK}.%p.bin' -- torchrun --nproc-per-node 8 train.py\n\nShort."
+	want :=
+		"Record a program with the library preloaded, and say at its\nend where its memory was.\n\n  memtrace run -o 'traces/%q{RANK}.%p.bin' -- torchrun --nproc-per-node 8 train.py\n\nShort."
 	if got := console.Reflow(text, 60); got != want {
 		t.Errorf("%s", got)
 	}

@@ -65,29 +65,73 @@ const evilRun = `cp "$1" "$2"; printf '%s\n' "$2" > "$MEMTRACE_RUN_DIR/$$.0"; ki
 // evilCommands has command lines for every verb. <trace> is the hostile trace, under a hostile name; <cut> is the same
 // without its end, <folder> holds both.
 var evilCommands = map[string][][]string{
-	"report": {{"report", "<trace>"}, {"report", "<cut>", "--strict"}, {"report", "<folder>"}, {"report", "--json", "<folder>"}, {"report", "--full-stacks", "--by", "site", "<trace>"},
-		{"report", "--by", "tag,name,module,phase,api,library,device,thread,site,function,file,line,category", "<trace>"}, {"report", "--by", "category", "--rules", "<rules>", "<trace>"},
-		{"report", "--at", "oom", "<trace>"}, {"report", "--at", "mark:\x1b[2J", "<trace>"}, {"report", "--since", "mark:\x1b[2J", "<trace>"}, {"report", "--from", "oom", "--to", "teardown", "<trace>"}, {"report", "--to", "mark:\x1b[2J", "<trace>"}, {"report", "--view", "timeline", "--by", "tag", "<trace>"}, {"report", "--view", "timeline", "--csv", "-", "<trace>"}, {"report", "--view", "modules", "<trace>"}, {"report", "--view", "parameters", "--csv", "-", "<trace>"},
-		{"report", "--view", "iterations", "<trace>"}, {"report", "--color", "always", "<trace>"}, {"-v", "-v", "report", "<trace>"}, {"report", "--tag", "\x1b[2J", "<trace>"},
-		{"report", "--focus", "pwned", "<trace>"}, {"report", "gone-\x1b[2J\u202e.bin"}, {"report", "--rules", "gone-\x1b[2J\n.toml", "<trace>"}, {"report", "--by", "\x1b[2J", "<trace>"},
-		{"report", "--\x1b[2J", "<trace>"}, {"report", "--device", "\x1b[2J", "<trace>"}, {"report", "--ascii", "--width", "60", "<trace>"}, {"report", "<pipe>"}, {"report", "<text>"}},
-	"diff":       {{"diff", "<trace>", "<cut>"}, {"diff", "--json", "<trace>", "<cut>"}, {"diff", "--by", "tag,site,module,thread,category", "<trace>", "<cut>"}, {"diff", "--color", "always", "<trace>", "<cut>"}},
-	"info":       {{"info", "<trace>"}, {"info", "<cut>"}, {"info", "--json", "<trace>"}, {"info", "<folder>"}},
-	"dump":       {{"dump", "<trace>"}, {"dump", "--kind", "oom", "<trace>"}, {"dump", "--encode", "<text>", "-o", "<out>"}, {"dump", "--kind", "\x1b[2J", "<trace>"}, {"dump", "--encode", "<pipe>", "-o", "<out>"}},
-	"export":     {{"export", "flamegraph", "-o", "-", "<trace>"}, {"export", "collapsed", "-o", "-", "<trace>"}, {"export", "speedscope", "-o", "-", "<trace>"}, {"export", "pprof", "-f", "-o", "<out>", "<trace>"}, {"export", "csv", "-f", "-o", "<out>.d", "<trace>"}, {"export", "csv", "-o", "-", "<trace>"}, {"export", "dhat", "-o", "-", "<trace>"}, {"export", "perfetto", "-f", "-o", "<out>", "<trace>"}, {"export", "memory_viz", "-f", "-o", "<out>", "<trace>"}, {"export", "memory_viz", "--at", "mark:\x1b[2J", "-f", "-o", "<out>", "<trace>"}, {"export", "collapsed", "<cut>"}, {"export", "collapsed", "--tag", "\x1b[2J", "-f", "<trace>"}, {"export", "\x1b[2J", "<trace>"}},
-	"plot":       {{"plot", "-f", "-o", "<out>.svg", "<trace>"}, {"plot", "-f", "-o", "<out>.png", "--data", "-", "<trace>", "<cut>"}, {"plot", "-o", "x.gif\x1b[2J", "<trace>"}, {"plot", "--kind", "\x1b[2J", "-o", "x.png", "<trace>"}, {"plot", "-f", "--kind", "bars", "-o", "<out>.png", "<trace>"}, {"plot", "-f", "--kind", "flamegraph", "-o", "<out>.svg", "--data", "-", "<trace>"}, {"plot", "-f", "--kind", "sizes", "-o", "<out>.svg", "<trace>"}, {"plot", "-f", "--kind", "segments", "--at", "\x1b[2J", "-o", "<out>.svg", "<trace>"}, {"plot", "-f", "--kind", "segments", "-o", "<out>.svg", "--data", "-", "<trace>"}},
-	"html":       {{"html", "-o", "-", "<trace>"}, {"html", "-f", "-o", "<out>", "<trace>"}, {"html", "-f", "<cut>"}, {"html", "<pipe>"}, {"html", "<text>"}, {"html", "--tag", "\x1b[2J", "<trace>"}, {"html", "-o", "-", "<trace>", "<cut>"}, {"html", "-f", "<cut>", "<trace>"}},
-	"serve":      {{"serve", "gone-\x1b[2J"}, {"serve", "<text>"}, {"serve", "<pipe>"}, {"serve", "--tag", "\x1b[2J", "--focus", "(\x1b[2J", "<trace>"}, {"serve", "--port", "\x1b[2J", "<trace>"}, {"serve", "--from", "mark:\x1b[2J", "--to", "\x1b[2J", "<trace>"}},
-	"rules":      {{"rules"}, {"rules", "torch"}, {"rules", "\x1b[2J"}},
-	"embed":      {{"embed", "<trace>"}, {"-v", "embed", "<trace>"}, {"embed", "<cut>"}, {"embed", "<folder>"}},
-	"strip":      {{"strip", "-f", "-o", "<out>", "<trace>"}, {"strip", "-f", "-o", "<out>", "<cut>"}, {"strip", "--keep", "\x1b[2J", "-o", "<out>", "<trace>"}, {"strip", "-o", "<trace>", "<cut>"}},
-	"compact":    {{"compact", "-f", "-o", "<out>", "<trace>"}, {"compact", "-f", "-o", "<out>", "<cut>"}, {"compact", "--max", "\x1b[2J", "-o", "<out>", "<trace>"}, {"compact", "-o", "<out>", "<text>"}, {"compact", "-o", "<trace>", "<cut>"}},
-	"import":     {{"import", "-f", "-o", "<out>", "<trace>"}, {"import", "-f", "-o", "<out>", "<text>"}, {"import", "gone-\x1b[2J"}, {"import", "--format", "\x1b[2J", "-o", "<out>", "<text>"}, {"import", "--format", "mxnet-csv", "-f", "-o", "<out>", "<text>"}, {"import", "--format", "nvidia-smi", "-f", "-o", "<out>", "<trace>"}, {"import", "--format", "mxnet-log", "-f", "-o", "<out>", "<text>"}},
-	"anonymize":  {{"anonymize", "-f", "-o", "<out>", "<cut>"}, {"anonymize", "--key", "\x1b[2J\n", "-o", "<out>", "<trace>"}},
-	"top":        {{"top", "--once", "<folder>"}, {"top", "--json", "<folder>"}, {"top", "gone-\x1b[2J"}, {"top", "--by", "\x1b[2J"}},
-	"attach":     {{"attach", "gone-\x1b[2J"}, {"attach", "--door", "\x1b[2J", "1"}, {"attach", "--library", "\x1b[2J", "2147483647"}, {"attach", "-o", "%\x1b[2J", "2147483647"}, {"attach", "-o", "x\n\x1b[2J", "2147483647"}, {"attach"}},
-	"ctl":        {{"ctl", "2147483647", "status"}, {"ctl", "gone-\x1b[2J", "stop"}, {"ctl", "2147483647", "\x1b[2J"}, {"ctl", "2147483647", "mark", "\x1b[2J"}, {"ctl", "2147483647", "stop", "\x1b[2J"}, {"ctl", "2147483647", "snapshot", "-o", "\x1b[2J"}, {"ctl", "2147483647", "referrers", "-o", "\x1b[2J"}, {"ctl", "1", "referrers", "--timeout", "\x1b[2J"}},
-	"run":        {{"run", "--report", "text", "--", "sh", "-c", evilRun, "sh", "<trace>", "<copy>"}, {"run", "--report", "json", "--", "sh", "-c", evilRun, "sh", "<trace>", "<copy>"}, {"run", "--", "gone-\x1b[2J"}},
+	"report": {{"report", "<trace>"}, {"report", "<cut>", "--strict"}, {"report", "<folder>"},
+		{"report", "--json", "<folder>"}, {"report", "--full-stacks", "--by", "site", "<trace>"},
+		{"report", "--by", "tag,name,module,phase,api,library,device,thread,site,function,file,line,category",
+			"<trace>"}, {"report", "--by", "category", "--rules", "<rules>", "<trace>"},
+		{"report", "--at", "oom", "<trace>"}, {"report", "--at", "mark:\x1b[2J", "<trace>"},
+		{"report", "--since", "mark:\x1b[2J", "<trace>"}, {"report", "--from", "oom", "--to", "teardown", "<trace>"},
+		{"report", "--to", "mark:\x1b[2J", "<trace>"}, {"report", "--view", "timeline", "--by", "tag", "<trace>"},
+		{"report", "--view", "timeline", "--csv", "-", "<trace>"}, {"report", "--view", "modules", "<trace>"},
+		{"report", "--view", "parameters", "--csv", "-", "<trace>"},
+		{"report", "--view", "iterations", "<trace>"}, {"report", "--color", "always", "<trace>"},
+		{"-v", "-v", "report", "<trace>"}, {"report", "--tag", "\x1b[2J", "<trace>"},
+		{"report", "--focus", "pwned", "<trace>"}, {"report", "gone-\x1b[2J\u202e.bin"},
+		{"report", "--rules", "gone-\x1b[2J\n.toml", "<trace>"}, {"report", "--by", "\x1b[2J", "<trace>"},
+		{"report", "--\x1b[2J", "<trace>"}, {"report", "--device", "\x1b[2J", "<trace>"},
+		{"report", "--ascii", "--width", "60", "<trace>"}, {"report", "<pipe>"}, {"report", "<text>"}},
+	"diff": {{"diff", "<trace>", "<cut>"}, {"diff", "--json", "<trace>", "<cut>"},
+		{"diff", "--by", "tag,site,module,thread,category", "<trace>", "<cut>"},
+		{"diff", "--color", "always", "<trace>", "<cut>"}},
+	"info": {{"info", "<trace>"}, {"info", "<cut>"}, {"info", "--json", "<trace>"}, {"info", "<folder>"}},
+	"dump": {{"dump", "<trace>"}, {"dump", "--kind", "oom", "<trace>"},
+		{"dump", "--encode", "<text>", "-o", "<out>"}, {"dump", "--kind", "\x1b[2J", "<trace>"},
+		{"dump", "--encode", "<pipe>", "-o", "<out>"}},
+	"export": {{"export", "flamegraph", "-o", "-", "<trace>"}, {"export", "collapsed", "-o", "-", "<trace>"},
+		{"export", "speedscope", "-o", "-", "<trace>"}, {"export", "pprof", "-f", "-o", "<out>", "<trace>"},
+		{"export", "csv", "-f", "-o", "<out>.d", "<trace>"}, {"export", "csv", "-o", "-", "<trace>"},
+		{"export", "dhat", "-o", "-", "<trace>"}, {"export", "perfetto", "-f", "-o", "<out>", "<trace>"},
+		{"export", "memory_viz", "-f", "-o", "<out>", "<trace>"}, {"export", "memory_viz", "--at", "mark:\x1b[2J", "-f",
+			"-o", "<out>", "<trace>"}, {"export", "collapsed", "<cut>"}, {"export", "collapsed", "--tag", "\x1b[2J",
+			"-f", "<trace>"}, {"export", "\x1b[2J", "<trace>"}},
+	"plot": {{"plot", "-f", "-o", "<out>.svg", "<trace>"}, {"plot", "-f", "-o", "<out>.png", "--data", "-",
+		"<trace>", "<cut>"}, {"plot", "-o", "x.gif\x1b[2J", "<trace>"}, {"plot", "--kind", "\x1b[2J", "-o", "x.png",
+		"<trace>"}, {"plot", "-f", "--kind", "bars", "-o", "<out>.png", "<trace>"},
+		{"plot", "-f", "--kind", "flamegraph", "-o", "<out>.svg", "--data", "-", "<trace>"},
+		{"plot", "-f", "--kind", "sizes", "-o", "<out>.svg", "<trace>"}, {"plot", "-f", "--kind", "segments", "--at",
+			"\x1b[2J", "-o", "<out>.svg", "<trace>"}, {"plot", "-f", "--kind", "segments", "-o", "<out>.svg", "--data",
+			"-", "<trace>"}},
+	"html": {{"html", "-o", "-", "<trace>"}, {"html", "-f", "-o", "<out>", "<trace>"}, {"html", "-f", "<cut>"},
+		{"html", "<pipe>"}, {"html", "<text>"}, {"html", "--tag", "\x1b[2J", "<trace>"},
+		{"html", "-o", "-", "<trace>", "<cut>"}, {"html", "-f", "<cut>", "<trace>"}},
+	"serve": {{"serve", "gone-\x1b[2J"}, {"serve", "<text>"}, {"serve", "<pipe>"},
+		{"serve", "--tag", "\x1b[2J", "--focus", "(\x1b[2J", "<trace>"}, {"serve", "--port", "\x1b[2J", "<trace>"},
+		{"serve", "--from", "mark:\x1b[2J", "--to", "\x1b[2J", "<trace>"}},
+	"rules": {{"rules"}, {"rules", "torch"}, {"rules", "\x1b[2J"}},
+	"embed": {{"embed", "<trace>"}, {"-v", "embed", "<trace>"}, {"embed", "<cut>"}, {"embed", "<folder>"}},
+	"strip": {{"strip", "-f", "-o", "<out>", "<trace>"}, {"strip", "-f", "-o", "<out>", "<cut>"},
+		{"strip", "--keep", "\x1b[2J", "-o", "<out>", "<trace>"}, {"strip", "-o", "<trace>", "<cut>"}},
+	"compact": {{"compact", "-f", "-o", "<out>", "<trace>"}, {"compact", "-f", "-o", "<out>", "<cut>"},
+		{"compact", "--max", "\x1b[2J", "-o", "<out>", "<trace>"}, {"compact", "-o", "<out>", "<text>"},
+		{"compact", "-o", "<trace>", "<cut>"}},
+	"import": {{"import", "-f", "-o", "<out>", "<trace>"}, {"import", "-f", "-o", "<out>", "<text>"},
+		{"import", "gone-\x1b[2J"}, {"import", "--format", "\x1b[2J", "-o", "<out>", "<text>"},
+		{"import", "--format", "mxnet-csv", "-f", "-o", "<out>", "<text>"}, {"import", "--format", "nvidia-smi", "-f",
+			"-o", "<out>", "<trace>"}, {"import", "--format", "mxnet-log", "-f", "-o", "<out>", "<text>"}},
+	"anonymize": {{"anonymize", "-f", "-o", "<out>", "<cut>"}, {"anonymize", "--key", "\x1b[2J\n", "-o", "<out>",
+		"<trace>"}},
+	"top": {{"top", "--once", "<folder>"}, {"top", "--json", "<folder>"}, {"top", "gone-\x1b[2J"},
+		{"top", "--by", "\x1b[2J"}},
+	"attach": {{"attach", "gone-\x1b[2J"}, {"attach", "--door", "\x1b[2J", "1"},
+		{"attach", "--library", "\x1b[2J", "2147483647"}, {"attach", "-o", "%\x1b[2J", "2147483647"},
+		{"attach", "-o", "x\n\x1b[2J", "2147483647"}, {"attach"}},
+	"ctl": {{"ctl", "2147483647", "status"}, {"ctl", "gone-\x1b[2J", "stop"}, {"ctl", "2147483647", "\x1b[2J"},
+		{"ctl", "2147483647", "mark", "\x1b[2J"}, {"ctl", "2147483647", "stop", "\x1b[2J"},
+		{"ctl", "2147483647", "snapshot", "-o", "\x1b[2J"}, {"ctl", "2147483647", "referrers", "-o", "\x1b[2J"},
+		{"ctl", "1", "referrers", "--timeout", "\x1b[2J"}},
+	"run": {{"run", "--report", "text", "--", "sh", "-c", evilRun, "sh", "<trace>", "<copy>"},
+		{"run", "--report", "json", "--", "sh", "-c", evilRun, "sh", "<trace>", "<copy>"},
+		{"run", "--", "gone-\x1b[2J"}},
 	"demo":       {{"demo", "--python", "gone-\x1b[2J"}, {"demo", "-o", "%\x1b[2J"}, {"demo", "\x1b[2J"}},
 	"version":    {{"version"}, {"version", "\x1b[2J"}},
 	"completion": {{"completion", "\x1b[2J"}}, // the scripts themselves hold nothing of a trace
@@ -173,7 +217,9 @@ func evilFiles(t *testing.T) []string {
 	}
 	name := "\x1b]0;pwned\x07\x1b[2J\u202e\u009b\nforged: line\xff"
 	text := strings.ReplaceAll(evilTrace, "EVIL", evil)
-	for key, content := range map[string][]byte{"t" + name + ".bin": encoded(t, text), "cut.bin": cutEnd(encoded(t, text)), name + "rules.toml": []byte(strings.ReplaceAll(evilRules, "EVIL", evilTOML))} {
+	for key, content := range map[string][]byte{"t" + name + ".bin": encoded(t, text),
+		"cut.bin": cutEnd(encoded(t, text)), name +
+			"rules.toml": []byte(strings.ReplaceAll(evilRules, "EVIL", evilTOML))} {
 		if err := os.WriteFile(filepath.Join(folder, key), content, 0o600); err != nil {
 			t.Fatal(err)
 		}
@@ -185,8 +231,10 @@ func evilFiles(t *testing.T) []string {
 	pipe := filepath.Join(t.TempDir(), name+"pipe.bin")
 	mkfifo(t, pipe)
 	mkfifo(t, filepath.Join(folder, "pipe"+name+".bin"))
-	return []string{"<trace>", filepath.Join(folder, "t"+name+".bin"), "<cut>", filepath.Join(folder, "cut.bin"), "<rules>", filepath.Join(folder, name+"rules.toml"), "<folder>", folder,
-		"<text>", broken, "<pipe>", pipe, "<out>", filepath.Join(t.TempDir(), name+"out"), "<copy>", filepath.Join(t.TempDir(), name+"copy.bin")}
+	return []string{"<trace>", filepath.Join(folder, "t"+name+".bin"), "<cut>", filepath.Join(folder, "cut.bin"),
+		"<rules>", filepath.Join(folder, name+"rules.toml"), "<folder>", folder,
+		"<text>", broken, "<pipe>", pipe, "<out>", filepath.Join(t.TempDir(), name+"out"), "<copy>",
+		filepath.Join(t.TempDir(), name+"copy.bin")}
 }
 
 // evilTOML is evil as TOML writes it, which has no bytes that are no text.

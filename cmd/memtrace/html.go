@@ -86,10 +86,13 @@ func (a *app) htmlCommand() *cobra.Command {
 	f := cmd.Flags()
 	flags.filters.Window.Define(cmd)
 	flags.filters.DefineFilters(cmd)
-	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "hold at most this number of `BLOCKS`, those that held most for longest; 5 to 7 bytes of file each")
+	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks,
+		"hold at most this number of `BLOCKS`, those that held most for longest; 5 to 7 bytes of file each")
 	f.BoolVar(&flags.full, "full", false, "hold every block")
-	f.BoolVar(&flags.noSource, "no-source", false, "replace names of the program's files, functions, tags and marks by pseudonyms")
-	f.StringVarP(&flags.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace)")
+	f.BoolVar(&flags.noSource, "no-source", false,
+		"replace names of the program's files, functions, tags and marks by pseudonyms")
+	f.StringVarP(&flags.output, "output", "o", "",
+		"write to a `FILE`, - for standard output (default: beside the trace)")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace that file if it exists")
 	cmdline.Complete(cmd, "blocks", cmdline.Values())
 	return cmd
@@ -123,7 +126,9 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 		return err
 	}
 	about := page.Options{Path: filepath.Base(path), Writer: "memtrace " + version.String}
-	return a.writePage(flags, pageName(path, pageExtension), func(w io.Writer) error { return page.Write(w, summary, about) })
+	return a.writePage(flags, pageName(path, pageExtension), func(w io.Writer) error {
+		return page.Write(w, summary, about)
+	})
 }
 
 // htmlDiff writes the page of what changed between two traces.
@@ -189,7 +194,8 @@ type pseudonymous struct {
 func newPseudonymous() (*pseudonymous, error) {
 	dir, err := os.MkdirTemp("", "memtrace-html-")
 	if err != nil {
-		return nil, fmt.Errorf("make a folder for the trace without names: %w; set TMPDIR to a folder that can be written", err)
+		return nil,
+			fmt.Errorf("make a folder for the trace without names: %w; set TMPDIR to a folder that can be written", err)
 	}
 	p := &pseudonymous{dir: dir, key: make([]byte, scrub.MinKey)}
 	_, _ = rand.Read(p.key) // never fails: see crypto/rand

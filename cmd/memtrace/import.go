@@ -71,8 +71,10 @@ func (a *app) importCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
-	f.StringVar(&o.format, "format", "", "the `FORMAT` of the file: "+strings.Join(importer.Names(), ", ")+" (default: by its content)")
-	f.DurationVar(&o.interval, "interval", importer.DefaultInterval, "nvidia-smi: the `TIME` from one sample to the next, where the file has no timestamps")
+	f.StringVar(&o.format, "format", "", "the `FORMAT` of the file: "+strings.Join(importer.Names(), ", ")+
+		" (default: by its content)")
+	f.DurationVar(&o.interval, "interval", importer.DefaultInterval,
+		"nvidia-smi: the `TIME` from one sample to the next, where the file has no timestamps")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
 	cmdline.Complete(cmd, "format", cmdline.Values(formats...))
 	cmdline.Complete(cmd, "interval", cmdline.Values())
@@ -120,7 +122,8 @@ func (a *app) importFile(o importOptions, path string) error {
 }
 
 // importAs writes the trace. Errors about the file name it.
-func (a *app) importAs(format *importer.Format, in *os.File, size int64, o importOptions) (result importer.Result, err error) {
+func (a *app) importAs(format *importer.Format, in *os.File, size int64,
+	o importOptions) (result importer.Result, err error) {
 	spill, err := os.CreateTemp("", "memtrace-import-*")
 	if err != nil {
 		return result, fmt.Errorf("make a temporary file: %w; TMPDIR names the folder for it", err)
@@ -134,7 +137,8 @@ func (a *app) importAs(format *importer.Format, in *os.File, size int64, o impor
 		if err != nil {
 			return err
 		}
-		if result, err = format.Import(out, in, size, importer.Options{Interval: o.interval, Spill: spill}); err != nil {
+		if result, err = format.Import(out, in, size, importer.Options{Interval: o.interval, Spill: spill}); err !=
+			nil {
 			return fmt.Errorf("%s: %w", in.Name(), err)
 		}
 		return nil

@@ -127,8 +127,8 @@ func (a *app) infoCommand() *cobra.Command {
 	return cmd
 }
 
-// countKinds reads a trace to its end. All columns are decoded, for only then is it known that the trace is whole, but no
-// rows are made of them.
+// countKinds reads a trace to its end. All columns are decoded, for only then is it known that the trace is whole, but
+// no rows are made of them.
 func countKinds(run *spool.Run, lost *lostInfo, bar *console.Progress) (kinds [256]uint64, err error) {
 	for {
 		b, err := run.ReadColumns()
@@ -181,14 +181,19 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	}
 	end, _ := run.End()
 	health := run.Health()
-	info = traceInfo{Schema: infoSchema, Path: path, FileBytes: run.Size(), Ended: run.Ended(), EndReason: end.Reason, Events: health.Events, Info: run.Info(),
-		Kinds: make(map[string]uint64), Threads: len(run.Tables().Threads()), Modules: len(run.Tables().Modules()), Devices: []deviceInfo{}, Lost: info.Lost}
+	info = traceInfo{Schema: infoSchema, Path: path, FileBytes: run.Size(), Ended: run.Ended(), EndReason: end.Reason,
+		Events: health.Events, Info: run.Info(),
+		Kinds: make(map[string]uint64), Threads: len(run.Tables().Threads()), Modules: len(run.Tables().Modules()),
+		Devices: []deviceInfo{}, Lost: info.Lost}
 	info.Stacks.Native, info.Stacks.Python, info.Stacks.CodeObjects = run.Tables().Sizes()
 	info.Stacks.Symbols = run.Tables().Symbols()
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
-	info.Health = healthInfo{RestoredAt: health.Restored.At, Truncated: health.Truncated, TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
-		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents, UnknownEvents: health.UnknownEvents,
-		Altered: health.Altered, RepeatedEvents: health.Repeated, MissingEvents: health.Gaps, InFlightCalls: health.InFlight, TrailingBytes: health.Trailing, Epilogue: health.Epilogue}
+	info.Health = healthInfo{RestoredAt: health.Restored.At, Truncated: health.Truncated,
+		TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
+		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents,
+		UnknownEvents: health.UnknownEvents,
+		Altered:       health.Altered, RepeatedEvents: health.Repeated, MissingEvents: health.Gaps,
+		InFlightCalls: health.InFlight, TrailingBytes: health.Trailing, Epilogue: health.Epilogue}
 	if health.Torn.Stretches > 0 {
 		torn := report.Torn(health.Torn)
 		info.Health.Damaged = &torn
@@ -228,7 +233,8 @@ func writeInfoText(w io.Writer, t traceInfo) error {
 		line("kinds", "%s", t.kindsText())
 		line("bytes/event", "%.2f", t.BytesPerEvent)
 	}
-	line("sections", "%d (%d event blocks, %d of unknown kind)", t.Health.Sections, t.Health.Blocks, t.Health.SkippedSections)
+	line("sections", "%d (%d event blocks, %d of unknown kind)", t.Health.Sections, t.Health.Blocks,
+		t.Health.SkippedSections)
 	line("threads", "%d", t.Threads)
 	line("modules", "%d", t.Modules)
 	line("stacks", "%d native, %d Python of %d code objects", t.Stacks.Native, t.Stacks.Python, t.Stacks.CodeObjects)
@@ -281,13 +287,15 @@ func (t traceInfo) damageText() string {
 		return fmt.Sprintf("cut at offset %d: %s; all before that was read", t.Health.TruncatedAt, t.Health.Reason)
 	case t.Health.Damaged != nil:
 		d := t.Health.Damaged
-		return fmt.Sprintf("at offset %d: %s; %d bytes with %d events could not be read, all others were", d.At, d.Reason, d.Bytes, d.Records)
+		return fmt.Sprintf("at offset %d: %s; %d bytes with %d events could not be read, all others were", d.At,
+			d.Reason, d.Bytes, d.Records)
 	case t.Health.RestoredAt > 0:
 		return fmt.Sprintf("at offset %d, restored; nothing is missing", t.Health.RestoredAt)
 	case t.Health.Altered != "":
 		return "changed after it was written: " + t.Health.Altered
 	case t.Health.TrailingBytes != 0:
-		return fmt.Sprintf("none, but what follows the end cannot be read (%d bytes: %s)", t.Health.TrailingBytes, t.Health.Epilogue)
+		return fmt.Sprintf("none, but what follows the end cannot be read (%d bytes: %s)", t.Health.TrailingBytes,
+			t.Health.Epilogue)
 	}
 	return "none"
 }

@@ -11,12 +11,14 @@ import (
 	"testing"
 )
 
-// personified are phrases of which earlier versions of the texts had many: programs do not speak, and rows do not stand.
+// personified are phrases of which earlier versions of the texts had many: programs do not speak, and rows do not
+// stand.
 var personified = regexp.MustCompile(`(?i)\b(is told|are told|by itself|nobody|everybody|somebody|the program says|the system says|it says|own words|stands? (above|with|before|below)|as ever\b|besides,|asked for|by the word of|past the recorder)`)
 
 // TestLiterals: no text that the command, the recorder or the analyzer may print has such a phrase.
 func TestLiterals(t *testing.T) {
-	for _, root := range []string{".", "../../interpose", "../../internal/cmdline", "../../internal/console", "../../internal/launch", "../../internal/manual", "../../internal/questions",
+	for _, root := range []string{".", "../../interpose", "../../internal/cmdline", "../../internal/console",
+		"../../internal/launch", "../../internal/manual", "../../internal/questions",
 		"../../internal/tracefile", "../../internal/top", "../../analyzer"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

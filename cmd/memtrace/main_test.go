@@ -34,7 +34,8 @@ func TestScript(t *testing.T) {
 			env.Setenv("GORACE", noRaceSleep)
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitfile": waitFile, "status": exitStatus, "cut": cutFile},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitfile": waitFile, "status": exitStatus,
+			"cut": cutFile},
 	})
 }
 

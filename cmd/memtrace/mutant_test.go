@@ -173,7 +173,8 @@ func checkEvents(m *mutant.Mutant, seed *seedTrace, damaged mutant.TraceMutant) 
 		}
 		for _, e := range batch {
 			if count < same && e != seed.events[count] {
-				m.Faultf("event %d stands before the damage at %d, was %+v and is %+v", count, damaged.First, seed.events[count], e)
+				m.Faultf("event %d stands before the damage at %d, was %+v and is %+v", count, damaged.First,
+					seed.events[count], e)
 				return
 			}
 			count++
@@ -206,8 +207,10 @@ func checkDamageIsSeen(m *mutant.Mutant, seed *seedTrace, damaged mutant.TraceMu
 			m.Faultf("damage behind the end, at %d: %+v", damaged.First, h)
 		}
 	case !h.Truncated && h.Altered != "": // whole sections twice, each of them as it should be: the end section tells
-	case !slices.Contains([]int64{h.Restored.At, h.Torn.At, h.TruncatedAt}, int64(start)): // whatever else is damaged behind it
-		m.Faultf("damage at %d, in the section at %d: truncated %v at %d: %s", damaged.First, start, h.Truncated, h.TruncatedAt, h.Reason)
+	// whatever else is damaged behind it
+	case !slices.Contains([]int64{h.Restored.At, h.Torn.At, h.TruncatedAt}, int64(start)):
+		m.Faultf("damage at %d, in the section at %d: truncated %v at %d: %s", damaged.First, start, h.Truncated,
+			h.TruncatedAt, h.Reason)
 	}
 }
 
@@ -226,7 +229,8 @@ func checkSaysSo(m *mutant.Mutant, seed *seedTrace, s *report.Summary) {
 		for at < min(len(got), len(want)) && got[at] == want[at] {
 			at++
 		}
-		m.Faultf("the figures changed and the run is called complete, %+v:\n%s\nbefore\n%s", s.Health, around(got, at), around(want, at))
+		m.Faultf("the figures changed and the run is called complete, %+v:\n%s\nbefore\n%s", s.Health, around(got, at),
+			around(want, at))
 	}
 }
 
@@ -234,7 +238,8 @@ func around(text string, at int) string { return text[max(0, at-100):min(len(tex
 
 // figures is what a report says of memory.
 func figures(s *report.Summary, seed *seedTrace) string {
-	list := []any{s.Driver, s.Framework, s.Other, s.Steps, s.Epochs, s.Lifetimes, s.Objects, len(s.OOM.Events), len(s.Marks)}
+	list := []any{s.Driver, s.Framework, s.Other, s.Steps, s.Epochs, s.Lifetimes, s.Objects, len(s.OOM.Events),
+		len(s.Marks)}
 	if seed.EndAt() < len(seed.Data) { // nothing vouches for the names in the trace of a killed process
 		list = append(list, s.Groups, s.Ledgers, s.Marks)
 	}

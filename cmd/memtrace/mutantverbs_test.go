@@ -57,7 +57,8 @@ func (r *verbReader) run(m *mutant.Mutant, events uint64, args ...string) (text 
 		size += uint64(len(data))
 	}
 	if limit := 256<<20 + 4096*size + 4096*events; used > limit {
-		m.Faultf("memtrace %s takes %d bytes for a file of %d with %d events, more than %d", args, used, size, events, limit)
+		m.Faultf("memtrace %s takes %d bytes for a file of %d with %d events, more than %d", args, used, size,
+			events, limit)
 	}
 	if status != exitOK && (status != exitFailure || len(complaint) == 0) {
 		m.Faultf("memtrace %s ends with %d and says %q", args, status, complaint)
@@ -155,7 +156,8 @@ func (r *verbReader) groupings(m *mutant.Mutant, whole *report.Summary, path str
 		return
 	}
 	r.fault(m, fmt.Sprint("report ", by), s)
-	if !sameLevel(s.Driver, whole.Driver) || !sameLevel(s.Framework, whole.Framework) || s.Health.Events != whole.Health.Events || s.Health.Complete != whole.Health.Complete {
+	if !sameLevel(s.Driver, whole.Driver) || !sameLevel(s.Framework, whole.Framework) ||
+		s.Health.Events != whole.Health.Events || s.Health.Complete != whole.Health.Complete {
 		m.Faultf("report %s: %+v %+v, without it %+v %+v", by, s.Driver, s.Framework, whole.Driver, whole.Framework)
 	}
 }
@@ -167,7 +169,8 @@ func (r *verbReader) info(m *mutant.Mutant, s *report.Summary, path string) {
 		m.Faultf("info: %v", err)
 		return
 	}
-	if info.Events != s.Health.Events || info.Ended != s.Process.Ended || info.Health.Truncated != s.Health.Truncated || info.Health.MissingEvents != s.Health.SequenceGaps {
+	if info.Events != s.Health.Events || info.Ended != s.Process.Ended || info.Health.Truncated != s.Health.Truncated ||
+		info.Health.MissingEvents != s.Health.SequenceGaps {
 		m.Faultf("info says %+v, report %+v, ended %s", info, s.Health, s.Process.Ended)
 	}
 	r.run(m, s.Health.Events, "info", path)
@@ -182,7 +185,8 @@ func checkDiff(m *mutant.Mutant, text []byte, s *report.Summary) {
 	}
 	for _, l := range d.Levels {
 		want := map[string]report.Level{"driver": s.Driver, "framework": s.Framework}[l.Level]
-		if l.Device == "all" && (l.Level == "driver" || l.Level == "framework") && (l.PeakBytes.New != want.PeakBytes || l.AllocCount.New != want.AllocCount) {
+		if l.Device == "all" && (l.Level == "driver" || l.Level == "framework") && (l.PeakBytes.New != want.PeakBytes ||
+			l.AllocCount.New != want.AllocCount) {
 			m.Faultf("diff: %+v, the summary says %+v", l, want)
 		}
 		if l.PeakBytes.Delta != int64(l.PeakBytes.New-l.PeakBytes.Base) {
@@ -213,10 +217,12 @@ func (r *verbReader) compacted(m *mutant.Mutant, s *report.Summary, path string)
 		return
 	}
 	figures := func(l report.Level) report.Level {
-		l.PeakBytesLower, l.LiveBytesLower, l.RequestedAtPeak, l.RequestedLive = nil, nil, nil, nil // less is certain where records were lost
+		// less is certain where records were lost
+		l.PeakBytesLower, l.LiveBytesLower, l.RequestedAtPeak, l.RequestedLive = nil, nil, nil, nil
 		return l
 	}
-	if !sameLevel(figures(copied.Driver), figures(s.Driver)) || !sameLevel(figures(copied.Framework), figures(s.Framework)) || copied.LostRecords != s.LostRecords {
+	if !sameLevel(figures(copied.Driver), figures(s.Driver)) ||
+		!sameLevel(figures(copied.Framework), figures(s.Framework)) || copied.LostRecords != s.LostRecords {
 		m.Faultf("compact: %+v %+v became %+v %+v", s.Driver, s.Framework, copied.Driver, copied.Framework)
 	}
 }
@@ -240,8 +246,10 @@ func (r *verbReader) sameLevels(m *mutant.Mutant, s *report.Summary, path, verb 
 		m.Faultf("the copy of %s cannot be read: %v", verb, err)
 		return
 	}
-	if !sameLevel(copied.Driver, s.Driver) || !sameLevel(copied.Framework, s.Framework) || copied.Health.Events != s.Health.Events || copied.LostRecords != s.LostRecords {
-		m.Faultf("%s: %+v %+v became %+v %+v; health %+v and %+v", verb, s.Driver, s.Framework, copied.Driver, copied.Framework, s.Health, copied.Health)
+	if !sameLevel(copied.Driver, s.Driver) || !sameLevel(copied.Framework, s.Framework) ||
+		copied.Health.Events != s.Health.Events || copied.LostRecords != s.LostRecords {
+		m.Faultf("%s: %+v %+v became %+v %+v; health %+v and %+v", verb, s.Driver, s.Framework, copied.Driver,
+			copied.Framework, s.Health, copied.Health)
 	}
 }
 

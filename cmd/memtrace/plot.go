@@ -72,8 +72,10 @@ func (a *app) plotCommand() *cobra.Command {
 	f.Float64Var(&flags.show.MinShare, "min-share", 0, "join categories below this `PERCENT` of the total")
 	f.BoolVar(&flags.show.Baseline, "baseline", false, "overlay: take off what each run held at first")
 	f.BoolVar(&flags.show.Align, "align", false, "overlay: let each run begin at its first allocation")
-	f.StringVar(&flags.axis, "axis", "time", "timeline, overlay: what it goes by, `AXIS` time, or events, as wide as each other")
-	f.StringVar(&flags.filters.At, "at", "", "flamegraph, segments: take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
+	f.StringVar(&flags.axis, "axis", "time",
+		"timeline, overlay: what it goes by, `AXIS` time, or events, as wide as each other")
+	f.StringVar(&flags.filters.At, "at", "",
+		"flamegraph, segments: take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
 	f.StringVar(&flags.data, "data", "", "also write the values to a CSV `FILE`")
 	f.StringVarP(&flags.output, "output", "o", "", "the picture's `FILE`: its name ends in .png, .svg or .pdf")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")
@@ -109,7 +111,8 @@ func (flags *plotFlags) check() (format string, count analyzer.Options, err erro
 		return "", count, err
 	}
 	if len(flags.filters.Groups) == 0 {
-		if err := (&questions.ViewFlags{Names: []string{"iterations"}}).AskForTraining(&flags.filters, &count); err != nil {
+		if err := (&questions.ViewFlags{Names: []string{"iterations"}}).AskForTraining(&flags.filters, &count); err !=
+			nil {
 			return "", count, err
 		}
 		count.Groupings, count.HistoryBlocks = []string{questions.ByCategory}, plotBlocks
@@ -142,7 +145,8 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 			return err
 		}
 	}
-	if err := a.WriteTo(flags.output, flags.force, visible.Bytes, func(w io.Writer) error { return chart.Draw(w, format) }); err != nil {
+	if err := a.WriteTo(flags.output, flags.force, visible.Bytes,
+		func(w io.Writer) error { return chart.Draw(w, format) }); err != nil {
 		return err
 	}
 	if a.Quiet {

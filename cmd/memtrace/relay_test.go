@@ -103,7 +103,8 @@ func state(pid string) string {
 func TestSignalsReachTheProgramOnce(t *testing.T) {
 	g := startGuest(t, "", &syscall.SysProcAttr{Setpgid: true}, nil)
 	var want []string
-	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
+	for _, s := range []syscall.Signal{syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM,
+		syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH} {
 		if signal.Ignored(s) { // as SIGHUP under nohup: a shell cannot trap what was ignored when it began
 			continue
 		}

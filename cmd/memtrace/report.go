@@ -70,10 +70,14 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.Define(cmd)
 	views.Define(cmd)
 	flags.DefineEntries(cmd)
-	cmd.Flags().BoolVar(&flags.Details, "details", false, "show everything: call stacks, device ledgers, lifetimes, notes")
-	cmd.Flags().BoolVar(&flags.Brief, "brief", false, "print the answer, what it rests on and what to run next as JSON of at most 6,000 bytes")
-	cmd.Flags().BoolVar(&flags.AllProcesses, "all", false, "for a folder: show the report of every process, not only of the one to look at")
-	cmd.Flags().BoolVar(&flags.Full, "full-stacks", false, "show every frame of call stacks, also what libraries do among themselves")
+	cmd.Flags().BoolVar(&flags.Details, "details", false,
+		"show everything: call stacks, device ledgers, lifetimes, notes")
+	cmd.Flags().BoolVar(&flags.Brief, "brief", false,
+		"print the answer, what it rests on and what to run next as JSON of at most 6,000 bytes")
+	cmd.Flags().BoolVar(&flags.AllProcesses, "all", false,
+		"for a folder: show the report of every process, not only of the one to look at")
+	cmd.Flags().BoolVar(&flags.Full, "full-stacks", false,
+		"show every frame of call stacks, also what libraries do among themselves")
 	return cmd
 }
 
@@ -83,7 +87,8 @@ type readSummary struct {
 	summary *report.Summary
 }
 
-func (a *app) report(flags *questions.Flags, viewed *questions.ViewFlags, args []string, changed func(flag string) bool) error {
+func (a *app) report(flags *questions.Flags, viewed *questions.ViewFlags, args []string,
+	changed func(flag string) bool) error {
 	if err := viewed.TakeBy(flags); err != nil {
 		return err
 	}
@@ -99,15 +104,10 @@ func (a *app) report(flags *questions.Flags, viewed *questions.ViewFlags, args [
 		return err
 	}
 	options.Sites = len(views) == 0
-	if viewed.Csv != "" { // a folder will do if it holds one trace
-		path, err := tracefile.One(args[0])
-		if err != nil {
+	if viewed.Csv != "" {
+		if args, err = traceOfTable(args[0], viewed.Csv); err != nil {
 			return err
 		}
-		if err := tracefile.RefuseSame(path, viewed.Csv); err != nil {
-			return err
-		}
-		args = []string{path}
 	}
 	if err := flags.CheckBrief(len(views)); err != nil {
 		return err
@@ -131,7 +131,9 @@ func (a *app) report(flags *questions.Flags, viewed *questions.ViewFlags, args [
 		}
 	}
 	if len(views) > 0 && !flags.JSON {
-		reports.Show = func(w io.Writer, r readSummary) error { return a.showViews(w, viewed, flags.Force, views, r, style) }
+		reports.Show = func(w io.Writer, r readSummary) error {
+			return a.showViews(w, viewed, flags.Force, views, r, style)
+		}
 	}
 	if show := reports.Show; flags.Strict {
 		reports.Show = func(w io.Writer, r readSummary) error {
@@ -140,6 +142,15 @@ func (a *app) report(flags *questions.Flags, viewed *questions.ViewFlags, args [
 		}
 	}
 	return damaged.Join(reports.ToFile(&a.Console, args, flags.Output, flags.Force))
+}
+
+// traceOfTable returns the one trace whose table becomes a file: that of a folder will do.
+func traceOfTable(arg, table string) ([]string, error) {
+	path, err := tracefile.One(arg)
+	if err != nil {
+		return nil, err
+	}
+	return []string{path}, tracefile.RefuseSame(path, table)
 }
 
 func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options) error {
@@ -151,10 +162,12 @@ func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options
 }
 
 // showViews writes the views of one trace, and its CSV first: text on standard output cannot be taken back.
-func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, views []*view.View, r readSummary, style layout.Options) error {
+func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, views []*view.View, r readSummary,
+	style layout.Options) error {
 	style.Path = r.path
 	if (flags.Csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
-		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path, phrase.Health(r.summary.Health, r.summary.LostRecords))
+		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path,
+			phrase.Health(r.summary.Health, r.summary.LostRecords))
 	}
 	if why := view.NothingSelected(r.summary, style); why != "" && flags.Has("tbd") {
 		a.Log.Warn().Msgf("%s: no table: %s", r.path, why)
@@ -164,7 +177,8 @@ func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, vie
 	case "-":
 		return views[0].CSV(w, r.summary, style)
 	default:
-		if err := a.WriteTo(flags.Csv, force, visible.Lines, func(w io.Writer) error { return views[0].CSV(w, r.summary, style) }); err != nil {
+		if err := a.WriteTo(flags.Csv, force, visible.Lines,
+			func(w io.Writer) error { return views[0].CSV(w, r.summary, style) }); err != nil {
 			return err
 		}
 	}

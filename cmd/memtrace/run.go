@@ -74,16 +74,23 @@ func (a *app) runCommand() *cobra.Command {
 	f.SetInterspersed(false) // flags after the program's name are the program's
 	f.StringVarP(&o.output, "output", "o", "", "name of the traces, a `PATTERN` (default "+launch.DefaultOutput+")")
 	f.BoolVarP(&o.force, "force", "f", false, "replace traces that exist")
-	f.StringVar(&o.spoolDir, "spool-dir", "", "keep the working files in this `DIR`, such as a tmpfs, instead of beside the traces")
+	f.StringVar(&o.spoolDir, "spool-dir", "",
+		"keep the working files in this `DIR`, such as a tmpfs, instead of beside the traces")
 	f.Var(&o.spoolMax, "spool-max", "room that a process's working file may usually take, such as 256M")
-	f.Var(&o.hardMax, "spool-hard-max", "how far that file may grow while the program records faster than can be written, such as 4G")
-	f.Var(&o.traceMax, "trace-max", "largest size of a trace, such as 2G: its older part then keeps what peaks and what is live need (default: any)")
-	f.StringVar(&o.overflow, "overflow", "", "what to do when it can grow no more: wait (a bounded time) or drop records")
-	f.StringVar(&o.guestMemory, "guest-memory", "", "memory that a process may spend on telling at once who held the device when it runs out, a `SIZE` (default 256M); 0: none")
-	f.StringVar(&o.stacks, "stacks", "", "`DEPTH` of call stacks: native:N, python:N, nofrees (separate by commas), full or none (default native:64,python:128)")
+	f.Var(&o.hardMax, "spool-hard-max",
+		"how far that file may grow while the program records faster than can be written, such as 4G")
+	f.Var(&o.traceMax, "trace-max",
+		"largest size of a trace, such as 2G: its older part then keeps what peaks and what is live need (default: any)")
+	f.StringVar(&o.overflow, "overflow", "",
+		"what to do when it can grow no more: wait (a bounded time) or drop records")
+	f.StringVar(&o.guestMemory, "guest-memory", "",
+		"memory that a process may spend on telling at once who held the device when it runs out, a `SIZE` (default 256M); 0: none")
+	f.StringVar(&o.stacks, "stacks", "",
+		"`DEPTH` of call stacks: native:N, python:N, nofrees (separate by commas), full or none (default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards: `text or json`")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to a `FILE` instead")
-	f.BoolVar(&o.embedSymbols, "embed-symbols", false, "write the names of functions into the traces, for other machines to read")
+	f.BoolVar(&o.embedSymbols, "embed-symbols", false,
+		"write the names of functions into the traces, for other machines to read")
 	cmdline.Complete(cmd, "report", cmdline.Values("text", "json"))
 	cmdline.Complete(cmd, "stacks", cmdline.Values("full", "none", "nofrees", "native:", "python:"))
 	return cmd
@@ -122,7 +129,9 @@ func (a *app) run(o runOptions, argv []string) error {
 }
 
 func (a *app) guestSettings(o runOptions) (launch.Settings, error) {
-	g := launch.Settings{Force: o.force, SpoolMax: int64(o.spoolMax), HardMax: int64(o.hardMax), TraceMax: int64(o.traceMax), Overflow: o.overflow, GuestMemory: o.guestMemory, Log: a.guestLogLevel(), Stacks: o.stacks}
+	g := launch.Settings{Force: o.force, SpoolMax: int64(o.spoolMax), HardMax: int64(o.hardMax),
+		TraceMax: int64(o.traceMax), Overflow: o.overflow, GuestMemory: o.guestMemory, Log: a.guestLogLevel(),
+		Stacks: o.stacks}
 	if o.report != "" && o.report != "text" && o.report != "json" {
 		return g, usage.Errorf("--report %s: choose text or json", o.report)
 	}
@@ -173,7 +182,8 @@ func (a *app) guestLogLevel() string {
 // unfinished says what became of records that could not be moved into their trace.
 func unfinished(path string, err error) string {
 	if errors.Is(err, unix.ENOSPC) {
-		return fmt.Sprintf("no space is left for the rest of %s, which stays in %s%s; memtrace report reads both", path, filepath.Base(path), spool.Extension)
+		return fmt.Sprintf("no space is left for the rest of %s, which stays in %s%s; memtrace report reads both", path,
+			filepath.Base(path), spool.Extension)
 	}
 	return fmt.Sprintf("the last records of %s stay in %s%s: %v", path, filepath.Base(path), spool.Extension, err)
 }

@@ -31,12 +31,14 @@ func (s *scaleTrace) event(kind, format string, args ...any) {
 
 // block allocates the i-th block.
 func (s *scaleTrace) block(i int, more string, args ...any) {
-	s.event("alloc", "level=framework api=1 mem=device addr=%#x size=%d thread=1 %s", 0x7f0000000000+i*0x1000, 512+i%1000, fmt.Sprintf(more, args...))
+	s.event("alloc", "level=framework api=1 mem=device addr=%#x size=%d thread=1 %s", 0x7f0000000000+i*0x1000, 512+
+		i%1000, fmt.Sprintf(more, args...))
 }
 
 func (s *scaleTrace) encode(t *testing.T, path string) {
 	t.Helper()
-	text := fmt.Sprintf("trace version=1\ndevice index=0 name=\"GPU\" uuid=\"GPU-1\" total=85899345920\n%s%sflush watermark=%d\nend reason=\"exit\" events=%d time=%d\n",
+	text := fmt.Sprintf(
+		"trace version=1\ndevice index=0 name=\"GPU\" uuid=\"GPU-1\" total=85899345920\n%s%sflush watermark=%d\nend reason=\"exit\" events=%d time=%d\n",
 		s.dictionary.Bytes(), s.events.Bytes(), s.seq+1, s.seq, s.seq+2000)
 	var file bytes.Buffer
 	if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
@@ -70,7 +72,8 @@ var scales = []struct {
 	{"object files", func(s *scaleTrace, n int) {
 		for i := range n {
 			start := 0x400000000 + i*0x10000
-			s.entry(`module id=%d start=%#x end=%#x base=%#x path="/nowhere/lib%d.so" buildid="abcdabcd%08x"`, 2*i+1, start, start+0x10000, start, i, i)
+			s.entry(`module id=%d start=%#x end=%#x base=%#x path="/nowhere/lib%d.so" buildid="abcdabcd%08x"`, 2*i+1,
+				start, start+0x10000, start, i, i)
 			s.entry(`stack id=%d frames=%#x`, 2*i+2, start+0x100)
 			s.block(i, "stack=%d", 2*i+2)
 		}
@@ -84,7 +87,8 @@ var scales = []struct {
 		}
 		s.event("mark", "thread=1 name=1")
 		for i := range n {
-			s.event("name", "thread=1 addr=%#x size=100 category=2 handle=%#x name=%d", 0x7f0000000000+i*0x1000, 0x10000+i, i+10)
+			s.event("name", "thread=1 addr=%#x size=100 category=2 handle=%#x name=%d", 0x7f0000000000+i*0x1000,
+				0x10000+i, i+10)
 		}
 	}, []string{"report --at mark:m --by name", "diff --view parameters"}},
 	{"states of one parameter", func(s *scaleTrace, n int) {
@@ -97,7 +101,8 @@ var scales = []struct {
 	{"threads", func(s *scaleTrace, n int) {
 		for i := range n {
 			s.entry(`thread id=%d tid=%d name="t%d"`, i+2, i+2, i)
-			s.event("alloc", "level=driver api=cuMemAlloc_v2 mem=device addr=%#x size=512 thread=%d", 0x7f0000000000+i*0x1000, i+2)
+			s.event("alloc", "level=driver api=cuMemAlloc_v2 mem=device addr=%#x size=512 thread=%d", 0x7f0000000000+
+				i*0x1000, i+2)
 			s.event("alloc", "level=driver api=cuMemAlloc_v2 mem=device size=990971520000 status=2 thread=%d", i+2)
 			s.event("oom", "level=framework size=990971520000 thread=%d", i+2)
 		}
@@ -148,7 +153,9 @@ var scales = []struct {
 // What is compared is processor time in one process, the best of several tries, so the machine's speed and load do not
 // count. SCALE is the larger number.
 func TestCostGrowsWithSize(t *testing.T) {
-	const most = 30 // linear work that falls out of the caches gets to 15; what was mended got to between 40 and 95, or never came to its end
+	// linear work that falls out of the caches gets to 15; what was mended got to between 40 and 95, or never came to
+	// its end
+	const most = 30
 	large := 20_000
 	if text := os.Getenv("SCALE"); text != "" {
 		n, err := strconv.Atoi(text)

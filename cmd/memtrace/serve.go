@@ -81,7 +81,8 @@ func (a *app) serveCommand() *cobra.Command {
 	f := cmd.Flags()
 	flags.filters.Window.Define(cmd)
 	flags.filters.DefineFilters(cmd)
-	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks, "put at most this number of `BLOCKS` on a page; blocks of larger traces are sent on request")
+	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks,
+		"put at most this number of `BLOCKS` on a page; blocks of larger traces are sent on request")
 	f.IntVar(&flags.port, "port", 0, "listen on this `PORT` (default: any that is free)")
 	cmdline.Complete(cmd, "blocks", cmdline.Values())
 	cmdline.Complete(cmd, "port", cmdline.Values())
@@ -112,7 +113,8 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 		}
 		run.Close()
 	}
-	traces := &pageserver.Traces{Title: console.ShortPath(arg), Writer: "memtrace " + version.String, Blocks: flags.blocks, Version: fileVersion,
+	traces := &pageserver.Traces{Title: console.ShortPath(arg), Writer: "memtrace " + version.String,
+		Blocks: flags.blocks, Version: fileVersion,
 		List: func() ([]pageserver.Entry, error) { return a.servedEntries(arg) },
 		Read: func(path string) (*report.Summary, error) { return a.summarizeQuietly(path, options) }}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
@@ -130,7 +132,10 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 	if !folder {
 		address = "http://" + listener.Addr().String() + pageserver.PathOf(token, path)
 	}
-	if err := a.WriteTo("", false, visible.Lines, func(w io.Writer) error { _, err := fmt.Fprintln(w, address); return err }); err != nil {
+	if err := a.WriteTo("", false, visible.Lines, func(w io.Writer) error {
+		_, err := fmt.Fprintln(w, address)
+		return err
+	}); err != nil {
 		return err
 	}
 	if !a.Quiet {

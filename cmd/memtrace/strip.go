@@ -99,7 +99,8 @@ func (a *app) anonymizeCommand() *cobra.Command {
 		RunE:    func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], true) },
 	}
 	o.register(cmd, []string{keepSymbols, keepLines})
-	cmd.Flags().StringVar(&o.key, "key", "", fmt.Sprintf("make pseudonyms by the secret in this `FILE`, of at least %d bytes", scrub.MinKey))
+	cmd.Flags().StringVar(&o.key, "key", "",
+		fmt.Sprintf("make pseudonyms by the secret in this `FILE`, of at least %d bytes", scrub.MinKey))
 	return cmd
 }
 
@@ -115,7 +116,8 @@ func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
-	f.StringSliceVar(&o.keep, "keep", keep, "keep these `PARTS`: "+keepSymbols+" (embedded names of code), "+keepLines+" (Python's line tables), or "+keepNothing)
+	f.StringSliceVar(&o.keep, "keep", keep, "keep these `PARTS`: "+keepSymbols+" (embedded names of code), "+keepLines+
+		" (Python's line tables), or "+keepNothing)
 	cmdline.Complete(cmd, "keep", cmdline.List(keepSymbols, keepLines, keepNothing))
 }
 
@@ -170,7 +172,8 @@ func (o scrubOptions) strip() (*scrub.Strip, error) {
 			s.KeepLines = true
 		case keepNothing:
 			if len(o.keep) > 1 {
-				return nil, usage.Errorf("--keep %s: %s is no part among others", strings.Join(o.keep, ","), keepNothing)
+				return nil, usage.Errorf("--keep %s: %s is no part among others", strings.Join(o.keep, ","),
+					keepNothing)
 			}
 		default:
 			return nil, usage.Errorf("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
@@ -222,7 +225,8 @@ func (a *app) printScrubbed(path string, h trace.Health, counts scrub.Counts) {
 	}
 	a.Say("%s", strings.Join(parts, ", "))
 	if h.Torn.Stretches > 0 {
-		a.Say("%s is damaged at offset %d (%s); the copy leaves out %d bytes", path, h.Torn.At, h.Torn.Reason, h.Torn.Bytes)
+		a.Say("%s is damaged at offset %d (%s); the copy leaves out %d bytes", path, h.Torn.At, h.Torn.Reason,
+			h.Torn.Bytes)
 	}
 	if h.Truncated {
 		a.Say("%s is cut at offset %d (%s); the copy ends there", path, h.TruncatedAt, h.Reason)

@@ -21,7 +21,8 @@ import (
 func onTerminal(t *testing.T, columns int, args []string) string {
 	t.Helper()
 	keyboard, terminal := openTerminal(t)
-	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 40, Col: uint16(columns)}); err != nil {
+	if err := unix.IoctlSetWinsize(int(terminal.Fd()), unix.TIOCSWINSZ,
+		&unix.Winsize{Row: 40, Col: uint16(columns)}); err != nil {
 		t.Fatal(err)
 	}
 	var shown bytes.Buffer
@@ -40,7 +41,8 @@ func onTerminal(t *testing.T, columns int, args []string) string {
 // writesData reports whether a command prints a file for another program, whose lines are not the terminal's business.
 func writesData(args []string) bool {
 	verb := args[0]
-	return verb == "dump" || verb == "man" || verb == "completion" || verb == "rules" && len(args) > 1 || slices.Contains(args, "--json") || slices.Contains(args, "json") ||
+	return verb == "dump" || verb == "man" || verb == "completion" || verb == "rules" && len(args) > 1 ||
+		slices.Contains(args, "--json") || slices.Contains(args, "json") ||
 		slices.Contains(args, "--csv") || slices.Contains(args, "-") || slices.Contains(args, "--ascii")
 }
 
@@ -102,11 +104,15 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 // TestFitLine: what stands in a column stays there, and lists hang under their text.
 func TestFitLine(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
-		{"  snapshot   write a small trace of what is live now, with call stacks", "  snapshot   write a small trace of what\n             is live now, with call\n             stacks"},
+		{"  snapshot   write a small trace of what is live now, with call stacks",
+			"  snapshot   write a small trace of what\n             is live now, with call\n             stacks"},
 		{"  - one thing after another that is not short", "  - one thing after another that is not\n    short"},
-		{"memtrace: there is no trace in the folder that you named", "memtrace: there is no trace in the\nfolder that you named"},
-		{"http://127.0.0.1:8080/a-long-address-that-must-stay-whole", "http://127.0.0.1:8080/a-long-address-that-must-stay-whole"},
-		{"\x1b[1mone two three four five six seven eight nine\x1b[m", "\x1b[1mone two three four five six seven eight\nnine\x1b[m"},
+		{"memtrace: there is no trace in the folder that you named",
+			"memtrace: there is no trace in the\nfolder that you named"},
+		{"http://127.0.0.1:8080/a-long-address-that-must-stay-whole",
+			"http://127.0.0.1:8080/a-long-address-that-must-stay-whole"},
+		{"\x1b[1mone two three four five six seven eight nine\x1b[m",
+			"\x1b[1mone two three four five six seven eight\nnine\x1b[m"},
 	} {
 		if got := console.FitText(c.line, 40); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)

@@ -60,11 +60,14 @@ func defineTopFlags(cmd *cobra.Command, o *top.Options) {
 	flags.DurationVar(&o.Interval, "interval", o.Interval, "refresh `TIME`, at least 1s")
 	flags.IntSliceVar(&o.Devices, "device", nil, "only this device `INDEX`, as nvidia-smi counts (repeatable)")
 	flags.IntSliceVar(&o.PIDs, "pid", nil, "only the process with this `NUMBER` (repeatable)")
-	flags.StringVar(&o.By, "by", "", "group owners by `NAME`: "+strings.Join(profile.GroupingNames(), ", ")+" (default: what says most)")
+	flags.StringVar(&o.By, "by", "", "group owners by `NAME`: "+strings.Join(profile.GroupingNames(), ", ")+
+		" (default: what says most)")
 	flags.IntVarP(&o.Rows, "rows", "n", top.DefaultRows, "`ROWS` of owners of each process, 0 for all")
 	flags.BoolVar(&o.ASCII, "ascii", false, "draw with ASCII characters only")
-	flags.StringVar(&o.Listen, "listen", "", "serve metrics at http://`ADDRESS`/metrics, such as 127.0.0.1:9464, for Prometheus")
-	flags.StringVar(&o.Textfile, "textfile", "", "write metrics to a `FILE`.prom every --interval (15s if not given), for node_exporter; -: to standard output")
+	flags.StringVar(&o.Listen, "listen", "",
+		"serve metrics at http://`ADDRESS`/metrics, such as 127.0.0.1:9464, for Prometheus")
+	flags.StringVar(&o.Textfile, "textfile", "",
+		"write metrics to a `FILE`.prom every --interval (15s if not given), for node_exporter; -: to standard output")
 	cmdline.Complete(cmd, "by", cmdline.Values(profile.GroupingNames()...))
 	for _, name := range []string{"interval", "device", "rows", "listen", "pid"} {
 		cmdline.Complete(cmd, name, cmdline.Values())
@@ -74,7 +77,8 @@ func defineTopFlags(cmd *cobra.Command, o *top.Options) {
 // topHost is what this command lends the live view.
 func (a *app) topHost() *top.Host {
 	return &top.Host{
-		Stdin: a.Stdin, Stdout: a.Stdout, Log: a.Log, Quiet: a.Quiet, Say: a.Say, Usage: usage.Errorf, WriteTo: a.WriteTo,
+		Stdin: a.Stdin, Stdout: a.Stdout, Log: a.Log, Quiet: a.Quiet, Say: a.Say, Usage: usage.Errorf,
+		WriteTo: a.WriteTo,
 		Traces: func(arg string) ([]string, error) {
 			inputs, err := tracefile.ExpandOne(arg)
 			paths := make([]string, len(inputs))

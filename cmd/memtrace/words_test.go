@@ -70,7 +70,9 @@ var allowedInPages = []string{"the whole", "asked for", "and stop", "says the sa
 
 // TestWordsOfPages: neither do the pages of the documentation and the README, outside of what they show of programs.
 func TestWordsOfPages(t *testing.T) {
-	words := findingWords(slices.DeleteFunc(avoidedWords(t), func(word string) bool { return slices.Contains(allowedInPages, word) }))
+	words := findingWords(slices.DeleteFunc(avoidedWords(t), func(word string) bool {
+		return slices.Contains(allowedInPages, word)
+	}))
 	pages, err := filepath.Glob("../../docs/*.md")
 	if err != nil || len(pages) < 30 {
 		t.Fatalf("%d pages, %v", len(pages), err)

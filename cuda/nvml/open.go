@@ -25,7 +25,8 @@ const libraryName = "libnvidia-ml.so.1"
 // Library is the loaded management library. It is for one goroutine; only one may be open at a time.
 type Library struct{ api api }
 
-// Open loads and starts the library. The error is ErrNoLibrary where there is none; others say what the library answered.
+// Open loads and starts the library. The error is ErrNoLibrary where there is none; others say what the library
+// answered.
 func Open() (*Library, error) {
 	if err := bind(); err != nil {
 		return nil, err
@@ -37,7 +38,8 @@ func Open() (*Library, error) {
 	return l, nil
 }
 
-// bind leads the names that go-nvml calls to the library, before go-nvml loads it for itself. The handle is kept: the stand-ins lead into it.
+// bind leads the names that go-nvml calls to the library, before go-nvml loads it for itself. The handle is kept: the
+// stand-ins lead into it.
 func bind() error {
 	name := C.CString(libraryName)
 	defer C.free(unsafe.Pointer(name))
@@ -54,11 +56,14 @@ func openError(ret nvml.Return) error {
 	case nvml.ERROR_LIBRARY_NOT_FOUND:
 		return ErrNoLibrary
 	case nvml.ERROR_DRIVER_NOT_LOADED:
-		return fmt.Errorf("start %s: the NVIDIA driver is not loaded: load its kernel module (nvidia), or reboot after installing the driver", libraryName)
+		return fmt.Errorf(
+			"start %s: the NVIDIA driver is not loaded: load its kernel module (nvidia), or reboot after installing the driver", libraryName)
 	case nvml.ERROR_NO_PERMISSION:
 		return fmt.Errorf("start %s: no permission for the device files: see who may open /dev/nvidiactl", libraryName)
 	case nvml.ERROR_LIB_RM_VERSION_MISMATCH:
-		return fmt.Errorf("start %s: it is of another version than the loaded kernel module: reboot after updating the driver", libraryName)
+		return fmt.Errorf(
+			"start %s: it is of another version than the loaded kernel module: reboot after updating the driver",
+			libraryName)
 	}
 	return fmt.Errorf("start %s: %w", libraryName, failure(ret))
 }

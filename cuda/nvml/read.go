@@ -71,7 +71,8 @@ func (l *Library) Read() (Snapshot, error) {
 	for i := range count {
 		handle, ret := l.api.DeviceGetHandleByIndex(i)
 		if ret != nvml.SUCCESS {
-			s.Devices = append(s.Devices, Device{Index: i, Instance: NoInstance, Problems: []string{"open: " + failure(ret).Error()}})
+			s.Devices = append(s.Devices, Device{Index: i, Instance: NoInstance,
+				Problems: []string{"open: " + failure(ret).Error()}})
 			continue
 		}
 		s.Devices = append(s.Devices, readDevice(handle, i)...)

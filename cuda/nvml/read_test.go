@@ -21,8 +21,10 @@ func fakeDevice(uuid string) *mock.Device {
 		GetMemoryInfo_v2Func: func() (nvml.Memory_v2, nvml.Return) {
 			return nvml.Memory_v2{Total: 100, Reserved: 10, Free: 60, Used: 30}, nvml.SUCCESS
 		},
-		GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{Gpu: 42}, nvml.SUCCESS },
-		GetMigModeFunc:          func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_NOT_SUPPORTED },
+		GetUtilizationRatesFunc: func() (nvml.Utilization, nvml.Return) {
+			return nvml.Utilization{Gpu: 42}, nvml.SUCCESS
+		},
+		GetMigModeFunc: func() (int, int, nvml.Return) { return 0, 0, nvml.ERROR_NOT_SUPPORTED },
 		GetComputeRunningProcessesFunc: func() ([]nvml.ProcessInfo, nvml.Return) {
 			return nil, nvml.SUCCESS
 		},
@@ -65,7 +67,8 @@ func TestReadDevice(t *testing.T) {
 		t.Fatalf("%+v", s)
 	}
 	d := s.Devices[0]
-	if d.Index != 0 || d.Instance != NoInstance || d.Name != "Mock GPU" || d.UUID != "GPU-1" || d.MIG || len(d.Problems) != 0 {
+	if d.Index != 0 || d.Instance != NoInstance || d.Name != "Mock GPU" || d.UUID != "GPU-1" || d.MIG ||
+		len(d.Problems) != 0 {
 		t.Errorf("%+v", d)
 	}
 	if *d.Memory != (Memory{Total: 100, Used: 30, Free: 60, Reserved: 10}) || *d.Utilization != 42 {
@@ -76,13 +79,19 @@ func TestReadDevice(t *testing.T) {
 // A driver older than the second form of the question still tells its memory.
 func TestMemoryOfOldDriver(t *testing.T) {
 	device := fakeDevice("GPU-1")
-	device.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) { return nvml.Memory_v2{}, nvml.ERROR_FUNCTION_NOT_FOUND }
-	device.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{Total: 100, Free: 60, Used: 40}, nvml.SUCCESS }
-	if d := read(t, fakeLibrary(device)).Devices[0]; d.Memory == nil || *d.Memory != (Memory{Total: 100, Used: 40, Free: 60}) || len(d.Problems) != 0 {
+	device.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
+		return nvml.Memory_v2{}, nvml.ERROR_FUNCTION_NOT_FOUND
+	}
+	device.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) {
+		return nvml.Memory{Total: 100, Free: 60, Used: 40}, nvml.SUCCESS
+	}
+	if d := read(t, fakeLibrary(device)).Devices[0]; d.Memory == nil ||
+		*d.Memory != (Memory{Total: 100, Used: 40, Free: 60}) || len(d.Problems) != 0 {
 		t.Errorf("%+v", d)
 	}
 	device.GetMemoryInfoFunc = func() (nvml.Memory, nvml.Return) { return nvml.Memory{}, nvml.ERROR_GPU_IS_LOST }
-	if d := read(t, fakeLibrary(device)).Devices[0]; d.Memory != nil || len(d.Problems) != 1 || !strings.Contains(d.Problems[0], "fallen off the bus") {
+	if d := read(t, fakeLibrary(device)).Devices[0]; d.Memory != nil || len(d.Problems) != 1 ||
+		!strings.Contains(d.Problems[0], "fallen off the bus") {
 		t.Errorf("%+v", d)
 	}
 }
@@ -90,8 +99,10 @@ func TestMemoryOfOldDriver(t *testing.T) {
 // A process that computes and draws stands in both lists with the same figure, which counts once.
 func TestProcessInBothLists(t *testing.T) {
 	device := fakeDevice("GPU-1")
-	device.GetComputeRunningProcessesFunc = processes(nvml.ProcessInfo{Pid: 20, UsedGpuMemory: 7}, nvml.ProcessInfo{Pid: 10, UsedGpuMemory: 5})
-	device.GetGraphicsRunningProcessesFunc = processes(nvml.ProcessInfo{Pid: 20, UsedGpuMemory: 7}, nvml.ProcessInfo{Pid: 30, UsedGpuMemory: 1})
+	device.GetComputeRunningProcessesFunc = processes(nvml.ProcessInfo{Pid: 20, UsedGpuMemory: 7},
+		nvml.ProcessInfo{Pid: 10, UsedGpuMemory: 5})
+	device.GetGraphicsRunningProcessesFunc = processes(nvml.ProcessInfo{Pid: 20, UsedGpuMemory: 7},
+		nvml.ProcessInfo{Pid: 30, UsedGpuMemory: 1})
 	var got []string
 	for _, p := range read(t, fakeLibrary(device)).Devices[0].Processes {
 		got = append(got, fmt.Sprint(p.PID, *p.Used, p.Compute, p.Graphics))
@@ -126,8 +137,12 @@ func TestMIG(t *testing.T) {
 	}
 	instance.GetComputeRunningProcessesFunc = processes(nvml.ProcessInfo{Pid: 10, UsedGpuMemory: 5})
 	device := fakeDevice("GPU-1")
-	device.GetMigModeFunc = func() (int, int, nvml.Return) { return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS }
-	device.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) { return nvml.Utilization{}, nvml.ERROR_NOT_SUPPORTED }
+	device.GetMigModeFunc = func() (int, int, nvml.Return) {
+		return nvml.DEVICE_MIG_ENABLE, nvml.DEVICE_MIG_ENABLE, nvml.SUCCESS
+	}
+	device.GetUtilizationRatesFunc = func() (nvml.Utilization, nvml.Return) {
+		return nvml.Utilization{}, nvml.ERROR_NOT_SUPPORTED
+	}
 	device.GetMaxMigDeviceCountFunc = func() (int, nvml.Return) { return 3, nvml.SUCCESS }
 	device.GetMigDeviceHandleByIndexFunc = func(i int) (nvml.Device, nvml.Return) {
 		switch i {
@@ -147,7 +162,8 @@ func TestMIG(t *testing.T) {
 	if !whole.MIG || whole.Instance != NoInstance || len(whole.Processes) != 0 || whole.Utilization != nil {
 		t.Errorf("GPU: %+v", whole)
 	}
-	if part.Index != 0 || part.Instance != 1 || part.UUID != "MIG-1" || part.Memory.Used != 5 || len(part.Processes) != 1 || part.Processes[0].PID != 10 {
+	if part.Index != 0 || part.Instance != 1 || part.UUID != "MIG-1" || part.Memory.Used != 5 ||
+		len(part.Processes) != 1 || part.Processes[0].PID != 10 {
 		t.Errorf("instance: %+v", part)
 	}
 	if closed.Instance != 2 || len(closed.Problems) != 1 || !strings.Contains(closed.Problems[0], "permission") {

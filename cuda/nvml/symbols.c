@@ -3,13 +3,17 @@
 /*
  * Stand-ins for the functions of the vendor's library.
  *
- * go-nvml calls NVML by name and leaves the names undefined, for the dynamic linker to find once the library was loaded. That works only with lazy binding: with
- * LD_BIND_NOW=1, or linked with -z now, the command would not even start. So every name is defined here, as a jump through a slot.
+ * go-nvml calls NVML by name and leaves the names undefined, for the dynamic linker to find once the library was
+ * loaded. That works only with lazy binding: with LD_BIND_NOW=1, or linked with -z now, the command would not even
+ * start. So every name is defined here, as a jump through a slot.
  *
  * Invariants
- * 1. A slot leads to nvml_symbol_missing until mt_nvml_symbols_bind has found the function. Otherwise a driver that lacks one would be called at address 0.
- * 2. The names are hidden. Otherwise the vendor's library, which calls some of its own functions by name, would find ours.
- * 3. Arguments and result pass through untouched: a jump, no call, and no register changes but the instruction pointer, on Arm also x16, which is the linker's own.
+ * 1. A slot leads to nvml_symbol_missing until mt_nvml_symbols_bind has found the function. Otherwise a driver that
+ * lacks one would be called at address 0.
+ * 2. The names are hidden. Otherwise the vendor's library, which calls some of its own functions by name, would find
+ * ours.
+ * 3. Arguments and result pass through untouched: a jump, no call, and no register changes but the instruction pointer,
+ * on Arm also x16, which is the linker's own.
  */
 #include <dlfcn.h>
 #include <stddef.h>

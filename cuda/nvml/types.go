@@ -9,8 +9,9 @@ import "errors"
 
 // Errors of Open that callers tell apart.
 var (
-	ErrNoLibrary = errors.New("no NVIDIA management library found (libnvidia-ml.so.1): install the NVIDIA driver, or in a container start it with the NVIDIA runtime")
-	ErrNotBuilt  = errors.New("this build of memtrace has no NVML: build it with cgo (CGO_ENABLED=1)")
+	ErrNoLibrary = errors.New(
+		"no NVIDIA management library found (libnvidia-ml.so.1): install the NVIDIA driver, or in a container start it with the NVIDIA runtime")
+	ErrNotBuilt = errors.New("this build of memtrace has no NVML: build it with cgo (CGO_ENABLED=1)")
 )
 
 // Snapshot is what the library says at one moment. It is a value.

@@ -168,10 +168,12 @@ var ours = map[string][]string{
 // theirs lists who may import a module of others directly. Modules that are not listed may be imported where the
 // package's own rules allow it.
 var theirs = map[string][]string{
-	"golang.org/x/sys":             {"trace/spool", "interpose", "cmd/memtrace", "internal/control", "internal/inject", "internal/launch", "internal/top", "internal/offheap", "internal/regular"},
-	"github.com/rs/zerolog":        {"interpose", "internal/console", "internal/top"},
-	"github.com/NVIDIA/go-nvml":    {"cuda/nvml"},
-	"github.com/spf13/cobra":       {"cmd/memtrace", "internal/cmdline", "internal/manual", "internal/questions"}, // verbs; their arguments; their help and pages; their flags
+	"golang.org/x/sys": {"trace/spool", "interpose", "cmd/memtrace", "internal/control", "internal/inject",
+		"internal/launch", "internal/top", "internal/offheap", "internal/regular"},
+	"github.com/rs/zerolog":     {"interpose", "internal/console", "internal/top"},
+	"github.com/NVIDIA/go-nvml": {"cuda/nvml"},
+	// verbs; their arguments; their help and pages; their flags
+	"github.com/spf13/cobra":       {"cmd/memtrace", "internal/cmdline", "internal/manual", "internal/questions"},
 	"charm.land":                   {"cmd/memtrace", "internal/top"},
 	"github.com/charmbracelet":     {"cmd/memtrace", "internal/console", "internal/top"},
 	"github.com/google/pprof":      {"analyzer/export"},
@@ -211,7 +213,8 @@ func root(t *testing.T) string {
 	_, file, _, _ := runtime.Caller(0)
 	root := filepath.Join(filepath.Dir(file), "..", "..")
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
-		if entry != nil && entry.IsDir() && (strings.HasPrefix(entry.Name(), ".git") || entry.Name() == "build" || entry.Name() == "testdata") {
+		if entry != nil && entry.IsDir() && (strings.HasPrefix(entry.Name(), ".git") || entry.Name() == "build" ||
+			entry.Name() == "testdata") {
 			return fs.SkipDir
 		}
 		return err
@@ -225,7 +228,8 @@ func root(t *testing.T) string {
 // list returns the packages that match the patterns.
 func list(t *testing.T, patterns ...string) []pkg {
 	t.Helper()
-	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Imports,TestImports,XTestImports,Deps"}, patterns...)...)
+	cmd := exec.Command("go", append([]string{"list", "-json=ImportPath,Name,Imports,TestImports,XTestImports,Deps"},
+		patterns...)...)
 	cmd.Dir = root(t)
 	out, err := cmd.Output()
 	if err != nil {

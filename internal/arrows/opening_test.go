@@ -49,7 +49,7 @@ var opensItself = map[string]string{
 	"internal/top/describe":              "/proc",
 	"internal/top/keyboard":              "/dev/tty",
 	"internal/launch/inForeground":       "/dev/tty",
-	"internal/console/openDestination":   "makes a new file, O_EXCL, or writes to the device or pipe that the user named",
+	"internal/console/openDestination":   "makes a new file, O_EXCL, or writes to the device or pipe that was named",
 	"internal/launch/writeManifestEntry": "makes a file in the folder of an enclosing run, through no link",
 }
 
@@ -65,7 +65,8 @@ func TestFilesAreOpenedInOnePlace(t *testing.T) {
 				where := name + "/" + call.function
 				found = append(found, where)
 				if opensItself[where] == "" {
-					t.Errorf("%s calls %s: files are opened by internal/regular, or the function is listed here with a reason", where, call.opener)
+					t.Errorf(
+						"%s calls %s: files are opened by internal/regular, or the function is listed here with a reason", where, call.opener)
 				}
 			}
 		}

@@ -13,7 +13,8 @@ import (
 
 // rooms lists the folders of the C half from the bottom up. A room may use itself and those before it, and the
 // contracts that lie in cshim itself.
-var rooms = []string{"elf", "base", "unwind", "spool", "python", "record", "attach", "hooks", "device", "nvtx", "allocator", "adapters", "process"}
+var rooms = []string{"elf", "base", "unwind", "spool", "python", "record", "attach", "hooks", "device", "nvtx",
+	"allocator", "adapters", "process"}
 
 // contracts may be included by every room.
 var contracts = []string{"spool.h", "hooks.def", "include/memtrace.h"}
@@ -91,9 +92,11 @@ func TestRoomsIncludeDownwards(t *testing.T) {
 				used, _, _ := strings.Cut(match[1], "/")
 				switch {
 				case rank(used) < 0:
-					t.Errorf("%s/%s includes %q: name it from cshim, as in \"base/sys.h\"", room, filepath.Base(file), match[1])
+					t.Errorf("%s/%s includes %q: name it from cshim, as in \"base/sys.h\"", room, filepath.Base(file),
+						match[1])
 				case rank(used) > rank(room):
-					t.Errorf("%s/%s includes %q, of a room above: have it registered at load instead (listen in cshim/process/guest.c)", room, filepath.Base(file), match[1])
+					t.Errorf(
+						"%s/%s includes %q, of a room above: have it registered at load instead (listen in cshim/process/guest.c)", room, filepath.Base(file), match[1])
 				}
 			}
 		}

@@ -52,13 +52,15 @@ func TestSizes(t *testing.T) {
 			return err
 		}
 		if entry.IsDir() {
-			if name != "." && strings.HasPrefix(entry.Name(), ".") || name == "build" || name == "testdata" || name == "dist" {
+			if name != "." && strings.HasPrefix(entry.Name(), ".") || name == "build" || name == "testdata" ||
+				name == "dist" {
 				return fs.SkipDir
 			}
 			return nil
 		}
 		extension := filepath.Ext(name)
-		if name = filepath.ToSlash(name); !production(name) || extension != ".go" && extension != ".c" && extension != ".h" {
+		if name = filepath.ToSlash(name); !production(name) || extension != ".go" && extension != ".c" &&
+			extension != ".h" {
 			return nil
 		}
 		folders[filepath.ToSlash(filepath.Dir(name))]++

@@ -15,7 +15,9 @@ func TestWhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	named := regexp.MustCompile("`((?:analyzer|cmd|cshim|cuda|docs|internal|scripts|testdata|trace)/[A-Za-z0-9_./*-]*)`").FindAllStringSubmatch(string(text), -1)
+	named := regexp.MustCompile(
+		"`((?:analyzer|cmd|cshim|cuda|docs|internal|scripts|testdata|trace)/[A-Za-z0-9_./*-]*)`").FindAllStringSubmatch(
+		string(text), -1)
 	if len(named) < 40 {
 		t.Fatalf("the page names %d files", len(named))
 	}

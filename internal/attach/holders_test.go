@@ -12,9 +12,12 @@ import (
 func TestHolderText(t *testing.T) {
 	long := "__main__.server." + strings.Repeat("caché", 30) + "['answers'][*]"
 	report := referrersReport{Late: true, Holders: []placedHolder{
-		{control.Holder{Path: long, Types: strings.Repeat("Module, dict, ", 12) + "Tensor", Tensors: 50, Bytes: 50 << 20, Shape: []uint64{256, 1024}, DType: "float32", Device: "cuda:0", GraphNodes: 54, GraphBytes: 24 << 20},
+		{control.Holder{Path: long, Types: strings.Repeat("Module, dict, ", 12) + "Tensor", Tensors: 50,
+			Bytes: 50 << 20, Shape: []uint64{256, 1024}, DType: "float32", Device: "cuda:0", GraphNodes: 54,
+			GraphBytes: 24 << 20},
 			[]holderSite{{"serve.py:31 answer", 40}, {"serve.py:12 make", 7}, {"", 3}}},
-		{control.Holder{Path: "a.b", Types: "module, Tensor\x1b[2J", Tensors: 1, Bytes: 512, Shape: []uint64{}, DType: "int8", Device: "cuda:1"}, []holderSite{{"x.py:1 f", 1}}},
+		{control.Holder{Path: "a.b", Types: "module, Tensor\x1b[2J", Tensors: 1, Bytes: 512, Shape: []uint64{},
+			DType: "int8", Device: "cuda:1"}, []holderSite{{"x.py:1 f", 1}}},
 	}}
 	for _, width := range []int{60, 80, 160} {
 		text := holderText{width: width}
@@ -26,7 +29,8 @@ func TestHolderText(t *testing.T) {
 			}
 			joined.WriteString(strings.TrimSpace(line))
 		}
-		for _, part := range []string{long, "50 tensors, the largest float32 [256, 1024] on cuda:0", "allocated at serve.py:31 answer (40 of them)serve.py:12 make (7 of them)a place that the trace does not know (3 of them)",
+		for _, part := range []string{long, "50 tensors, the largest float32 [256, 1024] on cuda:0",
+			"allocated at serve.py:31 answer (40 of them)serve.py:12 make (7 of them)a place that the trace does not know (3 of them)",
 			"int8 [] on cuda:1", `Tensor\x1b[2J`, "allocated at x.py:1 fheld by", "Time ran out", "2 more rows"} {
 			if !strings.Contains(strings.ReplaceAll(joined.String(), " ", ""), strings.ReplaceAll(part, " ", "")) {
 				t.Errorf("at %d columns %q is missing:\n%s", width, part, text.String())
@@ -44,7 +48,8 @@ func TestHolderText(t *testing.T) {
 func TestHolderSites(t *testing.T) {
 	sites := allocationSites{1: {Key: "a"}, 2: {Key: "b"}, 3: {Key: "b"}}
 	got := sites.of(&control.Holder{Storages: []uint64{9, 1, 8, 2, 7, 3}})
-	if len(got) != 3 || got[0] != (holderSite{"b", 2}) || got[1] != (holderSite{"a", 1}) || got[2] != (holderSite{"", 3}) {
+	if len(got) != 3 || got[0] != (holderSite{"b", 2}) || got[1] != (holderSite{"a", 1}) ||
+		got[2] != (holderSite{"", 3}) {
 		t.Errorf("%+v", got)
 	}
 	if got := allocationSites(nil).of(&control.Holder{Storages: []uint64{1}}); got == nil || len(got) != 0 {

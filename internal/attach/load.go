@@ -76,7 +76,9 @@ func (o Options) libraryIn(pid int) (string, error) {
 		return o.Library, nil
 	}
 	if !sameFiles(pid) {
-		return "", fmt.Errorf("process %d sees other files than this one, as in a container: run memtrace attach in there, or copy %s into it and say where, with --library PATH", pid, launch.LibraryName)
+		return "",
+			fmt.Errorf(
+				"process %d sees other files than this one, as in a container: run memtrace attach in there, or copy %s into it and say where, with --library PATH", pid, launch.LibraryName)
 	}
 	return launch.SearchLibrary()
 }
@@ -86,18 +88,22 @@ func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, er
 	if loaded != nil {
 		return control.Answer{}, loaded
 	}
-	answer, err := askWhile(pid, "status", time.Now().Add(socketPatience), func() bool { return isRunning(pid) && ctx.Err() == nil })
+	answer, err := askWhile(pid, "status", time.Now().Add(socketPatience), func() bool {
+		return isRunning(pid) && ctx.Err() == nil
+	})
 	switch {
 	case !errors.Is(err, control.ErrNoSocket):
 		return answer, err
 	case !isRunning(pid):
 		return answer, fmt.Errorf("process %d ended meanwhile", pid)
 	}
-	return answer, fmt.Errorf("the library was loaded into process %d and does not answer: it may not write to /tmp there, or the process filters its own system calls", pid)
+	return answer,
+		fmt.Errorf(
+			"the library was loaded into process %d and does not answer: it may not write to /tmp there, or the process filters its own system calls", pid)
 }
 
-// askWhile asks a process until it has a socket, its time is over, or there is no hope of one any more: then the error is
-// control.ErrNoSocket.
+// askWhile asks a process until it has a socket, its time is over, or there is no hope of one any more: then the error
+// is control.ErrNoSocket.
 func askWhile(pid int, request string, over time.Time, hope func() bool) (control.Answer, error) {
 	for {
 		answer, err := control.Ask(pid, request)

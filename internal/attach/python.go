@@ -48,12 +48,14 @@ func (r *Recorder) loadByPython(ctx context.Context, o Options, pid int, library
 	}
 	over := time.Now().Add(o.Timeout / 2) // the other half is for the next door
 	begin := over.Add(-o.Timeout / 20)    // the library may need a moment
-	script, err := writeScript(pid, fmt.Sprintf(loadScript, float64(begin.UnixMilli())/1000, strconv.QuoteToASCII(library)))
+	script, err := writeScript(pid, fmt.Sprintf(loadScript, float64(begin.UnixMilli())/1000,
+		strconv.QuoteToASCII(library)))
 	if err != nil {
 		return fmt.Errorf("write a script for process %d: %w", pid, err)
 	}
 	r.Log.Info().Msgf("asking the interpreter of process %d to load %s", pid, library)
-	said, err := exec.CommandContext(ctx, filepath.Join(proc, "exe"), "-I", "-S", "-c", remoteExec, strconv.Itoa(pid), script).CombinedOutput()
+	said, err := exec.CommandContext(ctx, filepath.Join(proc, "exe"), "-I", "-S", "-c", remoteExec, strconv.Itoa(pid),
+		script).CombinedOutput()
 	if err != nil {
 		return errors.Join(fmt.Errorf("its interpreter refuses: %s", lastLine(said)), os.Remove(script))
 	}

@@ -1,5 +1,5 @@
-// Package attach is about processes that run: it has them load the library and record, asks those that are recorded, and
-// tells what refers to their tensors. What the library answers is read by internal/control.
+// Package attach is about processes that run: it has them load the library and record, asks those that are recorded,
+// and tells what refers to their tensors. What the library answers is read by internal/control.
 package attach
 
 import (
@@ -115,7 +115,8 @@ func (r *Recorder) begin(pid int, now control.Answer, request string) (control.A
 	case control.Recording:
 		return now, fmt.Errorf("process %d is recorded already, in %s", pid, now.Trace)
 	case control.Ended:
-		return now, fmt.Errorf("the recording of process %d has ended, in %s; a process can be recorded once", pid, now.Trace)
+		return now, fmt.Errorf("the recording of process %d has ended, in %s; a process can be recorded once",
+			pid, now.Trace)
 	}
 	r.Log.Info().Msgf("asking process %d to record", pid)
 	answer, err := control.Ask(pid, request)
@@ -141,7 +142,8 @@ func (r *Recorder) sayBegun(pid int, answer control.Answer) {
 		r.Say("what else was allocated before now is not known, and counts as the device's remainder")
 		r.Log.Info().Msgf("Python stood still for %s", answer.Stood.Round(10*time.Microsecond))
 	}
-	r.Say("look at it now: memtrace report %s; stop: memtrace ctl %d stop", console.ShellWord(console.ShortPath(answer.Trace)), pid)
+	r.Say("look at it now: memtrace report %s; stop: memtrace ctl %d stop",
+		console.ShellWord(console.ShortPath(answer.Trace)), pid)
 }
 
 // stopAfter stops the recording when the time is over, or the user interrupts.
@@ -169,7 +171,9 @@ func (r *Recorder) stopAfter(pid int, duration time.Duration, begun control.Answ
 
 // Ask asks a process that has a socket, or will have one soon.
 func (r *Recorder) Ask(pid int, request string) (control.Answer, error) {
-	answer, err := askWhile(pid, request, time.Now().Add(socketPatience), func() bool { return mappedLibrary(pid) != "" })
+	answer, err := askWhile(pid, request, time.Now().Add(socketPatience), func() bool {
+		return mappedLibrary(pid) != ""
+	})
 	if !errors.Is(err, control.ErrNoSocket) {
 		return answer, err
 	}
@@ -177,9 +181,13 @@ func (r *Recorder) Ask(pid int, request string) (control.Answer, error) {
 		return answer, fmt.Errorf("there is no process %d", pid)
 	}
 	if trace, recorded := recordedBy(pid); recorded {
-		return answer, fmt.Errorf("process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or /tmp cannot be written to", pid, trace)
+		return answer,
+			fmt.Errorf(
+				"process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or /tmp cannot be written to", pid, trace)
 	}
-	return answer, fmt.Errorf("process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d", pid, pid)
+	return answer,
+		fmt.Errorf("process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d",
+			pid, pid)
 }
 
 // Start has a process record that has the library and waits.

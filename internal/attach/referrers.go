@@ -65,7 +65,9 @@ func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 		return err
 	}
 	if status.State == control.Asleep {
-		return fmt.Errorf("process %d is not recorded, and nothing is known of it before; to begin, type: memtrace ctl %d start", pid, pid)
+		return fmt.Errorf(
+			"process %d is not recorded, and nothing is known of it before; to begin, type: memtrace ctl %d start", pid,
+			pid)
 	}
 	begin := time.Now()
 	answer, found, err := control.FindReferrers(pid, o.Rows, o.Timeout)
@@ -73,7 +75,8 @@ func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 		return fmt.Errorf("search process %d: %w", pid, err)
 	}
 	r.Log.Info().Msgf("the search took %s", time.Since(begin).Round(time.Millisecond))
-	report := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late, Holders: []placedHolder{}}
+	report := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late,
+		Holders: []placedHolder{}}
 	sites := r.sitesOf(pid, answer, found)
 	for _, h := range found.Holders {
 		report.Holders = append(report.Holders, placedHolder{h, sites.of(&h)})
@@ -131,7 +134,8 @@ func (r *Recorder) readSites(path string, seq uint64, addresses []uint64) (sites
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: questions.Symbols(), Own: questions.Own(nil)}, seq, addresses)
+	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: questions.Symbols(), Own: questions.Own(nil)},
+		seq, addresses)
 	if err != nil {
 		return nil, tracefile.ReadError(path, source, err)
 	}

@@ -125,7 +125,10 @@ func read(text string) (*report.Summary, error) {
 	if err != nil {
 		return nil, err
 	}
-	return analyzer.Summarize(sources[0], analyzer.Options{Question: analyzer.Question{Sites: true, Groupings: append(diff.Groupings(), "category")}, Training: true, HistoryBlocks: many, Ahead: sources[1], RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}})
+	return analyzer.Summarize(sources[0],
+		analyzer.Options{Question: analyzer.Question{Sites: true, Groupings: append(diff.Groupings(), "category")},
+			Training: true, HistoryBlocks: many, Ahead: sources[1],
+			RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}})
 }
 
 // plan is what pages.mjs reads.
@@ -175,7 +178,8 @@ func expect(s *report.Summary) expectation {
 		order[i] = i
 	}
 	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(held[b], held[a]), strings.Compare(s.Training.Categories[a], s.Training.Categories[b]))
+		return cmp.Or(cmp.Compare(held[b], held[a]), strings.Compare(s.Training.Categories[a],
+			s.Training.Categories[b]))
 	})
 	blocks := map[string]int{}
 	peak := 0
@@ -194,12 +198,14 @@ func expect(s *report.Summary) expectation {
 	for _, i := range order {
 		if held[i] > 0 {
 			name := s.Training.Categories[i]
-			e.Owners = append(e.Owners, []string{name, report.SizeText(held[i]), fmt.Sprintf("%.1f%%", 100*float64(held[i])/float64(s.Framework.PeakBytes)), fmt.Sprint(blocks[name])})
+			e.Owners = append(e.Owners, []string{name, report.SizeText(held[i]),
+				fmt.Sprintf("%.1f%%", 100*float64(held[i])/float64(s.Framework.PeakBytes)), fmt.Sprint(blocks[name])})
 		}
 	}
 	e.Owners = append(e.Owners, []string{"total", e.Peak, "100.0%", fmt.Sprint(all)})
 	d := &s.Devices[0]
-	e.Map = fmt.Sprintf("%s in %d segments, %s of it in blocks; %s free in ", report.SizeText(d.ReservedBytesPeak), d.ReservedBytesPeak/storySegment, e.Peak, report.SizeText(d.ReservedBytesPeak-s.Framework.PeakBytes))
+	e.Map = fmt.Sprintf("%s in %d segments, %s of it in blocks; %s free in ", report.SizeText(d.ReservedBytesPeak),
+		d.ReservedBytesPeak/storySegment, e.Peak, report.SizeText(d.ReservedBytesPeak-s.Framework.PeakBytes))
 	return e
 }
 
@@ -272,7 +278,8 @@ func (p *plan) write(t *testing.T, dir string) {
 		return page.WriteDiff(b, d, run, wide, page.Options{Writer: "memtrace test"})
 	})
 	p.Diff.Sentence = compare.Verdict(d)
-	words := map[string]string{diff.StateNew: "NEW", diff.StateGone: "REMOVED", diff.StateGrew: "GREW", diff.StateShrank: "SHRANK"}
+	words := map[string]string{diff.StateNew: "NEW", diff.StateGone: "REMOVED", diff.StateGrew: "GREW",
+		diff.StateShrank: "SHRANK"}
 	for _, g := range d.Groups {
 		for _, row := range g.Rows {
 			if g.By == "module" && g.Level == report.LevelFramework && row.State != diff.StateSame {
@@ -315,5 +322,6 @@ func (p *plan) serve(t *testing.T) {
 	grow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stage.Add(1) }))
 	t.Cleanup(grow.Close)
 	base := "http://" + listener.Addr().String()
-	p.Served, p.Live.URL, p.Live.Grow, p.Index = base+pageserver.PathOf(token, "run.bin"), base+pageserver.PathOf(token, "live.bin"), grow.URL, base+"/"+token+"/"
+	p.Served, p.Live.URL, p.Live.Grow, p.Index = base+pageserver.PathOf(token, "run.bin"), base+
+		pageserver.PathOf(token, "live.bin"), grow.URL, base+"/"+token+"/"
 }

@@ -51,7 +51,10 @@ func compareLayouts(t *testing.T, path string) {
 	if *update {
 		pretty, err := json.MarshalIndent(found, "", " ")
 		if err == nil {
-			pretty = partsOfGolden.ReplaceAllFunc(pretty, func(text []byte) []byte { return bytes.Join(bytes.Fields(text), []byte(" ")) }) // one a line
+			// one a line
+			pretty = partsOfGolden.ReplaceAllFunc(pretty, func(text []byte) []byte {
+				return bytes.Join(bytes.Fields(text), []byte(" "))
+			})
 			err = os.WriteFile(layoutFile, append(pretty, '\n'), 0o600)
 		}
 		if err != nil {
@@ -92,13 +95,16 @@ func compareLayout(t *testing.T, name string, got, want layout) {
 	for i, g := range got.Parts {
 		w := want.Parts[i]
 		room := tolerance
-		if strings.HasPrefix(g.What, "select") || strings.HasPrefix(g.What, "button") || strings.HasPrefix(g.What, "input") || g.What == "table" {
+		if strings.HasPrefix(g.What, "select") || strings.HasPrefix(g.What, "button") ||
+			strings.HasPrefix(g.What, "input") || g.What == "table" {
 			room = wordsRoom
 		}
-		if near(g.H, w.H, max(tolerance, int(heightPart*float64(w.H)))) && near(g.W, w.W, room) && (room == wordsRoom || near(g.X, w.X, room)) {
+		if near(g.H, w.H, max(tolerance, int(heightPart*float64(w.H)))) && near(g.W, w.W, room) &&
+			(room == wordsRoom || near(g.X, w.X, room)) {
 			continue
 		}
-		t.Errorf("%s: %s %q lies at %d,%d and is %d by %d, want %d,%d and %d by %d", name, g.What, g.Text, g.X, g.Y, g.W, g.H, w.X, w.Y, w.W, w.H)
+		t.Errorf("%s: %s %q lies at %d,%d and is %d by %d, want %d,%d and %d by %d", name, g.What, g.Text, g.X, g.Y,
+			g.W, g.H, w.X, w.Y, w.W, w.H)
 	}
 	misses := 0
 	for row := range want.Grid {
@@ -109,7 +115,8 @@ func compareLayout(t *testing.T, name string, got, want layout) {
 		}
 	}
 	if misses > gridMisses {
-		t.Errorf("%s: the picture differs at %d points\n%s\nwant\n%s", name, misses, strings.Join(got.Grid, "\n"), strings.Join(want.Grid, "\n"))
+		t.Errorf("%s: the picture differs at %d points\n%s\nwant\n%s", name, misses, strings.Join(got.Grid, "\n"),
+			strings.Join(want.Grid, "\n"))
 	}
 }
 

@@ -9,7 +9,8 @@ import (
 	"testing"
 )
 
-var measured = flag.String("measure", "", "folder of pages that are opened and measured; the name of each is its number of blocks")
+var measured = flag.String("measure", "",
+	"folder of pages that are opened and measured; the name of each is its number of blocks")
 
 // Figures for docs/measurements.md: see scripts/page-bench.sh.
 func TestMeasure(t *testing.T) {

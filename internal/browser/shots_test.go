@@ -48,7 +48,9 @@ func ownFonts(t *testing.T) string {
 		}
 		return path
 	}
-	for name, text := range map[string][]byte{"sans.ttf": liberationsansregular.TTF, "sans-bold.ttf": liberationsansbold.TTF, "mono.ttf": liberationmonoregular.TTF, "mono-bold.ttf": liberationmonobold.TTF} {
+	for name, text := range map[string][]byte{"sans.ttf": liberationsansregular.TTF,
+		"sans-bold.ttf": liberationsansbold.TTF, "mono.ttf": liberationmonoregular.TTF,
+		"mono-bold.ttf": liberationmonobold.TTF} {
 		write(name, text)
 	}
 	return write("fonts.conf", fmt.Appendf(nil, fontsConf, dir))
@@ -69,10 +71,12 @@ func compareShots(t *testing.T, folder string) {
 			continue
 		}
 		if part := differing(got, decode(t, filepath.Join(shotsFolder, name))); part > shotPart {
-			t.Errorf("%s: %.1f%% of the picture differs from %s; -shots FOLDER keeps what it looks like now, -update takes it over", name, 100*part, filepath.Join(shotsFolder, name))
+			t.Errorf(
+				"%s: %.1f%% of the picture differs from %s; -shots FOLDER keeps what it looks like now, -update takes it over", name, 100*part, filepath.Join(shotsFolder, name))
 		}
 	}
-	if kept, err := filepath.Glob(filepath.Join(shotsFolder, "*.png")); err != nil || !*update && len(kept) != len(paths) {
+	if kept, err := filepath.Glob(filepath.Join(shotsFolder, "*.png")); err != nil || !*update && len(kept) !=
+		len(paths) {
 		t.Errorf("%d pictures, %d are kept: %v", len(paths), len(kept), err)
 	}
 }
@@ -148,8 +152,8 @@ func differing(a, b image.Image) float64 {
 	return float64(count) / float64(max(all.Dx()*all.Dy(), 1))
 }
 
-// TestShotsTellPagesApart: what the comparison lets pass is far less than what tells any two of the kept pictures of one
-// width apart, a page that is shifted by a line of text, or one without its picture.
+// TestShotsTellPagesApart: what the comparison lets pass is far less than what tells any two of the kept pictures of
+// one width apart, a page that is shifted by a line of text, or one without its picture.
 func TestShotsTellPagesApart(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(shotsFolder, "*.png"))
 	if err != nil || len(paths) != 18 {
@@ -166,9 +170,11 @@ func TestShotsTellPagesApart(t *testing.T) {
 		shifted, blank := image.NewRGBA(box), image.NewRGBA(box)
 		draw.Draw(shifted, box, one, image.Pt(0, -22/shrink), draw.Src)
 		draw.Draw(blank, box, one, box.Min, draw.Src)
-		draw.Draw(blank, image.Rect(0, 400/shrink, box.Max.X, 800/shrink), image.NewUniform(one.At(0, 0)), image.Point{}, draw.Src)
+		draw.Draw(blank, image.Rect(0, 400/shrink, box.Max.X, 800/shrink), image.NewUniform(one.At(0, 0)),
+			image.Point{}, draw.Src)
 		if differing(one, shifted) < shotPart || differing(one, blank) < shotPart {
-			t.Errorf("%s: shifted it differs in %.1f%%, without its picture in %.1f%%", path, 100*differing(one, shifted), 100*differing(one, blank))
+			t.Errorf("%s: shifted it differs in %.1f%%, without its picture in %.1f%%", path,
+				100*differing(one, shifted), 100*differing(one, blank))
 		}
 	}
 }

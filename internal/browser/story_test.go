@@ -64,7 +64,8 @@ func (s *story) at(kind string, thread int) string {
 func (s *story) alloc(size uint64, thread int, stack string) uint64 {
 	addr := s.place(size)
 	s.held += size
-	s.event("%s level=framework api=reportMemoryUsageToProfiler mem=device device=0 addr=%#x size=%d stack=5 allocated=%d reserved=%d%s", s.at("alloc", thread), addr, size, s.held, s.reserved, stack)
+	s.event(
+		"%s level=framework api=reportMemoryUsageToProfiler mem=device device=0 addr=%#x size=%d stack=5 allocated=%d reserved=%d%s", s.at("alloc", thread), addr, size, s.held, s.reserved, stack)
 	return addr
 }
 
@@ -89,7 +90,8 @@ func (s *story) place(size uint64) uint64 {
 	}
 	segment := uint64(storyBase + len(s.segments)*2*storySegment)
 	s.segments, s.reserved = append(s.segments, segment), s.reserved+storySegment
-	s.event("%s level=driver api=cuMemAlloc_v2 mem=device device=0 addr=%#x size=%d stack=5", s.at("alloc", 1), segment, storySegment)
+	s.event("%s level=driver api=cuMemAlloc_v2 mem=device device=0 addr=%#x size=%d stack=5", s.at("alloc", 1), segment,
+		storySegment)
 	return s.place(size)
 }
 
@@ -97,7 +99,8 @@ func (s *story) free(addr uint64, thread int) {
 	i := slices.IndexFunc(s.blocks, func(b storyBlock) bool { return b.addr == addr })
 	s.held -= s.blocks[i].size
 	s.blocks = slices.Delete(s.blocks, i, i+1)
-	s.event("%s level=framework api=reportMemoryUsageToProfiler addr=%#x stack=5 allocated=%d reserved=%d", s.at("free", thread), addr, s.held, s.reserved)
+	s.event("%s level=framework api=reportMemoryUsageToProfiler addr=%#x stack=5 allocated=%d reserved=%d",
+		s.at("free", thread), addr, s.held, s.reserved)
 }
 
 // trained is the text of a run of so many iterations. Names of layers begin with prefix; the weight of one layer is
@@ -106,8 +109,11 @@ func trained(prefix string, iterations int, wider uint64, outOfMemory bool) stri
 	s := &story{width: 1 << 20}
 	s.text.WriteString(storyHead)
 	for i := range storyLayers {
-		fmt.Fprintf(&s.text, "string id=%d value=%q\nstring id=%d value=%q\nstring id=%d value=%q\n", 10+i, fmt.Sprintf("Net.%sfc%d", prefix, i), 30+i, fmt.Sprintf("Net.%sfc%d.weight", prefix, i), 50+i, fmt.Sprintf("exp_avg:Net.%sfc%d.weight", prefix, i))
-		fmt.Fprintf(&s.text, "pystack id=%d frames=103+0@%#x,104+0@%#x,102+0@0x6000,104+0@0x6000,101+0*\n", 70+i, 0x7000+i, 0x7000+i)
+		fmt.Fprintf(&s.text, "string id=%d value=%q\nstring id=%d value=%q\nstring id=%d value=%q\n", 10+i,
+			fmt.Sprintf("Net.%sfc%d", prefix, i), 30+i, fmt.Sprintf("Net.%sfc%d.weight", prefix, i), 50+i,
+			fmt.Sprintf("exp_avg:Net.%sfc%d.weight", prefix, i))
+		fmt.Fprintf(&s.text, "pystack id=%d frames=103+0@%#x,104+0@%#x,102+0@0x6000,104+0@0x6000,101+0*\n", 70+i,
+			0x7000+i, 0x7000+i)
 	}
 	s.event("%s handle=0x6000 category=module name=1", s.at("name", 1))
 	for i := range storyLayers {
@@ -117,7 +123,8 @@ func trained(prefix string, iterations int, wider uint64, outOfMemory bool) stri
 		}
 		s.event("%s handle=%#x category=module name=%d", s.at("name", 1), 0x7000+i, 10+i)
 		weight := s.alloc(size, 1, " pystack=20")
-		s.event("%s addr=%#x size=%d handle=%#x category=parameter name=%d", s.at("name", 1), weight, size, 0x8000+i, 30+i)
+		s.event("%s addr=%#x size=%d handle=%#x category=parameter name=%d", s.at("name", 1), weight, size,
+			0x8000+i, 30+i)
 	}
 	s.event("%s name=3", s.at("mark", 1))
 	for n := range iterations {
@@ -127,10 +134,13 @@ func trained(prefix string, iterations int, wider uint64, outOfMemory bool) stri
 		}
 	}
 	if outOfMemory {
-		s.event("%s level=driver api=cuMemAlloc_v2 mem=device device=0 size=268435456 status=2 stack=5 pystack=73", s.at("alloc", 1))
-		s.event("%s level=framework size=268435456 stack=5 pystack=73 allocated=%d reserved=%d device=0", s.at("oom", 1), s.held, s.reserved)
+		s.event("%s level=driver api=cuMemAlloc_v2 mem=device device=0 size=268435456 status=2 stack=5 pystack=73",
+			s.at("alloc", 1))
+		s.event("%s level=framework size=268435456 stack=5 pystack=73 allocated=%d reserved=%d device=0",
+			s.at("oom", 1), s.held, s.reserved)
 	}
-	fmt.Fprintf(&s.text, "flush watermark=%d\nend reason=\"exit\" events=%d time=%d\n", s.seq+1, s.seq, (s.seq+1)*1_000_000)
+	fmt.Fprintf(&s.text, "flush watermark=%d\nend reason=\"exit\" events=%d time=%d\n", s.seq+1, s.seq,
+		(s.seq+1)*1_000_000)
 	return s.text.String()
 }
 
@@ -145,7 +155,8 @@ func (s *story) iterate(n int, leaks bool) {
 	}
 	for i := storyLayers - 1; i >= 0; i-- {
 		gradients = append(gradients, s.alloc(s.width, 2, ""))
-		s.event("%s addr=%#x size=%d handle=%#x category=gradient name=%d", s.at("name", 2), gradients[len(gradients)-1], s.width, 0x8000+i, 30+i)
+		s.event("%s addr=%#x size=%d handle=%#x category=gradient name=%d", s.at("name", 2),
+			gradients[len(gradients)-1], s.width, 0x8000+i, 30+i)
 		if !leaks || i%2 == 0 {
 			s.free(features[i], 2)
 		}
@@ -153,7 +164,8 @@ func (s *story) iterate(n int, leaks bool) {
 	if n == 0 {
 		for i := range storyLayers {
 			state := s.alloc(s.width, 1, " pystack=22")
-			s.event("%s addr=%#x size=%d handle=%#x category=optimizer name=%d", s.at("name", 1), state, s.width, 0x8000+i, 50+i)
+			s.event("%s addr=%#x size=%d handle=%#x category=optimizer name=%d", s.at("name", 1), state, s.width,
+				0x8000+i, 50+i)
 		}
 	}
 	s.event("%s size=%d handle=0x9000 category=step name=2", s.at("name", 1), n+1)

@@ -29,7 +29,8 @@ type Console struct {
 
 // New returns the console of three streams, with a logger that warns.
 func New(stdin io.Reader, stdout, stderr *os.File) Console {
-	return Console{Stdin: stdin, Stdout: stdout, Stderr: stderr, Log: newLogger(stderr, zerolog.WarnLevel), bar: new(atomic.Pointer[Progress])}
+	return Console{Stdin: stdin, Stdout: stdout, Stderr: stderr, Log: newLogger(stderr, zerolog.WarnLevel),
+		bar: new(atomic.Pointer[Progress])}
 }
 
 // SetLevel lets the logger say as much as was asked for.

@@ -26,8 +26,8 @@ func Columns(out *os.File) int {
 	return max(columns, WidthMin)
 }
 
-// fittingWriter breaks lines that are longer than a terminal before they reach it. The last line, if it does not end, is
-// written by Flush.
+// fittingWriter breaks lines that are longer than a terminal before they reach it. The last line, if it does not end,
+// is written by Flush.
 type fittingWriter struct {
 	out     io.Writer
 	columns int // 0: lines stay as they are

@@ -29,7 +29,8 @@ type destination struct {
 // force. The caller ends with either commit or discard.
 func (c *Console) openDestination(path string, force bool) (*destination, error) {
 	if path == "" || path == "-" {
-		return &destination{Writer: bufio.NewWriterSize(c.Stdout, outputBuffer), file: c.Stdout, name: "standard output"}, nil
+		return &destination{Writer: bufio.NewWriterSize(c.Stdout, outputBuffer), file: c.Stdout,
+			name: "standard output"}, nil
 	}
 	info, err := os.Stat(path)
 	switch {
@@ -41,7 +42,8 @@ func (c *Console) openDestination(path string, force bool) (*destination, error)
 			return nil, fmt.Errorf("open the output: %w", err)
 		}
 		if opened, err := f.Stat(); err != nil || !os.SameFile(opened, info) {
-			return nil, errors.Join(fmt.Errorf("open the output: %s: another file has taken its place", path), err, f.Close())
+			return nil, errors.Join(fmt.Errorf("open the output: %s: another file has taken its place", path),
+				err, f.Close())
 		}
 		return newDestination(f, path, ""), nil
 	case err == nil && !force:
@@ -67,7 +69,8 @@ func Reason(err error) error {
 }
 
 func newDestination(file *os.File, name, temp string) *destination {
-	return &destination{Writer: bufio.NewWriterSize(file, outputBuffer), file: file, owned: true, name: name, temp: temp}
+	return &destination{Writer: bufio.NewWriterSize(file, outputBuffer), file: file, owned: true, name: name,
+		temp: temp}
 }
 
 // commit writes out what is buffered and gives the file its name. After an error nothing is left under a temporary

@@ -46,7 +46,8 @@ func (p *Progress) Update(read int64) {
 	p.drawn = true
 	const mib = 1 << 20
 	if p.total > 0 {
-		fmt.Fprintf(p.out, "\r\x1b[Kreading %s: %3d %%, %.1f of %.1f MiB", p.name, min(100, read*100/p.total), float64(read)/mib, float64(p.total)/mib)
+		fmt.Fprintf(p.out, "\r\x1b[Kreading %s: %3d %%, %.1f of %.1f MiB", p.name, min(100, read*100/p.total),
+			float64(read)/mib, float64(p.total)/mib)
 		return
 	}
 	fmt.Fprintf(p.out, "\r\x1b[Kreading %s: %.1f MiB", p.name, float64(read)/mib)

@@ -7,8 +7,8 @@ import (
 	"memtrace/analyzer/render/layout"
 )
 
-// Reflow breaks the paragraphs of a text that have lines of more than the given columns anew. Paragraphs with lines that
-// begin with a blank are commands or tables and keep their lines. 0 columns: as it is.
+// Reflow breaks the paragraphs of a text that have lines of more than the given columns anew. Paragraphs with lines
+// that begin with a blank are commands or tables and keep their lines. 0 columns: as it is.
 func Reflow(text string, columns int) string {
 	if columns == 0 {
 		return text

@@ -92,7 +92,9 @@ func (c conversation) explain(err error) error {
 	if errors.Is(err, os.ErrDeadlineExceeded) {
 		return fmt.Errorf("process %d has not answered for %s: it may be stopped", c.pid, patience)
 	}
-	return fmt.Errorf("process %d does not answer: it is ending, or another user's, which only that user and root may ask", c.pid) // it hung up
+	// it hung up
+	return fmt.Errorf(
+		"process %d does not answer: it is ending, or another user's, which only that user and root may ask", c.pid)
 }
 
 func parse(text string) (Answer, error) {
@@ -146,7 +148,8 @@ func dial(pid int) (conversation, error) {
 
 // removeOld removes what a killed process left behind. One that just begins has a name before anybody listens.
 func removeOld(path string) {
-	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 && time.Since(info.ModTime()) > time.Minute {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 && time.Since(info.ModTime()) >
+		time.Minute {
 		_ = os.Remove(path) // the next process of this number does it, too
 	}
 }

@@ -80,7 +80,8 @@ func parseReferrers(text string) (*Referrers, error) {
 		line, whole := strings.CutSuffix(line, "\n")
 		f := newFields(line, 10)
 		found.Holders = append(found.Holders, Holder{
-			Bytes: f.number(0), Tensors: f.number(1), GraphNodes: f.number(2), GraphBytes: f.number(3), DType: f.text(4), Shape: f.list(5, 10),
+			Bytes: f.number(0), Tensors: f.number(1), GraphNodes: f.number(2), GraphBytes: f.number(3),
+			DType: f.text(4), Shape: f.list(5, 10),
 			Device: f.text(6), Path: f.text(7), Types: f.text(8), Storages: f.list(9, 16),
 		})
 		if f.bad || !whole || len(found.Holders) > MostRows {

@@ -14,8 +14,10 @@ const referrersText = "77\t0\t0\n" +
 	"12\t3\t54\t25165824\tfloat32\t\tcuda:1\t?list[*]\tlist, Tensor\t\n"
 
 var referrersWant = Referrers{Tensors: 77, Seq: 4711, Holders: []Holder{
-	{Path: "__main__.cache[*]", Types: "module, list, Tensor", Tensors: 50, Bytes: 52428800, Shape: []uint64{262144}, DType: "float32", Device: "cuda:0", Storages: []uint64{0x7f0000000000, 0x7f0000100000}},
-	{Path: "?list[*]", Types: "list, Tensor", Tensors: 3, Bytes: 12, Shape: []uint64{}, DType: "float32", Device: "cuda:1", GraphNodes: 54, GraphBytes: 25165824, Storages: []uint64{}},
+	{Path: "__main__.cache[*]", Types: "module, list, Tensor", Tensors: 50, Bytes: 52428800, Shape: []uint64{262144},
+		DType: "float32", Device: "cuda:0", Storages: []uint64{0x7f0000000000, 0x7f0000100000}},
+	{Path: "?list[*]", Types: "list, Tensor", Tensors: 3, Bytes: 12, Shape: []uint64{}, DType: "float32",
+		Device: "cuda:1", GraphNodes: 54, GraphBytes: 25165824, Storages: []uint64{}},
 }}
 
 // announced is the first packet before rows.
@@ -57,22 +59,24 @@ func TestFindReferrersOdd(t *testing.T) {
 		packets []string
 		problem string
 	}{
-		"refused":          {[]string{"state=recording\nerror=no Python runs there"}, "no Python runs there"},
-		"nothing follows":  {[]string{"state=recording"}, senseless},
-		"none announced":   {[]string{"state=recording\nreferrers=0"}, senseless},
-		"no number":        {[]string{"state=recording\nreferrers=many"}, senseless},
-		"too much":         {[]string{"state=recording\nreferrers=99999999999", referrersText}, senseless},
-		"cut":              {[]string{announced(referrersText), referrersText[:80]}, "does not answer"},
-		"only announced":   {[]string{announced(referrersText)}, "does not answer"},
-		"more than it is":  {[]string{announced("0\t0\t0\n"), "0\t0\t0\n" + row}, senseless},
-		"no line":          {[]string{announced("x"), "x"}, senseless},
-		"no end":           {[]string{announced("0\t0\t0"), "0\t0\t0"}, senseless},
-		"row without end":  {[]string{announced("1\t0\t0\n" + row[:len(row)-1]), "1\t0\t0\n" + row[:len(row)-1]}, senseless},
+		"refused":         {[]string{"state=recording\nerror=no Python runs there"}, "no Python runs there"},
+		"nothing follows": {[]string{"state=recording"}, senseless},
+		"none announced":  {[]string{"state=recording\nreferrers=0"}, senseless},
+		"no number":       {[]string{"state=recording\nreferrers=many"}, senseless},
+		"too much":        {[]string{"state=recording\nreferrers=99999999999", referrersText}, senseless},
+		"cut":             {[]string{announced(referrersText), referrersText[:80]}, "does not answer"},
+		"only announced":  {[]string{announced(referrersText)}, "does not answer"},
+		"more than it is": {[]string{announced("0\t0\t0\n"), "0\t0\t0\n" + row}, senseless},
+		"no line":         {[]string{announced("x"), "x"}, senseless},
+		"no end":          {[]string{announced("0\t0\t0"), "0\t0\t0"}, senseless},
+		"row without end": {[]string{announced("1\t0\t0\n" + row[:len(row)-1]), "1\t0\t0\n" + row[:len(row)-1]},
+			senseless},
 		"a field too few":  {[]string{announced("1\t0\n" + row), "1\t0\n" + row}, senseless},
 		"a field too many": {[]string{announced("1\t0\t0\n1\t" + row), "1\t0\t0\n1\t" + row}, senseless},
 		"negative":         {[]string{announced("1\t0\t0\n-" + row), "1\t0\t0\n-" + row}, senseless},
 		"an empty row":     {[]string{announced("1\t0\t0\n\n"), "1\t0\t0\n\n"}, senseless},
-		"too many rows":    {[]string{announced("1\t0\t0\n" + strings.Repeat(row, MostRows+1)), "1\t0\t0\n" + strings.Repeat(row, MostRows+1)}, senseless},
+		"too many rows": {[]string{announced("1\t0\t0\n" + strings.Repeat(row, MostRows+1)), "1\t0\t0\n" +
+			strings.Repeat(row, MostRows+1)}, senseless},
 	} {
 		t.Run(name, func(t *testing.T) {
 			serve(t, says(c.packets...))

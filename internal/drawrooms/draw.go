@@ -39,8 +39,10 @@ func draw(panels ...panel) string {
 		bodies = append(bodies, body)
 		wide, high = wide+w, max(high, h)
 	}
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="system-ui, sans-serif" font-size="13">`+"\n", wide, high, wide, high)
-	b.WriteString(`<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#64748b"/></marker></defs>` + "\n")
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" width="%.0f" height="%.0f" viewBox="0 0 %.0f %.0f" font-family="system-ui, sans-serif" font-size="13">`+"\n", wide, high, wide, high)
+	b.WriteString(
+		`<defs><marker id="tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7" orient="auto"><path d="M0 0L8 4L0 8z" fill="#64748b"/></marker></defs>` + "\n")
 	fmt.Fprintf(&b, `<rect width="%.0f" height="%.0f" fill="#fff"/>`+"\n", wide, high)
 	for _, body := range bodies {
 		b.WriteString(body)
@@ -73,7 +75,8 @@ func (p panel) draw(left float64) (body string, wide, high float64) {
 		}
 	}
 	var b strings.Builder
-	fmt.Fprintf(&b, `<text x="%.0f" y="%.0f" font-weight="600" fill="#0f172a">%s</text>`+"\n", left+margin, 24.0, p.title)
+	fmt.Fprintf(&b, `<text x="%.0f" y="%.0f" font-weight="600" fill="#0f172a">%s</text>`+"\n", left+margin,
+		24.0, p.title)
 	for _, name := range sorted(arrows) {
 		for _, other := range arrows[name] {
 			b.WriteString(arrow(boxes[name], boxes[other]))
@@ -81,7 +84,8 @@ func (p panel) draw(left float64) (body string, wide, high float64) {
 	}
 	for _, name := range sorted(arrows) {
 		r := boxes[name]
-		fmt.Fprintf(&b, `<rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="6" fill="%s" stroke="#475569"/><text x="%.1f" y="%.1f" text-anchor="middle" fill="#0f172a">%s</text>`+"\n",
+		fmt.Fprintf(&b,
+			`<rect x="%.1f" y="%.1f" width="%.1f" height="%d" rx="6" fill="%s" stroke="#475569"/><text x="%.1f" y="%.1f" text-anchor="middle" fill="#0f172a">%s</text>`+"\n",
 			r.x, r.y, r.wide, boxHeight, fill(name), r.x+r.wide/2, r.y+20, name)
 	}
 	return b.String(), wide + 2*margin, titleSize + float64(len(rows))*rowHeight
@@ -123,7 +127,8 @@ func arrow(from, to *box) string {
 		y1, y2 = from.y, to.y+boxHeight
 	}
 	bend := (y2 - y1) / 2
-	return fmt.Sprintf(`<path d="M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f" fill="none" stroke="#94a3b8" stroke-width="1.2" marker-end="url(#tip)"/>`+"\n", x1, y1, x1, y1+bend, x2, y2-bend, x2, y2)
+	return fmt.Sprintf(
+		`<path d="M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f" fill="none" stroke="#94a3b8" stroke-width="1.2" marker-end="url(#tip)"/>`+"\n", x1, y1, x1, y1+bend, x2, y2-bend, x2, y2)
 }
 
 // fill tells the parts apart.

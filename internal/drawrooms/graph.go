@@ -95,14 +95,16 @@ func cGraph(root string) (graph, error) {
 	return g, nil
 }
 
-// reduced leaves out what follows from other arrows. The graph has no circles, except where a C room's header is included from below: such an arrow is
-// drawn as it is.
+// reduced leaves out what follows from other arrows. The graph has no circles, except where a C room's header is
+// included from below: such an arrow is drawn as it is.
 func (g graph) reduced() graph {
 	r := make(graph, len(g))
 	for name, needs := range g {
 		r[name] = nil
 		for _, other := range needs {
-			implied := slices.ContainsFunc(needs, func(via string) bool { return via != other && g.reaches(via, other, name) })
+			implied := slices.ContainsFunc(needs, func(via string) bool {
+				return via != other && g.reaches(via, other, name)
+			})
 			if !implied {
 				r[name] = append(r[name], other)
 			}

@@ -80,7 +80,8 @@ func traceAccount(t *testing.T, path string) []change {
 		t.Fatal(err)
 	}
 	defer run.Close()
-	a := account{t: t, blocks: map[string]map[uint64]change{"gpu": {}, "host": {}, "vmm": {}}, mapped: map[uint64][]uint64{}, at: map[uint64]uint64{}, gone: map[uint64]bool{}}
+	a := account{t: t, blocks: map[string]map[uint64]change{"gpu": {}, "host": {}, "vmm": {}},
+		mapped: map[uint64][]uint64{}, at: map[uint64]uint64{}, gone: map[uint64]bool{}}
 	for {
 		events, err := run.ReadBatch()
 		if errors.Is(err, io.EOF) {
@@ -90,7 +91,8 @@ func traceAccount(t *testing.T, path string) []change {
 			t.Fatal(err)
 		}
 		for i := range events {
-			if e := &events[i]; e.Level == cuda.LevelDriver && e.Status == 0 && e.Mem != cuda.MemoryAddress { // reserved addresses are no memory
+			// reserved addresses are no memory
+			if e := &events[i]; e.Level == cuda.LevelDriver && e.Status == 0 && e.Mem != cuda.MemoryAddress {
 				a.apply(e)
 			}
 		}

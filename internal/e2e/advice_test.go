@@ -12,7 +12,8 @@ import (
 // adviceOf runs a case of advice.py into a device that is too small, and returns what the report says of the failure.
 func adviceOf(t *testing.T, args ...string) (rules []string, text string) {
 	t.Helper()
-	p := program{framework: torch27, python: interpreter(t, "3.11"), args: append([]string{"advice.py"}, args...), env: []string{"NULLCUDA_MEM=1500M"}}
+	p := program{framework: torch27, python: interpreter(t, "3.11"), args: append([]string{"advice.py"}, args...),
+		env: []string{"NULLCUDA_MEM=1500M"}}
 	r, status := p.status(t)
 	if status != 1 {
 		t.Fatalf("exit status %d: %s", status, r.stderr)
@@ -48,9 +49,13 @@ func TestAdviceFromWhatIsKnown(t *testing.T) {
 		name, rule, words string
 		args, followed    []string
 	}{
-		{"checkpoint", "loaded-twice", `256.2 MiB that were read from a checkpoint onto the device stand beside parameters`, []string{"twice"}, []string{"twice", "--followed"}},
-		{"lengths", "longer-input", "times those of a usual iteration (112.0 MiB, the median of 5)", []string{"lengths"}, []string{"lengths", "--followed"}},
-		{"autocast", "activations", "Half precision (torch.autocast)", []string{"autocast"}, []string{"autocast", "--followed"}},
+		{"checkpoint", "loaded-twice",
+			`256.2 MiB that were read from a checkpoint onto the device stand beside parameters`, []string{"twice"},
+			[]string{"twice", "--followed"}},
+		{"lengths", "longer-input", "times those of a usual iteration (112.0 MiB, the median of 5)",
+			[]string{"lengths"}, []string{"lengths", "--followed"}},
+		{"autocast", "activations", "Half precision (torch.autocast)", []string{"autocast"},
+			[]string{"autocast", "--followed"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +79,8 @@ func TestLoadedTwiceAtThePeak(t *testing.T) {
 		args []string
 		says bool
 	}{{[]string{"twice", "--steps", "1"}, true}, {[]string{"twice", "--steps", "1", "--followed"}, false}} {
-		r := program{framework: torch27, python: interpreter(t, "3.11"), args: append([]string{"advice.py"}, c.args...)}.run(t)
+		r := program{framework: torch27, python: interpreter(t, "3.11"),
+			args: append([]string{"advice.py"}, c.args...)}.run(t)
 		text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " ")
 		if strings.Contains(text, words) != c.says {
 			t.Errorf("%q: %s", c.args, text)

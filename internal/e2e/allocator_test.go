@@ -97,7 +97,8 @@ type allocatorReport struct {
 
 func allocatorAt(t *testing.T, trace, moment string) (r allocatorReport) {
 	t.Helper()
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--at", moment, "--by", "stream,pool", trace)), &r); err != nil {
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--at", moment, "--by", "stream,pool", trace)),
+		&r); err != nil {
 		t.Fatal(err)
 	}
 	return r
@@ -112,8 +113,9 @@ func TestAllocatorCalls(t *testing.T) {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			output := filepath.Join(t.TempDir(), "moments.json")
-			r := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"allocator_calls.py", output},
-				env: []string{"PYTHONPATH=" + filepath.Join(root(), "python")}}.run(t)
+			r := program{framework: framework, python: interpreter(t, "3.11"),
+				args: []string{"allocator_calls.py", output},
+				env:  []string{"PYTHONPATH=" + filepath.Join(root(), "python")}}.run(t)
 			want := readMoments(t, output)
 			waited := false
 			for _, m := range want.Moments {
@@ -129,15 +131,16 @@ func TestAllocatorCalls(t *testing.T) {
 	}
 }
 
-// TestAllocatorLate: what PyTorch held when a program called memtrace.start() has its stream and its pool, and what comes
-// then, too.
+// TestAllocatorLate: what PyTorch held when a program called memtrace.start() has its stream and its pool, and what
+// comes then, too.
 func TestAllocatorLate(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			output := filepath.Join(t.TempDir(), "moments.json")
-			cmd, r := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"allocator_calls.py", output, "late"}, plain: true,
+			cmd, r := program{framework: framework, python: interpreter(t, "3.11"),
+				args: []string{"allocator_calls.py", output, "late"}, plain: true,
 				env: []string{"PYTHONPATH=" + filepath.Join(root(), "python")}}.start(t)
 			cmd.Env = append(cmd.Env, "MEMTRACE_OUTPUT="+r.trace)
 			if got := runOne(t, cmd); got.status != 0 {
@@ -160,7 +163,8 @@ func TestAllocatorOfOldPyTorch(t *testing.T) {
 	t.Parallel()
 	r := program{framework: torch113, python: interpreter(t, "3.11"), args: []string{"neumf.py", "--steps", "1"}}.run(t)
 	info := memtrace(t, "info", r.trace)
-	for _, want := range []string{"adapter.torch.streams    on", "adapter.torch.pools      off: ", "adapter.torch.waits      off: ", "adapter.torch.settings   off: ", "adapter.torch.requested  off: "} {
+	for _, want := range []string{"adapter.torch.streams    on", "adapter.torch.pools      off: ",
+		"adapter.torch.waits      off: ", "adapter.torch.settings   off: ", "adapter.torch.requested  off: "} {
 		if !strings.Contains(info, want) {
 			t.Errorf("no %q in\n%s", want, info)
 		}
@@ -195,7 +199,8 @@ func compareAllocatorMoment(t *testing.T, got *allocatorReport, want *allocatorM
 			o := oracle[placeName(t, g.By, row.Key, row.Label)]
 			equal(t, fmt.Sprintf("%s: %s", want.Name, row.Key), row.Live, o[0])
 			equal(t, fmt.Sprintf("%s: requested of %s", want.Name, row.Key), row.Requested.Bytes, o[1])
-			equal(t, fmt.Sprintf("%s: parts of %s", want.Name, row.Key), row.Requested.Bytes+row.Requested.Rest, row.Live)
+			equal(t, fmt.Sprintf("%s: parts of %s", want.Name, row.Key), row.Requested.Bytes+row.Requested.Rest,
+				row.Live)
 		}
 	}
 }
@@ -226,7 +231,8 @@ func compareAllocatorTold(t *testing.T, trace string, given uint64, free [][2]ui
 	if len(a.Settings) == 0 || a.Settings[0].Text != "roundup_power2_divisions:8" {
 		t.Errorf("settings: %+v", a.Settings)
 	}
-	if len(a.Fractions) != 2 || a.Fractions[0].Fraction != 0.75 || a.Fractions[1].Fraction != 0.5 || a.Fractions[1].Device != 0 {
+	if len(a.Fractions) != 2 || a.Fractions[0].Fraction != 0.75 || a.Fractions[1].Fraction != 0.5 ||
+		a.Fractions[1].Device != 0 {
 		t.Errorf("fractions: %+v", a.Fractions)
 	}
 	equal(t, "given back by the first emptyCache", a.Empty.Largest, given)

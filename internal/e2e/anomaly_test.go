@@ -76,7 +76,8 @@ const gradientOf = "(gradient of)"
 func tiedChains(t *testing.T, path, script string) (tied map[chain]uint64, lined uint64) {
 	t.Helper()
 	tied = map[chain]uint64{}
-	text := memtrace(t, "export", "collapsed", "--full-stacks", "--value", "allocated", "--level", "framework", "-o", "-", path)
+	text := memtrace(t, "export", "collapsed", "--full-stacks", "--value", "allocated", "--level", "framework",
+		"-o", "-", path)
 	for line := range strings.Lines(text) {
 		at := strings.LastIndexByte(line, ' ')
 		bytes, err := strconv.ParseUint(strings.TrimSpace(line[at+1:]), 10, 64)
@@ -201,10 +202,12 @@ func compareTies(t *testing.T, r *result, script string, lossOutside bool) {
 		}
 	}
 	sameWhole, sameModules := agreement(truth, whole), agreement(truthModules, modules)
-	t.Logf("%d bytes: %d with a module, %d with a line of the script; %d of operators that took memory; anomaly mode says the same stack for %d, the same module call for %d; it does not know %d",
+	t.Logf(
+		"%d bytes: %d with a module, %d with a line of the script; %d of operators that took memory; anomaly mode says the same stack for %d, the same module call for %d; it does not know %d",
 		all, moduled, lined, exact, sameWhole, sameModules, unknown)
 	if all == 0 || lined*100 < all*99 || moduled*100 < inModules*99 {
-		t.Errorf("of %d bytes %d have a line of the script, and of %d in modules %d have a module", all, lined, inModules, moduled)
+		t.Errorf("of %d bytes %d have a line of the script, and of %d in modules %d have a module", all, lined,
+			inModules, moduled)
 	}
 	if unknown*100 > all {
 		t.Errorf("anomaly mode does not know %d of %d bytes", unknown, all)
@@ -226,7 +229,8 @@ func TestBackwardCases(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
-			p := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"backward_ties.py"}, env: []string{"NULLCUDA_DEVICES=2"}}
+			p := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"backward_ties.py"},
+				env: []string{"NULLCUDA_DEVICES=2"}}
 			r := p.run(t)
 			var expected map[string]uint64
 			if err := json.Unmarshal([]byte(r.stdout), &expected); err != nil || len(expected) < 14 {
@@ -248,7 +252,8 @@ func TestBackwardCases(t *testing.T) {
 func tiedFunctions(t *testing.T, path string) map[string]uint64 {
 	t.Helper()
 	tied := map[string]uint64{}
-	for line := range strings.Lines(memtrace(t, "export", "collapsed", "--value", "allocated", "--level", "framework", "-o", "-", path)) {
+	for line := range strings.Lines(memtrace(t, "export", "collapsed", "--value", "allocated", "--level", "framework",
+		"-o", "-", path)) {
 		at := strings.LastIndexByte(line, ' ')
 		bytes, err := strconv.ParseUint(strings.TrimSpace(line[at+1:]), 10, 64)
 		if err != nil {

@@ -61,13 +61,15 @@ type attachedProgram struct {
 	errors bytes.Buffer
 }
 
-func startAttachable(t *testing.T, framework, python, script, settings string, preloaded bool, args ...string) *attachedProgram {
+func startAttachable(t *testing.T, framework, python, script, settings string, preloaded bool,
+	args ...string) *attachedProgram {
 	t.Helper()
 	path := filepath.Join(t.TempDir(), "attachable.py")
 	if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd, r := program{framework: framework, python: python, args: append([]string{"x"}, args...), plain: !preloaded, env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + settings}}.start(t)
+	cmd, r := program{framework: framework, python: python, args: append([]string{"x"}, args...), plain: !preloaded,
+		env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + settings}}.start(t)
 	cmd.Args[len(cmd.Args)-1-len(args)] = path
 	return startTold(t, cmd, r)
 }
@@ -156,7 +158,8 @@ func betweenMarks(t *testing.T, path string) map[string]int {
 		case e.Kind == trace.EventMark:
 			inside = tables.String(e.Name) == "begin"
 		case inside && e.Kind != trace.EventSample && e.Kind != trace.EventName: // as often as there is time
-			counts[fmt.Sprint(e.Kind, e.Level, e.Mem, e.API, e.Runtime, e.Device, e.Size, e.Rest, " ", e.Allocated, e.Reserved, pythonLines(tables, e))]++
+			counts[fmt.Sprint(e.Kind, e.Level, e.Mem, e.API, e.Runtime, e.Device, e.Size, e.Rest, " ", e.Allocated,
+				e.Reserved, pythonLines(tables, e))]++
 		}
 	}
 	return counts
@@ -219,7 +222,8 @@ func checkAttached(t *testing.T, path, ready, trained string, native bool) {
 		}
 	}
 	text := memtrace(t, "report", path, "--at", "mark:begin")
-	for _, part := range []string{" " + values.BeforeStart + " ", "recorded from", "after its start", "stopped by memtrace ctl"} {
+	for _, part := range []string{" " + values.BeforeStart + " ", "recorded from", "after its start",
+		"stopped by memtrace ctl"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the report does not say %q:\n%s", part, text)
 		}
@@ -286,7 +290,9 @@ func TestAttachWhileTraining(t *testing.T) {
 		a.line(t, "ready")
 		said := a.memtrace(t, "attach", "-v", "-o", a.trace, a.pid())
 		stood = append(stood, stoodStill(said)...)
-		for end := time.Now().Add(limit); jsonReport(t, a.trace).Framework.AllocCount < 100; time.Sleep(100 * time.Millisecond) { // it goes on
+		// it goes on
+		for end := time.Now().Add(limit); jsonReport(t, a.trace).Framework.AllocCount <
+			100; time.Sleep(100 * time.Millisecond) {
 			if time.Now().After(end) {
 				t.Fatalf("round %d: the program does not go on", round)
 			}
@@ -303,7 +309,8 @@ func TestAttachWhileTraining(t *testing.T) {
 		}
 	}
 	slices.Sort(stood)
-	t.Logf("%d attaches; a thread or the interpreter stood still for %v in the median, %v in 99 of 100, %v at most", rounds, stood[len(stood)/2], stood[len(stood)*99/100], stood[len(stood)-1])
+	t.Logf("%d attaches; a thread or the interpreter stood still for %v in the median, %v in 99 of 100, %v at most",
+		rounds, stood[len(stood)/2], stood[len(stood)*99/100], stood[len(stood)-1])
 }
 
 // stoodStill finds how long the thread and the interpreter stood still.
@@ -341,13 +348,15 @@ func TestAttachByInterpreter(t *testing.T) {
 	python := interpreter(t, "3.14")
 	dir := t.TempDir()
 	script := filepath.Join(dir, "remotely.py")
-	busy := strings.Replace(remotely, "for line in sys.stdin:", "import os, select\nwhile not select.select([0], [], [], 0)[0]: pass\nfor line in sys.stdin:", 1)
+	busy := strings.Replace(remotely, "for line in sys.stdin:",
+		"import os, select\nwhile not select.select([0], [], [], 0)[0]: pass\nfor line in sys.stdin:", 1)
 	if err := os.WriteFile(script, []byte(busy), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(python, script)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "NULLCUDA_SHARED=none", "LD_LIBRARY_PATH="+filepath.Join(guest.Root(), "build", "nullcuda", "lib"))
+	cmd.Env = append(os.Environ(), "NULLCUDA_SHARED=none", "LD_LIBRARY_PATH="+filepath.Join(guest.Root(), "build",
+		"nullcuda", "lib"))
 	a := startTold(t, cmd, &result{dir: dir, trace: filepath.Join(dir, "t.bin")})
 	a.line(t, "ready")
 	said := a.memtrace(t, "attach", "-v", "--door", "python", "-o", a.trace, a.pid())

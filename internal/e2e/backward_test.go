@@ -51,7 +51,8 @@ func TestBackwardOperators(t *testing.T) {
 					continue
 				}
 				if e := found[0]; op >= 0 && int64(e.Op) != op || e.Flags&trace.FlagBackward != 0 != backward {
-					t.Errorf("%d bytes are of operator %d with flags %d, should be of %d, backward %v", size, e.Op, e.Flags, op, backward)
+					t.Errorf("%d bytes are of operator %d with flags %d, should be of %d, backward %v", size, e.Op,
+						e.Flags, op, backward)
 				}
 			}
 		})

@@ -21,7 +21,8 @@ import (
 // says the same.
 func TestBesideProfilers(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"resnet.py", "--steps", "3", "--memory-stats", "STATS"}}
+	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"resnet.py", "--steps", "3",
+		"--memory-stats", "STATS"}}
 	packages := p.packageFolder(t, "profilers.txt")
 	p.env = []string{"PYTHONPATH=" + packages + ":" + filepath.Join(guest.Root(), "python")}
 	spy := filepath.Join(packages, "bin", "py-spy")
@@ -34,7 +35,8 @@ func TestBesideProfilers(t *testing.T) {
 		{"py-spy", []string{spy, "record", "--native", "-o", "out.svg", "--"}, nil, "out.svg"},
 		{"py-spy without stops", []string{spy, "record", "--nonblocking", "-o", "out.svg", "--"}, nil, "out.svg"},
 		{"memray", nil, []string{"-m", "memray", "run", "-q", "-o", "out.mem"}, "out.mem"},
-		{"memray with native stacks", nil, []string{"-m", "memray", "run", "-q", "--native", "-o", "out.mem"}, "out.mem"},
+		{"memray with native stacks", nil, []string{"-m", "memray", "run", "-q", "--native", "-o", "out.mem"},
+			"out.mem"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()

@@ -36,10 +36,12 @@ func TestAdapterBreaking(t *testing.T) {
 		combination
 		last   string
 		status int
-	}{{combination{torch27, "3.9"}, "--raise", 1}, {combination{torch27, "3.11"}, "--exit", 5}, {combination{torch215, "3.14"}, "--raise", 1}} {
+	}{{combination{torch27, "3.9"}, "--raise", 1}, {combination{torch27, "3.11"}, "--exit", 5},
+		{combination{torch215, "3.14"}, "--raise", 1}} {
 		t.Run(run.String(), func(t *testing.T) {
 			t.Parallel()
-			p := program{framework: run.framework, python: interpreter(t, run.python), args: []string{"breaking.py", run.last}, plain: true}
+			p := program{framework: run.framework, python: interpreter(t, run.python),
+				args: []string{"breaking.py", run.last}, plain: true}
 			wantOut, wantErr, wantStatus, _ := p.ends(t)
 			p.plain = false
 			out, errs, status, r := p.ends(t)
@@ -49,7 +51,8 @@ func TestAdapterBreaking(t *testing.T) {
 			if out != wantOut || out == "" {
 				t.Errorf("printed\n%s\nwithout the library\n%s", out, wantOut)
 			}
-			if errs, wantErr := address.ReplaceAllString(errs, "ADDRESS"), address.ReplaceAllString(wantErr, "ADDRESS"); errs != wantErr {
+			if errs, wantErr := address.ReplaceAllString(errs, "ADDRESS"),
+				address.ReplaceAllString(wantErr, "ADDRESS"); errs != wantErr {
 				t.Errorf("standard error\n%s\nwithout the library\n%s", errs, wantErr)
 			}
 			_, reader := readEvents(t, r.trace)

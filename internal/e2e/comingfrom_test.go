@@ -19,7 +19,8 @@ import (
 func root() string { return guest.Root() }
 
 // pages are those whose examples are run.
-var pages = []string{"docs/coming-from.md", "docs/training.md", "docs/rules.md", "docs/names-mxnet.md", "docs/libraries.md", "docs/oom.md", "docs/questions.md", "docs/import.md"}
+var pages = []string{"docs/coming-from.md", "docs/training.md", "docs/rules.md", "docs/names-mxnet.md",
+	"docs/libraries.md", "docs/oom.md", "docs/questions.md", "docs/import.md"}
 
 // frameworkOf tells by the names of a block's programs what they need, "" where it has none.
 func frameworkOf(block []example) string {
@@ -141,8 +142,9 @@ func TestEveryExampleIsRun(t *testing.T) {
 }
 
 var (
-	written = regexp.MustCompile("\\bmemtrace (report|run|diff|export|top|info|dump|rules|embed|strip|anonymize|import|plot)\\b([^`#\n]*)")
-	option  = regexp.MustCompile(`(?:^|\s)(--?[a-z][a-z-]*)`)
+	written = regexp.MustCompile(
+		"\\bmemtrace (report|run|diff|export|top|info|dump|rules|embed|strip|anonymize|import|plot)\\b([^`#\n]*)")
+	option = regexp.MustCompile(`(?:^|\s)(--?[a-z][a-z-]*)`)
 )
 
 // TestFlagsOfPages: every flag that a page writes behind a verb is one of the verb's.
@@ -181,8 +183,11 @@ func TestFlagsOfPages(t *testing.T) {
 // TestPageComparison: a page with one wrong figure, a line too few or one too many is told.
 func TestPageComparison(t *testing.T) {
 	t.Parallel()
-	p := parsePage("text\n```console\n$ memtrace report x.bin\n…\nat the peak, +1.25 s\n  Weights    3.15 MiB  33\n\n  the whole  3.15 MiB\n…\n\n$ memtrace run -- a &\n```\n```toml\n# mine.toml  as before\nx = 1\n```\n```\n$ not run\n```\n")
-	if len(p.blocks) != 1 || len(p.blocks[0]) != 2 || p.blocks[0][0].line != 3 || len(p.blocks[0][1].output) != 0 || len(p.plain) != 1 || !strings.HasSuffix(p.files["mine.toml"], "x = 1\n") {
+	p :=
+		parsePage(
+			"text\n```console\n$ memtrace report x.bin\n…\nat the peak, +1.25 s\n  Weights    3.15 MiB  33\n\n  the whole  3.15 MiB\n…\n\n$ memtrace run -- a &\n```\n```toml\n# mine.toml  as before\nx = 1\n```\n```\n$ not run\n```\n")
+	if len(p.blocks) != 1 || len(p.blocks[0]) != 2 || p.blocks[0][0].line != 3 || len(p.blocks[0][1].output) != 0 ||
+		len(p.plain) != 1 || !strings.HasSuffix(p.files["mine.toml"], "x = 1\n") {
 		t.Fatalf("parsed %+v", p)
 	}
 	shown := p.blocks[0][0].output

@@ -49,7 +49,8 @@ func TestPerfettoReads(t *testing.T) {
 		Instants [][2]any
 		Units    []string
 	}
-	readWith(t, filepath.Join(pythonTools(t, "internal/tools/perfetto-requirements.txt"), "python"), "perfetto_tracks.py", &tracks, file)
+	readWith(t, filepath.Join(pythonTools(t, "internal/tools/perfetto-requirements.txt"), "python"),
+		"perfetto_tracks.py", &tracks, file)
 	counter := func(end string) (highest, latest uint64, values [][2]int64) {
 		for path, list := range tracks.Counters {
 			if strings.HasSuffix(path, end) {
@@ -63,7 +64,8 @@ func TestPerfettoReads(t *testing.T) {
 		return 0, 0, nil
 	}
 	rep := jsonReport(t, r.trace)
-	for track, want := range map[string]level{"/driver memory, device 0": rep.Driver, "/PyTorch blocks, device 0": rep.Framework} {
+	for track, want := range map[string]level{"/driver memory, device 0": rep.Driver,
+		"/PyTorch blocks, device 0": rep.Framework} {
 		highest, latest, values := counter(track)
 		equal(t, track+" highest", highest, want.PeakBytes)
 		equal(t, track+" latest", latest, want.LiveBytes)
@@ -80,7 +82,8 @@ func TestPerfettoReads(t *testing.T) {
 			} `json:"rows"`
 		} `json:"categories"`
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", r.trace)), &sorted); err != nil || len(sorted.Categories[0].Rows) < 4 {
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", r.trace)), &sorted); err !=
+		nil || len(sorted.Categories[0].Rows) < 4 {
 		t.Fatalf("%+v: %v", sorted, err)
 	}
 	for _, row := range sorted.Categories[0].Rows {
@@ -98,7 +101,8 @@ func TestPerfettoReads(t *testing.T) {
 			t.Errorf("no slice %s", text)
 		}
 	}
-	if said := fmt.Sprint(tracks.Instants); !strings.Contains(said, "trained") || !strings.Contains(said, "peak: ") || fmt.Sprint(tracks.Units) != "[UNIT_SIZE_BYTES]" {
+	if said := fmt.Sprint(tracks.Instants); !strings.Contains(said, "trained") || !strings.Contains(said, "peak: ") ||
+		fmt.Sprint(tracks.Units) != "[UNIT_SIZE_BYTES]" {
 		t.Errorf("instants %s, units %s", said, tracks.Units)
 	}
 }
@@ -124,8 +128,8 @@ func pythonTools(t *testing.T, list string) string {
 	return strings.TrimSpace(string(out))
 }
 
-// TestMemoryVizReads: PyTorch's own functions, those of an old and of a new version, read the snapshot, and a trace that
-// is made of it again has the figures of the one that it was made of.
+// TestMemoryVizReads: PyTorch's own functions, those of an old and of a new version, read the snapshot, and a trace
+// that is made of it again has the figures of the one that it was made of.
 func TestMemoryVizReads(t *testing.T) {
 	t.Parallel()
 	for _, mode := range []string{"expandable_segments:False", "expandable_segments:True"} {
@@ -221,13 +225,16 @@ func TestDHATOpens(t *testing.T) {
 	r := besideProgram.run(t)
 	data := memtrace(t, "-q", "export", "dhat", "-o", "-", r.trace)
 	page := filepath.Join(r.dir, "dhat.html")
-	for name, text := range map[string]string{page: fmt.Sprintf(dhatPage, data), filepath.Join(r.dir, "dh_view.js"): string(script)} {
+	for name, text := range map[string]string{page: fmt.Sprintf(dhatPage, data),
+		filepath.Join(r.dir, "dh_view.js"): string(script)} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var stderr bytes.Buffer
-	cmd := exec.Command(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir="+filepath.Join(r.dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom", "file://"+page)
+	cmd := exec.Command(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir="+
+		filepath.Join(r.dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom",
+		"file://"+page)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil || strings.Contains(stderr.String(), "CONSOLE") {
@@ -236,8 +243,9 @@ func TestDHATOpens(t *testing.T) {
 	text := regexp.MustCompile("<[^>]*>").ReplaceAllString(string(out), "")
 	text = text[strings.LastIndex(text, "Invocation {"):]
 	rep := jsonReport(t, r.trace)
-	for label, want := range map[string][2]uint64{"Total:": {rep.Framework.AllocBytes, rep.Framework.AllocCount}, "At t-gmax:": {rep.Framework.PeakBytes, 0},
-		"At t-end:": {rep.Framework.LiveBytes, rep.Framework.AllocCount - rep.Framework.FreeCount}} {
+	for label, want := range map[string][2]uint64{"Total:": {rep.Framework.AllocBytes, rep.Framework.AllocCount},
+		"At t-gmax:": {rep.Framework.PeakBytes, 0},
+		"At t-end:":  {rep.Framework.LiveBytes, rep.Framework.AllocCount - rep.Framework.FreeCount}} {
 		found := regexp.MustCompile(label + ` +([\d,]+) bytes \([^)]*\) in ([\d,]+) blocks`).FindStringSubmatch(text)
 		if found == nil {
 			t.Fatalf("the viewer shows no %q:\n%.2000s", label, text)
@@ -247,7 +255,8 @@ func TestDHATOpens(t *testing.T) {
 			equal(t, label+" blocks", plainNumber(t, found[2]), want[1])
 		}
 	}
-	if !strings.Contains(text, "beside.py") || !strings.Contains(text, "PyTorch blocks") || !strings.Contains(text, "avg lifetime") {
+	if !strings.Contains(text, "beside.py") || !strings.Contains(text, "PyTorch blocks") ||
+		!strings.Contains(text, "avg lifetime") {
 		t.Errorf("the viewer shows\n%.3000s", text)
 	}
 }

@@ -53,7 +53,8 @@ func TestCuPyPools(t *testing.T) {
 	} {
 		t.Run(c.pool, func(t *testing.T) {
 			t.Parallel()
-			r := program{framework: cupy, args: []string{"cupy_pools.py", "--pool", c.pool, "--memory-stats", "STATS"}}.run(t)
+			r := program{framework: cupy, args: []string{"cupy_pools.py", "--pool", c.pool, "--memory-stats",
+				"STATS"}}.run(t)
 			compareAccounts(t, r)
 			counters := r.counters(t)["0"]
 			everywhere := map[uint64]blockOf{}
@@ -74,7 +75,8 @@ func TestCuPyPools(t *testing.T) {
 			p := byLibraries(t, r.trace, "--at", "mark:stats")
 			p.only(t, "CuPy")
 			equal(t, "CuPy at the mark", p.Categories[0].bytes("CuPy"), held)
-			if text := memtrace(t, "report", "--by", "site", "--at", "mark:stats", r.trace); !strings.Contains(text, "cupy_pools.py:49 work") {
+			if text := memtrace(t, "report", "--by", "site", "--at", "mark:stats", r.trace); !strings.Contains(text,
+				"cupy_pools.py:49 work") {
 				t.Errorf("no line of the program in\n%s", text)
 			}
 		})
@@ -108,12 +110,15 @@ func TestTagsBeforeLibraries(t *testing.T) {
 	t.Parallel()
 	r := program{framework: cupy, args: []string{"cupy_pools.py", "--memory-stats", "STATS"}}.run(t)
 	file := filepath.Join(r.dir, "mine.toml")
-	own := "[[rule]]\ncategory = \"Solver\"\ntag = \"solve\"\n\n[[rule]]\ncategory = \"Input data\"\ntag = \"inputs\"\n\n"
-	if err := os.WriteFile(file, []byte(strings.Replace(memtrace(t, "rules", "libraries"), "[[rule]]", own+"[[rule]]", 1)), 0o600); err != nil {
+	own :=
+		"[[rule]]\ncategory = \"Solver\"\ntag = \"solve\"\n\n[[rule]]\ncategory = \"Input data\"\ntag = \"inputs\"\n\n"
+	if err := os.WriteFile(file, []byte(strings.Replace(memtrace(t, "rules", "libraries"), "[[rule]]", own+"[[rule]]",
+		1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var p placed
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--rules", file, "--at", "mark:stats", r.trace)), &p); err != nil {
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--rules", file, "--at", "mark:stats", r.trace)),
+		&p); err != nil {
 		t.Fatal(err)
 	}
 	p.only(t, "Solver", "Input data")

@@ -14,7 +14,8 @@ import (
 func TestEightBitAdam(t *testing.T) {
 	t.Parallel()
 	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"names_eight_bit.py"}}
-	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "bitsandbytes.txt") + ":" + filepath.Join(guest.Root(), "python")}
+	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "bitsandbytes.txt") + ":" +
+		filepath.Join(guest.Root(), "python")}
 	r, marks := runNames(t, p)
 	compareNames(t, r, marks)
 	count := map[string]int{}

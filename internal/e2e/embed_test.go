@@ -24,7 +24,8 @@ func TestStacksOfEmbeddedPython(t *testing.T) {
 	for _, version := range []string{"3.8", "3.9", "3.10", "3.11", "3.12", "3.13"} {
 		t.Run(version, func(t *testing.T) {
 			python := interpreter(t, version)
-			out, err := exec.Command(python, "-c", "import os, sys, sysconfig as s; print(os.path.join(s.get_config_var('LIBDIR'), s.get_config_var('INSTSONAME'))); print(sys.base_prefix)").Output()
+			out, err := exec.Command(python, "-c",
+				"import os, sys, sysconfig as s; print(os.path.join(s.get_config_var('LIBDIR'), s.get_config_var('INSTSONAME'))); print(sys.base_prefix)").Output()
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -35,10 +36,12 @@ func TestStacksOfEmbeddedPython(t *testing.T) {
 			embedded++
 			trc := filepath.Join(t.TempDir(), "t.bin")
 			cmd := exec.Command(program, where[0])
-			if version != "3.12" { // which frees what it does not own when it starts again, with and without the library
+			// which frees what it does not own when it starts again, with and without the library
+			if version != "3.12" {
 				cmd.Args = append(cmd.Args, "again")
 			}
-			cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(driver), "LD_PRELOAD="+library(), "MEMTRACE_OUTPUT="+trc, "NULLCUDA_SHARED=none", "PYTHONHOME="+where[1])
+			cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(driver), "LD_PRELOAD="+library(),
+				"MEMTRACE_OUTPUT="+trc, "NULLCUDA_SHARED=none", "PYTHONHOME="+where[1])
 			if text, err := cmd.CombinedOutput(); err != nil || len(text) != 0 {
 				t.Fatalf("%v\n%s", err, text)
 			}
@@ -53,9 +56,11 @@ func TestStacksOfEmbeddedPython(t *testing.T) {
 // checkEmbedded compares the Python functions on the stack of each allocation with what its size says.
 func checkEmbedded(t *testing.T, path string, again bool) {
 	t.Helper()
-	outer := [][]string{{"inner", "<listcomp>", "outer", "<module>"}, {"inner", "outer", "<module>"}} // comprehensions are functions before 3.12
+	// comprehensions are functions before 3.12
+	outer := [][]string{{"inner", "<listcomp>", "outer", "<module>"}, {"inner", "outer", "<module>"}}
 	// 1500: by its native stack the interpreter is met for the first time
-	want := map[uint64][][]string{1000: {nil}, 1500: append(outer, nil), 2000: outer, 3000: outer, 4000: {nil}, 5000: {nil}, 6000: outer}
+	want := map[uint64][][]string{1000: {nil}, 1500: append(outer, nil), 2000: outer, 3000: outer, 4000: {nil},
+		5000: {nil}, 6000: outer}
 	events, r := readEvents(t, path)
 	seen := map[uint64]int{}
 	for _, e := range events {

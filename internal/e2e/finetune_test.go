@@ -16,8 +16,10 @@ import (
 // lies in no folder called site-packages.
 func TestTrainerIsSeenThrough(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"finetune.py", "--memory-stats", "STATS"}}
-	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt") + ":" + filepath.Join(guest.Root(), "python"), "HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0"}
+	p := program{framework: torch27, python: interpreter(t, "3.11"),
+		args: []string{"finetune.py", "--memory-stats", "STATS"}}
+	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt") + ":" + filepath.Join(guest.Root(), "python"),
+		"HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0"}
 	r := p.run(t)
 	compareTorch(t, r)
 	var report struct {
@@ -34,12 +36,15 @@ func TestTrainerIsSeenThrough(t *testing.T) {
 		t.Fatal(err)
 	}
 	v := report.Verdict
-	if v.Category.Name != "Feature maps" || v.Owner.By != "inner" || !strings.HasSuffix(v.Owner.Name, " eager_attention_forward") || !strings.Contains(v.Owner.Name, "/modeling_llama.py:") ||
+	if v.Category.Name != "Feature maps" || v.Owner.By != "inner" ||
+		!strings.HasSuffix(v.Owner.Name, " eager_attention_forward") ||
+		!strings.Contains(v.Owner.Name, "/modeling_llama.py:") ||
 		v.Operator.Name != "aten::_softmax" || v.Module.Name != "model.model.layers.{0..7}.self_attn" {
 		t.Errorf("%+v", v)
 	}
 	text := memtrace(t, "report", r.trace)
-	for _, words := range []string{"modeling_llama.py:", "model.model.layers.{0..7}.self_attn  8 × ", "By innermost line outside of PyTorch"} {
+	for _, words := range []string{"modeling_llama.py:", "model.model.layers.{0..7}.self_attn  8 × ",
+		"By innermost line outside of PyTorch"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("the first screen has no %q:\n%s", words, text)
 		}
@@ -48,7 +53,8 @@ func TestTrainerIsSeenThrough(t *testing.T) {
 		t.Errorf("the first screen has %d lines", lines)
 	}
 	// The trace itself knows the packages, so that it can be read where they are not.
-	if dump := memtrace(t, "dump", r.trace); !strings.Contains(dump, "info key=\"python.libraries\"") || !strings.Contains(dump, "/transformers") {
+	if dump := memtrace(t, "dump", r.trace); !strings.Contains(dump, "info key=\"python.libraries\"") ||
+		!strings.Contains(dump, "/transformers") {
 		t.Error("the trace does not tell which packages are a library's")
 	}
 	// Told that the library is ours, its lines are the program's.

@@ -41,8 +41,8 @@ func growthPrograms(t *testing.T, path string) (leaks map[string]string, healthy
 	return leaks, healthy
 }
 
-// Programs that leak are told with the line that does, and none of those that only look so. GROWTH, for nightly runs, is
-// how often: each time longer, with other random numbers, and on both versions of PyTorch.
+// Programs that leak are told with the line that does, and none of those that only look so. GROWTH, for nightly runs,
+// is how often: each time longer, with other random numbers, and on both versions of PyTorch.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("GROWTH"), "1"))
@@ -75,7 +75,8 @@ func TestGrowth(t *testing.T) {
 // them with where they leak.
 func checkGrowth(t *testing.T, framework, round, path string, names []string, leaks map[string]string) {
 	t.Helper()
-	cmd, r := program{framework: framework, args: []string{"x"}, env: []string{"GROWTH_TIMES=" + round, "GROWTH_SEED=" + round}}.start(t)
+	cmd, r := program{framework: framework, args: []string{"x"}, env: []string{"GROWTH_TIMES=" + round, "GROWTH_SEED=" +
+		round}}.start(t)
 	cmd.Args = append(append(cmd.Args[:len(cmd.Args)-1], path), names...)
 	cmd.Env = append(cmd.Env, "MEMTRACE_OUTPUT="+filepath.Join(r.dir, "%p.bin"))
 	got := runOne(t, cmd)
@@ -94,9 +95,11 @@ func checkGrowth(t *testing.T, framework, round, path string, names []string, le
 		}
 		trend := jsonReport(t, filepath.Join(r.dir, lines[i+1]+".bin")).Trend
 		switch {
-		case !leaks && trend.Kind == "steady", !leaks && trend.Kind != "none" && round == "1": // longer ones may leave too little to judge by
+		// longer ones may leave too little to judge by
+		case !leaks && trend.Kind == "steady", !leaks && trend.Kind != "none" && round == "1":
 			t.Errorf("%s is healthy: %+v", name, trend)
-		case leaks && (trend.Kind != "steady" || len(trend.Owners) == 0 || !strings.Contains(trend.Owners[0].Site, line+" ")):
+		case leaks && (trend.Kind != "steady" || len(trend.Owners) == 0 ||
+			!strings.Contains(trend.Owners[0].Site, line+" ")):
 			t.Errorf("%s leaks at %s: %+v", name, line, trend)
 		}
 	}

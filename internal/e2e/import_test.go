@@ -16,11 +16,14 @@ import (
 // records of the same run.
 func TestImportedSnapshots(t *testing.T) {
 	t.Parallel()
-	for _, c := range []struct{ framework, settings string }{{torch27, ""}, {torch215, ""}, {torch27, "expandable_segments:True"}, {torch215, "expandable_segments:True"}} {
+	for _, c := range []struct{ framework, settings string }{{torch27, ""}, {torch215, ""},
+		{torch27, "expandable_segments:True"}, {torch215, "expandable_segments:True"}} {
 		t.Run(c.framework+" "+c.settings, func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
-			r := program{framework: c.framework, args: []string{"snapshots.py", folder}, env: []string{"PYTHONPATH=" + filepath.Join(root(), "python"), "PYTORCH_CUDA_ALLOC_CONF=" + c.settings}}.run(t)
+			r := program{framework: c.framework, args: []string{"snapshots.py", folder},
+				env: []string{"PYTHONPATH=" + filepath.Join(root(), "python"), "PYTORCH_CUDA_ALLOC_CONF=" +
+					c.settings}}.run(t)
 			text, err := os.ReadFile(filepath.Join(folder, "counters.json"))
 			if err != nil {
 				t.Fatal(err)
@@ -40,7 +43,8 @@ func TestImportedSnapshots(t *testing.T) {
 				var sum struct {
 					Framework values.Level `json:"framework"`
 				}
-				if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", imported)), &sum); err != nil || sum.Framework.RequestedLive == nil {
+				if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", imported)), &sum); err != nil ||
+					sum.Framework.RequestedLive == nil {
 					t.Fatalf("%srequests %+v: %v", what, sum.Framework, err)
 				}
 				equal(t, what+"requested", sum.Framework.RequestedLive.Bytes, want.Requested)

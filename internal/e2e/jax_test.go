@@ -16,8 +16,10 @@ const jax = "jax-cuda12-plugin==0.6.2"
 // runJAX trains with one of JAX's allocators. Kernels do nothing here: there is no point in choosing among them.
 func runJAX(t *testing.T, allocator string, args ...string) *result {
 	t.Helper()
-	env := []string{"XLA_PYTHON_CLIENT_ALLOCATOR=" + allocator, "XLA_FLAGS=--xla_gpu_autotune_level=0", "TF_CPP_MIN_LOG_LEVEL=2"}
-	r := program{framework: jax, python: interpreter(t, "3.11"), env: env, args: append([]string{"jax_mlp.py", "--memory-stats", "STATS"}, args...)}.run(t)
+	env := []string{"XLA_PYTHON_CLIENT_ALLOCATOR=" + allocator, "XLA_FLAGS=--xla_gpu_autotune_level=0",
+		"TF_CPP_MIN_LOG_LEVEL=2"}
+	r := program{framework: jax, python: interpreter(t, "3.11"), env: env,
+		args: append([]string{"jax_mlp.py", "--memory-stats", "STATS"}, args...)}.run(t)
 	compareAccounts(t, r)
 	return r
 }
@@ -48,7 +50,8 @@ func buffersOf(t *testing.T, counters map[string]any) map[uint64]uint64 {
 // has the line of the program that made the array.
 func TestJAXBuffers(t *testing.T) {
 	t.Parallel()
-	for allocator, mem := range map[string]cuda.MemoryKind{"platform": cuda.MemoryDevice, "cuda_async": cuda.MemoryAsync} {
+	for allocator, mem := range map[string]cuda.MemoryKind{"platform": cuda.MemoryDevice,
+		"cuda_async": cuda.MemoryAsync} {
 		t.Run(allocator, func(t *testing.T) {
 			t.Parallel()
 			r := runJAX(t, allocator)
@@ -106,7 +109,8 @@ func TestJAXOutOfMemory(t *testing.T) {
 	}
 	for _, e := range rep.OOM.Events {
 		equal(t, "requested", e.Requested, 99000000000)
-		if !strings.Contains(e.Site, "jax_mlp.py") || e.Level != "driver" || !strings.Contains(e.Library, "xla_cuda_plugin") {
+		if !strings.Contains(e.Site, "jax_mlp.py") || e.Level != "driver" ||
+			!strings.Contains(e.Library, "xla_cuda_plugin") {
 			t.Errorf("event %+v", e)
 		}
 	}
@@ -119,8 +123,10 @@ func TestJAXOwnAccount(t *testing.T) {
 	for adapters, want := range map[string]int{"jax": 1, "torch,mxnet": 0} {
 		t.Run(adapters, func(t *testing.T) {
 			t.Parallel()
-			env := []string{"XLA_FLAGS=--xla_gpu_autotune_level=0", "TF_CPP_MIN_LOG_LEVEL=2", "MEMTRACE_ADAPTERS=" + adapters}
-			r := program{framework: jax, python: interpreter(t, "3.11"), env: env, args: []string{"jax_globals.py", "STATS"}}.run(t)
+			env := []string{"XLA_FLAGS=--xla_gpu_autotune_level=0", "TF_CPP_MIN_LOG_LEVEL=2", "MEMTRACE_ADAPTERS=" +
+				adapters}
+			r := program{framework: jax, python: interpreter(t, "3.11"), env: env,
+				args: []string{"jax_globals.py", "STATS"}}.run(t)
 			if r.stdout+r.stderr != "" {
 				t.Errorf("the program said %s%s", r.stdout, r.stderr)
 			}

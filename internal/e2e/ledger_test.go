@@ -85,7 +85,8 @@ func deviceReportOf(t *testing.T, trace string, args ...string) deviceReport {
 	var r struct {
 		Ledger *deviceReport `json:"device_ledger"`
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", trace}, args...)...)), &r); err != nil {
+	if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", trace}, args...)...)), &r); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if r.Ledger == nil {
@@ -97,7 +98,8 @@ func deviceReportOf(t *testing.T, trace string, args ...string) deviceReport {
 // ledgerEnv gives the guests of a test one device of their own.
 func ledgerEnv(t *testing.T, more ...string) []string {
 	t.Helper()
-	return append([]string{"NULLCUDA_SHARED=" + filepath.Join(t.TempDir(), "account"), "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G", "NULLCUDA_RESERVED=500M"}, more...)
+	return append([]string{"NULLCUDA_SHARED=" + filepath.Join(t.TempDir(), "account"), "NULLCUDA_CONTEXT=300M",
+		"NULLCUDA_MEM=16G", "NULLCUDA_RESERVED=500M"}, more...)
 }
 
 func writeGrowing(t *testing.T) string {
@@ -236,7 +238,8 @@ func checkEndedGuest(t *testing.T, what string, g *pausedGuest, own, others uint
 		t.Errorf("%ssamples %v", what, occasions)
 	}
 	text := memtrace(t, "report", "--details", g.trace)
-	for _, words := range []string{"What fills device 0", "CUDA context and code", "kept by driver and firmware", "unexplained", "the device"} {
+	for _, words := range []string{"What fills device 0", "CUDA context and code", "kept by driver and firmware",
+		"unexplained", "the device"} {
 		if !strings.Contains(text, words) {
 			t.Errorf("%sthe report does not say %q", what, words)
 		}
@@ -294,7 +297,8 @@ func TestDeviceLedgerWithoutShares(t *testing.T) {
 	for mode, says := range map[string]string{"foreign-pids": "container", "no-processes": "WSL"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
-			p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"}, env: ledgerEnv(t, "NULLCUDA_NVML="+mode)}
+			p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"},
+				env: ledgerEnv(t, "NULLCUDA_NVML="+mode)}
 			run := p.run(t)
 			r := deviceReportOf(t, run.trace, "--at", "exit")
 			if len(r.Devices) != 1 || !strings.Contains(strings.Join(r.Notes, "\n"), says) {
@@ -309,7 +313,8 @@ func TestDeviceLedgerWithoutShares(t *testing.T) {
 					t.Errorf("%+v", l)
 				}
 			}
-			if text := memtrace(t, "report", "--details", run.trace); !strings.Contains(text, "context, code, other processes") || !strings.Contains(text, says) {
+			if text := memtrace(t, "report", "--details", run.trace); !strings.Contains(text,
+				"context, code, other processes") || !strings.Contains(text, says) {
 				t.Errorf("the report does not say what is missing:\n%s", text)
 			}
 		})
@@ -319,7 +324,8 @@ func TestDeviceLedgerWithoutShares(t *testing.T) {
 // On a slice of a GPU, and where the device counts pages, the figures hold as well; what pages add is said.
 func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"}, env: ledgerEnv(t, "NULLCUDA_NVML=mig")}
+	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"},
+		env: ledgerEnv(t, "NULLCUDA_NVML=mig")}
 	r := deviceReportOf(t, p.run(t).trace, "--at", "exit")
 	if len(r.Devices) != 1 || !strings.Contains(strings.Join(r.Notes, "\n"), "MIG") {
 		t.Fatalf("%+v", r)
@@ -345,7 +351,8 @@ func TestDeviceLedgerOff(t *testing.T) {
 	if r := deviceReportOf(t, run.trace); r.Status != "off" || r.Why != "MEMTRACE_NVML=0" || len(r.Devices) != 0 {
 		t.Errorf("%+v", r)
 	}
-	if text := memtrace(t, "report", "--details", run.trace); !strings.Contains(text, "MEMTRACE_NVML=0") || strings.Contains(text, "What fills") {
+	if text := memtrace(t, "report", "--details", run.trace); !strings.Contains(text, "MEMTRACE_NVML=0") ||
+		strings.Contains(text, "What fills") {
 		t.Errorf("the report does not say why there are no figures:\n%s", text)
 	}
 	compareAccounts(t, run)

@@ -27,12 +27,15 @@ func buildRMM(t *testing.T, dir string) string {
 		t.Fatalf("no headers of RMM: %v", err)
 	}
 	include, out := filepath.Join(headers, "librmm", "include"), filepath.Join(dir, "rmm_pools")
-	args := []string{"-std=c++17", "-O1", "-g", "-w", "-DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE", "-DFMT_HEADER_ONLY", "-DSPDLOG_FMT_EXTERNAL",
+	args := []string{"-std=c++17", "-O1", "-g", "-w", "-DLIBCUDACXX_ENABLE_EXPERIMENTAL_MEMORY_RESOURCE",
+		"-DFMT_HEADER_ONLY", "-DSPDLOG_FMT_EXTERNAL",
 		"-DTHRUST_DEVICE_SYSTEM=THRUST_DEVICE_SYSTEM_CPP"}
-	for _, folder := range []string{include, include + "/rapids/libcudacxx", include + "/rapids", headers + "/nvidia/cuda_runtime/include", headers + "/nvidia/cu13/include"} {
+	for _, folder := range []string{include, include + "/rapids/libcudacxx", include + "/rapids", headers +
+		"/nvidia/cuda_runtime/include", headers + "/nvidia/cu13/include"} {
 		args = append(args, "-isystem", folder)
 	}
-	args = append(args, "-I", filepath.Join(guest.Root(), "cshim", "include"), filepath.Join(guest.Root(), "testdata", "train", "rmm_pools.cpp"), "-o", out,
+	args = append(args, "-I", filepath.Join(guest.Root(), "cshim", "include"), filepath.Join(guest.Root(), "testdata",
+		"train", "rmm_pools.cpp"), "-o", out,
 		"-L", filepath.Join(guest.Root(), "build", "nullcuda", "lib"), "-l:libcudart.so.12", "-ldl", "-pthread")
 	if text, err := exec.Command("g++", args...).CombinedOutput(); err != nil {
 		t.Fatalf("g++: %v\n%s", err, text)
@@ -42,7 +45,9 @@ func buildRMM(t *testing.T, dir string) string {
 
 // rmmHeaders installs the packages into the cache, once.
 var rmmHeaders = sync.OnceValues(func() (string, error) {
-	cache, err := exec.Command("python3", "-c", "import sys; sys.path.insert(0, sys.argv[1]); import venv as v; print(v.cache())", filepath.Join(guest.Root(), "testdata", "nullcuda")).Output()
+	cache, err := exec.Command("python3", "-c",
+		"import sys; sys.path.insert(0, sys.argv[1]); import venv as v; print(v.cache())",
+		filepath.Join(guest.Root(), "testdata", "nullcuda")).Output()
 	if err != nil {
 		return "", err
 	}
@@ -50,7 +55,9 @@ var rmmHeaders = sync.OnceValues(func() (string, error) {
 	if _, err := os.Stat(filepath.Join(dir, "complete")); err == nil {
 		return dir, nil
 	}
-	cmd := exec.Command("python3", append([]string{"-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--disable-pip-version-check", "--target", dir}, rmmPackages...)...)
+	cmd := exec.Command("python3",
+		append([]string{"-m", "pip", "install", "-q", "--no-deps", "--upgrade", "--disable-pip-version-check",
+			"--target", dir}, rmmPackages...)...)
 	cmd.Stderr = os.Stderr
 	if err := cmd.Run(); err != nil {
 		return "", err
@@ -63,14 +70,17 @@ var rmmHeaders = sync.OnceValues(func() (string, error) {
 func TestRMM(t *testing.T) {
 	t.Parallel()
 	binary := buildRMM(t, t.TempDir())
-	for resource, mem := range map[string]cuda.MemoryKind{"cuda": cuda.MemoryDevice, "async": cuda.MemoryAsync, "managed": cuda.MemoryManaged, "pool": cuda.MemoryDevice,
+	for resource, mem := range map[string]cuda.MemoryKind{"cuda": cuda.MemoryDevice, "async": cuda.MemoryAsync,
+		"managed": cuda.MemoryManaged, "pool": cuda.MemoryDevice,
 		"arena": cuda.MemoryDevice, "binning": cuda.MemoryDevice} {
 		t.Run(resource, func(t *testing.T) {
 			t.Parallel()
 			dir := t.TempDir()
-			r := &result{dir: dir, trace: filepath.Join(dir, "t.bin"), log: filepath.Join(dir, "driver.log"), stats: filepath.Join(dir, "stats.json")}
+			r := &result{dir: dir, trace: filepath.Join(dir, "t.bin"), log: filepath.Join(dir, "driver.log"),
+				stats: filepath.Join(dir, "stats.json")}
 			cmd := exec.Command(binary, resource, "3", r.stats)
-			cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(guest.Root(), "build", "nullcuda", "lib"), "NULLCUDA_SHARED=none", "NULLCUDA_LOG="+r.log,
+			cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(guest.Root(), "build", "nullcuda", "lib"),
+				"NULLCUDA_SHARED=none", "NULLCUDA_LOG="+r.log,
 				"LD_PRELOAD="+library(), "MEMTRACE_OUTPUT="+r.trace)
 			if text, err := cmd.CombinedOutput(); err != nil || len(text) != 0 {
 				t.Fatalf("%v\n%s", err, text)

@@ -12,7 +12,8 @@ import (
 func TestTraceLimit(t *testing.T) {
 	t.Parallel()
 	const limit = 4 << 20
-	p := program{framework: torch27, args: []string{"gpt2.py", "--layers", "4", "--steps", "1200", "--memory-stats", "STATS"}, env: []string{"MEMTRACE_TRACE_MAX=4M"}}
+	p := program{framework: torch27, args: []string{"gpt2.py", "--layers", "4", "--steps", "1200", "--memory-stats",
+		"STATS"}, env: []string{"MEMTRACE_TRACE_MAX=4M"}}
 	r := p.run(t)
 	if st, err := os.Stat(r.trace); err != nil || st.Size() > limit {
 		t.Errorf("the trace: %v %v", st, err)
@@ -21,7 +22,8 @@ func TestTraceLimit(t *testing.T) {
 	counters := r.counters(t)["0"]
 	peak := number(t, counters, "allocated_bytes.all.peak")
 	if rep.Framework.PeakBytes != peak || rep.Framework.AllocCount != number(t, counters, "allocation.all.allocated") {
-		t.Errorf("%+v, PyTorch says peak %d of %v allocations", rep.Framework, peak, counters["allocation.all.allocated"])
+		t.Errorf("%+v, PyTorch says peak %d of %v allocations", rep.Framework, peak,
+			counters["allocation.all.allocated"])
 	}
 	for _, g := range rep.Groups {
 		var sum uint64

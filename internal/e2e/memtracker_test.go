@@ -32,7 +32,8 @@ const seed = 512
 // what MemTracker assumes.
 func TestMemTracker(t *testing.T) {
 	t.Parallel()
-	for framework, list := range map[string][]model{torch27: modelsOn("neumf", "lstm", "resnet50", "llama-lora"), torch215: modelsOn("gpt2", "llama-checkpointing", "llama-lora")} {
+	for framework, list := range map[string][]model{torch27: modelsOn("neumf", "lstm", "resnet50", "llama-lora"),
+		torch215: modelsOn("gpt2", "llama-checkpointing", "llama-lora")} {
 		for _, m := range list {
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
 				t.Parallel()
@@ -112,7 +113,8 @@ func comparePeaks(t *testing.T, got ledger, want kinds, phase string) bool {
 	if total < want["Total"] || total > want["Total"]+got["Temporary"] {
 		return false
 	}
-	state, forward, backward := got["Optimizer state"], got.sum(activations...), got.sum("Gradients", "Intermediate gradients")
+	state, forward, backward := got["Optimizer state"], got.sum(activations...),
+		got.sum("Gradients", "Intermediate gradients")
 	if phase == "optimizer" {
 		state += got["Temporary"] // MemTracker takes all that a step makes for state
 	} else {
@@ -120,7 +122,8 @@ func comparePeaks(t *testing.T, got ledger, want kinds, phase string) bool {
 	}
 	more := total - want["Total"]
 	equal(t, "peak: state of the optimizer", state, want["Optstate"])
-	between(t, "peak: activations", forward, want["Activation"]+want["Other"]-seed, want["Activation"]+want["Other"]+more)
+	between(t, "peak: activations", forward, want["Activation"]+want["Other"]-seed, want["Activation"]+want["Other"]+
+		more)
 	between(t, "peak: gradients", backward, want["Gradient"]+want["Temp"], want["Gradient"]+want["Temp"]+seed)
 	return true
 }

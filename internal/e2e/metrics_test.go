@@ -47,7 +47,8 @@ func readOpenMetrics(t *testing.T, text []byte) map[string]metricFamily {
 	if err != nil {
 		t.Fatal(err)
 	}
-	parse := exec.Command(filepath.Join(strings.TrimSpace(string(tools)), "python"), filepath.Join(guest.Root(), "testdata/python/openmetrics.py"))
+	parse := exec.Command(filepath.Join(strings.TrimSpace(string(tools)), "python"),
+		filepath.Join(guest.Root(), "testdata/python/openmetrics.py"))
 	parse.Stdin, parse.Stderr = bytes.NewReader(text), os.Stderr
 	out, err := parse.Output()
 	if err != nil {
@@ -94,12 +95,14 @@ func same(t *testing.T, what string, got, want float64) {
 // TestMetricsHostile: whatever a program calls its memory, the strict parser reads exactly that, and nothing else.
 func TestMetricsHostile(t *testing.T) {
 	t.Parallel()
-	texts := []string{"plain", `"`, `\`, `\n`, "a\nforged_bytes 1\n# EOF\n", `"} 1`, "\x00\x1b[2J", "\xff", "日本", `{a="b"}`, " ", "a\\", strings.Repeat("x/", 300) + "end.py"}
+	texts := []string{"plain", `"`, `\`, `\n`, "a\nforged_bytes 1\n# EOF\n", `"} 1`, "\x00\x1b[2J", "\xff", "日本",
+		`{a="b"}`, " ", "a\\", strings.Repeat("x/", 300) + "end.py"}
 	gauge := &metrics.Family{Name: "hostile_bytes", Unit: "bytes", Help: "A \"quoted\" \\ text\nof two lines."}
 	counter := &metrics.Family{Name: "hostile_events", Type: metrics.Counter, Help: "Counted."}
 	info := &metrics.Family{Name: "hostile", Type: metrics.Info, Help: "About it."}
 	for i, text := range texts {
-		gauge.Add(float64(i)-3.25, metrics.Label{Name: "owner", Value: text}, metrics.Label{Name: "process_pid", Value: "1"})
+		gauge.Add(float64(i)-3.25, metrics.Label{Name: "owner", Value: text},
+			metrics.Label{Name: "process_pid", Value: "1"})
 		counter.Add(float64(i), metrics.Label{Name: "owner", Value: text})
 		info.Add(1, metrics.Label{Name: "owner", Value: text})
 	}
@@ -108,7 +111,8 @@ func TestMetricsHostile(t *testing.T) {
 		t.Fatal(err)
 	}
 	read := readOpenMetrics(t, out.Bytes())
-	if len(read) != 3 || read["hostile_bytes"].Unit != "bytes" || read["hostile_bytes"].Help != gauge.Help || read["hostile_events"].Type != "counter" || read["hostile"].Type != "info" {
+	if len(read) != 3 || read["hostile_bytes"].Unit != "bytes" || read["hostile_bytes"].Help != gauge.Help ||
+		read["hostile_events"].Type != "counter" || read["hostile"].Type != "info" {
 		t.Errorf("%+v", read)
 	}
 	for i, text := range texts {
@@ -179,11 +183,14 @@ func TestMetrics(t *testing.T) {
 	const hostile = `ke"pt\n` + "\n} 1"
 	dir := t.TempDir()
 	script := filepath.Join(dir, "pausing.py")
-	if err := os.WriteFile(script, []byte(strings.ReplaceAll(pausing, `memtrace.tag("kept")`, "memtrace.tag("+strconv.Quote(hostile)+")")), 0o600); err != nil {
+	if err := os.WriteFile(script,
+		[]byte(strings.ReplaceAll(pausing, `memtrace.tag("kept")`, "memtrace.tag("+strconv.Quote(hostile)+")")),
+		0o600); err != nil {
 		t.Fatal(err)
 	}
 	env := []string{"NULLCUDA_SHARED=" + filepath.Join(dir, "account"), "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G"}
-	guests := []*pausedGuest{startPaused(t, script, 1024, append(env, "RANK=0")...), startPaused(t, script, 2048, append(env, "RANK=1")...)}
+	guests := []*pausedGuest{startPaused(t, script, 1024, append(env, "RANK=0")...),
+		startPaused(t, script, 2048, append(env, "RANK=1")...)}
 	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, "python3"), "nullcuda"))
 	var only []string // these programs, whatever other tests record meanwhile
 	for _, g := range guests {
@@ -200,11 +207,14 @@ func TestMetrics(t *testing.T) {
 		if stage > 0 {
 			waitForOwner(t, at, metrics.Clean(hostile), len(guests))
 		}
-		at = startMetrics(t, env, only...) // reads everything at once; one that has been there for a while may be a moment behind
+		// reads everything at once; one that has been there for a while may be a moment behind
+		at = startMetrics(t, env, only...)
 		read := scrapeUntil(t, at, "what the programs are made of", func(read map[string]metricFamily) bool {
-			return isWhole(read, len(guests)) && knownFrameworks(read) == len(guests) // stands in the trace a moment after the first block
+			// stands in the trace a moment after the first block
+			return isWhole(read, len(guests)) && knownFrameworks(read) == len(guests)
 		})
-		same(t, "device's use", metricValue(t, read, "hw_gpu_memory_usage_bytes", nil), float64(guests[0].occupied(t)+guests[1].occupied(t)))
+		same(t, "device's use", metricValue(t, read, "hw_gpu_memory_usage_bytes", nil),
+			float64(guests[0].occupied(t)+guests[1].occupied(t)))
 		same(t, "device's size", metricValue(t, read, "hw_gpu_memory_limit_bytes", nil), 16<<30)
 		for rank, g := range guests {
 			own := map[string]string{"process_pid": strconv.Itoa(g.cmd.Process.Pid), "rank": strconv.Itoa(rank)}
@@ -216,11 +226,14 @@ func TestMetrics(t *testing.T) {
 				return labels
 			}
 			same(t, "its use", metricValue(t, read, "memtrace_device_memory_bytes", own), float64(g.occupied(t)))
-			same(t, "driver memory", metricValue(t, read, "memtrace_memory_bytes", with("level", "driver", "device", "0")), float64(g.live(t)))
-			same(t, "framework memory", metricValue(t, read, "memtrace_memory_bytes", with("level", "framework")), float64(g.allocated))
+			same(t, "driver memory", metricValue(t, read, "memtrace_memory_bytes",
+				with("level", "driver", "device", "0")), float64(g.live(t)))
+			same(t, "framework memory", metricValue(t, read, "memtrace_memory_bytes", with("level", "framework")),
+				float64(g.allocated))
 			same(t, "remainder", metricValue(t, read, "memtrace_remainder_bytes", own), context)
 			same(t, "out of memory", metricValue(t, read, "memtrace_out_of_memory_total", with("outcome", "failed")), 0)
-			same(t, "command", metricValue(t, read, "memtrace_process_info", with("process_command", "python pausing.py", "framework", "torch")), 1)
+			same(t, "command", metricValue(t, read, "memtrace_process_info",
+				with("process_command", "python pausing.py", "framework", "torch")), 1)
 			sum := metricValue(t, read, "memtrace_slack_bytes", own)
 			for _, s := range read["memtrace_owner_memory_bytes"].Samples {
 				if s.Labels["process_pid"] == own["process_pid"] {
@@ -229,7 +242,8 @@ func TestMetrics(t *testing.T) {
 			}
 			same(t, "owners and slack", sum, float64(g.live(t)))
 			if stage > 0 {
-				same(t, "the hostile tag", metricValue(t, read, "memtrace_owner_memory_bytes", with("owner", metrics.Clean(hostile), "grouping", "tag")), 40<<20)
+				same(t, "the hostile tag", metricValue(t, read, "memtrace_owner_memory_bytes",
+					with("owner", metrics.Clean(hostile), "grouping", "tag")), 40<<20)
 			}
 			parameters := metricValue(t, read, "memtrace_category_memory_bytes", with("category", "Parameters"))
 			if width := float64([]int{1024, 2048}[rank]); parameters < 2*4*width*(width+1) {

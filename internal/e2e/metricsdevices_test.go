@@ -32,8 +32,8 @@ print("ready", torch.cuda.memory_allocated(), flush=True)
 sys.stdin.readline()
 `
 
-// A process with two devices has series for each of them, which agree with PyTorch; a call that failed for want of memory
-// is counted.
+// A process with two devices has series for each of them, which agree with PyTorch; a call that failed for want of
+// memory is counted.
 func TestMetricsOfTwoDevices(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -41,7 +41,8 @@ func TestMetricsOfTwoDevices(t *testing.T) {
 	if err := os.WriteFile(script, []byte(spread), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"NULLCUDA_SHARED=" + filepath.Join(dir, "account"), "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G", "NULLCUDA_DEVICES=2"}
+	env := []string{"NULLCUDA_SHARED=" + filepath.Join(dir, "account"), "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G",
+		"NULLCUDA_DEVICES=2"}
 	g := startPaused(t, script, 0, append(env, "FIGURES="+figures)...)
 	g.waitReady(t)
 	text, err := os.ReadFile(figures)
@@ -53,7 +54,10 @@ func TestMetricsOfTwoDevices(t *testing.T) {
 		t.Fatalf("%v: %s", err, text)
 	}
 	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, "python3"), "nullcuda"))
-	read := scrapeUntil(t, startMetrics(t, env, "--pid", strconv.Itoa(g.cmd.Process.Pid)), "its trace", func(read map[string]metricFamily) bool { return isWhole(read, 1) })
+	read := scrapeUntil(t, startMetrics(t, env, "--pid", strconv.Itoa(g.cmd.Process.Pid)), "its trace",
+		func(read map[string]metricFamily) bool {
+			return isWhole(read, 1)
+		})
 	for d, w := range want {
 		with := func(pairs ...string) map[string]string {
 			labels := map[string]string{"device": strconv.Itoa(d)}
@@ -64,13 +68,18 @@ func TestMetricsOfTwoDevices(t *testing.T) {
 		}
 		same(t, "blocks", metricValue(t, read, "memtrace_memory_bytes", with("level", "framework")), w.Allocated)
 		same(t, "driver memory", metricValue(t, read, "memtrace_memory_bytes", with("level", "driver")), w.Reserved)
-		same(t, "the most blocks", metricValue(t, read, "memtrace_memory_peak_bytes", with("level", "framework")), w.Peak)
+		same(t, "the most blocks", metricValue(t, read, "memtrace_memory_peak_bytes", with("level", "framework")),
+			w.Peak)
 		same(t, "slack", metricValue(t, read, "memtrace_slack_bytes", with()), w.Reserved-w.Allocated)
 		same(t, "remainder", metricValue(t, read, "memtrace_remainder_bytes", with()), 300<<20)
-		same(t, "the owner", metricValue(t, read, "memtrace_owner_memory_bytes", with("level", "framework")), w.Allocated)
-		same(t, "the category", metricValue(t, read, "memtrace_category_memory_bytes", with("level", "framework")), w.Allocated)
+		same(t, "the owner", metricValue(t, read, "memtrace_owner_memory_bytes", with("level", "framework")),
+			w.Allocated)
+		same(t, "the category", metricValue(t, read, "memtrace_category_memory_bytes", with("level", "framework")),
+			w.Allocated)
 	}
-	same(t, "out of memory", metricValue(t, read, "memtrace_out_of_memory_total", map[string]string{"outcome": "failed"}), 2)
-	same(t, "recovered", metricValue(t, read, "memtrace_out_of_memory_total", map[string]string{"outcome": "recovered"}), 0)
+	same(t, "out of memory", metricValue(t, read, "memtrace_out_of_memory_total",
+		map[string]string{"outcome": "failed"}), 2)
+	same(t, "recovered", metricValue(t, read, "memtrace_out_of_memory_total",
+		map[string]string{"outcome": "recovered"}), 0)
 	io.WriteString(g.in, "end\n")
 }

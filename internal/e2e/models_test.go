@@ -77,7 +77,8 @@ func modelNamed(name string) model {
 func TestIterations(t *testing.T) {
 	t.Parallel()
 	for framework, list := range map[string][]model{
-		torch27:  modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert", "accelerate"),
+		torch27: modelsOn("neumf", "gpt2", "resnet50", "lstm", "llama", "llama-checkpointing", "llama-lora", "bert",
+			"accelerate"),
 		torch215: modelsOn("gpt2", "llama-checkpointing", "accelerate"),
 		torch113: {modelNamed("neumf"), modelNamed("gpt2"), modelNamed("lstm")},
 	} {
@@ -134,7 +135,8 @@ func compareRequested(t *testing.T, it *iteration, want iterationRow) {
 	t.Helper()
 	if want.Requested == 0 {
 		if it.Requested != nil && it.Requested.Unknown == 0 { // of the smallest blocks it is known everywhere
-			t.Errorf("iteration %d: all requests are told of a version that does not tell them: %+v", it.Number, it.Requested)
+			t.Errorf("iteration %d: all requests are told of a version that does not tell them: %+v", it.Number,
+				it.Requested)
 		}
 		return
 	}
@@ -160,7 +162,8 @@ func checkPhases(t *testing.T, it *iteration, others int) {
 			continue
 		}
 		if m.Bytes != addUp(m.Held) || m.Bytes > it.Peak.Bytes {
-			t.Errorf("iteration %d, %s: %d bytes, %d in the categories; the peak is %d", it.Number, phase, m.Bytes, addUp(m.Held), it.Peak.Bytes)
+			t.Errorf("iteration %d, %s: %d bytes, %d in the categories; the peak is %d", it.Number, phase, m.Bytes,
+				addUp(m.Held), it.Peak.Bytes)
 		}
 		if m.Held[others]*100 > m.Bytes {
 			t.Errorf("iteration %d, %s: %d of %d bytes are under Others", it.Number, phase, m.Held[others], m.Bytes)
@@ -184,7 +187,8 @@ func compareSizes(t *testing.T, tr *training, want iterationRow) {
 			states += s.Bytes
 		}
 		if p.BlockBytes < p.Bytes || p.GradBlock < p.Gradient {
-			t.Errorf("%s: %d bytes in a block of %d, gradient %d in %d", p.Name, p.Bytes, p.BlockBytes, p.Gradient, p.GradBlock)
+			t.Errorf("%s: %d bytes in a block of %d, gradient %d in %d", p.Name, p.Bytes, p.BlockBytes, p.Gradient,
+				p.GradBlock)
 		}
 		if strings.Contains(p.Name, "(no module)") {
 			t.Errorf("%s: nothing is known of it", p.Name)
@@ -199,12 +203,14 @@ func compareSizes(t *testing.T, tr *training, want iterationRow) {
 // than 1.13 has.
 func TestNamesOnOldPyTorch(t *testing.T) {
 	t.Parallel()
-	for _, args := range [][]string{{"names_optimizers.py"}, {"names_modules.py"}, {"names_inference.py", "end"}, {"names_inference.py", "oom"}} {
+	for _, args := range [][]string{{"names_optimizers.py"}, {"names_modules.py"}, {"names_inference.py", "end"},
+		{"names_inference.py", "oom"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
 			r, marks := runNames(t, program{framework: torch113, python: interpreter(t, "3.11"), args: args})
 			compareNames(t, r, marks)
-			if notes := memtrace(t, "report", "--details", r.trace); !strings.Contains(notes, "is not tied to its forward pass") {
+			if notes := memtrace(t, "report", "--details", r.trace); !strings.Contains(notes,
+				"is not tied to its forward pass") {
 				t.Errorf("no note says that backward is not tied to forward, which it cannot be:\n%s", notes)
 			}
 		})

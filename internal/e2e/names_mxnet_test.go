@@ -41,7 +41,8 @@ type block struct {
 
 func namesOf(t *testing.T, path string) named {
 	t.Helper()
-	if info := memtrace(t, "info", path); !adapterOn.MatchString(info) || strings.Contains(info, "adapter.mxnet.trouble") {
+	if info := memtrace(t, "info", path); !adapterOn.MatchString(info) ||
+		strings.Contains(info, "adapter.mxnet.trouble") {
 		t.Errorf("the adapter is not on, or had trouble:\n%s", info)
 	}
 	text := memtrace(t, "dump", path)
@@ -149,7 +150,8 @@ func TestMXNetNames(t *testing.T) {
 		for _, graphs := range []string{"no", "yes", "static"} {
 			t.Run(script+"/"+graphs, func(t *testing.T) {
 				t.Parallel()
-				r := program{framework: mxnet, args: []string{script, "--steps", "4", "--hybridize", graphs, "--memory-stats", "STATS"}}.run(t)
+				r := program{framework: mxnet, args: []string{script, "--steps", "4", "--hybridize", graphs,
+					"--memory-stats", "STATS"}}.run(t)
 				compareAccounts(t, r)
 				kinds := namesOf(t, r.trace).compare(t, sizesOf(t, r))
 				if !slices.Equal(kinds, []string{"mean", "variance"}) {
@@ -183,7 +185,8 @@ func trained(t *testing.T, path, preset string) *values.Summary {
 			t.Fatal(err)
 		}
 	}
-	s, err := analyzer.Summarize(sources[0], analyzer.Options{Question: analyzer.Question{Groupings: []string{preset}}, RuleSets: []profile.RuleGrouping{{Name: preset, Rules: set}}, Training: true, Ahead: sources[1]})
+	s, err := analyzer.Summarize(sources[0], analyzer.Options{Question: analyzer.Question{Groupings: []string{preset}},
+		RuleSets: []profile.RuleGrouping{{Name: preset, Rules: set}}, Training: true, Ahead: sources[1]})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -218,7 +221,8 @@ func checkBlocks(t *testing.T, path string, sizes map[string]uint64) {
 		blocks += p.GradBlock
 		bytes += p.Bytes
 		for i, state := range p.States {
-			equal(t, fmt.Sprintf("%s of %s", state.Name, p.Name), state.Bytes, sizes[fmt.Sprintf("state:%d:%s", i, p.Name)])
+			equal(t, fmt.Sprintf("%s of %s", state.Name, p.Name), state.Bytes,
+				sizes[fmt.Sprintf("state:%d:%s", i, p.Name)])
 			equal(t, fmt.Sprintf("blocks of %s of %s", state.Name, p.Name), state.BlockBytes, mxnetRounds(state.Bytes))
 			blocks += state.BlockBytes
 		}
@@ -286,7 +290,8 @@ func TestMXNetDevices(t *testing.T) {
 	for _, store := range []string{"0", "1"} {
 		t.Run("MXNET_UPDATE_ON_KVSTORE="+store, func(t *testing.T) {
 			t.Parallel()
-			r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "3", "--devices", "2", "--memory-stats", "STATS"},
+			r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "3", "--devices", "2",
+				"--memory-stats", "STATS"},
 				env: []string{"NULLCUDA_DEVICES=2", "MXNET_UPDATE_ON_KVSTORE=" + store}}.run(t)
 			namesOf(t, r.trace).compare(t, sizesOf(t, r))
 		})
@@ -308,7 +313,9 @@ func TestMXNetModule(t *testing.T) {
 		t.Run(strings.Join(c.args, ","), func(t *testing.T) {
 			t.Parallel()
 			const steps = 5
-			r := program{framework: mxnet, args: append([]string{"mxnet_module.py", "--steps", fmt.Sprint(steps), "--memory-stats", "STATS"}, c.args...), env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
+			r := program{framework: mxnet,
+				args: append([]string{"mxnet_module.py", "--steps", fmt.Sprint(steps), "--memory-stats", "STATS"},
+					c.args...), env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
 			n := namesOf(t, r.trace)
 			if kinds := n.compare(t, sizesOf(t, r)); !slices.Equal(kinds, c.kinds) {
 				t.Errorf("states are %v, want %v", kinds, c.kinds)
@@ -323,7 +330,8 @@ func TestMXNetModule(t *testing.T) {
 func TestMXNetSparse(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []string{"3", "60"} {
-		r := program{framework: mxnet, args: []string{"mxnet_sparse.py", "--steps", steps, "--memory-stats", "STATS"}}.run(t)
+		r := program{framework: mxnet, args: []string{"mxnet_sparse.py", "--steps", steps, "--memory-stats",
+			"STATS"}}.run(t)
 		namesOf(t, r.trace).compare(t, sizesOf(t, r))
 	}
 }
@@ -332,7 +340,8 @@ func TestMXNetSparse(t *testing.T) {
 // the model's names are what they are without them.
 func TestMXNetWorkers(t *testing.T) {
 	t.Parallel()
-	r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "6", "--workers", "2", "--memory-stats", "STATS"}}.run(t)
+	r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "6", "--workers", "2", "--memory-stats",
+		"STATS"}}.run(t)
 	n := namesOf(t, r.trace)
 	n.compare(t, sizesOf(t, r))
 	equal(t, "steps", uint64(n.steps), 6)
@@ -355,7 +364,8 @@ func TestMXNetInference(t *testing.T) {
 // until it is something again.
 func TestMXNetReplaced(t *testing.T) {
 	t.Parallel()
-	r := program{framework: mxnet, args: []string{"mxnet_replaced.py", "--steps", "5", "--memory-stats", "STATS"}, env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
+	r := program{framework: mxnet, args: []string{"mxnet_replaced.py", "--steps", "5", "--memory-stats", "STATS"},
+		env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
 	n := namesOf(t, r.trace)
 	n.compare(t, sizesOf(t, r))
 	if n.freed == 0 {
@@ -369,7 +379,8 @@ func TestMXNetUnchanged(t *testing.T) {
 	t.Parallel()
 	var texts [2]string
 	for i, adapters := range []string{"mxnet", "none"} {
-		r := program{framework: mxnet, args: []string{"mxnet_unchanged.py"}, env: []string{"MEMTRACE_ADAPTERS=" + adapters}}.run(t)
+		r := program{framework: mxnet, args: []string{"mxnet_unchanged.py"},
+			env: []string{"MEMTRACE_ADAPTERS=" + adapters}}.run(t)
 		texts[i] = regexp.MustCompile(`0x[0-9a-f]+`).ReplaceAllString(r.stdout+r.stderr, "0x")
 		if i == 0 && namesOf(t, r.trace).steps == 0 {
 			t.Error("the adapter saw no step")

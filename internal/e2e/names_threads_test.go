@@ -17,7 +17,8 @@ import (
 // seen.
 func TestNamesThreads(t *testing.T) {
 	t.Parallel()
-	own := []string{"step SGD", "parameter weight", "module watched", "parameter watched.weight"} // of the thread that looks, and of those that train without an optimizer
+	// of the thread that looks, and of those that train without an optimizer
+	own := []string{"step SGD", "parameter weight", "module watched", "parameter watched.weight"}
 	model := append([]string{"module model.layers.0", "parameter model.layers.0.weight"}, own...)
 	for _, run := range []struct {
 		combination
@@ -33,18 +34,22 @@ func TestNamesThreads(t *testing.T) {
 			t.Parallel()
 			seen := map[string]bool{}
 			for seed := 1; seed <= 2; seed++ {
-				p := program{framework: run.framework, python: interpreter(t, run.python), args: []string{"names_threads.py", "--looks", "200", "--seed", strconv.Itoa(seed), "--only", run.only}}
+				p := program{framework: run.framework, python: interpreter(t, run.python),
+					args: []string{"names_threads.py", "--looks", "200", "--seed", strconv.Itoa(seed),
+						"--only", run.only}}
 				_, errs, status, r := p.ends(t)
 				if status != 0 {
 					t.Fatalf("seed %d: exit status %d\n%s", seed, status, errs)
 				}
 				events, reader := readEvents(t, r.trace)
 				if info := reader.Info(); info["adapter.torch"] != "on" || info["adapter.torch.trouble"] != "" {
-					t.Errorf("seed %d: the adapter is %q, trouble %q", seed, info["adapter.torch"], info["adapter.torch.trouble"])
+					t.Errorf("seed %d: the adapter is %q, trouble %q", seed, info["adapter.torch"],
+						info["adapter.torch.trouble"])
 				}
 				for _, e := range events {
 					if e.Kind == trace.EventName {
-						name, _, _ := strings.Cut(reader.Tables().String(e.Name), "#") // several threads' models have one name
+						// several threads' models have one name
+						name, _, _ := strings.Cut(reader.Tables().String(e.Name), "#")
 						seen[e.Category.String()+" "+name] = true
 					}
 				}

@@ -81,7 +81,8 @@ func compareNames(t *testing.T, r *result, marks map[string]nameAccount) {
 		compareBlocks(t, r, mark, want, fault)
 		for _, tensor := range want.Tensors {
 			if !said[tensor] {
-				fault("nothing says that %d bytes at %#x are %s (%s)", tensor.size, tensor.addr, tensor.name, tensor.category)
+				fault("nothing says that %d bytes at %#x are %s (%s)", tensor.size, tensor.addr, tensor.name,
+					tensor.category)
 			}
 		}
 		for name, id := range want.Modules {
@@ -109,7 +110,8 @@ func compareBlocks(t *testing.T, r *result, mark string, want nameAccount, fault
 			} `json:"groups"`
 		} `json:"at"`
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "name", "--at", "mark:"+mark, r.trace)), &at); err != nil {
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "name", "--at", "mark:"+mark, r.trace)),
+		&at); err != nil {
 		t.Fatal(err)
 	}
 	got := map[string]uint64{}
@@ -160,7 +162,8 @@ func TestNamesOptimizers(t *testing.T) {
 func TestNamesShapes(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
-		for _, script := range []string{"names_modules.py", "names_wrapped.py", "names_distributed.py", "names_many.py"} {
+		for _, script := range []string{"names_modules.py", "names_wrapped.py", "names_distributed.py",
+			"names_many.py"} {
 			t.Run(framework+"/"+script, func(t *testing.T) {
 				t.Parallel()
 				r, marks := runNames(t, program{framework: framework, args: []string{script}})
@@ -189,12 +192,15 @@ func TestNamesInference(t *testing.T) {
 // any for a tenth of a second after its first call.
 func TestNamesShort(t *testing.T) {
 	t.Parallel()
-	parameters := []string{"model.0.bias (parameter)", "model.0.weight (parameter)", "model.1.bias (parameter)", "model.1.weight (parameter)"}
-	for kind, more := range map[string][]string{"model": nil, "step": {"model.1.weight (gradient)", "momentum_buffer:model.0.weight (optimizer)"}} {
+	parameters := []string{"model.0.bias (parameter)", "model.0.weight (parameter)", "model.1.bias (parameter)",
+		"model.1.weight (parameter)"}
+	for kind, more := range map[string][]string{"model": nil,
+		"step": {"model.1.weight (gradient)", "momentum_buffer:model.0.weight (optimizer)"}} {
 		for _, run := range []combination{{torch27, "3.9"}, {torch27, "3.11"}, {torch215, "3.14"}} {
 			t.Run(run.String()+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				r := program{framework: run.framework, python: interpreter(t, run.python), args: []string{"names_short.py", kind}}.run(t)
+				r := program{framework: run.framework, python: interpreter(t, run.python),
+					args: []string{"names_short.py", kind}}.run(t)
 				events, reader := readEvents(t, r.trace)
 				said := map[string]bool{}
 				for _, e := range events {
@@ -244,9 +250,11 @@ func TestNamesBreaking(t *testing.T) {
 			p.plain = true
 			plain := p.run(t)
 			if traced.stdout != plain.stdout || traced.stderr != plain.stderr {
-				t.Errorf("with the library\n%s%s\nwithout\n%s%s", traced.stdout, traced.stderr, plain.stdout, plain.stderr)
+				t.Errorf("with the library\n%s%s\nwithout\n%s%s", traced.stdout, traced.stderr, plain.stdout,
+					plain.stderr)
 			}
-			wanted := map[string]bool{"touchy.inner.weight": false, "meta.bias": false, "plain.weight": false, "momentum_buffer:touchy.inner.bias": false, "many.2999.weight": false, "short.0.weight": false}
+			wanted := map[string]bool{"touchy.inner.weight": false, "meta.bias": false, "plain.weight": false,
+				"momentum_buffer:touchy.inner.bias": false, "many.2999.weight": false, "short.0.weight": false}
 			events, reader := readEvents(t, traced.trace)
 			for _, e := range events {
 				if e.Kind == trace.EventName && e.Addr != 0 {

@@ -141,7 +141,8 @@ func TestOOMTraining(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			p := program{framework: c.framework, args: []string{"oom.py", "account.json", "--steps", "3"}, env: []string{"NULLCUDA_MEM=" + c.mem}}
+			p := program{framework: c.framework, args: []string{"oom.py", "account.json", "--steps", "3"},
+				env: []string{"NULLCUDA_MEM=" + c.mem}}
 			if c.conf != "" {
 				p.env = append(p.env, "PYTORCH_CUDA_ALLOC_CONF="+c.conf)
 			}
@@ -149,7 +150,8 @@ func TestOOMTraining(t *testing.T) {
 			plain.plain = true
 			r, code := p.status(t)
 			without, codeWithout := plain.status(t)
-			if code != codeWithout || stable(r.stderr) != stable(without.stderr) || stable(r.stdout) != stable(without.stdout) || !strings.Contains(r.stderr, "OutOfMemoryError") {
+			if code != codeWithout || stable(r.stderr) != stable(without.stderr) ||
+				stable(r.stdout) != stable(without.stdout) || !strings.Contains(r.stderr, "OutOfMemoryError") {
 				t.Fatalf("with the library %d %s\nwithout %d %s", code, r.stderr, codeWithout, without.stderr)
 			}
 			compareOOM(t, r)
@@ -272,12 +274,14 @@ func checkSidecar(t *testing.T, r *result, name, largest, site string) {
 	if strings.HasSuffix(text, "\n\n") || strings.Contains(text, "Attempts") {
 		t.Errorf("%s says something of attempts, of which there was one:\n%s", name, text)
 	}
-	for _, want := range []string{"What PyTorch's memory was for", "Out of memory on device 0", largest, "by site", site, "What to try", "oom.py", "PyTorch", "cached", "null GPU", "memtrace report --at oom"} {
+	for _, want := range []string{"What PyTorch's memory was for", "Out of memory on device 0", largest, "by site",
+		site, "What to try", "oom.py", "PyTorch", "cached", "null GPU", "memtrace report --at oom"} {
 		if !strings.Contains(text, want) {
 			t.Errorf("%s does not say %q:\n%s", name, want, text)
 		}
 	}
-	if report := memtrace(t, "report", "--at", "oom", r.trace); !strings.Contains(report, "Out of memory on device 0") || !strings.Contains(report, largest) {
+	if report := memtrace(t, "report", "--at", "oom", r.trace); !strings.Contains(report,
+		"Out of memory on device 0") || !strings.Contains(report, largest) {
 		t.Errorf("report:\n%s", report)
 	}
 	if !strings.Contains(memtrace(t, "dump", r.trace), "\noomreport ") {
@@ -304,7 +308,8 @@ func TestOOMRecovered(t *testing.T) {
 				t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
 			}
 			rep := readOOM(t, r.trace)
-			if rep.OOM.Count != 0 || rep.OOM.Recovered != 2 || rep.OOM.Events[0].Released != 400<<20 || rep.OOM.Events[0].Outcome != "recovered" {
+			if rep.OOM.Count != 0 || rep.OOM.Recovered != 2 || rep.OOM.Events[0].Released != 400<<20 ||
+				rep.OOM.Events[0].Outcome != "recovered" {
 				t.Errorf("%+v", rep.OOM)
 			}
 			if texts := sidecars(t, r.trace); len(texts) != c.texts {
@@ -313,7 +318,8 @@ func TestOOMRecovered(t *testing.T) {
 			if report := memtrace(t, "report", r.trace); !strings.Contains(report, "Memory ran short 2 times") {
 				t.Errorf("report:\n%s", report)
 			}
-			if report := memtrace(t, "report", "--details", r.trace); !strings.Contains(report, "Memory ran short on device 0") || !strings.Contains(report, "gave 400.0 MiB back") {
+			if report := memtrace(t, "report", "--details", r.trace); !strings.Contains(report,
+				"Memory ran short on device 0") || !strings.Contains(report, "gave 400.0 MiB back") {
 				t.Errorf("report:\n%s", report)
 			}
 		})
@@ -347,11 +353,13 @@ func TestOOMMXNet(t *testing.T) {
 func plainProgram(t *testing.T, dir string, env []string, args ...string) (*exec.Cmd, *result) {
 	t.Helper()
 	lib := filepath.Join(guest.Root(), "build", "nullcuda", "lib")
-	out := guest.Compile(t, "oom", []string{"testdata/guest/oom.c"}, "-I"+filepath.Join(guest.Root(), "testdata/guest"), filepath.Join(lib, "libcudart.so.13"), "-Wl,-rpath-link,"+lib)
+	out := guest.Compile(t, "oom", []string{"testdata/guest/oom.c"}, "-I"+filepath.Join(guest.Root(), "testdata/guest"),
+		filepath.Join(lib, "libcudart.so.13"), "-Wl,-rpath-link,"+lib)
 	cmd := exec.Command(out, args...)
 	r := &result{dir: dir, trace: filepath.Join(dir, "t.bin")}
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+lib, "NULLCUDA_SHARED=none", "NULLCUDA_MEM=1G", "LD_PRELOAD="+library(), "MEMTRACE_OUTPUT="+r.trace)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+lib, "NULLCUDA_SHARED=none", "NULLCUDA_MEM=1G", "LD_PRELOAD="+
+		library(), "MEMTRACE_OUTPUT="+r.trace)
 	cmd.Env = append(cmd.Env, env...)
 	return cmd, r
 }
@@ -363,10 +371,12 @@ func TestOOMPlainProgram(t *testing.T) {
 		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
 	}
 	rep := readOOM(t, r.trace)
-	if rep.OOM.Count != 1 || rep.OOM.Refused != 1 || rep.OOM.Events[0].Requested != 64<<20 || rep.OOM.Events[0].Used != 1<<30 {
+	if rep.OOM.Count != 1 || rep.OOM.Refused != 1 || rep.OOM.Events[0].Requested != 64<<20 ||
+		rep.OOM.Events[0].Used != 1<<30 {
 		t.Errorf("%+v", rep.OOM)
 	}
-	if text := sidecars(t, r.trace)["t.bin.oom.1.txt"]; !strings.Contains(text, "64.0 MiB; the driver refused") || !strings.Contains(text, "by cudaMalloc called from oom+0x") {
+	if text := sidecars(t, r.trace)["t.bin.oom.1.txt"]; !strings.Contains(text, "64.0 MiB; the driver refused") ||
+		!strings.Contains(text, "by cudaMalloc called from oom+0x") {
 		t.Errorf("the text:\n%s", text)
 	}
 }
@@ -383,7 +393,8 @@ func TestOOMClosingLine(t *testing.T) {
 		}
 	}
 	if code := finish(t, cmd, r); code != 3 || !strings.Contains(r.stderr, "memtrace: Out of memory on device 0") ||
-		!strings.HasSuffix(r.stderr, "memtrace: everything about that moment: t.bin.oom.1.txt; next: memtrace report t.bin\n") {
+		!strings.HasSuffix(r.stderr,
+			"memtrace: everything about that moment: t.bin.oom.1.txt; next: memtrace report t.bin\n") {
 		t.Errorf("%d %q", code, r.stderr)
 	}
 }
@@ -395,7 +406,8 @@ func TestOOMPlainRecovered(t *testing.T) {
 	if code := finish(t, cmd, r); code != 3 || r.stdout != "16 blocks, then error 0\n" {
 		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
 	}
-	if rep := readOOM(t, r.trace); rep.OOM.Count != 0 || rep.OOM.Recovered != 1 || rep.OOM.Events[0].Released != 64<<20 {
+	if rep := readOOM(t, r.trace); rep.OOM.Count != 0 || rep.OOM.Recovered != 1 ||
+		rep.OOM.Events[0].Released != 64<<20 {
 		t.Errorf("%+v", rep.OOM)
 	}
 	if texts := sidecars(t, r.trace); len(texts) != 0 {
@@ -419,7 +431,8 @@ func TestOOMKilled(t *testing.T) {
 		if _, err := out.Read(make([]byte, 100)); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(limit); patient && len(sidecars(t, r.trace)) == 0; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(limit); patient && len(sidecars(t, r.trace)) ==
+			0; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("no text while the program runs")
 			}
@@ -459,7 +472,8 @@ func TestOOMManyTimes(t *testing.T) {
 			} `json:"event"`
 		} `json:"events"`
 	}
-	if err := json.Unmarshal(data, &list); err != nil || list.Schema != "memtrace.oom/1" || len(list.Events) != 10 || list.Events[9].Event.Requested != 64<<20+9 {
+	if err := json.Unmarshal(data, &list); err != nil || list.Schema != "memtrace.oom/1" || len(list.Events) != 10 ||
+		list.Events[9].Event.Requested != 64<<20+9 {
 		t.Errorf("%v, %+v", err, list)
 	}
 }
@@ -473,7 +487,8 @@ func TestOOMTextCannotBeWritten(t *testing.T) {
 			t.Skip("needs root to mount a small file system")
 		}
 		dir, spool := t.TempDir(), t.TempDir()
-		if text, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", dir).CombinedOutput(); err != nil {
+		if text, err := exec.Command("mount", "-t", "tmpfs", "-o", "size=4k", "tmpfs", dir).CombinedOutput(); err !=
+			nil {
 			t.Skipf("mount: %v %s", err, text)
 		}
 		t.Cleanup(func() { exec.Command("umount", "-l", dir).Run() })

@@ -127,12 +127,14 @@ func readStacks(t *testing.T, path string) (all []stacks, loop []span, popping b
 		}
 	}
 	for _, e := range events {
-		runtime := e.Level == cuda.LevelDriver && e.Mem == cuda.MemoryDevice && e.Status == 0 && (e.Runtime.String() == "cudaMalloc" || e.Runtime.String() == "cudaFree")
+		runtime := e.Level == cuda.LevelDriver && e.Mem == cuda.MemoryDevice && e.Status == 0 &&
+			(e.Runtime.String() == "cudaMalloc" || e.Runtime.String() == "cudaFree")
 		if e.Level != cuda.LevelFramework && !runtime {
 			continue
 		}
 		thread, _ := tables.Thread(e.Thread)
-		s := stacks{place: place{thread.TID, e.Level, e.Kind.String(), e.Addr}, size: e.Size, native: tables.Stack(e.Stack), nativeEnd: tables.StackEnd(e.Stack)}
+		s := stacks{place: place{thread.TID, e.Level, e.Kind.String(), e.Addr}, size: e.Size,
+			native: tables.Stack(e.Stack), nativeEnd: tables.StackEnd(e.Stack)}
 		s.takePython(tables, e.PyStack)
 		all = append(all, s)
 	}
@@ -200,12 +202,15 @@ func readOracle(t *testing.T, path string) (samples []sample, loop span) {
 type tally struct {
 	points, python, cut, inThreads, skipped, early, ending, popped, differences int
 	ends, pythonEnds                                                            map[trace.StackEnd]int
-	popping                                                                     bool // frames are popped by the loop that ran them: 3.12 and later
+	// frames are popped by the loop that ran them: 3.12 and later
+	popping bool
 }
 
 func (s tally) String() string {
-	return fmt.Sprintf("%d points, %d with Python frames, %d cut at the interpreter, %d in threads without frames; ends %v, of Python %v; %d skipped, %d before the self-test, %d while the interpreter ended, %d in a loop that had popped its last frame; %d differences",
-		s.points, s.python, s.cut, s.inThreads, s.ends, s.pythonEnds, s.skipped, s.early, s.ending, s.popped, s.differences)
+	return fmt.Sprintf(
+		"%d points, %d with Python frames, %d cut at the interpreter, %d in threads without frames; ends %v, of Python %v; %d skipped, %d before the self-test, %d while the interpreter ended, %d in a loop that had popped its last frame; %d differences",
+		s.points, s.python, s.cut, s.inThreads, s.ends, s.pythonEnds, s.skipped, s.early, s.ending, s.popped,
+		s.differences)
 }
 
 // compare compares one call and returns what differs, "" if nothing does.
@@ -340,7 +345,8 @@ func compareStacks(t *testing.T, trc, log string) tally {
 		}
 		if text := sum.compare(got, want, loop, started); text != "" {
 			if sum.differences++; sum.differences <= 5 {
-				t.Errorf("%s: %+v\ntrace:  %s\n%s\noracle (%s): %s\n%s", text, want.place, addresses(got.native, got.nativeEnd.String()), lines(got.python),
+				t.Errorf("%s: %+v\ntrace:  %s\n%s\noracle (%s): %s\n%s", text, want.place,
+					addresses(got.native, got.nativeEnd.String()), lines(got.python),
 					want.state, addresses(want.native, ""), lines(want.python))
 			}
 		}
@@ -378,7 +384,8 @@ var oracleLibrary = sync.OnceValues(func() (string, error) {
 		return "", fmt.Errorf("no sources of the oracle: %w", err)
 	}
 	// the wrappers must have frames of their own: a tail call would hide them
-	args := append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC", "-shared", "-fno-optimize-sibling-calls", "-o", out}, sources...)
+	args := append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-fvisibility=hidden", "-fPIC",
+		"-shared", "-fno-optimize-sibling-calls", "-o", out}, sources...)
 	if text, err := exec.Command("gcc", append(args, "-ldl", "-lpthread", "-lgcc_s")...).CombinedOutput(); err != nil {
 		return "", fmt.Errorf("gcc: %w\n%s", err, text)
 	}

@@ -87,7 +87,8 @@ func TestOrdinaryPrograms(t *testing.T) {
 	for _, c := range []struct {
 		combination
 		all bool
-	}{{combination{torch27, "3.11"}, true}, {combination{torch215, "3.11"}, everywhere}, {combination{mxnet, "3.11"}, everywhere}} {
+	}{{combination{torch27, "3.11"}, true}, {combination{torch215, "3.11"}, everywhere},
+		{combination{mxnet, "3.11"}, everywhere}} {
 		t.Run(c.framework, func(t *testing.T) {
 			t.Parallel()
 			for _, name := range []string{"greenlet", "gevent"} {
@@ -132,7 +133,8 @@ func (o ordinary) compare(t *testing.T, c combination) {
 		return got
 	}
 	without, with := until(true), until(false)
-	if without != with { // the first one in a new environment compiles modules, and tells what the compiler thinks of them
+	// the first one in a new environment compiles modules, and tells what the compiler thinks of them
+	if without != with {
 		without = until(true)
 	}
 	if text := without.unlike(with); text != "" {
@@ -154,7 +156,8 @@ func withTimeout(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 // run runs the case once. A flag stands before the script, which nullcuda-run gets as its second argument.
 func (o ordinary) run(t *testing.T, c combination, plain bool) outcome {
 	t.Helper()
-	p := program{framework: c.framework, python: interpreter(t, c.python), args: []string{"ordinary.py", ordinaryName(c.framework), o.name}, env: o.env, plain: plain}
+	p := program{framework: c.framework, python: interpreter(t, c.python),
+		args: []string{"ordinary.py", ordinaryName(c.framework), o.name}, env: o.env, plain: plain}
 	if plain {
 		p.env = append(slices.Clip(p.env), "ORDINARY_LINGER=0") // nobody looks
 	}
@@ -165,7 +168,8 @@ func (o ordinary) run(t *testing.T, c combination, plain bool) outcome {
 		cmd = withTimeout(t, cmd)
 	}
 	got := runOne(t, cmd)
-	got.stdout, got.stderr = address.ReplaceAllString(got.stdout, "ADDRESS"), address.ReplaceAllString(got.stderr, "ADDRESS")
+	got.stdout, got.stderr = address.ReplaceAllString(got.stdout, "ADDRESS"),
+		address.ReplaceAllString(got.stderr, "ADDRESS")
 	if plain {
 		return got
 	}

@@ -92,7 +92,8 @@ var differs = []struct {
 	{regexp.MustCompile(`^ +\d+  \S+ +(\d+\.?\d* [KMG]?i?B) `), "PID USER $1 "}, // a process in `memtrace top`
 	{regexp.MustCompile(` within \d+\.\d+ [mu]s,`), " within TIME,"},
 	{regexp.MustCompile(`thread (\S+) \(\d+\)`), "thread $1 (TID)"},
-	{regexp.MustCompile(`the device reported \d+\.?\d* [KMG]iB in use at`), "the device reported BYTES in use at"}, // when it was asked last
+	// when it was asked last
+	{regexp.MustCompile(`the device reported \d+\.?\d* [KMG]iB in use at`), "the device reported BYTES in use at"},
 	{regexp.MustCompile(`, busy \d+%`), ", busy N%"},
 	{regexp.MustCompile(`^\[\d\d:\d\d:\d\d\] `), "[TIME] "}, // MXNet's log
 }
@@ -180,13 +181,16 @@ const commandEnd = "\x1e--\n"
 func openConsole(t *testing.T, folder, venv string) *console {
 	t.Helper()
 	// Commands come by a descriptor of their own: programs have the standard input.
-	loop := `while IFS= read -r -u 3 typed; do eval "$typed"; printf '` + strings.ReplaceAll(commandEnd, "\n", `\n`) + `'; done`
+	loop := `while IFS= read -r -u 3 typed; do eval "$typed"; printf '` + strings.ReplaceAll(commandEnd, "\n", `\n`) +
+		`'; done`
 	c := &console{shell: exec.Command(filepath.Join(venv, "bin", "nullcuda-run"), "bash", "-c", loop)}
 	c.shell.Dir = folder
 	settings := func(variable string) bool { // of whoever runs the tests, which the page does not have
-		return strings.HasPrefix(variable, "MEMTRACE_") && !strings.HasPrefix(variable, "MEMTRACE_CACHE=") || strings.HasPrefix(variable, "NULLCUDA_") || strings.HasPrefix(variable, "PYTHONPATH=")
+		return strings.HasPrefix(variable, "MEMTRACE_") && !strings.HasPrefix(variable, "MEMTRACE_CACHE=") ||
+			strings.HasPrefix(variable, "NULLCUDA_") || strings.HasPrefix(variable, "PYTHONPATH=")
 	}
-	c.shell.Env = append(slices.DeleteFunc(os.Environ(), settings), "PATH="+filepath.Dir(command())+":"+os.Getenv("PATH"), "NULLCUDA_SHARED="+filepath.Join(t.TempDir(), "devices"),
+	c.shell.Env = append(slices.DeleteFunc(os.Environ(), settings), "PATH="+filepath.Dir(command())+":"+
+		os.Getenv("PATH"), "NULLCUDA_SHARED="+filepath.Join(t.TempDir(), "devices"),
 		"PYTHONDONTWRITEBYTECODE=1", "COLUMNS=100", "LC_ALL=C.UTF-8")
 	c.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	commands, typed, err := os.Pipe()
@@ -251,7 +255,8 @@ func (e example) check(t *testing.T, c *console) {
 			e.update(e, came)
 			return
 		}
-		t.Errorf("line %d: $ %s\nthe page says\n%s\nit printed\n%s\nwithout: %s", e.line, e.command, strings.Join(e.output, "\n"), strings.Join(came, "\n"), missing)
+		t.Errorf("line %d: $ %s\nthe page says\n%s\nit printed\n%s\nwithout: %s", e.line, e.command,
+			strings.Join(e.output, "\n"), strings.Join(came, "\n"), missing)
 		return
 	}
 }
@@ -275,7 +280,8 @@ func (p *page) programsOf(t *testing.T) string {
 		t.Fatal(err)
 	}
 	for _, part := range []string{"train", "python"} {
-		if err := os.CopyFS(filepath.Join(checkout, "testdata", part), os.DirFS(filepath.Join(root(), "testdata", part))); err != nil {
+		if err := os.CopyFS(filepath.Join(checkout, "testdata", part),
+			os.DirFS(filepath.Join(root(), "testdata", part))); err != nil {
 			t.Fatal(err)
 		}
 	}

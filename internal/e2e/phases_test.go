@@ -38,7 +38,8 @@ func TestPhases(t *testing.T) {
 		t.Run(name(p), func(t *testing.T) {
 			t.Parallel()
 			var rep phasesReport
-			if err := json.Unmarshal([]byte(memtrace(t, "report", "--view", "timeline", "--json", p.run(t).trace)), &rep); err != nil {
+			if err := json.Unmarshal([]byte(memtrace(t, "report", "--view", "timeline", "--json", p.run(t).trace)),
+				&rep); err != nil {
 				t.Fatal(err)
 			}
 			marks := map[string]int64{}
@@ -55,7 +56,8 @@ func TestPhases(t *testing.T) {
 			for i, s := range spans {
 				step, pass := i/3, i%3
 				begin, end := marks[fmt.Sprint(order[pass], " ", step)], marks[fmt.Sprint(order[pass+1], " ", step)]
-				if len(s.Parts) != 1 || s.Parts[0].Phase != order[pass] || s.Parts[0].NS != s.To-s.From || s.Parts[0].Allocs == 0 || begin == 0 || s.From < begin || s.To > end {
+				if len(s.Parts) != 1 || s.Parts[0].Phase != order[pass] || s.Parts[0].NS != s.To-s.From ||
+					s.Parts[0].Allocs == 0 || begin == 0 || s.From < begin || s.To > end {
 					t.Errorf("step %d: %+v is not the %s pass, from %d to %d", step, s, order[pass], begin, end)
 				}
 			}

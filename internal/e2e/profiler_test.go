@@ -29,7 +29,8 @@ type figures struct {
 // profiled runs the program with the three calls and returns its result and what PyTorch said of each iteration.
 func profiled(t *testing.T, args ...string) (*result, []figures) {
 	t.Helper()
-	r := program{framework: torch27, python: interpreter(t, "3.11"), args: append([]string{"profiled.py"}, args...)}.run(t)
+	r := program{framework: torch27, python: interpreter(t, "3.11"),
+		args: append([]string{"profiled.py"}, args...)}.run(t)
 	var list []figures
 	for line := range strings.Lines(r.stdout) {
 		text, ok := strings.CutPrefix(line, "figures ")
@@ -56,7 +57,8 @@ func TestMemoryProfiler(t *testing.T) {
 	if r.stderr != "" {
 		t.Errorf("standard error: %s", r.stderr)
 	}
-	tables := regexp.MustCompile(`(?s)\*{43}\nMemory Usage for Iteration (\d) of Epoch (\d)\n\*{43}\n(.*?)Intermediate gradients\.+\d+ MB\n`).FindAllStringSubmatch(r.stdout, -1)
+	tables := regexp.MustCompile(
+		`(?s)\*{43}\nMemory Usage for Iteration (\d) of Epoch (\d)\n\*{43}\n(.*?)Intermediate gradients\.+\d+ MB\n`).FindAllStringSubmatch(r.stdout, -1)
 	if len(tables) != 4 {
 		t.Fatalf("%d tables in\n%s", len(tables), r.stdout)
 	}
@@ -67,7 +69,8 @@ func TestMemoryProfiler(t *testing.T) {
 			t.Errorf("table %d is of iteration %s, want %s", i, got, want)
 		}
 		row := func(label string, bytes uint64) {
-			line := fmt.Sprintf("%s%s MB\n", label, strings.ReplaceAll(fmt.Sprintf("%*d", 50-len(label), megabytes(bytes)), " ", "."))
+			line := fmt.Sprintf("%s%s MB\n", label,
+				strings.ReplaceAll(fmt.Sprintf("%*d", 50-len(label), megabytes(bytes)), " ", "."))
 			if !strings.Contains(table[3], line) {
 				t.Errorf("iteration %s of epoch %s: want %q in\n%s", table[1], table[2], line, table[3])
 			}
@@ -110,7 +113,8 @@ func TestIterationsAsCSV(t *testing.T) {
 	}
 	for i, f := range list {
 		row := rows[1+i]
-		want := map[string]uint64{"epoch": uint64(f.Epoch), "iteration": uint64(f.Iteration), "peak_cached": f.HighestReserved, "current_cached": f.Reserved}
+		want := map[string]uint64{"epoch": uint64(f.Epoch), "iteration": uint64(f.Iteration),
+			"peak_cached": f.HighestReserved, "current_cached": f.Reserved}
 		for name, bytes := range f.Weights {
 			want[name], want[name+"_grad"] = bytes, f.Gradients[name]
 			want["total_weight_usage"] += bytes
@@ -151,7 +155,8 @@ func TestLeakIsTold(t *testing.T) {
 	if text := memtrace(t, "report", leaky.trace); !strings.Contains(text, "Memory grows: ") {
 		t.Errorf("the leak is not told:\n%s", text)
 	}
-	for _, args := range [][]string{{"report", "--details", leaky.trace}, {"report", "--view", "iterations", leaky.trace}} {
+	for _, args := range [][]string{{"report", "--details", leaky.trace},
+		{"report", "--view", "iterations", leaky.trace}} {
 		if text := memtrace(t, args...); !grows.MatchString(strings.Join(strings.Fields(text), " ")) {
 			t.Errorf("%v: the leak is not told:\n%s", args, text)
 		}
@@ -160,7 +165,8 @@ func TestLeakIsTold(t *testing.T) {
 	if text := memtrace(t, "report", whole.trace); strings.Contains(text, "Memory grows") {
 		t.Errorf("a leak is told where there is none:\n%s", text)
 	}
-	if text := memtrace(t, "report", "--details", whole.trace); strings.Contains(text, "GROWS") || !strings.Contains(text, "it does not grow steadily") {
+	if text := memtrace(t, "report", "--details", whole.trace); strings.Contains(text, "GROWS") ||
+		!strings.Contains(text, "it does not grow steadily") {
 		t.Errorf("a leak is told where there is none:\n%s", text)
 	}
 }

@@ -84,7 +84,8 @@ func TestReferrers(t *testing.T) {
 				if said.Few != 2 || !said.Released || said.Allocated != -7<<20 {
 					t.Errorf("%+v", said)
 				}
-				if !strings.Contains(r.stdout, "in <module> (referrers.py:") && !strings.Contains(r.stdout, "__main__.local") {
+				if !strings.Contains(r.stdout, "in <module> (referrers.py:") &&
+					!strings.Contains(r.stdout, "__main__.local") {
 					t.Errorf("a variable of the running module is not named:\n%s", r.stdout)
 				}
 			})
@@ -98,7 +99,8 @@ func TestReferrersAtOutOfMemory(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
-			r := program{framework: framework, args: []string{"referrers.py", "oom"}, env: []string{"MEMTRACE_REFERRERS=1", "NULLCUDA_MEM=1G"}}.run(t)
+			r := program{framework: framework, args: []string{"referrers.py", "oom"},
+				env: []string{"MEMTRACE_REFERRERS=1", "NULLCUDA_MEM=1G"}}.run(t)
 			if strings.TrimSpace(r.stdout) != "refused" || r.stderr != "" {
 				t.Errorf("stdout %q, stderr %q", r.stdout, r.stderr)
 			}

@@ -46,7 +46,8 @@ func (a *attachedProgram) referrers(t *testing.T, flags ...string) []holder {
 func wantSite(t *testing.T, found []holder, path string, storages int, place string) {
 	t.Helper()
 	for _, h := range found {
-		if h.Path == path && (len(h.Sites) != 1 || !strings.HasSuffix(h.Sites[0].Site, place) || h.Sites[0].Storages != storages) {
+		if h.Path == path && (len(h.Sites) != 1 || !strings.HasSuffix(h.Sites[0].Site, place) ||
+			h.Sites[0].Storages != storages) {
 			t.Errorf("%s was allocated at %+v, want %d at %s", path, h.Sites, storages, place)
 		}
 	}
@@ -57,7 +58,8 @@ func wantSite(t *testing.T, found []holder, path string, storages int, place str
 func TestReferrersOfRunningProgram(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ framework, python, mode string }{
-		{torch27, "", "wait"}, {torch27, "", "busy"}, {torch215, "", "wait"}, {torch215, "", "busy"}, {torch215, "3.14", "busy"},
+		{torch27, "", "wait"}, {torch27, "", "busy"}, {torch215, "", "wait"}, {torch215, "", "busy"},
+		{torch215, "3.14", "busy"},
 	} {
 		t.Run(strings.Join([]string{c.framework, c.python, c.mode}, " "), func(t *testing.T) {
 			t.Parallel()
@@ -74,7 +76,8 @@ func TestReferrersOfRunningProgram(t *testing.T) {
 				wantSite(t, found, "__main__.weight", 1, "referrers.py:68 <module>")
 			}
 			text := a.memtrace(t, "ctl", a.pid(), "referrers", "-n", "2")
-			if strings.Count(text, "allocated at") != 2 || !strings.Contains(text, "50 tensors, the largest float32 [262144] on cuda:0\n") {
+			if strings.Count(text, "allocated at") != 2 ||
+				!strings.Contains(text, "50 tensors, the largest float32 [262144] on cuda:0\n") {
 				t.Errorf("%s", text)
 			}
 			a.letGo(t)
@@ -97,7 +100,8 @@ func (a *attachedProgram) letGo(t *testing.T) {
 func TestReferrersAfterAttach(t *testing.T) {
 	t.Parallel()
 	a := startReferring(t, program{framework: torch27, args: []string{"referrers.py", "wait"}, plain: true})
-	if text, err := exec.Command(command(), "ctl", a.pid(), "referrers").CombinedOutput(); err == nil || !strings.Contains(string(text), "to record it, type: memtrace attach") {
+	if text, err := exec.Command(command(), "ctl", a.pid(), "referrers").CombinedOutput(); err == nil ||
+		!strings.Contains(string(text), "to record it, type: memtrace attach") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	a.memtrace(t, "attach", "-o", a.trace, a.pid())
@@ -110,7 +114,8 @@ func TestReferrersAfterAttach(t *testing.T) {
 	if found[0].Sites == nil || len(found[0].Sites) != 0 {
 		t.Errorf("%+v", found[0])
 	}
-	if text := a.memtrace(t, "ctl", a.pid(), "referrers"); !strings.Contains(text, "nothing is recorded any more") || strings.Contains(text, "allocated at") {
+	if text := a.memtrace(t, "ctl", a.pid(), "referrers"); !strings.Contains(text, "nothing is recorded any more") ||
+		strings.Contains(text, "allocated at") {
 		t.Errorf("%s", text)
 	}
 	a.letGo(t)
@@ -153,7 +158,8 @@ print("end", flush=True)
 `
 	a := startAttachable(t, torch27, "", script, "", true)
 	a.line(t, "ready")
-	if text, err := exec.Command(command(), "ctl", a.pid(), "referrers").CombinedOutput(); err == nil || !strings.Contains(string(text), "PyTorch is not imported there") {
+	if text, err := exec.Command(command(), "ctl", a.pid(), "referrers").CombinedOutput(); err == nil ||
+		!strings.Contains(string(text), "PyTorch is not imported there") {
 		t.Errorf("%v\n%s", err, text)
 	}
 	io.WriteString(a.input, "torch\n")
@@ -165,8 +171,8 @@ print("end", flush=True)
 	a.end(t)
 }
 
-// An answer that is larger than any packet comes in several; a text that is longer than anybody reads is cut, and what a
-// program calls its variables can forge no line of it.
+// An answer that is larger than any packet comes in several; a text that is longer than anybody reads is cut, and what
+// a program calls its variables can forge no line of it.
 func TestReferrersWithLongNames(t *testing.T) {
 	t.Parallel()
 	script := `
@@ -183,7 +189,8 @@ print("end", flush=True)
 	a := startAttachable(t, torch27, "", script, "", true)
 	a.line(t, "ready")
 	found := a.referrers(t, "-n", "256")
-	if len(found) != 201 || found[0].Path != "__main__.odd[*].kept[*]" || found[0].Bytes != 4<<20 || found[1].Path != "__main__.x199"+strings.Repeat("y", 1500)+".kept" {
+	if len(found) != 201 || found[0].Path != "__main__.odd[*].kept[*]" || found[0].Bytes != 4<<20 ||
+		found[1].Path != "__main__.x199"+strings.Repeat("y", 1500)+".kept" {
 		t.Errorf("%d rows, %.5000q", len(found), fmt.Sprint(found))
 	}
 	if !strings.HasPrefix(found[0].Types, `module, list, a\tb\nforged\t1\x1b[2Jqqq`) || len(found[0].Types) > 2100 {

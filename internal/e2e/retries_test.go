@@ -71,7 +71,8 @@ func TestOOMRetries(t *testing.T) {
 		t.Fatalf("%d and %d events, want %d", len(file.Events), len(report.OOM.Events), len(account.Failures))
 	}
 	for i, want := range account.Failures {
-		for from, list := range map[string]oomCategories{"file": file.Events[i].Event, "report": report.OOM.Events[i].oomCategories} {
+		for from, list := range map[string]oomCategories{"file": file.Events[i].Event,
+			"report": report.OOM.Events[i].oomCategories} {
 			where := fmt.Sprintf("%s, failure %d, ", from, i)
 			held := map[string]uint64{}
 			var bytes, blocks uint64
@@ -98,12 +99,14 @@ func TestOOMRetries(t *testing.T) {
 		}
 	}
 	for from, list := range map[string]oomAttempts{"file": file, "report": report.OOM} {
-		if len(list.Retries) != 1 || list.Retries[0].Failed != uint64(len(account.Failures)) || list.Retries[0].Step <= list.Retries[0].Last {
+		if len(list.Retries) != 1 || list.Retries[0].Failed != uint64(len(account.Failures)) ||
+			list.Retries[0].Step <= list.Retries[0].Last {
 			t.Errorf("%s: %+v", from, list.Retries)
 		}
 	}
 	succeeded := fmt.Sprintf("ttempt %d succeeded", len(account.Tried))
-	for from, text := range map[string]string{"text": sidecars(t, r.trace)["t.bin.oom.1.txt"], "report": memtrace(t, "report", r.trace), "details": memtrace(t, "report", "--details", r.trace)} {
+	for from, text := range map[string]string{"text": sidecars(t, r.trace)["t.bin.oom.1.txt"],
+		"report": memtrace(t, "report", r.trace), "details": memtrace(t, "report", "--details", r.trace)} {
 		if !strings.Contains(strings.Join(strings.Fields(text), " "), succeeded) {
 			t.Errorf("the %s does not say %q:\n%s", from, succeeded, text)
 		}

@@ -34,13 +34,15 @@ func (c *categories) bytes(key string) uint64 {
 // as much for Adam's state.
 func TestCategoriesOfTraining(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"gpt2.py", "--steps", "3", "--memory-stats", "STATS"}}
+	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"gpt2.py", "--steps", "3",
+		"--memory-stats", "STATS"}}
 	r := p.run(t)
 	peak := number(t, r.counters(t)["0"], "allocated_bytes.all.peak")
 	var rep struct {
 		Categories []categories `json:"categories"`
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", "--group", "paper=tbd-paper", "--group", "who=libraries", r.trace)), &rep); err != nil {
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", "--group", "paper=tbd-paper",
+		"--group", "who=libraries", r.trace)), &rep); err != nil {
 		t.Fatal(err)
 	}
 	if len(rep.Categories) != 3 {
@@ -79,7 +81,8 @@ func TestCategoriesOfTraining(t *testing.T) {
 	if err := os.WriteFile(file, []byte(memtrace(t, "rules", "torch")), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := memtrace(t, "report", "--rules", file, r.trace), memtrace(t, "report", "--rules", "torch", r.trace); got != want {
+	if got, want := memtrace(t, "report", "--rules", file, r.trace), memtrace(t, "report", "--rules", "torch",
+		r.trace); got != want {
 		t.Errorf("the copy of a preset gives another report:\n%s", got)
 	}
 }
@@ -97,7 +100,8 @@ func checkExpected(t *testing.T, trace string) {
 			WholeBytes int64 `json:"whole_bytes"`
 		} `json:"ledgers"`
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", "--expected-sum", "1GiB", trace)), &rep); err != nil {
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", "--expected-sum", "1GiB",
+		trace)), &rep); err != nil {
 		t.Fatal(err)
 	}
 	if got, want := rep.Categories[0].Untrackable.Bytes, 1<<30-rep.Ledgers[0].WholeBytes; got != want || got >= 0 {

@@ -39,7 +39,8 @@ var venvs sync.Map // framework and interpreter -> func() (string, error)
 func venv(t *testing.T, framework, python string) string {
 	t.Helper()
 	make, _ := venvs.LoadOrStore(framework+" "+python, sync.OnceValues(func() (string, error) {
-		cmd := exec.Command("python3", filepath.Join(guest.Root(), "testdata", "nullcuda", "venv.py"), framework, "--python", python)
+		cmd := exec.Command("python3", filepath.Join(guest.Root(), "testdata", "nullcuda", "venv.py"), framework,
+			"--python", python)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		return strings.TrimSpace(string(out)), err
@@ -74,14 +75,17 @@ type result struct {
 func (p program) start(t *testing.T) (*exec.Cmd, *result) {
 	t.Helper()
 	dir := t.TempDir()
-	r := &result{dir: dir, trace: filepath.Join(dir, "t.bin"), log: filepath.Join(dir, "driver.log"), stats: filepath.Join(dir, "stats.json")}
+	r := &result{dir: dir, trace: filepath.Join(dir, "t.bin"), log: filepath.Join(dir, "driver.log"),
+		stats: filepath.Join(dir, "stats.json")}
 	args := append([]string{"python", filepath.Join(guest.Root(), "testdata", "train", p.args[0])}, p.args[1:]...)
 	for i, a := range args {
 		args[i] = strings.ReplaceAll(a, "STATS", r.stats)
 	}
-	cmd := exec.Command(filepath.Join(venv(t, p.framework, cmp.Or(p.python, "python3")), "bin", "nullcuda-run"), args...)
+	cmd := exec.Command(filepath.Join(venv(t, p.framework, cmp.Or(p.python, "python3")), "bin", "nullcuda-run"),
+		args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "NULLCUDA_SHARED=none", "NULLCUDA_LOG="+r.log, "PYTHONPATH="+filepath.Join(guest.Root(), "python"), "PYTHONDONTWRITEBYTECODE=1")
+	cmd.Env = append(os.Environ(), "NULLCUDA_SHARED=none", "NULLCUDA_LOG="+r.log, "PYTHONPATH="+
+		filepath.Join(guest.Root(), "python"), "PYTHONDONTWRITEBYTECODE=1")
 	if !p.plain {
 		cmd.Env = append(cmd.Env, "LD_PRELOAD="+library(), "MEMTRACE_OUTPUT="+r.trace)
 	}
@@ -200,7 +204,8 @@ func memtrace(t *testing.T, args ...string) string {
 func jsonReport(t *testing.T, trace string, args ...string) report {
 	t.Helper()
 	var r report
-	if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", trace}, args...)...)), &r); err != nil {
+	if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", trace}, args...)...)), &r); err !=
+		nil {
 		t.Fatal(err)
 	}
 	return r

@@ -97,7 +97,8 @@ func (p *servedPage) checkMap(t *testing.T, version string, event int, bytes uin
 		Outside  uint64
 		Segments []struct{ Held, Size uint64 }
 	}
-	if err := json.Unmarshal([]byte(p.get(t, fmt.Sprintf("/segments?version=%s&event=%d", version, event))), &m); err != nil {
+	if err := json.Unmarshal([]byte(p.get(t, fmt.Sprintf("/segments?version=%s&event=%d", version, event))), &m); err !=
+		nil {
 		t.Fatal(err)
 	}
 	var held uint64

@@ -23,7 +23,8 @@ func trackers(t *testing.T, python string) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	found, err := filepath.Glob(filepath.Join(filepath.Dir(strings.TrimSpace(string(out))), "lib", "python3.*", "site-packages"))
+	found, err := filepath.Glob(filepath.Join(filepath.Dir(strings.TrimSpace(string(out))), "lib", "python3.*",
+		"site-packages"))
 	if err != nil || len(found) != 1 {
 		t.Fatalf("%v, %v", found, err)
 	}

@@ -46,8 +46,9 @@ func (c combination) String() string { return c.framework + "/" + c.python }
 
 // MXNet's last release needs a numpy that has no wheels from 3.12 on.
 var (
-	torches = []combination{{torch27, "3.9"}, {torch27, "3.10"}, {torch27, "3.11"}, {torch27, "3.12"}, {torch27, "3.13"}, {torch215, "3.14"}}
-	mxnets  = []combination{{mxnet, "3.9"}, {mxnet, "3.10"}, {mxnet, "3.11"}}
+	torches = []combination{{torch27, "3.9"}, {torch27, "3.10"}, {torch27, "3.11"}, {torch27, "3.12"},
+		{torch27, "3.13"}, {torch215, "3.14"}}
+	mxnets = []combination{{mxnet, "3.9"}, {mxnet, "3.10"}, {mxnet, "3.11"}}
 )
 
 // runOracle runs a program under the oracle, asks it at every call, and compares the stacks.
@@ -126,7 +127,8 @@ func TestStacksOfMXNet(t *testing.T) {
 		for _, engine := range []string{"ThreadedEnginePerDevice", "NaiveEngine"} {
 			t.Run(c.String()+"/"+engine, func(t *testing.T) {
 				t.Parallel()
-				_, sum := runOracle(t, c, []string{"MXNET_GPU_MEM_POOL_TYPE=Unpooled", "MXNET_ENGINE_TYPE=" + engine}, "mxnet_gluon.py", "--steps", steps("20"))
+				_, sum := runOracle(t, c, []string{"MXNET_GPU_MEM_POOL_TYPE=Unpooled", "MXNET_ENGINE_TYPE=" + engine},
+					"mxnet_gluon.py", "--steps", steps("20"))
 				if engine == "NaiveEngine" && sum.python == 0 {
 					t.Errorf("no Python frames: %s", sum)
 				}
@@ -163,7 +165,8 @@ func checkCoverage(t *testing.T, path string) {
 	}
 	all, without, bare := 0, 0, 0
 	for _, e := range events {
-		if e.Level != cuda.LevelFramework && e.Level != cuda.LevelDriver || e.Kind == trace.EventReserve || e.Kind == trace.EventSample {
+		if e.Level != cuda.LevelFramework && e.Level != cuda.LevelDriver || e.Kind == trace.EventReserve ||
+			e.Kind == trace.EventSample {
 			continue
 		}
 		if len(r.Tables().Stack(e.Stack)) < 2 {
@@ -176,9 +179,11 @@ func checkCoverage(t *testing.T, path string) {
 			}
 		}
 	}
-	t.Logf("%d events in threads with Python frames, %d without a Python stack; %d events without a native stack", all, without, bare)
+	t.Logf("%d events in threads with Python frames, %d without a Python stack; %d events without a native stack", all,
+		without, bare)
 	if all == 0 || without*200 > all || bare != 0 {
-		t.Errorf("of %d events in threads with Python frames %d have no Python stack; %d have no native stack", all, without, bare)
+		t.Errorf("of %d events in threads with Python frames %d have no Python stack; %d have no native stack", all,
+			without, bare)
 	}
 }
 
@@ -188,7 +193,8 @@ func TestStacksOfModes(t *testing.T) {
 	t.Parallel()
 	for _, c := range []combination{{torch27, "3.11"}, {torch215, "3.14"}} {
 		for name, mode := range map[string]struct{ env, args []string }{
-			"expandable":    {[]string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}, []string{"resnet.py", "--steps", "1"}},
+			"expandable": {[]string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"},
+				[]string{"resnet.py", "--steps", "1"}},
 			"out of memory": {[]string{"NULLCUDA_MEM=1G"}, []string{"oom.py", "--recover"}},
 			"uncached":      {[]string{"PYTORCH_NO_CUDA_MEMORY_CACHING=1"}, []string{"lstm.py", "--steps", "1"}},
 		} {

@@ -78,7 +78,8 @@ func recordStarting(t *testing.T, framework, settings, when string) map[string]i
 	if err := os.WriteFile(script, []byte(starting), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	cmd, r := program{framework: framework, args: []string{"x", when}, plain: when != "never", env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + settings}}.start(t)
+	cmd, r := program{framework: framework, args: []string{"x", when}, plain: when != "never",
+		env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + settings}}.start(t)
 	cmd.Args[len(cmd.Args)-2] = script
 	cmd.Env = append(cmd.Env, "MEMTRACE_OUTPUT="+r.trace)
 	got := runOne(t, cmd)
@@ -108,7 +109,8 @@ func recordStarting(t *testing.T, framework, settings, when string) map[string]i
 			counts[fmt.Sprint(e.Kind, e.Size, e.Category, " ", tables.String(e.Name))] = 1
 			continue
 		}
-		counts[fmt.Sprint(e.Kind, e.Level, e.Mem, e.API, e.Runtime, e.Device, e.Size, e.Rest, e.Count, " ", tables.String(e.Tag), tables.String(e.Name), pythonLines(tables, e))]++
+		counts[fmt.Sprint(e.Kind, e.Level, e.Mem, e.API, e.Runtime, e.Device, e.Size, e.Rest, e.Count, " ",
+			tables.String(e.Tag), tables.String(e.Name), pythonLines(tables, e))]++
 	}
 	return counts
 }
@@ -166,19 +168,23 @@ func TestStartLate(t *testing.T) {
 				if err := os.WriteFile(script, []byte(startingLate), 0o600); err != nil {
 					t.Fatal(err)
 				}
-				cmd, r := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"x", ""}, plain: true, env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + settings}}.start(t)
+				cmd, r := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"x", ""},
+					plain: true, env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + settings}}.start(t)
 				cmd.Args[len(cmd.Args)-2] = script
 				cmd.Env = append(cmd.Env, "MEMTRACE_OUTPUT="+r.trace)
 				got := runOne(t, cmd)
 				var before, reservedBefore, requested, after, reserved uint64
-				if _, err := fmt.Sscanf(got.stdout, "ready %d %d %d %d %d", &before, &reservedBefore, &requested, &after, &reserved); err != nil || got.status != 0 {
+				if _, err := fmt.Sscanf(got.stdout, "ready %d %d %d %d %d", &before, &reservedBefore, &requested,
+					&after, &reserved); err != nil || got.status != 0 {
 					t.Fatalf("status %d, %v\n%s%s", got.status, err, got.stdout, got.stderr)
 				}
-				started, trained := jsonReport(t, r.trace, "--at", "mark:started"), jsonReport(t, r.trace, "--at", "mark:trained")
+				started, trained := jsonReport(t, r.trace, "--at", "mark:started"),
+					jsonReport(t, r.trace, "--at", "mark:trained")
 				atStart, atEnd := started.At.Devices[0], trained.At.Devices[0]
 				same(t, "bytes from before", float64(atStart.Framework.LiveBytes), float64(before))
 				if requested > 0 { // it tells
-					same(t, "requested bytes from before", float64(atStart.Framework.Requested.Bytes), float64(requested))
+					same(t, "requested bytes from before", float64(atStart.Framework.Requested.Bytes),
+						float64(requested))
 				}
 				same(t, "bytes afterwards", float64(atEnd.Framework.LiveBytes), float64(after))
 				if h := trained.Health; !h.Complete || h.AllocatedMismatches != 0 {
@@ -190,7 +196,8 @@ func TestStartLate(t *testing.T) {
 					same(t, "driver memory afterwards", float64(atEnd.Driver.LiveBytes), float64(reserved))
 					same(t, "mismatches of reserved bytes", float64(trained.Health.ReservedMismatches), 0)
 				}
-				if text := memtrace(t, "report", r.trace, "--at", "mark:started"); !strings.Contains(text, "\n  "+values.BeforeStart+" ") {
+				if text := memtrace(t, "report", r.trace, "--at", "mark:started"); !strings.Contains(text, "\n  "+
+					values.BeforeStart+" ") {
 					t.Errorf("the report does not say what was there before:\n%s", text)
 				}
 			})

@@ -33,7 +33,8 @@ func TestStress(t *testing.T) {
 	c := combination{torch27, "3.11"}
 	needPackage(t, c, "greenlet")
 	built := t.TempDir()
-	build := exec.Command(filepath.Join(guest.Root(), "testdata", "stress", "build.sh"), built, filepath.Join(venv(t, c.framework, interpreter(t, c.python)), "nullcuda"))
+	build := exec.Command(filepath.Join(guest.Root(), "testdata", "stress", "build.sh"), built,
+		filepath.Join(venv(t, c.framework, interpreter(t, c.python)), "nullcuda"))
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -52,12 +53,14 @@ func stressOnce(t *testing.T, c combination, built string, seed, round int) (eve
 	if round%5 == 4 {
 		actions = "200" // a process that lives longer
 	}
-	env := []string{"MEMTRACE_STACKS=" + []string{"native:64,python:128", "full", "native:16,python:256", "nofrees"}[round%4], "MEMTRACE_SPOOL_MAX=512M"}
+	env := []string{"MEMTRACE_STACKS=" + []string{"native:64,python:128", "full", "native:16,python:256",
+		"nofrees"}[round%4], "MEMTRACE_SPOOL_MAX=512M"}
 	var got [2]outcome
 	var dir string
 	for i, plain := range []bool{true, false} {
 		p := program{framework: c.framework, python: interpreter(t, c.python), plain: plain, env: env,
-			args: []string{"../stress/stress.py", "--library", filepath.Join(built, "libstress.so"), "--seed", strconv.Itoa(seed), "--actions", actions}}
+			args: []string{"../stress/stress.py", "--library", filepath.Join(built, "libstress.so"), "--seed",
+				strconv.Itoa(seed), "--actions", actions}}
 		cmd, r := p.start(t)
 		cmd.Env = append(cmd.Env, "MEMTRACE_OUTPUT="+filepath.Join(r.dir, "t.%p.bin"))
 		got[i], dir = runOne(t, cmd), r.dir

@@ -52,7 +52,8 @@ func wantNames(t *testing.T, path string) {
 	if all < 50 || named < all*9/10 {
 		t.Errorf("%d of %d code addresses have a name", named, all)
 	}
-	if !functions["c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc"] && !functions["c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::malloc"] {
+	if !functions["c10::cuda::CUDACachingAllocator::Native::DeviceCachingAllocator::malloc"] &&
+		!functions["c10::cuda::CUDACachingAllocator::Native::NativeCachingAllocator::malloc"] {
 		t.Errorf("the caching allocator is not among %d functions", len(functions))
 	}
 }

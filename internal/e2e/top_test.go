@@ -212,7 +212,8 @@ func TestTop(t *testing.T) {
 		for i, g := range guests {
 			what := fmt.Sprintf("stage %d, guest %d: ", stage, i)
 			p := top.process(g.cmd.Process.Pid)
-			if p == nil || !p.Traced || p.Owners == nil || len(p.Devices) != 1 || p.Devices[0].Used == nil || p.Untracked == nil {
+			if p == nil || !p.Traced || p.Owners == nil || len(p.Devices) != 1 || p.Devices[0].Used == nil ||
+				p.Untracked == nil {
 				t.Fatalf("%s%+v", what, p)
 			}
 			if p.Trace != g.trace {
@@ -236,7 +237,8 @@ func TestTop(t *testing.T) {
 	checkTopWithoutLibrary(t, guests)
 	guests[0].in.Close()
 	guests[0].cmd.Wait()
-	if top := topJSON(t, env); top.process(guests[0].cmd.Process.Pid) != nil || top.process(guests[1].cmd.Process.Pid) == nil {
+	if top := topJSON(t, env); top.process(guests[0].cmd.Process.Pid) != nil ||
+		top.process(guests[1].cmd.Process.Pid) == nil {
 		t.Errorf("after a guest's end: %+v", top.Processes)
 	}
 }

@@ -41,7 +41,8 @@ func TestTorchCounters(t *testing.T) {
 func compareTorch(t *testing.T, r *result) {
 	t.Helper()
 	rep := jsonReport(t, r.trace, "--at", "mark:stats")
-	if !rep.Health.Complete || rep.Health.ReservedMismatches+rep.Health.AllocatedMismatches+rep.Health.UnmatchedFrees != 0 {
+	if !rep.Health.Complete || rep.Health.ReservedMismatches+rep.Health.AllocatedMismatches+rep.Health.UnmatchedFrees !=
+		0 {
 		t.Errorf("health %+v", rep.Health)
 	}
 	counters := r.counters(t)
@@ -62,7 +63,8 @@ func compareTorch(t *testing.T, r *result) {
 					if at.Framework.Requested == nil || at.Framework.Requested.UnknownBytes != 0 {
 						t.Fatalf("%srequests %+v", what, at.Framework.Requested)
 					}
-					equal(t, what+"requested", at.Framework.Requested.Bytes, number(t, c, "requested_bytes.all.current"))
+					equal(t, what+"requested", at.Framework.Requested.Bytes,
+						number(t, c, "requested_bytes.all.current"))
 				}
 				equal(t, what+"reserved now", at.ReservedBytes, number(t, c, "reserved_bytes.all.current"))
 			}
@@ -93,12 +95,15 @@ func TestTorchBackends(t *testing.T) {
 		for _, mode := range modes {
 			t.Run(framework+"/"+mode.name, func(t *testing.T) {
 				t.Parallel()
-				p := program{framework: framework, args: []string{"resnet.py", "--memory-stats", "STATS"}, env: []string{mode.env}}
+				p := program{framework: framework, args: []string{"resnet.py", "--memory-stats", "STATS"},
+					env: []string{mode.env}}
 				plain := p
 				plain.plain = true
 				r, without := p.run(t), plain.run(t)
-				if got, want := stable(r.stdout), stable(without.stdout); got != want || stable(r.stderr) != stable(without.stderr) {
-					t.Errorf("with the library the program says %q %q, without %q %q", r.stdout, r.stderr, without.stdout, without.stderr)
+				if got, want := stable(r.stdout), stable(without.stdout); got != want ||
+					stable(r.stderr) != stable(without.stderr) {
+					t.Errorf("with the library the program says %q %q, without %q %q", r.stdout, r.stderr,
+						without.stdout, without.stderr)
 				}
 				compareAccounts(t, r)
 				if mode.framework {

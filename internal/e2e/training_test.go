@@ -101,7 +101,9 @@ func trainingOf(t *testing.T, trace string, args ...string) *training {
 	var rep struct {
 		Training *training `json:"training"`
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", "--view", "modules", trace}, args...)...)), &rep); err != nil {
+	if err := json.Unmarshal(
+		[]byte(memtrace(t, append([]string{"report", "--json", "--view", "modules", trace}, args...)...)), &rep); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if rep.Training == nil {
@@ -140,7 +142,8 @@ func (p program) packageFolder(t *testing.T, requirements string) string {
 	python := filepath.Join(venv(t, p.framework, p.python), "bin", "python")
 	find, _ := packageFolders.LoadOrStore(python+" "+requirements, sync.OnceValues(func() (string, error) {
 		tools := filepath.Join(guest.Root(), "testdata", "python")
-		cmd := exec.Command("python3", filepath.Join(tools, "packages.py"), filepath.Join(tools, requirements), "--python", python)
+		cmd := exec.Command("python3", filepath.Join(tools, "packages.py"), filepath.Join(tools, requirements),
+			"--python", python)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.Output()
 		return strings.TrimSpace(string(out)), err
@@ -155,6 +158,7 @@ func (p program) packageFolder(t *testing.T, requirements string) string {
 // withPackages gives a program Hugging Face's libraries, and takes memtrace's package from it.
 func (p program) withPackages(t *testing.T) program {
 	t.Helper()
-	p.env = append(slices.Clone(p.env), "PYTHONPATH="+p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0")
+	p.env = append(slices.Clone(p.env), "PYTHONPATH="+p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1",
+		"USE_TF=0", "USE_FLAX=0")
 	return p
 }

@@ -52,7 +52,8 @@ func TestStepsBeforeCUDA(t *testing.T) {
 			} `json:"iterations"`
 		} `json:"training"`
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--at", "mark:begin", r.trace)), &report); err != nil {
+	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--at", "mark:begin", r.trace)), &report); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if s := report.Steps; s.Count != 5 || s.First != 0 || s.Last != 4 {
@@ -106,7 +107,8 @@ func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
 		t.Fatal(err)
 	}
 	equal(t, "requested in the device ledger", requested, want)
-	if !found || !strings.Contains(table, "highest sample") || !strings.Contains(table, line) || !strings.Contains(table, "128.0 MiB") {
+	if !found || !strings.Contains(table, "highest sample") || !strings.Contains(table, line) ||
+		!strings.Contains(table, "128.0 MiB") {
 		t.Errorf("no %s with 128.0 MiB in:\n%s", line, text)
 	}
 }
@@ -116,7 +118,8 @@ func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
 // any has none, after some hundred requests as after some thousand.
 func TestGrowthOfAsyncServer(t *testing.T) {
 	t.Parallel()
-	leaks := []string{fmt.Sprintf("async_server.py:%d ", lineOf(t, "async_server.py", "caches[which] =")), fmt.Sprintf("async_server.py:%d ", lineOf(t, "async_server.py", "last[number] ="))}
+	leaks := []string{fmt.Sprintf("async_server.py:%d ", lineOf(t, "async_server.py", "caches[which] =")),
+		fmt.Sprintf("async_server.py:%d ", lineOf(t, "async_server.py", "last[number] ="))}
 	for _, requests := range []string{"400", "2400"} {
 		for _, kind := range []string{"leaking", "healthy"} {
 			t.Run(requests+" "+kind, func(t *testing.T) {
@@ -133,7 +136,9 @@ func TestGrowthOfAsyncServer(t *testing.T) {
 					}
 					return
 				}
-				if trend.Kind != "steady" || len(trend.Owners) < 2 || !strings.Contains(trend.Owners[0].Site, leaks[0]) || !strings.Contains(trend.Owners[1].Site, leaks[1]) {
+				if trend.Kind != "steady" || len(trend.Owners) < 2 ||
+					!strings.Contains(trend.Owners[0].Site, leaks[0]) ||
+					!strings.Contains(trend.Owners[1].Site, leaks[1]) {
 					t.Errorf("want %v: %+v", leaks, trend)
 				}
 				if strings.Contains(text, "per iteration") || !strings.Contains(text, "Memory grows: ") {
@@ -144,8 +149,8 @@ func TestGrowthOfAsyncServer(t *testing.T) {
 	}
 }
 
-// What was requested for the blocks of parameters, gradients and states of an optimizer is what PyTorch's snapshot says,
-// and the table leads from the elements to the blocks.
+// What was requested for the blocks of parameters, gradients and states of an optimizer is what PyTorch's snapshot
+// says, and the table leads from the elements to the blocks.
 func TestParametersTellRequestedBytes(t *testing.T) {
 	t.Parallel()
 	r := program{framework: torch27, args: []string{"trial.py", "requested"}}.run(t)
@@ -163,13 +168,15 @@ func TestParametersTellRequestedBytes(t *testing.T) {
 	}
 	var got requestedBytes
 	for _, p := range report.Training.Parameters {
-		got.Bytes, got.Rest, got.Unknown = got.Bytes+p.Requested.Bytes, got.Rest+p.Requested.Rest, got.Unknown+p.Requested.Unknown
+		got.Bytes, got.Rest, got.Unknown = got.Bytes+p.Requested.Bytes, got.Rest+p.Requested.Rest, got.Unknown+
+			p.Requested.Unknown
 	}
 	equal(t, "requested", got.Bytes, requested)
 	equal(t, "blocks", got.Bytes+got.Rest, held)
 	equal(t, "unknown", got.Unknown, 0)
 	text := memtrace(t, "report", "--view", "parameters", r.trace)
-	for _, row := range []string{"\n  rounding and unsplit remainder ", "\n  their blocks ", ", all of which was requested"} {
+	for _, row := range []string{"\n  rounding and unsplit remainder ", "\n  their blocks ",
+		", all of which was requested"} {
 		if !strings.Contains(text, row) {
 			t.Errorf("no %q in\n%s", row, text)
 		}

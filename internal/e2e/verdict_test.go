@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// verdictCase is a program and what a person finds who goes through all views of its trace: the modules of one kind that
-// hold most, as a pattern of their paths, and an operator, "" if none stands out.
+// verdictCase is a program and what a person finds who goes through all views of its trace: the modules of one kind
+// that hold most, as a pattern of their paths, and an operator, "" if none stands out.
 type verdictCase struct {
 	name     string
 	program  program
@@ -24,20 +24,27 @@ type verdictCase struct {
 func verdictCases(t *testing.T) []verdictCase {
 	torch := func(args ...string) program {
 		p := program{framework: torch27, python: interpreter(t, "3.11"), args: args}
-		p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0"}
+		p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1", "USE_TF=0",
+			"USE_FLAX=0"}
 		return p
 	}
 	lora := torch("lora.py")
 	lora.env = append(lora.env, "NULLCUDA_MEM=3G")
-	naive := program{framework: mxnet, python: interpreter(t, "3.11"), args: []string{"mxnet_bert.py", "--layers", "6", "--width", "256"}, env: []string{"MXNET_ENGINE_TYPE=NaiveEngine"}}
+	naive := program{framework: mxnet, python: interpreter(t, "3.11"), args: []string{"mxnet_bert.py", "--layers", "6",
+		"--width", "256"}, env: []string{"MXNET_ENGINE_TYPE=NaiveEngine"}}
 	return []verdictCase{
-		{"trainer", torch("finetune.py"), nil, "model.model.layers.{0..7}.self_attn", `model\.model\.layers\.\d+\.self_attn`,
-			[]string{`model\.model\.layers\.\d+\.mlp`, `model\.model\.layers\.\d+\.input_layernorm`, `model\.lm_head`, `model\.model\.embed_tokens`}, "aten::_softmax"},
-		{"lora", lora, []string{"--at", "oom"}, "model.base_model.model.model.layers.{0..7}.self_attn", `.*\.layers\.\d+\.self_attn`,
+		{"trainer", torch("finetune.py"), nil, "model.model.layers.{0..7}.self_attn",
+			`model\.model\.layers\.\d+\.self_attn`,
+			[]string{`model\.model\.layers\.\d+\.mlp`, `model\.model\.layers\.\d+\.input_layernorm`, `model\.lm_head`,
+				`model\.model\.embed_tokens`}, "aten::_softmax"},
+		{"lora", lora, []string{"--at", "oom"}, "model.base_model.model.model.layers.{0..7}.self_attn",
+			`.*\.layers\.\d+\.self_attn`,
 			[]string{`.*\.layers\.\d+\.mlp`, `.*\.layers\.\d+\.input_layernorm`, `.*\.lm_head`}, "aten::_to_copy"},
-		{"accelerate", torch("accelerated.py"), nil, "model.h.{0..3}.mlp", `model\.h\.\d+\.mlp`, []string{`model\.h\.\d+\.attn`, `model\.head`, `model\.wte`}, ""},
+		{"accelerate", torch("accelerated.py"), nil, "model.h.{0..3}.mlp", `model\.h\.\d+\.mlp`,
+			[]string{`model\.h\.\d+\.attn`, `model\.head`, `model\.wte`}, ""},
 		{"loop", torch("gpt2.py"), nil, "model.h.{0..11}", `model\.h\.\d+`, []string{`model\.head`, `model\.wte`}, ""},
-		{"mxnet", naive, nil, "bert.encoder.{0..5}", `bert\.encoder\.\d+`, []string{`bert\.decoder`, `bert\.words`, `softmaxcrossentropyloss0`}, ""},
+		{"mxnet", naive, nil, "bert.encoder.{0..5}", `bert\.encoder\.\d+`, []string{`bert\.decoder`, `bert\.words`,
+			`softmaxcrossentropyloss0`}, ""},
 	}
 }
 
@@ -81,7 +88,8 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 			t.Parallel()
 			r := c.program.run(t)
 			read := func(args ...string) (v views) {
-				if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", r.trace}, args...)...)), &v); err != nil {
+				if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", r.trace}, args...)...)),
+					&v); err != nil {
 					t.Fatal(err)
 				}
 				return v
@@ -105,7 +113,8 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 			}
 			operator := regexp.MustCompile(`operator (\S+[^.,\s])`).FindStringSubmatch(v.Sentences[0])
 			switch {
-			case c.operator == "" && operator != nil, c.operator != "" && (operator == nil || operator[1] != c.operator):
+			case c.operator == "" && operator != nil, c.operator != "" &&
+				(operator == nil || operator[1] != c.operator):
 				t.Errorf("operator %q, want %q: %q", operator, c.operator, v.Sentences[0])
 			case c.operator != "":
 				equal(t, c.operator, v.Operator.Bytes, all.below("operator", regexp.QuoteMeta(c.operator)))
@@ -118,7 +127,8 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 func TestVerdictOfMXNetEngine(t *testing.T) {
 	t.Parallel()
 	r := program{framework: mxnet, python: interpreter(t, "3.11"), args: []string{"mxnet_bert.py"}}.run(t)
-	if text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " "); !strings.Contains(text, "a run with MXNET_ENGINE_TYPE=NaiveEngine shows lines and modules") {
+	if text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " "); !strings.Contains(text,
+		"a run with MXNET_ENGINE_TYPE=NaiveEngine shows lines and modules") {
 		t.Errorf("%s", text)
 	}
 }

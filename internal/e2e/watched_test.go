@@ -27,8 +27,10 @@ func TestWatchedWork(t *testing.T) {
 					t.Errorf("the program said %q", plain.stdout)
 				}
 				_, reader := readEvents(t, r.trace)
-				if info := reader.Info(); info["adapter.torch"] != "on" || !strings.HasPrefix(info["adapter.torch.backward"], "on") || info["adapter.torch.trouble"] != "" {
-					t.Errorf("the adapter is %q, operators %q, trouble %q", info["adapter.torch"], info["adapter.torch.backward"], info["adapter.torch.trouble"])
+				if info := reader.Info(); info["adapter.torch"] != "on" ||
+					!strings.HasPrefix(info["adapter.torch.backward"], "on") || info["adapter.torch.trouble"] != "" {
+					t.Errorf("the adapter is %q, operators %q, trouble %q", info["adapter.torch"],
+						info["adapter.torch.backward"], info["adapter.torch.trouble"])
 				}
 			})
 		}

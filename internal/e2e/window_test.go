@@ -52,15 +52,19 @@ func TestWindows(t *testing.T) {
 			compareTimeline(t, r.trace)
 			for _, want := range told {
 				var got windowReport
-				if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--from", want.From, "--to", want.To, r.trace)), &got); err != nil {
+				if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--from", want.From, "--to", want.To,
+					r.trace)), &got); err != nil {
 					t.Fatal(err)
 				}
 				l := got.Window.Levels[0]
-				if l.Level != "framework" || got.Framework.Peak != want.Peak || l.Start != (blockSum{want.StartBlocks, want.Start}) || l.End != (blockSum{want.EndBlocks, want.End}) ||
+				if l.Level != "framework" || got.Framework.Peak != want.Peak ||
+					l.Start != (blockSum{want.StartBlocks, want.Start}) ||
+					l.End != (blockSum{want.EndBlocks, want.End}) ||
 					got.Framework.Allocs != want.Allocated || got.Framework.Frees != want.Freed {
 					t.Errorf("PyTorch: %+v\nreport: %+v", want, got)
 				}
-				if l.Start.Bytes != l.Freed.Bytes+l.Kept.Bytes || l.End.Bytes != l.Kept.Bytes+l.New.Bytes || l.New.Count+l.Passed.Count != want.Allocated || l.Freed.Count+l.Passed.Count != want.Freed {
+				if l.Start.Bytes != l.Freed.Bytes+l.Kept.Bytes || l.End.Bytes != l.Kept.Bytes+l.New.Bytes ||
+					l.New.Count+l.Passed.Count != want.Allocated || l.Freed.Count+l.Passed.Count != want.Freed {
 					t.Errorf("%s to %s does not add up: %+v", want.From, want.To, l)
 				}
 			}
@@ -112,7 +116,8 @@ func compareTimeline(t *testing.T, trace string) {
 		steps, marks = steps+lane.Steps, marks+lane.Marks
 	}
 	if highest != rep.Framework.Peak || steps != 12 || marks != 5 {
-		t.Errorf("over time at most %d, %d steps, %d marks; want %d, 12 and 5", highest, steps, marks, rep.Framework.Peak)
+		t.Errorf("over time at most %d, %d steps, %d marks; want %d, 12 and 5", highest, steps, marks,
+			rep.Framework.Peak)
 	}
 	for _, l := range rep.Timeline.Lines {
 		if l.Name == "reserved" && slices.Max(l.Peak) != rep.Devices[0].Reserved {

@@ -188,7 +188,8 @@ if __name__ == "__main__":
 				counts[fmt.Sprint(r.Framework.AllocCount)]++
 			}
 			for count, times := range counts {
-				if strings.Count(strings.NewReplacer("[", " ", "]", " ", ",", " ", "\n", " ").Replace(got.stdout), " "+count+" ") < min(times, 1) {
+				if strings.Count(strings.NewReplacer("[", " ", "]", " ", ",", " ", "\n", " ").Replace(got.stdout), " "+
+					count+" ") < min(times, 1) {
 					t.Errorf("a trace has %s allocations, the program says %s", count, got.stdout)
 				}
 			}
@@ -206,11 +207,13 @@ func TestTrainingEnds(t *testing.T) {
 		end, ended string
 		status     int
 	}{
-		"os._exit":      {"os._exit(7)", "clean", 7},
-		"exception":     {"raise RuntimeError('on purpose')", "clean", 1},
-		"faulthandler":  {"faulthandler.enable()\nimport ctypes\nctypes.string_at(8)", "killed", -1},
-		"abort":         {"os.abort()", "killed", -1},
-		"in a thread":   {"import threading\nthreading.Thread(target=lambda: os._exit(8)).start()\nimport time\ntime.sleep(60)", "clean", 8},
+		"os._exit":     {"os._exit(7)", "clean", 7},
+		"exception":    {"raise RuntimeError('on purpose')", "clean", 1},
+		"faulthandler": {"faulthandler.enable()\nimport ctypes\nctypes.string_at(8)", "killed", -1},
+		"abort":        {"os.abort()", "killed", -1},
+		"in a thread": {
+			"import threading\nthreading.Thread(target=lambda: os._exit(8)).start()\nimport time\ntime.sleep(60)",
+			"clean", 8},
 		"by its parent": {"import signal\nos.kill(os.getpid(), signal.SIGTERM)", "killed", -1},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -220,10 +223,13 @@ func TestTrainingEnds(t *testing.T) {
 				t.Fatalf("status %d, want %d; %d traces", got.status, c.status, len(reports))
 			}
 			for _, r := range reports {
-				if r.Process.Ended != c.ended || fmt.Sprintln(r.Framework.AllocCount) != got.stdout || r.LostRecords != 0 {
-					t.Errorf("ended %s, want %s; %d allocations, torch counted %s", r.Process.Ended, c.ended, r.Framework.AllocCount, got.stdout)
+				if r.Process.Ended != c.ended || fmt.Sprintln(r.Framework.AllocCount) != got.stdout ||
+					r.LostRecords != 0 {
+					t.Errorf("ended %s, want %s; %d allocations, torch counted %s", r.Process.Ended, c.ended,
+						r.Framework.AllocCount, got.stdout)
 				}
-				if exited := r.Process.ExitStatus; (exited != nil) != (c.ended == "clean") || exited != nil && *exited != c.status {
+				if exited := r.Process.ExitStatus; (exited != nil) != (c.ended == "clean") || exited != nil &&
+					*exited != c.status {
 					t.Errorf("exit status %v in the report, want %d", exited, c.status)
 				}
 			}

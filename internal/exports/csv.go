@@ -84,7 +84,8 @@ func (e *Exporter) CSV(flags *Flags, arg string, changed func(flag string) bool)
 		if t.Empty(s) {
 			continue
 		}
-		if err := e.WriteTo(filepath.Join(folder, t.Name+CSVExtension), flags.force, visible.Lines, func(w io.Writer) error { return t.Write(w, s) }); err != nil {
+		if err := e.WriteTo(filepath.Join(folder, t.Name+CSVExtension), flags.force, visible.Lines,
+			func(w io.Writer) error { return t.Write(w, s) }); err != nil {
 			return errors.Join(err, removeEmpty(folder))
 		}
 		written++
@@ -94,7 +95,8 @@ func (e *Exporter) CSV(flags *Flags, arg string, changed func(flag string) bool)
 	}
 	switch {
 	case written == 0:
-		return errors.Join(fmt.Errorf("%s: the program made no CUDA memory call, so there is no table", path), removeEmpty(folder))
+		return errors.Join(fmt.Errorf("%s: the program made no CUDA memory call, so there is no table", path),
+			removeEmpty(folder))
 	case !e.Quiet:
 		e.Say("wrote %s, %d tables", folder, written)
 	}
@@ -107,7 +109,8 @@ func askForCSV(o *analyzer.Options) error {
 	if err := (&questions.ViewFlags{Names: []string{"modules"}}).AskForTraining(&questions.Flags{}, o); err != nil {
 		return err
 	}
-	o.Groupings, o.Cross, o.Timeline = append(groupings, questions.ByCategory), []string{"module", questions.ByCategory}, questions.ByCategory
+	o.Groupings, o.Cross, o.Timeline = append(groupings, questions.ByCategory),
+		[]string{"module", questions.ByCategory}, questions.ByCategory
 	return nil
 }
 

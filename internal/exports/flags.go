@@ -32,17 +32,22 @@ type Flags struct {
 func (f *Flags) Define(cmd *cobra.Command) {
 	levels := []string{report.LevelFramework, report.LevelDriver}
 	set := cmd.Flags()
-	set.StringVar(&f.value, "value", export.Peak.String(), "the `NUMBER` of each stack: "+strings.Join(export.ValueNames(), ", "))
-	set.StringVar(&f.level, "level", "", "the `LEVEL` "+strings.Join(levels, " or ")+" (default: framework if one reported blocks)")
+	set.StringVar(&f.value, "value", export.Peak.String(), "the `NUMBER` of each stack: "+
+		strings.Join(export.ValueNames(), ", "))
+	set.StringVar(&f.level, "level", "", "the `LEVEL` "+strings.Join(levels, " or ")+
+		" (default: framework if one reported blocks)")
 	set.BoolVar(&f.full, "full-stacks", false, "do not fold what libraries and interpreters do inside")
 	set.BoolVar(&f.noLines, "no-lines", false, "do not tell lines of a function apart")
-	set.StringVar(&f.filters.At, "at", "", "take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
+	set.StringVar(&f.filters.At, "at", "",
+		"take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
 	f.filters.Window.Define(cmd)
 	f.filters.DefineFilters(cmd)
-	set.StringVarP(&f.output, "output", "o", "", "write to a `FILE`, - for standard output (default: beside the trace); for csv a folder")
+	set.StringVarP(&f.output, "output", "o", "",
+		"write to a `FILE`, - for standard output (default: beside the trace); for csv a folder")
 	f.push.define(cmd)
 	f.changed = set.Changed
-	set.IntVar(&f.limit, "limit", historyLimit, "hold at most this `NUMBER` of blocks (perfetto) or events (memory_viz)")
+	set.IntVar(&f.limit, "limit", historyLimit,
+		"hold at most this `NUMBER` of blocks (perfetto) or events (memory_viz)")
 	set.BoolVarP(&f.force, "force", "f", false, "replace that file if it exists")
 	cmdline.Complete(cmd, "limit", cmdline.Values())
 	cmdline.Complete(cmd, "value", cmdline.Values(export.ValueNames()...))
@@ -65,7 +70,9 @@ func (f *Flags) check() (analyzer.Options, export.Options, error) {
 		return count, export.Options{}, usage.Errorf("--value: %w", err)
 	}
 	if f.level != "" && f.level != report.LevelFramework && f.level != report.LevelDriver {
-		return count, export.Options{}, usage.Errorf("--level %s: choose %s or %s", f.level, report.LevelFramework, report.LevelDriver)
+		return count, export.Options{}, usage.Errorf("--level %s: choose %s or %s", f.level, report.LevelFramework,
+			report.LevelDriver)
 	}
-	return count, export.Options{Value: value, NoLines: f.noLines, Full: f.full, Writer: "memtrace " + version.String}, nil
+	return count, export.Options{Value: value, NoLines: f.noLines, Full: f.full, Writer: "memtrace " + version.String},
+		nil
 }

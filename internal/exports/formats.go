@@ -20,29 +20,40 @@ type Format struct {
 	bothLevels           bool   // a file holds all levels unless one was asked for
 	hint                 string // a command that opens the file, which stands for %s; "": there is no such command
 	write                func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error
-	replay               func(w io.Writer, run *export.Run, o export.Options) (*export.Written, error) // instead of write: blocks, as they came and went
-	takes                []string                                                                      // of the flags about what to write, those that apply to a format that is replayed
+	// instead of write: blocks, as they came and went
+	replay func(w io.Writer, run *export.Run, o export.Options) (*export.Written, error)
+	// of the flags about what to write, those that apply to a format that is replayed
+	takes []string
 }
 
 // Formats lists the formats in the order of the help text.
 var Formats = []Format{
 	{Name: "flamegraph", Extension: ".svg", Doc: "a picture for the browser; your own lines stand out",
 		hint: "open it in a browser", write: oneSet(export.FlameGraph)},
-	{Name: "pprof", Extension: ".pb.gz", Doc: "a profile for pprof, with all values and labels", form: visible.Bytes, labels: true,
-		hint: "go tool pprof -http=: %s", write: oneSet(export.Pprof)},
-	{Name: "speedscope", Extension: ".speedscope.json", Doc: "for speedscope.app, with all values and levels", form: visible.JSON, bothLevels: true,
+	{Name: "pprof", Extension: ".pb.gz", Doc: "a profile for pprof, with all values and labels", form: visible.Bytes,
+		labels: true,
+		hint:   "go tool pprof -http=: %s", write: oneSet(export.Pprof)},
+	{Name: "speedscope", Extension: ".speedscope.json", Doc: "for speedscope.app, with all values and levels",
+		form: visible.JSON, bothLevels: true,
 		hint: "open it at https://www.speedscope.app, which keeps it in your browser", write: export.Speedscope},
 	{Name: "collapsed", Extension: ".collapsed.txt", Doc: "one line for each stack, for flamegraph.pl and others",
 		hint: "flamegraph.pl --countname bytes %s", write: oneSet(export.Collapsed)},
-	{Name: "dhat", Extension: ".dhat.json", Doc: "for Valgrind's dh_view: lifetimes and peak of each stack", form: visible.JSON,
-		hint: "open dh_view.html of Valgrind in a browser and load it there", replay: export.DHAT, takes: []string{"level", "at", "full-stacks", "no-lines"}},
-	{Name: "perfetto", Extension: ".pftrace", Doc: "for Perfetto's viewer: memory over time, slices, marks", form: visible.Bytes,
-		hint: "open it at https://ui.perfetto.dev, which keeps it in your browser", replay: export.Perfetto, takes: []string{"limit"}},
-	{Name: "memory_viz", Extension: ".pickle", Doc: "a snapshot for PyTorch's memory_viz, with all device memory", form: visible.Bytes,
-		hint: "drop it on https://pytorch.org/memory_viz, which keeps it in your browser", replay: export.Snapshot, takes: []string{"at", "full-stacks", "limit"}},
+	{Name: "dhat", Extension: ".dhat.json", Doc: "for Valgrind's dh_view: lifetimes and peak of each stack",
+		form: visible.JSON,
+		hint: "open dh_view.html of Valgrind in a browser and load it there", replay: export.DHAT,
+		takes: []string{"level", "at", "full-stacks", "no-lines"}},
+	{Name: "perfetto", Extension: ".pftrace", Doc: "for Perfetto's viewer: memory over time, slices, marks",
+		form: visible.Bytes,
+		hint: "open it at https://ui.perfetto.dev, which keeps it in your browser", replay: export.Perfetto,
+		takes: []string{"limit"}},
+	{Name: "memory_viz", Extension: ".pickle", Doc: "a snapshot for PyTorch's memory_viz, with all device memory",
+		form: visible.Bytes,
+		hint: "drop it on https://pytorch.org/memory_viz, which keeps it in your browser", replay: export.Snapshot,
+		takes: []string{"at", "full-stacks", "limit"}},
 }
 
-func oneSet(write func(io.Writer, *analyzer.StackSet, export.Options) error) func(io.Writer, []*analyzer.StackSet, export.Options) error {
+func oneSet(write func(io.Writer, *analyzer.StackSet, export.Options) error) func(io.Writer, []*analyzer.StackSet,
+	export.Options) error {
 	return func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error { return write(w, sets[0], o) }
 }
 

@@ -27,7 +27,8 @@ const PushTokenEnv = "MEMTRACE_PUSH_TOKEN"
 
 // PushTypes are the values of the profile's samples, as export.Pprof writes them.
 var PushTypes = []pyroscope.SampleType{
-	{Name: "alloc_objects", Unit: "count"}, {Name: "alloc_space", Unit: "bytes"}, {Name: "inuse_objects", Unit: "count", Average: true}, {Name: "inuse_space", Unit: "bytes", Average: true},
+	{Name: "alloc_objects", Unit: "count"}, {Name: "alloc_space", Unit: "bytes"}, {Name: "inuse_objects", Unit: "count",
+		Average: true}, {Name: "inuse_space", Unit: "bytes", Average: true},
 	{Name: "peak_space", Unit: "bytes", Average: true},
 }
 
@@ -41,9 +42,13 @@ func (p *pushFlags) asked() bool { return p.url != "" }
 
 func (p *pushFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&p.url, "push", "", "send pprof's profile to the server at `URL` instead of writing a file; the token in "+PushTokenEnv+" goes with it")
-	f.StringArrayVar(&p.labels, "push-label", nil, "add the label `NAME=VALUE` to what is sent; service_name is what the program is called (repeatable)")
-	f.StringArrayVar(&p.headers, "push-header", nil, "add the header `'NAME: VALUE'` to the request, such as X-Scope-OrgID (repeatable)")
+	f.StringVar(&p.url, "push", "",
+		"send pprof's profile to the server at `URL` instead of writing a file; the token in "+PushTokenEnv+
+			" goes with it")
+	f.StringArrayVar(&p.labels, "push-label", nil,
+		"add the label `NAME=VALUE` to what is sent; service_name is what the program is called (repeatable)")
+	f.StringArrayVar(&p.headers, "push-header", nil,
+		"add the header `'NAME: VALUE'` to the request, such as X-Scope-OrgID (repeatable)")
 	for _, name := range []string{"push", "push-label", "push-header"} {
 		cmdline.Complete(cmd, name, cmdline.Values())
 	}
@@ -73,13 +78,15 @@ func (p *pushFlags) target(format *Format, output string) (*pyroscope.Target, er
 		return nil, usage.Errorf("--push: %w; such as http://localhost:4040", err)
 	}
 	for _, text := range p.labels {
-		if name, value, found := strings.Cut(text, "="); !found || value == "" || !pushLabelName.MatchString(name) || strings.HasPrefix(name, "__") {
+		if name, value, found := strings.Cut(text, "="); !found || value == "" || !pushLabelName.MatchString(name) ||
+			strings.HasPrefix(name, "__") {
 			return nil, usage.Errorf("--push-label %s: give it as NAME=VALUE, such as team=vision", text)
 		}
 	}
 	for _, text := range p.headers {
 		name, value, found := strings.Cut(text, ":")
-		if value = strings.TrimSpace(value); !found || !pushHeaderName.MatchString(name) || strings.ContainsAny(value, "\r\n\x00") {
+		if value = strings.TrimSpace(value); !found || !pushHeaderName.MatchString(name) ||
+			strings.ContainsAny(value, "\r\n\x00") {
 			return nil, usage.Errorf("--push-header %s: give it as 'NAME: VALUE'", name)
 		}
 		target.Header(name, value)
@@ -91,13 +98,16 @@ func (p *pushFlags) target(format *Format, output string) (*pyroscope.Target, er
 }
 
 // push sends what export writes for pprof.
-func (e *Exporter) push(ctx context.Context, target *pyroscope.Target, path string, flags *pushFlags, set *analyzer.StackSet, o export.Options) error {
+func (e *Exporter) push(ctx context.Context, target *pyroscope.Target, path string, flags *pushFlags,
+	set *analyzer.StackSet, o export.Options) error {
 	began, err := time.Parse(time.RFC3339Nano, set.Process.Started)
 	if err != nil {
 		began = time.Now().Add(-time.Duration(set.Process.DurationNS)) // an imported snapshot does not tell
 	}
-	p := &pyroscope.Profile{Service: top.ProgramName(strings.Join(set.Process.Args, " ")), From: began, Until: began.Add(time.Duration(set.Process.DurationNS)), Types: PushTypes,
-		Labels: map[string]string{"host": set.Process.Host, "pod": set.Process.Pod, "rank": top.RankText(set.Process.Rank), "level": set.Level}}
+	p := &pyroscope.Profile{Service: top.ProgramName(strings.Join(set.Process.Args, " ")), From: began,
+		Until: began.Add(time.Duration(set.Process.DurationNS)), Types: PushTypes,
+		Labels: map[string]string{"host": set.Process.Host, "pod": set.Process.Pod,
+			"rank": top.RankText(set.Process.Rank), "level": set.Level}}
 	if set.Process.PID > 0 {
 		p.Labels["process_pid"] = strconv.FormatInt(set.Process.PID, 10)
 	}
@@ -125,7 +135,8 @@ func (e *Exporter) push(ctx context.Context, target *pyroscope.Target, path stri
 		return err
 	}
 	if !e.Quiet {
-		e.Say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)), o.Value.Words(set))
+		e.Say("sent %d bytes to %s as %s, %s %s", len(p.Pprof), target, p.Service, o.Value.Text(o.Value.Sum(set)),
+			o.Value.Words(set))
 	}
 	return nil
 }

@@ -39,7 +39,8 @@ func (f *Flags) checkApplies(format *Format) error {
 }
 
 // replayed writes a format that is made of blocks as they came and went.
-func (e *Exporter) replayed(flags *Flags, format *Format, path string, count analyzer.Options, options export.Options) error {
+func (e *Exporter) replayed(flags *Flags, format *Format, path string, count analyzer.Options,
+	options export.Options) error {
 	output, err := e.output(flags.output, path, format)
 	if err != nil {
 		return err

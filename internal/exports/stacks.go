@@ -64,7 +64,8 @@ func (e *Exporter) Stacks(ctx context.Context, flags *Flags, name, arg string) e
 	if target != nil {
 		return e.push(ctx, target, path, &flags.push, sets[0], options)
 	}
-	if err := e.WriteTo(output, flags.force, format.form, func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
+	if err := e.WriteTo(output, flags.force, format.form,
+		func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
 		return err
 	}
 	e.say(path, output, format, sets, options)
@@ -95,7 +96,8 @@ func labelStacks(count *analyzer.Options) error {
 
 // ReadStacks returns the stacks of the wanted level, "" for the main one; with both, the other level's follow if it has
 // any.
-func (e *Exporter) ReadStacks(path, level string, both bool, count analyzer.Options) ([]*analyzer.StackSet, []trace.Module, error) {
+func (e *Exporter) ReadStacks(path, level string, both bool,
+	count analyzer.Options) ([]*analyzer.StackSet, []trace.Module, error) {
 	run, err := tracefile.Open(e.Console, path)
 	if err != nil {
 		return nil, nil, err
@@ -156,15 +158,19 @@ func (e *Exporter) say(path, output string, format *Format, sets []*analyzer.Sta
 // WarnStacks says what keeps a file from saying more.
 func (e *Exporter) WarnStacks(path string, sets []*analyzer.StackSet, o export.Options) {
 	if len(sets[0].Rows) == 0 {
-		e.Log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level, filtered(sets[0]))
+		e.Log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level,
+			filtered(sets[0]))
 	} else if o.Value.Sum(sets[0]) == 0 {
-		e.Log.Warn().Msgf("%s: %s is 0 in every stack: --value takes %s", path, o.Value, strings.Join(export.ValueNames(), ", "))
+		e.Log.Warn().Msgf("%s: %s is 0 in every stack: --value takes %s", path, o.Value,
+			strings.Join(export.ValueNames(), ", "))
 	}
 	if !sets[0].Health.Complete {
-		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(sets[0].Health, sets[0].LostRecords))
+		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path,
+			phrase.Health(sets[0].Health, sets[0].LostRecords))
 	}
 	if b := sets[0].Bounds; b != nil {
-		e.Log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path, layout.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, layout.Bytes(sets[0].Certain), mayBeMore(b))
+		e.Log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path,
+			layout.Bytes(export.Peak.Sum(sets[0])), sets[0].Moment, layout.Bytes(sets[0].Certain), mayBeMore(b))
 	}
 	for _, problem := range sets[0].Problems {
 		e.Log.Warn().Msg(problem)

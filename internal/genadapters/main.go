@@ -19,11 +19,13 @@ var scripts = []struct {
 	files []string
 }{
 	{"torch", []string{
-		"torch/framework.py", "torch/reading.py", "torch/memory.py", "torch/rows.py", "torch/variables.py", "torch/modules.py", "torch/looks.py",
+		"torch/framework.py", "torch/reading.py", "torch/memory.py", "torch/rows.py", "torch/variables.py",
+		"torch/modules.py", "torch/looks.py",
 		"torch/gradients.py", "torch/states.py", "torch/optimizers.py", "torch/steps.py", "torch/start.py",
 	}},
 	{"mxnet", []string{
-		"mxnet/framework.py", "mxnet/memory.py", "mxnet/rows.py", "mxnet/states.py", "mxnet/looks.py", "mxnet/steps.py", "mxnet/follow.py", "mxnet/start.py",
+		"mxnet/framework.py", "mxnet/memory.py", "mxnet/rows.py", "mxnet/states.py", "mxnet/looks.py", "mxnet/steps.py",
+		"mxnet/follow.py", "mxnet/start.py",
 	}},
 	{"jax", []string{"jax.py"}},
 }
@@ -43,7 +45,8 @@ func main() {
 
 func run(folder, out string) error {
 	var code bytes.Buffer
-	code.WriteString("/* Made from the scripts in cshim/adapters by genadapters; edit those. */\n#include \"adapters/adapter.h\"\n\nconst struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {\n")
+	code.WriteString(
+		"/* Made from the scripts in cshim/adapters by genadapters; edit those. */\n#include \"adapters/adapter.h\"\n\nconst struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {\n")
 	for _, script := range scripts {
 		fmt.Fprintf(&code, "    {%s,\n", quote(script.name))
 		for _, file := range script.files {
@@ -78,7 +81,8 @@ func add(code *bytes.Buffer, path string) error {
 		return err
 	}
 	for line := range strings.Lines(string(text)) {
-		if kept := strings.TrimRight(line, " \n"); kept != "" && !strings.HasPrefix(strings.TrimLeft(kept, " "), "#") && !isOwnImport.MatchString(kept) {
+		if kept := strings.TrimRight(line, " \n"); kept != "" && !strings.HasPrefix(strings.TrimLeft(kept, " "), "#") &&
+			!isOwnImport.MatchString(kept) {
 			fmt.Fprintf(code, "     %s\n", quote(kept+"\n"))
 		}
 	}

@@ -102,7 +102,8 @@ func fieldLines() []string {
 		if f.Signed {
 			signed = "yes"
 		}
-		lines = append(lines, fmt.Sprintf("| %d | %s | %s | %s | %s | %s |", f.Field, f.Name, f.Encoding, signed, f.Unit, f.Doc))
+		lines = append(lines, fmt.Sprintf("| %d | %s | %s | %s | %s | %s |", f.Field, f.Name, f.Encoding, signed,
+			f.Unit, f.Doc))
 	}
 	return lines
 }
@@ -114,7 +115,8 @@ func kindLines() []string {
 		for _, f := range k.Fields {
 			names = append(names, trace.FieldSpecs[f].Name)
 		}
-		lines = append(lines, fmt.Sprintf("| %d | %s | %d | %s | %s |", k.Kind, k.Name, k.Since, strings.Join(names, " "), k.Doc))
+		lines = append(lines, fmt.Sprintf("| %d | %s | %d | %s | %s |", k.Kind, k.Name, k.Since,
+			strings.Join(names, " "), k.Doc))
 	}
 	return lines
 }

@@ -43,7 +43,8 @@ func Hooks(path string) ([]Function, error) {
 	for _, m := range hookRow.FindAllStringSubmatch(string(text), -1) {
 		version, _ := strconv.Atoi(m[4])
 		variant, _ := strconv.Atoi(m[5])
-		list = append(list, Function{Level: strings.ToLower(m[1]), Symbol: m[2], Base: m[3], Version: version, Variant: variant})
+		list = append(list, Function{Level: strings.ToLower(m[1]), Symbol: m[2], Base: m[3], Version: version,
+			Variant: variant})
 	}
 	if len(list) == 0 {
 		return nil, fmt.Errorf("hook list: no rows in %s", path)
@@ -67,7 +68,8 @@ func Declared(path string) ([]Function, error) {
 		if err != nil {
 			return err
 		}
-		list = append(list, Function{Level: f[0], Symbol: f[1], Base: strings.Trim(f[2], "-"), Version: version, Variant: variant, In: f[5:]})
+		list = append(list, Function{Level: f[0], Symbol: f[1], Base: strings.Trim(f[2], "-"), Version: version,
+			Variant: variant, In: f[5:]})
 		return nil
 	})
 	return list, err

@@ -50,7 +50,8 @@ func TestHeaders(t *testing.T) {
 		_, is := hooked[f.Symbol]
 		switch rule := rules.Find(f.Symbol); {
 		case rule == nil:
-			t.Errorf("%s (CUDA %s): does it change memory? Say so in testdata/headers/rules.txt", f.Symbol, strings.Join(f.In, " "))
+			t.Errorf("%s (CUDA %s): does it change memory? Say so in testdata/headers/rules.txt", f.Symbol,
+				strings.Join(f.In, " "))
 		case rule.Class == Hook && !is:
 			t.Errorf("%s (CUDA %s) changes memory and is not hooked", f.Symbol, strings.Join(f.In, " "))
 		case rule.Class != Hook && is:
@@ -67,7 +68,8 @@ func TestHeaders(t *testing.T) {
 				t.Errorf("cuCtxCreate_v4: the headers say %d, hooks.def %d", f.Version, h.Version)
 			}
 		case f.Level != h.Level || f.Base != h.Base || f.Version != h.Version || f.Variant != h.Variant:
-			t.Errorf("%s: the headers say %q %d %d, hooks.def %q %d %d", h.Symbol, f.Base, f.Version, f.Variant, h.Base, h.Version, h.Variant)
+			t.Errorf("%s: the headers say %q %d %d, hooks.def %q %d %d", h.Symbol, f.Base, f.Version, f.Variant, h.Base,
+				h.Version, h.Variant)
 		}
 	}
 	for _, rule := range rules {
@@ -101,7 +103,8 @@ func exported(t *testing.T, path string) (names []string) {
 func TestExports(t *testing.T) {
 	hooks, _, rules := load(t)
 	lib := filepath.Join(guest.Root(), "build/nullcuda/lib")
-	libraries := map[string][]string{Driver: {"libcuda.so.1"}, Runtime: {"libcudart.so.11.0", "libcudart.so.12", "libcudart.so.13"}}
+	libraries := map[string][]string{Driver: {"libcuda.so.1"}, Runtime: {"libcudart.so.11.0", "libcudart.so.12",
+		"libcudart.so.13"}}
 	for level, files := range libraries {
 		all := map[string]bool{}
 		for _, file := range files {
@@ -126,7 +129,8 @@ func TestExports(t *testing.T) {
 // A rule must not be so wide that it hides what is new: these names have none.
 func TestUnknown(t *testing.T) {
 	_, _, rules := load(t)
-	for _, name := range []string{"cuMemAllocElsewhere", "cuMemTeleport", "cuArrayCreateOther", "cuCtxCreateBetter", "cuMulticastGrow", "cudaFreeLater", "cuPoolMake", "cudaNewThing", "cuIpcOpenPool"} {
+	for _, name := range []string{"cuMemAllocElsewhere", "cuMemTeleport", "cuArrayCreateOther", "cuCtxCreateBetter",
+		"cuMulticastGrow", "cudaFreeLater", "cuPoolMake", "cudaNewThing", "cuIpcOpenPool"} {
 		if rule := rules.Find(name); rule != nil {
 			t.Errorf("%s is taken for %s: %s", name, rule.Class, rule.Reason)
 		}

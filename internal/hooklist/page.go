@@ -34,7 +34,8 @@ func Page(hooks, declared []Function, rules Rules) string {
 	for _, row := range leftRows(hooks, declared, rules) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Join(row.names, "` `"), row.reason)
 	}
-	b.WriteString("\n## Hooked\n\nThe number is the first CUDA version for which `cuGetProcAddress` returns this ABI for the name; `per thread` marks per-thread default streams.\n\n")
+	b.WriteString(
+		"\n## Hooked\n\nThe number is the first CUDA version for which `cuGetProcAddress` returns this ABI for the name; `per thread` marks per-thread default streams.\n\n")
 	b.WriteString("| driver function | name, version |\n|---|---|\n")
 	for _, h := range hooks {
 		if h.Level == Driver {
@@ -69,7 +70,8 @@ func leftRows(hooks, declared []Function, rules Rules) (rows []leftRow) {
 	}
 	by := map[*Rule][]string{}
 	for _, f := range declared {
-		if rule := rules.Find(f.Symbol); rule != nil && rule.Class == Left && !hooked[f.Symbol] && !slices.Contains(by[rule], f.Symbol) {
+		if rule := rules.Find(f.Symbol); rule != nil && rule.Class == Left && !hooked[f.Symbol] &&
+			!slices.Contains(by[rule], f.Symbol) {
 			by[rule] = append(by[rule], f.Symbol)
 		}
 	}

@@ -23,12 +23,14 @@ func TestAarch64(t *testing.T) {
 	built := filepath.Join(guest.Root(), "build", "aarch64")
 	drivers, dir := filepath.Join(built, "lib"), t.TempDir()
 	program := filepath.Join(dir, "totals")
-	compiler := exec.Command("aarch64-linux-gnu-gcc", "-O2", "-g", "-o", program, "testdata/guest/totals.c", "-Itestdata/guest", "-L"+drivers, "-l:libcuda.so.1", "-pthread")
+	compiler := exec.Command("aarch64-linux-gnu-gcc", "-O2", "-g", "-o", program, "testdata/guest/totals.c",
+		"-Itestdata/guest", "-L"+drivers, "-l:libcuda.so.1", "-pthread")
 	compiler.Dir = guest.Root()
 	if text, err := compiler.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	args := []string{"-L", "/usr/aarch64-linux-gnu", "-E", "LD_PRELOAD=" + filepath.Join(built, "libmemtrace.so"), "-E", "LD_LIBRARY_PATH=" + drivers, program}
+	args := []string{"-L", "/usr/aarch64-linux-gnu", "-E", "LD_PRELOAD=" + filepath.Join(built, "libmemtrace.so"), "-E",
+		"LD_LIBRARY_PATH=" + drivers, program}
 	got := run{program: "qemu-aarch64", args: args, env: []string{"NULLCUDA_LOG=null.log"}, dir: dir}.do(t)
 	if got.exit != 0 || got.stdout != "end\n" || got.stderr != "" {
 		t.Fatalf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
@@ -42,7 +44,8 @@ func TestAarch64Start(t *testing.T) {
 	built := filepath.Join(guest.Root(), "build", "aarch64")
 	drivers, dir := filepath.Join(built, "lib"), t.TempDir()
 	program := filepath.Join(dir, "starts")
-	compiler := exec.Command("aarch64-linux-gnu-gcc", "-O2", "-g", "-o", program, "testdata/guest/starts.c", "-Itestdata/guest", "-L"+drivers, "-l:libcuda.so.1", "-pthread", "-Wl,-z,now", "-Wl,-z,relro")
+	compiler := exec.Command("aarch64-linux-gnu-gcc", "-O2", "-g", "-o", program, "testdata/guest/starts.c",
+		"-Itestdata/guest", "-L"+drivers, "-l:libcuda.so.1", "-pthread", "-Wl,-z,now", "-Wl,-z,relro")
 	compiler.Dir = guest.Root()
 	if text, err := compiler.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
@@ -52,7 +55,8 @@ func TestAarch64Start(t *testing.T) {
 		if mode == "used" || mode == "fetched" {
 			late = "1"
 		}
-		args := []string{"-L", "/usr/aarch64-linux-gnu", "-E", "LD_LIBRARY_PATH=" + drivers, program, mode, filepath.Join(built, "libmemtrace.so")}
+		args := []string{"-L", "/usr/aarch64-linux-gnu", "-E", "LD_LIBRARY_PATH=" + drivers, program, mode,
+			filepath.Join(built, "libmemtrace.so")}
 		got := run{program: "qemu-aarch64", args: args}.do(t)
 		if got.exit != 0 || got.stdout != "start "+late+"\nend\n" || got.stderr != "" {
 			t.Fatalf("%s: exit %d\n%s%s", mode, got.exit, got.stdout, got.stderr)

@@ -24,7 +24,8 @@ func TestAttach(t *testing.T) {
 		{"fixed", []string{"-no-pie"}},
 	} {
 		t.Run(link.name, func(t *testing.T) {
-			program := compile(t, "attached-"+link.name, []string{"testdata/guest/attached.c"}, append(withDriver(t), link.flags...)...)
+			program := compile(t, "attached-"+link.name, []string{"testdata/guest/attached.c"},
+				append(withDriver(t), link.flags...)...)
 			a := startProgram(t, program, run{}, nil, "quiet", late)
 			a.do(t, "alloc 10 5001")
 			said := a.attach(t)
@@ -43,10 +44,13 @@ func TestAttach(t *testing.T) {
 			a.refused(t, "it is not recording", "ctl", a.pid(), "stop")
 			a.end(t)
 			r := a.sizes(t, map[uint64]int{4999: 0, 5001: 0, 5002: 20, 5003: 30, 5004: 1, 5005: 1, 5006: 0})
-			if r.info[trace.StartKey] != trace.StartedLate || r.info[trace.StopKey] == "" || r.info[trace.StartAfterKey] == "" {
+			if r.info[trace.StartKey] != trace.StartedLate || r.info[trace.StopKey] == "" ||
+				r.info[trace.StartAfterKey] == "" {
 				t.Errorf("%v", r.info)
 			}
-			if n := r.count(func(e trace.Event) bool { return e.Kind == trace.EventMark && r.tables.String(e.Name) == "half way" }); n != 1 {
+			if n := r.count(func(e trace.Event) bool {
+				return e.Kind == trace.EventMark && r.tables.String(e.Name) == "half way"
+			}); n != 1 {
 				t.Errorf("%d marks", n)
 			}
 			if left := a.sockets(t); left != nil {
@@ -59,7 +63,8 @@ func TestAttach(t *testing.T) {
 // The thread that the library is loaded by goes on waiting, and sees nothing of it: no result, no error number, no
 // time, no register is another one. No other thread waits, so it is that one.
 func TestAttachLeavesTheThreadAsItWas(t *testing.T) {
-	for _, wait := range []string{"poll", "timed-poll", "epoll", "select", "read", "receive", "semaphore", "timed-semaphore", "sleep", "registers"} {
+	for _, wait := range []string{"poll", "timed-poll", "epoll", "select", "read", "receive", "semaphore",
+		"timed-semaphore", "sleep", "registers"} {
 		t.Run(wait, func(t *testing.T) {
 			a := startAttached(t, nil, wait)
 			if wait == "sleep" { // while it does
@@ -107,7 +112,8 @@ func TestAttachStorm(t *testing.T) {
 		}
 	}
 	slices.Sort(stood)
-	t.Logf("%d attaches; a thread stood still for %v in the median, %v in 99 of 100, %v at most", rounds, stood[len(stood)/2], stood[len(stood)*99/100], stood[len(stood)-1])
+	t.Logf("%d attaches; a thread stood still for %v in the median, %v in 99 of 100, %v at most", rounds,
+		stood[len(stood)/2], stood[len(stood)*99/100], stood[len(stood)-1])
 }
 
 // A process that makes no CUDA call, or none so far, is recorded from its first one on, as ever.
@@ -160,7 +166,8 @@ func TestControl(t *testing.T) {
 		t.Errorf("%s", said)
 	}
 	a.well(t, "ctl", a.pid(), "snapshot", "-o", "live.bin")
-	if r := read(t, a.dir+"/live.bin"); r.allocations(4999) != 1 || r.allocations(5001) != 0 || r.info[trace.SnapshotKey] == "" {
+	if r := read(t, a.dir+"/live.bin"); r.allocations(4999) != 1 || r.allocations(5001) != 0 ||
+		r.info[trace.SnapshotKey] == "" {
 		t.Errorf("the snapshot has %d and %d allocations, %v", r.allocations(4999), r.allocations(5001), r.info)
 	}
 	a.refused(t, "live.bin exists", "ctl", a.pid(), "snapshot", "-o", "live.bin")

@@ -169,7 +169,8 @@ func TestAttachByRoot(t *testing.T) {
 	who := asNobody(t)
 	dir := open(t)
 	program := compile(t, "attached", []string{"testdata/guest/attached.c"}, withDriver(t)...)
-	for name, from := range map[string]string{"libcuda.so.1": filepath.Join(nullGPU(t), "libcuda.so.1"), "libmemtrace.so": library(t), "attached": program} {
+	for name, from := range map[string]string{"libcuda.so.1": filepath.Join(nullGPU(t), "libcuda.so.1"),
+		"libmemtrace.so": library(t), "attached": program} {
 		copyFile(t, from, filepath.Join(dir, name), 0o755)
 	}
 	cmd := exec.Command(filepath.Join(dir, "attached"), "quiet")

@@ -150,7 +150,8 @@ func (r *replayed) context(e *trace.Event) {
 }
 
 func replay(events []trace.Event) *replayed {
-	r := &replayed{account: account{}, reserves: map[[2]uint64]uint64{}, nodes: map[uint64][]uint64{}, contexts: map[uint64]bool{}}
+	r := &replayed{account: account{}, reserves: map[[2]uint64]uint64{}, nodes: map[uint64][]uint64{},
+		contexts: map[uint64]bool{}}
 	heap := heap.NewHeap(r)
 	for i := range events {
 		e := &events[i]
@@ -180,10 +181,12 @@ func compareAccounts(t *testing.T, driver account, r *replayed) {
 		}
 	}
 	if len(r.nodes) > 0 && launched < 2*len(r.nodes) {
-		t.Errorf("the driver says %d changes of graph memory for %d nodes that were launched and freed", launched, len(r.nodes))
+		t.Errorf("the driver says %d changes of graph memory for %d nodes that were launched and freed", launched,
+			len(r.nodes))
 	}
 	driver["async"] = async
-	for _, kind := range []string{"device", "managed", "host", "async", "vmm", "array", "sparse", "module", "ipc", "multicast", "context"} {
+	for _, kind := range []string{"device", "managed", "host", "async", "vmm", "array", "sparse", "module", "ipc",
+		"multicast", "context"} {
 		want, have := driver[kind], r.account[kind]
 		if kind == "sparse" { // without memory: the driver tells their extent, the trace has none
 			for i := range want {
@@ -229,7 +232,8 @@ func checkHealth(t *testing.T, path string) *report.Summary {
 		t.Fatal(err)
 	}
 	h := s.Health
-	if !h.Complete || h.UnmatchedFrees+h.UnmatchedMaps+h.DisplacedBlocks+h.UnmatchedReferences+h.FailedFrees+h.SequenceGaps+h.ImplausibleSizes != 0 {
+	if !h.Complete || h.UnmatchedFrees+h.UnmatchedMaps+h.DisplacedBlocks+h.UnmatchedReferences+h.FailedFrees+
+		h.SequenceGaps+h.ImplausibleSizes != 0 {
 		t.Errorf("%s: %+v", filepath.Base(path), h)
 	}
 	return s
@@ -274,9 +278,11 @@ var refusedCall = regexp.MustCompile(`(?m)^cu\w* 2$`)
 func compareTotals(t *testing.T, driver account, r *replayed, s *report.Summary) {
 	t.Helper()
 	want := map[string]uint64{
-		"driver":  driver.live("device").bytes + driver.live("async").bytes + driver.live("vmm").bytes + driver.live("array").bytes + driver.live("module").bytes,
-		"managed": driver.live("managed").bytes, "host": driver.live("host").bytes, "foreign": driver.live("ipc").bytes, "multicast": driver.live("multicast").bytes,
-		"address": r.live("address").bytes, "graph": r.live("graph").bytes,
+		"driver": driver.live("device").bytes + driver.live("async").bytes + driver.live("vmm").bytes +
+			driver.live("array").bytes + driver.live("module").bytes,
+		"managed": driver.live("managed").bytes, "host": driver.live("host").bytes, "foreign": driver.live("ipc").bytes,
+		"multicast": driver.live("multicast").bytes,
+		"address":   r.live("address").bytes, "graph": r.live("graph").bytes,
 	}
 	have := map[string]uint64{"driver": s.Driver.LiveBytes}
 	for name, level := range s.Other {
@@ -320,10 +326,12 @@ func hookedNames(t *testing.T, level string) (names []string) {
 // isMarker tells hooks that make no event: they tell the others when streams are captured, and which contexts are
 // green.
 func isMarker(name string) bool {
-	return strings.HasPrefix(name, "cuStreamBeginCapture") || strings.HasPrefix(name, "cuStreamEndCapture") || name == "cuCtxFromGreenCtx"
+	return strings.HasPrefix(name, "cuStreamBeginCapture") || strings.HasPrefix(name, "cuStreamEndCapture") ||
+		name == "cuCtxFromGreenCtx"
 }
 
-var coverSources = []string{"cover", "cover_peer", "cover_memory", "cover_mapped", "cover_graph", "cover_context", "cover_runtime"}
+var coverSources = []string{"cover", "cover_peer", "cover_memory", "cover_mapped", "cover_graph", "cover_context",
+	"cover_runtime"}
 
 func coverProgram(t *testing.T, name string, flags ...string) string {
 	t.Helper()
@@ -335,12 +343,14 @@ func coverProgram(t *testing.T, name string, flags ...string) string {
 }
 
 func runtimePath(t *testing.T, version string) string {
-	return filepath.Join(nullGPU(t), map[string]string{"11": "libcudart.so.11.0", "12": "libcudart.so.12", "13": "libcudart.so.13"}[version])
+	return filepath.Join(nullGPU(t), map[string]string{"11": "libcudart.so.11.0", "12": "libcudart.so.12",
+		"13": "libcudart.so.13"}[version])
 }
 
 // Without samples of the device, which would fill in what calls left out.
 func coverRun(t *testing.T, level, route, version string) run {
-	r := run{args: []string{level, route}, env: []string{"MEMTRACE_NVML=0", "NULLCUDA_LOG=null.%p.log", "NULLCUDA_DRIVER_VERSION=13050", fmt.Sprint("NULLCUDA_CONTEXT=", contextBytes)}}
+	r := run{args: []string{level, route}, env: []string{"MEMTRACE_NVML=0", "NULLCUDA_LOG=null.%p.log",
+		"NULLCUDA_DRIVER_VERSION=13050", fmt.Sprint("NULLCUDA_CONTEXT=", contextBytes)}}
 	if version != "" {
 		r.env = append(r.env, "COVER_RUNTIME="+runtimePath(t, version))
 	}
@@ -351,7 +361,8 @@ func coverRun(t *testing.T, level, route, version string) run {
 // change.
 func TestCoverDriver(t *testing.T) {
 	loaded := coverProgram(t, "cover")
-	linked := coverProgram(t, "cover-linked", append([]string{"-DCOVER_LINKED_DRIVER", "-Wl,--no-as-needed"}, withDriver(t)...)...)
+	linked := coverProgram(t, "cover-linked", append([]string{"-DCOVER_LINKED_DRIVER", "-Wl,--no-as-needed"},
+		withDriver(t)...)...)
 	for _, c := range []struct{ route, runtime string }{
 		{"linked", ""}, {"dlsym", ""}, {"default", ""}, {"next", ""}, {"proc1", ""}, {"proc2", ""}, {"legacy", ""},
 		{"entry", "11"}, {"entry", "12"}, {"entry", "13"}, {"by-version", "12"}, {"by-version", "13"},
@@ -389,10 +400,12 @@ func TestCoverRuntime(t *testing.T) {
 				r.program = loaded
 				switch route {
 				case "linked":
-					r.program = coverProgram(t, "cover-linked"+version, "-DCOVER_LINKED_RUNTIME", runtimePath(t, version))
+					r.program = coverProgram(t, "cover-linked"+version, "-DCOVER_LINKED_RUNTIME",
+						runtimePath(t, version))
 				case "static":
 					archive := filepath.Join(nullGPU(t), "static"+version, "libcudart_static.a")
-					r.program = coverProgram(t, "cover-static"+version, "-DCOVER_LINKED_RUNTIME", "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive")
+					r.program = coverProgram(t, "cover-static"+version, "-DCOVER_LINKED_RUNTIME", "-Wl,--whole-archive",
+						archive, "-Wl,--no-whole-archive")
 					r.args[1], r.env = "linked", slices.Delete(r.env, len(r.env)-1, len(r.env))
 				}
 				got := r.both(t, "")

@@ -31,7 +31,8 @@ func TestCoverVersions(t *testing.T) {
 func TestCoverFuture(t *testing.T) {
 	program := compile(t, "cover-versions", []string{"testdata/guest/cover_versions.c"})
 	future := compile(t, "libfuture.so", []string{"testdata/guest/cover_future.c"}, "-shared", "-fPIC")
-	got := run{program: program, preload: []string{"", future}, env: []string{"NULLCUDA_DRIVER_VERSION=13050"}}.both(t, "")
+	got := run{program: program, preload: []string{"", future}, env: []string{"NULLCUDA_DRIVER_VERSION=13050"}}.both(t,
+		"")
 	if !strings.HasSuffix(got.stdout, "future: 0 0, labelled label: 0\n") {
 		t.Errorf("the new function was not called:\n%s", got.stdout[max(0, len(got.stdout)-200):])
 	}
@@ -66,7 +67,9 @@ func TestCoverBetween(t *testing.T) {
 		"handle": compile(t, "libbetween-handle.so", []string{source}, "-shared", "-fPIC", "-DBY_HANDLE"),
 	}
 	programs := []struct{ level, route, path string }{
-		{"driver", "linked", coverProgram(t, "cover-linked", append([]string{"-DCOVER_LINKED_DRIVER", "-Wl,--no-as-needed"}, withDriver(t)...)...)},
+		{"driver", "linked",
+			coverProgram(t, "cover-linked", append([]string{"-DCOVER_LINKED_DRIVER", "-Wl,--no-as-needed"},
+				withDriver(t)...)...)},
 		{"driver", "dlsym", coverProgram(t, "cover")},
 		{"driver", "by-version", coverProgram(t, "cover")},
 		{"runtime", "linked", coverProgram(t, "cover-linked12", "-DCOVER_LINKED_RUNTIME", runtimePath(t, "12"))},

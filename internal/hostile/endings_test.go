@@ -31,14 +31,17 @@ var surroundings = []struct {
 // outspoken are the endings in which the library says something of its own by default, and nothing else may differ:
 // docs/manners.md.
 var outspoken = map[string]string{
-	"fsize": "limit on file size", "fsize-0": "limit on file size", "fsize-later": "memtrace: ", "fsize-later-ignored": "memtrace: ", // no trace can be written, or no whole one
-	"no-openat":     "recording is off",               // nothing can be written at all
-	"dlmopen":       "past this library",              // a CUDA in a namespace of its own
-	"nothing-later": "the Go runtime could not go on", // a limit that nobody sees coming
+	// no trace can be written, or no whole one
+	"fsize": "limit on file size", "fsize-0": "limit on file size", "fsize-later": "memtrace: ",
+	"fsize-later-ignored": "memtrace: ",
+	"no-openat":           "recording is off",               // nothing can be written at all
+	"dlmopen":             "past this library",              // a CUDA in a namespace of its own
+	"nothing-later":       "the Go runtime could not go on", // a limit that nobody sees coming
 }
 
 // selected run beside the other libraries in the short form, too: what touches threads, memory and time at the end.
-var selected = []string{"plain", "none", "segv", "exit-thread", "_exit-atexit", "quick", "pthread-exit", "killed-thread", "exec-self", "forks", "vfork", "as-later", "threads", "sigprof", "terminate"}
+var selected = []string{"plain", "none", "segv", "exit-thread", "_exit-atexit", "quick", "pthread-exit",
+	"killed-thread", "exec-self", "forks", "vfork", "as-later", "threads", "sigprof", "terminate"}
 
 func endings(t *testing.T) string {
 	t.Helper()
@@ -56,10 +59,12 @@ func endings(t *testing.T) string {
 		t.Skip("there is no g++ for the guest's C++ half")
 	}
 	object := filepath.Join(t.TempDir(), "unwindings.o")
-	if text, err := exec.Command(compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-c", filepath.Join(folder, "unwindings.cc"), "-o", object).CombinedOutput(); err != nil {
+	if text, err := exec.Command(compiler, "-O2", "-Wall", "-Wextra", "-Werror", "-c",
+		filepath.Join(folder, "unwindings.cc"), "-o", object).CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
-	return compile(t, "endings", sources, append(withDriver(t), object, filepath.Join(nullGPU(t), "libcudart.so.13"), "-lstdc++")...)
+	return compile(t, "endings", sources, append(withDriver(t), object, filepath.Join(nullGPU(t), "libcudart.so.13"),
+		"-lstdc++")...)
 }
 
 func modesOf(t *testing.T, program string) []string {
@@ -119,7 +124,8 @@ func TestEndings(t *testing.T) {
 			for _, mode := range wanted {
 				t.Run(mode, func(t *testing.T) {
 					for range times {
-						run{program: program, args: []string{mode}, preload: preload, dir: open(t)}.both(t, outspoken[mode])
+						run{program: program, args: []string{mode}, preload: preload, dir: open(t)}.both(t,
+							outspoken[mode])
 					}
 				})
 			}

@@ -47,7 +47,8 @@ func TestForkedChildren(t *testing.T) {
 				r := read(t, name)
 				if r.allocations(1000) != each {
 					if r.lost != 0 || r.ended != spool.EndedClean || r.allocations(1000) < 100 {
-						t.Errorf("the parent's trace ended %s, %d lost, %d allocations", r.ended, r.lost, r.allocations(1000))
+						t.Errorf("the parent's trace ended %s, %d lost, %d allocations", r.ended, r.lost,
+							r.allocations(1000))
 					}
 					continue
 				}
@@ -55,7 +56,8 @@ func TestForkedChildren(t *testing.T) {
 				frees := r.count(func(e trace.Event) bool { return e.Kind == trace.EventFree })
 				bare := r.count(func(e trace.Event) bool { return e.Kind == trace.EventAlloc && e.Stack == 0 })
 				if frees != each || bare != 0 || r.lost != 0 || r.ended != spool.EndedClean {
-					t.Errorf("a child's trace has %d frees of %d, %d allocations without a stack, %d lost, ended %s", frees, each, bare, r.lost, r.ended)
+					t.Errorf("a child's trace has %d frees of %d, %d allocations without a stack, %d lost, ended %s",
+						frees, each, bare, r.lost, r.ended)
 				}
 			}
 			if found != want/each {

@@ -51,7 +51,8 @@ func TestManyLiveBlocks(t *testing.T) {
 		memory string
 		mib    int
 		texts  bool
-	}{{"", 256, blocks < 3_000_000}, {"16M", 48, false}, {"0", 32, false}} { // a Go runtime and what it has at work take some 25 MiB, whatever is live
+		// a Go runtime and what it has at work take some 25 MiB, whatever is live
+	}{{"", 256, blocks < 3_000_000}, {"16M", 48, false}, {"0", 32, false}} {
 		t.Run("MEMTRACE_GUEST_MEMORY="+c.memory, func(t *testing.T) {
 			var settings []string
 			if c.memory != "" {
@@ -72,10 +73,13 @@ func TestManyLiveBlocks(t *testing.T) {
 			}
 			var report report.Summary
 			runJSON(t, &report, "report", "--json", path)
-			if told := strings.Contains(strings.Join(report.Notes, " "), "own table of live memory was"); told == c.texts {
-				t.Errorf("the report says nothing of a table that was given up, or speaks of one that was not: %q", report.Notes)
+			if told := strings.Contains(strings.Join(report.Notes, " "), "own table of live memory was"); told ==
+				c.texts {
+				t.Errorf("the report says nothing of a table that was given up, or speaks of one that was not: %q",
+					report.Notes)
 			}
-			if live := uint64(blocks / 2 * 512); len(report.OOM.Events) != 1 || report.OOM.Events[0].DriverBytes != live || report.Driver.LiveBytes != live || report.Driver.PeakBytes != 2*live {
+			if live := uint64(blocks / 2 * 512); len(report.OOM.Events) != 1 || report.OOM.Events[0].DriverBytes !=
+				live || report.Driver.LiveBytes != live || report.Driver.PeakBytes != 2*live {
 				t.Errorf("of %d live bytes the report tells %+v and %+v", live, report.Driver, report.OOM.Events)
 			}
 		})
@@ -111,7 +115,9 @@ func checkHoard(t *testing.T, path string, blocks uint64) {
 		}
 	}
 	lost, _, _ := run.Lost()
-	if h := run.Health(); allocs != blocks || frees != blocks/2 || refused != 1 || lost != 0 || h.Gaps != 0 || run.Ended() != spool.EndedClean {
-		t.Errorf("%d allocations, %d frees, %d refused, %d lost of %d blocks, %+v", allocs, frees, refused, lost, blocks, h)
+	if h := run.Health(); allocs != blocks || frees != blocks/2 || refused != 1 || lost != 0 || h.Gaps != 0 ||
+		run.Ended() != spool.EndedClean {
+		t.Errorf("%d allocations, %d frees, %d refused, %d lost of %d blocks, %+v", allocs, frees, refused,
+			lost, blocks, h)
 	}
 }

@@ -75,7 +75,8 @@ func compile(t *testing.T, name string, sources []string, flags ...string) strin
 	if path := programs.path[name]; path != "" {
 		return path
 	}
-	temporary := guest.Compile(t, name, sources, append(flags, "-I"+filepath.Join(guest.Root(), "testdata/guest"), "-ldl", "-lpthread")...)
+	temporary := guest.Compile(t, name, sources, append(flags, "-I"+filepath.Join(guest.Root(), "testdata/guest"),
+		"-ldl", "-lpthread")...)
 	path := filepath.Join(programs.dir, name)
 	if err := os.Rename(temporary, path); err != nil {
 		t.Fatal(err)
@@ -89,7 +90,8 @@ func withDriver(t *testing.T) []string { return []string{"-L" + nullGPU(t), "-lc
 
 func manners(t *testing.T) string {
 	var sources []string
-	for _, family := range []string{"manners", "forks", "ends", "signals", "threads", "folders", "limits", "filters", "calls"} {
+	for _, family := range []string{"manners", "forks", "ends", "signals", "threads", "folders", "limits", "filters",
+		"calls"} {
 		sources = append(sources, "testdata/guest/"+family+".c")
 	}
 	return compile(t, "manners", sources, withDriver(t)...)
@@ -182,10 +184,12 @@ func (r run) both(t *testing.T, own string) result {
 	}
 	want, got := plain.do(t), r.do(t)
 	if got.exit != want.exit || got.stdout != want.stdout {
-		t.Errorf("%s %v: without the library exit %d, stdout\n%s\nwith it exit %d, stdout\n%s\nstderr\n%s", filepath.Base(r.program), r.args, want.exit, want.stdout, got.exit, got.stdout, got.stderr)
+		t.Errorf("%s %v: without the library exit %d, stdout\n%s\nwith it exit %d, stdout\n%s\nstderr\n%s",
+			filepath.Base(r.program), r.args, want.exit, want.stdout, got.exit, got.stdout, got.stderr)
 	}
 	if left := strip(got.stderr, own); !same(left, want.stderr) {
-		t.Errorf("%s %v: stderr without the library\n%s\nwith it\n%s", filepath.Base(r.program), r.args, want.stderr, got.stderr)
+		t.Errorf("%s %v: stderr without the library\n%s\nwith it\n%s", filepath.Base(r.program), r.args, want.stderr,
+			got.stderr)
 	}
 	return got
 }

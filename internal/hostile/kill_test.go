@@ -49,7 +49,8 @@ func startBusy(t *testing.T, threads, pause int, env []string, before ...string)
 	if len(before) == 0 {
 		how.preload = []string{""}
 	}
-	b.cmd.Env = append(append(os.Environ(), how.environment(t)...), "TMPDIR="+b.dir) // a runner that is killed leaves its list of traces
+	// a runner that is killed leaves its list of traces
+	b.cmd.Env = append(append(os.Environ(), how.environment(t)...), "TMPDIR="+b.dir)
 	b.cmd.Dir, b.cmd.Stdin, b.cmd.Stderr = b.dir, in, os.Stderr
 	b.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	if err := b.cmd.Start(); err != nil {
@@ -143,7 +144,8 @@ func TestKilledUnderLoad(t *testing.T) {
 func TestCutWhileDraining(t *testing.T) {
 	for round := range 6 {
 		limit := 20000 + 2237*round
-		got := run{program: manners(t), args: []string{"fsize-later"}, env: []string{"FSIZE=" + strconv.Itoa(limit)}}.both(t, "file too large")
+		got := run{program: manners(t), args: []string{"fsize-later"},
+			env: []string{"FSIZE=" + strconv.Itoa(limit)}}.both(t, "file too large")
 		path := traceIn(t, got.dir)
 		if st, err := os.Stat(path); err != nil || st.Size() != int64(limit) {
 			t.Errorf("the trace was not cut at %d: %v", limit, err)
@@ -152,7 +154,8 @@ func TestCutWhileDraining(t *testing.T) {
 			r := read(t, path)
 			allocs := r.count(func(e trace.Event) bool { return e.Kind == trace.EventAlloc })
 			if allocs != 100+5*8000 || r.lost != 0 || r.ended != spool.EndedClean {
-				t.Errorf("cut at %d, %s: %d allocations of %d, %d lost, ended %s", limit, when, allocs, 100+5*8000, r.lost, r.ended)
+				t.Errorf("cut at %d, %s: %d allocations of %d, %d lost, ended %s", limit, when, allocs, 100+5*8000,
+					r.lost, r.ended)
 			}
 			if err := spool.Finalize(path); err != nil {
 				t.Error(err)
@@ -201,7 +204,8 @@ func TestGroupKilled(t *testing.T) {
 	}
 	path := traceIn(t, b.dir)
 	b.check(t, path, spool.EndedKilled)
-	if text, err := exec.Command(command(t), "report", path).CombinedOutput(); err != nil || !strings.Contains(string(text), "killed") {
+	if text, err := exec.Command(command(t), "report", path).CombinedOutput(); err != nil ||
+		!strings.Contains(string(text), "killed") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

@@ -29,7 +29,8 @@ type ledgerRun struct {
 }
 
 func (l ledgerRun) String() string {
-	return fmt.Sprintf("seed %d, %d threads, %d devices, %d steps, runtime %s, %s %v killed %v", l.seed, l.threads, l.devices, l.steps, l.runtime, l.words, l.env, l.killed)
+	return fmt.Sprintf("seed %d, %d threads, %d devices, %d steps, runtime %s, %s %v killed %v", l.seed, l.threads,
+		l.devices, l.steps, l.runtime, l.words, l.env, l.killed)
 }
 
 // ledgerOf chooses a run by its seed: every other one is serial, every fifth is killed; what has to be there in any few
@@ -69,7 +70,8 @@ func ledgerProgram(t *testing.T, runtime string) string {
 	if version, static := strings.CutPrefix(runtime, "static"); static {
 		name += runtime
 		archive := filepath.Join(nullGPU(t), "static"+version, "libcudart_static.a")
-		flags = append([]string{"-DLEDGER_STATIC_RUNTIME", "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"}, flags...)
+		flags = append([]string{"-DLEDGER_STATIC_RUNTIME", "-Wl,--whole-archive", archive, "-Wl,--no-whole-archive"},
+			flags...)
 	}
 	return compile(t, name, sources, flags...)
 }
@@ -91,7 +93,8 @@ func ledgerSetting(name string, otherwise int) int {
 // hooked function is called in them.
 func TestLedger(t *testing.T) {
 	calls := map[string]int{}
-	from, count, steps := ledgerSetting("LEDGER_FROM", 0), ledgerSetting("LEDGER_SEEDS", ledgerFew), ledgerSetting("LEDGER_STEPS", 20000)
+	from, count, steps := ledgerSetting("LEDGER_FROM", 0), ledgerSetting("LEDGER_SEEDS", ledgerFew),
+		ledgerSetting("LEDGER_STEPS", 20000)
 	ran := 0
 	for seed := from; seed < from+count; seed++ {
 		l := ledgerOf(seed, steps)
@@ -116,12 +119,14 @@ func TestLedger(t *testing.T) {
 // command starts it in a folder, by the words before it if there are any; only the program itself has the library.
 func (l ledgerRun) command(t *testing.T, dir string, before ...string) *exec.Cmd {
 	t.Helper()
-	env := []string{"NULLCUDA_LOG=null.%p.log", "NULLCUDA_DEVICES=" + strconv.Itoa(l.devices), "NULLCUDA_DRIVER_VERSION=13050", "MEMTRACE_NVML=0", "MEMTRACE_SPOOL_MAX=1G"}
+	env := []string{"NULLCUDA_LOG=null.%p.log", "NULLCUDA_DEVICES=" + strconv.Itoa(l.devices),
+		"NULLCUDA_DRIVER_VERSION=13050", "MEMTRACE_NVML=0", "MEMTRACE_SPOOL_MAX=1G"}
 	if !strings.HasPrefix(l.runtime, "static") {
 		env = append(env, "LEDGER_RUNTIME="+runtimePath(t, l.runtime))
 	}
 	args := append(append(before, "env"), run{preload: []string{""}, env: append(env, l.env...)}.environment(t)...)
-	args = append(args, ledgerProgram(t, l.runtime), filepath.Join(dir, "book"), strconv.Itoa(l.seed), strconv.Itoa(l.threads), strconv.Itoa(l.devices), strconv.Itoa(l.steps))
+	args = append(args, ledgerProgram(t, l.runtime), filepath.Join(dir, "book"), strconv.Itoa(l.seed),
+		strconv.Itoa(l.threads), strconv.Itoa(l.devices), strconv.Itoa(l.steps))
 	cmd := exec.Command(args[0], append(args[1:], l.words...)...)
 	cmd.Dir = dir
 	return cmd
@@ -184,7 +189,8 @@ func checkLedger(t *testing.T, program, dir string, killed bool) map[string]int 
 		for name, n := range book.Calls {
 			calls[name] += n
 		}
-		checkBook(t, book, paths[0], filepath.Join(dir, fmt.Sprintf("null.%d.log", book.Process)), killed && name == "book")
+		checkBook(t, book, paths[0], filepath.Join(dir, fmt.Sprintf("null.%d.log", book.Process)), killed &&
+			name == "book")
 	}
 	return calls
 }
@@ -273,8 +279,10 @@ func checkReport(t *testing.T, book ledgerBook, settled statement, replay *textR
 	if r.Driver.figures() != all {
 		t.Errorf("all devices: the report says %s, the book %s", r.Driver.figures(), all)
 	}
-	for name, n := range map[string]any{"lost_records": float64(r.Lost), "unmatched_frees": nil, "unmatched_maps": nil, "displaced_blocks": nil, "late_frees": nil, "unmatched_references": nil,
-		"implausible_sizes": nil, "lost_threads": nil, "lost_dictionary_entries": nil, "runtime_only": nil, "unknown_events": nil} {
+	for name, n := range map[string]any{"lost_records": float64(r.Lost), "unmatched_frees": nil, "unmatched_maps": nil,
+		"displaced_blocks": nil, "late_frees": nil, "unmatched_references": nil,
+		"implausible_sizes": nil, "lost_threads": nil, "lost_dictionary_entries": nil, "runtime_only": nil,
+		"unknown_events": nil} {
 		if n == nil {
 			n = r.Health[name]
 		}
@@ -321,13 +329,15 @@ func checkPeaks(t *testing.T, book ledgerBook, r ledgerReport, replay *textRepla
 			continue // reports do not divide the others
 		}
 		if have < p.Least || have > p.Most || book.Serial && !book.cut() && p.Least != p.Most || have != second {
-			t.Errorf("peak of %s, device %d: the report says %d, the dump %d, the book %d to %d", p.Account, p.Device, have, second, p.Least, p.Most)
+			t.Errorf("peak of %s, device %d: the report says %d, the dump %d, the book %d to %d", p.Account, p.Device,
+				have, second, p.Least, p.Most)
 		}
 	}
 }
 
 // ledgerKinds are the null driver's words for what is in an account. Its log divides by device what occupies one.
-var ledgerKinds = map[string]string{"device": "driver", "async": "driver", "vmm": "driver", "array": "driver", "sparse": "driver", "module": "driver", "managed": "managed", "host": "host",
+var ledgerKinds = map[string]string{"device": "driver", "async": "driver", "vmm": "driver", "array": "driver",
+	"sparse": "driver", "module": "driver", "managed": "managed", "host": "host",
 	"ipc": "foreign", "multicast": "multicast"}
 
 // poolChunk is the least that a pool of the null driver's takes from the device; the ledger's graphs ask for less.
@@ -362,7 +372,8 @@ func checkDriver(t *testing.T, settled statement, open []statement, replay *text
 			have.add(at, figures{Ended: 1, EndedBytes: size}, 1)
 		}
 	}
-	for handle := range replay.unsized() { // imported, and not mapped before the end: then nobody but the driver knows its size
+	// imported, and not mapped before the end: then nobody but the driver knows its size
+	for handle := range replay.unsized() {
 		have.add(ledgerPlace{"foreign", -1}, figures{Made: 1, MadeBytes: opened[handle]}, -1)
 	}
 	take := func(into *statement, s statement) {
@@ -391,7 +402,8 @@ func beyond(have, want, most statement) (words []string) {
 	for _, places := range []map[ledgerPlace]figures{have.at, want.at} {
 		for at := range places {
 			d, m := have.at[at].plus(want.at[at], -1), most.at[at]
-			if d.Made < 0 || d.Made > m.Made || d.MadeBytes < 0 || d.MadeBytes > m.MadeBytes || d.Ended < 0 || d.Ended > m.Ended || d.EndedBytes < 0 || d.EndedBytes > m.EndedBytes {
+			if d.Made < 0 || d.Made > m.Made || d.MadeBytes < 0 || d.MadeBytes > m.MadeBytes || d.Ended < 0 ||
+				d.Ended > m.Ended || d.EndedBytes < 0 || d.EndedBytes > m.EndedBytes {
 				words = append(words, fmt.Sprintf("%s: %s, against %s; cut %s", at, have.at[at], want.at[at], m))
 			}
 		}

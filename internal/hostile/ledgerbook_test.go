@@ -41,11 +41,13 @@ type figures struct {
 }
 
 func (f figures) plus(g figures, times int64) figures {
-	return figures{f.Made + times*g.Made, f.MadeBytes + times*g.MadeBytes, f.Ended + times*g.Ended, f.EndedBytes + times*g.EndedBytes, f.Refused + times*g.Refused}
+	return figures{f.Made + times*g.Made, f.MadeBytes + times*g.MadeBytes, f.Ended + times*g.Ended, f.EndedBytes +
+		times*g.EndedBytes, f.Refused + times*g.Refused}
 }
 
 func (f figures) String() string {
-	return fmt.Sprintf("%d blocks, %d bytes made, %d blocks, %d bytes ended, %d refused", f.Made, f.MadeBytes, f.Ended, f.EndedBytes, f.Refused)
+	return fmt.Sprintf("%d blocks, %d bytes made, %d blocks, %d bytes ended, %d refused", f.Made, f.MadeBytes, f.Ended,
+		f.EndedBytes, f.Refused)
 }
 
 // statement is the figures of one thread, or of a process, by place. Places without figures are left out.

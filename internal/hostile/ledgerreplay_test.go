@@ -104,8 +104,10 @@ type textContext struct {
 func replayText(t *testing.T, path string) *textReplay {
 	t.Helper()
 	events, threads := dumpEvents(t, path)
-	r := &textReplay{blocks: map[string]*textBlock{}, mapped: map[string]textMapping{}, nodes: map[string]bool{}, contexts: map[string]textContext{}, threads: threads,
-		live: map[ledgerPlace]int64{}, peak: map[ledgerPlace]int64{}, allLive: map[string]int64{}, allPeak: map[string]int64{}, by: map[uint64]statement{}, events: len(events)}
+	r := &textReplay{blocks: map[string]*textBlock{}, mapped: map[string]textMapping{}, nodes: map[string]bool{},
+		contexts: map[string]textContext{}, threads: threads,
+		live: map[ledgerPlace]int64{}, peak: map[ledgerPlace]int64{}, allLive: map[string]int64{},
+		allPeak: map[string]int64{}, by: map[uint64]statement{}, events: len(events)}
 	for _, e := range events {
 		r.apply(e)
 	}
@@ -125,7 +127,8 @@ func (r *textReplay) unsized() map[uint64]bool {
 }
 
 func (r *textReplay) problem(e textEvent, format string, words ...any) {
-	r.problems = append(r.problems, fmt.Sprintf("event %d, %s by %s: ", e.seq, e.kind, e.word["api"])+fmt.Sprintf(format, words...))
+	r.problems = append(r.problems, fmt.Sprintf("event %d, %s by %s: ", e.seq, e.kind, e.word["api"])+
+		fmt.Sprintf(format, words...))
 }
 
 func (r *textReplay) apply(e textEvent) {
@@ -140,7 +143,8 @@ func (r *textReplay) apply(e textEvent) {
 		r.unmap(e)
 	case "create":
 		if e.word["object"] == "context" && e.number("status") == 0 {
-			r.contexts[e.word["addr"]] = textContext{e.number("device"), !strings.HasPrefix(e.word["api"], "cuCtxCreate") || e.has(textNoticed), true}
+			r.contexts[e.word["addr"]] = textContext{e.number("device"),
+				!strings.HasPrefix(e.word["api"], "cuCtxCreate") || e.has(textNoticed), true}
 		}
 	case "destroy":
 		r.destroy(e)
@@ -150,13 +154,16 @@ func (r *textReplay) apply(e textEvent) {
 // textKinds says of each kind of memory which account it belongs to and in which space its addresses are; "device" is
 // also where frees look for it.
 var textKinds = map[string]struct{ account, space string }{
-	"device": {"driver", "device"}, "async": {"driver", "device"}, "array": {"driver", "device"}, "module": {"driver", "device"}, "managed": {"managed", "device"},
-	"foreign": {"foreign", "device"}, "vmm": {"driver", "handle"}, "imported": {"foreign", "handle"}, "multicast": {"multicast", "handle"}, "host": {"host", "host"},
+	"device": {"driver", "device"}, "async": {"driver", "device"}, "array": {"driver", "device"},
+	"module": {"driver", "device"}, "managed": {"managed", "device"},
+	"foreign": {"foreign", "device"}, "vmm": {"driver", "handle"}, "imported": {"foreign", "handle"},
+	"multicast": {"multicast", "handle"}, "host": {"host", "host"},
 	"registered": {"registered", "host"}, "address": {"address", "address"}, "graph": {"graph", "graph"},
 }
 
 // textOwned are the kinds that end with a context, a graph or a module.
-var textOwned = map[string]bool{"device": true, "managed": true, "host": true, "registered": true, "array": true, "foreign": true, "module": true, "graph": true}
+var textOwned = map[string]bool{"device": true, "managed": true, "host": true, "registered": true, "array": true,
+	"foreign": true, "module": true, "graph": true}
 
 func (r *textReplay) page(e textEvent) statement {
 	thread := r.threads[e.word["thread"]]

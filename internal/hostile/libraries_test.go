@@ -14,8 +14,10 @@ import (
 // A library that allocates before main and after it: in a constructor that runs before ours, and in a destructor that
 // would run after ours.
 func TestEarlyAndLate(t *testing.T) {
-	early := compile(t, "libearly.so", []string{"testdata/guest/early.c"}, append([]string{"-shared", "-fPIC"}, withDriver(t)...)...)
-	program := compile(t, "early", []string{"void use_early(void);\nint main(void) { use_early(); return 6; }\n"}, append([]string{early}, withDriver(t)...)...)
+	early := compile(t, "libearly.so", []string{"testdata/guest/early.c"},
+		append([]string{"-shared", "-fPIC"}, withDriver(t)...)...)
+	program := compile(t, "early", []string{"void use_early(void);\nint main(void) { use_early(); return 6; }\n"},
+		append([]string{early}, withDriver(t)...)...)
 	got := run{program: program}.both(t, "").only(t)
 	for size, want := range map[uint64]int{4000: 1, 4001: 1, 1000: 1, 5000: 2} {
 		if n := got.allocations(size); n != want {
@@ -57,7 +59,8 @@ func TestGoHost(t *testing.T) {
 
 // Nothing can be preloaded into a static program, and nothing breaks.
 func TestStaticProgram(t *testing.T) {
-	program := compile(t, "static", []string{"#include <stdio.h>\nint main(void) { puts(\"static\"); return 3; }\n"}, "-static")
+	program := compile(t, "static", []string{"#include <stdio.h>\nint main(void) { puts(\"static\"); return 3; }\n"},
+		"-static")
 	if got := (run{program: program}).both(t, ""); got.exit != 3 {
 		t.Errorf("exit %d", got.exit)
 	}
@@ -73,16 +76,19 @@ func TestSetuidProgram(t *testing.T) {
 	}
 	dir := open(t)
 	copyTo(t, filepath.Join(nullGPU(t), "libcuda.so.1"), filepath.Join(dir, "libcuda.so.1"), 0o755)
-	source := "#include <stdio.h>\n#include <unistd.h>\n#include \"cuda.h\"\nint main(void) { uint64_t p; void *c; printf(\"%d %d\\n\", getuid(), geteuid());\n" +
-		"return cuInit(0) || cuCtxCreate_v2(&c, 0, 0) || cuMemAlloc_v2(&p, 1000) ? 9 : 4; }\n"
+	source :=
+		"#include <stdio.h>\n#include <unistd.h>\n#include \"cuda.h\"\nint main(void) { uint64_t p; void *c; printf(\"%d %d\\n\", getuid(), geteuid());\n" +
+			"return cuInit(0) || cuCtxCreate_v2(&c, 0, 0) || cuMemAlloc_v2(&p, 1000) ? 9 : 4; }\n"
 	built := compile(t, "setuid", []string{source}, append([]string{"-Wl,-rpath," + dir}, withDriver(t)...)...)
 	program := filepath.Join(dir, "setuid")
 	copyTo(t, built, program, 0o755|os.ModeSetuid)
-	got := run{program: "setpriv", args: []string{"--reuid", "65534", "--regid", "65534", "--clear-groups", program}, dir: dir}.do(t)
+	got := run{program: "setpriv", args: []string{"--reuid", "65534", "--regid", "65534", "--clear-groups", program},
+		dir: dir}.do(t)
 	if got.exit != 4 || got.stdout != "65534 0\n" {
 		t.Skipf("setuid programs have no effect here: exit %d, %s%s", got.exit, got.stdout, got.stderr)
 	}
-	got = run{program: "setpriv", args: []string{"--reuid", "65534", "--regid", "65534", "--clear-groups", program}, dir: dir}.both(t, "")
+	got = run{program: "setpriv", args: []string{"--reuid", "65534", "--regid", "65534", "--clear-groups", program},
+		dir: dir}.both(t, "")
 	if left := got.traces(t); len(left) != 0 {
 		t.Errorf("traces %v", left)
 	}

@@ -58,7 +58,8 @@ func TestReplacedProgramIsGone(t *testing.T) {
 	cmd, _ := start(t, dir, manners(t), "exec-sleep")
 	exe := ""
 	for range 2000 {
-		if exe, _ = os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe")); strings.Contains(exe, "sleep") || strings.Contains(exe, "coreutils") {
+		if exe, _ = os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe")); strings.Contains(exe,
+			"sleep") || strings.Contains(exe, "coreutils") {
 			break
 		}
 		time.Sleep(5 * time.Millisecond)
@@ -189,7 +190,8 @@ func checkRunning(t *testing.T, path string, counted func() int) {
 		}
 	}
 	if after := counted(); allocations < before || allocations > after+1 || source.Ended() != spool.EndedRunning {
-		t.Errorf("%d allocations read between counts of %d and %d, ended %s", allocations, before, after, source.Ended())
+		t.Errorf("%d allocations read between counts of %d and %d, ended %s", allocations, before, after,
+			source.Ended())
 	}
 	if h := source.Health(); h.Truncated || h.Gaps > 1 {
 		t.Errorf("health %+v", h)

@@ -35,6 +35,7 @@ func TestFaultsWithoutCUDA(t *testing.T) {
 		t.Errorf("the library is not loaded")
 	}
 	if loaded-plain > faultsOfLoading {
-		t.Errorf("the library costs %d page faults, at most %d are wanted: put what is written while it is loaded to the rest (cshim/base/atload.h)", loaded-plain, faultsOfLoading)
+		t.Errorf(
+			"the library costs %d page faults, at most %d are wanted: put what is written while it is loaded to the rest (cshim/base/atload.h)", loaded-plain, faultsOfLoading)
 	}
 }

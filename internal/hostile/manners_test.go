@@ -15,9 +15,12 @@ import (
 // it.
 func TestCleanEnds(t *testing.T) {
 	for mode, want := range map[string]int{
-		"plain": 100, "vfork": 200, "vfork-leave": 400, "spawn": 200, "fork-after": 200, "fork-busy": 100, "threads": 64 * 16 * 5, "small-start": 100,
-		"dispositions": 100, "sigchld": 100, "closefrom": 100 + 40000 + 100, "daemon": 100 + 100, "chdir": 100, "gone": 100, "clearenv": 100,
-		"nofile-later": 20100, "_exit": 100, "_Exit": 100, "quick_exit": 105, "_exit-busy": 100, "_exit-twice": 100, "segv-handled": 100, "pthread_exit": 100,
+		"plain": 100, "vfork": 200, "vfork-leave": 400, "spawn": 200, "fork-after": 200, "fork-busy": 100,
+		"threads": 64 * 16 * 5, "small-start": 100,
+		"dispositions": 100, "sigchld": 100, "closefrom": 100 + 40000 + 100, "daemon": 100 + 100, "chdir": 100,
+		"gone": 100, "clearenv": 100,
+		"nofile-later": 20100, "_exit": 100, "_Exit": 100, "quick_exit": 105, "_exit-busy": 100, "_exit-twice": 100,
+		"segv-handled": 100, "pthread_exit": 100,
 		"term": 60000, "atexit": 110,
 	} {
 		t.Run(mode, func(t *testing.T) {
@@ -133,7 +136,8 @@ func (r result) each(t *testing.T, paths []string, want int, size uint64, alloca
 	}
 	for _, path := range paths {
 		if got := read(t, path); got.allocations(size) != allocations || got.ended != spool.EndedClean {
-			t.Errorf("%s: %d allocations of %d, ended %s", filepath.Base(path), got.allocations(size), allocations, got.ended)
+			t.Errorf("%s: %d allocations of %d, ended %s", filepath.Base(path), got.allocations(size), allocations,
+				got.ended)
 		}
 	}
 }
@@ -154,7 +158,8 @@ func TestHundredProcesses(t *testing.T) {
 			}
 			got := run{program: manners(t), args: []string{"hundred"}, env: env}.both(t, own)
 			paths := got.traces(t)
-			if name == "forced" && len(paths) < 100 { // one that ended before another began is replaced, as was asked for
+			// one that ended before another began is replaced, as was asked for
+			if name == "forced" && len(paths) < 100 {
 				got.each(t, paths, len(paths), 2000, 10)
 				return
 			}

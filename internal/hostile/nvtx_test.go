@@ -45,7 +45,8 @@ func oracle(t *testing.T, pkg, version string) string {
 	defer os.RemoveAll(work)
 	const unpack = `import sys,zipfile,pathlib; w=pathlib.Path(sys.argv[1]); zipfile.ZipFile(next(w.glob("*.whl"))).extractall(w/"unpacked")`
 	for _, command := range [][]string{
-		{"python3", "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check", "-d", work, pkg + "==" + version},
+		{"python3", "-m", "pip", "download", "-q", "--no-deps", "--disable-pip-version-check", "-d", work, pkg +
+			"==" + version},
 		{"python3", "-c", unpack, work},
 	} {
 		if out, err := exec.Command(command[0], command[1:]...).CombinedOutput(); err != nil {
@@ -93,7 +94,8 @@ func nvtxGuest(t *testing.T, age string) string {
 
 func nvtxLibrary(t *testing.T, age string, flags ...string) string {
 	name := "libnvtx-" + age + strings.Join(flags, "") + ".so"
-	return compile(t, name, []string{"testdata/guest/nvtx_library.c"}, append(append(flags, "-shared", "-fPIC"), nvtxFlags(t, age)...)...)
+	return compile(t, name, []string{"testdata/guest/nvtx_library.c"}, append(append(flags, "-shared", "-fPIC"),
+		nvtxFlags(t, age)...)...)
 }
 
 // named is what a trace says by name: tags of allocations by their size, marks in their order, and who else has NVTX.
@@ -127,7 +129,8 @@ func (r result) onlyNames(t *testing.T) named {
 
 var nvtxTags = map[uint64]string{
 	1001: "before CUDA", 1002: "before CUDA.innen €", 1003: "before CUDA.innen €.com.example:registered early",
-	1004: "before CUDA.innen €.com.example:registered early.com.example:später", 1005: "com.example:registered early.com.example:später",
+	1004: "before CUDA.innen €.com.example:registered early.com.example:später",
+	1005: "com.example:registered early.com.example:später",
 	1006: "", 1007: "wärme:breit.wärme:schmal", 1008: "main thread", 3001: "other thread", 3002: "",
 }
 
@@ -172,7 +175,8 @@ func TestNvtxAnswers(t *testing.T) {
 			if want := once + once + "done\n"; r.stdout != want {
 				t.Errorf("the program prints %q, want %q", r.stdout, want)
 			}
-			marks := []string{"a begin", "b begin", "e begin", "answers:e begin", "range end", "range end", "range end", "answers:e end"}
+			marks := []string{"a begin", "b begin", "e begin", "answers:e begin", "range end", "range end", "range end",
+				"answers:e end"}
 			if got := r.onlyNames(t); !slices.Equal(got.marks, marks) {
 				t.Errorf("marks %q, want %q", got.marks, marks)
 			}
@@ -208,16 +212,21 @@ func TestNvtxFork(t *testing.T) {
 func TestNvtxEnvironment(t *testing.T) {
 	for age := range nvtxAges {
 		t.Run(age, func(t *testing.T) {
-			env := []string{"NVTX_EMPTY=", "NVTX=short", "N=n", "NVTX_INJECTION64_PATHS=long", "MARK=m", "NVTX_INJECTION32_PATH=other"}
-			got := run{program: nvtxGuest(t, age), args: []string{"environment"}, env: env, dir: t.TempDir(), shell: ":"}.both(t, "")
-			if strings.Contains(got.stdout, "libmemtrace.so") || !strings.Contains(got.stdout, "/set/by/the/program.so") {
+			env := []string{"NVTX_EMPTY=", "NVTX=short", "N=n", "NVTX_INJECTION64_PATHS=long", "MARK=m",
+				"NVTX_INJECTION32_PATH=other"}
+			got := run{program: nvtxGuest(t, age), args: []string{"environment"}, env: env, dir: t.TempDir(),
+				shell: ":"}.both(t, "")
+			if strings.Contains(got.stdout, "libmemtrace.so") ||
+				!strings.Contains(got.stdout, "/set/by/the/program.so") {
 				t.Errorf("the program sees\n%s", got.stdout)
 			}
 		})
 	}
 	for _, program := range [][]string{
-		{"/usr/bin/env"}, {"/bin/sh", "-c", `echo "$NVTX_INJECTION64_PATH"; set`}, {"bash", "-c", `echo "$NVTX_INJECTION64_PATH"; export -p`},
-		{"python3", "-c", `import os; print(sorted(os.environ), os.getenv("NVTX_INJECTION64_PATH"), os.popen("env").read())`},
+		{"/usr/bin/env"}, {"/bin/sh", "-c", `echo "$NVTX_INJECTION64_PATH"; set`},
+		{"bash", "-c", `echo "$NVTX_INJECTION64_PATH"; export -p`},
+		{"python3", "-c",
+			`import os; print(sorted(os.environ), os.getenv("NVTX_INJECTION64_PATH"), os.popen("env").read())`},
 	} {
 		path, err := exec.LookPath(program[0])
 		if err != nil {
@@ -253,7 +262,8 @@ func TestNvtxTaken(t *testing.T) {
 	} {
 		for age := range nvtxAges {
 			t.Run(c.name+"/"+age, func(t *testing.T) {
-				got := run{program: nvtxGuest(t, age), args: []string{"names"}, env: []string{"NVTX_INJECTION64_PATH=" + c.value}}.both(t, "")
+				got := run{program: nvtxGuest(t, age), args: []string{"names"},
+					env: []string{"NVTX_INJECTION64_PATH=" + c.value}}.both(t, "")
 				if !strings.Contains(got.stderr, c.says) {
 					t.Errorf("the tool says %q, want %q", got.stderr, c.says)
 				}
@@ -272,13 +282,15 @@ func TestNvtxTaken(t *testing.T) {
 		if err := os.WriteFile(filepath.Join(dir, "nvidia/nvtx/nvtx-cuda.yaml"), nil, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		got := run{program: nvtxGuest(t, "v3.5"), args: []string{"names"}, env: []string{"XDG_RUNTIME_DIR=" + dir}}.both(t, "")
+		got := run{program: nvtxGuest(t, "v3.5"), args: []string{"names"},
+			env: []string{"XDG_RUNTIME_DIR=" + dir}}.both(t, "")
 		if n := got.onlyNames(t); n.nvtx != "taken by the CUDA driver" || n.tags[1002][0] != "" {
 			t.Errorf("NVTX is %q with tags %v", n.nvtx, n.tags)
 		}
 	})
 	t.Run("ourselves", func(t *testing.T) {
-		got := run{program: nvtxGuest(t, "v3.0"), args: []string{"names"}, env: []string{"NVTX_INJECTION64_PATH=" + library(t)}, preload: []string{""}}.do(t)
+		got := run{program: nvtxGuest(t, "v3.0"), args: []string{"names"},
+			env: []string{"NVTX_INJECTION64_PATH=" + library(t)}, preload: []string{""}}.do(t)
 		n := got.onlyNames(t)
 		wantNvtxNames(t, n)
 		if n.nvtx != "" {
@@ -324,7 +336,8 @@ func TestNvtxLibraryNames(t *testing.T) {
 				t.Fatal(err)
 			}
 			preload := strings.Replace(c.preload, "DIR", dir, 1)
-			got := run{program: nvtxGuest(t, "v3.0"), args: append([]string{c.mode}, c.args...), preload: []string{preload}, dir: dir}.do(t)
+			got := run{program: nvtxGuest(t, "v3.0"), args: append([]string{c.mode}, c.args...),
+				preload: []string{preload}, dir: dir}.do(t)
 			if got.exit != 0 {
 				t.Fatalf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
 			}
@@ -342,7 +355,8 @@ func TestNvtxLibraries(t *testing.T) {
 			t.Errorf("%q, want %q", got.tags[4000+i], want)
 		}
 	}
-	if !slices.Equal(got.tags[4999], []string{"program"}) || !slices.Equal(got.marks, []string{"constructor", "constructor"}) {
+	if !slices.Equal(got.tags[4999], []string{"program"}) ||
+		!slices.Equal(got.marks, []string{"constructor", "constructor"}) {
 		t.Errorf("tags %q, marks %q", got.tags[4999], got.marks)
 	}
 }
@@ -362,7 +376,8 @@ int main(void) {
 `
 	program := compile(t, "nvtx-linked", []string{source}, append(withDriver(t), early)...)
 	for env, want := range map[string]string{"MEMTRACE_NVTX=1": "library 7", "MEMTRACE_NVTX=0": ""} {
-		if got := (run{program: program, env: []string{env}}).both(t, "").onlyNames(t); !slices.Equal(got.tags[5000], []string{want}) {
+		if got := (run{program: program, env: []string{env}}).both(t, "").onlyNames(t); !slices.Equal(got.tags[5000],
+			[]string{want}) {
 			t.Errorf("%s: tags %q, want %q", env, got.tags[5000], want)
 		}
 	}
@@ -374,12 +389,14 @@ func TestSecondGetenv(t *testing.T) {
 	for _, preload := range [][]string{{"", other}, {other, ""}} {
 		got := run{program: nvtxGuest(t, "v3.0"), args: []string{"names"}, preload: preload}.both(t, "")
 		wantNvtxNames(t, got.onlyNames(t))
-		got = run{program: nvtxGuest(t, "v3.0"), args: []string{"environment"}, preload: preload, env: []string{"NVTX_EMPTY="}, dir: t.TempDir()}.do(t)
+		got = run{program: nvtxGuest(t, "v3.0"), args: []string{"environment"}, preload: preload,
+			env: []string{"NVTX_EMPTY="}, dir: t.TempDir()}.do(t)
 		if !strings.Contains(got.stdout, "NVTX_EMPTY: \n") {
 			t.Errorf("%s", got.stdout)
 		}
 	}
-	asks := "#include <stdio.h>\n#include <stdlib.h>\nint main(void) { return !getenv(\"NVTX_EMPTY\") + !getenv(\"NVTX_EMPTY\"); }\n"
+	asks :=
+		"#include <stdio.h>\n#include <stdlib.h>\nint main(void) { return !getenv(\"NVTX_EMPTY\") + !getenv(\"NVTX_EMPTY\"); }\n"
 	program := compile(t, "asks", []string{asks})
 	for _, preload := range [][]string{{"", other}, {other, ""}} {
 		got := run{program: program, preload: preload, env: []string{"NVTX_EMPTY="}}.both(t, "")
@@ -391,7 +408,8 @@ func TestSecondGetenv(t *testing.T) {
 
 // A variable that is read while the loader still relocates libraries, ours not yet among them.
 func TestGetenvBeforeRelocation(t *testing.T) {
-	source := "#include <stdio.h>\nint variant(void);\nint main(void) { printf(\"variant %d\\n\", variant()); return 0; }\n"
+	source :=
+		"#include <stdio.h>\nint variant(void);\nint main(void) { printf(\"variant %d\\n\", variant()); return 0; }\n"
 	chooser := compile(t, "libchooser.so", []string{"testdata/guest/nvtx_ifunc.c"}, "-shared", "-fPIC", "-Wl,-z,now")
 	program := compile(t, "chooses", []string{source}, chooser)
 	for _, bind := range []string{"LD_BIND_NOW=", "LD_BIND_NOW=1"} {

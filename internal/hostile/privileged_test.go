@@ -26,7 +26,8 @@ func TestPrivileged(t *testing.T) {
 	uid, _ := strconv.Atoi(nobody.Uid)
 	// The library path is left out, too, and the checkout may be closed to others.
 	dir := open(t)
-	for name, from := range map[string]string{"libcuda.so.1": filepath.Join(nullGPU(t), "libcuda.so.1"), "libmemtrace.so": library(t), "memtrace": command(t)} {
+	for name, from := range map[string]string{"libcuda.so.1": filepath.Join(nullGPU(t), "libcuda.so.1"),
+		"libmemtrace.so": library(t), "memtrace": command(t)} {
 		copyFile(t, from, filepath.Join(dir, name), 0o755)
 	}
 	program := filepath.Join(dir, "rights")
@@ -44,7 +45,8 @@ int main(void) {
 	as := func(words ...string) (string, string) {
 		cmd := exec.Command(words[0], words[1:]...)
 		cmd.Dir = dir
-		cmd.Env = append(os.Environ(), "NULLCUDA_SHARED=none", "LD_LIBRARY_PATH="+dir, "MEMTRACE_LIBRARY="+filepath.Join(dir, "libmemtrace.so"))
+		cmd.Env = append(os.Environ(), "NULLCUDA_SHARED=none", "LD_LIBRARY_PATH="+dir, "MEMTRACE_LIBRARY="+
+			filepath.Join(dir, "libmemtrace.so"))
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}}
 		var out, errs strings.Builder
 		cmd.Stdout, cmd.Stderr = &out, &errs

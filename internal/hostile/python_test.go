@@ -152,7 +152,8 @@ for _ in range(400):
 if len(sys.argv) > 1 and not seen: print("no thread was seen")
 `
 	run{program: python(t), args: []string{"-c", script}}.both(t, "")
-	if got := (run{program: python(t), args: []string{"-c", script, "look"}, preload: []string{""}}).do(t); got.stdout != "" || got.exit != 0 {
+	if got := (run{program: python(t), args: []string{"-c", script, "look"}, preload: []string{""}}).do(
+		t); got.stdout != "" || got.exit != 0 {
 		t.Errorf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
 	}
 }
@@ -181,7 +182,8 @@ else:
     if len(sys.argv) > 1: print("ours have", ours)
 `
 	run{program: python(t), args: []string{"-c", script}}.both(t, "")
-	if got := (run{program: python(t), args: []string{"-c", script, "look"}, preload: []string{""}}).do(t); got.stdout != "" || got.exit != 0 {
+	if got := (run{program: python(t), args: []string{"-c", script, "look"}, preload: []string{""}}).do(
+		t); got.stdout != "" || got.exit != 0 {
 		t.Errorf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
 	}
 }

@@ -18,13 +18,15 @@ func routes(t *testing.T) string {
 func runtimeUser(t *testing.T, version string) string {
 	t.Helper()
 	lib, source := nullGPU(t), []string{"testdata/guest/user.c"}
-	file := map[string]string{"11": "libcudart.so.11.0", "12": "libcudart.so.12", "13": "libcudart.so.13", "static12": "static12/libcudart_static.a"}[version]
+	file := map[string]string{"11": "libcudart.so.11.0", "12": "libcudart.so.12", "13": "libcudart.so.13",
+		"static12": "static12/libcudart_static.a"}[version]
 	return compile(t, "libuser"+version+".so", source, "-shared", "-fPIC", filepath.Join(lib, file))
 }
 
 func TestRoutes(t *testing.T) {
 	nullGPU(t)
-	next := compile(t, "libnext.so", []string{"testdata/guest/next.c"}, append([]string{"-shared", "-fPIC", "-Wl,--no-as-needed"}, withDriver(t)...)...)
+	next := compile(t, "libnext.so", []string{"testdata/guest/next.c"},
+		append([]string{"-shared", "-fPIC", "-Wl,--no-as-needed"}, withDriver(t)...)...)
 	for _, c := range []struct {
 		mode  string
 		args  []string
@@ -69,10 +71,12 @@ func TestPresence(t *testing.T) {
 
 func TestRuntimes(t *testing.T) {
 	for _, c := range []struct{ mode, first, second string }{
-		{"two", "11", "13"}, {"two", "13", "11"}, {"two", "static12", "13"}, {"two", "12", "static12"}, {"unload", "11", "13"}, {"unload", "static12", "11"},
+		{"two", "11", "13"}, {"two", "13", "11"}, {"two", "static12", "13"}, {"two", "12", "static12"},
+		{"unload", "11", "13"}, {"unload", "static12", "11"},
 	} {
 		t.Run(c.mode+" "+c.first+" "+c.second, func(t *testing.T) {
-			r := run{program: routes(t), args: []string{c.mode, runtimeUser(t, c.first), runtimeUser(t, c.second)}}.both(t, "").only(t)
+			r := run{program: routes(t), args: []string{c.mode, runtimeUser(t, c.first),
+				runtimeUser(t, c.second)}}.both(t, "").only(t)
 			want := map[uint64]int{31000: 1, 31001: 1}
 			if c.mode == "unload" {
 				want = map[uint64]int{}
@@ -89,7 +93,8 @@ func TestRuntimes(t *testing.T) {
 				return // a runtime that is built in shows its driver calls only
 			}
 			for _, e := range r.events {
-				if (e.Kind == trace.EventAlloc || e.Kind == trace.EventFree) && e.Runtime == 0 { // samples come when they come
+				// samples come when they come
+				if (e.Kind == trace.EventAlloc || e.Kind == trace.EventFree) && e.Runtime == 0 {
 					t.Errorf("event %d of %s has no runtime call", e.Seq, e.API)
 					break
 				}
@@ -97,20 +102,24 @@ func TestRuntimes(t *testing.T) {
 		})
 	}
 	t.Run("deepbind", func(t *testing.T) {
-		got := run{program: routes(t), args: []string{"deepbind", runtimeUser(t, "11"), runtimeUser(t, "13")}}.both(t, "past this library")
+		got := run{program: routes(t), args: []string{"deepbind", runtimeUser(t, "11"), runtimeUser(t, "13")}}.both(t,
+			"past this library")
 		if !strings.Contains(got.stderr, "RTLD_DEEPBIND") {
 			t.Errorf("nobody is told that nothing was seen:\n%s", got.stderr)
 		}
 		r := read(t, got.traces(t)[0])
 		if len(r.events) != 0 || r.info["blind"] == "" || r.ended != spool.EndedClean {
-			t.Errorf("%d events; the trace says %q, and that the run ended as %q", len(r.events), r.info["blind"], r.ended)
+			t.Errorf("%d events; the trace says %q, and that the run ended as %q", len(r.events), r.info["blind"],
+				r.ended)
 		}
 	})
 }
 
 func TestSecondInterposer(t *testing.T) {
 	other := compile(t, "libother.so", []string{"testdata/guest/interposer.c"}, "-shared", "-fPIC")
-	linked := compile(t, "linked", []string{"testdata/guest/user.c", "int use_runtime(unsigned long);\nint main(void) { return use_runtime(5000) + use_runtime(5000); }\n"},
+	linked := compile(t, "linked",
+		[]string{"testdata/guest/user.c",
+			"int use_runtime(unsigned long);\nint main(void) { return use_runtime(5000) + use_runtime(5000); }\n"},
 		filepath.Join(nullGPU(t), "libcudart.so.12"))
 	users := run{program: routes(t), args: []string{"two", runtimeUser(t, "12"), runtimeUser(t, "13")}}
 	for _, c := range []struct {
@@ -142,12 +151,16 @@ func TestGroup(t *testing.T) {
 	const visible = `__attribute__((visibility("default"))) `
 	runtime := filepath.Join(nullGPU(t), "libcudart.so.12")
 	inner := compile(t, "libgroup.so", []string{"testdata/guest/group.c"}, "-shared", "-fPIC")
-	root := compile(t, "libgrouproot.so", []string{"#include <stddef.h>\nint use_group(size_t);\n" + visible + "int use_root(size_t size);\nint use_root(size_t size) { return use_group(size); }\n"},
+	root := compile(t, "libgrouproot.so", []string{"#include <stddef.h>\nint use_group(size_t);\n" + visible +
+		"int use_root(size_t size);\nint use_root(size_t size) { return use_group(size); }\n"},
 		"-shared", "-fPIC", "-Wl,--no-as-needed", inner, runtime)
-	stranger := compile(t, "libstranger.so", []string{"#define _GNU_SOURCE\n#include <dlfcn.h>\n" + visible + "int look(void);\nint look(void) { return dlsym(RTLD_DEFAULT, \"cudaMalloc\") != 0; }\n"},
+	stranger := compile(t, "libstranger.so", []string{"#define _GNU_SOURCE\n#include <dlfcn.h>\n" + visible +
+		"int look(void);\nint look(void) { return dlsym(RTLD_DEFAULT, \"cudaMalloc\") != 0; }\n"},
 		"-shared", "-fPIC")
-	got := run{program: compile(t, "group_host", []string{"testdata/guest/group_host.c"}), args: []string{root, stranger}}.both(t, "")
-	if want := "the library: done, and sees more\nthe library: done, and sees more\nthe stranger sees nothing, the program nothing\n"; got.stdout != want {
+	got := run{program: compile(t, "group_host", []string{"testdata/guest/group_host.c"}),
+		args: []string{root, stranger}}.both(t, "")
+	if want :=
+		"the library: done, and sees more\nthe library: done, and sees more\nthe stranger sees nothing, the program nothing\n"; got.stdout != want {
 		t.Errorf("the program says\n%s", got.stdout)
 	}
 	if n := got.only(t).allocations(7001); n != 2 {

@@ -14,8 +14,10 @@ import (
 // in one line with its value and what is used instead, and the recording goes on.
 func TestNonsenseIsNamed(t *testing.T) {
 	for setting, used := range map[string]string{
-		"MEMTRACE_SPOOL_MAX=-1": "64M is used", "MEMTRACE_SPOOL_MAX=7x": "64M is used", "MEMTRACE_SPOOL_MAX=99999999999999999999": "64M is used", "MEMTRACE_NVML=99999999999999": "3600 is used",
-		"MEMTRACE_LOG=bogus": "warn is used", "MEMTRACE_STACKS=bogus": "no effect", "MEMTRACE_ADAPTERS=bogus": "no effect", "MEMTRACE_OOM=bogus": "it is on", "MEMTRACE_OUTPT": "no effect",
+		"MEMTRACE_SPOOL_MAX=-1": "64M is used", "MEMTRACE_SPOOL_MAX=7x": "64M is used",
+		"MEMTRACE_SPOOL_MAX=99999999999999999999": "64M is used", "MEMTRACE_NVML=99999999999999": "3600 is used",
+		"MEMTRACE_LOG=bogus": "warn is used", "MEMTRACE_STACKS=bogus": "no effect",
+		"MEMTRACE_ADAPTERS=bogus": "no effect", "MEMTRACE_OOM=bogus": "it is on", "MEMTRACE_OUTPT": "no effect",
 	} {
 		t.Run(setting, func(t *testing.T) {
 			value := setting
@@ -59,7 +61,8 @@ func TestOutputThatIsNoFile(t *testing.T) {
 	}
 	for _, path := range []string{"/dev/null", "/dev/stdout", folder, pipe} {
 		for _, force := range []string{"MEMTRACE_FORCE=0", "MEMTRACE_FORCE=1"} {
-			got := run{program: manners(t), args: []string{"plain"}, env: []string{"MEMTRACE_OUTPUT=" + path, force}}.both(t, "memtrace: ")
+			got := run{program: manners(t), args: []string{"plain"}, env: []string{"MEMTRACE_OUTPUT=" + path,
+				force}}.both(t, "memtrace: ")
 			if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "a trace is a file") {
 				t.Errorf("%s, %s: said\n%s", path, force, got.stderr)
 			}

@@ -27,7 +27,8 @@ func TestKilledSpoolTakesWhatItHolds(t *testing.T) {
 		t.Errorf("the spool takes %d bytes on the disk", held)
 	}
 	const documented = "`ls` shows the size of its address range, 133 MiB by default"
-	if text, err := os.ReadFile("../../docs/environment.md"); err != nil || !strings.Contains(string(text), documented) {
+	if text, err := os.ReadFile("../../docs/environment.md"); err != nil ||
+		!strings.Contains(string(text), documented) {
 		t.Errorf("docs/environment.md does not say %q: %v", documented, err)
 	}
 	if mib := (info.Size() + 1<<19) >> 20; mib != 133 {

@@ -16,7 +16,8 @@ func TestStart(t *testing.T) {
 		{"now", []string{"-Wl,-z,now", "-Wl,-z,relro"}},
 		{"fixed", []string{"-no-pie"}},
 	} {
-		program := compile(t, "starts-"+link.name, []string{"testdata/guest/starts.c"}, append(withDriver(t), link.flags...)...)
+		program := compile(t, "starts-"+link.name, []string{"testdata/guest/starts.c"},
+			append(withDriver(t), link.flags...)...)
 		for _, c := range []struct {
 			mode, library string
 			late          bool
@@ -62,13 +63,15 @@ func TestStart(t *testing.T) {
 
 // Under LD_PRELOAD memtrace_start changes nothing; with recording switched off it says so.
 func TestStartWhereThereIsNothingToDo(t *testing.T) {
-	program := compile(t, "starts-now", []string{"testdata/guest/starts.c"}, append(withDriver(t), "-Wl,-z,now", "-Wl,-z,relro")...)
+	program := compile(t, "starts-now", []string{"testdata/guest/starts.c"},
+		append(withDriver(t), "-Wl,-z,now", "-Wl,-z,relro")...)
 	for _, c := range []struct {
 		env    string
 		result int
 		traces int
 	}{{"MEMTRACE_DISABLE=0", 0, 1}, {"MEMTRACE_DISABLE=1", -1, 0}} {
-		got := run{program: program, args: []string{"used", library(t)}, env: []string{c.env}, preload: []string{""}}.do(t)
+		got := run{program: program, args: []string{"used", library(t)}, env: []string{c.env},
+			preload: []string{""}}.do(t)
 		if got.exit != 0 || got.stdout != "start "+strconv.Itoa(c.result)+"\nend\n" || got.stderr != "" {
 			t.Errorf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
 		}

@@ -42,7 +42,8 @@ func stormGuest(t *testing.T, name string, settings []string, args ...string) (*
 	if err := os.MkdirAll(drivers, 0o700); err != nil {
 		t.Fatal(err)
 	}
-	driver := compile(t, "libnumbers.so", []string{"testdata/guest/numbers_driver.c"}, "-shared", "-fPIC", "-Wl,-soname,libcuda.so.1")
+	driver := compile(t, "libnumbers.so", []string{"testdata/guest/numbers_driver.c"}, "-shared", "-fPIC",
+		"-Wl,-soname,libcuda.so.1")
 	if err := os.Symlink(driver, filepath.Join(drivers, "libcuda.so.1")); err != nil && !errors.Is(err, fs.ErrExist) {
 		t.Fatal(err)
 	}
@@ -106,9 +107,11 @@ func TestStormsLoseNothing(t *testing.T) {
 		for _, spin := range []int{0, 600} {
 			t.Run(fmt.Sprintf("%d threads, spin %d", threads, spin), func(t *testing.T) {
 				events := stormEvents(t) / threads / 2 * threads * 2
-				r := runStorm(t, []string{fmt.Sprintf("SPIN=%d", spin), "MEMTRACE_SPOOL_MAX=4M"}, strconv.Itoa(threads), strconv.Itoa(events))
+				r := runStorm(t, []string{fmt.Sprintf("SPIN=%d", spin), "MEMTRACE_SPOOL_MAX=4M"}, strconv.Itoa(threads),
+					strconv.Itoa(events))
 				if r.lost != 0 || r.allocs != uint64(events/2) || r.frees != uint64(events/2) || !r.whole {
-					t.Errorf("%d allocations, %d frees of %d each; %d lost, whole %v, %v", r.allocs, r.frees, events/2, r.lost, r.whole, r.info)
+					t.Errorf("%d allocations, %d frees of %d each; %d lost, whole %v, %v", r.allocs, r.frees, events/2,
+						r.lost, r.whole, r.info)
 				}
 			})
 		}

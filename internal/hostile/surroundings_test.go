@@ -57,8 +57,10 @@ func TestUnreachableFiles(t *testing.T) {
 // Nothing can be written where the trace, or only the spool, is to go: the program runs on, and one line says so.
 func TestReadOnlyDisk(t *testing.T) {
 	readOnly := mount(t, "tmpfs", "ro")
-	run{program: manners(t), args: []string{"threads"}, dir: readOnly}.both(t, "recording is off: creating the trace "+readOnly)
-	got := run{program: manners(t), args: []string{"threads"}, env: []string{"MEMTRACE_SPOOL_DIR=" + readOnly}}.both(t, "memtrace: ")
+	run{program: manners(t), args: []string{"threads"}, dir: readOnly}.both(t, "recording is off: creating the trace "+
+		readOnly)
+	got := run{program: manners(t), args: []string{"threads"}, env: []string{"MEMTRACE_SPOOL_DIR=" + readOnly}}.both(t,
+		"memtrace: ")
 	if left, _ := os.ReadDir(got.dir); len(left) != 0 {
 		t.Errorf("files were left: %v", left)
 	}
@@ -72,7 +74,8 @@ func TestFullDisk(t *testing.T) {
 			if strings.Contains(got.stderr, "killed process") || strings.Count(got.stderr, "write ") > 1 {
 				t.Errorf("a full disk is told of as something else, or twice:\n%s", got.stderr)
 			}
-			run{program: manners(t), args: []string{"threads"}, env: []string{"MEMTRACE_SPOOL_DIR=" + full}}.both(t, "memtrace: ")
+			run{program: manners(t), args: []string{"threads"}, env: []string{"MEMTRACE_SPOOL_DIR=" + full}}.both(t,
+				"memtrace: ")
 		})
 	}
 }
@@ -83,14 +86,16 @@ func TestNoSharedMapping(t *testing.T) {
 	for _, kind := range []string{"mqueue", "hugetlbfs"} {
 		t.Run(kind, func(t *testing.T) {
 			dir := mount(t, kind, "defaults")
-			got := run{program: manners(t), args: []string{"plain"}, env: []string{"MEMTRACE_OUTPUT=" + filepath.Join(dir, "t")}}.both(t, "memtrace: ")
+			got := run{program: manners(t), args: []string{"plain"},
+				env: []string{"MEMTRACE_OUTPUT=" + filepath.Join(dir, "t")}}.both(t, "memtrace: ")
 			if !strings.Contains(got.stderr, "recording is off") {
 				t.Errorf("it should have said that nothing is recorded:\n%s", got.stderr)
 			}
 			if left, _ := filepath.Glob(filepath.Join(dir, "t*")); len(left) != 0 {
 				t.Errorf("files were left: %v", left)
 			}
-			got = run{program: manners(t), args: []string{"plain"}, env: []string{"MEMTRACE_SPOOL_DIR=" + dir}}.both(t, "memtrace: ")
+			got = run{program: manners(t), args: []string{"plain"}, env: []string{"MEMTRACE_SPOOL_DIR=" + dir}}.both(t,
+				"memtrace: ")
 			if left, _ := os.ReadDir(got.dir); len(left) != 0 {
 				t.Errorf("files were left: %v", left)
 			}
@@ -119,7 +124,8 @@ func TestFilters(t *testing.T) {
 		allocations int
 		drained     bool
 	}{
-		"seccomp-eperm": {200, false}, "seccomp-kill": {200, false}, "seccomp-kill-later": {20100, true}, "container": {40200, true}, "container-old": {40200, false},
+		"seccomp-eperm": {200, false}, "seccomp-kill": {200, false}, "seccomp-kill-later": {20100, true},
+		"container": {40200, true}, "container-old": {40200, false},
 	} {
 		t.Run(mode, func(t *testing.T) {
 			got := run{program: manners(t), args: []string{mode}}.both(t, "")
@@ -129,7 +135,8 @@ func TestFilters(t *testing.T) {
 			}
 			r := read(t, paths[0])
 			if r.allocations(1000) != want.allocations || r.ended != spool.EndedClean || r.lost != 0 {
-				t.Errorf("%d allocations of %d, ended %s, %d lost", r.allocations(1000), want.allocations, r.ended, r.lost)
+				t.Errorf("%d allocations of %d, ended %s, %d lost", r.allocations(1000), want.allocations,
+					r.ended, r.lost)
 			}
 			if _, err := os.Lstat(paths[0] + spool.Extension); (err != nil) != want.drained {
 				t.Errorf("drained: %v, want %v", err != nil, want.drained)
@@ -142,9 +149,11 @@ func TestFilters(t *testing.T) {
 // not ours to read.
 func TestVariables(t *testing.T) {
 	for name, env := range map[string][]string{
-		"bind now":    {"LD_BIND_NOW=1"},
-		"go":          {"GOMEMLIMIT=junk", "GODEBUG=inittrace=1,schedtrace=1,gctrace=1", "GOGC=nonsense", "GOMAXPROCS=0", "GOTRACEBACK=crash"},
-		"injections":  {"NVTX_INJECTION64_PATH=/nothing/libnvtx.so", "CUDA_INJECTION64_PATH=/nothing/libinject.so", "NSYS_PROFILING_SESSION_ID=1", "CUPTI_LIB_PATH=/nothing"},
+		"bind now": {"LD_BIND_NOW=1"},
+		"go": {"GOMEMLIMIT=junk", "GODEBUG=inittrace=1,schedtrace=1,gctrace=1", "GOGC=nonsense",
+			"GOMAXPROCS=0", "GOTRACEBACK=crash"},
+		"injections": {"NVTX_INJECTION64_PATH=/nothing/libnvtx.so", "CUDA_INJECTION64_PATH=/nothing/libinject.so",
+			"NSYS_PROFILING_SESSION_ID=1", "CUPTI_LIB_PATH=/nothing"},
 		"long":        {"MEMTRACE_OUTPUT=%e.%q{LONG}.bin", "LONG=" + strings.Repeat("x", 100000)},
 		"loader":      {"LD_DEBUG=unused"},
 		"no language": {"LC_ALL=nonsense", "LANGUAGE=?", "TZ=/dev/full"},
@@ -154,7 +163,8 @@ func TestVariables(t *testing.T) {
 			if name == "long" {
 				own = "memtrace: "
 			}
-			run{program: "/bin/sh", args: []string{"-c", "env | grep -vE '^(LD_PRELOAD|PWD|OLDPWD|_)=' | sort"}, env: env}.both(t, "")
+			run{program: "/bin/sh", args: []string{"-c", "env | grep -vE '^(LD_PRELOAD|PWD|OLDPWD|_)=' | sort"},
+				env: env}.both(t, "")
 			got := run{program: manners(t), args: []string{"plain"}, env: env}.both(t, own)
 			if name != "long" && got.only(t).allocations(1000) != 100 {
 				t.Error("the trace is not whole")
@@ -204,7 +214,8 @@ func TestNoThreads(t *testing.T) {
 		got = run{program: manners(t), args: []string{"nproc-later"}, dir: open(t), shell: shell}.both(t, "")
 		r := read(t, got.traces(t)[0])
 		if r.allocations(1000) != 20100 || r.allocations(1009) != 20000 || r.lost != 0 || r.ended != spool.EndedClean {
-			t.Errorf("%q: %d and %d allocations of 20100 and 20000, %d lost, ended %s", shell, r.allocations(1000), r.allocations(1009), r.lost, r.ended)
+			t.Errorf("%q: %d and %d allocations of 20100 and 20000, %d lost, ended %s", shell, r.allocations(1000),
+				r.allocations(1009), r.lost, r.ended)
 		}
 	}
 }
@@ -213,7 +224,8 @@ func TestNoThreads(t *testing.T) {
 // fail.
 func TestBrokenStderr(t *testing.T) {
 	script := `exec 3>&1; { sleep 0.1; LD_PRELOAD="$1" "$2" fsize-later; echo "exit $?" >&3; } 2>&1 >/dev/null | true`
-	got := run{program: "/bin/bash", args: []string{"-c", script, "sh", library(t), manners(t)}, env: []string{"MEMTRACE_LOG=debug"}}.do(t)
+	got := run{program: "/bin/bash", args: []string{"-c", script, "sh", library(t), manners(t)},
+		env: []string{"MEMTRACE_LOG=debug"}}.do(t)
 	if got.stdout != "exit 0\n" {
 		t.Errorf("%s%s", got.stdout, got.stderr)
 	}

@@ -41,10 +41,12 @@ func TestSwappedTrace(t *testing.T) {
 		t.Run(kind, func(t *testing.T) {
 			got, untouched := swapping(t, kind, "memtrace.x.bin")
 			untouched()
-			if !strings.Contains(got.stderr, "records stay in the spool") || strings.Count(got.stderr, "cannot start") != 1 {
+			if !strings.Contains(got.stderr, "records stay in the spool") ||
+				strings.Count(got.stderr, "cannot start") != 1 {
 				t.Errorf("stderr:\n%s", got.stderr)
 			}
-			if r := read(t, filepath.Join(got.dir, "memtrace.x.bin"+spool.Extension)); r.allocations(1000) != 100 || r.lost != 0 {
+			if r := read(t, filepath.Join(got.dir, "memtrace.x.bin"+spool.Extension)); r.allocations(1000) != 100 ||
+				r.lost != 0 {
 				t.Errorf("%d allocations in the spool, %d lost", r.allocations(1000), r.lost)
 			}
 		})

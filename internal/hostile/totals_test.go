@@ -39,8 +39,9 @@ type total struct {
 	bytes uint64
 }
 
-// traceTotals replays a trace in the simplest way, in the order of the events' numbers: a thread that was held up inside
-// a call, as valgrind holds up all but one, has its event later in the file. Every free must name something live.
+// traceTotals replays a trace in the simplest way, in the order of the events' numbers: a thread that was held up
+// inside a call, as valgrind holds up all but one, has its event later in the file. Every free must name something
+// live.
 func traceTotals(t *testing.T, r recorded) map[string]total {
 	t.Helper()
 	type block struct {
@@ -48,7 +49,9 @@ func traceTotals(t *testing.T, r recorded) map[string]total {
 		vmm  bool
 	}
 	live := map[block]trace.Event{}
-	events := slices.SortedStableFunc(slices.Values(r.events), func(a, b trace.Event) int { return cmp.Compare(a.Seq, b.Seq) })
+	events := slices.SortedStableFunc(slices.Values(r.events), func(a, b trace.Event) int {
+		return cmp.Compare(a.Seq, b.Seq)
+	})
 	for _, e := range events {
 		key := block{e.Addr, e.Mem == cuda.MemoryVMM}
 		switch e.Kind {

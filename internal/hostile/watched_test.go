@@ -60,7 +60,8 @@ func TestUnderGDB(t *testing.T) {
 	gdb := watcher(t, "gdb", "-q", "-batch", "-nx", "-ex", "run", "true")
 	script := filepath.Join(t.TempDir(), "commands")
 	stop := "commands\nsilent\nbacktrace 3\ncontinue\nend\n"
-	write(t, script, "set confirm off\nset pagination off\nset breakpoint pending on\nbreak cuMemAllocManaged\n"+stop+"break cuGreenCtxCreate\n"+stop+"run\n")
+	write(t, script, "set confirm off\nset pagination off\nset breakpoint pending on\nbreak cuMemAllocManaged\n"+stop+
+		"break cuGreenCtxCreate\n"+stop+"run\n")
 	l := ledgerRun{seed: 6, threads: 8, devices: 2, steps: 3000, words: []string{"ends"}, runtime: "12"}
 	watched(t, l, gdb, "-q", "-batch", "-nx", "-x", script, "--args")
 }
@@ -84,7 +85,8 @@ func TestAttached(t *testing.T) {
 			time.Sleep(5 * time.Millisecond)
 			continue
 		}
-		text, err := exec.Command(gdb, "-q", "-batch", "-nx", "-p", strconv.Itoa(cmd.Process.Pid), "-ex", "break cuMemAlloc_v2", "-ex", "continue", "-ex", "thread apply all backtrace 2",
+		text, err := exec.Command(gdb, "-q", "-batch", "-nx", "-p", strconv.Itoa(cmd.Process.Pid), "-ex",
+			"break cuMemAlloc_v2", "-ex", "continue", "-ex", "thread apply all backtrace 2",
 			"-ex", "delete", "-ex", "detach").CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
@@ -103,7 +105,8 @@ func TestUnderValgrind(t *testing.T) {
 	program := compile(t, "totals", []string{"testdata/guest/totals.c"}, withDriver(t)...)
 	for _, tool := range []string{"none", "memcheck"} {
 		t.Run(tool, func(t *testing.T) {
-			args := []string{"-q", "--tool=" + tool, "--trace-children=yes", "--log-file=/dev/null", "env", "LD_PRELOAD=" + library(t), program}
+			args := []string{"-q", "--tool=" + tool, "--trace-children=yes", "--log-file=/dev/null", "env",
+				"LD_PRELOAD=" + library(t), program}
 			got := run{program: valgrind, args: args, env: []string{"NULLCUDA_LOG=null.log"}}.do(t)
 			if got.exit != 0 || got.stdout != "end\n" {
 				t.Fatalf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)

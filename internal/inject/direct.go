@@ -12,11 +12,11 @@ import (
 	"memtrace/internal/regular"
 )
 
-// What follows finds out without a call what a call would tell: each one costs the thread another turn of the processor,
-// for which it waits where many run.
+// What follows finds out without a call what a call would tell: each one costs the thread another turn of the
+// processor, for which it waits where many run.
 
-// errnoCode is __errno_location of glibc on x86-64, behind an endbr64 that may be there: it adds a word of the library's to
-// the thread's own address.
+// errnoCode is __errno_location of glibc on x86-64, behind an endbr64 that may be there: it adds a word of the
+// library's to the thread's own address.
 //
 //	48 8b 05 xx xx xx xx           mov   offset(%rip), %rax
 //	64 48 03 04 25 00 00 00 00     add   %fs:0, %rax
@@ -32,7 +32,8 @@ func errnoWord(code []byte, at uint64) (word uint64, ok bool) {
 	short := bytes.TrimPrefix(code, endbr)
 	at += uint64(len(code) - len(short))
 	const load = 7 // bytes of the first instruction
-	if len(short) < load+len(errnoAdd) || !bytes.HasPrefix(short, errnoLoad) || !bytes.HasPrefix(short[load:], errnoAdd) {
+	if len(short) < load+len(errnoAdd) || !bytes.HasPrefix(short, errnoLoad) ||
+		!bytes.HasPrefix(short[load:], errnoAdd) {
 		return 0, false
 	}
 	offset := int32(binary.LittleEndian.Uint32(short[len(errnoLoad):]))
@@ -58,8 +59,8 @@ type exported struct{ function, dynamic uint64 }
 // largestLibrary is what is read of a library in bytes.
 const largestLibrary = 256 << 20
 
-// export looks a function up in a library's file; nil if that cannot be done. It reads all of it, so that no thread stands
-// still until a disk or the network has sent it.
+// export looks a function up in a library's file; nil if that cannot be done. It reads all of it, so that no thread
+// stands still until a disk or the network has sent it.
 func (t *target) export(library, function string) *exported {
 	data, err := regular.Read(filepath.Join(t.proc, "root", library), largestLibrary)
 	if err != nil {
@@ -90,8 +91,9 @@ func (t *target) export(library, function string) *exported {
 	return &e
 }
 
-// address returns where the function lies in the process. A handle of glibc's is the library's entry in the loader's list
-// (struct link_map): its base, its name, and the address of what the loader needs. ok is false if it looks otherwise.
+// address returns where the function lies in the process. A handle of glibc's is the library's entry in the loader's
+// list (struct link_map): its base, its name, and the address of what the loader needs. ok is false if it looks
+// otherwise.
 func (e *exported) address(s *stopped, handle uint64) (address uint64, ok bool) {
 	if e == nil {
 		return 0, false
@@ -104,8 +106,8 @@ func (e *exported) address(s *stopped, handle uint64) (address uint64, ok bool) 
 	return base + e.function, dynamic == base+e.dynamic
 }
 
-// hurry gives a thread that another one's work depends on the highest priority, where the system lets us, and returns what
-// takes it back, once.
+// hurry gives a thread that another one's work depends on the highest priority, where the system lets us, and returns
+// what takes it back, once.
 func hurry(tid int) (restore func()) {
 	const none = 20 // what the kernel takes a priority from, so that it is no error number
 	before, err := unix.Getpriority(unix.PRIO_PROCESS, tid)

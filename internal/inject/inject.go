@@ -1,8 +1,8 @@
 // Package inject loads libmemtrace.so into a process that runs, by ptrace.
 //
 // The one deadly rule: code runs only in a thread that has been waiting in the kernel for a while, and waits still. A
-// thread that runs may hold the allocator's lock, which dlopen needs; it would wait for itself for ever. Only that thread
-// is stopped; it goes on with the system call in which it was found. Where no thread waits, nothing is touched.
+// thread that runs may hold the allocator's lock, which dlopen needs; it would wait for itself for ever. Only that
+// thread is stopped; it goes on with the system call in which it was found. Where no thread waits, nothing is touched.
 package inject
 
 import (
@@ -32,9 +32,9 @@ type Result struct {
 	Stopped time.Duration // that it stood still for
 }
 
-// Load makes the process load a library, a path in the process's own view, and call one of its functions, which takes no
-// arguments and returns an int; it must not be 0. Gives up untouched when no fitting thread is found before the context
-// ends. Once a thread is used nothing may end the caller, a signal neither, before the thread has been let go.
+// Load makes the process load a library, a path in the process's own view, and call one of its functions, which takes
+// no arguments and returns an int; it must not be 0. Gives up untouched when no fitting thread is found before the
+// context ends. Once a thread is used nothing may end the caller, a signal neither, before the thread has been let go.
 func Load(ctx context.Context, pid int, library, function string) (Result, error) {
 	if len(waits) == 0 {
 		return Result{}, ErrUnsupported
@@ -43,8 +43,9 @@ func Load(ctx context.Context, pid int, library, function string) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	// Requests must come from the thread that attached, which nobody else may use meanwhile. It ends with its goroutine, and
-	// with it the priority that it has: the process's thread stands still until this one has its next turn.
+	// Requests must come from the thread that attached, which nobody else may use meanwhile. It ends with its
+	// goroutine, and with it the priority that it has: the process's thread stands still until this one has its next
+	// turn.
 	result := make(chan loaded)
 	go func() {
 		runtime.LockOSThread()
@@ -179,7 +180,8 @@ func (t *target) loadAndCall(s *stopped, library, function string) error {
 	}
 	result, err := s.call(address)
 	if err == nil && uint32(result) == 0 {
-		return errors.New("the library cannot record in this process: MEMTRACE_DISABLE is set in its environment, or it filters its own system calls")
+		return errors.New(
+			"the library cannot record in this process: MEMTRACE_DISABLE is set in its environment, or it filters its own system calls")
 	}
 	return err
 }
@@ -226,12 +228,16 @@ func (t *target) explain(err error) error {
 	if text, failed := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); failed == nil {
 		switch strings.TrimSpace(string(text)) {
 		case "1":
-			return errors.New("the system lets a process trace only its own children (kernel.yama.ptrace_scope is 1): run memtrace attach as root, or: sudo sysctl kernel.yama.ptrace_scope=0")
+			return errors.New(
+				"the system lets a process trace only its own children (kernel.yama.ptrace_scope is 1): run memtrace attach as root, or: sudo sysctl kernel.yama.ptrace_scope=0")
 		case "2":
-			return errors.New("the system lets only root trace processes (kernel.yama.ptrace_scope is 2): run memtrace attach as root")
+			return errors.New(
+				"the system lets only root trace processes (kernel.yama.ptrace_scope is 2): run memtrace attach as root")
 		case "3":
-			return errors.New("the system lets nobody trace processes (kernel.yama.ptrace_scope is 3): start the program by memtrace run, or call memtrace.start() in it")
+			return errors.New(
+				"the system lets nobody trace processes (kernel.yama.ptrace_scope is 3): start the program by memtrace run, or call memtrace.start() in it")
 		}
 	}
-	return fmt.Errorf("process %d may not be traced: run memtrace attach as the process's user or as root, in a container with the capability SYS_PTRACE (docker run --cap-add SYS_PTRACE)", t.pid)
+	return fmt.Errorf(
+		"process %d may not be traced: run memtrace attach as the process's user or as root, in a container with the capability SYS_PTRACE (docker run --cap-add SYS_PTRACE)", t.pid)
 }

@@ -25,7 +25,8 @@ func child(t *testing.T, args ...string) *exec.Cmd {
 		cmd.Process.Kill()
 		cmd.Wait()
 	})
-	for end := time.Now().Add(time.Minute); !strings.Contains(mapsOf(t, cmd.Process.Pid), "/libc"); time.Sleep(time.Millisecond) {
+	for end := time.Now().Add(time.Minute); !strings.Contains(mapsOf(t, cmd.Process.Pid),
+		"/libc"); time.Sleep(time.Millisecond) {
 		if time.Now().After(end) {
 			t.Fatal("it does not start")
 		}
@@ -48,7 +49,8 @@ func needsPtrace(t *testing.T) {
 	if len(waits) == 0 {
 		t.Skip("not on this processor")
 	}
-	if text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(text)) == "3" {
+	if text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(text)) ==
+		"3" {
 		t.Skip("the system lets nobody trace processes")
 	}
 }
@@ -78,7 +80,8 @@ func TestLoadNoLibrary(t *testing.T) {
 		t.Fatal(failed)
 	}
 	result, err := Load(within(t, time.Minute), p.Process.Pid, "/no/such/library.so", "f")
-	if err == nil || !strings.Contains(err.Error(), "cannot load /no/such/library.so") || !strings.Contains(err.Error(), "No such file") {
+	if err == nil || !strings.Contains(err.Error(), "cannot load /no/such/library.so") ||
+		!strings.Contains(err.Error(), "No such file") {
 		t.Errorf("%+v, %v", result, err)
 	}
 	for end := time.Now().Add(time.Minute); state(t, p.Process.Pid) != "S"; time.Sleep(time.Millisecond) {
@@ -105,9 +108,12 @@ func TestLoadNoFunction(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	p := child(t, "sleep", "100")
-	for function, problem := range map[string]string{"f": "has no function f", "no": "cannot record in this process", "yes": ""} { // one after the other in the same thread
+	// one after the other in the same thread
+	for function, problem := range map[string]string{"f": "has no function f", "no": "cannot record in this process",
+		"yes": ""} {
 		result, err := Load(within(t, time.Minute), p.Process.Pid, library, function)
-		if problem == "" && (err != nil || result.Thread != p.Process.Pid || result.Stopped <= 0) || problem != "" && (err == nil || !strings.Contains(err.Error(), problem)) {
+		if problem == "" && (err != nil || result.Thread != p.Process.Pid || result.Stopped <= 0) || problem != "" &&
+			(err == nil || !strings.Contains(err.Error(), problem)) {
 			t.Errorf("%s: %+v, %v; want %s", function, result, err, problem)
 		}
 	}
@@ -120,7 +126,8 @@ func TestLoadNoFunction(t *testing.T) {
 func TestLoadBusy(t *testing.T) {
 	needsPtrace(t)
 	p := child(t, "sh", "-c", "while :; do :; done")
-	if _, err := Load(within(t, 100*time.Millisecond), p.Process.Pid, "/no/such/library.so", "f"); !errors.Is(err, ErrNoThread) {
+	if _, err := Load(within(t, 100*time.Millisecond), p.Process.Pid, "/no/such/library.so", "f"); !errors.Is(err,
+		ErrNoThread) {
 		t.Errorf("%v", err)
 	}
 	stopped, cancel := context.WithCancel(context.Background())
@@ -132,11 +139,13 @@ func TestLoadBusy(t *testing.T) {
 
 func TestLoadNobody(t *testing.T) {
 	needsPtrace(t)
-	if _, err := Load(within(t, time.Second), 1<<22+1, "/x.so", "f"); err == nil || !strings.Contains(err.Error(), "there is no process") {
+	if _, err := Load(within(t, time.Second), 1<<22+1, "/x.so", "f"); err == nil ||
+		!strings.Contains(err.Error(), "there is no process") {
 		t.Errorf("%v", err)
 	}
 	// No process may trace itself.
-	if _, err := Load(within(t, 5*time.Second), os.Getpid(), "/x.so", "f"); err == nil || errors.Is(err, ErrNoThread) || strings.Contains(err.Error(), "cannot load") {
+	if _, err := Load(within(t, 5*time.Second), os.Getpid(), "/x.so", "f"); err == nil || errors.Is(err, ErrNoThread) ||
+		strings.Contains(err.Error(), "cannot load") {
 		t.Errorf("%v", err)
 	}
 }
@@ -159,13 +168,15 @@ func fakeProcess(t *testing.T, maps string) *target {
 func TestFindFunctions(t *testing.T) {
 	for maps, problem := range map[string]string{
 		"": "linked statically",
-		"00400000-00500000 r-xp 00000000 08:01 1 /bin/program\n":                                         "linked statically",
-		"7f0000000000-7f0000010000 r-xp 00000000 08:01 1   /lib/ld-musl-x86_64.so.1\n":                   "uses musl",
-		"7f0000000000-7f0000010000 r-xp 00000000 08:01 1   /lib/libc.so\n":                               "uses musl",
-		"7f0000000000-7f0000010000 r-xp 00000000 08:01 1   /no/such/libc.so.6\n":                         "read the process's C library",
-		"x\nx-y z\n-\n\n7f00-7f01\nzz-yy rw-p qq 00:00 0 [stack]\n":                                      "linked statically",
-		"7f0000000000-7f0000010000 r-xp 00001000 08:01 1   /lib/libc.so.6\n":                             "linked statically", // its head is not mapped
-		"7f0000000000-7f0000010000 r-xp 00000000 08:01 1   " + strings.Repeat("/x", 2000) + "/program\n": "linked statically",
+		"00400000-00500000 r-xp 00000000 08:01 1 /bin/program\n":                       "linked statically",
+		"7f0000000000-7f0000010000 r-xp 00000000 08:01 1   /lib/ld-musl-x86_64.so.1\n": "uses musl",
+		"7f0000000000-7f0000010000 r-xp 00000000 08:01 1   /lib/libc.so\n":             "uses musl",
+		"7f0000000000-7f0000010000 r-xp 00000000 08:01 1   /no/such/libc.so.6\n":       "read the process's C library",
+		"x\nx-y z\n-\n\n7f00-7f01\nzz-yy rw-p qq 00:00 0 [stack]\n":                    "linked statically",
+		// its head is not mapped
+		"7f0000000000-7f0000010000 r-xp 00001000 08:01 1   /lib/libc.so.6\n": "linked statically",
+		"7f0000000000-7f0000010000 r-xp 00000000 08:01 1   " + strings.Repeat("/x", 2000) +
+			"/program\n": "linked statically",
 	} {
 		if _, err := findFunctions(fakeProcess(t, maps)); err == nil || !strings.Contains(err.Error(), problem) {
 			t.Errorf("%.80q: %v, want %s", maps, err, problem)
@@ -184,7 +195,8 @@ func TestLook(t *testing.T) {
 	}
 	const pointers = "0x7f0000100000 0x7f0000200000"
 	read, poll, write := fmt.Sprint(unix.SYS_READ), fmt.Sprint(unix.SYS_PPOLL), fmt.Sprint(unix.SYS_WRITE)
-	p := fakeProcess(t, "7f0000000000-7f0000110000 rw-p 00000000 00:00 0\n7f0000300000-7f0000301000 rw-p 00000000 00:00 0\n")
+	p := fakeProcess(t,
+		"7f0000000000-7f0000110000 rw-p 00000000 00:00 0\n7f0000300000-7f0000301000 rw-p 00000000 00:00 0\n")
 	for fd, leads := range map[string]string{"3": "/home/u/data.bin", "4": "pipe:[1]", "5": "/dev/pts/0"} {
 		if err := os.MkdirAll(filepath.Join(p.proc, "fd"), 0o700); err != nil {
 			t.Fatal(err)
@@ -212,7 +224,9 @@ func TestLook(t *testing.T) {
 		"22": {"-1 0x7f0000100000 0x7f0000200000\n", "", false},
 	} {
 		folder := filepath.Join(p.proc, "task", tid)
-		if err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "syscall"), []byte(thread.syscall), 0o600), os.WriteFile(filepath.Join(folder, "status"), []byte(thread.status), 0o600)); err != nil {
+		if err := errors.Join(os.MkdirAll(folder, 0o700), os.WriteFile(filepath.Join(folder, "syscall"),
+			[]byte(thread.syscall), 0o600), os.WriteFile(filepath.Join(folder, "status"), []byte(thread.status),
+			0o600)); err != nil {
 			t.Fatal(err)
 		}
 		list, err := p.look()
@@ -255,7 +269,8 @@ func TestHurry(t *testing.T) {
 		t.Fatal(err)
 	}
 	restore := hurry(p.Process.Pid)
-	if priority, err := unix.Getpriority(unix.PRIO_PROCESS, p.Process.Pid); err != nil || os.Geteuid() == 0 && priority == 1 {
+	if priority, err := unix.Getpriority(unix.PRIO_PROCESS, p.Process.Pid); err != nil || os.Geteuid() == 0 &&
+		priority == 1 {
 		t.Logf("its priority is %d, %v: the system does not let it be raised", 20-priority, err)
 	}
 	restore()

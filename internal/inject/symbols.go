@@ -24,7 +24,8 @@ func readRegions(proc string) ([]region, error) {
 	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("there is no process %s", filepath.Base(proc))
 	case err != nil:
-		return nil, fmt.Errorf("process %s belongs to another user: run memtrace attach as that user or as root", filepath.Base(proc))
+		return nil, fmt.Errorf("process %s belongs to another user: run memtrace attach as that user or as root",
+			filepath.Base(proc))
 	}
 	defer file.Close()
 	var list []region
@@ -54,7 +55,8 @@ type functions struct {
 	mode                          uint64 // a flag that this dlopen wants
 }
 
-// fromOwnCode is what __libc_dlopen_mode, which glibc itself used until 2.33, takes as a sign that it is called as intended.
+// fromOwnCode is what __libc_dlopen_mode, which glibc itself used until 2.33, takes as a sign that it is called as
+// intended.
 const fromOwnCode = 0x80000000
 
 func findFunctions(t *target) (functions, error) {
@@ -64,9 +66,13 @@ func findFunctions(t *target) (functions, error) {
 	case err != nil:
 		return f, err
 	case libc == nil && t.mapsMusl():
-		return f, errors.New("the process uses musl, not glibc: start the program by memtrace run, or call memtrace.start() in it")
+		return f,
+			errors.New(
+				"the process uses musl, not glibc: start the program by memtrace run, or call memtrace.start() in it")
 	case libc == nil:
-		return f, errors.New("the process is linked statically: no library can be loaded into it, and no hook would be reached")
+		return f,
+			errors.New(
+				"the process is linked statically: no library can be loaded into it, and no hook would be reached")
 	}
 	f.errno = libc["__errno_location"]
 	libdl, err := t.symbols("libdl.so.2", "libdl-2.")
@@ -89,7 +95,9 @@ func findFunctions(t *target) (functions, error) {
 
 // mapsMusl reports whether the process has musl, whose loader and C library are one file under several names.
 func (t *target) mapsMusl() bool {
-	return slices.ContainsFunc(t.regions, func(r region) bool { return strings.Contains(r.name, "musl") || filepath.Base(r.name) == "libc.so" })
+	return slices.ContainsFunc(t.regions, func(r region) bool {
+		return strings.Contains(r.name, "musl") || filepath.Base(r.name) == "libc.so"
+	})
 }
 
 // symbols returns the addresses of the functions of a loaded library, nil where it is not loaded.

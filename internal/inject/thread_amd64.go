@@ -20,7 +20,8 @@ const readCall = unix.SYS_READ
 // waits are the system calls in which a thread holds no lock of the C library's, in the order in which they are used.
 var waits = [...]uint64{
 	unix.SYS_POLL, unix.SYS_PPOLL, unix.SYS_SELECT, unix.SYS_PSELECT6, unix.SYS_NANOSLEEP, unix.SYS_CLOCK_NANOSLEEP,
-	unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_RECVFROM, unix.SYS_RECVMSG, unix.SYS_WAIT4, unix.SYS_WAITID, unix.SYS_PAUSE, unix.SYS_READ, unix.SYS_FUTEX, unix.SYS_EPOLL_WAIT, unix.SYS_EPOLL_PWAIT,
+	unix.SYS_ACCEPT, unix.SYS_ACCEPT4, unix.SYS_RECVFROM, unix.SYS_RECVMSG, unix.SYS_WAIT4, unix.SYS_WAITID,
+	unix.SYS_PAUSE, unix.SYS_READ, unix.SYS_FUTEX, unix.SYS_EPOLL_WAIT, unix.SYS_EPOLL_PWAIT,
 	unix.SYS_RESTART_SYSCALL, // a wait of those with a time limit that was interrupted before, as by a debugger
 }
 
@@ -69,7 +70,8 @@ func stop(tid int) (*stopped, error) {
 // isAt reports whether the thread is where it was seen, in a system call that the usual instruction made.
 func (s *stopped) isAt(w waiter) bool {
 	code, err := s.peek(uintptr(s.regs.Rip-instruction), instruction)
-	return err == nil && code[0] == 0x0f && code[1] == 0x05 && s.regs.Orig_rax == w.number && s.regs.Rsp == w.sp && s.regs.Rip == w.pc
+	return err == nil && code[0] == 0x0f && code[1] == 0x05 && s.regs.Orig_rax == w.number && s.regs.Rsp == w.sp &&
+		s.regs.Rip == w.pc
 }
 
 // threadPointer is what the thread's own variables are addressed by.
@@ -99,8 +101,8 @@ func (s *stopped) push(text string) (uint64, error) {
 }
 
 // call runs a function of the process in the thread and returns its result. The function returns to where there is no
-// code: the fault that stops the thread then is ours, and the program does not see it. No code is written, and no system
-// call of the function's stops the thread.
+// code: the fault that stops the thread then is ours, and the program does not see it. No code is written, and no
+// system call of the function's stops the thread.
 func (s *stopped) call(function uint64, arguments ...uint64) (uint64, error) {
 	regs := s.regs
 	regs.Rsp = s.sp - 8

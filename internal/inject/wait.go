@@ -64,8 +64,8 @@ func (t *target) look() ([]waiter, error) {
 
 var errRuns = errors.New("the thread runs")
 
-// lookAt reads a line such as "202 0x7f.. 0x80 0x0 0x0 0x0 0xff.. 0x7ffd.. 0x7f..": the call, its arguments, stack pointer and
-// program counter; or "running".
+// lookAt reads a line such as "202 0x7f.. 0x80 0x0 0x0 0x0 0xff.. 0x7ffd.. 0x7f..": the call, its arguments, stack
+// pointer and program counter; or "running".
 func (t *target) lookAt(task string) (waiter, error) {
 	dir := filepath.Join(t.proc, "task", task)
 	line, err := os.ReadFile(filepath.Join(dir, "syscall"))
@@ -77,7 +77,8 @@ func (t *target) lookAt(task string) (waiter, error) {
 		return waiter{}, err
 	}
 	fields := strings.Fields(string(line))
-	if len(fields) != 9 || strings.Contains(field(status, "x86_Thread_features:"), "shstk") { // a shadow stack knows no call of ours
+	// a shadow stack knows no call of ours
+	if len(fields) != 9 || strings.Contains(field(status, "x86_Thread_features:"), "shstk") {
 		return waiter{}, errRuns
 	}
 	w := waiter{slept: field(status, "voluntary_ctxt_switches:")}
@@ -113,7 +114,8 @@ func (t *target) readsFile(task string) bool {
 		return true
 	}
 	file, err := os.Readlink(filepath.Join(t.proc, "fd", strconv.FormatUint(fd, 10)))
-	return err != nil || strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "/dev/pts/") && !strings.HasPrefix(file, "/dev/tty") && file != "/dev/null"
+	return err != nil || strings.HasPrefix(file, "/") && !strings.HasPrefix(file, "/dev/pts/") &&
+		!strings.HasPrefix(file, "/dev/tty") && file != "/dev/null"
 }
 
 func (t *target) hasStack(sp uint64) bool {

@@ -134,7 +134,8 @@ func OutputPattern(pattern string, force bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("output %s: %w", pattern, err)
 	}
-	return filepath.Join(strings.ReplaceAll(here, "%", "%%"), pattern), nil // a percent sign in the folder's own name is no placeholder
+	// a percent sign in the folder's own name is no placeholder
+	return filepath.Join(strings.ReplaceAll(here, "%", "%%"), pattern), nil
 }
 
 func checkPattern(pattern string) error {
@@ -150,7 +151,8 @@ func checkPattern(pattern string) error {
 		case rest != "" && strings.IndexByte(outputPlaceholders, rest[0]) >= 0:
 			rest = rest[1:]
 		default:
-			return usage.Errorf("output pattern %q: a %% is followed by p (pid), e (program), h (host), t (start time), r (rank), n (counter), q{VARIABLE} or another %%", pattern)
+			return usage.Errorf(
+				"output pattern %q: a %% is followed by p (pid), e (program), h (host), t (start time), r (rank), n (counter), q{VARIABLE} or another %%", pattern)
 		}
 	}
 }

@@ -9,9 +9,12 @@ import (
 )
 
 func TestApplyReplacesAndKeeps(t *testing.T) {
-	g := Settings{Library: "/opt/lib/libmemtrace.so", RunDir: "/run/x", Output: "/out/%p.bin", SpoolMax: 1 << 20, Force: true}
-	base := []string{"HOME=/home/u", "LD_PRELOAD=/usr/lib/a.so /old/libmemtrace.so:/usr/lib/b.so", "MEMTRACE_OUTPUT=first", "MEMTRACE_OUTPUT=second", "MEMTRACE_LOG=debug"}
-	want := []string{"HOME=/home/u", "LD_PRELOAD=/opt/lib/libmemtrace.so:/usr/lib/a.so:/usr/lib/b.so", "MEMTRACE_FORCE=1", "MEMTRACE_LOG=debug",
+	g := Settings{Library: "/opt/lib/libmemtrace.so", RunDir: "/run/x", Output: "/out/%p.bin", SpoolMax: 1 << 20,
+		Force: true}
+	base := []string{"HOME=/home/u", "LD_PRELOAD=/usr/lib/a.so /old/libmemtrace.so:/usr/lib/b.so",
+		"MEMTRACE_OUTPUT=first", "MEMTRACE_OUTPUT=second", "MEMTRACE_LOG=debug"}
+	want := []string{"HOME=/home/u", "LD_PRELOAD=/opt/lib/libmemtrace.so:/usr/lib/a.so:/usr/lib/b.so",
+		"MEMTRACE_FORCE=1", "MEMTRACE_LOG=debug",
 		"MEMTRACE_OUTPUT=/out/%p.bin", "MEMTRACE_RUN_DIR=/run/x", "MEMTRACE_SPOOL_MAX=1048576"}
 	before := slices.Clone(base)
 	got := slices.Sorted(slices.Values(g.Apply(base)))
@@ -47,8 +50,10 @@ func TestOutputPattern(t *testing.T) {
 	}
 	for _, c := range cases {
 		got, err := OutputPattern(c.pattern, c.force)
-		if got != c.want || (err != nil) != (c.problem != "") || err != nil && !strings.Contains(err.Error(), c.problem) {
-			t.Errorf("outputPattern(%q, %v) = %q, %v; want %q, an error with %q", c.pattern, c.force, got, err, c.want, c.problem)
+		if got != c.want || (err != nil) != (c.problem != "") || err != nil &&
+			!strings.Contains(err.Error(), c.problem) {
+			t.Errorf("outputPattern(%q, %v) = %q, %v; want %q, an error with %q", c.pattern, c.force, got, err,
+				c.want, c.problem)
 		}
 	}
 }

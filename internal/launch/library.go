@@ -26,7 +26,9 @@ func FindLibrary() (string, error) {
 	}
 	// The dynamic linker splits LD_PRELOAD at both, and knows no way to quote them.
 	if strings.ContainsAny(path, ": ") {
-		return "", fmt.Errorf("%s: LD_PRELOAD cannot hold a path with a space or a colon; copy the library elsewhere and set %s to the copy", path, libraryEnv)
+		return "",
+			fmt.Errorf(
+				"%s: LD_PRELOAD cannot hold a path with a space or a colon; copy the library elsewhere and set %s to the copy", path, libraryEnv)
 	}
 	return path, nil
 }
@@ -39,7 +41,8 @@ func SearchLibrary() (string, error) {
 		}
 		return filepath.Abs(named)
 	}
-	folder, err := FindBeside(LibraryName, libraryFolders, fmt.Sprintf("build it with 'make lib' or set %s to its path", libraryEnv))
+	folder, err := FindBeside(LibraryName, libraryFolders, fmt.Sprintf("build it with 'make lib' or set %s to its path",
+		libraryEnv))
 	if err != nil {
 		return "", err
 	}

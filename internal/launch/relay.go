@@ -11,11 +11,13 @@ import (
 // relayed are the signals that people and job managers send to a program and that must reach it although they are sent
 // to this process.
 var relayed = []syscall.Signal{
-	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2, syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
+	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
+	syscall.SIGWINCH, syscall.SIGTSTP, syscall.SIGCONT,
 }
 
 // fromTerminal are the signals that a terminal sends to every process of its foreground group, the program included.
-var fromTerminal = map[syscall.Signal]bool{syscall.SIGINT: true, syscall.SIGQUIT: true, syscall.SIGWINCH: true, syscall.SIGTSTP: true}
+var fromTerminal = map[syscall.Signal]bool{syscall.SIGINT: true, syscall.SIGQUIT: true, syscall.SIGWINCH: true,
+	syscall.SIGTSTP: true}
 
 // relayQueue holds signals that arrive faster than they are passed on; the kernel merges equal ones before that.
 const relayQueue = 64

@@ -70,7 +70,8 @@ func run(path string) error {
 
 // deferGo rewrites the relocation table, the dynamic section and the note inside data, which is the whole file.
 func deferGo(data []byte, file *elf.File) error {
-	relative, ok := map[elf.Machine]uint32{elf.EM_X86_64: uint32(elf.R_X86_64_RELATIVE), elf.EM_AARCH64: uint32(elf.R_AARCH64_RELATIVE)}[file.Machine]
+	relative, ok := map[elf.Machine]uint32{elf.EM_X86_64: uint32(elf.R_X86_64_RELATIVE),
+		elf.EM_AARCH64: uint32(elf.R_AARCH64_RELATIVE)}[file.Machine]
 	if !ok {
 		return fmt.Errorf("machine %v is not known", file.Machine)
 	}
@@ -78,7 +79,8 @@ func deferGo(data []byte, file *elf.File) error {
 	if table == nil || note == nil || note.Size < noteSize {
 		return fmt.Errorf("no section %s or %s", tableSection, noteSection)
 	}
-	if table.Size%entrySize != 0 || table.Offset+table.Size > uint64(len(data)) || note.Offset+note.Size > uint64(len(data)) {
+	if table.Size%entrySize != 0 || table.Offset+table.Size > uint64(len(data)) ||
+		note.Offset+note.Size > uint64(len(data)) {
 		return errors.New("a section reaches beyond the file")
 	}
 	raw := data[table.Offset : table.Offset+table.Size]
@@ -103,7 +105,8 @@ func deferGo(data []byte, file *elf.File) error {
 	}
 	binary.LittleEndian.PutUint64(data[note.Offset:], table.Addr+uint64(len(early)+len(symbolic)))
 	binary.LittleEndian.PutUint64(data[note.Offset+8:], uint64(len(lazy)/entrySize))
-	fmt.Fprintf(os.Stderr, "lazyrela: %d relocations stay, %d wait for the runtime's start\n", (len(early)+len(symbolic))/entrySize, len(lazy)/entrySize)
+	fmt.Fprintf(os.Stderr, "lazyrela: %d relocations stay, %d wait for the runtime's start\n",
+		(len(early)+len(symbolic))/entrySize, len(lazy)/entrySize)
 	return nil
 }
 

@@ -21,7 +21,8 @@ const (
 )
 
 // signalNames are some names by number, to know the table by.
-var signalNames = map[int]string{0: firstSignalName, 11: "SIGSEGV: ", 17: "SIGCHLD: ", 27: "SIGPROF: ", 31: "SIGSYS: ", 64: "signal 64"}
+var signalNames = map[int]string{0: firstSignalName, 11: "SIGSEGV: ", 17: "SIGCHLD: ", 27: "SIGPROF: ", 31: "SIGSYS: ",
+	64: "signal 64"}
 
 // keptSignals are the C library's own, which it sends to every thread in setuid() and pthread_cancel() and waits for:
 // the runtime must let them in, on a stack that is large enough.
@@ -31,7 +32,8 @@ var keptSignals = []int{32, 33}
 // note.
 func quietSignals(data []byte, file *elf.File) error {
 	note, names := file.Section(noteSection), file.Section(".rodata")
-	if note == nil || note.Size < noteSize || note.Offset+note.Size > uint64(len(data)) || names == nil || names.Offset+names.Size > uint64(len(data)) {
+	if note == nil || note.Size < noteSize || note.Offset+note.Size > uint64(len(data)) || names == nil ||
+		names.Offset+names.Size > uint64(len(data)) {
 		return fmt.Errorf("no section %s of four words, or no .rodata", noteSection)
 	}
 	pointers, err := relativePointers(data, file)
@@ -69,15 +71,18 @@ func findSignals(data []byte, file *elf.File, names *elf.Section, pointers map[u
 	text := data[names.Offset : names.Offset+names.Size]
 	var found []int
 	for at, target := range pointers {
-		if target < names.Addr || target-names.Addr >= names.Size || !bytes.HasPrefix(text[target-names.Addr:], []byte(firstSignalName)) {
+		if target < names.Addr || target-names.Addr >= names.Size ||
+			!bytes.HasPrefix(text[target-names.Addr:], []byte(firstSignalName)) {
 			continue
 		}
-		if off, ok := fileOffset(file, at-signalNameOffset); ok && isSignalTable(data, names, pointers, at-signalNameOffset, off) {
+		if off, ok := fileOffset(file, at-signalNameOffset); ok &&
+			isSignalTable(data, names, pointers, at-signalNameOffset, off) {
 			found = append(found, off)
 		}
 	}
 	if len(found) != 1 {
-		return 0, fmt.Errorf("the Go runtime's table of signals was found %d times, not once: has its layout changed?", len(found))
+		return 0, fmt.Errorf("the Go runtime's table of signals was found %d times, not once: has its layout changed?",
+			len(found))
 	}
 	return found[0], nil
 }
@@ -88,7 +93,8 @@ func isSignalTable(data []byte, names *elf.Section, pointers map[uint64]uint64, 
 	}
 	for i, want := range signalNames {
 		entry := data[off+i*signalEntrySize:]
-		target, length := pointers[addr+uint64(i*signalEntrySize)+signalNameOffset], binary.LittleEndian.Uint64(entry[16:])
+		target, length := pointers[addr+uint64(i*signalEntrySize)+signalNameOffset],
+			binary.LittleEndian.Uint64(entry[16:])
 		if target < names.Addr || length > 64 || target-names.Addr+length > names.Size {
 			return false
 		}

@@ -18,5 +18,6 @@ func FitHelp(root *cobra.Command, out *os.File) {
 	cobra.AddTemplateFunc("fitText", func(text string) string { return console.Reflow(text, columns) })
 	template := strings.ReplaceAll(root.UsageTemplate(), ".FlagUsages ", "|fitFlags ")
 	root.SetUsageTemplate(template)
-	root.SetHelpTemplate(strings.ReplaceAll(root.HelpTemplate(), "| trimTrailingWhitespaces}}", "| trimTrailingWhitespaces | fitText}}"))
+	root.SetHelpTemplate(strings.ReplaceAll(root.HelpTemplate(), "| trimTrailingWhitespaces}}",
+		"| trimTrailingWhitespaces | fitText}}"))
 }

@@ -19,7 +19,8 @@ import (
 // Write writes the man pages of a command and of those below it into a folder.
 func Write(root *cobra.Command, folder string) error {
 	root.DisableAutoGenTag = true
-	header := &doc.GenManHeader{Title: "MEMTRACE", Section: "1", Source: "memtrace " + version.String, Manual: "memtrace manual"}
+	header := &doc.GenManHeader{Title: "MEMTRACE", Section: "1", Source: "memtrace " + version.String,
+		Manual: "memtrace manual"}
 	if err := doc.GenManTree(root, header, folder); err != nil {
 		return fmt.Errorf("write the man pages into %s: %w", folder, err)
 	}
@@ -40,7 +41,8 @@ func addManSections(c *cobra.Command, folder string) error {
 	if rest != "" {
 		rest = ".SH SEE ALSO" + rest
 	}
-	if err := os.WriteFile(path, []byte(strings.TrimRight(text, "\n")+"\n\n"+manSections(c)+"\n"+rest), 0o644); err != nil {
+	if err := os.WriteFile(path, []byte(strings.TrimRight(text, "\n")+"\n\n"+manSections(c)+"\n"+rest), 0o644); err !=
+		nil {
 		return fmt.Errorf("complete a man page: %w", err)
 	}
 	for _, below := range c.Commands() {

@@ -14,12 +14,16 @@ type entry struct{ term, text string }
 func exitStatuses(c *cobra.Command) []entry {
 	switch c.Name() {
 	case "run":
-		return []entry{{"0-255", "that of the program, as a shell reports it: 128 plus the number of a signal that ended it"},
-			{"2", "wrong usage, before the program was started"}, {"126, 127", "the program cannot be run, or was not found"}}
+		return []entry{{"0-255",
+			"that of the program, as a shell reports it: 128 plus the number of a signal that ended it"},
+			{"2", "wrong usage, before the program was started"},
+			{"126, 127", "the program cannot be run, or was not found"}}
 	case "diff":
-		return []entry{{"0", "both traces were read, whether they differ or not"}, {"2", "wrong usage, or a file that cannot be read"}}
+		return []entry{{"0", "both traces were read, whether they differ or not"},
+			{"2", "wrong usage, or a file that cannot be read"}}
 	}
-	return []entry{{"0", "success; also where the trace is incomplete, unless --strict is given"}, {"2", "wrong usage, or a file that cannot be read or written"}}
+	return []entry{{"0", "success; also where the trace is incomplete, unless --strict is given"},
+		{"2", "wrong usage, or a file that cannot be read or written"}}
 }
 
 // recorderVariables are what the library reads, in short; docs/environment.md has all of it.

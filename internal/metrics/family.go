@@ -3,8 +3,10 @@
 //
 // # Invariants
 //
-//  1. What is written can be parsed, whatever the values of labels are: families and series are unique, names are checked, text is escaped.
-//  2. The number of series has a bound that does not depend on the programs that are looked at: see Chooser and Families.
+//  1. What is written can be parsed, whatever the values of labels are: families and series are unique, names are
+//     checked, text is escaped.
+//  2. The number of series has a bound that does not depend on the programs that are looked at: see Chooser and
+//     Families.
 //  3. A server answers one path, reads nothing but the request's head, and changes nothing.
 package metrics
 

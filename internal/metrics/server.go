@@ -65,7 +65,8 @@ func NewServer(collect func(patience time.Duration) ([]*Family, error), ownHosts
 		head.Set("Content-Length", strconv.Itoa(text.Len()))
 		_, _ = w.Write(text.Bytes()) // whoever hung up does not want it
 	}
-	return &http.Server{Handler: http.HandlerFunc(handler), ReadHeaderTimeout: headTimeout, ReadTimeout: headTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead}
+	return &http.Server{Handler: http.HandlerFunc(handler), ReadHeaderTimeout: headTimeout, ReadTimeout: headTimeout,
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead}
 }
 
 // patience is half of what the scraper says that it waits.

@@ -35,7 +35,8 @@ func TestNegotiate(t *testing.T) {
 			t.Errorf("%q: format %d, want %d", accept, got, want)
 		}
 		theirs := expfmt.NegotiateAccept(http.Header{"Accept": {accept}}, expfmt.DefaultOpenMetricsAcceptedFormats()...)
-		if kind := theirs.FormatType(); (kind == expfmt.TypeOpenMetrics) != (want == OpenMetrics) && kind != expfmt.TypeProtoDelim && !strings.Contains(accept, "q=") {
+		if kind := theirs.FormatType(); (kind == expfmt.TypeOpenMetrics) != (want == OpenMetrics) &&
+			kind != expfmt.TypeProtoDelim && !strings.Contains(accept, "q=") {
 			t.Errorf("%q: Prometheus's library chooses %s", accept, theirs)
 		}
 	}
@@ -94,7 +95,8 @@ func TestServerFormats(t *testing.T) {
 	for accept, end := range map[string]string{"": "a 1\n", "application/openmetrics-text": "a 1\n# EOF\n"} {
 		answer := ask(t, server, "GET", "/metrics", "localhost", http.Header{"Accept": {accept}})
 		text, err := io.ReadAll(answer.Body)
-		if err != nil || !strings.HasSuffix(string(text), end) || strings.Contains(string(text), "# EOF") != (accept != "") {
+		if err != nil || !strings.HasSuffix(string(text), end) || strings.Contains(string(text), "# EOF") !=
+			(accept != "") {
 			t.Errorf("%v: %q", err, text)
 		}
 		if got, want := answer.Header.Get("Content-Type"), Negotiate(accept).ContentType(); got != want {
@@ -105,7 +107,8 @@ func TestServerFormats(t *testing.T) {
 
 func TestServerFails(t *testing.T) {
 	server := NewServer(func(time.Duration) ([]*Family, error) { return nil, errors.New("no disk") }, true)
-	if answer := ask(t, server, "GET", "/metrics", "localhost", nil); answer.StatusCode != 500 || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
+	if answer := ask(t, server, "GET", "/metrics", "localhost", nil); answer.StatusCode != 500 ||
+		!strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
 		t.Errorf("%s, %v", answer.Status, answer.Header)
 	}
 }
@@ -135,7 +138,8 @@ func TestServerIsBounded(t *testing.T) {
 }
 
 func TestPatience(t *testing.T) {
-	for seconds, want := range map[string]time.Duration{"": maxPatience, "x": maxPatience, "-1": maxPatience, "1e9": maxPatience, "NaN": maxPatience, "4": 2 * time.Second, "0.5": 250 * time.Millisecond} {
+	for seconds, want := range map[string]time.Duration{"": maxPatience, "x": maxPatience, "-1": maxPatience,
+		"1e9": maxPatience, "NaN": maxPatience, "4": 2 * time.Second, "0.5": 250 * time.Millisecond} {
 		if got := patience(seconds); got != want {
 			t.Errorf("%q: %s, want %s", seconds, got, want)
 		}

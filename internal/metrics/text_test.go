@@ -14,7 +14,8 @@ import (
 
 // HostileTexts are values that programs may choose for what becomes a label.
 var hostileTexts = []string{
-	`plain`, `"`, `\`, `\n`, "\n", "a\nmemtrace_forged_bytes 1\n# EOF\n", `"} 1`, "\x00", "\x1b[2J", "\xff\xfe", "\u202etxt", "日本", "{a=\"b\"}", "\\\"", "tab\there", "\r\n", "others", " ",
+	`plain`, `"`, `\`, `\n`, "\n", "a\nmemtrace_forged_bytes 1\n# EOF\n", `"} 1`, "\x00", "\x1b[2J", "\xff\xfe",
+	"\u202etxt", "日本", "{a=\"b\"}", "\\\"", "tab\there", "\r\n", "others", " ",
 	strings.Repeat("long/", 200) + "end.py:7", strings.Repeat("é", 500),
 }
 
@@ -63,10 +64,12 @@ func TestClassicIsRead(t *testing.T) {
 	if len(read) != 3 {
 		t.Errorf("%d families were read:\n%s", len(read), text.Bytes())
 	}
-	kinds := map[Type]dto.MetricType{Gauge: dto.MetricType_GAUGE, Counter: dto.MetricType_COUNTER, Info: dto.MetricType_GAUGE}
+	kinds := map[Type]dto.MetricType{Gauge: dto.MetricType_GAUGE, Counter: dto.MetricType_COUNTER,
+		Info: dto.MetricType_GAUGE}
 	for _, f := range families[:3] {
 		got := read[f.sampleName()]
-		if got == nil || got.GetType() != kinds[f.Type] || got.GetHelp() != f.Help || len(got.Metric) != len(f.Samples) {
+		if got == nil || got.GetType() != kinds[f.Type] || got.GetHelp() != f.Help ||
+			len(got.Metric) != len(f.Samples) {
 			t.Fatalf("%s became %v", f.Name, got)
 		}
 		for i, s := range f.Samples {
@@ -129,11 +132,13 @@ y_info 1
 func TestClean(t *testing.T) {
 	for _, text := range hostileTexts {
 		got := Clean(text)
-		if !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00\x1b\t") || utf8.RuneCountInString(got) > maxLabelRunes || Clean(got) != got {
+		if !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00\x1b\t") || utf8.RuneCountInString(got) >
+			maxLabelRunes || Clean(got) != got {
 			t.Errorf("%q became %q", text, got)
 		}
 	}
-	if got := Clean(strings.Repeat("long/", 200) + "end.py:7"); !strings.HasPrefix(got, "long/") || !strings.HasSuffix(got, "/end.py:7") {
+	if got := Clean(strings.Repeat("long/", 200) + "end.py:7"); !strings.HasPrefix(got, "long/") ||
+		!strings.HasSuffix(got, "/end.py:7") {
 		t.Errorf("ends were lost: %q", got)
 	}
 }
@@ -152,8 +157,10 @@ func TestSameLabels(t *testing.T) {
 func TestCheck(t *testing.T) {
 	labelled := func(f Family, labels ...Label) Family { f.Add(-1, labels...); return f }
 	for _, f := range []Family{
-		{Name: "Upper", Help: "x"}, {Name: "a-b", Help: "x"}, {Name: "a_total", Help: "x", Type: Counter}, {Name: "a_info", Help: "x"}, {Name: "a", Help: "x", Unit: "bytes"}, {Name: "a"},
-		labelled(Family{Name: "a", Help: "x"}, Label{"a.b", "1"}), labelled(Family{Name: "a", Help: "x"}, Label{"a", "1"}, Label{"a", "2"}), labelled(Family{Name: "a", Help: "x", Type: Counter}),
+		{Name: "Upper", Help: "x"}, {Name: "a-b", Help: "x"}, {Name: "a_total", Help: "x", Type: Counter},
+		{Name: "a_info", Help: "x"}, {Name: "a", Help: "x", Unit: "bytes"}, {Name: "a"},
+		labelled(Family{Name: "a", Help: "x"}, Label{"a.b", "1"}), labelled(Family{Name: "a", Help: "x"},
+			Label{"a", "1"}, Label{"a", "2"}), labelled(Family{Name: "a", Help: "x", Type: Counter}),
 	} {
 		if err := Write(&bytes.Buffer{}, []*Family{&f}, Classic); err == nil {
 			t.Errorf("%+v was written", f)

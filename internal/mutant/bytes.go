@@ -11,8 +11,10 @@ import (
 
 // words are numbers at which readers stumble: ends of types, and the limits of the formats and their neighbours. The
 // length of what is mutated comes to them.
-var words = []uint64{0, 1, 2, 7, 8, 63, 64, 127, 128, 255, 256, 4095, 4096, 4097, 16383, 16384, 65535, 65536, 65537, 1 << 20, 1<<20 + 1, 1 << 24, 1<<24 + 1, math.MaxInt32, 1 << 31,
-	math.MaxUint32, 1 << 32, 1 << 40, 1 << 56, 1 << 57, 1<<57 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1, math.MaxUint64}
+var words = []uint64{0, 1, 2, 7, 8, 63, 64, 127, 128, 255, 256, 4095, 4096, 4097, 16383, 16384, 65535, 65536, 65537,
+	1 << 20, 1<<20 + 1, 1 << 24, 1<<24 + 1, math.MaxInt32, 1 << 31,
+	math.MaxUint32, 1 << 32, 1 << 40, 1 << 56, 1 << 57, 1<<57 + 1, math.MaxInt64, 1 << 63, math.MaxUint64 - 1,
+	math.MaxUint64}
 
 // Word returns a number that is likely to hurt in something so long.
 func Word(r *rand.Rand, length int) uint64 {
@@ -63,7 +65,8 @@ func once(r *rand.Rand, b []byte) (_ []byte, how string) {
 		for end < len(b) && b[end]&0x80 != 0 && end-at < 9 {
 			end++
 		}
-		return slices.Replace(b, at, min(end+1, len(b)), binary.AppendUvarint(nil, Word(r, len(b)))...), fmt.Sprintf("varint@%d", at)
+		return slices.Replace(b, at, min(end+1, len(b)), binary.AppendUvarint(nil, Word(r, len(b)))...),
+			fmt.Sprintf("varint@%d", at)
 	case 4:
 		return b[:at], fmt.Sprintf("cut@%d", at)
 	case 5:

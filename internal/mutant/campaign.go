@@ -69,7 +69,8 @@ func Run(t *testing.T, what string, few int, try func(m *Mutant)) {
 	if testing.Short() {
 		few = max(few/10, 1)
 	}
-	seed, from, count, only := number(t, "MUTANTS_SEED", 1), number(t, "MUTANTS_FROM", 0), number(t, "MUTANTS", few), number(t, "MUTANT", -1)
+	seed, from, count, only := number(t, "MUTANTS_SEED", 1), number(t, "MUTANTS_FROM", 0), number(t, "MUTANTS", few),
+		number(t, "MUTANT", -1)
 	dir, err := os.MkdirTemp("", "mutants")
 	if err != nil {
 		t.Fatal(err)
@@ -80,13 +81,15 @@ func Run(t *testing.T, what string, few int, try func(m *Mutant)) {
 			continue
 		}
 		made++
-		m := &Mutant{Number: n, Rand: rand.New(rand.NewPCG(uint64(seed), uint64(n))), Files: map[string][]byte{}, dir: dir}
+		m := &Mutant{Number: n, Rand: rand.New(rand.NewPCG(uint64(seed), uint64(n))), Files: map[string][]byte{},
+			dir: dir}
 		m.watch(seed, func() { try(m) })
 		if len(m.faults) == 0 {
 			continue
 		}
 		findings++
-		t.Errorf("mutant %d of %s, seed %d (MUTANTS_SEED=%d MUTANT=%d MUTANTS=%d), %s\nfiles %s", n, what, seed, seed, n, n+1, m.How, m.keep(t, what))
+		t.Errorf("mutant %d of %s, seed %d (MUTANTS_SEED=%d MUTANT=%d MUTANTS=%d), %s\nfiles %s", n, what, seed, seed,
+			n, n+1, m.How, m.keep(t, what))
 		for _, fault := range m.faults[:min(len(m.faults), 8)] {
 			t.Errorf("    %s", fault)
 		}
@@ -120,7 +123,8 @@ func number(t *testing.T, name string, otherwise int) int {
 func (m *Mutant) watch(seed int, try func()) {
 	hangs := time.AfterFunc(patience, func() {
 		stacks := make([]byte, 1<<20)
-		panic(fmt.Sprintf("mutant %d, seed %d, hangs; %s; files in %s\n%s", m.Number, seed, m.How, m.dir, stacks[:runtime.Stack(stacks, true)]))
+		panic(fmt.Sprintf("mutant %d, seed %d, hangs; %s; files in %s\n%s", m.Number, seed, m.How, m.dir,
+			stacks[:runtime.Stack(stacks, true)]))
 	})
 	defer hangs.Stop()
 	defer func() {

@@ -50,7 +50,8 @@ func Faults(s *report.Summary) []string {
 		c.lifetimes(name, l, levels[name])
 	}
 	for _, m := range s.Marks {
-		c.require(m.DriverBytes <= s.Driver.PeakBytes && m.FrameworkBytes <= s.Framework.PeakBytes, "mark %q: %d and %d bytes, more than the peaks", m.Name, m.DriverBytes, m.FrameworkBytes)
+		c.require(m.DriverBytes <= s.Driver.PeakBytes && m.FrameworkBytes <= s.Framework.PeakBytes,
+			"mark %q: %d and %d bytes, more than the peaks", m.Name, m.DriverBytes, m.FrameworkBytes)
 	}
 	for kind, n := range s.Objects {
 		c.require(n.LiveCount <= n.CreatedCount, "%s: %+v", kind, n)
@@ -65,16 +66,20 @@ func Faults(s *report.Summary) []string {
 }
 
 func (c *checker) level(name string, l report.Level) {
-	c.require(l.LiveBytes <= l.PeakBytes && l.PeakBytes <= l.AllocBytes, "%s: live, peak and all that was allocated do not follow each other: %+v", name, l)
-	c.require(l.PeakBytesLower == nil || !c.upper || *l.PeakBytesLower <= l.PeakBytes && *l.LiveBytesLower <= l.LiveBytes, "%s: lower bounds above what was recorded: %+v", name, l)
+	c.require(l.LiveBytes <= l.PeakBytes && l.PeakBytes <= l.AllocBytes,
+		"%s: live, peak and all that was allocated do not follow each other: %+v", name, l)
+	c.require(l.PeakBytesLower == nil || !c.upper || *l.PeakBytesLower <= l.PeakBytes && *l.LiveBytesLower <=
+		l.LiveBytes, "%s: lower bounds above what was recorded: %+v", name, l)
 	c.require(l.FreeCount <= l.AllocCount, "%s: more frees than allocations: %+v", name, l)
-	c.require(l.LiveBytes == 0 || l.FreeCount < l.AllocCount, "%s: something is live and everything was freed: %+v", name, l)
+	c.require(l.LiveBytes == 0 || l.FreeCount < l.AllocCount, "%s: something is live and everything was freed: %+v",
+		name, l)
 	c.requested(name, l.RequestedAtPeak, l.PeakBytes)
 	c.requested(name, l.RequestedLive, l.LiveBytes)
 }
 
 func (c *checker) requested(name string, r *report.Requested, bytes uint64) {
-	c.require(r == nil || r.Bytes+r.RestBytes+r.UnknownBytes == bytes && max(r.Bytes, r.RestBytes, r.UnknownBytes) <= bytes, "%s: the parts of %d bytes are %+v", name, bytes, r)
+	c.require(r == nil || r.Bytes+r.RestBytes+r.UnknownBytes == bytes && max(r.Bytes, r.RestBytes, r.UnknownBytes) <=
+		bytes, "%s: the parts of %d bytes are %+v", name, bytes, r)
 }
 
 func (c *checker) devices(name string, all report.Level, list []report.Device, of func(*report.Device) report.Level) {
@@ -83,10 +88,12 @@ func (c *checker) devices(name string, all report.Level, list []report.Device, o
 	for i := range list {
 		l := of(&list[i])
 		if r := l.RequestedLive; r != nil {
-			live = report.Requested{Bytes: live.Bytes + r.Bytes, RestBytes: live.RestBytes + r.RestBytes, UnknownBytes: live.UnknownBytes + r.UnknownBytes}
+			live = report.Requested{Bytes: live.Bytes + r.Bytes, RestBytes: live.RestBytes + r.RestBytes,
+				UnknownBytes: live.UnknownBytes + r.UnknownBytes}
 		}
 		c.level(fmt.Sprintf("%s, device %d", name, list[i].Index), l)
-		c.require(l.PeakBytes <= all.PeakBytes, "%s: device %d peaks at %d, all at %d", name, list[i].Index, l.PeakBytes, all.PeakBytes)
+		c.require(l.PeakBytes <= all.PeakBytes, "%s: device %d peaks at %d, all at %d", name, list[i].Index,
+			l.PeakBytes, all.PeakBytes)
 		sum.PeakBytes += l.PeakBytes
 		sum.LiveBytes += l.LiveBytes
 		sum.AllocBytes += l.AllocBytes
@@ -94,10 +101,12 @@ func (c *checker) devices(name string, all report.Level, list []report.Device, o
 		sum.FreeCount += l.FreeCount
 		sum.FailedCount += l.FailedCount
 	}
-	c.require(sum.PeakBytes >= all.PeakBytes, "%s: the devices' peaks are %d together, that of all is %d", name, sum.PeakBytes, all.PeakBytes)
+	c.require(sum.PeakBytes >= all.PeakBytes, "%s: the devices' peaks are %d together, that of all is %d", name,
+		sum.PeakBytes, all.PeakBytes)
 	sum.PeakBytes, sum.PeakTimeNS = all.PeakBytes, all.PeakTimeNS
 	sum.PeakBytesLower, sum.LiveBytesLower = all.PeakBytesLower, all.LiveBytesLower
-	c.require(all.RequestedLive == nil || live == *all.RequestedLive, "%s: requests of the devices add up to %+v, not to %+v", name, live, all.RequestedLive)
+	c.require(all.RequestedLive == nil || live == *all.RequestedLive,
+		"%s: requests of the devices add up to %+v, not to %+v", name, live, all.RequestedLive)
 	sum.RequestedAtPeak, sum.RequestedLive = all.RequestedAtPeak, all.RequestedLive
 	c.require(sum == all, "%s: the devices add up to %+v, not to %+v", name, sum, all)
 }
@@ -107,7 +116,8 @@ func (c *checker) group(g *report.Group, l report.Level) {
 	keys := map[string]bool{}
 	for _, r := range g.Rows {
 		c.require(!keys[r.Key], "%s by %s: two rows are called %q", g.Level, g.By, r.Key)
-		c.require(r.FreeCount <= r.AllocCount && r.LiveBytes <= r.AllocBytes && r.PeakBytes <= r.AllocBytes, "%s by %s: %+v", g.Level, g.By, r)
+		c.require(r.FreeCount <= r.AllocCount && r.LiveBytes <= r.AllocBytes && r.PeakBytes <= r.AllocBytes,
+			"%s by %s: %+v", g.Level, g.By, r)
 		keys[r.Key] = true
 		sum.PeakBytes += r.PeakBytes
 		sum.LiveBytes += r.LiveBytes
@@ -115,7 +125,8 @@ func (c *checker) group(g *report.Group, l report.Level) {
 		sum.FreeCount += r.FreeCount
 		sum.AllocBytes += r.AllocBytes
 	}
-	want := report.Row{PeakBytes: l.PeakBytes, LiveBytes: l.LiveBytes, AllocCount: l.AllocCount, FreeCount: l.FreeCount, AllocBytes: l.AllocBytes}
+	want := report.Row{PeakBytes: l.PeakBytes, LiveBytes: l.LiveBytes, AllocCount: l.AllocCount, FreeCount: l.FreeCount,
+		AllocBytes: l.AllocBytes}
 	c.require(sum == want, "%s by %s: the rows add up to %+v, not to %+v", g.Level, g.By, sum, want)
 }
 
@@ -127,7 +138,8 @@ func (c *checker) ledger(what string, l *report.Ledger) {
 		for _, s := range r.Sites {
 			sites += s.Bytes
 		}
-		c.require(sites <= r.Bytes, "%s by %s: the places of %q hold %d of its %d bytes", what, l.By, r.Key, sites, r.Bytes)
+		c.require(sites <= r.Bytes, "%s by %s: the places of %q hold %d of its %d bytes", what, l.By, r.Key,
+			sites, r.Bytes)
 	}
 	c.require(sum == l.WholeBytes, "%s by %s: the rows add up to %d, not to %d", what, l.By, sum, l.WholeBytes)
 }
@@ -137,7 +149,8 @@ func (c *checker) lifetimes(name string, h report.LifetimeHist, l report.Level) 
 	for _, b := range h.Buckets {
 		count += b.Count
 	}
-	c.require(count == h.FreedCount && h.FreedCount <= l.FreeCount && h.TemporaryCount <= h.FreedCount, "lifetimes of %s: %+v with %+v", name, h, l)
+	c.require(count == h.FreedCount && h.FreedCount <= l.FreeCount && h.TemporaryCount <= h.FreedCount,
+		"lifetimes of %s: %+v with %+v", name, h, l)
 }
 
 func (c *checker) sites(s *report.Sites) {
@@ -158,7 +171,9 @@ func (c *checker) categories(list []report.Categories) {
 		for _, row := range v.Rows {
 			sum += row.Bytes
 		}
-		c.require(sum == v.SumBytes && v.SumBytes == v.TrackedBytes+v.ExcessBytes, "categories by %s: rows %d, sum %d, tracked %d, excess %d", v.By, sum, v.SumBytes, v.TrackedBytes, v.ExcessBytes)
+		c.require(sum == v.SumBytes && v.SumBytes == v.TrackedBytes+v.ExcessBytes,
+			"categories by %s: rows %d, sum %d, tracked %d, excess %d", v.By, sum, v.SumBytes, v.TrackedBytes,
+			v.ExcessBytes)
 	}
 }
 
@@ -172,7 +187,8 @@ func (c *checker) deviceLedgers(r *report.DeviceReport) {
 			for _, row := range l.Rows {
 				sum += row.Bytes
 			}
-			c.require(uint64(sum) == l.Sample.UsedBytes, "device %d by %s: the rows add up to %d, the device said %d", d.Index, l.By, sum, l.Sample.UsedBytes)
+			c.require(uint64(sum) == l.Sample.UsedBytes, "device %d by %s: the rows add up to %d, the device said %d",
+				d.Index, l.By, sum, l.Sample.UsedBytes)
 		}
 	}
 }
@@ -182,12 +198,14 @@ func (c *checker) moment(s *report.Summary) {
 	if m == nil {
 		return
 	}
-	c.require(m.Driver.LiveBytes <= s.Driver.PeakBytes && m.Framework.LiveBytes <= s.Framework.PeakBytes, "at %s more is live than at the peak: %+v", m.What, m)
+	c.require(m.Driver.LiveBytes <= s.Driver.PeakBytes && m.Framework.LiveBytes <= s.Framework.PeakBytes,
+		"at %s more is live than at the peak: %+v", m.What, m)
 	var driver, framework uint64
 	for _, d := range m.Devices {
 		driver, framework = driver+d.Driver.LiveBytes, framework+d.Framework.LiveBytes
 	}
-	c.require(driver == m.Driver.LiveBytes && framework == m.Framework.LiveBytes, "at %s the devices add up to %d and %d: %+v", m.What, driver, framework, m)
+	c.require(driver == m.Driver.LiveBytes && framework == m.Framework.LiveBytes,
+		"at %s the devices add up to %d and %d: %+v", m.What, driver, framework, m)
 	for _, g := range m.Groups {
 		var sum uint64
 		for _, r := range g.Rows {
@@ -203,7 +221,8 @@ func (c *checker) training(t *report.Training) {
 		return
 	}
 	for _, i := range t.Iterations {
-		for name, m := range map[string]*report.IterationMoment{"peak": &i.Peak, "forward": i.Forward, "backward": i.Backward, "optimizer": i.Optimizer} {
+		for name, m := range map[string]*report.IterationMoment{"peak": &i.Peak, "forward": i.Forward,
+			"backward": i.Backward, "optimizer": i.Optimizer} {
 			if m == nil {
 				continue
 			}
@@ -211,14 +230,16 @@ func (c *checker) training(t *report.Training) {
 			for _, bytes := range m.Held {
 				sum += bytes
 			}
-			c.require(sum == m.Bytes && m.Bytes <= i.Peak.Bytes, "iteration %d, %s: %+v, categories add up to %d", i.Number, name, m, sum)
+			c.require(sum == m.Bytes && m.Bytes <= i.Peak.Bytes, "iteration %d, %s: %+v, categories add up to %d",
+				i.Number, name, m, sum)
 		}
 	}
 }
 
 // saidByOthers is what others said, which is passed on as it is: a device's samples and size, a framework's own
 // counters, what was asked for and refused.
-var saidByOthers = map[string]bool{"Sample": true, "Samples": true, "Reported": true, "TotalBytes": true, "OOM": true, "Untrackable": true, "Parameters": true, "Health": true, "LostRecords": true,
+var saidByOthers = map[string]bool{"Sample": true, "Samples": true, "Reported": true, "TotalBytes": true, "OOM": true,
+	"Untrackable": true, "Parameters": true, "Health": true, "LostRecords": true,
 	"OwnAccounts": true}
 
 // wrapped looks at every number of bytes.

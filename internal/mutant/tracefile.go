@@ -40,8 +40,9 @@ type Trace struct {
 
 var (
 	castagnoli = crc32.MakeTable(crc32.Castagnoli)
-	packer     = must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(true), zstd.WithEncoderCRC(false)))
-	unpacker   = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(1)))
+	packer     = must(zstd.NewWriter(nil, zstd.WithEncoderConcurrency(1), zstd.WithSingleSegment(true),
+		zstd.WithEncoderCRC(false)))
+	unpacker = must(zstd.NewReader(nil, zstd.WithDecoderConcurrency(1)))
 )
 
 func must[T any](v T, err error) T {
@@ -62,7 +63,8 @@ func ParseTrace(name string, data []byte) (*Trace, error) {
 		if size > len(rest) {
 			return nil, fmt.Errorf("%s: a section of %d bytes, %d are left", name, size, len(rest))
 		}
-		t.Sections = append(t.Sections, Section{Kind: binary.LittleEndian.Uint32(rest), stored: rest[:size], packed: binary.LittleEndian.Uint32(rest[12:]) != 0})
+		t.Sections = append(t.Sections, Section{Kind: binary.LittleEndian.Uint32(rest), stored: rest[:size],
+			packed: binary.LittleEndian.Uint32(rest[12:]) != 0})
 		rest = rest[size:]
 	}
 	return t, nil
@@ -197,14 +199,16 @@ func moveSections(r *rand.Rand, list []Section, others []*Trace) ([]Section, str
 		return list, fmt.Sprintf(" sections %d and %d (kinds %d and %d) swapped", i, j, list[j].Kind, list[i].Kind)
 	case 3:
 		s := list[i]
-		return slices.Insert(slices.Delete(list, i, i+1), min(j, len(list)-1), s), fmt.Sprintf(" section %d (kind %d) moved to %d", i, s.Kind, j)
+		return slices.Insert(slices.Delete(list, i, i+1), min(j, len(list)-1), s),
+			fmt.Sprintf(" section %d (kind %d) moved to %d", i, s.Kind, j)
 	}
 	other := others[r.IntN(len(others))]
 	if len(other.Sections) == 0 {
 		return list, " nothing"
 	}
 	n := r.IntN(len(other.Sections))
-	return slices.Insert(list, i, other.Sections[n]), fmt.Sprintf(" section %d of %s (kind %d) at %d", n, other.Name, other.Sections[n].Kind, i)
+	return slices.Insert(list, i, other.Sections[n]), fmt.Sprintf(" section %d of %s (kind %d) at %d", n, other.Name,
+		other.Sections[n].Kind, i)
 }
 
 // SectionAt returns where the section begins that holds the byte at offset; the end of the last one for an offset

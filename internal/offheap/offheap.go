@@ -23,7 +23,8 @@ func Make[T any](n int) ([]T, error) {
 	if err != nil {
 		return nil, err
 	}
-	unix.Madvise(unsafe.Slice((*byte)(data), size), unix.MADV_DONTFORK) // a fork would copy the page tables, and no thread of a child looks there
+	// a fork would copy the page tables, and no thread of a child looks there
+	unix.Madvise(unsafe.Slice((*byte)(data), size), unix.MADV_DONTFORK)
 	mapped.Add(int64(size))
 	return unsafe.Slice((*T)(data), n), nil
 }

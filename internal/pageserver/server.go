@@ -35,7 +35,8 @@ func NewToken() string {
 // NewServer returns a server of traces below /TOKEN/.
 func NewServer(token string, traces *Traces) *http.Server {
 	s := &server{token: token, traces: traces, turns: make(chan struct{}, maxRequests)}
-	return &http.Server{Handler: s, ReadHeaderTimeout: headTimeout, ReadTimeout: headTimeout, WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead}
+	return &http.Server{Handler: s, ReadHeaderTimeout: headTimeout, ReadTimeout: headTimeout,
+		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead}
 }
 
 type server struct {
@@ -46,8 +47,10 @@ type server struct {
 
 // ServeHTTP implements http.Handler.
 func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	for name, value := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store", "Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
-		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin", "Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"} {
+	for name, value := range map[string]string{"X-Content-Type-Options": "nosniff", "Cache-Control": "no-store",
+		"Referrer-Policy": "no-referrer", "X-Frame-Options": "DENY",
+		"Cross-Origin-Opener-Policy": "same-origin", "Cross-Origin-Resource-Policy": "same-origin",
+		"Content-Security-Policy": "frame-ancestors 'none'; base-uri 'none'; form-action 'none'"} {
 		w.Header().Set(name, value)
 	}
 	if why := foreign(r); why != "" {
@@ -78,7 +81,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // in another page may lead here, for nothing but to be opened.
 func foreign(r *http.Request) string {
 	site := r.Header.Get("Sec-Fetch-Site")
-	opened := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" && r.Method == http.MethodGet
+	opened := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
+		r.Method == http.MethodGet
 	switch origin := r.Header.Get("Origin"); {
 	case !loopback.IsHost(r.Host):
 		return "this server answers to 127.0.0.1, [::1] and localhost only"

@@ -25,7 +25,8 @@ func summary(t *testing.T, tag string, blocks int) *report.Summary {
 	var text strings.Builder
 	fmt.Fprintf(&text, "trace version=1\ninfo key=\"process.command\" value=%q\nstring id=1 value=%q\n", tag, tag)
 	for i := range blocks {
-		fmt.Fprintf(&text, "alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=512 tag=1\n", i+1, 1000*(i+1), 4096*(i+1))
+		fmt.Fprintf(&text,
+			"alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=512 tag=1\n", i+1, 1000*(i+1), 4096*(i+1))
 	}
 	var file bytes.Buffer
 	if err := textform.Encode(&file, strings.NewReader(text.String())); err != nil {
@@ -46,12 +47,15 @@ const token = "0123456789abcdef"
 
 // served is a server of one trace.
 func served(t *testing.T, path string, read func() (*report.Summary, error)) (http.Handler, *Traces) {
-	traces := &Traces{Title: "runs", Writer: "test", Blocks: 100, List: func() ([]Entry, error) { return []Entry{{Path: path, Command: path, State: "ended"}}, nil },
+	traces := &Traces{Title: "runs", Writer: "test", Blocks: 100, List: func() ([]Entry, error) {
+		return []Entry{{Path: path, Command: path, State: "ended"}}, nil
+	},
 		Version: func(string) string { return "" }, Read: func(string) (*report.Summary, error) { return read() }}
 	return NewServer(token, traces).Handler, traces
 }
 
-func ask(t *testing.T, h http.Handler, method, target string, head http.Header) (status int, text string, answer *http.Response) {
+func ask(t *testing.T, h http.Handler, method, target string,
+	head http.Header) (status int, text string, answer *http.Response) {
 	t.Helper()
 	request := httptest.NewRequest(method, "http://127.0.0.1:1"+target, nil)
 	request.Host = "127.0.0.1:8123"
@@ -88,7 +92,8 @@ func TestWhoIsAnswered(t *testing.T) {
 		{"GET", page, http.Header{"Host": {"[::1]:8123"}}, 200},
 		{"GET", page, http.Header{"Origin": {"http://127.0.0.1:8123"}}, 200},
 		{"GET", page, http.Header{"Sec-Fetch-Site": {"same-origin"}}, 200},
-		{"GET", page, http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"}, "Sec-Fetch-Dest": {"document"}}, 200},
+		{"GET", page, http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"},
+			"Sec-Fetch-Dest": {"document"}}, 200},
 
 		{"GET", "/", nil, 403},
 		{"GET", "/" + token[:15] + "/", nil, 403},
@@ -104,7 +109,8 @@ func TestWhoIsAnswered(t *testing.T) {
 		{"GET", page, http.Header{"Origin": {"null"}}, 403},
 		{"GET", page, http.Header{"Origin": {"http://127.0.0.1:9999"}}, 403},
 		{"GET", page, http.Header{"Sec-Fetch-Site": {"cross-site"}}, 403},
-		{"GET", page, http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"}, "Sec-Fetch-Dest": {"iframe"}}, 403},
+		{"GET", page, http.Header{"Sec-Fetch-Site": {"cross-site"}, "Sec-Fetch-Mode": {"navigate"},
+			"Sec-Fetch-Dest": {"iframe"}}, 403},
 		{"GET", page, http.Header{"Sec-Fetch-Site": {"same-site"}, "Sec-Fetch-Mode": {"cors"}}, 403},
 		{"POST", page, nil, 405},
 		{"OPTIONS", page, nil, 405},
@@ -114,7 +120,8 @@ func TestWhoIsAnswered(t *testing.T) {
 		if status != c.status {
 			t.Errorf("%s %s %v: %d, want %d", c.method, c.target, c.head, status, c.status)
 		}
-		if answer.Header.Get("Cache-Control") != "no-store" || answer.Header.Get("Referrer-Policy") != "no-referrer" || answer.Header.Get("Access-Control-Allow-Origin") != "" || answer.Header.Get("X-Frame-Options") != "DENY" {
+		if answer.Header.Get("Cache-Control") != "no-store" || answer.Header.Get("Referrer-Policy") != "no-referrer" ||
+			answer.Header.Get("Access-Control-Allow-Origin") != "" || answer.Header.Get("X-Frame-Options") != "DENY" {
 			t.Errorf("%s: head %v", c.target, answer.Header)
 		}
 		if status == 403 && strings.Contains(text, "run.bin") {
@@ -127,7 +134,9 @@ func TestWhoIsAnswered(t *testing.T) {
 func TestNoPathsInAddresses(t *testing.T) {
 	read := 0
 	h, _ := served(t, "/runs/run.bin", func() (*report.Summary, error) { read++; return summary(t, "a", 5), nil })
-	for _, path := range []string{"t/", "t/..", "t/../../etc/passwd", "t/%2e%2e%2f%2e%2e%2fetc%2fpasswd", "t//runs/run.bin", "t/%2Fruns%2Frun.bin", "t/run.bin", "runs/run.bin", "../", "t/" + strings.Repeat("0", 20), "t/" + ID("/runs/run.bin") + "/../../x",
+	for _, path := range []string{"t/", "t/..", "t/../../etc/passwd", "t/%2e%2e%2f%2e%2e%2fetc%2fpasswd",
+		"t//runs/run.bin", "t/%2Fruns%2Frun.bin", "t/run.bin", "runs/run.bin", "../", "t/" + strings.Repeat("0", 20),
+		"t/" + ID("/runs/run.bin") + "/../../x",
 		"t/" + ID("/runs/run.bin") + "%00", "t/" + ID("/etc/passwd")} {
 		if status, text, _ := ask(t, h, "GET", "/"+token+"/"+path, nil); status != 404 {
 			t.Errorf("%s: %d %.100s", path, status, text)
@@ -152,7 +161,8 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	traces.List = func() ([]Entry, error) { return []Entry{{Path: evil, Problem: evil}}, nil }
-	if _, text, _ := ask(t, h, "GET", "/"+token+"/", nil); strings.Contains(text, "<img") || strings.Contains(text, "href") {
+	if _, text, _ := ask(t, h, "GET", "/"+token+"/", nil); strings.Contains(text, "<img") ||
+		strings.Contains(text, "href") {
 		t.Error("a problem is markup, or a trace that cannot be read has a link")
 	}
 }
@@ -234,16 +244,23 @@ func TestWrongQuestions(t *testing.T) {
 		return summary(t, "a", 150), nil
 	})
 	page := PathOf(token, "run.bin")
-	if status, text, answer := ask(t, h, "GET", page, nil); status != 500 || !strings.Contains(text, "not a trace") || !strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
+	if status, text, answer := ask(t, h, "GET", page, nil); status != 500 || !strings.Contains(text, "not a trace") ||
+		!strings.HasPrefix(answer.Header.Get("Content-Type"), "text/plain") {
 		t.Errorf("%d %s", status, text)
 	}
 	fails = false
 	for question, want := range map[string]int{
-		"moment?event=3": 200, "moment?event=3&edge=-1": 200, "columns?from=0&to=150&count=10&axis=events&by=0&shown=0": 200, "largest?event=3&limit=5": 200, "weights?by=0": 200, "summit?event=3&direction=1": 200,
+		"moment?event=3": 200, "moment?event=3&edge=-1": 200,
+		"columns?from=0&to=150&count=10&axis=events&by=0&shown=0": 200, "largest?event=3&limit=5": 200,
+		"weights?by=0": 200, "summit?event=3&direction=1": 200,
 		"event?position=7": 200, "time?event=3": 200, "highest?from=0&to=9": 200, "segments?event=3": 200,
-		"secrets": 404, "moment": 400, "moment?event=150": 400, "moment?event=-1": 400, "moment?event=NaN": 400, "moment?event=3&edge=1e99": 400, "columns?from=0&to=150&count=1e9&axis=events&by=0": 400,
-		"columns?from=9&to=1&count=5&by=0": 400, "columns?from=0&to=9&count=5&by=99": 400, "columns?from=0&to=9&count=5&by=0&shown=-1": 400, "columns?from=-1e18&to=1e18&count=5&by=0&shown=0": 200, "columns?from=-1e18&to=1e18&count=5&by=0&shown=0&axis=events": 200, "largest?event=3&limit=1e9": 400,
-		"weights?by=-1": 400, "time?event=9e9": 400, "event?position=Inf": 400, "segments?event=": 400, "highest?from=9e18&to=9e18&axis=events": 400,
+		"secrets": 404, "moment": 400, "moment?event=150": 400, "moment?event=-1": 400, "moment?event=NaN": 400,
+		"moment?event=3&edge=1e99": 400, "columns?from=0&to=150&count=1e9&axis=events&by=0": 400,
+		"columns?from=9&to=1&count=5&by=0": 400, "columns?from=0&to=9&count=5&by=99": 400,
+		"columns?from=0&to=9&count=5&by=0&shown=-1": 400, "columns?from=-1e18&to=1e18&count=5&by=0&shown=0": 200,
+		"columns?from=-1e18&to=1e18&count=5&by=0&shown=0&axis=events": 200, "largest?event=3&limit=1e9": 400,
+		"weights?by=-1": 400, "time?event=9e9": 400, "event?position=Inf": 400, "segments?event=": 400,
+		"highest?from=9e18&to=9e18&axis=events": 400,
 	} {
 		sign := "?"
 		if strings.Contains(question, "?") {
@@ -262,8 +279,9 @@ func TestManyTraces(t *testing.T) {
 	for i := range 3 * maxRead {
 		list = append(list, Entry{Path: fmt.Sprint("run", i)})
 	}
-	traces := &Traces{Blocks: 1, List: func() ([]Entry, error) { return list, nil }, Version: func(string) string { return "" },
-		Read: func(path string) (*report.Summary, error) { reads[path]++; return summary(t, path, 3), nil }}
+	traces := &Traces{Blocks: 1, List: func() ([]Entry, error) { return list, nil },
+		Version: func(string) string { return "" },
+		Read:    func(path string) (*report.Summary, error) { reads[path]++; return summary(t, path, 3), nil }}
 	h := NewServer(token, traces).Handler
 	for _, entry := range append(list, list[0]) {
 		if status, text, _ := ask(t, h, "GET", PathOf(token, entry.Path), nil); status != 200 {
@@ -278,7 +296,8 @@ func TestManyTraces(t *testing.T) {
 // A fault in reading, such as a file that somebody cuts while it is mapped, is an answer like others.
 func TestFaultsAreTold(t *testing.T) {
 	h, _ := served(t, "run.bin", func() (*report.Summary, error) { panic("cut") })
-	if status, text, _ := ask(t, h, "GET", PathOf(token, "run.bin"), nil); status != 500 || !strings.Contains(text, "internal fault: cut") {
+	if status, text, _ := ask(t, h, "GET", PathOf(token, "run.bin"), nil); status != 500 ||
+		!strings.Contains(text, "internal fault: cut") {
 		t.Errorf("%d %s", status, text)
 	}
 }

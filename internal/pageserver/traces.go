@@ -190,7 +190,8 @@ func (t *Traces) read(path string, before *moment) (m *moment, err error) {
 	if err != nil {
 		return nil, err
 	}
-	m = &moment{number: 1, live: summary.Process.Ended == report.EndedRunning, events: summary.Health.Events, ended: summary.Process.Ended}
+	m = &moment{number: 1, live: summary.Process.Ended == report.EndedRunning, events: summary.Health.Events,
+		ended: summary.Process.Ended}
 	if before != nil {
 		if m.number = before.number + 1; m.events == before.events && m.ended == before.ended {
 			return before, nil
@@ -284,7 +285,8 @@ func (t *Traces) index(token string) ([]byte, error) {
 	}
 	var rows []page.IndexRow
 	for _, entry := range list {
-		row := page.IndexRow{Name: filepath.Base(entry.Path), Command: entry.Command, State: entry.State, Bytes: entry.Bytes, Changed: entry.Changed, Problem: entry.Problem}
+		row := page.IndexRow{Name: filepath.Base(entry.Path), Command: entry.Command, State: entry.State,
+			Bytes: entry.Bytes, Changed: entry.Changed, Problem: entry.Problem}
 		if entry.Problem == "" {
 			row.Address = PathOf(token, entry.Path)
 		}

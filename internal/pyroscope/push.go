@@ -137,7 +137,8 @@ func (t *Target) request(ctx context.Context, p *Profile) (*http.Request, error)
 	var body bytes.Buffer
 	var err error
 	if t.ingest {
-		target.RawQuery = url.Values{"name": {p.key()}, "from": {strconv.FormatInt(p.From.Unix(), 10)}, "until": {strconv.FormatInt(p.Until.Unix(), 10)},
+		target.RawQuery = url.Values{"name": {p.key()}, "from": {strconv.FormatInt(p.From.Unix(), 10)},
+			"until":  {strconv.FormatInt(p.Until.Unix(), 10)},
 			"format": {"pprof"}, "spyName": {"memtrace"}}.Encode()
 		kind, err = p.form(&body)
 	} else {

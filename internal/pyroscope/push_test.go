@@ -75,7 +75,8 @@ func (g *received) readPush(t *testing.T, r *http.Request) {
 		g.labels[l.Name] = l.Value
 	}
 	sample := body.Series[0].Samples[0]
-	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(sample.ID) {
+	if !regexp.MustCompile(`^[0-9a-f]{8}-[0-9a-f]{4}-8[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$`).MatchString(
+		sample.ID) {
 		t.Errorf("ID %q", sample.ID)
 	}
 	g.profile = sample.RawProfile
@@ -102,15 +103,18 @@ func (g *received) readIngest(t *testing.T, r *http.Request) {
 
 func someProfile() *Profile {
 	began := time.Unix(1700000000, 0)
-	return &Profile{Service: "python3 train.py", Labels: map[string]string{"rank": "3", "host": "", "team": `a{b}="c", d`}, From: began, Until: began.Add(90 * time.Second),
-		Types: []SampleType{{"alloc_objects", "count", false}, {"peak_space", "bytes", true}}, Pprof: []byte("\x1f\x8b profile")}
+	return &Profile{Service: "python3 train.py", Labels: map[string]string{"rank": "3", "host": "",
+		"team": `a{b}="c", d`}, From: began, Until: began.Add(90 * time.Second),
+		Types: []SampleType{{"alloc_objects", "count", false}, {"peak_space", "bytes", true}},
+		Pprof: []byte("\x1f\x8b profile")}
 }
 
 func accept(w http.ResponseWriter) { _, _ = w.Write([]byte("{}")) }
 
 func TestPush(t *testing.T) {
 	server, got := standIn(t, accept)
-	for suffix, path := range map[string]string{"": pushPath, "/": pushPath, "/base": "/base" + pushPath, "/base" + pushPath: "/base" + pushPath} {
+	for suffix, path := range map[string]string{"": pushPath, "/": pushPath, "/base": "/base" + pushPath, "/base" +
+		pushPath: "/base" + pushPath} {
 		target, err := ParseTarget(strings.Replace(server.URL, "http://", "http://ada:secret@", 1) + suffix)
 		if err != nil {
 			t.Fatal(err)
@@ -119,8 +123,10 @@ func TestPush(t *testing.T) {
 		if err := target.Push(t.Context(), someProfile()); err != nil {
 			t.Fatal(err)
 		}
-		want := map[string]string{"__name__": "memory", "service_name": "python3 train.py", "rank": "3", "team": `a{b}="c", d`}
-		if got.path != path || got.user != "ada" || got.tenant != "vision" || !reflect.DeepEqual(got.labels, want) || !bytes.Equal(got.profile, someProfile().Pprof) {
+		want := map[string]string{"__name__": "memory", "service_name": "python3 train.py", "rank": "3",
+			"team": `a{b}="c", d`}
+		if got.path != path || got.user != "ada" || got.tenant != "vision" || !reflect.DeepEqual(got.labels, want) ||
+			!bytes.Equal(got.profile, someProfile().Pprof) {
 			t.Errorf("%s: %+v", suffix, got)
 		}
 		if strings.Contains(target.String(), "secret") {
@@ -138,11 +144,15 @@ func TestIngest(t *testing.T) {
 	if err := target.Push(t.Context(), someProfile()); err != nil {
 		t.Fatal(err)
 	}
-	query := url.Values{"name": {"python3_train.py{rank=3,team=a_b_c_d}"}, "from": {"1700000000"}, "until": {"1700000090"}, "format": {"pprof"}, "spyName": {"memtrace"}}
+	query := url.Values{"name": {"python3_train.py{rank=3,team=a_b_c_d}"}, "from": {"1700000000"},
+		"until": {"1700000090"}, "format": {"pprof"}, "spyName": {"memtrace"}}
 	config := map[string]map[string]any{
-		"alloc_objects": {"units": "objects", "display-name": "alloc_objects", "aggregation": "sum", "cumulative": false, "sampled": false},
-		"peak_space":    {"units": "bytes", "display-name": "peak_space", "aggregation": "average", "cumulative": false, "sampled": false}}
-	if got.path != "/base/ingest" || !reflect.DeepEqual(got.query, query) || !bytes.Equal(got.profile, someProfile().Pprof) || !reflect.DeepEqual(got.config, config) {
+		"alloc_objects": {"units": "objects", "display-name": "alloc_objects", "aggregation": "sum",
+			"cumulative": false, "sampled": false},
+		"peak_space": {"units": "bytes", "display-name": "peak_space", "aggregation": "average", "cumulative": false,
+			"sampled": false}}
+	if got.path != "/base/ingest" || !reflect.DeepEqual(got.query, query) ||
+		!bytes.Equal(got.profile, someProfile().Pprof) || !reflect.DeepEqual(got.config, config) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -154,8 +164,10 @@ func TestPushFails(t *testing.T) {
 			w.WriteHeader(400)
 			_, _ = w.Write([]byte(`{"code":"invalid_argument","message":"profile too old"}`))
 		},
-		"the server answers 401 Unauthorized (who are you?)": func(w http.ResponseWriter) { http.Error(w, "who are you?", http.StatusUnauthorized) },
-		"the server answers 500 Internal Server Error":       func(w http.ResponseWriter) { w.WriteHeader(500) },
+		"the server answers 401 Unauthorized (who are you?)": func(w http.ResponseWriter) {
+			http.Error(w, "who are you?", http.StatusUnauthorized)
+		},
+		"the server answers 500 Internal Server Error": func(w http.ResponseWriter) { w.WriteHeader(500) },
 		"name the address that it sends to": func(w http.ResponseWriter) {
 			w.Header().Set("Location", "http://127.0.0.1:1/elsewhere")
 			w.WriteHeader(307)
@@ -166,18 +178,21 @@ func TestPushFails(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if err := target.Push(t.Context(), someProfile()); err == nil || !strings.HasSuffix(err.Error(), want) || strings.Contains(err.Error(), "secret") {
+		if err := target.Push(t.Context(), someProfile()); err == nil || !strings.HasSuffix(err.Error(), want) ||
+			strings.Contains(err.Error(), "secret") {
 			t.Errorf("%v, want %s", err, want)
 		}
 	}
 	gone, _ := ParseTarget("http://ada:secret@127.0.0.1:1")
-	if err := gone.Push(t.Context(), someProfile()); err == nil || strings.Contains(err.Error(), "secret") || !strings.Contains(err.Error(), "refused") {
+	if err := gone.Push(t.Context(), someProfile()); err == nil || strings.Contains(err.Error(), "secret") ||
+		!strings.Contains(err.Error(), "refused") {
 		t.Error(err)
 	}
 }
 
 func TestParseTarget(t *testing.T) {
-	for _, text := range []string{"", "localhost:4040", "ftp://host", "http://", "http://host/ingest?name=x", "http://ada:sec ret@host", "http://host/%zz"} {
+	for _, text := range []string{"", "localhost:4040", "ftp://host", "http://", "http://host/ingest?name=x",
+		"http://ada:sec ret@host", "http://host/%zz"} {
 		if _, err := ParseTarget(text); err == nil || strings.Contains(err.Error(), "sec ret") {
 			t.Errorf("%q: %v", text, err)
 		}

@@ -72,15 +72,18 @@ matches counts. MEMTRACE_OWN holds such patterns, too, separated by colons.`
 
 func (s *Flags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.By, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+" (repeat it, or separate by commas)")
+	f.StringSliceVar(&s.By, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+
+		" (repeat it, or separate by commas)")
 	s.DefineRules(cmd)
-	f.StringVar(&s.At, "at", "", "also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
+	f.StringVar(&s.At, "at", "",
+		"also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
 	s.Window.Define(cmd)
 	s.Window.defineOldName(cmd)
 	s.DefineFilters(cmd)
 	s.asked = f.Changed
 	f.IntVarP(&s.Rows, "rows", "n", DefaultRows, "`ROWS` of each table, 0 for all")
-	f.BoolVar(&s.noFold, "no-fold", false, "list repeated modules and parameters, such as layers.{0..7}.mlp, one by one")
+	f.BoolVar(&s.noFold, "no-fold", false,
+		"list repeated modules and parameters, such as layers.{0..7}.mlp, one by one")
 	f.BoolVar(&s.JSON, "json", false, "print JSON, with exact bytes and all rows")
 	f.StringVar(&s.Color, "color", "auto", "`WHEN` to use colours: auto, always or never")
 	f.IntVar(&s.width, "width", 0, "`COLUMNS` to use (default: the terminal's, or 100)")
@@ -104,7 +107,8 @@ func (s *Flags) DefineFilters(cmd *cobra.Command) {
 	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
 	f.StringVar(&s.tag, "tag", "", "only this `TAG` and what lies under it")
 	f.StringVar(&s.library, "library", "", "only calls from libraries whose name contains `NAME`")
-	f.StringArrayVar(&s.own, "own", nil, "take files whose path has parts that match this `GLOB` for the program's own code, with '!' before it for a library's (repeatable; * is any text)")
+	f.StringArrayVar(&s.own, "own", nil,
+		"take files whose path has parts that match this `GLOB` for the program's own code, with '!' before it for a library's (repeatable; * is any text)")
 	for _, name := range []string{"device", "own", "focus", "ignore", "tag", "library"} {
 		cmdline.Complete(cmd, name, cmdline.Values())
 	}
@@ -122,7 +126,8 @@ func (s *Flags) Check(c *console.Console) (analyzer.Options, layout.Options, err
 
 // Options checks the flags about what to count.
 func (s *Flags) Options() (analyzer.Options, error) {
-	o := analyzer.Options{Question: analyzer.Question{Groupings: s.By, FullStacks: s.Full}, Tag: s.tag, Library: s.library, Symbols: Symbols(), Own: Own(s.own)}
+	o := analyzer.Options{Question: analyzer.Question{Groupings: s.By, FullStacks: s.Full}, Tag: s.tag,
+		Library: s.library, Symbols: Symbols(), Own: Own(s.own)}
 	var err error
 	for _, name := range s.By {
 		if !slices.Contains(groupingNames(), name) {
@@ -159,7 +164,9 @@ func (s *Flags) Options() (analyzer.Options, error) {
 
 // Own are those of MEMTRACE_OWN, then those of the flags, which win.
 func Own(flags []string) []string {
-	list := slices.DeleteFunc(filepath.SplitList(os.Getenv("MEMTRACE_OWN")), func(text string) bool { return text == "" })
+	list := slices.DeleteFunc(filepath.SplitList(os.Getenv("MEMTRACE_OWN")), func(text string) bool {
+		return text == ""
+	})
 	return append(list, flags...)
 }
 
@@ -187,7 +194,8 @@ func parseRegexp(flag, text string) (*regexp.Regexp, error) {
 
 // Style checks the flags about how to show it. out is where the report goes.
 func (s *Flags) Style(out *os.File) (layout.Options, error) {
-	o := layout.Options{Rows: s.Rows, Width: s.width, ASCII: s.ascii, Unfolded: s.noFold, FullStacks: s.Full, Details: s.Details || s.Full}
+	o := layout.Options{Rows: s.Rows, Width: s.width, ASCII: s.ascii, Unfolded: s.noFold, FullStacks: s.Full,
+		Details: s.Details || s.Full}
 	terminal := out != nil && term.IsTerminal(int(out.Fd()))
 	switch s.Color {
 	case "always":
@@ -207,7 +215,8 @@ func (s *Flags) Style(out *os.File) (layout.Options, error) {
 		o.Rows = -1 // render's word for all
 	}
 	if s.width != 0 && (s.width < console.WidthMin || s.width > console.WidthMax) {
-		return o, usage.Errorf("--width %d: choose between %d and %d columns", s.width, console.WidthMin, console.WidthMax)
+		return o, usage.Errorf("--width %d: choose between %d and %d columns", s.width, console.WidthMin,
+			console.WidthMax)
 	}
 	if s.width == 0 {
 		o.Width = console.ReportWidth(out, terminal)

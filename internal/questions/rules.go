@@ -31,27 +31,31 @@ func groupingNames() []string { return append(profile.GroupingNames(), ByCategor
 // DefineRules adds the flags about rules that report and diff share.
 func (s *Flags) DefineRules(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.rules, "rules", "", "the `FILE|PRESET` that --by category goes by, and shows it: "+strings.Join(rulefile.Presets(), ", ")+" (default "+rulefile.Default+")")
+	f.StringVar(&s.rules, "rules", "", "the `FILE|PRESET` that --by category goes by, and shows it: "+
+		strings.Join(rulefile.Presets(), ", ")+" (default "+rulefile.Default+")")
 	f.StringArrayVar(&s.Groups, "group", nil, "group by a set of rules too, as `NAME=FILE|PRESET` (repeatable)")
 	cmdline.Complete(cmd, "rules", completeRules)
-	cmdline.Complete(cmd, "group", func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
-		name, _, given := strings.Cut(typed, "=")
-		if !given {
-			return nil, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
-		}
-		var offers []string
-		for _, preset := range rulefile.Presets() {
-			offers = append(offers, name+"="+preset)
-		}
-		return offers, cobra.ShellCompDirectiveDefault
-	})
+	cmdline.Complete(cmd, "group",
+		func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
+			name, _, given := strings.Cut(typed, "=")
+			if !given {
+				return nil, cobra.ShellCompDirectiveNoFileComp | cobra.ShellCompDirectiveNoSpace
+			}
+			var offers []string
+			for _, preset := range rulefile.Presets() {
+				offers = append(offers, name+"="+preset)
+			}
+			return offers, cobra.ShellCompDirectiveDefault
+		})
 }
 
 // DefineEntries adds the flags about categories that only a report has.
 func (s *Flags) DefineEntries(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.IntVarP(&s.Entries, "entries", "k", defaultEntries, "list the `COUNT` largest tags and places of each category, 0 for all, -1 for none")
-	f.StringVar(&s.sum, "expected-sum", "", "what the device counted for the program, a `SIZE` with a unit such as 11.2GiB or 900MB; without one, bytes: the rest is Untrackable")
+	f.IntVarP(&s.Entries, "entries", "k", defaultEntries,
+		"list the `COUNT` largest tags and places of each category, 0 for all, -1 for none")
+	f.StringVar(&s.sum, "expected-sum", "",
+		"what the device counted for the program, a `SIZE` with a unit such as 11.2GiB or 900MB; without one, bytes: the rest is Untrackable")
 	for _, name := range []string{"entries", "expected-sum"} {
 		cmdline.Complete(cmd, name, cmdline.Values())
 	}
@@ -107,7 +111,8 @@ func (s *Flags) addRules(o *analyzer.Options) error {
 	case len(o.RuleSets) == 0:
 		return usage.Errorf("--expected-sum requires --by category, --rules or --group")
 	case s.focus != "" || s.ignore != "" || s.tag != "" || s.library != "":
-		return usage.Errorf("--expected-sum does not go with --focus, --ignore, --tag and --library, which leave memory out")
+		return usage.Errorf(
+			"--expected-sum does not go with --focus, --ignore, --tag and --library, which leave memory out")
 	}
 	return nil
 }

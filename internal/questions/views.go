@@ -47,12 +47,17 @@ func viewNames() []string {
 
 func (v *ViewFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&v.Names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
-	f.StringSliceVar(&v.cross, "cross", nil, "show a crossed table of the groupings `ROWS,COLUMNS`, such as module,category or site,operator (--view cross)")
-	f.StringVar(&v.Csv, "csv", "", "also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
-	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(layout.Units(), ", ")+" in CSV (default B) and in the table of tbd (default MB)")
+	f.StringSliceVar(&v.Names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+
+		" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
+	f.StringSliceVar(&v.cross, "cross", nil,
+		"show a crossed table of the groupings `ROWS,COLUMNS`, such as module,category or site,operator (--view cross)")
+	f.StringVar(&v.Csv, "csv", "",
+		"also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
+	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(layout.Units(), ", ")+
+		" in CSV (default B) and in the table of tbd (default MB)")
 	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3, not counting those that only wrap another)")
-	f.IntVar(&v.period, "period", 0, "list only every Nth iteration: the number of `ITERATIONS` (default 1), in the table of tbd")
+	f.IntVar(&v.period, "period", 0,
+		"list only every Nth iteration: the number of `ITERATIONS` (default 1), in the table of tbd")
 	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of tbd")
 	cmdline.Complete(cmd, "view", cmdline.List(viewNames()...))
 	cmdline.Complete(cmd, "units", cmdline.Values(layout.Units()...))
@@ -69,24 +74,22 @@ func (v *ViewFlags) Has(name string) bool {
 
 // Check finds the views and completes the style, before any trace is read. changed tells flags that were given from
 // those that were not.
-func (v *ViewFlags) Check(s *Flags, traces []string, changed func(flag string) bool, style *layout.Options) ([]*view.View, error) {
+func (v *ViewFlags) Check(s *Flags, traces []string, changed func(flag string) bool,
+	style *layout.Options) ([]*view.View, error) {
 	if err := v.checkCross(); err != nil {
 		return nil, err
 	}
-	var views []*view.View
-	for _, name := range v.Names {
-		view := view.Find(name)
-		if view == nil {
-			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(viewNames(), ", "))
-		}
-		views = append(views, view)
+	views, err := v.find()
+	if err != nil {
+		return nil, err
 	}
 	tbd := v.Has("tbd")
 	switch {
 	case v.Csv != "" && len(views) == 0:
 		return nil, usage.Errorf("--csv requires --view, one of %s", strings.Join(viewNames(), ", "))
 	case v.Csv != "" && len(views) > 1:
-		return nil, usage.Errorf("--csv requires a single --view: %s would share a file", strings.Join(v.Names, " and "))
+		return nil, usage.Errorf("--csv requires a single --view: %s would share a file",
+			strings.Join(v.Names, " and "))
 	case v.Csv != "" && len(traces) > 1:
 		return nil, usage.Errorf("--csv requires a single trace; got %d", len(traces))
 	case v.Csv != "" && s.JSON:
@@ -98,7 +101,8 @@ func (v *ViewFlags) Check(s *Flags, traces []string, changed func(flag string) b
 	case len(views) > 0 && s.At != "" && !(v.Has("cross") && len(views) == 1):
 		return nil, usage.Errorf("--at does not apply to views, which have their own moments")
 	case len(views) > 0 && s.sum != "":
-		return nil, usage.Errorf("--expected-sum requires --by category, --rules or --group, and does not apply to views")
+		return nil,
+			usage.Errorf("--expected-sum requires --by category, --rules or --group, and does not apply to views")
 	case changed("units") && v.Csv == "" && !tbd:
 		return nil, usage.Errorf("--units requires --csv or --view tbd; other sizes show their unit")
 	case changed("depth") && !v.Has("modules"):
@@ -128,6 +132,18 @@ func (v *ViewFlags) Check(s *Flags, traces []string, changed func(flag string) b
 	return views, nil
 }
 
+// find returns the views in the order in which they were named.
+func (v *ViewFlags) find() (views []*view.View, err error) {
+	for _, name := range v.Names {
+		found := view.Find(name)
+		if found == nil {
+			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(viewNames(), ", "))
+		}
+		views = append(views, found)
+	}
+	return views, nil
+}
+
 // checkCross completes --view cross and --cross, either of which stands for both.
 func (v *ViewFlags) checkCross() error {
 	switch {
@@ -136,7 +152,9 @@ func (v *ViewFlags) checkCross() error {
 	case len(v.cross) == 0:
 		return nil
 	case len(v.cross) != 2 || v.cross[0] == v.cross[1]:
-		return usage.Errorf("--cross %s: name two groupings, those of the rows and of the columns, such as module,category", strings.Join(v.cross, ","))
+		return usage.Errorf(
+			"--cross %s: name two groupings, those of the rows and of the columns, such as module,category",
+			strings.Join(v.cross, ","))
 	}
 	for _, name := range v.cross {
 		if !slices.Contains(groupingNames(), name) {
@@ -165,7 +183,8 @@ func (v *ViewFlags) AskForTraining(s *Flags, o *analyzer.Options) error {
 	if v.Has("tbd") || v.Has("iterations") && v.Csv != "" {
 		for _, category := range []string{view.FeatureMaps, view.IntermediateGradients} {
 			if !slices.ContainsFunc(set.Rules, func(r rules.Rule) bool { return r.Category == category }) {
-				return usage.Errorf("--rules %s: has no category %q, which the table is made of; leave out --rules", name, category)
+				return usage.Errorf("--rules %s: has no category %q, which the table is made of; leave out --rules",
+					name, category)
 			}
 		}
 	}

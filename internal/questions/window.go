@@ -23,8 +23,10 @@ mark:NAME the first one after --from.`
 
 func (w *WindowFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&w.from, "from", "", "answer for the run from this `MOMENT` on: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown")
-	f.StringVar(&w.To, "to", "", "answer for the run up to this `MOMENT`: a time such as 1.5s, step:N, mark:NAME, oom, oom:N, teardown or exit")
+	f.StringVar(&w.from, "from", "",
+		"answer for the run from this `MOMENT` on: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown")
+	f.StringVar(&w.To, "to", "",
+		"answer for the run up to this `MOMENT`: a time such as 1.5s, step:N, mark:NAME, oom, oom:N, teardown or exit")
 	cmdline.Complete(cmd, "from", cmdline.Values("teardown", "oom", "oom:", "mark:", "step:"))
 	cmdline.Complete(cmd, "to", cmdline.Values("teardown", "exit", "oom", "oom:", "mark:", "step:"))
 }

@@ -205,7 +205,8 @@ func (id Identity) String() string { return fmt.Sprintf("%d:%d:%d", id.Device, i
 // folder above it can be exchanged.
 func Remove(path string, own Identity) error {
 	failed := func(err error) error { return &fs.PathError{Op: "remove", Path: path, Err: err} }
-	folder, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0) // one that may not be listed can be had so, too
+	// one that may not be listed can be had so, too
+	folder, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return failed(err)
 	}

@@ -25,7 +25,8 @@ func others(t *testing.T) map[string]string {
 	t.Helper()
 	folder := t.TempDir()
 	at := func(name string) string { return filepath.Join(folder, name) }
-	if err := errors.Join(unix.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("folder"), 0o700), os.Symlink(at("pipe"), at("link"))); err != nil {
+	if err := errors.Join(unix.Mkfifo(at("pipe"), 0o600), os.Mkdir(at("folder"), 0o700),
+		os.Symlink(at("pipe"), at("link"))); err != nil {
 		t.Fatal(err)
 	}
 	socket, err := net.Listen("unix", at("socket"))
@@ -33,7 +34,8 @@ func others(t *testing.T) map[string]string {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { socket.Close() })
-	return map[string]string{at("pipe"): "a pipe", at("folder"): "a directory", at("link"): "a pipe", at("socket"): "a socket", "/dev/null": "a device", "/dev/zero": "a device", "/dev/tty": "a device"}
+	return map[string]string{at("pipe"): "a pipe", at("folder"): "a directory", at("link"): "a pipe",
+		at("socket"): "a socket", "/dev/null": "a device", "/dev/zero": "a device", "/dev/tty": "a device"}
 }
 
 // A pipe hung eight of the places in which files were opened, and /dev/zero had no end in another.
@@ -47,7 +49,8 @@ func TestOpenRefuses(t *testing.T) {
 		} {
 			err := try()
 			var inPath *fs.PathError
-			if !errors.Is(err, ErrNotRegular) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.ENXIO) || !errors.As(err, &inPath) || inPath.Path != path {
+			if !errors.Is(err, ErrNotRegular) && !errors.Is(err, unix.EISDIR) && !errors.Is(err, unix.ENXIO) ||
+				!errors.As(err, &inPath) || inPath.Path != path {
 				t.Errorf("%s %s: %v", name, path, err)
 			}
 			if (name == "Open" || name == "Read") && !strings.HasSuffix(err.Error(), ": not a regular file but "+kind) {
@@ -111,7 +114,8 @@ func identity(t *testing.T, path string) Identity {
 // What is written to or removed is the file that was meant, whatever stands under its name by then.
 func TestIdentity(t *testing.T) {
 	folder := t.TempDir()
-	path, precious := file(t, filepath.Join(folder, "file"), "ours"), file(t, filepath.Join(folder, "precious"), "precious")
+	path, precious := file(t, filepath.Join(folder, "file"), "ours"), file(t, filepath.Join(folder, "precious"),
+		"precious")
 	own := identity(t, path)
 	if parsed, err := ParseIdentity(own.String()); err != nil || parsed != own {
 		t.Errorf("%v became %v, %v", own, parsed, err)

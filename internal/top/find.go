@@ -14,7 +14,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// rescan is how long a process that was not recorded is believed to stay so: reading a process's memory map holds a lock that its threads need to map memory.
+// rescan is how long a process that was not recorded is believed to stay so: reading a process's memory map holds a
+// lock that its threads need to map memory.
 const rescan = 3 * time.Second
 
 // mapsLine bounds a line of /proc/PID/maps: the longest path that Linux accepts, escaped, behind the numbers.
@@ -45,7 +46,8 @@ func (f *topFound) name() string {
 // complete reports whether nothing is left to be found.
 func (f *topFound) complete() bool { return f.problem == "" && f.tracePath != "" }
 
-// topFinder finds the processes that memtrace records: by the spool that each of them has mapped, and in folders and files that the user names.
+// topFinder finds the processes that memtrace records: by the spool that each of them has mapped, and in folders and
+// files that the user names.
 type topFinder struct {
 	host   *Host
 	args   []string
@@ -56,7 +58,8 @@ type topFinder struct {
 }
 
 func newTopFinder(host *Host, args []string) *topFinder {
-	return &topFinder{host: host, args: args, proc: "/proc", known: make(map[topKey]topFound), looked: make(map[topKey]time.Time)}
+	return &topFinder{host: host, args: args, proc: "/proc", known: make(map[topKey]topFound),
+		looked: make(map[topKey]time.Time)}
 }
 
 // find returns the recorded processes that run now.
@@ -114,7 +117,8 @@ func processStart(proc string, pid int) (start uint64, ok bool) {
 	return start, ok && spool.Running(state)
 }
 
-// inspect looks for a spool among the files that a process has mapped. A forked child may still have its parent's: the spool names its process.
+// inspect looks for a spool among the files that a process has mapped. A forked child may still have its parent's: the
+// spool names its process.
 func (t *topFinder) inspect(key topKey) (topFound, bool) {
 	dir := filepath.Join(t.proc, strconv.Itoa(key.pid))
 	pids := namespacePIDs(dir, key.pid)
@@ -173,8 +177,10 @@ func mappedSpools(dir string) []string {
 		if at < 0 || !strings.Contains(line[at:], spool.Extension) {
 			continue
 		}
-		path := strings.ReplaceAll(line[at:], `\012`, "\n")                           // the only character that the kernel escapes here
-		if strings.HasSuffix(path, spool.Extension) && !slices.Contains(list, path) { // not "... (deleted)": an ended parent's
+		// the only character that the kernel escapes here
+		path := strings.ReplaceAll(line[at:], `\012`, "\n")
+		// not "... (deleted)": an ended parent's
+		if strings.HasSuffix(path, spool.Extension) && !slices.Contains(list, path) {
 			list = append(list, path)
 		}
 	}
@@ -210,8 +216,9 @@ func sameMounts(proc, dir string) bool {
 	return err != nil || ours == theirs
 }
 
-// traceOf returns the trace that a spool belongs to, "" if it is not found: the file beside it, or with MEMTRACE_SPOOL_DIR the one that the drainer has open and
-// that has a link to the spool beside it. The drainer's threads have descriptors of their own.
+// traceOf returns the trace that a spool belongs to, "" if it is not found: the file beside it, or with
+// MEMTRACE_SPOOL_DIR the one that the drainer has open and that has a link to the spool beside it. The drainer's
+// threads have descriptors of their own.
 func (t *topFinder) traceOf(dir, root, spoolPath string) string {
 	target, err := os.Stat(root + spoolPath)
 	if err != nil {

@@ -22,13 +22,20 @@ type Host struct {
 	Log    zerolog.Logger
 	Quiet  bool
 
-	Say       func(format string, args ...any)                                                      // a line on standard error
-	Usage     func(format string, args ...any) error                                                // an error of whoever typed the command
-	WriteTo   func(path string, force bool, form visible.Form, produce func(io.Writer) error) error // replaces a file in one step; "": standard output
-	Traces    func(arg string) ([]string, error)                                                    // the traces that an argument names: a file, or all in a folder
-	OpenError func(path string, err error) error                                                    // why a trace cannot be opened, in words
-	ShortPath func(path string) string                                                              // as people would type it here
-	Width     func(terminal bool) int                                                               // columns of what is printed once
+	// a line on standard error
+	Say func(format string, args ...any)
+	// an error of whoever typed the command
+	Usage func(format string, args ...any) error
+	// replaces a file in one step; "": standard output
+	WriteTo func(path string, force bool, form visible.Form, produce func(io.Writer) error) error
+	// the traces that an argument names: a file, or all in a folder
+	Traces func(arg string) ([]string, error)
+	// why a trace cannot be opened, in words
+	OpenError func(path string, err error) error
+	// as people would type it here
+	ShortPath func(path string) string
+	// columns of what is printed once
+	Width func(terminal bool) int
 
 	Symbols symbol.Options
 	Own     []string // patterns of files that are the user's own
@@ -70,7 +77,9 @@ func (h *Host) printOnce(sampler *topSampler, o *Options, terminal bool) error {
 		if o.JSON {
 			return writeTopJSON(w, sample)
 		}
-		page := topPage{sample: sample, width: h.Width(terminal), rows: o.Rows, ascii: o.ASCII, open: func(int) bool { return true }}
+		page := topPage{sample: sample, width: h.Width(terminal), rows: o.Rows, ascii: o.ASCII, open: func(int) bool {
+			return true
+		}}
 		for _, line := range page.lines() {
 			if _, err := io.WriteString(w, strings.TrimRight(line.text(false), " ")+"\n"); err != nil {
 				return err

@@ -53,43 +53,63 @@ type topSet struct {
 func newTopSet(m *topMetrics, s *topSample) *topSet {
 	const bytes = "bytes"
 	return &topSet{metrics: m, sample: s,
-		build:     metrics.Family{Name: "memtrace_build", Type: metrics.Info, Help: "The version of memtrace that made these metrics."},
-		nvmlUp:    metrics.Family{Name: "memtrace_nvml_up", Help: "Whether NVIDIA's management library answers: 1 or 0."},
-		processes: metrics.Family{Name: "memtrace_processes", Help: "Processes that were found, recorded by memtrace or not."},
-		leftOut:   metrics.Family{Name: "memtrace_processes_left_out", Help: "Processes that were found and have no series here, because there are too many."},
+		build: metrics.Family{Name: "memtrace_build", Type: metrics.Info,
+			Help: "The version of memtrace that made these metrics."},
+		nvmlUp: metrics.Family{Name: "memtrace_nvml_up",
+			Help: "Whether NVIDIA's management library answers: 1 or 0."},
+		processes: metrics.Family{Name: "memtrace_processes",
+			Help: "Processes that were found, recorded by memtrace or not."},
+		leftOut: metrics.Family{Name: "memtrace_processes_left_out",
+			Help: "Processes that were found and have no series here, because there are too many."},
 
-		limit:       metrics.Family{Name: "hw_gpu_memory_limit_bytes", Unit: bytes, Help: "Size of the device's memory."},
-		usage:       metrics.Family{Name: "hw_gpu_memory_usage_bytes", Unit: bytes, Help: "Memory of the device in use, by all processes."},
-		utilization: metrics.Family{Name: "hw_gpu_utilization_ratio", Unit: "ratio", Help: "Share of the last moment in which the device ran kernels, 0 to 1."},
+		limit: metrics.Family{Name: "hw_gpu_memory_limit_bytes", Unit: bytes,
+			Help: "Size of the device's memory."},
+		usage: metrics.Family{Name: "hw_gpu_memory_usage_bytes", Unit: bytes,
+			Help: "Memory of the device in use, by all processes."},
+		utilization: metrics.Family{Name: "hw_gpu_utilization_ratio", Unit: "ratio",
+			Help: "Share of the last moment in which the device ran kernels, 0 to 1."},
 
-		process:  metrics.Family{Name: "memtrace_process", Type: metrics.Info, Help: "A process that uses a device, or that memtrace records."},
-		readable: metrics.Family{Name: "memtrace_trace_readable", Help: "Whether the trace of a recorded process can be read: 1 or 0."},
-		readTime: metrics.Family{Name: "memtrace_read_timestamp_seconds", Unit: "seconds", Help: "When the trace was read that the figures of the process come from, in seconds since 1970."},
-		occupied: metrics.Family{Name: "memtrace_device_memory_bytes", Unit: bytes, Help: "Memory that the process occupies on the device, as the driver says."},
+		process: metrics.Family{Name: "memtrace_process", Type: metrics.Info,
+			Help: "A process that uses a device, or that memtrace records."},
+		readable: metrics.Family{Name: "memtrace_trace_readable",
+			Help: "Whether the trace of a recorded process can be read: 1 or 0."},
+		readTime: metrics.Family{Name: "memtrace_read_timestamp_seconds", Unit: "seconds",
+			Help: "When the trace was read that the figures of the process come from, in seconds since 1970."},
+		occupied: metrics.Family{Name: "memtrace_device_memory_bytes", Unit: bytes,
+			Help: "Memory that the process occupies on the device, as the driver says."},
 		remainder: metrics.Family{Name: "memtrace_remainder_bytes", Unit: bytes,
 			Help: "Memory that the driver reports for the process beyond what its trace accounts for: context, code, reserves. Negative if the trace is slightly ahead."},
 
-		live: metrics.Family{Name: "memtrace_memory_bytes", Unit: bytes, Help: "Live memory, at the level of the driver's allocations and at that of the framework's blocks inside them."},
+		live: metrics.Family{Name: "memtrace_memory_bytes", Unit: bytes,
+			Help: "Live memory, at the level of the driver's allocations and at that of the framework's blocks inside them."},
 		peak: metrics.Family{Name: "memtrace_memory_peak_bytes", Unit: bytes, Help: "The most that was ever live."},
 		slack: metrics.Family{Name: "memtrace_slack_bytes", Unit: bytes,
 			Help: "Memory that the framework's allocator holds in no block. Negative if the framework counts more than the driver gave it."},
 		owner: metrics.Family{Name: "memtrace_owner_memory_bytes", Unit: bytes,
 			Help: "Live memory by owner: the framework's blocks by tag or place, and what libraries took from the driver beside them. The owners and the slack add up to the driver's level."},
-		category: metrics.Family{Name: "memtrace_category_memory_bytes", Unit: bytes, Help: "Live blocks by what they are for."},
-		other:    metrics.Family{Name: "memtrace_other_memory_bytes", Unit: bytes, Help: "Live memory that does not permanently occupy a device: managed, pinned, registered."},
+		category: metrics.Family{Name: "memtrace_category_memory_bytes", Unit: bytes,
+			Help: "Live blocks by what they are for."},
+		other: metrics.Family{Name: "memtrace_other_memory_bytes", Unit: bytes,
+			Help: "Live memory that does not permanently occupy a device: managed, pinned, registered."},
 
-		allocations: metrics.Family{Name: "memtrace_allocations", Type: metrics.Counter, Help: "Allocations since the process began."},
-		allocated:   metrics.Family{Name: "memtrace_allocated_bytes", Unit: bytes, Type: metrics.Counter, Help: "Bytes of all allocations since the process began."},
-		ooms:        metrics.Family{Name: "memtrace_out_of_memory", Type: metrics.Counter, Help: "Times at which memory ran out: the program did not get it (failed), or got it after something was given back (recovered)."},
-		lost:        metrics.Family{Name: "memtrace_lost_records", Type: metrics.Counter, Help: "Records that did not fit the spool: where there are any, live memory is uncertain."},
+		allocations: metrics.Family{Name: "memtrace_allocations", Type: metrics.Counter,
+			Help: "Allocations since the process began."},
+		allocated: metrics.Family{Name: "memtrace_allocated_bytes", Unit: bytes, Type: metrics.Counter,
+			Help: "Bytes of all allocations since the process began."},
+		ooms: metrics.Family{Name: "memtrace_out_of_memory", Type: metrics.Counter,
+			Help: "Times at which memory ran out: the program did not get it (failed), or got it after something was given back (recovered)."},
+		lost: metrics.Family{Name: "memtrace_lost_records", Type: metrics.Counter,
+			Help: "Records that did not fit the spool: where there are any, live memory is uncertain."},
 		growth: metrics.Family{Name: "memtrace_growth_bytes_per_second", Unit: "bytes_per_second",
 			Help: "How fast memory grows that call stacks never give back; 0 where nothing does, absent while that cannot be told."},
 	}
 }
 
 func (s *topSet) families() []*metrics.Family {
-	return []*metrics.Family{&s.build, &s.nvmlUp, &s.processes, &s.leftOut, &s.limit, &s.usage, &s.utilization, &s.process, &s.readable, &s.readTime, &s.occupied, &s.remainder,
-		&s.live, &s.peak, &s.slack, &s.owner, &s.category, &s.other, &s.allocations, &s.allocated, &s.ooms, &s.lost, &s.growth}
+	return []*metrics.Family{&s.build, &s.nvmlUp, &s.processes, &s.leftOut, &s.limit, &s.usage, &s.utilization,
+		&s.process, &s.readable, &s.readTime, &s.occupied, &s.remainder,
+		&s.live, &s.peak, &s.slack, &s.owner, &s.category, &s.other, &s.allocations, &s.allocated, &s.ooms,
+		&s.lost, &s.growth}
 }
 
 // families makes metrics of a sample.
@@ -134,7 +154,8 @@ func number(yes bool) float64 {
 }
 
 func (s *topSet) addDevice(d *topDevice) {
-	labels := []metrics.Label{{Name: "hw_id", Value: d.UUID}, {Name: "hw_name", Value: d.Name}, {Name: "hw_vendor", Value: "NVIDIA"}, {Name: "device", Value: strconv.Itoa(d.Index)}}
+	labels := []metrics.Label{{Name: "hw_id", Value: d.UUID}, {Name: "hw_name", Value: d.Name},
+		{Name: "hw_vendor", Value: "NVIDIA"}, {Name: "device", Value: strconv.Itoa(d.Index)}}
 	if d.Instance != nil {
 		labels = append(labels, metrics.Label{Name: "mig_instance", Value: strconv.Itoa(*d.Instance)})
 	}
@@ -152,10 +173,13 @@ func (s *topSet) addDevice(d *topDevice) {
 func (s *topSet) addProcess(p *topProcess) {
 	o := p.Owners
 	labels := labelSet{{Name: "process_pid", Value: strconv.Itoa(p.PID)}}
-	about := []metrics.Label{{Name: "process_owner", Value: p.User}, {Name: "process_command", Value: ProgramName(p.Command)}, {Name: "recorded", Value: strconv.FormatBool(p.Traced)}}
+	about := []metrics.Label{{Name: "process_owner", Value: p.User},
+		{Name: "process_command", Value: ProgramName(p.Command)},
+		{Name: "recorded", Value: strconv.FormatBool(p.Traced)}}
 	if o != nil {
 		labels = labels.with("rank", RankText(o.Rank))
-		about = append(about, metrics.Label{Name: "framework", Value: o.Framework}, metrics.Label{Name: "container_id", Value: o.container}, metrics.Label{Name: "pod", Value: o.pod})
+		about = append(about, metrics.Label{Name: "framework", Value: o.Framework},
+			metrics.Label{Name: "container_id", Value: o.container}, metrics.Label{Name: "pod", Value: o.pod})
 	}
 	s.process.Add(1, append(labels.with(), about...)...)
 	if p.Traced && p.Reading == nil {
@@ -250,7 +274,8 @@ func (s *topSet) addPart(pid int, part *topPart, labels labelSet) {
 		if level != part.Level {
 			grouping = "library"
 		}
-		for _, row := range s.metrics.chooser(pid, part.Index, grouping+" "+level, maxMetricOwners).Choose(owners[level]) {
+		for _, row := range s.metrics.chooser(pid, part.Index, grouping+" "+level, maxMetricOwners).Choose(
+			owners[level]) {
 			s.owner.Add(row.Value, labels.with("level", level, "grouping", grouping, "owner", row.Key)...)
 		}
 	}

@@ -58,9 +58,12 @@ func measuredSample() topSample {
 	p.Owners.container, p.Owners.pod = "0123456789ab", "trainer-3"
 	p.Owners.Rank, p.Owners.OutOfMemory, p.Owners.LostRecords = &rank, topOOM{Failed: 2, Recovered: 1}, 7
 	p.Owners.Trend = &report.Trend{BytesPerSecond: 1536.5}
-	p.Owners.levels = map[string]report.Level{levelDriver: {AllocCount: 4, AllocBytes: 1 << 30}, levelFramework: {AllocCount: 5, AllocBytes: 2 << 30}}
-	p.Owners.parts = []topPart{{Index: 4, UUID: "GPU-a", By: "tag", Level: levelFramework, Slack: 32 << 20, Rows: p.Owners.Rows,
-		Levels:     map[string]report.Level{levelDriver: {LiveBytes: 1 << 30, PeakBytes: 2 << 30}, levelFramework: {LiveBytes: 960 << 20, PeakBytes: 1 << 30}},
+	p.Owners.levels = map[string]report.Level{levelDriver: {AllocCount: 4, AllocBytes: 1 << 30},
+		levelFramework: {AllocCount: 5, AllocBytes: 2 << 30}}
+	p.Owners.parts = []topPart{{Index: 4, UUID: "GPU-a", By: "tag", Level: levelFramework, Slack: 32 << 20,
+		Rows: p.Owners.Rows,
+		Levels: map[string]report.Level{levelDriver: {LiveBytes: 1 << 30, PeakBytes: 2 << 30},
+			levelFramework: {LiveBytes: 960 << 20, PeakBytes: 1 << 30}},
 		Categories: []report.Category{{Key: "Parameters", Bytes: 900 << 20}, {Key: "Others", Bytes: 60 << 20}}}}
 	return s
 }
@@ -72,13 +75,16 @@ func TestTopMetrics(t *testing.T) {
 	const here = own + ",device=0,hw_id=GPU-a"
 	const other = "process_pid=42"
 	want := map[string]float64{
-		"memtrace_nvml_up{}": 1, "memtrace_processes{recorded=true}": 2, "memtrace_processes{recorded=false}": 1, "memtrace_processes_left_out{}": 0,
+		"memtrace_nvml_up{}": 1, "memtrace_processes{recorded=true}": 2, "memtrace_processes{recorded=false}": 1,
+		"memtrace_processes_left_out{}": 0,
 		"hw_gpu_memory_limit_bytes{hw_id=GPU-a,hw_name=Mock GPU,hw_vendor=NVIDIA,device=0}": 16 << 30,
 		"hw_gpu_memory_usage_bytes{hw_id=GPU-a,hw_name=Mock GPU,hw_vendor=NVIDIA,device=0}": 5 << 30,
 
-		"memtrace_process_info{" + own + ",process_owner=ada,process_command=python train.py,recorded=true,framework=torch,container_id=0123456789ab,pod=trainer-3}": 1,
-		"memtrace_process_info{" + other + ",process_owner=bob,process_command=game,recorded=false}":                                                                 1,
-		"memtrace_process_info{process_pid=43,process_owner=eve,process_command=serve,recorded=true}":                                                                1,
+		"memtrace_process_info{" + own +
+			",process_owner=ada,process_command=python train.py,recorded=true,framework=torch,container_id=0123456789ab,pod=trainer-3}": 1,
+		"memtrace_process_info{" + other +
+			",process_owner=bob,process_command=game,recorded=false}": 1,
+		"memtrace_process_info{process_pid=43,process_owner=eve,process_command=serve,recorded=true}": 1,
 
 		"memtrace_trace_readable{" + own + "}":                 1,
 		"memtrace_read_timestamp_seconds{" + own + "}":         float64(s.Processes[0].Owners.ReadAt.Unix()),
@@ -119,8 +125,8 @@ func TestTopMetrics(t *testing.T) {
 	}
 }
 
-// A program without a framework has owners at the driver's level and no allocator whose slack could be told; each of its
-// devices is named as the management library names it, or as the process does.
+// A program without a framework has owners at the driver's level and no allocator whose slack could be told; each of
+// its devices is named as the management library names it, or as the process does.
 func TestTopMetricsOfDevices(t *testing.T) {
 	s := measuredSample()
 	o := s.Processes[0].Owners
@@ -144,7 +150,8 @@ func TestTopMetricsOfDevices(t *testing.T) {
 		}
 	}
 	for name := range got {
-		if strings.HasPrefix(name, "memtrace_slack_bytes") || strings.HasPrefix(name, "memtrace_remainder_bytes") && !strings.Contains(name, "GPU-a") {
+		if strings.HasPrefix(name, "memtrace_slack_bytes") || strings.HasPrefix(name, "memtrace_remainder_bytes") &&
+			!strings.Contains(name, "GPU-a") {
 			t.Errorf("there is %s %v", name, got[name])
 		}
 	}
@@ -155,7 +162,8 @@ func TestTopMetricsAreBounded(t *testing.T) {
 	s := measuredSample()
 	var rows []report.LedgerRow
 	for i := range 5000 {
-		rows = append(rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: fmt.Sprintf("step %d \"\n", i), Bytes: uint64(i)})
+		rows = append(rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: fmt.Sprintf("step %d \"\n", i),
+			Bytes: uint64(i)})
 	}
 	s.Processes[0].Owners.parts[0].Rows = rows
 	for i := range 300 {
@@ -190,8 +198,10 @@ func TestTopMetricsAreBounded(t *testing.T) {
 // What a server tells of a command line is no secret.
 func TestProgramName(t *testing.T) {
 	for command, want := range map[string]string{
-		"": "", "/usr/bin/python3 -u -O /home/me/train.py --token SECRET": "python3 train.py", "python -m torch.distributed.run --token SECRET": "python -m torch.distributed.run",
-		"python3 -c SECRET": "python3 -c", "python": "python", "python -m": "python", "./serve SECRET": "serve", "[kworker]": "[kworker]", "?": "?",
+		"": "", "/usr/bin/python3 -u -O /home/me/train.py --token SECRET": "python3 train.py",
+		"python -m torch.distributed.run --token SECRET": "python -m torch.distributed.run",
+		"python3 -c SECRET": "python3 -c", "python": "python", "python -m": "python", "./serve SECRET": "serve",
+		"[kworker]": "[kworker]", "?": "?",
 	} {
 		if got := ProgramName(command); got != want {
 			t.Errorf("%q: %q, want %q", command, got, want)
@@ -213,11 +223,13 @@ func TestMetricsAreDocumented(t *testing.T) {
 		if unit == "" {
 			unit = "–"
 		}
-		if row := fmt.Sprintf("| `%s%s` | %s | %s |", f.Name, suffixes[f.Type], kinds[f.Type], unit); !strings.Contains(string(text), row) {
+		if row := fmt.Sprintf("| `%s%s` | %s | %s |", f.Name, suffixes[f.Type], kinds[f.Type], unit); !strings.Contains(
+			string(text), row) {
 			t.Errorf("there is no row %s", row)
 		}
 	}
-	if rows := strings.Count(string(text), "| gauge |") + strings.Count(string(text), "| counter |") + strings.Count(string(text), "| info |"); rows != len(families) {
+	if rows := strings.Count(string(text), "| gauge |") + strings.Count(string(text), "| counter |") +
+		strings.Count(string(text), "| info |"); rows != len(families) {
 		t.Errorf("%d rows for %d metrics", rows, len(families))
 	}
 }

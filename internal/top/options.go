@@ -31,7 +31,8 @@ type Options struct {
 
 func (o *Options) check(h *Host) error {
 	if o.Interval < MinInterval {
-		return h.Usage("--interval %s: the shortest is %s: more often would slow down the programs on the device", o.Interval, MinInterval)
+		return h.Usage("--interval %s: the shortest is %s: more often would slow down the programs on the device",
+			o.Interval, MinInterval)
 	}
 	for _, index := range o.Devices {
 		if index < 0 {

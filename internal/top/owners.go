@@ -11,23 +11,28 @@ import (
 
 // topOwners says who owns what a recorded process holds.
 type topOwners struct {
-	ReadAt         time.Time          `json:"read_at"`
-	By             string             `json:"by"`
-	Level          string             `json:"level"` // whose blocks the rows divide: the framework's if it reported any, else the driver's
-	DriverBytes    uint64             `json:"driver_bytes"`
-	FrameworkBytes uint64             `json:"framework_bytes"`
-	DriverLower    *uint64            `json:"driver_bytes_lower,omitempty"` // what is certain where records were lost
-	FrameworkLower *uint64            `json:"framework_bytes_lower,omitempty"`
-	OtherBytes     map[string]uint64  `json:"other_bytes"` // managed, pinned and foreign memory, which occupies no device by itself
-	Framework      string             `json:"framework"`
-	Devices        []topTracked       `json:"devices"`
-	Rows           []report.LedgerRow `json:"rows"`
-	LostRecords    uint64             `json:"lost_records"`
-	Bounds         *report.Bounds     `json:"bounds,omitempty"` // what lost records mean for the figures; nil if none were
-	Trend          *report.Trend      `json:"trend,omitempty"`  // how memory grows; nil if it does not, or that cannot be told
-	Problem        string             `json:"problem"`          // why the figures may be wrong
-	Rank           *int               `json:"rank"`             // in a distributed run, as its launcher numbers it; nil without one
-	OutOfMemory    topOOM             `json:"out_of_memory"`
+	ReadAt time.Time `json:"read_at"`
+	By     string    `json:"by"`
+	// whose blocks the rows divide: the framework's if it reported any, else the driver's
+	Level          string  `json:"level"`
+	DriverBytes    uint64  `json:"driver_bytes"`
+	FrameworkBytes uint64  `json:"framework_bytes"`
+	DriverLower    *uint64 `json:"driver_bytes_lower,omitempty"` // what is certain where records were lost
+	FrameworkLower *uint64 `json:"framework_bytes_lower,omitempty"`
+	// managed, pinned and foreign memory, which occupies no device by itself
+	OtherBytes  map[string]uint64  `json:"other_bytes"`
+	Framework   string             `json:"framework"`
+	Devices     []topTracked       `json:"devices"`
+	Rows        []report.LedgerRow `json:"rows"`
+	LostRecords uint64             `json:"lost_records"`
+	// what lost records mean for the figures; nil if none were
+	Bounds *report.Bounds `json:"bounds,omitempty"`
+	// how memory grows; nil if it does not, or that cannot be told
+	Trend   *report.Trend `json:"trend,omitempty"`
+	Problem string        `json:"problem"` // why the figures may be wrong
+	// in a distributed run, as its launcher numbers it; nil without one
+	Rank        *int   `json:"rank"`
+	OutOfMemory topOOM `json:"out_of_memory"`
 
 	parts          []topPart               // by device, for metrics only
 	levels         map[string]report.Level // of all devices
@@ -65,7 +70,8 @@ func (o *topOwners) frameworkName() string {
 	return phrase.FrameworkName(map[string]string{o.Framework: "known"})
 }
 
-// recorded is what the trace knows of the process's device memory, with a sign where lost records may have changed it: it fits the column.
+// recorded is what the trace knows of the process's device memory, with a sign where lost records may have changed it:
+// it fits the column.
 func (o *topOwners) recorded(ascii bool) string {
 	text := layout.Bytes(o.DriverBytes)
 	switch {
@@ -81,15 +87,20 @@ func (o *topOwners) recorded(ascii bool) string {
 
 // lostWords says what lost records mean.
 func (o *topOwners) lostWords() string {
-	return fmt.Sprintf("%s records were lost: of the device memory recorded, %s; a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and MEMTRACE_OVERFLOW=wait, keep more",
+	return fmt.Sprintf(
+		"%s records were lost: of the device memory recorded, %s; a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and MEMTRACE_OVERFLOW=wait, keep more",
 		layout.Count(o.LostRecords), layout.Range(o.DriverLower, o.DriverBytes, o.Bounds))
 }
 
 // ownersOf takes from a summary what top shows.
 func ownersOf(s *report.Summary) *topOwners {
-	o := &topOwners{LostRecords: s.LostRecords, Bounds: s.Bounds, DriverLower: s.Driver.LiveBytesLower, FrameworkLower: s.Framework.LiveBytesLower, DriverBytes: s.Driver.LiveBytes, FrameworkBytes: s.Framework.LiveBytes, OtherBytes: map[string]uint64{},
+	o := &topOwners{LostRecords: s.LostRecords, Bounds: s.Bounds, DriverLower: s.Driver.LiveBytesLower,
+		FrameworkLower: s.Framework.LiveBytesLower, DriverBytes: s.Driver.LiveBytes,
+		FrameworkBytes: s.Framework.LiveBytes, OtherBytes: map[string]uint64{},
 		Devices: []topTracked{}, Rows: []report.LedgerRow{}, Framework: "framework",
-		Rank: s.Process.Rank, container: s.Process.Container, pod: s.Process.Pod, OutOfMemory: topOOM{s.OOM.Count, s.OOM.RecoveredCount}, levels: map[string]report.Level{levelDriver: s.Driver, levelFramework: s.Framework}}
+		Rank: s.Process.Rank, container: s.Process.Container, pod: s.Process.Pod,
+		OutOfMemory: topOOM{s.OOM.Count, s.OOM.RecoveredCount}, levels: map[string]report.Level{levelDriver: s.Driver,
+			levelFramework: s.Framework}}
 	for name := range s.Versions {
 		if name == "torch" || name == "mxnet" {
 			o.Framework = name
@@ -101,7 +112,8 @@ func ownersOf(s *report.Summary) *topOwners {
 		}
 	}
 	for _, d := range s.Devices {
-		o.Devices = append(o.Devices, topTracked{Index: d.Index, UUID: d.UUID, DriverBytes: d.Driver.LiveBytes, FrameworkBytes: d.Framework.LiveBytes})
+		o.Devices = append(o.Devices, topTracked{Index: d.Index, UUID: d.UUID, DriverBytes: d.Driver.LiveBytes,
+			FrameworkBytes: d.Framework.LiveBytes})
 	}
 	if s.Trend != nil && s.Trend.Kind == report.GrowthSteady {
 		o.Trend = s.Trend

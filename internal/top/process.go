@@ -12,7 +12,8 @@ import (
 // userNames keeps what the system said: looking a user up may ask the network.
 type userNames map[uint32]string
 
-// describe returns who runs a process and as what; "?" for what cannot be known, such as of a process in another pid namespace.
+// describe returns who runs a process and as what; "?" for what cannot be known, such as of a process in another pid
+// namespace.
 func (u userNames) describe(pid int) (owner, command string) {
 	dir := "/proc/" + strconv.Itoa(pid)
 	owner, command = "?", "?"

@@ -12,10 +12,12 @@ import (
 	"memtrace/trace/spool"
 )
 
-// readShare bounds the time that reading one trace takes from a core: a refresh waits for at least so many times as long as the last one took.
+// readShare bounds the time that reading one trace takes from a core: a refresh waits for at least so many times as
+// long as the last one took.
 const readShare = 4
 
-// topReader follows one recorded process. Reading runs on a goroutine of its own, one at a time, so that a long trace delays nothing but its own figures.
+// topReader follows one recorded process. Reading runs on a goroutine of its own, one at a time, so that a long trace
+// delays nothing but its own figures.
 type topReader struct {
 	host     *Host
 	found    topFound
@@ -38,8 +40,8 @@ func newTopReader(host *Host, found topFound, by string, detailed bool) *topRead
 	return &topReader{host: host, found: found, by: by, detailed: detailed}
 }
 
-// advance starts to read what is new, unless the last reading goes on or was so long that it is too early for another. The channel is closed when nothing is being
-// read; nil means that nothing is.
+// advance starts to read what is new, unless the last reading goes on or was so long that it is too early for another.
+// The channel is closed when nothing is being read; nil means that nothing is.
 func (r *topReader) advance() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -53,7 +55,8 @@ func (r *topReader) advance() <-chan struct{} {
 	return r.done
 }
 
-// latest returns a channel that is closed when a reading that began after the call has ended, however soon it comes after the last one.
+// latest returns a channel that is closed when a reading that began after the call has ended, however soon it comes
+// after the last one.
 func (r *topReader) latest() <-chan struct{} {
 	r.mu.Lock()
 	earlier := r.done
@@ -74,8 +77,8 @@ func (r *topReader) latest() <-chan struct{} {
 	return finished
 }
 
-// read does one refresh. A fault in reading, such as a spool that somebody cuts while it is mapped, is told like any error: the view goes on, and its terminal is in
-// a state in which nobody could read a crash.
+// read does one refresh. A fault in reading, such as a spool that somebody cuts while it is mapped, is told like any
+// error: the view goes on, and its terminal is in a state in which nobody could read a crash.
 func (r *topReader) read() {
 	debug.SetPanicOnFault(true)
 	begin := time.Now()
@@ -89,7 +92,8 @@ func (r *topReader) read() {
 		defer r.mu.Unlock()
 		close(r.done)
 		r.done = nil
-		if end := time.Now(); r.owners != nil { // the first reading catches up with the whole past, which says nothing about the next
+		// the first reading catches up with the whole past, which says nothing about the next
+		if end := time.Now(); r.owners != nil {
 			r.next = end.Add(readShare * end.Sub(begin))
 		}
 		if err != nil {
@@ -126,7 +130,8 @@ func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
 		owners.parts, owners.By = r.partsOf(summary)
 	}
 	if offset, reason, damaged := r.source.Damage(); damaged {
-		owners.Problem = fmt.Sprintf("the trace is damaged at offset %d (%s): the figures are as of there", offset, reason)
+		owners.Problem = fmt.Sprintf("the trace is damaged at offset %d (%s): the figures are as of there",
+			offset, reason)
 	}
 	return owners, nil
 }

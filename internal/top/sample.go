@@ -16,7 +16,8 @@ import (
 // topSchema names the shape of top's JSON. Its number grows only when something is changed or taken away.
 const topSchema = "memtrace.top/1"
 
-// topSample is what top knows at one moment. Sizes are bytes; nil is what nobody tells. The json names are published in docs/top.md.
+// topSample is what top knows at one moment. Sizes are bytes; nil is what nobody tells. The json names are published in
+// docs/top.md.
 type topSample struct {
 	Schema    string       `json:"schema"`
 	Time      time.Time    `json:"time"`
@@ -47,16 +48,18 @@ type topDevice struct {
 }
 
 type topProcess struct {
-	PID       int        `json:"pid"`
-	User      string     `json:"user"`
-	Command   string     `json:"command"`
-	Devices   []topShare `json:"devices"`
-	Traced    bool       `json:"traced"`
-	Trace     string     `json:"trace"`
-	Owners    *topOwners `json:"owners"`           // nil for a process that is not recorded, or was not read yet
-	Untracked *int64     `json:"untracked_bytes"`  // what the devices say, less what the trace knows: the CUDA context and code, mostly
-	Problem   string     `json:"problem"`          // why there are no owners
-	Reading   *float64   `json:"reading_fraction"` // how much of the trace was read, while it is read for the first time
+	PID     int        `json:"pid"`
+	User    string     `json:"user"`
+	Command string     `json:"command"`
+	Devices []topShare `json:"devices"`
+	Traced  bool       `json:"traced"`
+	Trace   string     `json:"trace"`
+	Owners  *topOwners `json:"owners"` // nil for a process that is not recorded, or was not read yet
+	// what the devices say, less what the trace knows: the CUDA context and code, mostly
+	Untracked *int64 `json:"untracked_bytes"`
+	Problem   string `json:"problem"` // why there are no owners
+	// how much of the trace was read, while it is read for the first time
+	Reading *float64 `json:"reading_fraction"`
 }
 
 // topShare is a process's part of a device.
@@ -142,10 +145,12 @@ type topSampler struct {
 func newTopSampler(host *Host, flags *Options, args []string) *topSampler {
 	finder := newTopFinder(host, args)
 	finder.pids = flags.PIDs
-	return &topSampler{host: host, flags: flags, finder: finder, readers: make(map[topKey]*topReader), users: userNames{}, open: openManagement}
+	return &topSampler{host: host, flags: flags, finder: finder, readers: make(map[topKey]*topReader),
+		users: userNames{}, open: openManagement}
 }
 
-// close gives everything back, unless a sample is being taken: then the command is about to end, and a driver that does not answer must not keep it.
+// close gives everything back, unless a sample is being taken: then the command is about to end, and a driver that does
+// not answer must not keep it.
 func (t *topSampler) close() {
 	if !t.mu.TryLock() {
 		return
@@ -159,8 +164,8 @@ func (t *topSampler) close() {
 	}
 }
 
-// sample looks once. It waits at most so long for the traces to be read to their present ends; what takes longer goes on beside, and the sample has what was
-// read before.
+// sample looks once. It waits at most so long for the traces to be read to their present ends; what takes longer goes
+// on beside, and the sample has what was read before.
 func (t *topSampler) sample(patience time.Duration) topSample {
 	return t.take(patience, (*topReader).advance)
 }
@@ -271,7 +276,8 @@ func (t *topSampler) askDevices(s *topSample, byPID map[int]*topProcess) {
 	}
 	t.addDevices(s, snapshot.Devices, byPID)
 	if len(s.Devices) == 0 && len(snapshot.Devices) > 0 {
-		s.NVML.Problem = fmt.Sprintf("there is no such device: the last one is %d", snapshot.Devices[len(snapshot.Devices)-1].Index)
+		s.NVML.Problem = fmt.Sprintf("there is no such device: the last one is %d",
+			snapshot.Devices[len(snapshot.Devices)-1].Index)
 	}
 }
 
@@ -280,7 +286,8 @@ func (t *topSampler) addDevices(s *topSample, devices []nvml.Device, byPID map[i
 		if len(t.flags.Devices) > 0 && !slices.Contains(t.flags.Devices, d.Index) {
 			continue
 		}
-		row := topDevice{Index: d.Index, Name: d.Name, UUID: d.UUID, MIG: d.MIG, Utilization: d.Utilization, Problems: append([]string{}, d.Problems...)}
+		row := topDevice{Index: d.Index, Name: d.Name, UUID: d.UUID, MIG: d.MIG, Utilization: d.Utilization,
+			Problems: append([]string{}, d.Problems...)}
 		if d.Instance != nvml.NoInstance {
 			row.Instance = &d.Instance
 		}
@@ -292,15 +299,16 @@ func (t *topSampler) addDevices(s *topSample, devices []nvml.Device, byPID map[i
 			if len(t.flags.PIDs) > 0 && !slices.Contains(t.flags.PIDs, int(p.PID)) {
 				continue
 			}
-			share := topShare{Index: d.Index, Instance: row.Instance, UUID: d.UUID, Used: p.Used, Compute: p.Compute, Graphics: p.Graphics}
+			share := topShare{Index: d.Index, Instance: row.Instance, UUID: d.UUID, Used: p.Used, Compute: p.Compute,
+				Graphics: p.Graphics}
 			entry := t.processOf(byPID, int(p.PID))
 			entry.Devices = append(entry.Devices, share)
 		}
 	}
 }
 
-// setUntracked compares what the devices say of the process with what its trace knows of those devices. Devices are matched by UUID; without one, as some
-// containers hide it, only a process that has a single device is.
+// setUntracked compares what the devices say of the process with what its trace knows of those devices. Devices are
+// matched by UUID; without one, as some containers hide it, only a process that has a single device is.
 func (p *topProcess) setUntracked() {
 	used, ok := p.used()
 	if !ok {

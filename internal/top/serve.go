@@ -23,7 +23,8 @@ const (
 	textfileInterval = 15 * time.Second // as often as node_exporter is commonly asked
 	textfileSuffix   = ".prom"          // node_exporter reads no other files
 	lastAnswers      = 2 * time.Second  // that a scrape under way has when the server ends
-	lastFigures      = 25 * time.Second // that the last reading of the traces may take; python/memtrace/_figures.py waits longer
+	// that the last reading of the traces may take; python/memtrace/_figures.py waits longer
+	lastFigures = 25 * time.Second
 )
 
 // metrics reports whether the figures are published instead of shown.
@@ -46,7 +47,9 @@ func (o *Options) checkMetrics(h *Host) error {
 	if number, portErr := strconv.ParseUint(port, 10, 16); err != nil || portErr != nil {
 		return h.Usage("--listen %s: name an address and a port, such as 127.0.0.1:9464", o.Listen)
 	} else if number == 0 && host == "" {
-		return h.Usage("--listen %s: port 0 is not allowed, because scrapers need a fixed port; name one, such as 127.0.0.1:9464", o.Listen)
+		return h.Usage(
+			"--listen %s: port 0 is not allowed, because scrapers need a fixed port; name one, such as 127.0.0.1:9464",
+			o.Listen)
 	}
 	return nil
 }
@@ -130,7 +133,8 @@ func (h *Host) listenForMetrics(address string) (net.Listener, error) {
 	}
 	bound, _ := listener.Addr().(*net.TCPAddr)
 	if bound == nil || !bound.IP.IsLoopback() {
-		h.Log.Warn().Msgf("whoever reaches %s can read the names of processes, users, files and functions: there is neither encryption nor a password; 127.0.0.1 keeps them on this machine", listener.Addr())
+		h.Log.Warn().Msgf(
+			"whoever reaches %s can read the names of processes, users, files and functions: there is neither encryption nor a password; 127.0.0.1 keeps them on this machine", listener.Addr())
 	}
 	if !h.Quiet {
 		h.Say("metrics at http://%s%s", listener.Addr(), metrics.Path)
@@ -182,7 +186,8 @@ func (h *Host) keepTextfile(ctx context.Context, flags *Options, publisher *topP
 
 // writeMetrics replaces the file in one step, so that nobody reads half of it. On standard output texts follow each
 // other, each with its end mark.
-func (h *Host) writeMetrics(path string, collect func(time.Duration) ([]*metrics.Family, error), patience time.Duration) error {
+func (h *Host) writeMetrics(path string, collect func(time.Duration) ([]*metrics.Family, error),
+	patience time.Duration) error {
 	format := metrics.Classic // the only one that node_exporter's textfile collector reads
 	if path == "-" {
 		format = metrics.OpenMetrics

@@ -102,7 +102,8 @@ func (t *topPage) lines() []topLine {
 	t.elsewhere(shown)
 	if len(t.sample.Processes) == 0 {
 		t.line(topPlain, "")
-		t.wrapped(topPlain, "No process uses a device, and none is recorded. To record a program type: memtrace run -- PROGRAM")
+		t.wrapped(topPlain,
+			"No process uses a device, and none is recorded. To record a program type: memtrace run -- PROGRAM")
 	}
 	return t.list
 }
@@ -190,7 +191,8 @@ func (t *topPage) device(d *topDevice, shown map[int]bool) {
 	}
 }
 
-// elsewhere lists the processes that no device names: all of them without the management library, in some containers even with it.
+// elsewhere lists the processes that no device names: all of them without the management library, in some containers
+// even with it.
 func (t *topPage) elsewhere(shown map[int]bool) {
 	var rest []*topProcess
 	for i := range t.sample.Processes {
@@ -231,7 +233,8 @@ func (t *topPage) process(p *topProcess, used string, shown map[int]bool) {
 		recorded = "unknown"
 	}
 	l := topLine{pid: p.PID}
-	l.add(topPlain, topColumns, fmt.Sprint(p.PID), ansi.Truncate(visible.Text(p.User), 10, ""), used, recorded, visible.Text(p.Command))
+	l.add(topPlain, topColumns, fmt.Sprint(p.PID), ansi.Truncate(visible.Text(p.User), 10, ""), used, recorded,
+		visible.Text(p.Command))
 	t.put(l)
 	switch {
 	case !p.Traced || !t.open(p.PID):
@@ -267,7 +270,8 @@ func (t *topPage) owners(p *topProcess) {
 	indent, names, wide := t.ownerNames(list)
 	for i, row := range list {
 		var l topLine
-		l.add(topPlain, "%*s%12s  %5.1f%%  ", indent, "", layout.Bytes(row.bytes), 100*float64(row.bytes)/float64(max(whole, 1)))
+		l.add(topPlain, "%*s%12s  %5.1f%%  ", indent, "", layout.Bytes(row.bytes), 100*float64(row.bytes)/
+			float64(max(whole, 1)))
 		if wide {
 			l.add(topGreen, "%s", t.bar(row.bytes, largest))
 			l.add(topPlain, "  ")
@@ -335,7 +339,8 @@ func ownerName(o *topOwners, r report.LedgerRow) string {
 func (t *topPage) remarks(p *topProcess) {
 	o := p.Owners
 	if p.Untracked != nil && *p.Untracked < 0 {
-		t.line(topYellow, "             the trace counts %s more than the device: it may be a moment ahead", layout.Bytes(uint64(-*p.Untracked)))
+		t.line(topYellow, "             the trace counts %s more than the device: it may be a moment ahead",
+			layout.Bytes(uint64(-*p.Untracked)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.OtherBytes)) {
 		t.line(topFaint, "             also %s of %s memory", layout.Bytes(o.OtherBytes[name]), name)

@@ -55,7 +55,8 @@ func devices(list ...nvml.Device) func() (management, error) {
 }
 
 func oneDevice(index int, processes ...nvml.Process) nvml.Device {
-	return nvml.Device{Index: index, Instance: nvml.NoInstance, Name: "Mock GPU", UUID: "GPU-" + string(rune('a'+index)), Processes: processes,
+	return nvml.Device{Index: index, Instance: nvml.NoInstance, Name: "Mock GPU", UUID: "GPU-" +
+		string(rune('a'+index)), Processes: processes,
 		Memory: &nvml.Memory{Total: 16 << 30, Used: 5 << 30, Free: 11 << 30}}
 }
 
@@ -70,7 +71,9 @@ func pageText(s topSample, open bool) string {
 
 func TestTopWithoutLibrary(t *testing.T) {
 	s := sampleOf(t, Options{}, func() (management, error) { return nil, nvml.ErrNoLibrary })
-	if s.NVML.Available || len(s.Devices) != 0 || !strings.HasPrefix(s.NVML.Problem, "devices are not shown: no NVIDIA management library found (libnvidia-ml.so.1)") {
+	if s.NVML.Available || len(s.Devices) != 0 ||
+		!strings.HasPrefix(s.NVML.Problem,
+			"devices are not shown: no NVIDIA management library found (libnvidia-ml.so.1)") {
 		t.Errorf("%+v", s)
 	}
 	text := strings.Join(strings.Fields(pageText(s, true)), " ")
@@ -101,24 +104,30 @@ func TestTopNotReported(t *testing.T) {
 		t.Error(text)
 	}
 	var b strings.Builder
-	if err := writeTopJSON(&b, s); err != nil || !strings.Contains(b.String(), `"used_bytes": null`) || !strings.Contains(b.String(), `"schema": "memtrace.top/1"`) {
+	if err := writeTopJSON(&b, s); err != nil || !strings.Contains(b.String(), `"used_bytes": null`) ||
+		!strings.Contains(b.String(), `"schema": "memtrace.top/1"`) {
 		t.Errorf("%v: %s", err, b.String())
 	}
 }
 
 func TestTopDeviceFilter(t *testing.T) {
-	open := devices(oneDevice(0, nvml.Process{PID: 1 << 30, Used: bytesOf(1)}), oneDevice(1, nvml.Process{PID: 1<<30 + 1, Used: bytesOf(2)}))
-	if s := sampleOf(t, Options{Devices: []int{1}}, open); len(s.Devices) != 1 || s.Devices[0].Index != 1 || len(s.Processes) != 1 || s.Processes[0].PID != 1<<30+1 {
+	open := devices(oneDevice(0, nvml.Process{PID: 1 << 30, Used: bytesOf(1)}),
+		oneDevice(1, nvml.Process{PID: 1<<30 + 1, Used: bytesOf(2)}))
+	if s := sampleOf(t, Options{Devices: []int{1}}, open); len(s.Devices) != 1 || s.Devices[0].Index != 1 ||
+		len(s.Processes) != 1 || s.Processes[0].PID != 1<<30+1 {
 		t.Errorf("%+v", s)
 	}
-	if s := sampleOf(t, Options{Devices: []int{7}}, open); len(s.Devices) != 0 || s.NVML.Problem != "there is no such device: the last one is 1" {
+	if s := sampleOf(t, Options{Devices: []int{7}}, open); len(s.Devices) != 0 ||
+		s.NVML.Problem != "there is no such device: the last one is 1" {
 		t.Errorf("%+v", s.NVML)
 	}
 }
 
 func TestTopPIDFilter(t *testing.T) {
-	open := devices(oneDevice(0, nvml.Process{PID: 1 << 30, Used: bytesOf(1)}, nvml.Process{PID: 1<<30 + 1, Used: bytesOf(2)}))
-	if s := sampleOf(t, Options{PIDs: []int{1<<30 + 1}}, open); len(s.Devices) != 1 || len(s.Processes) != 1 || s.Processes[0].PID != 1<<30+1 {
+	open := devices(oneDevice(0, nvml.Process{PID: 1 << 30, Used: bytesOf(1)},
+		nvml.Process{PID: 1<<30 + 1, Used: bytesOf(2)}))
+	if s := sampleOf(t, Options{PIDs: []int{1<<30 + 1}}, open); len(s.Devices) != 1 || len(s.Processes) != 1 ||
+		s.Processes[0].PID != 1<<30+1 {
 		t.Errorf("%+v", s)
 	}
 	f := newTopFinder(testHost, nil)
@@ -136,7 +145,8 @@ func TestTopMIG(t *testing.T) {
 	part.Instance, part.UUID = 2, "MIG-a"
 	text := pageText(sampleOf(t, Options{}, devices(whole, part)), true)
 	gpu, mig := strings.Index(text, "GPU 0  Mock GPU"), strings.Index(text, "MIG 0/2  Mock GPU")
-	if gpu < 0 || mig < gpu || !strings.Contains(text[gpu:mig], "divided into MIG instances") || !strings.Contains(text[mig:], "3.00 MiB") {
+	if gpu < 0 || mig < gpu || !strings.Contains(text[gpu:mig], "divided into MIG instances") ||
+		!strings.Contains(text[mig:], "3.00 MiB") {
 		t.Error(text)
 	}
 }
@@ -152,9 +162,11 @@ func TestTopUntracked(t *testing.T) {
 	}{
 		{"devices by UUID", two, topOwners{DriverBytes: 950, Devices: known}, int64(150)},
 		{"a device shown of two", two[:1], topOwners{DriverBytes: 950, Devices: known}, int64(100)},
-		{"the only device, UUID hidden", two[:1], topOwners{DriverBytes: 600, Devices: []topTracked{{DriverBytes: 600}}}, int64(100)},
+		{"the only device, UUID hidden", two[:1],
+			topOwners{DriverBytes: 600, Devices: []topTracked{{DriverBytes: 600}}}, int64(100)},
 		{"nothing recorded yet", two[:1], topOwners{}, int64(700)},
-		{"the trace is ahead", two[:1], topOwners{DriverBytes: 800, Devices: []topTracked{{UUID: "GPU-a", DriverBytes: 800}}}, int64(-100)},
+		{"the trace is ahead", two[:1],
+			topOwners{DriverBytes: 800, Devices: []topTracked{{UUID: "GPU-a", DriverBytes: 800}}}, int64(-100)},
 		{"unknown devices", two, topOwners{DriverBytes: 950, Devices: []topTracked{{UUID: "x"}, {UUID: "y"}}}, nil},
 		{"a figure not reported", []topShare{two[0], {Index: 1, UUID: "GPU-b"}}, topOwners{Devices: known}, nil},
 		{"on no device", nil, topOwners{Devices: known}, nil},
@@ -175,12 +187,16 @@ func TestTopUntracked(t *testing.T) {
 func busySample() topSample {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	untracked := int64(300 << 20)
-	recorded := topProcess{PID: 41, User: "ada", Command: "python train.py", Traced: true, Trace: "/run/train.bin", Untracked: &untracked,
-		Devices: []topShare{{Index: 0, Used: bytesOf(1324 << 20)}, {Index: 1, Used: bytesOf(0)}},
-		Owners: &topOwners{ReadAt: now.Add(-3 * time.Second), By: "tag", Level: "framework", Framework: "torch", DriverBytes: 1 << 30, FrameworkBytes: 960 << 20,
+	recorded := topProcess{PID: 41, User: "ada", Command: "python train.py", Traced: true, Trace: "/run/train.bin",
+		Untracked: &untracked,
+		Devices:   []topShare{{Index: 0, Used: bytesOf(1324 << 20)}, {Index: 1, Used: bytesOf(0)}},
+		Owners: &topOwners{ReadAt: now.Add(-3 * time.Second), By: "tag", Level: "framework", Framework: "torch",
+			DriverBytes: 1 << 30, FrameworkBytes: 960 << 20,
 			OtherBytes: map[string]uint64{"host": 4096}, Rows: []report.LedgerRow{
-				{Owner: report.OwnerBlocks, Key: "model\x1b[2J", Bytes: 640 << 20}, {Owner: report.OwnerBlocks, Key: "optimizer", Bytes: 320 << 20},
-				{Owner: report.OwnerSlack, Key: "slack", Bytes: 32 << 20}, {Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 << 20}}}}
+				{Owner: report.OwnerBlocks, Key: "model\x1b[2J", Bytes: 640 << 20},
+				{Owner: report.OwnerBlocks, Key: "optimizer", Bytes: 320 << 20},
+				{Owner: report.OwnerSlack, Key: "slack", Bytes: 32 << 20},
+				{Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 << 20}}}}
 	part := 0.25
 	return topSample{Time: now, NVML: topNVML{Available: true, Driver: "580.65", CUDA: "13.0"},
 		Devices: []topDevice{
@@ -245,7 +261,8 @@ func TestTopOwnersFolded(t *testing.T) {
 }
 
 func newTestView(width, height int) *topView {
-	v := &topView{host: testHost, flags: &Options{Interval: MinInterval, Rows: DefaultRows}, opened: map[int]bool{}, width: width, height: height}
+	v := &topView{host: testHost, flags: &Options{Interval: MinInterval, Rows: DefaultRows}, opened: map[int]bool{},
+		width: width, height: height}
 	v.take(busySample())
 	return v
 }
@@ -272,7 +289,8 @@ func TestTopKeys(t *testing.T) {
 	if s := v.screen(); !strings.Contains(s, "owners by tag") {
 		t.Error("space does not open them")
 	}
-	for _, step := range []struct{ key, selected string }{{"down", "42"}, {"j", "43"}, {"j", "43"}, {"k", "42"}, {"up", "41"}, {"up", "41"}, {"G", "43"}, {"g", "41"}} {
+	for _, step := range []struct{ key, selected string }{{"down", "42"}, {"j", "43"}, {"j", "43"}, {"k", "42"},
+		{"up", "41"}, {"up", "41"}, {"G", "43"}, {"g", "41"}} {
 		v.key(step.key)
 		if s := marked(v.screen()); !strings.Contains(s, " "+step.selected+" ") {
 			t.Errorf("after %s the mark stands at %q", step.key, s)
@@ -280,7 +298,8 @@ func TestTopKeys(t *testing.T) {
 	}
 	v.key("s")
 	v.key("s")
-	if s := v.screen(); !strings.Contains(s, "sort: command") || strings.Index(s, "game") > strings.Index(s, "train.py") {
+	if s := v.screen(); !strings.Contains(s, "sort: command") || strings.Index(s, "game") >
+		strings.Index(s, "train.py") {
 		t.Error("processes are not sorted by command")
 	}
 	v.key("w")
@@ -363,7 +382,8 @@ func TestMappedSpools(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "maps"), []byte(maps), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if got, want := mappedSpools(dir), []string{"/tmp/my run/t.bin.spool", "/tmp/a\nb.bin.spool"}; !slices.Equal(got, want) {
+	if got, want := mappedSpools(dir), []string{"/tmp/my run/t.bin.spool", "/tmp/a\nb.bin.spool"}; !slices.Equal(got,
+		want) {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	if got := mappedSpools(filepath.Join(dir, "none")); got != nil {
@@ -373,7 +393,8 @@ func TestMappedSpools(t *testing.T) {
 
 func TestNamespacePIDs(t *testing.T) {
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, "status"), []byte("Name:\tx\nNSpid:\t4711\t12\nUid:\t0\n"), 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(dir, "status"), []byte("Name:\tx\nNSpid:\t4711\t12\nUid:\t0\n"), 0o600); err !=
+		nil {
 		t.Fatal(err)
 	}
 	if got := namespacePIDs(dir, 4711); !got[4711] || !got[12] || len(got) != 2 {
@@ -383,8 +404,10 @@ func TestNamespacePIDs(t *testing.T) {
 
 func TestProcessStart(t *testing.T) {
 	proc := t.TempDir()
-	for pid, stat := range map[string]string{"7": "7 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 98765 0 0", "8": "8 (x) Z 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0", "9": "9 (x"} {
-		if err := errors.Join(os.Mkdir(filepath.Join(proc, pid), 0o700), os.WriteFile(filepath.Join(proc, pid, "stat"), []byte(stat), 0o600)); err != nil {
+	for pid, stat := range map[string]string{"7": "7 (a) b) S 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 98765 0 0",
+		"8": "8 (x) Z 1 1 1 0 -1 0 0 0 0 0 0 0 0 0 20 0 1 0 5 0 0", "9": "9 (x"} {
+		if err := errors.Join(os.Mkdir(filepath.Join(proc, pid), 0o700), os.WriteFile(filepath.Join(proc, pid, "stat"),
+			[]byte(stat), 0o600)); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -412,7 +435,8 @@ func TestDescribeProcess(t *testing.T) {
 func TestTopReaderProblem(t *testing.T) {
 	r := newTopReader(testHost, topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
 	<-r.advance()
-	if owners, problem, fraction := r.state(); owners != nil || fraction != nil || !strings.Contains(problem, "no such file") {
+	if owners, problem, fraction := r.state(); owners != nil || fraction != nil ||
+		!strings.Contains(problem, "no such file") {
 		t.Errorf("owners %v, problem %q, fraction %v", owners, problem, fraction)
 	}
 	r.profile = new(analyzer.Profile) // as broken as it can be: without a source
@@ -495,9 +519,12 @@ func TestTopHelpFitsTheScreen(t *testing.T) {
 // At 60 columns four rows of a server read "serve", for bars took the room of names.
 func TestTopNamesStayApart(t *testing.T) {
 	p := topPage{width: 60}
-	list := []topOwner{{"inference/server.py:18 answer_in_thread (layer 3)", 4}, {"inference/server.py:19 answer_in_thread (layer 12)", 3}, {"inference/server.py:20 answer_in_thread (layer 4)", 2}}
+	list := []topOwner{{"inference/server.py:18 answer_in_thread (layer 3)", 4},
+		{"inference/server.py:19 answer_in_thread (layer 12)", 3}, {"inference/server.py:20 answer_in_thread (layer 4)",
+			2}}
 	indent, names, wide := p.ownerNames(list)
-	if wide || indent+22+ansi.StringWidth(names[0]) > 60 || names[0] == names[1] || names[1] == names[2] || names[0] == names[2] {
+	if wide || indent+22+ansi.StringWidth(names[0]) > 60 || names[0] == names[1] || names[1] == names[2] ||
+		names[0] == names[2] {
 		t.Errorf("indent %d, bars %v: %q", indent, wide, names)
 	}
 	for _, name := range names {

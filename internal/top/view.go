@@ -32,7 +32,8 @@ const (
 
 var topOrderNames = [topOrders]string{"memory", "pid", "command"}
 
-// topView is the state of the full screen. Sampling runs beside, one sample at a time, so that keys are answered while a driver is slow.
+// topView is the state of the full screen. Sampling runs beside, one sample at a time, so that keys are answered while
+// a driver is slow.
 type topView struct {
 	sampler *topSampler
 	host    *Host
@@ -55,7 +56,8 @@ type (
 	topDue     struct{}
 )
 
-// topLive fills the screen until the user ends it. Whatever happens, a panic included, the terminal is given back as it was.
+// topLive fills the screen until the user ends it. Whatever happens, a panic included, the terminal is given back as it
+// was.
 func (h *Host) fillScreen(sampler *topSampler, flags *Options) error {
 	keys, err := h.keyboard()
 	if err != nil {
@@ -208,7 +210,10 @@ func (v *topView) move(by int) {
 }
 
 func (v *topView) page() []topLine {
-	page := topPage{sample: v.sample, width: max(v.width-2, 20), rows: v.flags.Rows, ascii: v.flags.ASCII, open: func(pid int) bool { return v.opened[pid] }}
+	page := topPage{sample: v.sample, width: max(v.width-2, 20), rows: v.flags.Rows, ascii: v.flags.ASCII,
+		open: func(pid int) bool {
+			return v.opened[pid]
+		}}
 	return page.lines()
 }
 
@@ -256,7 +261,8 @@ func (v *topView) footer(lines, room int) string {
 	if v.flags.ASCII {
 		arrows = "jk"
 	}
-	text := fmt.Sprintf("q quit  %s select  enter owners  a all  s sort: %s  w page  ? help", arrows, topOrderNames[v.order])
+	text := fmt.Sprintf("q quit  %s select  enter owners  a all  s sort: %s  w page  ? help", arrows,
+		topOrderNames[v.order])
 	if lines > room {
 		text += fmt.Sprintf("  lines %d-%d of %d", v.offset+1, min(v.offset+room, lines), lines)
 	}
@@ -280,7 +286,8 @@ func (v *topView) scroll(lines []topLine, room int) {
 		first = 0
 	}
 	last := first
-	for last+1 < len(lines) && lines[last+1].pid == 0 && len(lines[last+1].pieces) > 0 && lines[last+1].pieces[0].text != "" {
+	for last+1 < len(lines) && lines[last+1].pid == 0 && len(lines[last+1].pieces) > 0 &&
+		lines[last+1].pieces[0].text != "" {
 		last++
 	}
 	if last >= v.offset+room {

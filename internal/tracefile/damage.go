@@ -14,11 +14,13 @@ type DamageList struct {
 
 func (d *DamageList) Add(path string, s *report.Summary) {
 	if s.Health.Truncated {
-		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: cut or damaged: %s; the part before that was read (--strict)",
-			path, s.Health.TruncatedAt, s.Health.TruncatedReason))
+		d.errs = append(d.errs,
+			fmt.Errorf("%s: offset %d: cut or damaged: %s; the part before that was read (--strict)",
+				path, s.Health.TruncatedAt, s.Health.TruncatedReason))
 	}
 	if torn := s.Health.Damaged; torn != nil {
-		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: damaged: %s; all but %d bytes was read (--strict)", path, torn.At, torn.Reason, torn.Bytes))
+		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: damaged: %s; all but %d bytes was read (--strict)", path,
+			torn.At, torn.Reason, torn.Bytes))
 	}
 	if s.Health.Altered != "" {
 		d.errs = append(d.errs, fmt.Errorf("%s: changed after it was written: %s (--strict)", path, s.Health.Altered))

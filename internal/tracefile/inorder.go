@@ -12,7 +12,8 @@ func atOnce() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), mostAtOnce) }
 // InOrder reads traces, several at a time where there are processors for it, and hands them to take in the order of
 // inputs. load must be good for being called from several goroutines. An error of take ends it and is returned; what is
 // being read then is left to itself.
-func InOrder[T any](inputs []Input, load func(path string) (T, error), take func(in Input, value T, err error) error) error {
+func InOrder[T any](inputs []Input, load func(path string) (T, error),
+	take func(in Input, value T, err error) error) error {
 	if len(inputs) == 1 {
 		value, err := load(inputs[0].Path)
 		return take(inputs[0], value, err)

@@ -80,7 +80,8 @@ func TestInOrderStops(t *testing.T) {
 		inputs = append(inputs, Input{Path: strconv.Itoa(n)})
 	}
 	var read atomic.Int32
-	err := InOrder(inputs, func(string) (int, error) { return int(read.Add(1)), nil }, func(Input, int, error) error { return broken })
+	err := InOrder(inputs, func(string) (int, error) { return int(read.Add(1)), nil },
+		func(Input, int, error) error { return broken })
 	if !errors.Is(err, broken) {
 		t.Fatal(err)
 	}

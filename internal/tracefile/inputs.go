@@ -1,5 +1,5 @@
-// Package tracefile reads the traces that a command line names: which files an argument stands for, how they are opened,
-// several at a time, and what is said of those that cannot be read. It defines no flag.
+// Package tracefile reads the traces that a command line names: which files an argument stands for, how they are
+// opened, several at a time, and what is said of those that cannot be read. It defines no flag.
 package tracefile
 
 import (
@@ -54,7 +54,8 @@ func ExpandOne(arg string) ([]Input, error) {
 		if _, spoolErr := os.Stat(arg + spool.Extension); spoolErr == nil {
 			return []Input{{Path: arg + spool.Extension}}, nil
 		}
-		return nil, fmt.Errorf("%s: no such file or folder; 'memtrace run' prints the name of the trace that it wrote", arg)
+		return nil, fmt.Errorf("%s: no such file or folder; 'memtrace run' prints the name of the trace that it wrote",
+			arg)
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", arg, errors.Unwrap(err))
 	case !info.IsDir():
@@ -94,7 +95,8 @@ func PassOver(c *console.Console, in Input, err error) bool {
 }
 
 func ErrorOfNone(folder string) error {
-	return fmt.Errorf("%s: no trace in this folder (*%s, *%s); record one with: memtrace run -- PROGRAM", folder, Suffix, spool.Extension)
+	return fmt.Errorf("%s: no trace in this folder (*%s, *%s); record one with: memtrace run -- PROGRAM", folder,
+		Suffix, spool.Extension)
 }
 
 // One is for the verbs that take exactly one trace in a place: a folder will do if one trace lies in it.

@@ -23,7 +23,8 @@ func Open(c *console.Console, path string) (*spool.Run, error) {
 		return nil, err
 	}
 	if err := run.NotSpool(); err != nil {
-		c.Log.Warn().Msgf("%v: no recorder made it, so it is left alone; %s is read without it", OpenError(path, err), path)
+		c.Log.Warn().Msgf("%v: no recorder made it, so it is left alone; %s is read without it", OpenError(path, err),
+			path)
 	}
 	return run, nil
 }
@@ -42,11 +43,15 @@ func OpenError(path string, err error) error {
 	switch {
 	case errors.Is(err, trace.ErrNotTrace):
 		if f := foreignFormat(path); f != nil {
-			return fmt.Errorf("%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin", path, f.Name, console.ShellWord(path))
+			return fmt.Errorf(
+				"%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin",
+				path, f.Name, console.ShellWord(path))
 		}
-		return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path, trace.ErrNotTrace)
+		return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path,
+			trace.ErrNotTrace)
 	case errors.Is(err, spool.ErrNotSpool), errors.Is(err, spool.ErrVersion):
-		return fmt.Errorf("%w; a spool can be read by the memtrace whose library wrote it", err) // these name the file, which may be the one beside path
+		// these name the file, which may be the one beside path
+		return fmt.Errorf("%w; a spool can be read by the memtrace whose library wrote it", err)
 	case errors.As(err, &pathError) && errors.Is(err, regular.ErrLink):
 		return fmt.Errorf("%s: %w; name the file that it leads to", pathError.Path, pathError.Err)
 	case errors.As(err, &pathError) && errors.Is(err, regular.ErrNotRegular) && !errors.Is(err, regular.ErrDirectory):
@@ -65,8 +70,8 @@ func ReadError(path string, run *spool.Run, err error) error {
 	return fmt.Errorf("%s: offset %d: %w; copy the file and try again", path, run.Offset(), err)
 }
 
-// OpenPlain prefers the plain file where no spool continues it: only there the text can show where blocks of events end,
-// and is then, whole, the text of exactly this file.
+// OpenPlain prefers the plain file where no spool continues it: only there the text can show where blocks of events
+// end, and is then, whole, the text of exactly this file.
 func OpenPlain(c *console.Console, path string, partly bool) (trace.Source, func() error, error) {
 	run, err := Open(c, path)
 	if err != nil {

@@ -51,7 +51,8 @@ func SummarizeAny(c *console.Console, path string, o analyzer.Options) (*report.
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
-		summary.AddNotes(finding.New("own-account-unread", fmt.Sprintf("A framework's own account is left out: %v.", err), 0, "own_accounts"))
+		summary.AddNotes(finding.New("own-account-unread", fmt.Sprintf("A framework's own account is left out: %v.",
+			err), 0, "own_accounts"))
 	}
 	return summary, nil
 }

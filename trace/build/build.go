@@ -32,7 +32,8 @@ type Builder struct {
 
 // New begins a trace with what is known about the run.
 func New(out *trace.Writer, info trace.Info) *Builder {
-	b := &Builder{out: out, strings: map[string]trace.StringID{}, codes: map[Frame]trace.CodeID{}, stacks: map[string]trace.StackID{}}
+	b := &Builder{out: out, strings: map[string]trace.StringID{}, codes: map[Frame]trace.CodeID{},
+		stacks: map[string]trace.StackID{}}
 	b.keep(out.WriteInfo(info))
 	return b
 }
@@ -84,7 +85,8 @@ func (b *Builder) code(f Frame) trace.CodeID {
 	if !ok {
 		id = trace.CodeID(b.id())
 		b.codes[f] = id
-		b.keep(b.out.WriteCode(trace.Code{ID: id, Name: f.Function, QualName: f.Function, File: f.File, FirstLine: f.Line}))
+		b.keep(b.out.WriteCode(trace.Code{ID: id, Name: f.Function, QualName: f.Function, File: f.File,
+			FirstLine: f.Line}))
 	}
 	return id
 }

@@ -32,7 +32,8 @@ func run(t testing.TB, format *Format, data []byte) ([]trace.Event, *trace.Reade
 	if len(events) != result.Events {
 		t.Fatalf("%d events written, %d read", result.Events, len(events))
 	}
-	if kind := r.Info()[KindKey]; kind == "" || kind != result.Kind || r.Info()[LacksKey] != strings.Join(result.Lacks, " ") || r.Info()[BriefKey] == "" {
+	if kind := r.Info()[KindKey]; kind == "" || kind != result.Kind ||
+		r.Info()[LacksKey] != strings.Join(result.Lacks, " ") || r.Info()[BriefKey] == "" {
 		t.Fatalf("info %v, result %+v", r.Info(), result)
 	}
 	return events, r, result, nil
@@ -48,7 +49,8 @@ func sample(t testing.TB, name string) []byte {
 }
 
 // samples are the files in testdata that are recognized, and as what.
-var samples = map[string]string{"adam.pickle": "torch", "all.pickle": "torch", "memory_fft.txt": "nvidia-smi", "two-devices.csv": "nvidia-smi", "profile.csv": "mxnet-scopes", "tags.csv": "mxnet-csv", "train.log": "mxnet-log"}
+var samples = map[string]string{"adam.pickle": "torch", "all.pickle": "torch", "memory_fft.txt": "nvidia-smi",
+	"two-devices.csv": "nvidia-smi", "profile.csv": "mxnet-scopes", "tags.csv": "mxnet-csv", "train.log": "mxnet-log"}
 
 func TestFilesAreRecognized(t *testing.T) {
 	for file, want := range samples {
@@ -58,7 +60,9 @@ func TestFilesAreRecognized(t *testing.T) {
 			t.Errorf("%s: %v, %v; want %s", file, f, err, want)
 		}
 	}
-	for name, text := range map[string]string{"text": "hello\nworld\n", "numbers": "1\n2\n", "a trace": "MEMTRACE\x00\x01", "words, words": "a,b\nc,d\n", "zeros": strings.Repeat("\x00", 100), "long": strings.Repeat("x", 3<<20)} {
+	for name, text := range map[string]string{"text": "hello\nworld\n", "numbers": "1\n2\n",
+		"a trace": "MEMTRACE\x00\x01", "words, words": "a,b\nc,d\n", "zeros": strings.Repeat("\x00", 100),
+		"long": strings.Repeat("x", 3<<20)} {
 		if f, err := Recognize(strings.NewReader(text), int64(len(text))); !errors.Is(err, ErrForeign) {
 			t.Errorf("%s is taken for %v: %v", name, f, err)
 		}
@@ -108,8 +112,10 @@ func TestLog(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantTags(t, tags(r, events, cuda.LevelDriver), map[string]uint64{"in_arg:source_target_embed_weight": 4128, "forward_features:decoder_rnn_l0_t3_out": 134217760,
-		"workspace:dot-inl": 33554464, "optimizer_weight_update_fc1 (init ...)": 1056, "arg_grad:fc1_weight": 2097184})
+	wantTags(t, tags(r, events, cuda.LevelDriver), map[string]uint64{"in_arg:source_target_embed_weight": 4128,
+		"forward_features:decoder_rnn_l0_t3_out": 134217760,
+		"workspace:dot-inl":                      33554464, "optimizer_weight_update_fc1 (init ...)": 1056,
+		"arg_grad:fc1_weight": 2097184})
 	says(t, result, "no times", "Releases name no block (1 of them)", "could not be read were left out: 1")
 	used := []uint64{}
 	for _, e := range events {
@@ -127,7 +133,8 @@ func TestTagSizes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	wantTags(t, tags(r, events, cuda.LevelDriver), map[string]uint64{"in_arg:fc1_weight": 1605632, "arg_grad:fc1_weight": 1605632, "data_entry:fc1_oedge0": 128 << 20,
+	wantTags(t, tags(r, events, cuda.LevelDriver), map[string]uint64{"in_arg:fc1_weight": 1605632,
+		"arg_grad:fc1_weight": 1605632, "data_entry:fc1_oedge0": 128 << 20,
 		"workspace:src/operator/nn/dropout.cc:12:foo,a.cc:99:bar": 65 << 19, "unknown:_zeros": 256 << 10})
 	says(t, result, "no frees", "The last line is cut")
 }
@@ -137,7 +144,8 @@ func TestScopes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := map[string]uint64{"encoder:arg_grad:A": 8388608, "encoder:in_arg:A": 8388608, `<unk>:dot "out"`: 16777216, "<unk>:in_arg:B": 33554432}
+	want := map[string]uint64{"encoder:arg_grad:A": 8388608, "encoder:in_arg:A": 8388608, `<unk>:dot "out"`: 16777216,
+		"<unk>:in_arg:B": 33554432}
 	wantTags(t, tags(r, events, cuda.LevelDriver), want)
 	wantTags(t, tags(r, events, cuda.LevelFramework), want)
 	says(t, result, "no addresses", "had handed out before: 1")
@@ -145,7 +153,8 @@ func TestScopes(t *testing.T) {
 		switch {
 		case e.Kind == trace.EventSample && (e.Device != 0 || e.Size != 33554432+536870912 || e.Allocated != e.Size):
 			t.Errorf("sample %+v", e)
-		case e.Level == cuda.LevelFramework && e.Rest-1 != map[string]uint64{"encoder:in_arg:A": 8}[r.Tables().String(e.Tag)]:
+		case e.Level == cuda.LevelFramework &&
+			e.Rest-1 != map[string]uint64{"encoder:in_arg:A": 8}[r.Tables().String(e.Tag)]:
 			t.Errorf("rest of %+v", e)
 		}
 	}
@@ -181,7 +190,8 @@ func TestNvidiaSMI(t *testing.T) {
 		}
 		peak[e.Device] = max(peak[e.Device], held[e.Device])
 	}
-	if peak[0] != 900<<20 || peak[1] != 70<<20 || events[len(events)-1].Time != 250e6 || len(r.Tables().Devices()) != 2 {
+	if peak[0] != 900<<20 || peak[1] != 70<<20 || events[len(events)-1].Time != 250e6 ||
+		len(r.Tables().Devices()) != 2 {
 		t.Errorf("peaks %v, last %+v, devices %+v", peak, events[len(events)-1], r.Tables().Devices())
 	}
 	says(t, result, "without a value were left out: 1")
@@ -205,7 +215,8 @@ func TestBadFilesAreRefusedInOneSentence(t *testing.T) {
 		{"mxnet-scopes", heading + "\"a\",\"x\",\"0\",\"1\",\"0\"\n", "numbers of bytes"},
 		{"mxnet-scopes", heading + "\"nvml_amend\",\"-5\",\"0\",\"-5\",\"0\"\n", "not a number of bytes"},
 		{"nvidia-smi", "memory.used [MiB]\n", "no line has a number of MiB"},
-		{"nvidia-smi", "memory.used [MiB]\nmany MiB\n3 MiB\n", "line 2: \"many MiB\": the memory in use is not a number"},
+		{"nvidia-smi", "memory.used [MiB]\nmany MiB\n3 MiB\n",
+			"line 2: \"many MiB\": the memory in use is not a number"},
 		{"nvidia-smi", "timestamp, memory.used [MiB]\n3 MiB\n4 MiB\n", "fewer fields"},
 		{"nvidia-smi", "timestamp, memory.used [MiB]\nnoon, 3 MiB\n\n", "the timestamp is not like"},
 		{"torch", "cos\nsystem\n", "holds more than data"},

@@ -50,8 +50,9 @@ func isTagSizes(file *io.SectionReader) bool {
 
 func readTagSizes(out *trace.Writer, file *io.SectionReader, _ Options) (Result, error) {
 	r, l := newRows(out, trace.Info{KindKey: tagSizesKind}), newLines(file)
-	lacks := []string{"The file lists what MXNet's pools took from the device, with the size in MiB as text: no times (records are 1 µs apart), no frees, no addresses, no call stacks, no threads, one device for all; " +
-		"pinned host memory is counted as if it were the device's, and attempts that failed as if they had not. Figures are sums of all that was ever taken."}
+	lacks := []string{
+		"The file lists what MXNet's pools took from the device, with the size in MiB as text: no times (records are 1 µs apart), no frees, no addresses, no call stacks, no threads, one device for all; " +
+			"pinned host memory is counted as if it were the device's, and attempts that failed as if they had not. Figures are sums of all that was ever taken."}
 	for {
 		line, ok := l.next()
 		if !ok {

@@ -37,7 +37,8 @@ func isLog(file *io.SectionReader) bool {
 
 const logKind = "log of TBD's memory profiler for MXNet"
 
-var errNoLog = errors.New("no line says '[mem] Allocate N bytes GPU memory (TAG).', as the MXNet patched by TBD's memory profiler writes to standard error")
+var errNoLog = errors.New(
+	"no line says '[mem] Allocate N bytes GPU memory (TAG).', as the MXNet patched by TBD's memory profiler writes to standard error")
 
 type logImport struct {
 	rows     *rows
@@ -104,14 +105,18 @@ func (g *logImport) sample(used, total uint64) {
 		g.total = total
 		g.rows.out.Device(trace.Device{Name: "GPU", TotalBytes: total})
 	}
-	g.rows.write(trace.Event{Kind: trace.EventSample, Thread: g.rows.thread, Size: used, Flags: trace.FlagShareUnknown, Name: g.rows.out.String("period")})
+	g.rows.write(trace.Event{Kind: trace.EventSample, Thread: g.rows.thread, Size: used, Flags: trace.FlagShareUnknown,
+		Name: g.rows.out.String("period")})
 }
 
 func (g *logImport) lacks() []string {
-	lacks := []string{"The log names what MXNet's pool took from the device: no times (records are 1 µs apart), no addresses, no call stacks, no threads, and one device for all.",
+	lacks := []string{
+		"The log names what MXNet's pool took from the device: no times (records are 1 µs apart), no addresses, no call stacks, no threads, and one device for all.",
 		"Sizes hold the 32 bytes that the pool adds to each request, and a block that the pool hands out again keeps its first tag."}
 	if g.releases > 0 {
-		lacks = append(lacks, fmt.Sprintf("Releases name no block (%d of them), so nothing is freed here: figures are sums of all that was ever taken.", g.releases))
+		lacks = append(lacks,
+			fmt.Sprintf(
+				"Releases name no block (%d of them), so nothing is freed here: figures are sums of all that was ever taken.", g.releases))
 	} else {
 		lacks = append(lacks, "Nothing was released in it.")
 	}

@@ -50,12 +50,14 @@ type scopesImport struct {
 }
 
 func readScopes(out *trace.Writer, file *io.SectionReader, _ Options) (Result, error) {
-	m := &scopesImport{rows: newRows(out, trace.Info{KindKey: scopesKind, "framework.mxnet": "(memory profile)"}), held: map[int16]uint64{}}
+	m := &scopesImport{rows: newRows(out, trace.Info{KindKey: scopesKind, "framework.mxnet": "(memory profile)"}),
+		held: map[int16]uint64{}}
 	l := newLines(file)
 	line, _ := l.next()
 	first, err := csv.NewReader(strings.NewReader(string(line))).Read()
 	if err != nil || !isHeading(first) {
-		return Result{}, l.bad(line, fmt.Errorf("the heading of MXNet 2's memory profile is %q", strings.Join(scopesHeading, ",")))
+		return Result{},
+			l.bad(line, fmt.Errorf("the heading of MXNet 2's memory profile is %q", strings.Join(scopesHeading, ",")))
 	}
 	for {
 		line, ok := l.next()
@@ -118,7 +120,8 @@ func (m *scopesImport) amend(device int16, fields []string) error {
 		return errors.New("its size is not a number of bytes that a device has")
 	}
 	m.amends++
-	m.rows.write(trace.Event{Kind: trace.EventSample, Device: device, Thread: m.rows.thread, Size: uint64(used), Allocated: uint64(used), Name: m.rows.out.String("exit")})
+	m.rows.write(trace.Event{Kind: trace.EventSample, Device: device, Thread: m.rows.thread, Size: uint64(used),
+		Allocated: uint64(used), Name: m.rows.out.String("exit")})
 	return nil
 }
 
@@ -134,8 +137,9 @@ func deviceNumber(text string) (int16, error) {
 }
 
 func (m *scopesImport) lacks() []string {
-	lacks := []string{"The profile lists the blocks that were held when it was written: no times (records are 1 µs apart), nothing that was freed before, no addresses, no call stacks, no threads. " +
-		"Blocks that rest in MXNet's pool stand under their last owner. Figures are those of that moment, not of the peak."}
+	lacks := []string{
+		"The profile lists the blocks that were held when it was written: no times (records are 1 µs apart), nothing that was freed before, no addresses, no call stacks, no threads. " +
+			"Blocks that rest in MXNet's pool stand under their last owner. Figures are those of that moment, not of the peak."}
 	if m.reused > 0 {
 		lacks = append(lacks, fmt.Sprintf("Blocks that the pool had handed out before: %d.", m.reused))
 	}

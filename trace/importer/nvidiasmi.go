@@ -64,13 +64,16 @@ type smiColumns struct{ used, total, time, device, name int }
 func smiHeading(fields []string) (c smiColumns, ok bool) {
 	find := func(prefixes ...string) int {
 		for _, prefix := range prefixes {
-			if i := slices.IndexFunc(fields, func(f string) bool { return f == prefix || strings.HasPrefix(f, prefix+" ") }); i >= 0 {
+			if i := slices.IndexFunc(fields, func(f string) bool {
+				return f == prefix || strings.HasPrefix(f, prefix+" ")
+			}); i >= 0 {
 				return i
 			}
 		}
 		return -1
 	}
-	c = smiColumns{find("memory.used"), find("memory.total"), find("timestamp"), find("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id"), find("name", "gpu_name")}
+	c = smiColumns{find("memory.used"), find("memory.total"), find("timestamp"),
+		find("index", "uuid", "gpu_uuid", "pci.bus_id", "gpu_bus_id"), find("name", "gpu_name")}
 	return c, c.used >= 0
 }
 
@@ -106,10 +109,13 @@ const (
 	smiLater = "after the first sample"
 )
 
-var errNoSMI = errors.New("no line has a number of MiB; log it with: nvidia-smi --query-gpu=timestamp,index,memory.used --format=csv -lms 10")
+var errNoSMI = errors.New(
+	"no line has a number of MiB; log it with: nvidia-smi --query-gpu=timestamp,index,memory.used --format=csv -lms 10")
 
 func readNvidiaSMI(out *trace.Writer, file *io.SectionReader, o Options) (Result, error) {
-	m := &smiImport{interval: o.Interval.Nanoseconds(), devices: map[string]*smiDevice{}, columns: smiColumns{0, -1, -1, -1, -1}, result: Result{Kind: smiKind, Brief: "samples of whole devices; no owners, call stacks or blocks"}}
+	m := &smiImport{interval: o.Interval.Nanoseconds(), devices: map[string]*smiDevice{},
+		columns: smiColumns{0, -1, -1, -1, -1},
+		result:  Result{Kind: smiKind, Brief: "samples of whole devices; no owners, call stacks or blocks"}}
 	m.out = build.New(out, trace.Info{KindKey: smiKind})
 	m.thread = m.out.Thread("(whole devices)")
 	l, cut, heading := newLines(file), false, false
@@ -122,7 +128,8 @@ func readNvidiaSMI(out *trace.Writer, file *io.SectionReader, o Options) (Result
 			continue
 		}
 		fields := splitSMI(string(line))
-		if columns, ok := smiHeading(fields); ok && (!heading || columns == m.columns) { // a log that is appended to has several
+		// a log that is appended to has several
+		if columns, ok := smiHeading(fields); ok && (!heading || columns == m.columns) {
 			m.columns, heading = columns, true
 			continue
 		}
@@ -231,15 +238,18 @@ func (m *smiImport) change(d *smiDevice, used uint64) {
 }
 
 func (m *smiImport) emit(d *smiDevice, kind trace.EventKind, r smiRise) {
-	m.out.Event(trace.Event{Kind: kind, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Device: d.index, Addr: r.addr, Size: r.size, Time: m.now, Thread: m.thread, Tag: m.out.String(r.tag)})
+	m.out.Event(trace.Event{Kind: kind, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Device: d.index, Addr: r.addr,
+		Size: r.size, Time: m.now, Thread: m.thread, Tag: m.out.String(r.tag)})
 	m.result.Events++
 }
 
 func (m *smiImport) lacks(cut bool) []string {
-	lacks := []string{"The log holds samples of what whole devices had in use, by whatever process: no blocks, no owners, no call stacks, and nothing that came and went between two samples. " +
-		"Rises and falls stand for allocations and frees."}
+	lacks := []string{
+		"The log holds samples of what whole devices had in use, by whatever process: no blocks, no owners, no call stacks, and nothing that came and went between two samples. " +
+			"Rises and falls stand for allocations and frees."}
 	if m.columns.time < 0 {
-		lacks = append(lacks, fmt.Sprintf("Its samples have no times: they are taken to be %v apart (--interval).", time.Duration(m.interval)))
+		lacks = append(lacks, fmt.Sprintf("Its samples have no times: they are taken to be %v apart (--interval).",
+			time.Duration(m.interval)))
 	}
 	if m.columns.device < 0 {
 		lacks = append(lacks, "It does not say which device a sample is of: all count as one.")

@@ -55,7 +55,8 @@ func (r *rows) block(tag string, device int16, size uint64, pool *inPool) error 
 	if r.sum += size; r.sum > maxSum {
 		return errTooMuch
 	}
-	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Device: device, Addr: r.next, Size: size, Thread: r.thread, Tag: r.out.String(tag)}
+	e := trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Device: device,
+		Addr: r.next, Size: size, Thread: r.thread, Tag: r.out.String(tag)}
 	r.write(e)
 	if pool != nil {
 		e.Level, e.Allocated, e.Reserved = cuda.LevelFramework, pool.held, pool.held

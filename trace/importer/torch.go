@@ -213,7 +213,8 @@ func (t *torchImport) take(key string, device int16, v any) error {
 func (t *torchImport) device(index int16) *torchDevice {
 	d := t.devices[index]
 	if d == nil {
-		d = &torchDevice{index: index, history: &spill{to: &t.spills}, before: newTorchBefore(), blocks: newBlocks(), live: map[uint64]uint64{}}
+		d = &torchDevice{index: index, history: &spill{to: &t.spills}, before: newTorchBefore(), blocks: newBlocks(),
+			live: map[uint64]uint64{}}
 		t.devices[index] = d
 	}
 	return d
@@ -221,20 +222,27 @@ func (t *torchImport) device(index int16) *torchDevice {
 
 // lacks says what the trace does not hold.
 func (t *torchImport) lacks(recorded bool) []string {
-	lacks := []string{"The snapshot was exported from a trace of memtrace: it holds device memory, its blocks and Python frames, no other memory, no tags, no threads, no native frames."}
+	lacks := []string{
+		"The snapshot was exported from a trace of memtrace: it holds device memory, its blocks and Python frames, no other memory, no tags, no threads, no native frames."}
 	if !t.ours {
-		lacks[0] = "The snapshot holds what PyTorch's caching allocator did: no memory of CUDA contexts, libraries or other allocators, no threads, no native frames."
+		lacks[0] =
+			"The snapshot holds what PyTorch's caching allocator did: no memory of CUDA contexts, libraries or other allocators, no threads, no native frames."
 	}
 	if !recorded {
-		lacks = append(lacks, "It holds no history: figures are those of its one moment (call torch.cuda.memory._record_memory_history() first).")
+		lacks = append(lacks,
+			"It holds no history: figures are those of its one moment (call torch.cuda.memory._record_memory_history() first).")
 	} else if t.older > 0 {
-		lacks = append(lacks, fmt.Sprintf("The history begins late: of blocks that are older (%d), those freed in it have no call stack.", t.older))
+		lacks = append(lacks,
+			fmt.Sprintf("The history begins late: of blocks that are older (%d), those freed in it have no call stack.",
+				t.older))
 	}
 	if t.hosted {
 		lacks = append(lacks, "Pinned host memory is what PyTorch pinned, not what it handed out of that.")
 	}
 	if t.inexact > 0 {
-		lacks = append(lacks, fmt.Sprintf("Of blocks cut from segments older than the history (%d), the size is the request, rounded up to %d bytes.", t.inexact, blockUnit))
+		lacks = append(lacks,
+			fmt.Sprintf(
+				"Of blocks cut from segments older than the history (%d), the size is the request, rounded up to %d bytes.", t.inexact, blockUnit))
 	}
 	if t.unknown > 0 {
 		lacks = append(lacks, fmt.Sprintf("Records of unknown kind were left out: %d.", t.unknown))
@@ -244,7 +252,8 @@ func (t *torchImport) lacks(recorded bool) []string {
 
 // emit writes an event of a device or of pinned host memory.
 func (t *torchImport) emit(d *torchDevice, kind trace.EventKind, level cuda.Level, addr, size uint64, e *entry) {
-	event := trace.Event{Kind: kind, Level: level, Mem: cuda.MemoryDevice, Device: d.index, Addr: addr, Size: size, Stream: e.stream, Thread: t.thread, Time: t.time(e), PyStack: e.stack, Tag: e.tag}
+	event := trace.Event{Kind: kind, Level: level, Mem: cuda.MemoryDevice, Device: d.index, Addr: addr, Size: size,
+		Stream: e.stream, Thread: t.thread, Time: t.time(e), PyStack: e.stack, Tag: e.tag}
 	if d.index == hostDevice {
 		event.Mem = cuda.MemoryHost
 	}

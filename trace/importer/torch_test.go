@@ -77,7 +77,8 @@ func TestTorchAgreesWithItsCounters(t *testing.T) {
 		}
 	}
 	if live != allocated || most != peak || held != reserved {
-		t.Errorf("allocated %d, peak %d, reserved %d; PyTorch had %d, %d, %d", live, most, held, allocated, peak, reserved)
+		t.Errorf("allocated %d, peak %d, reserved %d; PyTorch had %d, %d, %d", live, most, held, allocated,
+			peak, reserved)
 	}
 	if stacks == 0 || len(result.Lacks) != 1 {
 		t.Errorf("%d stacks, lacks %q", stacks, result.Lacks)
@@ -95,7 +96,8 @@ func TestBadPicklesAreRefusedInOneSentence(t *testing.T) {
 		{"protocol", "\x80\x09.", "protocol 9"},
 		{"memo", "\x80\x04h\x07.", "damaged at offset 2"},
 		{"long", "\x80\x04X\xff\xff\xff\x7fab", "cut at offset 9"},
-		{"again", "\x80\x04]}\x94(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01uah\x00a.", "once more although it is a record"},
+		{"again", "\x80\x04]}\x94(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01uah\x00a.",
+			"once more although it is a record"},
 		{"underflow", "\x80\x04a.", "damaged at offset 2"},
 	} {
 		_, _, err := imported(t, []byte(c.pickle))
@@ -203,7 +205,8 @@ func TestTorchOfTwoDevices(t *testing.T) {
 	if live[0] != 2*mib-1024 || live[1] != 5120 || reserved[0] != 4*mib || reserved[1] != 2*mib+4*mib {
 		t.Errorf("live %v, reserved %v", live, reserved)
 	}
-	want := []string{"0:30000000+2097152", "0:30000000+1024", "0:30000400+2096128", "1:20000000+2097152", "1:40000000+4194304", "1:40400000+8388608"}
+	want := []string{"0:30000000+2097152", "0:30000000+1024", "0:30000400+2096128", "1:20000000+2097152",
+		"1:40000000+4194304", "1:40400000+8388608"}
 	if !slices.Equal(told, want) {
 		t.Errorf("before: %v, want %v", told, want)
 	}

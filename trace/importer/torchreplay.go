@@ -33,7 +33,8 @@ func (t *torchImport) replay() (Result, error) {
 	if t.base > 0 && t.base < math.MaxInt64/1000 {
 		t.out.Info(trace.Info{"clock.base_unix_ns": fmt.Sprint(t.base * 1000)})
 	}
-	return finish(t.out, Result{Kind: torchKind, Brief: "PyTorch's own memory only; no threads or native frames", Events: t.events, Lacks: t.lacks(recorded)})
+	return finish(t.out, Result{Kind: torchKind, Brief: "PyTorch's own memory only; no threads or native frames",
+		Events: t.events, Lacks: t.lacks(recorded)})
 }
 
 // merge replays streams by time; within a stream the order of the records stays.
@@ -58,12 +59,14 @@ func (t *torchImport) merge(streams []*torchDevice) error {
 	for len(heads) > 0 {
 		first := 0
 		for i := range heads {
-			if cmp.Or(cmp.Compare(heads[i].time, heads[first].time), cmp.Compare(heads[i].order, heads[first].order)) < 0 {
+			if cmp.Or(cmp.Compare(heads[i].time, heads[first].time), cmp.Compare(heads[i].order, heads[first].order)) <
+				0 {
 				first = i
 			}
 		}
 		h := &heads[first]
-		if t.record(h.of, &h.entry); len(h.of.segments) > mostSegments || h.of.blocks != nil && len(h.of.blocks.segments) > mostSegments {
+		if t.record(h.of, &h.entry); len(h.of.segments) > mostSegments || h.of.blocks != nil &&
+			len(h.of.blocks.segments) > mostSegments {
 			return errSegments
 		}
 		e, ok, err := h.of.history.next()
@@ -85,7 +88,8 @@ func (t *torchImport) begin(d *torchDevice) {
 		d.segments.put(s.span)
 		d.reserved += size
 		t.emit(d, trace.EventAlloc, cuda.LevelDriver, s.start, size, &entry{stack: s.stack, tag: s.tag})
-		d.blocks.addSegment(blockSegment{start: s.start, end: s.end, small: s.small || size == smallSeg, expandable: s.expandable})
+		d.blocks.addSegment(blockSegment{start: s.start, end: s.end, small: s.small || size == smallSeg,
+			expandable: s.expandable})
 	}
 	if d.index == hostDevice {
 		return
@@ -119,12 +123,14 @@ func (t *torchImport) record(d *torchDevice, e *entry) {
 	case actionSegmentAlloc, actionSegmentMap:
 		d.segments.put(span{e.addr, e.addr + e.size})
 		d.reserved += e.size
-		d.blocks.addSegment(blockSegment{start: e.addr, end: e.addr + e.size, small: e.size == smallSeg, known: e.action == actionSegmentAlloc, expandable: e.action == actionSegmentMap})
+		d.blocks.addSegment(blockSegment{start: e.addr, end: e.addr + e.size, small: e.size == smallSeg,
+			known: e.action == actionSegmentAlloc, expandable: e.action == actionSegmentMap})
 		t.emit(d, trace.EventAlloc, cuda.LevelDriver, e.addr, e.size, e)
 	case actionSegmentFree, actionSegmentUnmap:
 		t.unmap(d, e)
 	case actionOOM:
-		t.out.Event(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Device: d.index, Size: e.size, Time: t.time(e), Thread: t.thread, PyStack: e.stack, Tag: e.tag,
+		t.out.Event(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Device: d.index, Size: e.size,
+			Time: t.time(e), Thread: t.thread, PyStack: e.stack, Tag: e.tag,
 			Allocated: d.allocated, Reserved: d.reserved})
 		t.events++
 	case actionMark:

@@ -69,9 +69,12 @@ const (
 	actionMark
 )
 
-var actions = map[string]action{"alloc": actionAlloc, "free_requested": actionFreeRequested, "free_completed": actionFreeCompleted,
-	"segment_alloc": actionSegmentAlloc, "segment_free": actionSegmentFree, "segment_map": actionSegmentMap, "segment_unmap": actionSegmentUnmap,
-	"oom": actionOOM, "snapshot": actionMark, "workspace_snapshot": actionMark, "user_defined": actionMark, "annotate": actionMark}
+var actions = map[string]action{"alloc": actionAlloc, "free_requested": actionFreeRequested,
+	"free_completed": actionFreeCompleted,
+	"segment_alloc":  actionSegmentAlloc, "segment_free": actionSegmentFree, "segment_map": actionSegmentMap,
+	"segment_unmap": actionSegmentUnmap,
+	"oom":           actionOOM, "snapshot": actionMark, "workspace_snapshot": actionMark, "user_defined": actionMark,
+	"annotate": actionMark}
 
 // torchValues turns what an unpickler reads into facts. Memory is bounded by distinct frames, stacks and texts.
 type torchValues struct {
@@ -338,7 +341,8 @@ func (t *torchValues) frame(d *dict) *frame {
 			line = integer(v)
 		}
 	}
-	native := line <= 0 || line > 1<<30 || !strings.HasPrefix(f.File, "<") && slices.Contains(nativeSources, path.Ext(f.File))
+	native := line <= 0 || line > 1<<30 || !strings.HasPrefix(f.File, "<") &&
+		slices.Contains(nativeSources, path.Ext(f.File))
 	f.Line = int32(min(max(line, 0), 1<<30))
 	if id, known := t.codes[f]; known {
 		return t.frames[id]

@@ -64,7 +64,8 @@ func (u *unpickler) read() (any, error) {
 		u.at++
 		if op == '.' {
 			if len(u.stack) != 1 {
-				return nil, fmt.Errorf("damaged at offset %d: the pickle ends with %d values instead of one", start, len(u.stack))
+				return nil, fmt.Errorf("damaged at offset %d: the pickle ends with %d values instead of one", start,
+					len(u.stack))
 			}
 			return u.stack[0], nil
 		}

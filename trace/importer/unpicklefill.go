@@ -25,8 +25,9 @@ func (u *unpickler) container(op byte) (err error) {
 	case 't', 'e', 'u', 'l', 'd':
 		items, err = u.marked()
 	default:
-		return fmt.Errorf("the pickle holds more than data (instruction 0x%02x at offset %d), and such instructions are not run; "+
-			"write it with torch.cuda.memory._dump_snapshot", op, u.at-1)
+		return fmt.Errorf(
+			"the pickle holds more than data (instruction 0x%02x at offset %d), and such instructions are not run; "+
+				"write it with torch.cuda.memory._dump_snapshot", op, u.at-1)
 	}
 	if err != nil {
 		return err

@@ -80,7 +80,8 @@ func checkSamples(t *testing.T, r io.Reader) (codes int) {
 		}
 		codes++
 		if got := s.decoded(); got != s.changes {
-			t.Fatalf("code object %d of kind %v, table %x: lines are\n%s\nwant\n%s", codes, s.table, s.lines, got, s.changes)
+			t.Fatalf("code object %d of kind %v, table %x: lines are\n%s\nwant\n%s", codes, s.table, s.lines,
+				got, s.changes)
 		}
 		checkDecode(t, s)
 	}
@@ -122,7 +123,8 @@ func interpreters(t *testing.T) map[string]string {
 	} else if cache == "" {
 		cache = filepath.Join(home, ".cache", "memtrace")
 	}
-	for _, pattern := range []string{filepath.Join(home, ".pyenv/versions/3.*/bin/python3"), filepath.Join(cache, "interpreters/3.*/usr/bin/python3.*[0-9]")} {
+	for _, pattern := range []string{filepath.Join(home, ".pyenv/versions/3.*/bin/python3"),
+		filepath.Join(cache, "interpreters/3.*/usr/bin/python3.*[0-9]")} {
 		found, err := filepath.Glob(pattern)
 		if err != nil {
 			t.Fatal(err)
@@ -131,8 +133,10 @@ func interpreters(t *testing.T) map[string]string {
 	}
 	versions := make(map[string]string)
 	for _, path := range candidates {
-		out, err := exec.Command(path, "-c", "import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2], sys.version_info >= (3, 8))").Output()
-		if words := strings.Fields(string(out)); err == nil && len(words) == 3 && words[0] == "cpython" && words[2] == "True" && versions[words[1]] == "" {
+		out, err := exec.Command(path, "-c",
+			"import sys; print(sys.implementation.name, '%d.%d' % sys.version_info[:2], sys.version_info >= (3, 8))").Output()
+		if words := strings.Fields(string(out)); err == nil && len(words) == 3 && words[0] == "cpython" &&
+			words[2] == "True" && versions[words[1]] == "" {
 			versions[words[1]] = path
 		}
 	}
@@ -238,7 +242,8 @@ func TestCutTables(t *testing.T) {
 		{"locations, number missing", trace.LinesLocations, []byte{0x81, 0, 0xe8}, 4, 0, false},
 		{"locations, before the cut", trace.LinesLocations, []byte{0x81, 0, 0xe8, 0x42}, 3, 10, true},
 		{"locations, no beginning", trace.LinesLocations, []byte{0x01, 0x80, 0}, 0, 0, false},
-		{"locations, wide number", trace.LinesLocations, []byte{0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x3f}, 0, 10 - 1<<31 + 1, true},
+		{"locations, wide number", trace.LinesLocations, []byte{0xe8, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f, 0x7f,
+			0x3f}, 0, 10 - 1<<31 + 1, true},
 		{"locations, none and back", trace.LinesLocations, []byte{0xe8, 4, 0xf8, 0x80, 0}, 4, 12, true},
 		{"locations, none", trace.LinesLocations, []byte{0xe8, 4, 0xf8, 0x80, 0}, 2, 12, false},
 	}
@@ -254,7 +259,8 @@ func TestCutTables(t *testing.T) {
 func FuzzRanges(f *testing.F) {
 	f.Add(uint8(trace.LinesLnotab), []byte{0, 1, 255, 127, 0, 127, 6, 128}, int32(1), uint32(3))
 	f.Add(uint8(trace.LinesRanges), []byte{0, 1, 254, 127, 0, 128, 6, 129}, int32(-1), uint32(255))
-	f.Add(uint8(trace.LinesLocations), []byte{0x80, 0, 0xd8, 1, 2, 0xe8, 0x41, 3, 0xf7, 5, 0, 1, 2, 0xff}, int32(1<<31-1), uint32(9))
+	f.Add(uint8(trace.LinesLocations), []byte{0x80, 0, 0xd8, 1, 2, 0xe8, 0x41, 3, 0xf7, 5, 0, 1, 2, 0xff},
+		int32(1<<31-1), uint32(9))
 	f.Fuzz(func(t *testing.T, kind uint8, lines []byte, firstLine int32, offset uint32) {
 		if offset == NotBegun {
 			return

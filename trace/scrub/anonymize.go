@@ -30,7 +30,8 @@ func NewAnonymizer(strip Strip, key []byte) (*Anonymizer, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Anonymizer{Strip: strip, pseudonyms: p, modules: make(map[trace.ModuleID]bool), files: make(map[string]bool)}, nil
+	return &Anonymizer{Strip: strip, pseudonyms: p, modules: make(map[trace.ModuleID]bool),
+		files: make(map[string]bool)}, nil
 }
 
 func (a *Anonymizer) replaced(old, edited string) string { return a.changed(CountNames, old, edited) }
@@ -187,14 +188,20 @@ func (a *Anonymizer) file(name string) string {
 	}
 	ending := sourceEnding.FindString(name)
 	name = strings.TrimSuffix(name, ending)
-	return a.pseudonyms.parts(name, "/", func(part string) bool { return part == "" || part == "__pycache__" || part == "torchinductor_" }) + ending
+	return a.pseudonyms.parts(name, "/", func(part string) bool {
+		return part == "" || part == "__pycache__" || part == "torchinductor_"
+	}) + ending
 }
 
 // words are parts of qualified names that Python itself gives.
-var words = []string{"<module>", "<lambda>", "<locals>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>", "__init__", "__new__", "__del__", "__call__", "__enter__", "__exit__",
-	"__aenter__", "__aexit__", "__iter__", "__next__", "__aiter__", "__anext__", "__await__", "__getitem__", "__setitem__", "__delitem__", "__getattr__", "__setattr__", "__getattribute__",
-	"__len__", "__repr__", "__str__", "__eq__", "__hash__", "__bool__", "__contains__", "__get__", "__set__", "__set_name__", "__init_subclass__", "__class_getitem__", "__post_init__",
-	"__add__", "__sub__", "__mul__", "__matmul__", "__truediv__", "__radd__", "__rmul__", "__neg__", "__annotate__", "__reduce__", "__getstate__", "__setstate__", "__copy__",
+var words = []string{"<module>", "<lambda>", "<locals>", "<listcomp>", "<dictcomp>", "<setcomp>", "<genexpr>",
+	"__init__", "__new__", "__del__", "__call__", "__enter__", "__exit__",
+	"__aenter__", "__aexit__", "__iter__", "__next__", "__aiter__", "__anext__", "__await__", "__getitem__",
+	"__setitem__", "__delitem__", "__getattr__", "__setattr__", "__getattribute__",
+	"__len__", "__repr__", "__str__", "__eq__", "__hash__", "__bool__", "__contains__", "__get__", "__set__",
+	"__set_name__", "__init_subclass__", "__class_getitem__", "__post_init__",
+	"__add__", "__sub__", "__mul__", "__matmul__", "__truediv__", "__radd__", "__rmul__", "__neg__", "__annotate__",
+	"__reduce__", "__getstate__", "__setstate__", "__copy__",
 	"__deepcopy__", "__torch_function__", "__torch_dispatch__"}
 
 // function replaces the parts of a Python name.
@@ -251,11 +258,13 @@ const (
 )
 
 // fixedKeys name values of a report that are memtrace's own words, or numbers.
-var fixedKeys = []string{"schema", "outcome", "level", "memory", "by", "moment", "owner", "rule", "occasion", "status", "started", "ended"}
+var fixedKeys = []string{"schema", "outcome", "level", "memory", "by", "moment", "owner", "rule", "occasion", "status",
+	"started", "ended"}
 
 func (a *Anonymizer) reportText(at place, text string) (edited string, keep bool) {
 	switch {
-	case text == "", slices.Contains(fixedKeys, at.key), at.parent == "versions", at.parent == "devices" && at.key == "name":
+	case text == "", slices.Contains(fixedKeys, at.key), at.parent == "versions", at.parent == "devices" &&
+		at.key == "name":
 		return text, true
 	case at.key == "uuid":
 		return a.uuid(text), true

@@ -18,17 +18,19 @@ var (
 )
 
 // systemFolders hold what the system and its administrator installed.
-var systemFolders = []string{"/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/", "/usr/local/lib/", "/usr/local/lib64/", "/usr/local/cuda/",
+var systemFolders = []string{"/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/lib32/", "/usr/lib64/",
+	"/usr/local/lib/", "/usr/local/lib64/", "/usr/local/cuda/",
 	"/opt/conda/lib/", "/nix/store/"}
 
 // knownFile matches object files that are public wherever they lie: in an environment, in a container, beside a
 // program.
-var knownFile = regexp.MustCompile(`^(python[0-9.]*|ld-linux[a-z0-9_-]*|ld-musl[a-z0-9_-]*|ld|lib(` + strings.Join([]string{
-	`memtrace|python[0-9.]+t?|c|m|dl|rt|pthread|util|resolv|z|stdc\+\+|gcc_s|gomp|iomp5|mkl_[a-z0-9_]+|openblas[a-z0-9_.-]*`,
-	`cu(da|dart|blas|blasLt|dnn|dnn_[a-z_]+|fft|fftw|rand|solver|solverMg|sparse|sparseLt|pti|file)|nccl|npp[a-z]+`,
-	`nv(idia-[a-z0-9-]+|JitLink|rtc|rtc-builtins|ToolsExt|jpeg|infer|infer_plugin|shmem|shmem_host|perf_host|perf_target|Blas|vm)`,
-	`c10|c10_cuda|torch|torch_(cpu|cuda|python|global_deps|cuda_linalg|nvshmem)|caffe2_nvrtc|shm|mxnet|tensorflow_(framework|cc)`,
-}, "|") + `))(\.so[.0-9]*|-[0-9.]+\.so)?$`)
+var knownFile = regexp.MustCompile(`^(python[0-9.]*|ld-linux[a-z0-9_-]*|ld-musl[a-z0-9_-]*|ld|lib(` +
+	strings.Join([]string{
+		`memtrace|python[0-9.]+t?|c|m|dl|rt|pthread|util|resolv|z|stdc\+\+|gcc_s|gomp|iomp5|mkl_[a-z0-9_]+|openblas[a-z0-9_.-]*`,
+		`cu(da|dart|blas|blasLt|dnn|dnn_[a-z_]+|fft|fftw|rand|solver|solverMg|sparse|sparseLt|pti|file)|nccl|npp[a-z]+`,
+		`nv(idia-[a-z0-9-]+|JitLink|rtc|rtc-builtins|ToolsExt|jpeg|infer|infer_plugin|shmem|shmem_host|perf_host|perf_target|Blas|vm)`,
+		`c10|c10_cuda|torch|torch_(cpu|cuda|python|global_deps|cuda_linalg|nvshmem)|caffe2_nvrtc|shm|mxnet|tensorflow_(framework|cc)`,
+	}, "|") + `))(\.so[.0-9]*|-[0-9.]+\.so)?$`)
 
 // systemFolder returns the folder of systemFolders that a file lies in.
 func systemFolder(file string) (folder string, ok bool) {
@@ -104,7 +106,8 @@ func shortFile(file string) string {
 
 // frozen matches the parts of the standard library that are built into the interpreter, whose files have names in angle
 // brackets.
-var frozen = regexp.MustCompile(`^<frozen (importlib\.[a-z_.]+|runpy|zipimport|abc|codecs|io|os|posixpath|genericpath|site|stat|_collections_abc|_sitebuiltins|__main__)>$`)
+var frozen = regexp.MustCompile(
+	`^<frozen (importlib\.[a-z_.]+|runpy|zipimport|abc|codecs|io|os|posixpath|genericpath|site|stat|_collections_abc|_sitebuiltins|__main__)>$`)
 
 // publicFile reports whether a Python file belongs to CPython or to an installed package.
 func publicFile(file string) bool {

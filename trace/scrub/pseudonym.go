@@ -33,7 +33,8 @@ func newPseudonyms(key []byte) (*pseudonyms, error) {
 	if len(key) < MinKey {
 		return nil, fmt.Errorf("a key of %d bytes can be guessed, at least %d are needed", len(key), MinKey)
 	}
-	return &pseudonyms{mac: hmac.New(sha256.New, key), names: make(map[string]string), taken: make(map[string]bool)}, nil
+	return &pseudonyms{mac: hmac.New(sha256.New, key), names: make(map[string]string), taken: make(map[string]bool)},
+		nil
 }
 
 // A pseudonym is pseudonymMark and pseudonymLength characters of 5 bits: a word in every language, so that it is one in

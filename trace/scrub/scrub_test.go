@@ -174,8 +174,10 @@ func TestNoNameIsLeft(t *testing.T) {
 				t.Errorf("with %+v, %q is left: %q", strip, secret, all[max(0, at-40):min(len(all), at+40)])
 			}
 		}
-		for _, public := range []string{"python3.11", "site-packages/torch/lib/libtorch_cpu.so", "/usr/lib/libc.so.6", "[vdso]", "ab02", "Module._call_impl",
-			"site-packages/torch/nn/modules/module.py", "lib/python3.11/threading.py", "Thread.run", "period", "NVIDIA H100", "2.7.1", "nvml", "__init__", "<string>", "passed: 6 frames"} {
+		for _, public := range []string{"python3.11", "site-packages/torch/lib/libtorch_cpu.so", "/usr/lib/libc.so.6",
+			"[vdso]", "ab02", "Module._call_impl",
+			"site-packages/torch/nn/modules/module.py", "lib/python3.11/threading.py", "Thread.run", "period",
+			"NVIDIA H100", "2.7.1", "nvml", "__init__", "<string>", "passed: 6 frames"} {
 			if !bytes.Contains(expanded(t, got), []byte(public)) {
 				t.Errorf("%q is gone", public)
 			}
@@ -190,7 +192,8 @@ func TestNoNameIsLeft(t *testing.T) {
 func TestStrip(t *testing.T) {
 	edit := &Strip{}
 	got := text(t, edited(t, recordedFile(t), edit))
-	for _, gone := range []string{"/home", "ACME_TOKEN", "acme-env", "acme-later", "--acme-secret", "process.cwd", "acme-host", "x86_64-linux-gnu", "lines=", "symbol ", "/tmp", "torchinductor_acme"} {
+	for _, gone := range []string{"/home", "ACME_TOKEN", "acme-env", "acme-later", "--acme-secret", "process.cwd",
+		"acme-host", "x86_64-linux-gnu", "lines=", "symbol ", "/tmp", "torchinductor_acme"} {
 		if strings.Contains(got, gone) {
 			t.Errorf("%q is left in\n%s", gone, got)
 		}
@@ -294,7 +297,8 @@ func TestShapesOfPseudonyms(t *testing.T) {
 		`string id=2 value="` + p + `"`,
 		`module id=6 start=0x3000 end=0x4000 base=0x3000 path="` + p + `\.so\.2" buildid=""\n`,
 		`module id=8 start=0x5000 end=0x6000 base=0x5000 path="/usr/local/lib/` + p + `\.so" buildid=""\n`,
-		`code id=12 name="(` + p + `)" qualname="` + p + `\.` + p + `\.<locals>\.<lambda>" file="` + p + `/` + p + `\.py" line=10 table=locations lines=80007a modulecall=1`,
+		`code id=12 name="(` + p + `)" qualname="` + p + `\.` + p + `\.<locals>\.<lambda>" file="` + p + `/` + p +
+			`\.py" line=10 table=locations lines=80007a modulecall=1`,
 		`code id=16 name="` + p + `" qualname="` + p + `" file="<ipython-input-3>"`,
 		`code id=17 name="` + p + `" qualname="` + p + `" file="torchinductor_/` + p + `/` + p + `\.py"`,
 		`code id=18 name="` + p + `" qualname="` + p + `" file="<` + p + `>"`,
@@ -320,9 +324,12 @@ func TestReportOfOOM(t *testing.T) {
 		t.Fatal("the report is left out")
 	}
 	const p = `x[a-z2-7]{10}`
-	for _, pattern := range []string{`"requested_bytes":18446744073709551615`, `"call":"cuMemAlloc_v2"`, `"outcome":"failed"`, `"bytes":7,"key":"` + p + `\.` + p + `"`, `"key":"\(untagged\)"`,
-		`"key":"\(12 more\)"`, `"key":"libtorch_cpu\.so"`, `"key":"PyTorch"`, `"bytes":4,"key":"` + p + `\.so\.2"`, `"key":"` + p + `\.so\.2"`, `"caller":"` + p + `\.so\.2\+0x456"`, `"thread":"` + p + ` \(4711\)"`,
-		`"bytes":10,"key":"cuMemAlloc_v2"`, `"bytes":11,"key":"` + p + `"`, `"bytes":12,"key":"` + p + `"`, `"what":"mark ` + p + `"`, `"text":"\(removed\)"`, `"frees_bytes":14`,
+	for _, pattern := range []string{`"requested_bytes":18446744073709551615`, `"call":"cuMemAlloc_v2"`,
+		`"outcome":"failed"`, `"bytes":7,"key":"` + p + `\.` + p + `"`, `"key":"\(untagged\)"`,
+		`"key":"\(12 more\)"`, `"key":"libtorch_cpu\.so"`, `"key":"PyTorch"`, `"bytes":4,"key":"` + p + `\.so\.2"`,
+		`"key":"` + p + `\.so\.2"`, `"caller":"` + p + `\.so\.2\+0x456"`, `"thread":"` + p + ` \(4711\)"`,
+		`"bytes":10,"key":"cuMemAlloc_v2"`, `"bytes":11,"key":"` + p + `"`, `"bytes":12,"key":"` + p + `"`,
+		`"what":"mark ` + p + `"`, `"text":"\(removed\)"`, `"frees_bytes":14`,
 		`"args":\["python3"\]`, `"command":"python3"`, `"host":""`, `"torch":"2\.7\.1"`, `"later":"` + p + `"`} {
 		if !regexp.MustCompile(pattern).MatchString(got) {
 			t.Errorf("nothing matches %s in %s", pattern, got)

@@ -32,11 +32,15 @@ func (s *Strip) changed(what, old, edited string) string {
 }
 
 // harmless lists facts about the run that tell nothing about who ran it: numbers, versions and words of memtrace's own.
-var harmless = []string{"format.writer", "process.pid", "process.start_unix_ns", "process.ended", trace.ExitStatusKey, trace.SignalKey, "process.numbers", "process.in_flight", "process.lost_threads", "process.lost_dictionary", "trace.altered", "clock.base_unix_ns", "clock.source", "cuda.driver_version", "cuda.runtime_version",
-	"framework.torch", "framework.mxnet", "python.version", "python.eval", "library.version", "nullgpu", trace.StartKey, trace.LimitKey}
+var harmless = []string{"format.writer", "process.pid", "process.start_unix_ns", "process.ended", trace.ExitStatusKey,
+	trace.SignalKey, "process.numbers", "process.in_flight", "process.lost_threads", "process.lost_dictionary",
+	"trace.altered", "clock.base_unix_ns", "clock.source", "cuda.driver_version", "cuda.runtime_version",
+	"framework.torch", "framework.mxnet", "python.version", "python.eval", "library.version", "nullgpu", trace.StartKey,
+	trace.LimitKey}
 
 // sentences lists facts that are sentences of memtrace's; a path may stand in them.
-var sentences = []string{"drain", "blind", "nvtx", "nvml", "nvml.share", "nvml.list", "nvml.slice", "nvml.device", "nvml.exit", "python.stacks", "python.selftest"}
+var sentences = []string{"drain", "blind", "nvtx", "nvml", "nvml.share", "nvml.list", "nvml.slice", "nvml.device",
+	"nvml.exit", "python.stacks", "python.selftest"}
 
 // unhooked is what the names of calls stand behind that the program asked for in a version that the recorder does not
 // know.

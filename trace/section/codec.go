@@ -14,7 +14,8 @@ const encoderWindow = 256 << 10
 // newCompressor returns an encoder that works in the calling goroutine and keeps little memory, for use inside the
 // traced program.
 func newCompressor() (*zstd.Encoder, error) {
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1), zstd.WithLowerEncoderMem(true),
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderConcurrency(1),
+		zstd.WithLowerEncoderMem(true),
 		zstd.WithWindowSize(encoderWindow), zstd.WithEncoderCRC(false), zstd.WithSingleSegment(true))
 	if err != nil {
 		return nil, fmt.Errorf("set up compression: %w", err)
@@ -23,7 +24,8 @@ func newCompressor() (*zstd.Encoder, error) {
 }
 
 func newDecompressor() (*zstd.Decoder, error) {
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true), zstd.WithDecoderMaxMemory(MaxBytes),
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(MaxBytes),
 		zstd.WithDecodeAllCapLimit(true))
 	if err != nil {
 		return nil, fmt.Errorf("set up decompression: %w", err)

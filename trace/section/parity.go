@@ -12,8 +12,8 @@ import (
 //	8   u64 their bytes, headers included; the last of them ends where the parity section begins, or its first copy
 //	16  128 bytes: byte i is the exclusive or of all their bytes whose offset in the file is i modulo 128
 //
-// It stands twice in a row, each copy longer than the damage, so one of them is whole where the damage is at its border.
-// Damage in both of them costs nothing but themselves.
+// It stands twice in a row, each copy longer than the damage, so one of them is whole where the damage is at its
+// border. Damage in both of them costs nothing but themselves.
 
 // parityBytes is the longest damage that can be restored.
 const parityBytes = 128
@@ -61,7 +61,8 @@ func parseParity(b []byte) (p parity, ok bool) {
 		return p, false
 	}
 	h, payload := ParseHeader(b), b[HeaderSize:ParitySize]
-	if h.Kind != Parity || int(h.Length) != len(payload) || crc32.Update(h.checksumSeed(), castagnoli, payload) != h.crc {
+	if h.Kind != Parity || int(h.Length) != len(payload) || crc32.Update(h.checksumSeed(), castagnoli, payload) !=
+		h.crc {
 		return p, false
 	}
 	p.start, p.length = int64(binary.LittleEndian.Uint64(payload)), int64(binary.LittleEndian.Uint64(payload[8:]))

@@ -136,7 +136,8 @@ func (s *Reader) Header() (Header, error) {
 	}
 	h := ParseHeader(s.head[:])
 	if left := s.size - s.Offset - HeaderSize; s.size >= 0 && int64(h.Length) > left {
-		return h, Damaged("cut in a section of kind %d (%s): it has %d bytes, %d are there", h.Kind, h.Kind, h.Length, max(left, 0))
+		return h, Damaged("cut in a section of kind %d (%s): it has %d bytes, %d are there", h.Kind, h.Kind, h.Length,
+			max(left, 0))
 	}
 	return h, nil
 }

@@ -15,8 +15,8 @@ type Restored struct {
 	At        int64 // offset of the first section that was damaged
 }
 
-// repairChecked bounds the bytes whose checksums are tried in one file: a damaged section of a megabyte may need as many
-// attempts as it has 128 bytes.
+// repairChecked bounds the bytes whose checksums are tried in one file: a damaged section of a megabyte may need as
+// many attempts as it has 128 bytes.
 const repairChecked = 1 << 30
 
 // repair restores the section at s.Offset, which cannot be read, and reports whether it could. Reading goes on with it.
@@ -105,7 +105,8 @@ func (s *Reader) undo(group []byte, start int64, wrong *[parityBytes]byte) bool 
 		first := section - arc.length + 1
 		first += int(uint64(int64(arc.start)-(start+int64(first)))) & (parityBytes - 1)
 		for at := first; at < len(group); at += parityBytes {
-			if h := ParseHeader(group[section:]); at >= section+HeaderSize && h.plausible() && at >= section+HeaderSize+int(h.Length) {
+			if h := ParseHeader(group[section:]); at >= section+HeaderSize && h.plausible() && at >= section+HeaderSize+
+				int(h.Length) {
 				break // behind the section
 			}
 			if at < 0 || at+arc.length > len(group) {

@@ -26,16 +26,18 @@ func (t *Torn) add(at, n int64, reason string) {
 }
 
 const (
-	// resyncBytes is how far behind damage the next section is looked for: a section of any size may be the damaged one.
+	// resyncBytes is how far behind damage the next section is looked for: a section of any size may be the damaged
+	// one.
 	resyncBytes = MaxBytes + MaxBytes/4
-	// resyncChecked bounds the bytes whose checksums are tried in one file, for a hostile one may hold a header at every
-	// offset.
+	// resyncChecked bounds the bytes whose checksums are tried in one file, for a hostile one may hold a header at
+	// every offset.
 	resyncChecked = 8 * MaxBytes
 )
 
 // Next returns the next section of a kind that this version reads, its payload expanded; the payload is valid until the
-// next call. Damage is restored where that is possible; other stretches are passed over where a section follows whose checksum is right. io.EOF: the file ends at
-// a section's end. *Damage: it is cut or damaged, and no section follows. Anything else: reading failed.
+// next call. Damage is restored where that is possible; other stretches are passed over where a section follows whose
+// checksum is right. io.EOF: the file ends at a section's end. *Damage: it is cut or damaged, and no section follows.
+// Anything else: reading failed.
 func (s *Reader) Next() (Kind, []byte, error) {
 	for {
 		kind, payload, err := s.NextWhole()

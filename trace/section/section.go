@@ -25,7 +25,8 @@ const (
 	Parity     Kind = 10 // restores what a little damage took from the sections before it
 )
 
-var names = [...]string{"", "info", "dictionary", "events", "samples", "index", "end", "clock", "oom", "symbols", "parity"}
+var names = [...]string{"", "info", "dictionary", "events", "samples", "index", "end", "clock", "oom", "symbols",
+	"parity"}
 
 // String returns the kind's name, or "unknown".
 func (k Kind) String() string {
@@ -105,7 +106,8 @@ func (c *Chain) add(crc uint32) {
 // Differs says what is wrong with sections that should be want, "" if nothing is.
 func (c *Chain) Differs(want Chain) string {
 	switch {
-	case want.Sections == 0 || *c == want: // the end of a file that was continued, or of an older recorder, says nothing
+	// the end of a file that was continued, or of an older recorder, says nothing
+	case want.Sections == 0 || *c == want:
 		return ""
 	case c.Sections != want.Sections:
 		return fmt.Sprintf("%d sections stand before the end, %d were written", c.Sections, want.Sections)

@@ -93,11 +93,15 @@ func (s *Set) insert(seq uint64) bool {
 // find returns the chunk and the index in it of the first span whose hi is at least seq; past the last span, the index
 // is the last chunk's length.
 func (s *Set) find(seq uint64) (chunk, index int) {
-	chunk, _ = slices.BinarySearchFunc(s.chunks, seq, func(c []span, seq uint64) int { return cmp.Compare(c[len(c)-1].hi, seq) })
+	chunk, _ = slices.BinarySearchFunc(s.chunks, seq, func(c []span, seq uint64) int {
+		return cmp.Compare(c[len(c)-1].hi, seq)
+	})
 	if chunk == len(s.chunks) {
 		return chunk - 1, len(s.chunks[chunk-1])
 	}
-	index, _ = slices.BinarySearchFunc(s.chunks[chunk], seq, func(sp span, seq uint64) int { return cmp.Compare(sp.hi, seq) })
+	index, _ = slices.BinarySearchFunc(s.chunks[chunk], seq, func(sp span, seq uint64) int {
+		return cmp.Compare(sp.hi, seq)
+	})
 	return chunk, index
 }
 

@@ -28,7 +28,8 @@ func longTrace(b *testing.B, path string) {
 	for first := uint64(1); first <= benchEvents; first += uint64(len(batch)) {
 		for i := range batch {
 			seq := first + uint64(i)
-			batch[i] = trace.Event{Kind: trace.EventAlloc, Seq: seq, Time: int64(seq) * 1000, Addr: seq / 2 << 9, Size: 512 + seq%64<<9, Level: 1, API: 1, Mem: 1, Thread: 1}
+			batch[i] = trace.Event{Kind: trace.EventAlloc, Seq: seq, Time: int64(seq) * 1000, Addr: seq / 2 << 9,
+				Size: 512 + seq%64<<9, Level: 1, API: 1, Mem: 1, Thread: 1}
 			if seq%2 == 1 {
 				batch[i].Kind = trace.EventFree
 			}

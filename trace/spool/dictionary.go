@@ -54,7 +54,8 @@ func (t tableFiller) WritePyStack(s trace.PyStack) error {
 type dictCursor struct {
 	next    uint32   // first index slot not looked at
 	waiting []uint32 // slots that were reserved but not yet committed
-	passed  uint64   // bytes of entries passed on: entries never overlap, so a damaged file cannot have more than it is long
+	// bytes of entries passed on: entries never overlap, so a damaged file cannot have more than it is long
+	passed uint64
 }
 
 // read passes new entries on. An entry that an already committed record refers to is always committed before it.
@@ -119,7 +120,8 @@ func passEntry(out Dictionary, kind, id uint32, b []byte) error {
 		if len(b) < 4 {
 			return nil
 		}
-		return out.WriteThread(trace.Thread{ID: trace.ThreadID(id), TID: int32(binary.LittleEndian.Uint32(b)), Name: string(b[4:])})
+		return out.WriteThread(trace.Thread{ID: trace.ThreadID(id), TID: int32(binary.LittleEndian.Uint32(b)),
+			Name: string(b[4:])})
 	case dictDevice:
 		return passDevice(out, b)
 	case dictPyStack:

@@ -56,5 +56,6 @@ func (s *Spool) wakeAt(more uint32) uint32 {
 
 func (s *Spool) futex(off uint64, operation, value uint32, timeout *unix.Timespec) {
 	// The result does not matter: a wake-up for any reason only makes the caller look.
-	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(s.word32(off))), uintptr(operation), uintptr(value), uintptr(unsafe.Pointer(timeout)), 0, 0)
+	unix.Syscall6(unix.SYS_FUTEX, uintptr(unsafe.Pointer(s.word32(off))), uintptr(operation), uintptr(value),
+		uintptr(unsafe.Pointer(timeout)), 0, 0)
 }

@@ -67,7 +67,8 @@ func Follow(tracePath, spoolPath string) (*Follower, error) {
 			f.spool = s
 		case tracePath == "":
 			return nil, err
-		case errors.Is(err, regular.ErrNotRegular): // somebody put it there, or it is a link to such a thing: no recorder made it
+		// somebody put it there, or it is a link to such a thing: no recorder made it
+		case errors.Is(err, regular.ErrNotRegular):
 			f.notSpool = err
 		case !errors.Is(err, fs.ErrNotExist):
 			return nil, err
@@ -223,7 +224,8 @@ func (f *Follower) positions() []uint64 {
 	list := []uint64{s.load64(offDrainedSeq)}
 	for i := range s.ringsUsed() {
 		off := s.ringOffset(i)
-		list = append(list, uint64(s.load32(off+ringFirstSegment)), uint64(s.load32(off+ringReadSegment))<<32|uint64(s.load32(off+ringReadSlot)))
+		list = append(list, uint64(s.load32(off+ringFirstSegment)), uint64(s.load32(off+ringReadSegment))<<32|
+			uint64(s.load32(off+ringReadSlot)))
 	}
 	return list
 }

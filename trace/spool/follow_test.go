@@ -230,7 +230,8 @@ func TestFollowDamage(t *testing.T) {
 		t.Fatal(err)
 	}
 	alloc := func(seq uint64) []trace.Event {
-		return []trace.Event{{Kind: trace.EventAlloc, Seq: seq, Addr: seq, Size: 512, Level: 1, API: 1, Mem: 1, Thread: 1}}
+		return []trace.Event{{Kind: trace.EventAlloc, Seq: seq, Addr: seq, Size: 512, Level: 1, API: 1, Mem: 1,
+			Thread: 1}}
 	}
 	if err := errors.Join(w.WriteEvents(alloc(1)), w.Flush(2)); err != nil {
 		t.Fatal(err)
@@ -262,7 +263,8 @@ func TestFollowDamage(t *testing.T) {
 	readOn(t, f)
 	write(bad)
 	readOn(t, f)
-	if offset, reason, damaged := f.Damage(); !damaged || offset != int64(half) || !strings.Contains(reason, "checksum") {
+	if offset, reason, damaged := f.Damage(); !damaged || offset != int64(half) ||
+		!strings.Contains(reason, "checksum") {
 		t.Errorf("damage at %d: %q, %v", offset, reason, damaged)
 	}
 }

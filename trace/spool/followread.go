@@ -73,7 +73,8 @@ func (f *Follower) skipReturned(events []trace.Event, fromSpool bool) []trace.Ev
 	n := 0
 	for i := range events {
 		e := &events[i]
-		if e.Kind != trace.EventLost || fromSpool { // the drainer's account of losses bears another event's number; in a spool it is damage
+		// the drainer's account of losses bears another event's number; in a spool it is damage
+		if e.Kind != trace.EventLost || fromSpool {
 			if !f.have.Add(e.Seq) {
 				continue
 			}

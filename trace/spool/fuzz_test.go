@@ -35,12 +35,16 @@ const (
 func newSmallSpool() *smallSpool {
 	s := &smallSpool{data: make([]byte, seedSegmentsAt+seedSegments*segmentSize)}
 	copy(s.data, magic)
-	for off, v := range map[int]uint32{offVersion: layoutVersion, offRecordSize: recordSize, offSegmentSize: segmentSize, offSegmentsMax: seedSegments,
-		offRingsMax: seedRings, offIndexMax: seedIndex, offPID: 1 << 22, offRingsUsed: seedRings, offSegmentsUsed: seedSegments} {
+	for off, v := range map[int]uint32{offVersion: layoutVersion, offRecordSize: recordSize,
+		offSegmentSize: segmentSize, offSegmentsMax: seedSegments,
+		offRingsMax: seedRings, offIndexMax: seedIndex, offPID: 1 << 22, offRingsUsed: seedRings,
+		offSegmentsUsed: seedSegments} {
 		s.put32(off, v)
 	}
-	for off, v := range map[int]uint64{offRingsOffset: seedRingsAt, offIndexOffset: seedIndexAt, offDataOffset: seedDataAt, offDataMax: seedData,
-		offSegmentsOffset: seedSegmentsAt, offFileSize: uint64(len(s.data)), offClockFirst: 1000, offClockFirst + 8: 1, offClockLast: 5000, offClockLast + 8: 2001} {
+	for off, v := range map[int]uint64{offRingsOffset: seedRingsAt, offIndexOffset: seedIndexAt,
+		offDataOffset: seedDataAt, offDataMax: seedData,
+		offSegmentsOffset: seedSegmentsAt, offFileSize: uint64(len(s.data)), offClockFirst: 1000, offClockFirst + 8: 1,
+		offClockLast: 5000, offClockLast + 8: 2001} {
 		s.put64(off, v)
 	}
 	s.put32(offClockIsTSC, 1)
@@ -98,7 +102,8 @@ func whole() *smallSpool {
 	s.entry(dictDevice, append(device, "Null GPU"...))
 	s.entry(dictInfo, []byte("process.argv\x00train\x00--fast\x00"))
 	s.entry(dictCode, codeEntry(1, "f", 2, "A.f", 1, "/a.py", 10))
-	s.entry(dictPyStack, pyStackEntry(trace.StackUnreadable, trace.PyFrame{Code: 7, Offset: 34, Entry: true, Self: 1 << 40}, trace.PyFrame{Code: 7, Offset: 8}))
+	s.entry(dictPyStack, pyStackEntry(trace.StackUnreadable, trace.PyFrame{Code: 7, Offset: 34, Entry: true,
+		Self: 1 << 40}, trace.PyFrame{Code: 7, Offset: 8}))
 	for slot := 1; slot < segmentSlots; slot++ {
 		s.record(1, slot, trace.EventAlloc, 64, uint64(slot)<<20, 512)
 	}
@@ -149,7 +154,8 @@ func damaged() [][]byte {
 		change(func(s *smallSpool) { s.put64(offSeq, 0) }),
 		change(func(s *smallSpool) { s.put64(offSeq, 1<<64-1); s.put64(offDrainedSeq, 1<<64-1) }),
 		change(func(s *smallSpool) { s.put64(seedRingsAt+ringInflight, 5) }),
-		change(func(s *smallSpool) { // behind a record that has to wait, a number that comes twice, in a chain that bites its tail
+		// behind a record that has to wait, a number that comes twice, in a chain that bites its tail
+		change(func(s *smallSpool) {
 			fill(s, 3)
 			for slot, seq := range map[int]uint64{1: 1 << 20, 2: 5, 3: 5} {
 				s.put64(seedSegmentsAt+2*segmentSize+slot*recordSize+recSeq, seq)
@@ -162,7 +168,10 @@ func damaged() [][]byte {
 			s.put64(seedRingsAt+ringLostFrom, 5)
 		}),
 		change(func(s *smallSpool) { s.put32(offClockVersion, 1); s.put64(offClockLast, 1) }),
-		change(func(s *smallSpool) { s.put32(seedRingsAt+ringReadSegment, 3); s.put32(seedRingsAt+ringReadSlot, 1<<31) }),
+		change(func(s *smallSpool) {
+			s.put32(seedRingsAt+ringReadSegment, 3)
+			s.put32(seedRingsAt+ringReadSlot, 1<<31)
+		}),
 		change(func(s *smallSpool) {
 			for i := range 4 { // entries that share their bytes
 				s.put32(seedIndexAt+i*indexEntrySize, dictString)
@@ -199,8 +208,10 @@ func TestSmallSpool(t *testing.T) {
 	if tables.StackEnd(3) != trace.StackDepth || tables.Modules()[0].Size != 9 || tables.Modules()[0].ModTime != 8 {
 		t.Errorf("stack ends %v, module %+v", tables.StackEnd(3), tables.Modules()[0])
 	}
-	if len(tables.Stack(3)) != 3 || tables.String(1) != "model.layer" || len(tables.Modules()) != 1 || len(tables.Devices()) != 1 || len(tables.Threads()) != 1 {
-		t.Errorf("dictionary: stack %v, string %q, %d modules, %d devices, %d threads", tables.Stack(3), tables.String(1), len(tables.Modules()), len(tables.Devices()), len(tables.Threads()))
+	if len(tables.Stack(3)) != 3 || tables.String(1) != "model.layer" || len(tables.Modules()) != 1 ||
+		len(tables.Devices()) != 1 || len(tables.Threads()) != 1 {
+		t.Errorf("dictionary: stack %v, string %q, %d modules, %d devices, %d threads", tables.Stack(3),
+			tables.String(1), len(tables.Modules()), len(tables.Devices()), len(tables.Threads()))
 	}
 }
 
@@ -340,7 +351,8 @@ func drainSpool(t *testing.T, path string, size int) {
 			t.Fatalf("%d events in %d bytes", len(events), size)
 		}
 		// The writer may refuse what no recorder would write: numbers out of order, oversized names.
-		if cursor.Dictionary(w) != nil || w.WriteEvents(lost) != nil || w.WriteEvents(events) != nil || w.Flush(watermark) != nil {
+		if cursor.Dictionary(w) != nil || w.WriteEvents(lost) != nil || w.WriteEvents(events) != nil ||
+			w.Flush(watermark) != nil {
 			return
 		}
 		cursor.Release()

@@ -23,7 +23,8 @@ func TestCallsInFlight(t *testing.T) {
 			events, run := readAll(t, path)
 			h := run.Health()
 			if h.Gaps != c.gaps || h.InFlight != c.inFlight || h.Truncated {
-				t.Errorf("%s, %s: %d gaps, %d calls in flight, truncated %v; want %d and %d", c.mode, when, h.Gaps, h.InFlight, h.Truncated, c.gaps, c.inFlight)
+				t.Errorf("%s, %s: %d gaps, %d calls in flight, truncated %v; want %d and %d", c.mode, when, h.Gaps,
+					h.InFlight, h.Truncated, c.gaps, c.inFlight)
 			}
 			if len(events) < 4+3*10 {
 				t.Errorf("%s, %s: %d events", c.mode, when, len(events))

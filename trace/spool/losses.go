@@ -79,10 +79,11 @@ func (l *lossBooks) unreported(top uint64, events []trace.Event) (e trace.Event,
 
 // Losses tells of lost records as they are found, in the way that trace/lost.go asks for.
 type Losses struct {
-	cursor    *Cursor
-	rings     []ringLosses // by ring: of its counters, already seen
-	elsewhere uint64       // the same of records that were lost without a ring, or in a signal handler that interrupted the recorder
-	first     uint64       // what was not counted at the last look has this number or a higher one
+	cursor *Cursor
+	rings  []ringLosses // by ring: of its counters, already seen
+	// the same of records that were lost without a ring, or in a signal handler that interrupted the recorder
+	elsewhere uint64
+	first     uint64 // what was not counted at the last look has this number or a higher one
 	held      []heldLoss
 }
 
@@ -139,7 +140,8 @@ func (l *Losses) look() (first uint64) {
 		}
 		if last := len(l.held) - 1; last >= maxHeld {
 			with, held := l.held[last].event.Lost(), &l.held[last].event
-			*held = trace.Lost{Count: with.Count + word.Count, Enders: with.Enders + word.Enders, Known: with.Known && word.Known}.Event(0)
+			*held = trace.Lost{Count: with.Count + word.Count, Enders: with.Enders + word.Enders, Known: with.Known &&
+				word.Known}.Event(0)
 			before = min(before, last)
 			return
 		}
@@ -158,7 +160,8 @@ func (l *Losses) look() (first uint64) {
 			from = max(from, min(c.spool.lostFrom(uint32(i)), c.spool.drawn()+1))
 		}
 		enders := more(now.enders, seen.enders)
-		add(trace.Lost{Count: more(now.others, seen.others) + enders, Enders: enders, Known: true}, from, c.rings[i].thread)
+		add(trace.Lost{Count: more(now.others, seen.others) + enders, Enders: enders, Known: true}, from,
+			c.rings[i].thread)
 	}
 	elsewhere := c.spool.load64(offLostNested) + c.spool.load64(offLostNoRing)
 	add(trace.Lost{Count: more(elsewhere, l.elsewhere)}, l.first, 0)

@@ -35,7 +35,8 @@ func moved(t *testing.T, path string, s *smallSpool, cut int) {
 		t.Fatal(err)
 	}
 	lost := []trace.Event{{Kind: trace.EventLost, Seq: 15, Count: 3}}
-	if err := errors.Join(w.WriteEvents(events[:10]), w.WriteEvents(events[14:15]), w.WriteEvents(lost), w.Flush(20)); err != nil {
+	if err := errors.Join(w.WriteEvents(events[:10]), w.WriteEvents(events[14:15]), w.WriteEvents(lost),
+		w.Flush(20)); err != nil {
 		t.Fatal(err)
 	}
 	whole := w.Offset()

@@ -165,14 +165,16 @@ func (g *recording) summarize(m *mutant.Mutant, path string) {
 	}
 	defer run.Close()
 	by := [][]string{nil, {"tag", "api", "thread", "device"}, {"library", "name", "module"}}[m.Number%3]
-	if g.summary, err = analyzer.Summarize(run, analyzer.Options{Question: analyzer.Question{Groupings: by}}); err != nil {
+	if g.summary, err = analyzer.Summarize(run, analyzer.Options{Question: analyzer.Question{Groupings: by}}); err !=
+		nil {
 		m.Faultf("summary: %v", err)
 		return
 	}
 	for _, fault := range mutant.Faults(g.summary) {
 		m.Faultf("summary: %s", fault)
 	}
-	if err := errors.Join(render.JSON(io.Discard, g.summary), render.Text(io.Discard, g.summary, layout.Options{})); err != nil {
+	if err := errors.Join(render.JSON(io.Discard, g.summary),
+		render.Text(io.Discard, g.summary, layout.Options{})); err != nil {
 		m.Faultf("report: %v", err)
 	}
 	again, err := OpenRun(pathOf(path))
@@ -268,7 +270,8 @@ func drainRecording(m *mutant.Mutant, t *testing.T, path string) {
 			m.Faultf("drained, there are %d events in %d bytes", len(events), len(s.data))
 		}
 		// The writer may refuse what no recorder would write.
-		if cursor.Dictionary(w) != nil || w.WriteEvents(lost) != nil || w.WriteEvents(events) != nil || w.Flush(watermark) != nil {
+		if cursor.Dictionary(w) != nil || w.WriteEvents(lost) != nil || w.WriteEvents(events) != nil ||
+			w.Flush(watermark) != nil {
 			return
 		}
 		cursor.Release()
@@ -295,10 +298,13 @@ func mergeRecording(m *mutant.Mutant, t *testing.T, path string, want *recording
 		m.Faultf("merged, the trace is refused")
 		return
 	}
-	if len(got.events) != len(want.events) || got.health.Gaps != want.health.Gaps || got.health.InFlight != want.health.InFlight || got.lost != want.lost || got.ended != want.ended {
-		m.Faultf("merged: %d events, %+v, lost %v, %s; before %d events, %+v, lost %v, %s", len(got.events), got.health, got.lost, got.ended, len(want.events), want.health, want.lost, want.ended)
+	if len(got.events) != len(want.events) || got.health.Gaps != want.health.Gaps ||
+		got.health.InFlight != want.health.InFlight || got.lost != want.lost || got.ended != want.ended {
+		m.Faultf("merged: %d events, %+v, lost %v, %s; before %d events, %+v, lost %v, %s", len(got.events), got.health,
+			got.lost, got.ended, len(want.events), want.health, want.lost, want.ended)
 	}
-	if a, b := got.summary, want.summary; a != nil && b != nil && !reflect.DeepEqual([]report.Level{a.Driver, a.Framework}, []report.Level{b.Driver, b.Framework}) {
+	if a, b := got.summary, want.summary; a != nil && b != nil &&
+		!reflect.DeepEqual([]report.Level{a.Driver, a.Framework}, []report.Level{b.Driver, b.Framework}) {
 		m.Faultf("merged: %+v %+v, before %+v %+v", a.Driver, a.Framework, b.Driver, b.Framework)
 	}
 	os.Remove(path)
@@ -362,7 +368,8 @@ func seedSpools(t *testing.T) []*seedSpool {
 		if i == 2 {
 			env = []string{"MEMTRACE_SPOOL_MAX=96K"}
 		}
-		seeds = append(seeds, &seedSpool{name: fmt.Sprintf("recorded %d", i), spool: compact(t, recordKilled(t, mode, env...))})
+		seeds = append(seeds, &seedSpool{name: fmt.Sprintf("recorded %d", i),
+			spool: compact(t, recordKilled(t, mode, env...))})
 	}
 	return seeds
 }

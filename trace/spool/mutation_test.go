@@ -41,16 +41,21 @@ type geometry struct {
 func geometryOf(data []byte) geometry {
 	u32 := func(at int) uint32 { return binary.LittleEndian.Uint32(data[at:]) }
 	u64 := func(at int) uint64 { return binary.LittleEndian.Uint64(data[at:]) }
-	return geometry{rings: u32(offRingsUsed), entries: u32(offIndexUsed), segments: u32(offSegmentsUsed), ringsAt: u64(offRingsOffset), indexAt: u64(offIndexOffset),
+	return geometry{rings: u32(offRingsUsed), entries: u32(offIndexUsed), segments: u32(offSegmentsUsed),
+		ringsAt: u64(offRingsOffset), indexAt: u64(offIndexOffset),
 		dataAt: u64(offDataOffset), segmentAt: u64(offSegmentsOffset), dataMax: u64(offDataMax)}
 }
 
 // headerWords are the fields of the header, with their widths.
 var headerWords = []struct{ at, width int }{
-	{offVersion, 4}, {offRecordSize, 4}, {offSegmentSize, 4}, {offSegmentsMax, 4}, {offRingsMax, 4}, {offIndexMax, 4}, {offRingsOffset, 8}, {offIndexOffset, 8}, {offDataOffset, 8},
-	{offDataMax, 8}, {offSegmentsOffset, 8}, {offFileSize, 8}, {offPID, 4}, {offClockIsTSC, 4}, {offProcessStart, 8}, {offBootHash, 8}, {offPIDNamespace, 8}, {offClockFirst, 8}, {offClockFirst + 8, 8},
-	{offClockFirst + 16, 8}, {offClockLast, 8}, {offClockLast + 8, 8}, {offClockVersion, 4}, {offSeq, 8}, {offRingsUsed, 4}, {offIndexUsed, 4}, {offDataUsed, 8}, {offFreeSegments, 8},
-	{offSegmentsUsed, 4}, {offSegmentsFree, 4}, {offLostNoRing, 8}, {offLostDict, 8}, {offLostNested, 8}, {offLostThreads, 8}, {offControl, 4}, {offDrainWake, 4}, {offDrainState, 4}, {offDrainedSeq, 8}, {offExitStatus, 4},
+	{offVersion, 4}, {offRecordSize, 4}, {offSegmentSize, 4}, {offSegmentsMax, 4}, {offRingsMax, 4}, {offIndexMax, 4},
+	{offRingsOffset, 8}, {offIndexOffset, 8}, {offDataOffset, 8},
+	{offDataMax, 8}, {offSegmentsOffset, 8}, {offFileSize, 8}, {offPID, 4}, {offClockIsTSC, 4}, {offProcessStart, 8},
+	{offBootHash, 8}, {offPIDNamespace, 8}, {offClockFirst, 8}, {offClockFirst + 8, 8},
+	{offClockFirst + 16, 8}, {offClockLast, 8}, {offClockLast + 8, 8}, {offClockVersion, 4}, {offSeq, 8},
+	{offRingsUsed, 4}, {offIndexUsed, 4}, {offDataUsed, 8}, {offFreeSegments, 8},
+	{offSegmentsUsed, 4}, {offSegmentsFree, 4}, {offLostNoRing, 8}, {offLostDict, 8}, {offLostNested, 8},
+	{offLostThreads, 8}, {offControl, 4}, {offDrainWake, 4}, {offDrainState, 4}, {offDrainedSeq, 8}, {offExitStatus, 4},
 }
 
 // mutate damages a recording in one or two places.
@@ -79,7 +84,8 @@ func (s *seedSpool) mutate(m *mutant.Mutant) *damage {
 // put writes a number that is likely to hurt, of 4 or 8 bytes.
 func (d *damage) put(m *mutant.Mutant, at uint64, width int) {
 	g := geometryOf(d.seed.spool)
-	values := []uint64{mutant.Word(m.Rand, len(d.data)), g.ringsAt, g.indexAt, g.dataAt, g.segmentAt, uint64(g.segments), uint64(g.rings), uint64(m.Rand.IntN(8)), uint64(g.entries)}
+	values := []uint64{mutant.Word(m.Rand, len(d.data)), g.ringsAt, g.indexAt, g.dataAt, g.segmentAt,
+		uint64(g.segments), uint64(g.rings), uint64(m.Rand.IntN(8)), uint64(g.entries)}
 	d.write(m, at, width, values[m.Rand.IntN(len(values))])
 }
 
@@ -126,7 +132,8 @@ func (d *damage) once(m *mutant.Mutant) {
 	case 8:
 		at := r.IntN(len(d.data))
 		if r.IntN(2) == 0 {
-			at = int([]uint64{g.ringsAt, g.indexAt, g.dataAt, segment(), segment() + recordSize*uint64(r.IntN(segmentSlots))}[r.IntN(5)])
+			at = int([]uint64{g.ringsAt, g.indexAt, g.dataAt, segment(), segment() + recordSize*
+				uint64(r.IntN(segmentSlots))}[r.IntN(5)])
 		}
 		m.How += fmt.Sprintf(" cut@%d", at)
 		d.data = d.data[:min(at, len(d.data))]

@@ -17,7 +17,8 @@ func TestKeyOrder(t *testing.T) {
 		rings, length, swaps := 1+random.IntN(9), random.IntN(200), random.IntN(4)
 		var keys []key
 		for _, seq := range random.Perm(length) {
-			keys = append(keys, key{uint64(seq / 2), uint64(seq), uint32(random.IntN(rings))}) // damaged spools have numbers twice
+			// damaged spools have numbers twice
+			keys = append(keys, key{uint64(seq / 2), uint64(seq), uint32(random.IntN(rings))})
 		}
 		slices.SortStableFunc(keys, func(a, b key) int { return int(a.ring) - int(b.ring) })
 		for begin := 0; begin < length; {

@@ -23,8 +23,9 @@ func passPyStack(out Dictionary, id uint32, b []byte) error {
 	for i := range s.Frames {
 		f := b[i*pyFrameSize:]
 		where := binary.LittleEndian.Uint32(f[pyFrameWhere:])
-		s.Frames[i] = trace.PyFrame{Code: trace.CodeID(binary.LittleEndian.Uint32(f[pyFrameCode:])), Offset: where >> 1, Entry: where&1 != 0,
-			Self: binary.LittleEndian.Uint64(f[pyFrameSelf:])}
+		s.Frames[i] = trace.PyFrame{Code: trace.CodeID(binary.LittleEndian.Uint32(f[pyFrameCode:])), Offset: where >> 1,
+			Entry: where&1 != 0,
+			Self:  binary.LittleEndian.Uint64(f[pyFrameSelf:])}
 	}
 	return out.WritePyStack(s)
 }

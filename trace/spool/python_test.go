@@ -10,7 +10,8 @@ import (
 )
 
 // codeEntry lays out a code entry as the recorder does, with a line table of two bytes.
-func codeEntry(nameWidth uint8, name string, qualNameWidth uint8, qualName string, fileWidth uint8, file string, line int32) []byte {
+func codeEntry(nameWidth uint8, name string, qualNameWidth uint8, qualName string, fileWidth uint8, file string,
+	line int32) []byte {
 	head := make([]byte, codeSize)
 	binary.LittleEndian.PutUint32(head[codeFirstLine:], uint32(line))
 	head[codeTable], head[codeModuleCall] = byte(trace.LinesLocations), 1
@@ -20,7 +21,8 @@ func codeEntry(nameWidth uint8, name string, qualNameWidth uint8, qualName strin
 		at    int
 		width uint8
 		text  string
-	}{{codeNameBytes, nameWidth, name}, {codeQualNameBytes, qualNameWidth, qualName}, {codeFileBytes, fileWidth, file}} {
+	}{{codeNameBytes, nameWidth, name}, {codeQualNameBytes, qualNameWidth, qualName},
+		{codeFileBytes, fileWidth, file}} {
 		units := pythonUnits(text.width, []rune(text.text)...)
 		binary.LittleEndian.PutUint32(head[text.at:], uint32(len(units)))
 		texts = append(texts, units...)
@@ -55,12 +57,14 @@ func pyStackEntry(end trace.StackEnd, frames ...trace.PyFrame) []byte {
 func checkSmallPython(t *testing.T, tables *trace.Tables) {
 	t.Helper()
 	code, ok := tables.Code(7)
-	want := trace.Code{ID: 7, Name: "f", QualName: "A.f", File: "/a.py", FirstLine: 10, Table: trace.LinesLocations, Lines: []byte{0x80, 0}, ModuleCall: true}
+	want := trace.Code{ID: 7, Name: "f", QualName: "A.f", File: "/a.py", FirstLine: 10, Table: trace.LinesLocations,
+		Lines: []byte{0x80, 0}, ModuleCall: true}
 	if !ok || !reflect.DeepEqual(code, want) {
 		t.Errorf("code %+v, want %+v", code, want)
 	}
 	frames, end := tables.PyStack(8)
-	if !reflect.DeepEqual(frames, []trace.PyFrame{{Code: 7, Offset: 34, Entry: true, Self: 1 << 40}, {Code: 7, Offset: 8}}) || end != trace.StackUnreadable {
+	if !reflect.DeepEqual(frames, []trace.PyFrame{{Code: 7, Offset: 34, Entry: true, Self: 1 << 40},
+		{Code: 7, Offset: 8}}) || end != trace.StackUnreadable {
 		t.Errorf("Python stack %+v, end %v", frames, end)
 	}
 }

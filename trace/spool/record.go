@@ -149,7 +149,8 @@ func name(e *trace.Event, b []byte) {
 func sample(e *trace.Event, b []byte) {
 	e.API, e.Level, e.Tag, e.Stack, e.PyStack = 0, 0, 0, 0, 0
 	e.Device = int16(int8(b[recDevice]))
-	e.Count, e.Size, e.Allocated, e.Reserved = le64(b, recAddr), le64(b, recSize), le64(b, recUnion), le64(b, recReserved)
+	e.Count, e.Size, e.Allocated, e.Reserved = le64(b, recAddr), le64(b, recSize), le64(b, recUnion),
+		le64(b, recReserved)
 	e.Name, e.Flags = trace.StringID(le32(b, recStack)), trace.Flags(le32(b, recPyStack))
 }
 

@@ -16,12 +16,15 @@ func TestOperatorOfRecord(t *testing.T) {
 	}{
 		{"none", 512, 2 << 20, trace.Event{Allocated: 512, Reserved: 2 << 20}},
 		{"number", 1<<44 | 512, 2 << 20, trace.Event{Allocated: 512, Reserved: 2 << 20, Op: 1}},
-		{"number in both halves", 0xabcde<<44 | 512, 0x2b<<44 | 2<<20, trace.Event{Allocated: 512, Reserved: 2 << 20, Op: 0x2babcde}},
+		{"number in both halves", 0xabcde<<44 | 512, 0x2b<<44 | 2<<20, trace.Event{Allocated: 512, Reserved: 2 << 20,
+			Op: 0x2babcde}},
 		{"thread", 1<<44 | 512, 1<<50 | 2<<20, trace.Event{Allocated: 512, Reserved: 2 << 20, Op: 1, OpThread: 1}},
-		{"backward", 1<<44 | 512, 1<<63 | 2<<20, trace.Event{Allocated: 512, Reserved: 2 << 20, Op: 1, Flags: trace.FlagBackward}},
+		{"backward", 1<<44 | 512, 1<<63 | 2<<20, trace.Event{Allocated: 512, Reserved: 2 << 20, Op: 1,
+			Flags: trace.FlagBackward}},
 		{"counts at their limit", 1<<44 - 1, 1<<44 - 1, trace.Event{Allocated: 1<<44 - 1, Reserved: 1<<44 - 1}},
 		{"all bits", 1<<64 - 1, 1<<64 - 1,
-			trace.Event{Allocated: 1<<44 - 1, Reserved: 1<<44 - 1, Op: 1<<26 - 1, OpThread: 1<<13 - 1, Flags: trace.FlagBackward}},
+			trace.Event{Allocated: 1<<44 - 1, Reserved: 1<<44 - 1, Op: 1<<26 - 1, OpThread: 1<<13 - 1,
+				Flags: trace.FlagBackward}},
 	} {
 		s := newSmallSpool()
 		s.record(1, 1, trace.EventAlloc, usage, 1<<20, 512)

@@ -12,7 +12,8 @@ import (
 // newWideSpool lays out a spool with that many rings, each with a chain of so many segments, without a record.
 func newWideSpool(rings, segments int) *Spool {
 	count := rings * segments
-	s := &Spool{data: make([]byte, pageSize+rings*ringSize+count*segmentSize), ringsMax: uint32(rings), segmentsMax: uint32(count), ringsOffset: pageSize,
+	s := &Spool{data: make([]byte, pageSize+rings*ringSize+count*segmentSize), ringsMax: uint32(rings),
+		segmentsMax: uint32(count), ringsOffset: pageSize,
 		segmentsOffset: uint64(pageSize + rings*ringSize)}
 	put := func(off uint64, v uint32) { *s.word32(off) = v }
 	put(offRingsUsed, uint32(rings))

@@ -89,7 +89,8 @@ func TestSpoolAlone(t *testing.T) {
 		if run.Ended() != spool.EndedClean {
 			t.Errorf("ended %q", run.Ended())
 		}
-		if info := run.Info(); info["process.command"] == "" || info["process.exe"] == "" || !strings.HasPrefix(info["drain"], "off: ") {
+		if info := run.Info(); info["process.command"] == "" || info["process.exe"] == "" ||
+			!strings.HasPrefix(info["drain"], "off: ") {
 			t.Errorf("info %v", info)
 		}
 		checkTags(t, events, run)
@@ -142,7 +143,8 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		for thread := uint64(1); thread <= 3; thread++ {
 			counted := binary.LittleEndian.Uint64(b[8*thread:])
 			if lost, _, _ := run.Lost(); have[thread]+lost < counted {
-				t.Errorf("round %d, thread %d: %d events read, %d lost, %d were committed", i, thread, have[thread], lost, counted)
+				t.Errorf("round %d, thread %d: %d events read, %d lost, %d were committed", i, thread, have[thread],
+					lost, counted)
 			}
 		}
 		if run.Ended() != spool.EndedKilled {

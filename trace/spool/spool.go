@@ -125,8 +125,10 @@ func (s *Spool) readHeader() error {
 	if string(s.data[:len(magic)]) != magic {
 		return ErrNotSpool
 	}
-	if v := s.u32(offVersion); v != layoutVersion || s.u32(offRecordSize) != recordSize || s.u32(offSegmentSize) != segmentSize {
-		return fmt.Errorf("%w: layout %d, this build reads %d; use the memtrace command that came with the library", ErrVersion, v, layoutVersion)
+	if v := s.u32(offVersion); v != layoutVersion || s.u32(offRecordSize) != recordSize || s.u32(offSegmentSize) !=
+		segmentSize {
+		return fmt.Errorf("%w: layout %d, this build reads %d; use the memtrace command that came with the library",
+			ErrVersion, v, layoutVersion)
 	}
 	s.ringsMax, s.indexMax, s.segmentsPlanned = s.u32(offRingsMax), s.u32(offIndexMax), s.u32(offSegmentsMax)
 	s.ringsOffset, s.indexOffset = s.u64(offRingsOffset), s.u64(offIndexOffset)

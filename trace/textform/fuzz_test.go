@@ -10,7 +10,8 @@ import (
 // FuzzText: any text gives a trace or an Error; a trace it gives has a text that is stable.
 func FuzzText(f *testing.F) {
 	f.Add(everyLine)
-	f.Add("pystack id=1 frames=2+3*@0x4,5+6 end=9\ncode id=2 lines=ff table=locations\nsymbol address=0x5\nsymbol address=0x5 outer=1 start=0x5\nend")
+	f.Add(
+		"pystack id=1 frames=2+3*@0x4,5+6 end=9\ncode id=2 lines=ff table=locations\nsymbol address=0x5\nsymbol address=0x5 outer=1 start=0x5\nend")
 	f.Add("alloc seq=1 size=0x10\nflush\nfree seq=2 size=16 allocated=1")
 	f.Fuzz(func(t *testing.T, text string) {
 		var file bytes.Buffer

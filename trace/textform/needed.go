@@ -11,7 +11,8 @@ import (
 // WriteEvents writes a part of a trace as Write does: the events of src, and of the dictionary what they refer
 // to, each entry before the first event that needs it. Facts about the run are left out.
 func WriteEvents(w io.Writer, src trace.Source) error {
-	t := writer{out: bufio.NewWriter(w), src: src, info: make(trace.Info), needed: &neededEntries{at: make(map[entryName]int), written: make(map[entryName]bool)}}
+	t := writer{out: bufio.NewWriter(w), src: src, info: make(trace.Info),
+		needed: &neededEntries{at: make(map[entryName]int), written: make(map[entryName]bool)}}
 	t.line = fmt.Appendf(t.line, "trace version=%d", trace.FormatVersion)
 	t.flushLine()
 	err := t.events()

@@ -32,13 +32,16 @@ func TestEventsTextHasWhatItRefersTo(t *testing.T) {
 	var text strings.Builder
 	text.WriteString("trace version=1\ninfo key=\"process.pid\" value=\"7\"\n")
 	for i := range 100 {
-		fmt.Fprintf(&text, "thread id=%d tid=%d name=\"t%d\"\nstring id=%d value=\"tag%d\"\nmodule id=%d start=%#x end=%#x base=%#x path=\"/lib/%d.so\" buildid=\"\"\n", 1000+i, i, i, 2000+i, i, 3000+i, 1<<20+i<<12, 1<<20+(i+1)<<12, 1<<20+i<<12, i)
+		fmt.Fprintf(&text,
+			"thread id=%d tid=%d name=\"t%d\"\nstring id=%d value=\"tag%d\"\nmodule id=%d start=%#x end=%#x base=%#x path=\"/lib/%d.so\" buildid=\"\"\n", 1000+i, i, i, 2000+i, i, 3000+i, 1<<20+i<<12, 1<<20+(i+1)<<12, 1<<20+i<<12, i)
 		fmt.Fprintf(&text, "stack id=%d frames=%#x,%#x end=whole\n", 4000+i, 1<<20+i<<12+16, 1<<20+((i+1)%100)<<12+32)
 	}
 	for i := range 100 {
-		fmt.Fprintf(&text, "alloc seq=%d time=%d thread=%d tag=%d level=driver api=cuMemAlloc_v2 mem=device addr=%#x size=64 stack=%d\n", i+1, i+1, 1000+i, 2000+i, 1<<30+i<<12, 4000+i)
+		fmt.Fprintf(&text,
+			"alloc seq=%d time=%d thread=%d tag=%d level=driver api=cuMemAlloc_v2 mem=device addr=%#x size=64 stack=%d\n", i+1, i+1, 1000+i, 2000+i, 1<<30+i<<12, 4000+i)
 	}
-	text.WriteString("flush watermark=101\nend reason=\"exit\" lost_records=0 lost_rings=0 lost_dict=0 events=100 time=200\n")
+	text.WriteString(
+		"flush watermark=101\nend reason=\"exit\" lost_records=0 lost_rings=0 lost_dict=0 events=100 time=200\n")
 	var file bytes.Buffer
 	if err := Encode(&file, strings.NewReader(text.String())); err != nil {
 		t.Fatal(err)
@@ -52,7 +55,8 @@ func TestEventsTextHasWhatItRefersTo(t *testing.T) {
 		t.Fatal(err)
 	}
 	got := out.String()
-	for part, count := range map[string]int{"\ninfo ": 0, "\nthread ": 2, "\nstring ": 2, "\nstack ": 2, "\nmodule ": 3, "\nalloc ": 2, "name=\"t4\"": 1, "value=\"tag5\"": 1, "\"/lib/4.so\"": 1, "\"/lib/6.so\"": 1} {
+	for part, count := range map[string]int{"\ninfo ": 0, "\nthread ": 2, "\nstring ": 2, "\nstack ": 2, "\nmodule ": 3,
+		"\nalloc ": 2, "name=\"t4\"": 1, "value=\"tag5\"": 1, "\"/lib/4.so\"": 1, "\"/lib/6.so\"": 1} {
 		if n := strings.Count(got, part); n != count {
 			t.Errorf("%q stands there %d times, want %d:\n%s", part, n, count, got)
 		}

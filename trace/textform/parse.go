@@ -108,7 +108,8 @@ func (p *parser) parseLine(line string) error {
 	}
 	parse, ok := lineParsers[word]
 	if !ok {
-		return p.errorAt(start, "unknown word %q; a line begins with trace, info, string, stack, code, pystack, symbol, module, thread, device, flush, oomreport, end or the name of an event kind", word)
+		return p.errorAt(start,
+			"unknown word %q; a line begins with trace, info, string, stack, code, pystack, symbol, module, thread, device, flush, oomreport, end or the name of an event kind", word)
 	}
 	if err := parse(p); err != nil {
 		return p.located(start, err)
@@ -318,7 +319,8 @@ var lineParsers = map[string]func(*parser) error{
 		version := r.number("version", 32)
 		return r.finish(func() error {
 			if version < trace.OldestVersion || version > trace.FormatVersion {
-				return fmt.Errorf("%w: the text has version %d, this memtrace reads %d to %d", trace.ErrVersion, version, trace.OldestVersion, trace.FormatVersion)
+				return fmt.Errorf("%w: the text has version %d, this memtrace reads %d to %d", trace.ErrVersion,
+					version, trace.OldestVersion, trace.FormatVersion)
 			}
 			return nil
 		})
@@ -344,18 +346,22 @@ var lineParsers = map[string]func(*parser) error{
 	},
 	"module": func(p *parser) error {
 		r := argReader{p: p}
-		m := trace.Module{ID: trace.ModuleID(r.number("id", 32)), Start: r.number("start", 64), End: r.number("end", 64), Base: r.number("base", 64),
-			Path: r.text("path"), BuildID: r.text("buildid"), Size: r.number("size", 64), ModTime: r.signed("mtime", 64)}
+		m := trace.Module{ID: trace.ModuleID(r.number("id", 32)), Start: r.number("start", 64),
+			End: r.number("end", 64), Base: r.number("base", 64),
+			Path: r.text("path"), BuildID: r.text("buildid"), Size: r.number("size", 64),
+			ModTime: r.signed("mtime", 64)}
 		return r.finish(func() error { return p.out.WriteModule(m) })
 	},
 	"thread": func(p *parser) error {
 		r := argReader{p: p}
-		th := trace.Thread{ID: trace.ThreadID(r.number("id", 32)), TID: int32(r.signed("tid", 32)), Name: r.text("name")}
+		th := trace.Thread{ID: trace.ThreadID(r.number("id", 32)), TID: int32(r.signed("tid", 32)),
+			Name: r.text("name")}
 		return r.finish(func() error { return p.out.WriteThread(th) })
 	},
 	"device": func(p *parser) error {
 		r := argReader{p: p}
-		d := trace.Device{Index: int16(r.signed("index", 16)), Name: r.text("name"), UUID: r.text("uuid"), TotalBytes: r.number("total", 64)}
+		d := trace.Device{Index: int16(r.signed("index", 16)), Name: r.text("name"), UUID: r.text("uuid"),
+			TotalBytes: r.number("total", 64)}
 		return r.finish(func() error { return p.out.WriteDevice(d) })
 	},
 	"flush": func(p *parser) error {
@@ -365,8 +371,9 @@ var lineParsers = map[string]func(*parser) error{
 	},
 	"end": func(p *parser) error {
 		r := argReader{p: p}
-		end := trace.End{Reason: r.text("reason"), LostRecords: r.number("lost_records", 64), LostRings: r.number("lost_rings", 64),
-			LostDict: r.number("lost_dict", 64), EventCount: r.number("events", 64), Time: r.signed("time", 64)}
+		end := trace.End{Reason: r.text("reason"), LostRecords: r.number("lost_records", 64),
+			LostRings: r.number("lost_rings", 64),
+			LostDict:  r.number("lost_dict", 64), EventCount: r.number("events", 64), Time: r.signed("time", 64)}
 		p.ended = true
 		return r.finish(func() error { return p.out.Close(end) })
 	},

@@ -65,7 +65,8 @@ func (r *argReader) stackEnd(name string) trace.StackEnd {
 	}
 	end, ok := trace.ParseStackEnd(a.value)
 	if !ok || a.quoted {
-		r.fail(a, "%s: %q is no end of a stack; choose from %s", name, a.value, strings.Join(trace.StackEndNames(), ", "))
+		r.fail(a, "%s: %q is no end of a stack; choose from %s", name, a.value,
+			strings.Join(trace.StackEndNames(), ", "))
 	}
 	return end
 }
@@ -156,7 +157,8 @@ func (r *argReader) hexBytes(name string) []byte {
 
 func parseCode(p *parser) error {
 	r := argReader{p: p}
-	c := trace.Code{ID: trace.CodeID(r.number("id", 32)), Name: r.text("name"), QualName: r.text("qualname"), File: r.text("file"), FirstLine: int32(r.signed("line", 32)),
+	c := trace.Code{ID: trace.CodeID(r.number("id", 32)), Name: r.text("name"), QualName: r.text("qualname"),
+		File: r.text("file"), FirstLine: int32(r.signed("line", 32)),
 		Table: r.lineTable("table"), Lines: r.hexBytes("lines"), ModuleCall: r.number("modulecall", 1) != 0}
 	return r.finish(func() error { return p.out.WriteCode(c) })
 }

@@ -33,7 +33,8 @@ func parseSymbol(p *parser) error {
 	r := argReader{p: p}
 	s := trace.Symbol{Module: trace.ModuleID(r.number("module", 32)), Address: r.number("address", 64)}
 	outer := r.number("outer", 1) != 0
-	frame := trace.SymbolFrame{Function: r.text("function"), File: r.text("file"), Line: uint32(r.number("line", 32)), Start: r.number("start", 64)}
+	frame := trace.SymbolFrame{Function: r.text("function"), File: r.text("file"), Line: uint32(r.number("line", 32)),
+		Start: r.number("start", 64)}
 	return r.finish(func() error {
 		if frame.Start > s.Address {
 			return errors.New("the function starts behind the address")

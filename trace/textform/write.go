@@ -108,7 +108,8 @@ func (t *writer) events() error {
 		t.flushLine()
 	}
 	if torn := h.Torn; torn.Stretches > 0 {
-		t.line = fmt.Appendf(t.line, "# damaged at offset %d: %q; %d bytes were passed over", torn.At, torn.Reason, torn.Bytes)
+		t.line = fmt.Appendf(t.line, "# damaged at offset %d: %q; %d bytes were passed over", torn.At, torn.Reason,
+			torn.Bytes)
 		t.flushLine()
 	}
 	if h.Truncated {

@@ -72,7 +72,8 @@ func (p *diffPage) diffSide(name string, side diff.Side, at string) {
 		p.Clipped(name, visible.Text(side.Path)+at)
 		name, at = "", ""
 	}
-	text := cmp.Or(phrase.Command(side.Process), "unknown") + " (" + phrase.Process(side.Process) + "; " + phrase.Ending(side.Process) + ")" + at
+	text := cmp.Or(phrase.Command(side.Process), "unknown") + " (" + phrase.Process(side.Process) + "; " +
+		phrase.Ending(side.Process) + ")" + at
 	if side.Process.Imported != "" {
 		text = "imported: " + visible.Text(side.Process.Imported) + at
 	}
@@ -139,9 +140,12 @@ func (p *diffPage) diffColumns(d *diff.Diff, title string, levels bool) []layout
 	if !levels {
 		columns = append(columns, layout.Column{})
 	}
-	columns = append(columns, layout.Column{Title: base, Right: true, Optional: 1}, layout.Column{Title: changed, Right: true, Optional: 1}, layout.Column{Title: "change", Right: true}, layout.Column{Right: true, Optional: 3})
+	columns = append(columns, layout.Column{Title: base, Right: true, Optional: 1},
+		layout.Column{Title: changed, Right: true, Optional: 1}, layout.Column{Title: "change", Right: true},
+		layout.Column{Right: true, Optional: 3})
 	if !d.SameRun {
-		columns = append(columns, layout.Column{Title: "Δ at end", Right: true, Optional: 4}, layout.Column{Title: "Δ allocs", Right: true, Optional: 5})
+		columns = append(columns, layout.Column{Title: "Δ at end", Right: true, Optional: 4},
+			layout.Column{Title: "Δ allocs", Right: true, Optional: 5})
 	}
 	if p.ASCII {
 		for i := range columns {
@@ -167,7 +171,8 @@ func (p *diffPage) diffLevelRows(d *diff.Diff, f layout.Figure) (rows [][]layout
 			name += ", device " + l.Device
 		}
 		row := []layout.Cell{{Text: name}, {Text: f(l.PeakBytes.BaseLower, l.PeakBytes.Base, d.Base.Bounds)},
-			{Text: f(l.PeakBytes.NewLower, l.PeakBytes.New, d.New.Bounds)}, p.change(l.PeakBytes), {Text: percentChange(l.PeakBytes)}}
+			{Text: f(l.PeakBytes.NewLower, l.PeakBytes.New, d.New.Bounds)}, p.change(l.PeakBytes),
+			{Text: percentChange(l.PeakBytes)}}
 		if !d.SameRun {
 			count := layout.Cell{}
 			if l.AllocCount.Base != 0 || l.AllocCount.New != 0 {
@@ -234,8 +239,10 @@ func signed(c diff.Change) layout.Cell {
 }
 
 // states are what a row became, as people read it.
-var states = map[string]layout.Cell{diff.StateNew: {Text: "NEW", Style: layout.Alarm}, diff.StateGrew: {Text: "GREW", Style: layout.Alarm}, diff.StateGone: {Text: "REMOVED", Style: layout.Relief}, diff.StateShrank: {Text: "SHRANK", Style: layout.Relief},
-	diff.StateSame: {Text: "UNCHANGED"}}
+var states = map[string]layout.Cell{diff.StateNew: {Text: "NEW", Style: layout.Alarm},
+	diff.StateGrew: {Text: "GREW", Style: layout.Alarm}, diff.StateGone: {Text: "REMOVED", Style: layout.Relief},
+	diff.StateShrank: {Text: "SHRANK", Style: layout.Relief},
+	diff.StateSame:   {Text: "UNCHANGED"}}
 
 func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
 	if len(g.Rows) < 2 && !p.AllLevels { // it repeats the table of levels
@@ -257,18 +264,22 @@ func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
 			hidden++
 			continue
 		}
-		row := []layout.Cell{{Text: diffTitle(r)}, states[r.State], {Text: p.Marked(r.PeakBytes.BaseLower, r.PeakBytes.Base, d.Base.Bounds)},
-			{Text: p.Marked(r.PeakBytes.NewLower, r.PeakBytes.New, d.New.Bounds)}, p.change(r.PeakBytes), {Text: percentChange(r.PeakBytes)}}
+		row := []layout.Cell{{Text: diffTitle(r)}, states[r.State],
+			{Text: p.Marked(r.PeakBytes.BaseLower, r.PeakBytes.Base, d.Base.Bounds)},
+			{Text: p.Marked(r.PeakBytes.NewLower, r.PeakBytes.New, d.New.Bounds)}, p.change(r.PeakBytes),
+			{Text: percentChange(r.PeakBytes)}}
 		if r.PeakBytes.Delta == 0 { // it is what was left that changed
 			row[1].Text += " at end"
 		}
 		if !d.SameRun {
-			row = append(row, layout.Cell{Text: p.change(r.LiveBytes).Text}, layout.Cell{Text: layout.SignedCount(r.AllocCount.Delta)})
+			row = append(row, layout.Cell{Text: p.change(r.LiveBytes).Text},
+				layout.Cell{Text: layout.SignedCount(r.AllocCount.Delta)})
 		}
 		rows, each = append(rows, row), append(each, p.Each(f.Count, f.Least, f.Most))
 	}
 	if len(rows) == 0 {
-		p.Line("%s by %s: %s", layout.UpperFirst(g.Level), g.By, layout.Plural(uint64(g.Unchanged), "row unchanged", "rows unchanged"))
+		p.Line("%s by %s: %s", layout.UpperFirst(g.Level), g.By, layout.Plural(uint64(g.Unchanged), "row unchanged",
+			"rows unchanged"))
 		p.Gap()
 		return
 	}

@@ -60,12 +60,16 @@ func (p *diffPage) parameterChanges(list []diff.Parameter) {
 			if row.Category != "parameter" {
 				name += " (" + visible.Text(row.Category) + ")"
 			}
-			rows = append(rows, []layout.Cell{{Text: name}, states[row.State], {Text: layout.BytesOrDash(row.Bytes.Base)}, {Text: layout.BytesOrDash(row.Bytes.New)}, signed(row.Bytes), signed(row.Gradient), signed(row.Optimizer)})
+			rows = append(rows, []layout.Cell{{Text: name}, states[row.State],
+				{Text: layout.BytesOrDash(row.Bytes.Base)}, {Text: layout.BytesOrDash(row.Bytes.New)},
+				signed(row.Bytes), signed(row.Gradient), signed(row.Optimizer)})
 			each = append(each, p.Each(f.Count, f.Least, f.Most))
 		}
 	}
 	if len(rows) > 0 {
-		columns := []layout.Column{{Title: "name"}, {}, {Title: "weight, base", Right: true, Optional: 3}, {Title: "new", Right: true, Optional: 3}, {Title: "Δ weight", Right: true}, {Title: "Δ gradient", Right: true},
+		columns := []layout.Column{{Title: "name"}, {}, {Title: "weight, base", Right: true, Optional: 3},
+			{Title: "new", Right: true, Optional: 3}, {Title: "Δ weight", Right: true},
+			{Title: "Δ gradient", Right: true},
 			{Title: "Δ optimizer", Right: true}}
 		if p.ASCII {
 			columns[4].Title, columns[5].Title, columns[6].Title = "weight +/-", "gradient +/-", "optimizer +/-"
@@ -80,5 +84,6 @@ func (p *diffPage) parameterChanges(list []diff.Parameter) {
 		p.Line("  %s", layout.Plural(same, "row unchanged", "rows unchanged"))
 	}
 	p.Gap()
-	p.Line("  total %s in the base, %s in the new run, %s", layout.ExactBytes(base), layout.ExactBytes(now), layout.SignedBytes(int64(now-base)))
+	p.Line("  total %s in the base, %s in the new run, %s", layout.ExactBytes(base), layout.ExactBytes(now),
+		layout.SignedBytes(int64(now-base)))
 }

@@ -63,7 +63,9 @@ func ranksVerdict(r *ranks.Ranks) string {
 		}
 		return text + "."
 	}
-	return text + fmt.Sprintf(". %s differs most. Compared with %s: %s", layout.UpperFirst(processName(r.Processes[r.Outlier].Summary.Process)), processName(r.Processes[r.Typical].Summary.Process), Verdict(r.Diff))
+	return text + fmt.Sprintf(". %s differs most. Compared with %s: %s",
+		layout.UpperFirst(processName(r.Processes[r.Outlier].Summary.Process)),
+		processName(r.Processes[r.Typical].Summary.Process), Verdict(r.Diff))
 }
 
 // strayVerdict says which processes hold memory on a device that another one uses, and how to mend that.
@@ -87,12 +89,15 @@ func strayVerdict(r *ranks.Ranks) []string {
 	if len(who) > 4 {
 		shown = strings.Join(who[:3], ", ") + fmt.Sprintf(" and %d others", len(who)-3)
 	}
-	return []string{fmt.Sprintf("Memory on another process's device: %s, up to %s on %s. Call torch.cuda.set_device(LOCAL_RANK) before the first use of CUDA, or set CUDA_VISIBLE_DEVICES for each process.",
-		shown, layout.Bytes(most.Bytes), phrase.DeviceName(most.Device))}
+	return []string{
+		fmt.Sprintf(
+			"Memory on another process's device: %s, up to %s on %s. Call torch.cuda.set_device(LOCAL_RANK) before the first use of CUDA, or set CUDA_VISIBLE_DEVICES for each process.",
+			shown, layout.Bytes(most.Bytes), phrase.DeviceName(most.Device))}
 }
 
 func writeRanksTable(p *layout.Page, r *ranks.Ranks) {
-	columns := []layout.Column{{Title: "process"}, {Title: "host", Optional: 3}, {Title: "device", Right: true}, {Title: "peak", Right: true}, {Title: "vs median", Right: true, Optional: 2}, {Title: "at end", Right: true},
+	columns := []layout.Column{{Title: "process"}, {Title: "host", Optional: 3}, {Title: "device", Right: true},
+		{Title: "peak", Right: true}, {Title: "vs median", Right: true, Optional: 2}, {Title: "at end", Right: true},
 		{Title: "ended", Optional: 1}}
 	median := r.Processes[r.Typical].Summary.Main().PeakBytes
 	var rows [][]layout.Cell
@@ -115,7 +120,9 @@ func writeRanksTable(p *layout.Page, r *ranks.Ranks) {
 		if median > 0 && len(r.Processes) > 2 {
 			away = fmt.Sprintf("%+.1f%%", 100*(float64(level.PeakBytes)-float64(median))/float64(median))
 		}
-		rows = append(rows, []layout.Cell{{Text: processName(s.Process), Style: style}, {Text: visible.Text(s.Process.Host)}, {Text: device}, {Text: layout.Bytes(level.PeakBytes), Style: style}, {Text: away, Style: style}, {Text: layout.Bytes(level.LiveBytes)}, {Text: ending(s), Style: style}})
+		rows = append(rows, []layout.Cell{{Text: processName(s.Process), Style: style},
+			{Text: visible.Text(s.Process.Host)}, {Text: device}, {Text: layout.Bytes(level.PeakBytes), Style: style},
+			{Text: away, Style: style}, {Text: layout.Bytes(level.LiveBytes)}, {Text: ending(s), Style: style}})
 	}
 	p.Table(columns, rows)
 }

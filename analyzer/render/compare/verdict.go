@@ -20,7 +20,8 @@ func Verdict(d *diff.Diff) string {
 	base, changed := ofMoments(d)
 	switch {
 	case base != changed:
-		what = fmt.Sprintf("%s memory, from %s to %s:", levelTitle(d), strings.TrimPrefix(base, "at "), strings.TrimPrefix(changed, "at "))
+		what = fmt.Sprintf("%s memory, from %s to %s:", levelTitle(d), strings.TrimPrefix(base, "at "),
+			strings.TrimPrefix(changed, "at "))
 	case base != "peak":
 		what = levelTitle(d) + " memory " + base
 	}
@@ -72,5 +73,6 @@ func causeWords(c *diff.Cause) string {
 }
 
 func stateWord(state string) string {
-	return map[string]string{diff.StateNew: "new", diff.StateGone: "removed", diff.StateGrew: "larger", diff.StateShrank: "smaller"}[state]
+	return map[string]string{diff.StateNew: "new", diff.StateGone: "removed", diff.StateGrew: "larger",
+		diff.StateShrank: "smaller"}[state]
 }

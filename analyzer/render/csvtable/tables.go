@@ -27,21 +27,35 @@ type Table struct {
 }
 
 var tables = []Table{
-	{Name: "totals", Doc: "each level, of all devices and of each", rows: totals, columns: []string{"device", "level", "peak_bytes", "peak_seconds", "live_bytes", "alloc_count", "free_count",
-		"alloc_bytes", "failed_count"}},
-	{Name: "owners", Doc: "the rows of every grouping; of each grouping and level they add up", rows: owners, columns: []string{"by", "level", "key", "peak_bytes", "live_bytes",
-		"alloc_count", "free_count", "alloc_bytes", "requested_peak_bytes", "rest_peak_bytes", "requested_live_bytes", "rest_live_bytes"}},
-	{Name: "ledgers", Doc: "where all of the driver's memory was at the peak, or at --at", rows: ledgers, columns: []string{"by", "level", "moment", "seconds", "owner", "key", "bytes", "requested_bytes", "rest_bytes"}},
-	{Name: "categories", Doc: "what it was for at that moment", rows: categories, columns: []string{"rules", "level", "moment", "seconds", "category", "bytes", "requested_bytes", "rest_bytes"}},
-	{Name: "moment", Doc: "the rows of every grouping at --at", rows: moment, columns: []string{"moment", "seconds", "by", "level", "key", "live_bytes"}},
+	{Name: "totals", Doc: "each level, of all devices and of each", rows: totals,
+		columns: []string{"device", "level", "peak_bytes", "peak_seconds", "live_bytes", "alloc_count", "free_count",
+			"alloc_bytes", "failed_count"}},
+	{Name: "owners", Doc: "the rows of every grouping; of each grouping and level they add up", rows: owners,
+		columns: []string{"by", "level", "key", "peak_bytes", "live_bytes",
+			"alloc_count", "free_count", "alloc_bytes", "requested_peak_bytes", "rest_peak_bytes",
+			"requested_live_bytes",
+			"rest_live_bytes"}},
+	{Name: "ledgers", Doc: "where all of the driver's memory was at the peak, or at --at", rows: ledgers,
+		columns: []string{"by", "level", "moment", "seconds", "owner", "key", "bytes", "requested_bytes",
+			"rest_bytes"}},
+	{Name: "categories", Doc: "what it was for at that moment", rows: categories,
+		columns: []string{"rules", "level", "moment", "seconds", "category", "bytes", "requested_bytes", "rest_bytes"}},
+	{Name: "moment", Doc: "the rows of every grouping at --at", rows: moment, columns: []string{"moment", "seconds",
+		"by", "level", "key", "live_bytes"}},
 	viewTable("cross", "modules of a model by category, at the peak or at --at"),
-	{Name: "heights", Doc: "the highest bytes of each level in equal stretches of time", rows: heights, columns: []string{"level", "from_seconds", "to_seconds", "peak_bytes"}},
-	{Name: "lifetimes", Doc: "how long blocks lived that were freed", rows: lifetimes, columns: []string{"level", "below_seconds", "count", "bytes"}},
-	{Name: "marks", Doc: "named moments", rows: marks, columns: []string{"name", "count", "first_seconds", "last_seconds", "driver_live_bytes", "framework_live_bytes"}},
-	{Name: "out_of_memory", Doc: "the times at which memory ran out", rows: outOfMemory, columns: []string{"seconds", "device", "outcome", "level", "requested_bytes", "attempts", "allocated_bytes",
-		"reserved_bytes", "driver_live_bytes", "total_bytes", "site", "tag", "thread", "call"}},
-	{Name: "device_ledgers", Doc: "what filled each device", rows: deviceLedgers, columns: []string{"device", "by", "moment", "seconds", "owner", "key", "bytes"}},
-	{Name: "device_samples", Doc: "what each device said", rows: deviceSamples, columns: []string{"device", "seconds", "occasion", "used_bytes", "own_bytes", "others_bytes", "kept_bytes", "tracked_bytes",
+	{Name: "heights", Doc: "the highest bytes of each level in equal stretches of time", rows: heights,
+		columns: []string{"level", "from_seconds", "to_seconds", "peak_bytes"}},
+	{Name: "lifetimes", Doc: "how long blocks lived that were freed", rows: lifetimes,
+		columns: []string{"level", "below_seconds", "count", "bytes"}},
+	{Name: "marks", Doc: "named moments", rows: marks, columns: []string{"name", "count", "first_seconds",
+		"last_seconds", "driver_live_bytes", "framework_live_bytes"}},
+	{Name: "out_of_memory", Doc: "the times at which memory ran out", rows: outOfMemory,
+		columns: []string{"seconds", "device", "outcome", "level", "requested_bytes", "attempts", "allocated_bytes",
+			"reserved_bytes", "driver_live_bytes", "total_bytes", "site", "tag", "thread", "call"}},
+	{Name: "device_ledgers", Doc: "what filled each device", rows: deviceLedgers,
+		columns: []string{"device", "by", "moment", "seconds", "owner", "key", "bytes"}},
+	{Name: "device_samples", Doc: "what each device said", rows: deviceSamples, columns: []string{"device", "seconds",
+		"occasion", "used_bytes", "own_bytes", "others_bytes", "kept_bytes", "tracked_bytes",
 		"context_bytes", "remainder_bytes"}},
 	{Name: "iterations", Doc: "peak of each iteration of a training loop, divided by category", rows: iterations},
 	viewTable("modules", "the tree of modules of a model"),
@@ -103,8 +117,11 @@ func withoutFormula(cell string) string {
 func totals(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		row := func(device, level string, l report.Level) bool {
-			return l.Empty() || yield([]string{device, level, layout.Number(l.PeakBytes), layout.Seconds(l.PeakTimeNS), layout.Number(l.LiveBytes), layout.Number(l.AllocCount), layout.Number(l.FreeCount), layout.Number(l.AllocBytes),
-				layout.Number(l.FailedCount)})
+			return l.Empty() ||
+				yield([]string{device, level, layout.Number(l.PeakBytes), layout.Seconds(l.PeakTimeNS),
+					layout.Number(l.LiveBytes), layout.Number(l.AllocCount), layout.Number(l.FreeCount),
+					layout.Number(l.AllocBytes),
+					layout.Number(l.FailedCount)})
 		}
 		if !row("all", report.LevelFramework, s.Framework) || !row("all", report.LevelDriver, s.Driver) {
 			return
@@ -116,7 +133,8 @@ func totals(s *report.Summary) iter.Seq[[]string] {
 		}
 		for i := range s.Devices {
 			d := &s.Devices[i]
-			if !row(layout.Number(d.Index), report.LevelFramework, d.Framework) || !row(layout.Number(d.Index), report.LevelDriver, d.Driver) {
+			if !row(layout.Number(d.Index), report.LevelFramework, d.Framework) ||
+				!row(layout.Number(d.Index), report.LevelDriver, d.Driver) {
 				return
 			}
 		}
@@ -127,7 +145,8 @@ func owners(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, g := range s.Groups {
 			for _, r := range g.Rows {
-				row := []string{g.By, g.Level, r.Key, layout.Number(r.PeakBytes), layout.Number(r.LiveBytes), layout.Number(r.AllocCount), layout.Number(r.FreeCount), layout.Number(r.AllocBytes)}
+				row := []string{g.By, g.Level, r.Key, layout.Number(r.PeakBytes), layout.Number(r.LiveBytes),
+					layout.Number(r.AllocCount), layout.Number(r.FreeCount), layout.Number(r.AllocBytes)}
 				if !yield(slices.Concat(row, requested(r.RequestedAtPeak), requested(r.RequestedLive))) {
 					return
 				}
@@ -140,11 +159,13 @@ func ledgers(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, l := range s.Ledgers {
 			for _, r := range l.Rows {
-				if !yield(append([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), r.Owner, r.Key, layout.Number(r.Bytes)}, requested(r.Requested)...)) {
+				if !yield(append([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), r.Owner, r.Key,
+					layout.Number(r.Bytes)}, requested(r.Requested)...)) {
 					return
 				}
 			}
-			if l.SlackBytes < 0 && !yield([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), report.OwnerSlack, "", layout.Number(l.SlackBytes), "", ""}) {
+			if l.SlackBytes < 0 && !yield([]string{l.By, l.Level, l.Moment, layout.Seconds(l.TimeNS), report.OwnerSlack,
+				"", layout.Number(l.SlackBytes), "", ""}) {
 				return
 			}
 		}
@@ -163,7 +184,8 @@ func categories(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, c := range s.Categories {
 			for _, r := range c.Rows {
-				if !yield(append([]string{c.Rules, c.Level, c.Moment, layout.Seconds(c.TimeNS), r.Key, layout.Number(r.Bytes)}, requested(r.Requested)...)) {
+				if !yield(append([]string{c.Rules, c.Level, c.Moment, layout.Seconds(c.TimeNS), r.Key,
+					layout.Number(r.Bytes)}, requested(r.Requested)...)) {
 					return
 				}
 			}
@@ -178,7 +200,8 @@ func moment(s *report.Summary) iter.Seq[[]string] {
 		}
 		for _, g := range s.At.Groups {
 			for _, r := range g.Rows {
-				if !yield([]string{s.At.What, layout.Seconds(s.At.TimeNS), g.By, g.Level, r.Key, layout.Number(r.LiveBytes)}) {
+				if !yield([]string{s.At.What, layout.Seconds(s.At.TimeNS), g.By, g.Level, r.Key,
+					layout.Number(r.LiveBytes)}) {
 					return
 				}
 			}

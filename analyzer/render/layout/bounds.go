@@ -74,7 +74,8 @@ func (p *Page) sign(i int) string {
 
 // Legend explains the signs that were used since the last one.
 func (p *Page) Legend() {
-	words := [...]string{"", "at most: what lost frees gave back may still be counted", "at least: this is certain, and lost allocations may come on top",
+	words := [...]string{"", "at most: what lost frees gave back may still be counted",
+		"at least: this is certain, and lost allocations may come on top",
 		"as recorded: lost frees may make it less, lost allocations more"}
 	for i, used := range p.signed {
 		if sign := signs[i]; used {

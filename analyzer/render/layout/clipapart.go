@@ -95,7 +95,8 @@ func clipAround(letters []string, begin, end, width int, ascii bool) string {
 	}
 	from, to, last := begin, begin+len(kept), len(letters)
 	room -= Width(strings.Join(kept, ""))
-	for turn := 0; room > 0 && (from > indent || to < last); turn++ { // what stands before says where they differ, the end what they are
+	// what stands before says where they differ, the end what they are
+	for turn := 0; room > 0 && (from > indent || to < last); turn++ {
 		switch {
 		case from > indent && (turn%3 == 0 || to == last):
 			from--

@@ -9,7 +9,8 @@ import (
 )
 
 func TestClipApart(t *testing.T) {
-	layers := []string{"model.model.layers.0.mlp.down_proj.weight", "model.model.layers.1.mlp.down_proj.weight", "model.model.layers.12.mlp.down_proj.weight", "lm_head"}
+	layers := []string{"model.model.layers.0.mlp.down_proj.weight", "model.model.layers.1.mlp.down_proj.weight",
+		"model.model.layers.12.mlp.down_proj.weight", "lm_head"}
 	for _, test := range []struct {
 		texts []string
 		width int
@@ -17,10 +18,12 @@ func TestClipApart(t *testing.T) {
 		want  []string
 	}{
 		{layers, 60, false, layers},
-		{layers, 26, false, []string{"….layers.0…own_proj.weight", "….layers.1…own_proj.weight", "….layers.12…wn_proj.weight", "lm_head"}},
+		{layers, 26, false, []string{"….layers.0…own_proj.weight", "….layers.1…own_proj.weight",
+			"….layers.12…wn_proj.weight", "lm_head"}},
 		{layers[:2], 26, true, []string{"...layers.0..._proj.weight", "...layers.1..._proj.weight"}},
 		{[]string{"    ▸ " + layers[0], "    ▸ " + layers[1]}, 30, false, nil},
-		{[]string{"model.model.embed.weight", "model.model.lm_head.bias"}, 12, false, []string{"mod…d.weight", "mod…ead.bias"}},
+		{[]string{"model.model.embed.weight", "model.model.lm_head.bias"}, 12, false,
+			[]string{"mod…d.weight", "mod…ead.bias"}},
 	} {
 		got := ClipApart(test.texts, test.width, test.ascii)
 		if test.want != nil && !slices.Equal(got, test.want) {
@@ -32,7 +35,8 @@ func TestClipApart(t *testing.T) {
 			}
 		}
 	}
-	if got := ClipApart([]string{"    " + layers[0], "    " + layers[1]}, 24, false); !strings.HasPrefix(got[0], "    …") {
+	if got := ClipApart([]string{"    " + layers[0], "    " + layers[1]}, 24, false); !strings.HasPrefix(got[0],
+		"    …") {
 		t.Errorf("the indentation is gone: %q", got)
 	}
 }
@@ -66,9 +70,12 @@ func TestLayersStayApartInTables(t *testing.T) {
 		p := NewPage(&text, Options{Width: width})
 		var rows [][]Cell
 		for i := range 12 {
-			rows = append(rows, []Cell{{Text: fmt.Sprintf("base_model.model.model.layers.%d.self_attn.q_proj.lora_A.default.weight", i)}, {Text: "2.00 MiB"}, {Text: "100.0 %"}, {Text: "832.0 MiB"}})
+			rows = append(rows,
+				[]Cell{{Text: fmt.Sprintf("base_model.model.model.layers.%d.self_attn.q_proj.lora_A.default.weight",
+					i)}, {Text: "2.00 MiB"}, {Text: "100.0 %"}, {Text: "832.0 MiB"}})
 		}
-		p.Table([]Column{{Title: "name"}, {Title: "weight", Right: true}, {Title: "share", Right: true}, {Title: "together", Right: true}}, rows)
+		p.Table([]Column{{Title: "name"}, {Title: "weight", Right: true}, {Title: "share", Right: true},
+			{Title: "together", Right: true}}, rows)
 		lines := strings.Split(strings.TrimSpace(text.String()), "\n")
 		slices.Sort(lines)
 		if len(slices.Compact(lines)) != 13 {

@@ -1,6 +1,6 @@
 // Package layout has what every text is made of: pages of titles, fields, lists and tables that keep to a width, sheets
-// of the same in pieces, and how sizes, counts, times and shares are written. It may import the report's types, for their
-// bounds, and what makes text safe to show; it never knows what a page is about.
+// of the same in pieces, and how sizes, counts, times and shares are written. It may import the report's types, for
+// their bounds, and what makes text safe to show; it never knows what a page is about.
 package layout
 
 import (
@@ -111,7 +111,8 @@ func Wrap(text string, width int) []string {
 	return append(lines, line)
 }
 
-var unitWords = map[string]bool{"B": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true, "PiB": true, "ns": true, "us": true, "ms": true, "s": true,
+var unitWords = map[string]bool{"B": true, "KiB": true, "MiB": true, "GiB": true, "TiB": true, "PiB": true, "ns": true,
+	"us": true, "ms": true, "s": true,
 	"min": true, "h": true}
 
 // words splits text at blanks, but leaves a number and its unit together.

@@ -12,8 +12,10 @@ import (
 )
 
 func TestBytes(t *testing.T) {
-	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 1536: "1.50 KiB", 10235: "10.0 KiB", 10240: "10.0 KiB", 102400: "100.0 KiB",
-		1<<20 - 1: "1.00 MiB", 1<<20 - 60: "1023.9 KiB", 1 << 20: "1.00 MiB", 80 << 30: "80.0 GiB", math.MaxUint64: "16.0 EiB"} {
+	for n, want := range map[uint64]string{0: "0 B", 1023: "1023 B", 1024: "1.00 KiB", 1536: "1.50 KiB",
+		10235: "10.0 KiB", 10240: "10.0 KiB", 102400: "100.0 KiB",
+		1<<20 - 1: "1.00 MiB", 1<<20 - 60: "1023.9 KiB", 1 << 20: "1.00 MiB", 80 << 30: "80.0 GiB",
+		math.MaxUint64: "16.0 EiB"} {
 		if got := Bytes(n); got != want {
 			t.Errorf("Bytes(%d) = %q, want %q", n, got, want)
 		}
@@ -31,7 +33,8 @@ func TestCountAndDuration(t *testing.T) {
 			t.Errorf("Count(%d) = %q, want %q", n, got, want)
 		}
 	}
-	for ns, want := range map[int64]string{0: "0 ns", 999: "999 ns", 1500: "1.5 us", 2_500_000: "2.5 ms", 8_213_000_000: "8.213 s", 243e9: "4 min 03 s",
+	for ns, want := range map[int64]string{0: "0 ns", 999: "999 ns", 1500: "1.5 us", 2_500_000: "2.5 ms",
+		8_213_000_000: "8.213 s", 243e9: "4 min 03 s",
 		7500e9: "2 h 05 min", math.MinInt64: "-1281023 h 53 min"} {
 		if got := Duration(ns); got != want {
 			t.Errorf("Duration(%d) = %q, want %q", ns, got, want)
@@ -76,7 +79,8 @@ func TestBar(t *testing.T) {
 		ascii          bool
 		want           string
 	}{
-		{8, 8, false, "████"}, {4, 8, false, "██"}, {1, 8, false, "▌"}, {1, 1000, false, "▏"}, {0, 8, false, ""}, {0, 0, false, ""},
+		{8, 8, false, "████"}, {4, 8, false, "██"}, {1, 8, false, "▌"}, {1, 1000, false, "▏"}, {0, 8, false, ""},
+		{0, 0, false, ""},
 		{8, 8, true, "####"}, {1, 1000, true, "#"}, {math.MaxUint64, math.MaxUint64, false, "████"},
 	} {
 		if got := Bar(test.value, test.largest, 4, test.ascii); got != test.want {
@@ -86,7 +90,8 @@ func TestBar(t *testing.T) {
 }
 
 func TestClean(t *testing.T) {
-	for in, want := range map[string]string{"model.π": "model.π", "a\x1b[2Jb": `a\x1b[2Jb`, "a\nb\tc": `a\x0ab\x09c`, "bad\xff": `bad\xff`, "\u202eevil": `\u202eevil`} {
+	for in, want := range map[string]string{"model.π": "model.π", "a\x1b[2Jb": `a\x1b[2Jb`, "a\nb\tc": `a\x0ab\x09c`,
+		"bad\xff": `bad\xff`, "\u202eevil": `\u202eevil`} {
 		if got := visible.Text(in); got != want {
 			t.Errorf("visible.Text(%q) = %q, want %q", in, got, want)
 		}
@@ -98,7 +103,8 @@ func TestClipAndWrap(t *testing.T) {
 		width int
 		ascii bool
 		want  string
-	}{{20, false, "model.encoder.0"}, {9, false, "mo…oder.0"}, {9, true, "mo...er.0"}, {2, true, "mo"}, {0, false, ""}} {
+	}{{20, false, "model.encoder.0"}, {9, false, "mo…oder.0"}, {9, true, "mo...er.0"}, {2, true, "mo"},
+		{0, false, ""}} {
 		if got := Clip("model.encoder.0", test.width, test.ascii); got != test.want {
 			t.Errorf("clip to %d = %q, want %q", test.width, got, test.want)
 		}
@@ -112,7 +118,8 @@ func TestClipAndWrap(t *testing.T) {
 // Columns stand under each other whatever the names consist of: a terminal gives a wide character two cells and a
 // combining mark none.
 func TestTablesCountCells(t *testing.T) {
-	names := []string{"train.py:3", "模型训练.py:3", "mode\u0301le.py:3", "🚀.py", strings.Repeat("層", 60), strings.Repeat("e\u0301", 90)}
+	names := []string{"train.py:3", "模型训练.py:3", "mode\u0301le.py:3", "🚀.py", strings.Repeat("層", 60),
+		strings.Repeat("e\u0301", 90)}
 	var rows [][]Cell
 	for _, name := range names {
 		rows = append(rows, []Cell{{Text: name}, {Text: "1.00 GiB"}})
@@ -130,7 +137,8 @@ func TestTablesCountCells(t *testing.T) {
 
 // FuzzClip: what is left of a text never takes more cells than there are, and nothing is lost where there is room.
 func FuzzClip(f *testing.F) {
-	for _, text := range []string{"", "model.encoder.0", "模型训练.py:3", "e\u0301e\u0301", "👩‍👩‍👧‍👦 family", "\xff\xfe", "\u200b\u0300"} {
+	for _, text := range []string{"", "model.encoder.0", "模型训练.py:3", "e\u0301e\u0301", "👩‍👩‍👧‍👦 family", "\xff\xfe",
+		"\u200b\u0300"} {
 		f.Add(text, 7, false)
 	}
 	f.Fuzz(func(t *testing.T, text string, width int, ascii bool) {

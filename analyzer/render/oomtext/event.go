@@ -1,6 +1,6 @@
 // Package oomtext tells how memory ran out: the requests that were refused, who held the memory then, what to try, and
-// what became of later attempts. The preloaded library prints it when that happens, and reports contain it. It may import
-// layout, phrase and the report's types, and nothing that only a reader of traces needs.
+// what became of later attempts. The preloaded library prints it when that happens, and reports contain it. It may
+// import layout, phrase and the report's types, and nothing that only a reader of traces needs.
 package oomtext
 
 import (
@@ -118,7 +118,8 @@ func requestWords(e *report.OOMEvent, framework string) string {
 		return text + "; it gave up without asking the driver"
 	}
 	if e.Attempts > 1 {
-		text += "; the driver refused " + layout.Plural(e.Attempts, "time", "times") + " within " + layout.Duration(e.TimeNS-e.FirstTimeNS)
+		text += "; the driver refused " + layout.Plural(e.Attempts, "time", "times") + " within " +
+			layout.Duration(e.TimeNS-e.FirstTimeNS)
 	} else {
 		text += "; the driver refused"
 	}
@@ -163,12 +164,14 @@ func deviceWords(e *report.OOMEvent) string {
 	if e.Sample.UsedBytes == e.UsedBytes {
 		return text + "; NVML agrees"
 	}
-	return text + fmt.Sprintf("; the device reported %s in use at %s", layout.Bytes(e.Sample.UsedBytes), layout.Moment(e.Sample.TimeNS))
+	return text + fmt.Sprintf("; the device reported %s in use at %s", layout.Bytes(e.Sample.UsedBytes),
+		layout.Moment(e.Sample.TimeNS))
 }
 
 // lostWords says what the figures below are worth.
 func lostWords(e *report.OOMEvent) string {
-	text := layout.Plural(e.LostRecords, "record was", "records were") + " lost before that: owners are as recorded, and may hold less (a free is missing) or more (an allocation is)"
+	text := layout.Plural(e.LostRecords, "record was", "records were") +
+		" lost before that: owners are as recorded, and may hold less (a free is missing) or more (an allocation is)"
 	if e.Sample != nil {
 		text += "; what the device itself says is right"
 	}
@@ -176,13 +179,15 @@ func lostWords(e *report.OOMEvent) string {
 }
 
 func cacheWords(a *report.OOMAllocator, requested uint64, framework string) string {
-	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, layout.Bytes(a.ReservedBytes), layout.Bytes(a.AllocatedBytes))
+	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, layout.Bytes(a.ReservedBytes),
+		layout.Bytes(a.AllocatedBytes))
 	if a.IdleBytes == 0 {
 		return text + ": nothing is cached but idle"
 	}
 	text += fmt.Sprintf(": %s are cached but idle", layout.Bytes(a.IdleBytes))
 	if a.Pieces.FreePieces > 0 {
-		text += fmt.Sprintf(", in %s; the largest free block is %s", layout.Plural(a.Pieces.FreePieces, "piece", "pieces"), layout.Bytes(a.Pieces.LargestFreeBytes))
+		text += fmt.Sprintf(", in %s; the largest free block is %s", layout.Plural(a.Pieces.FreePieces, "piece",
+			"pieces"), layout.Bytes(a.Pieces.LargestFreeBytes))
 		if largest := a.Pieces.LargestFreeBytes; largest < requested {
 			text += fmt.Sprintf(", %.1f%% of the request", 100*float64(largest)/float64(requested))
 		}
@@ -191,7 +196,8 @@ func cacheWords(a *report.OOMAllocator, requested uint64, framework string) stri
 }
 
 func sinceWords(s *report.OOMGrowth) string {
-	text := fmt.Sprintf("%s came since %s at %s and are still held", layout.Bytes(s.Bytes), visible.Text(s.What), layout.Moment(s.TimeNS))
+	text := fmt.Sprintf("%s came since %s at %s and are still held", layout.Bytes(s.Bytes), visible.Text(s.What),
+		layout.Moment(s.TimeNS))
 	const shown = 3
 	var parts []string
 	for _, row := range s.Rows[:min(shown, len(s.Rows))] {
@@ -240,11 +246,14 @@ func writeLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework
 	shares, largest := layout.SharesOf(rows, func(r *report.LedgerRow) uint64 { return r.Bytes })
 	var cells [][]layout.Cell
 	for i, row := range rows {
-		cells = append(cells, []layout.Cell{{Text: OwnerName(&row, framework)}, {Text: layout.Bytes(row.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])},
+		cells = append(cells, []layout.Cell{{Text: OwnerName(&row, framework)},
+			{Text: layout.Bytes(row.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])},
 			{Text: layout.Bar(row.Bytes, largest, layout.BarWidth, p.ASCII), Style: OwnerStyle(row.Owner)}})
 	}
-	cells = append(cells, []layout.Cell{{Text: "in use", Style: layout.Strong}, {Text: layout.Bytes(l.WholeBytes), Style: layout.Strong}, {Text: "100.0%"}, {}})
-	p.Table([]layout.Column{{Title: "owner"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Optional: 1}}, cells)
+	cells = append(cells, []layout.Cell{{Text: "in use", Style: layout.Strong},
+		{Text: layout.Bytes(l.WholeBytes), Style: layout.Strong}, {Text: "100.0%"}, {}})
+	p.Table([]layout.Column{{Title: "owner"}, {Title: "bytes", Right: true}, {Title: "share", Right: true},
+		{Optional: 1}}, cells)
 	p.Gap()
 }
 

@@ -11,7 +11,8 @@ import (
 func TestLargestHole(t *testing.T) {
 	a := &report.OOMAllocator{ReservedBytes: 100 << 20, AllocatedBytes: 60 << 20, IdleBytes: 40 << 20}
 	a.Pieces.FreePieces, a.Pieces.LargestFreeBytes = 7, 8<<20
-	if got := cacheWords(a, 32<<20, "PyTorch"); !strings.HasSuffix(got, "in 7 pieces; the largest free block is 8.00 MiB, 25.0% of the request") {
+	if got := cacheWords(a, 32<<20, "PyTorch"); !strings.HasSuffix(got,
+		"in 7 pieces; the largest free block is 8.00 MiB, 25.0% of the request") {
 		t.Error(got)
 	}
 	if got := cacheWords(a, 8<<20, "PyTorch"); !strings.HasSuffix(got, "the largest free block is 8.00 MiB") {

@@ -23,11 +23,15 @@ func writeCategories(p *layout.Page, e *report.OOMEvent, framework string) {
 	var cells [][]layout.Cell
 	for i, c := range e.Categories {
 		bytes, count = bytes+c.Bytes, count+c.BlockCount
-		cells = append(cells, []layout.Cell{{Text: visible.Text(phrase.CategoryWord(c.Category))}, {Text: layout.Bytes(c.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])}, {Text: layout.Count(c.BlockCount)},
+		cells = append(cells, []layout.Cell{{Text: visible.Text(phrase.CategoryWord(c.Category))},
+			{Text: layout.Bytes(c.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])},
+			{Text: layout.Count(c.BlockCount)},
 			{Text: layout.Bar(c.Bytes, largest, layout.BarWidth, p.ASCII), Style: layout.Blocks}})
 	}
-	cells = append(cells, []layout.Cell{{Text: "in blocks", Style: layout.Strong}, {Text: layout.Bytes(bytes), Style: layout.Strong}, {Text: "100.0%"}, {Text: layout.Count(count)}, {}})
-	p.Table([]layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true}, {Title: "blocks", Right: true}, {Optional: 1}}, cells)
+	cells = append(cells, []layout.Cell{{Text: "in blocks", Style: layout.Strong},
+		{Text: layout.Bytes(bytes), Style: layout.Strong}, {Text: "100.0%"}, {Text: layout.Count(count)}, {}})
+	p.Table([]layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true},
+		{Title: "blocks", Right: true}, {Optional: 1}}, cells)
 	p.Gap()
 }
 
@@ -55,25 +59,31 @@ func toldOf(r *report.OOMRetries) bool {
 
 // retriesText says which attempts failed, and which one succeeded, as far as that is known.
 func retriesText(r *report.OOMRetries) string {
-	text := fmt.Sprintf("The attempt at %s failed (%s requested)", layout.Moment(r.LastTimeNS), layout.Bytes(r.RequestedBytes))
+	text := fmt.Sprintf("The attempt at %s failed (%s requested)", layout.Moment(r.LastTimeNS),
+		layout.Bytes(r.RequestedBytes))
 	if r.FailedCount > 1 {
-		text = fmt.Sprintf("%s failed, the first at %s (%s requested), the last at %s (%s)", layout.Plural(r.FailedCount, "attempt", "attempts"), layout.Moment(r.FirstTimeNS), layout.Bytes(r.FirstRequestedBytes),
+		text = fmt.Sprintf("%s failed, the first at %s (%s requested), the last at %s (%s)",
+			layout.Plural(r.FailedCount, "attempt", "attempts"), layout.Moment(r.FirstTimeNS),
+			layout.Bytes(r.FirstRequestedBytes),
 			layout.Moment(r.LastTimeNS), layout.Bytes(r.RequestedBytes))
 	}
 	attempt, succeeded := r.Succeeded()
 	switch {
 	case succeeded:
-		text += fmt.Sprintf("; attempt %s succeeded: a step ended at %s.", layout.Count(attempt), layout.Moment(r.StepTimeNS))
+		text += fmt.Sprintf("; attempt %s succeeded: a step ended at %s.", layout.Count(attempt),
+			layout.Moment(r.StepTimeNS))
 	case r.GrantedTimeNS == 0 && r.AsMuchTimeNS == 0:
 		return text + "; no later attempt is known to have succeeded."
 	default:
 		text += "; no step is known to have ended afterwards."
 	}
 	if r.GrantedTimeNS != 0 {
-		text += fmt.Sprintf(" The same call was granted %s at %s.", layout.Bytes(r.GrantedBytes), layout.Moment(r.GrantedTimeNS))
+		text += fmt.Sprintf(" The same call was granted %s at %s.", layout.Bytes(r.GrantedBytes),
+			layout.Moment(r.GrantedTimeNS))
 	}
 	if r.AsMuchTimeNS != 0 {
-		return text + fmt.Sprintf(" A block as large as the refused one was granted at %s.", layout.Moment(r.AsMuchTimeNS))
+		return text + fmt.Sprintf(" A block as large as the refused one was granted at %s.",
+			layout.Moment(r.AsMuchTimeNS))
 	}
 	return text + " No block as large as the refused one was granted."
 }

@@ -11,7 +11,8 @@ import (
 
 // Growth says by how much memory grows, since when, how fast and at which lines. The trend must be steady.
 func Growth(t *report.Trend) string {
-	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", layout.Bytes(t.Bytes), layout.Moment(t.FromTimeNS), rateWords(t.BytesPerSecond), growers(t))
+	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", layout.Bytes(t.Bytes), layout.Moment(t.FromTimeNS),
+		rateWords(t.BytesPerSecond), growers(t))
 	if full := fullWords(t); full != "" {
 		text += "; " + full
 	}
@@ -59,5 +60,6 @@ func fullWords(t *report.Trend) string {
 	case hours >= 2:
 		return fmt.Sprintf("the device is full in about %.0f hours", hours)
 	}
-	return fmt.Sprintf("the device is full in about %s", layout.Plural(uint64(t.FullInSeconds/60)+1, "minute", "minutes"))
+	return fmt.Sprintf("the device is full in about %s", layout.Plural(uint64(t.FullInSeconds/60)+1, "minute",
+		"minutes"))
 }

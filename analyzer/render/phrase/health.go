@@ -25,7 +25,8 @@ func Health(h report.Health, lostRecords uint64) string {
 			return "NOT ALL WAS SEEN: " + events + ", none lost, but some calls bypassed the recorder, see the notes"
 		}
 		if h.InFlightCalls > 0 {
-			return "complete: " + events + ", nothing lost, " + layout.Plural(h.InFlightCalls, "call", "calls") + " in flight at the end"
+			return "complete: " + events + ", nothing lost, " + layout.Plural(h.InFlightCalls, "call", "calls") +
+				" in flight at the end"
 		}
 		return "complete: " + events + ", nothing lost"
 	}

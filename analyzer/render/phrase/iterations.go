@@ -21,7 +21,8 @@ func WriteIterations(p *layout.Page, t *report.Training) {
 		p.Field("iterations", "the first one did not end, by "+visible.Text(t.Iterated))
 		return
 	}
-	p.Field("iterations", fmt.Sprintf("%s, ended by %s", layout.Count(uint64(len(ended))+t.LeftOut), visible.Text(t.Iterated)))
+	p.Field("iterations", fmt.Sprintf("%s, ended by %s", layout.Count(uint64(len(ended))+t.LeftOut),
+		visible.Text(t.Iterated)))
 	if t.LeftOut > 0 {
 		p.Styled(layout.Alarm, "", fmt.Sprintf("the last %s are not looked at one by one", layout.Count(t.LeftOut)))
 	}
@@ -50,7 +51,8 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 	text := layout.Bytes(first)
 	if len(peaks) > 1 {
 		slices.Sort(peaks)
-		text = fmt.Sprintf("first %s, median %s, last %s", layout.Bytes(first), layout.Bytes(peaks[len(peaks)/2]), layout.Bytes(last))
+		text = fmt.Sprintf("first %s, median %s, last %s", layout.Bytes(first), layout.Bytes(peaks[len(peaks)/2]),
+			layout.Bytes(last))
 	}
 	if t.Highest < 0 {
 		return text
@@ -63,7 +65,8 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 	case !highest.Ended:
 		where = "after the last iteration"
 	}
-	return fmt.Sprintf("%s; highest %s %s, in %s", text, layout.Bytes(highest.Peak.Bytes), where, visible.Text(highest.Peak.Phase))
+	return fmt.Sprintf("%s; highest %s %s, in %s", text, layout.Bytes(highest.Peak.Bytes), where,
+		visible.Text(highest.Peak.Phase))
 }
 
 // writeGrowthLine says whether what iterations leave behind grows: a leak's only early sign.
@@ -77,8 +80,10 @@ func writeGrowthLine(p *layout.Page, t *report.Training) {
 		p.Field("kept", kept+" at the end of the last; it does not grow steadily")
 	default:
 		from, to := &t.Iterations[g.From], &t.Iterations[g.To]
-		p.Styled(layout.Alarm, "kept", fmt.Sprintf("GROWS by %s per iteration, from %s after iteration %d to %s after iteration %d: %s",
-			layout.Bytes(uint64(g.PerIteration())), layout.Bytes(layout.Sum(from.End)), from.Number, layout.Bytes(layout.Sum(to.End)), to.Number, growthWords(t, g)))
+		p.Styled(layout.Alarm, "kept",
+			fmt.Sprintf("GROWS by %s per iteration, from %s after iteration %d to %s after iteration %d: %s",
+				layout.Bytes(uint64(g.PerIteration())), layout.Bytes(layout.Sum(from.End)), from.Number,
+				layout.Bytes(layout.Sum(to.End)), to.Number, growthWords(t, g)))
 	}
 }
 

@@ -32,5 +32,6 @@ func Lost(b *report.Bounds) string {
 	} else {
 		text += ", an allocation that is missing leaves it out. Ranges go from what is certain to what was recorded; + says that it may have been more. "
 	}
-	return text + "Counts, places and whatever else has no range are as recorded. To lose nothing, record with a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX and with MEMTRACE_OVERFLOW=wait."
+	return text +
+		"Counts, places and whatever else has no range are as recorded. To lose nothing, record with a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX and with MEMTRACE_OVERFLOW=wait."
 }

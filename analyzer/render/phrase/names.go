@@ -13,7 +13,8 @@ import (
 )
 
 var softwareNames = []struct{ key, name string }{
-	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"}, {"python", "Python"},
+	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"},
+	{"python", "Python"},
 }
 
 // Software lists versions, the well-known ones first.

@@ -24,7 +24,8 @@ func DuringWindow(w *report.Window) string {
 
 // WindowFact says where the window lies in the run.
 func WindowFact(s *report.Summary) layout.Fact {
-	return layout.Fact{Name: "window", Value: Window(&s.Window.WindowEnds, s.Process.DurationNS) + "; peaks, counts and tables are the window's"}
+	return layout.Fact{Name: "window", Value: Window(&s.Window.WindowEnds, s.Process.DurationNS) +
+		"; peaks, counts and tables are the window's"}
 }
 
 // Window says from where to where a window goes, and how much of the run that is.
@@ -38,7 +39,8 @@ func Window(w *report.WindowEnds, duration int64) string {
 		}
 		return fmt.Sprintf("%s (%s)", visible.Text(name), layout.Moment(ns))
 	}
-	return fmt.Sprintf("%s to %s, %s of %s", end(w.From, "the beginning", w.FromNS), end(w.To, "the end", w.ToNS), layout.Duration(w.ToNS-w.FromNS), layout.Duration(duration))
+	return fmt.Sprintf("%s to %s, %s of %s", end(w.From, "the beginning", w.FromNS), end(w.To, "the end", w.ToNS),
+		layout.Duration(w.ToNS-w.FromNS), layout.Duration(duration))
 }
 
 // WindowFlags are what asks for the same window again, with a blank behind them.

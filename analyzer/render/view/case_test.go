@@ -13,12 +13,14 @@ const (
 	mib = 1 << 20
 )
 
-var caseCategories = []string{"Parameters", "Gradients", "Optimizer state", "Feature maps", "Intermediate gradients", "Workspace", "Others"}
+var caseCategories = []string{"Parameters", "Gradients", "Optimizer state", "Feature maps", "Intermediate gradients",
+	"Workspace", "Others"}
 
 // trainingCase is a run of so many iterations by an optimizer, in two epochs. Each iteration leaves leak bytes of
 // Others behind.
 func trainingCase(iterations int, leak uint64) *report.Summary {
-	t := &report.Training{Level: "framework", Rules: "torch", Categories: caseCategories, Adapters: map[string]string{"torch": "on"},
+	t := &report.Training{Level: "framework", Rules: "torch", Categories: caseCategories,
+		Adapters:     map[string]string{"torch": "on"},
 		IterationsBy: report.IterationsByOptimizer, Iterated: "steps of AdamW", Highest: iterations - 1}
 	if leak == 0 {
 		t.Highest = min(1, iterations-1)
@@ -30,8 +32,11 @@ func trainingCase(iterations int, leak uint64) *report.Summary {
 	root := caseModules()
 	t.Modules = &root
 	held := t.Iterations[t.Highest].Peak
-	return &report.Summary{Training: t, Cross: crossCase(), Timeline: timelineCase(), Versions: map[string]string{"torch": "2.7.1"}, Process: report.Process{Command: "python3 train.py"}, Health: report.Health{Complete: true},
-		Framework: report.Level{PeakBytes: held.Bytes, PeakTimeNS: held.TimeNS, AllocCount: 1}, Driver: report.Level{PeakBytes: 1 << 30, AllocCount: 1}}
+	return &report.Summary{Training: t, Cross: crossCase(), Timeline: timelineCase(),
+		Versions: map[string]string{"torch": "2.7.1"}, Process: report.Process{Command: "python3 train.py"},
+		Health:    report.Health{Complete: true},
+		Framework: report.Level{PeakBytes: held.Bytes, PeakTimeNS: held.TimeNS, AllocCount: 1},
+		Driver:    report.Level{PeakBytes: 1 << 30, AllocCount: 1}}
 }
 
 func caseIteration(i, iterations int, leak uint64) report.Iteration {
@@ -41,9 +46,11 @@ func caseIteration(i, iterations int, leak uint64) report.Iteration {
 		held[len(held)-1] += left
 		return &report.IterationMoment{TimeNS: start + ns, Phase: phase, Bytes: layout.Sum(held), Held: held}
 	}
-	it := report.Iteration{Number: uint64(i + 1), Epoch: uint64(1 + 2*i/iterations), Ended: true, StartNS: start, EndNS: start + 100e6, AllocCount: 1000, FreeCount: 1000,
+	it := report.Iteration{Number: uint64(i + 1), Epoch: uint64(1 + 2*i/iterations), Ended: true, StartNS: start,
+		EndNS: start + 100e6, AllocCount: 1000, FreeCount: 1000,
 		ReservedPeakBytes: 857_000_000, ReservedEndBytes: 854_500_000,
-		Highest: []uint64{120 * mib, 120 * mib, 240*mib + 96, 301_400_000, 34_499_999, 8 * mib, left + kib}, End: []uint64{120 * mib, 0, 240*mib + 96, 0, 0, 8 * mib, left}}
+		Highest: []uint64{120 * mib, 120 * mib, 240*mib + 96, 301_400_000, 34_499_999, 8 * mib, left + kib},
+		End:     []uint64{120 * mib, 0, 240*mib + 96, 0, 0, 8 * mib, left}}
 	it.Forward = at(40e6, "forward", 120*mib, 0, 240*mib+96, 180*mib, 0, 8*mib, kib)
 	it.Backward = at(41e6, "backward", 120*mib, 2*mib, 240*mib+96, 178*mib, 20*mib, 8*mib, kib)
 	it.Optimizer = at(90e6, "optimizer", 120*mib, 120*mib, 240*mib+96, 0, 0, 8*mib, 2*kib)
@@ -60,7 +67,8 @@ func caseIteration(i, iterations int, leak uint64) report.Iteration {
 
 func caseParameters() (list []report.Parameter) {
 	add := func(name string, bytes uint64, states ...string) {
-		p := report.Parameter{Name: name, Category: "parameter", Bytes: bytes, BlockBytes: (bytes + 511) / 512 * 512, Gradient: bytes, GradBlock: (bytes + 511) / 512 * 512}
+		p := report.Parameter{Name: name, Category: "parameter", Bytes: bytes, BlockBytes: (bytes + 511) / 512 * 512,
+			Gradient: bytes, GradBlock: (bytes + 511) / 512 * 512}
 		for _, state := range states {
 			p.States = append(p.States, report.State{Name: state, Bytes: bytes, BlockBytes: p.BlockBytes})
 		}
@@ -73,7 +81,8 @@ func caseParameters() (list []report.Parameter) {
 		add(fmt.Sprintf("h.%d.mlp.weight", i), 4*mib, "exp_avg", "exp_avg_sq")
 	}
 	add("head,\"odd\"\nname", 3076, "exp_avg", "exp_avg_sq")
-	list = append(list, report.Parameter{Name: "h.0.mask", Category: "buffer", Bytes: mib, BlockBytes: mib}, report.Parameter{Name: "h.0.bias", Category: "buffer", Bytes: 100, BlockBytes: 512})
+	list = append(list, report.Parameter{Name: "h.0.mask", Category: "buffer", Bytes: mib, BlockBytes: mib},
+		report.Parameter{Name: "h.0.bias", Category: "buffer", Bytes: 100, BlockBytes: 512})
 	return list
 }
 
@@ -97,10 +106,13 @@ func caseModules() report.Module {
 	layer := func(i int) report.Module {
 		path := fmt.Sprintf("h.%d", i)
 		leaf := func(name string, parameters, maps uint64) report.Module {
-			return module(path+"."+name, name, map[string][]uint64{"peak": {parameters, 0, 2 * parameters, maps}, "forward": {parameters, 0, 2 * parameters, maps},
-				"backward": {parameters, parameters / 2, 2 * parameters, maps / 2}, "optimizer": {parameters, parameters, 2 * parameters}})
+			return module(path+"."+name, name, map[string][]uint64{"peak": {parameters, 0, 2 * parameters, maps},
+				"forward":   {parameters, 0, 2 * parameters, maps},
+				"backward":  {parameters, parameters / 2, 2 * parameters, maps / 2},
+				"optimizer": {parameters, parameters, 2 * parameters}})
 		}
-		return module(path, fmt.Sprint(i), map[string][]uint64{"peak": {0, 0, 0, mib}, "forward": {0, 0, 0, mib}}, leaf("mlp", 4*mib, 9*mib), leaf("attn", 2*mib, 4*mib))
+		return module(path, fmt.Sprint(i), map[string][]uint64{"peak": {0, 0, 0, mib}, "forward": {0, 0, 0, mib}},
+			leaf("mlp", 4*mib, 9*mib), leaf("attn", 2*mib, 4*mib))
 	}
 	var layers []report.Module
 	for _, i := range []int{0, 1, 10, 11, 2, 3, 4, 5, 6, 7, 8, 9} { // as names sort
@@ -112,17 +124,22 @@ func caseModules() report.Module {
 	odd.Moments[0].Subtree[3] += kib
 	layers = append([]report.Module{odd}, layers...)
 	small := func(name string) report.Module {
-		return module(name, name, map[string][]uint64{"peak": {3 * kib}, "forward": {3 * kib}, "backward": {3 * kib}, "optimizer": {3 * kib}})
+		return module(name, name, map[string][]uint64{"peak": {3 * kib}, "forward": {3 * kib}, "backward": {3 * kib},
+			"optimizer": {3 * kib}})
 	}
-	outside := module(report.NoModule, report.NoModule, map[string][]uint64{"peak": {0, 0, 0, 0, 20 * mib, 8 * mib, kib}, "backward": {0, 0, 0, 0, 20 * mib, 8 * mib, kib}, "forward": {0, 0, 0, 0, 0, 8 * mib}})
-	embed := module("embed", "embed", map[string][]uint64{"peak": {77_194_752, 0, 154_389_504}, "forward": {77_194_752, 0, 154_389_504}, "optimizer": {77_194_752, 77_194_752, 154_389_504}})
+	outside := module(report.NoModule, report.NoModule,
+		map[string][]uint64{"peak": {0, 0, 0, 0, 20 * mib, 8 * mib, kib}, "backward": {0, 0, 0, 0, 20 * mib, 8 * mib,
+			kib}, "forward": {0, 0, 0, 0, 0, 8 * mib}})
+	embed := module("embed", "embed", map[string][]uint64{"peak": {77_194_752, 0, 154_389_504},
+		"forward": {77_194_752, 0, 154_389_504}, "optimizer": {77_194_752, 77_194_752, 154_389_504}})
 	return module("", "", nil, module("h", "h", nil, layers...), embed, outside, small("head"), small("norm"))
 }
 
 // crossCase crosses modules with categories: layers, and what has a name of its own.
 func crossCase() *report.Cross {
 	c := &report.Cross{By: [2]string{"module", "category"}, Level: "framework", Moment: "peak", TimeNS: 141e6,
-		Columns: []report.CrossColumn{{Key: "Feature maps"}, {Key: "Parameters"}, {Key: "Optimizer state"}, {Key: "Others"}}}
+		Columns: []report.CrossColumn{{Key: "Feature maps"}, {Key: "Parameters"}, {Key: "Optimizer state"},
+			{Key: "Others"}}}
 	add := func(key string, cells ...uint64) {
 		row := report.CrossRow{Key: key, Cells: cells}
 		for i, bytes := range cells {

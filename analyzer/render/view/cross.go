@@ -23,7 +23,8 @@ func noCross(s *report.Summary) string {
 		return "no crossed table was requested"
 	case len(s.Cross.Rows) == 0:
 		return "nothing was held at " + s.Cross.Moment
-	case s.Cross.By == [2]string{"module", "category"} && len(s.Cross.Rows) == 1 && s.Cross.Rows[0].Key == report.NoModule:
+	case s.Cross.By == [2]string{"module", "category"} && len(s.Cross.Rows) == 1 && s.Cross.Rows[0].Key ==
+		report.NoModule:
 		return "no module is known, as in programs that do not train; name two groupings, such as --cross site,library"
 	}
 	return ""
@@ -42,10 +43,12 @@ func writeCross(p *layout.Page, s *report.Summary) {
 	p.Title(fmt.Sprintf("Where the memory was at %s, %s: %s by %s", when, layout.Moment(c.TimeNS), c.By[0], c.By[1]))
 	p.Gap()
 	rows := foldedCross(p, c)
-	for shown := crossWidth(p, len(c.Columns)); ; shown-- { // more columns say more than what each of repeated modules holds
+	// more columns say more than what each of repeated modules holds
+	for shown := crossWidth(p, len(c.Columns)); ; shown-- {
 		columns, table, each := crossTable(p, c, rows, shown)
 		plain := crossFits(p, columns, table)
-		if with, wider := layout.EachColumn(slices.Clone(columns), cloneRows(table), each); crossFits(p, with, wider) || shown <= 1 && !plain {
+		if with, wider := layout.EachColumn(slices.Clone(columns), cloneRows(table), each); crossFits(p, with, wider) ||
+			shown <= 1 && !plain {
 			columns, table, plain = with, wider, true
 		}
 		if plain || p.Rows < 0 {
@@ -104,7 +107,8 @@ func foldedCross(p *layout.Page, c *report.Cross) []crossSum {
 	}
 	var list []crossSum
 	for _, f := range fold.FoldRows(by, keys, bytes) {
-		sum := crossSum{name: visible.Text(f.Name), each: p.Each(len(f.Members), f.Min, f.Max), bytes: f.Bytes, cells: make([]uint64, len(c.Columns))}
+		sum := crossSum{name: visible.Text(f.Name), each: p.Each(len(f.Members), f.Min, f.Max), bytes: f.Bytes,
+			cells: make([]uint64, len(c.Columns))}
 		if !f.Repeated() {
 			sum.name = visible.Text(c.Rows[f.Members[0]].Title())
 		}
@@ -126,11 +130,13 @@ func foldedCross(p *layout.Page, c *report.Cross) []crossSum {
 }
 
 // crossTable makes the cells, with the first columns and the sum of the others.
-func crossTable(p *layout.Page, c *report.Cross, sums []crossSum, shown int) (columns []layout.Column, rows [][]layout.Cell, each []string) {
+func crossTable(p *layout.Page, c *report.Cross, sums []crossSum,
+	shown int) (columns []layout.Column, rows [][]layout.Cell, each []string) {
 	rest := len(c.Columns) - shown
 	columns = []layout.Column{{Title: c.By[0]}}
 	for i := range c.Columns[:shown] {
-		columns = append(columns, layout.Column{Title: layout.Clip(visible.Text(c.Columns[i].Title()), crossTitle, p.ASCII), Right: true})
+		columns = append(columns, layout.Column{Title: layout.Clip(visible.Text(c.Columns[i].Title()), crossTitle,
+			p.ASCII), Right: true})
 	}
 	if rest > 0 {
 		columns = append(columns, layout.Column{Title: layout.Plural(uint64(rest), "other", "others"), Right: true})
@@ -152,7 +158,8 @@ func crossTable(p *layout.Page, c *report.Cross, sums []crossSum, shown int) (co
 		if rest > 0 {
 			row = append(row, layout.Cell{Text: layout.BytesOrDash(layout.Sum(sum.cells[shown:])), Style: look})
 		}
-		rows, each = append(rows, append(row, layout.Cell{Text: layout.Bytes(sum.bytes), Style: layout.Strong})), append(each, sum.each)
+		rows, each = append(rows, append(row, layout.Cell{Text: layout.Bytes(sum.bytes), Style: layout.Strong})),
+			append(each, sum.each)
 	}
 	return columns, rows, each
 }

@@ -39,11 +39,13 @@ func writeIterations(p *layout.Page, s *report.Summary) {
 	p.Gap()
 	own, used := iterationCategories(t, categoryColumns(p))
 	short := shortNames(t.Categories)
-	columns := []layout.Column{{Title: "iteration"}, {Title: "epoch", Right: true, Optional: 3}, {Title: "peak", Right: true}, {Title: "in"}}
+	columns := []layout.Column{{Title: "iteration"}, {Title: "epoch", Right: true, Optional: 3},
+		{Title: "peak", Right: true}, {Title: "in"}}
 	for _, i := range own {
 		columns = append(columns, layout.Column{Title: short[i], Right: true})
 	}
-	columns = append(columns, layout.Column{Title: "rest", Right: true}, layout.Column{Title: "reserved", Right: true, Optional: 1}, layout.Column{Title: "at its end", Right: true, Optional: 2})
+	columns = append(columns, layout.Column{Title: "rest", Right: true}, layout.Column{Title: "reserved", Right: true,
+		Optional: 1}, layout.Column{Title: "at its end", Right: true, Optional: 2})
 	picked := pickIterations(t, p.RowLimit())
 	var rows [][]layout.Cell
 	for _, i := range picked {
@@ -54,7 +56,8 @@ func writeIterations(p *layout.Page, s *report.Summary) {
 		p.Line("  %s not shown, with -n 0", layout.Plural(uint64(hidden), "iteration", "iterations"))
 	}
 	p.Gap()
-	p.Item(fmt.Sprintf("Categories are those of the rules %s at each peak: %s.", visible.Text(t.Rules), legend(t.Categories, used)))
+	p.Item(fmt.Sprintf("Categories are those of the rules %s at each peak: %s.", visible.Text(t.Rules),
+		legend(t.Categories, used)))
 }
 
 // withoutBlank leaves out columns in which no row says anything.
@@ -103,7 +106,8 @@ func iterationCells(t *report.Training, index int, own []int) []layout.Cell {
 	if index == t.Highest && len(t.Iterations) > 1 {
 		name += " (highest)"
 	}
-	row := []layout.Cell{{Text: name}, {}, {Text: layout.Bytes(it.Peak.Bytes), Style: layout.Strong}, {Text: visible.Text(it.Peak.Phase)}}
+	row := []layout.Cell{{Text: name}, {}, {Text: layout.Bytes(it.Peak.Bytes), Style: layout.Strong},
+		{Text: visible.Text(it.Peak.Phase)}}
 	if it.Epoch > 0 {
 		row[1].Text = strconv.FormatUint(it.Epoch, 10)
 	}
@@ -116,7 +120,8 @@ func iterationCells(t *report.Training, index int, own []int) []layout.Cell {
 	if it.ReservedPeakBytes > 0 {
 		reserved.Text = layout.Bytes(it.ReservedPeakBytes)
 	}
-	return append(row, layout.Cell{Text: layout.Bytes(rest)}, reserved, layout.Cell{Text: layout.Bytes(layout.Sum(it.End))})
+	return append(row, layout.Cell{Text: layout.Bytes(rest)}, reserved,
+		layout.Cell{Text: layout.Bytes(layout.Sum(it.End))})
 }
 
 // pickIterations chooses what a table of so many rows shows: the first and the last ones and the highest, then powers

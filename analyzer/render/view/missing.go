@@ -47,7 +47,8 @@ func unnamed(s *report.Summary) string {
 	name := phrase.FrameworkName(s.Versions)
 	switch state := s.Training.Adapters[key]; state {
 	case "":
-		return fmt.Sprintf("the recorder read none from %s, because MEMTRACE_ADAPTERS excludes it, no Python runs in the program, or the trace is older than names; record again with MEMTRACE_ADAPTERS unset", name)
+		return fmt.Sprintf(
+			"the recorder read none from %s, because MEMTRACE_ADAPTERS excludes it, no Python runs in the program, or the trace is older than names; record again with MEMTRACE_ADAPTERS unset", name)
 	case "on":
 		return fmt.Sprintf("%s reported no model with memory on a GPU", name)
 	default:

@@ -12,12 +12,13 @@ import (
 )
 
 const (
-	moduleIndent     = "  "
-	moduleIndents    = 40  // deeper modules stand below one another
-	moduleLeast      = 200 // a module with less than the whole's 200th part, at every moment, is summed up with its like
-	moduleCategories = 2   // named in a row
-	moduleWeighty    = 20  // and only those with a 20th of the row
-	moduleWraps      = 5   // a module only wraps a child that has all but a fifth of it
+	moduleIndent  = "  "
+	moduleIndents = 40 // deeper modules stand below one another
+	// a module with less than the whole's 200th part, at every moment, is summed up with its like
+	moduleLeast      = 200
+	moduleCategories = 2  // named in a row
+	moduleWeighty    = 20 // and only those with a 20th of the row
+	moduleWraps      = 5  // a module only wraps a child that has all but a fifth of it
 )
 
 // moduleTable is the table of modules in the making.
@@ -35,16 +36,20 @@ type moduleTable struct {
 // writeModules prints the tree.
 func writeModules(p *layout.Page, s *report.Summary) {
 	t := s.Training
-	m := moduleTable{page: p, root: t.Modules, short: shortNames(t.Categories), used: make([]bool, len(t.Categories)), all: p.Rows < 0}
+	m := moduleTable{page: p, root: t.Modules, short: shortNames(t.Categories), used: make([]bool, len(t.Categories)),
+		all: p.Rows < 0}
 	p.Title("Modules at " + moduleMoment(s, t))
 	p.Gap()
 	root := oneModule(*t.Modules)
 	m.add(&root, 0, 0)
-	columns, rows := layout.EachColumn([]layout.Column{{Title: "module"}, {Title: "at peak", Right: true}, {Title: "forward", Right: true}, {Title: "backward", Right: true}, {Title: "optimizer", Right: true, Optional: 2},
+	columns, rows := layout.EachColumn([]layout.Column{{Title: "module"}, {Title: "at peak", Right: true},
+		{Title: "forward", Right: true}, {Title: "backward", Right: true},
+		{Title: "optimizer", Right: true, Optional: 2},
 		{Title: "own", Right: true, Optional: 1}, {Title: "of it", Optional: 3}}, m.rows, m.each)
 	shown := p.Table(columns, rows)
 	p.Gap()
-	p.Item("Each row counts what lies below it, too; own is what the module itself held at the peak. forward, backward and optimizer are the highest moments of the iteration at which that phase allocated.")
+	p.Item(
+		"Each row counts what lies below it, too; own is what the module itself held at the peak. forward, backward and optimizer are the highest moments of the iteration at which that phase allocated.")
 	if words := legend(t.Categories, m.used); words != "" && shown[len(shown)-1] {
 		p.Item(fmt.Sprintf("Abbreviations, at the peak (rule set %s): %s.", visible.Text(t.Rules), words))
 	}
@@ -118,7 +123,8 @@ func (m *moduleTable) children(module *report.Module) []moduleFold {
 // below is the depth of a child. Where nobody asked for a depth, levels on the way to what holds nearly all of the
 // memory do not count: they only wrap it.
 func (m *moduleTable) below(module, child *moduleFold, depth int) int {
-	if !m.page.DepthAsked && atPeak(&child.Module) >= atPeak(&module.Module)/moduleWraps*(moduleWraps-1) && atPeak(m.root)/2 <= atPeak(&child.Module) {
+	if !m.page.DepthAsked && atPeak(&child.Module) >= atPeak(&module.Module)/moduleWraps*(moduleWraps-1) &&
+		atPeak(m.root)/2 <= atPeak(&child.Module) {
 		return depth
 	}
 	return depth + 1
@@ -146,7 +152,8 @@ func (m *moduleTable) row(fold *moduleFold, depth int) {
 	}
 	row[1].Style = layout.Strong
 	own, subtree := momentOf(module, "peak")
-	m.rows = append(m.rows, append(row, layout.Cell{Text: layout.BytesOrDash(layout.Sum(own))}, layout.Cell{Text: m.categories(subtree)}))
+	m.rows = append(m.rows, append(row, layout.Cell{Text: layout.BytesOrDash(layout.Sum(own))},
+		layout.Cell{Text: m.categories(subtree)}))
 }
 
 func moduleName(module *report.Module, depth int) string {

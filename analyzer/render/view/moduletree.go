@@ -106,7 +106,8 @@ func mergeAlike(children []moduleFold) []moduleFold {
 	var list []moduleFold
 	for i := 0; i < len(children); {
 		end := i + 1
-		for end < len(children) && children[i].count == 1 && children[end].count == 1 && sameBytes(&children[i].Module, &children[end].Module) {
+		for end < len(children) && children[i].count == 1 && children[end].count == 1 &&
+			sameBytes(&children[i].Module, &children[end].Module) {
 			end++
 		}
 		if end-i < alikeMin {
@@ -130,7 +131,8 @@ func sameBytes(a, b *report.Module) bool {
 		return false
 	}
 	for i := range a.Moments {
-		if a.Moments[i].Moment != b.Moments[i].Moment || !slices.Equal(a.Moments[i].Own, b.Moments[i].Own) || !slices.Equal(a.Moments[i].Subtree, b.Moments[i].Subtree) {
+		if a.Moments[i].Moment != b.Moments[i].Moment || !slices.Equal(a.Moments[i].Own, b.Moments[i].Own) ||
+			!slices.Equal(a.Moments[i].Subtree, b.Moments[i].Subtree) {
 			return false
 		}
 	}

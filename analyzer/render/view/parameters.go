@@ -51,7 +51,9 @@ func (s *parameterSum) addSum(o *parameterSum) {
 func (s *parameterSum) bytes() uint64 { return s.weight + s.gradient + s.state }
 
 func (s *parameterSum) cells(look layout.Style) []layout.Cell {
-	return []layout.Cell{{Text: s.name, Style: look}, {Text: layout.Bytes(s.weight), Style: look}, {Text: layout.BytesOrDash(s.gradient), Style: look}, {Text: layout.BytesOrDash(s.state), Style: look}, {Text: layout.Bytes(s.bytes()), Style: layout.Strong}}
+	return []layout.Cell{{Text: s.name, Style: look}, {Text: layout.Bytes(s.weight), Style: look},
+		{Text: layout.BytesOrDash(s.gradient), Style: look}, {Text: layout.BytesOrDash(s.state), Style: look},
+		{Text: layout.Bytes(s.bytes()), Style: layout.Strong}}
 }
 
 // writeParameters prints what belongs to each parameter, then the buffers, then what optimizers keep for themselves.
@@ -74,7 +76,8 @@ func writeParameters(p *layout.Page, s *report.Summary) {
 			p.Gap()
 		}
 	}
-	p.Item("Sizes in the tables are those of the elements, as the framework counts them. --csv and --json give exact bytes and each state of the optimizer by its name.")
+	p.Item(
+		"Sizes in the tables are those of the elements, as the framework counts them. --csv and --json give exact bytes and each state of the optimizer by its name.")
 }
 
 // foldedParameters takes parameters of the same size in repeated modules as one, in the model's order.
@@ -89,7 +92,9 @@ func foldedParameters(p *layout.Page, list []report.Parameter) []parameterSum {
 	if p.Unfolded {
 		folds = fold.FoldRows("", names, bytes)
 	}
-	slices.SortFunc(folds, func(a, b fold.Fold) int { return cmp.Compare(slices.Min(a.Members), slices.Min(b.Members)) })
+	slices.SortFunc(folds, func(a, b fold.Fold) int {
+		return cmp.Compare(slices.Min(a.Members), slices.Min(b.Members))
+	})
 	sums := make([]parameterSum, len(folds))
 	for n, f := range folds {
 		sums[n].name, sums[n].each = visible.Text(f.Name), p.Each(len(f.Members), f.Min, f.Max)
@@ -135,7 +140,8 @@ func writeParameterTable(p *layout.Page, list []report.Parameter, one, many stri
 	for _, row := range total.blockRows() {
 		rows, each = append(rows, row), append(each, "")
 	}
-	columns, rows := layout.EachColumn([]layout.Column{{Title: "name"}, {Title: "weight", Right: true}, {Title: "gradient", Right: true}, {Title: "optimizer", Right: true}, {Title: "total", Right: true}}, rows, each)
+	columns, rows := layout.EachColumn([]layout.Column{{Title: "name"}, {Title: "weight", Right: true},
+		{Title: "gradient", Right: true}, {Title: "optimizer", Right: true}, {Title: "total", Right: true}}, rows, each)
 	p.Table(columns, rows)
 	p.Gap()
 	p.Item(total.blockRemark())
@@ -143,7 +149,8 @@ func writeParameterTable(p *layout.Page, list []report.Parameter, one, many stri
 
 // requestsKnown reports whether it is known of all blocks what was requested.
 func (s *parameterSum) requestsKnown() bool {
-	return s.requested != nil && s.requested.UnknownBytes == 0 && s.requested.Bytes+s.requested.RestBytes == s.blocks && s.requested.Bytes >= s.bytes()
+	return s.requested != nil && s.requested.UnknownBytes == 0 && s.requested.Bytes+s.requested.RestBytes == s.blocks &&
+		s.requested.Bytes >= s.bytes()
 }
 
 // blockRows lead from the bytes of the elements to those of the blocks, where it is known what was requested.
@@ -152,7 +159,8 @@ func (s *parameterSum) blockRows() (rows [][]layout.Cell) {
 		return nil
 	}
 	add := func(name string, bytes uint64, look layout.Style) {
-		rows = append(rows, []layout.Cell{{Text: name, Style: look}, {}, {}, {}, {Text: layout.Bytes(bytes), Style: look}})
+		rows = append(rows, []layout.Cell{{Text: name, Style: look}, {}, {}, {},
+			{Text: layout.Bytes(bytes), Style: look}})
 	}
 	if others := s.requested.Bytes - s.bytes(); others > 0 {
 		add("other tensors in their blocks", others, layout.Plain)
@@ -169,11 +177,14 @@ func (s *parameterSum) blockRemark() string {
 	case more == 0:
 		return fmt.Sprintf("%s of elements; their blocks hold as much.", layout.ExactBytes(s.bytes()))
 	case !s.requestsKnown():
-		return fmt.Sprintf("%s of elements; their blocks hold %s. The other %s are rounding, and blocks that several share, which count with each of them.", layout.ExactBytes(s.bytes()), layout.ExactBytes(s.blocks), layout.ExactBytes(more))
+		return fmt.Sprintf(
+			"%s of elements; their blocks hold %s. The other %s are rounding, and blocks that several share, which count with each of them.", layout.ExactBytes(s.bytes()), layout.ExactBytes(s.blocks), layout.ExactBytes(more))
 	case s.requested.Bytes > s.bytes():
-		return fmt.Sprintf("%s of elements; %s were requested for their blocks, which hold %s. A block that several share counts with each of them.", layout.ExactBytes(s.bytes()), layout.ExactBytes(s.requested.Bytes), layout.ExactBytes(s.blocks))
+		return fmt.Sprintf(
+			"%s of elements; %s were requested for their blocks, which hold %s. A block that several share counts with each of them.", layout.ExactBytes(s.bytes()), layout.ExactBytes(s.requested.Bytes), layout.ExactBytes(s.blocks))
 	}
-	return fmt.Sprintf("%s of elements, all of which was requested; their blocks hold %s.", layout.ExactBytes(s.bytes()), layout.ExactBytes(s.blocks))
+	return fmt.Sprintf("%s of elements, all of which was requested; their blocks hold %s.",
+		layout.ExactBytes(s.bytes()), layout.ExactBytes(s.blocks))
 }
 
 // parameterRows is the CSV of parameters and buffers; optimizer state by name stands in the last columns.
@@ -189,7 +200,8 @@ func parameterRows(s *report.Summary, _ layout.Options, write layout.UnitWriter)
 		}
 	}
 	return func(yield func([]string) bool) {
-		if !yield(append([]string{"name", "category", "weight", "weight_block", "gradient", "gradient_block", "optimizer_state", "optimizer_state_block"}, states...)) {
+		if !yield(append([]string{"name", "category", "weight", "weight_block", "gradient", "gradient_block",
+			"optimizer_state", "optimizer_state_block"}, states...)) {
 			return
 		}
 		for i := range s.Training.Parameters {
@@ -202,7 +214,8 @@ func parameterRows(s *report.Summary, _ layout.Options, write layout.UnitWriter)
 
 func parameterRow(parameter *report.Parameter, states []string, write layout.UnitWriter) []string {
 	state, stateBlocks := stateBytes(parameter)
-	row := []string{parameter.Name, parameter.Category, write(parameter.Bytes), write(parameter.BlockBytes), write(parameter.Gradient), write(parameter.GradBlock), write(state), write(stateBlocks)}
+	row := []string{parameter.Name, parameter.Category, write(parameter.Bytes), write(parameter.BlockBytes),
+		write(parameter.Gradient), write(parameter.GradBlock), write(state), write(stateBlocks)}
 	bytes := make(map[string]uint64, len(parameter.States))
 	for _, state := range parameter.States {
 		bytes[state.Name] += state.Bytes

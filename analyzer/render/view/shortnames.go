@@ -10,8 +10,10 @@ import (
 )
 
 // knownShort are the short forms of categories that ship with memtrace; others get one made of their letters.
-var knownShort = map[string]string{"Parameters": "par", "Weights": "wt", "Gradients": "grad", "Weight Gradients": "grad", "Optimizer state": "opt", "Optimizer State": "opt", "Feature maps": "fm",
-	"Intermediate gradients": "ig", "Workspace": "ws", "Temporary": "tmp", "Input data": "in", "Library": "lib", rules.Others: "oth"}
+var knownShort = map[string]string{"Parameters": "par", "Weights": "wt", "Gradients": "grad",
+	"Weight Gradients": "grad", "Optimizer state": "opt", "Optimizer State": "opt", "Feature maps": "fm",
+	"Intermediate gradients": "ig", "Workspace": "ws", "Temporary": "tmp", "Input data": "in", "Library": "lib",
+	rules.Others: "oth"}
 
 // shortNames gives every category a short form that no other one has.
 func shortNames(categories []string) []string {
@@ -34,7 +36,9 @@ func shortNames(categories []string) []string {
 
 // initials are the first letters of several words, or the first three of one.
 func initials(category string) string {
-	words := strings.FieldsFunc(strings.ToLower(visible.Text(category)), func(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) })
+	words := strings.FieldsFunc(strings.ToLower(visible.Text(category)), func(r rune) bool {
+		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
+	})
 	switch len(words) {
 	case 0:
 		return "cat"

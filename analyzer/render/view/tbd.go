@@ -67,11 +67,14 @@ func NothingSelected(s *report.Summary, o layout.Options) string {
 	}
 	switch {
 	case longest == 0:
-		return fmt.Sprintf("there is no epoch %d: the trace has %s", o.Epoch, layout.Plural(uint64(epochs), "epoch", "epochs"))
+		return fmt.Sprintf("there is no epoch %d: the trace has %s", o.Epoch,
+			layout.Plural(uint64(epochs), "epoch", "epochs"))
 	case o.Epoch > 0:
-		return fmt.Sprintf("no iteration %d in epoch %d, which has %s", o.Period, o.Epoch, layout.Plural(uint64(longest), "iteration", "iterations"))
+		return fmt.Sprintf("no iteration %d in epoch %d, which has %s", o.Period, o.Epoch,
+			layout.Plural(uint64(longest), "iteration", "iterations"))
 	}
-	return fmt.Sprintf("no iteration %d: the longest epoch has %s", o.Period, layout.Plural(uint64(longest), "iteration", "iterations"))
+	return fmt.Sprintf("no iteration %d: the longest epoch has %s", o.Period,
+		layout.Plural(uint64(longest), "iteration", "iterations"))
 }
 
 // cachedIn is what the allocator held at most and in the end: by its own word, or of a framework that says nothing of
@@ -169,7 +172,8 @@ func writeTBDRow(p *layout.Page, label string, bytes uint64) {
 func iterationRows(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string] {
 	t := s.Training
 	parameters, weights, gradients := weightsOf(t)
-	header := []string{"epoch", "iteration", "peak_cached", "current_cached", "total_feature_map_usage", "total_weight_usage"}
+	header := []string{"epoch", "iteration", "peak_cached", "current_cached", "total_feature_map_usage",
+		"total_weight_usage"}
 	row := make([]string, len(header), len(header)+2*len(parameters)+2)
 	row = append(row[:len(header)-1], write(weights))
 	for _, parameter := range parameters {
@@ -186,7 +190,8 @@ func iterationRows(s *report.Summary, o layout.Options, write layout.UnitWriter)
 		}
 		for _, it := range numberedIterations(t, o) {
 			peak, current := cachedIn(s, it.Iteration)
-			copy(row, []string{strconv.Itoa(it.epoch), strconv.Itoa(it.number), write(peak), write(current), write(highestOf(t, it.Iteration, FeatureMaps))})
+			copy(row, []string{strconv.Itoa(it.epoch), strconv.Itoa(it.number), write(peak), write(current),
+				write(highestOf(t, it.Iteration, FeatureMaps))})
 			row[len(row)-1] = write(highestOf(t, it.Iteration, IntermediateGradients))
 			if !yield(row) {
 				return

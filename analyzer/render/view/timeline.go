@@ -58,7 +58,8 @@ func writeTimeline(p *layout.Page, s *report.Summary) {
 	if l.Level == report.LevelFramework {
 		name = phrase.FrameworkName(s.Versions) + "'s blocks"
 	}
-	p.Title(fmt.Sprintf("%s over time, by %s: the highest moment of each %s", layout.UpperFirst(name), t.By, layout.Duration(t.WidthNS)))
+	p.Title(fmt.Sprintf("%s over time, by %s: the highest moment of each %s", layout.UpperFirst(name), t.By,
+		layout.Duration(t.WidthNS)))
 	p.Gap()
 	own := timelineColumns(p, t)
 	titles := make([]string, len(own))
@@ -70,8 +71,10 @@ func writeTimeline(p *layout.Page, s *report.Summary) {
 	for _, title := range short {
 		columns = append(columns, layout.Column{Title: title, Right: true})
 	}
-	columns = append(columns, layout.Column{Title: "rest", Right: true}, layout.Column{Title: "idle", Right: true, Optional: 4}, layout.Column{Title: "driver", Right: true, Optional: 3},
-		layout.Column{Title: "used", Right: true, Optional: 6}, layout.Column{Title: "in", Optional: 7}, layout.Column{Title: "phases", Optional: 2}, layout.Column{Title: "steps", Optional: 1})
+	columns = append(columns, layout.Column{Title: "rest", Right: true}, layout.Column{Title: "idle", Right: true,
+		Optional: 4}, layout.Column{Title: "driver", Right: true, Optional: 3},
+		layout.Column{Title: "used", Right: true, Optional: 6}, layout.Column{Title: "in", Optional: 7},
+		layout.Column{Title: "phases", Optional: 2}, layout.Column{Title: "steps", Optional: 1})
 	var largest uint64
 	for _, b := range l.Bins {
 		largest = max(largest, b.PeakBytes)
@@ -117,7 +120,8 @@ func timelineColumns(p *layout.Page, t *report.Timeline) []report.TimelineKey {
 
 func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used []uint64, ascii bool) []layout.Cell {
 	b := &t.Levels[0].Bins[i]
-	row := []layout.Cell{{Text: layout.Moment(t.Begin(i))}, {Text: layout.Bytes(b.PeakBytes), Style: layout.Strong}, {Text: layout.Bar(b.PeakBytes, largest, layout.BarWidth/2, ascii), Style: layout.Blocks}}
+	row := []layout.Cell{{Text: layout.Moment(t.Begin(i))}, {Text: layout.Bytes(b.PeakBytes), Style: layout.Strong},
+		{Text: layout.Bar(b.PeakBytes, largest, layout.BarWidth/2, ascii), Style: layout.Blocks}}
 	held, rest := make([]uint64, own), uint64(0)
 	for _, part := range b.Held {
 		if int(part.Key) < own {
@@ -129,7 +133,9 @@ func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used 
 	for _, bytes := range append(held, rest) {
 		row = append(row, layout.Cell{Text: bytesOrBlank(bytes)})
 	}
-	row = append(row, layout.Cell{Text: bytesOrBlank(b.Idle)}, layout.Cell{}, layout.Cell{}, layout.Cell{Text: visible.Text(b.Phase)}, layout.Cell{Text: phaseCells(t.Lanes[i].Phases, t.End(i)-t.Begin(i)), Style: layout.Blocks}, layout.Cell{Text: layout.Clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
+	row = append(row, layout.Cell{Text: bytesOrBlank(b.Idle)}, layout.Cell{}, layout.Cell{},
+		layout.Cell{Text: visible.Text(b.Phase)}, layout.Cell{Text: phaseCells(t.Lanes[i].Phases, t.End(i)-t.Begin(i)),
+			Style: layout.Blocks}, layout.Cell{Text: layout.Clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
 	at := len(row) - 5
 	if t.Levels[0].Level != report.LevelDriver && driver != nil {
 		row[at].Text = bytesOrBlank(driver[i])
@@ -187,7 +193,8 @@ func laneWords(l *report.TimelineLane) string {
 }
 
 // writeTimelineNotes explains the columns, and proposes to look closer at the highest stretch.
-func writeTimelineNotes(p *layout.Page, s *report.Summary, t *report.Timeline, titles, short []string, first, last int) {
+func writeTimelineNotes(p *layout.Page, s *report.Summary, t *report.Timeline, titles, short []string, first,
+	last int) {
 	var parts []string
 	for i, name := range short {
 		if name != titles[i] {
@@ -207,7 +214,8 @@ func writeTimelineNotes(p *layout.Page, s *report.Summary, t *report.Timeline, t
 		p.Item("Nothing was held from " + layout.Moment(t.Begin(last+1)) + " on.")
 	}
 	if t.Bins() < s.Timeline.Bins() {
-		p.Item(fmt.Sprintf("%d stretches of %s are known: -n 0 shows all, --csv and --json write them.", s.Timeline.Bins(), layout.Duration(s.Timeline.WidthNS)))
+		p.Item(fmt.Sprintf("%d stretches of %s are known: -n 0 shows all, --csv and --json write them.",
+			s.Timeline.Bins(), layout.Duration(s.Timeline.WidthNS)))
 	}
 	highest := 0
 	for i, b := range t.Levels[0].Bins {
@@ -220,7 +228,8 @@ func writeTimelineNotes(p *layout.Page, s *report.Summary, t *report.Timeline, t
 		path = "FILE"
 	}
 	p.Gap()
-	p.Line("%s memtrace report --view timeline --by %s --from %s --to %s %s", p.Paint(layout.Strong, "Next:"), t.By, exactSeconds(t.Begin(highest)), exactSeconds(t.End(highest)), layout.ShellWord(path))
+	p.Line("%s memtrace report --view timeline --by %s --from %s --to %s %s", p.Paint(layout.Strong, "Next:"), t.By,
+		exactSeconds(t.Begin(highest)), exactSeconds(t.End(highest)), layout.ShellWord(path))
 }
 
 // exactSeconds is a time as flags take it.
@@ -229,7 +238,8 @@ func exactSeconds(ns int64) string { return layout.Seconds(ns) + "s" }
 // timelineTable is a row for each stretch of each level.
 func timelineTable(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string] {
 	t := timelineDetail(s, o, s.Timeline.Bins())
-	header := []string{"level", "begin_seconds", "end_seconds", "peak_seconds", "peak_bytes", "idle_bytes", "phase", "steps", "first_step", "last_step", "epochs", "marks", "mark_names", "out_of_memory"}
+	header := []string{"level", "begin_seconds", "end_seconds", "peak_seconds", "peak_bytes", "idle_bytes", "phase",
+		"steps", "first_step", "last_step", "epochs", "marks", "mark_names", "out_of_memory"}
 	phases := phasesOf(t.Lanes)
 	header = append(header, phaseColumns(phases)...)
 	for _, l := range t.Lines {
@@ -247,8 +257,11 @@ func timelineTable(s *report.Summary, o layout.Options, write layout.UnitWriter)
 		for _, l := range t.Levels {
 			for i := range l.Bins {
 				b, lane := &l.Bins[i], &t.Lanes[i]
-				copy(row, []string{l.Level, layout.Seconds(t.Begin(i)), layout.Seconds(t.End(i)), layout.Seconds(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, layout.Number(lane.Steps), layout.Number(lane.FirstStep), layout.Number(lane.LastStep),
-					layout.Number(lane.Epochs), layout.Number(lane.Marks), visible.Text(strings.Join(lane.MarkNames, ";")), layout.Number(lane.OOMs)})
+				copy(row, []string{l.Level, layout.Seconds(t.Begin(i)), layout.Seconds(t.End(i)),
+					layout.Seconds(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, layout.Number(lane.Steps),
+					layout.Number(lane.FirstStep), layout.Number(lane.LastStep),
+					layout.Number(lane.Epochs), layout.Number(lane.Marks),
+					visible.Text(strings.Join(lane.MarkNames, ";")), layout.Number(lane.OOMs)})
 				copy(row[fixed-len(t.Lines)-len(phases):], phaseSeconds(phases, lane.Phases))
 				for n, line := range t.Lines {
 					row[fixed-len(t.Lines)+n] = write(line.PeakBytes[i])

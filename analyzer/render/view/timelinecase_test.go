@@ -13,18 +13,21 @@ import (
 // nothing at both ends.
 func timelineCase() *report.Timeline {
 	t := &report.Timeline{By: "category", FromNS: 0, WidthNS: 1 << 22, EndNS: 40<<22 - 1000,
-		Keys: []report.TimelineKey{{Key: "Feature maps"}, {Key: "Parameters"}, {Key: "Optimizer state"}, {Key: "Gradients"}, {Key: "Workspace"}, {Key: "Others"}, {Key: "device", Label: "a label, with a comma"}}}
+		Keys: []report.TimelineKey{{Key: "Feature maps"}, {Key: "Parameters"}, {Key: "Optimizer state"},
+			{Key: "Gradients"}, {Key: "Workspace"}, {Key: "Others"}, {Key: "device", Label: "a label, with a comma"}}}
 	framework, driver := report.TimelineLevel{Level: "framework"}, report.TimelineLevel{Level: "driver"}
 	lines := map[string][]uint64{}
 	for i := range 40 {
 		var b, d report.TimelineBin
 		var lane report.TimelineLane
 		if i >= 4 && i < 38 {
-			b.Held = []report.TimelinePart{{Key: 0, Bytes: uint64(i%8) * 64 * mib}, {Key: 1, Bytes: 100 * mib}, {Key: 2, Bytes: 200 * mib}, {Key: 4, Bytes: 32 * mib}}
+			b.Held = []report.TimelinePart{{Key: 0, Bytes: uint64(i%8) * 64 * mib}, {Key: 1, Bytes: 100 * mib},
+				{Key: 2, Bytes: 200 * mib}, {Key: 4, Bytes: 32 * mib}}
 			d.Held = []report.TimelinePart{{Key: 6, Bytes: 1 << 30}}
 			d.PeakBytes, b.Idle, b.Phase = 1<<30, uint64(i)*mib, []string{"forward", "backward", "", "optimizer"}[i%4]
 			lane = report.TimelineLane{Steps: uint64(i % 3), FirstStep: uint64(i), LastStep: uint64(i + 1)}
-			lane.Phases = []report.PhasePart{{Phase: "forward", NS: int64(i) << 16, Allocs: 3}, {Phase: "backward", NS: 1 << 21, Allocs: 2}, {Phase: "optimizer", Allocs: 1}}[:i%4]
+			lane.Phases = []report.PhasePart{{Phase: "forward", NS: int64(i) << 16, Allocs: 3},
+				{Phase: "backward", NS: 1 << 21, Allocs: 2}, {Phase: "optimizer", Allocs: 1}}[:i%4]
 		}
 		for _, p := range b.Held {
 			b.PeakBytes += p.Bytes
@@ -40,7 +43,8 @@ func timelineCase() *report.Timeline {
 			lines[name] = append(lines[name], d.PeakBytes/2)
 		}
 	}
-	t.Levels, t.Phases = []report.TimelineLevel{framework, driver}, []report.PhaseSpan{{FromNS: 4 << 22, ToNS: 38 << 22}}
+	t.Levels, t.Phases = []report.TimelineLevel{framework, driver},
+		[]report.PhaseSpan{{FromNS: 4 << 22, ToNS: 38 << 22}}
 	for device := range int16(2) {
 		for _, name := range []string{"driver", "reserved", "used"} {
 			t.Lines = append(t.Lines, report.TimelineLine{Name: name, Device: device, PeakBytes: lines[name]})

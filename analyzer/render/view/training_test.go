@@ -16,15 +16,22 @@ import (
 
 // TestReportsOfTraining renders what the default report says of training.
 func TestReportsOfTraining(t *testing.T) {
-	compareFile(t, "report.txt", written(t, func(w io.Writer) error { return render.Text(w, trainingCase(12, 3*mib), layout.Options{}) }))
+	compareFile(t, "report.txt", written(t, func(w io.Writer) error {
+		return render.Text(w, trainingCase(12, 3*mib), layout.Options{})
+	}))
 	asked := trainingCase(12, 0)
 	asked.Asked = true
-	if text := written(t, func(w io.Writer) error { return render.Text(w, asked, layout.Options{}) }); strings.Contains(text, "Iterations") {
+	if text := written(t, func(w io.Writer) error {
+		return render.Text(w, asked, layout.Options{})
+	}); strings.Contains(text, "Iterations") {
 		t.Errorf("a report by a grouping that was asked for speaks of iterations:\n%s", text)
 	}
 	silent := trainingCase(1, 0)
-	silent.Training = &report.Training{Level: "driver", IterationsBy: report.IterationsByNothing, Iterations: silent.Training.Iterations, Categories: caseCategories}
-	if text := written(t, func(w io.Writer) error { return render.Text(w, silent, layout.Options{}) }); strings.Contains(text, "Iterations") || strings.Contains(text, "rules") {
+	silent.Training = &report.Training{Level: "driver", IterationsBy: report.IterationsByNothing,
+		Iterations: silent.Training.Iterations, Categories: caseCategories}
+	if text := written(t, func(w io.Writer) error {
+		return render.Text(w, silent, layout.Options{})
+	}); strings.Contains(text, "Iterations") || strings.Contains(text, "rules") {
 		t.Errorf("a report of a program that trains nothing speaks of training:\n%s", text)
 	}
 }
@@ -39,8 +46,12 @@ func TestGoldenDiffOfParameters(t *testing.T) {
 	list[25].Name = "head.weight"
 	list[26].Bytes = 2 * mib
 	d := diff.New(base, changed)
-	compareFile(t, "diff.txt", written(t, func(w io.Writer) error { return compare.Parameters(w, d, layout.Options{}) }))
-	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error { return compare.Parameters(w, d, layout.Options{Rows: 2, Width: 60}) }))
+	compareFile(t, "diff.txt", written(t, func(w io.Writer) error {
+		return compare.Parameters(w, d, layout.Options{})
+	}))
+	compareFile(t, "diff-short.txt", written(t, func(w io.Writer) error {
+		return compare.Parameters(w, d, layout.Options{Rows: 2, Width: 60})
+	}))
 	if err := compare.Parameters(io.Discard, diff.New(&report.Summary{}, changed), layout.Options{}); err == nil {
 		t.Error("a diff without training is written")
 	}

@@ -1,6 +1,6 @@
 // Package view has the tables that a report shows when they are asked for by name: modules, parameters, iterations and
-// others, each as text and as CSV. It may import layout, phrase, the report's types and what folds and sorts; it decides
-// nothing about the report itself, which does not know it.
+// others, each as text and as CSV. It may import layout, phrase, the report's types and what folds and sorts; it
+// decides nothing about the report itself, which does not know it.
 package view
 
 import (
@@ -24,21 +24,27 @@ type View struct {
 	bare    bool // prints its table and nothing else
 	missing func(s *report.Summary) string
 	text    func(p *layout.Page, s *report.Summary)
-	table   func(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string] // the first row holds the names of columns; rows are the reader's until the next one
+	// the first row holds the names of columns; rows are the reader's until the next one
+	table func(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string]
 }
 
 var views = []View{
-	{Name: "modules", Doc: "the tree of modules: bytes at the peak, and at the peaks of forward, backward and optimizer", missing: noModules,
-		text: writeModules, table: moduleRows},
+	{Name: "modules",
+		Doc:     "the tree of modules: bytes at the peak, and at the peaks of forward, backward and optimizer",
+		missing: noModules,
+		text:    writeModules, table: moduleRows},
 	{Name: "parameters", Doc: "weight, gradient and optimizer state of each parameter", missing: noParameters,
 		text: writeParameters, table: parameterRows},
 	{Name: "iterations", Doc: "peak and categories of each iteration", missing: noIterations,
 		text: writeIterations, table: iterationRows},
-	{Name: "cross", Doc: "two groupings at once, module by category unless --cross names others", missing: noCross, any: true,
+	{Name: "cross", Doc: "two groupings at once, module by category unless --cross names others", missing: noCross,
+		any:  true,
 		text: writeCross, table: crossRows},
-	{Name: "timeline", Doc: "memory over time, divided by category unless --by names something else", missing: noTimeline, any: true,
+	{Name: "timeline", Doc: "memory over time, divided by category unless --by names something else",
+		missing: noTimeline, any: true,
 		text: writeTimeline, table: timelineTable},
-	{Name: "tbd", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch", missing: noIterations, bare: true,
+	{Name: "tbd", Doc: "a table per iteration in the shape of the TBD memory profiler for PyTorch",
+		missing: noIterations, bare: true,
 		text: writeTBD, table: iterationRows},
 }
 
@@ -95,8 +101,8 @@ func writeViewHeading(p *layout.Page, s *report.Summary) {
 	p.Gap()
 }
 
-// Rows is the view's whole table in bytes: the first row holds the names of columns, and a row is the reader's until the
-// next one. There is none where something is missing.
+// Rows is the view's whole table in bytes: the first row holds the names of columns, and a row is the reader's until
+// the next one. There is none where something is missing.
 func (v *View) Rows(s *report.Summary) iter.Seq[[]string] {
 	if v.Missing(s) != "" {
 		return func(func([]string) bool) {}

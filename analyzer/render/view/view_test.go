@@ -82,9 +82,13 @@ func TestGoldenViews(t *testing.T) {
 		{"iterations-long", "iterations", long, options},
 		{"iterations-none", "iterations", none, options},
 		{"cross", "cross", steady, options},
-		{"cross-narrow", "cross", steady, with(func(o *layout.Options) { o.Width, o.Rows, o.ASCII, o.Unfolded = 60, 3, true, true })},
+		{"cross-narrow", "cross", steady, with(func(o *layout.Options) {
+			o.Width, o.Rows, o.ASCII, o.Unfolded = 60, 3, true, true
+		})},
 		{"timeline", "timeline", steady, options},
-		{"timeline-narrow", "timeline", steady, with(func(o *layout.Options) { o.Width, o.Rows, o.ASCII = 60, 12, true })},
+		{"timeline-narrow", "timeline", steady, with(func(o *layout.Options) {
+			o.Width, o.Rows, o.ASCII = 60, 12, true
+		})},
 		{"timeline-wide", "timeline", steady, with(func(o *layout.Options) { o.Width, o.Rows = 150, -1 })},
 		{"tbd", "tbd", steady, with(func(o *layout.Options) { o.Period, o.Unit = 4, layout.UnitMB })},
 		{"tbd-epoch", "tbd", steady, with(func(o *layout.Options) { o.Epoch, o.Period, o.Unit = 2, 6, layout.UnitB })},
@@ -122,10 +126,14 @@ func TestViewsAsCSV(t *testing.T) {
 		t.Errorf("the parameter of the odd name: %q", last)
 	}
 	rows = readCSV(t, "iterations", s)
-	if got, want := strings.Join(rows[0][:7], " "), "epoch iteration peak_cached current_cached total_feature_map_usage total_weight_usage embed.weight"; got != want {
+	if got, want := strings.Join(rows[0][:7], " "),
+		"epoch iteration peak_cached current_cached total_feature_map_usage total_weight_usage embed.weight"; got !=
+		want {
 		t.Errorf("columns %q, want %q", got, want)
 	}
-	if n, width := len(s.Training.Parameters)-2, len(rows[0]); width != 8+2*n || rows[0][6+n] != "total_layer_weight_gradient_usage" || rows[0][7+n] != "embed.weight_grad" || rows[0][width-1] != "intermediate_gradients" {
+	if n, width := len(s.Training.Parameters)-2, len(rows[0]); width != 8+2*n ||
+		rows[0][6+n] != "total_layer_weight_gradient_usage" || rows[0][7+n] != "embed.weight_grad" ||
+		rows[0][width-1] != "intermediate_gradients" {
 		t.Errorf("columns %q", rows[0])
 	}
 }
@@ -152,8 +160,12 @@ func TestUnitsOfViews(t *testing.T) {
 		bytes        uint64
 		exact, unit0 string
 	}{
-		{layout.UnitMB, 499_999, "0", "0"}, {layout.UnitMB, 500_000, "0", "0"}, {layout.UnitMB, 500_001, "1", "1"}, {layout.UnitMB, 1_500_000, "2", "2"}, {layout.UnitMB, 2_500_000, "2", "2"}, {layout.UnitMB, 127_330_308, "127", "127"},
-		{layout.UnitMiB, 512, "0.000", "0"}, {layout.UnitMiB, mib / 2, "0.500", "0"}, {layout.UnitMiB, 3 * mib / 2, "1.500", "2"}, {layout.UnitMiB, mib - 1, "1.000", "1"}, {layout.UnitMiB, 1<<64 - 1, "17592186044416.000", "17592186044416"},
+		{layout.UnitMB, 499_999, "0", "0"}, {layout.UnitMB, 500_000, "0", "0"}, {layout.UnitMB, 500_001, "1", "1"},
+		{layout.UnitMB, 1_500_000, "2", "2"}, {layout.UnitMB, 2_500_000, "2", "2"},
+		{layout.UnitMB, 127_330_308, "127", "127"},
+		{layout.UnitMiB, 512, "0.000", "0"}, {layout.UnitMiB, mib / 2, "0.500", "0"},
+		{layout.UnitMiB, 3 * mib / 2, "1.500", "2"}, {layout.UnitMiB, mib - 1, "1.000", "1"},
+		{layout.UnitMiB, 1<<64 - 1, "17592186044416.000", "17592186044416"},
 		{layout.UnitB, 1<<64 - 1, "18446744073709551615", "18446744073709551615"},
 	} {
 		if exact, whole := c.unit.Exact(c.bytes), c.unit.Whole(c.bytes); exact != c.exact || whole != c.unit0 {
@@ -169,7 +181,8 @@ func TestUnitsOfViews(t *testing.T) {
 func TestMissingNames(t *testing.T) {
 	s := trainingCase(1, 0)
 	s.Training.Parameters, s.Training.Modules = nil, nil
-	for _, c := range []struct{ state, want string }{{"", "MEMTRACE_ADAPTERS"}, {"on", "reported no model"}, {"off: the script failed", "could not read them from PyTorch (off: the script failed)"}} {
+	for _, c := range []struct{ state, want string }{{"", "MEMTRACE_ADAPTERS"}, {"on", "reported no model"},
+		{"off: the script failed", "could not read them from PyTorch (off: the script failed)"}} {
 		s.Training.Adapters = map[string]string{"torch": c.state}
 		for _, name := range []string{"modules", "parameters"} {
 			if why := Find(name).Missing(s); !strings.Contains(why, c.want) {
@@ -199,7 +212,8 @@ func TestMissingNames(t *testing.T) {
 
 // TestPickIterations keeps both ends and the highest one, and fills the rows.
 func TestPickIterations(t *testing.T) {
-	for _, c := range []struct{ n, highest, limit, want int }{{1, 0, 12, 1}, {12, 5, 12, 12}, {13, 5, 12, 12}, {100_000, 777, 12, 12}, {100_000, 777, 40, 40}, {5, 2, 1, 1}, {50, 7, 1 << 62, 50}} {
+	for _, c := range []struct{ n, highest, limit, want int }{{1, 0, 12, 1}, {12, 5, 12, 12}, {13, 5, 12, 12},
+		{100_000, 777, 12, 12}, {100_000, 777, 40, 40}, {5, 2, 1, 1}, {50, 7, 1 << 62, 50}} {
 		tr := &report.Training{Iterations: make([]report.Iteration, c.n), Highest: c.highest}
 		list := pickIterations(tr, c.limit)
 		if len(list) != c.want {

@@ -264,7 +264,8 @@ func (r *reader) pattern(name string, table *unstable.Node) (p rules.Pattern, er
 
 func (r *reader) textOf(key string, value *unstable.Node) (string, error) {
 	if value.Kind != unstable.String {
-		return "", fmt.Errorf("%s: write a text in quotes, not a value of kind %s", key, strings.ToLower(value.Kind.String()))
+		return "", fmt.Errorf("%s: write a text in quotes, not a value of kind %s", key,
+			strings.ToLower(value.Kind.String()))
 	}
 	return string(value.Data), nil
 }

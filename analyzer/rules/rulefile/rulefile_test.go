@@ -66,7 +66,8 @@ func TestKeywordsOfTBD(t *testing.T) {
 			t.Errorf("name %s: %s, want %s", tag, got, want)
 		}
 	}
-	if got := category(set, rules.Subject{Frames: []*rules.Frame{{Functions: []string{"aten::dot"}}}}); got != rules.Others {
+	if got := category(set, rules.Subject{Frames: []*rules.Frame{{Functions: []string{"aten::dot"}}}}); got !=
+		rules.Others {
 		t.Errorf("a function is taken for a tag: %s", got)
 	}
 }
@@ -86,15 +87,25 @@ func TestOtherPresets(t *testing.T) {
 		{"mxnet-data-structures", rules.Others, rules.Subject{Tag: "aux_state:bn0_moving_mean"}},
 		{"mxnet-layers", "RNN", rules.Subject{Tag: "in_arg:encoder_LSTM_i2h_weight"}},
 		{"torch", "Optimizer state", rules.Subject{Level: "framework", Frames: step}},
-		{"torch", "Temporary", rules.Subject{Level: "framework", Frames: []*rules.Frame{f("_single_tensor_adam", "/v/torch/optim/adam.py", "")}}},
-		{"torch", "Workspace", rules.Subject{Level: "framework", Frames: []*rules.Frame{f("at::cuda::getNewWorkspace", "", ""), f("Net.forward", "train.py", "")}}},
+		{"torch", "Temporary",
+			rules.Subject{Level: "framework",
+				Frames: []*rules.Frame{f("_single_tensor_adam", "/v/torch/optim/adam.py", "")}}},
+		{"torch", "Workspace",
+			rules.Subject{Level: "framework", Frames: []*rules.Frame{f("at::cuda::getNewWorkspace", "", ""),
+				f("Net.forward", "train.py", "")}}},
 		{"torch", "Library", rules.Subject{Level: "driver", Library: "libcublas.so.12"}},
-		{"torch", "PyTorch's allocator", rules.Subject{Level: "driver", Frames: []*rules.Frame{f("malloc", "", "libc10_cuda.so"), f("at::cuda::getNewWorkspace", "", "")}}},
+		{"torch", "PyTorch's allocator",
+			rules.Subject{Level: "driver", Frames: []*rules.Frame{f("malloc", "", "libc10_cuda.so"),
+				f("at::cuda::getNewWorkspace", "", "")}}},
 		{"torch", "Intermediate gradients", rules.Subject{Thread: "pt_autograd_0", Lasts: rules.Temporary}},
 		{"torch", "Gradients", rules.Subject{Thread: "pt_autograd_0", Lasts: rules.Lasting}},
-		{"torch", "Feature maps", rules.Subject{Frames: []*rules.Frame{f("Net.forward", "train.py", "")}, Lasts: rules.Lasting}},
-		{"torch", "Temporary", rules.Subject{Frames: []*rules.Frame{f("Net.forward", "train.py", "")}, Lasts: rules.Temporary}},
-		{"torch", "Recomputed feature maps", rules.Subject{Frames: []*rules.Frame{f("Net.forward", "train.py", ""), f("unpack_hook", "/v/torch/utils/checkpoint.py", "")}}},
+		{"torch", "Feature maps", rules.Subject{Frames: []*rules.Frame{f("Net.forward", "train.py", "")},
+			Lasts: rules.Lasting}},
+		{"torch", "Temporary", rules.Subject{Frames: []*rules.Frame{f("Net.forward", "train.py", "")},
+			Lasts: rules.Temporary}},
+		{"torch", "Recomputed feature maps",
+			rules.Subject{Frames: []*rules.Frame{f("Net.forward", "train.py", ""),
+				f("unpack_hook", "/v/torch/utils/checkpoint.py", "")}}},
 		{"torch", "Parameters", rules.Subject{Name: "parameter:h.0.ln1.weight", Frames: step}},
 		{"torch", rules.Others, rules.Subject{}},
 		{"tbd-paper", "Optimizer", rules.Subject{Frames: step}},
@@ -158,17 +169,20 @@ func TestErrors(t *testing.T) {
 		{rule, `f.toml:1: category "a": a rule needs a condition; choose from any, label, tag`},
 		{"[[rule]]\ntag = \"x\"\n" + rule + "tag = \"x\"\n", "f.toml:1: a rule needs a category"},
 		{rule + "tags = \"x\"\n", `f.toml:3: there is no field "tags"; choose from any, label, tag`},
-		{rule + "lifetime = \"kept\"\n", "f.toml:3: lifetime: there is no lifetime \"kept\"; choose from lasting, temporary"},
+		{rule + "lifetime = \"kept\"\n",
+			"f.toml:3: lifetime: there is no lifetime \"kept\"; choose from lasting, temporary"},
 		{rule + "tag = 1\n", "f.toml:3: tag: write a text in quotes"},
 		{rule + "tag = []\n", "f.toml:3: tag: says nothing"},
 		{rule + "tag = [\n\"a\",\n\"\"]\n", "f.toml:5: tag: an empty text would match everything"},
 		{rule + "tag = { regex = \"(\" }\n", "f.toml:3: tag: regex \"(\": error parsing regexp: missing closing )"},
-		{rule + "tag = { glob = \"x\" }\n", `f.toml:3: tag: there is no key "glob"; choose from text or regex, and ignore_case`},
+		{rule + "tag = { glob = \"x\" }\n",
+			`f.toml:3: tag: there is no key "glob"; choose from text or regex, and ignore_case`},
 		{rule + "tag = { text = \"x\", regex = \"y\" }\n", "f.toml:3: tag: needs one of text and regex"},
 		{rule + "tag = { ignore_case = true }\n", "f.toml:3: tag: needs one of text and regex"},
 		{rule + "tag = { text = \"x\", ignore_case = \"yes\" }\n", "f.toml:3: tag.ignore_case: write true or false"},
 		{rule + "kind = \"gpu\"\n", `f.toml:3: kind: there is no kind "gpu"; choose from device, managed, host`},
-		{rule + "kind = { text = \"device\" }\n", "f.toml:3: kind: write a text in quotes, not a value of kind inlinetable"},
+		{rule + "kind = { text = \"device\" }\n",
+			"f.toml:3: kind: write a text in quotes, not a value of kind inlinetable"},
 		{rule + "phase = \"warmup\"\n", `f.toml:3: phase: there is no phase "warmup"; choose from init, forward`},
 		{rule + "size = \"2MiB\"\n", `f.toml:3: size "2MiB": write a comparison`},
 		{rule + "size = \">= 2XB\"\n", `f.toml:3: size ">= 2XB": there is no unit "XB"; choose from B, KiB`},
@@ -232,8 +246,10 @@ func FuzzParse(f *testing.F) {
 		f.Fatal(err)
 	}
 	f.Add(text)
-	for _, text := range []string{"", "[[rule]]", "[[rule]]\ncategory='a'\ntag=[{regex='('}]", "[[rule.x]]\ny=1", "rule=[{category='a',tag='b'}]", "a.b.c=1", "[[rule]]\nsize=['>=1','<2']\ncategory=''",
-		"name='''\na'''", "[[rule]]\ntag={text='a',text='b'}", "x=1979-05-27", "\xff", "[[rule]]\n\"\"=1", "[[rule]]\ntag=[[['a']]]"} {
+	for _, text := range []string{"", "[[rule]]", "[[rule]]\ncategory='a'\ntag=[{regex='('}]", "[[rule.x]]\ny=1",
+		"rule=[{category='a',tag='b'}]", "a.b.c=1", "[[rule]]\nsize=['>=1','<2']\ncategory=''",
+		"name='''\na'''", "[[rule]]\ntag={text='a',text='b'}", "x=1979-05-27", "\xff", "[[rule]]\n\"\"=1",
+		"[[rule]]\ntag=[[['a']]]"} {
 		f.Add([]byte(text))
 	}
 	f.Fuzz(func(t *testing.T, text []byte) {
@@ -247,6 +263,7 @@ func FuzzParse(f *testing.F) {
 		if len(set.Rules) == 0 || len(set.Rules) > rules.MaxRules {
 			t.Errorf("%d rules", len(set.Rules))
 		}
-		set.Matcher().Match(&rules.Subject{Tag: "a", Frames: []*rules.Frame{{Functions: []string{"forward"}, File: "x.py"}}, Level: "framework"})
+		set.Matcher().Match(&rules.Subject{Tag: "a",
+			Frames: []*rules.Frame{{Functions: []string{"forward"}, File: "x.py"}}, Level: "framework"})
 	})
 }

@@ -1,4 +1,5 @@
-// Command gohost is a program that is itself Go with cgo: a second runtime in one process is not supported (golang/go 65050), and each takes the other's signals.
+// Command gohost is a program that is itself Go with cgo: a second runtime in one process is not supported (golang/go
+// 65050), and each takes the other's signals.
 package main
 
 /*
