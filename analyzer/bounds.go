@@ -32,13 +32,13 @@ func (c *collector) makeBounds(src trace.Source, lostRecords uint64) *report.Bou
 	if rings > 0 {
 		b.Cause = CauseNoThreads
 	}
-	told := records <= c.lost && lostRecords > 0 // by events, so that it is known when
-	if told && l.unknown == 0 {
+	announced := records <= c.lost && lostRecords > 0 // by events, so that it is known when
+	if announced && l.unknown == 0 {
 		enders, others := l.enders, l.others
 		b.LostFrees, b.LostOthers = &enders, &others
 		b.RecordedIsUpper = others == 0
 	}
-	if b.Placed = told && !l.unplaced; b.Placed {
+	if b.Placed = announced && !l.unplaced; b.Placed {
 		b.ExactBeforeNS = l.before
 	}
 	return b

@@ -68,14 +68,14 @@ func endsMemory(e trace.Event) bool {
 
 // lossShape is how a recorder loses records.
 type lossShape struct {
-	share   int // percent of the records that may be lost, while some are
-	bursts  int // how often some are
-	length  int // of a burst, in records
-	name    string
-	may     func(trace.Event) bool // which may be lost
-	kinds   bool                   // the recorder tells which
-	place   bool                   // and where
-	tellNot bool                   // it tells of them at the end only
+	share  int // percent of the records that may be lost, while some are
+	bursts int // how often some are
+	length int // of a burst, in records
+	name   string
+	may    func(trace.Event) bool // which may be lost
+	kinds  bool                   // the recorder tells which
+	place  bool                   // and where
+	silent bool                   // it tells of them at the end only
 }
 
 // lose drops records from a stream and tells of it as the recorder does: it looks at its counters once in a while, and
@@ -89,14 +89,14 @@ func lose(rng *rand.Rand, events []trace.Event, shape lossShape) (kept []trace.E
 			drop[i] = events[i].Kind != trace.EventLost && shape.may(events[i]) && rng.IntN(100) < shape.share
 		}
 	}
-	told := make([]bool, len(events))
+	announced := make([]bool, len(events))
 	for at := 0; at < len(events); {
 		size := 1 + rng.IntN(40)          // records of this round
 		drawn := at + size + rng.IntN(60) // what the program has done by then
 		var word trace.Lost
 		for i := at; i < min(drawn, len(events)); i++ {
-			if drop[i] && !told[i] {
-				told[i] = true
+			if drop[i] && !announced[i] {
+				announced[i] = true
 				word.Count++
 				if endsMemory(events[i]) {
 					word.Enders++
@@ -104,7 +104,7 @@ func lose(rng *rand.Rand, events []trace.Event, shape lossShape) (kept []trace.E
 				word.Until = max(word.Until, events[i].Seq)
 			}
 		}
-		if word.Known = shape.kinds; word.Count > 0 && !shape.tellNot {
+		if word.Known = shape.kinds; word.Count > 0 && !shape.silent {
 			word.Until = max(word.Until, events[min(drawn, len(events))-1].Seq)
 			if !shape.place {
 				word.Until = 0
@@ -177,9 +177,9 @@ func lossShapes(rng *rand.Rand) []lossShape {
 	others := func(e trace.Event) bool { return !endsMemory(e) }
 	shape := lossShape{share: []int{5, 30, 100}[rng.IntN(3)], bursts: 1 + rng.IntN(3), length: 1 + rng.IntN(120),
 		kinds: true, place: true}
-	with := func(name string, may func(trace.Event) bool, kinds, place, tellNot bool) lossShape {
+	with := func(name string, may func(trace.Event) bool, kinds, place, silent bool) lossShape {
 		s := shape
-		s.name, s.may, s.kinds, s.place, s.tellNot = name, may, kinds, place, tellNot
+		s.name, s.may, s.kinds, s.place, s.silent = name, may, kinds, place, silent
 		return s
 	}
 	return []lossShape{

@@ -72,7 +72,7 @@ func TestGrowthRates(t *testing.T) {
 				const requests = 3000
 				cache := make(map[int]uint64)
 				var burst []uint64
-				owed, last := 0.0, s.time
+				due, last := 0.0, s.time
 				for n := range requests {
 					s.answer()
 					switch {
@@ -88,9 +88,9 @@ func TestGrowthRates(t *testing.T) {
 							burst = burst[:0]
 						}
 					}
-					if owed += perMinute / 100 * serverHeld * float64(s.time-last) / 60e9; leaks && owed >= 512 {
-						s.keep(stackProgram, uint64(owed))
-						owed -= float64(uint64(owed))
+					if due += perMinute / 100 * serverHeld * float64(s.time-last) / 60e9; leaks && due >= 512 {
+						s.keep(stackProgram, uint64(due))
+						due -= float64(uint64(due))
 					}
 					last = s.time
 				}

@@ -42,15 +42,16 @@ func TestOOMPlaces(t *testing.T) {
 		w := oom.NewWatch(&src.tables, src.info, 1<<40)
 		w.Apply(src.events)
 		w.Finish()
-		told := w.Take()[0].Event
-		if site := placeOrThread(src, refused); told.Site != site && (told.Site != "" || site != "thread python3") {
-			t.Errorf("seed %d: asked for at %q, want %q", seed, told.Site, site)
+		announced := w.Take()[0].Event
+		if site := placeOrThread(src, refused); announced.Site != site &&
+			(announced.Site != "" || site != "thread python3") {
+			t.Errorf("seed %d: asked for at %q, want %q", seed, announced.Site, site)
 		}
-		if got := blockRowsOf(told.Ledger("site")); !maps.Equal(got, want) {
+		if got := blockRowsOf(announced.Ledger("site")); !maps.Equal(got, want) {
 			t.Errorf("seed %d: places %v, want %v", seed, got, want)
 		}
-		if told.UsedBytes != whole {
-			t.Errorf("seed %d: %d in use, want %d", seed, told.UsedBytes, whole)
+		if announced.UsedBytes != whole {
+			t.Errorf("seed %d: %d in use, want %d", seed, announced.UsedBytes, whole)
 		}
 	}
 }
@@ -88,16 +89,16 @@ func TestOOMPlacesAreBounded(t *testing.T) {
 	w.LimitStacks(3)
 	w.Apply(src.events)
 	w.Finish()
-	told := w.Take()[0].Event
+	announced := w.Take()[0].Event
 	named, sum := 0, uint64(0)
-	for place, bytes := range blockRowsOf(told.Ledger("site")) {
+	for place, bytes := range blockRowsOf(announced.Ledger("site")) {
 		sum += bytes
 		if place != "thread python3" {
 			named++
 		}
 	}
-	if sum != told.UsedBytes || named == 0 || named > 3 {
-		t.Errorf("%d of %d bytes at %d places", sum, told.UsedBytes, named)
+	if sum != announced.UsedBytes || named == 0 || named > 3 {
+		t.Errorf("%d of %d bytes at %d places", sum, announced.UsedBytes, named)
 	}
 }
 

@@ -23,7 +23,7 @@ type oracle struct {
 	live     []*oracleBlock
 	mappings []oracleMapping
 	lateFree []trace.Event // unmatched frees
-	owed     []trace.Event // displaced allocations whose free has not come
+	awaited  []trace.Event // displaced allocations whose free has not come
 	ordinal  map[trace.ThreadID]int
 	s        *report.Summary
 	deviceOf map[int16]*report.Device
@@ -264,8 +264,8 @@ func (o *oracle) device(index int16) *report.Device {
 	return o.deviceOf[index]
 }
 
-// tell changes the counts of everything that a block belongs to.
-func (o *oracle) tell(e trace.Event, a heap.Account, change func(*report.Level), row func(*report.Row)) {
+// total changes the counts of everything that a block belongs to.
+func (o *oracle) total(e trace.Event, a heap.Account, change func(*report.Level), row func(*report.Row)) {
 	if !o.visible(e) {
 		return
 	}
@@ -290,7 +290,7 @@ func (o *oracle) tell(e trace.Event, a heap.Account, change func(*report.Level),
 }
 
 func (o *oracle) countAlloc(e trace.Event, a heap.Account) {
-	o.tell(e, a, func(l *report.Level) { l.AllocCount++; l.AllocBytes += e.Size },
+	o.total(e, a, func(l *report.Level) { l.AllocCount++; l.AllocBytes += e.Size },
 		func(r *report.Row) { r.AllocCount++; r.AllocBytes += e.Size })
 	if o.visible(e) && e.Flags&trace.FlagEstimated != 0 {
 		o.s.Health.EstimatedSizes++
@@ -301,7 +301,7 @@ func (o *oracle) countAlloc(e trace.Event, a heap.Account) {
 }
 
 func (o *oracle) countFree(e trace.Event, a heap.Account) {
-	o.tell(e, a, func(l *report.Level) { l.FreeCount++ }, func(r *report.Row) { r.FreeCount++ })
+	o.total(e, a, func(l *report.Level) { l.FreeCount++ }, func(r *report.Row) { r.FreeCount++ })
 }
 
 func (o *oracle) alloc(e trace.Event) {
@@ -314,7 +314,7 @@ func (o *oracle) alloc(e trace.Event) {
 		return
 	}
 	if e.Status != 0 {
-		o.tell(e, a, func(l *report.Level) { l.FailedCount++ }, nil)
+		o.total(e, a, func(l *report.Level) { l.FailedCount++ }, nil)
 		return
 	}
 	if e.Size > heap.MaxBlockBytes {
@@ -335,7 +335,7 @@ func (o *oracle) alloc(e trace.Event) {
 	}
 	if old != nil {
 		o.s.Health.DisplacedBlocks++
-		o.owed = append(o.owed, old.e)
+		o.awaited = append(o.awaited, old.e)
 		o.close(old, e)
 	}
 	b := &oracleBlock{e: e, account: a, ordinal: o.ordinal[e.Thread], visible: o.visible(e), unsized: e.Mem ==
@@ -427,18 +427,20 @@ func (o *oracle) free(e trace.Event) {
 	if b == nil {
 		b = o.find(asNode)
 	}
-	owed := slices.IndexFunc(o.owed, func(x trace.Event) bool { return x.Addr == e.Addr && sameSpace(x, e) })
-	if owed < 0 || b != nil && b.e.Mem == cuda.MemoryGraph {
-		owed = slices.IndexFunc(o.owed, func(x trace.Event) bool { return x.Addr == e.Addr && sameSpace(x, asNode) })
+	awaited := slices.IndexFunc(o.awaited, func(x trace.Event) bool { return x.Addr == e.Addr && sameSpace(x, e) })
+	if awaited < 0 || b != nil && b.e.Mem == cuda.MemoryGraph {
+		awaited = slices.IndexFunc(o.awaited, func(x trace.Event) bool {
+			return x.Addr == e.Addr && sameSpace(x, asNode)
+		})
 	}
 	switch {
 	case oracleAccount(e) == heap.AccountNone || e.Addr == 0:
 	case e.Status != 0:
 		o.s.Health.FailedFrees++
-	case b != nil && b.e.Seq > e.Seq || b == nil && owed >= 0 && e.Flags&trace.FlagLate != 0:
+	case b != nil && b.e.Seq > e.Seq || b == nil && awaited >= 0 && e.Flags&trace.FlagLate != 0:
 		o.s.Health.LateFrees++
-		if owed >= 0 {
-			o.owed = slices.Delete(o.owed, owed, owed+1)
+		if awaited >= 0 {
+			o.awaited = slices.Delete(o.awaited, awaited, awaited+1)
 		}
 	case b == nil && o.nodes[e.Addr] && asNode.Mem == cuda.MemoryGraph && e.Level == cuda.LevelDriver:
 	case b == nil:

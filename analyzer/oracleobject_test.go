@@ -191,7 +191,7 @@ func (o *oracle) endBlocks(e trace.Event, which func(*oracleBlock) bool) {
 			n.Bytes += b.e.Size
 			o.s.Implicit[b.account.String()] = n
 		}
-		o.owed = append(o.owed, b.e)
+		o.awaited = append(o.awaited, b.e)
 		o.close(b, e)
 	}
 }

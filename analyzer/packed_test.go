@@ -9,19 +9,20 @@ import (
 )
 
 // witness writes down what a heap tells, as far as a packed heap knows it.
-type witness struct{ told []string }
+type witness struct{ announced []string }
 
-func (w *witness) tell(what string, b *heap.Block, e *trace.Event) {
-	w.told = append(w.told, fmt.Sprintf("%s at %d: %#x %d %d stack %d %d tag %d thread %d %v device %d %v %v", what,
+func (w *witness) witnessed(what string, b *heap.Block, e *trace.Event) {
+	w.announced = append(w.announced, fmt.Sprintf("%s at %d: %#x %d %d stack %d %d tag %d thread %d %v device %d %v %v",
+		what,
 		e.Seq, b.Addr, b.Size, b.Seq, b.Stack, b.PyStack, b.Tag, b.Thread, b.Call,
 		b.Device, b.Account, b.Mem))
 }
 
-func (w *witness) Opened(_ uint32, b *heap.Block, e *trace.Event) { w.tell("opened", b, e) }
-func (w *witness) Closed(_ uint32, b *heap.Block, e *trace.Event) { w.tell("closed", b, e) }
-func (w *witness) LateAlloc(b *heap.Block, e *trace.Event)        { w.tell("elapsed", b, e) }
+func (w *witness) Opened(_ uint32, b *heap.Block, e *trace.Event) { w.witnessed("opened", b, e) }
+func (w *witness) Closed(_ uint32, b *heap.Block, e *trace.Event) { w.witnessed("closed", b, e) }
+func (w *witness) LateAlloc(b *heap.Block, e *trace.Event)        { w.witnessed("elapsed", b, e) }
 func (w *witness) Refused(e *trace.Event) {
-	w.told = append(w.told, fmt.Sprint("refused ", e.Seq))
+	w.announced = append(w.announced, fmt.Sprint("refused ", e.Seq))
 }
 
 // The replay inside a recorded program tells what a reader's tells, whatever a program, a driver and a recorder do.
@@ -41,17 +42,17 @@ func TestPackedHeapTellsTheSame(t *testing.T) {
 					p.Health(), p.Len())
 			}
 		}
-		told := make(map[string]int) // which block of an owner ends first is not said
-		for i := range plain.told {
-			told[plain.told[i]]++
+		announced := make(map[string]int) // which block of an owner ends first is not said
+		for i := range plain.announced {
+			announced[plain.announced[i]]++
 		}
-		for _, text := range packed.told {
-			if told[text]--; told[text] < 0 {
+		for _, text := range packed.announced {
+			if announced[text]--; announced[text] < 0 {
 				t.Fatalf("seed %d: only the packed heap tells: %s", seed, text)
 			}
 		}
-		if len(plain.told) != len(packed.told) || len(plain.told) == 0 {
-			t.Fatalf("seed %d: told %d times, packed %d", seed, len(plain.told), len(packed.told))
+		if len(plain.announced) != len(packed.announced) || len(plain.announced) == 0 {
+			t.Fatalf("seed %d: told %d times, packed %d", seed, len(plain.announced), len(packed.announced))
 		}
 		p.Free()
 	}

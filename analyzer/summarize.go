@@ -74,8 +74,8 @@ func bytesRead(src trace.Source) int64 {
 // summary turns what was collected into the value that reports are made of: each part needs those before it.
 func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	info := src.Info()
-	c.resolver.StreamsTold = info["adapter.torch.streams"] == "on"
-	c.resolver.PoolsTold = info["adapter.torch.pools"] == "on"
+	c.resolver.StreamsKnown = info["adapter.torch.streams"] == "on"
+	c.resolver.PoolsKnown = info["adapter.torch.pools"] == "on"
 	defer c.finishOOMForNow()()
 	s := &report.Summary{Process: c.process(src), Versions: report.Versions(info), NullGPU: info["nullgpu"] == "1",
 		Filter: c.opts.words()}

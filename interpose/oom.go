@@ -101,7 +101,7 @@ func (t *oomReporter) writeRetries(after *report.OOMRetries) error {
 	if err := errors.Join(err, oomtext.WriteRetries(safe, after, layout.Options{}), safe.Flush()); err != nil {
 		return err
 	}
-	return t.files.tellAfter(text.Bytes(), string(section))
+	return t.files.writeAfter(text.Bytes(), string(section))
 }
 
 func (t *oomReporter) apply(events []trace.Event, now time.Time) {
@@ -172,5 +172,5 @@ func (t *oomReporter) writeStory(tracePath string, found *report.OOMReport) (str
 	if err != nil {
 		section = ""
 	}
-	return t.files.tell(tracePath, text.Bytes(), section)
+	return t.files.write(tracePath, text.Bytes(), section)
 }

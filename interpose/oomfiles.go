@@ -52,9 +52,9 @@ func (f *oomFiles) tail() string {
 	return "\n],\"retries\":[\n" + strings.Join(f.retries, ",\n") + "\n]}\n"
 }
 
-// tell adds one time that memory ran out and returns the path of the text. section is the same as JSON, "" if there is
+// write adds one time that memory ran out and returns the path of the text. section is the same as JSON, "" if there is
 // none. A JSON file that cannot be written is done without.
-func (f *oomFiles) tell(tracePath string, text []byte, section string) (string, error) {
+func (f *oomFiles) write(tracePath string, text []byte, section string) (string, error) {
 	if f.text == nil {
 		if err := f.create(tracePath); err != nil {
 			return "", err
@@ -80,9 +80,9 @@ func (f *oomFiles) tell(tracePath string, text []byte, section string) (string, 
 	return f.text.file.Name(), nil
 }
 
-// tellAfter adds what came after memory had run out to the files that tell of that; without them it does nothing. An
+// writeAfter adds what came after memory had run out to the files that tell of that; without them it does nothing. An
 // empty text says that there is nothing to tell people.
-func (f *oomFiles) tellAfter(text []byte, section string) error {
+func (f *oomFiles) writeAfter(text []byte, section string) error {
 	if f.text == nil {
 		return nil
 	}

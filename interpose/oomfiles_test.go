@@ -35,10 +35,10 @@ func limitFiles(t *testing.T, size uint64) {
 func TestOOMFilesOnAFullDisk(t *testing.T) {
 	trace := filepath.Join(t.TempDir(), "trace.bin")
 	var files oomFiles
-	if _, err := files.tell(trace, []byte("once"), `{"n":1}`); err != nil {
+	if _, err := files.write(trace, []byte("once"), `{"n":1}`); err != nil {
 		t.Fatal(err)
 	}
-	if err := files.tellAfter([]byte("after"), `{"after":1}`); err != nil {
+	if err := files.writeAfter([]byte("after"), `{"after":1}`); err != nil {
 		t.Fatal(err)
 	}
 	read := func(name string) string {
@@ -52,11 +52,11 @@ func TestOOMFilesOnAFullDisk(t *testing.T) {
 	long := strings.Repeat("x", 4096)
 	for _, room := range []int{0, 1, 20, 300} {
 		limitFiles(t, uint64(len(events)+room))
-		if _, err := files.tell(trace, []byte(long), `{"long":"`+long+`"}`); err == nil {
+		if _, err := files.write(trace, []byte(long), `{"long":"`+long+`"}`); err == nil {
 			t.Errorf("room for %d bytes: the text was written", room)
 		}
 		_ = files.json.add(",\n"+long+files.tail(), files.tail())
-		if err := files.tellAfter([]byte(long), `{"long":"`+long+`"}`); err == nil {
+		if err := files.writeAfter([]byte(long), `{"long":"`+long+`"}`); err == nil {
 			t.Errorf("room for %d bytes: what came after was written", room)
 		}
 		if now := read("json"); now != events || !json.Valid([]byte(now)) {

@@ -196,17 +196,18 @@ func TestLargeDamageIsPassedOver(t *testing.T) {
 		if len(got) < len(events)-2*1000 {
 			t.Fatalf("400 bytes at %d: %d events of %d", at, len(got), len(events))
 		}
-		var told, telling uint64
+		var reported, announcements uint64
 		for i := range got {
 			if got[i].Kind == EventLost {
-				told += got[i].Count
-				telling++
+				reported += got[i].Count
+				announcements++
 			}
 		}
 		records, _, _ := r.Lost()
-		if missing := uint64(len(events)) - (h.Events - telling); told != missing || told != h.Torn.Records ||
-			records != told || h.Gaps > told {
-			t.Fatalf("400 bytes at %d: %d events missing, %d told of, %d lost, %+v", at, missing, told, records, h)
+		if missing := uint64(len(events)) - (h.Events - announcements); reported != missing ||
+			reported != h.Torn.Records ||
+			records != reported || h.Gaps > reported {
+			t.Fatalf("400 bytes at %d: %d events missing, %d told of, %d lost, %+v", at, missing, reported, records, h)
 		}
 		wantSameAhead(t, damaged)
 	}

@@ -75,10 +75,10 @@ func lostFrom(info Info) (rings, dict uint64) {
 // tornBefore returns the event that tells of what was lost in the stretches passed over since the last events, which
 // these follow; false if nothing was.
 func (r *Reader) tornBefore(b *Batch) (Event, bool) {
-	if r.sections.Torn.Stretches == r.tornTold {
+	if r.sections.Torn.Stretches == r.tornReported {
 		return Event{}, false
 	}
-	r.tornTold = r.sections.Torn.Stretches
+	r.tornReported = r.sections.Torn.Stretches
 	rows := b.Rows()
 	for i := range rows {
 		if e := &rows[i]; e.Flags&FlagLate == 0 && e.Kind != EventLost {
@@ -90,8 +90,8 @@ func (r *Reader) tornBefore(b *Batch) (Event, bool) {
 
 // tellOf returns a batch of one event.
 func (r *Reader) tellOf(e Event) *Batch {
-	r.told[0] = e
-	return RowBatch(r.told[:])
+	r.reported[0] = e
+	return RowBatch(r.reported[:])
 }
 
 // tornUpTo tells of the order numbers between those seen and next.
@@ -110,10 +110,10 @@ func (r *Reader) tornUpTo(next uint64) (Event, bool) {
 // tornAtEnd is tornBefore where no events follow: what the recorder says of the numbers that it drew, and of the events
 // that it wrote, tells how many.
 func (r *Reader) tornAtEnd() (Event, bool) {
-	if r.sections.Torn.Stretches == r.tornTold {
+	if r.sections.Torn.Stretches == r.tornReported {
 		return Event{}, false
 	}
-	r.tornTold = r.sections.Torn.Stretches
+	r.tornReported = r.sections.Torn.Stretches
 	next := drawnFrom(r.info).Last + 1
 	if seen := r.health.Events - r.tornEvents + r.torn; r.end != nil && r.end.EventCount > seen {
 		last, _ := r.seqs.Max()

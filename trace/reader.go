@@ -29,10 +29,10 @@ type Reader struct {
 	batch   *Batch
 	blockAt int64 // offset of the open block's section
 
-	held     *Batch // to be returned behind the event that tells of what is missing before them
-	told     [1]Event
-	tornTold uint64 // stretches passed over that were told of
-	torn     uint64 // records that stood in them
+	held         *Batch // to be returned behind the event that tells of what is missing before them
+	reported     [1]Event
+	tornReported uint64 // stretches passed over that were told of
+	torn         uint64 // records that stood in them
 
 	tornEvents uint64 // events that told of them
 	seqs       seqset.Set

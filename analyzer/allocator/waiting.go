@@ -9,11 +9,11 @@ import (
 // Waiting follows blocks that were given back and wait for events. Its memory is bounded by the events that are
 // outstanding.
 type Waiting struct {
-	blocks  map[uint64]*waitingBlock // by address
-	events  map[uint64]uint64        // address of the block that waits for it
-	devices []meter.Share            // bytes by device slot, against the framework's total
-	total   uint64
-	told    report.Waiting
+	blocks   map[uint64]*waitingBlock // by address
+	events   map[uint64]uint64        // address of the block that waits for it
+	devices  []meter.Share            // bytes by device slot, against the framework's total
+	total    uint64
+	reported report.Waiting
 }
 
 // waitingBlock is one block that cannot be used again before all its events are complete.
@@ -26,7 +26,7 @@ type waitingBlock struct {
 // begin takes in that a block waits for one more event; slot is its device's, epoch that of the framework's total.
 func (w *Waiting) begin(e *trace.Event, slot int, epoch uint64) {
 	if e.Addr == 0 {
-		w.told.Unknown++
+		w.reported.Unknown++
 		return
 	}
 	if w.blocks == nil {
@@ -39,8 +39,8 @@ func (w *Waiting) begin(e *trace.Event, slot int, epoch uint64) {
 		w.blocks[e.Addr] = b
 		meter.Slot(&w.devices, slot).Grow(e.Size, epoch)
 		w.total += e.Size
-		w.told.Blocks++
-		w.told.Peak = max(w.told.Peak, w.total)
+		w.reported.Blocks++
+		w.reported.Peak = max(w.reported.Peak, w.total)
 	}
 	b.events++
 	w.events[e.Handle] = e.Addr
@@ -81,7 +81,7 @@ func (w *Waiting) list(value func(*meter.Share) uint64) []uint64 {
 }
 
 func (w *Waiting) value(epoch uint64) report.Waiting {
-	v := w.told
+	v := w.reported
 	v.Live = w.total
 	for _, bytes := range w.AtPeak(epoch) {
 		v.AtPeak += bytes

@@ -153,7 +153,8 @@ func TestSnapshotLimit(t *testing.T) {
 			t.Errorf("%d events: %d and %d bytes are left; want %d and %d", limit, back.Framework.LiveBytes,
 				back.Driver.LiveBytes, s.Framework.LiveBytes, s.Driver.LiveBytes)
 		}
-		if told := strings.Contains(strings.Join(written.Limits, ""), "the history begins late"); told != (limit < 12) {
+		if announced := strings.Contains(strings.Join(written.Limits, ""), "the history begins late"); announced !=
+			(limit < 12) {
 			t.Errorf("%d events: %q", limit, written.Limits)
 		}
 	}

@@ -172,8 +172,8 @@ func noteBlind(_ *report.Summary, info trace.Info) string {
 
 // noteOOMReplay says why there is no text beside the trace where there should be one.
 func noteOOMReplay(s *report.Summary, info trace.Info) string {
-	untold := func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed && e.Sidecar == "" }
-	if info[trace.OOMReplayKey] == "" || !slices.ContainsFunc(s.OOM.Events, untold) {
+	unexplained := func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed && e.Sidecar == "" }
+	if info[trace.OOMReplayKey] == "" || !slices.ContainsFunc(s.OOM.Events, unexplained) {
 		return ""
 	}
 	return "The recorder's own table of live memory was " + info[trace.OOMReplayKey] +

@@ -83,10 +83,10 @@ func TestWatchForgetsNames(t *testing.T) {
 		Size: 1 << 40, Status: StatusOutOfMemory, Thread: 1, PyStack: 1}
 	w.Apply([]trace.Event{block, refusal})
 	w.Finish()
-	told := w.Take()
-	if len(told) != 1 || told[0].Event.Ledger("site") == nil || told[0].Event.Ledger("site").Rows[0].Key !=
+	reported := w.Take()
+	if len(reported) != 1 || reported[0].Event.Ledger("site") == nil || reported[0].Event.Ledger("site").Rows[0].Key !=
 		"train.py:1 main" {
-		t.Fatalf("told %+v", told)
+		t.Fatalf("told %+v", reported)
 	}
 	if s := w.replay.resolver.Stacks; s.Names != nil || s.Stacks != nil {
 		t.Error("names are kept in the program")

@@ -14,9 +14,9 @@ func grouping(count int, owners []report.HistoryOwner) int {
 	return 0
 }
 
-// telling returns a summary whose history has the first grouping that tells owners apart before the others: an imported
-// trace knows neither categories nor modules.
-func telling(s *report.Summary) *report.Summary {
+// withOwners returns a summary whose history has the first grouping that tells owners apart before the others: an
+// imported trace knows neither categories nor modules.
+func withOwners(s *report.Summary) *report.Summary {
 	by := grouping(len(s.History.By), s.History.Owners)
 	if by == 0 {
 		return s

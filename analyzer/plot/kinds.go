@@ -158,7 +158,7 @@ func timeline(runs []Run, o Options) (*Chart, error) {
 	c := &Chart{Title: "GPU memory over time", Note: noteOf(runs[0]), XLabel: "time since the start", Time: true}
 	h := s.History
 	if h != nil && len(h.Blocks) > 0 && h.LeftOut == 0 && len(h.By) > 0 {
-		return c, c.stackTimeline(telling(s), o.Events)
+		return c, c.stackTimeline(withOwners(s), o.Events)
 	}
 	if o.Events {
 		return nil, errors.New("not every block is known; leave out --axis events")

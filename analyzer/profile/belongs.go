@@ -89,7 +89,7 @@ func streamID(r *Resolver, o *Origin) uint64 {
 	if o.account != heap.AccountFramework && o.kind != cuda.MemoryAsync {
 		return placeless
 	}
-	if o.account == heap.AccountFramework && !r.StreamsTold && r.Places.At(o.Place).Stream == 0 {
+	if o.account == heap.AccountFramework && !r.StreamsKnown && r.Places.At(o.Place).Stream == 0 {
 		return notRecorded
 	}
 	return uint64(o.Place)
@@ -100,7 +100,7 @@ func poolID(r *Resolver, o *Origin) uint64 {
 	if o.account != heap.AccountFramework {
 		return placeless
 	}
-	if !r.PoolsTold && r.Places.At(o.Place).Pool == 0 {
+	if !r.PoolsKnown && r.Places.At(o.Place).Pool == 0 {
 		return notRecorded
 	}
 	return uint64(o.Place)

@@ -149,7 +149,7 @@ type Resolver struct {
 	Lifetimes bool // are known
 	Places    Places
 
-	StreamsTold, PoolsTold bool // the trace tells the streams of the framework's blocks, and their pools
+	StreamsKnown, PoolsKnown bool // the trace tells the streams of the framework's blocks, and their pools
 }
 
 // DeviceSlot is a device's index in slices that hold the unknown device first.

@@ -111,8 +111,8 @@ func (p *screen) shortHeading(s *report.Summary) {
 
 // shortTables are what the memory was for, and where it was asked for.
 func (p *screen) shortTables(s *report.Summary) {
-	if told := fatalOOM(s); told != nil {
-		p.shortOOM(s, told)
+	if reported := fatalOOM(s); reported != nil {
+		p.shortOOM(s, reported)
 		return
 	}
 	if t := s.Training; trains(t) && t.Highest >= 0 && sorted(t) {

@@ -49,10 +49,10 @@ func (s *Summary) Verdict() *Verdict {
 	level := s.Main()
 	v := &Verdict{Outcome: OutcomePeak, Level: s.MainLevel(), PeakBytes: level.PeakBytes, PeakTimeNS: level.PeakTimeNS,
 		Growth: GrowthUnknown, OOMCount: s.OOM.Count}
-	switch told := s.OOM.Count > 0 && len(s.OOM.Events) > 0; {
-	case told && s.Process.ExitStatus != nil && *s.Process.ExitStatus == 0:
+	switch reported := s.OOM.Count > 0 && len(s.OOM.Events) > 0; {
+	case reported && s.Process.ExitStatus != nil && *s.Process.ExitStatus == 0:
 		v.Outcome = OutcomeCaughtOOM
-	case told:
+	case reported:
 		v.Outcome = OutcomeOOM
 	case s.Driver.Empty() && s.Framework.Empty():
 		v.Outcome = OutcomeNothing

@@ -20,18 +20,18 @@ type object struct {
 	options *Options
 	problem func(problem)
 
-	opened bool     // files were looked for
-	loaded bool     // their tables were read
-	broken bool     // a part of them could not be read
-	lacks  *problem // why the file of the run is not used; told when it is first missed
-	kept   *cacheFile
-	image  *image // the file of the run; nil: not here, or another one
-	extra  *image // its debug file; nil none
-	debug  *debugInfo
-	tables []symbolSource // in the order in which they are asked
-	unwind *unwindIndex
-	told   map[*unit]bool       // damaged units that were reported
-	names  map[string][2]string // readable names, full and brief, of linked ones
+	opened   bool     // files were looked for
+	loaded   bool     // their tables were read
+	broken   bool     // a part of them could not be read
+	lacks    *problem // why the file of the run is not used; told when it is first missed
+	kept     *cacheFile
+	image    *image // the file of the run; nil: not here, or another one
+	extra    *image // its debug file; nil none
+	debug    *debugInfo
+	tables   []symbolSource // in the order in which they are asked
+	unwind   *unwindIndex
+	reported map[*unit]bool       // damaged units that were reported
+	names    map[string][2]string // readable names, full and brief, of linked ones
 }
 
 // open opens what is here of a module. What is missing is told.
@@ -39,7 +39,7 @@ func (ob *object) open() {
 	if ob.opened {
 		return
 	}
-	ob.opened, ob.told, ob.names = true, make(map[*unit]bool), make(map[string][2]string)
+	ob.opened, ob.reported, ob.names = true, make(map[*unit]bool), make(map[string][2]string)
 	if ob.options.NoFiles || kernelsOwn(ob.module.Path) {
 		return
 	}
@@ -158,12 +158,12 @@ func (ob *object) openDebugFile() {
 	if folders == nil {
 		folders = defaultSources
 	}
-	tell := func(path string, err error) { ob.problem(problem{kind: unusable, path: path, detail: err.Error()}) }
+	complain := func(path string, err error) { ob.problem(problem{kind: unusable, path: path, detail: err.Error()}) }
 	if ob.module.BuildID != "" {
-		ob.extra = findDebugFile(folders, ob.module.BuildID, tell)
+		ob.extra = findDebugFile(folders, ob.module.BuildID, complain)
 	}
 	if ob.extra == nil && ob.image != nil && ob.image.section(".debug_info") == nil {
-		ob.extra = ob.image.linkedDebugFile(folders, tell)
+		ob.extra = ob.image.linkedDebugFile(folders, complain)
 	}
 }
 
@@ -320,8 +320,8 @@ func (ob *object) locate(address uint64) (locations []location) {
 			return nil
 		}
 		locations = u.locate(address)
-		if u.err != nil && !ob.told[u] {
-			ob.told[u] = true
+		if u.err != nil && !ob.reported[u] {
+			ob.reported[u] = true
 			return u.err
 		}
 		return nil

@@ -156,7 +156,7 @@ func (a *app) finish(cmd *cobra.Command, err error) int {
 	a.Complain(cmd.CommandPath(), err)
 	var mistake *usage.Error
 	if errors.As(err, &mistake) {
-		a.Tell("Run '%s -h' for help and examples.", cmd.CommandPath())
+		a.Print("Run '%s -h' for help and examples.", cmd.CommandPath())
 	}
 	return exitFailure
 }

@@ -52,16 +52,16 @@ func (c *Console) Complain(verb string, err error) {
 		}
 		return
 	}
-	c.Tell("%s: %s", verb, visible.Text(err.Error()))
+	c.Print("%s: %s", verb, visible.Text(err.Error()))
 }
 
 // Say prints a line on stderr.
 func (c *Console) Say(format string, args ...any) {
-	c.Tell("memtrace: %s", visible.Text(fmt.Sprintf(format, args...)))
+	c.Print("memtrace: %s", visible.Text(fmt.Sprintf(format, args...)))
 }
 
-// Tell prints a line on stderr, in several where the terminal is narrower.
-func (c *Console) Tell(format string, args ...any) {
+// Print prints a line on stderr, in several where the terminal is narrower.
+func (c *Console) Print(format string, args ...any) {
 	fmt.Fprintln(c.Stderr, FitText(fmt.Sprintf(format, args...), Columns(c.Stderr)))
 }
 

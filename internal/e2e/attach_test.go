@@ -71,10 +71,10 @@ func startAttachable(t *testing.T, framework, python, script, settings string, p
 	cmd, r := program{framework: framework, python: python, args: append([]string{"x"}, args...), plain: !preloaded,
 		env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + settings}}.start(t)
 	cmd.Args[len(cmd.Args)-1-len(args)] = path
-	return startTold(t, cmd, r)
+	return startReported(t, cmd, r)
 }
 
-func startTold(t *testing.T, cmd *exec.Cmd, r *result) *attachedProgram {
+func startReported(t *testing.T, cmd *exec.Cmd, r *result) *attachedProgram {
 	t.Helper()
 	a := &attachedProgram{cmd: cmd, dir: r.dir, trace: r.trace}
 	cmd.Stderr = &a.errors
@@ -357,7 +357,7 @@ func TestAttachByInterpreter(t *testing.T) {
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), "NULLCUDA_SHARED=none", "LD_LIBRARY_PATH="+filepath.Join(guest.Root(), "build",
 		"nullcuda", "lib"))
-	a := startTold(t, cmd, &result{dir: dir, trace: filepath.Join(dir, "t.bin")})
+	a := startReported(t, cmd, &result{dir: dir, trace: filepath.Join(dir, "t.bin")})
 	a.line(t, "ready")
 	said := a.memtrace(t, "attach", "-v", "--door", "python", "-o", a.trace, a.pid())
 	if strings.Contains(said, "thread") || !strings.Contains(said, "asking the interpreter") {

@@ -79,9 +79,9 @@ func compareSection(t *testing.T, got, want string) {
 		}
 	}
 	same := galleryNumber.ReplaceAllString(got, "| $1 |") == galleryNumber.ReplaceAllString(want, "| $1 |")
-	told := galleryNumber.FindAllStringSubmatch(want, -1)
+	reported := galleryNumber.FindAllStringSubmatch(want, -1)
 	for i, row := range galleryNumber.FindAllStringSubmatch(got, -1) {
-		same = same && i < len(told) && may(row[1], galleryBytes(t, row[2]), galleryBytes(t, told[i][2]))
+		same = same && i < len(reported) && may(row[1], galleryBytes(t, row[2]), galleryBytes(t, reported[i][2]))
 	}
 	if !same {
 		t.Errorf("the runs give\n%s\nand docs/gallery.md has\n%s", got, want)

@@ -16,7 +16,7 @@ import (
 func startReferring(t *testing.T, p program) *attachedProgram {
 	t.Helper()
 	cmd, r := p.start(t)
-	a := startTold(t, cmd, r)
+	a := startReported(t, cmd, r)
 	a.line(t, "ready")
 	return a
 }

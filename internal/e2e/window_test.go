@@ -39,18 +39,18 @@ func TestWindows(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			var told []struct {
+			var reported []struct {
 				From, To         string
 				Peak, Start, End uint64
 				StartBlocks      uint64 `json:"start_blocks"`
 				EndBlocks        uint64 `json:"end_blocks"`
 				Allocated, Freed uint64
 			}
-			if err := json.Unmarshal(text, &told); err != nil || len(told) != 5 {
+			if err := json.Unmarshal(text, &reported); err != nil || len(reported) != 5 {
 				t.Fatalf("%v: %s", err, text)
 			}
 			compareTimeline(t, r.trace)
-			for _, want := range told {
+			for _, want := range reported {
 				var got windowReport
 				if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--from", want.From, "--to", want.To,
 					r.trace)), &got); err != nil {

@@ -103,24 +103,24 @@ func TestAttachToProcessThatEnds(t *testing.T) {
 	}
 }
 
-// asNobody is a program of another user, who may read what it needs.
-func asNobody(t *testing.T) *syscall.Credential {
+// asUnprivileged is a program of another user, who may read what it needs.
+func asUnprivileged(t *testing.T) *syscall.Credential {
 	t.Helper()
 	if os.Getuid() != 0 {
 		t.Skip("needs root to be another user")
 	}
-	nobody, err := user.Lookup("nobody")
+	unprivileged, err := user.Lookup("nobody")
 	if err != nil {
 		t.Skip(err)
 	}
-	uid, _ := strconv.Atoi(nobody.Uid)
+	uid, _ := strconv.Atoi(unprivileged.Uid)
 	return &syscall.Credential{Uid: uint32(uid), Gid: uint32(uid)}
 }
 
 // Another user neither loads anything into a process nor asks it. The folder keeps that user out, and if somebody opens
 // it, the library looks who asks.
 func TestAttachOfAnotherUser(t *testing.T) {
-	who := asNobody(t)
+	who := asUnprivileged(t)
 	shared := open(t)
 	other := filepath.Join(shared, "memtrace")
 	copyFile(t, command(t), other, 0o755)
@@ -166,7 +166,7 @@ func TestAttachOfAnotherUser(t *testing.T) {
 
 // Root attaches to another user's process, which writes its trace where that user may.
 func TestAttachByRoot(t *testing.T) {
-	who := asNobody(t)
+	who := asUnprivileged(t)
 	dir := open(t)
 	program := compile(t, "attached", []string{"testdata/guest/attached.c"}, withDriver(t)...)
 	for name, from := range map[string]string{"libcuda.so.1": filepath.Join(nullGPU(t), "libcuda.so.1"),

@@ -73,7 +73,8 @@ func TestManyLiveBlocks(t *testing.T) {
 			}
 			var report report.Summary
 			runJSON(t, &report, "report", "--json", path)
-			if told := strings.Contains(strings.Join(report.Notes, " "), "own table of live memory was"); told ==
+			if reported := strings.Contains(strings.Join(report.Notes, " "),
+				"own table of live memory was"); reported ==
 				c.texts {
 				t.Errorf("the report says nothing of a table that was given up, or speaks of one that was not: %q",
 					report.Notes)

@@ -19,11 +19,11 @@ func TestPrivileged(t *testing.T) {
 	if os.Getuid() != 0 {
 		t.Skip("needs root to give a program rights")
 	}
-	nobody, err := user.Lookup("nobody")
+	unprivileged, err := user.Lookup("nobody")
 	if err != nil {
 		t.Skip(err)
 	}
-	uid, _ := strconv.Atoi(nobody.Uid)
+	uid, _ := strconv.Atoi(unprivileged.Uid)
 	// The library path is left out, too, and the checkout may be closed to others.
 	dir := open(t)
 	for name, from := range map[string]string{"libcuda.so.1": filepath.Join(nullGPU(t), "libcuda.so.1"),

@@ -184,7 +184,7 @@ func TestTorchOfTwoDevices(t *testing.T) {
 		t.Fatal(err)
 	}
 	live, reserved, last := map[int16]uint64{}, map[int16]uint64{}, int64(0)
-	var told []string
+	var reported []string
 	for _, e := range events {
 		if e.Time < last {
 			t.Errorf("event %d is older than the one before", e.Seq)
@@ -198,7 +198,7 @@ func TestTorchOfTwoDevices(t *testing.T) {
 			sums[e.Device] -= 2 * e.Size
 		}
 		if e.Time == 0 && e.PyStack == 0 {
-			told = append(told, fmt.Sprintf("%d:%x+%d", e.Device, e.Addr, e.Size))
+			reported = append(reported, fmt.Sprintf("%d:%x+%d", e.Device, e.Addr, e.Size))
 		}
 	}
 	const mib = 1 << 20
@@ -207,8 +207,8 @@ func TestTorchOfTwoDevices(t *testing.T) {
 	}
 	want := []string{"0:30000000+2097152", "0:30000000+1024", "0:30000400+2096128", "1:20000000+2097152",
 		"1:40000000+4194304", "1:40400000+8388608"}
-	if !slices.Equal(told, want) {
-		t.Errorf("before: %v, want %v", told, want)
+	if !slices.Equal(reported, want) {
+		t.Errorf("before: %v, want %v", reported, want)
 	}
 	says(t, result, "of blocks that are older (2)")
 }

@@ -151,13 +151,13 @@ func TestFollow(t *testing.T) {
 	events = append(events, readOn(t, f)...)
 	t.Logf("%d looks while the recorder worked", looks)
 	seen := map[uint64]int{}
-	told := uint64(0)
+	announced := uint64(0)
 	events = slices.DeleteFunc(events, func(e trace.Event) bool {
 		if e.Kind != trace.EventLost {
 			seen[e.Seq]++
 			return false
 		}
-		told += e.Count // with the number of another event
+		announced += e.Count // with the number of another event
 		return true
 	})
 	for seq, n := range seen {
@@ -169,8 +169,8 @@ func TestFollow(t *testing.T) {
 	if want := threads*each + 4; uint64(len(events))+lost != uint64(want) {
 		t.Errorf("%d events and %d lost of %d", len(events), lost, want)
 	}
-	if told != lost {
-		t.Errorf("told of %d lost records of %d", told, lost)
+	if announced != lost {
+		t.Errorf("told of %d lost records of %d", announced, lost)
 	}
 	checkTags(t, bySequence(events), runOf(t, path))
 	if got := f.Tables().String(bySequence(events)[0].Tag); got != "outer.inner" {

@@ -37,7 +37,7 @@ func writeCategories(p *layout.Page, e *report.OOMEvent, framework string) {
 
 // writeRetries says what came after memory had run out.
 func writeRetries(p *layout.Page, list []report.OOMRetries) {
-	list = slices.DeleteFunc(slices.Clone(list), func(r report.OOMRetries) bool { return !toldOf(&r) })
+	list = slices.DeleteFunc(slices.Clone(list), func(r report.OOMRetries) bool { return !isDetailed(&r) })
 	if len(list) == 0 {
 		return
 	}
@@ -52,8 +52,8 @@ func writeRetries(p *layout.Page, list []report.OOMRetries) {
 	p.Gap()
 }
 
-// toldOf reports whether there is more to say of attempts than that one failed, which stands elsewhere.
-func toldOf(r *report.OOMRetries) bool {
+// isDetailed reports whether there is more to say of attempts than that one failed, which stands elsewhere.
+func isDetailed(r *report.OOMRetries) bool {
 	return r.FailedCount > 1 || r.GrantedTimeNS != 0 || r.AsMuchTimeNS != 0 || r.StepTimeNS != 0
 }
 
