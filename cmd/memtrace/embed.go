@@ -65,7 +65,7 @@ func (a *app) embed(args []string) error {
 		a.warnOfNames(in.Path, sum.problems)
 	}
 	if embedded == 0 && problems == nil {
-		return tracefile.ErrorOfNone(args[0])
+		return tracefile.NoTraceError(args[0])
 	}
 	return errors.Join(problems...)
 }

@@ -183,7 +183,7 @@ func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error
 		runs = append(runs, plot.Run{Name: runName(in.Path), Summary: summary})
 	}
 	if len(runs) == 0 {
-		return nil, tracefile.ErrorOfNone(args[0])
+		return nil, tracefile.NoTraceError(args[0])
 	}
 	return runs, nil
 }
@@ -225,7 +225,7 @@ func (a *app) readFlames(args []string, count analyzer.Options) ([]plot.Run, err
 		runs = append(runs, run)
 	}
 	if len(runs) == 0 {
-		return nil, tracefile.ErrorOfNone(args[0])
+		return nil, tracefile.NoTraceError(args[0])
 	}
 	return runs, nil
 }

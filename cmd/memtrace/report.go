@@ -240,7 +240,7 @@ func (a *app) reportRanks(flags *questions.Flags, folder string, options analyze
 		return nil
 	})
 	if len(list) == 0 && problems == nil {
-		return tracefile.ErrorOfNone(folder)
+		return tracefile.NoTraceError(folder)
 	}
 	if len(list) > 0 {
 		err = a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {

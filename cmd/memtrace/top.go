@@ -80,7 +80,7 @@ func (a *app) topHost() *top.Host {
 		Stdin: a.Stdin, Stdout: a.Stdout, Log: a.Log, Quiet: a.Quiet, Say: a.Say, Usage: usage.Errorf,
 		WriteTo: a.WriteTo,
 		Traces: func(arg string) ([]string, error) {
-			inputs, err := tracefile.ExpandOne(arg)
+			inputs, err := tracefile.ExpandArg(arg)
 			paths := make([]string, len(inputs))
 			for i := range inputs {
 				paths[i] = inputs[i].Path

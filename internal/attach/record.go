@@ -38,8 +38,11 @@ type Recorder struct {
 
 // Doors by which the library comes into a process.
 const (
-	DoorAuto   = "auto"
+	// DoorAuto tries DoorPython before DoorPtrace.
+	DoorAuto = "auto"
+	// DoorPython has the interpreter load the library.
 	DoorPython = "python"
+	// DoorPtrace has a thread that is stopped load the library.
 	DoorPtrace = "ptrace"
 )
 

@@ -14,6 +14,7 @@ var byteUnits = map[string]int{"": 0, "k": 10, "m": 20, "g": 30, "t": 40}
 // Size is a flag value: a number of bytes such as 65536, 64M, 24 MB or 1.5GiB.
 type Size int64
 
+// String returns the number of bytes, or "" for 0, so that the help shows no default.
 func (b *Size) String() string {
 	if *b == 0 {
 		return ""
@@ -21,8 +22,10 @@ func (b *Size) String() string {
 	return strconv.FormatInt(int64(*b), 10)
 }
 
+// Type returns what the help calls a value of the flag.
 func (*Size) Type() string { return "SIZE" }
 
+// Set reads a size as ParseSize does.
 func (b *Size) Set(text string) error {
 	bytes, err := ParseSize(text)
 	*b = Size(bytes)

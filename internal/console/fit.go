@@ -34,6 +34,7 @@ type fittingWriter struct {
 	begun   []byte
 }
 
+// NewFittingWriter returns a writer that breaks lines at a number of columns, or leaves them as they are if it is 0.
 func NewFittingWriter(out io.Writer, columns int) *fittingWriter {
 	return &fittingWriter{out: out, columns: columns}
 }
@@ -192,14 +193,18 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// The width of a report in columns: what it may be told, and what it takes from a terminal.
+// Widths of a report in columns: what --width may ask for, and what is taken from a terminal.
 const (
-	WidthMin     = 60
-	WidthMax     = 1000
+	// WidthMin is the narrowest report.
+	WidthMin = 60
+	// WidthMax is the widest report that --width may ask for.
+	WidthMax = 1000
+	// WidthDefault is the width where there is no terminal.
 	WidthDefault = 100
 	widthComfort = 160 // wider terminals do not make a table easier to read
 )
 
+// ReportWidth returns the columns of a report that is written to out: the terminal's within limits, or WidthDefault.
 func ReportWidth(out *os.File, terminal bool) int {
 	if terminal {
 		if columns, _, err := term.GetSize(int(out.Fd())); err == nil && columns > 0 {

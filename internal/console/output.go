@@ -54,13 +54,13 @@ func (c *Console) openDestination(path string, force bool) (*destination, error)
 	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
 	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
-		return nil, fmt.Errorf("%s cannot be created: %w; name another file with -o", path, Reason(err))
+		return nil, fmt.Errorf("%s cannot be created: %w; name another file with -o", path, WithoutPath(err))
 	}
 	return newDestination(f, path, temp), nil
 }
 
-// Reason is what the system says, without the name of the file that is written in the meantime.
-func Reason(err error) error {
+// WithoutPath returns what the system says, without the name of the file that is written in the meantime.
+func WithoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
 		return of.Err

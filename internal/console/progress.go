@@ -26,6 +26,8 @@ type Progress struct {
 	drawn bool
 }
 
+// NewProgress returns the progress of reading a file. It shows nothing if the console is quiet or standard error is no
+// terminal.
 func (c *Console) NewProgress(name string, total int64) *Progress {
 	p := &Progress{name: visible.Text(name), total: total, next: time.Now().Add(progressDelay), bar: c.bar}
 	if !c.Quiet && term.IsTerminal(int(c.Stderr.Fd())) {

@@ -126,7 +126,7 @@ func makeFolder(path string) error {
 		return fmt.Errorf("open the output: %w", err)
 	}
 	if err := os.Mkdir(path, 0o777); err != nil {
-		return fmt.Errorf("%s cannot be created: %w; name another folder with -o", path, console.Reason(err))
+		return fmt.Errorf("%s cannot be created: %w; name another folder with -o", path, console.WithoutPath(err))
 	}
 	return nil
 }

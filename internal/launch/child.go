@@ -114,13 +114,14 @@ const (
 // signalStatusBase is what shells add to the number of the signal that ended a program.
 const signalStatusBase = 128
 
-// StatusError carries an exit status. Without err there is nothing left to print: whoever made it has said what there
+// StatusError carries an exit status. Without Err there is nothing left to print: whoever made it has said what there
 // was to say.
 type StatusError struct {
 	Status int
 	Err    error
 }
 
+// Error returns the text of Err, or names the status if there is none.
 func (e *StatusError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit status %d", e.Status)
@@ -128,4 +129,5 @@ func (e *StatusError) Error() string {
 	return e.Err.Error()
 }
 
+// Unwrap returns Err.
 func (e *StatusError) Unwrap() error { return e.Err }

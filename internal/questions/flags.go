@@ -24,6 +24,7 @@ import (
 	"memtrace/internal/visible"
 )
 
+// DefaultRows is how many rows --help names for -n.
 const DefaultRows = 12
 
 // Flags are the flags that report and diff share: what to count, and how to show it. export takes those about
@@ -70,6 +71,7 @@ decides otherwise: 'accelerate' or 'team/*/models' match whole parts of a path a
 all that lies below; '!vendor' makes a library of what is not. The last one that
 matches counts. MEMTRACE_OWN holds such patterns, too, separated by colons.`
 
+// Define adds the flags that report and diff share.
 func (s *Flags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.By, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+

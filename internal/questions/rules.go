@@ -15,6 +15,7 @@ import (
 )
 
 const (
+	// ByCategory is the grouping that goes by --rules.
 	ByCategory     = "category"
 	defaultEntries = 20
 	maxGroups      = 16

@@ -30,6 +30,7 @@ type ViewFlags struct {
 	epoch  int
 }
 
+// ViewHelp is a part of the long help of report.
 const ViewHelp = `--view shows one table about a training program instead, or several: its modules,
 parameters or iterations, whose names come from PyTorch and MXNet, with no change of
 the program. --cross shows two groupings at once, of any program. --view timeline
@@ -45,6 +46,7 @@ func viewNames() []string {
 	return names
 }
 
+// Define adds the flags about views.
 func (v *ViewFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&v.Names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+

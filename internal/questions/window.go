@@ -14,13 +14,14 @@ type WindowFlags struct {
 	Moment          bool // --to without --from is a moment and no end of a window
 }
 
-// WindowHelp goes before filterHelp.
+// WindowHelp goes before FilterHelp.
 const WindowHelp = `--from and --to answer for a part of the run: its own peak, and what of its blocks was
 allocated and freed in it. Either may be left out. A moment is a time since the start
 (1.5s), step:N (its beginning), mark:NAME, oom, oom:N, teardown (right after the last
 allocation), and of --to exit. --from mark:NAME is the first mark of that name, --to
 mark:NAME the first one after --from.`
 
+// Define adds --from and --to.
 func (w *WindowFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.from, "from", "",

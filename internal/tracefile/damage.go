@@ -12,6 +12,7 @@ type DamageList struct {
 	errs []error
 }
 
+// Add notes what is cut, damaged or altered in a trace, if anything is.
 func (d *DamageList) Add(path string, s *report.Summary) {
 	if s.Health.Truncated {
 		d.errs = append(d.errs,

@@ -47,7 +47,7 @@ func (s Shown[T]) ToFile(c *console.Console, args []string, path string, force b
 		case shownAny && s.JSON:
 			return list.close(w)
 		case !shownAny && problems == nil:
-			return ErrorOfNone(args[0])
+			return NoTraceError(args[0])
 		case !shownAny:
 			return errNothingShown
 		}

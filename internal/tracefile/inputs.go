@@ -17,6 +17,7 @@ import (
 	"memtrace/trace/spool"
 )
 
+// Suffix ends the name of a trace.
 const Suffix = ".bin"
 
 // Input is one trace to read.
@@ -30,7 +31,7 @@ type Input struct {
 func Expand(args []string) ([]Input, error) {
 	var inputs []Input
 	for _, arg := range args {
-		found, err := ExpandOne(arg)
+		found, err := ExpandArg(arg)
 		if err != nil {
 			return nil, err
 		}
@@ -46,7 +47,8 @@ func Expand(args []string) ([]Input, error) {
 	}), nil
 }
 
-func ExpandOne(arg string) ([]Input, error) {
+// ExpandArg returns what one argument stands for, as Expand does, but keeps the spools whose traces are listed too.
+func ExpandArg(arg string) ([]Input, error) {
 	info, err := os.Stat(arg)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
@@ -73,7 +75,7 @@ func ExpandOne(arg string) ([]Input, error) {
 		}
 	}
 	if len(inputs) == 0 {
-		return nil, ErrorOfNone(arg)
+		return nil, NoTraceError(arg)
 	}
 	return inputs, nil
 }
@@ -94,7 +96,8 @@ func PassOver(c *console.Console, in Input, err error) bool {
 	return true
 }
 
-func ErrorOfNone(folder string) error {
+// NoTraceError returns the error for a folder that holds no trace.
+func NoTraceError(folder string) error {
 	return fmt.Errorf("%s: no trace in this folder (*%s, *%s); record one with: memtrace run -- PROGRAM", folder,
 		Suffix, spool.Extension)
 }

@@ -38,6 +38,7 @@ func OpenAgain(path string) (*spool.Run, error) {
 	return run, nil
 }
 
+// OpenError returns why a trace could not be opened, and what the user can do about it.
 func OpenError(path string, err error) error {
 	var pathError *fs.PathError
 	switch {

@@ -9,7 +9,10 @@ type Error struct {
 	err error
 }
 
+// Error returns the text of the mistake, without the pointer to the help.
 func (e *Error) Error() string { return e.err.Error() }
+
+// Unwrap returns the error that Errorf formatted.
 func (e *Error) Unwrap() error { return e.err }
 
 // Errorf is fmt.Errorf for a mistake on the command line.
