@@ -22,13 +22,9 @@ part() {
 }
 
 part "build" make --no-print-directory all nullcuda
-# The race detector makes everything several times as slow. With it, long rows of random streams and damages are short,
-# and what runs as other processes or has one thread is left to the parts without it.
-mapfile -t raced < <(go list ./... | grep -v /internal/hostile)
-part "Go, with the race detector" go test -race -short -skip 'MutantsOf|CostGrows|OverflowHasBounds' "${raced[@]}"
-part "Go, without cgo" env CGO_ENABLED=0 go test -skip MutantsOf ./trace/... ./analyzer/... ./cuda/...
-part "costs" go test -run 'CostGrows|OverflowHasBounds' ./cmd/memtrace
-part "pages and hostile programs" go test -timeout 40m ./internal/browser ./internal/hostile
+part "Go, with the race detector" make --no-print-directory test-race
+part "Go, without cgo" make --no-print-directory test-portable
+part "costs, pages and hostile programs" make --no-print-directory test-programs
 part "damaged traces and spools" scripts/mutants.sh 1000
 part "C" make --no-print-directory test-c
 part "Python" make --no-print-directory test-python

@@ -90,14 +90,6 @@ func GroupingNames() []string {
 	return list
 }
 
-// GroupingDoc says in a few words what a grouping divides by, "" for an unknown name.
-func GroupingDoc(name string) string {
-	if g := FindGrouping(name); g != nil {
-		return g.doc
-	}
-	return ""
-}
-
 func FindGrouping(name string) *Grouping {
 	for i := range groupings {
 		if groupings[i].Name == name {

@@ -48,9 +48,12 @@ const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
   memtrace export csv -o tables memtrace.python3.4711.bin
   memtrace export --push http://localhost:4040 memtrace.python3.4711.bin`
 
+// exporter writes files of other tools, and speaks on the command's console.
+func (a *app) exporter() *exports.Exporter { return &exports.Exporter{Console: &a.Console} }
+
 func (a *app) exportCommand() *cobra.Command {
 	var flags exports.Flags
-	e := exports.Exporter{Console: &a.Console}
+	e := a.exporter()
 	var list strings.Builder
 	var names []cobra.Completion
 	for _, f := range exports.Formats {
@@ -84,7 +87,7 @@ func (a *app) exportCommand() *cobra.Command {
 				args = []string{"pprof", args[0]}
 			}
 			if args[0] == exports.CSVName {
-				return e.CSV(&flags, args[1], cmd.Flags().Changed)
+				return e.CSV(&flags, args[1])
 			}
 			return e.Stacks(cmd.Context(), &flags, args[0], args[1])
 		},

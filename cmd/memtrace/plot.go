@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"memtrace/internal/exports"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -191,12 +190,12 @@ func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error
 // readFlame lays out the call stacks of a trace.
 func (a *app) readFlame(path string, count analyzer.Options) (*plot.Flame, error) {
 	count.Training, count.Groupings, count.RuleSets, count.HistoryBlocks = false, nil, nil, 0
-	sets, _, err := (&exports.Exporter{Console: &a.Console}).ReadStacks(path, "", false, count)
+	sets, _, err := a.exporter().ReadStacks(path, "", false, count)
 	if err != nil {
 		return nil, err
 	}
 	options := export.Options{Value: export.Peak, Writer: "memtrace " + version.String}
-	(&exports.Exporter{Console: &a.Console}).WarnStacks(path, sets, options)
+	a.exporter().WarnStacks(path, sets, options)
 	l := export.LayOut(sets[0], options)
 	f := &plot.Flame{Title: l.Headline, Note: l.Subtitle, Sum: l.Sum, Depth: l.Depth}
 	for _, c := range export.FlameClasses() {

@@ -36,9 +36,9 @@ func CSVTables() string {
 }
 
 // checkCSV refuses flags that are about call stacks.
-func (f *Flags) checkCSV(changed func(flag string) bool) error {
+func (f *Flags) checkCSV() error {
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines"} {
-		if changed(flag) {
+		if f.changed(flag) {
 			return usage.Errorf("--%s does not apply to %s, which has tables; leave it out", flag, CSVName)
 		}
 	}
@@ -52,8 +52,8 @@ func (f *Flags) checkCSV(changed func(flag string) bool) error {
 }
 
 // CSV writes the report's tables into a folder, one file each. Tables without a row are left out.
-func (e *Exporter) CSV(flags *Flags, arg string, changed func(flag string) bool) error {
-	if err := flags.checkCSV(changed); err != nil {
+func (e *Exporter) CSV(flags *Flags, arg string) error {
+	if err := flags.checkCSV(); err != nil {
 		return err
 	}
 	options, _, err := flags.check()

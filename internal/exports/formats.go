@@ -1,11 +1,13 @@
 package exports
 
 import (
+	"fmt"
 	"io"
 	"strings"
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
+	"memtrace/internal/console"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
@@ -50,6 +52,14 @@ var Formats = []Format{
 		form: visible.Bytes,
 		hint: "drop it on https://pytorch.org/memory_viz, which keeps it in your browser", replay: export.Snapshot,
 		takes: []string{"at", "full-stacks", "limit"}},
+}
+
+// opens says how a file of the format is opened.
+func (f *Format) opens(file string) string {
+	if strings.Contains(f.hint, "%s") {
+		return "open it with: " + fmt.Sprintf(f.hint, console.ShellWord(file))
+	}
+	return f.hint
 }
 
 func oneSet(write func(io.Writer, *analyzer.StackSet, export.Options) error) func(io.Writer, []*analyzer.StackSet,

@@ -11,7 +11,6 @@ import (
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/console"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
@@ -79,11 +78,7 @@ func (e *Exporter) replayed(flags *Flags, format *Format, path string, count ana
 	if output == "-" || e.Quiet {
 		return nil
 	}
-	hint := format.hint
-	if strings.Contains(hint, "%s") {
-		hint = "open it with: " + fmt.Sprintf(hint, console.ShellWord(output))
-	}
-	e.Say("wrote %s, %s; %s", output, written.Words, hint)
+	e.Say("wrote %s, %s; %s", output, written.Words, format.opens(output))
 	return nil
 }
 

@@ -15,7 +15,6 @@ import (
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/console"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
@@ -148,11 +147,8 @@ func (e *Exporter) say(path, output string, format *Format, sets []*analyzer.Sta
 	if output == "-" || e.Quiet {
 		return
 	}
-	hint := format.hint
-	if strings.Contains(hint, "%s") {
-		hint = "open it with: " + fmt.Sprintf(hint, console.ShellWord(output))
-	}
-	e.Say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]), hint)
+	e.Say("wrote %s, %s %s; %s", output, o.Value.Text(o.Value.Sum(sets[0])), o.Value.Words(sets[0]),
+		format.opens(output))
 }
 
 // WarnStacks says what keeps a file from saying more.
