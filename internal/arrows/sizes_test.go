@@ -40,9 +40,10 @@ func production(path string) bool {
 	return !strings.HasSuffix(path, "_test.go") && !strings.HasSuffix(path, "_gen.go")
 }
 
-// TestSizes: files, functions and folders are of a size to be read at once, or stand in the list.
-func TestSizes(t *testing.T) {
-	top, folders, found := root(t), map[string]int{}, map[string]string{}
+// eachSource calls look with every file of Go and C in the tree: its name from the root, its extension and its text.
+func eachSource(t *testing.T, look func(name, extension string, text []byte) error) {
+	t.Helper()
+	top := root(t)
 	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
 			return err
@@ -52,23 +53,36 @@ func TestSizes(t *testing.T) {
 			return err
 		}
 		if entry.IsDir() {
-			if name != "." && strings.HasPrefix(entry.Name(), ".") || name == "build" || name == "testdata" ||
-				name == "dist" {
+			if name != "." && strings.HasPrefix(entry.Name(), ".") || name == "build" || name == "dist" {
 				return fs.SkipDir
 			}
 			return nil
 		}
 		extension := filepath.Ext(name)
-		if name = filepath.ToSlash(name); !production(name) || extension != ".go" && extension != ".c" &&
-			extension != ".h" {
+		if extension != ".go" && extension != ".c" && extension != ".h" {
 			return nil
 		}
-		folders[filepath.ToSlash(filepath.Dir(name))]++
-		return sizesOf(path, name, extension, found)
+		text, err := os.ReadFile(path)
+		if err != nil {
+			return err
+		}
+		return look(filepath.ToSlash(name), extension, text)
 	})
 	if err != nil {
 		t.Fatal(err)
 	}
+}
+
+// TestSizes: files, functions and folders are of a size to be read at once, or stand in the list.
+func TestSizes(t *testing.T) {
+	folders, found := map[string]int{}, map[string]string{}
+	eachSource(t, func(name, extension string, text []byte) error {
+		if !production(name) {
+			return nil
+		}
+		folders[filepath.ToSlash(filepath.Dir(name))]++
+		return sizesOf(name, extension, text, found)
+	})
 	for folder, files := range folders {
 		if files > filesOfRoom {
 			found[folder] = fmt.Sprintf("%d files, %d are the most", files, filesOfRoom)
@@ -90,16 +104,13 @@ func TestSizes(t *testing.T) {
 }
 
 // sizesOf adds to found what is too large in a file.
-func sizesOf(path, name, extension string, found map[string]string) error {
-	text, err := os.ReadFile(path)
-	if err != nil {
-		return err
-	}
+func sizesOf(name, extension string, text []byte, found map[string]string) error {
 	if lines := strings.Count(string(text), "\n"); lines > linesOfFile {
 		found[name] = fmt.Sprintf("%d lines, %d are the most", lines, linesOfFile)
 	}
 	functions := functionsOfC(string(text))
 	if extension == ".go" {
+		var err error
 		if functions, err = functionsOfGo(name, text); err != nil {
 			return err
 		}

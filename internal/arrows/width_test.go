@@ -3,9 +3,6 @@ package arrows
 import (
 	"go/scanner"
 	"go/token"
-	"io/fs"
-	"os"
-	"path/filepath"
 	"regexp"
 	"strings"
 	"testing"
@@ -24,28 +21,10 @@ func width(line string) int { return utf8.RuneCountInString(strings.ReplaceAll(l
 // TestWidth: lines fit beside each other on a screen, but for long strings and what stands as it is: raw strings of
 // several lines, and examples in comments.
 func TestWidth(t *testing.T) {
-	top, seen := root(t), 0
-	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
-		if err != nil {
-			return err
-		}
-		name, err := filepath.Rel(top, path)
-		if err != nil {
-			return err
-		}
-		if entry.IsDir() {
-			if name != "." && strings.HasPrefix(entry.Name(), ".") || name == "build" || name == "dist" {
-				return fs.SkipDir
-			}
+	seen := 0
+	eachSource(t, func(name, extension string, text []byte) error {
+		if strings.HasSuffix(name, "_gen.go") {
 			return nil
-		}
-		extension := filepath.Ext(name)
-		if strings.HasSuffix(name, "_gen.go") || extension != ".go" && extension != ".c" && extension != ".h" {
-			return nil
-		}
-		text, err := os.ReadFile(path)
-		if err != nil {
-			return err
 		}
 		seen++
 		var verbatim map[int]bool
@@ -60,9 +39,6 @@ func TestWidth(t *testing.T) {
 		}
 		return nil
 	})
-	if err != nil {
-		t.Fatal(err)
-	}
 	if seen < 500 {
 		t.Fatalf("%d files are too few to believe", seen)
 	}
