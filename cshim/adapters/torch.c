@@ -163,14 +163,8 @@ void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
   if (!r) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
   *r = (struct mt_record){.ticks = mt_clock_ticks(),
-                          .addr = address,
-                          .size = size,
-                          .stack = stacks.native,
-                          .pystack = stacks.python,
-                          .tag = self->tag,
-                          .api = MT_ID_cuMemAlloc_v2,
-                          .kind = MT_ALLOC,
-                          .device = (int8_t)device,
+                          .addr = address, .size = size, .stack = stacks.native, .pystack = stacks.python,
+                          .tag = self->tag, .api = MT_ID_cuMemAlloc_v2, .kind = MT_ALLOC, .device = (int8_t)device,
                           .mem = MT_MEM_DEVICE};
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);

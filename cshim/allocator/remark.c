@@ -14,15 +14,9 @@ bool mt_remark(const struct mt_remark *remark) {
   if (!r) return true;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
   *r = (struct mt_record){.ticks = mt_clock_ticks(),
-                          .addr = remark->addr,
-                          .size = remark->size,
-                          .handle = remark->with,
-                          .stack = stacks.native,
-                          .pystack = stacks.python,
-                          .tag = remark->frame ? self->tag : 0,
-                          .kind = remark->kind,
-                          .device = (int8_t)remark->device,
-                          .name = remark->name};
+                          .addr = remark->addr, .size = remark->size, .handle = remark->with, .stack = stacks.native,
+                          .pystack = stacks.python, .tag = remark->frame ? self->tag : 0, .kind = remark->kind,
+                          .device = (int8_t)remark->device, .name = remark->name};
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
   return true;

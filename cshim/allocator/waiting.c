@@ -48,9 +48,6 @@ void mt_waiting_tell(struct mt_thread *self, uint8_t kind, uint64_t address, uin
   if (kind != MT_FREE) address = size = 0;
   for (uint32_t i = 0; i < count; i++)
     mt_remark(&(struct mt_remark){.kind = MT_WAIT,
-                                  .device = device,
-                                  .addr = address,
-                                  .size = size,
-                                  .with = self->wait[i].event,
+                                  .device = device, .addr = address, .size = size, .with = self->wait[i].event,
                                   .name = self->wait[i].stream});
 }

@@ -10,13 +10,8 @@
 #include "base/sys.h"
 
 struct mt_config mt_config = {.log_level = MT_LOG_WARN,
-                              .oom = MT_OOM_FAILED,
-                              .nvml_seconds = 1,
-                              .spool_max = 64ull << 20,
-                              .guest_memory = 256ull << 20,
-                              .native_depth = 64,
-                              .python_depth = 128,
-                              .adapters = ~0u,
+                              .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20,
+                              .guest_memory = 256ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u,
                               .output = "memtrace.%e.%p.bin"};
 
 #define MT_SPOOL_MIN (1ull << 20)

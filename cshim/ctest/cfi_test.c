@@ -32,10 +32,7 @@ static struct mt_unwind_row row_of(const uint8_t *program, size_t bytes, uintptr
                              .end = CODE + 0x10000000,
                              .shared = {shared, shared + sizeof shared, false},
                              .own = {program, program + bytes, false},
-                             .code_unit = 1,
-                             .data_unit = -8,
-                             .encoding = 0x1b,
-                             .return_register = 16};
+                             .code_unit = 1, .data_unit = -8, .encoding = 0x1b, .return_register = 16};
   return mt_unwind_row(&e, pc);
 }
 #define ROW(pc, ...) row_of((uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}), CODE + (pc))

@@ -65,10 +65,7 @@ static void fill(struct code *c, const char *name, const char *file, int line) {
   lines->type = &bytes_type;
   lines->length = (uint64_t)sprintf(lines->data, "lines of %s", name);
   *c = (struct code){.type = &code_type,
-                     .units = 100,
-                     .line = line,
-                     .file = make_text(file),
-                     .name = make_text(name),
+                     .units = 100, .line = line, .file = make_text(file), .name = make_text(name),
                      .qualname = make_text(check_format("Q.%s", name)),
                      .lines = lines};
 }

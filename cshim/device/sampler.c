@@ -91,9 +91,7 @@ struct round {
 
 static void take(struct round *round, struct device *d, int ordinal, bool share) {
   struct mt_sample want = {.device = d->handle,
-                           .ordinal = ordinal,
-                           .occasion = names[round->occasion],
-                           .share = share,
+                           .ordinal = ordinal, .occasion = names[round->occasion], .share = share,
                            .patient = round->patient};
   uint64_t used = 0;
   switch (mt_sample_take(&want, &used)) {

@@ -113,11 +113,8 @@ enum { NUMBERED = 64 }; /* changes of one call that have their numbers from befo
 static struct mt_outcome tile_changed(const struct mt_cuda_tiles *tile, int status) {
   bool map = tile && tile->operation == 1 && tile->handle; /* mapping no handle is unmapping */
   return (struct mt_outcome){.kind = map ? MT_MAP : MT_UNMAP,
-                             .mem = MT_MEM_VMM,
-                             .addr = tile ? mt_tile_key(tile) : 0,
-                             .with = map ? tile->handle : 0,
-                             .status = status,
-                             .device = MT_HOST};
+                             .mem = MT_MEM_VMM, .addr = tile ? mt_tile_key(tile) : 0, .with = map ? tile->handle : 0,
+                             .status = status, .device = MT_HOST};
 }
 
 static unsigned draw_numbers(const struct mt_call *call, unsigned count, uint64_t numbers[NUMBERED]) {

@@ -229,10 +229,8 @@ MT_HOOKED(cuGreenCtxCreate, (void **out, void *resources, int device, unsigned f
   if (!call.self) return status;
   if (!status) mt_context_add((uint64_t)*out, device, MT_CONTEXT_GREEN);
   mt_driver_close(&call, &(struct mt_outcome){.kind = MT_CREATE,
-                                              .mem = MT_OBJECT_GREEN,
-                                              .addr = status ? 0 : (uint64_t)*out,
-                                              .device = device,
-                                              .status = status});
+                                              .mem = MT_OBJECT_GREEN, .addr = status ? 0 : (uint64_t)*out,
+                                              .device = device, .status = status});
   return status;
 }
 
@@ -297,11 +295,8 @@ static int ended(struct mt_call *call, uint64_t context, bool counted, int statu
   uint8_t flags = counted && !status && outlived(context) ? MT_FLAG_REFERENCE : 0;
   if (!status && !flags) mt_context_drop(context, MT_HOST);
   mt_driver_close(call, &(struct mt_outcome){.kind = MT_DESTROY,
-                                             .mem = MT_OBJECT_CONTEXT,
-                                             .addr = context,
-                                             .device = MT_HOST,
-                                             .status = status,
-                                             .flags = flags});
+                                             .mem = MT_OBJECT_CONTEXT, .addr = context, .device = MT_HOST,
+                                             .status = status, .flags = flags});
   return status;
 }
 

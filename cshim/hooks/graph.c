@@ -79,11 +79,8 @@ static int alloc_added(struct mt_call *call, void *graph, const struct mt_cuda_a
   if (!call->self) return status;
   if (!node) return mt_driver_skip(call), status;
   mt_driver_close(call, &(struct mt_outcome){.kind = MT_ALLOC,
-                                             .mem = MT_MEM_GRAPH,
-                                             .addr = status ? 0 : node->address,
-                                             .size = node->size,
-                                             .with = (uint64_t)graph,
-                                             .status = status,
+                                             .mem = MT_MEM_GRAPH, .addr = status ? 0 : node->address,
+                                             .size = node->size, .with = (uint64_t)graph, .status = status,
                                              .device = mt_pool_device(&node->pool)});
   return status;
 }

@@ -166,14 +166,9 @@ static void watch(uint64_t code, uint64_t identity) {
 
 static uint32_t write_code(const struct code *c, bool module_call) {
   struct mt_code head = {.first_line = c->first_line,
-                         .table = c->table,
-                         .module_call = module_call,
-                         .name_width = c->name.width,
-                         .qualname_width = c->qualname.width,
-                         .file_width = c->file.width,
-                         .name_bytes = c->name.bytes,
-                         .qualname_bytes = c->qualname.bytes,
-                         .file_bytes = c->file.bytes,
+                         .table = c->table, .module_call = module_call, .name_width = c->name.width,
+                         .qualname_width = c->qualname.width, .file_width = c->file.width, .name_bytes = c->name.bytes,
+                         .qualname_bytes = c->qualname.bytes, .file_bytes = c->file.bytes,
                          .table_bytes = c->lines_bytes};
   return mt_dict_append(MT_DICT_CODE,
                         (struct mt_bytes[]){{&head, sizeof head},

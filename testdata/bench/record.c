@@ -56,9 +56,7 @@ static void *work(void *number) {
   int32_t levels = frames ? burst_levels_for(frames) : BURST_FLAT;
   for (long i = -WARM_UP; i < bursts; i++) {
     struct burst b = {.events = touched ? TOUCHED_EVENTS : EVENTS,
-                      .thread = (uint32_t)thread,
-                      .levels = levels,
-                      .touched = touched,
+                      .thread = (uint32_t)thread, .levels = levels, .touched = touched,
                       .random = (uint32_t)random_order};
     pthread_barrier_wait(&together);
     if (only_floor) floor_burst(&b, ring, &at);

@@ -87,15 +87,8 @@ CU_API cuExternalMemoryGetMappedBuffer(cu_ptr *address, void *handle, const cu_e
 		return CU_OUT_OF_MEMORY;
 	}
 	*range = (struct nc_range){
-		.base = (uintptr_t)part.data,
-		.requested = desc->size,
-		.size = desc->size,
-		.pages = (uintptr_t)part.pages,
-		.mapped = part.mapped,
-		.kind = NC_IPC,
-		.device = context->device,
-		.owner = context,
-		.shared = true,
+		.base = (uintptr_t)part.data, .requested = desc->size, .size = desc->size, .pages = (uintptr_t)part.pages,
+		.mapped = part.mapped, .kind = NC_IPC, .device = context->device, .owner = context, .shared = true,
 		.external = true,
 	};
 	nc_range_insert(range);

@@ -149,16 +149,9 @@ CU_API cuIpcOpenMemHandle_v2(cu_ptr *address, cu_ipc_handle handle, unsigned fla
 		}
 		*ipc = (struct nc_ipc){-1, ticket.inode};
 		*range = (struct nc_range){
-			.base = (uintptr_t)pages + ticket.offset,
-			.requested = ticket.requested,
-			.size = ticket.mapped - ticket.offset,
-			.pages = (uintptr_t)pages,
-			.mapped = ticket.mapped,
-			.kind = NC_IPC,
-			.device = ticket.device,
-			.owner = context,
-			.shared = true,
-			.ipc = ipc,
+			.base = (uintptr_t)pages + ticket.offset, .requested = ticket.requested,
+			.size = ticket.mapped - ticket.offset, .pages = (uintptr_t)pages, .mapped = ticket.mapped, .kind = NC_IPC,
+			.device = ticket.device, .owner = context, .shared = true, .ipc = ipc,
 		};
 		nc_range_insert(range);
 		nc_ledger_alloc(range->device, NC_IPC, range->base, range->requested, 0);

@@ -68,13 +68,8 @@ cu_result nc_page_alloc(struct nc_context *context, size_t bytes, struct nc_rang
 	memset(page->used + at, 1, count);
 	page->units += count;
 	*range = (struct nc_range){
-		.base = page->base + at * NC_UNIT,
-		.requested = bytes,
-		.size = size,
-		.kind = NC_DEVICE,
-		.device = context->device,
-		.owner = context,
-		.page = page,
+		.base = page->base + at * NC_UNIT, .requested = bytes, .size = size, .kind = NC_DEVICE,
+		.device = context->device, .owner = context, .page = page,
 	};
 	nc_range_insert(range);
 	nc_ledger_alloc(range->device, NC_DEVICE, range->base, bytes, 0);

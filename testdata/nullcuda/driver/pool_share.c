@@ -170,15 +170,8 @@ CU_API cuMemPoolImportPointer(cu_ptr *address, void *handle, const cu_pool_expor
 		return result;
 	}
 	*range = (struct nc_range){
-		.base = pages + ticket.offset % PAGE,
-		.requested = ticket.requested,
-		.size = ticket.size,
-		.pages = pages,
-		.mapped = mapped,
-		.kind = NC_IPC,
-		.device = pool->device,
-		.pool = pool,
-		.shared = true,
+		.base = pages + ticket.offset % PAGE, .requested = ticket.requested, .size = ticket.size, .pages = pages,
+		.mapped = mapped, .kind = NC_IPC, .device = pool->device, .pool = pool, .shared = true,
 	};
 	pool->blocks++;
 	nc_range_insert(range);

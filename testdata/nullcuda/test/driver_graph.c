@@ -20,12 +20,7 @@ static void test_nodes_run(void)
 	const cu_memset_node fill = {.dst = a, .value = 0x01020304, .element_size = 4, .width = 10, .height = 1};
 	CHECK_OK(cuGraphAddMemsetNode(&fill_node, graph, NULL, 0, &fill, NULL));
 	const cu_copy3d copy = {.src_type = CU_MEMORY_DEVICE,
-		.src_device = a,
-		.dst_type = CU_MEMORY_DEVICE,
-		.dst_device = b,
-		.width = 40,
-		.height = 1,
-		.depth = 1};
+		.src_device = a, .dst_type = CU_MEMORY_DEVICE, .dst_device = b, .width = 40, .height = 1, .depth = 1};
 	CHECK_OK(cuGraphAddMemcpyNode(&copy_node, graph, &fill_node, 1, &copy, NULL));
 	const cu_host_node host = {append, dots};
 	CHECK_OK(cuGraphAddHostNode(&host_node, graph, &copy_node, 1, &host));

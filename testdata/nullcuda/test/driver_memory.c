@@ -112,15 +112,8 @@ static void test_pitched_copy(void)
 	CHECK_OK(cuMemcpy2D_v2(&up));
 	// Down again, from the second column and row, into a wider host array.
 	const cu_copy2d down = {.src_x = 1,
-		.src_y = 1,
-		.src_type = CU_MEMORY_DEVICE,
-		.src_device = a,
-		.src_pitch = pitch,
-		.dst_type = CU_MEMORY_HOST,
-		.dst_host = out,
-		.dst_pitch = 16,
-		.width = WIDTH - 1,
-		.height = HEIGHT - 1};
+		.src_y = 1, .src_type = CU_MEMORY_DEVICE, .src_device = a, .src_pitch = pitch, .dst_type = CU_MEMORY_HOST,
+		.dst_host = out, .dst_pitch = 16, .width = WIDTH - 1, .height = HEIGHT - 1};
 	CHECK_OK(cuMemcpy2D_v2(&down));
 	CHECK_EQ(out[0][0], 11);
 	CHECK_EQ(out[3][5], 46);

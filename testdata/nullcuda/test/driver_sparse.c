@@ -111,10 +111,7 @@ static void test_layered_mipmap(void)
 		.resource = mipmap,
 		.subresource_type = CU_SUBRESOURCE_TAIL,
 		.tail = {.layer = 2, .size = TILE},
-		.operation = CU_TILES_MAP,
-		.handle = handle,
-		.offset = TILE,
-		.device_mask = 1};
+		.operation = CU_TILES_MAP, .handle = handle, .offset = TILE, .device_mask = 1};
 	CHECK_OK(change(&tail));
 	tail.tail.offset = TILE;
 	CHECK_EQ(change(&tail), CU_INVALID_VALUE);
