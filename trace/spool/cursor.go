@@ -119,30 +119,9 @@ func (c *Cursor) begin(i uint32, r *ringCursor) bool {
 	if seg := s.load32(off + ringReadSegment); seg != 0 {
 		r.at = position{seg, s.load32(off + ringReadSlot)}
 	}
-	r.far = r.at
+	r.far, r.start = r.at, r.at.segment
 	r.thread = trace.ThreadID(s.load32(off + ringThread))
 	return true
-}
-
-// record returns the record at a position, following the chain to the next segment when this one is used up.
-func (s *Spool) record(at *position) (seq, off uint64, ok bool) {
-	for range 2 {
-		base, valid := s.segmentOffset(at.segment)
-		if !valid || at.slot == 0 {
-			return 0, 0, false
-		}
-		if at.slot < segmentSlots {
-			off = base + uint64(at.slot)*recordSize
-			seq = s.load64(off + recSeq)
-			return seq, off, seq != 0
-		}
-		next := s.load32(base + segmentNext)
-		if next == 0 {
-			return 0, 0, false
-		}
-		*at = position{next, 1}
-	}
-	return 0, 0, false
 }
 
 // take appends the keys of ring i's records below the watermark that were not taken before, and moves its cursor up to
@@ -158,7 +137,7 @@ func (c *Cursor) take(i uint32, watermark uint64) bool {
 			return true
 		}
 		r.scan(c.spool)
-		seq, off, committed := c.spool.record(&at)
+		seq, off, committed := r.record(c.spool, &at)
 		if !committed || seq >= watermark && !r.hides(watermark) {
 			return true
 		}

@@ -25,9 +25,10 @@ func (c *Cursor) releaseRing(i uint32) {
 		from = s.load32(off + ringFirstSegment)
 	}
 	// The state was read before the emptiness: a thread that ended after that is recycled next time.
-	done := dead && len(r.ahead) == 0 && s.ends(r.at)
+	done := dead && len(r.ahead) == 0 && r.ends(s)
 	atomic.StoreUint32(s.word32(off+ringReadSlot), r.at.slot)
 	atomic.StoreUint32(s.word32(off+ringReadSegment), r.at.segment)
+	r.start = r.at.segment
 	for from != r.at.segment {
 		base, ok := s.segmentOffset(from)
 		if !ok {
@@ -47,11 +48,12 @@ func (c *Cursor) releaseRing(i uint32) {
 	}
 }
 
-// ends reports whether nothing was committed at a position or behind it. What the thread wrote since the last Collect
+// ends reports whether nothing was committed at the cursor or behind it. What the thread wrote since the last Collect
 // may lie where the file has grown since.
-func (s *Spool) ends(at position) bool {
+func (r *ringCursor) ends(s *Spool) bool {
 	s.follow()
-	if _, _, ok := s.record(&at); ok {
+	at := r.at
+	if _, _, ok := r.record(s, &at); ok {
 		return false
 	}
 	base, valid := s.segmentOffset(at.segment)

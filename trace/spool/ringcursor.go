@@ -18,6 +18,7 @@ type position struct{ segment, slot uint32 }
 // ringCursor is how far one ring was read.
 type ringCursor struct {
 	at      position            // of the first record that was not taken
+	start   uint32              // the segment that the recorder knows as being read: none behind it leads back there
 	ahead   map[uint64]struct{} // records behind at that were taken already, by number
 	lowest  uint64              // of the records that were not taken, as of the last look; 0: none
 	far     position            // up to here the records were looked through
@@ -27,10 +28,33 @@ type ringCursor struct {
 	thread  trace.ThreadID
 }
 
+// record returns the record at a position, following the chain to the next segment when this one is used up. The chain
+// of a spool that was overwritten may lead back to where it began; it ends there, or its records would come again in
+// every round.
+func (r *ringCursor) record(s *Spool, at *position) (seq, off uint64, ok bool) {
+	for range 2 {
+		base, valid := s.segmentOffset(at.segment)
+		if !valid || at.slot == 0 {
+			return 0, 0, false
+		}
+		if at.slot < segmentSlots {
+			off = base + uint64(at.slot)*recordSize
+			seq = s.load64(off + recSeq)
+			return seq, off, seq != 0
+		}
+		next := s.load32(base + segmentNext)
+		if next == 0 || next == r.start {
+			return 0, 0, false
+		}
+		*at = position{next, 1}
+	}
+	return 0, 0, false
+}
+
 // scan looks through what was committed since, up to scanAhead records behind the cursor.
 func (r *ringCursor) scan(s *Spool) {
 	for r.between < scanAhead {
-		seq, _, ok := s.record(&r.far)
+		seq, _, ok := r.record(s, &r.far)
 		if !ok {
 			return
 		}
@@ -48,7 +72,7 @@ func (r *ringCursor) scan(s *Spool) {
 func (r *ringCursor) next(s *Spool) uint64 {
 	lowest := uint64(math.MaxUint64)
 	for at, n := r.at, 0; n < r.between; n++ {
-		seq, _, ok := s.record(&at)
+		seq, _, ok := r.record(s, &at)
 		if !ok {
 			break
 		}
