@@ -12,6 +12,8 @@ STRIP ?= -s -w
 GO_LINK ?=
 PYTHON ?= python3
 GO ?= go
+# go-nvml wraps the functions that NVML deprecates, too, and the compiler would name each of them.
+export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
 include cshim/cshim.mk
 
 comma := ,
