@@ -119,10 +119,9 @@ func findEnd(file io.ReaderAt, size int64) (offset int64, end []byte, err error)
 		case end == nil:
 			return 0, nil, ErrNoEnd
 		case damage != nil && header.Kind != section.Symbols && header.Kind != section.End:
-			return 0, nil,
-				fmt.Errorf(
-					"%d bytes that are no part of a trace follow its end at offset %d; cut them off, or write a clean copy with 'memtrace strip'",
-					size-sections.Offset, sections.Offset)
+			return 0, nil, fmt.Errorf(
+				"%d bytes that are no part of a trace follow its end at offset %d; cut them off, or write a clean copy with 'memtrace strip'",
+				size-sections.Offset, sections.Offset)
 		}
 		return sections.Offset, end, nil
 	}

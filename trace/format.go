@@ -49,16 +49,14 @@ func parseHead(head []byte) (version uint32, err error) {
 	}
 	version = binary.LittleEndian.Uint32(head[8:])
 	if version < OldestVersion || version > FormatVersion {
-		return version,
-			fmt.Errorf(
-				"%w: the file has version %d, this memtrace reads %d to %d; use the memtrace that recorded it or a newer one",
-				ErrVersion, version, OldestVersion, FormatVersion)
+		return version, fmt.Errorf(
+			"%w: the file has version %d, this memtrace reads %d to %d; use the memtrace that recorded it or a newer one",
+			ErrVersion, version, OldestVersion, FormatVersion)
 	}
 	if flags := binary.LittleEndian.Uint32(head[12:]); flags != 0 {
-		return version,
-			fmt.Errorf(
-				"%w: the file's head has flags %#x, which this memtrace (version %d) does not know; use a newer one",
-				ErrVersion, flags, FormatVersion)
+		return version, fmt.Errorf(
+			"%w: the file's head has flags %#x, which this memtrace (version %d) does not know; use a newer one",
+			ErrVersion, flags, FormatVersion)
 	}
 	return version, nil
 }

@@ -325,9 +325,8 @@ func joinTail(bars []Bar) []Bar {
 func twoBars(runs []Run, o Options) (*Chart, error) {
 	groups := runs[0].Summary.Categories
 	if len(groups) < 2 {
-		return nil,
-			errors.New(
-				"it needs two sets of rules, such as --group layer=mxnet-layers --group data=mxnet-data-structures")
+		return nil, errors.New(
+			"it needs two sets of rules, such as --group layer=mxnet-layers --group data=mxnet-data-structures")
 	}
 	c := &Chart{Title: "GPU memory at the peak", Note: noteOf(runs[0])}
 	for i := range groups[:2] {

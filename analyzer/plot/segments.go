@@ -54,8 +54,8 @@ func segments(runs []Run, _ Options) (*Chart, error) {
 	case h == nil || len(h.Blocks) == 0:
 		return nil, errNothing
 	case len(h.Segments) == 0:
-		return nil,
-			errors.New("no allocator of a framework is known to cut blocks from segments; filters leave them out, too")
+		return nil, errors.New(
+			"no allocator of a framework is known to cut blocks from segments; filters leave them out, too")
 	case h.LeftOut > 0:
 		return nil, errors.New("not every block is known, and those that are missing would look like holes")
 	}

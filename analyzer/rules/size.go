@@ -26,9 +26,9 @@ const unitNames = "B, KiB, MiB, GiB, TiB (powers of 1024), kB, MB, GB, TB (power
 func ParseBound(text string) (Bound, error) {
 	m := boundText.FindStringSubmatch(text)
 	if m == nil {
-		return Bound{},
-			fmt.Errorf("size %q: write a comparison (>=, >, <=, <, =) and a number with a unit, such as \">= 2MiB\"",
-				text)
+		return Bound{}, fmt.Errorf(
+			"size %q: write a comparison (>=, >, <=, <, =) and a number with a unit, such as \">= 2MiB\"",
+			text)
 	}
 	bytes, err := parseBytes(m[2], m[3])
 	if err != nil {

@@ -139,9 +139,8 @@ func compactTo(folder string, source trace.Source, size, most int64) (*compacted
 		}
 		if made.size > most && (pass == compactPasses || made.size > before.size-before.size/20) {
 			defer made.remove()
-			return nil,
-				fmt.Errorf(
-					"%s are the least that it can have: what is live, its call stacks and the last %s; give a larger --max", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(whole)))
+			return nil, fmt.Errorf(
+				"%s are the least that it can have: what is live, its call stacks and the last %s; give a larger --max", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(whole)))
 		}
 	}
 	return made, err

@@ -129,9 +129,8 @@ func (f *diffFlags) neededViews() ([]*view.View, error) {
 	case len(f.By)+len(f.Groups) > 0:
 		return nil, usage.Errorf("--view shows its own table: leave out --by and --group, or --view")
 	case f.At != "" || f.Window.To != "" || f.Window.Begin() != "":
-		return nil,
-			usage.Errorf(
-				"--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
+		return nil, usage.Errorf(
+			"--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
 	}
 	return needed, nil
 }

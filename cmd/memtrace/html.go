@@ -194,8 +194,8 @@ type pseudonymous struct {
 func newPseudonymous() (*pseudonymous, error) {
 	dir, err := os.MkdirTemp("", "memtrace-html-")
 	if err != nil {
-		return nil,
-			fmt.Errorf("make a folder for the trace without names: %w; set TMPDIR to a folder that can be written", err)
+		return nil, fmt.Errorf(
+			"make a folder for the trace without names: %w; set TMPDIR to a folder that can be written", err)
 	}
 	p := &pseudonymous{dir: dir, key: make([]byte, scrub.MinKey)}
 	_, _ = rand.Read(p.key) // never fails: see crypto/rand

@@ -76,9 +76,8 @@ func (o Options) libraryIn(pid int) (string, error) {
 		return o.Library, nil
 	}
 	if !sameFiles(pid) {
-		return "",
-			fmt.Errorf(
-				"process %d sees other files than this one, as in a container: run memtrace attach in there, or copy %s into it and say where, with --library PATH", pid, launch.LibraryName)
+		return "", fmt.Errorf(
+			"process %d sees other files than this one, as in a container: run memtrace attach in there, or copy %s into it and say where, with --library PATH", pid, launch.LibraryName)
 	}
 	return launch.SearchLibrary()
 }
@@ -97,9 +96,8 @@ func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, er
 	case !isRunning(pid):
 		return answer, fmt.Errorf("process %d ended meanwhile", pid)
 	}
-	return answer,
-		fmt.Errorf(
-			"the library was loaded into process %d and does not answer: it may not write to /tmp there, or the process filters its own system calls", pid)
+	return answer, fmt.Errorf(
+		"the library was loaded into process %d and does not answer: it may not write to /tmp there, or the process filters its own system calls", pid)
 }
 
 // askWhile asks a process until it has a socket, its time is over, or there is no hope of one any more: then the error

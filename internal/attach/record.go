@@ -184,13 +184,12 @@ func (r *Recorder) Ask(pid int, request string) (control.Answer, error) {
 		return answer, fmt.Errorf("there is no process %d", pid)
 	}
 	if trace, recorded := recordedBy(pid); recorded {
-		return answer,
-			fmt.Errorf(
-				"process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or /tmp cannot be written to", pid, trace)
+		return answer, fmt.Errorf(
+			"process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or /tmp cannot be written to", pid, trace)
 	}
-	return answer,
-		fmt.Errorf("process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d",
-			pid, pid)
+	return answer, fmt.Errorf(
+		"process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d",
+		pid, pid)
 }
 
 // Start has a process record that has the library and waits.

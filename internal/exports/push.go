@@ -27,8 +27,8 @@ const PushTokenEnv = "MEMTRACE_PUSH_TOKEN"
 
 // PushTypes are the values of the profile's samples, as export.Pprof writes them.
 var PushTypes = []pyroscope.SampleType{
-	{Name: "alloc_objects", Unit: "count"}, {Name: "alloc_space", Unit: "bytes"}, {Name: "inuse_objects", Unit: "count",
-		Average: true}, {Name: "inuse_space", Unit: "bytes", Average: true},
+	{Name: "alloc_objects", Unit: "count"}, {Name: "alloc_space", Unit: "bytes"},
+	{Name: "inuse_objects", Unit: "count", Average: true}, {Name: "inuse_space", Unit: "bytes", Average: true},
 	{Name: "peak_space", Unit: "bytes", Average: true},
 }
 

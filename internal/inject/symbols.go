@@ -66,13 +66,11 @@ func findFunctions(t *target) (functions, error) {
 	case err != nil:
 		return f, err
 	case libc == nil && t.mapsMusl():
-		return f,
-			errors.New(
-				"the process uses musl, not glibc: start the program by memtrace run, or call memtrace.start() in it")
+		return f, errors.New(
+			"the process uses musl, not glibc: start the program by memtrace run, or call memtrace.start() in it")
 	case libc == nil:
-		return f,
-			errors.New(
-				"the process is linked statically: no library can be loaded into it, and no hook would be reached")
+		return f, errors.New(
+			"the process is linked statically: no library can be loaded into it, and no hook would be reached")
 	}
 	f.errno = libc["__errno_location"]
 	libdl, err := t.symbols("libdl.so.2", "libdl-2.")

@@ -26,9 +26,8 @@ func FindLibrary() (string, error) {
 	}
 	// The dynamic linker splits LD_PRELOAD at both, and knows no way to quote them.
 	if strings.ContainsAny(path, ": ") {
-		return "",
-			fmt.Errorf(
-				"%s: LD_PRELOAD cannot hold a path with a space or a colon; copy the library elsewhere and set %s to the copy", path, libraryEnv)
+		return "", fmt.Errorf(
+			"%s: LD_PRELOAD cannot hold a path with a space or a colon; copy the library elsewhere and set %s to the copy", path, libraryEnv)
 	}
 	return path, nil
 }

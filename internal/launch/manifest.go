@@ -30,9 +30,9 @@ type Manifest struct {
 func NewManifest() (*Manifest, error) {
 	dir, err := os.MkdirTemp("", "memtrace-run-")
 	if err != nil {
-		return nil,
-			fmt.Errorf("make a folder for the run's list of traces: %w; set TMPDIR to a folder that can be written",
-				err)
+		return nil, fmt.Errorf(
+			"make a folder for the run's list of traces: %w; set TMPDIR to a folder that can be written",
+			err)
 	}
 	return &Manifest{Dir: dir}, nil
 }
@@ -106,9 +106,8 @@ func readManifestEntry(file string) (string, error) {
 	// A process that was killed while it wrote leaves a line without its end.
 	path, ok := strings.CutSuffix(string(text), "\n")
 	if !ok || !filepath.IsAbs(path) {
-		return "",
-			fmt.Errorf(
-				"process %s left no whole path in the run's list of traces; look for its trace where the output pattern points", filepath.Base(file))
+		return "", fmt.Errorf(
+			"process %s left no whole path in the run's list of traces; look for its trace where the output pattern points", filepath.Base(file))
 	}
 	return path, nil
 }
