@@ -34,9 +34,9 @@ func trainingEvents(steps int) []trace.Event {
 		}
 		events = append(events, trace.Event{Kind: kind, Seq: uint64(len(events) + 1), Time: int64(len(events)) * 5000,
 			Level: cuda.LevelFramework,
-			Mem:   cuda.MemoryDevice, Addr: 0x7f00_0000_0000 + uint64(n)*0x20_0200, Size: size, Thread: 1 +
-				trace.ThreadID(n%2),
-			Tag: trace.StringID(1 + n%150), Stack: trace.StackID(1 + n%2000), Allocated: allocated, API: 64})
+			Mem:   cuda.MemoryDevice, Addr: 0x7f00_0000_0000 + uint64(n)*0x20_0200, Size: size,
+			Thread: 1 + trace.ThreadID(n%2),
+			Tag:    trace.StringID(1 + n%150), Stack: trace.StackID(1 + n%2000), Allocated: allocated, API: 64})
 	}
 	sizes := make([]uint64, lasting+plan)
 	for i := range sizes {

@@ -304,8 +304,8 @@ func outOfBounds(s, truth *report.Summary, opts Options) (faults []string) {
 		}
 	}
 	for i, m := range s.Marks[:min(len(s.Marks), len(truth.Marks))] {
-		if m.Count == truth.Marks[i].Count && m.Name == truth.Marks[i].Name && m.LastTimeNS ==
-			truth.Marks[i].LastTimeNS {
+		if m.Count == truth.Marks[i].Count && m.Name == truth.Marks[i].Name &&
+			m.LastTimeNS == truth.Marks[i].LastTimeNS {
 			check("mark "+m.Name, m.DriverBytesLower, m.DriverBytes, truth.Marks[i].DriverBytes)
 			check("mark "+m.Name, m.FrameworkBytesLower, m.FrameworkBytes, truth.Marks[i].FrameworkBytes)
 		}

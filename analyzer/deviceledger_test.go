@@ -358,8 +358,8 @@ func checkPrefix(t *testing.T, seed uint64, device int16, l report.DeviceLedger,
 			l.Sample.TrackedBytes)
 	}
 	for _, d := range s.Devices {
-		if v := d.Sizes.AtEnd; d.Index == device && v.RoundedBytes+v.PoolIdleBytes+v.GraphPoolBytes !=
-			l.Sample.TrackedBytes {
+		if v := d.Sizes.AtEnd; d.Index == device &&
+			v.RoundedBytes+v.PoolIdleBytes+v.GraphPoolBytes != l.Sample.TrackedBytes {
 			t.Errorf("seed %d: %d tracked, the sizes are %+v", seed, l.Sample.TrackedBytes, v)
 		}
 	}

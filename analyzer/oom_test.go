@@ -336,8 +336,8 @@ func TestOOMRowsAgainstMoment(t *testing.T) {
 			}
 			slices.Sort(want)
 			slices.Sort(got)
-			if unknown := s.At.Devices[0]; unknown.Index < 0 && unknown.Driver.LiveBytes+unknown.Framework.LiveBytes >
-				0 {
+			if unknown := s.At.Devices[0]; unknown.Index < 0 &&
+				unknown.Driver.LiveBytes+unknown.Framework.LiveBytes > 0 {
 				continue // blocks of no known device are in the moment's rows
 			}
 			compared++
@@ -376,8 +376,8 @@ func TestOOMSectionIsBounded(t *testing.T) {
 	r := &report.OOMReport{Event: report.OOMEvent{Seq: 9}}
 	l := report.Ledger{By: "tag", WholeBytes: 20000 * 3}
 	for i := range 20000 {
-		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: strings.Repeat("module.", 20) +
-			fmt.Sprint(i), Bytes: 3})
+		l.Rows = append(l.Rows,
+			report.LedgerRow{Owner: report.OwnerBlocks, Key: strings.Repeat("module.", 20) + fmt.Sprint(i), Bytes: 3})
 	}
 	l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: 7})
 	r.Event.Ledgers = []report.Ledger{l}

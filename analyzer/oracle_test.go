@@ -338,8 +338,8 @@ func (o *oracle) alloc(e trace.Event) {
 		o.awaited = append(o.awaited, old.e)
 		o.close(old, e)
 	}
-	b := &oracleBlock{e: e, account: a, ordinal: o.ordinal[e.Thread], visible: o.visible(e), unsized: e.Mem ==
-		cuda.MemoryImported && e.Size == 0}
+	b := &oracleBlock{e: e, account: a, ordinal: o.ordinal[e.Thread], visible: o.visible(e),
+		unsized: e.Mem == cuda.MemoryImported && e.Size == 0}
 	o.live = append(o.live, b)
 	if !b.unsized {
 		o.countAlloc(e, a)

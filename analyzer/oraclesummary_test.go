@@ -148,8 +148,8 @@ func (o *oracle) shown(st oracleState, by string, a heap.Account) []report.Momen
 		}
 	}
 	sort.Slice(rows, func(i, j int) bool {
-		return rows[i].LiveBytes > rows[j].LiveBytes || rows[i].LiveBytes == rows[j].LiveBytes && rows[i].Key <
-			rows[j].Key
+		return rows[i].LiveBytes > rows[j].LiveBytes || rows[i].LiveBytes == rows[j].LiveBytes &&
+			rows[i].Key < rows[j].Key
 	})
 	return rows
 }

@@ -75,8 +75,8 @@ func (b *devicePicks) keep(s report.Sample, k *deviceMoments, copyState func() *
 		return old == nil || s.Rank() > old.sample.Rank() || s.Rank() == old.sample.Rank() && better
 	}
 	near := func(place **deviceMoment, to sampledMoment) {
-		if old := *place; to.known && replaces(old, old != nil && distance(s.TimeNS, to.time) <
-			distance(old.sample.TimeNS, to.time)) {
+		if old := *place; to.known &&
+			replaces(old, old != nil && distance(s.TimeNS, to.time) < distance(old.sample.TimeNS, to.time)) {
 			take(place)
 		}
 	}

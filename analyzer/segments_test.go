@@ -48,8 +48,8 @@ func segmentStory(seed uint64) (s *story, want [][]uint64) {
 					Stack: stackAllocator})
 				delete(mapped, at)
 			} else {
-				s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM, Handle: 1000 +
-					n, Addr: 1000 + n, Size: size, Stack: stackAllocator})
+				s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryVMM,
+					Handle: 1000 + n, Addr: 1000 + n, Size: size, Stack: stackAllocator})
 				s.add(trace.Event{Kind: trace.EventMap, Level: cuda.LevelDriver, Handle: 1000 + n, Addr: at, Size: size,
 					Stack: stackAllocator, Device: -1})
 				mapped[at] = size

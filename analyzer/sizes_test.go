@@ -24,8 +24,8 @@ func TestSizes(t *testing.T) {
 			report.SizesAt{RequestedBytes: 512, RoundedBytes: 512, PageBytes: page}},
 		{"across a border", (&story{}).alloc(d, 2*page-512, 1024).free(d, 2*page-512),
 			report.SizesAt{RequestedBytes: 1024, RoundedBytes: 1024, PageBytes: 2 * page}, report.SizesAt{}},
-		{"whole pages", (&story{}).alloc(d, page, 3*page), report.SizesAt{RequestedBytes: 3 * page, RoundedBytes: 3 *
-			page, PageBytes: 3 * page},
+		{"whole pages", (&story{}).alloc(d, page, 3*page),
+			report.SizesAt{RequestedBytes: 3 * page, RoundedBytes: 3 * page, PageBytes: 3 * page},
 			report.SizesAt{RequestedBytes: 3 * page, RoundedBytes: 3 * page, PageBytes: 3 * page}},
 		{"whole pages and a bit", (&story{}).alloc(d, page, 2*page+1).alloc(d, 3*page+512, 1),
 			report.SizesAt{RequestedBytes: 2*page + 2, RoundedBytes: 2*page + 1024, PageBytes: 3 * page},

@@ -68,8 +68,8 @@ func (f *packageFinder) look() trace.Info {
 	for _, file := range f.waiting {
 		file = filepath.Clean(file)
 		child := file
-		for folder := filepath.Dir(file); folder != "/" && strings.Count(file[len(folder):], "/") <=
-			libraryDepth; folder = filepath.Dir(folder) {
+		for folder := filepath.Dir(file); folder != "/" && strings.Count(file[len(folder):],
+			"/") <= libraryDepth; folder = filepath.Dir(folder) {
 			if slices.Contains(f.installed(folder), filepath.Base(child)) {
 				f.found[child] = true
 				break

@@ -174,8 +174,8 @@ func TestDamagedEpilogueLosesOnlyItself(t *testing.T) {
 		}
 		for i, s := range symbols {
 			frames, ok := r.Tables().Symbol(s.Module, s.Address)
-			if ok && !reflect.DeepEqual(frames, s.Frames) || !ok && i == 0 && wholeSection && len(damaged) >
-				len(whole) {
+			if ok && !reflect.DeepEqual(frames, s.Frames) || !ok && i == 0 && wholeSection &&
+				len(damaged) > len(whole) {
 				t.Fatalf("%s: symbol %d is %+v", what, i, frames)
 			}
 		}

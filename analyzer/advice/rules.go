@@ -73,8 +73,8 @@ func askFragmentation(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	if a == nil || !f.torch() || f.expandable() || e.Outcome != report.OOMFailed {
 		return 0, nil, false
 	}
-	applies := a.Pieces.FreePieces > 0 && a.Pieces.LargestFreeBytes < e.RequestedBytes && a.IdleBytes+e.FreeBytes >=
-		e.RequestedBytes && a.IdleBytes >= missing(e)
+	applies := a.Pieces.FreePieces > 0 && a.Pieces.LargestFreeBytes < e.RequestedBytes &&
+		a.IdleBytes+e.FreeBytes >= e.RequestedBytes && a.IdleBytes >= missing(e)
 	return a.IdleBytes, words{"pieces": report.Number(a.Pieces.FreePieces),
 		"largest": report.SizeText(a.Pieces.LargestFreeBytes)}, applies
 }

@@ -160,8 +160,8 @@ func (c *Stacks) resolve(pair Pair) *Stack {
 	python := c.links.Split(pair.Python)
 	ownFrames, _ := c.Tables.PyStack(python.Backward)
 	own := c.pythonFrames(ownFrames)
-	s := &Stack{native: len(addresses) > 0, All: mergeStacks(native, c.Tables.StackEnd(pair.Native) ==
-		trace.StackInterpreter, own)}
+	s := &Stack{native: len(addresses) > 0,
+		All: mergeStacks(native, c.Tables.StackEnd(pair.Native) == trace.StackInterpreter, own)}
 	s.own, s.Backward = len(s.All), BackwardOf[python.above != 0]
 	if python.forward != 0 {
 		s.All = append(append(s.All, c.Classifier.frame(symbol.Frame{Kind: symbol.Python, Function: rules.GradientOf})),

@@ -38,8 +38,8 @@ type Recorded struct {
 func (c *Stacks) Recorded(pair Pair) Recorded {
 	end := c.Tables.StackEnd(pair.Native)
 	python, pythonEnd := c.Tables.PyStack(c.links.Split(pair.Python).Backward)
-	r := Recorded{Native: len(c.Tables.Stack(pair.Native)) > 0, Python: len(python) > 0, CallerOnly: end ==
-		trace.StackCaller}
+	r := Recorded{Native: len(c.Tables.Stack(pair.Native)) > 0, Python: len(python) > 0,
+		CallerOnly: end == trace.StackCaller}
 	if r.Native {
 		r.NativeCut = CutWords[end]
 	}

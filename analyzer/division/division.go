@@ -111,8 +111,8 @@ func (d *divided) best(site string) *dividing {
 		return nil
 	}
 	slices.SortStableFunc(left, func(a, b *dividing) int {
-		return cmp.Or(compareBools(a.rows[0].Bytes >= d.percent(divisionWhole), b.rows[0].Bytes >=
-			d.percent(divisionWhole)), cmp.Compare(a.most, b.most))
+		return cmp.Or(compareBools(a.rows[0].Bytes >= d.percent(divisionWhole),
+			b.rows[0].Bytes >= d.percent(divisionWhole)), cmp.Compare(a.most, b.most))
 	})
 	return left[0]
 }

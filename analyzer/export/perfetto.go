@@ -179,8 +179,8 @@ func (p *perfettoWatch) Event(e *trace.Event) {
 	p.start()
 	switch e.Kind {
 	case trace.EventAlloc, trace.EventFree:
-		if e.Level == cuda.LevelFramework && e.Status == 0 && e.Reserved > 0 && heap.AccountOf(e) ==
-			heap.AccountFramework {
+		if e.Level == cuda.LevelFramework && e.Status == 0 && e.Reserved > 0 &&
+			heap.AccountOf(e) == heap.AccountFramework {
 			p.reported(perfettoReserved, e, e.Reserved)
 		}
 		p.tags.event(e)

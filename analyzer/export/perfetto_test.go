@@ -304,8 +304,8 @@ func TestPerfettoSlices(t *testing.T) {
 	data, _ = replayed(t, Perfetto, narrow)
 	p = readPerfetto(t, data)
 	if most := highest(p.of(t, "/PyTorch blocks, device 0")); most != 512 ||
-		p.of(t, "/reserved by PyTorch, device 0") != nil || p.of(t, "/in use, as the device reports it, device 0") !=
-		nil {
+		p.of(t, "/reserved by PyTorch, device 0") != nil ||
+		p.of(t, "/in use, as the device reports it, device 0") != nil {
 		t.Errorf("under a tag: %d bytes, %d values of the allocator", most,
 			len(p.of(t, "/reserved by PyTorch, device 0")))
 	}

@@ -121,8 +121,8 @@ func (b *pprofBuilder) labels(row *analyzer.StackRow) map[string][]string {
 // one that they were inlined into.
 func locationLength(frames []symbol.Frame) int {
 	n := 1
-	for n < len(frames) && frames[n-1].Inlined && frames[n].Address == frames[0].Address && frames[n].Module ==
-		frames[0].Module {
+	for n < len(frames) && frames[n-1].Inlined && frames[n].Address == frames[0].Address &&
+		frames[n].Module == frames[0].Module {
 		n++
 	}
 	return n

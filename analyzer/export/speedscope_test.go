@@ -110,8 +110,8 @@ func TestSpeedscopeSums(t *testing.T) {
 				}
 			}
 		}
-		if outermost := file.Shared.Frames[file.Profiles[0].Samples[0][0]]; v == int(Peak) && outermost.Name !=
-			"<module> (exp/train.py:120)" {
+		if outermost := file.Shared.Frames[file.Profiles[0].Samples[0][0]]; v == int(Peak) &&
+			outermost.Name != "<module> (exp/train.py:120)" {
 			t.Errorf("the first sample begins with %+v", outermost)
 		}
 	}

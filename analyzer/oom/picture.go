@@ -69,8 +69,8 @@ func (t *Tracker) picture(v *report.OOMEvent) {
 		v.Through, v.Seen = t.lookThrough(v.Device, p.main, v.TimeNS)
 	}
 	if p.framework {
-		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks, IdleBytes: p.held -
-			min(p.held, p.inBlocks)}
+		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks,
+			IdleBytes: p.held - min(p.held, p.inBlocks)}
 		if t.Devices.Holdings.FromDriver() {
 			if pieces := t.Devices.Fragments(t.Heap, t.Resolver.Libraries, v.Device); pieces.FreeBytes ==
 				v.Allocator.IdleBytes {

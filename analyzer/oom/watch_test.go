@@ -84,8 +84,8 @@ func TestWatchForgetsNames(t *testing.T) {
 	w.Apply([]trace.Event{block, refusal})
 	w.Finish()
 	reported := w.Take()
-	if len(reported) != 1 || reported[0].Event.Ledger("site") == nil || reported[0].Event.Ledger("site").Rows[0].Key !=
-		"train.py:1 main" {
+	if len(reported) != 1 || reported[0].Event.Ledger("site") == nil ||
+		reported[0].Event.Ledger("site").Rows[0].Key != "train.py:1 main" {
 		t.Fatalf("told %+v", reported)
 	}
 	if s := w.replay.resolver.Stacks; s.Names != nil || s.Stacks != nil {

@@ -124,8 +124,8 @@ func TestValues(t *testing.T) {
 		t.Errorf("timeline: %+v", c)
 	}
 	if p := c.Lanes[1]; len(c.Lanes) != 3 || p.Name != lanes.Phases || len(p.Items) != 2 ||
-		p.Items[0].Name != "forward" || p.Items[0].From != 100 || p.Items[0].To != 900 || fmt.Sprint(c.phases()) !=
-		"[{forward 800 3} {backward 10 1}]" {
+		p.Items[0].Name != "forward" || p.Items[0].From != 100 || p.Items[0].To != 900 ||
+		fmt.Sprint(c.phases()) != "[{forward 800 3} {backward 10 1}]" {
 		t.Errorf("lanes: %+v", c.Lanes)
 	}
 	c = mustMake(t, "iterations", Options{}, s)

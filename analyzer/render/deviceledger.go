@@ -199,8 +199,8 @@ func requestsKnown(moments []*report.DeviceLedger) bool {
 			if r.Owner != report.OwnerBlocks {
 				continue
 			}
-			if r.Requested == nil || int64(r.Requested.Bytes+r.Requested.RestBytes+r.Requested.UnknownBytes) !=
-				r.Bytes {
+			if r.Requested == nil ||
+				int64(r.Requested.Bytes+r.Requested.RestBytes+r.Requested.UnknownBytes) != r.Bytes {
 				return false
 			}
 			differs = differs || r.Requested.RestBytes > 0

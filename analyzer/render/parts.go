@@ -98,8 +98,8 @@ func ownersOf(list []owner) []Owner {
 	shares, _ := layout.SharesOf(list, func(o *owner) uint64 { return o.bytes })
 	owners := make([]Owner, len(list))
 	for i, o := range list {
-		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: layout.Percent(shares[i]), Blocks: o.style ==
-			layout.Blocks}
+		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: layout.Percent(shares[i]),
+			Blocks: o.style == layout.Blocks}
 	}
 	return owners
 }

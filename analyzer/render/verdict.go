@@ -219,8 +219,8 @@ func roundingSentence(s *report.Summary) string {
 
 // shortRun reports whether a training program ended before it could show growth.
 func shortRun(s *report.Summary) bool {
-	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing && s.Training.Growth().Kind ==
-		report.GrowthUnknown
+	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing &&
+		s.Training.Growth().Kind == report.GrowthUnknown
 }
 
 // oomSentence says what could not be had, and whether that was the end.

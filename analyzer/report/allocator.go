@@ -75,6 +75,6 @@ func PlusRequested(a, b *Requested) *Requested {
 	case a == nil:
 		return new(*b)
 	}
-	return &Requested{Bytes: a.Bytes + b.Bytes, RestBytes: a.RestBytes + b.RestBytes, UnknownBytes: a.UnknownBytes +
-		b.UnknownBytes}
+	return &Requested{Bytes: a.Bytes + b.Bytes, RestBytes: a.RestBytes + b.RestBytes,
+		UnknownBytes: a.UnknownBytes + b.UnknownBytes}
 }

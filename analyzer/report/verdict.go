@@ -81,8 +81,8 @@ func (s *Summary) Verdict() *Verdict {
 // growsByIteration reports whether each iteration leaves more behind than the one before, which shows in runs that are
 // too short for a trend over time.
 func (s *Summary) growsByIteration() bool {
-	return s.Training != nil && s.Training.IterationsBy != IterationsByPeriod && s.Training.Growth().Kind ==
-		GrowthSteady
+	return s.Training != nil && s.Training.IterationsBy != IterationsByPeriod &&
+		s.Training.Growth().Kind == GrowthSteady
 }
 
 // name says which operator and which module hold most: when memory ran out, if it did and that is known, otherwise at

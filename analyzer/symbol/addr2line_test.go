@@ -206,8 +206,8 @@ func functionNames(t testing.TB, path string) map[uint64][]string {
 	}
 	names := make(map[uint64][]string)
 	for _, s := range symbols {
-		if kind := elf.ST_TYPE(s.Info); (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) && s.Section !=
-			elf.SHN_UNDEF {
+		if kind := elf.ST_TYPE(s.Info); (kind == elf.STT_FUNC || kind == elf.STT_GNU_IFUNC) &&
+			s.Section != elf.SHN_UNDEF {
 			for a := s.Value; a < s.Value+s.Size; a++ {
 				names[a] = append(names[a], s.Name)
 			}

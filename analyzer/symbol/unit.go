@@ -146,8 +146,8 @@ func newScope(entry *dwarf.Entry, parent int32, code []span) scope {
 		n, _ := entry.Val(attr).(int64)
 		return int32(max(0, min(n, 1<<31-1)))
 	}
-	return scope{spans: slices.Clip(code), offset: entry.Offset, parent: parent, inlined: entry.Tag ==
-		dwarf.TagInlinedSubroutine,
+	return scope{spans: slices.Clip(code), offset: entry.Offset, parent: parent,
+		inlined:  entry.Tag == dwarf.TagInlinedSubroutine,
 		callFile: number(dwarf.AttrCallFile), callLine: number(dwarf.AttrCallLine)}
 }
 

@@ -161,8 +161,8 @@ func (t *Thinner) keepOperators(rows int) {
 // shift begins the next window with the rows behind the first ones.
 func (t *Thinner) shift(rows int32) {
 	for i := range t.rows[:rows] {
-		if n := &t.notes[i]; t.rows[i].Kind == trace.EventAlloc && int(n.block) < len(t.opened) && t.opened[n.block] ==
-			int32(i)+1 {
+		if n := &t.notes[i]; t.rows[i].Kind == trace.EventAlloc && int(n.block) < len(t.opened) &&
+			t.opened[n.block] == int32(i)+1 {
 			t.opened[n.block] = 0
 		}
 	}

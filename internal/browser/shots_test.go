@@ -75,8 +75,8 @@ func compareShots(t *testing.T, folder string) {
 				"%s: %.1f%% of the picture differs from %s; -shots FOLDER keeps what it looks like now, -update takes it over", name, 100*part, filepath.Join(shotsFolder, name))
 		}
 	}
-	if kept, err := filepath.Glob(filepath.Join(shotsFolder, "*.png")); err != nil || !*update && len(kept) !=
-		len(paths) {
+	if kept, err := filepath.Glob(filepath.Join(shotsFolder, "*.png")); err != nil || !*update &&
+		len(kept) != len(paths) {
 		t.Errorf("%d pictures, %d are kept: %v", len(paths), len(kept), err)
 	}
 }

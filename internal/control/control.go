@@ -148,8 +148,8 @@ func dial(pid int) (conversation, error) {
 
 // removeOld removes what a killed process left behind. One that just begins has a name before anybody listens.
 func removeOld(path string) {
-	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 && time.Since(info.ModTime()) >
-		time.Minute {
+	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 &&
+		time.Since(info.ModTime()) > time.Minute {
 		_ = os.Remove(path) // the next process of this number does it, too
 	}
 }

@@ -86,8 +86,8 @@ func TestAsk(t *testing.T) {
 	}{
 		{"state=recording\ntrace=/a/b.bin", Answer{State: Recording, Trace: "/a/b.bin"}, ""},
 		{"state=recording\ntrace=/a=b/c.bin\nstart=late\nheld=4096\nstood_ns=1500000\n",
-			Answer{State: Recording, Trace: "/a=b/c.bin", Start: StartedLate, Held: 4096, Stood: 1500 *
-				time.Microsecond}, ""},
+			Answer{State: Recording, Trace: "/a=b/c.bin", Start: StartedLate, Held: 4096,
+				Stood: 1500 * time.Microsecond}, ""},
 		{"state=asleep\nof=a later version", Answer{State: Asleep}, ""},
 		{"state=idle\nheld=many\nstood_ns=99999999999999999999", Answer{State: Idle, Stood: 1<<63 - 1}, ""},
 		{"state=ended\nerror=it is not recording", Answer{State: Ended}, "it is not recording"},

@@ -431,8 +431,8 @@ func TestOOMKilled(t *testing.T) {
 		if _, err := out.Read(make([]byte, 100)); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(limit); patient && len(sidecars(t, r.trace)) ==
-			0; time.Sleep(20 * time.Millisecond) {
+		for deadline := time.Now().Add(limit); patient &&
+			len(sidecars(t, r.trace)) == 0; time.Sleep(20 * time.Millisecond) {
 			if time.Now().After(deadline) {
 				t.Fatal("no text while the program runs")
 			}

@@ -41,8 +41,8 @@ func TestTorchCounters(t *testing.T) {
 func compareTorch(t *testing.T, r *result) {
 	t.Helper()
 	rep := jsonReport(t, r.trace, "--at", "mark:stats")
-	if !rep.Health.Complete || rep.Health.ReservedMismatches+rep.Health.AllocatedMismatches+rep.Health.UnmatchedFrees !=
-		0 {
+	if !rep.Health.Complete ||
+		rep.Health.ReservedMismatches+rep.Health.AllocatedMismatches+rep.Health.UnmatchedFrees != 0 {
 		t.Errorf("health %+v", rep.Health)
 	}
 	counters := r.counters(t)

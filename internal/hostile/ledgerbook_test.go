@@ -41,8 +41,8 @@ type figures struct {
 }
 
 func (f figures) plus(g figures, times int64) figures {
-	return figures{f.Made + times*g.Made, f.MadeBytes + times*g.MadeBytes, f.Ended + times*g.Ended, f.EndedBytes +
-		times*g.EndedBytes, f.Refused + times*g.Refused}
+	return figures{f.Made + times*g.Made, f.MadeBytes + times*g.MadeBytes, f.Ended + times*g.Ended,
+		f.EndedBytes + times*g.EndedBytes, f.Refused + times*g.Refused}
 }
 
 func (f figures) String() string {

@@ -49,8 +49,8 @@ func needsPtrace(t *testing.T) {
 	if len(waits) == 0 {
 		t.Skip("not on this processor")
 	}
-	if text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil && strings.TrimSpace(string(text)) ==
-		"3" {
+	if text, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope"); err == nil &&
+		strings.TrimSpace(string(text)) == "3" {
 		t.Skip("the system lets nobody trace processes")
 	}
 }

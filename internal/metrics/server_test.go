@@ -95,8 +95,8 @@ func TestServerFormats(t *testing.T) {
 	for accept, end := range map[string]string{"": "a 1\n", "application/openmetrics-text": "a 1\n# EOF\n"} {
 		answer := ask(t, server, "GET", "/metrics", "localhost", http.Header{"Accept": {accept}})
 		text, err := io.ReadAll(answer.Body)
-		if err != nil || !strings.HasSuffix(string(text), end) || strings.Contains(string(text), "# EOF") !=
-			(accept != "") {
+		if err != nil || !strings.HasSuffix(string(text), end) ||
+			strings.Contains(string(text), "# EOF") != (accept != "") {
 			t.Errorf("%v: %q", err, text)
 		}
 		if got, want := answer.Header.Get("Content-Type"), Negotiate(accept).ContentType(); got != want {

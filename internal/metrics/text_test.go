@@ -132,8 +132,8 @@ y_info 1
 func TestClean(t *testing.T) {
 	for _, text := range hostileTexts {
 		got := Clean(text)
-		if !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00\x1b\t") || utf8.RuneCountInString(got) >
-			maxLabelRunes || Clean(got) != got {
+		if !utf8.ValidString(got) || strings.ContainsAny(got, "\n\r\x00\x1b\t") ||
+			utf8.RuneCountInString(got) > maxLabelRunes || Clean(got) != got {
 			t.Errorf("%q became %q", text, got)
 		}
 	}

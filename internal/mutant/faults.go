@@ -68,8 +68,8 @@ func Faults(s *report.Summary) []string {
 func (c *checker) level(name string, l report.Level) {
 	c.require(l.LiveBytes <= l.PeakBytes && l.PeakBytes <= l.AllocBytes,
 		"%s: live, peak and all that was allocated do not follow each other: %+v", name, l)
-	c.require(l.PeakBytesLower == nil || !c.upper || *l.PeakBytesLower <= l.PeakBytes && *l.LiveBytesLower <=
-		l.LiveBytes, "%s: lower bounds above what was recorded: %+v", name, l)
+	c.require(l.PeakBytesLower == nil || !c.upper || *l.PeakBytesLower <= l.PeakBytes &&
+		*l.LiveBytesLower <= l.LiveBytes, "%s: lower bounds above what was recorded: %+v", name, l)
 	c.require(l.FreeCount <= l.AllocCount, "%s: more frees than allocations: %+v", name, l)
 	c.require(l.LiveBytes == 0 || l.FreeCount < l.AllocCount, "%s: something is live and everything was freed: %+v",
 		name, l)
@@ -78,8 +78,8 @@ func (c *checker) level(name string, l report.Level) {
 }
 
 func (c *checker) requested(name string, r *report.Requested, bytes uint64) {
-	c.require(r == nil || r.Bytes+r.RestBytes+r.UnknownBytes == bytes && max(r.Bytes, r.RestBytes, r.UnknownBytes) <=
-		bytes, "%s: the parts of %d bytes are %+v", name, bytes, r)
+	c.require(r == nil || r.Bytes+r.RestBytes+r.UnknownBytes == bytes &&
+		max(r.Bytes, r.RestBytes, r.UnknownBytes) <= bytes, "%s: the parts of %d bytes are %+v", name, bytes, r)
 }
 
 func (c *checker) devices(name string, all report.Level, list []report.Device, of func(*report.Device) report.Level) {

@@ -297,8 +297,8 @@ func TestTopKeys(t *testing.T) {
 	}
 	v.key("s")
 	v.key("s")
-	if s := v.screen(); !strings.Contains(s, "sort: command") || strings.Index(s, "game") >
-		strings.Index(s, "train.py") {
+	if s := v.screen(); !strings.Contains(s, "sort: command") ||
+		strings.Index(s, "game") > strings.Index(s, "train.py") {
 		t.Error("processes are not sorted by command")
 	}
 	v.key("w")

@@ -49,8 +49,8 @@ func TestWriter(t *testing.T) {
 		{Lines, hostile, strings.ReplaceAll(Text(hostile), `\x0a`, "\n")},
 		{Lines, "\x1b[1mbold", `\x1b[1mbold`},
 		{Lines, "cut \xe2\x96", `cut \xe2\x96`},
-		{Colored, colours, "\x1b[1mbold\x1b[m \x1b[1;31mred\x1b[0m" + `\x1b[2Jgone\x1b[` + strings.Repeat("1", 40) +
-			`m\x1b]0;t\x07`},
+		{Colored, colours,
+			"\x1b[1mbold\x1b[m \x1b[1;31mred\x1b[0m" + `\x1b[2Jgone\x1b[` + strings.Repeat("1", 40) + `m\x1b]0;t\x07`},
 		{Colored, "cut \x1b[1", `cut \x1b[1`},
 		{Bytes, hostile, hostile},
 	}

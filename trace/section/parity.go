@@ -61,8 +61,8 @@ func parseParity(b []byte) (p parity, ok bool) {
 		return p, false
 	}
 	h, payload := ParseHeader(b), b[HeaderSize:ParitySize]
-	if h.Kind != Parity || int(h.Length) != len(payload) || crc32.Update(h.checksumSeed(), castagnoli, payload) !=
-		h.crc {
+	if h.Kind != Parity || int(h.Length) != len(payload) ||
+		crc32.Update(h.checksumSeed(), castagnoli, payload) != h.crc {
 		return p, false
 	}
 	p.start, p.length = int64(binary.LittleEndian.Uint64(payload)), int64(binary.LittleEndian.Uint64(payload[8:]))

@@ -125,8 +125,8 @@ func (s *Spool) readHeader() error {
 	if string(s.data[:len(magic)]) != magic {
 		return ErrNotSpool
 	}
-	if v := s.u32(offVersion); v != layoutVersion || s.u32(offRecordSize) != recordSize || s.u32(offSegmentSize) !=
-		segmentSize {
+	if v := s.u32(offVersion); v != layoutVersion || s.u32(offRecordSize) != recordSize ||
+		s.u32(offSegmentSize) != segmentSize {
 		return fmt.Errorf("%w: layout %d, this build reads %d; use the memtrace command that came with the library",
 			ErrVersion, v, layoutVersion)
 	}

@@ -23,8 +23,8 @@ func noCross(s *report.Summary) string {
 		return "no crossed table was requested"
 	case len(s.Cross.Rows) == 0:
 		return "nothing was held at " + s.Cross.Moment
-	case s.Cross.By == [2]string{"module", "category"} && len(s.Cross.Rows) == 1 && s.Cross.Rows[0].Key ==
-		report.NoModule:
+	case s.Cross.By == [2]string{"module", "category"} && len(s.Cross.Rows) == 1 &&
+		s.Cross.Rows[0].Key == report.NoModule:
 		return "no module is known, as in programs that do not train; name two groupings, such as --cross site,library"
 	}
 	return ""
