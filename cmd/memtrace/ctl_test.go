@@ -45,6 +45,7 @@ func answerLater(t *testing.T, after time.Duration, answer string) {
 	go func() {
 		defer close(done)
 		time.Sleep(after)
+		os.Remove(path) // an earlier process of this number may have been killed
 		listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 		if err != nil {
 			t.Error(err)

@@ -59,6 +59,11 @@ func startProgram(t *testing.T, program string, how run, env []string, args ...s
 	if line := a.line(t); line != "ready" {
 		t.Fatalf("%q\n%s", line, a.errors.String())
 	}
+	if len(how.preload) == 0 {
+		for _, path := range a.sockets(t) { // an earlier process of this number was killed
+			os.Remove(path)
+		}
+	}
 	return a
 }
 
