@@ -160,6 +160,7 @@ nightly: all nullcuda ## the long forms of the tests, for hours
 	STORM_EVENTS=$(or $(STORM_EVENTS),50000000) $(GO) test -count=1 -timeout 180m -run Storm -v ./internal/hostile
 	HOARD_BLOCKS=10000000 $(GO) test -count=1 -timeout 30m -run ManyLiveBlocks -v ./internal/hostile
 	GROWTH=$(or $(GROWTH),3) $(GO) test -tags e2e -count=1 -timeout 120m -run 'Growth$$' -v ./internal/e2e
+	ORDINARY=all $(GO) test -tags e2e -count=1 -timeout 120m -run OrdinaryPrograms -v ./internal/e2e
 	MODELS=all $(GO) test -tags e2e -count=1 -timeout 90m -run 'Iterations|MemTracker' -v ./internal/e2e
 	SCALE=100000 $(GO) test -count=1 -timeout 60m -run CostGrows -v ./cmd/memtrace
 	TIMELINE_EVENTS=50000000 $(GO) test -count=1 -timeout 60m -run TimelineOfManyEvents -v ./analyzer

@@ -22,6 +22,7 @@ type ordinary struct {
 	status int
 	mxnet  int  // status where it is MXNet's own doing, if not 0
 	short  bool // also where only a selection runs
+	long   bool // only where everything runs
 }
 
 func (o ordinary) String() string {
@@ -33,12 +34,12 @@ var ordinaries = []ordinary{
 	{name: "plain", short: true},
 	{name: "plain", flags: []string{"-X", "dev"}},
 	{name: "plain", flags: []string{"-W", "error::ResourceWarning"}},
-	{name: "plain", flags: []string{"-OO"}},
-	{name: "plain", flags: []string{"-I"}},
+	{name: "plain", flags: []string{"-OO"}, long: true},
+	{name: "plain", flags: []string{"-I"}, long: true},
 	{name: "plain", env: []string{"PYTHONMALLOC=debug"}},
-	{name: "plain", env: []string{"PYTHONMALLOC=malloc"}},
-	{name: "plain", env: []string{"PYTHONTRACEMALLOC=5"}},
-	{name: "plain", env: []string{"PYTHONHASHSEED=1", "PYTHONUNBUFFERED=1"}},
+	{name: "plain", env: []string{"PYTHONMALLOC=malloc"}, long: true},
+	{name: "plain", env: []string{"PYTHONTRACEMALLOC=5"}, long: true},
+	{name: "plain", env: []string{"PYTHONHASHSEED=1", "PYTHONUNBUFFERED=1"}, long: true},
 	{name: "crash", status: -1, mxnet: 255, short: true}, // by its handler of signals: see tries
 	{name: "abort", status: -1},
 	{name: "interrupt", status: -1, short: true},
@@ -53,19 +54,30 @@ var ordinaries = []ordinary{
 	{name: "hooks", short: true},
 }
 
-// ordinariesOf lists the ways for a framework: every one, or where others are tried as well, a selection. ORDINARY=all,
-// for nightly runs, has every one everywhere.
-func ordinariesOf(t *testing.T, framework string, all bool) (list []ordinary) {
+// longOrdinaries are cases that only nightly runs have: what they do other tests do, too, or cases beside them.
+var longOrdinaries = []string{"alarms", "async_debug", "collector_debugging", "collector_frozen", "compiled", "contexts",
+	"copied", "daemon_threads", "deep", "loader_fork", "loader_forkserver", "loader_spawn", "scripted", "statistics",
+	"strict_warnings", "trace_function"}
+
+// ordinariesOf lists the ways for a framework: most of them, or where others are tried as well, a selection.
+// ORDINARY=all, for nightly runs, has every one everywhere.
+func ordinariesOf(t *testing.T, framework string, most, all bool) (list []ordinary) {
 	t.Helper()
 	r := program{framework: framework, args: []string{"ordinary.py", ordinaryName(framework)}, plain: true}.run(t)
 	names := strings.Fields(r.stdout)
+	for _, name := range longOrdinaries {
+		if framework != mxnet && !slices.Contains(names, name) {
+			t.Errorf("ordinary.py has no case %s", name)
+		}
+	}
 	for _, o := range ordinaries {
-		if slices.Contains(names, o.name) && (all || o.short) {
+		if slices.Contains(names, o.name) && (all || o.short || most && !o.long) {
 			list = append(list, o)
 		}
 	}
 	for _, name := range names {
-		if all && !slices.ContainsFunc(list, func(o ordinary) bool { return o.name == name }) {
+		known := slices.ContainsFunc(ordinaries, func(o ordinary) bool { return o.name == name })
+		if !known && (all || most && !slices.Contains(longOrdinaries, name)) {
 			list = append(list, ordinary{name: name})
 		}
 	}
@@ -83,18 +95,18 @@ func ordinaryName(framework string) string {
 // and exit status are the same, but for addresses.
 func TestOrdinaryPrograms(t *testing.T) {
 	t.Parallel()
-	everywhere := os.Getenv("ORDINARY") == "all"
+	all := os.Getenv("ORDINARY") == "all"
 	for _, c := range []struct {
 		combination
-		all bool
-	}{{combination{torch27, "3.11"}, true}, {combination{torch215, "3.11"}, everywhere},
-		{combination{mxnet, "3.11"}, everywhere}} {
+		most bool
+	}{{combination{torch27, "3.11"}, true}, {combination{torch215, "3.11"}, false},
+		{combination{mxnet, "3.11"}, false}} {
 		t.Run(c.framework, func(t *testing.T) {
 			t.Parallel()
 			for _, name := range []string{"greenlet", "gevent"} {
 				needPackage(t, c.combination, name)
 			}
-			for _, o := range ordinariesOf(t, c.framework, c.all) {
+			for _, o := range ordinariesOf(t, c.framework, c.most, all) {
 				t.Run(o.String(), func(t *testing.T) {
 					t.Parallel()
 					o.compare(t, c.combination)

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -112,6 +113,9 @@ func TestStacksOfShapes(t *testing.T) {
 				t.Errorf("no stack is deeper than the cap: %s", sum)
 			}
 		})
+		if !slices.Contains([]string{"3.9", "3.14"}, c.python) {
+			continue // the oldest and the newest will do: the versions differ in Python frames, not in native ones
+		}
 		t.Run(c.String()+"/full", func(t *testing.T) {
 			t.Parallel()
 			needPackage(t, c, "greenlet")
