@@ -25,7 +25,7 @@ part "build" make --no-print-directory all nullcuda
 part "Go, with the race detector" make --no-print-directory test-race
 part "Go, without cgo" make --no-print-directory test-portable
 part "costs, pages and hostile programs" make --no-print-directory test-programs
-part "damaged traces and spools" scripts/mutants.sh 1000
+part "damaged traces and spools" scripts/mutants.sh 500
 part "C" make --no-print-directory test-c
 part "Python" make --no-print-directory test-python
 part "end to end" scripts/e2e.sh

@@ -17,10 +17,10 @@ import (
 
 // Threads that fork, load and unload libraries, raise through C++, take signals on other stacks, run fibers,
 // generators, coroutines and greenlets, and allocate all the while, compute what they compute without the library, and
-// leave traces that are whole. STRESS_SECONDS is for how long, 60 if unset; STRESS_SEED where to begin.
+// leave traces that are whole. STRESS_SECONDS is for how long, 30 if unset; STRESS_SEED where to begin.
 func TestStress(t *testing.T) {
 	t.Parallel()
-	seconds, seed := 60, 1
+	seconds, seed := 30, 1
 	for name, value := range map[string]*int{"STRESS_SECONDS": &seconds, "STRESS_SEED": &seed} {
 		if text := os.Getenv(name); text != "" {
 			n, err := strconv.Atoi(text)
