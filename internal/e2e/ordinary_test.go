@@ -55,9 +55,9 @@ var ordinaries = []ordinary{
 }
 
 // longOrdinaries are cases that only nightly runs have: what they do other tests do, too, or cases beside them.
-var longOrdinaries = []string{"alarms", "async_debug", "collector_debugging", "collector_frozen", "compiled", "contexts",
-	"copied", "daemon_threads", "deep", "loader_fork", "loader_forkserver", "loader_spawn", "scripted", "statistics",
-	"strict_warnings", "trace_function"}
+var longOrdinaries = []string{"alarms", "async_debug", "collector_debugging", "collector_frozen", "compiled",
+	"contexts", "copied", "daemon_threads", "deep", "loader_fork", "loader_forkserver", "loader_spawn", "scripted",
+	"statistics", "strict_warnings", "trace_function"}
 
 // ordinariesOf lists the ways for a framework: most of them, or where others are tried as well, a selection.
 // ORDINARY=all, for nightly runs, has every one everywhere.
