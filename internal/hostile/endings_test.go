@@ -34,10 +34,9 @@ var outspoken = map[string]string{
 	// no trace can be written, or no whole one
 	"fsize": "limit on file size", "fsize-0": "limit on file size", "fsize-later": "memtrace: ",
 	"fsize-later-ignored": "memtrace: ",
-	"no-openat":           "recording is off",  // nothing can be written at all
-	"dlmopen":             "past this library", // a CUDA in a namespace of its own
-	// a limit that no call announces: either the Go runtime cannot go on, or it did not even get to map the spool
-	"nothing-later": "memtrace: ",
+	"no-openat":           "recording is off",               // nothing can be written at all
+	"dlmopen":             "past this library",              // a CUDA in a namespace of its own
+	"nothing-later":       "the Go runtime could not go on", // a limit that nobody sees coming
 }
 
 // selected run beside the other libraries in the short form, too: what touches threads, memory and time at the end.
