@@ -190,7 +190,7 @@ func BenchmarkCollect(b *testing.B) {
 // that the drainer of a running process wrote them until the disk was full.
 func TestCirclesEnd(t *testing.T) {
 	for name, next := range map[string]uint32{"itself": 3, "the beginning": 1, "the middle": 2} {
-		s := newWideSpool(1, 3)
+		s := newWideSpool(1, 1000) // far more room than a round takes
 		at := position{1, 1}
 		const records = 3 * (segmentSlots - 1)
 		for seq := uint64(1); seq <= records; seq++ {
@@ -199,14 +199,17 @@ func TestCirclesEnd(t *testing.T) {
 		last, _ := s.segmentOffset(3)
 		*s.word32(last + segmentNext) = next
 		c := NewCursor(s)
-		events := 0
-		for range 20 {
+		events, after := 0, 0
+		for round := range 20 {
 			batch, _, _ := c.Collect(false)
 			events += len(batch)
+			if round > 1 {
+				after += len(batch)
+			}
 			c.Release()
 		}
-		if events < records || events > 2*records { // those that were read before the chain led back
-			t.Errorf("a circle to %s: %d events of %d", name, events, records)
+		if events < records || after > 0 { // what one round takes may come again, and what is behind it
+			t.Errorf("a circle to %s: %d events of %d, %d of them after two rounds", name, events, records, after)
 		}
 	}
 }
