@@ -82,8 +82,7 @@ func growthFindings(s *report.Summary, v *report.Verdict) []finding.Finding {
 	switch {
 	case t != nil && t.Kind == report.GrowthSteady:
 		return []finding.Finding{finding.New("growth", phrase.Growth(t), t.Bytes, "trend")}
-	case s.Training != nil && s.Training.IterationsBy != report.IterationsByPeriod &&
-		s.Training.Growth().Kind == report.GrowthSteady:
+	case s.GrowsByIteration():
 		each := uint64(max(s.Training.Growth().PerIteration(), 0))
 		text := fmt.Sprintf("Memory grows: %s more is held after each iteration.", layout.Bytes(each))
 		return []finding.Finding{finding.New("growth-by-iteration", text, each, "training.iterations")}

@@ -69,7 +69,7 @@ func (s *Summary) Verdict() *Verdict {
 	if s.Trend != nil {
 		v.Growth = s.Trend.Kind
 	}
-	if s.growsByIteration() {
+	if s.GrowsByIteration() {
 		v.Growth = GrowthSteady
 	}
 	v.peakOfTraining(s.Training)
@@ -78,9 +78,9 @@ func (s *Summary) Verdict() *Verdict {
 	return v
 }
 
-// growsByIteration reports whether each iteration leaves more behind than the one before, which shows in runs that are
+// GrowsByIteration reports whether each iteration leaves more behind than the one before, which shows in runs that are
 // too short for a trend over time.
-func (s *Summary) growsByIteration() bool {
+func (s *Summary) GrowsByIteration() bool {
 	return s.Training != nil && s.Training.IterationsBy != IterationsByPeriod &&
 		s.Training.Growth().Kind == GrowthSteady
 }
