@@ -22,14 +22,15 @@ type ordinary struct {
 	status int
 	mxnet  int  // status where it is MXNet's own doing, if not 0
 	short  bool // also where only a selection runs
-	long   bool // only where everything runs
+	long   bool // only in nightly runs: rare, or other tests and other cases do much the same
 }
 
 func (o ordinary) String() string {
 	return strings.Join(append(append([]string{o.name}, o.flags...), o.env...), " ")
 }
 
-// ordinaries are the cases that need more than their name, beside those whose status is 0 and that ordinary.py lists.
+// ordinaries are the cases that need more than their name, beside those of ordinary.py that end with status 0 and run
+// at every change.
 var ordinaries = []ordinary{
 	{name: "plain", short: true},
 	{name: "plain", flags: []string{"-X", "dev"}},
@@ -52,12 +53,23 @@ var ordinaries = []ordinary{
 	{name: "profile_function", short: true},
 	{name: "exhausted", short: true},
 	{name: "hooks", short: true},
+	{name: "alarms", long: true},
+	{name: "async_debug", long: true},
+	{name: "collector_debugging", long: true},
+	{name: "collector_frozen", long: true},
+	{name: "compiled", long: true},
+	{name: "contexts", long: true},
+	{name: "copied", long: true},
+	{name: "daemon_threads", long: true},
+	{name: "deep", long: true},
+	{name: "loader_fork", long: true},
+	{name: "loader_forkserver", long: true},
+	{name: "loader_spawn", long: true},
+	{name: "scripted", long: true},
+	{name: "statistics", long: true},
+	{name: "strict_warnings", long: true},
+	{name: "trace_function", long: true},
 }
-
-// longOrdinaries are cases that only nightly runs have: what they do other tests do, too, or cases beside them.
-var longOrdinaries = []string{"alarms", "async_debug", "collector_debugging", "collector_frozen", "compiled",
-	"contexts", "copied", "daemon_threads", "deep", "loader_fork", "loader_forkserver", "loader_spawn", "scripted",
-	"statistics", "strict_warnings", "trace_function"}
 
 // ordinariesOf lists the ways for a framework: most of them, or where others are tried as well, a selection.
 // ORDINARY=all, for nightly runs, has every one everywhere.
@@ -65,19 +77,17 @@ func ordinariesOf(t *testing.T, framework string, most, all bool) (list []ordina
 	t.Helper()
 	r := program{framework: framework, args: []string{"ordinary.py", ordinaryName(framework)}, plain: true}.run(t)
 	names := strings.Fields(r.stdout)
-	for _, name := range longOrdinaries {
-		if framework != mxnet && !slices.Contains(names, name) {
-			t.Errorf("ordinary.py has no case %s", name)
-		}
-	}
 	for _, o := range ordinaries {
-		if slices.Contains(names, o.name) && (all || o.short || most && !o.long) {
+		has := slices.Contains(names, o.name)
+		if !has && framework != mxnet {
+			t.Errorf("ordinary.py has no case %s", o.name)
+		}
+		if has && (all || o.short || most && !o.long) {
 			list = append(list, o)
 		}
 	}
 	for _, name := range names {
-		known := slices.ContainsFunc(ordinaries, func(o ordinary) bool { return o.name == name })
-		if !known && (all || most && !slices.Contains(longOrdinaries, name)) {
+		if (all || most) && !slices.ContainsFunc(ordinaries, func(o ordinary) bool { return o.name == name }) {
 			list = append(list, ordinary{name: name})
 		}
 	}
