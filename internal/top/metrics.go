@@ -52,8 +52,9 @@ type topSet struct {
 
 func newTopSet(m *topMetrics, s *topSample) *topSet {
 	const bytes = "bytes"
-	return &topSet{metrics: m, sample: s, build: metrics.Family{Name: "memtrace_build", Type: metrics.Info,
-		Help: "The version of memtrace that made these metrics."},
+	return &topSet{metrics: m, sample: s,
+		build: metrics.Family{Name: "memtrace_build", Type: metrics.Info,
+			Help: "The version of memtrace that made these metrics."},
 		nvmlUp: metrics.Family{Name: "memtrace_nvml_up",
 			Help: "Whether NVIDIA's management library answers: 1 or 0."},
 		processes: metrics.Family{Name: "memtrace_processes",

@@ -198,9 +198,10 @@ func busySample() topSample {
 				{Owner: report.OwnerSlack, Key: "slack", Bytes: 32 << 20},
 				{Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 << 20}}}}
 	part := 0.25
-	return topSample{Time: now, NVML: topNVML{Available: true, Driver: "580.65", CUDA: "13.0"}, Devices: []topDevice{
-		{Index: 0, Name: "Mock GPU", Used: bytesOf(5 << 30), Total: bytesOf(16 << 30), Free: bytesOf(11 << 30)},
-		{Index: 1, Name: "Mock GPU", Problems: []string{"memory: not supported"}}},
+	return topSample{Time: now, NVML: topNVML{Available: true, Driver: "580.65", CUDA: "13.0"},
+		Devices: []topDevice{
+			{Index: 0, Name: "Mock GPU", Used: bytesOf(5 << 30), Total: bytesOf(16 << 30), Free: bytesOf(11 << 30)},
+			{Index: 1, Name: "Mock GPU", Problems: []string{"memory: not supported"}}},
 		Processes: []topProcess{recorded,
 			{PID: 42, User: "bob", Command: "game", Devices: []topShare{{Index: 0, Used: bytesOf(1 << 20)}}},
 			{PID: 43, User: "eve", Command: "serve", Devices: []topShare{}, Traced: true, Reading: &part}}}
@@ -297,8 +298,8 @@ func TestTopKeys(t *testing.T) {
 	}
 	v.key("s")
 	v.key("s")
-	if s := v.screen(); !strings.Contains(s, "sort: command") ||
-		strings.Index(s, "game") > strings.Index(s, "train.py") {
+	if s := v.screen(); !strings.Contains(s, "sort: command") || strings.Index(s, "game") >
+		strings.Index(s, "train.py") {
 		t.Error("processes are not sorted by command")
 	}
 	v.key("w")
