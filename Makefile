@@ -27,7 +27,7 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl
 	-Wl,--whole-archive $(ROOT)/$(CSHIM_OUT)/libcshim.a -Wl,--no-whole-archive -ldl -lpthread'
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml analyzer/page/*.html analyzer/page/*.css analyzer/page/script/*.js) go.mod go.sum
 
-.PHONY: all help dev lib cli nullcuda demo demo-guest stage pgo wheel packages test-wheel test test-go test-race test-portable test-programs test-c test-aarch64 test-python e2e lint fuzz mutants nightly bench guard install uninstall clean generate check-generate check tools
+.PHONY: all help dev lib cli nullcuda demo demo-guest stage pgo wheel packages test-wheel test test-all nightly test-go test-c test-aarch64 test-python e2e lint fuzz bench guard install uninstall clean generate check-generate check tools
 
 ##@ Everyday
 
@@ -105,24 +105,17 @@ nullcuda: nullcuda-driver nullcuda-nvml nullcuda-runtime ## the CUDA without a G
 demo: all ## train a small model under the library, on a GPU if there is one, and print the report
 	scripts/demo.sh
 
-test: all ## every test: Go, C, Python, and end to end under real frameworks
-	scripts/test.sh
+test: ## everything that runs with one PyTorch: Go, C, Python, the core of the end-to-end tests; minutes
+	scripts/test.sh core
 
-# The race detector makes everything several times as slow. With it, long rows of random streams and damages are short,
-# and what runs as other processes or has one thread is left to the parts without it.
-alone = CostGrows|OverflowHasBounds
-test-race: all nullcuda ## Go tests under the race detector, in their short form
-	$(GO) test -race -short -skip 'MutantsOf|$(alone)' $$($(GO) list ./... | grep -v /internal/hostile)
+test-all: ## adds two more versions of PyTorch, MXNet, a browser, wheels, 64-bit Arm, the documents' examples
+	scripts/test.sh all
 
-test-portable: ## Go tests of what reads traces, without cgo
-	CGO_ENABLED=0 $(GO) test -skip MutantsOf ./trace/... ./analyzer/... ./cuda/...
-	CGO_ENABLED=0 $(GO) build -o /dev/null ./cmd/memtrace
+nightly: ## adds other frameworks and interpreters, and the long forms; for hours
+	scripts/test.sh nightly
 
-test-programs: all nullcuda ## Go tests that run other programs: costs, pages in a browser, hostile guests
-	$(GO) test -run '$(alone)' ./cmd/memtrace
-	$(GO) test -timeout 40m ./internal/browser ./internal/hostile
-
-test-go: test-race test-portable test-programs ## every Go test but those with frameworks and of damaged files
+test-go: all nullcuda ## Go tests that need no framework
+	scripts/test.sh core go race hostile
 
 test-c: ## C tests of the library and of the null GPU, plain and with sanitizers
 	scripts/test-c.sh
@@ -135,42 +128,14 @@ test-aarch64: ## a cross-built library for aarch64 records a C program under qem
 test-python: ## tests of the Python package
 	scripts/test-python.sh
 
-e2e: all nullcuda ## end-to-end tests under real PyTorch and MXNet on the null GPU
-	scripts/e2e.sh
+e2e: ## end-to-end tests of `make test-all`: real PyTorch and MXNet on the null GPU
+	scripts/test.sh all e2e
 
 lint: ## gofmt, vet, staticcheck, C and shell style
 	scripts/lint.sh
 
 fuzz: ## every fuzz target for FUZZTIME (60s)
 	scripts/fuzz.sh $(or $(FUZZTIME),60s)
-
-mutants: ## damaged traces and spools, MUTANTS (2000) of each, through every reader
-	scripts/mutants.sh $(or $(MUTANTS),2000)
-
-# KILLS kills under PyTorch and under load, every ending ENDINGS times beside other preloaded libraries, STORM_EVENTS of storms, STRESS_SECONDS of stress, ten thousand stacks and the whole library of
-# each Python, every model and every leak on every PyTorch, a timeline of 50 million events, LEDGER_SEEDS random ledgers, MUTANTS damaged traces and spools.
-nightly: all nullcuda ## the long forms of the tests, for hours
-	$(GO) test -race -timeout 120m ./analyzer/... ./trace/... ./cmd/memtrace ./internal/browser
-	KILLS=$(or $(KILLS),1000) $(GO) test -tags e2e -count=1 -timeout 180m -run Killed -v ./internal/e2e
-	KILLS=$(or $(KILLS),1000) $(GO) test -count=1 -timeout 180m -run Killed -v ./internal/hostile
-	ATTACHES=$(or $(ATTACHES),200) $(GO) test -tags e2e -count=1 -timeout 180m -run AttachWhileTraining -v ./internal/e2e
-	ATTACHES=$(or $(ATTACHES),200) $(GO) test -count=1 -timeout 180m -run AttachStorm -v ./internal/hostile
-	LEDGER_SEEDS=$(or $(LEDGER_SEEDS),100) LEDGER_STEPS=200000 $(GO) test -count=1 -timeout 180m -run 'Ledger$$' -v ./internal/hostile
-	ENDINGS=$(or $(ENDINGS),20) $(GO) test -count=1 -timeout 180m -run Endings ./internal/hostile
-	STORM_EVENTS=$(or $(STORM_EVENTS),50000000) $(GO) test -count=1 -timeout 180m -run Storm -v ./internal/hostile
-	HOARD_BLOCKS=10000000 $(GO) test -count=1 -timeout 30m -run ManyLiveBlocks -v ./internal/hostile
-	GROWTH=$(or $(GROWTH),3) $(GO) test -tags e2e -count=1 -timeout 120m -run 'Growth$$' -v ./internal/e2e
-	ORDINARY=all $(GO) test -tags e2e -count=1 -timeout 120m -run OrdinaryPrograms -v ./internal/e2e
-	MODELS=all $(GO) test -tags e2e -count=1 -timeout 90m -run 'Iterations|MemTracker' -v ./internal/e2e
-	SCALE=100000 $(GO) test -count=1 -timeout 60m -run CostGrows -v ./cmd/memtrace
-	TIMELINE_EVENTS=50000000 $(GO) test -count=1 -timeout 60m -run TimelineOfManyEvents -v ./analyzer
-	BOUNDS_SEEDS=$(or $(BOUNDS_SEEDS),20000) $(GO) test -count=1 -timeout 60m -run BoundsHold -v ./analyzer
-	LINES_STEP=1 $(GO) test -count=1 -timeout 60m -run StandardLibrary -v ./trace/pyline
-	STACKS_STEPS=5 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfTraining -v ./internal/e2e
-	STACKS_STEPS=400 $(GO) test -tags e2e -count=1 -timeout 60m -run StacksOfMXNet -v ./internal/e2e
-	scripts/mutants.sh $(or $(MUTANTS),100000)
-	scripts/fuzz.sh $(or $(FUZZTIME),5m)
-	STRESS_SECONDS=$(or $(STRESS_SECONDS),3600) $(GO) test -tags e2e -count=1 -timeout 180m -run Stress -v ./internal/e2e
 
 bench: all nullcuda ## overhead and speed, as ratios against a plain run
 	scripts/bench.sh
@@ -184,7 +149,7 @@ generate: ## rebuild generated files
 check-generate: ## fail if a generated file is stale
 	scripts/check-generate.sh
 
-check: lint check-generate test ## what CI runs
+check: lint check-generate test-all ## what CI runs
 
 ##@ Install
 

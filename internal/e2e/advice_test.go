@@ -12,7 +12,7 @@ import (
 // adviceOf runs a case of advice.py into a device that is too small, and returns what the report says of the failure.
 func adviceOf(t *testing.T, args ...string) (rules []string, text string) {
 	t.Helper()
-	p := program{framework: torch27, python: interpreter(t, "3.11"), args: append([]string{"advice.py"}, args...),
+	p := program{framework: torch27, args: append([]string{"advice.py"}, args...),
 		env: []string{"NULLCUDA_MEM=1500M"}}
 	r, status := p.status(t)
 	if status != 1 {
@@ -59,6 +59,9 @@ func TestAdviceFromWhatIsKnown(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if c.name == "autocast" {
+				extended(t)
+			}
 			rules, text := adviceOf(t, c.args...)
 			if !slices.Contains(rules, c.rule) || !strings.Contains(text, c.words) {
 				t.Errorf("%q, want %s with %q:\n%s", rules, c.rule, c.words, text)
@@ -74,13 +77,14 @@ func TestAdviceFromWhatIsKnown(t *testing.T) {
 // A checkpoint that is on the device twice is told of also where memory does not run out.
 func TestLoadedTwiceAtThePeak(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	const words = "256.2 MiB of it were read from a checkpoint and were on the device twice"
 	for _, c := range []struct {
 		args []string
 		says bool
 	}{{[]string{"twice", "--steps", "1"}, true}, {[]string{"twice", "--steps", "1", "--followed"}, false}} {
-		r := program{framework: torch27, python: interpreter(t, "3.11"),
-			args: append([]string{"advice.py"}, c.args...)}.run(t)
+		r := program{framework: torch27,
+			args: append([]string{"advice.py"}, c.args...)}.record(t)
 		text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " ")
 		if strings.Contains(text, words) != c.says {
 			t.Errorf("%q: %s", c.args, text)

@@ -112,11 +112,9 @@ func TestAllocatorCalls(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
-			output := filepath.Join(t.TempDir(), "moments.json")
-			r := program{framework: framework, python: interpreter(t, "3.11"),
-				args: []string{"allocator_calls.py", output},
-				env:  []string{"PYTHONPATH=" + filepath.Join(root(), "python")}}.run(t)
-			want := readMoments(t, output)
+			r := program{framework: framework,
+				args: []string{"allocator_calls.py", "moments.json"}}.record(t)
+			want := readMoments(t, filepath.Join(r.dir, "moments.json"))
 			waited := false
 			for _, m := range want.Moments {
 				got := allocatorAt(t, r.trace, "mark:"+m.Name)
@@ -135,18 +133,13 @@ func TestAllocatorCalls(t *testing.T) {
 // comes then, too.
 func TestAllocatorLate(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
-			output := filepath.Join(t.TempDir(), "moments.json")
-			cmd, r := program{framework: framework, python: interpreter(t, "3.11"),
-				args: []string{"allocator_calls.py", output, "late"}, plain: true,
-				env: []string{"PYTHONPATH=" + filepath.Join(root(), "python")}}.start(t)
-			cmd.Env = append(cmd.Env, "MEMTRACE_OUTPUT="+r.trace)
-			if got := runOne(t, cmd); got.status != 0 {
-				t.Fatalf("status %d\n%s%s", got.status, got.stdout, got.stderr)
-			}
-			want := readMoments(t, output)
+			r := program{framework: framework, late: true,
+				args: []string{"allocator_calls.py", "moments.json", "late"}}.record(t)
+			want := readMoments(t, filepath.Join(r.dir, "moments.json"))
 			if len(want.Moments) != 2 || want.Moments[1].Pending == 0 {
 				t.Fatalf("%+v", want.Moments)
 			}
@@ -161,7 +154,7 @@ func TestAllocatorLate(t *testing.T) {
 // TestAllocatorOfOldPyTorch: what a version does not let be known is named.
 func TestAllocatorOfOldPyTorch(t *testing.T) {
 	t.Parallel()
-	r := program{framework: torch113, python: interpreter(t, "3.11"), args: []string{"neumf.py", "--steps", "1"}}.run(t)
+	r := program{framework: torch113, args: []string{"neumf.py", "--steps", "1"}}.record(t)
 	info := memtrace(t, "info", r.trace)
 	for _, want := range []string{"adapter.torch.streams    on", "adapter.torch.pools      off: ",
 		"adapter.torch.waits      off: ", "adapter.torch.settings   off: ", "adapter.torch.requested  off: "} {

@@ -151,7 +151,8 @@ func TestBackwardTies(t *testing.T) {
 		} {
 			t.Run(framework+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
-				r := c.program(t, framework).watchedBy("anomaly.py").run(t)
+				rarely(t, framework != torch27 && c.name != "gpt2")
+				r := c.program(t, framework).watchedBy("anomaly.py").record(t)
 				compareTies(t, r, c.args[0], c.lossOutside)
 			})
 		}
@@ -229,9 +230,9 @@ func TestBackwardCases(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
-			p := program{framework: framework, python: interpreter(t, "3.11"), args: []string{"backward_ties.py"},
+			p := program{framework: framework, args: []string{"backward_ties.py"},
 				env: []string{"NULLCUDA_DEVICES=2"}}
-			r := p.run(t)
+			r := p.record(t)
 			var expected map[string]uint64
 			if err := json.Unmarshal([]byte(r.stdout), &expected); err != nil || len(expected) < 14 {
 				t.Fatalf("%d cases, %v: %s", len(expected), err, r.stdout)

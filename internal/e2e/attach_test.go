@@ -173,6 +173,7 @@ func TestAttach(t *testing.T) {
 		for _, settings := range []string{"", "expandable_segments:True"} {
 			t.Run(strings.TrimSuffix(framework+" "+settings, " "), func(t *testing.T) {
 				t.Parallel()
+				rarely(t, framework != torch27 && settings == "" || framework == torch27 && settings != "")
 				preloaded := startAttachable(t, framework, "", attachable, settings, true)
 				ready := preloaded.line(t, "ready")
 				want := preloaded.trainWatched(t)
@@ -279,6 +280,7 @@ main()
 // ATTACHES makes the campaign longer.
 func TestAttachWhileTraining(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	rounds := 2
 	if n, err := strconv.Atoi(os.Getenv("ATTACHES")); err == nil {
 		rounds = n
@@ -345,6 +347,7 @@ print("end", flush=True)
 // TestAttachByInterpreter: CPython from 3.14 on loads the library by itself, and no thread of it is stopped.
 func TestAttachByInterpreter(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	python := interpreter(t, "3.14")
 	dir := t.TempDir()
 	script := filepath.Join(dir, "remotely.py")

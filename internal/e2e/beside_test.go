@@ -21,7 +21,8 @@ import (
 // says the same.
 func TestBesideProfilers(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"resnet.py", "--steps", "3",
+	extended(t)
+	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "3",
 		"--memory-stats", "STATS"}}
 	packages := p.packageFolder(t, "profilers.txt")
 	p.env = []string{"PYTHONPATH=" + packages + ":" + filepath.Join(guest.Root(), "python")}

@@ -84,6 +84,7 @@ func trimmed(lines []string) []string {
 // every figure of it.
 func TestPages(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, path := range pages {
 		t.Run(filepath.Base(path), func(t *testing.T) {
 			t.Parallel()
@@ -102,7 +103,7 @@ func TestPages(t *testing.T) {
 				framework = cmp.Or(frameworkOf(block), framework) // who reads on stays in the same shell
 				c := consoles[framework]
 				if c == nil {
-					c = openConsole(t, folder, venv(t, framework, interpreter(t, "3.11")))
+					c = openConsole(t, folder, venv(t, framework, ""))
 					consoles[framework] = c
 				}
 				for _, e := range block {

@@ -36,8 +36,7 @@ func TestRunCommand(t *testing.T) {
 // The DataLoader's forked workers and the program itself: one trace, and no file of a worker that never touched CUDA.
 func TestDataLoaderWorkers(t *testing.T) {
 	t.Parallel()
-	script := filepath.Join(t.TempDir(), "loader.py")
-	err := os.WriteFile(script, []byte(`
+	const source = `
 import torch
 from torch.utils.data import DataLoader, TensorDataset
 data = TensorDataset(torch.zeros(256, 8))
@@ -47,14 +46,10 @@ for epoch in range(2):
         y = batch.cuda(non_blocking=True)
 torch.cuda.synchronize()
 print("done", torch.cuda.max_memory_allocated())
-`), 0o600)
-	if err != nil {
-		t.Fatal(err)
-	}
-	cmd, r := program{framework: torch27, args: []string{"x"}}.start(t)
-	cmd.Args[len(cmd.Args)-1] = script
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "done") {
-		t.Fatalf("%v\n%s", err, out)
+`
+	r := program{framework: torch27, source: source, args: []string{"loader.py"}}.record(t)
+	if !strings.Contains(r.stdout, "done") {
+		t.Fatalf("%s%s", r.stdout, r.stderr)
 	}
 	files, err := filepath.Glob(filepath.Join(r.dir, "*.bin*"))
 	if err != nil || len(files) != 1 {

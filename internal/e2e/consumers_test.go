@@ -40,8 +40,9 @@ func readWith(t *testing.T, python, script string, into any, args ...string) {
 // report's figures, and at the peak those of its categories.
 func TestPerfettoReads(t *testing.T) {
 	t.Parallel()
-	r := besideProgram.run(t)
-	file := filepath.Join(r.dir, "t.pftrace")
+	extended(t)
+	r := besideProgram.record(t)
+	file := filepath.Join(t.TempDir(), "t.pftrace")
 	memtrace(t, "-q", "export", "perfetto", "-o", file, r.trace)
 	var tracks struct {
 		Counters map[string][][2]int64
@@ -132,14 +133,16 @@ func pythonTools(t *testing.T, list string) string {
 // that is made of it again has the figures of the one that it was made of.
 func TestMemoryVizReads(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, mode := range []string{"expandable_segments:False", "expandable_segments:True"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			p := besideProgram
 			p.env = []string{"PYTORCH_CUDA_ALLOC_CONF=" + mode}
-			r := p.run(t)
+			r := p.record(t)
 			for _, moment := range []string{"exit", "peak", "mark:trained"} {
-				file, again := filepath.Join(r.dir, "t.pickle"), filepath.Join(r.dir, "again.bin")
+				folder := t.TempDir()
+				file, again := filepath.Join(folder, "t.pickle"), filepath.Join(folder, "again.bin")
 				memtrace(t, "-q", "export", "memory_viz", "-f", "--at", moment, "-o", file, r.trace)
 				memtrace(t, "-q", "import", "-f", "-o", again, file)
 				checkSnapshot(t, r, moment, file, again)
@@ -161,7 +164,7 @@ func checkSnapshot(t *testing.T, r *result, moment, file, again string) {
 		equal(t, "driver allocations", back.Driver.AllocCount, rep.Driver.AllocCount)
 	}
 	for _, version := range []string{torch27, torch215} {
-		folders, err := filepath.Glob(filepath.Join(venv(t, version, "python3"), "lib", "python3*", "site-packages"))
+		folders, err := filepath.Glob(filepath.Join(venv(t, version, ""), "lib", "python3*", "site-packages"))
 		if err != nil || len(folders) != 1 {
 			t.Fatalf("%s: %v", version, folders)
 		}
@@ -170,7 +173,7 @@ func checkSnapshot(t *testing.T, r *result, moment, file, again string) {
 			Beside                                                []uint64
 			Lines                                                 []string
 		}
-		readWith(t, filepath.Join(venv(t, version, "python3"), "bin", "python"), "memory_viz.py", &v, folders[0], file)
+		readWith(t, filepath.Join(venv(t, version, ""), "bin", "python"), "memory_viz.py", &v, folders[0], file)
 		var beside uint64
 		for _, size := range v.Beside {
 			beside += size
@@ -213,6 +216,7 @@ displayTree(0, 0, 0);
 // TestDHATOpens: Valgrind's own viewer, in a browser, shows a file's sums.
 func TestDHATOpens(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	viewer := "/usr/libexec/valgrind/dh_view.js"
 	script, err := os.ReadFile(viewer)
 	if err != nil {
@@ -222,18 +226,19 @@ func TestDHATOpens(t *testing.T) {
 	if err != nil {
 		t.Skip("chromium is not installed")
 	}
-	r := besideProgram.run(t)
+	r := besideProgram.record(t)
 	data := memtrace(t, "-q", "export", "dhat", "-o", "-", r.trace)
-	page := filepath.Join(r.dir, "dhat.html")
+	folder := t.TempDir()
+	page := filepath.Join(folder, "dhat.html")
 	for name, text := range map[string]string{page: fmt.Sprintf(dhatPage, data),
-		filepath.Join(r.dir, "dh_view.js"): string(script)} {
+		filepath.Join(folder, "dh_view.js"): string(script)} {
 		if err := os.WriteFile(name, []byte(text), 0o600); err != nil {
 			t.Fatal(err)
 		}
 	}
 	var stderr bytes.Buffer
 	cmd := exec.Command(browser, "--headless=new", "--no-sandbox", "--disable-gpu", "--user-data-dir="+
-		filepath.Join(r.dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom",
+		filepath.Join(folder, "profile"), "--enable-logging=stderr", "--virtual-time-budget=10000", "--dump-dom",
 		"file://"+page)
 	cmd.Stderr = &stderr
 	out, err := cmd.Output()

@@ -18,8 +18,9 @@ func TestCUDAGraphs(t *testing.T) {
 		for _, what := range []string{"step", "callables"} {
 			t.Run(framework+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				r := program{framework: framework, python: interpreter(t, "3.11"),
-					args: []string{"cuda_graphs.py", "--what", what, "--steps", "4", "--memory-stats", "STATS"}}.run(t)
+				rarely(t, framework != torch27 && what != "step")
+				r := program{framework: framework,
+					args: []string{"cuda_graphs.py", "--what", what, "--steps", "4", "--memory-stats", "STATS"}}.record(t)
 				compareTorch(t, r)
 				compareAccounts(t, r)
 				compareGraphNames(t, trainingOf(t, r.trace))

@@ -17,7 +17,7 @@ const cupy = "cupy-cuda12x==12.3.0"
 // CuPy has a pool of its own over the driver's memory, which the driver level must show as the driver does.
 func TestCuPy(t *testing.T) {
 	t.Parallel()
-	r := program{framework: cupy, args: []string{"cupy_arrays.py", "--memory-stats", "STATS"}}.run(t)
+	r := program{framework: cupy, args: []string{"cupy_arrays.py", "--memory-stats", "STATS"}}.record(t)
 	compareAccounts(t, r)
 	rep := jsonReport(t, r.trace, "--at", "mark:stats")
 	if rep.Driver.AllocCount == 0 || rep.Process.Ended != "clean" || !rep.Health.Complete {
@@ -54,7 +54,7 @@ func TestCuPyPools(t *testing.T) {
 		t.Run(c.pool, func(t *testing.T) {
 			t.Parallel()
 			r := program{framework: cupy, args: []string{"cupy_pools.py", "--pool", c.pool, "--memory-stats",
-				"STATS"}}.run(t)
+				"STATS"}}.record(t)
 			compareAccounts(t, r)
 			counters := r.counters(t)["0"]
 			everywhere := map[uint64]blockOf{}
@@ -87,7 +87,7 @@ func TestCuPyPools(t *testing.T) {
 // refuses never reaches the driver.
 func TestCuPyOutOfMemory(t *testing.T) {
 	t.Parallel()
-	r := program{framework: cupy, args: []string{"cupy_pools.py", "--limit", "10000000"}}.run(t)
+	r := program{framework: cupy, args: []string{"cupy_pools.py", "--limit", "10000000"}}.record(t)
 	if want := "refused: device\nrefused: limit\n"; r.stdout != want {
 		t.Fatalf("the program said %q", r.stdout)
 	}
@@ -108,8 +108,8 @@ func TestCuPyOutOfMemory(t *testing.T) {
 // tag or CuPy's NVTX.
 func TestTagsBeforeLibraries(t *testing.T) {
 	t.Parallel()
-	r := program{framework: cupy, args: []string{"cupy_pools.py", "--memory-stats", "STATS"}}.run(t)
-	file := filepath.Join(r.dir, "mine.toml")
+	r := program{framework: cupy, args: []string{"cupy_pools.py", "--memory-stats", "STATS"}}.record(t)
+	file := filepath.Join(t.TempDir(), "mine.toml")
 	own :=
 		"[[rule]]\ncategory = \"Solver\"\ntag = \"solve\"\n\n[[rule]]\ncategory = \"Input data\"\ntag = \"inputs\"\n\n"
 	if err := os.WriteFile(file, []byte(strings.Replace(memtrace(t, "rules", "libraries"), "[[rule]]", own+"[[rule]]",

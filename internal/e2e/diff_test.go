@@ -11,8 +11,9 @@ import (
 // One layer of GPT-2 is widened; the diff names its tag first.
 func TestDiffNamesWidenedLayer(t *testing.T) {
 	t.Parallel()
-	base := program{framework: torch27, args: []string{"gpt2.py", "--steps", "2"}}.run(t)
-	wide := program{framework: torch27, args: []string{"gpt2.py", "--steps", "2", "--width", "2"}}.run(t)
+	extended(t)
+	base := program{framework: torch27, args: []string{"gpt2.py", "--steps", "2"}}.record(t)
+	wide := program{framework: torch27, args: []string{"gpt2.py", "--steps", "2", "--width", "2"}}.record(t)
 	var diff struct {
 		Groups []struct {
 			By    string `json:"by"`

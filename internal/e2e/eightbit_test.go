@@ -13,7 +13,8 @@ import (
 // itself, two tables of 256 numbers, is no parameter.
 func TestEightBitAdam(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"names_eight_bit.py"}}
+	extended(t)
+	p := program{framework: torch27, args: []string{"names_eight_bit.py"}}
 	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "bitsandbytes.txt") + ":" +
 		filepath.Join(guest.Root(), "python")}
 	r, marks := runNames(t, p)

@@ -36,11 +36,12 @@ json.dump({
 // TestExportCSV: the tables of a training run, read by Python's csv module, add up to what the report says.
 func TestExportCSV(t *testing.T) {
 	t.Parallel()
-	r := program{framework: torch27, args: []string{"gpt2.py", "--steps", "3"}}.run(t)
-	folder := filepath.Join(r.dir, "tables")
+	extended(t)
+	r := program{framework: torch27, args: []string{"gpt2.py", "--steps", "3"}}.record(t)
+	folder := filepath.Join(t.TempDir(), "tables")
 	memtrace(t, "-q", "export", "csv", "-o", folder, r.trace)
 	var stderr bytes.Buffer
-	read := exec.Command(filepath.Join(venv(t, torch27, "python3"), "bin", "python"), "-c", csvSums, folder)
+	read := exec.Command(filepath.Join(venv(t, torch27, ""), "bin", "python"), "-c", csvSums, folder)
 	read.Stderr = &stderr
 	out, err := read.Output()
 	if err != nil {

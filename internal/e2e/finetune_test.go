@@ -16,11 +16,12 @@ import (
 // lies in no folder called site-packages.
 func TestTrainerIsSeenThrough(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, python: interpreter(t, "3.11"),
+	extended(t)
+	p := program{framework: torch27,
 		args: []string{"finetune.py", "--memory-stats", "STATS"}}
 	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt") + ":" + filepath.Join(guest.Root(), "python"),
 		"HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0"}
-	r := p.run(t)
+	r := p.record(t)
 	compareTorch(t, r)
 	var report struct {
 		By      []string `json:"by"`

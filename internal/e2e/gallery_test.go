@@ -37,6 +37,7 @@ var (
 // what its tables say.
 func TestGallery(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	dir := t.TempDir()
 	cmd := exec.Command("scripts/gallery.sh", dir)
 	cmd.Dir = root()

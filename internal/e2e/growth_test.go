@@ -64,7 +64,7 @@ func TestGrowth(t *testing.T) {
 			for names := range slices.Chunk(all, 8) {
 				t.Run(fmt.Sprint(framework, " ", round, " ", names[0]), func(t *testing.T) {
 					t.Parallel()
-					checkGrowth(t, framework, strconv.Itoa(round), path, names, leaks)
+					checkGrowth(t, framework, strconv.Itoa(round), names, leaks)
 				})
 			}
 		}
@@ -73,17 +73,11 @@ func TestGrowth(t *testing.T) {
 
 // checkGrowth runs programs under a version of PyTorch, so many times as long as they are, and compares what is told of
 // them with where they leak.
-func checkGrowth(t *testing.T, framework, round, path string, names []string, leaks map[string]string) {
+func checkGrowth(t *testing.T, framework, round string, names []string, leaks map[string]string) {
 	t.Helper()
-	cmd, r := program{framework: framework, args: []string{"x"}, env: []string{"GROWTH_TIMES=" + round, "GROWTH_SEED=" +
-		round}}.start(t)
-	cmd.Args = append(append(cmd.Args[:len(cmd.Args)-1], path), names...)
-	cmd.Env = append(cmd.Env, "MEMTRACE_OUTPUT="+filepath.Join(r.dir, "%p.bin"))
-	got := runOne(t, cmd)
-	if got.status != 0 {
-		t.Fatalf("status %d\n%s", got.status, got.stderr)
-	}
-	lines := strings.Fields(got.stdout)
+	r := program{framework: framework, args: append([]string{"../growth/programs.py"}, names...),
+		env: []string{"GROWTH_TIMES=" + round, "GROWTH_SEED=" + round, "MEMTRACE_OUTPUT=DIR/%p.bin"}}.record(t)
+	lines := strings.Fields(r.stdout)
 	if len(lines) != 2*len(names) {
 		t.Fatalf("%d programs ran, want %d", len(lines)/2, len(names))
 	}

@@ -16,15 +16,15 @@ import (
 // records of the same run.
 func TestImportedSnapshots(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, c := range []struct{ framework, settings string }{{torch27, ""}, {torch215, ""},
 		{torch27, "expandable_segments:True"}, {torch215, "expandable_segments:True"}} {
 		t.Run(c.framework+" "+c.settings, func(t *testing.T) {
 			t.Parallel()
 			folder := t.TempDir()
-			r := program{framework: c.framework, args: []string{"snapshots.py", folder},
-				env: []string{"PYTHONPATH=" + filepath.Join(root(), "python"), "PYTORCH_CUDA_ALLOC_CONF=" +
-					c.settings}}.run(t)
-			text, err := os.ReadFile(filepath.Join(folder, "counters.json"))
+			r := program{framework: c.framework, args: []string{"snapshots.py", "."},
+				env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + c.settings}}.record(t)
+			text, err := os.ReadFile(filepath.Join(r.dir, "counters.json"))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -34,7 +34,7 @@ func TestImportedSnapshots(t *testing.T) {
 			}
 			for i, want := range steps {
 				imported := filepath.Join(folder, fmt.Sprintf("step%d.bin", i))
-				memtrace(t, "import", filepath.Join(folder, fmt.Sprintf("step%d.pickle", i)), "-o", imported)
+				memtrace(t, "import", filepath.Join(r.dir, fmt.Sprintf("step%d.pickle", i)), "-o", imported)
 				got := jsonReport(t, imported)
 				what := fmt.Sprintf("step %d: ", i)
 				equal(t, what+"allocated", got.Framework.LiveBytes, want.Allocated)

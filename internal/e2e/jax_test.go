@@ -18,8 +18,8 @@ func runJAX(t *testing.T, allocator string, args ...string) *result {
 	t.Helper()
 	env := []string{"XLA_PYTHON_CLIENT_ALLOCATOR=" + allocator, "XLA_FLAGS=--xla_gpu_autotune_level=0",
 		"TF_CPP_MIN_LOG_LEVEL=2"}
-	r := program{framework: jax, python: interpreter(t, "3.11"), env: env,
-		args: append([]string{"jax_mlp.py", "--memory-stats", "STATS"}, args...)}.run(t)
+	r := program{framework: jax, env: env,
+		args: append([]string{"jax_mlp.py", "--memory-stats", "STATS"}, args...)}.record(t)
 	compareAccounts(t, r)
 	return r
 }
@@ -125,8 +125,8 @@ func TestJAXOwnAccount(t *testing.T) {
 			t.Parallel()
 			env := []string{"XLA_FLAGS=--xla_gpu_autotune_level=0", "TF_CPP_MIN_LOG_LEVEL=2", "MEMTRACE_ADAPTERS=" +
 				adapters}
-			r := program{framework: jax, python: interpreter(t, "3.11"), env: env,
-				args: []string{"jax_globals.py", "STATS"}}.run(t)
+			r := program{framework: jax, env: env,
+				args: []string{"jax_globals.py", "STATS"}}.record(t)
 			if r.stdout+r.stderr != "" {
 				t.Errorf("the program said %s%s", r.stdout, r.stderr)
 			}

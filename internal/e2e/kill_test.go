@@ -124,6 +124,7 @@ func killOne(t *testing.T, dir string, in io.Writer, out *bufio.Scanner, random 
 // the framework all the same.
 func TestFrameworkLoadedLate(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	script := filepath.Join(t.TempDir(), "late.py")
 	const text = `
 import ctypes, sys, time

@@ -249,6 +249,7 @@ func checkEndedGuest(t *testing.T, what string, g *pausedGuest, own, others uint
 // The same with the driver's own pools, whose idle memory only the driver knows, and with segments that grow.
 func TestDeviceLedgerOfAllocators(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, config := range []string{"backend:cudaMallocAsync", "expandable_segments:True"} {
 		t.Run(config, func(t *testing.T) {
 			t.Parallel()
@@ -276,8 +277,9 @@ func TestDeviceLedgerOfAllocators(t *testing.T) {
 // Two devices in one process: each has its own ledger, with its own context.
 func TestDeviceLedgerOfTwoDevices(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	p := program{framework: torch27, args: []string{"two_devices.py"}, env: ledgerEnv(t, "NULLCUDA_DEVICES=2")}
-	r := deviceReportOf(t, p.run(t).trace, "--at", "exit")
+	r := deviceReportOf(t, p.record(t).trace, "--at", "exit")
 	if len(r.Devices) != 2 {
 		t.Fatalf("%+v", r)
 	}
@@ -294,12 +296,13 @@ func TestDeviceLedgerOfTwoDevices(t *testing.T) {
 // Where the device does not say enough, the report says so, and what is left is one figure.
 func TestDeviceLedgerWithoutShares(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for mode, says := range map[string]string{"foreign-pids": "container", "no-processes": "WSL"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"},
 				env: ledgerEnv(t, "NULLCUDA_NVML="+mode)}
-			run := p.run(t)
+			run := p.record(t)
 			r := deviceReportOf(t, run.trace, "--at", "exit")
 			if len(r.Devices) != 1 || !strings.Contains(strings.Join(r.Notes, "\n"), says) {
 				t.Fatalf("%+v", r)
@@ -324,9 +327,10 @@ func TestDeviceLedgerWithoutShares(t *testing.T) {
 // On a slice of a GPU, and where the device counts pages, the figures hold as well; what pages add is said.
 func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"},
 		env: ledgerEnv(t, "NULLCUDA_NVML=mig")}
-	r := deviceReportOf(t, p.run(t).trace, "--at", "exit")
+	r := deviceReportOf(t, p.record(t).trace, "--at", "exit")
 	if len(r.Devices) != 1 || !strings.Contains(strings.Join(r.Notes, "\n"), "MIG") {
 		t.Fatalf("%+v", r)
 	}
@@ -347,7 +351,7 @@ func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 func TestDeviceLedgerOff(t *testing.T) {
 	t.Parallel()
 	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"}, env: ledgerEnv(t, "MEMTRACE_NVML=0")}
-	run := p.run(t)
+	run := p.record(t)
 	if r := deviceReportOf(t, run.trace); r.Status != "off" || r.Why != "MEMTRACE_NVML=0" || len(r.Devices) != 0 {
 		t.Errorf("%+v", r)
 	}

@@ -16,8 +16,8 @@ const numba = "numba-cuda==0.30.4"
 func TestNumba(t *testing.T) {
 	t.Parallel()
 	// At its exit Numba resets the device's context, with which all blocks die: there would be no call to compare.
-	r := program{framework: numba, python: interpreter(t, "3.11"), args: []string{"numba_arrays.py", "--memory-stats",
-		"STATS", "--exit-now"}}.run(t)
+	r := program{framework: numba, args: []string{"numba_arrays.py", "--memory-stats",
+		"STATS", "--exit-now"}}.record(t)
 	compareAccounts(t, r)
 	counters := r.counters(t)["0"]
 	everywhere := map[uint64]blockOf{}

@@ -11,10 +11,11 @@ import (
 // is left, and what was allocated in all. Its last part is complete, so nothing grows and iterations are told.
 func TestTraceLimit(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	const limit = 4 << 20
 	p := program{framework: torch27, args: []string{"gpt2.py", "--layers", "4", "--steps", "1200", "--memory-stats",
 		"STATS"}, env: []string{"MEMTRACE_TRACE_MAX=4M"}}
-	r := p.run(t)
+	r := p.record(t)
 	if st, err := os.Stat(r.trace); err != nil || st.Size() > limit {
 		t.Errorf("the trace: %v %v", st, err)
 	}

@@ -32,6 +32,7 @@ const seed = 512
 // what MemTracker assumes.
 func TestMemTracker(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for framework, list := range map[string][]model{torch27: modelsOn("neumf", "lstm", "resnet50", "llama-lora"),
 		torch215: modelsOn("gpt2", "llama-checkpointing", "llama-lora")} {
 		for _, m := range list {
@@ -40,9 +41,9 @@ func TestMemTracker(t *testing.T) {
 				p := m.program(t, framework)
 				tracked := p.watchedBy("mem_tracker.py")
 				tracked.plain = true
-				rows := oracleJSON[[]trackerRow](t, tracked.run(t))
+				rows := oracleJSON[[]trackerRow](t, tracked.record(t))
 				p.env = append(p.env, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
-				compareTracker(t, trainingOf(t, p.run(t).trace), rows, m.name == "bert" || m.name == "resnet50")
+				compareTracker(t, trainingOf(t, p.record(t).trace), rows, m.name == "bert" || m.name == "resnet50")
 			})
 		}
 	}

@@ -95,6 +95,7 @@ func same(t *testing.T, what string, got, want float64) {
 // TestMetricsHostile: whatever a program calls its memory, the strict parser reads exactly that, and nothing else.
 func TestMetricsHostile(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	texts := []string{"plain", `"`, `\`, `\n`, "a\nforged_bytes 1\n# EOF\n", `"} 1`, "\x00\x1b[2J", "\xff", "日本",
 		`{a="b"}`, " ", "a\\", strings.Repeat("x/", 300) + "end.py"}
 	gauge := &metrics.Family{Name: "hostile_bytes", Unit: "bytes", Help: "A \"quoted\" \\ text\nof two lines."}
@@ -179,6 +180,7 @@ func scrape(t *testing.T, at, accept string) []byte {
 // formats say the same.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	const context = 300 << 20
 	const hostile = `ke"pt\n` + "\n} 1"
 	dir := t.TempDir()
@@ -191,7 +193,7 @@ func TestMetrics(t *testing.T) {
 	env := []string{"NULLCUDA_SHARED=" + filepath.Join(dir, "account"), "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G"}
 	guests := []*pausedGuest{startPaused(t, script, 1024, append(env, "RANK=0")...),
 		startPaused(t, script, 2048, append(env, "RANK=1")...)}
-	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, "python3"), "nullcuda"))
+	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, ""), "nullcuda"))
 	var only []string // these programs, whatever other tests record meanwhile
 	for _, g := range guests {
 		only = append(only, "--pid", strconv.Itoa(g.cmd.Process.Pid))

@@ -36,6 +36,7 @@ sys.stdin.readline()
 // memory is counted.
 func TestMetricsOfTwoDevices(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	dir := t.TempDir()
 	script, figures := filepath.Join(dir, "spread.py"), filepath.Join(dir, "figures.json")
 	if err := os.WriteFile(script, []byte(spread), 0o600); err != nil {
@@ -53,7 +54,7 @@ func TestMetricsOfTwoDevices(t *testing.T) {
 	if err := json.Unmarshal(text, &want); err != nil || len(want) != 2 {
 		t.Fatalf("%v: %s", err, text)
 	}
-	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, "python3"), "nullcuda"))
+	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, ""), "nullcuda"))
 	read := scrapeUntil(t, startMetrics(t, env, "--pid", strconv.Itoa(g.cmd.Process.Pid)), "its trace",
 		func(read map[string]metricFamily) bool {
 			return isWhole(read, 1)

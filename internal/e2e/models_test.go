@@ -23,9 +23,6 @@ type iterationRow struct {
 	States       uint64 `json:"states"`
 }
 
-// torch113 is the oldest PyTorch whose memory has names: it has no hook for all optimizers.
-const torch113 = "torch==1.13.1"
-
 // model is a training script and what is special about it.
 type model struct {
 	name     string
@@ -49,7 +46,7 @@ var models = []model{
 // framework itself says where an iteration ends.
 func (m model) program(t *testing.T, framework string) program {
 	t.Helper()
-	p := program{framework: framework, python: interpreter(t, "3.11"), args: m.args, env: []string{"PYTHONPATH="}}
+	p := program{framework: framework, args: m.args, env: []string{"PYTHONPATH="}}
 	if m.packages {
 		p = p.withPackages(t)
 	}
@@ -85,7 +82,10 @@ func TestIterations(t *testing.T) {
 		for _, m := range list {
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
 				t.Parallel()
-				r := m.program(t, framework).watchedBy("iterations.py").run(t)
+				if m.name != "neumf" && m.name != "gpt2" && m.name != "llama-lora" {
+					extended(t)
+				}
+				r := m.program(t, framework).watchedBy("iterations.py").record(t)
 				rows := oracleJSON[[]iterationRow](t, r)
 				tr := trainingOf(t, r.trace)
 				if tr.IterationsBy != "optimizer" || tr.Level != "framework" {
@@ -207,7 +207,7 @@ func TestNamesOnOldPyTorch(t *testing.T) {
 		{"names_inference.py", "oom"}} {
 		t.Run(strings.Join(args, " "), func(t *testing.T) {
 			t.Parallel()
-			r, marks := runNames(t, program{framework: torch113, python: interpreter(t, "3.11"), args: args})
+			r, marks := runNames(t, program{framework: torch113, args: args})
 			compareNames(t, r, marks)
 			if notes := memtrace(t, "report", "--details", r.trace); !strings.Contains(notes,
 				"is not tied to its forward pass") {
@@ -230,15 +230,17 @@ const neumfTotal = 127_330_308
 // the same in every iteration.
 func TestNeuMF(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, framework := range []string{torch27, torch215, torch113} {
 		for _, optimizer := range []string{"foreach", "fused"} {
 			t.Run(framework+"/"+optimizer, func(t *testing.T) {
 				t.Parallel()
+				rarely(t, framework != torch27 && optimizer == "fused")
 				args := []string{"neumf.py", "--steps", "12"}
 				if optimizer == "fused" {
 					args = append(args, "--fused")
 				}
-				r := program{framework: framework, python: interpreter(t, "3.11"), args: args}.run(t)
+				r := program{framework: framework, args: args}.record(t)
 				tr := trainingOf(t, r.trace)
 				checkNeuMF(t, tr, optimizer == "fused")
 				checkSteady(t, tr, 12)
@@ -308,6 +310,7 @@ func checkSteady(t *testing.T, tr *training, steps int) {
 // what it read, a frame's variables for one, would keep tensors.
 func TestCountersUnchanged(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, framework := range []string{torch27, torch215} {
 		for _, m := range models {
 			if m.name != "neumf" && m.name != "lstm" && m.name != "llama-lora" {
@@ -315,10 +318,11 @@ func TestCountersUnchanged(t *testing.T) {
 			}
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
 				t.Parallel()
+				rarely(t, framework != torch27 && m.name != "llama-lora")
 				traced := m.program(t, framework).watchedBy("iterations.py")
 				plain := traced
 				plain.plain = true
-				got, want := oracleJSON[[]iterationRow](t, traced.run(t)), oracleJSON[[]iterationRow](t, plain.run(t))
+				got, want := oracleJSON[[]iterationRow](t, traced.record(t)), oracleJSON[[]iterationRow](t, plain.record(t))
 				if !slices.Equal(got, want) {
 					t.Errorf("with the library PyTorch counts\n%+v\nwithout it\n%+v", got, want)
 				}

@@ -8,7 +8,7 @@ import "testing"
 func TestMXNet(t *testing.T) {
 	t.Parallel()
 	p := program{framework: mxnet, args: []string{"mxnet_gluon.py"}}
-	r := p.run(t)
+	r := p.record(t)
 	compareAccounts(t, r)
 	rep := jsonReport(t, r.trace, "--by", "library")
 	if rep.Driver.AllocCount == 0 || rep.Process.Ended != "clean" {

@@ -151,7 +151,7 @@ func TestMXNetNames(t *testing.T) {
 			t.Run(script+"/"+graphs, func(t *testing.T) {
 				t.Parallel()
 				r := program{framework: mxnet, args: []string{script, "--steps", "4", "--hybridize", graphs,
-					"--memory-stats", "STATS"}}.run(t)
+					"--memory-stats", "STATS"}}.record(t)
 				compareAccounts(t, r)
 				kinds := namesOf(t, r.trace).compare(t, sizesOf(t, r))
 				if !slices.Equal(kinds, []string{"mean", "variance"}) {
@@ -275,7 +275,7 @@ func TestMXNetOptimizers(t *testing.T) {
 					args = append(args, "--dtype", "float16")
 				}
 			}
-			r := program{framework: mxnet, args: args}.run(t)
+			r := program{framework: mxnet, args: args}.record(t)
 			if kinds := namesOf(t, r.trace).compare(t, sizesOf(t, r)); !slices.Equal(kinds, o.kinds) {
 				t.Errorf("states %v, want %v", kinds, o.kinds)
 			}
@@ -292,7 +292,7 @@ func TestMXNetDevices(t *testing.T) {
 			t.Parallel()
 			r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "3", "--devices", "2",
 				"--memory-stats", "STATS"},
-				env: []string{"NULLCUDA_DEVICES=2", "MXNET_UPDATE_ON_KVSTORE=" + store}}.run(t)
+				env: []string{"NULLCUDA_DEVICES=2", "MXNET_UPDATE_ON_KVSTORE=" + store}}.record(t)
 			namesOf(t, r.trace).compare(t, sizesOf(t, r))
 		})
 	}
@@ -315,7 +315,7 @@ func TestMXNetModule(t *testing.T) {
 			const steps = 5
 			r := program{framework: mxnet,
 				args: append([]string{"mxnet_module.py", "--steps", fmt.Sprint(steps), "--memory-stats", "STATS"},
-					c.args...), env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
+					c.args...), env: []string{"NULLCUDA_DEVICES=2"}}.record(t)
 			n := namesOf(t, r.trace)
 			if kinds := n.compare(t, sizesOf(t, r)); !slices.Equal(kinds, c.kinds) {
 				t.Errorf("states are %v, want %v", kinds, c.kinds)
@@ -331,7 +331,7 @@ func TestMXNetSparse(t *testing.T) {
 	t.Parallel()
 	for _, steps := range []string{"3", "60"} {
 		r := program{framework: mxnet, args: []string{"mxnet_sparse.py", "--steps", steps, "--memory-stats",
-			"STATS"}}.run(t)
+			"STATS"}}.record(t)
 		namesOf(t, r.trace).compare(t, sizesOf(t, r))
 	}
 }
@@ -341,7 +341,7 @@ func TestMXNetSparse(t *testing.T) {
 func TestMXNetWorkers(t *testing.T) {
 	t.Parallel()
 	r := program{framework: mxnet, args: []string{"mxnet_resnet.py", "--steps", "6", "--workers", "2", "--memory-stats",
-		"STATS"}}.run(t)
+		"STATS"}}.record(t)
 	n := namesOf(t, r.trace)
 	n.compare(t, sizesOf(t, r))
 	equal(t, "steps", uint64(n.steps), 6)
@@ -354,7 +354,7 @@ func TestMXNetWorkers(t *testing.T) {
 // same.
 func TestMXNetInference(t *testing.T) {
 	t.Parallel()
-	r := program{framework: mxnet, args: []string{"mxnet_inference.py", "STATS"}}.run(t)
+	r := program{framework: mxnet, args: []string{"mxnet_inference.py", "STATS"}}.record(t)
 	if kinds := namesOf(t, r.trace).compare(t, sizesOf(t, r)); len(kinds) != 0 {
 		t.Errorf("states %v without an optimizer", kinds)
 	}
@@ -365,7 +365,7 @@ func TestMXNetInference(t *testing.T) {
 func TestMXNetReplaced(t *testing.T) {
 	t.Parallel()
 	r := program{framework: mxnet, args: []string{"mxnet_replaced.py", "--steps", "5", "--memory-stats", "STATS"},
-		env: []string{"NULLCUDA_DEVICES=2"}}.run(t)
+		env: []string{"NULLCUDA_DEVICES=2"}}.record(t)
 	n := namesOf(t, r.trace)
 	n.compare(t, sizesOf(t, r))
 	if n.freed == 0 {
@@ -380,7 +380,7 @@ func TestMXNetUnchanged(t *testing.T) {
 	var texts [2]string
 	for i, adapters := range []string{"mxnet", "none"} {
 		r := program{framework: mxnet, args: []string{"mxnet_unchanged.py"},
-			env: []string{"MEMTRACE_ADAPTERS=" + adapters}}.run(t)
+			env: []string{"MEMTRACE_ADAPTERS=" + adapters}}.record(t)
 		texts[i] = regexp.MustCompile(`0x[0-9a-f]+`).ReplaceAllString(r.stdout+r.stderr, "0x")
 		if i == 0 && namesOf(t, r.trace).steps == 0 {
 			t.Error("the adapter saw no step")

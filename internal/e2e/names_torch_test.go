@@ -35,10 +35,9 @@ func (n *namedTensor) UnmarshalJSON(text []byte) error {
 // runNames runs a script that writes its own account of its names, and returns that.
 func runNames(t *testing.T, p program) (*result, map[string]nameAccount) {
 	t.Helper()
-	path := filepath.Join(t.TempDir(), "names.json")
-	p.args = append(slices.Clone(p.args), path)
-	r := p.run(t)
-	text, err := os.ReadFile(path)
+	p.args = append(slices.Clone(p.args), "names.json")
+	r := p.record(t)
+	text, err := os.ReadFile(filepath.Join(r.dir, "names.json"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -166,6 +165,7 @@ func TestNamesShapes(t *testing.T) {
 			"names_many.py"} {
 			t.Run(framework+"/"+script, func(t *testing.T) {
 				t.Parallel()
+				rarely(t, framework != torch27 && script != "names_modules.py" && script != "names_wrapped.py")
 				r, marks := runNames(t, program{framework: framework, args: []string{script}})
 				compareNames(t, r, marks)
 			})
@@ -181,6 +181,7 @@ func TestNamesInference(t *testing.T) {
 		for _, kind := range []string{"end", "gone", "oom"} {
 			t.Run(framework+"/"+kind, func(t *testing.T) {
 				t.Parallel()
+				rarely(t, framework != torch27 && kind != "gone")
 				r, marks := runNames(t, program{framework: framework, args: []string{"names_inference.py", kind}})
 				compareNames(t, r, marks)
 			})
@@ -196,11 +197,12 @@ func TestNamesShort(t *testing.T) {
 		"model.1.weight (parameter)"}
 	for kind, more := range map[string][]string{"model": nil,
 		"step": {"model.1.weight (gradient)", "momentum_buffer:model.0.weight (optimizer)"}} {
-		for _, run := range []combination{{torch27, "3.9"}, {torch27, "3.11"}, {torch215, "3.14"}} {
+		for _, run := range []combination{{torch27, "3.9"}, {torch27, ""}, {torch215, ""}} {
 			t.Run(run.String()+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				r := program{framework: run.framework, python: interpreter(t, run.python),
-					args: []string{"names_short.py", kind}}.run(t)
+				rarely(t, run.framework != torch27 && kind != "step")
+				r := program{framework: run.framework, python: run.python,
+					args: []string{"names_short.py", kind}}.record(t)
 				events, reader := readEvents(t, r.trace)
 				said := map[string]bool{}
 				for _, e := range events {
@@ -225,10 +227,11 @@ func TestNamesShort(t *testing.T) {
 // compiled are right.
 func TestNamesCompiled(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
-			plain := program{framework: framework, args: []string{"names_compile.py"}, plain: true}.run(t)
+			plain := program{framework: framework, args: []string{"names_compile.py"}, plain: true}.record(t)
 			r, marks := runNames(t, program{framework: framework, args: []string{"names_compile.py"}})
 			if r.stdout != plain.stdout || !strings.Contains(plain.stdout, "unique_graphs") {
 				t.Errorf("the compiler counted\n%s\nwithout the library\n%s", r.stdout, plain.stdout)
@@ -242,13 +245,14 @@ func TestNamesCompiled(t *testing.T) {
 // without the library, and has its names.
 func TestNamesBreaking(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
 			p := program{framework: framework, args: []string{"names_breaking.py"}}
-			traced := p.run(t)
+			traced := p.record(t)
 			p.plain = true
-			plain := p.run(t)
+			plain := p.record(t)
 			if traced.stdout != plain.stdout || traced.stderr != plain.stderr {
 				t.Errorf("with the library\n%s%s\nwithout\n%s%s", traced.stdout, traced.stderr, plain.stdout,
 					plain.stderr)

@@ -10,7 +10,7 @@ import (
 // runRanges runs ranges.py under a framework, with or without the library.
 func runRanges(t *testing.T, framework string, plain bool, env ...string) *result {
 	t.Helper()
-	return program{framework: framework, args: []string{"ranges.py"}, plain: plain, env: env}.run(t)
+	return program{framework: framework, args: []string{"ranges.py"}, plain: plain, env: env}.record(t)
 }
 
 // torch's ranges name allocations, marks are there, and the program can see no difference.
@@ -60,6 +60,7 @@ func TestTorchNvtx(t *testing.T) {
 // Switched off, the program is the same and nothing has a name.
 func TestTorchNvtxOff(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	r := runRanges(t, torch27, false, "MEMTRACE_NVTX=0")
 	for _, g := range jsonReport(t, r.trace, "--by", "tag").Groups {
 		for _, row := range g.Rows {

@@ -3,9 +3,7 @@
 package e2e
 
 import (
-	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"os"
 	"os/exec"
@@ -75,26 +73,16 @@ func readOOM(t *testing.T, trace string) oomReport {
 // status runs a program that may fail and returns how it ended and what it said.
 func (p program) status(t *testing.T) (*result, int) {
 	t.Helper()
-	cmd, r := p.start(t)
-	return r, finish(t, cmd, r)
+	p.mayFail = true
+	r := p.record(t)
+	return r, r.status
 }
 
 func finish(t *testing.T, cmd *exec.Cmd, r *result) int {
 	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	timer := time.AfterFunc(limit, func() { cmd.Process.Kill() })
-	err := cmd.Wait()
-	timer.Stop()
-	r.stdout, r.stderr = stdout.String(), stderr.String()
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return cmd.ProcessState.ExitCode()
+	got := runOne(t, cmd)
+	r.stdout, r.stderr, r.status = got.stdout, got.stderr, got.status
+	return r.status
 }
 
 // sidecars returns the texts beside a trace, by name.
@@ -141,6 +129,9 @@ func TestOOMTraining(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if c.name != "first step" {
+				extended(t)
+			}
 			p := program{framework: c.framework, args: []string{"oom.py", "account.json", "--steps", "3"},
 				env: []string{"NULLCUDA_MEM=" + c.mem}}
 			if c.conf != "" {
@@ -299,6 +290,9 @@ func TestOOMRecovered(t *testing.T) {
 	}{{"", 0}, {"all", 1}, {"0", 0}} {
 		t.Run("MEMTRACE_OOM="+c.setting, func(t *testing.T) {
 			t.Parallel()
+			if c.setting == "0" {
+				extended(t)
+			}
 			p := program{framework: torch27, args: []string{"oom.py", "--recover"}, env: []string{"NULLCUDA_MEM=1G"}}
 			if c.setting != "" {
 				p.env = append(p.env, "MEMTRACE_OOM="+c.setting)

@@ -392,14 +392,13 @@ var oracleLibrary = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
-// underOracle adds the oracle behind the library and returns the path of its log.
-func (p *program) underOracle(t *testing.T, rate string) string {
+// underOracle returns the run with the oracle behind the library, which writes oracle.log in the run's folder.
+func (p program) underOracle(t *testing.T, rate string) program {
 	t.Helper()
 	oracle, err := oracleLibrary()
 	if err != nil {
 		t.Fatal(err)
 	}
-	log := filepath.Join(t.TempDir(), "oracle.log")
-	p.env = append(slices.Clone(p.env), "LD_PRELOAD="+library()+" "+oracle, "ORACLE_LOG="+log, "ORACLE_RATE="+rate)
-	return log
+	p.env = append(slices.Clone(p.env), "LD_PRELOAD="+library()+" "+oracle, "ORACLE_LOG=DIR/oracle.log", "ORACLE_RATE="+rate)
+	return p
 }

@@ -38,7 +38,7 @@ func TestPhases(t *testing.T) {
 		t.Run(name(p), func(t *testing.T) {
 			t.Parallel()
 			var rep phasesReport
-			if err := json.Unmarshal([]byte(memtrace(t, "report", "--view", "timeline", "--json", p.run(t).trace)),
+			if err := json.Unmarshal([]byte(memtrace(t, "report", "--view", "timeline", "--json", p.record(t).trace)),
 				&rep); err != nil {
 				t.Fatal(err)
 			}

@@ -29,8 +29,8 @@ type figures struct {
 // profiled runs the program with the three calls and returns its result and what PyTorch said of each iteration.
 func profiled(t *testing.T, args ...string) (*result, []figures) {
 	t.Helper()
-	r := program{framework: torch27, python: interpreter(t, "3.11"),
-		args: append([]string{"profiled.py"}, args...)}.run(t)
+	r := program{framework: torch27,
+		args: append([]string{"profiled.py"}, args...)}.record(t)
 	var list []figures
 	for line := range strings.Lines(r.stdout) {
 		text, ok := strings.CutPrefix(line, "figures ")
@@ -99,6 +99,7 @@ func TestMemoryProfiler(t *testing.T) {
 // memory at its end; feature maps and gradients between layers are there and do not grow.
 func TestIterationsAsCSV(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	r, list := profiled(t)
 	rows := readRows(t, memtrace(t, "report", "--view", "iterations", "--csv", "-", r.trace))
 	if len(rows) != 1+len(list) {

@@ -59,13 +59,13 @@ func TestReferrersOfRunningProgram(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ framework, python, mode string }{
 		{torch27, "", "wait"}, {torch27, "", "busy"}, {torch215, "", "wait"}, {torch215, "", "busy"},
-		{torch215, "3.14", "busy"},
+		{torch215, "", "busy"},
 	} {
 		t.Run(strings.Join([]string{c.framework, c.python, c.mode}, " "), func(t *testing.T) {
 			t.Parallel()
 			p := program{framework: c.framework, args: []string{"referrers.py", c.mode}}
 			if c.python != "" {
-				p.python = interpreter(t, c.python)
+				p.python = c.python
 			}
 			a := startReferring(t, p)
 			for range 3 {
@@ -99,6 +99,7 @@ func (a *attachedProgram) letGo(t *testing.T) {
 // search goes on without places.
 func TestReferrersAfterAttach(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	a := startReferring(t, program{framework: torch27, args: []string{"referrers.py", "wait"}, plain: true})
 	if text, err := exec.Command(command(), "ctl", a.pid(), "referrers").CombinedOutput(); err == nil ||
 		!strings.Contains(string(text), "to record it, type: memtrace attach") {
@@ -125,6 +126,7 @@ func TestReferrersAfterAttach(t *testing.T) {
 // searched once it lets others run.
 func TestReferrersOfDeafProgram(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	a := startReferring(t, program{framework: torch27, args: []string{"referrers.py", "deaf", "8"}})
 	for range 3 {
 		text, err := exec.Command(command(), "ctl", a.pid(), "referrers", "--timeout", "300ms").CombinedOutput()
@@ -142,6 +144,7 @@ func TestReferrersOfDeafProgram(t *testing.T) {
 // A program of Python's without PyTorch is told apart from one that has no tensors.
 func TestReferrersWithoutTorch(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	script := `
 import ctypes, sys
 cuda = ctypes.CDLL("libcuda.so.1")
@@ -175,6 +178,7 @@ print("end", flush=True)
 // a program calls its variables can forge no line of it.
 func TestReferrersWithLongNames(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	script := `
 import sys, torch
 class Odd: pass
@@ -202,6 +206,7 @@ print("end", flush=True)
 // A program that ends while it is searched ends as ever.
 func TestReferrersAtTheEnd(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for range 5 {
 		a := startReferring(t, program{framework: torch27, args: []string{"referrers.py", "busy"}})
 		over := make(chan struct{})

@@ -37,9 +37,10 @@ type oomCategories struct {
 // times; that the fourth attempt succeeded stood nowhere, and what the attempts had held was temporary.
 func TestOOMRetries(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"retries.py", "account.json"}}
+	extended(t)
+	p := program{framework: torch27, args: []string{"retries.py", "account.json"}}
 	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1", "NULLCUDA_MEM=1G"}
-	r := p.run(t)
+	r := p.record(t)
 	var account struct {
 		Failures []struct {
 			Bytes      uint64 `json:"bytes"`

@@ -34,9 +34,10 @@ func (c *categories) bytes(key string) uint64 {
 // as much for Adam's state.
 func TestCategoriesOfTraining(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, python: interpreter(t, "3.11"), args: []string{"gpt2.py", "--steps", "3",
+	extended(t)
+	p := program{framework: torch27, args: []string{"gpt2.py", "--steps", "3",
 		"--memory-stats", "STATS"}}
-	r := p.run(t)
+	r := p.record(t)
 	peak := number(t, r.counters(t)["0"], "allocated_bytes.all.peak")
 	var rep struct {
 		Categories []categories `json:"categories"`
@@ -77,7 +78,7 @@ func TestCategoriesOfTraining(t *testing.T) {
 	}
 	checkExpected(t, r.trace)
 	// A preset that was written to a file is the same preset.
-	file := filepath.Join(r.dir, "mine.toml")
+	file := filepath.Join(t.TempDir(), "mine.toml")
 	if err := os.WriteFile(file, []byte(memtrace(t, "rules", "torch")), 0o600); err != nil {
 		t.Fatal(err)
 	}

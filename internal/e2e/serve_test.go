@@ -114,6 +114,7 @@ func (p *servedPage) checkMap(t *testing.T, version string, event int, bytes uin
 // the program has ended.
 func TestServeFollowsTheProgram(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, allocator := range []string{"expandable_segments:False", "expandable_segments:True"} {
 		t.Run(allocator, func(t *testing.T) {
 			t.Parallel()

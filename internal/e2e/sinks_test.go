@@ -35,8 +35,9 @@ func trackers(t *testing.T, python string) string {
 // program's own rows of wandb keep their steps.
 func TestSinks(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	cmd, _ := program{framework: torch27, args: []string{"sinks.py", t.TempDir()}}.start(t)
-	python, err := exec.LookPath(filepath.Join(venv(t, torch27, "python3"), "bin", "python"))
+	python, err := exec.LookPath(filepath.Join(venv(t, torch27, ""), "bin", "python"))
 	if err != nil {
 		t.Fatal(err)
 	}

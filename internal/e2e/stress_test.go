@@ -20,6 +20,7 @@ import (
 // leave traces that are whole. STRESS_SECONDS is for how long, 30 if unset; STRESS_SEED where to begin.
 func TestStress(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	seconds, seed := 30, 1
 	for name, value := range map[string]*int{"STRESS_SECONDS": &seconds, "STRESS_SEED": &seed} {
 		if text := os.Getenv(name); text != "" {
@@ -30,11 +31,11 @@ func TestStress(t *testing.T) {
 			*value = n
 		}
 	}
-	c := combination{torch27, "3.11"}
+	c := combination{torch27, ""}
 	needPackage(t, c, "greenlet")
 	built := t.TempDir()
 	build := exec.Command(filepath.Join(guest.Root(), "testdata", "stress", "build.sh"), built,
-		filepath.Join(venv(t, c.framework, interpreter(t, c.python)), "nullcuda"))
+		filepath.Join(venv(t, c.framework, c.python), "nullcuda"))
 	if text, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -58,7 +59,7 @@ func stressOnce(t *testing.T, c combination, built string, seed, round int) (eve
 	var got [2]outcome
 	var dir string
 	for i, plain := range []bool{true, false} {
-		p := program{framework: c.framework, python: interpreter(t, c.python), plain: plain, env: env,
+		p := program{framework: c.framework, python: c.python, plain: plain, env: env,
 			args: []string{"../stress/stress.py", "--library", filepath.Join(built, "libstress.so"), "--seed",
 				strconv.Itoa(seed), "--actions", actions}}
 		cmd, r := p.start(t)

@@ -60,7 +60,8 @@ func wantNames(t *testing.T, path string) {
 
 func TestEmbedSymbolsAtTheEnd(t *testing.T) {
 	t.Parallel()
-	r := program{framework: torch27, args: []string{"lstm.py"}, env: []string{"MEMTRACE_EMBED_SYMBOLS=1"}}.run(t)
+	extended(t)
+	r := program{framework: torch27, args: []string{"lstm.py"}, env: []string{"MEMTRACE_EMBED_SYMBOLS=1"}}.record(t)
 	if r.stderr != "" {
 		t.Errorf("stderr %q", r.stderr)
 	}
@@ -72,7 +73,7 @@ func TestEmbedSymbolsAtTheEnd(t *testing.T) {
 		t.Errorf("left behind: %v", left)
 	}
 
-	plain := program{framework: torch27, args: []string{"lstm.py"}}.run(t)
+	plain := program{framework: torch27, args: []string{"lstm.py"}}.record(t)
 	if named, all, _ := namesInside(t, plain.trace); named != 0 || all == 0 {
 		t.Errorf("without being asked, %d of %d addresses were named", named, all)
 	}

@@ -193,7 +193,7 @@ func TestTop(t *testing.T) {
 		startPaused(t, script, 1024, env...),
 		startPaused(t, script, 2048, append(env, "MEMTRACE_SPOOL_DIR="+filepath.Join(dir, "spools"))...),
 	}
-	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, "python3"), "nullcuda"))
+	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, ""), "nullcuda"))
 	for stage := range 3 {
 		var all uint64
 		for _, g := range guests {

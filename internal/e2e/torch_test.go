@@ -28,7 +28,8 @@ func TestTorchCounters(t *testing.T) {
 			p.framework = framework
 			t.Run(framework+"/"+name(p), func(t *testing.T) {
 				t.Parallel()
-				r := p.run(t)
+				rarely(t, framework != torch27 && p.args[0] != "gpt2.py" && p.args[0] != "two_devices.py")
+				r := p.record(t)
 				compareTorch(t, r)
 				compareAccounts(t, r)
 			})
@@ -95,11 +96,12 @@ func TestTorchBackends(t *testing.T) {
 		for _, mode := range modes {
 			t.Run(framework+"/"+mode.name, func(t *testing.T) {
 				t.Parallel()
+				rarely(t, framework != torch27 && !mode.framework)
 				p := program{framework: framework, args: []string{"resnet.py", "--memory-stats", "STATS"},
 					env: []string{mode.env}}
 				plain := p
 				plain.plain = true
-				r, without := p.run(t), plain.run(t)
+				r, without := p.record(t), plain.record(t)
 				if got, want := stable(r.stdout), stable(without.stdout); got != want ||
 					stable(r.stderr) != stable(without.stderr) {
 					t.Errorf("with the library the program says %q %q, without %q %q", r.stdout, r.stderr,

@@ -5,11 +5,8 @@ package e2e
 import (
 	"encoding/json"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
-	"strings"
-	"sync"
 	"testing"
 
 	"memtrace/internal/guest"
@@ -131,28 +128,6 @@ func oracleJSON[T any](t *testing.T, r *result) (value T) {
 		t.Fatalf("%s: %v", r.stats, err)
 	}
 	return value
-}
-
-var packageFolders sync.Map // interpreter and requirements -> func() (string, error)
-
-// packageFolder returns a folder with what a file of testdata/python requires, for a program's interpreter; the test is
-// skipped where it cannot be fetched.
-func (p program) packageFolder(t *testing.T, requirements string) string {
-	t.Helper()
-	python := filepath.Join(venv(t, p.framework, p.python), "bin", "python")
-	find, _ := packageFolders.LoadOrStore(python+" "+requirements, sync.OnceValues(func() (string, error) {
-		tools := filepath.Join(guest.Root(), "testdata", "python")
-		cmd := exec.Command("python3", filepath.Join(tools, "packages.py"), filepath.Join(tools, requirements),
-			"--python", python)
-		cmd.Stderr = os.Stderr
-		out, err := cmd.Output()
-		return strings.TrimSpace(string(out)), err
-	}))
-	folder, err := find.(func() (string, error))()
-	if err != nil {
-		t.Skipf("no packages for %s: %v", python, err)
-	}
-	return folder
 }
 
 // withPackages gives a program Hugging Face's libraries, and takes memtrace's package from it.

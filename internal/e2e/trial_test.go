@@ -14,7 +14,7 @@ import (
 // nested in one another, with no note.
 func TestTagsOfCoroutines(t *testing.T) {
 	t.Parallel()
-	r := program{framework: torch27, args: []string{"trial.py", "tags"}}.run(t)
+	r := program{framework: torch27, args: []string{"trial.py", "tags"}}.record(t)
 	got := map[string]uint64{}
 	for _, g := range jsonReport(t, r.trace, "--by", "tag").Groups {
 		if g.Level == "framework" {
@@ -35,7 +35,7 @@ func TestTagsOfCoroutines(t *testing.T) {
 // iteration: its memory stood under none.
 func TestStepsBeforeCUDA(t *testing.T) {
 	t.Parallel()
-	r := program{framework: torch27, args: []string{"trial.py", "early"}}.run(t)
+	r := program{framework: torch27, args: []string{"trial.py", "early"}}.record(t)
 	var report struct {
 		Steps struct {
 			Count uint64 `json:"count"`
@@ -74,7 +74,7 @@ func TestStepsBeforeCUDA(t *testing.T) {
 // peak of many times as much.
 func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
 	t.Parallel()
-	r := program{framework: torch27, args: []string{"trial.py", "settle"}}.run(t)
+	r := program{framework: torch27, args: []string{"trial.py", "settle"}}.record(t)
 	text := memtrace(t, "report", "--details", r.trace)
 	_, table, found := strings.Cut(text, "\nWhat fills device 0")
 	table, _, _ = strings.Cut(table, "\n  in use")
@@ -118,6 +118,7 @@ func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
 // any has none, after some hundred requests as after some thousand.
 func TestGrowthOfAsyncServer(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	leaks := []string{fmt.Sprintf("async_server.py:%d ", lineOf(t, "async_server.py", "caches[which] =")),
 		fmt.Sprintf("async_server.py:%d ", lineOf(t, "async_server.py", "last[number] ="))}
 	for _, requests := range []string{"400", "2400"} {
@@ -128,7 +129,7 @@ func TestGrowthOfAsyncServer(t *testing.T) {
 				if kind == "healthy" {
 					p.args = append(p.args, "--healthy")
 				}
-				r := p.run(t)
+				r := p.record(t)
 				trend, text := jsonReport(t, r.trace).Trend, memtrace(t, "report", r.trace)
 				if kind == "healthy" {
 					if trend.Kind != "none" || strings.Contains(text, "grows") {
@@ -153,7 +154,7 @@ func TestGrowthOfAsyncServer(t *testing.T) {
 // says, and the table leads from the elements to the blocks.
 func TestParametersTellRequestedBytes(t *testing.T) {
 	t.Parallel()
-	r := program{framework: torch27, args: []string{"trial.py", "requested"}}.run(t)
+	r := program{framework: torch27, args: []string{"trial.py", "requested"}}.record(t)
 	var requested, held uint64
 	if _, err := fmt.Sscan(r.stdout, &requested, &held); err != nil {
 		t.Fatalf("%v: %q", err, r.stdout)

@@ -23,14 +23,14 @@ type verdictCase struct {
 
 func verdictCases(t *testing.T) []verdictCase {
 	torch := func(args ...string) program {
-		p := program{framework: torch27, python: interpreter(t, "3.11"), args: args}
+		p := program{framework: torch27, args: args}
 		p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1", "USE_TF=0",
 			"USE_FLAX=0"}
 		return p
 	}
 	lora := torch("lora.py")
 	lora.env = append(lora.env, "NULLCUDA_MEM=3G")
-	naive := program{framework: mxnet, python: interpreter(t, "3.11"), args: []string{"mxnet_bert.py", "--layers", "6",
+	naive := program{framework: mxnet, args: []string{"mxnet_bert.py", "--layers", "6",
 		"--width", "256"}, env: []string{"MXNET_ENGINE_TYPE=NaiveEngine"}}
 	return []verdictCase{
 		{"trainer", torch("finetune.py"), nil, "model.model.layers.{0..7}.self_attn",
@@ -86,7 +86,7 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 	for _, c := range verdictCases(t) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			r := c.program.run(t)
+			r := c.program.record(t)
 			read := func(args ...string) (v views) {
 				if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", r.trace}, args...)...)),
 					&v); err != nil {
@@ -126,7 +126,7 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 // With MXNet's default engine blocks have no module and no line; the report says how to see them.
 func TestVerdictOfMXNetEngine(t *testing.T) {
 	t.Parallel()
-	r := program{framework: mxnet, python: interpreter(t, "3.11"), args: []string{"mxnet_bert.py"}}.run(t)
+	r := program{framework: mxnet, args: []string{"mxnet_bert.py"}}.record(t)
 	if text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " "); !strings.Contains(text,
 		"a run with MXNET_ENGINE_TYPE=NaiveEngine shows lines and modules") {
 		t.Errorf("%s", text)

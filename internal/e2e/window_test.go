@@ -34,7 +34,7 @@ func TestWindows(t *testing.T) {
 		p := program{framework: framework, args: []string{"windows.py", "--memory-stats", "STATS"}}
 		t.Run(name(p), func(t *testing.T) {
 			t.Parallel()
-			r := p.run(t)
+			r := p.record(t)
 			text, err := os.ReadFile(r.stats)
 			if err != nil {
 				t.Fatal(err)

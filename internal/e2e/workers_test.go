@@ -3,23 +3,12 @@
 package e2e
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
-	"time"
 )
-
-// outcome is what a program shows to the world.
-type outcome struct {
-	status         int
-	stdout, stderr string
-}
 
 // unlike says in which lines the second of two outcomes is unlike the first, "" if it is like it.
 func (o outcome) unlike(other outcome) string {
@@ -50,18 +39,9 @@ func runScript(t *testing.T, script string, args ...string) (outcome, map[string
 	var got [2]outcome
 	var dir string
 	for i, plain := range []bool{true, false} {
-		cmd, r := program{framework: torch27, args: []string{"x"}, plain: plain}.start(t)
-		path := filepath.Join(r.dir, "script.py")
-		if err := os.WriteFile(path, []byte(script), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		cmd.Args = append(append(cmd.Args[:len(cmd.Args)-1], path), args...)
-		for j, v := range cmd.Env {
-			if strings.HasPrefix(v, "MEMTRACE_OUTPUT=") {
-				cmd.Env[j] = "MEMTRACE_OUTPUT=" + filepath.Join(r.dir, "t.%p.bin")
-			}
-		}
-		got[i], dir = runOne(t, cmd), r.dir
+		r := program{framework: torch27, source: script, args: append([]string{"script.py"}, args...), plain: plain,
+			env: []string{"MEMTRACE_OUTPUT=DIR/t.%p.bin"}, mayFail: true}.record(t)
+		got[i], dir = outcome{r.status, r.stdout, r.stderr}, r.dir
 	}
 	if text := got[0].quiet().unlike(got[1].quiet()); text != "" {
 		t.Errorf("with the library it is unlike without it:%s", text)
@@ -75,26 +55,6 @@ func runScript(t *testing.T, script string, args ...string) (outcome, map[string
 		reports[path] = jsonReport(t, path)
 	}
 	return got[1], reports
-}
-
-func runOne(t *testing.T, cmd *exec.Cmd) outcome {
-	t.Helper()
-	var stdout, stderr bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &stdout, &stderr
-	cmd.WaitDelay = 10 * time.Second
-	if err := cmd.Start(); err != nil {
-		t.Fatal(err)
-	}
-	timer := time.AfterFunc(limit, func() { cmd.Process.Kill() })
-	err := cmd.Wait()
-	if !timer.Stop() {
-		t.Fatalf("the program hangs\n%s%s", stdout.String(), stderr.String())
-	}
-	var exit *exec.ExitError
-	if err != nil && !errors.As(err, &exit) {
-		t.Fatal(err)
-	}
-	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
 // quiet is the outcome without what differs from run to run on its error output: addresses, process ids, the names of
@@ -133,6 +93,7 @@ class Numbers(Dataset):
 // The workers never touch CUDA and leave no file.
 func TestDataLoaders(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, c := range [][]string{{"fork"}, {"fork", "persistent"}, {"spawn"}, {"forkserver", "persistent"}} {
 		t.Run(strings.Join(c, " "), func(t *testing.T) {
 			t.Parallel()
@@ -163,6 +124,7 @@ if __name__ == "__main__":
 // multiprocessing has it; every trace has that number.
 func TestTrainingWorkers(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, method := range []string{"fork", "spawn", "forkserver"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
@@ -203,6 +165,7 @@ if __name__ == "__main__":
 // Ends that run no destructor, under the framework: the trace has what torch counted.
 func TestTrainingEnds(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for name, c := range map[string]struct {
 		end, ended string
 		status     int
