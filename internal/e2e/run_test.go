@@ -59,6 +59,14 @@ func (p program) start(t *testing.T) (*exec.Cmd, *result) {
 	return p.startIn(t, ownFolder(t))
 }
 
+// environ is the environment of the tests without settings that the user has for programs of their own.
+func environ() []string {
+	return slices.DeleteFunc(os.Environ(), func(v string) bool {
+		return strings.HasPrefix(v, "MEMTRACE_") && !strings.HasPrefix(v, "MEMTRACE_CACHE=") ||
+			strings.HasPrefix(v, "NULLCUDA_")
+	})
+}
+
 // startIn prepares the command. In arguments and settings, STATS stands for result.stats and DIR for the folder.
 func (p program) startIn(t *testing.T, dir string) (*exec.Cmd, *result) {
 	t.Helper()
@@ -77,7 +85,7 @@ func (p program) startIn(t *testing.T, dir string) (*exec.Cmd, *result) {
 	}
 	cmd := exec.Command(filepath.Join(venv(t, p.framework, p.python), "bin", "nullcuda-run"), args...)
 	cmd.Dir = dir
-	cmd.Env = append(os.Environ(), "NULLCUDA_SHARED=none", "NULLCUDA_LOG="+r.log, "PYTHONPATH="+
+	cmd.Env = append(environ(), "NULLCUDA_SHARED=none", "NULLCUDA_LOG="+r.log, "PYTHONPATH="+
 		filepath.Join(guest.Root(), "python"), "PYTHONDONTWRITEBYTECODE=1")
 	if !p.plain && !p.late {
 		cmd.Env = append(cmd.Env, "LD_PRELOAD="+library())
