@@ -77,7 +77,7 @@ func (c *answer) deviceLedger(slot int, m *deviceMoment, by *profile.Grouping, l
 		PartialPageBytes: m.sizes.PartialPages()}
 	for _, d := range s.Devices {
 		if d.Index == int16(slot-1) {
-			l.TotalBytes = d.TotalBytes
+			l.TotalBytes = d.TotalBytes + m.sample.KeptBytes
 		}
 	}
 	v := &m.sample

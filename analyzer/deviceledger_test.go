@@ -128,7 +128,9 @@ func TestDeviceLedgerOwners(t *testing.T) {
 		report.OwnerPoolIdle: 29 * mib, report.OwnerGraphPool: 4 * mib, report.OwnerContext: 300 * mib,
 		report.OwnerOthers: 60 * mib, report.OwnerKept: 20 * mib, report.OwnerUnlisted: 17 * mib,
 		report.OwnerRemainder: 7 * mib})
-	if l.Moment != report.MomentLast || l.TotalBytes != 8<<30 {
+	// CUDA's size of a device leaves out what the driver keeps, which is in use here: on the first real device the
+	// table had that much too little free.
+	if l.Moment != report.MomentLast || l.TotalBytes != 8<<30+20*mib {
 		t.Errorf("%+v", l)
 	}
 	first := r.Devices[0].Samples[0]

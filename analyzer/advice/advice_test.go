@@ -54,6 +54,9 @@ var adviceCases = []struct {
 	{"larger-than-device", func(e *report.OOMEvent, _ trace.Info) { e.RequestedBytes = 11 * gib },
 		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.TotalBytes = 0 },
 			func(e *report.OOMEvent, _ trace.Info) { e.TotalBytes = 11 * gib }}, "11.0 GiB"},
+	{"larger-than-device", func(e *report.OOMEvent, _ trace.Info) { // than what the driver leaves of it
+		e.RequestedBytes, e.Sample = 10*gib, &report.Sample{KeptBytes: oneMiB}
+	}, []func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Sample = nil }}, "10.0 GiB"},
 	{"own-limit", func(e *report.OOMEvent, _ trace.Info) { e.Attempts, e.FreeBytes = 0, 5*gib },
 		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Attempts = 1 },
 			func(e *report.OOMEvent, _ trace.Info) { e.FreeBytes = 0 }}, "5.00 GiB"},
@@ -112,6 +115,26 @@ var adviceCases = []struct {
 			func(e *report.OOMEvent, _ trace.Info) { e.Device = -1 },
 			func(_ *report.OOMEvent, info trace.Info) { delete(info, "framework.torch") },
 		}, "512.0 MiB more"},
+	// On the first real device a program with tags and without steps got no advice; on the null GPU its remark had
+	// stood in for that.
+	{"tagged", func(e *report.OOMEvent, _ trace.Info) {
+		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: "hoard", Bytes: 4 * gib})
+	},
+		[]func(*report.OOMEvent, trace.Info){
+			func(e *report.OOMEvent, _ trace.Info) { e.UsedBytes = 100 * gib },
+			func(e *report.OOMEvent, _ trace.Info) {
+				addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: report.Untagged,
+					Bytes: 5 * gib})
+			},
+			func(e *report.OOMEvent, _ trace.Info) {
+				addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: "optimizer", Bytes: 5 * gib})
+			},
+			func(e *report.OOMEvent, _ trace.Info) { e.Since = &report.OOMGrowth{What: "mark x"} },
+			func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMRecovered },
+			func(e *report.OOMEvent, _ trace.Info) { e.FreeBytes = 2 * gib },
+			func(e *report.OOMEvent, _ trace.Info) { e.Device = -1 },
+			func(_ *report.OOMEvent, info trace.Info) { delete(info, "framework.torch") },
+		}, "hoard holds 4.00 GiB, 42% of what is in use, and 512.0 MiB more"},
 	{"optimizer-state", func(e *report.OOMEvent, _ trace.Info) {
 		addRow(e, "tag", report.LedgerRow{Owner: report.OwnerBlocks, Key: "train.optimizer", Bytes: 4 * gib})
 	},

@@ -30,7 +30,7 @@ var urgentAdvice = []string{"larger-than-device", "own-limit", "pinned", "fragme
 	"other-processes", "growing"}
 
 // vagueAdvice is what can be said where categories are not known.
-var vagueAdvice = []string{"untagged", "fresh"}
+var vagueAdvice = []string{"untagged", "tagged", "fresh"}
 
 // ByCategory makes the advice for out-of-memory events of a training run in PyTorch say what the memory was for.
 func ByCategory(s *report.Summary, followed Followed) {

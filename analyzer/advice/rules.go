@@ -10,7 +10,7 @@ import (
 // adviceRules is everything that memtrace knows to try when memory runs out.
 var adviceRules = []adviceRule{
 	{name: "larger-than-device", rank: rankFirst, ask: askLargerThanDevice,
-		text: "The request itself, {asked}, is larger than {device} with its {total}: freeing cannot help. Look at the size that was computed, or split the work."},
+		text: "The request itself, {asked}, is larger than {device} with its {most}: freeing cannot help. Look at the size that was computed, or split the work."},
 	{name: "own-limit", rank: rankFirst, ask: askOwnLimit,
 		text: "The device did not refuse: about {free} of {device} are free, but the framework's allocator gave up without asking the driver. Look for a limit that the " +
 			"program sets itself, such as torch.cuda.set_per_process_memory_fraction."},
@@ -31,6 +31,10 @@ var adviceRules = []adviceRule{
 		text: "{owned}, {share} of what is in use, are in blocks without a tag, and {frees} more would have been enough. A smaller batch, gradient checkpointing " +
 			"(torch.utils.checkpoint) or mixed precision (torch.autocast) shrink what a step holds. To see it by the parts of the program, put memtrace.tag(\"...\") or " +
 			"NVTX ranges around its parts and call memtrace.step() in each iteration."},
+	{name: "tagged", ask: askTagged,
+		text: "{owner} holds {owned}, {share} of what is in use, and {frees} more would have been enough. If a step makes and drops it (activations), a smaller batch or " +
+			"gradient checkpointing (torch.utils.checkpoint) shrinks it; if it stays (weights, caches), so do half precision, sharding (FSDP, ZeRO) and the host. " +
+			"memtrace.step() in each iteration lets reports tell which it is."},
 	{name: "optimizer-state", ask: askOptimizer,
 		text: "{owner} holds {owned}, {share} of what is in use. An optimizer with 8-bit state, or one that is sharded or kept on the host, gives back about {frees}."},
 	{name: "growing", ask: askGrowing,
@@ -59,7 +63,8 @@ var adviceRules = []adviceRule{
 type words = map[string]string
 
 func askLargerThanDevice(e *report.OOMEvent, _ Facts) (uint64, words, bool) {
-	return 0, nil, e.TotalBytes > 0 && e.RequestedBytes > e.TotalBytes
+	most := e.TotalBytes - min(e.TotalBytes, e.KeptBytes())
+	return 0, words{"most": report.SizeText(most)}, e.TotalBytes > 0 && e.RequestedBytes > most
 }
 
 // askOwnLimit needs the device's own word: without it nobody knows what is free.
@@ -148,6 +153,14 @@ func askUntagged(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	w := words{"owned": report.SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
 	return missing(e), w, found && e.Device >= 0 && f.torch() && e.Outcome == report.OOMFailed && e.Since == nil &&
 		missing(e) > 0 && row.Bytes >= e.UsedBytes/2
+}
+
+// askTagged is for a program that names its memory and no steps, so that nobody knows which of it a step makes.
+func askTagged(e *report.OOMEvent, f Facts) (uint64, words, bool) {
+	row, found := e.Ledger("tag").Largest(report.OwnerBlocks, func(report.LedgerRow) bool { return true })
+	w := words{"owner": row.Key, "owned": report.SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
+	return missing(e), w, found && named(row) && !isOptimizer(row.Key) && e.Device >= 0 && f.torch() &&
+		e.Outcome == report.OOMFailed && e.Since == nil && missing(e) > 0 && row.Bytes >= e.UsedBytes/5
 }
 
 func isOptimizer(tag string) bool { return strings.Contains(strings.ToLower(tag), "optim") }

@@ -55,6 +55,7 @@ var Kinds = []Kind{
 	{"fresh", Advice, "a smaller batch, or checkpointing"},
 	{"largest-owner", Advice, "shrink or shard what was held before the step"},
 	{"untagged", Advice, "a smaller batch, and tags to see more"},
+	{"tagged", Advice, "shrink or shard what a tag holds, and steps to see more"},
 	{"activations", Advice, "what shrinks activations"},
 	{"parameters", Advice, "what shrinks parameters"},
 	{"longer-input", Advice, "what bounds the size of inputs"},

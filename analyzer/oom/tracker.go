@@ -269,7 +269,7 @@ func (t *Tracker) close(o *incident) {
 func (t *Tracker) sizeUp(e *report.OOMEvent) {
 	for _, d := range t.Resolver.Tables.Devices() {
 		if d.Index == e.Device {
-			e.TotalBytes = d.TotalBytes
+			e.TotalBytes = d.TotalBytes + e.KeptBytes()
 		}
 	}
 	e.Balance()

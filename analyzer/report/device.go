@@ -18,8 +18,9 @@ type DeviceSamples struct {
 
 // DeviceLedger says what fills a device at one sample. Its rows add up to what the device reports as used.
 type DeviceLedger struct {
-	By         string `json:"by"`
-	Moment     string `json:"moment"` // MomentHighest, MomentLast, or what was asked for
+	By     string `json:"by"`
+	Moment string `json:"moment"` // MomentHighest, MomentLast, or what was asked for
+	// of the device with what the driver keeps of it, which CUDA leaves out of its size
 	TotalBytes uint64 `json:"total_bytes"`
 	Sample     Sample `json:"sample"`
 	// PartialPageBytes is by how much the pages of 2 MiB that blocks touch exceed the blocks: on hardware, that much of

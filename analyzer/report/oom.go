@@ -60,8 +60,10 @@ type OOMEvent struct {
 	ReservedBytes  uint64 `json:"reserved_bytes"`  // in the framework's words; 0 unless it gave up
 	DriverBytes    uint64 `json:"driver_live_bytes"`
 
-	Detailed   bool   `json:"detailed"`
-	TotalBytes uint64 `json:"total_bytes"` // of the device; 0 unknown
+	Detailed bool `json:"detailed"`
+	// of the device, and where there is a sample with what the driver keeps of it, which CUDA leaves out of its size; 0
+	// unknown
+	TotalBytes uint64 `json:"total_bytes"`
 	// of the device, as far as known: what the rows of each ledger add up to
 	UsedBytes uint64 `json:"used_bytes"`
 	// total minus used: at most this is free where there is no sample
@@ -221,6 +223,14 @@ func (v *OOMEvent) Balance() {
 		v.UsedBytes = l.WholeBytes
 	}
 	v.FreeBytes = v.TotalBytes - min(v.TotalBytes, v.UsedBytes)
+}
+
+// KeptBytes is what the driver and the firmware keep of the device, as far as known: in use for ever.
+func (e *OOMEvent) KeptBytes() uint64 {
+	if e.Sample == nil {
+		return 0
+	}
+	return e.Sample.KeptBytes
 }
 
 // Ledger returns the event's ledger by a grouping; an empty one if it has none.

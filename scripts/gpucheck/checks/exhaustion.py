@@ -22,7 +22,7 @@ def out_of_memory(harness):
     text = sidecar.read_text()
     harness.expect("the text names the owner that filled the device", truth["owner"] in text, _line_with(text, truth["owner"]))
     harness.expect("the text names who asked", truth["asker"] in text, _line_with(text, truth["asker"]))
-    harness.expect("the text says what to try", any(word in text.lower() for word in ("try", "advice")), f"{len(text.splitlines())} lines")
+    harness.expect("the text says what to try", "What to try" in text, _line_with(text, "  - "))
 
 
 def _event_names_owner(harness, event, truth):
@@ -35,6 +35,11 @@ def _event_names_owner(harness, event, truth):
     harness.expect_equal("largest owner", blocks[0]["key"] if blocks else None, truth["owner"])
     harness.expect_equal("its bytes", blocks[0]["bytes"] if blocks else None, truth["held"])
     harness.expect_equal("the ledger's rows add up to what is in use", sum(row["bytes"] for row in by_tag[0]["rows"]), event["used_bytes"])
+    advice = [row["rule"] for row in event["advice"] if row["rule"] != "null-gpu"]
+    harness.expect("the report says what to try", advice, ", ".join(advice))
+    near = abs(event["free_bytes"] - truth["free"]) <= (0 if harness.null_gpu else 8 * MIB)
+    harness.score.number("out of memory", "free on the device", event["free_bytes"], torch=truth["free"])
+    harness.expect("free on the device is CUDA's", near, f"memtrace {event['free_bytes']}, CUDA {truth['free']}")
     harness.note(f"in use {event['used_bytes'] / MIB:.0f} MiB of {event['total_bytes'] / MIB:.0f} MiB")
 
 

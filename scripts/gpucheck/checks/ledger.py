@@ -71,6 +71,10 @@ def _rows(harness, book, truth):
         raise Unmet("the device ledger has no rows by tag")
     sample, total = found["sample"], sum(row["bytes"] for row in found["rows"])
     harness.expect_equal("the ledger's rows add up to what the device reports", total, sample["used_bytes"])
+    free = found["total_bytes"] - total
+    harness.score.number("ledger", "free on the device", free, torch=truth["free"])
+    harness.expect("what they leave free is CUDA's", abs(free - truth["free"]) <= (0 if harness.null_gpu else 8 * MIB),
+                   f"memtrace {free}, CUDA {truth['free']}")
     sums = {}
     for row in found["rows"]:
         sums[row["owner"]] = sums.get(row["owner"], 0) + row["bytes"]

@@ -6,7 +6,7 @@ import re
 import subprocess
 import sys
 
-from harness import Unmet, device, in_words
+from harness import Unmet, device, in_words, rows
 
 
 def train_command(harness, steps, stats=None):
@@ -110,11 +110,13 @@ def train_async(harness):
     """torch over the driver's own pools: torch reports no blocks then, so the driver level has to tell."""
     setting = "backend:cudaMallocAsync"
     _, counters, trace = _train(harness, "async", traced=True, PYTORCH_CUDA_ALLOC_CONF=setting, PYTORCH_ALLOC_CONF=setting)
-    report = harness.report(trace, "--at", "mark:stats")
-    ours, theirs = device(report["devices"])["driver"]["peak_bytes"], counters["allocated_bytes.all.peak"]
+    report = harness.report(trace, "--at", "mark:stats", "--by", "api")
+    # What cuBLAS takes for itself by cudaMalloc is none of the pool's.
+    ours = sum(row["peak_bytes"] for api, row in rows(report, "api", "driver").items() if "Async" in api)
+    theirs = counters["allocated_bytes.all.peak"]
     harness.score.number("cudaMallocAsync", "peak of allocated bytes", ours, torch=theirs)
-    # The pool rounds sizes up and counts its own rounding; the program's requests lie a little below that.
-    harness.expect("driver peak is the pool's used peak, less its rounding", 0.9 * theirs <= ours <= 1.02 * theirs,
+    # Pools differ in whether their count has the rounding of sizes in it; the program's requests lie a little below that.
+    harness.expect("the peak of the pool's memory is the pool's own, less its rounding", 0.9 * theirs <= ours <= theirs,
                    f"memtrace {ours}, torch {theirs}, ratio {ours / max(theirs, 1):.4f}")
     harness.expect("the report says why there are no framework blocks", any("cudaMallocAsync" in note for note in report["notes"]),
                    " / ".join(report["notes"])[:200])

@@ -17,6 +17,7 @@ try:
     with memtrace.tag("asker"):
         torch.empty(wanted, dtype=torch.uint8, device="cuda")
 except torch.cuda.OutOfMemoryError as error:
-    print(json.dumps({"error": type(error).__name__, "owner": "hoard", "asker": "asker", "held": len(hoard) * BLOCK, "requested": wanted}))
+    left, _ = torch.cuda.mem_get_info()
+    print(json.dumps({"error": type(error).__name__, "owner": "hoard", "asker": "asker", "held": len(hoard) * BLOCK, "requested": wanted, "free": left}))
 else:
     raise SystemExit("more was granted than the device has")

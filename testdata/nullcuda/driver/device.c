@@ -146,7 +146,7 @@ CU_API cuDeviceTotalMem_v2(size_t *bytes, cu_device device)
 		return CU_INVALID_VALUE;
 	if (!nc_device_valid(device))
 		return CU_INVALID_DEVICE;
-	*bytes = nc_config()->device_bytes;
+	*bytes = nc_config()->device_bytes - nc_config()->reserved_bytes;
 	return CU_OK;
 }
 

@@ -142,7 +142,7 @@ CU_API cuMemGetInfo_v2(size_t *free_bytes, size_t *total)
 	if (free_bytes)
 		*free_bytes = nc_ledger_free_bytes(context->device);
 	if (total)
-		*total = nc_config()->device_bytes;
+		*total = nc_config()->device_bytes - nc_config()->reserved_bytes;
 	return CU_OK;
 }
 
