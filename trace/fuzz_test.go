@@ -5,42 +5,111 @@ import (
 	"encoding/binary"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"testing"
 
+	"memtrace/internal/faults"
 	"memtrace/trace/section"
 )
 
 // FuzzReader: any bytes give a reader or an error, never both or neither; reading ends with io.EOF, and what was read
 // has a text that can be encoded. Each input is also read with its checksums made right, or the fuzzer would never get
-// past them.
+// past them, and with the faults that it chooses: what stands before them is read as it was, and those that a checksum
+// covers are told of.
 func FuzzReader(f *testing.F) {
-	f.Add(encode(f, everyLine))
-	f.Add(fileHead())
 	var symbols symbolEncoder
 	for _, s := range someSymbols(3) {
 		symbols.add(s)
 	}
 	epilogue := withSection(section.Symbols, symbols.finish(), 0)[section.HeadSize:]
-	f.Add(append(encode(f, everyLine), epilogue...))
-	f.Fuzz(func(t *testing.T, file []byte) {
+	killed := everyLine[:strings.LastIndex(everyLine, "end reason")]
+	seeds := [][]byte{fileHead(), append(encode(f, everyLine), epilogue...),
+		encodeTrace(f, trainingStream(900, 3), 200), encode(f, killed)}
+	var others []*faults.Trace
+	for i, file := range seeds {
+		others = append(others, faults.Parse(file))
+		for n := range 40 {
+			f.Add(file, []byte(faults.Random(uint64(100*i+n))))
+		}
+	}
+	f.Fuzz(func(t *testing.T, file, chosen []byte) {
+		whole, choices := faults.Parse(file), faults.Choices(chosen)
 		readAnything(t, file)
-		readAnything(t, withRightChecksums(file))
+		readAnything(t, whole.Repaired())
+		damaged := whole.Damage(&choices, others)
+		readAnything(t, damaged.Data)
+		checkDamaged(t, whole, damaged)
 	})
 }
 
-func withRightChecksums(file []byte) []byte {
-	file = bytes.Clone(file)
-	for at := section.HeadSize; at+section.HeaderSize <= len(file); {
-		h := section.ParseHeader(file[at:])
-		body := file[at+section.HeaderSize:]
-		if int64(h.Length) > int64(len(body)) {
+// checkDamaged reads a whole trace and what damage made of it: events of blocks that stand before the damage are what
+// they were.
+func checkDamaged(t *testing.T, whole *faults.Trace, damaged faults.Damaged) {
+	before, ends, h := readBlocks(t, whole.Data)
+	if h == nil || h.Truncated || h.Altered != "" || h.Trailing != 0 || h.Torn.Stretches+h.Restored.Stretches > 0 {
+		return
+	}
+	for n := len(ends); damaged.First >= 0 && n > 0 && ends[n-1] > damaged.First; n-- {
+		before = before[:n-1]
+	}
+	events, _, h := readBlocks(t, damaged.Data)
+	switch {
+	case h == nil && damaged.First >= 0 && damaged.First < section.HeadSize:
+		return
+	case h == nil || len(events) < len(before):
+		t.Fatalf("%s: %d events of %d that stand before offset %d", damaged.How, len(events), len(before),
+			damaged.First)
+	}
+	wantEvents(t, events[:len(before)], before)
+	if damaged.Kind == faults.Bytes && damaged.First >= 0 {
+		checkToldOf(t, whole, damaged, h)
+	}
+}
+
+// intact tells whether a file consists of whole sections with right checksums.
+func intact(file []byte) bool {
+	t := faults.Parse(file)
+	return len(t.Rest) == 0 && bytes.Equal(t.Repaired(), file)
+}
+
+// readBlocks returns a trace's events, and for each where the block ends that holds it; nil: it cannot be read.
+func readBlocks(t *testing.T, file []byte) (events []Event, ends []int, _ *Health) {
+	r, err := NewReader(bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		return nil, nil, nil
+	}
+	for len(events) < 1<<20 {
+		batch, err := r.ReadBatch()
+		if err == io.EOF {
 			break
 		}
-		h.Put(file[at:], body[:h.Length])
-		at += section.HeaderSize + int(h.Length)
+		if err != nil {
+			t.Fatal(err)
+		}
+		events, ends = append(events, batch...), append(ends, slices.Repeat([]int{int(r.Offset())}, len(batch))...)
 	}
-	return file
+	h := r.Health()
+	return events, ends, &h
+}
+
+// checkToldOf wants damage with wrong checksums to be told of, at the section where it begins.
+func checkToldOf(t *testing.T, whole *faults.Trace, damaged faults.Damaged, h *Health) {
+	start, end := whole.SectionAt(damaged.First), whole.EndAt()
+	switch {
+	case damaged.First == len(damaged.Data) && damaged.First == start: // cut between sections, as a kill leaves it
+		if h.Truncated {
+			t.Errorf("%s: cut between sections, and damaged at %d: %s", damaged.How, h.TruncatedAt, h.Reason)
+		}
+	case start > end:
+		if h.Truncated || h.Trailing == 0 {
+			t.Errorf("%s: damage behind the end, and %+v", damaged.How, h)
+		}
+	case intact(damaged.Data): // what came is whole sections as well
+	case !h.Truncated && h.Altered != "": // whole sections twice: the end tells, whatever else is damaged behind it
+	case !slices.Contains([]int64{h.Restored.At, h.Torn.At, h.TruncatedAt}, int64(start)):
+		t.Errorf("%s: damage at %d, in the section at %d, and %+v", damaged.How, damaged.First, start, h)
+	}
 }
 
 func readAnything(t *testing.T, file []byte) {
@@ -54,7 +123,7 @@ func readAnything(t *testing.T, file []byte) {
 		}
 		return
 	}
-	var events uint64
+	events, most := uint64(0), MaxBlockEvents*(1+uint64(len(file))/24)
 	for {
 		batch, err := r.ReadBatch()
 		if err == io.EOF {
@@ -63,7 +132,10 @@ func readAnything(t *testing.T, file []byte) {
 		if err != nil || len(batch) == 0 {
 			t.Fatalf("batch of %d, error %v", len(batch), err)
 		}
-		if events += uint64(len(batch)); events > 1<<20 {
+		if events += uint64(len(batch)); events > most {
+			t.Fatalf("more than %d events in %d bytes", most, len(file))
+		}
+		if events > 1<<20 {
 			return // small files can hold long runs; enough was seen
 		}
 	}

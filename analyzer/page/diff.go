@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"html/template"
 	"io"
+	"math/bits"
 	"slices"
 	"strings"
 
@@ -180,9 +181,11 @@ func outlineByEvents(s *report.Summary, events int) []uint64 {
 	return newPast(s.History, 0).columns(0, float64(own), count, byEvents, make([]int, len(s.History.Owners)), 1).Total
 }
 
-// stretch gives columns of a width the share of a span that they take.
+// stretch gives columns of a width the share of a span that they take; together they are not wider.
 func stretch(highs []uint64, width, span int64) []uint64 {
-	list := make([]uint64, max(outlineColumns*width*int64(len(highs))/max(span, 1), 1))
+	high, low := bits.Mul64(outlineColumns, uint64(width)*uint64(len(highs))) // more than 64 bits in a run of 200 days
+	columns, _ := bits.Div64(high, low, uint64(max(span, 1)))
+	list := make([]uint64, max(columns, 1))
 	for i := range list {
 		first, behind := len(highs)*i/len(list), max(len(highs)*(i+1)/len(list), len(highs)*i/len(list)+1)
 		list[i] = slices.Max(highs[first:behind])

@@ -311,3 +311,16 @@ func TestSizesAsInTheReport(t *testing.T) {
 		}
 	}
 }
+
+// The outline of a run of more than 200 days got a wrong number of columns: their widths together took more than 64
+// bits.
+func TestOutlineOfALongRun(t *testing.T) {
+	for _, width := range []int64{1 << 10, 1 << 44, 1 << 52} {
+		highs := make([]uint64, 1000)
+		highs[999] = 7
+		whole, half := stretch(highs, width, 1000*width), stretch(highs, width/2, 1000*width)
+		if len(whole) != outlineColumns || len(half) != outlineColumns/2 || whole[outlineColumns-1] != 7 {
+			t.Errorf("width %d: %d and %d columns, the last is %d", width, len(whole), len(half), whole[len(whole)-1])
+		}
+	}
+}

@@ -1,6 +1,7 @@
 package plot
 
 import (
+	"math"
 	"slices"
 	"strings"
 	"testing"
@@ -110,5 +111,30 @@ func TestTimelineIsDividedByWhatTellsApart(t *testing.T) {
 	if len(c.Series) != 2 || c.Series[0].Name != "train.py:1" || !strings.HasSuffix(c.Note, "by site") ||
 		s.History.By[0] != "module" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A trace with a time at the end of its type made the number of columns overflow, and the picture panic.
+func TestTimelineUpToTheLastTime(t *testing.T) {
+	for _, last := range []int64{timelineColumns - 1, timelineColumns, timelineColumns + 1, math.MaxInt64 - 1,
+		math.MaxInt64} {
+		h := &report.History{Level: "framework", By: []string{"tag"}, Times: []int64{0, last},
+			Owners: []report.HistoryOwner{{Keys: []string{"a"}}}, Blocks: []report.HistoryBlock{{Size: 1, Died: 2},
+				{Size: 2, Born: 1, Died: 2}}}
+		s := &report.Summary{Heights: []report.Heights{{Level: "framework", WidthNS: last/2 + 1, PeakBytes: []uint64{1,
+			3}}}, History: h}
+		c := mustMake(t, "timeline", Options{}, s)
+		x, bytes := c.Series[0].X, c.Series[0].Bytes
+		if n := len(x); n > 2*timelineColumns || x[n-1] > last || last-x[n-1] > c.Width || bytes[0] != 1 ||
+			bytes[n-1] != 3 {
+			t.Errorf("up to %d there are %d columns of %d, from %d to %d, %v bytes", last, n, c.Width, x[0], x[n-1],
+				bytes[n-1])
+		}
+		for i, one := range c.shapes()[0].x {
+			if one < 0 {
+				t.Fatalf("up to %d, point %d lies at %g", last, i, one)
+			}
+		}
+		picture(t, c, "svg")
 	}
 }

@@ -80,7 +80,7 @@ func (c *Chart) shapes() []shape {
 			if c.Stack && (c.Width == 0 || !s.Line) { // a column of its own
 				left, right := float64(x)-0.5, float64(x)+0.5
 				if c.Width > 0 {
-					left, right = float64(x), float64(x+c.Width)
+					left, right = float64(x), float64(x)+float64(c.Width)
 				}
 				one.x, one.high = append(one.x, left, right), append(one.high, float64(s.Bytes[j]), float64(s.Bytes[j]))
 				continue

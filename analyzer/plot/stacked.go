@@ -19,7 +19,10 @@ func stacked(h *report.History, positions []int64, begin, end int64) (layers []S
 	width = max((end-begin)/timelineColumns, 1)
 	names, of := layersOf(h, positions, end)
 	layers = make([]Series, len(names))
-	columns := int((end - begin + width - 1) / width)
+	columns := int((end - begin) / width)
+	if (end-begin)%width > 0 {
+		columns++
+	}
 	for i, name := range names {
 		layers[i] = Series{Name: name, X: make([]int64, columns), Bytes: make([]int64, columns)}
 	}

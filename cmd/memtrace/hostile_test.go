@@ -240,7 +240,7 @@ func evilFiles(t *testing.T) []string {
 // evilTOML is evil as TOML writes it, which has no bytes that are no text.
 const evilTOML = `\u001b]0;pwned\u0007\u001b[2J\u202e\u009b31m\u007f`
 
-func encoded(t *testing.T, text string) []byte {
+func encoded(t testing.TB, text string) []byte {
 	t.Helper()
 	var out bytes.Buffer
 	if err := textform.Encode(&out, strings.NewReader(text)); err != nil {

@@ -4,351 +4,190 @@ import (
 	"bytes"
 	"encoding/binary"
 	"errors"
+	"flag"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"testing"
 
+	"memtrace/internal/faults"
+	"memtrace/internal/guest"
 	"memtrace/trace"
-	"memtrace/trace/seqset"
 )
 
-// smallSpool lays out a spool by hand: two rings, the first with two segments in a chain, one dictionary entry of each
-// kind, one record of each kind.
-type smallSpool struct {
-	data []byte
-	dict uint64 // bytes of dictionary data so far
-	ids  uint32
-	seq  uint64
-}
-
-const (
-	seedRings, seedIndex, seedData, seedSegments = 2, 8, 1024, 3
-
-	seedRingsAt    = pageSize
-	seedIndexAt    = seedRingsAt + seedRings*ringSize
-	seedDataAt     = seedIndexAt + seedIndex*indexEntrySize
-	seedSegmentsAt = seedDataAt + seedData
-)
-
-func newSmallSpool() *smallSpool {
-	s := &smallSpool{data: make([]byte, seedSegmentsAt+seedSegments*segmentSize)}
-	copy(s.data, magic)
-	for off, v := range map[int]uint32{offVersion: layoutVersion, offRecordSize: recordSize,
-		offSegmentSize: segmentSize, offSegmentsMax: seedSegments,
-		offRingsMax: seedRings, offIndexMax: seedIndex, offPID: 1 << 22, offRingsUsed: seedRings,
-		offSegmentsUsed: seedSegments} {
-		s.put32(off, v)
-	}
-	for off, v := range map[int]uint64{offRingsOffset: seedRingsAt, offIndexOffset: seedIndexAt,
-		offDataOffset: seedDataAt, offDataMax: seedData,
-		offSegmentsOffset: seedSegmentsAt, offFileSize: uint64(len(s.data)), offClockFirst: 1000, offClockFirst + 8: 1,
-		offClockLast: 5000, offClockLast + 8: 2001} {
-		s.put64(off, v)
-	}
-	s.put32(offClockIsTSC, 1)
-	for i := range seedRings {
-		ring := seedRingsAt + i*ringSize
-		s.put32(ring+ringState, ringActive)
-		s.put32(ring+ringThread, uint32(i+1))
-		s.put32(ring+ringFirstSegment, uint32(2*i+1))
-	}
-	s.put32(seedSegmentsAt+segmentNext, 2)
-	return s
-}
-
-func (s *smallSpool) put32(off int, v uint32) { binary.LittleEndian.PutUint32(s.data[off:], v) }
-func (s *smallSpool) put64(off int, v uint64) { binary.LittleEndian.PutUint64(s.data[off:], v) }
-
-func (s *smallSpool) entry(kind uint32, b []byte) {
-	at := seedIndexAt + int(s.ids)*indexEntrySize
-	s.put32(at, kind)
-	s.put32(at+4, uint32(len(b)))
-	s.put64(at+8, s.dict)
-	copy(s.data[seedDataAt+s.dict:], b)
-	s.dict += uint64(len(b)+7) &^ 7
-	s.ids++
-	s.put32(offIndexUsed, s.ids)
-}
-
-// record fills a slot (1..255) of a segment (1..3).
-func (s *smallSpool) record(segment, slot int, kind trace.EventKind, api uint16, addr, size uint64) {
-	s.seq++
-	at := seedSegmentsAt + (segment-1)*segmentSize + slot*recordSize
-	s.put64(at+recSeq, s.seq)
-	s.put64(at+recTicks, 1000+s.seq*10)
-	s.put64(at+recAddr, addr)
-	s.put64(at+recSize, size)
-	s.put32(at+recStack, 3)
-	s.put32(at+recTag, 1)
-	binary.LittleEndian.PutUint16(s.data[at+recAPI:], api)
-	s.data[at+recKind] = byte(kind)
-	s.put64(offSeq, s.seq)
-}
-
-// whole is a spool as a short run leaves it.
-func whole() *smallSpool {
-	s := newSmallSpool()
-	s.entry(dictString, []byte("model.layer"))
-	s.entry(dictThread, append([]byte{7, 0, 0, 0}, "python"...))
-	s.entry(dictStack, append([]byte{byte(trace.StackDepth), 7: 0}, make([]byte, 24)...))
-	module := make([]byte, 48)
-	binary.LittleEndian.PutUint64(module[8:], 1<<20)
-	module[24], module[32], module[40], module[44] = 9, 8, 4, 5
-	s.entry(dictModule, append(module, "\x01\x02\x03\x04libc."...))
-	device := make([]byte, 32)
-	device[4] = 8
-	s.entry(dictDevice, append(device, "Null GPU"...))
-	s.entry(dictInfo, []byte("process.argv\x00train\x00--fast\x00"))
-	s.entry(dictCode, codeEntry(1, "f", 2, "A.f", 1, "/a.py", 10))
-	s.entry(dictPyStack, pyStackEntry(trace.StackUnreadable, trace.PyFrame{Code: 7, Offset: 34, Entry: true,
-		Self: 1 << 40}, trace.PyFrame{Code: 7, Offset: 8}))
-	for slot := 1; slot < segmentSlots; slot++ {
-		s.record(1, slot, trace.EventAlloc, 64, uint64(slot)<<20, 512)
-	}
-	s.record(3, 1, trace.EventAlloc, 32, 1<<40, 2<<20)
-	s.record(2, 1, trace.EventFree, 64, 1<<20, 512)
-	s.record(2, 2, trace.EventMark, 0, 0, 0)
-	s.record(3, 2, trace.EventMap, 49, 2<<40, 2<<20)
-	s.record(2, 3, trace.EventStep, 0, 0, 7)
-	s.record(2, 4, trace.EventOOM, 66, 0, 1<<30)
-	return s
-}
-
-// damaged lists what a hostile file does: chains that bite their tail, two rings in one segment, counts far beyond the
-// file, numbers that were never drawn.
-func damaged() [][]byte {
-	change := func(f func(*smallSpool)) []byte {
-		s := whole()
-		f(s)
-		return s.data
-	}
-	return [][]byte{
-		change(func(s *smallSpool) { s.put32(seedSegmentsAt+segmentSize+segmentNext, 1); fill(s, 2) }),
-		change(func(s *smallSpool) { s.put32(seedRingsAt+ringSize+ringFirstSegment, 1) }),
-		change(func(s *smallSpool) {
-			s.put32(offRingsMax, 1<<31)
-			s.put32(offRingsUsed, 1<<31)
-			s.put64(offIndexOffset, seedIndexAt+1<<38)
-			s.put64(offDataOffset, seedIndexAt+1<<39)
-			s.put64(offSegmentsOffset, seedIndexAt+1<<39+512)
-		}),
-		change(func(s *smallSpool) {
-			s.put32(offIndexMax, 1<<31)
-			s.put32(offIndexUsed, 1<<31)
-			s.put64(offDataOffset, seedIndexAt+1<<38)
-			s.put64(offSegmentsOffset, seedIndexAt+1<<39)
-		}),
-		change(func(s *smallSpool) { // the same, and the records are of a kind that only a drainer writes
-			s.put32(seedRingsAt+ringSize+ringFirstSegment, 1)
-			for slot := 1; slot < segmentSlots; slot++ {
-				s.data[seedSegmentsAt+slot*recordSize+recKind] = byte(trace.EventLost)
-			}
-		}),
-		change(func(s *smallSpool) { // texts and a line table of which the entry has nothing
-			s.entry(dictCode, bytes.Repeat([]byte{255}, codeSize+9))
-			s.put32(offIndexUsed, 8)
-			copy(s.data[seedDataAt:], bytes.Repeat([]byte{255}, int(s.dict)))
-		}),
-		change(func(s *smallSpool) { s.put64(offSeq, 0) }),
-		change(func(s *smallSpool) { s.put64(offSeq, 1<<64-1); s.put64(offDrainedSeq, 1<<64-1) }),
-		change(func(s *smallSpool) { s.put64(seedRingsAt+ringInflight, 5) }),
-		// behind a record that has to wait, a number that comes twice, in a chain that bites its tail
-		change(func(s *smallSpool) {
-			fill(s, 3)
-			for slot, seq := range map[int]uint64{1: 1 << 20, 2: 5, 3: 5} {
-				s.put64(seedSegmentsAt+2*segmentSize+slot*recordSize+recSeq, seq)
-			}
-			s.put32(seedSegmentsAt+2*segmentSize+segmentNext, 3)
-			s.put64(offSeq, 1<<21)
-		}),
-		change(func(s *smallSpool) { // records are missing between two that are there
-			s.put64(seedRingsAt+ringLostOthers, 3)
-			s.put64(seedRingsAt+ringLostFrom, 5)
-		}),
-		change(func(s *smallSpool) { s.put32(offClockVersion, 1); s.put64(offClockLast, 1) }),
-		change(func(s *smallSpool) {
-			s.put32(seedRingsAt+ringReadSegment, 3)
-			s.put32(seedRingsAt+ringReadSlot, 1<<31)
-		}),
-		change(func(s *smallSpool) {
-			for i := range 4 { // entries that share their bytes
-				s.put32(seedIndexAt+i*indexEntrySize, dictString)
-				s.put32(seedIndexAt+i*indexEntrySize+4, seedData)
-				s.put64(seedIndexAt+i*indexEntrySize+8, 0)
-			}
-		}),
-	}
-}
-
-func fill(s *smallSpool, segment int) {
-	for slot := 1; slot < segmentSlots; slot++ {
-		s.record(segment, slot, trace.EventAlloc, 64, uint64(slot)<<30, 512)
-	}
-}
-
-// A whole spool gives all its events in order; the seeds of the fuzzer are worth something only if this holds.
-func TestSmallSpool(t *testing.T) {
-	path := filepath.Join(t.TempDir(), "s"+Extension)
-	s := whole()
-	if err := os.WriteFile(path, s.data, 0o600); err != nil {
-		t.Fatal(err)
-	}
-	events, tables := readSpool(t, path, len(s.data))
-	if uint64(len(events)) != s.seq {
-		t.Fatalf("%d events of %d", len(events), s.seq)
-	}
-	for i, e := range events {
-		if e.Seq != uint64(i+1) {
-			t.Fatalf("event %d has number %d", i, e.Seq)
-		}
-	}
-	checkSmallPython(t, tables)
-	if tables.StackEnd(3) != trace.StackDepth || tables.Modules()[0].Size != 9 || tables.Modules()[0].ModTime != 8 {
-		t.Errorf("stack ends %v, module %+v", tables.StackEnd(3), tables.Modules()[0])
-	}
-	if len(tables.Stack(3)) != 3 || tables.String(1) != "model.layer" || len(tables.Modules()) != 1 ||
-		len(tables.Devices()) != 1 || len(tables.Threads()) != 1 {
-		t.Errorf("dictionary: stack %v, string %q, %d modules, %d devices, %d threads", tables.Stack(3),
-			tables.String(1), len(tables.Modules()), len(tables.Devices()), len(tables.Threads()))
-	}
-}
-
-// Damage costs events at most, never an endless read, a crash or memory that the file's size does not justify.
-func TestDamagedSpools(t *testing.T) {
-	for i, data := range damaged() {
-		path := filepath.Join(t.TempDir(), "s"+Extension)
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		t.Logf("damage %d", i)
-		checkSpool(t, path, len(data))
-	}
-}
-
-// FuzzSpool: any bytes give a run or an error; a run can be read to its end, drained and finished, within memory that
-// its size justifies.
+// FuzzSpool: whatever becomes of a spool, or of the trace beside it, it is refused or read within bounds by everybody
+// who reads spools; what is missing then is said; events whose records and ways to them were left alone come out as
+// they were; and merging spool and trace changes no figure. A spool has no checksums: what a record holds is believed.
+//
+// beside is empty where a spool has no trace. Each input is read as it is, and with the faults that it chooses.
 func FuzzSpool(f *testing.F) {
-	seed := whole().data
-	f.Add(seed)
-	f.Add(seed[:seedSegmentsAt+segmentSize/2])
-	f.Add(seed[:pageSize])
-	f.Add([]byte(magic))
-	for _, data := range damaged() {
-		f.Add(data)
+	seeds := handSeeds(f)
+	if worker := flag.Lookup("test.fuzzworker"); worker.Value.String() == "false" { // workers are sent their inputs
+		seeds = append(seeds, recordedSeeds(f)...)
 	}
-	path := filepath.Join(f.TempDir(), "s"+Extension)
-	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > 1<<20 {
+	for i, s := range seeds {
+		f.Add(s.spool, s.trace, []byte{})
+		for n := range 8 {
+			f.Add(s.spool, s.trace, []byte(faults.Random(uint64(100*i+n))))
+		}
+	}
+	for _, data := range damaged() {
+		f.Add(data, []byte{}, []byte{})
+	}
+	dir := f.TempDir()
+	f.Fuzz(func(t *testing.T, spool, beside, chosen []byte) {
+		if len(spool) > 1<<20 || len(beside) > 1<<20 {
 			return
 		}
-		if err := os.WriteFile(path, data, 0o600); err != nil {
-			t.Fatal(err)
+		whole := files{spool, beside}
+		before := readRecording(t, whole.write(t, dir), whole, 0)
+		choices := faults.Choices(chosen)
+		by := choices.IntN(3)
+		d := newFaultySpool(whole, &choices)
+		path := d.write(t, dir)
+		got := readRecording(t, path, d.files, by)
+		if got == nil {
+			return
 		}
-		checkSpool(t, path, len(data))
+		if before != nil {
+			d.compare(t, before, got)
+			overwriteLive(t, whole, d.files, dir)
+		}
+		followRecording(t, path, d.files, len(got.events))
+		drainRecording(t, dir, d.spool)
+		mergeRecording(t, path, d.files, got, by)
 	})
 }
 
-// checkSpool does everything to a spool file that the three callers of the package do.
-func checkSpool(t *testing.T, path string, size int) {
-	t.Helper()
-	if s, err := Open(path, false); (s == nil) == (err == nil) {
-		t.Fatalf("spool %v, error %v", s, err)
-	} else if err != nil {
-		if !errors.Is(err, ErrNotSpool) && !errors.Is(err, ErrVersion) {
-			t.Fatalf("unexpected error %v", err)
-		}
-		return
-	} else if err := s.Close(); err != nil {
-		t.Fatal(err)
+// files are a spool and the trace beside it, which is empty where there is none.
+type files struct{ spool, trace []byte }
+
+func (p files) size() int { return len(p.spool) + len(p.trace) }
+
+// events is how many events there is room for.
+func (p files) events() int {
+	if len(p.trace) == 0 {
+		return len(p.spool) / recordSize
 	}
-	events, _ := readSpool(t, path, size)
-	followSpool(t, path, len(events))
-	drainSpool(t, path, size)
+	return len(p.spool)/recordSize + trace.MaxBlockEvents*(1+len(p.trace)/24)
 }
 
-// readSpool reads as the command does.
-func readSpool(t *testing.T, path string, size int) ([]trace.Event, *trace.Tables) {
+// write writes both and returns the trace's path.
+func (p files) write(t *testing.T, dir string) string {
 	t.Helper()
-	before := allocated()
-	run, err := OpenRun(path)
+	path := filepath.Join(dir, "r.bin")
+	os.Remove(path)
+	err := os.WriteFile(path+Extension, p.spool, 0o600)
+	if err == nil && len(p.trace) > 0 {
+		err = os.WriteFile(path, p.trace, 0o600)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer run.Close()
-	var all []trace.Event
-	var seen seqset.Set
-	accounts := 0 // of records that are missing, which bear the number of the event before them
-	for {
-		events, err := run.ReadBatch()
-		if errors.Is(err, io.EOF) {
-			break
+	return path
+}
+
+// refused tells whether an error is one with which a recording may be refused.
+func refused(err error) bool {
+	for _, e := range []error{ErrNotSpool, ErrVersion, trace.ErrNotTrace, trace.ErrVersion, trace.ErrEmpty,
+		os.ErrNotExist} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}
+
+// pathOf returns what a reader opens: the trace, or without one the spool.
+func pathOf(path string) string {
+	if _, err := os.Stat(path); err != nil {
+		return path + Extension
+	}
+	return path
+}
+
+// followRecording looks twice, as top does; nothing changes in between.
+func followRecording(t *testing.T, path string, p files, want int) {
+	t.Helper()
+	tracePath := path
+	if pathOf(path) != path {
+		tracePath = ""
+	}
+	f, err := Follow(tracePath, path+Extension)
+	if err != nil {
+		t.Fatalf("follow: %v", err)
+	}
+	defer f.Close()
+	got := &recording{events: map[uint64]trace.Event{}}
+	for look := range 2 {
+		if err := f.Refresh(); err != nil {
+			t.Fatalf("follow: %v", err)
+		}
+		if n := got.take(t, f, p); look == 1 && n > 0 {
+			t.Errorf("looked at again, there are %d events more", n)
+		}
+	}
+	if len(got.events) != want {
+		t.Errorf("followed, there are %d events, not %d", len(got.events), want)
+	}
+}
+
+// overwriteLive reads a spool and then another one in its place, as if a process had scribbled over its spool.
+func overwriteLive(t *testing.T, whole, damaged files, dir string) {
+	t.Helper()
+	live, data := filepath.Join(dir, "live"), bytes.Clone(whole.spool)
+	if err := os.WriteFile(live, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	f, err := Follow("", live)
+	if err != nil {
+		return // the trace alone was read
+	}
+	defer f.Close()
+	got := &recording{events: map[uint64]trace.Event{}, rewritten: true}
+	for range 2 {
+		if err := f.Refresh(); err != nil {
+			t.Fatalf("live: %v", err)
+		}
+		got.take(t, f, files{append(bytes.Clone(data), data...), nil})
+		f.Health()
+		copy(data, damaged.spool)
+		file, err := os.OpenFile(live, os.O_WRONLY, 0)
+		if err == nil {
+			_, err = file.Write(data)
+			file.Close()
 		}
 		if err != nil {
 			t.Fatal(err)
 		}
-		for i, e := range events {
-			if seen.Add(e.Seq) {
-				continue
-			}
-			if accounts++; e.Kind != trace.EventLost || accounts > 1 || i == 0 || events[i-1].Seq != e.Seq {
-				t.Fatalf("event %d came twice", e.Seq)
-			}
-		}
-		all = append(all, events...)
 	}
-	if len(all)-accounts > size/recordSize {
-		t.Fatalf("%d events in %d bytes", len(all), size)
-	}
-	// A record of 64 bytes becomes an event of 128, a few times over while slices grow and are sorted.
-	if used := allocated() - before; used > 1<<20+64*uint64(size) {
-		t.Fatalf("%d bytes allocated for a file of %d", used, size)
-	}
-	run.Lost()
-	run.Ended()
-	run.Tables().ModuleAt(1)
-	return all, run.Tables()
 }
 
-// followSpool looks twice, as top does; nothing changes in between.
-func followSpool(t *testing.T, path string, want int) {
+// drainRecording reads a copy as the drainer does, which gives segments back; the process that would use them is not
+// there.
+func drainRecording(t *testing.T, dir string, data []byte) {
 	t.Helper()
-	f, err := Follow("", path)
-	if err != nil {
+	path := filepath.Join(dir, "drained")
+	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	defer f.Close()
-	for look := range 2 {
-		if err := f.Refresh(); err != nil {
-			t.Fatal(err)
-		}
-		if n := len(readRest(t, f)); n != want {
-			t.Fatalf("look %d: %d events of %d", look, n, want)
-		}
-		want = 0
-	}
-}
-
-// drainSpool reads as the drainer does, which gives segments back; the process that would use them is not there.
-func drainSpool(t *testing.T, path string, size int) {
-	t.Helper()
 	s, err := Open(path, true)
 	if err != nil {
-		t.Fatal(err)
+		return // the trace alone was read
 	}
 	defer s.Close()
 	w, err := trace.NewWriter(io.Discard, trace.WriterOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	cursor := NewCursor(s)
+	cursor, most := NewCursor(s), len(s.data)/recordSize*(int(s.ringsUsed())+1)
 	losses := NewLosses(cursor)
 	for round := range 4 {
 		events, watermark, _ := cursor.Collect(round == 3)
 		lost := losses.Take(round == 3)
-		if len(events) > size/recordSize*(int(s.ringsUsed())+1) {
-			t.Fatalf("%d events in %d bytes", len(events), size)
+		if len(events) > most {
+			t.Fatalf("drained, there are %d events in %d bytes", len(events), len(s.data))
 		}
 		// The writer may refuse what no recorder would write: numbers out of order, oversized names.
 		if cursor.Dictionary(w) != nil || w.WriteEvents(lost) != nil || w.WriteEvents(events) != nil ||
@@ -359,9 +198,65 @@ func drainSpool(t *testing.T, path string, size int) {
 	}
 }
 
-// allocated is the number of bytes that the process has ever allocated.
-func allocated() uint64 {
-	var m runtime.MemStats
-	runtime.ReadMemStats(&m)
-	return m.TotalAlloc
+// recordKilled starts a recorder that kills itself and returns its trace's path.
+func recordKilled(t testing.TB, mode string, env ...string) string {
+	t.Helper()
+	path := filepath.Join(t.TempDir(), "r.bin")
+	cmd := exec.Command(guest.Recorder(t, "testdata/guest/recorder.c"), "3", "400", mode)
+	cmd.Env = append(append(os.Environ(), "MEMTRACE_OUTPUT="+path), env...)
+	_ = cmd.Run()
+	return path
+}
+
+// compact returns a recorded spool without the room that it did not use, so that thousands of copies cost little.
+func compact(t testing.TB, path string) []byte {
+	t.Helper()
+	s, err := Open(path+Extension, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer s.Close()
+	rings, entries, segments := s.ringsUsed(), s.load32(offIndexUsed), s.load32(offSegmentsUsed)
+	dataUsed := (s.load64(offDataUsed) + 63) &^ 63
+	out := bytes.Clone(s.data[:pageSize])
+	put := func(max, offset int, count uint32, size uint64, from uint64) {
+		if max != 0 {
+			binary.LittleEndian.PutUint32(out[max:], count)
+		}
+		binary.LittleEndian.PutUint64(out[offset:], uint64(len(out)))
+		out = append(out, s.data[from:from+uint64(count)*size]...)
+	}
+	put(offRingsMax, offRingsOffset, rings, ringSize, s.ringsOffset)
+	put(offIndexMax, offIndexOffset, entries, indexEntrySize, s.indexOffset)
+	binary.LittleEndian.PutUint64(out[offDataMax:], dataUsed)
+	put(0, offDataOffset, uint32(dataUsed), 1, s.dataOffset)
+	put(offSegmentsMax, offSegmentsOffset, segments, segmentSize, s.segmentsOffset)
+	binary.LittleEndian.PutUint64(out[offFileSize:], uint64(len(out)))
+	return out
+}
+
+// handSeeds are a spool that was laid out by hand, alone and beside a trace to which its first records were moved.
+func handSeeds(t testing.TB) []files {
+	t.Helper()
+	seeds := []files{{spool: whole().data}}
+	for _, cut := range []int{0, 40} {
+		path := filepath.Join(t.TempDir(), "moved.bin")
+		moved(t, path, whole(), cut)
+		data, err := os.ReadFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		seeds = append(seeds, files{whole().data, data})
+	}
+	return seeds
+}
+
+// recordedSeeds are spools of killed processes, among them one with calls in flight and one that ran out of room.
+func recordedSeeds(t testing.TB) (seeds []files) {
+	t.Helper()
+	for _, path := range []string{recordKilled(t, "kill"), recordKilled(t, "hold-kill"),
+		recordKilled(t, "kill", "MEMTRACE_SPOOL_MAX=96K")} {
+		seeds = append(seeds, files{spool: compact(t, path)})
+	}
+	return seeds
 }

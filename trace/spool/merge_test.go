@@ -14,7 +14,7 @@ import (
 
 // moved writes what a drainer had written of a small spool when it was killed: its events from 1 to 10 and 15, then one
 // lost record, with the watermark 20; cut bytes of a last section behind that.
-func moved(t *testing.T, path string, s *smallSpool, cut int) {
+func moved(t testing.TB, path string, s *smallSpool, cut int) {
 	t.Helper()
 	if err := os.WriteFile(path+Extension, s.data, 0o600); err != nil {
 		t.Fatal(err)

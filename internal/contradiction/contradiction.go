@@ -1,4 +1,6 @@
-package mutant
+// Package contradiction looks for what cannot be in a summary, whatever trace it was made from. Only tests use
+// it.
+package contradiction
 
 import (
 	"fmt"
@@ -23,9 +25,9 @@ func (c *checker) require(ok bool, format string, args ...any) {
 	}
 }
 
-// Faults lists where a summary contradicts itself, whatever trace it was made from: rows that do not add up to their
+// In lists where a summary contradicts itself, whatever trace it was made from: rows that do not add up to their
 // total, more live than there ever was, totals that wrapped around.
-func Faults(s *report.Summary) []string {
+func In(s *report.Summary) []string {
 	c := checker{upper: s.Bounds == nil || s.Bounds.RecordedIsUpper}
 	c.level("driver", s.Driver)
 	c.level("framework", s.Framework)

@@ -1,4 +1,4 @@
-package mutant
+package main
 
 import (
 	"fmt"
@@ -6,10 +6,10 @@ import (
 	"strings"
 )
 
-// stream writes the text of a trace like one of a training: two devices, three threads, segments of the driver's and
+// streamText writes the text of a trace like a training's: two devices, three threads, segments of the driver's and
 // blocks of a framework's in them, tags, stacks of both kinds with their code and names of functions, steps, marks,
 // samples, names of tensors, records that came late or were lost, and memory that ran out.
-type stream struct {
+type streamText struct {
 	strings.Builder
 	r         *rand.Rand
 	seq, time uint64
@@ -25,10 +25,10 @@ type streamBlock struct {
 	device     int
 }
 
-// Stream returns such a text with so many events, more or less. ended: the program ended by itself; lossy: records were
+// stream returns such a text with so many events, more or less. ended: the program ended by itself; lossy: records were
 // lost.
-func Stream(seed uint64, events int, ended, lossy bool) string {
-	s := &stream{r: rand.New(rand.NewPCG(seed, 0)), lossy: lossy}
+func stream(seed uint64, events int, ended, lossy bool) string {
+	s := &streamText{r: rand.New(rand.NewPCG(seed, 0)), lossy: lossy}
 	s.head()
 	for step := 0; s.seq < uint64(events); step++ {
 		s.event("step", "tag=2 count=%d", step)
@@ -55,7 +55,7 @@ func Stream(seed uint64, events int, ended, lossy bool) string {
 	return s.String()
 }
 
-func (s *stream) head() {
+func (s *streamText) head() {
 	s.WriteString(
 		"trace version=1\ninfo key=\"process.pid\" value=\"4711\"\ninfo key=\"process.command\" value=\"python3 train.py\"\ninfo key=\"framework.torch\" value=\"2.7.1\"\ninfo key=\"nvml\" value=\"on\"\n")
 	for id, name := range []string{"", "model", "model.forward", "model.backward", "begin", "context", "period"} {
@@ -84,7 +84,7 @@ func (s *stream) head() {
 	}
 }
 
-func (s *stream) last() streamBlock {
+func (s *streamText) last() streamBlock {
 	if len(s.live) == 0 {
 		return streamBlock{addr: 0x7000}
 	}
@@ -92,7 +92,7 @@ func (s *stream) last() streamBlock {
 }
 
 // event writes a line and draws its number.
-func (s *stream) event(kind, format string, args ...any) {
+func (s *streamText) event(kind, format string, args ...any) {
 	s.seq++
 	s.time += uint64(s.r.IntN(3000))
 	line := fmt.Sprintf("%s seq=%d time=%d thread=%d %s\n", kind, s.seq, s.time, 1+s.r.IntN(3),
@@ -107,13 +107,13 @@ func (s *stream) event(kind, format string, args ...any) {
 	s.WriteString(line)
 }
 
-func (s *stream) stacks() string {
+func (s *streamText) stacks() string {
 	id := 1 + s.r.IntN(12)
 	return fmt.Sprintf("stack=%d pystack=%d tag=%d", id, 40+id, s.r.IntN(4))
 }
 
 // one writes what one call makes.
-func (s *stream) one() {
+func (s *streamText) one() {
 	device := s.r.IntN(2)
 	counts := func() string { return fmt.Sprintf("allocated=%d reserved=%d", s.allocated[device], s.reserved[device]) }
 	switch n := s.r.IntN(100); {

@@ -1,0 +1,148 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"memtrace/analyzer/report"
+	"memtrace/internal/faults"
+)
+
+// lastTime is a trace whose last event comes at the end of time. plot panicked: it divided it into -2 columns.
+const lastTime = `trace version=1
+thread id=1 tid=4711 name="main"
+alloc seq=1 time=0 thread=1 level=framework api=1 mem=device addr=0x7f5a40000000 size=1048576
+free seq=2 time=9223372036854775807 thread=1 level=framework api=1 mem=device addr=0x7f5a40000000 size=1048576
+flush watermark=3
+end reason="exit" events=2 time=9223372036854775807
+`
+
+// FuzzVerbs: whatever becomes of a trace, no verb panics or takes memory that the file does not justify, each gives
+// JSON that parses, figures that do not contradict each other and the same ones as the others; and where whole
+// sections are missing, no report calls other figures than the trace's complete. turn chooses among verbs, of which
+// not all are run each time.
+func FuzzVerbs(f *testing.F) {
+	f.Setenv("XDG_CACHE_HOME", f.TempDir())
+	seeds := traceSeeds(f)
+	var others []*faults.Trace
+	for i, file := range seeds {
+		others = append(others, faults.Parse(file))
+		f.Add(file, []byte{}, uint8(i))
+		f.Add(file, []byte(faults.Random(uint64(i))), uint8(i/2))
+	}
+	f.Add(encoded(f, lastTime), []byte{}, uint8(slices.Index(turns, "plot")))
+	reader := newVerbReader(f)
+	f.Fuzz(func(t *testing.T, file, chosen []byte, turn uint8) {
+		if len(file) > 1<<18 {
+			return
+		}
+		whole, choices := faults.Parse(file), faults.Choices(chosen)
+		damaged := whole.Damage(&choices, others)
+		before := reader.summary(t, "before.bin", file)
+		after := reader.read(t, damaged.Data, turn)
+		if damaged.Kind == faults.Sections && before != nil && after != nil {
+			checkSaysSo(t, whole, damaged.How, before, after)
+		}
+	})
+}
+
+// traceSeeds returns the traces of the golden reports and some that are like a training's.
+func traceSeeds(t testing.TB) (files [][]byte) {
+	t.Helper()
+	archives, err := filepath.Glob("../../analyzer/render/testdata/*.txtar")
+	if err != nil || len(archives) == 0 {
+		t.Fatalf("no golden reports: %v", err)
+	}
+	for _, path := range archives {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, part := range archive.Files {
+			if slices.Contains([]string{"trace", "base", "new"}, part.Name) {
+				files = append(files, encoded(t, string(part.Data)))
+			}
+		}
+	}
+	for i, events := range []int{300, 1200, 600} {
+		files = append(files, encoded(t, stream(uint64(i), events, i < 2, i == 1)))
+	}
+	return files
+}
+
+// checkSaysSo wants a summary that differs from that of the whole trace to be called incomplete, or its run killed.
+// Sections came or went as a whole, so no checksum tells.
+func checkSaysSo(t *testing.T, whole *faults.Trace, how string, before, after *report.Summary) {
+	t.Helper()
+	if !after.Health.Complete || after.Process.Ended != before.Process.Ended || !before.Health.Complete {
+		return
+	}
+	killed := whole.EndAt() == len(whole.Data)
+	if killed && after.Health.Events < before.Health.Events && after.Health.SequenceGaps == 0 {
+		return // like the trace of a process that was killed earlier
+	}
+	got, want := figures(after, killed), figures(before, killed)
+	if got == want {
+		return
+	}
+	at := 0
+	for at < min(len(got), len(want)) && got[at] == want[at] {
+		at++
+	}
+	around := func(text string) string { return text[max(0, at-100):min(len(text), at+100)] }
+	t.Errorf("%s: the figures changed and the run is called complete, %+v:\n%s\nbefore\n%s", how, after.Health,
+		around(got), around(want))
+}
+
+// figures is what a report says of memory.
+func figures(s *report.Summary, killed bool) string {
+	list := []any{s.Driver, s.Framework, s.Other, s.Steps, s.Epochs, s.Lifetimes, s.Objects, len(s.OOM.Events),
+		len(s.Marks)}
+	if !killed { // nothing vouches for the names in the trace of a killed process
+		list = append(list, s.Groups, s.Ledgers, s.Marks)
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err.Error()
+	}
+	return string(text)
+}
+
+// write writes a file into the reader's folder and returns its path.
+func (r *verbReader) write(t *testing.T, name string, data []byte) string {
+	t.Helper()
+	path := filepath.Join(r.dir, name)
+	if err := os.WriteFile(path, data, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	r.size = max(r.size, len(data))
+	return path
+}
+
+// summary returns what report says of a trace, nil if it cannot be read.
+func (r *verbReader) summary(t *testing.T, name string, data []byte, args ...string) *report.Summary {
+	t.Helper()
+	r.size = 0
+	path := r.write(t, name, data)
+	return r.report(t, 1<<16, append(args, path)...)
+}
+
+func (r *verbReader) report(t *testing.T, events uint64, args ...string) *report.Summary {
+	t.Helper()
+	text, ok := r.run(t, events, append([]string{"report", "--json"}, args...)...)
+	if !ok {
+		return nil
+	}
+	s := new(report.Summary)
+	if err := json.Unmarshal(text, s); err != nil {
+		t.Errorf("report %s: %v", fmt.Sprint(args), err)
+		return nil
+	}
+	return s
+}

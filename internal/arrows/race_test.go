@@ -1,0 +1,64 @@
+package arrows
+
+import (
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// starts tells whether a file of Go starts goroutines or has others start them: a go statement, WaitGroup.Go and its
+// like, or a handler of requests.
+func starts(name string, text []byte) (found bool, _ error) {
+	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
+	if err != nil {
+		return false, err
+	}
+	ast.Inspect(file, func(node ast.Node) bool {
+		switch n := node.(type) {
+		case *ast.GoStmt:
+			found = true
+		case *ast.CallExpr:
+			call, ok := n.Fun.(*ast.SelectorExpr)
+			found = found || ok && (call.Sel.Name == "Go" || call.Sel.Name == "AfterFunc")
+		case *ast.FuncDecl:
+			found = found || n.Name.Name == "ServeHTTP"
+		}
+		return true
+	})
+	return found, nil
+}
+
+// A package that starts goroutines and is not tested under the race detector is tested by luck. Each row of the list
+// is a package that exists and says why it is there.
+func TestRacePackages(t *testing.T) {
+	text, err := os.ReadFile(filepath.Join(root(t), "scripts", "race-packages.txt"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	listed := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		name, reason, _ := strings.Cut(line, "#")
+		if name = strings.TrimSpace(name); name == "" {
+			continue
+		}
+		if files, _ := filepath.Glob(filepath.Join(root(t), name, "*.go")); len(files) == 0 || strings.TrimSpace(
+			reason) == "" {
+			t.Errorf("scripts/race-packages.txt: %s is no package, or has no reason", name)
+		}
+		listed[name] = true
+	}
+	eachSource(t, func(name, extension string, text []byte) error {
+		found, err := false, error(nil)
+		if extension == ".go" && production(name) {
+			found, err = starts(name, text)
+		}
+		if folder := "./" + filepath.ToSlash(filepath.Dir(name)); found && !listed[folder] {
+			t.Errorf("%s starts goroutines: list %s in scripts/race-packages.txt", name, folder)
+		}
+		return err
+	})
+}
