@@ -85,8 +85,11 @@ func trainingOptions(v Value) Options {
 	}}
 }
 
+// manyRows is how many stacks manyStacks has: more than a flame graph has boxes.
+const manyRows = maxBoxes * 5 / 4
+
 // manyStacks is made once: it is large.
-var manyStacks = sync.OnceValue(func() *analyzer.StackSet { return wideSet(50_000) })
+var manyStacks = sync.OnceValue(func() *analyzer.StackSet { return wideSet(manyRows) })
 
 // wideSet has many distinct stacks of 16 frames.
 func wideSet(stacks int) *analyzer.StackSet {

@@ -119,10 +119,10 @@ func TestPprofOfNothing(t *testing.T) {
 
 func TestPprofOfManyStacks(t *testing.T) {
 	data := writePprof(t, manyStacks(), Options{})
-	if p := readPprof(t, data); len(p.Sample) != 50_000 {
+	if p := readPprof(t, data); len(p.Sample) != manyRows {
 		t.Errorf("%d samples", len(p.Sample))
 	}
-	if len(data) > 16<<20 {
+	if len(data) > 320*manyRows {
 		t.Errorf("%d bytes", len(data))
 	}
 }

@@ -144,7 +144,7 @@ func TestSpeedscopeOfManyStacks(t *testing.T) {
 	if file.Profiles[0].EndValue != Peak.Sum(set) {
 		t.Errorf("%d, want %d", file.Profiles[0].EndValue, Peak.Sum(set))
 	}
-	if len(data) > 64<<20 {
+	if len(data) > 1300*manyRows {
 		t.Errorf("%d bytes", len(data))
 	}
 }

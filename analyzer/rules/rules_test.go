@@ -321,7 +321,7 @@ func TestOracle(t *testing.T) {
 		return c
 	}
 	matched := 0
-	for round := range 300 {
+	for round := range 100 {
 		var list []Rule
 		for range 1 + rng.IntN(90) { // more than 64 questions about frames
 			r := Rule{Category: fmt.Sprint("c", rng.IntN(20))}
@@ -362,7 +362,7 @@ func TestOracle(t *testing.T) {
 			}
 		}
 	}
-	if matched < 1000 || matched > 8900 {
-		t.Errorf("%d of 9000 subjects matched: the test asks no close questions", matched)
+	if matched < 333 || matched > 2966 {
+		t.Errorf("%d of 3000 subjects matched: the test asks no close questions", matched)
 	}
 }

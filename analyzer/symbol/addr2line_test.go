@@ -135,7 +135,7 @@ func TestAgainstOthers(t *testing.T) {
 func compareWithOthers(t *testing.T, path string, binutils bool) {
 	t.Helper()
 	names := functionNames(t, path)
-	addresses := spread(slices.Sorted(maps.Keys(names)), 6000)
+	addresses := spread(slices.Sorted(maps.Keys(names)), 2000)
 	var gnu, llvm map[uint64][]reference
 	if _, err := exec.LookPath("addr2line"); err == nil {
 		gnu = addr2line(t, path, addresses)

@@ -1,0 +1,129 @@
+package render
+
+import (
+	"encoding/json"
+	"maps"
+	"reflect"
+	"regexp"
+	"slices"
+	"strings"
+	"testing"
+
+	"memtrace/analyzer/diff"
+)
+
+// outsideGoldens are the fields that no case in testdata has, as expressions of paths, with what a case would need.
+// Tests of the package analyzer and of internal/e2e have such traces.
+var outsideGoldens = []struct{ field, needs string }{
+	{`^report\.training\b`, "a training stream"},
+	{`^report\.(verdict\.(category|module|iteration|phase)|oom\.events\.categories)\b`, "a training stream"},
+	{`^report\.(loaded_twice_bytes|oom\.retries\.step_time_ns)$`, "a training stream"},
+	{`^diff\.parameters\b`, "a training stream"},
+	{`^report\.(timeline|cross|window)\b`, "another question"},
+	{`^diff\.(base|new)\.(window|path)\b`, "another question"},
+	{`^report\.heights\.from_ns$`, "a window"},
+	{`^report\..*\.requested(_at_peak|_live)?(\.|$)`, "an allocator that tells what was requested"},
+	{`\.sites\.rest_bytes$`, "an allocator that tells what was requested"},
+	{`\.label$`, "keys that people cannot read"},
+	{`^report\.division\.rows\.(operator|inner)\b`, "rows below a function"},
+	{`^report\.(sites\.places\.cut|health\.stacks\.native_cut\.\*)$`, "native stacks that are not whole"},
+	{`^report\.allocator\.(free_memory_asked|memory_fractions|settings)\.`, "calls of PyTorch that set its allocator"},
+	{`\.waiting_bytes$`, "blocks that wait for other streams"},
+	{`^report\..*\.before_loss$`, "a loss after the moment"},
+	{`^report\.oom\.events\.(lost_records|(ledgers|since)\.rows\.bytes_lower)$`, "a loss before an OOM event"},
+	{`^report\.oom\.events\.((ledgers|since)\.rows\.sites|site)\b`, "an OOM event with call stacks"},
+	{`^report\.oom\.(events\.sidecar_file|retries\.(as_much|granted)_.*)$`, "a sidecar file, or a retry that is granted"},
+	{`^report\.own_accounts\b`, "frameworks that are asked at the end"},
+	{`^report\.health\.(damaged|restored_at)\b`, "a damaged file"},
+	{`^report\.thinned\b`, "a thinned file"},
+	{`^report\.trend\.(owners\.|full_in_seconds$)`, "a program that grows"},
+	{`\.process\.(began_after_ns|exit_status|signal|stopped)$`, "a recorder that joined late, or saw how it ended"},
+	{`\.process\.(container|pod|rank|world_size)$`, "a process of a container, or one of several ranks"},
+	{`\.process\.(imported|snapshot)$`, "a trace that another program wrote"},
+	{`^diff\.base\.bounds\b`, "a base that lost records; what the new run has is the same type"},
+	{`^diff\..*\.(alloc_bytes|alloc_count|failed_count)\.(base_lower|new_lower|certain)$`, "bounds, which only what is held has"},
+	{`^diff\.levels\.failed_count\.percent$`, "failures in the base"},
+}
+
+// TestGoldensHoldEveryField: every field that the JSON can have is in the JSON of a case, or stands in outsideGoldens.
+func TestGoldensHoldEveryField(t *testing.T) {
+	known := make(map[string]bool)
+	fieldPaths(known, reflect.TypeFor[jsonReport](), "report")
+	fieldPaths(known, reflect.TypeFor[diff.Diff](), "diff")
+	missing := maps.Clone(known)
+	for _, path := range goldenPaths(t) {
+		g := readGolden(t, path)
+		of := "report"
+		if g.part("base") != "" {
+			of = "diff"
+		}
+		takePaths(missing, known, decoded[any](t, json.RawMessage(g.part("json"))), of)
+	}
+	excused := make(map[string]bool)
+	for _, outside := range outsideGoldens {
+		pattern, used := regexp.MustCompile(outside.field), false
+		for path := range known {
+			if pattern.MatchString(path) {
+				excused[path], used = true, true
+			}
+		}
+		if !used {
+			t.Errorf("outsideGoldens: no field is like %s", outside.field)
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(known)) {
+		switch {
+		case missing[path] && !excused[path]:
+			t.Errorf("no case in testdata has %s in its JSON: add it to one, or to outsideGoldens", path)
+		case !missing[path] && excused[path]:
+			t.Errorf("outsideGoldens has %s, but so does a case", path)
+		}
+	}
+}
+
+// fieldPaths adds the path of every field that a type's JSON can hold. Arrays add nothing to a path, the keys of a map
+// are *, and a type inside itself ends it.
+func fieldPaths(paths map[string]bool, t reflect.Type, path string, above ...reflect.Type) {
+	switch t.Kind() {
+	case reflect.Pointer, reflect.Slice:
+		fieldPaths(paths, t.Elem(), path, above...)
+	case reflect.Map:
+		paths[path+".*"] = true
+		fieldPaths(paths, t.Elem(), path+".*", above...)
+	case reflect.Struct:
+		if slices.Contains(above, t) {
+			return
+		}
+		above = append(slices.Clip(above), t)
+		for i := range t.NumField() {
+			f := t.Field(i)
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
+			case f.Anonymous && name == "":
+				fieldPaths(paths, f.Type, path, above...)
+			case name != "-" && f.IsExported():
+				paths[path+"."+name] = true
+				fieldPaths(paths, f.Type, path+"."+name, above...)
+			}
+		}
+	}
+}
+
+// takePaths takes away the paths that JSON holds.
+func takePaths(paths map[string]bool, known map[string]bool, value any, path string) {
+	switch value := value.(type) {
+	case []any:
+		for _, element := range value {
+			takePaths(paths, known, element, path)
+		}
+	case map[string]any:
+		for name, field := range value {
+			below := path + "." + name
+			if known[path+".*"] {
+				below = path + ".*"
+			}
+			delete(paths, below)
+			takePaths(paths, known, field, below)
+		}
+	}
+}
