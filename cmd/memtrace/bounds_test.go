@@ -104,9 +104,9 @@ func overflow(t *testing.T, drained bool, args ...string) (path string, peak uin
 }
 
 // drainLate plays a drainer that looks whenever more was lost, until the guest has said its answer.
-func drainLate(t *testing.T, path string, answer <-chan string) string {
+func drainLate(t *testing.T, path string, answer chan string) string {
 	t.Helper()
-	s := openSpool(t, path+spool.Extension)
+	s := openSpool(t, path+spool.Extension, answer)
 	defer s.Close()
 	file, err := os.OpenFile(path, os.O_WRONLY, 0)
 	if err != nil {
@@ -153,18 +153,23 @@ func drainLate(t *testing.T, path string, answer <-chan string) string {
 	}
 }
 
-// openSpool waits until the guest has made its spool.
-func openSpool(t *testing.T, path string) *spool.Spool {
+// openSpool waits until the guest has made its spool, or has said its answer without one.
+func openSpool(t *testing.T, path string, answer chan string) *spool.Spool {
 	t.Helper()
-	var last error
-	for range 10000 {
+	for answered := false; ; {
 		s, err := spool.Open(path, true)
 		if err == nil {
 			return s
 		}
-		last = err
-		time.Sleep(time.Millisecond)
+		if answered {
+			t.Fatal(err)
+		}
+		select {
+		case text := <-answer:
+			answer <- text
+			answered = true
+		default:
+			time.Sleep(time.Millisecond)
+		}
 	}
-	t.Fatal(last)
-	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"memtrace/internal/control"
 	"memtrace/internal/launch"
 )
 
@@ -33,26 +34,44 @@ func mapLibrary(t *testing.T) {
 	t.Cleanup(func() { unix.Munmap(mapped) })
 }
 
-// answerLater opens this process's control socket after a while, and answers one request.
-func answerLater(t *testing.T, after time.Duration, answer string) {
+// leaveSocket puts a socket under this process's name that nobody listens at, so old that whoever looks removes it.
+func leaveSocket(t *testing.T) (path string) {
 	t.Helper()
-	folder := fmt.Sprintf("/tmp/memtrace-%d", os.Geteuid())
-	if err := os.MkdirAll(folder, 0o700); err != nil {
+	folder := t.TempDir()
+	t.Setenv(control.FolderVariable, folder)
+	path = filepath.Join(folder, fmt.Sprintf("%d.sock", os.Getpid()))
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
+	if err != nil {
 		t.Fatal(err)
 	}
-	path := filepath.Join(folder, fmt.Sprintf("%d.sock", os.Getpid()))
+	listener.SetUnlinkOnClose(false)
+	listener.Close()
+	old := time.Now().Add(-time.Hour)
+	if err := os.Chtimes(path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	return path
+}
+
+// answerLater opens this process's control socket once somebody has looked for it, and answers one request.
+func answerLater(t *testing.T, path, answer string) {
+	t.Helper()
 	done := make(chan struct{})
+	t.Cleanup(func() { <-done })
 	go func() {
 		defer close(done)
-		time.Sleep(after)
-		os.Remove(path) // an earlier process of this number may have been killed
+		for {
+			if _, err := os.Lstat(path); err != nil {
+				break // the first look has removed it
+			}
+			time.Sleep(time.Millisecond)
+		}
 		listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 		if err != nil {
 			t.Error(err)
 			return
 		}
 		defer listener.Close()
-		listener.SetDeadline(time.Now().Add(10 * time.Second)) // where nobody asks
 		connection, err := listener.Accept()
 		if err != nil {
 			t.Error(err)
@@ -66,13 +85,12 @@ func answerLater(t *testing.T, after time.Duration, answer string) {
 			t.Error(err)
 		}
 	}()
-	t.Cleanup(func() { <-done })
 }
 
 // The library opens its socket once its runtime has started: a request that comes before waits for it.
 func TestControlWaitsForASocket(t *testing.T) {
 	mapLibrary(t)
-	answerLater(t, 50*time.Millisecond, "state=recording\ntrace=/a/b.bin")
+	answerLater(t, leaveSocket(t), "state=recording\ntrace=/a/b.bin")
 	answer, err := new(app).recorder().Ask(os.Getpid(), "status")
 	if err != nil || answer.Trace != "/a/b.bin" {
 		t.Errorf("%+v, %v", answer, err)

@@ -7,9 +7,10 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
-	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"memtrace/internal/control"
 )
 
 var update = flag.Bool("update", false, "rewrite the expected outputs in testdata/script")
@@ -32,10 +33,11 @@ func TestScript(t *testing.T) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("MEMTRACE_LIBRARY", library)
 			env.Setenv("GORACE", noRaceSleep)
+			// else memtrace top reads whatever else is recorded on this machine
+			env.Setenv(control.FolderVariable, filepath.Join(env.WorkDir, "sockets"))
 			return nil
 		},
-		Cmds: map[string]func(*testscript.TestScript, bool, []string){"waitfile": waitFile, "status": exitStatus,
-			"cut": cutFile},
+		Cmds: map[string]func(*testscript.TestScript, bool, []string){"status": exitStatus, "cut": cutFile},
 	})
 }
 
@@ -49,20 +51,6 @@ func emptyLibrary(t *testing.T) string {
 		t.Fatalf("a C compiler is needed: %v\n%s", err, out)
 	}
 	return path
-}
-
-// waitFile waits until a file exists: a background program says so that it is ready.
-func waitFile(ts *testscript.TestScript, neg bool, args []string) {
-	if neg || len(args) != 1 {
-		ts.Fatalf("usage: waitfile FILE")
-	}
-	const patience = 60 * time.Second // only ever spent by a failing test
-	for begin := time.Now(); time.Since(begin) < patience; time.Sleep(5 * time.Millisecond) {
-		if _, err := os.Stat(ts.MkAbs(args[0])); err == nil {
-			return
-		}
-	}
-	ts.Fatalf("%s did not appear", args[0])
 }
 
 // exitStatus runs a command and checks its exact exit status: status N COMMAND ARGUMENT...

@@ -64,7 +64,7 @@ func (g *guest) read(name string) string {
 func (g *guest) until(what string, condition func() bool) {
 	g.Helper()
 	for begin := time.Now(); !condition(); time.Sleep(2 * time.Millisecond) {
-		if time.Since(begin) > time.Minute {
+		if time.Since(begin) > 15*time.Minute {
 			g.Fatalf("never came to pass: %s; the guest got %q", what, g.read("got"))
 		}
 	}

@@ -17,7 +17,8 @@ import (
 const topLong = `Show the devices, the processes on them and, for those that memtrace records, who
 owns their memory right now.
 
-Recorded processes of this user are found automatically; FILE and DIR name further
+Recorded processes of this user are found automatically; where MEMTRACE_CONTROL_DIR
+is set, only those whose control sockets are in that folder. FILE and DIR name further
 traces, such as those of a process that another user lets you read. Devices and
 the processes on them come from NVIDIA's management library. On a machine without
 it, recorded processes are still shown.

@@ -69,6 +69,13 @@ static void set_start(const char *v) {
     complain("START", v, "means nothing; it is now or asleep, and now is used");
 }
 static void set_control(const char *v) { mt_config.no_control = !truthy(v); }
+/* Readers know it from /proc/PID/environ, and a relative name has no meaning there. */
+static void set_control_dir(const char *v) {
+  size_t n = strlen(v);
+  if (*v && *v != '/') complain("CONTROL_DIR", v, "is no whole path and is not used");
+  else if (n >= MT_CONTROL_DIR_MAX) complain("CONTROL_DIR", v, "has more than 94 bytes and is not used");
+  else memcpy(mt_config.control_dir, v, n + 1);
+}
 static void set_embed_symbols(const char *v) { mt_config.embed_symbols = truthy(v); }
 static void set_nvtx(const char *v) { mt_config.no_nvtx = !truthy(v); }
 static void set_spool_dir(const char *v) { set_path(mt_config.spool_dir, "SPOOL_DIR", v); }
@@ -242,6 +249,7 @@ static const struct {
     {"ADAPTERS", set_adapters},
     {"START", set_start},
     {"CONTROL", set_control},
+    {"CONTROL_DIR", set_control_dir},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"OWN", set_elsewhere}, /* the same */
     {"REFERRERS", set_elsewhere}, /* read by the Python package */

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 #define MT_PATH_MAX 4096
+#define MT_CONTROL_DIR_MAX 95 /* with a byte of 0: behind it a socket's name has room for /4194304.sock */
 
 /* Frameworks that there is an adapter for. */
 enum mt_framework { MT_TORCH, MT_MXNET, MT_JAX, MT_FRAMEWORKS };
@@ -37,6 +38,7 @@ struct mt_config {
   char output[MT_PATH_MAX]; /* pattern with placeholders */
   char spool_dir[MT_PATH_MAX];
   char run_dir[MT_PATH_MAX];
+  char control_dir[MT_CONTROL_DIR_MAX]; /* of control sockets; "": /tmp/memtrace-UID */
   char start_directory[MT_PATH_MAX]; /* of the process, for relative patterns */
 };
 

@@ -121,6 +121,24 @@ static void begin(void) {
   CHECK(!mt_config.asleep && !mt_config.no_control);
 }
 
+/* One that cannot hold a socket's name leaves the folder that there was. */
+static void control_dir(void) {
+  char longest[] = "MEMTRACE_CONTROL_DIR=/0123456789012345678901234567890123456789"
+                   "01234567890123456789012345678901234567890123456789xxx",
+       longer[sizeof longest + 1];
+  load(longest, "", "");
+  CHECK_TEXT(mt_config.control_dir, strchr(longest, '/'));
+  CHECK_EQ(strlen(mt_config.control_dir), MT_CONTROL_DIR_MAX - 1);
+  load("MEMTRACE_CONTROL_DIR=/run/x", "MEMTRACE_CONTROL_DIR=run/x", strcat(strcpy(longer, longest), "x"));
+  CHECK_TEXT(mt_config.control_dir, "/run/x");
+  CHECK_COMPLAINT("MEMTRACE_CONTROL_DIR=run/x is no whole path and is not used");
+  const char *complaint = taken();
+  CHECK(strstr(complaint, " has more than 94 bytes and is not used"));
+  CHECK_COMPLAINT("");
+  load("MEMTRACE_CONTROL_DIR=", "", "");
+  CHECK_TEXT(mt_config.control_dir, "");
+}
+
 static void room(void) {
   load("MEMTRACE_SPOOL_HARD_MAX=3G", "MEMTRACE_OVERFLOW=drop", "");
   CHECK_EQ(mt_config.spool_hard_max, 3ull << 30);
@@ -243,6 +261,7 @@ int main(void) {
       {"values", values},
       {"nonsense", nonsense},
       {"begin", begin},
+      {"control dir", control_dir},
       {"room", room},
       {"guest memory", guest_memory},
       {"sampling", sampling},

@@ -45,11 +45,25 @@ static struct sockaddr_un place = {.sun_family = AF_UNIX};
 static int32_t owner MT_AT_LOAD; /* pid: a forked child has neither the threads nor the socket */
 static int32_t over MT_AT_LOAD;  /* pid, once that process ends: its socket gets no name any more */
 
-/* A folder of the user's own. In one that somebody else may write to, the socket's name could become theirs. */
-static bool make_folder(const char *path, uint32_t user) {
+/* Writes the folder's name to path, and returns its end; NULL unless the folder is the user's own. In one that somebody
+ * else may write to, the socket's name could become theirs. */
+static char *make_folder(char *path) {
+  uint32_t user = (uint32_t)mt_sys(SYS_geteuid);
+  char *end = *mt_config.control_dir ? stpcpy(path, mt_config.control_dir)
+                                     : mt_put_number(stpcpy(path, "/tmp/memtrace-"), user);
   struct stat s;
   mt_sys_mkdir(path, 0700);
-  return !mt_sys_lstat(path, &s) && S_ISDIR(s.st_mode) && s.st_uid == user && !(s.st_mode & 077);
+  bool own = !mt_sys_lstat(path, &s) && S_ISDIR(s.st_mode) && s.st_uid == user && !(s.st_mode & 022);
+  return own ? end : NULL;
+}
+
+void mt_control_check(void) {
+  static bool said; /* perhaps by a parent */
+  char folder[sizeof place.sun_path];
+  if (mt_config.no_control || !*mt_config.control_dir || said || make_folder(folder)) return;
+  said = true;
+  mt_log(MT_LOG_WARN, "nobody can ask this process: MEMTRACE_CONTROL_DIR=", mt_config.control_dir,
+         " cannot be made, is another user's or may be written to by others");
 }
 
 static bool is_over(void) { return __atomic_load_n(&over, __ATOMIC_SEQ_CST) == mt_sys_getpid(); }
@@ -65,9 +79,8 @@ static bool name(int fd) {
 
 /* The listening socket, or -1. */
 static int listen_here(void) {
-  uint32_t user = (uint32_t)mt_sys(SYS_geteuid);
-  char *at = mt_put_number(stpcpy(place.sun_path, "/tmp/memtrace-"), user);
-  if (!make_folder(place.sun_path, user)) return -1;
+  char *at = make_folder(place.sun_path);
+  if (!at) return -1;
   stpcpy(mt_put_number(stpcpy(at, "/"), (uint64_t)mt_sys_getpid()), ".sock");
   int fd = (int)mt_sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;

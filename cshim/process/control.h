@@ -1,11 +1,13 @@
-/* The socket at which the process can be asked: /tmp/memtrace-UID/PID.sock, mode 0600, for its own user and root. One
- * packet asks, one answers:
+/* The socket at which the process can be asked: PID.sock in MEMTRACE_CONTROL_DIR or else in /tmp/memtrace-UID, mode
+ * 0600, for its own user and root. One packet asks, one answers:
  *
  *   status                       what it does
  *   start, MEMTRACE_NAME=VALUE   begins to record, where the library is asleep; each setting on a line of its own
- *   stop                         ends the recording: the trace is whole then. Nothing is recorded any more, and before
- * the first event not yet mark NAME                    as memtrace_mark referrers ROWS MILLISECONDS  what refers to
- * PyTorch's tensors, in so many rows; the interpreter's lock is waited for that long
+ *   stop                         ends the recording: the trace is whole then. Nothing is recorded any more, and
+ *                                before the first event not yet
+ *   mark NAME                    as memtrace_mark
+ *   referrers ROWS MILLISECONDS  what refers to PyTorch's tensors, in so many rows; the interpreter's lock is
+ *                                waited for that long
  *
  * The answer's lines: state=idle|asleep|recording|ended|off, trace=PATH, start=early|late, held=BYTES of before a late
  * start, stood_ns=NANOSECONDS that the interpreter stood still for it at most, error=SENTENCE; referrers=BYTES that
@@ -23,6 +25,9 @@ bool mt_control_open(void);
 
 /* For one that does. On a thread of ours with descriptors of its own, which the socket is to belong to. */
 void mt_control_serve(void);
+
+/* Warns where the folder that the user named can hold no socket. On a thread of the program's. */
+void mt_control_check(void);
 
 /* The process ends: takes the socket's name away. Async-signal-safe. */
 void mt_control_end(void);

@@ -153,6 +153,7 @@ static bool start_here(void) {
   note_process();
   announce_to_runner();
   for (const char *complaint; (complaint = mt_complaint_take());) mt_log(MT_LOG_WARN, complaint, "", "");
+  mt_control_check();
   mt_log(MT_LOG_INFO, "recording to ", mt_region.output.trace, "");
   return true;
 }

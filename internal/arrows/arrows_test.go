@@ -112,7 +112,7 @@ var ours = map[string][]string{
 	"internal/top": {
 		"analyzer", "analyzer/moment", "analyzer/profile", "analyzer/render/layout", "analyzer/render/phrase",
 		"analyzer/report", "analyzer/rules", "analyzer/rules/rulefile", "analyzer/symbol", "cuda/nvml",
-		"internal/metrics", "internal/version", "internal/visible", "trace/spool",
+		"internal/control", "internal/metrics", "internal/version", "internal/visible", "trace/spool",
 	},
 	"analyzer/render/compare": {
 		"analyzer/diff", "analyzer/ranks", "analyzer/render/layout", "analyzer/render/phrase", "analyzer/report",

@@ -20,10 +20,11 @@ import (
 // over its socket (cshim/process/control.c).
 const loadFunction = "memtrace_attach"
 
-// A library that was just loaded opens its socket in a thread of its own, once its runtime has started.
+// A library that was just loaded opens its socket in a thread of its own, once its runtime has started. Looks are
+// counted and not seconds: on a machine that does something else this process gets no more of it than that one.
 const (
-	socketLook     = 2 * time.Millisecond // between two looks for it
-	socketPatience = 5 * time.Second      // on a machine that does something else
+	socketLook  = 2 * time.Millisecond // between two looks for it
+	socketLooks = 2500                 // 5 s at least
 )
 
 // loadInto has a process load the library, and returns what that answers.
@@ -87,9 +88,8 @@ func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, er
 	if loaded != nil {
 		return control.Answer{}, loaded
 	}
-	answer, err := askWhile(pid, "status", time.Now().Add(socketPatience), func() bool {
-		return isRunning(pid) && ctx.Err() == nil
-	})
+	patient := patience()
+	answer, err := askWhile(pid, "status", func() bool { return patient() && isRunning(pid) && ctx.Err() == nil })
 	switch {
 	case !errors.Is(err, control.ErrNoSocket):
 		return answer, err
@@ -97,15 +97,21 @@ func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, er
 		return answer, fmt.Errorf("process %d ended meanwhile", pid)
 	}
 	return answer, fmt.Errorf(
-		"the library was loaded into process %d and does not answer: it may not write to /tmp there, or the process filters its own system calls", pid)
+		"the library was loaded into process %d and does not answer: it may not write to its socket's folder there (MEMTRACE_CONTROL_DIR, else below /tmp), or the process filters its own system calls", pid)
 }
 
-// askWhile asks a process until it has a socket, its time is over, or there is no hope of one any more: then the error
-// is control.ErrNoSocket.
-func askWhile(pid int, request string, over time.Time, hope func() bool) (control.Answer, error) {
+// patience allows so many looks for a socket.
+func patience() func() bool {
+	looks := 0
+	return func() bool { looks++; return looks < socketLooks }
+}
+
+// askWhile asks a process until it has a socket, or there is no hope of one any more: then the error is
+// control.ErrNoSocket.
+func askWhile(pid int, request string, hope func() bool) (control.Answer, error) {
 	for {
 		answer, err := control.Ask(pid, request)
-		if !errors.Is(err, control.ErrNoSocket) || !hope() || time.Now().After(over) {
+		if !errors.Is(err, control.ErrNoSocket) || !hope() {
 			return answer, err
 		}
 		time.Sleep(socketLook)

@@ -59,7 +59,9 @@ func (r *Recorder) loadByPython(ctx context.Context, o Options, pid int, library
 	if err != nil {
 		return errors.Join(fmt.Errorf("its interpreter refuses: %s", lastLine(said)), os.Remove(script))
 	}
-	_, err = askWhile(pid, "status", over, func() bool { return isRunning(pid) && ctx.Err() == nil })
+	_, err = askWhile(pid, "status", func() bool {
+		return time.Now().Before(over) && isRunning(pid) && ctx.Err() == nil
+	})
 	switch {
 	case !errors.Is(err, control.ErrNoSocket):
 		return os.Remove(script)

@@ -174,9 +174,8 @@ func (r *Recorder) stopAfter(pid int, duration time.Duration, begun control.Answ
 
 // Ask asks a process that has a socket, or will have one soon.
 func (r *Recorder) Ask(pid int, request string) (control.Answer, error) {
-	answer, err := askWhile(pid, request, time.Now().Add(socketPatience), func() bool {
-		return mappedLibrary(pid) != ""
-	})
+	patient := patience()
+	answer, err := askWhile(pid, request, func() bool { return patient() && mappedLibrary(pid) != "" })
 	if !errors.Is(err, control.ErrNoSocket) {
 		return answer, err
 	}
@@ -185,7 +184,7 @@ func (r *Recorder) Ask(pid int, request string) (control.Answer, error) {
 	}
 	if trace, recorded := recordedBy(pid); recorded {
 		return answer, fmt.Errorf(
-			"process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or /tmp cannot be written to", pid, trace)
+			"process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or its folder (MEMTRACE_CONTROL_DIR, else below /tmp) cannot be written to", pid, trace)
 	}
 	return answer, fmt.Errorf(
 		"process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d",

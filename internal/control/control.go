@@ -130,7 +130,7 @@ func parse(text string) (Answer, error) {
 // dial connects to the socket of the process, and makes sure that it is the process that answers.
 func dial(pid int) (conversation, error) {
 	for _, path := range sockets(pid) {
-		connection, err := net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: path, Net: "unixpacket"})
+		connection, err := connect(path)
 		switch {
 		case errors.Is(err, syscall.EACCES):
 			return conversation{}, fmt.Errorf("%s belongs to another user: only that user and root may ask", path)
@@ -146,41 +146,23 @@ func dial(pid int) (conversation, error) {
 	return conversation{}, ErrNoSocket
 }
 
+// connect takes paths that are too long for a socket's name as well: a folder's, behind /proc/PID/root.
+func connect(path string) (*net.UnixConn, error) {
+	folder, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(folder)
+	name := fmt.Sprintf("/proc/self/fd/%d/%s", folder, filepath.Base(path))
+	return net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: name, Net: "unixpacket"})
+}
+
 // removeOld removes what a killed process left behind. One that just begins has a name before anybody listens.
 func removeOld(path string) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 &&
 		time.Since(info.ModTime()) > time.Minute {
 		_ = os.Remove(path) // the next process of this number does it, too
 	}
-}
-
-// sockets lists where the process's socket may be: in the process's own file system, under its own number.
-func sockets(pid int) []string {
-	proc := filepath.Join("/proc", strconv.Itoa(pid))
-	own := strconv.Itoa(pid)
-	if status, err := os.ReadFile(filepath.Join(proc, "status")); err == nil {
-		for line := range strings.Lines(string(status)) {
-			if rest, ok := strings.CutPrefix(line, "NSpid:"); ok {
-				numbers := strings.Fields(rest)
-				own = numbers[len(numbers)-1]
-			}
-		}
-	}
-	root := ""
-	if !sameMounts(proc) {
-		root = filepath.Join(proc, "root")
-	}
-	paths, _ := filepath.Glob(root + "/tmp/memtrace-*/" + own + ".sock")
-	return paths
-}
-
-func sameMounts(proc string) bool {
-	ours, err := os.Readlink("/proc/self/ns/mnt")
-	if err != nil {
-		return true
-	}
-	theirs, err := os.Readlink(filepath.Join(proc, "ns", "mnt"))
-	return err != nil || ours == theirs
 }
 
 // peerOf returns the process at the other end.

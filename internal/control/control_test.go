@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// socketName is where a process's control socket lies, in a folder of the test's own.
-func socketName(t *testing.T, pid int) string {
+// socketPath is where a process's control socket lies without a setting, in a folder of the test's own.
+func socketPath(t *testing.T, pid int) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "memtrace-test")
 	if err != nil {
@@ -29,7 +29,12 @@ const silence = "silence"
 // serve answers this process's requests as its library would: each by the packets that answer returns for it.
 func serve(t *testing.T, answer func(request string) []string) {
 	t.Helper()
-	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socketName(t, os.Getpid()), Net: "unixpacket"})
+	serveAt(t, socketPath(t, os.Getpid()), answer)
+}
+
+func serveAt(t *testing.T, path string, answer func(request string) []string) {
+	t.Helper()
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,7 +134,7 @@ func TestAskSilence(t *testing.T) {
 
 // One that ends hangs up before it has read the question.
 func TestAskHangsUp(t *testing.T) {
-	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socketName(t, os.Getpid()), Net: "unixpacket"})
+	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socketPath(t, os.Getpid()), Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -147,7 +152,7 @@ func TestAskHangsUp(t *testing.T) {
 // A socket of the right name at which another process listens is not believed: whoever may write to /tmp could have
 // made it.
 func TestAskImpostor(t *testing.T) {
-	path := socketName(t, os.Getpid())
+	path := socketPath(t, os.Getpid())
 	impostor := exec.Command(os.Args[0], "-test.run=TestHelperImpostor")
 	impostor.Env = append(os.Environ(), "IMPOSTOR="+path)
 	out, err := impostor.StdoutPipe()
@@ -194,14 +199,14 @@ func TestHelperImpostor(t *testing.T) {
 
 // What a killed process left behind is nobody's socket and is removed once it is old; other files are left alone.
 func TestAskNobody(t *testing.T) {
-	path := socketName(t, os.Getpid())
+	path := socketPath(t, os.Getpid())
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	listener.SetUnlinkOnClose(false)
 	listener.Close()
-	file := socketName(t, os.Getpid())
+	file := socketPath(t, os.Getpid())
 	if err := os.WriteFile(file, nil, 0o600); err != nil {
 		t.Fatal(err)
 	}

@@ -188,7 +188,8 @@ func TestTop(t *testing.T) {
 	if err := os.WriteFile(script, []byte(pausing), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	env := []string{"NULLCUDA_SHARED=" + filepath.Join(dir, "account"), "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G"}
+	own := "MEMTRACE_CONTROL_DIR=" + filepath.Join(dir, "sockets") // else top reads whatever other tests record
+	env := []string{"NULLCUDA_SHARED=" + filepath.Join(dir, "account"), "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G", own}
 	guests := []*pausedGuest{
 		startPaused(t, script, 1024, env...),
 		startPaused(t, script, 2048, append(env, "MEMTRACE_SPOOL_DIR="+filepath.Join(dir, "spools"))...),
@@ -234,7 +235,7 @@ func TestTop(t *testing.T) {
 			equal(t, what+"tag kept", kept, uint64(stage)*(40<<20))
 		}
 	}
-	checkTopWithoutLibrary(t, guests)
+	checkTopWithoutLibrary(t, guests, own)
 	guests[0].in.Close()
 	guests[0].cmd.Wait()
 	if top := topJSON(t, env); top.process(guests[0].cmd.Process.Pid) != nil ||
@@ -245,13 +246,13 @@ func TestTop(t *testing.T) {
 
 // Without the management library, the same processes have the same owners, and a trace's folder named by hand finds no
 // process twice.
-func checkTopWithoutLibrary(t *testing.T, guests []*pausedGuest) {
+func checkTopWithoutLibrary(t *testing.T, guests []*pausedGuest, own string) {
 	t.Helper()
 	dir := t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "libnvidia-ml.so.1"), []byte("no library"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	top := topJSON(t, []string{"LD_LIBRARY_PATH=" + dir}, filepath.Dir(guests[0].trace), guests[1].trace)
+	top := topJSON(t, []string{own, "LD_LIBRARY_PATH=" + dir}, filepath.Dir(guests[0].trace), guests[1].trace)
 	if top.NVML.Available || len(top.Devices) != 0 {
 		t.Errorf("%+v", top)
 	}

@@ -33,6 +33,7 @@ var recorderVariables = []entry{
 	{"MEMTRACE_LOG", "what the recorder says on standard error: off, error, warn, info or debug"},
 	{"MEMTRACE_START", "asleep: record nothing until 'memtrace ctl PID start' asks for it"},
 	{"MEMTRACE_CONTROL", "0: no socket at which the process can be asked"},
+	{"MEMTRACE_CONTROL_DIR", "folder of those sockets, /tmp/memtrace-UID by default; with it, 'memtrace top' shows no others"},
 	{"MEMTRACE_DISABLE", "load the library and record nothing"},
 	{"MEMTRACE_SPOOL_DIR", "folder of the spool, the working file of a running process"},
 	{"MEMTRACE_TRACE_MAX", "largest size of the trace, such as 2G: its older part is compacted before it has that"},

@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"memtrace/internal/control"
 	"memtrace/trace/spool"
 )
 
@@ -47,18 +48,20 @@ func (f *topFound) name() string {
 func (f *topFound) complete() bool { return f.problem == "" && f.tracePath != "" }
 
 // topFinder finds the processes that memtrace records: by the spool that each of them has mapped, and in folders and
-// files that the user names.
+// files that the user names. Where the user names a folder of control sockets, only processes that belong there are
+// looked for, but any that is named itself is shown.
 type topFinder struct {
 	host   *Host
 	args   []string
 	pids   []int  // of which nothing else is looked at; none: all
+	folder string // in which the control sockets of all others lie; "": anywhere
 	proc   string // "/proc"
 	known  map[topKey]topFound
 	looked map[topKey]time.Time // when a process was last looked at in vain
 }
 
 func newTopFinder(host *Host, args []string) *topFinder {
-	return &topFinder{host: host, args: args, proc: "/proc", known: make(map[topKey]topFound),
+	return &topFinder{host: host, args: args, folder: control.Folder(), proc: "/proc", known: make(map[topKey]topFound),
 		looked: make(map[topKey]time.Time)}
 }
 
@@ -126,7 +129,11 @@ func (t *topFinder) inspect(key topKey) (topFound, bool) {
 	if !sameMounts(t.proc, dir) {
 		root = filepath.Join(dir, "root")
 	}
-	for _, path := range mappedSpools(dir) {
+	spools := mappedSpools(dir)
+	if len(spools) > 0 && t.folder != "" && len(t.pids) == 0 && !control.InFolder(key.pid, t.folder) {
+		return topFound{}, false
+	}
+	for _, path := range spools {
 		pid, moved, err := lookInto(root + path)
 		if err != nil {
 			return topFound{key: key, spoolPath: root + path, problem: t.host.OpenError(path, err).Error()}, true

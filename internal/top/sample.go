@@ -24,6 +24,8 @@ type topSample struct {
 	NVML      topNVML      `json:"nvml"`
 	Devices   []topDevice  `json:"devices"`
 	Processes []topProcess `json:"processes"`
+
+	folder string // see topFinder
 }
 
 type topNVML struct {
@@ -178,7 +180,8 @@ func (t *topSampler) last(patience time.Duration) topSample {
 func (t *topSampler) take(patience time.Duration, read func(*topReader) <-chan struct{}) topSample {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := topSample{Schema: topSchema, Time: time.Now(), Devices: []topDevice{}, Processes: []topProcess{}}
+	s := topSample{Schema: topSchema, Time: time.Now(), Devices: []topDevice{}, Processes: []topProcess{},
+		folder: t.finder.folder}
 	byPID := map[int]*topProcess{}
 	t.follow(byPID, patience, read)
 	// The devices after the traces: what is read last is the smaller part, so that both tell of nearly the same moment.

@@ -13,6 +13,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
+	"memtrace/internal/control"
 	"memtrace/internal/visible"
 )
 
@@ -102,8 +103,12 @@ func (t *topPage) lines() []topLine {
 	t.elsewhere(shown)
 	if len(t.sample.Processes) == 0 {
 		t.line(topPlain, "")
-		t.wrapped(topPlain,
-			"No process uses a device, and none is recorded. To record a program type: memtrace run -- PROGRAM")
+		where := ""
+		if t.sample.folder != "" {
+			where = " with its control socket in " + t.sample.folder + " (" + control.FolderVariable + ")"
+		}
+		t.wrapped(topPlain, "No process uses a device, and none is recorded"+where+
+			". To record a program type: memtrace run -- PROGRAM")
 	}
 	return t.list
 }

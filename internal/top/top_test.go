@@ -16,6 +16,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/cuda/nvml"
+	"memtrace/internal/control"
 )
 
 // testHost knows no traces but those of running processes.
@@ -81,6 +82,16 @@ func TestTopWithoutLibrary(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("%q is not in %s", want, text)
 		}
+	}
+}
+
+// Whoever set a folder of control sockets, and forgot, learns why nothing is shown.
+func TestTopNamesTheFolder(t *testing.T) {
+	t.Setenv(control.FolderVariable, "/run/mine")
+	text := strings.Join(strings.Fields(pageText(sampleOf(t, Options{}, devices()), true)), " ")
+	const want = "none is recorded with its control socket in /run/mine (MEMTRACE_CONTROL_DIR)."
+	if !strings.Contains(text, want) {
+		t.Errorf("%q is not in %s", want, text)
 	}
 }
 

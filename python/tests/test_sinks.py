@@ -88,7 +88,7 @@ def test_figures_arrive(driver, tmp_path):  # noqa: F811
             enough.set()
         allocate(3 << 20)
         with sinks.Sink(send, interval=1, prefix="x/"):
-            assert enough.wait(60)
+            assert enough.wait(900)
             allocate(5 << 20)
         print(sent[0][0] / 2**20, sent[-1][0] / 2**20, all(a[1] <= b[1] for a, b in zip(sent, sent[1:])), threading.active_count())
     """, driver, tmp_path)
@@ -103,7 +103,7 @@ def test_failing_service(driver, tmp_path):  # noqa: F811
             raise OSError("no network")
         allocate(1 << 20)
         sink = sinks.Sink(send, interval=1)
-        assert enough.wait(60)
+        assert enough.wait(900)
         sink.close()
         sink.close()
         print("goes on")
@@ -119,7 +119,7 @@ def test_wandb(driver, tmp_path):  # noqa: F811
         wandb.run = wandb.Run(enough)
         allocate(3 << 20)
         with sinks.WandbSink(interval=1, prefix="m/"):
-            assert enough.wait(60)
+            assert enough.wait(900)
         data = wandb.run.logged[-1]
         print(wandb.run.metrics, data["m/device0/driver_bytes"], sorted(data)[-1], data["m/seconds"] >= 0)
         wandb.run = None
@@ -161,17 +161,17 @@ def test_mlflow(driver, tmp_path):  # noqa: F811
         import mlflow, time
         mlflow.enough, mlflow.running = enough, "run7"
         allocate(3 << 20)
-        begin = int(time.time() * 1000)
+        time.time = lambda: 1.5e9
         with sinks.MlflowSink(interval=1):
-            assert enough.wait(60)
+            assert enough.wait(900)
         run, metrics = mlflow.logged[-1]
         metric, = [m for m in metrics if m.key == "memtrace/device0/driver_bytes"]
-        print(run, metric.value, begin <= metric.timestamp <= time.time() * 1000, type(metric.step).__name__)
+        print(run, metric.value, metric.timestamp, type(metric.step).__name__)
         mlflow.running = None
         try:
             sinks.MlflowSink()
         except RuntimeError as problem:
             print(problem)
     """, driver, tmp_path)
-    assert output == ("run7 3145728.0 True int\n"
+    assert output == ("run7 3145728.0 1500000000000 int\n"
                       "there is no run to add to: call mlflow.start_run() first, or give its id\n")

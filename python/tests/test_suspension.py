@@ -110,7 +110,7 @@ def test_cancelled_coroutine(recorded):
         seen = []
         @memtrace.tag("job")
         async def job():
-            try: await asyncio.sleep(60)
+            try: await asyncio.get_running_loop().create_future()
             except asyncio.CancelledError:
                 seen.append(path())
                 raise

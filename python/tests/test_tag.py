@@ -237,7 +237,7 @@ def test_tasks(recorded):
                 raise KeyError("on purpose")
         async def cancelled():
             with memtrace.tag("cancelled"):
-                await asyncio.sleep(60)
+                await asyncio.get_running_loop().create_future()
         async def main():
             tasks = [asyncio.ensure_future(t) for t in (request(0, 3), request(1, 5), request(2, 1), decorated(), parent(), fails(), cancelled())]
             await asyncio.sleep(0.01)

@@ -31,6 +31,7 @@ type Cursor struct {
 	order  keyOrder
 	events []trace.Event
 	low    uint64 // every number below was handed out, except late ones
+	end    uint64 // numbers from here on are left; 0: none is
 }
 
 // NewCursor returns a cursor at the place that was last published (see Release), which is the start for a spool that
@@ -64,6 +65,9 @@ func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, mo
 func (c *Cursor) visible(force bool) uint64 {
 	s := c.spool
 	bound := s.drawn() + 1
+	if c.end != 0 {
+		bound = min(bound, c.end)
+	}
 	s.follow()
 	used := s.ringsUsed()
 	for uint32(len(c.rings)) < used {

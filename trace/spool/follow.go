@@ -194,13 +194,14 @@ func (f *Follower) Damage() (offset int64, reason string, ok bool) {
 	return 0, "", false
 }
 
-// snapshot copies what the spool holds now.
+// snapshot copies what the spool holds now. What is recorded meanwhile is left to the next look: a program may record
+// faster than it is read, and there was no end.
 func (f *Follower) snapshot() error {
+	f.drawn = f.spool.Drawn()
 	for range snapshotTries {
 		before := f.positions()
-		f.drawn = f.spool.Drawn()
 		cursor := NewCursor(f.spool)
-		cursor.dict = f.dict
+		cursor.dict, cursor.end = f.dict, f.drawn.Last+1
 		f.collect(cursor)
 		if err := cursor.Dictionary(tableFiller{f.tables, f.info}); err != nil {
 			return err

@@ -76,6 +76,33 @@ func TestRoundsDoNotGrowWithRings(t *testing.T) {
 	}
 }
 
+// A look into the spool of a program that recorded faster than it was read had no end: `memtrace top --once` did not
+// come back. What is recorded after the look began is left to the next one, in all tries that the drainer may cost.
+func TestLookEnds(t *testing.T) {
+	const total = 3 * maxCollect
+	s := newWideSpool(1, 2*total/(segmentSlots-1)+2)
+	at := position{s.load32(s.ringOffset(0) + ringFirstSegment), 1}
+	seq := uint64(0)
+	record := func() {
+		for range total {
+			seq++
+			s.commit(&at, seq)
+		}
+	}
+	record()
+	f := &Follower{spool: s, tables: &trace.Tables{}, info: trace.Info{}}
+	cursor := NewCursor(s)
+	cursor.end = seq + 1
+	record() // meanwhile
+	f.collect(cursor)
+	if last := f.pending[len(f.pending)-1].Seq; len(f.pending) != total || last != total {
+		t.Errorf("%d records up to number %d, want %d", len(f.pending), last, total)
+	}
+	if err := f.snapshot(); err != nil || len(f.pending) != 2*total || f.drawn.Last != seq {
+		t.Errorf("the next look: %d records of %d, %v", len(f.pending), f.drawn.Last, err)
+	}
+}
+
 // Whatever threads do in which order, every record comes once, in order below the watermark, and never above it; calls
 // that nest a few levels deep come late to nobody.
 func TestCollectAgainstOrder(t *testing.T) {
