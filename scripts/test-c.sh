@@ -1,7 +1,10 @@
 #!/bin/bash
 # The C tests: the library's C half plain and under sanitizers, the public header, the built library's exports and its dlsym, the null GPU.
-# Groups of tests run beside each other, JOBS at a time (as many as there are processors); what a group says appears when it has ended.
-# Usage: scripts/test-c.sh [NAME...]   only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind cfi stackmap symbol pystack python splitranges backward allocator namerow table rows header imports library null
+# Everything is compiled first, once for each set of flags. Then groups of tests run beside each other, JOBS at a time (as many as there are processors); what a group
+# says appears when it has ended, and last how long each took.
+# Usage: scripts/test-c.sh [--all-pythons] [NAME...]
+#   --all-pythons   the Python tests in every interpreter there is, the nightly form; without it in python3 and in those that PYTHONS names (paths, separated by colons)
+#   NAME...         only these of: ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack python splitranges backward allocator namerow table rows header imports library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -9,9 +12,12 @@ cc=${CC:-gcc}
 flags="-std=gnu11 -g -Wall -Wextra -Werror -fvisibility=hidden -Icshim"
 library=${MEMTRACE_LIBRARY:-build/libmemtrace.so}
 jobs=${JOBS:-$(nproc)}
-passed=0 # of the group
+hung=1800 # seconds after which a program counts as hung; no measure of speed
+passed=0  # of the group
 failed=0
 
+all_pythons=
+[[ ${1:-} != --all-pythons ]] || { all_pythons=1 && shift; }
 wanted() { [[ " $only " == "  " || " $only " == *" $1 "* ]]; }
 only="$*"
 PYTHONS=${PYTHONS:-}
@@ -31,12 +37,12 @@ groups=()
 
 # group NAME COMMAND...: runs a group of tests when one of those before it has ended. Groups share no folder below $out and no variable.
 group() {
-  local log=$out/groups/$1.log sums=$out/groups/$1.sums
+  local log=$out/groups/$1.log sums=$out/groups/$1.sums TIMEFORMAT="%0R %0U %0S"
   groups+=("$1")
   shift
   while (($(jobs -rp | wc -l) >= jobs)); do wait -n; done
   {
-    "$@" >"$log" 2>&1
+    { time "$@" >"$log" 2>&1; } 2>"$sums.time"
     echo "$passed $failed" >"$sums"
     flock "$out/groups/lock" cat "$log"
   } &
@@ -44,13 +50,15 @@ group() {
 
 # total waits for all groups and adds their sums; one that did not come to its end has failed.
 total() {
-  local name p f
+  local name p f real user system
   wait
   for name in "${groups[@]}"; do
     if ! read -r p f <"$out/groups/$name.sums"; then
       echo "failed: $name has no sums" >&2
       p=0 f=1
     fi
+    read -r real user system <"$out/groups/$name.sums.time" &&
+      printf '%-17s %6d passed, %d failed, %4d s, %4d s of processor time\n' "$name" "$p" "$f" "$real" $((user + system))
     passed=$((passed + p)) failed=$((failed + f))
   done
 }
@@ -64,18 +72,39 @@ check() { # check TEXT COMMAND...: one check that a command decides
   fi
 }
 
-# compile VARIANT FLAGS...: all of the C half, by the rules of the build, but the routes and the hooks of limits, which would put their dlsym and getrlimit before the
-# sanitizers'. Leaves the objects in one folder.
+# The sets of flags that the C half is compiled with. Position-independent code and the model of thread-local variables come with the rules of the build, so the tests
+# without sanitizers, those in interpreters and those of its imports share the objects that the library is made of.
+declare -A flags_of=(
+  [plain]="-O2"
+  [sanitized]="-O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer"
+  [threads]="-O1 -fsanitize=thread -Wno-tsan"
+)
+
+# cshim_of SET: where the C half compiled with a set of flags lies
+cshim_of() { [[ $1 == plain ]] && echo build/cshim || echo "$out/$1/cshim"; }
+
+# compile SET: all of the C half, by the rules of the build, and what the tests share
 compile() {
-  local variant=$1 source
-  shift
-  mkdir -p "$out/$variant"
-  make -s -f cshim/cshim.mk -j "$jobs" CC="$cc" CSHIM_OUT="$out/$variant/cshim" CSHIM_EXTRA="$*" cshim || return 1
-  (cd "$out/$variant" && ar x cshim/libcshim.a && rm route.o start.o limithooks.o) || return 1
-  for source in cshim/ctest/check.c cshim/ctest/oracle.c; do
-    $cc $flags "$@" -c "$source" -o "$out/$variant/$(basename "$source" .c).o" || return 1
+  local set=$1 source
+  local make=(make -s -f cshim/cshim.mk -j "$jobs" "CSHIM_OUT=$(cshim_of "$set")")
+  [[ $set == plain ]] || make+=("CC=$cc" "CSHIM_EXTRA=${flags_of[$set]}")
+  mkdir -p "$out/$set" && "${make[@]}" cshim || return 1
+  for source in check oracle; do
+    $cc $flags ${flags_of[$set]} -c "cshim/ctest/$source.c" -o "$out/$set/$source.o" || return 1
   done
 }
+
+# objects SET [NAME...]: the C half's objects but those NAMEs
+objects() {
+  local set=$1 object
+  shift
+  for object in $(<"$(cshim_of "$set")/members"); do
+    [[ " $* " == *" $(basename "$object" .o) "* ]] || echo "$object"
+  done
+}
+
+# The routes and the hooks of limits, which would put their dlsym and getrlimit before a sanitizer's.
+apart="route start limithooks"
 
 # unwind_guests FOLDER: libraries that the unwinder's test loads
 unwind_guests() {
@@ -103,28 +132,21 @@ allocator_guests() {
   $guest -o "$1/libc10_cuda.so" && $guest -DFAKE_NEWER -o "$1/newer/libc10_cuda.so" && $guest -DFAKE_OTHER -o "$1/other/libc10_cuda.so" && $guest -s -o "$1/stripped/libc10_cuda.so"
 }
 
-run_tests() { # run_tests VARIANT "NAMES" FLAGS...
-  local variant=$1 names=$2 name program log status
-  shift 2
-  local selected=""
-  for name in $names; do wanted "$name" && selected+=" $name"; done
-  [[ -z $selected ]] && return
-  echo "== $variant"
-  rm -f "${out:?}/$variant"/*.o
-  if ! compile "$variant" "$@"; then
-    failed=$((failed + 1))
-    return
-  fi
-  [[ " $selected " != *" backward "* ]] || torch_guests "$out/$variant" || failed=$((failed + 1))
-  [[ " $selected " != *" allocator "* ]] || allocator_guests "$out/$variant" || failed=$((failed + 1))
-  [[ " $selected " != *" unwind "* ]] || unwind_guests "$out/$variant" || failed=$((failed + 1))
+run_tests() { # run_tests SET "NAMES"
+  local set=$1 selected="" name program log status objects
+  for name in $2; do wanted "$name" && selected+=" $name"; done
+  echo "== $set"
+  mapfile -t objects < <(objects "$set" $apart)
+  [[ " $selected " != *" backward "* ]] || torch_guests "$out/$set" || failed=$((failed + 1))
+  [[ " $selected " != *" allocator "* ]] || allocator_guests "$out/$set" || failed=$((failed + 1))
+  [[ " $selected " != *" unwind "* ]] || unwind_guests "$out/$set" || failed=$((failed + 1))
   for name in $selected; do
-    program=$out/$variant/${name}_test log=$program.log
-    if ! $cc $flags "$@" "cshim/ctest/${name}_test.c" "$out/$variant"/*.o -o "$program" -ldl -lpthread; then
+    program=$out/$set/${name}_test log=$program.log
+    if ! $cc $flags ${flags_of[$set]} "cshim/ctest/${name}_test.c" "$out/$set"/{check,oracle}.o "${objects[@]}" -o "$program" -ldl -lpthread; then
       failed=$((failed + 1))
       continue
     fi
-    timeout 300 "$program" 2>&1 | tee "$log"
+    timeout "$hung" "$program" 2>&1 | tee "$log"
     status=${PIPESTATUS[0]}
     note "$status" "$log"
   done
@@ -168,19 +190,18 @@ runs_bound_now() { [[ $(LD_BIND_NOW=1 LD_PRELOAD=$(realpath "$library") sh -c 'e
 
 # Undefined in all of the C half's objects together, and not on its list; a name on the list that is not wanted any more is one, too, unless the compiler may make calls of it by itself.
 imports() {
-  local objects=$out/imports wanted listed
-  wanted=$(comm -23 <(nm -u "$objects"/*.o | awk 'NF == 2 {print $2}' | sort -u) <(nm --defined-only "$objects"/*.o | awk 'NF == 3 {print $3}' | sort -u))
+  local objects wanted listed
+  mapfile -t objects < <(objects plain)
+  wanted=$(comm -23 <(nm -u "${objects[@]}" | awk 'NF == 2 {print $2}' | sort -u) <(nm --defined-only "${objects[@]}" | awk 'NF == 3 {print $3}' | sort -u))
   listed=$(grep -v '^#' cshim/imports.txt | tr -s ' ' '\n' | sort -u)
   comm -3 <(echo "$wanted") <(echo "$listed") | tr -d '\t' | grep -vxE 'mem(cmp|cpy|move|set)|_GLOBAL_OFFSET_TABLE_|'
 }
 
 test_imports() {
+  local found
   echo "== imports"
-  rm -rf "${out:?}/imports"
-  compile imports || failed=$((failed + 1))
-  rm -f "$out"/imports/{check,oracle}.o
-  ln -f -t "$out/imports" "$out"/imports/cshim/process/limithooks.o "$out"/imports/cshim/process/start.o "$out"/imports/cshim/hooks/route.o
-  check "asked of other libraries, or listed and not asked for (cshim/imports.txt): $(imports | tr '\n' ' ')" test -z "$(imports)"
+  found=$(imports)
+  check "asked of other libraries, or listed and not asked for (cshim/imports.txt): $(tr '\n' ' ' <<<"$found")" test -z "$found"
 }
 
 test_library() {
@@ -201,10 +222,12 @@ test_library() {
   check "LD_BIND_NOW=1 breaks it" runs_bound_now
 }
 
-# Interpreters from 3.8 on, one per version: python3 itself, those that PYTHONS names, pyenv's, and those that testdata/python/interpreters.py has fetched.
+# Interpreters from 3.8 on, one per version: python3 itself and those that PYTHONS names; with --all-pythons pyenv's and those that testdata/python/interpreters.py has
+# fetched as well.
 interpreters() {
-  local python version seen=" "
-  for python in $(command -v python3) ${PYTHONS//:/ } ~/.pyenv/versions/3.*/bin/python3 "${XDG_CACHE_HOME:-$HOME/.cache}"/memtrace/interpreters/3.*/usr/bin/python3.*[0-9]; do
+  local python version seen=" " more=()
+  [[ -z $all_pythons ]] || more=(~/.pyenv/versions/3.*/bin/python3 "${XDG_CACHE_HOME:-$HOME/.cache}"/memtrace/interpreters/3.*/usr/bin/python3.*[0-9])
+  for python in $(command -v python3) ${PYTHONS//:/ } "${more[@]}"; do
     version=$("$python" -c 'import ctypes, sys; print("%d.%d.%d" % sys.version_info[:3] if sys.version_info >= (3, 8) else "")' 2>/dev/null) || continue
     [[ -z $version || $seen == *" $version "* ]] && continue
     seen+="$version "
@@ -225,7 +248,7 @@ walk_with() {
     echo "skipped: $2 runs on a C library that is older than what is built here"
     return
   fi
-  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout 300 "$2" -W ignore cshim/ctest/pywalk.py "$out/$1/libpywalk.so" 2>&1 | tee "$log"
+  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout "$hung" "$2" -W ignore cshim/ctest/pywalk.py "$out/$1/libpywalk.so" 2>&1 | tee "$log"
   note "${PIPESTATUS[0]}" "$log"
 }
 
@@ -233,18 +256,16 @@ walk_with() {
 adapters_with() {
   local log=$out/$1/adapters.log
   loads "$2" "$out/$1/libpyadapter.so" "$3" || return # said already
-  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout 300 "$2" -W ignore cshim/ctest/pyadapter.py "$out/$1/libpyadapter.so" 2>&1 | tee "$log"
+  LD_PRELOAD=$3 ASAN_OPTIONS=detect_leaks=0 timeout "$hung" "$2" -W ignore cshim/ctest/pyadapter.py "$out/$1/libpyadapter.so" 2>&1 | tee "$log"
   note "${PIPESTATUS[0]}" "$log"
 }
 
-build_walker() { # build_walker VARIANT FLAGS...
-  local variant=$1
-  shift
-  rm -f "${out:?}/$variant"/*.o
-  compile "$variant" -fPIC -ftls-model=initial-exec "$@" && rm "$out/$variant"/{check,oracle}.o &&
-    $cc $flags "$@" -fPIC -shared cshim/ctest/pywalk.c "$out/$variant"/*.o -o "$out/$variant/libpywalk.so" -ldl -lpthread &&
-    rm "$out/$variant/scripts.o" && # the test has one of its own
-    $cc $flags "$@" -fPIC -shared cshim/ctest/pyadapter.c "$out/$variant"/*.o -o "$out/$variant/libpyadapter.so" -ldl -lpthread
+build_walker() { # build_walker SET FOLDER
+  local set=$1 objects
+  mapfile -t objects < <(objects "$set" $apart)
+  $cc $flags ${flags_of[$set]} -fPIC -shared cshim/ctest/pywalk.c "${objects[@]}" -o "$2/libpywalk.so" -ldl -lpthread || return
+  mapfile -t objects < <(objects "$set" $apart scripts) # the test has scripts of its own
+  $cc $flags ${flags_of[$set]} -fPIC -shared cshim/ctest/pyadapter.c "${objects[@]}" -o "$2/libpyadapter.so" -ldl -lpthread
 }
 
 test_headers_of() { # test_headers_of PYTHON: the layouts against the headers that come with it, if any do
@@ -256,11 +277,11 @@ test_headers_of() { # test_headers_of PYTHON: the layouts against the headers th
   note "${PIPESTATUS[0]}" "$log"
 }
 
-test_python() { # test_python VARIANT PRELOAD FLAGS...: in all interpreters one after the other, for they share the variant's folder
-  local variant=$1 preload=$2 python
-  shift 2
+test_python() { # test_python VARIANT SET PRELOAD: in one interpreter after the other, for they share the variant's folder
+  local variant=$1 set=$2 preload=$3 python
   echo "== $variant"
-  check "the walker compiles" build_walker "$variant" "$@"
+  mkdir -p "$out/$variant"
+  check "the walker compiles" build_walker "$set" "$out/$variant"
   for python in $(interpreters); do
     walk_with "$variant" "$python" "$preload"
     adapters_with "$variant" "$python" "$preload"
@@ -291,18 +312,42 @@ test_null() {
   done
 }
 
+plain="ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack splitranges backward allocator namerow table"
+sanitized=${plain/ splitranges/}
+threads="ring dict tag nvtx nvtxmark clock unwind capture pystack"
+
+# any NAMES: whether one of them is wanted
+any() {
+  local name
+  for name in $1; do wanted "$name" && return; done
+  return 1
+}
+
 rm -rf "${out:?}/groups"
 mkdir -p "$out/groups"
+SECONDS=0
+compiled=" "
+for set in plain sanitized threads; do
+  declare -n tests=$set
+  also=
+  [[ $set == threads ]] || also=" python"
+  [[ $set != plain ]] || also+=" imports"
+  any "$tests$also" || continue
+  if compile "$set"; then compiled+="$set "; else failed=$((failed + 1)) && echo "failed: $set does not compile" >&2; fi
+done
+[[ $compiled == " " ]] || echo "compiled$compiled in $SECONDS s"
+
+made() { [[ $compiled == *" $1 "* ]]; }
 # The long ones come first, so that none of them runs alone at the end.
-wanted python && group python-sanitized test_python python-sanitized "$($cc -print-file-name=libasan.so)" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined
-wanted python && group python test_python python "" -O2
 wanted null && group null test_null
-group sanitized run_tests sanitized "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack backward allocator namerow table" -O1 -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
-group threads run_tests threads "ring dict tag nvtx nvtxmark clock unwind capture pystack" -O1 -fsanitize=thread -Wno-tsan
-group plain run_tests plain "ring dict tag nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack splitranges backward allocator namerow table" -O2
+made sanitized && wanted python && group python-sanitized test_python python-sanitized sanitized "$($cc -print-file-name=libasan.so)"
+made sanitized && any "$sanitized" && group sanitized run_tests sanitized "$sanitized"
+made threads && any "$threads" && group threads run_tests threads "$threads"
+made plain && wanted python && group python test_python python plain ""
+made plain && any "$plain" && group plain run_tests plain "$plain"
 wanted rows && group rows test_rows
 wanted header && group header test_header
-wanted imports && group imports test_imports
+made plain && wanted imports && group imports test_imports
 wanted library && group library test_library
 total
 echo "$passed passed, $failed failed"
