@@ -52,6 +52,11 @@ check_c_nullcuda() {
 
 check_shell() { tracked '*.sh' | xargs "$(scripts/python-tools.sh)/shellcheck" --severity=warning; }
 
+# The shell of the workflows' steps as well.
+check_workflows() {
+	go tool -modfile=internal/tools/go.mod actionlint -shellcheck "$(scripts/python-tools.sh)/shellcheck"
+}
+
 check_python() { tracked '*.py' | xargs "$(scripts/python-tools.sh)/ruff" check --quiet; }
 
 check_types() { (tools=$(scripts/python-tools.sh) && "$tools/mypy" --no-error-summary); }
@@ -70,7 +75,7 @@ check_blanks() {
 }
 
 checks=("$@")
-[ $# -gt 0 ] || checks=(gofmt vet staticcheck arrows modules third_party c_library c_nullcuda shell python types blanks)
+[ $# -gt 0 ] || checks=(gofmt vet staticcheck arrows modules third_party c_library c_nullcuda shell workflows python types blanks)
 failed=0
 for check in "${checks[@]}"; do
 	if ! declare -F "check_$check" >/dev/null; then

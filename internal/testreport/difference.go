@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/rogpeppe/go-internal/diff"
@@ -15,11 +16,9 @@ const (
 )
 
 // difference returns what a reader wants of a test's output: of long texts that should be the same the lines that are
-// not, of stacks our own functions, and of anything else the beginning and the end. Paths below root are from there.
-func difference(lines []string, root string) []string {
-	text := strings.ReplaceAll(strings.Join(lines, "\n"), root+"/", "")
-	lines = strings.Split(text, "\n")
-	if stackStarts.MatchString(text) {
+// not, of stacks our own functions, and of anything else the beginning and the end.
+func difference(lines []string) []string {
+	if slices.ContainsFunc(lines, stackStarts.MatchString) {
 		lines = ours(lines)
 	}
 	var kept []string
@@ -134,17 +133,17 @@ func differing(got, want []string) []string {
 	if unified == nil {
 		return []string{"the texts are the same but for blanks at the ends of lines"}
 	}
-	lines := linesOf(string(unified))
+	lines := strings.Split(strings.TrimSuffix(string(unified), "\n"), "\n")
 	return lines[3:] // the names of the texts
 }
 
 var (
-	stackStarts = regexp.MustCompile(`(?m)^(goroutine \d+ .*\[|WARNING: DATA RACE)`)
+	stackStarts = regexp.MustCompile(`^(goroutine \d+ .*\[|WARNING: DATA RACE)`)
 	frameFile   = regexp.MustCompile(`^\s+(\S+\.(?:go|s)):\d+( \+0x[0-9a-f]+)?$`)
 	stackHead   = regexp.MustCompile(`^(goroutine \d+ .*|.*[Gg]oroutine \d+.*):$`)
 )
 
-// ours leaves of stacks the functions below the root, whose paths are relative by now, and the goroutines that have
+// ours leaves of stacks the functions below the root, whose paths are relative, and the goroutines that have
 // some. Where there are none, as in a crash of Go itself, all lines stay.
 func ours(lines []string) []string {
 	var kept []string

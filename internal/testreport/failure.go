@@ -26,13 +26,13 @@ type failure struct {
 // recording matches what a test logs of the recording that it asks.
 var recording = regexp.MustCompile(`^(?:\s*[\w.-]+\.go:\d+: )?\s*recording: (.+)$`)
 
-// takeRecordings returns the lines without those that name recordings, and these, each once.
+// takeRecordings returns the lines without those that name recordings, and these.
 func takeRecordings(lines []string) (rest, recordings []string) {
 	for _, line := range lines {
-		if m := recording.FindStringSubmatch(line); m == nil {
-			rest = append(rest, line)
-		} else if !slices.Contains(recordings, m[1]) {
+		if m := recording.FindStringSubmatch(line); m != nil {
 			recordings = append(recordings, m[1])
+		} else {
+			rest = append(rest, line)
 		}
 	}
 	return rest, recordings
@@ -60,13 +60,13 @@ func (w *watch) testFailures(p *packageRun) (failures []failure) {
 		if !t.ended {
 			io.WriteString(w.out, text)
 		}
-		lines, recordings := takeRecordings(linesOf(text))
+		lines, recordings := takeRecordings(w.linesOf(text))
 		if len(lines) == 0 && (p.failedBelow(name) || p.crashedAbove(name)) {
 			continue
 		}
 		for above := parent(name); above != ""; above = parent(above) {
 			if ran := p.tests[above]; ran != nil {
-				_, more := takeRecordings(linesOf(ran.said.String()))
+				_, more := takeRecordings(w.linesOf(ran.said.String()))
 				recordings = append(recordings, more...)
 			}
 		}
@@ -74,9 +74,9 @@ func (w *watch) testFailures(p *packageRun) (failures []failure) {
 		failures = append(failures, failure{
 			Name:       name + " in " + w.sources.folder(p.name),
 			Claim:      w.sources.of(p.name).claims[root],
-			Difference: difference(lines, w.sources.root),
-			Recordings: recordings,
-			Alone:      w.sources.alone(p.name, name, only(name), strings.Contains(text, "WARNING: DATA RACE")),
+			Difference: difference(lines),
+			Recordings: sorted(recordings),
+			Alone:      w.sources.alone(p.name, name, only(name)),
 		})
 	}
 	return failures
@@ -117,15 +117,15 @@ func (w *watch) timeout(p *packageRun, running, text string) failure {
 	return failure{
 		Name:       strings.Join(names, ", ") + " in " + w.sources.folder(p.name) + " (timeout)",
 		Claim:      w.sources.of(p.name).claims[root],
-		Difference: difference(linesOf(text), w.sources.root),
-		Alone:      w.sources.alone(p.name, names[0], pattern, false),
+		Difference: difference(w.linesOf(text)),
+		Alone:      w.sources.alone(p.name, names[0], pattern),
 	}
 }
 
 // packageFailure tells of a package none of whose tests failed: its TestMain ended it, something killed it, or it did
 // not come to its end.
 func (w *watch) packageFailure(p *packageRun) failure {
-	lines := linesOf(p.said.String())
+	lines := w.linesOf(p.said.String())
 	for _, name := range p.order {
 		if !p.tests[name].ended {
 			lines = append(lines, "under way: "+name)
@@ -136,31 +136,31 @@ func (w *watch) packageFailure(p *packageRun) failure {
 	}
 	return failure{
 		Name:       w.sources.folder(p.name),
-		Difference: difference(lines, w.sources.root),
-		Alone:      w.sources.alone(p.name, "", "", false),
+		Difference: difference(lines),
+		Alone:      w.sources.alone(p.name, "", ""),
 	}
 }
 
-// buildFailure tells of a package that does not compile, however many others wait for it. The go command names it with
-// the test that it is compiled for: "memtrace/trace [memtrace/trace.test]".
-func (w *watch) buildFailure(build string) failure {
-	importPath, _, _ := strings.Cut(build, " ")
-	importPath = strings.TrimSuffix(strings.TrimSuffix(importPath, ".test"), "_test")
+// buildFailure tells of a package that does not compile, of which p is the first to need it, and of what the compiler
+// said.
+func (w *watch) buildFailure(p *packageRun, importPath, said string) failure {
 	var lines []string
-	for _, line := range linesOf(w.builds[build]) {
+	for _, line := range w.linesOf(said) {
 		if !strings.HasPrefix(line, "# ") {
 			lines = append(lines, line)
 		}
 	}
 	return failure{
 		Name:       "build of " + w.sources.folder(importPath),
-		Difference: difference(lines, w.sources.root),
-		Alone:      w.sources.alone(importPath, "", "^$", false),
+		Difference: difference(lines),
+		Alone:      w.sources.alone(p.name, "", "^$"),
 	}
 }
 
-// linesOf returns the lines of a text, without blanks at their ends and empty lines at its end.
-func linesOf(text string) (lines []string) {
+// linesOf returns the lines of a text, without blanks at their ends and empty lines at its end. Paths below the folder
+// that the command runs in are from there.
+func (w *watch) linesOf(text string) (lines []string) {
+	text = strings.ReplaceAll(text, w.sources.root+"/", "")
 	for line := range strings.Lines(strings.TrimSpace("|" + text)[1:]) {
 		lines = append(lines, strings.TrimRight(line, " \r\n"))
 	}

@@ -29,7 +29,7 @@ import (
 const failuresVariable = "TESTREPORT_FAILURES"
 
 // leftOpen is how long a command that has ended is waited for if a process that it left behind holds its output open.
-const leftOpen = 5 * time.Second
+var leftOpen = 5 * time.Second
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 

@@ -2,19 +2,32 @@ package main
 
 import (
 	"bytes"
+	"errors"
 	"flag"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 )
 
 var (
 	update = flag.Bool("update", false, "rewrite testdata/*.golden")
 	record = flag.Bool("record", false, "run the tests of testdata/suite again and rewrite testdata/*.stream")
 )
+
+// beProgram is a variable of the environment that makes the program of the tests testreport itself.
+const beProgram = "TESTREPORT_BE_PROGRAM"
+
+func TestMain(m *testing.M) {
+	if os.Getenv(beProgram) != "" {
+		main()
+	}
+	os.Exit(m.Run())
+}
 
 // streams are what commands printed, the status that they ended with, and the command that is run to record it. Output
 // of other languages' tests was taken from runs of ours in which something was broken.
@@ -23,13 +36,13 @@ var streams = []struct {
 	status  int
 	command string
 }{
-	{"passing", 0, "go test -json ./sums"},
-	{"pages", 1, "go test -json -tags suite ./pages ./sums"},
-	{"timeout", 1, "go test -json -timeout 1s ./slow"},
-	{"panic", 1, "go test -json ./crashed"},
-	{"race", 1, "go test -json -race ./raced"},
-	{"build", 1, "go test -json ./broken ./sums"},
-	{"ended", 1, "go test -json -short ./ended ./sums"},
+	{"passing", 0, "go test -count=1 -json ./sums"},
+	{"pages", 1, "env SUITE_SUM=2 go test -count=1 -json -tags suite ./pages ./sums"},
+	{"timeout", 1, "go test -count=1 -json -timeout 1s ./slow"},
+	{"panic", 1, "go test -count=1 -json ./crashed"},
+	{"race", 1, "go test -count=1 -json -race ./raced"},
+	{"build", 1, "go test -count=1 -json ./broken ./needy ./sums"},
+	{"ended", 1, "env CGO_ENABLED=0 go test -count=1 -json -short ./ended ./sums"},
 	{"script", 1, ""},
 	{"killed", 137, ""},
 	{"text", 1, ""},
@@ -46,16 +59,15 @@ func TestReports(t *testing.T) {
 	}
 	suite := filepath.Join(folder, "suite")
 	t.Chdir(suite)
-	t.Setenv("SUITE_SUM", "2")
-	for _, name := range always {
-		t.Setenv(name, "")
+	for name, value := range map[string]string{"SUITE_SUM": "1", "TIER": "all", "CGO_ENABLED": ""} {
+		t.Setenv(name, value)
 	}
 	for _, s := range streams {
 		t.Run(s.name, func(t *testing.T) {
 			stream := filepath.Join(folder, s.name+".stream")
 			if *record && s.command != "" {
 				words := strings.Fields(s.command)
-				said, _ := exec.Command(words[0], append([]string{"test", "-count=1"}, words[2:]...)...).Output()
+				said, _ := exec.Command(words[0], words[1:]...).Output()
 				write(t, stream, bytes.ReplaceAll(said, []byte(suite), []byte("$SUITE")))
 			}
 			got := report(t, s.status, strings.ReplaceAll(read(t, stream), "$SUITE", suite), s.command)
@@ -71,17 +83,19 @@ func TestReports(t *testing.T) {
 	}
 }
 
-// report runs a command that prints a stream and ends with the status, and returns what is shown and the summary. Words
-// of another command may be added, for their flags.
+// report runs a command that prints a stream and ends with the status, and returns what is shown and the summary. It
+// has the variables and the flags of the command of which it is a double.
 func report(t *testing.T, status int, stream, command string) string {
 	t.Helper()
 	folder := t.TempDir()
 	path, failures := filepath.Join(folder, "stream"), filepath.Join(folder, "failures")
 	write(t, path, []byte(stream))
-	arguments := []string{"--failures", failures, "--part", "Go", "--slowest", "2", "--", "sh", "-c",
-		`cat "$0" && exit ` + strconv.Itoa(status), path}
+	variables, rest, _ := strings.Cut(command, "go ")
+	arguments := append([]string{"--failures", failures, "--part", "Go", "--slowest", "2", "--"},
+		strings.Fields(variables)...)
+	arguments = append(arguments, "sh", "-c", `cat "$0" && exit `+strconv.Itoa(status), path)
 	var shown bytes.Buffer
-	if got := run(append(arguments, strings.Fields(command)...), &shown, &shown); got != status {
+	if got := run(append(arguments, strings.Fields(rest)...), &shown, &shown); got != status {
 		t.Errorf("status %d, want %d", got, status)
 	}
 	shown.WriteString("\n---- summary\n")
@@ -94,9 +108,9 @@ func report(t *testing.T, status int, stream, command string) string {
 // A testreport within a command of another tells its failures to that one, which has no second word on them, and whose
 // part stands before theirs.
 func TestNested(t *testing.T) {
-	program := filepath.Join(t.TempDir(), "testreport")
-	if said, err := exec.Command("go", "build", "-o", program, ".").CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, said)
+	program, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
 	}
 	folder, err := filepath.Abs("testdata")
 	if err != nil {
@@ -104,7 +118,7 @@ func TestNested(t *testing.T) {
 	}
 	t.Chdir(filepath.Join(folder, "suite"))
 	failures := filepath.Join(t.TempDir(), "failures")
-	inner := program + ` --part pages -- sh -c 'cat ../pages.stream; exit 1'; echo "failed: a script"; exit 3`
+	inner := beProgram + `=1 ` + program + ` --part pages -- sh -c 'cat ../pages.stream; exit 1'; echo "failed: a script"; exit 3`
 	var shown bytes.Buffer
 	status := run([]string{"--failures", failures, "--part", "all", "--", "sh", "-c", inner}, &shown, &shown)
 	if status != 3 {
@@ -119,6 +133,7 @@ func TestNested(t *testing.T) {
 		names = append(names, f.Part+": "+f.Name)
 	}
 	want := []string{"all: pages: TestPage in ./pages", "all: pages: TestLongPage in ./pages",
+		"all: pages: TestLine in ./pages",
 		"all: pages: TestTable/row's_sum_(a+b)/deep in ./pages", "all: pages: TestBoth in ./pages",
 		"all: pages: TestBoth/row in ./pages", "all: " + spelled([]string{"sh", "-c", inner})}
 	if got, want := strings.Join(names, "\n"), strings.Join(want, "\n"); got != want {
@@ -126,9 +141,32 @@ func TestNested(t *testing.T) {
 	}
 }
 
+// Where much failed, each failure has its share of a summary that can still be read.
+func TestSummaryOfMany(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "failures")
+	all := make([]failure, 20)
+	for i := range all {
+		all[i] = failure{Name: "TestPage", Difference: slices.Repeat([]string{"line"}, mostLines)}
+	}
+	for n, share := range map[int]int{1: mostLines, 20: screens / 20} {
+		if err := errors.Join(os.RemoveAll(path), appendFailures(path, "", all[:n])); err != nil {
+			t.Fatal(err)
+		}
+		var shown bytes.Buffer
+		if err := summarize(path, &shown); err != nil {
+			t.Fatal(err)
+		}
+		if got, want := strings.Count(shown.String(), "\n"), 1+n*(1+1+share+1); got != want {
+			t.Errorf("%d lines of %d failures, want %d\n%s", got, n, want, &shown)
+		}
+	}
+}
+
 // A command that cannot be started, or that a signal ends, has failed; one that leaves a process behind is not waited
 // for longer than that it can say its last.
 func TestCommandsEnd(t *testing.T) {
+	defer func(before time.Duration) { leftOpen = before }(leftOpen)
+	leftOpen = time.Millisecond
 	for _, c := range []struct {
 		name   string
 		status int

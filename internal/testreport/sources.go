@@ -30,7 +30,7 @@ type folder struct {
 }
 
 // always are variables that change what a test does, and that it need not ask for itself.
-var always = []string{"CGO_ENABLED", "MEMTRACE_TESTS"}
+var always = []string{"CGO_ENABLED", "TIER"}
 
 // never are variables that say where things are: the same in the shell in which the command will be typed.
 var never = []string{"HOME", "MEMTRACE_CACHE", "PATH", "TMPDIR", "XDG_CACHE_HOME"}
@@ -117,15 +117,13 @@ func tagsOf(file *ast.File) (tags []string) {
 
 // alone returns the command that runs the tests of a package that a pattern of `go test -run` matches, with the
 // variables and flags that change what they do. Flags are those of the command that failed, if that was `go test`.
-func (s *sources) alone(importPath, test, pattern string, race bool) string {
+func (s *sources) alone(importPath, test, pattern string) string {
 	f := s.of(importPath)
-	words := f.environment()
-	words = append(words, "go", "test")
-	if race || slices.Contains(s.command, "-race") {
-		words = append(words, "-race")
-	}
-	if slices.Contains(s.command, "-short") {
-		words = append(words, "-short")
+	words := append(s.environment(f), "go", "test")
+	for _, flag := range []string{"-race", "-short"} {
+		if slices.Contains(s.command, flag) {
+			words = append(words, flag)
+		}
 	}
 	root, _, _ := strings.Cut(test, "/")
 	tags, known := f.tags[root]
@@ -148,11 +146,22 @@ func (s *sources) alone(importPath, test, pattern string, race bool) string {
 	return strings.Join(append(words, s.folder(importPath)), " ")
 }
 
-// environment returns the variables that are set and that a package's tests ask for, as one writes them before a
-// command.
-func (f *folder) environment() (words []string) {
+// environment returns the variables that the command was given by env, and those that are set and that a package's
+// tests ask for, as one writes them before a command.
+func (s *sources) environment(f *folder) (words []string) {
+	given := map[string]bool{}
+	if s.command[0] == "env" {
+		for _, word := range s.command[1:] {
+			name, value, isVariable := strings.Cut(word, "=")
+			if !isVariable {
+				break
+			}
+			words = append(words, name+"="+quote(value))
+			given[name] = true
+		}
+	}
 	for _, name := range sorted(slices.Concat(always, f.variables)) {
-		if value := os.Getenv(name); value != "" && !slices.Contains(never, name) {
+		if value := os.Getenv(name); value != "" && !given[name] && !slices.Contains(never, name) {
 			words = append(words, name+"="+quote(value))
 		}
 	}

@@ -146,9 +146,11 @@ func isFrame(line string) bool {
 // or that it ended without one.
 func (w *watch) packageFailed(p *packageRun, failedBuild string) {
 	if failedBuild != "" {
-		if !w.broken[failedBuild] {
-			w.broken[failedBuild] = true
-			w.failures = append(w.failures, w.buildFailure(failedBuild))
+		// "memtrace/trace", or compiled for its test "memtrace/trace [memtrace/trace.test]"
+		importPath, _, _ := strings.Cut(failedBuild, " ")
+		if !w.broken[importPath] {
+			w.broken[importPath] = true
+			w.failures = append(w.failures, w.buildFailure(p, importPath, w.builds[failedBuild]))
 		}
 		return
 	}

@@ -6,6 +6,7 @@ package pages
 import (
 	"fmt"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -27,7 +28,11 @@ func page(word string) string {
 //
 // It once said how much is used.
 func TestPage(t *testing.T) {
-	t.Log("recording: build/recordings/4f1c")
+	folder, err := filepath.Abs("../build/recordings/4f1c")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Log("recording: " + folder)
 	t.Errorf("page is\n%swant\n%s", page("2 MiB left"), page("3 MiB left"))
 }
 
@@ -35,8 +40,14 @@ func TestLongPage(t *testing.T) {
 	t.Errorf("no word in\n%s", page("2 MiB left"))
 }
 
+// TestLine tells of texts so short that all of them is shown.
+func TestLine(t *testing.T) {
+	t.Errorf("got\n%s\nwant\n%s", "one\ntwo", "one\nthree")
+}
+
 // TestTable: each row has a sum.
 func TestTable(t *testing.T) {
+	t.Log("recording: build/recordings/77aa")
 	t.Log("recording: build/recordings/77aa")
 	t.Run("good row", func(t *testing.T) {})
 	t.Run("row's sum (a+b)", func(t *testing.T) {

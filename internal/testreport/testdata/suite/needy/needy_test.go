@@ -1,0 +1,10 @@
+// Package needy needs one that does not compile.
+package needy
+
+import (
+	"testing"
+
+	_ "suite/broken"
+)
+
+func TestNothing(t *testing.T) {}
