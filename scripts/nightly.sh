@@ -14,11 +14,10 @@ long() {
 	shift 2
 	[ "$package" = ./internal/e2e ] && tags=(-tags e2e)
 	echo "== $package $tests $*"
-	env "$@" go test "${tags[@]}" -count=1 -timeout 180m -run "$tests" -v "$package" | grep -v '^=== '
-	[ "${PIPESTATUS[0]}" -eq 0 ] || { failed=$((failed + 1)) && echo "failed: $package $tests $*"; }
+	build/testreport --part "$package $tests" -- env "$@" go test -json "${tags[@]}" -count=1 -timeout 180m -run "$tests" "$package" || failed=$((failed + 1))
 }
 
-go test -race -timeout 120m ./analyzer/... ./trace/... ./cmd/memtrace ./internal/browser || failed=$((failed + 1))
+build/testreport --part "race detector" -- go test -json -race -timeout 120m ./analyzer/... ./trace/... ./cmd/memtrace ./internal/browser || failed=$((failed + 1))
 long ./internal/e2e Killed KILLS="${KILLS:-1000}"
 long ./internal/hostile Killed KILLS="${KILLS:-1000}"
 long ./internal/e2e AttachWhileTraining ATTACHES="${ATTACHES:-200}"

@@ -15,8 +15,11 @@ export TIER=core
 case ${1:-} in core | all | nightly) TIER=$1 && shift ;; esac
 chosen=" $* "
 passed=0 failed=0 broken=() took=()
-failures=$(mktemp)
-trap 'rm -f "$failures"' EXIT
+failures=${TESTREPORT_FAILURES:-}
+if [ -z "$failures" ]; then
+	failures=$(mktemp)
+	trap 'rm -f "$failures"' EXIT
+fi
 
 # part WORD NAME COMMAND...: one part of the tests, if it was chosen.
 part() {
@@ -28,7 +31,7 @@ part() {
 	*) return ;;
 	esac
 	echo "== $name"
-	if build/testreport --failures "$failures" --part "$name" -- "$@"; then
+	if build/testreport --failures "$failures" --part "$name" --slowest 5 -- "$@"; then
 		passed=$((passed + 1))
 	else
 		failed=$((failed + 1)) && broken+=("$name")
@@ -36,9 +39,9 @@ part() {
 	took+=("$(printf '%6d s  %s' $((SECONDS - begin)) "$name")")
 }
 
-raced() { sed -n 's/^\([^ #][^ ]*\).*/\1/p' scripts/race-packages.txt; }
+mapfile -t raced < <(sed -n 's/^\([^ #][^ ]*\).*/\1/p' scripts/race-packages.txt)
 # What is not raced and has no part of its own.
-plain() { go list ./... | grep -vE '/internal/(e2e|hostile|browser)$' | grep -vxFf <(raced); }
+mapfile -t others < <(go list ./... | grep -vE '/internal/(e2e|hostile|browser)$' | grep -vxFf <(printf '%s\n' "${raced[@]/#./memtrace}"))
 
 if [ "$chosen" != " --list " ]; then
 	if ! make --no-print-directory -j "$(nproc)" all nullcuda || ! go build -o build/testreport ./internal/testreport; then
@@ -48,8 +51,8 @@ if [ "$chosen" != " --list " ]; then
 	scripts/environments.sh "$TIER" >build/environments.log 2>&1 &
 fi
 
-part go "Go" go test -json $(plain)
-part race "Go, under the race detector" go test -json -race -short $(raced)
+part go "Go" go test -json "${others[@]}"
+part race "Go, under the race detector" go test -json -race -short "${raced[@]}"
 part c "C" scripts/test-c.sh
 part python "Python" scripts/test-python.sh
 part hostile "hostile programs" go test -json -timeout 60m ./internal/hostile
@@ -72,7 +75,7 @@ fi
 wait
 echo "== how long the parts took, the slowest first"
 printf '%s\n' "${took[@]}" | sort -rn
-build/testreport --summary "$failures"
+[ -n "${TESTREPORT_FAILURES:-}" ] || build/testreport --summary "$failures"
 for name in "${broken[@]}"; do
 	echo "failed: $name"
 done
