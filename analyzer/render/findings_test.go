@@ -50,7 +50,7 @@ func checkFinding(t *testing.T, f finding.Finding) {
 	}
 	for _, field := range f.Evidence {
 		path := strings.Split(indices.ReplaceAllString(field, ""), ".")
-		if path[0] != "info" && !hasField(reflect.TypeOf(jsonReport{}), path) {
+		if path[0] != "info" && !hasField(reflect.TypeOf(Document{}), path) {
 			t.Errorf("%s rests on %s, which is no field of a report", f.ID, field)
 		}
 	}

@@ -19,19 +19,19 @@ const (
 
 // JSON writes a summary as one JSON object, see docs/report-json.md.
 func JSON(w io.Writer, s *report.Summary) error {
-	return writeJSON(w, jsonReport{ReportSchema, jsonVerdict{s.Verdict(), Verdict(s)}, Findings(s), s})
+	return writeJSON(w, Document{ReportSchema, DocumentVerdict{s.Verdict(), Verdict(s)}, Findings(s), s})
 }
 
-// jsonReport is the JSON form of a summary.
-type jsonReport struct {
+// Document is the JSON form of a summary, as JSON writes it and as a Go program can decode it.
+type Document struct {
 	Schema   string            `json:"schema"`
-	Verdict  jsonVerdict       `json:"verdict"`
+	Verdict  DocumentVerdict   `json:"verdict"`
 	Findings []finding.Finding `json:"findings"`
 	*report.Summary
 }
 
-// jsonVerdict is the answer in figures and in words.
-type jsonVerdict struct {
+// DocumentVerdict is the answer in figures and in words.
+type DocumentVerdict struct {
 	*report.Verdict
 	Sentences []string `json:"sentences"`
 }

@@ -1,34 +1,115 @@
 package render
 
 import (
+	"cmp"
+	"fmt"
+	"maps"
 	"os"
 	"reflect"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 
 	"memtrace/analyzer/diff"
+	"memtrace/analyzer/report"
 )
 
-// jsonNames adds the names of every field that a type's JSON can hold.
-func jsonNames(names map[string]bool, t reflect.Type, seen map[reflect.Type]bool) {
+// published are the types of JSON output, by the path at which they stand: the events and retries are those of the file
+// that is written beside a trace when memory runs out.
+var published = map[string]reflect.Type{
+	"brief":       reflect.TypeFor[briefReport](),
+	"diff":        reflect.TypeFor[diff.Diff](),
+	"oom.events":  reflect.TypeFor[report.OOMReport](),
+	"oom.retries": reflect.TypeFor[report.OOMRetries](),
+	"report":      reflect.TypeFor[Document](),
+}
+
+// fieldKinds adds the kind of every field that a type's JSON can hold, by its path. Arrays add nothing to a path, the
+// keys of a map are *, and a type inside itself ends it.
+func fieldKinds(kinds map[string]string, t reflect.Type, path string, above ...reflect.Type) {
 	switch t.Kind() {
-	case reflect.Pointer, reflect.Slice, reflect.Map:
-		jsonNames(names, t.Elem(), seen)
+	case reflect.Pointer, reflect.Slice:
+		fieldKinds(kinds, t.Elem(), path, above...)
+	case reflect.Map:
+		kinds[path+".*"] = kindOf(t.Elem())
+		fieldKinds(kinds, t.Elem(), path+".*", above...)
 	case reflect.Struct:
-		if seen[t] {
+		if slices.Contains(above, t) {
 			return
 		}
-		seen[t] = true
-		for i := range t.NumField() {
-			name, _, _ := strings.Cut(t.Field(i).Tag.Get("json"), ",")
-			switch f := t.Field(i); {
+		above = append(slices.Clip(above), t)
+		for f := range t.Fields() {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			switch {
 			case f.Anonymous && name == "":
-				jsonNames(names, f.Type, seen)
+				fieldKinds(kinds, f.Type, path, above...)
 			case name != "-" && f.IsExported():
-				names[name] = true
-				jsonNames(names, t.Field(i).Type, seen)
+				kinds[path+"."+name] = kindOf(f.Type)
+				fieldKinds(kinds, f.Type, path+"."+name, above...)
 			}
+		}
+	}
+}
+
+// kindOf is what JSON has for a type.
+func kindOf(t reflect.Type) string {
+	switch t.Kind() {
+	case reflect.Pointer:
+		return kindOf(t.Elem())
+	case reflect.Slice:
+		return "[]" + kindOf(t.Elem())
+	case reflect.Map, reflect.Struct:
+		return "object"
+	case reflect.Bool, reflect.String:
+		return t.Kind().String()
+	}
+	return "number"
+}
+
+// TestSchemaPaths: no field of JSON output is renamed, moved or taken away, or becomes of another kind. Whoever decodes
+// a report into the product's own types, as the end-to-end tests do, would not notice. testdata/schema.txt has a line
+// for each object with its fields.
+func TestSchemaPaths(t *testing.T) {
+	const file = "testdata/schema.txt"
+	got, objects := make(map[string]string), make(map[string][]string)
+	for root, typ := range published {
+		fieldKinds(got, typ, root)
+	}
+	for _, path := range slices.Sorted(maps.Keys(got)) {
+		at := strings.LastIndexByte(path, '.')
+		objects[path[:at]] = append(objects[path[:at]], path[at+1:]+" "+got[path])
+	}
+	if *update {
+		var text strings.Builder
+		for _, object := range slices.Sorted(maps.Keys(objects)) {
+			fmt.Fprintf(&text, "%s: %s\n", object, strings.Join(objects[object], ", "))
+		}
+		if err := os.WriteFile(file, []byte(text.String()), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		object, fields, _ := strings.Cut(strings.TrimSpace(line), ": ")
+		for field := range strings.SplitSeq(fields, ", ") {
+			name, kind, _ := strings.Cut(field, " ")
+			want[object+"."+name] = kind
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(want)) {
+		if got[path] != want[path] {
+			t.Errorf("%s was published as %s and is %s: fields are only added", path, want[path],
+				cmp.Or(got[path], "gone"))
+		}
+	}
+	for _, path := range slices.Sorted(maps.Keys(got)) {
+		if want[path] == "" {
+			t.Errorf("field %s is new: describe it in the documents, and run the test with -update", path)
 		}
 	}
 }
@@ -46,12 +127,13 @@ func TestSchemaIsDocumented(t *testing.T) {
 	}
 	quoted := regexp.MustCompile("`([a-z_]+)`")
 	firstColumn := regexp.MustCompile("(?m)^\\| (`[^|]*`) \\|")
-	for _, part := range []struct {
-		name, text string
-		value      any
-	}{{"report", ofReport, jsonReport{}}, {"diff", ofDiff, diff.Diff{}}} {
-		names := map[string]bool{"schema": true}
-		jsonNames(names, reflect.TypeOf(part.value), make(map[reflect.Type]bool))
+	for _, part := range []struct{ name, text string }{{"report", ofReport}, {"diff", ofDiff}} {
+		names, kinds := map[string]bool{"schema": true}, make(map[string]string)
+		fieldKinds(kinds, published[part.name], part.name)
+		for path := range kinds {
+			names[path[strings.LastIndexByte(path, '.')+1:]] = true
+		}
+		delete(names, "*")
 		if names[""] {
 			t.Errorf("%s: a field has no JSON name", part.name)
 		}

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"slices"
 	"strings"
 	"testing"
@@ -18,18 +17,7 @@ func adviceOf(t *testing.T, args ...string) (rules []string, text string) {
 	if status != 1 {
 		t.Fatalf("exit status %d: %s", status, r.stderr)
 	}
-	var report struct {
-		OOM struct {
-			Events []struct {
-				Outcome string
-				Advice  []struct{ Rule, Text string }
-			}
-		}
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &report); err != nil {
-		t.Fatal(err)
-	}
-	for _, e := range report.OOM.Events {
+	for _, e := range jsonReport(t, r.trace).OOM.Events {
 		if e.Outcome == "failed" {
 			for _, a := range e.Advice {
 				rules, text = append(rules, a.Rule), text+a.Text+"\n"

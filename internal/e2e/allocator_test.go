@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"memtrace/analyzer/render"
 )
 
 // allocatorMoment mirrors testdata/train/allocator_calls.py: bytes of blocks and what was requested of them, by stream
@@ -40,68 +42,13 @@ func readMoments(t *testing.T, path string) (o allocatorOracle) {
 	return o
 }
 
-type requestedBytes struct {
-	Bytes   uint64
-	Rest    uint64 `json:"rest_bytes"`
-	Unknown uint64 `json:"unknown_bytes"`
-}
-
-// allocatorReport is what the report says of the same.
-type allocatorReport struct {
-	At struct {
-		Framework struct {
-			Live      uint64 `json:"live_bytes"`
-			Requested requestedBytes
-		}
-		Groups []struct {
-			By, Level string
-			Rows      []struct {
-				Key, Label string
-				Live       uint64 `json:"live_bytes"`
-				Requested  requestedBytes
-			}
-		}
-	}
-	Ledgers []struct {
-		Waiting   uint64 `json:"waiting_bytes"`
-		Whole     uint64 `json:"whole_bytes"`
-		Requested requestedBytes
-		Rows      []struct{ Bytes uint64 }
-	}
-	Allocator struct {
-		Settings  []struct{ Text string }
-		Fractions []struct {
-			Device   int
-			Fraction float64
-		} `json:"memory_fractions"`
-		Empty struct {
-			Count   uint64
-			Given   uint64 `json:"given_back_bytes"`
-			Largest uint64 `json:"largest_bytes"`
-			Place   string `json:"largest_place"`
-		} `json:"empty_cache"`
-		Asked []struct {
-			Place, Library, Call string
-			Count                uint64
-			First                uint64 `json:"first_free_bytes"`
-			Total                uint64 `json:"total_bytes"`
-		} `json:"free_memory_asked"`
-		Waiting struct {
-			Blocks uint64 `json:"block_count"`
-			Peak   uint64 `json:"peak_bytes"`
-			Live   uint64 `json:"live_bytes"`
-		}
-		NotRecorded []string `json:"not_recorded"`
-	}
-}
-
-func allocatorAt(t *testing.T, trace, moment string) (r allocatorReport) {
+func allocatorAt(t *testing.T, trace, moment string) render.Document {
 	t.Helper()
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--at", moment, "--by", "stream,pool", trace)),
-		&r); err != nil {
-		t.Fatal(err)
+	rep := jsonReport(t, trace, "--at", moment, "--by", "stream,pool")
+	if rep.Allocator == nil {
+		t.Fatal("the report says nothing of an allocator")
 	}
-	return r
+	return rep
 }
 
 // TestAllocatorCalls: at every mark the bytes of each stream and of each private pool, what was requested of them, and
@@ -167,19 +114,19 @@ func TestAllocatorOfOldPyTorch(t *testing.T) {
 	}
 }
 
-func compareAllocatorMoment(t *testing.T, got *allocatorReport, want *allocatorMoment) {
+func compareAllocatorMoment(t *testing.T, got *render.Document, want *allocatorMoment) {
 	t.Helper()
-	equal(t, want.Name+": allocated", got.At.Framework.Live, want.Allocated)
+	equal(t, want.Name+": allocated", got.At.Framework.LiveBytes, want.Allocated)
 	equal(t, want.Name+": waiting", got.Ledgers[0].Waiting, want.Pending)
 	if want.Pending == 0 { // PyTorch takes a block's request away only when it can be used again
-		equal(t, want.Name+": requested", got.At.Framework.Requested.Bytes, want.Requested)
-		equal(t, want.Name+": requested in the ledger", got.Ledgers[0].Requested.Bytes, want.Requested)
+		equal(t, want.Name+": requested", value(got.At.Framework.Requested).Bytes, want.Requested)
+		equal(t, want.Name+": requested in the ledger", value(got.Ledgers[0].Requested).Bytes, want.Requested)
 	}
 	var whole uint64
 	for _, row := range got.Ledgers[0].Rows {
 		whole += row.Bytes
 	}
-	equal(t, want.Name+": sum of the ledger", whole, got.Ledgers[0].Whole)
+	equal(t, want.Name+": sum of the ledger", whole, got.Ledgers[0].WholeBytes)
 	for _, g := range got.At.Groups {
 		if g.Level != "framework" {
 			continue
@@ -189,11 +136,11 @@ func compareAllocatorMoment(t *testing.T, got *allocatorReport, want *allocatorM
 			t.Errorf("%s: %d rows by %s, PyTorch has %d", want.Name, len(g.Rows), g.By, len(oracle))
 		}
 		for _, row := range g.Rows {
-			o := oracle[placeName(t, g.By, row.Key, row.Label)]
-			equal(t, fmt.Sprintf("%s: %s", want.Name, row.Key), row.Live, o[0])
-			equal(t, fmt.Sprintf("%s: requested of %s", want.Name, row.Key), row.Requested.Bytes, o[1])
-			equal(t, fmt.Sprintf("%s: parts of %s", want.Name, row.Key), row.Requested.Bytes+row.Requested.Rest,
-				row.Live)
+			o, requested := oracle[placeName(t, g.By, row.Key, row.Label)], value(row.Requested)
+			equal(t, fmt.Sprintf("%s: %s", want.Name, row.Key), row.LiveBytes, o[0])
+			equal(t, fmt.Sprintf("%s: requested of %s", want.Name, row.Key), requested.Bytes, o[1])
+			equal(t, fmt.Sprintf("%s: parts of %s", want.Name, row.Key), requested.Bytes+requested.RestBytes,
+				row.LiveBytes)
 		}
 	}
 }
@@ -228,15 +175,15 @@ func compareAllocatorTold(t *testing.T, trace string, given uint64, free [][2]ui
 		a.Fractions[1].Device != 0 {
 		t.Errorf("fractions: %+v", a.Fractions)
 	}
-	equal(t, "given back by the first emptyCache", a.Empty.Largest, given)
-	if a.Empty.Count < 2 || !strings.Contains(a.Empty.Place, "allocator_calls.py") {
-		t.Errorf("emptyCache: %+v", a.Empty)
+	equal(t, "given back by the first emptyCache", a.EmptyCache.LargestBytes, given)
+	if a.EmptyCache.Count < 2 || !strings.Contains(a.EmptyCache.Place, "allocator_calls.py") {
+		t.Errorf("emptyCache: %+v", a.EmptyCache)
 	}
 	asked := false
 	for _, q := range a.Asked {
 		if strings.Contains(q.Place, "allocator_calls.py") && q.Count == uint64(len(free)) {
 			asked = true
-			equal(t, "free, as told", q.First, free[0][0])
+			equal(t, "free, as told", q.FirstFree, free[0][0])
 			equal(t, "of the device", q.Total, free[0][1])
 		}
 	}

@@ -16,7 +16,7 @@ import (
 	"testing"
 	"time"
 
-	values "memtrace/analyzer/report"
+	"memtrace/analyzer/report"
 	"memtrace/internal/guest"
 	"memtrace/trace"
 )
@@ -223,7 +223,7 @@ func checkAttached(t *testing.T, path, ready, trained string, native bool) {
 		}
 	}
 	text := memtrace(t, "report", path, "--at", "mark:begin")
-	for _, part := range []string{" " + values.BeforeStart + " ", "recorded from", "after its start",
+	for _, part := range []string{" " + report.BeforeStart + " ", "recorded from", "after its start",
 		"stopped by memtrace ctl"} {
 		if !strings.Contains(text, part) {
 			t.Errorf("the report does not say %q:\n%s", part, text)

@@ -29,7 +29,7 @@ func TestRunCommand(t *testing.T) {
 		t.Errorf("stdout %q, stderr %q", stdout.String(), closing)
 	}
 	if rep := jsonReport(t, r.trace); rep.Framework.PeakBytes == 0 || rep.Process.Ended != "clean" {
-		t.Errorf("report %+v", rep)
+		t.Errorf("the report says: %s", told(rep))
 	}
 }
 
@@ -57,7 +57,7 @@ print("done", torch.cuda.max_memory_allocated())
 	}
 	rep := jsonReport(t, r.trace)
 	if rep.Framework.AllocCount == 0 || !rep.Health.Complete {
-		t.Errorf("report %+v", rep)
+		t.Errorf("the report says: %s", told(rep))
 	}
 }
 

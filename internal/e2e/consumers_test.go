@@ -15,6 +15,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/guest"
 )
 
@@ -65,7 +66,7 @@ func TestPerfettoReads(t *testing.T) {
 		return 0, 0, nil
 	}
 	rep := jsonReport(t, r.trace)
-	for track, want := range map[string]level{"/driver memory, device 0": rep.Driver,
+	for track, want := range map[string]report.Level{"/driver memory, device 0": rep.Driver,
 		"/PyTorch blocks, device 0": rep.Framework} {
 		highest, latest, values := counter(track)
 		equal(t, track+" highest", highest, want.PeakBytes)
@@ -73,24 +74,15 @@ func TestPerfettoReads(t *testing.T) {
 		equal(t, track+" values", uint64(len(values)), want.AllocCount+want.FreeCount)
 	}
 	highest, _, _ := counter("/reserved by PyTorch, device 0")
-	equal(t, "reserved", highest, rep.Devices[0].ReservedPeak)
-	var sorted struct {
-		Categories []struct {
-			TimeNS int64 `json:"time_ns"`
-			Rows   []struct {
-				Key   string `json:"key"`
-				Bytes uint64 `json:"bytes"`
-			} `json:"rows"`
-		} `json:"categories"`
+	equal(t, "reserved", highest, rep.Devices[0].ReservedBytesPeak)
+	sorted := jsonReport(t, r.trace, "--by", "category").Categories
+	if len(sorted[0].Rows) < 4 {
+		t.Fatalf("%+v", sorted)
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", r.trace)), &sorted); err !=
-		nil || len(sorted.Categories[0].Rows) < 4 {
-		t.Fatalf("%+v: %v", sorted, err)
-	}
-	for _, row := range sorted.Categories[0].Rows {
+	for _, row := range sorted[0].Rows {
 		at := uint64(0)
 		for _, v := range tracks.Counters[findTrack(tracks.Counters, "/By category/"+row.Key)] {
-			if v[0] <= sorted.Categories[0].TimeNS {
+			if v[0] <= sorted[0].TimeNS {
 				at = uint64(v[1])
 			}
 		}
@@ -180,7 +172,7 @@ func checkSnapshot(t *testing.T, r *result, moment, file, again string) {
 		}
 		what := moment + ", " + version + ": "
 		if moment != "peak" { // for which a report does not tell requests
-			equal(t, what+"requested, and beside PyTorch", v.Used, at.Framework.Requested.Bytes+beside)
+			equal(t, what+"requested, and beside PyTorch", v.Used, value(at.Framework.Requested).Bytes+beside)
 		}
 		if moment == "exit" {
 			slices.Sort(v.Beside)

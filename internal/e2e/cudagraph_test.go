@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -20,7 +21,8 @@ func TestCUDAGraphs(t *testing.T) {
 				t.Parallel()
 				rarely(t, framework != torch27 && what != "step")
 				r := program{framework: framework,
-					args: []string{"cuda_graphs.py", "--what", what, "--steps", "4", "--memory-stats", "STATS"}}.record(t)
+					args: []string{"cuda_graphs.py", "--what", what, "--steps", "4", "--memory-stats",
+						"STATS"}}.record(t)
 				compareTorch(t, r)
 				compareAccounts(t, r)
 				compareGraphNames(t, trainingOf(t, r.trace))
@@ -34,12 +36,12 @@ func TestCUDAGraphs(t *testing.T) {
 
 // compareGraphNames: four steps are seen, the replays being none, and each weight has its gradient and Adam's two
 // states.
-func compareGraphNames(t *testing.T, tr *training) {
+func compareGraphNames(t *testing.T, tr *report.Training) {
 	t.Helper()
 	if tr.IterationsBy != "optimizer" || len(tr.Iterations) != 5 {
 		t.Fatalf("%d iterations by %q, want 4 and what came after them", len(tr.Iterations), tr.IterationsBy)
 	}
-	others := tr.column(t, "Others")
+	others := column(t, tr, "Others")
 	for _, it := range tr.Iterations {
 		equal(t, "sum over the categories at the peak", addUp(it.Peak.Held), it.Peak.Bytes)
 		if it.Peak.Held[others]*100 > it.Peak.Bytes {

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"strings"
@@ -21,7 +20,7 @@ func TestCuPy(t *testing.T) {
 	compareAccounts(t, r)
 	rep := jsonReport(t, r.trace, "--at", "mark:stats")
 	if rep.Driver.AllocCount == 0 || rep.Process.Ended != "clean" || !rep.Health.Complete {
-		t.Errorf("report %+v", rep)
+		t.Errorf("the report says: %s", told(rep))
 	}
 	if _, err := os.Stat(r.stats); err != nil {
 		t.Fatal(err)
@@ -73,8 +72,8 @@ func TestCuPyPools(t *testing.T) {
 				return
 			}
 			p := byLibraries(t, r.trace, "--at", "mark:stats")
-			p.only(t, "CuPy")
-			equal(t, "CuPy at the mark", p.Categories[0].bytes("CuPy"), held)
+			only(t, p, "CuPy")
+			equal(t, "CuPy at the mark", under(p.Categories[0], "CuPy"), held)
 			if text := memtrace(t, "report", "--by", "site", "--at", "mark:stats", r.trace); !strings.Contains(text,
 				"cupy_pools.py:49 work") {
 				t.Errorf("no line of the program in\n%s", text)
@@ -91,14 +90,14 @@ func TestCuPyOutOfMemory(t *testing.T) {
 	if want := "refused: device\nrefused: limit\n"; r.stdout != want {
 		t.Fatalf("the program said %q", r.stdout)
 	}
-	rep := readOOM(t, r.trace)
+	rep := jsonReport(t, r.trace)
 	if rep.OOM.Count != 1 {
 		t.Fatalf("%d events", rep.OOM.Count)
 	}
 	e := rep.OOM.Events[0]
-	equal(t, "requested", e.Requested, 1<<40)
+	equal(t, "requested", e.RequestedBytes, 1<<40)
 	// The dropped array of 300,000 numbers, in CuPy's units of 512 bytes.
-	equal(t, "given back in between", e.Released, (300_000*8+511)/512*512)
+	equal(t, "given back in between", e.ReleasedBytes, (300_000*8+511)/512*512)
 	if !strings.Contains(e.Site, "cupy_pools.py:35 fill") || e.Outcome != "failed" {
 		t.Errorf("event %+v", e)
 	}
@@ -116,15 +115,11 @@ func TestTagsBeforeLibraries(t *testing.T) {
 		1)), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	var p placed
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--rules", file, "--at", "mark:stats", r.trace)),
-		&p); err != nil {
-		t.Fatal(err)
-	}
-	p.only(t, "Solver", "Input data")
+	p := jsonReport(t, r.trace, "--rules", file, "--at", "mark:stats")
+	only(t, p, "Solver", "Input data")
 	libraries, c := byLibraries(t, r.trace, "--at", "mark:stats").Categories[0], p.Categories[0]
-	equal(t, "both tags against the library", c.bytes("Solver")+c.bytes("Input data"), libraries.bytes("CuPy"))
-	if c.bytes("Solver") == 0 || c.bytes("Input data") == 0 {
+	equal(t, "both tags against the library", under(c, "Solver")+under(c, "Input data"), under(libraries, "CuPy"))
+	if under(c, "Solver") == 0 || under(c, "Input data") == 0 {
 		t.Errorf("categories %+v", c.Rows)
 	}
 }

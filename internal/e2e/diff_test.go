@@ -6,6 +6,10 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+
+	"memtrace/analyzer/diff"
+	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 )
 
 // One layer of GPT-2 is widened; the diff names its tag first.
@@ -14,20 +18,12 @@ func TestDiffNamesWidenedLayer(t *testing.T) {
 	extended(t)
 	base := program{framework: torch27, args: []string{"gpt2.py", "--steps", "2"}}.record(t)
 	wide := program{framework: torch27, args: []string{"gpt2.py", "--steps", "2", "--width", "2"}}.record(t)
-	var diff struct {
-		Groups []struct {
-			By    string `json:"by"`
-			Level string `json:"level"`
-			Rows  []struct {
-				Key string `json:"key"`
-			} `json:"rows"`
-		} `json:"groups"`
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, "diff", "--json", base.trace, wide.trace)), &diff); err != nil {
+	var changes diff.Diff
+	if err := json.Unmarshal([]byte(memtrace(t, "diff", "--json", base.trace, wide.trace)), &changes); err != nil {
 		t.Fatal(err)
 	}
 	seen := false
-	for _, g := range diff.Groups {
+	for _, g := range changes.Groups {
 		if g.By == "tag" && g.Level == "framework" {
 			seen = true
 			if len(g.Rows) == 0 || g.Rows[0].Key != "h.5" {
@@ -46,9 +42,9 @@ func TestDiffNamesWidenedLayer(t *testing.T) {
 }
 
 // checkRowsSum demands that the rows of every grouping add up to their level.
-func checkRowsSum(t *testing.T, r report) {
+func checkRowsSum(t *testing.T, r render.Document) {
 	t.Helper()
-	levels := map[string]level{"framework": r.Framework, "driver": r.Driver}
+	levels := map[string]report.Level{"framework": r.Framework, "driver": r.Driver}
 	groups := map[string]bool{}
 	for _, g := range r.Groups {
 		groups[g.By+"/"+g.Level] = true

@@ -8,6 +8,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
 // csvSums adds up tables with Python's csv module.
@@ -58,7 +60,7 @@ func TestExportCSV(t *testing.T) {
 		t.Fatal(err)
 	}
 	rep := jsonReport(t, r.trace)
-	levels := map[string]level{"framework": rep.Framework, "driver": rep.Driver}
+	levels := map[string]report.Level{"framework": rep.Framework, "driver": rep.Driver}
 	for name, level := range levels {
 		same(t, name, sums.Totals[name], float64(level.PeakBytes))
 		for _, by := range []string{"site", "module", "tag", "operator", "category"} {

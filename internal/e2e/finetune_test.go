@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -23,25 +22,15 @@ func TestTrainerIsSeenThrough(t *testing.T) {
 		"HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0"}
 	r := p.record(t)
 	compareTorch(t, r)
-	var report struct {
-		By      []string `json:"by"`
-		Verdict struct {
-			Category, Owner, Operator, Module struct {
-				By, Name string
-				Share    float64
-			}
-			Sentences []string `json:"sentences"`
-		} `json:"verdict"`
+	v := jsonReport(t, r.trace).Verdict
+	if v.Category == nil || v.Owner == nil || v.Operator == nil || v.Module == nil {
+		t.Fatalf("%q", v.Sentences)
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &report); err != nil {
-		t.Fatal(err)
-	}
-	v := report.Verdict
 	if v.Category.Name != "Feature maps" || v.Owner.By != "inner" ||
 		!strings.HasSuffix(v.Owner.Name, " eager_attention_forward") ||
 		!strings.Contains(v.Owner.Name, "/modeling_llama.py:") ||
 		v.Operator.Name != "aten::_softmax" || v.Module.Name != "model.model.layers.{0..7}.self_attn" {
-		t.Errorf("%+v", v)
+		t.Errorf("%+v %+v %+v %+v", *v.Category, *v.Owner, *v.Operator, *v.Module)
 	}
 	text := memtrace(t, "report", r.trace)
 	for _, words := range []string{"modeling_llama.py:", "model.model.layers.{0..7}.self_attn  8 × ",

@@ -7,7 +7,6 @@ import (
 	"strings"
 	"testing"
 
-	values "memtrace/analyzer/report"
 	"memtrace/cuda"
 )
 
@@ -71,8 +70,8 @@ func TestJAXBuffers(t *testing.T) {
 				equal(t, "live blocks against bytes_in_use", sum(live, mem), number(t, counters, "bytes_in_use"))
 			}
 			p := byLibraries(t, r.trace, "--at", "mark:stats")
-			p.only(t, "JAX and XLA")
-			equal(t, "JAX at the mark", p.Categories[0].bytes("JAX and XLA"), total)
+			only(t, p, "JAX and XLA")
+			equal(t, "JAX at the mark", under(p.Categories[0], "JAX and XLA"), total)
 			sites := memtrace(t, "report", "--by", "site", "--at", "mark:stats", r.trace)
 			for _, want := range []string{"jax_mlp.py:54 initial.<locals>.<listcomp>", "▸ main"} {
 				if !strings.Contains(sites, want) {
@@ -92,7 +91,7 @@ func TestJAXPreallocates(t *testing.T) {
 	pool := number(t, counters, "pool_bytes")
 	equal(t, "the driver's block", sum(live, cuda.MemoryDevice), pool)
 	equal(t, "three quarters of 80 GiB", pool, 60<<30)
-	byLibraries(t, r.trace).only(t, "JAX and XLA")
+	only(t, byLibraries(t, r.trace), "JAX and XLA")
 }
 
 // An array that does not fit is refused by the driver, and JAX goes on: the trace has the request, what held the memory
@@ -103,12 +102,12 @@ func TestJAXOutOfMemory(t *testing.T) {
 	if !strings.Contains(r.stdout, "refused: RESOURCE_EXHAUSTED") {
 		t.Fatalf("the program said\n%s", r.stdout)
 	}
-	rep := readOOM(t, r.trace)
+	rep := jsonReport(t, r.trace)
 	if rep.OOM.Count == 0 {
 		t.Fatal("no event")
 	}
 	for _, e := range rep.OOM.Events {
-		equal(t, "requested", e.Requested, 99000000000)
+		equal(t, "requested", e.RequestedBytes, 99000000000)
 		if !strings.Contains(e.Site, "jax_mlp.py") || e.Level != "driver" ||
 			!strings.Contains(e.Library, "xla_cuda_plugin") {
 			t.Errorf("event %+v", e)
@@ -130,16 +129,11 @@ func TestJAXOwnAccount(t *testing.T) {
 			if r.stdout+r.stderr != "" {
 				t.Errorf("the program said %s%s", r.stdout, r.stderr)
 			}
-			var rep struct {
-				Accounts []values.OwnAccount `json:"own_accounts"`
+			accounts := jsonReport(t, r.trace).OwnAccounts
+			if len(accounts) != want {
+				t.Fatalf("%d accounts, want %d", len(accounts), want)
 			}
-			if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &rep); err != nil {
-				t.Fatal(err)
-			}
-			if len(rep.Accounts) != want {
-				t.Fatalf("%d accounts, want %d", len(rep.Accounts), want)
-			}
-			for _, a := range rep.Accounts {
+			for _, a := range accounts {
 				counters := r.counters(t)["0"]
 				equal(t, "bytes of the live arrays", a.Bytes, number(t, counters, "bytes"))
 				equal(t, "live arrays", a.Count, number(t, counters, "count"))

@@ -111,8 +111,9 @@ func killOne(t *testing.T, dir string, in io.Writer, out *bufio.Scanner, random 
 	if want := counted(); rep.Framework.AllocCount < want {
 		t.Errorf("round %d: %d allocations were committed, the report has %d", round, want, rep.Framework.AllocCount)
 	}
-	if rep.Process.Ended != "killed" || rep.LostRecords != 0 || rep.Health.Gaps > 1 {
-		t.Errorf("round %d: ended %q, %d lost, %d missing", round, rep.Process.Ended, rep.LostRecords, rep.Health.Gaps)
+	if rep.Process.Ended != "killed" || rep.LostRecords != 0 || rep.Health.SequenceGaps > 1 {
+		t.Errorf("round %d: ended %q, %d lost, %d missing", round, rep.Process.Ended, rep.LostRecords,
+			rep.Health.SequenceGaps)
 	}
 	if text := memtrace(t, "report", trace); !strings.Contains(text, "killed") {
 		t.Errorf("round %d: the report does not say that the run was killed:\n%s", round, text)

@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"os"
@@ -11,6 +10,8 @@ import (
 	"strings"
 	"testing"
 	"time"
+
+	"memtrace/analyzer/report"
 )
 
 // growing trains a little, holds pinned memory beside it, and then takes more at every line that it reads.
@@ -41,58 +42,13 @@ while True:
         kept.append(torch.empty(200000000, dtype=torch.uint8, device="cuda"))
 `
 
-// deviceSample and deviceReport mirror what the tests read of docs/report-json.md.
-type deviceSample struct {
-	TimeNS     int64  `json:"time_ns"`
-	Occasion   string `json:"occasion"`
-	Settled    bool   `json:"settled"`
-	ShareKnown bool   `json:"share_known"`
-	Used       uint64 `json:"used_bytes"`
-	Own        uint64 `json:"own_bytes"`
-	Others     uint64 `json:"others_bytes"`
-	Kept       uint64 `json:"kept_bytes"`
-	Tracked    uint64 `json:"tracked_bytes"`
-	Context    uint64 `json:"context_bytes"`
-	Remainder  int64  `json:"remainder_bytes"`
-}
-
-type deviceLedger struct {
-	By           string       `json:"by"`
-	Moment       string       `json:"moment"`
-	Total        uint64       `json:"total_bytes"`
-	Sample       deviceSample `json:"sample"`
-	PartialPages uint64       `json:"partial_page_bytes"`
-	Rows         []struct {
-		Owner string `json:"owner"`
-		Key   string `json:"key"`
-		Bytes int64  `json:"bytes"`
-	} `json:"rows"`
-}
-
-type deviceReport struct {
-	Status  string   `json:"status"`
-	Why     string   `json:"why"`
-	Notes   []string `json:"notes"`
-	Devices []struct {
-		Index   int            `json:"index"`
-		Ledgers []deviceLedger `json:"ledgers"`
-		Samples []deviceSample `json:"samples"`
-	} `json:"devices"`
-}
-
-func deviceReportOf(t *testing.T, trace string, args ...string) deviceReport {
+func deviceReportOf(t *testing.T, trace string, args ...string) *report.DeviceReport {
 	t.Helper()
-	var r struct {
-		Ledger *deviceReport `json:"device_ledger"`
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", trace}, args...)...)), &r); err !=
-		nil {
-		t.Fatal(err)
-	}
-	if r.Ledger == nil {
+	rep := jsonReport(t, trace, args...)
+	if rep.DeviceLedger == nil {
 		t.Fatal("the report has no device ledger")
 	}
-	return *r.Ledger
+	return rep.DeviceLedger
 }
 
 // ledgerEnv gives the guests of a test one device of their own.
@@ -113,13 +69,13 @@ func writeGrowing(t *testing.T) string {
 
 // settledShare waits until a running guest's trace holds a settled sample that tells processes apart and at which the
 // guest used so much.
-func settledShare(t *testing.T, g *pausedGuest, own uint64) deviceReport {
+func settledShare(t *testing.T, g *pausedGuest, own uint64) *report.DeviceReport {
 	t.Helper()
 	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
 		r := deviceReportOf(t, g.trace)
 		if len(r.Devices) == 1 {
 			for _, s := range r.Devices[0].Samples {
-				if s.Settled && s.ShareKnown && s.Own == own {
+				if s.Settled && s.ShareKnown && s.OwnBytes == own {
 					return r
 				}
 			}
@@ -132,7 +88,7 @@ func settledShare(t *testing.T, g *pausedGuest, own uint64) deviceReport {
 
 // checkLedger demands that a ledger adds up to what the device says, and that this is what the null driver has charged
 // to everybody, to the byte.
-func checkLedger(t *testing.T, what string, l deviceLedger, own, others uint64) {
+func checkLedger(t *testing.T, what string, l report.DeviceLedger, own, others uint64) {
 	t.Helper()
 	s := l.Sample
 	rows := map[string]int64{}
@@ -145,19 +101,20 @@ func checkLedger(t *testing.T, what string, l deviceLedger, own, others uint64) 
 			tracked += r.Bytes
 		}
 	}
-	equal(t, what+"the rows' sum", uint64(sum), s.Used)
-	equal(t, what+"the device's use", s.Used, own+others+500<<20)
-	equal(t, what+"this process", s.Own, own)
-	equal(t, what+"other processes", s.Others, others)
-	equal(t, what+"kept by the driver", s.Kept, 500<<20)
-	equal(t, what+"the context", s.Context, 300<<20)
+	equal(t, what+"the rows' sum", uint64(sum), s.UsedBytes)
+	equal(t, what+"the device's use", s.UsedBytes, own+others+500<<20)
+	equal(t, what+"this process", s.OwnBytes, own)
+	equal(t, what+"other processes", s.OthersBytes, others)
+	equal(t, what+"kept by the driver", s.KeptBytes, 500<<20)
+	equal(t, what+"the context", s.ContextBytes, 300<<20)
 	equal(t, what+"this process by owner", uint64(tracked), own-300<<20)
-	if s.Remainder != 0 || rows["remainder"] != 0 || rows["unlisted"] != 0 || !s.Settled || !s.ShareKnown {
+	if s.RemainderBytes != 0 || rows["remainder"] != 0 || rows["unlisted"] != 0 || !s.Settled || !s.ShareKnown {
 		t.Errorf("%s%+v %v", what, s, rows)
 	}
 }
 
-func (r *deviceReport) ledgers(moment string) (list []deviceLedger) {
+// ledgersOf lists the ledgers of the first device at a moment.
+func ledgersOf(r *report.DeviceReport, moment string) (list []report.DeviceLedger) {
 	for _, l := range r.Devices[0].Ledgers {
 		if l.Moment == moment {
 			list = append(list, l)
@@ -184,7 +141,7 @@ func TestDeviceLedger(t *testing.T) {
 			r := settledShare(t, g, own)
 			found := false
 			for _, l := range r.Devices[0].Ledgers {
-				if l.Moment == "last" && l.Sample.Own == own {
+				if l.Moment == "last" && l.Sample.OwnBytes == own {
 					checkLedger(t, what+l.By+": ", l, own, others)
 					found = true
 				}
@@ -210,7 +167,7 @@ func TestDeviceLedger(t *testing.T) {
 func checkEndedGuest(t *testing.T, what string, g *pausedGuest, own, others uint64) {
 	t.Helper()
 	r := deviceReportOf(t, g.trace, "--by", "tag,library,api")
-	last := r.ledgers("last")
+	last := ledgersOf(r, "last")
 	if len(last) != 3 || last[0].Sample.Occasion != "exit" {
 		t.Fatalf("%s%d ledgers of the last sample: %+v", what, len(last), last)
 	}
@@ -218,19 +175,20 @@ func checkEndedGuest(t *testing.T, what string, g *pausedGuest, own, others uint
 		checkLedger(t, what+l.By+": ", l, own, others)
 	}
 	kept := false // Python has freed it by the end
-	for _, l := range r.ledgers("highest") {
-		checkLedger(t, what+"highest, "+l.By+": ", l, l.Sample.Own, l.Sample.Others)
+	for _, l := range ledgersOf(r, "highest") {
+		checkLedger(t, what+"highest, "+l.By+": ", l, l.Sample.OwnBytes, l.Sample.OthersBytes)
 		for _, row := range l.Rows {
 			kept = kept || l.By == "tag" && row.Key == "kept" && row.Bytes >= 400000000
 		}
 	}
 	if !kept {
-		t.Errorf("%sno ledger names what was kept: %+v", what, r.ledgers("highest"))
+		t.Errorf("%sno ledger names what was kept: %+v", what, ledgersOf(r, "highest"))
 	}
 	occasions := map[string]int{}
 	for _, s := range r.Devices[0].Samples {
 		occasions[s.Occasion]++
-		if s.Settled && s.ShareKnown && (s.Remainder != 0 || s.Used != s.Tracked+s.Context+s.Others+s.Kept) {
+		if s.Settled && s.ShareKnown && (s.RemainderBytes != 0 ||
+			s.UsedBytes != s.TrackedBytes+s.ContextBytes+s.OthersBytes+s.KeptBytes) {
 			t.Errorf("%s%+v", what, s)
 		}
 	}
@@ -285,8 +243,8 @@ func TestDeviceLedgerOfTwoDevices(t *testing.T) {
 	}
 	for _, d := range r.Devices {
 		for _, l := range d.Ledgers {
-			checkLedger(t, fmt.Sprintf("device %d by %s: ", d.Index, l.By), l, l.Sample.Own, 0)
-			if l.Sample.Tracked == 0 {
+			checkLedger(t, fmt.Sprintf("device %d by %s: ", d.Index, l.By), l, l.Sample.OwnBytes, 0)
+			if l.Sample.TrackedBytes == 0 {
 				t.Errorf("device %d: nothing is tracked", d.Index)
 			}
 		}
@@ -312,7 +270,7 @@ func TestDeviceLedgerWithoutShares(t *testing.T) {
 				for _, row := range l.Rows {
 					sum += row.Bytes
 				}
-				if l.Sample.ShareKnown || uint64(sum) != l.Sample.Used || l.Sample.Remainder != 300<<20 {
+				if l.Sample.ShareKnown || uint64(sum) != l.Sample.UsedBytes || l.Sample.RemainderBytes != 300<<20 {
 					t.Errorf("%+v", l)
 				}
 			}
@@ -334,15 +292,16 @@ func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 	if len(r.Devices) != 1 || !strings.Contains(strings.Join(r.Notes, "\n"), "MIG") {
 		t.Fatalf("%+v", r)
 	}
-	checkLedger(t, "slice: ", r.Devices[0].Ledgers[0], r.Devices[0].Ledgers[0].Sample.Own, 0)
+	checkLedger(t, "slice: ", r.Devices[0].Ledgers[0], r.Devices[0].Ledgers[0].Sample.OwnBytes, 0)
 
 	g := startPaused(t, writeGrowing(t), 1024, ledgerEnv(t, "NULLCUDA_PAGES=2M", "PYTORCH_NO_CUDA_MEMORY_CACHING=1")...)
 	g.waitReady(t)
 	io.WriteString(g.in, "more\n")
 	g.waitReady(t)
 	r = settledShare(t, g, g.occupied(t))
-	l := r.ledgers("last")[0]
-	if l.PartialPages == 0 || l.Sample.Context != 300<<20 || l.Sample.Remainder != int64(l.PartialPages) {
+	l := ledgersOf(r, "last")[0]
+	if l.PartialPageBytes == 0 || l.Sample.ContextBytes != 300<<20 ||
+		l.Sample.RemainderBytes != int64(l.PartialPageBytes) {
 		t.Errorf("%+v", l)
 	}
 }

@@ -35,8 +35,8 @@ func TestNumba(t *testing.T) {
 	// Three pinned arrays of 5000 numbers, which Numba does not count.
 	equal(t, "pinned memory", sum(everywhere, cuda.MemoryHost), number(t, counters, "MappedMemory")+3*40_000)
 	p := byLibraries(t, r.trace, "--at", "mark:stats")
-	p.only(t, "Numba")
-	equal(t, "Numba at the mark", p.Categories[0].bytes("Numba"), sum(everywhere, cuda.MemoryDevice))
+	only(t, p, "Numba")
+	equal(t, "Numba at the mark", under(p.Categories[0], "Numba"), sum(everywhere, cuda.MemoryDevice))
 	sites := memtrace(t, "report", "--by", "site", "--at", "mark:stats", r.trace)
 	for _, want := range []string{"numba_arrays.py:29 main", "numba_arrays.py:30 main", "numba_arrays.py:34 main"} {
 		if !strings.Contains(sites, want) {

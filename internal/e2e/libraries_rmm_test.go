@@ -97,7 +97,7 @@ func TestRMM(t *testing.T) {
 				t.Errorf("the program uses %d bytes", used)
 			}
 			if mem != cuda.MemoryManaged {
-				byLibraries(t, r.trace).only(t, "RMM")
+				only(t, byLibraries(t, r.trace), "RMM")
 			}
 			if mem != cuda.MemoryManaged {
 				rmmSites(t, r.trace, resource)

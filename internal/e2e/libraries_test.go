@@ -3,35 +3,17 @@
 package e2e
 
 import (
-	"encoding/json"
 	"testing"
 
+	"memtrace/analyzer/render"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
 
-// placed is what the tests of libraries read of a report by the rules `libraries`.
-type placed struct {
-	Categories []categories `json:"categories"`
-	Groups     []struct {
-		By    string `json:"by"`
-		Level string `json:"level"`
-		Rows  []struct {
-			Key       string `json:"key"`
-			PeakBytes uint64 `json:"peak_bytes"`
-			LiveBytes uint64 `json:"live_bytes"`
-		} `json:"rows"`
-	} `json:"groups"`
-}
-
 // byLibraries reports a trace by the preset and checks that the categories add up to what is tracked.
-func byLibraries(t *testing.T, trace string, args ...string) placed {
+func byLibraries(t *testing.T, trace string, args ...string) render.Document {
 	t.Helper()
-	var p placed
-	args = append([]string{"report", "--json", "--rules", "libraries", trace}, args...)
-	if err := json.Unmarshal([]byte(memtrace(t, args...)), &p); err != nil {
-		t.Fatal(err)
-	}
+	p := jsonReport(t, trace, append(args, "--rules", "libraries")...)
 	if len(p.Categories) != 1 {
 		t.Fatalf("%d groupings", len(p.Categories))
 	}
@@ -44,7 +26,7 @@ func byLibraries(t *testing.T, trace string, args ...string) placed {
 }
 
 // only fails the test unless everything that was allocated, at any time, is of the categories.
-func (p placed) only(t *testing.T, want ...string) {
+func only(t *testing.T, p render.Document, want ...string) {
 	t.Helper()
 	known := map[string]bool{}
 	for _, key := range want {

@@ -4,6 +4,8 @@ package e2e
 
 import (
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
 // kinds are bytes by MemTracker's kinds of reference.
@@ -52,7 +54,7 @@ func TestMemTracker(t *testing.T) {
 // ledger is a moment's categories by name.
 type ledger map[string]uint64
 
-func (tr *training) ledger(held []uint64) ledger {
+func ledgerOf(tr *report.Training, held []uint64) ledger {
 	l := ledger{}
 	for i, category := range tr.Categories {
 		l[category] = held[i]
@@ -69,7 +71,7 @@ func (l ledger) sum(categories ...string) (total uint64) {
 
 // compareTracker compares every iteration. inOperators: peaks are inside of operators, where MemTracker does not look:
 // sums with buffers of their own, convolutions with columns.
-func compareTracker(t *testing.T, tr *training, rows []trackerRow, inOperators bool) {
+func compareTracker(t *testing.T, tr *report.Training, rows []trackerRow, inOperators bool) {
 	t.Helper()
 	if len(rows) < 3 || len(tr.Iterations) != len(rows)+1 {
 		t.Fatalf("%d iterations, MemTracker saw %d", len(tr.Iterations), len(rows))
@@ -77,8 +79,8 @@ func compareTracker(t *testing.T, tr *training, rows []trackerRow, inOperators b
 	same := 0
 	for i, row := range rows {
 		it := tr.Iterations[i]
-		compareEnds(t, tr.ledger(it.End), row.End)
-		if comparePeaks(t, tr.ledger(it.Peak.Held), row.Peak, it.Peak.Phase) {
+		compareEnds(t, ledgerOf(tr, it.End), row.End)
+		if comparePeaks(t, ledgerOf(tr, it.Peak.Held), row.Peak, it.Peak.Phase) {
 			same++
 		}
 	}
@@ -144,11 +146,11 @@ func between(t *testing.T, what string, got, low, high uint64) {
 }
 
 // compareModules compares the parameters and buffers of every module with all that lie in it.
-func compareModules(t *testing.T, tr *training, row trackerRow) {
+func compareModules(t *testing.T, tr *report.Training, row trackerRow) {
 	t.Helper()
-	parameters, got := tr.column(t, "Parameters"), map[string]uint64{}
-	var walk func(m *module)
-	walk = func(m *module) {
+	parameters, got := column(t, tr, "Parameters"), map[string]uint64{}
+	var walk func(m *report.Module)
+	walk = func(m *report.Module) {
 		for _, at := range m.Moments {
 			if at.Moment == "peak" {
 				got[m.Path] = at.Subtree[parameters]

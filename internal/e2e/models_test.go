@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
 // iterationRow mirrors testdata/oracle/iterations.py.
@@ -99,12 +101,12 @@ func TestIterations(t *testing.T) {
 }
 
 // compareIterations compares every iteration with the oracle's.
-func compareIterations(t *testing.T, tr *training, rows []iterationRow) {
+func compareIterations(t *testing.T, tr *report.Training, rows []iterationRow) {
 	t.Helper()
 	if len(tr.Iterations) != len(rows) {
 		t.Fatalf("%d iterations, the program made %d", len(tr.Iterations), len(rows))
 	}
-	others := tr.column(t, "Others")
+	others := column(t, tr, "Others")
 	before := iterationRow{}
 	for i, got := range tr.Iterations {
 		want := rows[i]
@@ -131,29 +133,31 @@ func compareIterations(t *testing.T, tr *training, rows []iterationRow) {
 
 // compareRequested: what was requested of the blocks that live when an iteration ends is what PyTorch counts, and with
 // the rest makes their bytes.
-func compareRequested(t *testing.T, it *iteration, want iterationRow) {
+func compareRequested(t *testing.T, it *report.Iteration, want iterationRow) {
 	t.Helper()
 	if want.Requested == 0 {
-		if it.Requested != nil && it.Requested.Unknown == 0 { // of the smallest blocks it is known everywhere
+		// of the smallest blocks it is known everywhere
+		if it.RequestedEnd != nil && it.RequestedEnd.UnknownBytes == 0 {
 			t.Errorf("iteration %d: all requests are told of a version that does not tell them: %+v", it.Number,
-				it.Requested)
+				it.RequestedEnd)
 		}
 		return
 	}
-	if it.Requested == nil {
+	if it.RequestedEnd == nil {
 		t.Errorf("iteration %d: what was requested is not known", it.Number)
 		return
 	}
-	equal(t, "requested at the end", it.Requested.Bytes, want.Requested)
-	equal(t, "requested and rest", it.Requested.Bytes+it.Requested.Rest, want.End)
-	equal(t, "of unknown request", it.Requested.Unknown, 0)
+	equal(t, "requested at the end", it.RequestedEnd.Bytes, want.Requested)
+	equal(t, "requested and rest", it.RequestedEnd.Bytes+it.RequestedEnd.RestBytes, want.End)
+	equal(t, "of unknown request", it.RequestedEnd.UnknownBytes, 0)
 }
 
 // checkPhases: the moments of the phases add up, are no higher than the peak, and one of them is the peak where its
 // phase says so.
-func checkPhases(t *testing.T, it *iteration, others int) {
+func checkPhases(t *testing.T, it *report.Iteration, others int) {
 	t.Helper()
-	phases := map[string]*moment{"forward": it.Forward, "backward": it.Backward, "optimizer": it.Optimizer}
+	phases := map[string]*report.IterationMoment{"forward": it.Forward, "backward": it.Backward,
+		"optimizer": it.Optimizer}
 	for phase, m := range phases {
 		if m == nil {
 			if it.Ended {
@@ -175,7 +179,7 @@ func checkPhases(t *testing.T, it *iteration, others int) {
 }
 
 // compareSizes: the bytes of the named parameters, gradients and states are all that there are.
-func compareSizes(t *testing.T, tr *training, want iterationRow) {
+func compareSizes(t *testing.T, tr *report.Training, want iterationRow) {
 	t.Helper()
 	var parameters, gradients, states uint64
 	for _, p := range tr.Parameters {
@@ -250,7 +254,7 @@ func TestNeuMF(t *testing.T) {
 }
 
 // checkNeuMF compares the table of parameters with what the model's shapes say.
-func checkNeuMF(t *testing.T, tr *training, fused bool) {
+func checkNeuMF(t *testing.T, tr *report.Training, fused bool) {
 	t.Helper()
 	weights, gradients, states := map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
 	count := 0
@@ -287,13 +291,13 @@ func checkNeuMF(t *testing.T, tr *training, fused bool) {
 }
 
 // checkSteady: from the second iteration on, each one needs what the one before it needed.
-func checkSteady(t *testing.T, tr *training, steps int) {
+func checkSteady(t *testing.T, tr *report.Training, steps int) {
 	t.Helper()
 	if len(tr.Iterations) != steps+1 {
 		t.Fatalf("%d iterations of %d steps", len(tr.Iterations), steps)
 	}
 	for _, category := range []string{"Feature maps", "Intermediate gradients"} {
-		at := tr.column(t, category)
+		at := column(t, tr, category)
 		second := tr.Iterations[1].Highest[at]
 		if second == 0 {
 			t.Errorf("no bytes under %s", category)
@@ -322,7 +326,8 @@ func TestCountersUnchanged(t *testing.T) {
 				traced := m.program(t, framework).watchedBy("iterations.py")
 				plain := traced
 				plain.plain = true
-				got, want := oracleJSON[[]iterationRow](t, traced.record(t)), oracleJSON[[]iterationRow](t, plain.record(t))
+				got := oracleJSON[[]iterationRow](t, traced.record(t))
+				want := oracleJSON[[]iterationRow](t, plain.record(t))
 				if !slices.Equal(got, want) {
 					t.Errorf("with the library PyTorch counts\n%+v\nwithout it\n%+v", got, want)
 				}

@@ -14,7 +14,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
-	values "memtrace/analyzer/report"
+	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/trace"
 )
@@ -164,7 +164,7 @@ func TestMXNetNames(t *testing.T) {
 }
 
 // trained is the summary of a trace with all that it says of training, by a preset.
-func trained(t *testing.T, path, preset string) *values.Summary {
+func trained(t *testing.T, path, preset string) *report.Summary {
 	t.Helper()
 	set, err := rulefile.Preset(preset)
 	if err != nil {

@@ -97,24 +97,8 @@ func compareNames(t *testing.T, r *result, marks map[string]nameAccount) {
 
 func compareBlocks(t *testing.T, r *result, mark string, want nameAccount, fault func(string, ...any)) {
 	t.Helper()
-	var at struct {
-		At struct {
-			Groups []struct {
-				By    string `json:"by"`
-				Level string `json:"level"`
-				Rows  []struct {
-					Key       string `json:"key"`
-					LiveBytes uint64 `json:"live_bytes"`
-				} `json:"rows"`
-			} `json:"groups"`
-		} `json:"at"`
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "name", "--at", "mark:"+mark, r.trace)),
-		&at); err != nil {
-		t.Fatal(err)
-	}
 	got := map[string]uint64{}
-	for _, g := range at.At.Groups {
+	for _, g := range jsonReport(t, r.trace, "--by", "name", "--at", "mark:"+mark).At.Groups {
 		if g.By == "name" && g.Level == "framework" {
 			for _, row := range g.Rows {
 				got[row.Key] = row.LiveBytes

@@ -12,63 +12,9 @@ import (
 	"testing"
 	"time"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/guest"
 )
-
-// oomReport mirrors what the tests read of the list of OOM events.
-type oomReport struct {
-	OOM struct {
-		Count     int `json:"count"`
-		Recovered int `json:"recovered_count"`
-		Refused   int `json:"refused_count"`
-		Events    []struct {
-			Outcome   string `json:"outcome"`
-			Level     string `json:"level"`
-			Requested uint64 `json:"requested_bytes"`
-			Tag       string `json:"tag"`
-			Site      string `json:"site"`
-			Library   string `json:"library"`
-			Released  uint64 `json:"released_bytes"`
-			Used      uint64 `json:"used_bytes"`
-			Sidecar   string `json:"sidecar_file"`
-			Allocator *struct {
-				Reserved  uint64 `json:"reserved_bytes"`
-				Allocated uint64 `json:"allocated_bytes"`
-				Idle      uint64 `json:"idle_bytes"`
-				Pieces    struct {
-					Free    uint64 `json:"free_bytes"`
-					Count   uint64 `json:"free_pieces"`
-					Largest uint64 `json:"largest_free_bytes"`
-					Whole   uint64 `json:"whole_free_bytes"`
-				} `json:"pieces"`
-			} `json:"allocator"`
-			Ledgers []oomLedger `json:"ledgers"`
-			Advice  []struct {
-				Rule string `json:"rule"`
-				Text string `json:"text"`
-			} `json:"advice"`
-		} `json:"events"`
-	} `json:"oom"`
-}
-
-type oomLedger struct {
-	By    string `json:"by"`
-	Whole uint64 `json:"whole_bytes"`
-	Rows  []struct {
-		Owner string `json:"owner"`
-		Key   string `json:"key"`
-		Bytes uint64 `json:"bytes"`
-	} `json:"rows"`
-}
-
-func readOOM(t *testing.T, trace string) oomReport {
-	t.Helper()
-	var r oomReport
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", trace)), &r); err != nil {
-		t.Fatal(err)
-	}
-	return r
-}
 
 // status runs a program that may fail and returns how it ended and what it said.
 func (p program) status(t *testing.T) (*result, int) {
@@ -160,7 +106,7 @@ func compareOOM(t *testing.T, r *result) {
 	if err := json.Unmarshal(text, &truth); err != nil {
 		t.Fatal(err)
 	}
-	rep := readOOM(t, r.trace)
+	rep := jsonReport(t, r.trace)
 	if rep.OOM.Count != 1 {
 		t.Fatalf("%d times out of memory", rep.OOM.Count)
 	}
@@ -172,13 +118,13 @@ func compareOOM(t *testing.T, r *result) {
 		if e.Level != "framework" || a == nil {
 			t.Fatalf("event %+v", e)
 		}
-		equal(t, "reserved", a.Reserved, truth.Reserved)
-		equal(t, "allocated", a.Allocated, truth.Allocated)
-		equal(t, "idle", a.Idle, truth.Free)
-		equal(t, "free in pieces", a.Pieces.Free, truth.Free)
-		equal(t, "pieces", a.Pieces.Count, truth.Pieces)
-		equal(t, "largest free block", a.Pieces.Largest, truth.Largest)
-		equal(t, "whole segments", a.Pieces.Whole, truth.Whole)
+		equal(t, "reserved", a.ReservedBytes, truth.Reserved)
+		equal(t, "allocated", a.AllocatedBytes, truth.Allocated)
+		equal(t, "idle", a.IdleBytes, truth.Free)
+		equal(t, "free in pieces", a.Pieces.FreeBytes, truth.Free)
+		equal(t, "pieces", a.Pieces.FreePieces, truth.Pieces)
+		equal(t, "largest free block", a.Pieces.LargestFreeBytes, truth.Largest)
+		equal(t, "whole segments", a.Pieces.WholeFreeBytes, truth.Whole)
 		got, largest := map[string]uint64{}, ""
 		for _, row := range e.Ledgers[0].Rows {
 			if row.Owner == "blocks" {
@@ -204,7 +150,7 @@ func compareOOM(t *testing.T, r *result) {
 
 // comparePlaces compares what lines of the script hold with what the tags around these lines do, and returns the first
 // line among the owners.
-func comparePlaces(t *testing.T, l oomLedger, tags map[string]uint64) (first string) {
+func comparePlaces(t *testing.T, l report.Ledger, tags map[string]uint64) (first string) {
 	t.Helper()
 	if l.By != "site" {
 		t.Fatalf("the last ledger is by %s", l.By)
@@ -301,8 +247,8 @@ func TestOOMRecovered(t *testing.T) {
 			if code != 0 || r.stdout != "went on\n" || r.stderr != "" {
 				t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
 			}
-			rep := readOOM(t, r.trace)
-			if rep.OOM.Count != 0 || rep.OOM.Recovered != 2 || rep.OOM.Events[0].Released != 400<<20 ||
+			rep := jsonReport(t, r.trace)
+			if rep.OOM.Count != 0 || rep.OOM.RecoveredCount != 2 || rep.OOM.Events[0].ReleasedBytes != 400<<20 ||
 				rep.OOM.Events[0].Outcome != "recovered" {
 				t.Errorf("%+v", rep.OOM)
 			}
@@ -329,7 +275,7 @@ func TestOOMMXNet(t *testing.T) {
 	if without, want := plain.status(t); code != want || code == 0 || stable(r.stderr) != stable(without.stderr) {
 		t.Errorf("with the library %d %s\nwithout %d %s", code, r.stderr, want, without.stderr)
 	}
-	rep := readOOM(t, r.trace)
+	rep := jsonReport(t, r.trace)
 	if rep.OOM.Count == 0 || rep.OOM.Events[0].Level != "driver" || rep.OOM.Events[0].Library != "libmxnet.so" {
 		t.Fatalf("%+v", rep.OOM)
 	}
@@ -364,9 +310,9 @@ func TestOOMPlainProgram(t *testing.T) {
 	if code := finish(t, cmd, r); code != 3 || r.stdout != "16 blocks, then error 2\n" || r.stderr != "" {
 		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
 	}
-	rep := readOOM(t, r.trace)
-	if rep.OOM.Count != 1 || rep.OOM.Refused != 1 || rep.OOM.Events[0].Requested != 64<<20 ||
-		rep.OOM.Events[0].Used != 1<<30 {
+	rep := jsonReport(t, r.trace)
+	if rep.OOM.Count != 1 || rep.OOM.RefusedCount != 1 || rep.OOM.Events[0].RequestedBytes != 64<<20 ||
+		rep.OOM.Events[0].UsedBytes != 1<<30 {
 		t.Errorf("%+v", rep.OOM)
 	}
 	if text := sidecars(t, r.trace)["t.bin.oom.1.txt"]; !strings.Contains(text, "64.0 MiB; the driver refused") ||
@@ -400,8 +346,8 @@ func TestOOMPlainRecovered(t *testing.T) {
 	if code := finish(t, cmd, r); code != 3 || r.stdout != "16 blocks, then error 0\n" {
 		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
 	}
-	if rep := readOOM(t, r.trace); rep.OOM.Count != 0 || rep.OOM.Recovered != 1 ||
-		rep.OOM.Events[0].Released != 64<<20 {
+	if rep := jsonReport(t, r.trace); rep.OOM.Count != 0 || rep.OOM.RecoveredCount != 1 ||
+		rep.OOM.Events[0].ReleasedBytes != 64<<20 {
 		t.Errorf("%+v", rep.OOM)
 	}
 	if texts := sidecars(t, r.trace); len(texts) != 0 {
@@ -433,8 +379,9 @@ func TestOOMKilled(t *testing.T) {
 		}
 		cmd.Process.Kill()
 		cmd.Wait()
-		rep := readOOM(t, r.trace)
-		if rep.OOM.Count != 1 || rep.OOM.Events[0].Requested != 64<<20 || len(rep.OOM.Events[0].Ledgers[0].Rows) == 0 {
+		rep := jsonReport(t, r.trace)
+		if rep.OOM.Count != 1 || rep.OOM.Events[0].RequestedBytes != 64<<20 ||
+			len(rep.OOM.Events[0].Ledgers[0].Rows) == 0 {
 			t.Errorf("patient %v: %+v", patient, rep.OOM)
 		}
 	}
@@ -447,28 +394,17 @@ func TestOOMManyTimes(t *testing.T) {
 	if code := finish(t, cmd, r); code != 3 {
 		t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
 	}
-	if rep := readOOM(t, r.trace); rep.OOM.Count != 13 {
+	if rep := jsonReport(t, r.trace); rep.OOM.Count != 13 {
 		t.Errorf("%d events", rep.OOM.Count)
 	}
 	texts := sidecars(t, r.trace)
 	if text := texts["t.bin.oom.1.txt"]; len(texts) != 1 || strings.Count(text, "Out of memory on device 0 at ") != 10 {
 		t.Errorf("%d texts:\n%s", len(texts), text)
 	}
-	data, err := os.ReadFile(r.trace + ".oom.1.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	var list struct {
-		Schema string `json:"schema"`
-		Events []struct {
-			Event struct {
-				Requested uint64 `json:"requested_bytes"`
-			} `json:"event"`
-		} `json:"events"`
-	}
-	if err := json.Unmarshal(data, &list); err != nil || list.Schema != "memtrace.oom/1" || len(list.Events) != 10 ||
-		list.Events[9].Event.Requested != 64<<20+9 {
-		t.Errorf("%v, %+v", err, list)
+	var list oomFile
+	readJSON(t, r.trace+".oom.1.json", &list)
+	if list.Schema != "memtrace.oom/1" || len(list.Events) != 10 || list.Events[9].Event.RequestedBytes != 64<<20+9 {
+		t.Errorf("%+v", list)
 	}
 }
 
@@ -507,7 +443,7 @@ func TestOOMTextCannotBeWritten(t *testing.T) {
 		if _, err := os.Stat(filepath.Join(dir, "elsewhere")); err == nil {
 			t.Error("written through a link")
 		}
-		if rep := readOOM(t, r.trace); rep.OOM.Events[0].Sidecar != "t.bin.oom.2.txt" {
+		if rep := jsonReport(t, r.trace); rep.OOM.Events[0].Sidecar != "t.bin.oom.2.txt" {
 			t.Errorf("the trace names %q", rep.OOM.Events[0].Sidecar)
 		}
 	})

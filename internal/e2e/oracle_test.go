@@ -399,6 +399,7 @@ func (p program) underOracle(t *testing.T, rate string) program {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p.env = append(slices.Clone(p.env), "LD_PRELOAD="+library()+" "+oracle, "ORACLE_LOG=DIR/oracle.log", "ORACLE_RATE="+rate)
+	p.env = append(slices.Clone(p.env), "LD_PRELOAD="+library()+" "+oracle, "ORACLE_LOG=DIR/oracle.log",
+		"ORACLE_RATE="+rate)
 	return p
 }

@@ -9,28 +9,15 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
-// oomAttempts is what the tests read of out-of-memory events and of what came after them, in a report and in the JSON
-// file beside the trace.
-type oomAttempts struct {
-	Events []struct {
-		Event oomCategories `json:"event"` // of the file
-		oomCategories
-	} `json:"events"`
-	Retries []struct {
-		Failed uint64 `json:"failed_count"`
-		Last   int64  `json:"last_time_ns"`
-		Step   int64  `json:"step_time_ns"`
-	} `json:"retries"`
-}
-
-type oomCategories struct {
-	Categories []struct {
-		Category string `json:"category"`
-		Bytes    uint64 `json:"bytes"`
-		Blocks   uint64 `json:"block_count"`
-	} `json:"categories"`
+// oomFile is the JSON file beside the trace.
+type oomFile struct {
+	Schema  string
+	Events  []report.OOMReport
+	Retries []report.OOMRetries
 }
 
 // A program that caught the exception and tried again with a smaller batch was told that it ran out of memory three
@@ -54,34 +41,24 @@ func TestOOMRetries(t *testing.T) {
 	if len(account.Failures) < 2 || len(account.Tried) != len(account.Failures)+1 {
 		t.Fatalf("the program's account: %+v", account)
 	}
-	var file oomAttempts
+	var file oomFile
 	readJSON(t, r.trace+".oom.1.json", &file)
-	var report struct {
-		OOM      oomAttempts `json:"oom"`
-		Training struct {
-			Categories  []string `json:"categories"`
-			OutOfMemory []struct {
-				Held []uint64 `json:"held"`
-			} `json:"out_of_memory"`
-		} `json:"training"`
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &report); err != nil {
-		t.Fatal(err)
-	}
-	if len(file.Events) != len(account.Failures) || len(report.OOM.Events) != len(account.Failures) {
-		t.Fatalf("%d and %d events, want %d", len(file.Events), len(report.OOM.Events), len(account.Failures))
+	rep := jsonReport(t, r.trace)
+	training := value(rep.Training)
+	if len(file.Events) != len(account.Failures) || len(rep.OOM.Events) != len(account.Failures) {
+		t.Fatalf("%d and %d events, want %d", len(file.Events), len(rep.OOM.Events), len(account.Failures))
 	}
 	for i, want := range account.Failures {
-		for from, list := range map[string]oomCategories{"file": file.Events[i].Event,
-			"report": report.OOM.Events[i].oomCategories} {
+		for from, list := range map[string][]report.OOMCategory{"file": file.Events[i].Event.Categories,
+			"report": rep.OOM.Events[i].Categories} {
 			where := fmt.Sprintf("%s, failure %d, ", from, i)
 			held := map[string]uint64{}
 			var bytes, blocks uint64
-			for _, c := range list.Categories {
+			for _, c := range list {
 				held[c.Category] = c.Bytes
-				bytes, blocks = bytes+c.Bytes, blocks+c.Blocks
+				bytes, blocks = bytes+c.Bytes, blocks+c.BlockCount
 				if c.Category == "Parameters" {
-					equal(t, where+"blocks of parameters", c.Blocks, want.Counted)
+					equal(t, where+"blocks of parameters", c.BlockCount, want.Counted)
 				}
 			}
 			equal(t, where+"bytes", bytes, want.Bytes)
@@ -91,18 +68,18 @@ func TestOOMRetries(t *testing.T) {
 				t.Errorf("%s%v", where, held)
 			}
 		}
-		for c, name := range report.Training.Categories {
-			for _, row := range report.OOM.Events[i].Categories {
+		for c, name := range training.Categories {
+			for _, row := range rep.OOM.Events[i].Categories {
 				if row.Category == name {
-					equal(t, name, row.Bytes, report.Training.OutOfMemory[i].Held[c])
+					equal(t, name, row.Bytes, training.OutOfMemory[i].Held[c])
 				}
 			}
 		}
 	}
-	for from, list := range map[string]oomAttempts{"file": file, "report": report.OOM} {
-		if len(list.Retries) != 1 || list.Retries[0].Failed != uint64(len(account.Failures)) ||
-			list.Retries[0].Step <= list.Retries[0].Last {
-			t.Errorf("%s: %+v", from, list.Retries)
+	for from, list := range map[string][]report.OOMRetries{"file": file.Retries, "report": rep.OOM.Retries} {
+		if len(list) != 1 || list[0].FailedCount != uint64(len(account.Failures)) ||
+			list[0].StepTimeNS <= list[0].LastTimeNS {
+			t.Errorf("%s: %+v", from, list)
 		}
 	}
 	succeeded := fmt.Sprintf("ttempt %d succeeded", len(account.Tried))

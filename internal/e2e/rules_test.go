@@ -3,24 +3,15 @@
 package e2e
 
 import (
-	"encoding/json"
 	"os"
 	"path/filepath"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
-// categories mirrors what the tests read of docs/report-json.md.
-type categories struct {
-	By           string `json:"by"`
-	TrackedBytes uint64 `json:"tracked_bytes"`
-	ExcessBytes  uint64 `json:"excess_bytes"`
-	Rows         []struct {
-		Key   string `json:"key"`
-		Bytes uint64 `json:"bytes"`
-	} `json:"rows"`
-}
-
-func (c *categories) bytes(key string) uint64 {
+// under is what a category holds.
+func under(c report.Categories, key string) uint64 {
 	for _, row := range c.Rows {
 		if row.Key == key {
 			return row.Bytes
@@ -39,13 +30,7 @@ func TestCategoriesOfTraining(t *testing.T) {
 		"--memory-stats", "STATS"}}
 	r := p.record(t)
 	peak := number(t, r.counters(t)["0"], "allocated_bytes.all.peak")
-	var rep struct {
-		Categories []categories `json:"categories"`
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", "--group", "paper=tbd-paper",
-		"--group", "who=libraries", r.trace)), &rep); err != nil {
-		t.Fatal(err)
-	}
+	rep := jsonReport(t, r.trace, "--by", "category", "--group", "paper=tbd-paper", "--group", "who=libraries")
 	if len(rep.Categories) != 3 {
 		t.Fatalf("%d groupings", len(rep.Categories))
 	}
@@ -57,22 +42,22 @@ func TestCategoriesOfTraining(t *testing.T) {
 		equal(t, c.By+": sum over the categories", sum, peak)
 		equal(t, c.By+": tracked", c.TrackedBytes, peak)
 		equal(t, c.By+": excess", c.ExcessBytes, 0)
-		if others := c.bytes("Others"); c.By != "paper" && others*1000 > peak {
+		if others := under(c, "Others"); c.By != "paper" && others*1000 > peak {
 			t.Errorf("%s: %d bytes of %d under Others", c.By, others, peak)
 		}
 	}
 	byTorch, paper, who := rep.Categories[0], rep.Categories[1], rep.Categories[2]
 	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it, so that equal tensors
 	// differ a little.
-	parameters, state := byTorch.bytes("Parameters"), byTorch.bytes("Optimizer state")
+	parameters, state := under(byTorch, "Parameters"), under(byTorch, "Optimizer state")
 	if state < 2*parameters*99/100 || state > 2*parameters*101/100 {
 		t.Errorf("optimizer state %d, parameters %d: Adam's is twice as large", state, parameters)
 	}
-	equal(t, "weights", paper.bytes("Weights"), parameters)
-	equal(t, "workspace", paper.bytes("Workspace"), byTorch.bytes("Workspace"))
-	equal(t, "cuBLAS", who.bytes("cuBLAS"), byTorch.bytes("Workspace"))
+	equal(t, "weights", under(paper, "Weights"), parameters)
+	equal(t, "workspace", under(paper, "Workspace"), under(byTorch, "Workspace"))
+	equal(t, "cuBLAS", under(who, "cuBLAS"), under(byTorch, "Workspace"))
 	for _, key := range []string{"Parameters", "Feature maps", "Intermediate gradients", "Workspace"} {
-		if byTorch.bytes(key) == 0 {
+		if under(byTorch, key) == 0 {
 			t.Errorf("nothing under %s", key)
 		}
 	}
@@ -91,21 +76,9 @@ func TestCategoriesOfTraining(t *testing.T) {
 // checkExpected: what is expected less what the driver gave is Untrackable, also below zero.
 func checkExpected(t *testing.T, trace string) {
 	t.Helper()
-	var rep struct {
-		Categories []struct {
-			Untrackable struct {
-				Bytes int64 `json:"bytes"`
-			} `json:"untrackable"`
-		} `json:"categories"`
-		Ledgers []struct {
-			WholeBytes int64 `json:"whole_bytes"`
-		} `json:"ledgers"`
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "category", "--expected-sum", "1GiB",
-		trace)), &rep); err != nil {
-		t.Fatal(err)
-	}
-	if got, want := rep.Categories[0].Untrackable.Bytes, 1<<30-rep.Ledgers[0].WholeBytes; got != want || got >= 0 {
+	rep := jsonReport(t, trace, "--by", "category", "--expected-sum", "1GiB")
+	got, want := value(rep.Categories[0].Untrackable).Bytes, 1<<30-int64(rep.Ledgers[0].WholeBytes)
+	if got != want || got >= 0 {
 		t.Errorf("untrackable %d, want %d", got, want)
 	}
 }

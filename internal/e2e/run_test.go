@@ -15,11 +15,13 @@ import (
 	"testing"
 	"time"
 
-	values "memtrace/analyzer/report"
+	"memtrace/analyzer/render"
+	"memtrace/analyzer/report"
 	"memtrace/internal/guest"
 )
 
-// limit ends a program that hangs. It is no measure of speed: on a busy machine a program may take twenty times as long.
+// limit ends a program that hangs. It is no measure of speed: on a busy machine a program may take twenty times as
+// long.
 const limit = 20 * time.Minute
 
 func library() string { return filepath.Join(guest.Root(), "build", "libmemtrace.so") }
@@ -99,80 +101,6 @@ func (p program) startIn(t *testing.T, dir string) (*exec.Cmd, *result) {
 	return cmd, r
 }
 
-// level, device and report mirror what the tests read of docs/report-json.md.
-type level struct {
-	PeakBytes  uint64 `json:"peak_bytes"`
-	LiveBytes  uint64 `json:"live_bytes"`
-	AllocCount uint64 `json:"alloc_count"`
-	FreeCount  uint64 `json:"free_count"`
-	AllocBytes uint64 `json:"alloc_bytes"`
-
-	Requested *values.Requested `json:"requested"` // at a moment
-}
-
-type device struct {
-	Index           int    `json:"index"`
-	Name            string `json:"name"`
-	TotalBytes      uint64 `json:"total_bytes"`
-	Driver          level  `json:"driver"`
-	Framework       level  `json:"framework"`
-	ReservedPeak    uint64 `json:"reserved_bytes_peak"`
-	ReservedCurrent uint64 `json:"reserved_bytes_current"`
-}
-
-type report struct {
-	Schema      string            `json:"schema"`
-	LostRecords uint64            `json:"lost_records"`
-	Versions    map[string]string `json:"versions"`
-	Process     struct {
-		PID        int    `json:"pid"`
-		Command    string `json:"command"`
-		Ended      string `json:"ended"`
-		ExitStatus *int   `json:"exit_status"`
-	} `json:"process"`
-	Trend struct {
-		Kind   string `json:"kind"`
-		Bytes  uint64 `json:"bytes"`
-		Owners []struct {
-			Site  string `json:"site"`
-			Bytes uint64 `json:"bytes"`
-		} `json:"owners"`
-	} `json:"trend"`
-	Devices   []device `json:"devices"`
-	Driver    level    `json:"driver"`
-	Framework level    `json:"framework"`
-	Groups    []struct {
-		By    string `json:"by"`
-		Level string `json:"level"`
-		Rows  []struct {
-			Key        string `json:"key"`
-			PeakBytes  uint64 `json:"peak_bytes"`
-			LiveBytes  uint64 `json:"live_bytes"`
-			AllocCount uint64 `json:"alloc_count"`
-		} `json:"rows"`
-	} `json:"groups"`
-	At struct {
-		Devices []struct {
-			Index         int    `json:"index"`
-			Driver        level  `json:"driver"`
-			Framework     level  `json:"framework"`
-			ReservedBytes uint64 `json:"reserved_bytes"`
-		} `json:"devices"`
-	} `json:"at"`
-	Thinned *values.Thinned `json:"thinned"`
-	Notes   []string        `json:"notes"`
-	Health  struct {
-		Complete            bool   `json:"complete"`
-		LateEvents          uint64 `json:"late_events"`
-		Events              uint64 `json:"events"`
-		Gaps                uint64 `json:"sequence_gaps"`
-		UnmatchedFrees      uint64 `json:"unmatched_frees"`
-		ReservedMismatches  uint64 `json:"reserved_mismatches"`
-		AllocatedMismatches uint64 `json:"allocated_mismatches"`
-		ReservedFrom        string `json:"reserved_from"`
-	} `json:"health"`
-}
-
 // memtrace runs the command and returns its standard output.
 func memtrace(t *testing.T, args ...string) string {
 	t.Helper()
@@ -187,15 +115,29 @@ func memtrace(t *testing.T, args ...string) string {
 	return string(out)
 }
 
-// jsonReport returns the parsed JSON report of a trace.
-func jsonReport(t *testing.T, trace string, args ...string) report {
+// jsonReport returns the JSON report of a trace, decoded into the product's own types, whose names in JSON
+// TestSchemaPaths in analyzer/render guards.
+func jsonReport(t *testing.T, trace string, args ...string) (rep render.Document) {
 	t.Helper()
-	var r report
-	if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", trace}, args...)...)), &r); err !=
+	if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", trace}, args...)...)), &rep); err !=
 		nil {
 		t.Fatal(err)
 	}
-	return r
+	return rep
+}
+
+// told is what a failed test shows of a report.
+func told(rep render.Document) string {
+	return fmt.Sprintf("it ended %q, %d records are lost, health %+v\nframework %+v\ndriver %+v", rep.Process.Ended,
+		rep.LostRecords, rep.Health, rep.Framework, rep.Driver)
+}
+
+// value is what a pointer of a report points to; the zero value where the report leaves that out.
+func value[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
 }
 
 // stats reads the framework's counters per device, as the program wrote them.
@@ -235,13 +177,13 @@ func equal(t *testing.T, what string, got, want uint64) {
 	}
 }
 
-func deviceOf(t *testing.T, r report, index string) device {
+func deviceOf(t *testing.T, rep render.Document, index string) report.Device {
 	t.Helper()
-	for _, d := range r.Devices {
+	for _, d := range rep.Devices {
 		if fmt.Sprint(d.Index) == index {
 			return d
 		}
 	}
 	t.Fatalf("the report has no device %s", index)
-	return device{}
+	return report.Device{}
 }

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	values "memtrace/analyzer/report"
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 	"memtrace/trace/pyline"
 )
@@ -180,7 +180,7 @@ func TestStartLate(t *testing.T) {
 					same(t, "mismatches of reserved bytes", float64(trained.Health.ReservedMismatches), 0)
 				}
 				if text := memtrace(t, "report", r.trace, "--at", "mark:started"); !strings.Contains(text, "\n  "+
-					values.BeforeStart+" ") {
+					report.BeforeStart+" ") {
 					t.Errorf("the report does not say what was there before:\n%s", text)
 				}
 			})

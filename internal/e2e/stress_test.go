@@ -84,7 +84,7 @@ func stressOnce(t *testing.T, c combination, built string, seed, round int) (eve
 		// report says.
 		whole := rep.Health.Complete || rep.LostRecords > 0 || rep.Health.LateEvents > 0
 		if !whole || rep.Process.Ended == "killed" {
-			t.Errorf("seed %d: %s: %+v", seed, path, rep)
+			t.Errorf("seed %d: %s: %s", seed, path, told(rep))
 		}
 	}
 	if t.Failed() {

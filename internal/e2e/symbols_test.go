@@ -67,7 +67,7 @@ func TestEmbedSymbolsAtTheEnd(t *testing.T) {
 	}
 	wantNames(t, r.trace)
 	if rep := jsonReport(t, r.trace); rep.Process.Ended != "clean" || !rep.Health.Complete {
-		t.Errorf("report %+v", rep)
+		t.Errorf("the report says: %s", told(rep))
 	}
 	if left, _ := filepath.Glob(filepath.Join(r.dir, "*.spool")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)

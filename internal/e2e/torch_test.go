@@ -53,7 +53,7 @@ func compareTorch(t *testing.T, r *result) {
 		equal(t, what+"peak", d.Framework.PeakBytes, number(t, c, "allocated_bytes.all.peak"))
 		equal(t, what+"allocations", d.Framework.AllocCount, number(t, c, "allocation.all.allocated"))
 		equal(t, what+"allocated in all", d.Framework.AllocBytes, number(t, c, "allocated_bytes.all.allocated"))
-		equal(t, what+"reserved peak", d.ReservedPeak, number(t, c, "reserved_bytes.all.peak"))
+		equal(t, what+"reserved peak", d.ReservedBytesPeak, number(t, c, "reserved_bytes.all.peak"))
 		equal(t, what+"segments", d.Driver.AllocCount, number(t, c, "segment.all.allocated"))
 		found := false
 		for _, at := range rep.At.Devices {
@@ -132,7 +132,7 @@ func compareExpandable(t *testing.T, r *result) {
 		d := deviceOf(t, rep, index)
 		equal(t, "peak", d.Framework.PeakBytes, number(t, c, "allocated_bytes.all.peak"))
 		equal(t, "allocations", d.Framework.AllocCount, number(t, c, "allocation.all.allocated"))
-		equal(t, "reserved peak", d.ReservedPeak, number(t, c, "reserved_bytes.all.peak"))
+		equal(t, "reserved peak", d.ReservedBytesPeak, number(t, c, "reserved_bytes.all.peak"))
 		for _, at := range rep.At.Devices {
 			equal(t, "current", at.Framework.LiveBytes, number(t, c, "allocated_bytes.all.current"))
 			equal(t, "reserved now", at.ReservedBytes, number(t, c, "reserved_bytes.all.current"))

@@ -3,11 +3,12 @@
 package e2e
 
 import (
-	"encoding/json"
 	"fmt"
 	"strconv"
 	"strings"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
 // Coroutines that waited inside of `with memtrace.tag()` at the same time had their memory booked to each other's tags,
@@ -36,32 +37,14 @@ func TestTagsOfCoroutines(t *testing.T) {
 func TestStepsBeforeCUDA(t *testing.T) {
 	t.Parallel()
 	r := program{framework: torch27, args: []string{"trial.py", "early"}}.record(t)
-	var report struct {
-		Steps struct {
-			Count uint64 `json:"count"`
-			First uint64 `json:"first_number"`
-			Last  uint64 `json:"last_number"`
-		} `json:"steps"`
-		Training struct {
-			Highest    int `json:"highest"`
-			Iterations []struct {
-				Number uint64 `json:"number"`
-				Peak   struct {
-					Bytes uint64 `json:"bytes"`
-				} `json:"peak"`
-			} `json:"iterations"`
-		} `json:"training"`
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--at", "mark:begin", r.trace)), &report); err !=
-		nil {
-		t.Fatal(err)
-	}
-	if s := report.Steps; s.Count != 5 || s.First != 0 || s.Last != 4 {
+	rep := jsonReport(t, r.trace, "--at", "mark:begin")
+	training := value(rep.Training)
+	if s := rep.Steps; s.Count != 5 || s.FirstNumber != 0 || s.LastNumber != 4 {
 		t.Errorf("%+v", s)
 	}
-	list := report.Training.Iterations
-	if len(list) != 5 || report.Training.Highest != 4 {
-		t.Fatalf("%+v", report.Training)
+	list := training.Iterations
+	if len(list) != 5 || training.Highest != 4 {
+		t.Fatalf("%+v", training)
 	}
 	for i, it := range list {
 		if it.Number != uint64(i) || it.Peak.Bytes != uint64(i+1)<<25 {
@@ -82,25 +65,9 @@ func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
 	if !strings.Contains(strings.Join(strings.Fields(table), " "), "rounding and unsplit remainder of blocks 400 B") {
 		t.Errorf("the table has no row of rounding:\n%s", table)
 	}
-	var report struct {
-		Ledger struct {
-			Devices []struct {
-				Ledgers []struct {
-					By   string `json:"by"`
-					Rows []struct {
-						Owner     string `json:"owner"`
-						Requested requestedBytes
-					} `json:"rows"`
-				} `json:"ledgers"`
-			} `json:"devices"`
-		} `json:"device_ledger"`
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--by", "site", r.trace)), &report); err != nil {
-		t.Fatal(err)
-	}
 	var requested uint64
-	for _, row := range report.Ledger.Devices[0].Ledgers[0].Rows {
-		requested += row.Requested.Bytes
+	for _, row := range deviceReportOf(t, r.trace, "--by", "site").Devices[0].Ledgers[0].Rows {
+		requested += value(row.Requested).Bytes
 	}
 	want, err := strconv.ParseUint(strings.TrimSpace(r.stdout), 10, 64)
 	if err != nil {
@@ -159,22 +126,14 @@ func TestParametersTellRequestedBytes(t *testing.T) {
 	if _, err := fmt.Sscan(r.stdout, &requested, &held); err != nil {
 		t.Fatalf("%v: %q", err, r.stdout)
 	}
-	var report struct {
-		Training struct {
-			Parameters []struct{ Requested requestedBytes } `json:"parameters"`
-		} `json:"training"`
+	var sum *report.Requested
+	for _, p := range value(jsonReport(t, r.trace).Training).Parameters {
+		sum = report.PlusRequested(sum, p.Requested)
 	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", r.trace)), &report); err != nil {
-		t.Fatal(err)
-	}
-	var got requestedBytes
-	for _, p := range report.Training.Parameters {
-		got.Bytes, got.Rest, got.Unknown = got.Bytes+p.Requested.Bytes, got.Rest+p.Requested.Rest, got.Unknown+
-			p.Requested.Unknown
-	}
+	got := value(sum)
 	equal(t, "requested", got.Bytes, requested)
-	equal(t, "blocks", got.Bytes+got.Rest, held)
-	equal(t, "unknown", got.Unknown, 0)
+	equal(t, "blocks", got.Bytes+got.RestBytes, held)
+	equal(t, "unknown", got.UnknownBytes, 0)
 	text := memtrace(t, "report", "--view", "parameters", r.trace)
 	for _, row := range []string{"\n  rounding and unsplit remainder ", "\n  their blocks ",
 		", all of which was requested"} {

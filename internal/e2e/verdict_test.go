@@ -3,10 +3,11 @@
 package e2e
 
 import (
-	"encoding/json"
 	"regexp"
 	"strings"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
 // verdictCase is a program and what a person finds who goes through all views of its trace: the modules of one kind
@@ -48,28 +49,10 @@ func verdictCases(t *testing.T) []verdictCase {
 	}
 }
 
-// views is a report whose rows are added up by hand.
-type views struct {
-	Ledgers []struct {
-		By   string
-		Rows []struct {
-			Owner, Key string
-			Bytes      uint64
-		}
-	}
-	Verdict struct {
-		Module, Operator struct {
-			Name  string
-			Bytes uint64
-		}
-		Sentences []string
-	}
-}
-
 // below adds up the rows of a grouping whose keys are what the pattern says, or lie below it.
-func (v *views) below(by, pattern string) (sum uint64) {
+func below(list []report.Ledger, by, pattern string) (sum uint64) {
 	matches := regexp.MustCompile(`^(?:` + pattern + `)(?:\.|$)`)
-	for _, l := range v.Ledgers {
+	for _, l := range list {
 		for _, r := range l.Rows {
 			if l.By == by && r.Owner == "blocks" && matches.MatchString(r.Key) {
 				sum += r.Bytes
@@ -87,24 +70,17 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
 			r := c.program.record(t)
-			read := func(args ...string) (v views) {
-				if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", r.trace}, args...)...)),
-					&v); err != nil {
-					t.Fatal(err)
-				}
-				return v
-			}
-			first, all := read(), read(append(c.moment, "--by", "module,operator")...)
-			v := first.Verdict
-			bytes := all.below("module", c.modules)
-			if v.Module.Name != c.title {
-				t.Fatalf("the verdict names module %q: %q", v.Module.Name, v.Sentences)
+			v := jsonReport(t, r.trace).Verdict
+			all := jsonReport(t, r.trace, append(c.moment, "--by", "module,operator")...).Ledgers
+			bytes := below(all, "module", c.modules)
+			if value(v.Module).Name != c.title {
+				t.Fatalf("the verdict names module %q: %q", value(v.Module).Name, v.Sentences)
 			}
 			if len(c.moment) == 0 { // at the moment memory ran out, views name no parameters
-				equal(t, c.title, v.Module.Bytes, bytes)
+				equal(t, c.title, value(v.Module).Bytes, bytes)
 			}
 			for _, other := range c.others {
-				if held := all.below("module", other); held >= bytes {
+				if held := below(all, "module", other); held >= bytes {
 					t.Errorf("%s holds %d, %s only %d", other, held, c.modules, bytes)
 				}
 			}
@@ -117,7 +93,7 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 				(operator == nil || operator[1] != c.operator):
 				t.Errorf("operator %q, want %q: %q", operator, c.operator, v.Sentences[0])
 			case c.operator != "":
-				equal(t, c.operator, v.Operator.Bytes, all.below("operator", regexp.QuoteMeta(c.operator)))
+				equal(t, c.operator, value(v.Operator).Bytes, below(all, "operator", regexp.QuoteMeta(c.operator)))
 			}
 		})
 	}

@@ -7,24 +7,9 @@ import (
 	"os"
 	"slices"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
-
-// blockSum and windowReport mirror what the test reads of a report of a window (docs/report-json.md).
-type blockSum struct{ Count, Bytes uint64 }
-
-type windowReport struct {
-	Framework struct {
-		Peak   uint64 `json:"peak_bytes"`
-		Allocs uint64 `json:"alloc_count"`
-		Frees  uint64 `json:"free_count"`
-	} `json:"framework"`
-	Window struct {
-		Levels []struct {
-			Level                                string
-			Start, Freed, Kept, New, End, Passed blockSum
-		}
-	} `json:"window"`
-}
 
 // TestWindows: the peak of a window is what PyTorch itself measures between the same two moments, to the byte, and so
 // is what was live at both ends and how many blocks came and went.
@@ -51,17 +36,13 @@ func TestWindows(t *testing.T) {
 			}
 			compareTimeline(t, r.trace)
 			for _, want := range reported {
-				var got windowReport
-				if err := json.Unmarshal([]byte(memtrace(t, "report", "--json", "--from", want.From, "--to", want.To,
-					r.trace)), &got); err != nil {
-					t.Fatal(err)
-				}
+				got := jsonReport(t, r.trace, "--from", want.From, "--to", want.To)
 				l := got.Window.Levels[0]
-				if l.Level != "framework" || got.Framework.Peak != want.Peak ||
-					l.Start != (blockSum{want.StartBlocks, want.Start}) ||
-					l.End != (blockSum{want.EndBlocks, want.End}) ||
-					got.Framework.Allocs != want.Allocated || got.Framework.Frees != want.Freed {
-					t.Errorf("PyTorch: %+v\nreport: %+v", want, got)
+				if l.Level != "framework" || got.Framework.PeakBytes != want.Peak ||
+					l.Start != (report.BlockSum{Count: want.StartBlocks, Bytes: want.Start}) ||
+					l.End != (report.BlockSum{Count: want.EndBlocks, Bytes: want.End}) ||
+					got.Framework.AllocCount != want.Allocated || got.Framework.FreeCount != want.Freed {
+					t.Errorf("PyTorch: %+v\nreport: %+v %+v", want, got.Framework, l)
 				}
 				if l.Start.Bytes != l.Freed.Bytes+l.Kept.Bytes || l.End.Bytes != l.Kept.Bytes+l.New.Bytes ||
 					l.New.Count+l.Passed.Count != want.Allocated || l.Freed.Count+l.Passed.Count != want.Freed {
@@ -76,52 +57,30 @@ func TestWindows(t *testing.T) {
 // report's peak, and the allocator's and the driver's lines are at their peaks, too.
 func compareTimeline(t *testing.T, trace string) {
 	t.Helper()
-	var rep struct {
-		Framework struct {
-			Peak uint64 `json:"peak_bytes"`
-		} `json:"framework"`
-		Devices []struct {
-			Reserved uint64 `json:"reserved_bytes_peak"`
-		} `json:"devices"`
-		Timeline struct {
-			Levels []struct {
-				Level string
-				Bins  []struct {
-					Peak uint64 `json:"peak_bytes"`
-					Held []struct{ Key, Bytes uint64 }
-				}
-			}
-			Lines []struct {
-				Name string
-				Peak []uint64 `json:"peak_bytes"`
-			}
-			Lanes []struct{ Steps, Marks uint64 }
-		} `json:"timeline"`
-	}
-	if err := json.Unmarshal([]byte(memtrace(t, "report", "--view", "timeline", "--json", trace)), &rep); err != nil {
-		t.Fatal(err)
-	}
+	rep := jsonReport(t, trace, "--view", "timeline")
+	timeline := value(rep.Timeline)
 	var highest, steps, marks uint64
-	for _, b := range rep.Timeline.Levels[0].Bins {
+	for _, b := range timeline.Levels[0].Bins {
 		var sum uint64
 		for _, p := range b.Held {
 			sum += p.Bytes
 		}
-		if sum != b.Peak {
-			t.Errorf("categories add up to %d, not %d", sum, b.Peak)
+		if sum != b.PeakBytes {
+			t.Errorf("categories add up to %d, not %d", sum, b.PeakBytes)
 		}
-		highest = max(highest, b.Peak)
+		highest = max(highest, b.PeakBytes)
 	}
-	for _, lane := range rep.Timeline.Lanes {
+	for _, lane := range timeline.Lanes {
 		steps, marks = steps+lane.Steps, marks+lane.Marks
 	}
-	if highest != rep.Framework.Peak || steps != 12 || marks != 5 {
+	if highest != rep.Framework.PeakBytes || steps != 12 || marks != 5 {
 		t.Errorf("over time at most %d, %d steps, %d marks; want %d, 12 and 5", highest, steps, marks,
-			rep.Framework.Peak)
+			rep.Framework.PeakBytes)
 	}
-	for _, l := range rep.Timeline.Lines {
-		if l.Name == "reserved" && slices.Max(l.Peak) != rep.Devices[0].Reserved {
-			t.Errorf("reserved at most %d over time, %d in the report", slices.Max(l.Peak), rep.Devices[0].Reserved)
+	for _, l := range timeline.Lines {
+		if l.Name == "reserved" && slices.Max(l.PeakBytes) != rep.Devices[0].ReservedBytesPeak {
+			t.Errorf("reserved at most %d over time, %d in the report", slices.Max(l.PeakBytes),
+				rep.Devices[0].ReservedBytesPeak)
 		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"memtrace/analyzer/render"
 )
 
 // unlike says in which lines the second of two outcomes is unlike the first, "" if it is like it.
@@ -34,7 +36,7 @@ func (o outcome) unlike(other outcome) string {
 
 // runScript runs a Python text with and without the library, and demands the same output and status. It returns the
 // reports of the traces, by path.
-func runScript(t *testing.T, script string, args ...string) (outcome, map[string]report) {
+func runScript(t *testing.T, script string, args ...string) (outcome, map[string]render.Document) {
 	t.Helper()
 	var got [2]outcome
 	var dir string
@@ -50,7 +52,7 @@ func runScript(t *testing.T, script string, args ...string) (outcome, map[string
 	if err != nil {
 		t.Fatal(err)
 	}
-	reports := map[string]report{}
+	reports := map[string]render.Document{}
 	for _, path := range paths {
 		reports[path] = jsonReport(t, path)
 	}
@@ -113,7 +115,7 @@ if __name__ == "__main__":
 			}
 			for path, r := range reports {
 				if r.Process.Ended != "clean" || r.Framework.AllocCount == 0 || !r.Health.Complete {
-					t.Errorf("%s: %+v", path, r)
+					t.Errorf("%s: %s", path, told(r))
 				}
 			}
 		})
@@ -145,7 +147,7 @@ if __name__ == "__main__":
 			counts := map[string]int{}
 			for path, r := range reports {
 				if r.Process.Ended != "clean" || !r.Health.Complete || r.LostRecords != 0 {
-					t.Errorf("%s: %+v", path, r)
+					t.Errorf("%s: %s", path, told(r))
 				}
 				counts[fmt.Sprint(r.Framework.AllocCount)]++
 			}
