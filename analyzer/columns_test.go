@@ -189,7 +189,7 @@ func TestColumnsSayWhatRowsSay(t *testing.T) {
 		"tagged": {Tag: "model"}, "history": {HistoryBlocks: 500},
 		"exit": {Question: Question{At: at("exit"), Groupings: []string{"site"}}},
 	}
-	for seed := range uint64(randomStreams() / 15) {
+	for seed := range uint64(randomStreams() / 6) {
 		events := newMixedRun(seed, 2500)
 		file := encodeEvents(t, events)
 		for name, o := range asked {

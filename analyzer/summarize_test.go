@@ -19,13 +19,13 @@ import (
 	"memtrace/trace"
 )
 
-var streams = flag.Int("streams", 100, "random streams to compare with the oracle; make nightly has more")
+var streams = flag.Int("streams", 100, "random streams to compare with the oracle")
 
-// randomStreams returns how many streams to compare: half of them with -short, as under the race detector, since all of them
+// randomStreams returns how many streams to compare: a third with -short, as under the race detector, since all of them
 // are compared without it.
 func randomStreams() int {
 	if testing.Short() {
-		return *streams / 2
+		return *streams / 3
 	}
 	return *streams
 }

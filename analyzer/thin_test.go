@@ -80,7 +80,7 @@ func summaryOf(t *testing.T, file []byte, opts Options) *report.Summary {
 // A thinned trace says the same of the peaks, of who held memory then, of the end, and of how much was allocated in
 // all, however often it is thinned. Nothing counts as lost.
 func TestThinnedTraceKeepsPeaks(t *testing.T) {
-	smaller, count := 0, randomStreams()/3
+	smaller, count := 0, randomStreams()
 	for seed := range uint64(count) {
 		rng := rand.New(rand.NewPCG(seed, 77))
 		shape := streamShape{events: 200 + rng.IntN(3000), wild: rng.IntN(2) == 0, noHandles: rng.IntN(2) == 0}
