@@ -36,6 +36,7 @@ clean_up() {
 # give_up SIGNAL: passes the signal on, and ends when the command has.
 give_up() {
   trap '' INT TERM HUP
+  echo "chaos: ended by SIG$1" >&2
   if ((job)); then
     signal_job "$job" "$1"
     signal_job "$job" CONT
