@@ -75,7 +75,6 @@ int cuStreamGetId(void *stream, ull *id);
 int cuStreamGetCtx(void *stream, void **context);
 int cuStreamGetCtx_v2(void *stream, void **context, void **green);
 int cuStreamWaitEvent(void *stream, void *event, unsigned flags);
-int cuStreamWriteValue32_v2(void *stream, cu_ptr address, uint32_t value, unsigned flags);
 int cuStreamBeginCapture_v2(void *stream, int mode);
 int cuStreamEndCapture(void *stream, void **graph);
 int cuStreamIsCapturing(void *stream, int *status);
@@ -97,7 +96,6 @@ int cuMemAllocManaged(cu_ptr *address, size_t bytes, unsigned flags);
 int cuMemFree_v2(cu_ptr address);
 int cuMemGetAddressRange_v2(cu_ptr *base, size_t *bytes, cu_ptr address);
 int cuMemHostAlloc(void **address, size_t bytes, unsigned flags);
-int cuMemAllocHost_v2(void **address, size_t bytes);
 int cuMemFreeHost(void *address);
 int cuMemHostRegister_v2(void *address, size_t bytes, unsigned flags);
 int cuMemHostUnregister(void *address);
@@ -196,6 +194,7 @@ int cuFuncSetAttribute(void *function, int attribute, int value);
 int cuLibraryLoadData(void **library, const void *code, int *jit_options, void **jit_values, unsigned jit_count,
                       int *options, void **values, unsigned count);
 int cuLibraryUnload(void *library);
+int cuLibraryGetGlobal(cu_ptr *address, size_t *bytes, void *library, const char *name);
 int cuLibraryGetKernel(void **kernel, void *library, const char *name);
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int block_size, size_t shared);
 

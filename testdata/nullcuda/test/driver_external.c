@@ -114,35 +114,12 @@ static void test_context_end(void)
 	CHECK_EQ(cuMipmappedArrayDestroy(mipmap), CU_INVALID_HANDLE);
 }
 
-static void check_log(void)
-{
-	static const ull sizes[] = {
-		MIB, 1000, MIB, 1000, 64 * 64 + 32 * 32 + 16 * 16, 64 * 64 + 32 * 32 + 16 * 16, 99, 256, 256, 99};
-	static const char ops[] = "aaffafaaff";
-	struct log_line line;
-	size_t count = 0;
-	FILE *log = fopen(test_log_path, "r");
-	CHECK(log != NULL);
-	while (log && read_log(log, &line) && count < sizeof sizes / sizeof *sizes) {
-		CHECK(strcmp(line.kind, "ipc") == 0);
-		CHECK_EQ(line.op[0], ops[count]);
-		CHECK_EQ(line.requested, sizes[count]);
-		CHECK_EQ(line.charged, 0);
-		count++;
-	}
-	CHECK_EQ(count, sizeof sizes / sizeof *sizes);
-	if (log)
-		fclose(log);
-}
-
 int main(void)
 {
-	log_to_file();
 	start();
 	test_arguments();
 	test_buffer();
 	test_mipmap();
 	test_context_end();
-	check_log();
 	return check_done("driver_external");
 }

@@ -79,8 +79,6 @@ int cudaImportExternalMemory(void **memory, const rt_external_memory *desc);
 int cudaExternalMemoryGetMappedBuffer(void **address, void *memory, const rt_external_buffer *desc);
 int cudaExternalMemoryGetMappedMipmappedArray(void **mipmap, void *memory, const rt_external_mipmap *desc);
 int cudaDestroyExternalMemory(void *memory);
-int cudaGraphAddMemAllocNode(void **node, void *graph, void *const *dependencies, size_t count, cu_alloc_node *params);
-int cudaGraphAddMemFreeNode(void **node, void *graph, void *const *dependencies, size_t count, void *address);
 int cudaDeviceGraphMemTrim(int device);
 #if RT_MAJOR == 12
 int cudaGraphAddNode(void **node, void *graph, void *const *dependencies, size_t count, rt_node_params *params);
@@ -93,7 +91,6 @@ int cudaMemGetDefaultMemPool(void **pool, cu_location *location, int type);
 int cudaMemGetMemPool(void **pool, cu_location *location, int type);
 int cudaMemSetMemPool(cu_location *location, int type, void *pool);
 #endif
-int cudaIpcGetMemHandle(cu_ipc_handle *handle, void *address);
 
 int cudaMemcpy(void *to, const void *from, size_t bytes, int kind);
 int cudaMemcpy_ptds(void *to, const void *from, size_t bytes, int kind);

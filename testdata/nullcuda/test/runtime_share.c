@@ -1,4 +1,4 @@
-// Memory from elsewhere, sparse arrays, and memory of graphs.
+// Memory from elsewhere, sparse arrays, and nodes of graphs.
 #include "rt.h"
 
 #include <sys/mman.h>
@@ -98,6 +98,7 @@ static void test_arrays(void)
 	CHECK_EQ(rt_used(), before);
 }
 
+#if RT_MAJOR >= 12
 static void run(void *graph)
 {
 	void *exec;
@@ -107,23 +108,6 @@ static void run(void *graph)
 	CHECK_OK(cudaGraphDestroy(graph));
 }
 
-static void test_graph_memory(void)
-{
-	void *graph, *alloc_node, *free_node;
-	size_t before = rt_used();
-	cu_alloc_node alloc = {.pool = {.type = CU_ALLOCATION_PINNED, .location = {CU_LOCATION_DEVICE, 0}}, .size = 1000};
-	CHECK_OK(cudaGraphCreate(&graph, 0));
-	CHECK_OK(cudaGraphAddMemAllocNode(&alloc_node, graph, NULL, 0, &alloc));
-	CHECK(alloc.address != 0);
-	CHECK_OK(cudaGraphAddMemFreeNode(&free_node, graph, &alloc_node, 1, (void *)alloc.address));
-	CHECK_EQ(rt_used(), before);
-	run(graph);
-	CHECK_EQ(rt_used() - before, 2 * MIB); // kept for the next launch
-	CHECK_OK(cudaDeviceGraphMemTrim(0));
-	CHECK_EQ(rt_used(), before);
-}
-
-#if RT_MAJOR >= 12
 #if RT_MAJOR == 12
 #define ADD(node, graph, after, count, params) cudaGraphAddNode(node, graph, after, count, params)
 #else
@@ -171,50 +155,13 @@ static void test_graph_nodes(void)
 }
 #endif
 
-// Everything goes with a reset, except what belongs to the device.
-static void test_reset(void)
-{
-	void *linear, *pitched, *managed, *pinned, *mipmap, *memory, *buffer, *async;
-	size_t pitch;
-	static char own[4096];
-	rt_channel floats = cudaCreateChannelDesc(32, 0, 0, 0, 2);
-	int fd = memfd_create("other", MFD_CLOEXEC);
-	CHECK_EQ(ftruncate(fd, MIB), 0);
-	const rt_external_memory desc = {.type = CU_EXTERNAL_OPAQUE_FD, .handle = {.fd = fd}, .size = MIB};
-	const rt_external_buffer part = {.size = MIB};
-	CHECK_OK(cudaMalloc(&linear, MIB));
-	CHECK_OK(cudaMallocPitch(&pitched, &pitch, 100, 7));
-	CHECK_OK(cudaMallocManaged(&managed, MIB, 1));
-	CHECK_OK(cudaMallocHost(&pinned, MIB));
-	CHECK_OK(cudaHostRegister(own, sizeof own, 0));
-	CHECK_OK(cudaMallocMipmappedArray(&mipmap, &floats, (rt_extent){64, 64, 0}, 3, 0));
-	CHECK_OK(cudaImportExternalMemory(&memory, &desc));
-	CHECK_OK(cudaExternalMemoryGetMappedBuffer(&buffer, memory, &part));
-	CHECK_OK(cudaMallocAsync(&async, 1000, NULL));
-	CHECK_OK(cudaDeviceReset());
-	CHECK_EQ(rt_used(), 32 * MIB);
-	CHECK_EQ(cudaFree(linear), RT_INVALID_VALUE);
-	CHECK_EQ(cudaFree(buffer), RT_INVALID_VALUE);
-	CHECK_EQ(cudaFree(managed), RT_INVALID_VALUE);
-	CHECK_EQ(cudaFreeHost(pinned), RT_INVALID_VALUE);
-	CHECK_EQ(cudaHostUnregister(own), 713);
-	CHECK_EQ(cudaFreeMipmappedArray(mipmap), 400);
-	CHECK_EQ(cudaDestroyExternalMemory(memory), 400);
-	CHECK_OK(cudaFreeAsync(async, NULL));
-	CHECK_OK(cudaDeviceSynchronize());
-	CHECK_EQ(rt_used(), 0);
-	cudaGetLastError();
-}
-
 TEST_MAIN
 {
 	test_external();
 	test_pool_export();
 	test_arrays();
-	test_graph_memory();
 #if RT_MAJOR >= 12
 	test_graph_nodes();
 #endif
-	test_reset();
 	return check_done(TEST_NAME("runtime_share"));
 }
