@@ -93,7 +93,7 @@ func tool(script string, args ...string) (string, error) {
 
 var interpreters, venvs, packageFolders once
 
-// interpreter returns the path of a CPython of a version, the one at hand for "", or skips the test where there is none.
+// interpreter returns the path of a CPython of a version, of the one at hand for "", or skips the test.
 func interpreter(t *testing.T, version string) string {
 	t.Helper()
 	switch version {

@@ -112,7 +112,8 @@ func (p program) key(t *testing.T) recordingKey {
 	if err != nil {
 		t.Fatal(err)
 	}
-	k := recordingKey{Environment: string(stamp), Program: p.source, Flags: p.flags, Args: p.args, Env: p.env, Late: p.late}
+	k := recordingKey{Environment: string(stamp), Program: p.source, Flags: p.flags, Args: p.args, Env: p.env,
+		Late: p.late}
 	if k.Sources, err = sourcesDigest(); err != nil {
 		t.Fatal(err)
 	}
@@ -133,7 +134,8 @@ var (
 		sum := sha256.New()
 		for _, folder := range []string{"testdata/train", "testdata/oracle", "testdata/python", "testdata/growth",
 			"python/memtrace"} {
-			err := filepath.WalkDir(filepath.Join(guest.Root(), folder), func(path string, e fs.DirEntry, err error) error {
+			root := filepath.Join(guest.Root(), folder)
+			err := filepath.WalkDir(root, func(path string, e fs.DirEntry, err error) error {
 				if err != nil || e.IsDir() || strings.HasSuffix(path, ".pyc") {
 					return err
 				}
@@ -327,7 +329,8 @@ func TestRecordings(t *testing.T) {
 		t.Errorf("recorded in %s and in %s", first.dir, again.dir)
 	}
 	m, ok := readManifest(first.dir)
-	if files, err := filesOf(first.dir); !ok || err != nil || m.Files["t.bin"] == "" || !reflect.DeepEqual(files, m.Files) {
+	files, err := filesOf(first.dir)
+	if !ok || err != nil || m.Files["t.bin"] == "" || !reflect.DeepEqual(files, m.Files) {
 		t.Errorf("%v: the folder has %v, its manifest %v", err, files, m.Files)
 	}
 	k := p.key(t)

@@ -70,7 +70,7 @@ static void test_stack(void)
 	CHECK_EQ(cuCtxSetCurrent(&a), CU_INVALID_CONTEXT);
 }
 
-// Everything made in a context goes with it, and only that: a library stays, and its variables come anew in another one.
+// Everything made in a context goes with it, and only that: a library stays, and has its variables anew in another one.
 static void test_destroy_frees_what_it_owns(void)
 {
 	void *keep, *doomed, *stream, *event, *module, *library, *pinned, *array;
