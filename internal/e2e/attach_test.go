@@ -293,12 +293,9 @@ func TestAttachWhileTraining(t *testing.T) {
 		said := a.memtrace(t, "attach", "-v", "-o", a.trace, a.pid())
 		stood = append(stood, stoodStill(said)...)
 		// it goes on
-		for end := time.Now().Add(limit); jsonReport(t, a.trace).Framework.AllocCount <
-			100; time.Sleep(100 * time.Millisecond) {
-			if time.Now().After(end) {
-				t.Fatalf("round %d: the program does not go on", round)
-			}
-		}
+		until(t, fmt.Sprintf("round %d: the program goes on", round), func() bool {
+			return jsonReport(t, a.trace).Framework.AllocCount >= 100
+		})
 		a.memtrace(t, "ctl", a.pid(), "stop")
 		io.WriteString(a.input, "\n")
 		a.line(t, "end True")

@@ -92,13 +92,9 @@ func killOne(t *testing.T, dir string, in io.Writer, out *bufio.Scanner, random 
 		}
 		return binary.LittleEndian.Uint64(b)
 	}
-	for wait := 0; counted() == 0; wait++ {
-		if wait > 60_000 {
-			t.Fatal("the child never trained")
-		}
-		time.Sleep(time.Millisecond)
-	}
-	// Up to two seconds, short ones more often: before the first flush, in the middle of one, between two.
+	until(t, "the child trains", func() bool { return counted() > 0 })
+	// A moment by chance, up to two seconds, short ones more often: before the first flush, in the middle of one, between
+	// two. Nothing is waited for.
 	time.Sleep(time.Duration(random.Float64() * random.Float64() * float64(2*time.Second)))
 	syscall.Kill(pid, syscall.SIGKILL)
 	out.Scan()
@@ -128,12 +124,13 @@ func TestFrameworkLoadedLate(t *testing.T) {
 	extended(t)
 	script := filepath.Join(t.TempDir(), "late.py")
 	const text = `
-import ctypes, sys, time
+import ctypes, os, sys, time
 driver = ctypes.CDLL("libcuda.so.1")
 context, block = ctypes.c_void_p(), ctypes.c_uint64()
 assert driver.cuInit(0) == driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == driver.cuCtxSetCurrent(context) == 0
 assert driver.cuMemAlloc_v2(ctypes.byref(block), 1 << 20) == 0
-time.sleep(3)  # long enough for the drainer to write its first block, in which it names what the program is made of
+while b"cuda_driver" not in open(os.environ["MEMTRACE_OUTPUT"], "rb").read():
+    time.sleep(0.01)  # until the drainer has named what the program is made of
 import torch
 kept = torch.ones(1024, device="cuda")
 print("ready", torch.cuda.memory_allocated(), flush=True)
@@ -144,12 +141,9 @@ sys.stdin.readline()
 	}
 	g := startPaused(t, script, 0)
 	g.waitReady(t)
-	for try := 0; jsonReport(t, g.trace).Versions["torch"] == ""; try++ {
-		if try == 300 {
-			t.Fatal("the trace of the running program does not name PyTorch")
-		}
-		time.Sleep(100 * time.Millisecond)
-	}
+	until(t, "the trace of the running program names PyTorch", func() bool {
+		return jsonReport(t, g.trace).Versions["torch"] != ""
+	})
 	g.cmd.Process.Kill()
 	g.cmd.Wait()
 	if rep := jsonReport(t, g.trace); rep.Process.Ended != "killed" || rep.Versions["torch"] == "" {

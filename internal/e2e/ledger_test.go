@@ -7,9 +7,9 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
-	"time"
 
 	"memtrace/analyzer/report"
 )
@@ -54,8 +54,13 @@ func deviceReportOf(t *testing.T, trace string, args ...string) *report.DeviceRe
 // ledgerEnv gives the guests of a test one device of their own.
 func ledgerEnv(t *testing.T, more ...string) []string {
 	t.Helper()
-	return append([]string{"NULLCUDA_SHARED=" + filepath.Join(t.TempDir(), "account"), "NULLCUDA_CONTEXT=300M",
-		"NULLCUDA_MEM=16G", "NULLCUDA_RESERVED=500M"}, more...)
+	return accountIn(filepath.Join(t.TempDir(), "account"), more...)
+}
+
+// accountIn are the settings of a null GPU with an account in a file.
+func accountIn(account string, more ...string) []string {
+	return append([]string{"NULLCUDA_SHARED=" + account, "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G",
+		"NULLCUDA_RESERVED=500M"}, more...)
 }
 
 func writeGrowing(t *testing.T) string {
@@ -71,19 +76,14 @@ func writeGrowing(t *testing.T) string {
 // guest used so much.
 func settledShare(t *testing.T, g *pausedGuest, own uint64) *report.DeviceReport {
 	t.Helper()
-	for deadline := time.Now().Add(limit); ; time.Sleep(100 * time.Millisecond) {
-		r := deviceReportOf(t, g.trace)
-		if len(r.Devices) == 1 {
-			for _, s := range r.Devices[0].Samples {
-				if s.Settled && s.ShareKnown && s.OwnBytes == own {
-					return r
-				}
-			}
-		}
-		if time.Now().After(deadline) {
-			t.Fatalf("no settled sample with %d bytes of its own: %+v", own, r.Devices)
-		}
-	}
+	var r *report.DeviceReport
+	until(t, fmt.Sprintf("a settled sample with %d bytes of its own", own), func() bool {
+		r = deviceReportOf(t, g.trace)
+		return len(r.Devices) == 1 && slices.ContainsFunc(r.Devices[0].Samples, func(s report.Sample) bool {
+			return s.Settled && s.ShareKnown && s.OwnBytes == own
+		})
+	})
+	return r
 }
 
 // checkLedger demands that a ledger adds up to what the device says, and that this is what the null driver has charged
@@ -236,7 +236,7 @@ func TestDeviceLedgerOfAllocators(t *testing.T) {
 func TestDeviceLedgerOfTwoDevices(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	p := program{framework: torch27, args: []string{"two_devices.py"}, env: ledgerEnv(t, "NULLCUDA_DEVICES=2")}
+	p := program{framework: torch27, args: []string{"two_devices.py"}, env: accountIn("DIR/account", "NULLCUDA_DEVICES=2")}
 	r := deviceReportOf(t, p.record(t).trace, "--at", "exit")
 	if len(r.Devices) != 2 {
 		t.Fatalf("%+v", r)
@@ -259,7 +259,7 @@ func TestDeviceLedgerWithoutShares(t *testing.T) {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"},
-				env: ledgerEnv(t, "NULLCUDA_NVML="+mode)}
+				env: accountIn("DIR/account", "NULLCUDA_NVML="+mode)}
 			run := p.record(t)
 			r := deviceReportOf(t, run.trace, "--at", "exit")
 			if len(r.Devices) != 1 || !strings.Contains(strings.Join(r.Notes, "\n"), says) {
@@ -287,7 +287,7 @@ func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 	t.Parallel()
 	extended(t)
 	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"},
-		env: ledgerEnv(t, "NULLCUDA_NVML=mig")}
+		env: accountIn("DIR/account", "NULLCUDA_NVML=mig")}
 	r := deviceReportOf(t, p.record(t).trace, "--at", "exit")
 	if len(r.Devices) != 1 || !strings.Contains(strings.Join(r.Notes, "\n"), "MIG") {
 		t.Fatalf("%+v", r)
@@ -309,7 +309,7 @@ func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 // Switched off, or on a system without the library, there is a sentence instead of figures, and nothing else changes.
 func TestDeviceLedgerOff(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"}, env: ledgerEnv(t, "MEMTRACE_NVML=0")}
+	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"}, env: accountIn("DIR/account", "MEMTRACE_NVML=0")}
 	run := p.record(t)
 	if r := deviceReportOf(t, run.trace); r.Status != "off" || r.Why != "MEMTRACE_NVML=0" || len(r.Devices) != 0 {
 		t.Errorf("%+v", r)

@@ -17,7 +17,6 @@ import (
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/prometheus/common/expfmt"
 	prometheus "github.com/prometheus/common/model"
@@ -259,16 +258,12 @@ func TestMetrics(t *testing.T) {
 // scrapeUntil scrapes until what it finds is as wanted, and fails the test if that does not come.
 func scrapeUntil(t *testing.T, at, what string, wanted func(map[string]metricFamily) bool) map[string]metricFamily {
 	t.Helper()
-	for end := time.Now().Add(limit); ; time.Sleep(10 * time.Millisecond) {
-		text := scrape(t, at, "application/openmetrics-text; version=1.0.0")
-		read := readOpenMetrics(t, text)
-		if wanted(read) {
-			return read
-		}
-		if time.Now().After(end) {
-			t.Fatalf("%s: not there after %s:\n%s", what, limit, text)
-		}
-	}
+	var read map[string]metricFamily
+	until(t, what, func() bool {
+		read = readOpenMetrics(t, scrape(t, at, "application/openmetrics-text; version=1.0.0"))
+		return wanted(read)
+	})
+	return read
 }
 
 // isWhole reports whether the traces of all processes were read once.

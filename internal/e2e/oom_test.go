@@ -10,7 +10,6 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-	"time"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/guest"
@@ -371,11 +370,8 @@ func TestOOMKilled(t *testing.T) {
 		if _, err := out.Read(make([]byte, 100)); err != nil {
 			t.Fatal(err)
 		}
-		for deadline := time.Now().Add(limit); patient &&
-			len(sidecars(t, r.trace)) == 0; time.Sleep(20 * time.Millisecond) {
-			if time.Now().After(deadline) {
-				t.Fatal("no text while the program runs")
-			}
+		if patient {
+			until(t, "a text while the program runs", func() bool { return len(sidecars(t, r.trace)) > 0 })
 		}
 		cmd.Process.Kill()
 		cmd.Wait()

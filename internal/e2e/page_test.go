@@ -240,15 +240,13 @@ func (c *console) run(t *testing.T, command string) []string {
 // check runs an example. What a live view shows comes when the program in the background has got there.
 func (e example) check(t *testing.T, c *console) {
 	t.Helper()
-	end := time.Now().Add(limit / 5)
-	for {
+	for end := time.Now().Add(limit / 5); ; time.Sleep(200 * time.Millisecond) {
 		came := c.run(t, e.command)
 		ok, missing := agrees(e.output, came)
 		switch {
 		case ok:
 			return
 		case strings.Contains(e.command, "memtrace top") && time.Now().Before(end):
-			time.Sleep(200 * time.Millisecond)
 			continue
 		}
 		if e.update != nil && !slices.Contains(e.output, leftOut) {

@@ -319,6 +319,17 @@ func runOne(t *testing.T, cmd *exec.Cmd) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
+// until waits for an event by looking again and again. It fails the test where the event never comes, and says what it
+// was; however long it takes on a busy machine is no fault.
+func until(t *testing.T, what string, came func() bool) {
+	t.Helper()
+	for end := time.Now().Add(limit); !came(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			t.Fatalf("it never came to this: %s", what)
+		}
+	}
+}
+
 // TestRecordings: the same program is run once, another one or another environment is another recording, and a
 // recording that was written into is refused.
 func TestRecordings(t *testing.T) {

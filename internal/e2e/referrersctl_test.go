@@ -9,7 +9,6 @@ import (
 	"os/exec"
 	"strings"
 	"testing"
-	"time"
 )
 
 // startReferring starts testdata/train/referrers.py, and waits until it has its tensors.
@@ -209,16 +208,17 @@ func TestReferrersAtTheEnd(t *testing.T) {
 	extended(t)
 	for range 5 {
 		a := startReferring(t, program{framework: torch27, args: []string{"referrers.py", "busy"}})
-		over := make(chan struct{})
+		searched, over := make(chan struct{}, 100), make(chan struct{})
 		go func() {
 			defer close(over)
 			for i := 0; i < 100; i++ {
 				if exec.Command(command(), "ctl", a.pid(), "referrers").Run() != nil {
 					return
 				}
+				searched <- struct{}{}
 			}
 		}()
-		time.Sleep(300 * time.Millisecond)
+		<-searched
 		a.end(t)
 		<-over
 	}

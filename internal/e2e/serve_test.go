@@ -15,7 +15,6 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 )
 
 // servedPage asks `memtrace serve` as a page does.
@@ -134,14 +133,10 @@ func followProgram(t *testing.T, env string) {
 	p := startServe(t, "--blocks", "1", g.trace)
 	wait := func(live bool, want uint64) {
 		t.Helper()
-		var said string
-		for end := time.Now().Add(limit / 2); time.Now().Before(end); time.Sleep(300 * time.Millisecond) {
+		until(t, fmt.Sprintf("the page says %d bytes, live %t", want, live), func() bool {
 			_, isLive, bytes := p.allocated(t)
-			if said = fmt.Sprintf("%d bytes, live %t", bytes, isLive); isLive == live && (bytes == want || !live) {
-				return
-			}
-		}
-		t.Fatalf("the page says %s; want %d, live %t", said, want, live)
+			return isLive == live && (bytes == want || !live)
+		})
 	}
 	wait(true, g.allocated)
 	for range 2 {
