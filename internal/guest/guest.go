@@ -1,15 +1,21 @@
 // Package guest compiles the C programs that tests run: recorders made of the library's own C half without Go, and
-// small CUDA guests.
+// small CUDA guests. Each is compiled once and kept in build/guests, in a folder named by a hash of all that it is made
+// of: a second run of the tests compiles nothing.
 package guest
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 )
 
@@ -20,64 +26,130 @@ func Root() string {
 }
 
 // Compile builds an executable from the sources, which are paths below the root or file contents that end in a newline,
-// and returns its path. Flags are passed to the compiler after the sources. The test fails if the compiler does.
+// and returns its path. C++ is told by its ending, .cc. Flags are passed to the compiler after the sources. The file is
+// shared with other tests and processes, so it must stay as it is. The test fails if the compiler does.
 func Compile(t testing.TB, name string, sources []string, flags ...string) string {
 	t.Helper()
-	dir := t.TempDir()
+	return CompileIn(t, filepath.Join(Root(), "build", "guests", key(name, sources, flags)), name, sources, flags...)
+}
+
+// CompileIn does so in a folder of the test's own, for a program that hangs on other folders of this run.
+func CompileIn(t testing.TB, dir, name string, sources []string, flags ...string) string {
+	t.Helper()
 	out := filepath.Join(dir, name)
-	args := []string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-o", out}
+	unlock := lock(t, dir)
+	defer unlock()
+	if _, err := os.Stat(out); err == nil {
+		return out
+	}
+	args := []string{"-o", out + ".new"}
 	for i, source := range sources {
-		path := filepath.Join(Root(), source)
-		if strings.HasSuffix(source, "\n") {
+		switch path := filepath.Join(Root(), source); {
+		case strings.HasSuffix(source, "\n"):
 			path = filepath.Join(dir, fmt.Sprintf("source%d.c", i))
 			if err := os.WriteFile(path, []byte(source), 0o600); err != nil {
 				t.Fatal(err)
 			}
+			args = append(args, path)
+		case strings.HasSuffix(source, ".cc"):
+			object := filepath.Join(dir, fmt.Sprintf("source%d.o", i))
+			compiler(t, "g++", "-O2", "-g", "-Wall", "-Wextra", "-Werror", "-c", path, "-o", object)
+			args = append(args, object, "-lstdc++")
+		default:
+			args = append(args, path)
 		}
-		args = append(args, path)
 	}
-	args = append(args, "-I"+filepath.Join(Root(), "cshim"))
-	args = append(args, flags...)
-	if text, err := exec.Command("gcc", args...).CombinedOutput(); err != nil {
-		t.Fatalf("gcc %s: %v\n%s", strings.Join(args, " "), err, text)
+	args = append(append([]string{"-std=gnu11", "-O2", "-g", "-Wall", "-Wextra", "-Werror"}, args...),
+		"-I"+filepath.Join(Root(), "cshim"))
+	compiler(t, "gcc", append(args, flags...)...)
+	if err := os.Rename(out+".new", out); err != nil {
+		t.Fatal(err)
 	}
 	return out
 }
 
-// recorders holds what Recorder built: it takes seconds, and the tests of a package want the same program again and
-// again.
-var recorders struct {
-	sync.Mutex
-	built map[string][]byte
+func compiler(t testing.TB, name string, args ...string) {
+	t.Helper()
+	if text, err := exec.Command(name, args...).CombinedOutput(); err != nil {
+		t.Fatalf("%s %s: %v\n%s", name, strings.Join(args, " "), err, text)
+	}
+}
+
+// lock makes a folder and keeps everybody else out of it until the returned function is called.
+func lock(t testing.TB, dir string) func() {
+	t.Helper()
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	file, err := os.Create(filepath.Join(dir, "lock"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+		t.Fatal(err)
+	}
+	return func() { file.Close() }
+}
+
+// key hashes everything that a program is made of: compiler, flags, sources, all headers that they could include, and
+// what they are linked with.
+func key(name string, sources, flags []string) string {
+	sum := sha256.New()
+	fmt.Fprintf(sum, "%q %q %q %s", name, sources, flags, common())
+	for _, source := range sources {
+		if text, err := os.ReadFile(filepath.Join(Root(), source)); err == nil {
+			fmt.Fprintf(sum, "%d %s", len(text), text)
+		}
+	}
+	for _, flag := range flags {
+		paths := []string{flag}
+		if folder, ok := strings.CutPrefix(flag, "-L"); ok {
+			paths, _ = filepath.Glob(filepath.Join(folder, "*.so*"))
+		}
+		for _, path := range paths {
+			fmt.Fprint(sum, contents(path))
+		}
+	}
+	return hex.EncodeToString(sum.Sum(nil)[:12])
+}
+
+// common is what is the same for all programs.
+var common = sync.OnceValue(func() string {
+	sum := sha256.New()
+	for _, name := range []string{"gcc", "g++"} {
+		text, err := exec.Command(name, "--version").Output()
+		fmt.Fprintf(sum, "%s %v", text, err)
+	}
+	for _, folder := range []string{"testdata/guest", "cshim"} {
+		filepath.WalkDir(filepath.Join(Root(), folder), func(path string, _ fs.DirEntry, err error) error {
+			if ending := filepath.Ext(path); err == nil && (ending == ".h" || ending == ".def") {
+				fmt.Fprint(sum, path, contents(path))
+			}
+			return nil
+		})
+	}
+	return string(sum.Sum(nil))
+})
+
+var hashes sync.Map // of files, by path
+
+// contents is a hash of a file, empty where there is none.
+func contents(path string) string {
+	if known, ok := hashes.Load(path); ok {
+		return known.(string)
+	}
+	text, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	sum := sha256.Sum256(text)
+	hashes.Store(path, string(sum[:]))
+	return string(sum[:])
 }
 
 // Recorder builds an executable from the library's C half and one main program: it records into a spool like a traced
 // process, but nothing drains it.
 func Recorder(t testing.TB, source string, flags ...string) string {
-	t.Helper()
-	recorders.Lock()
-	defer recorders.Unlock()
-	key := strings.Join(append([]string{source}, flags...), "\x00")
-	if program, known := recorders.built[key]; known {
-		path := filepath.Join(t.TempDir(), "recorder")
-		if err := os.WriteFile(path, program, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		return path
-	}
-	path := buildRecorder(t, source, flags)
-	program, err := os.ReadFile(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if recorders.built == nil {
-		recorders.built = make(map[string][]byte)
-	}
-	recorders.built[key] = program
-	return path
-}
-
-func buildRecorder(t testing.TB, source string, flags []string) string {
 	t.Helper()
 	files, err := filepath.Glob(filepath.Join(Root(), "cshim", "*", "*.c"))
 	if err != nil || len(files) == 0 {
@@ -94,21 +166,26 @@ func buildRecorder(t testing.TB, source string, flags []string) string {
 		}
 		sources = append(sources, relative)
 	}
-	return Compile(t, "recorder", append(sources, adapterScripts(t)), append(flags, "-ldl", "-lpthread")...)
-}
-
-// adapterScripts returns the C file that the build makes of the scripts in cshim/adapters.
-func adapterScripts(t testing.TB) string {
-	t.Helper()
-	out := filepath.Join(t.TempDir(), "scripts.c")
-	command := exec.Command("go", "run", "./internal/genadapters", "-out", out)
-	command.Dir = Root()
-	if text, err := command.CombinedOutput(); err != nil {
-		t.Fatalf("genadapters: %v\n%s", err, text)
-	}
-	code, err := os.ReadFile(out)
+	scripts, err := adapterScripts()
 	if err != nil {
 		t.Fatal(err)
 	}
-	return string(code)
+	return Compile(t, "recorder", append(sources, scripts), append(flags, "-ldl", "-lpthread")...)
 }
+
+// adapterScripts returns the C file that the build makes of the scripts in cshim/adapters.
+var adapterScripts = sync.OnceValues(func() (string, error) {
+	dir, err := os.MkdirTemp("", "scripts")
+	if err != nil {
+		return "", err
+	}
+	defer os.RemoveAll(dir)
+	out := filepath.Join(dir, "scripts.c")
+	command := exec.Command("go", "run", "./internal/genadapters", "-out", out)
+	command.Dir = Root()
+	if text, err := command.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("genadapters: %w\n%s", err, bytes.TrimSpace(text))
+	}
+	code, err := os.ReadFile(out)
+	return string(code), err
+})

@@ -14,6 +14,7 @@ import (
 // From the moment on at which memtrace attach says so, every call is in the trace, whichever way it takes; what came
 // before is not, and what comes after stop is not either. The program goes on and ends as ever.
 func TestAttach(t *testing.T) {
+	t.Parallel()
 	late := runtimeUser(t, "13")
 	for _, link := range []struct {
 		name  string
@@ -63,6 +64,7 @@ func TestAttach(t *testing.T) {
 // The thread that the library is loaded by goes on waiting, and sees nothing of it: no result, no error number, no
 // time, no register is another one. No other thread waits, so it is that one.
 func TestAttachLeavesTheThreadAsItWas(t *testing.T) {
+	t.Parallel()
 	for _, wait := range []string{"poll", "timed-poll", "epoll", "select", "read", "receive", "semaphore",
 		"timed-semaphore", "sleep", "registers"} {
 		t.Run(wait, func(t *testing.T) {
@@ -82,6 +84,7 @@ func TestAttachLeavesTheThreadAsItWas(t *testing.T) {
 // A program that allocates all the time, in threads that hold the allocator's lock half of it, hangs for ever if a
 // library is loaded in one of those: 20 of 20 did. ATTACHES makes the campaign longer.
 func TestAttachStorm(t *testing.T) {
+	t.Parallel()
 	rounds := 5
 	if n, err := strconv.Atoi(os.Getenv("ATTACHES")); err == nil {
 		rounds = n
@@ -118,6 +121,7 @@ func TestAttachStorm(t *testing.T) {
 
 // A process that makes no CUDA call, or none so far, is recorded from its first one on, as ever.
 func TestAttachBeforeCUDA(t *testing.T) {
+	t.Parallel()
 	a := startAttached(t, nil, "nocuda")
 	a.attach(t)
 	a.do(t, "alloc 7 5001")
@@ -127,6 +131,7 @@ func TestAttachBeforeCUDA(t *testing.T) {
 
 // What is loaded asleep records nothing, and the program has no trace, until somebody asks; by ctl or by attach.
 func TestAsleep(t *testing.T) {
+	t.Parallel()
 	for _, verb := range [][]string{{"ctl", "PID", "start"}, {"attach", "PID"}} {
 		t.Run(verb[0], func(t *testing.T) {
 			program := compile(t, "attached", []string{"testdata/guest/attached.c"}, withDriver(t)...)
@@ -159,6 +164,7 @@ func TestAsleep(t *testing.T) {
 
 // A program that records anyway is asked for a snapshot, a report and its end.
 func TestControl(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "attached", []string{"testdata/guest/attached.c"}, withDriver(t)...)
 	a := startProgram(t, program, run{preload: []string{""}}, nil, "quiet")
 	a.do(t, "alloc 10 5001")

@@ -9,8 +9,8 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 	"testing"
-	"time"
 )
 
 // attached is a program (testdata/guest/attached.c) that runs, without the library unless its environment says so.
@@ -36,6 +36,7 @@ func startProgram(t *testing.T, program string, how run, env []string, args ...s
 	a.cmd.Dir = a.dir
 	a.cmd.Env = append(append(os.Environ(), how.environment(t)...), env...)
 	a.cmd.Stderr = &a.errors
+	a.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var err error
 	if a.input, err = a.cmd.StdinPipe(); err != nil {
 		t.Fatal(err)
@@ -47,9 +48,9 @@ func startProgram(t *testing.T, program string, how run, env []string, args ...s
 	if err != nil {
 		t.Fatal(err)
 	}
-	timer := time.AfterFunc(limit, func() { a.cmd.Process.Kill() }) // whoever hangs
+	hangs := guard(a.cmd.Process.Pid)
 	t.Cleanup(func() {
-		timer.Stop()
+		hangs()
 		if !a.ended {
 			a.cmd.Process.Kill()
 			a.cmd.Wait()

@@ -16,6 +16,7 @@ import (
 
 // Where no thread waits, nothing is touched, and after the time is over the command says so.
 func TestAttachWhereAllThreadsRun(t *testing.T) {
+	t.Parallel()
 	a := startAttached(t, nil, "spin")
 	a.refused(t, "no thread of the process waits in a system call", "attach", "--timeout", "300ms", a.pid())
 	maps, err := os.ReadFile("/proc/" + a.pid() + "/maps")
@@ -28,6 +29,7 @@ func TestAttachWhereAllThreadsRun(t *testing.T) {
 
 // Each process that cannot be recorded gets one sentence that says what to do, and goes on.
 func TestAttachRefusals(t *testing.T) {
+	t.Parallel()
 	a := startAttached(t, nil, "quiet")
 	a.refused(t, "is not the number of a process", "attach", "x")
 	a.refused(t, "give the whole path", "attach", "--library", "here.so", a.pid())
@@ -43,6 +45,7 @@ func TestAttachRefusals(t *testing.T) {
 }
 
 func TestAttachToDisabledLibrary(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "attached", []string{"testdata/guest/attached.c"}, withDriver(t)...)
 	a := startProgram(t, program, run{preload: []string{""}}, []string{"MEMTRACE_DISABLE=1"}, "quiet")
 	a.refused(t, "MEMTRACE_DISABLE is set", "attach", a.pid())
@@ -63,6 +66,7 @@ int main(void) {
 
 // A program without a loader, and one of another C library, are left alone.
 func TestAttachToOtherKindsOfPrograms(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	source := filepath.Join(dir, "sleeper.c")
 	write(t, source, sleeper)
@@ -88,10 +92,13 @@ func TestAttachToOtherKindsOfPrograms(t *testing.T) {
 
 // A process that ends while it is attached to costs one sentence, whenever that is.
 func TestAttachToProcessThatEnds(t *testing.T) {
+	t.Parallel()
 	for round := range 12 {
 		a := startAttached(t, nil, "storm")
-		go func() {
-			time.Sleep(time.Duration(round) * 3 * time.Millisecond)
+		go func() { // as far on as the round says
+			for maps := 0; maps < 3*round; maps++ {
+				os.ReadFile("/proc/" + a.pid() + "/maps")
+			}
 			a.cmd.Process.Kill()
 		}()
 		said, well := a.memtrace(t, "attach", "-q", a.pid())
@@ -166,6 +173,7 @@ func TestAttachOfAnotherUser(t *testing.T) {
 
 // Root attaches to another user's process, which writes its trace where that user may.
 func TestAttachByRoot(t *testing.T) {
+	t.Parallel()
 	who := asUnprivileged(t)
 	dir := open(t)
 	program := compile(t, "attached", []string{"testdata/guest/attached.c"}, withDriver(t)...)
@@ -202,6 +210,7 @@ func TestAttachByRoot(t *testing.T) {
 
 // A socket under the process's name that another process has put there is not believed.
 func TestForgedSocket(t *testing.T) {
+	t.Parallel()
 	a := startAttached(t, nil, "quiet")
 	folder := "/tmp/memtrace-" + strconv.Itoa(os.Getuid())
 	if err := os.MkdirAll(folder, 0o700); err != nil {
@@ -223,6 +232,7 @@ func TestForgedSocket(t *testing.T) {
 
 // A question that makes no sense gets an answer, whoever asks it how.
 func TestStrangeQuestions(t *testing.T) {
+	t.Parallel()
 	a := startAttached(t, nil, "quiet")
 	a.attach(t)
 	for _, c := range [][2]string{
@@ -239,7 +249,7 @@ func TestStrangeQuestions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		connection.SetDeadline(time.Now().Add(limit))
+		connection.SetDeadline(time.Now().Add(patience))
 		connection.Write([]byte(question))
 		if question == "" {
 			connection.CloseWrite()

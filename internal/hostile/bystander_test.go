@@ -10,6 +10,7 @@ import (
 
 // Programs without CUDA are most of what a preloaded library meets.
 func TestBystanders(t *testing.T) {
+	t.Parallel()
 	source := "#include <stdio.h>\nint main(void) { puts(\"compiled\"); return 0; }\n"
 	for name, script := range map[string]string{
 		"status":  `grep -E 'Threads|SigCgt|SigIgn|SigBlk' /proc/self/status; ls /proc/self/fd | wc -l`,
@@ -37,14 +38,15 @@ func TestBystanders(t *testing.T) {
 
 // Python's own fault handler keeps its text and its exit status after CUDA was used.
 func TestFaultHandler(t *testing.T) {
-	script := `import ctypes, faulthandler, sys, time
+	t.Parallel()
+	script := `import ctypes, faulthandler, glob, os, sys, time
 faulthandler.enable()
 cuda = ctypes.CDLL("libcuda.so.1")
 context, address = ctypes.c_void_p(), ctypes.c_uint64()
 assert cuda.cuInit(0) == 0 and cuda.cuCtxCreate_v2(ctypes.byref(context), 0, 0) == 0
 for _ in range(50):
     assert cuda.cuMemAlloc_v2(ctypes.byref(address), ctypes.c_size_t(4321)) == 0
-time.sleep(0.2)
+while "memtrace" in os.getenv("LD_PRELOAD", "") and not any(os.path.getsize(f) for f in glob.glob("memtrace.*.bin")): time.sleep(0.001)
 print("before", flush=True)
 ctypes.string_at(8)
 `

@@ -10,6 +10,7 @@ import (
 // would copy what the parent's has. The child records all the same, and gives no address space back that may be the
 // program's by now when it limits itself.
 func TestChildrenWithoutRuntime(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "lighter", []string{`#include <stdio.h>
 #include <sys/mman.h>
 #include <sys/resource.h>

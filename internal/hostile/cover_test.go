@@ -360,6 +360,7 @@ func coverRun(t *testing.T, level, route, version string) run {
 // Every hooked driver function by every route: the program cannot tell, and the trace agrees with the driver, change by
 // change.
 func TestCoverDriver(t *testing.T) {
+	t.Parallel()
 	loaded := coverProgram(t, "cover")
 	linked := coverProgram(t, "cover-linked", append([]string{"-DCOVER_LINKED_DRIVER", "-Wl,--no-as-needed"},
 		withDriver(t)...)...)
@@ -392,6 +393,7 @@ func TestCoverDriver(t *testing.T) {
 
 // Every hooked function of each runtime: its name is on the driver's event, and nothing counts twice.
 func TestCoverRuntime(t *testing.T) {
+	t.Parallel()
 	loaded := coverProgram(t, "cover")
 	for _, version := range []string{"11", "12", "13"} {
 		for _, route := range []string{"linked", "static", "dlsym", "default", "next", "versioned"} {

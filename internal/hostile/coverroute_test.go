@@ -6,13 +6,12 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
-
-	"memtrace/internal/guest"
 )
 
 // What cuGetProcAddress hands out for every base name, version and flag is the wrapper of what the driver would have
 // given.
 func TestCoverVersions(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "cover-versions", []string{"testdata/guest/cover_versions.c"})
 	for _, driver := range []string{"11040", "12040", "12090", "13000", "13990"} {
 		t.Run(driver, func(t *testing.T) {
@@ -29,6 +28,7 @@ func TestCoverVersions(t *testing.T) {
 
 // A function of a version that the hooks do not know is passed through, and the trace says so.
 func TestCoverFuture(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "cover-versions", []string{"testdata/guest/cover_versions.c"})
 	future := compile(t, "libfuture.so", []string{"testdata/guest/cover_future.c"}, "-shared", "-fPIC")
 	got := run{program: program, preload: []string{"", future}, env: []string{"NULLCUDA_DRIVER_VERSION=13050"}}.both(t,
@@ -48,9 +48,7 @@ func traceInfo(t *testing.T, got result) string {
 	if len(paths) != 1 {
 		t.Fatalf("%d traces", len(paths))
 	}
-	cmd := exec.Command("go", "run", "./cmd/memtrace", "info", paths[0])
-	cmd.Dir = guest.Root()
-	text, err := cmd.CombinedOutput()
+	text, err := exec.Command(command(t), "info", paths[0]).CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, text)
 	}
@@ -61,6 +59,7 @@ func traceInfo(t *testing.T, got result) string {
 // that define them. It is called as often as without the library, the program does the same, and every block is
 // recorded once.
 func TestCoverBetween(t *testing.T) {
+	t.Parallel()
 	const source = "testdata/guest/cover_between.c"
 	others := map[string]string{
 		"next":   compile(t, "libbetween-next.so", []string{source}, "-shared", "-fPIC"),
@@ -96,6 +95,7 @@ func TestCoverBetween(t *testing.T) {
 // done it: another thread could be given the same handle in between, under a lower number. The new memory then ended
 // with the old tile. Here somebody behind the library asks for the new memory at just that moment.
 func TestCoverTileEnds(t *testing.T) {
+	t.Parallel()
 	behind := compile(t, "libbehind.so", []string{`#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <stdint.h>

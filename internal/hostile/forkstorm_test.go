@@ -16,6 +16,7 @@ import (
 // Each of two hundred children made two files and a spool of megabytes, which took fourteen times as long as the forks
 // themselves.
 func TestForkedChildren(t *testing.T) {
+	t.Parallel()
 	const children, each = 20, 10
 	for _, c := range []struct {
 		name    string

@@ -46,6 +46,7 @@ func runHoard(t *testing.T, cmd *exec.Cmd) int {
 // out of memory knew no bound. Past MEMTRACE_GUEST_MEMORY it is given up, and the report tells what the text would have
 // told.
 func TestManyLiveBlocks(t *testing.T) {
+	t.Parallel()
 	blocks := hoardBlocks(t)
 	for _, c := range []struct {
 		memory string
@@ -60,7 +61,7 @@ func TestManyLiveBlocks(t *testing.T) {
 			}
 			cmd, path := stormGuest(t, "hoard", settings, strconv.Itoa(blocks))
 			plain := exec.Command(cmd.Path, cmd.Args[1:]...)
-			plain.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Join(programs.dir, "numbers"))
+			plain.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(numbersDriver(t)))
 			without, with := runHoard(t, plain), runHoard(t, cmd)
 			t.Logf("%d MiB of its own, %d MiB without the library", with>>10, without>>10)
 			if with-without > c.mib<<10 {

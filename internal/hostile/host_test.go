@@ -4,26 +4,23 @@ package hostile
 
 import (
 	"bytes"
-	"context"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"memtrace/internal/guest"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
-
-// limit ends a program that hangs; nothing else depends on time.
-const limit = 60 * time.Second
 
 // library returns the built library: MEMTRACE_LIBRARY, or the one in build.
 func library(t testing.TB) string {
@@ -50,59 +47,22 @@ func built(t testing.TB, path, standard, target string) string {
 	return path
 }
 
-var programs struct {
-	sync.Mutex
-	path map[string]string
-	dir  string
-}
-
-func TestMain(m *testing.M) {
-	var err error
-	if programs.dir, err = os.MkdirTemp("", "hostile"); err != nil {
-		panic(err)
-	}
-	programs.path = map[string]string{}
-	code := m.Run()
-	os.RemoveAll(programs.dir)
-	os.Exit(code)
-}
-
-// compile builds a guest once for all tests and returns its path.
+// compile builds a guest and returns its path.
 func compile(t *testing.T, name string, sources []string, flags ...string) string {
 	t.Helper()
-	programs.Lock()
-	defer programs.Unlock()
-	if path := programs.path[name]; path != "" {
-		return path
-	}
-	temporary := guest.Compile(t, name, sources, append(flags, "-I"+filepath.Join(guest.Root(), "testdata/guest"),
-		"-ldl", "-lpthread")...)
-	path := filepath.Join(programs.dir, name)
-	if err := os.Rename(temporary, path); err != nil {
-		t.Fatal(err)
-	}
-	programs.path[name] = path
-	return path
+	return guest.Compile(t, name, sources, append(flags, "-I"+filepath.Join(guest.Root(), "testdata/guest"), "-ldl",
+		"-lpthread")...)
 }
 
 // withDriver are the flags that link a guest with the null driver.
 func withDriver(t *testing.T) []string { return []string{"-L" + nullGPU(t), "-lcuda"} }
-
-func manners(t *testing.T) string {
-	var sources []string
-	for _, family := range []string{"manners", "forks", "ends", "signals", "threads", "folders", "limits", "filters",
-		"calls"} {
-		sources = append(sources, "testdata/guest/"+family+".c")
-	}
-	return compile(t, "manners", sources, withDriver(t)...)
-}
 
 // run is how a program is started.
 type run struct {
 	program string
 	args    []string
 	env     []string
-	dir     string   // "" for a fresh one
+	dir     string   // "" for a fresh one that every user may write to
 	preload []string // "" stands for the library
 	shell   string   // runs before the program in the same process: "ulimit ..."
 }
@@ -118,10 +78,8 @@ type result struct {
 func (r run) do(t *testing.T) result {
 	t.Helper()
 	if r.dir == "" {
-		r.dir = t.TempDir()
+		r.dir = open(t)
 	}
-	ctx, cancel := context.WithTimeout(context.Background(), limit)
-	defer cancel()
 	env := r.environment(t)
 	args := append([]string{r.program}, r.args...)
 	if r.shell != "" || len(r.preload) > 0 {
@@ -130,16 +88,18 @@ func (r run) do(t *testing.T) result {
 	} else {
 		args = append([]string{"env"}, append(env, args...)...)
 	}
-	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd := exec.Command(args[0], args[1:]...)
 	cmd.Dir = r.dir
-	var out, errs bytes.Buffer
-	cmd.Stdout, cmd.Stderr = &out, &errs
-	cmd.WaitDelay = 5 * time.Second
-	err := cmd.Run()
-	if ctx.Err() != nil {
-		t.Fatalf("%s %v hangs\n%s%s", r.program, r.args, out.String(), errs.String())
+	var out bytes.Buffer
+	errs, err := os.CreateTemp(t.TempDir(), "stderr") // which the program may look into
+	if err != nil {
+		t.Fatal(err)
 	}
-	got := result{dir: r.dir, stdout: out.String(), stderr: errs.String()}
+	defer errs.Close()
+	cmd.Stdout, cmd.Stderr = &out, errs
+	err = finish(cmd)
+	said, _ := os.ReadFile(errs.Name())
+	got := result{dir: r.dir, stdout: out.String(), stderr: string(said)}
 	var failed *exec.ExitError
 	if errors.As(err, &failed) {
 		status := failed.Sys().(syscall.WaitStatus)
@@ -148,10 +108,25 @@ func (r run) do(t *testing.T) result {
 			got.exit = 128 + int(status.Signal())
 		}
 	} else if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%s %v: %v\n%s%s", r.program, r.args, err, got.stdout, got.stderr)
 	}
 	return got
 }
+
+// plainly runs the program without the library. What it does then it does whenever it is asked, so once is enough.
+func (r run) plainly(t *testing.T) result {
+	t.Helper()
+	r.preload = slices.DeleteFunc(slices.Clone(r.preload), func(path string) bool { return path == "" })
+	key := fmt.Sprintf("%q", r)
+	if known, ok := plainRuns.Load(key); ok && r.dir == "" {
+		return known.(result)
+	}
+	got := r.do(t)
+	plainRuns.Store(key, got)
+	return got
+}
+
+var plainRuns sync.Map // results by run
 
 func (r run) environment(t *testing.T) []string {
 	env := append([]string{"LD_LIBRARY_PATH=" + nullGPU(t), "NULLCUDA_SHARED=none"}, r.env...)
@@ -172,17 +147,11 @@ func (r run) environment(t *testing.T) []string {
 // the library. If own is not empty, the library may say lines of its own on stderr, own among them.
 func (r run) both(t *testing.T, own string) result {
 	t.Helper()
-	plain := r
-	plain.preload = nil
-	for _, path := range r.preload {
-		if path != "" {
-			plain.preload = append(plain.preload, path)
-		}
-	}
+	want := r.plainly(t)
 	if r.preload == nil {
 		r.preload = []string{""}
 	}
-	want, got := plain.do(t), r.do(t)
+	got := r.do(t)
 	if got.exit != want.exit || got.stdout != want.stdout {
 		t.Errorf("%s %v: without the library exit %d, stdout\n%s\nwith it exit %d, stdout\n%s\nstderr\n%s",
 			filepath.Base(r.program), r.args, want.exit, want.stdout, got.exit, got.stdout, got.stderr)

@@ -11,9 +11,10 @@ import (
 // A program that ended while other threads were inside calls left gaps among the order numbers and blocks without their
 // free, and its whole trace was called incomplete.
 func TestEndsAmidCalls(t *testing.T) {
+	t.Parallel()
 	inFlight := uint64(0)
 	for round := range 12 {
-		got := run{program: manners(t), args: []string{"_exit-busy"}, preload: []string{""}}.do(t)
+		got := run{program: endings(t), args: []string{"_exit-atexit"}, preload: []string{""}}.do(t)
 		source, err := spool.OpenRun(traceIn(t, got.dir))
 		if err != nil {
 			t.Fatal(err)

@@ -7,12 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
-	"time"
 
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -61,14 +61,19 @@ func startBusy(t *testing.T, threads, pause int, env []string, before ...string)
 		syscall.Kill(-b.cmd.Process.Pid, syscall.SIGKILL)
 		b.cmd.Wait()
 	})
-	for range 12000 {
-		if counts := b.counts(); counts != nil && counts[threads-1] > 0 && counts[0] > 0 {
-			return b
-		}
-		time.Sleep(5 * time.Millisecond)
+	if !await(b.cmd.Process.Pid, func() bool { counts := b.counts(); return counts != nil && slices.Min(counts) > 0 }) {
+		t.Fatal("the program ends before it allocates")
 	}
-	t.Fatal("the program does not allocate")
-	return nil
+	return b
+}
+
+// goOn returns once the first thread has allocated so many times more.
+func (b *busy) goOn(t *testing.T, pid, times int) {
+	t.Helper()
+	before := b.counts()[0]
+	if !await(pid, func() bool { return b.counts()[0] >= before+times }) {
+		t.Fatal("the program ends")
+	}
 }
 
 // counts returns what each thread had made when it was last heard of.
@@ -117,11 +122,11 @@ func (b *busy) check(t *testing.T, path, ended string) {
 // Killed at any moment under full load, so often in the middle of a flush: what was committed is there, for two readers
 // at once, and still when the spool was merged into the trace.
 func TestKilledUnderLoad(t *testing.T) {
-	random := rand.New(rand.NewPCG(1, uint64(time.Now().UnixNano())))
+	t.Parallel()
 	for round := range kills(8) {
 		// A full spool would count losses instead: rest a little, and have room.
 		b := startBusy(t, 1+round%4, 1000, []string{"MEMTRACE_SPOOL_MAX=1G"})
-		time.Sleep(time.Duration(random.Float64() * random.Float64() * float64(3*time.Second)))
+		b.goOn(t, b.cmd.Process.Pid, int(rand.Float64()*rand.Float64()*60000))
 		b.cmd.Process.Kill()
 		b.cmd.Wait()
 		path := traceIn(t, b.dir)
@@ -141,10 +146,13 @@ func TestKilledUnderLoad(t *testing.T) {
 }
 
 // The drainer's write ends in the middle of a section, at any byte: what the file lacks, the spool has.
+const cutAllocations = 100 + 10 + 3*20000
+
 func TestCutWhileDraining(t *testing.T) {
+	t.Parallel()
 	for round := range 6 {
 		limit := 20000 + 2237*round
-		got := run{program: manners(t), args: []string{"fsize-later"},
+		got := run{program: endings(t), args: []string{"fsize-later"},
 			env: []string{"FSIZE=" + strconv.Itoa(limit)}}.both(t, "file too large")
 		path := traceIn(t, got.dir)
 		if st, err := os.Stat(path); err != nil || st.Size() != int64(limit) {
@@ -152,9 +160,9 @@ func TestCutWhileDraining(t *testing.T) {
 		}
 		for _, when := range []string{"beside its spool", "merged"} {
 			r := read(t, path)
-			allocs := r.count(func(e trace.Event) bool { return e.Kind == trace.EventAlloc })
-			if allocs != 100+5*8000 || r.lost != 0 || r.ended != spool.EndedClean {
-				t.Errorf("cut at %d, %s: %d allocations of %d, %d lost, ended %s", limit, when, allocs, 100+5*8000,
+			allocs := r.count(func(e trace.Event) bool { return e.Kind == trace.EventAlloc && e.Size != 500 })
+			if allocs != cutAllocations || r.lost != 0 || r.ended != spool.EndedClean {
+				t.Errorf("cut at %d, %s: %d allocations of %d, %d lost, ended %s", limit, when, allocs, cutAllocations,
 					r.lost, r.ended)
 			}
 			if err := spool.Finalize(path); err != nil {
@@ -166,42 +174,30 @@ func TestCutWhileDraining(t *testing.T) {
 
 // `memtrace run` is killed: the program goes on, ends when it would, and its trace is whole.
 func TestRunnerKilled(t *testing.T) {
+	t.Parallel()
 	b := startBusy(t, 2, 1000, nil, command(t), "run", "-q", "-o", "memtrace.%p.bin", "--")
 	pid := childOf(t, b.cmd.Process.Pid)
 	b.cmd.Process.Kill()
 	b.cmd.Wait()
-	before := b.counts()[0]
-	time.Sleep(300 * time.Millisecond)
-	if b.counts()[0] == before {
-		t.Error("the program stopped with its runner")
-	}
+	b.goOn(t, pid, 1000)
 	path := traceIn(t, b.dir)
 	if r := read(t, path); r.ended != spool.EndedRunning {
 		t.Errorf("ended %s while the program goes on", r.ended)
 	}
 	b.input.Close()
-	for range 6000 {
-		if syscall.Kill(pid, 0) != nil || zombie(pid) {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	awaitEnd(pid)
 	b.check(t, path, spool.EndedClean)
 }
 
 // Runner and program are killed together, as a job manager does it.
 func TestGroupKilled(t *testing.T) {
+	t.Parallel()
 	b := startBusy(t, 3, 1000, nil, command(t), "run", "-q", "-o", "memtrace.%p.bin", "--")
 	pid := childOf(t, b.cmd.Process.Pid)
-	time.Sleep(300 * time.Millisecond)
+	b.goOn(t, pid, 1000)
 	syscall.Kill(-b.cmd.Process.Pid, syscall.SIGKILL)
 	b.cmd.Wait()
-	for range 6000 {
-		if syscall.Kill(pid, 0) != nil || zombie(pid) {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	awaitEnd(pid)
 	path := traceIn(t, b.dir)
 	b.check(t, path, spool.EndedKilled)
 	if text, err := exec.Command(command(t), "report", path).CombinedOutput(); err != nil ||
@@ -212,6 +208,7 @@ func TestGroupKilled(t *testing.T) {
 
 // The program is killed under its runner, which says so, merges, and ends with the status of a shell.
 func TestKilledUnderRunner(t *testing.T) {
+	t.Parallel()
 	b := startBusy(t, 2, 1000, nil, command(t), "run", "-q", "-o", "memtrace.%p.bin", "--")
 	syscall.Kill(childOf(t, b.cmd.Process.Pid), syscall.SIGKILL)
 	if b.cmd.Wait(); b.cmd.ProcessState.ExitCode() != 128+9 {
@@ -236,11 +233,4 @@ func childOf(t *testing.T, pid int) int {
 	}
 	t.Fatalf("process %d has no child", pid)
 	return 0
-}
-
-// zombie reports whether a process is dead to its last thread: until then, the others keep its memory.
-func zombie(pid int) bool {
-	text, _ := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
-	tasks, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
-	return len(tasks) <= 1 && strings.Contains(string(text), ") Z ")
 }

@@ -92,6 +92,7 @@ func ledgerSetting(name string, otherwise int) int {
 // to the byte, in runs of one thread and of many, on one device and several, ended by themselves and killed. Every
 // hooked function is called in them.
 func TestLedger(t *testing.T) {
+	t.Parallel()
 	calls := map[string]int{}
 	from, count, steps := ledgerSetting("LEDGER_FROM", 0), ledgerSetting("LEDGER_SEEDS", ledgerFew),
 		ledgerSetting("LEDGER_STEPS", 20000)
@@ -143,7 +144,7 @@ func (l ledgerRun) run(t *testing.T) string {
 		t.Fatal(err)
 	}
 	if l.killed {
-		killInTheMiddle(t, cmd, dir, l.seed)
+		killInTheMiddle(cmd, dir, l.seed)
 	}
 	if err := cmd.Wait(); err != nil && !l.killed {
 		t.Fatalf("%v\n%s", err, said.String())
@@ -152,15 +153,13 @@ func (l ledgerRun) run(t *testing.T) string {
 }
 
 // killInTheMiddle waits until the driver has done some of the work, how much says the seed, and kills.
-func killInTheMiddle(t *testing.T, cmd *exec.Cmd, dir string, seed int) {
+func killInTheMiddle(cmd *exec.Cmd, dir string, seed int) {
 	log := filepath.Join(dir, fmt.Sprintf("null.%d.log", cmd.Process.Pid))
 	enough := int64(rand.New(rand.NewPCG(uint64(seed), 9)).IntN(1 << 20))
-	for range 6000 {
-		if st, err := os.Stat(log); err == nil && st.Size() > enough {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
-	}
+	await(cmd.Process.Pid, func() bool {
+		st, err := os.Stat(log)
+		return err == nil && st.Size() > enough
+	})
 	killLedger(cmd, dir)
 }
 
@@ -168,11 +167,11 @@ func killInTheMiddle(t *testing.T, cmd *exec.Cmd, dir string, seed int) {
 // only the first one's spool is left.
 func killLedger(cmd *exec.Cmd, dir string) {
 	cmd.Process.Signal(syscall.SIGKILL)
-	for range 6000 {
+	for {
 		if left, _ := filepath.Glob(filepath.Join(dir, "memtrace.*.spool")); len(left) <= 1 {
 			return
 		}
-		time.Sleep(5 * time.Millisecond)
+		time.Sleep(pace)
 	}
 }
 

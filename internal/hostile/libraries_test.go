@@ -14,6 +14,7 @@ import (
 // A library that allocates before main and after it: in a constructor that runs before ours, and in a destructor that
 // would run after ours.
 func TestEarlyAndLate(t *testing.T) {
+	t.Parallel()
 	early := compile(t, "libearly.so", []string{"testdata/guest/early.c"},
 		append([]string{"-shared", "-fPIC"}, withDriver(t)...)...)
 	program := compile(t, "early", []string{"void use_early(void);\nint main(void) { use_early(); return 6; }\n"},
@@ -30,6 +31,7 @@ func TestEarlyAndLate(t *testing.T) {
 }
 
 func TestReopenedDriver(t *testing.T) {
+	t.Parallel()
 	got := run{program: routes(t), args: []string{"reopen"}}.both(t, "").only(t)
 	for i := range uint64(10) {
 		if got.allocations(41000+i) != 1 {
@@ -41,6 +43,7 @@ func TestReopenedDriver(t *testing.T) {
 // A host that is itself Go with cgo keeps its signals and its runtime; ours sleeps on, and everything stays in the
 // spool. Go ends processes by itself, so nobody can say how this one ended.
 func TestGoHost(t *testing.T) {
+	t.Parallel()
 	program := filepath.Join(t.TempDir(), "gohost")
 	build := exec.Command("go", "build", "-o", program, ".")
 	build.Dir = filepath.Join(guest.Root(), "testdata/guest/gohost")
@@ -59,6 +62,7 @@ func TestGoHost(t *testing.T) {
 
 // Nothing can be preloaded into a static program, and nothing breaks.
 func TestStaticProgram(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "static", []string{"#include <stdio.h>\nint main(void) { puts(\"static\"); return 3; }\n"},
 		"-static")
 	if got := (run{program: program}).both(t, ""); got.exit != 3 {
@@ -68,6 +72,7 @@ func TestStaticProgram(t *testing.T) {
 
 // The loader takes no library from the environment of a user into a program that has more rights than the user.
 func TestSetuidProgram(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root to make a program setuid")
 	}
@@ -75,13 +80,15 @@ func TestSetuidProgram(t *testing.T) {
 		t.Skip("setpriv is not there")
 	}
 	dir := open(t)
-	copyTo(t, filepath.Join(nullGPU(t), "libcuda.so.1"), filepath.Join(dir, "libcuda.so.1"), 0o755)
+	copyFile(t, filepath.Join(nullGPU(t), "libcuda.so.1"), filepath.Join(dir, "libcuda.so.1"), 0o755)
 	source :=
 		"#include <stdio.h>\n#include <unistd.h>\n#include \"cuda.h\"\nint main(void) { uint64_t p; void *c; printf(\"%d %d\\n\", getuid(), geteuid());\n" +
 			"return cuInit(0) || cuCtxCreate_v2(&c, 0, 0) || cuMemAlloc_v2(&p, 1000) ? 9 : 4; }\n"
-	built := compile(t, "setuid", []string{source}, append([]string{"-Wl,-rpath," + dir}, withDriver(t)...)...)
-	program := filepath.Join(dir, "setuid")
-	copyTo(t, built, program, 0o755|os.ModeSetuid)
+	program := guest.CompileIn(t, dir, "setuid", []string{source}, append([]string{"-Wl,-rpath," + dir,
+		"-I" + filepath.Join(guest.Root(), "testdata/guest")}, withDriver(t)...)...)
+	if err := os.Chmod(program, 0o755|os.ModeSetuid); err != nil {
+		t.Fatal(err)
+	}
 	got := run{program: "setpriv", args: []string{"--reuid", "65534", "--regid", "65534", "--clear-groups", program},
 		dir: dir}.do(t)
 	if got.exit != 4 || got.stdout != "65534 0\n" {
@@ -94,22 +101,9 @@ func TestSetuidProgram(t *testing.T) {
 	}
 }
 
-func copyTo(t *testing.T, from, to string, mode os.FileMode) {
-	t.Helper()
-	text, err := os.ReadFile(from)
-	if err == nil {
-		err = os.WriteFile(to, text, 0o600)
-	}
-	if err == nil {
-		err = os.Chmod(to, mode)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-}
-
 // A program of another C library: there is no CUDA for musl, so the library loads, does nothing, and the program runs.
 func TestMusl(t *testing.T) {
+	t.Parallel()
 	compiler, err := exec.LookPath("musl-gcc")
 	if err != nil {
 		t.Skip("musl-gcc is not there")

@@ -2,7 +2,6 @@ package hostile
 
 import (
 	"os"
-	"os/exec"
 	"path/filepath"
 	"testing"
 	"time"
@@ -31,7 +30,7 @@ func largest(path string) (stop func() int64) {
 			case <-done:
 				result <- most
 				return
-			case <-time.After(time.Millisecond):
+			case <-time.After(pace / 5):
 			}
 		}
 	}()
@@ -96,12 +95,13 @@ func TestKilledWithLimit(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		await(t, cmd, func() bool { st, err := os.Stat(path); return err == nil && st.Size() > 1<<20 })
-		if i%2 == 0 { // while the copy is made
-			await(t, cmd, func() bool { _, err := os.Stat(path + ".thinning"); return err == nil })
-		} else { // behind a replacement
-			await(t, cmd, func() bool { _, err := os.Stat(path + ".thinning"); return err == nil })
-			await(t, cmd, func() bool { _, err := os.Stat(path + ".thinning"); return err != nil })
+		thins := func() bool { return exists(path + ".thinning") }
+		met := await(cmd.Process.Pid, thins) // while the copy is made
+		if i%2 == 1 {                        // behind a replacement
+			met = met && await(cmd.Process.Pid, func() bool { return !thins() })
+		}
+		if !met {
+			t.Fatal("the program ended")
 		}
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -111,17 +111,6 @@ func TestKilledWithLimit(t *testing.T) {
 		if s.Health.Truncated || s.Health.SequenceGaps > 0 || s.LostRecords > 0 || s.Driver.AllocCount == 0 {
 			t.Errorf("killed: %+v, %d lost, %+v", s.Health, s.LostRecords, s.Driver)
 		}
-	}
-}
-
-// await waits for something that a running program does.
-func await(t *testing.T, cmd *exec.Cmd, happened func() bool) {
-	t.Helper()
-	for !happened() {
-		if err := cmd.Process.Signal(nil); err != nil && cmd.ProcessState != nil {
-			t.Fatal("the program ended")
-		}
-		time.Sleep(100 * time.Microsecond)
 	}
 }
 

@@ -11,7 +11,6 @@ import (
 	"strings"
 	"sync"
 	"testing"
-	"time"
 
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -26,6 +25,10 @@ func start(t *testing.T, dir, program string, args ...string) (*exec.Cmd, string
 	cmd := exec.Command(program, args...)
 	cmd.Dir = dir
 	cmd.Env = append(os.Environ(), run{preload: []string{""}}.environment(t)...)
+	_, err := cmd.StdinPipe() // open until the program is waited for
+	if err != nil {
+		t.Fatal(err)
+	}
 	out, err := cmd.StdoutPipe()
 	if err == nil {
 		err = cmd.Start()
@@ -54,38 +57,45 @@ func traceIn(t *testing.T, dir string) string {
 
 // A program that has replaced itself by another one has the same pid and start time, and records no more.
 func TestReplacedProgramIsGone(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
-	cmd, _ := start(t, dir, manners(t), "exec-sleep")
+	cmd, _ := start(t, dir, endings(t), "exec-waits")
 	exe := ""
-	for range 2000 {
-		if exe, _ = os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe")); strings.Contains(exe,
-			"sleep") || strings.Contains(exe, "coreutils") {
-			break
-		}
-		time.Sleep(5 * time.Millisecond)
+	replaced := func() bool {
+		exe, _ = os.Readlink(filepath.Join("/proc", strconv.Itoa(cmd.Process.Pid), "exe"))
+		return exe != "" && filepath.Base(exe) != "endings"
+	}
+	if !await(cmd.Process.Pid, replaced) {
+		t.Fatal("the program ends")
 	}
 	path := traceIn(t, dir)
-	if r := read(t, path); r.ended != spool.EndedKilled || r.allocations(1000) != 100 {
-		t.Errorf("now %s runs; ended %s, %d allocations of 100", exe, r.ended, r.allocations(1000))
+	if r := read(t, path); r.ended != spool.EndedKilled || r.allocations(firstSize) != 100 {
+		t.Errorf("now %s runs; ended %s, %d allocations of 100", exe, r.ended, r.allocations(firstSize))
 	}
 	if err := spool.Finalize(path); err != nil {
 		t.Error(err)
 	}
-	if r := read(t, path); r.ended != spool.EndedKilled || r.allocations(1000) != 100 {
-		t.Errorf("afterwards: ended %s, %d allocations of 100", r.ended, r.allocations(1000))
+	if r := read(t, path); r.ended != spool.EndedKilled || r.allocations(firstSize) != 100 {
+		t.Errorf("afterwards: ended %s, %d allocations of 100", r.ended, r.allocations(firstSize))
 	}
 }
 
 // A process whose first thread has ended looks like a zombie, and goes on.
 func TestWithoutFirstThread(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "headless", []string{`#include <pthread.h>
 #include <stdio.h>
-#include <unistd.h>
+#include <string.h>
 #include "cuda.h"
 static void *go_on(void *unused) {
   uint64_t p;
   void *context;
-  usleep(50000);
+  char text[100] = "";
+  while (!strstr(text, ") Z ")) { /* the first thread is still there */
+    FILE *stat = fopen("/proc/self/stat", "r");
+    if (!fgets(text, sizeof text, stat)) return unused;
+    fclose(stat);
+  }
   if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0) || cuMemAlloc_v2(&p, 1000)) return unused;
   puts("goes on");
   fflush(stdout);
@@ -133,6 +143,7 @@ int main(void) {
 // A report of a run that goes on, by several readers at once, again and again while the drainer flushes: each sees
 // everything that was committed when it began, says that the program still runs, and disturbs nothing.
 func TestReadersOfARunningProgram(t *testing.T) {
+	t.Parallel()
 	b := startBusy(t, 1, 1000, nil)
 	counted := func() int { return b.counts()[0] }
 	path := traceIn(t, b.dir)
@@ -142,8 +153,9 @@ func TestReadersOfARunningProgram(t *testing.T) {
 		go func() {
 			defer readers.Done()
 			for range 8 {
+				before := counted()
 				checkRunning(t, path, counted)
-				time.Sleep(200 * time.Millisecond)
+				await(b.cmd.Process.Pid, func() bool { return counted() > before+500 })
 			}
 		}()
 	}

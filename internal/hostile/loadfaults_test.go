@@ -14,6 +14,7 @@ const faultsOfLoading = 30
 // Whoever never touches CUDA pays for loading the library only, which is page faults for the most part. They can be
 // counted, where time cannot.
 func TestFaultsWithoutCUDA(t *testing.T) {
+	t.Parallel()
 	faults := func(environment ...string) int64 {
 		fewest := int64(1 << 40)
 		for range 10 { // what the kernel has at hand differs

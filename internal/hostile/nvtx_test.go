@@ -155,6 +155,7 @@ func wantNvtxNames(t *testing.T, got named) {
 }
 
 func TestNvtxNames(t *testing.T) {
+	t.Parallel()
 	for age := range nvtxAges {
 		t.Run(age, func(t *testing.T) {
 			got := run{program: nvtxGuest(t, age), args: []string{"names"}}.both(t, "").onlyNames(t)
@@ -168,6 +169,7 @@ func TestNvtxNames(t *testing.T) {
 
 // Ranges answer what they answer where no tool is, and name all the same.
 func TestNvtxAnswers(t *testing.T) {
+	t.Parallel()
 	for age := range nvtxAges {
 		t.Run(age, func(t *testing.T) {
 			r := run{program: nvtxGuest(t, age), args: []string{"answers"}}.both(t, "")
@@ -186,6 +188,7 @@ func TestNvtxAnswers(t *testing.T) {
 
 // A program that has ranges and no CUDA has no trace, no thread and no handler more.
 func TestNvtxWithoutCuda(t *testing.T) {
+	t.Parallel()
 	got := run{program: nvtxGuest(t, "v3.0"), args: []string{"quiet"}}.both(t, "")
 	files, err := os.ReadDir(got.dir)
 	if err != nil || len(files) != 0 {
@@ -194,6 +197,7 @@ func TestNvtxWithoutCuda(t *testing.T) {
 }
 
 func TestNvtxFork(t *testing.T) {
+	t.Parallel()
 	got := run{program: nvtxGuest(t, "v3.5"), args: []string{"fork"}}.both(t, "")
 	all := map[uint64][]string{}
 	for _, path := range got.traces(t) {
@@ -210,6 +214,7 @@ func TestNvtxFork(t *testing.T) {
 
 // The environment is the same whoever reads it, and what the program sets itself counts.
 func TestNvtxEnvironment(t *testing.T) {
+	t.Parallel()
 	for age := range nvtxAges {
 		t.Run(age, func(t *testing.T) {
 			env := []string{"NVTX_EMPTY=", "NVTX=short", "N=n", "NVTX_INJECTION64_PATHS=long", "MARK=m",
@@ -254,6 +259,7 @@ func guestInterposer(t *testing.T) string {
 
 // Somebody else's tool keeps NVTX, and the trace says who; a value that means "nobody" is obeyed.
 func TestNvtxTaken(t *testing.T) {
+	t.Parallel()
 	tool := compile(t, "libtool.so", []string{"testdata/guest/nvtx_tool.c"}, "-shared", "-fPIC", "-DTOOL")
 	for _, c := range []struct{ name, value, says, nvtx string }{
 		{"tool", tool, "other tool: 4 pushes", "taken by libtool.so"},
@@ -300,6 +306,7 @@ func TestNvtxTaken(t *testing.T) {
 }
 
 func TestNvtxSwitchedOff(t *testing.T) {
+	t.Parallel()
 	for _, env := range []string{"MEMTRACE_NVTX=0", "MEMTRACE_NVTX=off"} {
 		got := run{program: nvtxGuest(t, "v3.0"), args: []string{"names"}, env: []string{env}}.both(t, "").onlyNames(t)
 		if got.tags[1002][0] != "" || len(got.marks) != 0 {
@@ -314,6 +321,7 @@ func TestNvtxSwitchedOff(t *testing.T) {
 
 // The library is the one that is loaded, by whatever name, and also when that name leads nowhere any more.
 func TestNvtxLibraryNames(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct {
 		name, preload, mode string
 		args                []string
@@ -348,6 +356,7 @@ func TestNvtxLibraryNames(t *testing.T) {
 
 // Libraries with NVTX of their own, loaded and unloaded again and again; one attaches in its constructor.
 func TestNvtxLibraries(t *testing.T) {
+	t.Parallel()
 	args := []string{"libraries", nvtxLibrary(t, "v3.0"), nvtxLibrary(t, "v3.5", "-DEARLY"), nvtxLibrary(t, "v2")}
 	got := run{program: nvtxGuest(t, "v3.0"), args: args}.both(t, "").onlyNames(t)
 	for i := range uint64(6) {
@@ -363,6 +372,7 @@ func TestNvtxLibraries(t *testing.T) {
 
 // A library attaches in its constructor, which runs before ours does.
 func TestNvtxBeforeConstructor(t *testing.T) {
+	t.Parallel()
 	early := nvtxLibrary(t, "v3.0", "-DEARLY")
 	source := `#include "cuda.h"
 void enter(int n);
@@ -385,6 +395,7 @@ int main(void) {
 
 // A getenv behind ours sees every other question, one before ours sees all.
 func TestSecondGetenv(t *testing.T) {
+	t.Parallel()
 	other := compile(t, "libgetenv.so", []string{"testdata/guest/nvtx_tool.c"}, "-shared", "-fPIC")
 	for _, preload := range [][]string{{"", other}, {other, ""}} {
 		got := run{program: nvtxGuest(t, "v3.0"), args: []string{"names"}, preload: preload}.both(t, "")
@@ -408,6 +419,7 @@ func TestSecondGetenv(t *testing.T) {
 
 // A variable that is read while the loader still relocates libraries, ours not yet among them.
 func TestGetenvBeforeRelocation(t *testing.T) {
+	t.Parallel()
 	source :=
 		"#include <stdio.h>\nint variant(void);\nint main(void) { printf(\"variant %d\\n\", variant()); return 0; }\n"
 	chooser := compile(t, "libchooser.so", []string{"testdata/guest/nvtx_ifunc.c"}, "-shared", "-fPIC", "-Wl,-z,now")

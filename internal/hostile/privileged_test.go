@@ -16,6 +16,7 @@ import (
 // Programs with more rights than who runs them: the loader leaves LD_PRELOAD out, so they run as ever, nothing is
 // recorded, and `memtrace run` says why.
 func TestPrivileged(t *testing.T) {
+	t.Parallel()
 	if os.Getuid() != 0 {
 		t.Skip("needs root to give a program rights")
 	}
@@ -31,7 +32,7 @@ func TestPrivileged(t *testing.T) {
 		copyFile(t, from, filepath.Join(dir, name), 0o755)
 	}
 	program := filepath.Join(dir, "rights")
-	built := guest.Compile(t, "rights", []string{`#include <stdio.h>
+	built := guest.CompileIn(t, t.TempDir(), "rights", []string{`#include <stdio.h>
 #include <sys/auxv.h>
 #include "cuda.h"
 int main(void) {

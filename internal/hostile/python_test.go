@@ -32,6 +32,7 @@ func python(t *testing.T) string {
 
 // Python's own way to leave at once, out of a handler, out of a thread.
 func TestPythonExit(t *testing.T) {
+	t.Parallel()
 	for name, end := range map[string]string{
 		"_exit":   "os._exit(3)",
 		"thread":  "import threading\nthreading.Thread(target=lambda: os._exit(3)).start()\nwhile True: pass",
@@ -54,6 +55,7 @@ func TestPythonExit(t *testing.T) {
 // Pools of worker processes, by every way to start them: each worker that uses CUDA has a whole trace, the parent its
 // own if it uses CUDA, and the helper processes in between have none. Workers end by os._exit.
 func TestPythonMultiprocessing(t *testing.T) {
+	t.Parallel()
 	script := useCUDA + `
 import multiprocessing
 def work(number):
@@ -97,6 +99,7 @@ if __name__ == "__main__":
 
 // A worker that is killed or crashes leaves what it recorded; its parent notices what it always notices.
 func TestPythonWorkersThatDie(t *testing.T) {
+	t.Parallel()
 	script := useCUDA + `
 import multiprocessing, signal
 def work(how):
@@ -131,11 +134,11 @@ if __name__ == "__main__":
 // No signal of the program may ever reach a thread of ours, on whose small stack its handler would run. Two are the C
 // library's own.
 func TestOurThreadsBlockSignals(t *testing.T) {
+	t.Parallel()
 	script := useCUDA + `
-import time
 use(1000, 20)
 seen = 0
-for _ in range(400):
+while True:
     for task in os.listdir("/proc/self/task"):
         try:
             status = dict(l.split(":\t", 1) for l in open("/proc/self/task/%s/status" % task).read().splitlines() if ":\t" in l)
@@ -147,9 +150,7 @@ for _ in range(400):
             for number in range(1, 65):
                 if number not in (9, 19, 32, 33) and not blocked >> (number - 1) & 1:
                     print("signal", number, "may reach thread", task)
-    if seen > 20: break
-    time.sleep(0.005)
-if len(sys.argv) > 1 and not seen: print("no thread was seen")
+    if seen > 20 or len(sys.argv) < 2: break
 `
 	run{program: python(t), args: []string{"-c", script}}.both(t, "")
 	if got := (run{program: python(t), args: []string{"-c", script, "look"}, preload: []string{""}}).do(
@@ -161,13 +162,15 @@ if len(sys.argv) > 1 and not seen: print("no thread was seen")
 // The drainer's threads stand back behind the program's; the program's own keep what they had, whoever makes them and
 // when.
 func TestOurThreadsStandBack(t *testing.T) {
+	t.Parallel()
 	script := useCUDA + `
-import threading, time
+import threading
 use(1000, 20)
 own = os.sched_getscheduler(0), int(open("/proc/self/timerslack_ns").read())
 wanted = os.SCHED_BATCH if own[0] == os.SCHED_OTHER else own[0], 4000000
-for _ in range(100):
-    threading.Thread(target=time.sleep, args=(0.05,)).start()
+while True:
+    looked = threading.Event()
+    threading.Thread(target=looked.wait).start()
     ours, others = set(), set()
     for task in os.listdir("/proc/self/task"):
         try:
@@ -176,10 +179,8 @@ for _ in range(100):
         except OSError:
             continue
     if others != {own}: print("the program's threads have", others)
-    if wanted in ours: break
-    time.sleep(0.05)
-else:
-    if len(sys.argv) > 1: print("ours have", ours)
+    looked.set()
+    if wanted in ours or len(sys.argv) < 2: break
 `
 	run{program: python(t), args: []string{"-c", script}}.both(t, "")
 	if got := (run{program: python(t), args: []string{"-c", script, "look"}, preload: []string{""}}).do(

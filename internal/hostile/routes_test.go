@@ -24,6 +24,7 @@ func runtimeUser(t *testing.T, version string) string {
 }
 
 func TestRoutes(t *testing.T) {
+	t.Parallel()
 	nullGPU(t)
 	next := compile(t, "libnext.so", []string{"testdata/guest/next.c"},
 		append([]string{"-shared", "-fPIC", "-Wl,--no-as-needed"}, withDriver(t)...)...)
@@ -63,6 +64,7 @@ func TestRoutes(t *testing.T) {
 }
 
 func TestPresence(t *testing.T) {
+	t.Parallel()
 	got := run{program: routes(t), args: []string{"presence"}}.both(t, "")
 	if !strings.Contains(got.stdout, "cudaMalloc: none") {
 		t.Errorf("a program without CUDA was told\n%s", got.stdout)
@@ -70,6 +72,7 @@ func TestPresence(t *testing.T) {
 }
 
 func TestRuntimes(t *testing.T) {
+	t.Parallel()
 	for _, c := range []struct{ mode, first, second string }{
 		{"two", "11", "13"}, {"two", "13", "11"}, {"two", "static12", "13"}, {"two", "12", "static12"},
 		{"unload", "11", "13"}, {"unload", "static12", "11"},
@@ -116,6 +119,7 @@ func TestRuntimes(t *testing.T) {
 }
 
 func TestSecondInterposer(t *testing.T) {
+	t.Parallel()
 	other := compile(t, "libother.so", []string{"testdata/guest/interposer.c"}, "-shared", "-fPIC")
 	linked := compile(t, "linked",
 		[]string{"testdata/guest/user.c",
@@ -148,6 +152,7 @@ func TestSecondInterposer(t *testing.T) {
 // TestGroup: a library that names no library for CUDA's functions has them from those that were loaded along with it,
 // and nobody else has.
 func TestGroup(t *testing.T) {
+	t.Parallel()
 	const visible = `__attribute__((visibility("default"))) `
 	runtime := filepath.Join(nullGPU(t), "libcudart.so.12")
 	inner := compile(t, "libgroup.so", []string{"testdata/guest/group.c"}, "-shared", "-fPIC")
@@ -171,6 +176,7 @@ func TestGroup(t *testing.T) {
 // Two threads that needed one of the driver's answers for the first time at once: the second one took the function that
 // the first was still looking up for missing. Its variable then had no size, or its allocation no device and no owner.
 func TestFirstQuestion(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "question", []string{`#include <pthread.h>
 #include <stdlib.h>
 #include "cuda.h"

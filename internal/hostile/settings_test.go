@@ -6,13 +6,12 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-
-	"memtrace/trace/spool"
 )
 
 // Nonsense was taken in silence: a spool of -1 bytes, a sample every three million years. Each setting is named once,
 // in one line with its value and what is used instead, and the recording goes on.
 func TestNonsenseIsNamed(t *testing.T) {
+	t.Parallel()
 	for setting, used := range map[string]string{
 		"MEMTRACE_SPOOL_MAX=-1": "64M is used", "MEMTRACE_SPOOL_MAX=7x": "64M is used",
 		"MEMTRACE_SPOOL_MAX=99999999999999999999": "64M is used", "MEMTRACE_NVML=99999999999999": "3600 is used",
@@ -24,12 +23,12 @@ func TestNonsenseIsNamed(t *testing.T) {
 			if !strings.Contains(setting, "=") {
 				value += "=x"
 			}
-			got := run{program: manners(t), args: []string{"plain"}, env: []string{value}}.both(t, setting)
+			got := run{program: endings(t), args: []string{"plain"}, env: []string{value}}.both(t, setting)
 			lines := strings.Split(strings.TrimSuffix(got.stderr, "\n"), "\n")
 			if len(lines) != 1 || !strings.Contains(lines[0], setting+" ") || !strings.Contains(lines[0], used) {
 				t.Errorf("said:\n%s", got.stderr)
 			}
-			if n := got.only(t).allocations(1000); n != 100 {
+			if n := got.only(t).allocations(firstSize); n != 100 {
 				t.Errorf("%d of 100 allocations", n)
 			}
 		})
@@ -39,10 +38,11 @@ func TestNonsenseIsNamed(t *testing.T) {
 // Each child that was the first of its family to record named it again: a server that forks a hundred workers did so a
 // hundred times.
 func TestNonsenseIsNamedOnce(t *testing.T) {
+	t.Parallel()
 	settings := []string{"MEMTRACE_SPOOL_MAX=-1", "MEMTRACE_NVML=99999999999999", "MEMTRACE_OUTPT=x"}
-	for _, mode := range []string{"hundred", "threads", "race", "fork-after", "fork-calls", "vfork", "spawn"} {
+	for _, mode := range []string{"hundred", "threads", "race", "forks", "forks-parallel", "vfork", "spawn"} {
 		t.Run(mode, func(t *testing.T) {
-			got := run{program: manners(t), args: []string{mode}, env: settings}.both(t, "MEMTRACE_")
+			got := run{program: endings(t), args: []string{mode}, env: settings}.both(t, "MEMTRACE_")
 			for _, setting := range []string{settings[0], settings[1], "MEMTRACE_OUTPT"} {
 				if n := strings.Count(got.stderr, "memtrace: "+setting+" "); n != 1 {
 					t.Errorf("%s is named %d times:\n%s", setting, n, got.stderr)
@@ -54,6 +54,7 @@ func TestNonsenseIsNamedOnce(t *testing.T) {
 
 // MEMTRACE_OUTPUT=/dev/null wrote /dev/null.1, and a folder's name the same beside it.
 func TestOutputThatIsNoFile(t *testing.T) {
+	t.Parallel()
 	folder := t.TempDir()
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
@@ -61,7 +62,7 @@ func TestOutputThatIsNoFile(t *testing.T) {
 	}
 	for _, path := range []string{"/dev/null", "/dev/stdout", folder, pipe} {
 		for _, force := range []string{"MEMTRACE_FORCE=0", "MEMTRACE_FORCE=1"} {
-			got := run{program: manners(t), args: []string{"plain"}, env: []string{"MEMTRACE_OUTPUT=" + path,
+			got := run{program: endings(t), args: []string{"plain"}, env: []string{"MEMTRACE_OUTPUT=" + path,
 				force}}.both(t, "memtrace: ")
 			if strings.Count(got.stderr, "\n") != 1 || !strings.Contains(got.stderr, "a trace is a file") {
 				t.Errorf("%s, %s: said\n%s", path, force, got.stderr)
@@ -73,22 +74,5 @@ func TestOutputThatIsNoFile(t *testing.T) {
 				t.Error(err)
 			}
 		}
-	}
-}
-
-// A runtime that gets no more memory ends the process, by SIGABRT, without a word. The recording must go on without it,
-// and everything must be in the spool.
-func TestRuntimeThatCannotGoOn(t *testing.T) {
-	got := run{program: endings(t), args: []string{"nothing-later"}}.both(t, outspoken["nothing-later"])
-	paths := got.traces(t)
-	if len(paths) != 1 {
-		t.Fatalf("%d traces", len(paths))
-	}
-	r := read(t, paths[0])
-	if !strings.Contains(r.info["drain"], "could not go on") {
-		t.Errorf("the trace says about its drainer: %q", r.info["drain"])
-	}
-	if r.ended != spool.EndedClean || r.lost != 0 || r.allocations(1000) == 0 {
-		t.Errorf("ended %s, %d lost, %d allocations of 1000 bytes", r.ended, r.lost, r.allocations(1000))
 	}
 }

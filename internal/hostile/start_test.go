@@ -8,6 +8,7 @@ import (
 // What a program asked for before it called memtrace_start is not in the trace; all that it asks for afterwards is,
 // whichever way its calls take, and whoever loads libraries meanwhile.
 func TestStart(t *testing.T) {
+	t.Parallel()
 	for _, link := range []struct {
 		name  string
 		flags []string
@@ -63,6 +64,7 @@ func TestStart(t *testing.T) {
 
 // Under LD_PRELOAD memtrace_start changes nothing; with recording switched off it says so.
 func TestStartWhereThereIsNothingToDo(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "starts-now", []string{"testdata/guest/starts.c"},
 		append(withDriver(t), "-Wl,-z,now", "-Wl,-z,relro")...)
 	for _, c := range []struct {

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -38,22 +37,21 @@ func storm(t *testing.T, settings []string, args ...string) (*exec.Cmd, string) 
 // library, with the trace's path.
 func stormGuest(t *testing.T, name string, settings []string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
-	drivers := filepath.Join(programs.dir, "numbers")
-	if err := os.MkdirAll(drivers, 0o700); err != nil {
-		t.Fatal(err)
-	}
-	driver := compile(t, "libnumbers.so", []string{"testdata/guest/numbers_driver.c"}, "-shared", "-fPIC",
-		"-Wl,-soname,libcuda.so.1")
-	if err := os.Symlink(driver, filepath.Join(drivers, "libcuda.so.1")); err != nil && !errors.Is(err, fs.ErrExist) {
-		t.Fatal(err)
-	}
+	driver := numbersDriver(t)
 	program := compile(t, name, []string{"testdata/guest/" + name + ".c"}, driver)
 	path := filepath.Join(t.TempDir(), "t.bin")
 	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+drivers, "LD_PRELOAD="+library(t), "MEMTRACE_OUTPUT="+path)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(driver), "LD_PRELOAD="+library(t), "MEMTRACE_OUTPUT="+path)
 	cmd.Env = append(cmd.Env, settings...)
 	cmd.Stderr = os.Stderr
 	return cmd, path
+}
+
+// numbersDriver is the driver that hands out numbers, alone in its folder.
+func numbersDriver(t *testing.T) string {
+	t.Helper()
+	return compile(t, "libcuda.so.1", []string{"testdata/guest/numbers_driver.c"}, "-shared", "-fPIC",
+		"-Wl,-soname,libcuda.so.1")
 }
 
 // stormResult is what a trace says about a storm.
@@ -103,6 +101,7 @@ func runStorm(t *testing.T, settings []string, args ...string) stormResult {
 // usual settings a fifth of their records were lost, with a thousand threads nearly half, some threads had no ring, and
 // lost frees made the peak too high.
 func TestStormsLoseNothing(t *testing.T) {
+	t.Parallel()
 	for _, threads := range []int{1, 4, 64, 1000} {
 		for _, spin := range []int{0, 600} {
 			t.Run(fmt.Sprintf("%d threads, spin %d", threads, spin), func(t *testing.T) {
@@ -121,6 +120,7 @@ func TestStormsLoseNothing(t *testing.T) {
 // Where there is room for no more, threads wait for a moment, for a bounded time in all; what is lost then is counted,
 // and frees are kept as long as there is any room.
 func TestStormInASmallSpool(t *testing.T) {
+	t.Parallel()
 	const events = 400_000
 	small := []string{"MEMTRACE_SPOOL_MAX=1M", "MEMTRACE_SPOOL_HARD_MAX=1M"}
 	for _, c := range []struct {
@@ -150,6 +150,7 @@ func TestStormInASmallSpool(t *testing.T) {
 
 // A process whose first thread leaves early ends with its last thread, by itself.
 func TestStormOutlivesItsFirstThread(t *testing.T) {
+	t.Parallel()
 	r := runStorm(t, nil, "4", "100000", "16", "pthread_exit")
 	if !r.whole || r.lost != 0 {
 		t.Errorf("whole %v, %d lost", r.whole, r.lost)

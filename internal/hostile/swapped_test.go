@@ -37,6 +37,7 @@ func swapping(t *testing.T, kind, file string, env ...string) (got result, untou
 // others can write to, somebody who put a link there in between had the trace written over any file of the user's: 20
 // of 20 times.
 func TestSwappedTrace(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"link", "pipe", "file"} {
 		t.Run(kind, func(t *testing.T) {
 			got, untouched := swapping(t, kind, "memtrace.x.bin")
@@ -54,6 +55,7 @@ func TestSwappedTrace(t *testing.T) {
 }
 
 func TestSwappedSpool(t *testing.T) {
+	t.Parallel()
 	for _, kind := range []string{"link", "pipe", "file"} {
 		t.Run(kind, func(t *testing.T) {
 			got, untouched := swapping(t, kind, "memtrace.x.bin"+spool.Extension)
@@ -68,6 +70,7 @@ func TestSwappedSpool(t *testing.T) {
 // At the end the spool goes, and with MEMTRACE_SPOOL_DIR what the link beside the trace leads to. Where somebody had
 // turned that link elsewhere, the file there went.
 func TestSwappedSpoolAtTheEnd(t *testing.T) {
+	t.Parallel()
 	for _, distant := range []bool{false, true} {
 		var env []string
 		folder := t.TempDir()

@@ -13,6 +13,7 @@ import (
 
 // TestTotals compares what the trace says is live at the end with what the null driver says, kind by kind.
 func TestTotals(t *testing.T) {
+	t.Parallel()
 	program := compile(t, "totals", []string{"testdata/guest/totals.c"}, withDriver(t)...)
 	got := run{program: program, preload: []string{""}, env: []string{"NULLCUDA_LOG=null.log"}}.do(t)
 	if got.exit != 0 || got.stdout != "end\n" {

@@ -1,14 +1,13 @@
 package hostile
 
 import (
-	"context"
+	"bytes"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"testing"
-	"time"
 )
 
 // Programs that somebody watches: debuggers and tracers stop them in the middle of calls, and valgrind runs them on a
@@ -31,14 +30,11 @@ func watcher(t *testing.T, name string, try ...string) string {
 func watched(t *testing.T, l ledgerRun, before ...string) {
 	t.Helper()
 	dir := t.TempDir()
-	ctx, cancel := context.WithTimeout(context.Background(), 4*limit)
-	defer cancel()
 	cmd := l.command(t, dir, before...)
-	timed := exec.CommandContext(ctx, cmd.Args[0], cmd.Args[1:]...)
-	timed.Dir, timed.WaitDelay = dir, 5*time.Second
-	text, err := timed.CombinedOutput()
-	if err != nil || !strings.Contains(string(text), "end\n") {
-		t.Fatalf("%v\n%s", err, text)
+	var said bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &said, &said
+	if err := finish(cmd); err != nil || !strings.Contains(said.String(), "end\n") {
+		t.Fatalf("%v\n%s", err, said.String())
 	}
 	checkLedger(t, ledgerProgram(t, l.runtime), dir, false)
 }
@@ -46,6 +42,7 @@ func watched(t *testing.T, l ledgerRun, before ...string) {
 // Every call into the system stops: by ptrace alone, and with a filter that stops some, which the program then has as
 // if it had laid it itself. What it records is whole in the spool.
 func TestUnderStrace(t *testing.T) {
+	t.Parallel()
 	strace := watcher(t, "strace", "-o", "/dev/null", "true")
 	l := ledgerRun{seed: 5, threads: 8, devices: 2, steps: 3000, words: []string{"ends"}, runtime: "12"}
 	t.Run("ptrace", func(t *testing.T) { watched(t, l, strace, "-f", "-o", "/dev/null") })
@@ -57,6 +54,7 @@ func TestUnderStrace(t *testing.T) {
 // Breakpoints in the wrappers and in the driver's functions, which have the same names; each stops all threads, ours
 // among them.
 func TestUnderGDB(t *testing.T) {
+	t.Parallel()
 	gdb := watcher(t, "gdb", "-q", "-batch", "-nx", "-ex", "run", "true")
 	script := filepath.Join(t.TempDir(), "commands")
 	stop := "commands\nsilent\nbacktrace 3\ncontinue\nend\n"
@@ -68,6 +66,7 @@ func TestUnderGDB(t *testing.T) {
 
 // A debugger comes, looks and goes while the program works, twice; then the program is killed.
 func TestAttached(t *testing.T) {
+	t.Parallel()
 	gdb := watcher(t, "gdb", "-q", "-batch", "-nx", "-ex", "run", "true")
 	l := ledgerRun{seed: 7, threads: 4, devices: 2, steps: 1 << 30, words: []string{"ends"}, runtime: "12"}
 	dir := t.TempDir()
@@ -79,19 +78,18 @@ func TestAttached(t *testing.T) {
 		cmd.Process.Kill()
 		cmd.Wait()
 	}()
-	log, visits := filepath.Join(dir, "null."+strconv.Itoa(cmd.Process.Pid)+".log"), 0
-	for try := 0; try < 6000 && visits < 2; try++ {
-		if st, err := os.Stat(log); err != nil || st.Size() < 1<<17 {
-			time.Sleep(5 * time.Millisecond)
-			continue
-		}
+	log := filepath.Join(dir, "null."+strconv.Itoa(cmd.Process.Pid)+".log")
+	works := func() bool { st, err := os.Stat(log); return err == nil && st.Size() > 1<<17 }
+	if !await(cmd.Process.Pid, works) {
+		t.Fatal("the program ends")
+	}
+	for range 2 {
 		text, err := exec.Command(gdb, "-q", "-batch", "-nx", "-p", strconv.Itoa(cmd.Process.Pid), "-ex",
 			"break cuMemAlloc_v2", "-ex", "continue", "-ex", "thread apply all backtrace 2",
 			"-ex", "delete", "-ex", "detach").CombinedOutput()
 		if err != nil {
 			t.Fatalf("%v\n%s", err, text)
 		}
-		visits++
 	}
 	killLedger(cmd, dir)
 	checkLedger(t, ledgerProgram(t, l.runtime), dir, true)
@@ -101,6 +99,7 @@ func TestAttached(t *testing.T) {
 // list: every program died under every tool. (The random ledger does not run there at all: the null driver maps memory
 // in a way that valgrind does not know.)
 func TestUnderValgrind(t *testing.T) {
+	t.Parallel()
 	valgrind := watcher(t, "valgrind", "-q", "--tool=none", "true")
 	program := compile(t, "totals", []string{"testdata/guest/totals.c"}, withDriver(t)...)
 	for _, tool := range []string{"none", "memcheck"} {

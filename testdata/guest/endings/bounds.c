@@ -2,7 +2,6 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
-#include <glob.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdbool.h>
@@ -11,18 +10,12 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/resource.h>
-#include <sys/stat.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "endings.h"
 
 static void set(int resource, rlim_t value) { setrlimit((unsigned)resource, &(struct rlimit){value, value}); }
-
-static int ok(void) {
-  printf("ok\n");
-  return 0;
-}
 
 static int little_space(void) {
   set(RLIMIT_AS, 3ull << 30);
@@ -55,32 +48,37 @@ static int little_data_later(void) {
   return ok();
 }
 
-static bool is_trace_begun(void) {
-  glob_t traces;
-  struct stat file;
-  bool begun = !glob("memtrace.*.bin", 0, NULL, &traces) && !stat(traces.gl_pathv[0], &file) && file.st_size;
-  globfree(&traces);
-  return begun;
+/* Whether standard error, where it is a file, has words of the library's. */
+static bool is_said(const char *words) {
+  static char text[4096];
+  ssize_t n = pread(STDERR_FILENO, text, sizeof text - 1, 0);
+  return n > 0 && strstr(text, words);
 }
 
-/* Where there is a recorder, its Go half writes the head of the trace when it is up. */
-static void await_recorder(void) {
-  const char *preloaded = getenv("LD_PRELOAD");
-  if (!preloaded || !strstr(preloaded, "libmemtrace")) return;
-  for (int i = 0; i < 3000 && !is_trace_begun(); i++) usleep(10000);
-}
-
-/* Nobody sees it coming, and what the Go half wants next it does not get. What is printed does not depend on when that
- * is. */
+/* Nobody sees it coming, and what the Go half wants next it does not get: the program works on until it has said so,
+ * within reason. What is printed does not depend on when that is. */
 static int no_space_at_all(void) {
   struct rlimit none = {1 << 20, 1 << 20};
   begin();
   await_recorder();
+  bool recorded = is_recorded();
   syscall(SYS_prlimit64, 0, RLIMIT_AS, &none, NULL);
   syscall(SYS_prlimit64, 0, RLIMIT_DATA, &none, NULL);
-  for (int i = 0; i < 200000; i++) cuMemFree_v2(12345);
-  usleep(300000);
+  for (int i = 0; i < 5000000 && (i < 1000 || (recorded && !is_said("could not go on"))); i++) cuMemFree_v2(12345);
   return ok();
+}
+
+/* All descriptors but the library's are to be had, to the last. What somebody else holds for a moment comes back. */
+static int all_descriptors(void) {
+  int last = -1, fd;
+  set(RLIMIT_NOFILE, 64);
+  start_cuda();
+  await_recorder();
+  while (last < 63)
+    while ((fd = open("/dev/null", O_RDONLY)) >= 0) last = fd;
+  printf("last descriptor %d, then %s\n", last, strerror(errno));
+  take(OWN_SIZE, 20000);
+  return 0;
 }
 
 static int few_descriptors(void) {
@@ -111,13 +109,15 @@ static int small_files(void) {
   return ok();
 }
 
+/* A write ends in the middle: at FSIZE bytes. */
 static int small_files_later(void) {
+  rlim_t size = getenv("FSIZE") ? (rlim_t)atol(getenv("FSIZE")) : 30000;
   begin();
-  set(RLIMIT_FSIZE, 100000);
-  for (int i = 0; i < 5; i++) {
-    allocate(20000);
-    usleep(20000);
-  }
+  set(RLIMIT_FSIZE, size);
+  allocate(20000);
+  allocate(20000);
+  await_cut((off_t)size);
+  allocate(20000);
   return ok();
 }
 
@@ -143,10 +143,27 @@ static int small_stacks(void) {
   return ok();
 }
 
-static int no_threads(void) {
+static void have_no_threads(void) {
+  if (setgid(65534) || setuid(65534)) printf("setuid\n"); /* root has no such limit */
   set(RLIMIT_NPROC, 1);
+}
+
+/* A helper that counts on a thread is waited for at the end. */
+static int no_threads(void) {
+  have_no_threads();
   start_cuda();
   allocate(100);
+  return ok();
+}
+
+/* A runtime that wants one more thread ends the process ("pthread_create failed"). */
+static int no_threads_later(void) {
+  begin();
+  await_recorder();
+  have_no_threads();
+  take(OWN_SIZE, 50000);
+  work_until_flush();
+  take(OWN_SIZE, 50000);
   return ok();
 }
 
@@ -173,7 +190,7 @@ static int all_locked(void) {
   long before = resident_mib();
   start_cuda();
   allocate(100);
-  usleep(100000);
+  await_recorder();
   printf("%d, %s\n", result, resident_mib() - before < 64 ? "little more" : "much more");
   return 0;
 }
@@ -183,6 +200,7 @@ const struct mode bounds[] = {
     {"as-later", little_space_later},
     {"data-later", little_data_later},
     {"nothing-later", no_space_at_all},
+    {"nofile-all", all_descriptors},
     {"nofile", few_descriptors},
     {"nofile-later", no_descriptors_later},
     {"fsize", small_files},
@@ -191,6 +209,7 @@ const struct mode bounds[] = {
     {"fsize-later-ignored", small_files_later_ignored},
     {"stack", small_stacks},
     {"nproc", no_threads},
+    {"nproc-later", no_threads_later},
     {"memlock", nothing_locked},
     {"mlockall", all_locked},
     {NULL, NULL},

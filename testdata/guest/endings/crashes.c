@@ -4,6 +4,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
@@ -44,12 +45,14 @@ static int stack_overflow_on_thread(void) {
 }
 
 static void recover(int number, siginfo_t *info, void *unused) {
-  (void)number, (void)info, (void)unused;
+  (void)unused;
   allocate(1);
-  if (write(1, "handled\n", 8) == 8) _exit(9);
+  const char *said = number == SIGSEGV && info->si_addr ? "handled\n" : "not ours\n";
+  if (write(1, said, strlen(said)) > 0) _exit(9);
 }
 
-/* The handler runs on a small stack of its own and allocates there. */
+/* The handler runs on a small stack of its own and allocates there. A runtime that takes SIGSEGV for its own checks
+ * swallows it. */
 static int overflow_handled(void) {
   static char stack[32768];
   sigaltstack(&(stack_t){.ss_sp = stack, .ss_size = sizeof stack}, NULL);
@@ -67,6 +70,16 @@ static int terminated(void) {
   return 0;
 }
 
+/* A runtime that takes SIGPIPE lets `yes | head` print an error in place of ending. */
+static int broken_pipe(void) {
+  int ends[2];
+  begin();
+  if (pipe(ends)) return 1;
+  close(ends[0]);
+  if (write(ends[1], "x", 1) < 0) printf("still here\n");
+  return 0;
+}
+
 static int out_of_cpu(void) {
   setrlimit(RLIMIT_CPU, &(struct rlimit){1, 2});
   start_cuda();
@@ -81,6 +94,7 @@ const struct mode crashes[] = {
     {"stack-overflow-thread", stack_overflow_on_thread},
     {"overflow-handled", overflow_handled},
     {"term", terminated},
+    {"pipe", broken_pipe},
     {"cpu", out_of_cpu},
     {NULL, NULL},
 };

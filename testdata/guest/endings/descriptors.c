@@ -1,19 +1,13 @@
-/* What programs do with descriptors, and with the folder they stand in. */
+/* What programs do with descriptors, and with the folder and the files that they stand for. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sched.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
-#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "endings.h"
-
-#ifndef SYS_close_range
-#define SYS_close_range 436
-#endif
 
 static int next_descriptor(void) { return open("/dev/null", O_RDONLY); }
 
@@ -26,12 +20,22 @@ static int close_all(void) {
   return 0;
 }
 
-static int close_range_call(void) {
+/* A service that closes everything and opens its own files: a descriptor that somebody kept is now one of those. */
+static int close_from(void) {
+  char name[32];
+  struct stat file;
   begin();
-  syscall(SYS_close_range, 3, ~0u, 0);
-  allocate(1000);
-  printf("%d\n", next_descriptor());
-  allocate(10);
+  await_recorder();
+  closefrom(3);
+  for (int i = 0; i < 8; i++) {
+    snprintf(name, sizeof name, "own%d", i);
+    printf("%d\n", open(name, O_CREAT | O_TRUNC | O_RDWR, 0600));
+  }
+  take(OWN_SIZE, 40000);
+  work_until_flush();
+  for (int fd = 3; fd < 11; fd++)
+    if (fstat(fd, &file) || file.st_size) printf("descriptor %d was written to\n", fd);
+  take(OWN_SIZE, 100);
   return 0;
 }
 
@@ -49,11 +53,34 @@ static int own_table(void) {
   return 0;
 }
 
+static int null_streams(void) {
+  begin();
+  await_recorder();
+  for (int fd = 0; fd < 3; fd++) close(fd);
+  for (int fd = 0; fd < 3; fd++)
+    if (open("/dev/null", O_RDWR) != fd) _exit(8);
+  allocate(100);
+  return 0;
+}
+
+/* Standard error is closed and its number taken by a file of the program: a message would stand in the middle of its
+ * data. */
+static int data_at_two(void) {
+  struct stat file;
+  close(STDERR_FILENO);
+  if (open("data", O_CREAT | O_TRUNC | O_RDWR, 0600) != STDERR_FILENO) _exit(8);
+  begin();
+  await_recorder();
+  allocate(100);
+  if (fstat(STDERR_FILENO, &file) || file.st_size)
+    printf("%lld bytes were written to the program's file\n", (long long)file.st_size);
+  return 0;
+}
+
 static int full_stderr(void) {
   dup2(open("/dev/full", O_WRONLY), 2);
   begin();
-  printf("ok\n");
-  return 0;
+  return ok();
 }
 
 static int broken_stderr(void) {
@@ -62,8 +89,7 @@ static int broken_stderr(void) {
   close(ends[0]);
   dup2(ends[1], 2);
   begin();
-  printf("ok\n");
-  return 0;
+  return ok();
 }
 
 static int any_mode(void) {
@@ -72,29 +98,47 @@ static int any_mode(void) {
   return 0;
 }
 
+/* A relative name that is looked up late leads elsewhere. */
+static int other_folder(void) {
+  if (chdir("/")) printf("no folder\n");
+  begin();
+  return ok();
+}
+
 static int folder_is_gone(void) {
   if (mkdir("gone", 0755) || chdir("gone") || rmdir("../gone")) printf("no folder\n");
   begin();
-  printf("ok\n");
-  return 0;
+  return ok();
+}
+
+/* Somebody tidies up: a file that comes back, or a store into one that is gone. */
+static int files_are_gone(void) {
+  begin();
+  await_recorder();
+  if (system("rm -f ./*.bin ./*.spool")) printf("rm failed\n");
+  take(OWN_SIZE, 40000);
+  return ok();
 }
 
 static int no_environment(void) {
   clearenv();
   begin();
-  printf("ok\n");
-  return 0;
+  return ok();
 }
 
 const struct mode descriptors[] = {
     {"close-all", close_all},
-    {"close-range", close_range_call},
+    {"close-from", close_from},
     {"lowest", lowest_stays},
     {"own-table", own_table},
+    {"null-streams", null_streams},
+    {"data-stderr", data_at_two},
     {"full-stderr", full_stderr},
     {"broken-stderr", broken_stderr},
     {"umask", any_mode},
+    {"chdir", other_folder},
     {"gone", folder_is_gone},
+    {"delete", files_are_gone},
     {"no-environment", no_environment},
     {NULL, NULL},
 };

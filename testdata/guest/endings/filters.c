@@ -1,34 +1,44 @@
-/* Programs that filter their own system calls, and are killed for one. */
+/* Programs that filter their own system calls: a call that the program does not make may end it. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <linux/filter.h>
 #include <linux/seccomp.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include "endings.h"
 
-/* Answers both calls with an action. */
-static void forbid(unsigned first, unsigned second, unsigned action, unsigned flags) {
-  struct sock_filter program[] = {BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
-                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, first, 1, 0),
-                                  BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, second, 0, 1), BPF_STMT(BPF_RET | BPF_K, action),
-                                  BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW)};
-  struct sock_fprog filter = {sizeof program / sizeof *program, program};
+#ifndef SYS_close_range
+#define SYS_close_range 436
+#endif
+
+/* Answers the calls, a list that ends with 0, with an action, and lets all others pass. */
+static void forbid(const unsigned *calls, unsigned action, unsigned flags) {
+  struct sock_filter program[32], *p = program;
+  unsigned char count = 0;
+  while (calls[count]) count++;
+  *p++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
+  for (unsigned char i = 0; i < count; i++)
+    *p++ = (struct sock_filter)BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, calls[i], (unsigned char)(count - i), 0);
+  *p++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW);
+  *p++ = (struct sock_filter)BPF_STMT(BPF_RET | BPF_K, action);
+  struct sock_fprog filter = {(unsigned short)(p - program), program};
   if (prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) || syscall(SYS_seccomp, SECCOMP_SET_MODE_FILTER, flags, &filter))
     printf("no filter\n");
 }
 
-static int allocate_a_while(void) {
-  for (int i = 0; i < 10; i++) {
-    allocate(1000);
-    usleep(1000);
-  }
-  printf("ok\n");
-  return 0;
+static const unsigned harmless[] = {SYS_getppid, 0}, opening[] = {SYS_openat, SYS_unlinkat, 0};
+static const unsigned new_threads[] = {SYS_clone,       SYS_clone3,     SYS_fork,        SYS_vfork,  SYS_unshare,
+                                       SYS_close_range, SYS_pidfd_open, SYS_pidfd_getfd, SYS_execve, 0};
+
+static int begin_filtered(void) {
+  begin();
+  allocate(10000);
+  return ok();
 }
 
 static int strict(void) {
@@ -49,15 +59,17 @@ static int strict_and_killed(void) {
 
 static int killed_thread(void) {
   begin();
-  forbid(SYS_getppid, SYS_getppid, SECCOMP_RET_KILL_THREAD, 0);
+  forbid(harmless, SECCOMP_RET_KILL_THREAD, 0);
   syscall(SYS_getppid);
   return 0;
 }
 
-/* Long enough for a helper thread to see that the first thread is gone, and this one is not. */
-static void *allocate_then_end(void *unused) {
+/* Goes on for twice as long as the library takes to look whether the first thread is gone, and this one is not. A
+ * machine that is slow makes that less, never another result. */
+static void *go_on(void *unused) {
   (void)unused;
-  sleep(2);
+  await_state(getpid(), 'Z');
+  sleep(1);
   if (write(1, "last\n", 5) != 5) return NULL;
   return NULL;
 }
@@ -66,40 +78,85 @@ static void *allocate_then_end(void *unused) {
 static int killed_first_of_two(void) {
   pthread_t thread;
   begin();
-  pthread_create(&thread, NULL, allocate_then_end, NULL);
-  return killed_thread();
+  pthread_create(&thread, NULL, go_on, NULL);
+  forbid(harmless, SECCOMP_RET_KILL_THREAD, 0);
+  syscall(SYS_getppid);
+  return 0;
 }
 
 static int killed_process(void) {
   begin();
-  forbid(SYS_getppid, SYS_getppid, SECCOMP_RET_KILL_PROCESS, 0);
+  forbid(harmless, SECCOMP_RET_KILL_PROCESS, 0);
   syscall(SYS_getppid);
   return 0;
 }
 
 static int trapped(void) {
   begin();
-  forbid(SYS_getppid, SYS_getppid, SECCOMP_RET_TRAP, 0);
+  forbid(harmless, SECCOMP_RET_TRAP, 0);
   syscall(SYS_getppid);
   return 0;
 }
 
 static int no_opening_later(void) {
   begin();
-  forbid(SYS_openat, SYS_unlinkat, SECCOMP_RET_ERRNO | EPERM, 0);
-  return allocate_a_while();
+  forbid(opening, SECCOMP_RET_ERRNO | EPERM, 0);
+  allocate(10000);
+  return ok();
 }
 
 static int no_opening_for_all(void) {
   begin();
-  forbid(SYS_openat, SYS_unlinkat, SECCOMP_RET_ERRNO | EPERM, SECCOMP_FILTER_FLAG_TSYNC);
-  return allocate_a_while();
+  forbid(opening, SECCOMP_RET_ERRNO | EPERM, SECCOMP_FILTER_FLAG_TSYNC);
+  allocate(10000);
+  return ok();
 }
 
 static int no_opening(void) {
-  forbid(SYS_openat, SYS_unlinkat, SECCOMP_RET_ERRNO | EPERM, 0);
-  start_cuda();
-  return allocate_a_while();
+  forbid(opening, SECCOMP_RET_ERRNO | EPERM, 0);
+  return begin_filtered();
+}
+
+static int no_threads(void) {
+  forbid(new_threads, SECCOMP_RET_ERRNO | EPERM, 0);
+  return begin_filtered();
+}
+
+static int killed_for_threads(void) {
+  forbid(new_threads, SECCOMP_RET_KILL_PROCESS, 0);
+  return begin_filtered();
+}
+
+/* The filter comes when recording is under way; it holds for the thread that installs it, and its end goes through it.
+ */
+static int killed_for_threads_later(void) {
+  begin();
+  await_recorder();
+  forbid(new_threads, SECCOMP_RET_KILL_PROCESS, 0);
+  allocate(10000);
+  return ok();
+}
+
+/* Run by one that has the filter already. */
+static int run_behind(const unsigned *calls, unsigned action) {
+  forbid(calls, action, 0);
+  pid_t child = fork();
+  if (!child) execl("/proc/self/exe", "endings", "close-from", (char *)NULL);
+  say_end(status_of(child));
+  return 0;
+}
+
+/* What a container's profile does: refuse what is exotic. */
+static int run_in_container(void) {
+  static const unsigned exotic[] = {SYS_unshare, SYS_pidfd_getfd, SYS_ptrace, SYS_mount, SYS_setns, 0};
+  return run_behind(exotic, SECCOMP_RET_ERRNO | EPERM);
+}
+
+/* An older container also refuses the call by which descriptors are kept apart. */
+static int run_in_old_container(void) {
+  setenv("UNDRAINED", "1", 1);
+  static const unsigned exotic[] = {SYS_unshare, SYS_close_range, SYS_pidfd_open, SYS_pidfd_getfd, SYS_clone3, 0};
+  return run_behind(exotic, SECCOMP_RET_ERRNO | ENOSYS);
 }
 
 const struct mode filters[] = {
@@ -112,5 +169,10 @@ const struct mode filters[] = {
     {"no-openat-later", no_opening_later},
     {"no-openat-tsync", no_opening_for_all},
     {"no-openat", no_opening},
+    {"seccomp-eperm", no_threads},
+    {"seccomp-kill", killed_for_threads},
+    {"seccomp-kill-later", killed_for_threads_later},
+    {"container", run_in_container},
+    {"container-old", run_in_old_container},
     {NULL, NULL},
 };

@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -10,8 +11,21 @@
 
 static void *context;
 
-void start_cuda(void) {
+void make_context(void) {
   if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0)) printf("no device\n");
+}
+
+void start_cuda(void) {
+  make_context();
+  take(FIRST_SIZE, 100);
+}
+
+void take(size_t size, int times) {
+  uint64_t block;
+  cuCtxSetCurrent(context);
+  for (int i = 0; i < times; i++)
+    if (cuMemAlloc_v2(&block, size)) printf("refused\n");
+    else cuMemFree_v2(block);
 }
 
 void allocate(int times) {
@@ -23,21 +37,32 @@ void allocate(int times) {
   }
 }
 
+static int at_work;
+
 static void *allocate_on(void *unused) {
   (void)unused;
+  allocate(100);
+  __atomic_add_fetch(&at_work, 1, __ATOMIC_RELAXED);
   for (;;) allocate(100);
   return NULL;
 }
 
 void allocate_beside(int count) {
   pthread_t thread;
-  for (int i = 0; i < count; i++) pthread_create(&thread, NULL, allocate_on, NULL);
-  usleep(30000);
+  int made = 0;
+  for (int i = 0; i < count; i++) made += !pthread_create(&thread, NULL, allocate_on, NULL);
+  while (__atomic_load_n(&at_work, __ATOMIC_RELAXED) < made) sched_yield();
 }
 
 void say_end(int status) {
   if (WIFEXITED(status)) printf("exit %d\n", WEXITSTATUS(status));
   else printf("signal %d\n", WTERMSIG(status));
+}
+
+int status_of(pid_t child) {
+  int status = -1;
+  waitpid(child, &status, __WALL);
+  return status;
 }
 
 void begin(void) {
@@ -60,6 +85,11 @@ static int deeper(volatile char *above, int depth) {
 int overflow_stack(void) {
   volatile char first = 0;
   return deeper(&first, 0);
+}
+
+int ok(void) {
+  printf("ok\n");
+  return 0;
 }
 
 int main(int argc, char **argv) {

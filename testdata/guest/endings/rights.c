@@ -6,7 +6,6 @@
 #include <stdlib.h>
 #include <sys/prctl.h>
 #include <sys/stat.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "endings.h"
@@ -21,10 +20,7 @@ static int leave_root(void) {
 static int chroot_later(void) {
   begin();
   int result = leave_root();
-  for (int i = 0; i < 20; i++) {
-    allocate(2000);
-    usleep(1000);
-  }
+  take(OWN_SIZE, 40000);
   printf("%d\n", result);
   return 0;
 }
@@ -37,10 +33,13 @@ static int chroot_first(void) {
   return 0;
 }
 
+/* setuid() in a program with threads signals every one of them and waits for all: a thread that blocks that signal
+ * hangs the program. */
 static int setuid_later(void) {
   begin();
+  await_recorder();
   int result = setuid(65534);
-  allocate(10000);
+  take(OWN_SIZE, 20000);
   printf("%d\n", result);
   return 0;
 }
@@ -67,7 +66,7 @@ static int to_and_fro(void) {
 
 /* From here on the process can have no more threads: they would be in another namespace than the first. */
 static int own_pids(void) {
-  int result = unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_FS), status;
+  int result = unshare(CLONE_NEWNS | CLONE_NEWPID | CLONE_FS);
   start_cuda();
   allocate(10);
   pid_t child = fork();
@@ -75,16 +74,14 @@ static int own_pids(void) {
     if (!result) printf("pid %d\n", getpid());
     exit(0);
   }
-  waitpid(child, &status, 0);
-  say_end(status);
+  say_end(status_of(child));
   return 0;
 }
 
 static int not_dumpable(void) {
   prctl(PR_SET_DUMPABLE, 0);
   begin();
-  printf("ok\n");
-  return 0;
+  return ok();
 }
 
 const struct mode rights[] = {

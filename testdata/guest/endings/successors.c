@@ -14,7 +14,8 @@ static int run_other(void) {
   return 1;
 }
 
-/* Same process, same name of a trace. */
+/* The successor has the same pid and start time: the first program's trace must not seem to go on, nor be taken over.
+ */
 static int run_itself(void) {
   start_cuda();
   allocate_beside(4);
@@ -37,8 +38,18 @@ static int run_without_environment(void) {
   return 1;
 }
 
+/* Replaced by one that waits for its input to end: while it does, somebody looks. */
+static int run_waiting(void) {
+  begin();
+  await_recorder();
+  printf("replaced\n");
+  execl("/bin/cat", "cat", (char *)NULL);
+  return 1;
+}
+
 const struct mode successors[] = {{"exec", run_other},
                                   {"exec-self", run_itself},
                                   {"exec-fails", run_none},
                                   {"exec-bare", run_without_environment},
+                                  {"exec-waits", run_waiting},
                                   {NULL, NULL}};
