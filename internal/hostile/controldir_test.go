@@ -69,7 +69,8 @@ func TestControlFolderOfEverybody(t *testing.T) {
 			if err := makeFolder(folder); err != nil {
 				t.Fatal(err)
 			}
-			a := startProgram(t, program, run{preload: []string{""}}, []string{"MEMTRACE_CONTROL_DIR=" + folder}, "quiet")
+			a := startProgram(t, program, run{preload: []string{""}}, []string{"MEMTRACE_CONTROL_DIR=" + folder},
+				"quiet")
 			a.do(t, "alloc 3 5001")
 			a.do(t, "end")
 			a.ended = true
