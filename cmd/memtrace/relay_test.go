@@ -49,8 +49,8 @@ func startGuest(t *testing.T, extra string, attr *syscall.SysProcAttr, terminal 
 	g.cmd.Env = append(os.Environ(), "MEMTRACE_LIBRARY="+emptyLibrary(t))
 	g.cmd.SysProcAttr = attr
 	g.cmd.Stdin = terminal
-	// Caught here, they are as ever in the guest, also where they were ignored when the tests began: SIGHUP (nohup),
-	// SIGINT in a shell's background. A shell cannot trap those.
+	// Caught here, they are as ever in the guest, also where they were ignored when the tests began: SIGHUP under
+	// nohup, SIGINT in a shell's background. A shell cannot trap those.
 	caught := make(chan os.Signal, 1)
 	signal.Notify(caught, relayed...)
 	defer signal.Stop(caught)

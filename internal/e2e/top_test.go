@@ -189,13 +189,13 @@ func TestTop(t *testing.T) {
 		t.Fatal(err)
 	}
 	own := "MEMTRACE_CONTROL_DIR=" + filepath.Join(dir, "sockets") // else top reads whatever other tests record
-	env := []string{"NULLCUDA_SHARED=" + filepath.Join(dir, "account"), "NULLCUDA_CONTEXT=300M", "NULLCUDA_MEM=16G",
-		own}
+	env := []string{own, "NULLCUDA_SHARED=" + filepath.Join(dir, "account"), "NULLCUDA_CONTEXT=300M",
+		"NULLCUDA_MEM=16G"}
 	guests := []*pausedGuest{
 		startPaused(t, script, 1024, env...),
 		startPaused(t, script, 2048, append(env, "MEMTRACE_SPOOL_DIR="+filepath.Join(dir, "spools"))...),
 	}
-	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, ""), "nullcuda"))
+	env = append(env, "LD_LIBRARY_PATH="+filepath.Join(venv(t, torch27, "python3"), "nullcuda"))
 	for stage := range 3 {
 		var all uint64
 		for _, g := range guests {
