@@ -297,7 +297,7 @@ static void disturbed(void) {
 /* A spool that is full for a while costs the readings meanwhile, and no later ones. */
 static void crowded(void) {
   uint64_t used;
-  mt_config.spool_max = 1 << 20;
+  mt_config.spool_max = mt_config.spool_hard_max = 1 << 20;
   start();
   fake.during = NULL;
   while (!self->ring->lost_others) check_event(4096);

@@ -195,6 +195,7 @@ int cuLibraryLoadData(void **library, const void *code, int *jit_options, void *
                       int *options, void **values, unsigned count);
 int cuLibraryUnload(void *library);
 int cuLibraryGetGlobal(cu_ptr *address, size_t *bytes, void *library, const char *name);
+int cuLibraryGetManaged(cu_ptr *address, size_t *bytes, void *library, const char *name);
 int cuLibraryGetKernel(void **kernel, void *library, const char *name);
 int cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, void *function, int block_size, size_t shared);
 

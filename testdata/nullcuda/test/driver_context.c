@@ -74,7 +74,7 @@ static void test_stack(void)
 static void test_destroy_frees_what_it_owns(void)
 {
 	void *keep, *doomed, *stream, *event, *module, *library, *pinned, *array;
-	cu_ptr a, b, async, global, shared;
+	cu_ptr a, b, async, global, shared, managed;
 	const cu_array_desc desc = {100, 100, 0x20, 1};
 	CHECK_OK(cuCtxCreate_v2(&keep, 0, 0));
 	CHECK_OK(cuMemAlloc_v2(&a, MIB));
@@ -99,7 +99,10 @@ static void test_destroy_frees_what_it_owns(void)
 	CHECK_EQ(cuMemFree_v2(b), CU_INVALID_VALUE);
 	CHECK_OK(cuLibraryGetGlobal(&shared, NULL, library, "table"));
 	CHECK_EQ(used_now(), 101 * MIB + 64 * KIB + 32 * MIB);
+	CHECK_OK(cuLibraryGetManaged(&managed, NULL, library, "managed"));
+	CHECK_OK(cuMemsetD8_v2(managed, 1, 8));
 	CHECK_OK(cuLibraryUnload(library));
+	CHECK_EQ(cuMemsetD8_v2(managed, 1, 8), CU_INVALID_VALUE);
 	CHECK_OK(cuMemFree_v2(async)); // so do its blocks
 	CHECK_EQ(cuMemFreeHost(pinned), CU_INVALID_VALUE);
 	CHECK_OK(cuMemFree_v2(a));
