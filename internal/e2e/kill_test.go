@@ -129,7 +129,7 @@ driver = ctypes.CDLL("libcuda.so.1")
 context, block = ctypes.c_void_p(), ctypes.c_uint64()
 assert driver.cuInit(0) == driver.cuDevicePrimaryCtxRetain(ctypes.byref(context), 0) == driver.cuCtxSetCurrent(context) == 0
 assert driver.cuMemAlloc_v2(ctypes.byref(block), 1 << 20) == 0
-while b"cuda_driver" not in open(os.environ["MEMTRACE_OUTPUT"], "rb").read():
+while b"cuda.driver_version" not in open(os.environ["MEMTRACE_OUTPUT"], "rb").read():
     time.sleep(0.01)  # until the drainer has named what the program is made of
 import torch
 kept = torch.ones(1024, device="cuda")
