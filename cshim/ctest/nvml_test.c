@@ -353,10 +353,11 @@ enum { FORK_WAIT_NS = 50000000 }; /* how long a fork waits (cshim/base/gate.c) *
 
 static uint32_t inside, left;
 
+/* Until a fork waits for it, which keeps everybody else out. */
 static void stay_inside(void) {
   mt_gate_enter();
   __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
-  usleep(20000);
+  for (; mt_gate_try(); usleep(100)) mt_gate_leave();
   __atomic_store_n(&left, 1, __ATOMIC_SEQ_CST);
   mt_gate_leave();
 }

@@ -88,9 +88,9 @@ class Adapters(pylibrary.Library):
         return until(lambda: (self.turn(), script.starts)[1])
 
 
-def until(holds, seconds=20):
+def until(holds):
     """Whether something comes true; the limit ends a test that hangs. Pending calls come between two instructions."""
-    end = time.monotonic() + seconds
+    end = time.monotonic() + pylibrary.HUNG
     while not holds():
         if time.monotonic() > end:
             return False
@@ -555,7 +555,7 @@ class Paused:
 
     def __enter__(self):
         self.thread.start()
-        check(self.there.wait(60), "the thread got there")
+        check(self.there.wait(pylibrary.HUNG), "the thread got there")
 
     def __exit__(self, *_):
         self.event.set()
@@ -643,8 +643,8 @@ def again():
     check(library.start(), "it starts")
     settle()
     equal(library.torch.reports, 0, "reports")
-    library.torch.again(30)
     before = time.monotonic()
+    library.torch.again(30)
     check(until(lambda: (library.turn(), library.torch.reports)[1]), "it is called again")
     check(time.monotonic() - before >= 0.03, "too early")
     settle()

@@ -3,6 +3,7 @@ import ctypes
 import os
 
 STRING, INFO = 1, 6  # kinds of the dictionary's entries
+HUNG = 600  # seconds after which what was waited for will not come; no measure of speed
 
 
 class Library:

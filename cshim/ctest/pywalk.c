@@ -3,6 +3,7 @@
 #define _GNU_SOURCE
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "base/config.h"
 #include "process/guest.h"
@@ -14,10 +15,17 @@
 
 extern int __asan_report_present(void) __attribute__((weak));
 
-/* Lets threads that the interpreter left behind go wrong before the process is gone, and one that did say so. */
+static uint64_t asked, found; /* stacks, in all */
+static pid_t walking;         /* the process with threads that walk until its end */
+
+static void pause_a_moment(void) { nanosleep(&(struct timespec){.tv_nsec = 1000000}, NULL); }
+
+/* Lets threads that the interpreter left behind go wrong before the process is gone: they walk on so often. One that
+ * did go wrong may say so. */
 __attribute__((destructor)) static void linger(void) {
-  nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
-  while (__asan_report_present && __asan_report_present()) nanosleep(&(struct timespec){.tv_nsec = 5000000}, NULL);
+  uint64_t enough = __atomic_load_n(&asked, __ATOMIC_RELAXED) + 1000;
+  while (walking == getpid() && __atomic_load_n(&asked, __ATOMIC_RELAXED) < enough) pause_a_moment();
+  while (__asan_report_present && __asan_report_present()) pause_a_moment();
 }
 
 MT_EXPORT int pywalk_state(void) { return (int)mt_interpreter_state(); }
@@ -29,7 +37,6 @@ MT_EXPORT void pywalk_trust(int trusted) {
                               __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-static uint64_t asked, found; /* stacks, in all */
 static uint64_t remembered, different; /* found by comparing; another one than a walk finds */
 
 /* One stack may have two numbers: two threads wrote it at once, or its modules became known in between. */
@@ -54,6 +61,7 @@ MT_EXPORT uint32_t pywalk_stack(unsigned depth) {
   struct mt_pyraw frames[MT_PYTHON_MAX];
   enum mt_stack_end end;
   struct mt_thread *self = mt_thread_get();
+  __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
   if (!self) return 0;
   mt_thread_mark(self);
   unsigned count = mt_python_walk(frames, depth, &end);
@@ -61,12 +69,12 @@ MT_EXPORT uint32_t pywalk_stack(unsigned depth) {
   if (id) __atomic_add_fetch(&found, 1, __ATOMIC_RELAXED);
   if (id && depth == MT_PYTHON_MAX && mt_interpreter_state() == MT_PY_TRUSTED) compare_captured(self, id);
   mt_thread_unmark(self);
-  __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
   return id;
 }
 
 /* Like a thread of a framework that never comes back to Python. */
 MT_EXPORT void pywalk_forever(void) {
+  __atomic_store_n(&walking, getpid(), __ATOMIC_RELAXED);
   for (;;) pywalk_stack(MT_PYTHON_MAX);
 }
 
@@ -101,22 +109,4 @@ MT_EXPORT void pywalk_fill(void) {
   static char block[1 << 20];
   for (size_t size = sizeof block; size; size /= 2)
     while (mt_dict_append(MT_DICT_STRING, &(struct mt_bytes){block, size}, 1)) continue;
-}
-
-static uint64_t now(void) {
-  struct timespec t;
-  clock_gettime(CLOCK_MONOTONIC, &t);
-  return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
-}
-
-/* Mean ns of a walk of the calling thread's stack, and with its look-up. */
-MT_EXPORT double pywalk_cost(unsigned rounds, int look_up) {
-  struct mt_pyraw frames[MT_PYTHON_MAX];
-  enum mt_stack_end end;
-  uint64_t begin = now();
-  for (unsigned i = 0; i < rounds; i++) {
-    unsigned count = mt_python_walk(frames, MT_PYTHON_MAX, &end);
-    if (look_up && count) mt_python_intern(frames, count, end);
-  }
-  return (double)(now() - begin) / rounds;
 }

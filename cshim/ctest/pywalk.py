@@ -67,7 +67,6 @@ class Walker(pylibrary.Library):
     def __init__(self, path, folder):
         super().__init__(path, folder, "walk.bin")
         for library in self.free, self.held:
-            library.pywalk_cost.restype = ctypes.c_double
             for count in library.pywalk_lost, library.pywalk_asked, library.pywalk_found, library.pywalk_remembered, library.pywalk_different:
                 count.restype = ctypes.c_uint64
         self.stack = self.free.pywalk_stack
@@ -583,12 +582,13 @@ def races():
 
 
 def until(holds):
-    """Waits for what the library's threads or the next instructions bring about."""
-    for _ in range(20000):
-        if holds():
-            return True
+    """Waits for what the library's threads or the next instructions bring about; the limit ends a test that hangs."""
+    end = time.monotonic() + pylibrary.HUNG
+    while not holds():
+        if time.monotonic() > end:
+            return False
         time.sleep(0.0005)
-    return False
+    return True
 
 
 def tested():

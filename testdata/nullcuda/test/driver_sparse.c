@@ -155,11 +155,28 @@ static void test_solid_and_deferred(void)
 	CHECK_EQ(used_now(), 0);
 }
 
+// The log tells the extent of arrays that take nothing, as nothing else does.
+static void check_extents(void)
+{
+	struct log_line line;
+	ull bytes = 0;
+	FILE *log = fopen(test_log_path, "r");
+	CHECK(log != NULL);
+	while (log && read_log(log, &line))
+		bytes += !strcmp(line.kind, "sparse") && !strcmp(line.op, "alloc") ? line.requested : 0;
+	CHECK_EQ(bytes,
+		512 * 300 * 4 + 3 * 4 * (512 * 512 + 256 * 256 + 128 * 128 + 64 * 64 + 32 * 32) + 64 * 64 * 40 * 16 + MIB);
+	if (log)
+		fclose(log);
+}
+
 int main(void)
 {
+	log_to_file();
 	start();
 	test_flat();
 	test_layered_mipmap();
 	test_solid_and_deferred();
+	check_extents();
 	return check_done("driver_sparse");
 }
