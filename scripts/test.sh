@@ -39,9 +39,8 @@ part() {
 	took+=("$(printf '%6d s  %s' $((SECONDS - begin)) "$name")")
 }
 
-mapfile -t raced < <(sed -n 's/^\([^ #][^ ]*\).*/\1/p' scripts/race-packages.txt)
-# What is not raced and has no part of its own.
-mapfile -t others < <(go list ./... | grep -vE '/internal/(e2e|hostile|browser)$' | grep -vxFf <(printf '%s\n' "${raced[@]/#./memtrace}"))
+# What has no part of its own.
+mapfile -t packages < <(go list ./... | grep -vE '/internal/(e2e|hostile|browser)$')
 
 if [ "$chosen" != " --list " ]; then
 	if ! make --no-print-directory -j "$(nproc)" all nullcuda || ! go build -o build/testreport ./internal/testreport; then
@@ -51,8 +50,8 @@ if [ "$chosen" != " --list " ]; then
 	scripts/environments.sh "$TIER" >build/environments.log 2>&1 &
 fi
 
-part go "Go" go test -json "${others[@]}"
-part race "Go, under the race detector" go test -json -race -short "${raced[@]}"
+part go "Go" go test -json "${packages[@]}"
+part race "Go, under the race detector" scripts/test-race.sh
 part c "C" scripts/test-c.sh
 part python "Python" scripts/test-python.sh
 part hostile "hostile programs" go test -json -timeout 60m ./internal/hostile

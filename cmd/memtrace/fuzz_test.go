@@ -33,7 +33,9 @@ func FuzzVerbs(f *testing.F) {
 	var others []*faults.Trace
 	for i, file := range seeds {
 		others = append(others, faults.Parse(file))
-		f.Add(file, []byte{}, uint8(i))
+		for _, turn := range []int{i, slices.Index(turns, "views"), slices.Index(turns, "html")} {
+			f.Add(file, []byte{}, uint8(turn))
+		}
 		f.Add(file, []byte(faults.Random(uint64(i))), uint8(i/2))
 	}
 	f.Add(encoded(f, lastTime), []byte{}, uint8(slices.Index(turns, "plot")))

@@ -95,7 +95,7 @@ func (r *verbReader) read(t *testing.T, data []byte, turn uint8) *report.Summary
 	if text, ok := r.run(t, events, "dump", path); !ok || uint64(len(eventLine.FindAll(text, -1))) < events {
 		t.Errorf("dump has not all of %d events", events)
 	}
-	r.run(t, events, "report", "--details", path)
+	r.run(t, events, "report", path)
 	r.diff(t, s, path)
 	r.turn(t, s, path, turns[int(turn)%len(turns)])
 	return s
@@ -111,7 +111,10 @@ func (r *verbReader) turn(t *testing.T, s *report.Summary, path, turn string) {
 		r.copied(t, s, path, verb)
 		return
 	case "views":
-		r.run(t, s.Health.Events, "report", "--view", "modules,parameters,iterations,timeline", path)
+		for _, view := range []string{"modules,parameters,iterations", "timeline", "modules", "iterations"} {
+			r.run(t, s.Health.Events, "report", "--view", view, path)
+		}
+		r.run(t, s.Health.Events, "report", "--details", path)
 		args = []string{"report", "--from", "0s", "--to", "exit"}
 	case "html":
 		r.run(t, s.Health.Events, append(args, filepath.Join(r.dir, "before.bin"), path)...)
