@@ -46,9 +46,13 @@ func FuzzVerbs(f *testing.F) {
 		}
 		whole, choices := faults.Parse(file), faults.Choices(chosen)
 		damaged := whole.Damage(&choices, others)
-		before := reader.summary(t, "before.bin", file)
-		after := reader.read(t, damaged.Data, turn)
-		if damaged.Kind == faults.Sections && before != nil && after != nil {
+		reader.size = len(file) + len(damaged.Data)
+		from, path := reader.write(t, "before.bin", file), reader.write(t, "damaged.bin", damaged.Data)
+		after := reader.read(t, from, path, turn)
+		if damaged.Kind != faults.Sections || after == nil {
+			return
+		}
+		if before := reader.report(t, 1<<16, from); before != nil {
 			checkSaysSo(t, whole, damaged.How, before, after)
 		}
 	})
@@ -123,18 +127,10 @@ func (r *verbReader) write(t *testing.T, name string, data []byte) string {
 	if err := os.WriteFile(path, data, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	r.size = max(r.size, len(data))
 	return path
 }
 
-// summary returns what report says of a trace, nil if it cannot be read.
-func (r *verbReader) summary(t *testing.T, name string, data []byte, args ...string) *report.Summary {
-	t.Helper()
-	r.size = 0
-	path := r.write(t, name, data)
-	return r.report(t, 1<<16, append(args, path)...)
-}
-
+// report returns what report says of a trace, nil if it cannot be read.
 func (r *verbReader) report(t *testing.T, events uint64, args ...string) *report.Summary {
 	t.Helper()
 	text, ok := r.run(t, events, append([]string{"report", "--json"}, args...)...)

@@ -24,7 +24,7 @@ import (
 type verbReader struct {
 	dir         string
 	out, errors *os.File
-	size        int // of the largest file that is read
+	size        int // of the files
 }
 
 func newVerbReader(t testing.TB) *verbReader {
@@ -81,14 +81,15 @@ var turns = func() []string {
 	return list
 }()
 
-// read lets verbs read a trace, compares what they say, and returns the summary, nil if the trace cannot be read.
-func (r *verbReader) read(t *testing.T, data []byte, turn uint8) *report.Summary {
+// read lets verbs read the trace at path, some beside that at before, compares what they say, and returns the summary,
+// nil if the trace cannot be read.
+func (r *verbReader) read(t *testing.T, before, path string, turn uint8) *report.Summary {
 	t.Helper()
-	s := r.summary(t, "damaged.bin", data)
+	s := r.report(t, 1<<16, path)
 	if s == nil {
 		return nil
 	}
-	path, events := filepath.Join(r.dir, "damaged.bin"), s.Health.Events
+	events := s.Health.Events
 	checkContradictions(t, "report", s)
 	r.groupings(t, s, path, turn)
 	r.info(t, s, path)
@@ -96,12 +97,12 @@ func (r *verbReader) read(t *testing.T, data []byte, turn uint8) *report.Summary
 		t.Errorf("dump has not all of %d events", events)
 	}
 	r.run(t, events, "report", path)
-	r.diff(t, s, path)
-	r.turn(t, s, path, turns[int(turn)%len(turns)])
+	r.diff(t, s, before, path)
+	r.turn(t, s, before, path, turns[int(turn)%len(turns)])
 	return s
 }
 
-func (r *verbReader) turn(t *testing.T, s *report.Summary, path, turn string) {
+func (r *verbReader) turn(t *testing.T, s *report.Summary, before, path, turn string) {
 	t.Helper()
 	verb, what, _ := strings.Cut(turn, " ")
 	out := filepath.Join(r.dir, "out.svg")
@@ -117,7 +118,7 @@ func (r *verbReader) turn(t *testing.T, s *report.Summary, path, turn string) {
 		r.run(t, s.Health.Events, "report", "--details", path)
 		args = []string{"report", "--from", "0s", "--to", "exit"}
 	case "html":
-		r.run(t, s.Health.Events, append(args, filepath.Join(r.dir, "before.bin"), path)...)
+		r.run(t, s.Health.Events, append(args, before, path)...)
 		args = append(args, "--blocks", "100")
 	case "plot":
 		if what != "" {
@@ -173,9 +174,8 @@ func (r *verbReader) info(t *testing.T, s *report.Summary, path string) {
 }
 
 // diff wants the new side of a difference to be the trace's summary.
-func (r *verbReader) diff(t *testing.T, s *report.Summary, path string) {
+func (r *verbReader) diff(t *testing.T, s *report.Summary, before, path string) {
 	t.Helper()
-	before := filepath.Join(r.dir, "before.bin")
 	text, ok := r.run(t, s.Health.Events, "diff", "--json", before, path)
 	if !ok {
 		if _, readable := r.run(t, s.Health.Events, "info", before); readable {
