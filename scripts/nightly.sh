@@ -37,6 +37,7 @@ long ./trace/pyline StandardLibrary LINES_STEP=1
 long ./internal/e2e StacksOfTraining STACKS_STEPS=5
 long ./internal/e2e StacksOfMXNet STACKS_STEPS=400
 long ./internal/e2e Stress STRESS_SECONDS="${STRESS_SECONDS:-3600}"
+scripts/test-c.sh --all-pythons python || failed=$((failed + 1))
 scripts/page-bench.sh || failed=$((failed + 1))
 scripts/fuzz.sh "${FUZZTIME:-5m}" || failed=$((failed + 1))
 
