@@ -142,11 +142,11 @@ func (g *pausedGuest) live(t *testing.T) (bytes uint64) {
 	t.Helper()
 	for _, c := range driverLog(t, g.log) {
 		switch {
-		case c.kind == "host" || c.kind == "managed":
-		case c.op == "alloc":
-			bytes += c.size
-		case c.op == "free":
-			bytes -= c.size
+		case c.Kind == "host" || c.Kind == "managed":
+		case c.Op == "alloc":
+			bytes += c.Size
+		case c.Op == "free":
+			bytes -= c.Size
 		}
 	}
 	return bytes

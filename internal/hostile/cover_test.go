@@ -1,7 +1,6 @@
 package hostile
 
 import (
-	"bufio"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -11,211 +10,65 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/account"
 	"memtrace/internal/guest"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
 
-// change is one block that came or went.
-type change struct {
-	alloc      bool
-	addr, size uint64
-}
-
-func (c change) String() string {
-	if c.alloc {
-		return fmt.Sprintf("alloc %#x, %d bytes", c.addr, c.size)
-	}
-	return fmt.Sprintf("free %#x, %d bytes", c.addr, c.size)
-}
-
-// account is what happened, in order, to each kind of memory in the null driver's words. Blocks that go at once, as a
-// context's do, go in order of address.
-type account map[string][]change
-
-func (a account) add(kind string, c change) {
-	list := append(a[kind], c)
-	for i := len(list) - 1; i > 0 && !c.alloc && !list[i-1].alloc && list[i-1].addr > list[i].addr; i-- {
-		list[i-1], list[i] = list[i], list[i-1]
-	}
-	a[kind] = list
-}
-
-// live returns how many blocks and bytes are there at the end.
-func (a account) live(kind string) total {
-	var t total
-	for _, c := range a[kind] {
-		if c.alloc {
-			t = total{t.count + 1, t.bytes + c.size}
-		} else {
-			t = total{t.count - 1, t.bytes - c.size}
-		}
-	}
-	return t
-}
-
-// driverLine is one change in the null driver's words.
-type driverLine struct {
-	device          int
-	kind, op        string
-	addr, requested uint64
-}
-
-// readDriverLog reads the null driver's log.
-func readDriverLog(t *testing.T, path string) (log []driverLine) {
+// driverAccount reads the null driver's log.
+func driverAccount(t *testing.T, path string) account.Account {
 	t.Helper()
-	file, err := os.Open(path)
+	log, err := account.Log(path)
 	if err != nil {
 		t.Fatal(err)
-	}
-	defer file.Close()
-	for lines := bufio.NewScanner(file); lines.Scan(); {
-		var seq, ns uint64
-		var l driverLine
-		if _, err := fmt.Sscan(lines.Text(), &seq, &ns, &l.device, &l.kind, &l.op, &l.addr, &l.requested); err != nil {
-			t.Fatalf("%q: %v", lines.Text(), err)
-		}
-		log = append(log, l)
 	}
 	return log
 }
 
-// driverAccount makes an account of the null driver's log.
-func driverAccount(t *testing.T, path string) account {
-	t.Helper()
-	a := account{}
-	for _, l := range readDriverLog(t, path) {
-		if l.op != "oom" {
-			a.add(l.kind, change{l.op == "alloc", l.addr, l.requested})
-		}
-	}
-	return a
-}
-
-// replayed is what the analyzer makes of a trace.
-type replayed struct {
-	account
-	reserves map[[2]uint64]uint64 // bytes held, by object and handle
-	nodes    map[uint64][]uint64  // graph nodes: bytes by address
-	contexts map[uint64]bool      // live ones; true: made by the program
-	refused  int
-}
-
-// context is what each live context costs on the device.
-const contextBytes = 10 << 20
-
-// kindOf names a block as the null driver does.
-func kindOf(b *heap.Block) string {
-	switch {
-	case b.Mem == cuda.MemoryVMM && b.Device < 0, b.Mem == cuda.MemoryRegistered:
-		return "host"
-	case b.Mem == cuda.MemoryForeign, b.Mem == cuda.MemoryImported:
-		return "ipc"
-	case b.Mem == cuda.MemoryArray && b.Size == 0:
-		return "sparse"
-	}
-	return b.Mem.String()
-}
-
-func (r *replayed) Opened(_ uint32, b *heap.Block, _ *trace.Event) {
-	if b.Mem == cuda.MemoryGraph {
-		r.nodes[b.Addr] = append(r.nodes[b.Addr], b.Size)
-	}
-	r.add(kindOf(b), change{true, b.Addr, b.Size})
-}
-func (r *replayed) Closed(_ uint32, b *heap.Block, _ *trace.Event) {
-	r.add(kindOf(b), change{false, b.Addr, b.Size})
-}
-func (r *replayed) LateAlloc(*heap.Block, *trace.Event) {}
-func (r *replayed) Refused(*trace.Event)                { r.refused++ }
-
-// context takes in the beginning or the end of a context; without a handle it is the primary one of the only device.
-func (r *replayed) context(e *trace.Event) {
-	switch {
-	case e.Object != cuda.ObjectContext || e.Status != 0 || e.Flags&trace.FlagReference != 0:
-	case e.Kind == trace.EventCreate:
-		r.contexts[e.Addr] = strings.HasPrefix(e.API.String(), "cuCtxCreate")
-		r.add("context", change{true, e.Addr, contextBytes})
-	case e.Kind == trace.EventDestroy:
-		for handle, made := range r.contexts {
-			if handle == e.Addr || e.Addr == 0 && !made {
-				delete(r.contexts, handle)
-				r.add("context", change{false, handle, contextBytes})
-			}
-		}
-	}
-}
-
-func replay(events []trace.Event) *replayed {
-	r := &replayed{account: account{}, reserves: map[[2]uint64]uint64{}, nodes: map[uint64][]uint64{},
-		contexts: map[uint64]bool{}}
-	heap := heap.NewHeap(r)
+func replay(events []trace.Event) *account.Replay {
+	r := account.NewReplay()
 	for i := range events {
-		e := &events[i]
-		heap.Apply(e)
-		r.context(e)
-		switch {
-		case e.Kind == trace.EventReserve:
-			r.reserves[[2]uint64{uint64(e.Object), e.Addr}] = e.Size
-		case e.Kind == trace.EventDestroy && e.Object == cuda.ObjectPool && e.Status == 0:
-			delete(r.reserves, [2]uint64{uint64(cuda.ObjectPool), e.Addr})
-		}
+		r.Apply(&events[i])
 	}
 	return r
 }
 
 // compareAccounts compares every change of every kind whose events the driver logs. The memory of a graph's nodes is
 // logged when a launch needs it, which the trace does not claim to know; what is logged must be a node of that size.
-func compareAccounts(t *testing.T, driver account, r *replayed) {
+func compareAccounts(t *testing.T, driver account.Account, r *account.Replay) {
 	t.Helper()
-	var async []change
 	launched := 0
-	for _, c := range driver["async"] {
-		if slices.Contains(r.nodes[c.addr], c.size) {
+	driver = slices.DeleteFunc(slices.Clone(driver), func(c account.Change) bool {
+		node := c.Kind == "async" && slices.Contains(r.Nodes[c.Addr], c.Size)
+		if node {
 			launched++
-		} else {
-			async = append(async, c)
+		}
+		return node
+	})
+	if len(r.Nodes) > 0 && launched < 2*len(r.Nodes) {
+		t.Errorf("the driver says %d changes of graph memory for %d nodes that were launched and freed", launched,
+			len(r.Nodes))
+	}
+	for i := range driver {
+		if driver[i].Kind == "sparse" { // without memory: the driver tells their extent, the trace has none
+			driver[i].Size = 0
 		}
 	}
-	if len(r.nodes) > 0 && launched < 2*len(r.nodes) {
-		t.Errorf("the driver says %d changes of graph memory for %d nodes that were launched and freed", launched,
-			len(r.nodes))
-	}
-	driver["async"] = async
 	for _, kind := range []string{"device", "managed", "host", "async", "vmm", "array", "sparse", "module", "ipc",
 		"multicast", "context"} {
-		want, have := driver[kind], r.account[kind]
-		if kind == "sparse" { // without memory: the driver tells their extent, the trace has none
-			for i := range want {
-				want[i].size = 0
-			}
-		}
-		for i := range max(len(want), len(have)) {
-			switch {
-			case i >= len(want):
-				t.Errorf("%s: the trace has more: %v", kind, have[i])
-			case i >= len(have):
-				t.Errorf("%s: the trace lacks: %v", kind, want[i])
-			case want[i] != have[i]:
-				t.Errorf("%s, change %d: the driver says %v, the trace %v", kind, i, want[i], have[i])
-			default:
-				continue
-			}
-			break
-		}
-		if d, h := driver.live(kind), r.live(kind); d != h {
-			t.Errorf("%s: the driver has %+v at the end, the trace %+v", kind, d, h)
+		if words := driver.Of(kind).Differs(r.Of(kind)); words != "" {
+			t.Errorf("%s: %s", kind, words)
 		}
 	}
 	var held uint64
-	for _, size := range r.reserves {
+	for _, size := range r.Reserves {
 		held += size
 	}
-	if want := driver.live("pool").bytes; held != want {
-		t.Errorf("pools hold %d bytes at the end, the trace says %d: %v", want, held, r.reserves)
+	if want := driver.Live("pool").Bytes; held != want {
+		t.Errorf("pools hold %d bytes at the end, the trace says %d: %v", want, held, r.Reserves)
 	}
 }
 
@@ -260,7 +113,7 @@ func checkCover(t *testing.T, got result) recorded {
 		have := replay(r.events)
 		compareAccounts(t, log, have)
 		compareTotals(t, log, have, s)
-		refusals += have.refused
+		refusals += have.Refused
 		if len(r.events) > len(largest.events) {
 			largest = r
 		}
@@ -275,14 +128,13 @@ var refusedCall = regexp.MustCompile(`(?m)^cu\w* 2$`)
 
 // compareTotals compares what the summary says is live at the end: what occupies the device in one account, everything
 // else apart.
-func compareTotals(t *testing.T, driver account, r *replayed, s *report.Summary) {
+func compareTotals(t *testing.T, driver account.Account, r *account.Replay, s *report.Summary) {
 	t.Helper()
 	want := map[string]uint64{
-		"driver": driver.live("device").bytes + driver.live("async").bytes + driver.live("vmm").bytes +
-			driver.live("array").bytes + driver.live("module").bytes,
-		"managed": driver.live("managed").bytes, "host": driver.live("host").bytes, "foreign": driver.live("ipc").bytes,
-		"multicast": driver.live("multicast").bytes,
-		"address":   r.live("address").bytes, "graph": r.live("graph").bytes,
+		"driver":  driver.Live("device", "async", "vmm", "array", "module").Bytes,
+		"managed": driver.Live("managed").Bytes, "host": driver.Live("host").Bytes, "foreign": driver.Live("ipc").Bytes,
+		"multicast": driver.Live("multicast").Bytes,
+		"address":   r.Live("address").Bytes, "graph": r.Live("graph").Bytes,
 	}
 	have := map[string]uint64{"driver": s.Driver.LiveBytes}
 	for name, level := range s.Other {
@@ -350,7 +202,7 @@ func runtimePath(t *testing.T, version string) string {
 // Without samples of the device, which would fill in what calls left out.
 func coverRun(t *testing.T, level, route, version string) run {
 	r := run{args: []string{level, route}, env: []string{"MEMTRACE_NVML=0", "NULLCUDA_LOG=null.%p.log",
-		"NULLCUDA_DRIVER_VERSION=13050", fmt.Sprint("NULLCUDA_CONTEXT=", contextBytes)}}
+		"NULLCUDA_DRIVER_VERSION=13050", fmt.Sprint("NULLCUDA_CONTEXT=", account.ContextBytes)}}
 	if version != "" {
 		r.env = append(r.env, "COVER_RUNTIME="+runtimePath(t, version))
 	}

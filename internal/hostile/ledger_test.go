@@ -349,23 +349,23 @@ func checkDriver(t *testing.T, settled statement, open []statement, replay *text
 	have, want := newStatement(), newStatement()
 	opened := map[uint64]int64{}
 	segments := map[uint64]bool{} // memory for nodes of graphs: smaller than any chunk of a pool
-	for _, line := range readDriverLog(t, log) {
-		account, known := ledgerKinds[line.kind]
-		if line.kind == "pool" {
-			segments[line.addr] = line.op == "alloc" && line.requested < poolChunk
+	for _, line := range driverAccount(t, log) {
+		account, known := ledgerKinds[line.Kind]
+		if line.Kind == "pool" {
+			segments[line.Addr] = line.Op == "alloc" && line.Size < poolChunk
 		}
-		if !known || line.kind == "async" && segments[line.addr] || line.op == "oom" {
+		if !known || line.Kind == "async" && segments[line.Addr] || line.Op == "oom" {
 			continue
 		}
-		at := ledgerPlaceOf(account, line.device)
-		size := int64(line.requested)
-		if line.kind == "sparse" {
+		at := ledgerPlaceOf(account, line.Device)
+		size := int64(line.Size)
+		if line.Kind == "sparse" {
 			size = 0 // their tiles' handles pay
 		}
-		if line.kind == "ipc" {
-			opened[line.addr] = size
+		if line.Kind == "ipc" {
+			opened[line.Addr] = size
 		}
-		if line.op == "alloc" {
+		if line.Op == "alloc" {
 			have.add(at, figures{Made: 1, MadeBytes: size}, 1)
 		} else {
 			have.add(at, figures{Ended: 1, EndedBytes: size}, 1)

@@ -25,8 +25,8 @@ func TestEarlyAndLate(t *testing.T) {
 			t.Errorf("%d allocations of %d bytes, want %d", n, size, want)
 		}
 	}
-	if left := traceTotals(t, got)["device"]; left.count != 0 {
-		t.Errorf("%d blocks are live at the end: their frees were not seen", left.count)
+	if left := replay(got.events).Live("device"); left.Count != 0 {
+		t.Errorf("%d blocks are live at the end: their frees were not seen", left.Count)
 	}
 }
 

@@ -186,32 +186,6 @@ func TestNvtxAnswers(t *testing.T) {
 	}
 }
 
-// A program that has ranges and no CUDA has no trace, no thread and no handler more.
-func TestNvtxWithoutCuda(t *testing.T) {
-	t.Parallel()
-	got := run{program: nvtxGuest(t, "v3.0"), args: []string{"quiet"}}.both(t, "")
-	files, err := os.ReadDir(got.dir)
-	if err != nil || len(files) != 0 {
-		t.Errorf("left behind: %v %v", files, err)
-	}
-}
-
-func TestNvtxFork(t *testing.T) {
-	t.Parallel()
-	got := run{program: nvtxGuest(t, "v3.5"), args: []string{"fork"}}.both(t, "")
-	all := map[uint64][]string{}
-	for _, path := range got.traces(t) {
-		for size, tags := range names(t, path).tags {
-			all[size] = append(all[size], tags...)
-		}
-	}
-	for size, want := range map[uint64]string{2001: "parent", 2002: "parent", 2003: "grandchild"} {
-		if !slices.Equal(all[size], []string{want}) {
-			t.Errorf("%d bytes: %q, want %q", size, all[size], want)
-		}
-	}
-}
-
 // The environment is the same whoever reads it, and what the program sets itself counts.
 func TestNvtxEnvironment(t *testing.T) {
 	t.Parallel()
@@ -303,20 +277,6 @@ func TestNvtxTaken(t *testing.T) {
 			t.Errorf("NVTX is %q", n.nvtx)
 		}
 	})
-}
-
-func TestNvtxSwitchedOff(t *testing.T) {
-	t.Parallel()
-	for _, env := range []string{"MEMTRACE_NVTX=0", "MEMTRACE_NVTX=off"} {
-		got := run{program: nvtxGuest(t, "v3.0"), args: []string{"names"}, env: []string{env}}.both(t, "").onlyNames(t)
-		if got.tags[1002][0] != "" || len(got.marks) != 0 {
-			t.Errorf("%s: tags %v, marks %q", env, got.tags, got.marks)
-		}
-	}
-	r := run{program: nvtxGuest(t, "v3.0"), args: []string{"names"}, env: []string{"MEMTRACE_DISABLE=1"}}.both(t, "")
-	if len(r.traces(t)) != 0 {
-		t.Errorf("MEMTRACE_DISABLE=1: %v", r.traces(t))
-	}
 }
 
 // The library is the one that is loaded, by whatever name, and also when that name leads nowhere any more.

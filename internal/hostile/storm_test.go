@@ -41,7 +41,8 @@ func stormGuest(t *testing.T, name string, settings []string, args ...string) (*
 	program := compile(t, name, []string{"testdata/guest/" + name + ".c"}, driver)
 	path := filepath.Join(t.TempDir(), "t.bin")
 	cmd := exec.Command(program, args...)
-	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(driver), "LD_PRELOAD="+library(t), "MEMTRACE_OUTPUT="+path)
+	cmd.Env = append(os.Environ(), "LD_LIBRARY_PATH="+filepath.Dir(driver), "LD_PRELOAD="+library(t),
+		"MEMTRACE_OUTPUT="+path)
 	cmd.Env = append(cmd.Env, settings...)
 	cmd.Stderr = os.Stderr
 	return cmd, path

@@ -121,11 +121,13 @@ static bool wait_timed_semaphore(void) {
   return !sem_timedwait(&semaphore, &limit);
 }
 
+static long seconds = 1; /* of a sleep */
+
 /* The kernel goes on with what is left of it. */
 static bool wait_sleep(void) {
   double begin = now();
-  struct timespec long_enough = {.tv_sec = 1}, left = {0};
-  return !nanosleep(&long_enough, &left) && now() - begin >= 1 && now() - begin < 30;
+  struct timespec long_enough = {.tv_sec = seconds}, left = {0};
+  return !nanosleep(&long_enough, &left) && now() - begin >= (double)seconds;
 }
 
 #if defined(__x86_64__)
@@ -234,6 +236,7 @@ int main(int argc, char **argv) {
   unsigned started = 0;
   bool waiting = false;
   const char *mode = argc > 1 ? argv[1] : "quiet";
+  if (!strcmp(mode, "sleep") && argc > 2) seconds = atol(argv[2]);
   expect(!socketpair(AF_UNIX, SOCK_STREAM, 0, channel) && !sem_init(&semaphore, 0, 0), "socketpair");
   if (strcmp(mode, "nocuda")) begin_cuda();
   if (!strcmp(mode, "storm"))

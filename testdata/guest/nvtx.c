@@ -9,7 +9,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/wait.h>
 #include <unistd.h>
 
 #include "cuda.h"
@@ -138,43 +137,6 @@ static void answers(void) {
   }
 }
 
-static void fork_inside(void) {
-  start();
-  nvtxRangePushA("parent");
-  allocate(2001);
-  fflush(stdout);
-  pid_t child = fork();
-  if (!child) {
-    nvtxRangePushA("child");
-    puts("in the child");
-    fflush(stdout);
-    execl("/proc/self/exe", "nvtx", "grandchild", (char *)NULL);
-    _exit(8);
-  }
-  int status;
-  waitpid(child, &status, 0);
-  printf("the child ended with %d\n", status);
-  allocate(2002);
-}
-
-static void grandchild(void) {
-  nvtxRangePushA("grandchild");
-  start();
-  allocate(2003);
-}
-
-/* Only ranges: nothing may be recorded. */
-static void quiet(void) {
-  char line[256];
-  for (int i = 0; i < 100; i++) nvtxRangePushA("quiet");
-  nvtxMarkA("quiet");
-  FILE *status = fopen("/proc/self/status", "r");
-  while (fgets(line, sizeof line, status))
-    if (!strncmp(line, "Threads", 7) || (!strncmp(line, "Sig", 3) && line[3] != 'Q'))
-      fputs(line, stdout); /* SigQ counts all of the user's processes */
-  fclose(status);
-}
-
 static int by_text(const void *a, const void *b) { return strcmp(*(char *const *)a, *(char *const *)b); }
 
 /* The environment as every way of reading it shows it. */
@@ -229,9 +191,6 @@ int main(int n, char **v) {
   const char *mode = n > 1 ? v[1] : "";
   if (!strcmp(mode, "names")) names();
   if (!strcmp(mode, "answers")) answers();
-  if (!strcmp(mode, "fork")) fork_inside();
-  if (!strcmp(mode, "grandchild")) grandchild();
-  if (!strcmp(mode, "quiet")) quiet();
   if (!strcmp(mode, "environment")) environment();
   if (!strcmp(mode, "libraries")) libraries(n - 2, v + 2);
   if (!strcmp(mode, "deleted")) deleted(n - 2, v + 2);

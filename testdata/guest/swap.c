@@ -7,6 +7,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -43,7 +44,11 @@ int main(int argc, char **argv) {
   if (cuInit(0) || cuCtxCreate_v2(&context, 0, 0)) return 9;
   for (int i = 0; i < 100; i++)
     if (cuMemAlloc_v2(&p, 1000) || cuMemFree_v2(p)) return 9;
-  if (strstr(words[1], "-at-end")) usleep(100000), swap();
+  if (strstr(words[1], "-at-end")) {
+    struct stat trace = {0};
+    while (stat(getenv("MEMTRACE_OUTPUT"), &trace) || !trace.st_size) usleep(1000); /* until the drainer has begun it */
+    swap();
+  }
   printf("end\n");
   return 0;
 }

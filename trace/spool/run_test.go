@@ -125,13 +125,13 @@ func TestKilledAtAnyMoment(t *testing.T) {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
-		for { // wait for the first event, then for a moment that differs from round to round
-			if b, err := os.ReadFile(counts); err == nil && len(b) >= 8 && binary.LittleEndian.Uint64(b) > 0 {
+		for { // a moment that differs from round to round, by what the first thread has done
+			b, err := os.ReadFile(counts)
+			if err == nil && len(b) >= 16 && binary.LittleEndian.Uint64(b[8:]) > uint64(i*i*100) {
 				break
 			}
 			time.Sleep(100 * time.Microsecond)
 		}
-		time.Sleep(time.Duration(i*i) * 50 * time.Microsecond)
 		cmd.Process.Kill()
 		cmd.Wait()
 		b, err := os.ReadFile(counts)

@@ -1,4 +1,4 @@
-/* What a program can see of the library that records it, so that a mode waits for what it is about and not for a while. */
+/* What a program can see of the library that records it: a mode waits for what it is about, and not for a while. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <glob.h>
