@@ -36,7 +36,16 @@ func FuzzVerbs(f *testing.F) {
 		for _, turn := range []int{i, slices.Index(turns, "views"), slices.Index(turns, "html")} {
 			f.Add(file, []byte{}, uint8(turn))
 		}
-		f.Add(file, []byte(faults.Random(uint64(i))), uint8(i/2))
+		for n := range 3 {
+			f.Add(file, []byte(faults.Random(uint64(100*n+i))), uint8(i/2+7*n))
+		}
+	}
+	rich := seeds[len(seeds)-2]
+	torn := slices.Clone(rich)
+	clear(torn[len(torn)/2 : len(torn)/2+400])
+	for turn := range turns {
+		f.Add(rich, []byte{}, uint8(turn))
+		f.Add(torn, []byte{}, uint8(turn))
 	}
 	f.Add(encoded(f, lastTime), []byte{}, uint8(slices.Index(turns, "plot")))
 	reader := newVerbReader(f)
