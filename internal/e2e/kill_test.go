@@ -93,8 +93,8 @@ func killOne(t *testing.T, dir string, in io.Writer, out *bufio.Scanner, random 
 		return binary.LittleEndian.Uint64(b)
 	}
 	until(t, "the child trains", func() bool { return counted() > 0 })
-	// A moment by chance, up to two seconds, short ones more often: before the first flush, in the middle of one, between
-	// two. Nothing is waited for.
+	// A moment by chance, up to two seconds, short ones more often: before the first flush, in the middle of one,
+	// between two. Nothing is waited for.
 	time.Sleep(time.Duration(random.Float64() * random.Float64() * float64(2*time.Second)))
 	syscall.Kill(pid, syscall.SIGKILL)
 	out.Scan()

@@ -236,7 +236,8 @@ func TestDeviceLedgerOfAllocators(t *testing.T) {
 func TestDeviceLedgerOfTwoDevices(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	p := program{framework: torch27, args: []string{"two_devices.py"}, env: accountIn("DIR/account", "NULLCUDA_DEVICES=2")}
+	p := program{framework: torch27, args: []string{"two_devices.py"},
+		env: accountIn("DIR/account", "NULLCUDA_DEVICES=2")}
 	r := deviceReportOf(t, p.record(t).trace, "--at", "exit")
 	if len(r.Devices) != 2 {
 		t.Fatalf("%+v", r)
@@ -309,7 +310,8 @@ func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 // Switched off, or on a system without the library, there is a sentence instead of figures, and nothing else changes.
 func TestDeviceLedgerOff(t *testing.T) {
 	t.Parallel()
-	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"}, env: accountIn("DIR/account", "MEMTRACE_NVML=0")}
+	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"},
+		env: accountIn("DIR/account", "MEMTRACE_NVML=0")}
 	run := p.record(t)
 	if r := deviceReportOf(t, run.trace); r.Status != "off" || r.Why != "MEMTRACE_NVML=0" || len(r.Devices) != 0 {
 		t.Errorf("%+v", r)

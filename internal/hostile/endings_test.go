@@ -135,8 +135,9 @@ func exists(path string) bool {
 
 // Every end of a program, alone and beside other preloaded libraries: output, errors and exit status are those of the
 // run without the library, and the trace has everything. It ended by SIGSEGV in a third of the runs before libfaketime,
-// whose destructor unmaps what its fstat waits on: ours came after it. A first thread that a filter killed left status 0. A limit on address space,
-// set later, took the program's memory or its life. ENDINGS=N runs all of it, N times where chance decides.
+// whose destructor unmaps what its fstat waits on: ours came after it. A first thread that a filter killed left status
+// 0. A limit on address space, set later, took the program's memory or its life. ENDINGS=N runs all of it, N times
+// where chance decides.
 func TestEndings(t *testing.T) {
 	t.Parallel()
 	program := endings(t)
