@@ -17,11 +17,11 @@ import (
 	"time"
 )
 
-// kills is how many children are killed: KILLS, or a hundred.
+// kills is how many children are killed: KILLS, or twenty.
 func kills(t *testing.T) int {
 	text := os.Getenv("KILLS")
 	if text == "" {
-		return 100
+		return 20
 	}
 	n, err := strconv.Atoi(text)
 	if err != nil || n < 1 {
