@@ -156,10 +156,12 @@ static int no_threads(void) {
   return ok();
 }
 
-/* A runtime that wants one more thread ends the process ("pthread_create failed"). */
+/* A runtime that wants one more thread ends the process ("pthread_create failed"). The drainer makes its threads
+ * between the head of the trace and the first flush. */
 static int no_threads_later(void) {
   begin();
   await_recorder();
+  work_until_flush();
   have_no_threads();
   take(OWN_SIZE, 50000);
   work_until_flush();
