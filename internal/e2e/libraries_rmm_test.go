@@ -22,6 +22,7 @@ var rmmPackages = []string{"librmm-cu12==24.12.0", "nvidia-cuda-runtime-cu12==12
 // buildRMM compiles the program and returns its path.
 func buildRMM(t *testing.T, dir string) string {
 	t.Helper()
+	needs(t, nightly, "RMM")
 	headers, err := rmmHeaders()
 	if err != nil {
 		t.Fatalf("no headers of RMM: %v", err)

@@ -84,6 +84,7 @@ func TestIterations(t *testing.T) {
 		for _, m := range list {
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
 				t.Parallel()
+				rarely(t, m.name == "llama") // as with checkpointing, but for less
 				if m.name != "neumf" && m.name != "gpt2" && m.name != "llama-lora" {
 					extended(t)
 				}
@@ -322,7 +323,7 @@ func TestCountersUnchanged(t *testing.T) {
 			}
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
 				t.Parallel()
-				rarely(t, framework != torch27 && m.name != "llama-lora")
+				rarely(t, framework != torch27 && m.name != "neumf")
 				traced := m.program(t, framework).watchedBy("iterations.py")
 				plain := traced
 				plain.plain = true

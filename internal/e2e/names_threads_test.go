@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -34,7 +35,11 @@ func TestNamesThreads(t *testing.T) {
 		t.Run(run.String()+"/"+run.only, func(t *testing.T) {
 			t.Parallel()
 			seen := map[string]bool{}
-			for seed := 1; seed <= 2; seed++ {
+			seeds := 1
+			if tiers[os.Getenv("TIER")] == nightly {
+				seeds = 2
+			}
+			for seed := 1; seed <= seeds; seed++ {
 				p := program{framework: run.framework, python: run.python,
 					args: []string{"names_threads.py", "--looks", "200", "--seed", strconv.Itoa(seed),
 						"--only", run.only}}

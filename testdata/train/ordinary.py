@@ -1,8 +1,9 @@
 """What programs in Python do beside training, one at a time:
 
-    ordinary.py FRAMEWORK CASE
+    ordinary.py FRAMEWORK CASE...
 
-The framework is torch or mxnet; without a case it prints their names. Each case trains a little in the middle of what it does, and prints what it sees of that: with the library it
+The framework is torch or mxnet; without a case it prints their names. Several cases run one after the other, each in a child that is forked before it uses CUDA, and their statuses
+are printed. Each case trains a little in the middle of what it does, and prints what it sees of that: with the library it
 must print the same, raise the same and end the same. What differs from run to run without the library, too, is not printed. internal/e2e/ordinary_test.go says how interpreters are
 started for them.
 """
@@ -730,7 +731,17 @@ def main():
     if len(sys.argv) < 3:
         print(*(name for name in CASES if sys.argv[1] == "torch" or name not in TORCH_ONLY))
         return
-    CASES[sys.argv[2]]({"torch": Torch, "mxnet": MXNet}[sys.argv[1]]())
+    framework, names = {"torch": Torch, "mxnet": MXNet}[sys.argv[1]](), sys.argv[2:]
+    if len(names) == 1:
+        CASES[names[0]](framework)
+        return
+    for name in names:
+        sys.stdout.flush()
+        child = os.fork()
+        if not child:
+            CASES[name](framework)
+            return
+        print(name, "ended with", os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)
 
 
 if __name__ == "__main__":
