@@ -1,6 +1,6 @@
 """Make a virtual environment with a framework that runs on the null GPU.
 
-    venv.py torch==2.7.1 [--dir DIR] [--python PYTHON]
+    venv.py torch==2.7.1 [--dir DIR] [--python PYTHON] [--foreign]
 
 Installs the framework without the vendor packages it asks for, and puts stand-ins
 for them into DIR/nullcuda: the null driver, runtime and NVML, and stubs for every
@@ -293,8 +293,8 @@ def check(directory, recipe):
         env={**os.environ, "NULLCUDA_SHARED": "none"}, timeout=300)
 
 
-def ensure(spec, directory=None, python=sys.executable):
-    """Makes the environment, or brings it up to date, and returns its folder."""
+def ensure(spec, directory=None, python=sys.executable, loads=True):
+    """Makes the environment, or brings it up to date, and returns its folder. loads: whether what is built here must load in it, and is tried."""
     recipe = recipe_of(spec)
     version = subprocess.run([python, "-c", "import sys; print('%d.%d' % sys.version_info[:2])"],
                              capture_output=True, text=True)
@@ -313,7 +313,8 @@ def ensure(spec, directory=None, python=sys.executable):
             stamp.write_text(json.dumps({"installed": wanted}))
         if have.get("installed") != wanted or have.get("digest") != digest:
             add_null_gpu(directory, spec, recipe)
-            check(directory, recipe)
+            if loads:
+                check(directory, recipe)
             stamp.write_text(json.dumps({"installed": wanted, "digest": digest}))
     return directory
 
@@ -323,9 +324,10 @@ def main():
     parser.add_argument("spec", help="package and exact version, such as torch==2.7.1")
     parser.add_argument("--dir", type=pathlib.Path, help="where to make it (default: in the cache)")
     parser.add_argument("--python", default=sys.executable, help="interpreter to make it with")
+    parser.add_argument("--foreign", action="store_true", help="the interpreter's C library is older than this machine's: nothing is loaded to try it")
     options = parser.parse_args()
     try:
-        print(ensure(options.spec, options.dir, options.python))
+        print(ensure(options.spec, options.dir, options.python, loads=not options.foreign))
     except (Failure, relink.Failure) as failure:
         sys.exit(f"venv: {failure}")
     except OSError as error:

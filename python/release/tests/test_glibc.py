@@ -51,9 +51,9 @@ def test_guest(files, libraries, tmp_path):
     assert (report["driver"]["peak_bytes"], report["driver"]["live_bytes"]) == highest_total(tmp_path / "null.log")
 
 
-def torch_venv(python):
+def torch_venv(python, *options):
     """Folder of an environment with PyTorch on the null GPU, for the Python of the interpreter; made once, in the cache."""
-    done = subprocess.run([sys.executable, ROOT / "testdata/nullcuda/venv.py", TORCH, "--python", python], stdout=subprocess.PIPE, encoding="utf-8")
+    done = subprocess.run([sys.executable, ROOT / "testdata/nullcuda/venv.py", TORCH, "--python", python, *options], stdout=subprocess.PIPE, encoding="utf-8")
     assert done.returncode == 0, "venv.py failed; its words stand above"
     return Path(done.stdout.strip())
 
@@ -73,7 +73,7 @@ def counted(report):
 @pytest.mark.skipif(os.environ.get("TIER") not in (None, "nightly"), reason="an environment of its own, 2 GB: make nightly")
 def test_torch(files, python, libraries, tmp_path):
     """PyTorch 2.7.1 on it: the report's figures are PyTorch's own, to the byte. The null GPU is the wheel's, for that of this machine's compiler needs a newer glibc."""
-    venv = torch_venv(python)
+    venv = torch_venv(python, "--foreign", "--dir", python.parents[4] / "venvs" / f"{TORCH.replace('==', '-')}-glibc{GLIBC}")
     environment = clean_environment(LD_PRELOAD=files / "libmemtrace.so", MEMTRACE_OUTPUT=tmp_path / "run.bin", NULLCUDA_SHARED="none",
                                     LD_LIBRARY_PATH=f"{files / 'nullgpu'}:{venv / 'nullcuda'}")
     said = train(python, venv / "lib/python3.9/site-packages", environment)
