@@ -20,21 +20,25 @@ static int close_all(void) {
   return 0;
 }
 
-/* A service that closes everything and opens its own files: a descriptor that somebody kept is now one of those. */
+/* A service that closes everything and opens its own files: a descriptor that somebody kept is now one of those. Where
+ * the library could have no table of its own, it may hold a number for a moment while it finds that out, so there the
+ * numbers are not compared. */
 static int close_from(void) {
   char name[32];
+  int own[8];
   struct stat file;
   begin();
   await_recorder();
   closefrom(3);
   for (int i = 0; i < 8; i++) {
     snprintf(name, sizeof name, "own%d", i);
-    printf("%d\n", open(name, O_CREAT | O_TRUNC | O_RDWR, 0600));
+    own[i] = open(name, O_CREAT | O_TRUNC | O_RDWR, 0600);
+    if (!getenv("UNDRAINED")) printf("%d\n", own[i]);
   }
   take(OWN_SIZE, 40000);
   work_until_flush();
-  for (int fd = 3; fd < 11; fd++)
-    if (fstat(fd, &file) || file.st_size) printf("descriptor %d was written to\n", fd);
+  for (int i = 0; i < 8; i++)
+    if (fstat(own[i], &file) || file.st_size) printf("own%d was written to\n", i);
   take(OWN_SIZE, 100);
   return 0;
 }
