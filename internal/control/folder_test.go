@@ -3,12 +3,13 @@ package control
 import (
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"memtrace/internal/guest"
 )
 
 // child starts a process with a variable of its own that waits until the test ends.
@@ -16,24 +17,7 @@ func child(t *testing.T, env string) int {
 	t.Helper()
 	cmd := exec.Command("sh", "-c", "echo up; read line")
 	cmd.Env = append(os.Environ(), env)
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	if _, err := io.ReadFull(out, make([]byte, 3)); err != nil { // its environment is in place
-		t.Fatal(err)
-	}
+	guest.Running(t, cmd) // its environment is in place
 	return cmd.Process.Pid
 }
 

@@ -19,7 +19,6 @@ import (
 	"slices"
 	"strings"
 	"sync"
-	"syscall"
 	"testing"
 	"time"
 
@@ -74,7 +73,7 @@ func (p program) record(t *testing.T) *result {
 		t.Fatal(err)
 	}
 	showOnFailure(t, dir)
-	unlock := lockFile(t, dir+".lock")
+	unlock := guest.Lock(t, dir+".lock")
 	defer unlock()
 	if m, ok := readManifest(dir); ok && reflect.DeepEqual(m.Key, key) {
 		return openRecording(t, dir, m)
@@ -227,24 +226,6 @@ func openRecording(t *testing.T, dir string, m manifest) *result {
 	return r
 }
 
-// lockFile waits for a lock among all test processes and returns the function that gives it back.
-func lockFile(t *testing.T, path string) (unlock func()) {
-	t.Helper()
-	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
-	if err != nil {
-		t.Fatal(err)
-	}
-	for {
-		if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
-			break
-		}
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() { file.Close() }
-}
-
 // showOnFailure names a folder among the last lines of a test that failed.
 func showOnFailure(t *testing.T, dir string) {
 	t.Helper()
@@ -277,7 +258,7 @@ func ownFolder(t *testing.T) string {
 	return dir
 }
 
-// TestMain removes recordings of earlier libraries and what failed tests of an earlier run left.
+// TestMain removes recordings of earlier libraries.
 func TestMain(m *testing.M) {
 	build := filepath.Join(guest.Root(), "build")
 	current, err := libraryDigest()

@@ -7,6 +7,7 @@ import (
 	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"io/fs"
 	"os"
@@ -81,11 +82,22 @@ func lock(t testing.TB, dir string) func() {
 	if err := os.MkdirAll(dir, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	file, err := os.Create(filepath.Join(dir, "lock"))
+	return Lock(t, filepath.Join(dir, "lock"))
+}
+
+// Lock waits for a file's lock among all test processes and returns the function that gives it back.
+func Lock(t testing.TB, path string) (unlock func()) {
+	t.Helper()
+	file, err := os.OpenFile(path, os.O_CREATE|os.O_RDWR, 0o644)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := syscall.Flock(int(file.Fd()), syscall.LOCK_EX); err != nil {
+	for {
+		if err = syscall.Flock(int(file.Fd()), syscall.LOCK_EX); !errors.Is(err, syscall.EINTR) {
+			break
+		}
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
 	return func() { file.Close() }

@@ -21,24 +21,7 @@ func startRecorder(t *testing.T, folder string) (pid int, trace string) {
 	cmd := exec.Command(guest.Recorder(t, "testdata/guest/recorder.c"), "2", "100", "linger")
 	cmd.Env = append(os.Environ(), "MEMTRACE_OUTPUT="+trace, control.FolderVariable+"="+folder)
 	cmd.Stderr = os.Stderr
-	in, err := cmd.StdinPipe()
-	if err != nil {
-		t.Fatal(err)
-	}
-	out, err := cmd.StdoutPipe()
-	if err == nil {
-		err = cmd.Start()
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		in.Close()
-		cmd.Wait()
-	})
-	if _, err := out.Read(make([]byte, 16)); err != nil { // everything is recorded
-		t.Fatal(err)
-	}
+	guest.Running(t, cmd) // everything is recorded
 	return cmd.Process.Pid, trace
 }
 
