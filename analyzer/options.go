@@ -83,6 +83,9 @@ var defaultGroupings = []string{"tag", "library", "api"}
 // checkAhead refuses moments that only Options.Ahead could find, where there is none.
 func (o *Options) checkAhead() error {
 	for i, at := range []moment.At{o.At, o.From, o.To} {
+		if at.Kind == moment.Iteration {
+			return fmt.Errorf("the moment %s needs to be found first", at)
+		}
 		if (at.NeedsAhead() || i > 0 && at.Kind == moment.OOM) && o.Ahead == nil {
 			return fmt.Errorf("the moment %s needs the trace once more to be read ahead", at)
 		}

@@ -13,6 +13,7 @@ var Kinds = []Kind{
 	{"idle-reserved", Info, "a good part was reserved by the framework's allocator and in no block"},
 	{"rounding", Info, "a good part of the blocks was not requested"},
 	{"other-processes-held", Info, "other processes held a good part of the device"},
+	{"context-held", Info, "a good part of what the process used was the CUDA context and its code"},
 	{"retries", Warning, "requests were granted only after cached memory was given back"},
 	{"growth", Alarm, "memory grows throughout the run"},
 	{"growth-by-iteration", Alarm, "each iteration leaves more behind than the one before"},

@@ -12,8 +12,8 @@ const (
 	heightLastTime = 1 << 62
 )
 
-// HeightSeries keeps the highest total in stretches of time, whose width doubles when there are too many. No maximum is
-// lost by that.
+// HeightSeries keeps the highest total in stretches of time, from the first change on, whose width doubles when there
+// are too many. No maximum is lost by that.
 type HeightSeries struct {
 	width int64
 	from  int64  // when the first stretch begins
@@ -26,7 +26,7 @@ type HeightSeries struct {
 // events have them, count there.
 func (h *HeightSeries) reach(time int64) {
 	if h.width == 0 {
-		h.width, h.highs = heightFirstNS, append(make([]uint64, 0, heightBins), 0)
+		h.width, h.from, h.highs = heightFirstNS, max(time, 0), append(make([]uint64, 0, heightBins), 0)
 	}
 	time = min(max(time-h.from, 0), heightLastTime)
 	for time/h.width >= heightBins {

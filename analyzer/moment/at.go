@@ -22,13 +22,14 @@ const (
 	Time
 	OOM
 	Teardown
+	Iteration
 )
 
 // At names a moment of the run. The zero value names none.
 type At struct {
 	Kind Kind
 	Name string // of a mark
-	Step uint64
+	Step uint64 // or the number of an iteration
 	Time int64  // nanoseconds since the start
 	OOM  int    // number of the OOM event, from 1; 0: the first that failed
 	Seq  uint64 // of Teardown, and of OOM in a window: the order number of the event before; 0 until it is known
@@ -36,9 +37,10 @@ type At struct {
 }
 
 // Parse reads what stands behind --at: "peak", "exit", "mark:NAME" (the last mark of that name), "step:N" (the
-// beginning of step N), "oom" (the first time that memory ran out and the program did not get it) or "oom:N" (the Nth
-// of the list of OOM events), "teardown" (right behind the last allocation of the level that reports put first: what
-// comes then only gives back), or a duration since the start of the trace such as "1.5s" or "200ms".
+// beginning of step N), "iteration:N" (the end of iteration N, see AtEnd), "oom" (the first time that memory ran out
+// and the program did not get it) or "oom:N" (the Nth of the list of OOM events), "teardown" (right behind the last
+// allocation of the level that reports put first: what comes then only gives back), or a duration since the start of
+// the trace such as "1.5s" or "200ms".
 func Parse(text string) (At, error) {
 	at := At{text: text}
 	if name, ok := strings.CutPrefix(text, "mark:"); ok {
@@ -64,6 +66,14 @@ func Parse(text string) (At, error) {
 		at.Kind, at.OOM = OOM, int(n)
 		return at, nil
 	}
+	if number, ok := strings.CutPrefix(text, "iteration:"); ok {
+		n, err := strconv.ParseUint(number, 10, 64)
+		if err != nil || n == 0 {
+			return At{}, fmt.Errorf("iteration: needs the iteration's number, as in iteration:3; got %q", number)
+		}
+		at.Kind, at.Step = Iteration, n
+		return at, nil
+	}
 	switch text {
 	case "":
 		return At{}, nil
@@ -82,11 +92,17 @@ func Parse(text string) (At, error) {
 	}
 	d, err := time.ParseDuration(text)
 	if err != nil || d < 0 {
-		return At{}, fmt.Errorf("no moment %q; use peak, teardown, exit, oom, oom:N, mark:NAME, step:N "+
-			"or a time since the start such as 1.5s", text)
+		return At{}, fmt.Errorf("no moment %q; use peak, teardown, exit, oom, oom:N, mark:NAME, step:N, "+
+			"iteration:N or a time since the start such as 1.5s", text)
 	}
 	at.Kind, at.Time = Time, d.Nanoseconds()
 	return at, nil
+}
+
+// AtEnd returns the moment of an iteration, of which only its number is known, as the time at which it ended.
+func (a At) AtEnd(time int64) At {
+	a.Kind, a.Time = Time, time
+	return a
 }
 
 // String returns what Parse read.

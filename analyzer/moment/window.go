@@ -6,11 +6,11 @@ import "fmt"
 func CheckWindow(from, to At) error {
 	if from.Kind == Peak || from.Kind == Exit {
 		return fmt.Errorf("--from %s: no window begins there; "+
-			"name mark:NAME, step:N, teardown, oom or a time since the start", from)
+			"name mark:NAME, step:N, iteration:N, teardown, oom or a time since the start", from)
 	}
 	if to.Kind == Peak {
 		return fmt.Errorf("--to %s: no window ends there; "+
-			"name mark:NAME, step:N, teardown, oom, exit or a time since the start", to)
+			"name mark:NAME, step:N, iteration:N, teardown, oom, exit or a time since the start", to)
 	}
 	if from.Kind == Time && to.Kind == Time && from.Time > to.Time {
 		return fmt.Errorf("--from %s comes after --to %s; exchange them", from, to)

@@ -159,7 +159,7 @@ func (c *diffContent) drawBoth(base, changed *report.Summary) {
 		for i, s := range []*report.Summary{base, changed} {
 			outlines[i] = stretch(outlines[i], s.Heights[0].WidthNS, span)
 		}
-		c.Words = fmt.Sprintf("Both runs from their beginnings, over %s: the base as an area, the new run as a line.",
+		c.Words = fmt.Sprintf("Both runs from their first allocation, over %s: the base as an area, the new run as a line.",
 			layout.Duration(span))
 	}
 	if len(outlines[0]) == 0 || len(outlines[1]) == 0 {

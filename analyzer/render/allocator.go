@@ -18,7 +18,7 @@ func writeAllocator(p *layout.Page, s *report.Summary) {
 	}
 	title := "PyTorch's allocator"
 	if s.Framework.Empty() {
-		title = "Questions about free memory"
+		title = "Free-memory queries"
 	}
 	p.Title(title)
 	p.Gap()

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/fold"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
@@ -116,15 +117,16 @@ func (p *screen) shortTables(s *report.Summary) {
 		return
 	}
 	if t := s.Training; trains(t) && t.Highest >= 0 && sorted(t) {
-		p.shortCategories("What it was for at the peak", t, t.Iterations[t.Highest].Peak.Held, briefCategories)
+		peak := &t.Iterations[t.Highest].Peak
+		p.shortCategories("What it was for at the peak", t, peak.Held, peak.Bytes, briefCategories)
 	}
 	for _, by := range s.By {
 		if l := s.Ledger("module"); by == "inner" && l != nil && modulesKnown(s) {
-			p.shortModules(s, l)
-			p.shortLedger(s, s.Ledger(by), briefThrough)
+			p.shortModules(s, l, s.Main().PeakBytes)
+			p.shortLedger(s, s.Ledger(by), s.Main().PeakBytes, briefThrough)
 			continue
 		}
-		p.shortLedger(s, s.Ledger(by), briefOwners)
+		p.shortLedger(s, s.Ledger(by), s.Main().PeakBytes, briefOwners)
 	}
 }
 
@@ -132,21 +134,21 @@ func (p *screen) shortTables(s *report.Summary) {
 func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	if t := s.Training; trains(t) {
 		if held := t.HeldAtOOM(e); held != nil {
-			p.shortCategories("What it was for", t, held.Held, briefCategories-1)
+			p.shortCategories("What it was for", t, held.Held, e.UsedBytes, briefCategories-1)
 		}
 	}
 	if e.DrivenByLibrary() {
 		if l := e.ThroughLedger("module"); l != nil && len(l.Rows) > 1 {
-			p.shortModules(s, l)
+			p.shortModules(s, l, e.UsedBytes)
 		}
-		p.shortLedger(s, e.ThroughLedger("inner"), briefThrough)
+		p.shortLedger(s, e.ThroughLedger("inner"), e.UsedBytes, briefThrough)
 	} else if l := oomtext.BestLedger(e); l != nil && len(l.Rows) > 0 {
 		var owners []owner
 		for _, r := range oomtext.FoldOwners(l.Rows, p.rows(briefOwners-2)) {
 			owners = append(owners, owner{name: oomtext.OwnerName(&r, phrase.Framework(s.Versions)), bytes: r.Bytes,
 				lower: r.BytesLower, style: oomtext.OwnerStyle(r.Owner)})
 		}
-		p.shortTable("Who filled "+phrase.DeviceName(e.Device)+", by "+l.By, owners, s.Bounds)
+		p.shortTable("Who filled "+phrase.DeviceName(e.Device)+", by "+l.By, owners, e.UsedBytes, s.Bounds)
 		p.Legend()
 		p.Gap()
 	}
@@ -154,60 +156,61 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 }
 
 // shortCategories says what the memory was for at one moment.
-func (p *screen) shortCategories(title string, t *report.Training, held []uint64, limit int) {
+func (p *screen) shortCategories(title string, t *report.Training, held []uint64, whole uint64, limit int) {
 	var rows []owner
 	for _, i := range layout.Heaviest(held) {
 		row := owner{name: visible.Text(phrase.CategoryWord(t.Categories[i])), bytes: held[i], style: layout.Blocks}
 		rows = append(rows, row)
 	}
-	p.shortTable(title, layout.Fewer(rows, p.rows(limit), foldShort), nil)
+	p.shortTable(title, coverOwners("category", rows, p.rows(limit), 0), whole, nil)
 }
 
 // shortLedger says where the memory was asked for.
-func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, limit int) {
+func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, whole uint64, limit int) {
 	if l == nil || len(l.Rows) == 0 {
 		return
 	}
-	asked := p.Rows
-	p.Rows = p.rows(limit)
-	owners := ledgerOwners(p.Page, s, l)
-	p.Rows = asked
+	owners := ledgerOwners(p.Page, s, l, func(list []owner) []owner {
+		return coverOwners(l.By, list, p.rows(limit), 0)
+	})
 	title := "Where it was allocated, by " + l.By
 	if l.By == "inner" {
 		title = "By innermost line outside of " + phrase.Framework(s.Versions)
 	}
-	p.shortTable(title, owners, s.Bounds)
+	p.shortTable(title, owners, whole, s.Bounds)
 	p.Legend()
 	p.Gap()
 }
 
-// shortModules divides the blocks by module, repeated modules taken together.
-func (p *screen) shortModules(s *report.Summary, l *report.Ledger) {
+// shortModules divides the blocks by module, repeated modules taken together, no closer than the module that the first
+// sentence names.
+func (p *screen) shortModules(s *report.Summary, l *report.Ledger, whole uint64) {
+	p.shortTable("By module", peakModules(s, l, p.rows(briefModules), p.Each), whole, nil)
+}
+
+// peakModules are the rows of a ledger by module.
+func peakModules(s *report.Summary, l *report.Ledger, limit int, each func(int, uint64, uint64) string) []owner {
 	var rows []owner
 	for _, m := range l.RepeatedModules() {
-		rows = append(rows, owner{name: visible.Text(m.Title), each: p.Each(m.Count, m.Smallest, m.Largest),
+		rows = append(rows, owner{name: visible.Text(m.Title), each: each(m.Count, m.Smallest, m.Largest),
 			bytes: m.Bytes, style: layout.Blocks})
 	}
-	p.shortTable("By module", layout.Fewer(rows, p.rows(briefModules), foldShort), nil)
-}
-
-func foldShort(hidden []owner) owner {
-	rest := owner{name: layout.Plural(uint64(len(hidden)), "more", "more"), style: hidden[0].style}
-	for _, o := range hidden {
-		rest.bytes += o.bytes
+	depth := 0
+	if m := s.Verdict().Module; m != nil {
+		depth = len(fold.ModulePath(m.Name))
 	}
-	return rest
+	return coverOwners("module", rows, limit, depth)
 }
 
-// shortTable prints rows without titles of columns, which explain themselves.
-func (p *screen) shortTable(title string, owners []owner, b *report.Bounds) {
-	shares, largest := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
+// shortTable prints rows without titles of columns, which explain themselves. Shares are of the figure that the
+// sentences above have them of; see sharesOf.
+func (p *screen) shortTable(title string, owners []owner, whole uint64, b *report.Bounds) {
+	shares, largest := sharesOf(owners, whole)
 	var rows [][]layout.Cell
 	each := make([]string, len(owners))
 	for i, o := range owners {
 		rows = append(rows, []layout.Cell{{Text: o.name}, {Text: p.Marked(o.lower, o.bytes, b), Style: layout.Strong},
-			{Text: layout.Percent(shares[i])}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII),
-				Style: o.style}})
+			{Text: shares[i]}, {Text: layout.Bar(o.bytes, largest, layout.BarWidth, p.ASCII), Style: o.style}})
 		each[i] = o.each
 	}
 	columns, rows := layout.EachColumn([]layout.Column{{Title: title}, {Title: "bytes", Right: true},
@@ -228,14 +231,25 @@ func (p *screen) overTime(s *report.Summary) {
 		return
 	}
 	h := &s.Heights[0]
-	words := fmt.Sprintf("%s in all, peak at %s", layout.Duration(s.EndNS()-s.BeginNS()),
+	highs := inMotion(h.PeakBytes)
+	words := fmt.Sprintf("%s to %s of %s, peak at %s", layout.Moment(h.FromNS),
+		layout.Moment(min(h.FromNS+int64(len(highs))*h.WidthNS, s.EndNS())), layout.Duration(s.EndNS()-s.BeginNS()),
 		layout.Moment(s.Main().PeakTimeNS))
-	columns := min(sparkColumns, len(h.PeakBytes), p.Columns()-13-2-len(words))
+	columns := min(sparkColumns, len(highs), p.Columns()-13-2-len(words))
 	if columns < sparkColumnsMin {
 		return
 	}
-	p.Line("  %s%s  %s", layout.Pad("over time", 11), p.Paint(layout.Blocks, sparkline(h.PeakBytes, columns, p.ASCII)),
+	p.Line("  %s%s  %s", layout.Pad("over time", 11), p.Paint(layout.Blocks, sparkline(highs, columns, p.ASCII)),
 		words)
+}
+
+// inMotion leaves out what follows the last change, but for the stretch that it leads to and as many as a line needs.
+func inMotion(highs []uint64) []uint64 {
+	n := len(highs)
+	for n > sparkColumnsMin && highs[n-2] == highs[n-1] {
+		n--
+	}
+	return highs[:n]
 }
 
 // sparkline draws the highest values of equal parts of a list, each in one column of at most eight steps.
@@ -315,7 +329,11 @@ func (p *screen) shortTotals(s *report.Summary) {
 		parts = append(parts, n.Name+" "+layout.Range(l.PeakBytesLower, l.PeakBytes, s.Bounds))
 	}
 	if len(parts) > 0 {
-		p.Field("also", strings.Join(parts, ", ")+" (peaks of their own, not part of the above)")
+		peaks := " (separate peaks)"
+		if len(parts) == 1 {
+			peaks = " (separate peak)"
+		}
+		p.Field("also", strings.Join(parts, ", ")+peaks)
 		p.Gap()
 	}
 }
@@ -323,7 +341,7 @@ func (p *screen) shortTotals(s *report.Summary) {
 // iteratedWords says what iterations were told apart by.
 func iteratedWords(t *report.Training) string {
 	if t.IterationsBy == report.IterationsByPeriod {
-		return "detected: the same allocation returns"
+		return "inferred from a recurring allocation"
 	}
 	return visible.Text(t.Iterated)
 }

@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/internal/visible"
@@ -48,7 +49,7 @@ func categoryOwners(p *layout.Page, s *report.Summary, v *report.Categories, l *
 	rows := rowsByKey(s.Group(v.By, v.Level))
 	requested := v.ExcessBytes == 0 && showsRequests(p, s, l)
 	for _, r := range v.Rows {
-		o := owner{name: visible.Text(r.Key), bytes: r.Bytes, style: layout.Blocks}
+		o := owner{name: visible.Text(phrase.CategoryWord(r.Key)), bytes: r.Bytes, style: layout.Blocks}
 		if v.ExcessBytes == 0 { // else rows of the group are other ones
 			o.row = rows[r.Key]
 		}
@@ -56,20 +57,19 @@ func categoryOwners(p *layout.Page, s *report.Summary, v *report.Categories, l *
 			o.bytes -= r.Requested.RestBytes
 		}
 		if r.Key == rules.Others {
-			o.name += " (no rule matches)"
 			rest = append(rest, o)
 		} else {
 			named = append(named, o)
 		}
 	}
-	named = limitOwners(p, named, "More categories", "by "+v.By)
+	named = limitOwners(p, "category", named)
 	others := report.Ledger{By: l.By, Level: l.Level, Waiting: l.Waiting}
 	if requested {
 		others.Requested = l.Requested
 	}
 	others.Rows = slices.DeleteFunc(slices.Clone(l.Rows),
 		func(r report.LedgerRow) bool { return r.Owner == report.OwnerBlocks })
-	return slices.Concat(named, rest, ledgerOwners(p, s, &others))
+	return slices.Concat(named, rest, ledgerOwners(p, s, &others, nil))
 }
 
 // writeCategoryTable prints shares of the whole, which is not the sum where blocks count more than once.

@@ -231,7 +231,7 @@ func foldDevice(list []deviceOwner, limit int) []deviceOwner {
 		return cmp.Compare(slices.Max(b.bytes), slices.Max(a.bytes))
 	})
 	return layout.Fewer(list, limit, func(hidden []deviceOwner) deviceOwner {
-		rest := deviceOwner{name: fmt.Sprintf("Others (%d more)", len(hidden)), style: hidden[0].style,
+		rest := deviceOwner{name: layout.Plural(uint64(len(hidden)), "more row", "more rows"), style: hidden[0].style,
 			bytes: make([]int64, len(hidden[0].bytes))}
 		for _, o := range hidden {
 			for i, bytes := range o.bytes {

@@ -61,6 +61,8 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 	add("loaded-twice", loadedSentence(s, v), s.LoadedTwiceBytes, "loaded_twice_bytes")
 	others, held := othersSentence(s)
 	add("other-processes-held", others, held, "device_ledger.devices")
+	context, taken := contextSentence(s)
+	add("context-held", context, taken, "device_ledger.devices")
 	add("retries", retrySentence(s), 0, "oom.recovered_count")
 	return append(list, growthFindings(s, v)...)
 }

@@ -17,7 +17,6 @@ var outsideGoldens = []struct{ field, needs string }{
 	{`^diff\.parameters\b`, "a training stream"},
 	{`^report\.(timeline|cross|window)\b`, "another question"},
 	{`^diff\.(base|new)\.(window|path)\b`, "another question"},
-	{`^report\.heights\.from_ns$`, "a window"},
 	{`^report\..*\.requested(_at_peak|_live)?(\.|$)`, "an allocator that tells what was requested"},
 	{`\.sites\.rest_bytes$`, "an allocator that tells what was requested"},
 	{`\.label$`, "keys that people cannot read"},

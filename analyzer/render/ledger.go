@@ -34,7 +34,7 @@ func writeLedger(p *layout.Page, s *report.Summary, by string) {
 	if len(l.Rows) == 0 {
 		p.Line("  nothing was live")
 	} else {
-		writeOwnerTable(p, ledgerOwners(p, s, l), l.WholeBytes, s.Bounds)
+		writeOwnerTable(p, ledgerOwners(p, s, l, nil), l.WholeBytes, s.Bounds)
 		p.Legend()
 	}
 	p.Gap()
@@ -56,8 +56,9 @@ func ledgerMoment(s *report.Summary, l *report.Ledger) string {
 }
 
 // owners turns a ledger's rows into printed ones, which still add up to the whole: blocks, what they have beyond the
-// requests, the slack of the allocator, memory outside the framework.
-func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger) []owner {
+// requests, the slack of the allocator, memory outside the framework. shorten bounds the blocks' rows; nil: the largest
+// ones are shown.
+func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger, shorten func([]owner) []owner) []owner {
 	var inside, between, beyond []owner
 	requested := showsRequests(p, s, l)
 	if requested {
@@ -85,8 +86,10 @@ func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger) []owner {
 		}
 	}
 	inside = foldedOwners(p, l.By, inside)
-	inside = limitOwners(p, inside, "Others", "by "+l.By)
-	beyond = limitOwners(p, beyond, "Other libraries", "of the driver")
+	if shorten == nil {
+		shorten = func(list []owner) []owner { return limitOwners(p, l.By, list) }
+	}
+	inside, beyond = shorten(inside), limitOwners(p, "library", beyond)
 	return append(append(inside, between...), beyond...)
 }
 
@@ -120,16 +123,9 @@ func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owne
 	return list
 }
 
-// fold keeps as many owners as a table has rows and sums up the rest.
-func limitOwners(p *layout.Page, list []owner, name, what string) []owner {
-	return layout.Fewer(list, p.RowLimit(), func(hidden []owner) owner {
-		rest := owner{name: fmt.Sprintf("%s (%d more %s)", name, len(hidden), what), style: hidden[0].style}
-		for _, o := range hidden {
-			rest.bytes += o.bytes
-			rest.lower = sumOfLower(rest.lower, o.lower)
-		}
-		return rest
-	})
+// limitOwners keeps as many owners as a table has rows and sums up the rest.
+func limitOwners(p *layout.Page, by string, list []owner) []owner {
+	return layout.Fewer(list, p.RowLimit(), func(hidden []owner) owner { return foldShort(by, hidden) })
 }
 
 // sumOfLower adds up lower bounds, which all rows of a table have or none.
@@ -208,7 +204,7 @@ func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	p.Title(fmt.Sprintf("%s allocations by %s", layout.UpperFirst(name), by))
 	p.Gap()
 	rows := layout.Fewer(foldedRows(p, g), p.RowLimit(), func(hidden []foldedRow) foldedRow {
-		rest := foldedRow{Row: report.Row{Key: fmt.Sprintf("Others (%d more)", len(hidden))}}
+		rest := foldedRow{Row: report.Row{Key: phrase.MoreRows(by, len(hidden))}}
 		for _, r := range hidden {
 			addRow(&rest.Row, &r.Row)
 		}

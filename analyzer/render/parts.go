@@ -53,14 +53,15 @@ func Facts(s *report.Summary) []layout.Fact {
 type Owner struct {
 	Name   string
 	Bytes  uint64
-	Share  string // of all rows
+	Share  string // of the peak; "" for what stands beside it
 	Blocks bool   // blocks of the level, not what its allocator or other libraries hold beside them
 }
 
 // Owners lists a ledger's rows, those beyond so many put together.
 func Owners(s *report.Summary, l *report.Ledger, rows int) []Owner {
 	p := layout.NewPage(io.Discard, layout.Options{Rows: rows})
-	return ownersOf(ledgerOwners(p, s, l))
+	return ownersOf(ledgerOwners(p, s, l, func(list []owner) []owner { return coverOwners(l.By, list, rows, 0) }),
+		s.Main().PeakBytes)
 }
 
 // PeakCategories lists what a training program's memory was for at its highest peak, nil if that is not known.
@@ -72,9 +73,10 @@ func PeakCategories(s *report.Summary, rows int) []Owner {
 	var list []owner
 	held := t.Iterations[t.Highest].Peak.Held
 	for _, i := range layout.Heaviest(held) {
-		list = append(list, owner{name: visible.Text(t.Categories[i]), bytes: held[i], style: layout.Blocks})
+		list = append(list, owner{name: visible.Text(phrase.CategoryWord(t.Categories[i])), bytes: held[i],
+			style: layout.Blocks})
 	}
-	return ownersOf(layout.Fewer(list, rows, foldShort))
+	return ownersOf(coverOwners("category", list, rows, 0), t.Iterations[t.Highest].Peak.Bytes)
 }
 
 // PeakModules divides the peak by module, repeated modules taken together; nil if there are no modules.
@@ -83,22 +85,20 @@ func PeakModules(s *report.Summary, rows int) []Owner {
 	if l == nil || !modulesKnown(s) {
 		return nil
 	}
-	var list []owner
-	for _, m := range l.RepeatedModules() {
-		name := visible.Text(m.Title)
-		if m.Count > 1 {
-			name += "  " + (layout.Options{}).Each(m.Count, m.Smallest, m.Largest)
+	list := peakModules(s, l, rows, (layout.Options{}).Each)
+	for i := range list {
+		if list[i].each != "" {
+			list[i].name += "  " + list[i].each
 		}
-		list = append(list, owner{name: name, bytes: m.Bytes, style: layout.Blocks})
 	}
-	return ownersOf(layout.Fewer(list, rows, foldShort))
+	return ownersOf(list, s.Main().PeakBytes)
 }
 
-func ownersOf(list []owner) []Owner {
-	shares, _ := layout.SharesOf(list, func(o *owner) uint64 { return o.bytes })
+func ownersOf(list []owner, whole uint64) []Owner {
+	shares, _ := sharesOf(list, whole)
 	owners := make([]Owner, len(list))
 	for i, o := range list {
-		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: layout.Percent(shares[i]),
+		owners[i] = Owner{Name: o.name, Bytes: o.bytes, Share: shares[i],
 			Blocks: o.style == layout.Blocks}
 	}
 	return owners

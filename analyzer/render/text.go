@@ -95,10 +95,10 @@ func requested(s *report.Summary) string {
 	if r == nil || r.Bytes < s.Framework.PeakBytes/2 {
 		return ""
 	}
-	text := fmt.Sprintf("%s; %s (%s) of the blocks is rounding and unsplit rests", layout.Bytes(r.Bytes),
+	text := fmt.Sprintf("%s; %s (%s) of the blocks is rounding and unsplit remainders", layout.Bytes(r.Bytes),
 		layout.Bytes(r.RestBytes), layout.PercentOf(r.RestBytes, s.Framework.PeakBytes))
 	if r.UnknownBytes > 0 {
-		text += fmt.Sprintf("; of %s it is not known", layout.Bytes(r.UnknownBytes))
+		text += fmt.Sprintf(" (unknown for %s)", layout.Bytes(r.UnknownBytes))
 	}
 	return text
 }

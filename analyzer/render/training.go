@@ -65,10 +65,7 @@ func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training
 	shares := layout.Tenths(values)
 	var rows [][]layout.Cell
 	for row, i := range order {
-		name := visible.Text(t.Categories[i])
-		if t.Categories[i] == rules.Others {
-			name += " (no rule matches)"
-		}
+		name := visible.Text(phrase.CategoryWord(t.Categories[i]))
 		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(values[row]), Style: layout.Strong},
 			{Text: layout.Percent(shares[row])}, {Text: layout.Bar(values[row], largest, layout.BarWidth, p.ASCII),
 				Style: layout.Blocks}, {Text: layout.Bytes(end[i])}})

@@ -37,12 +37,31 @@ func othersSentence(s *report.Summary) (text string, bytes uint64) {
 	return "", 0
 }
 
+// contextSentence speaks of what a process holds on a device before its first allocation, where that is a good part of
+// what it uses: nvidia-smi counts it, a framework's own counters do not.
+func contextSentence(s *report.Summary) (text string, bytes uint64) {
+	if s.DeviceLedger == nil {
+		return "", 0
+	}
+	for _, d := range s.DeviceLedger.Devices {
+		for _, l := range d.Ledgers {
+			n, own := l.Sample.ContextBytes, l.Sample.Own()
+			if l.Moment == report.MomentHighest && n > 0 && n >= own/contextPart {
+				return fmt.Sprintf("The CUDA context and its code took %s, %s of the %s that nvidia-smi counts for the process.",
+					layout.Bytes(n), layout.PercentOf(n, own), layout.Bytes(own)), n
+			}
+		}
+	}
+	return "", 0
+}
+
+// contextPart is the least part of what a process uses, as a divisor, that makes its context worth a sentence.
+const contextPart = 10
+
 // retrySentence speaks of requests that were granted only after the allocator had given memory back.
 func retrySentence(s *report.Summary) string {
 	if n := s.OOM.RecoveredCount; n > 0 {
-		return fmt.Sprintf(
-			"Memory ran short %s: the allocator gave cached memory back and tried again, which costs time.",
-			layout.Plural(n, "time", "times"))
+		return fmt.Sprintf("The allocator had to release its cache and retry %s, which is slow.", phrase.Times(n))
 	}
 	return ""
 }
@@ -212,7 +231,7 @@ func roundingSentence(s *report.Summary) string {
 		return ""
 	}
 	return fmt.Sprintf(
-		"%s (%.0f%%) of its blocks was not requested: sizes are rounded up, and small rests are not split off.",
+		"%s (%.0f%%) of its blocks was not requested: sizes are rounded up, and small remainders are not split off.",
 		layout.Bytes(r.RestBytes),
 		100*float64(r.RestBytes)/float64(s.Framework.PeakBytes))
 }

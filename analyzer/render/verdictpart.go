@@ -17,7 +17,7 @@ const operatorShare = 0.25
 func partWords(v *report.Verdict) string {
 	switch m, o := v.Module, v.Operator; {
 	case m != nil:
-		text := fmt.Sprintf("%.0f%% was in module %s and below (%s)", 100*m.Share, visible.Text(m.Name),
+		text := fmt.Sprintf("%.0f%% was in module %s and its submodules (%s)", 100*m.Share, visible.Text(m.Name),
 			layout.Bytes(m.Bytes))
 		if namesOperator(v) {
 			text += fmt.Sprintf(", %.0f%% came from operator %s", 100*o.Share, visible.Text(o.Name))

@@ -46,21 +46,21 @@ func mainWindow(s *report.Summary) *report.WindowLevel {
 }
 
 func writeWindowTotals(p *layout.Page, s *report.Summary, l *report.WindowLevel) {
-	title := "Driver memory"
+	title := "Driver blocks"
 	if l.Level == report.LevelFramework {
-		title = "Blocks of " + phrase.FrameworkName(s.Versions)
+		title = phrase.FrameworkName(s.Versions) + " blocks"
 	}
 	var rows [][]layout.Cell
 	add := func(name string, n report.BlockSum) {
 		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(n.Bytes), Style: layout.Strong},
 			{Text: layout.Count(n.Count)}})
 	}
-	add("live at its start", l.Start)
-	add("  of these, freed in it", l.Freed)
-	add("allocated in it, live at its end", l.New)
-	add("live at its end", l.End)
-	add("allocated and freed in it", l.Passed)
-	p.Table([]layout.Column{{Title: title + " in the window"}, {Title: "bytes", Right: true},
+	add("live at the start", l.Start)
+	add("  of these, freed", l.Freed)
+	add("allocated, still live", l.New)
+	add("live at the end", l.End)
+	add("allocated and freed", l.Passed)
+	p.Table([]layout.Column{{Title: title + " in this window"}, {Title: "bytes", Right: true},
 		{Title: "blocks", Right: true}}, rows)
 	p.Gap()
 }

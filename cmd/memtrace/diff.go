@@ -69,11 +69,11 @@ func (a *app) diffCommand() *cobra.Command {
 	flags.Define(cmd)
 	f := cmd.Flags()
 	f.Lookup("at").Usage =
-		"compare the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s"
+		"compare the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time since the start such as 1.5s"
 	f.Lookup("to").Usage =
 		"compare with this `MOMENT` of the second trace, or of the only one; with --from, the end of the part that is compared"
 	f.Lookup("from").Usage =
-		"compare the peaks from this `MOMENT` on in both traces: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown"
+		"compare the peaks from this `MOMENT` on in both traces: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N or teardown"
 	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(compare.Views(), ", ")+
 		": what became of each")
 	cmdline.Complete(cmd, "view", cmdline.List(compare.Views()...))

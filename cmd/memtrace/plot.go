@@ -74,7 +74,7 @@ func (a *app) plotCommand() *cobra.Command {
 	f.StringVar(&flags.axis, "axis", "time",
 		"timeline, overlay: what it goes by, `AXIS` time, or events, as wide as each other")
 	f.StringVar(&flags.filters.At, "at", "",
-		"flamegraph, segments: take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
+		"flamegraph, segments: take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time since the start such as 1.5s for the peak")
 	f.StringVar(&flags.data, "data", "", "also write the values to a CSV `FILE`")
 	f.StringVarP(&flags.output, "output", "o", "", "the picture's `FILE`: its name ends in .png, .svg or .pdf")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")

@@ -22,7 +22,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-const reportLong = `Show where the memory was: the peak and who stood at it, what was live at the
+const reportLong = `Show where the memory was: what held it at the peak, what was live at the
 end, and what happened on the way.
 
 A folder with several traces is taken for one run, such as the ranks of a

@@ -152,6 +152,9 @@ func TestBackwardTies(t *testing.T) {
 			t.Run(framework+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
 				rarely(t, framework != torch27 && c.name != "gpt2")
+				if c.name != "gpt2" {
+					extended(t)
+				}
 				r := c.program(t, framework).watchedBy("anomaly.py").record(t)
 				compareTies(t, r, c.args[0], c.lossOutside)
 			})

@@ -85,7 +85,7 @@ func TestIterations(t *testing.T) {
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
 				t.Parallel()
 				rarely(t, m.name == "llama") // as with checkpointing, but for less
-				if m.name != "neumf" && m.name != "gpt2" && m.name != "llama-lora" {
+				if m.name != "gpt2" {
 					extended(t)
 				}
 				r := m.program(t, framework).watchedBy("iterations.py").record(t)

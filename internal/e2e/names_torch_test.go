@@ -150,6 +150,9 @@ func TestNamesShapes(t *testing.T) {
 			t.Run(framework+"/"+script, func(t *testing.T) {
 				t.Parallel()
 				rarely(t, framework != torch27 && script != "names_modules.py" && script != "names_wrapped.py")
+				if script != "names_modules.py" {
+					extended(t)
+				}
 				r, marks := runNames(t, program{framework: framework, args: []string{script}})
 				compareNames(t, r, marks)
 			})
@@ -166,6 +169,9 @@ func TestNamesInference(t *testing.T) {
 			t.Run(framework+"/"+kind, func(t *testing.T) {
 				t.Parallel()
 				rarely(t, framework != torch27 && kind != "gone")
+				if kind != "gone" {
+					extended(t)
+				}
 				r, marks := runNames(t, program{framework: framework, args: []string{"names_inference.py", kind}})
 				compareNames(t, r, marks)
 			})

@@ -69,6 +69,9 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 	for _, c := range verdictCases(t) {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
+			if c.name == "lora" || c.name == "accelerate" {
+				extended(t)
+			}
 			r := c.program.record(t)
 			v := jsonReport(t, r.trace).Verdict
 			all := jsonReport(t, r.trace, append(c.moment, "--by", "module,operator")...).Ledgers

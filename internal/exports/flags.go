@@ -39,7 +39,7 @@ func (f *Flags) Define(cmd *cobra.Command) {
 	set.BoolVar(&f.full, "full-stacks", false, "do not fold what libraries and interpreters do inside")
 	set.BoolVar(&f.noLines, "no-lines", false, "do not tell lines of a function apart")
 	set.StringVar(&f.filters.At, "at", "",
-		"take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s for the peak")
+		"take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time since the start such as 1.5s for the peak")
 	f.filters.Window.Define(cmd)
 	f.filters.DefineFilters(cmd)
 	set.StringVarP(&f.output, "output", "o", "",

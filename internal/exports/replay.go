@@ -55,6 +55,9 @@ func (e *Exporter) replayed(flags *Flags, format *Format, path string, count ana
 	if err := prepareReplay(&count, flags); err != nil {
 		return err
 	}
+	if err := tracefile.FindIterations(e.Console, path, &count); err != nil {
+		return err
+	}
 	run := &export.Run{Count: count, Level: flags.level, Open: func() (trace.Source, io.Closer, error) {
 		source, err := tracefile.OpenAgain(path)
 		if err != nil {

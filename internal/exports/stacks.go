@@ -102,6 +102,9 @@ func (e *Exporter) ReadStacks(path, level string, both bool,
 		return nil, nil, err
 	}
 	defer run.Close()
+	if err := tracefile.FindIterations(e.Console, path, &count); err != nil {
+		return nil, nil, err
+	}
 	done, err := tracefile.LookAhead(path, &count)
 	if err != nil {
 		return nil, nil, err

@@ -78,7 +78,7 @@ func (s *Flags) Define(cmd *cobra.Command) {
 		" (repeat it, or separate by commas)")
 	s.DefineRules(cmd)
 	f.StringVar(&s.At, "at", "",
-		"also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N or a time since the start such as 1.5s")
+		"also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time since the start such as 1.5s")
 	s.Window.Define(cmd)
 	s.Window.defineOldName(cmd)
 	s.DefineFilters(cmd)

@@ -17,7 +17,7 @@ type WindowFlags struct {
 // WindowHelp goes before FilterHelp.
 const WindowHelp = `--from and --to answer for a part of the run: its own peak, and what of its blocks was
 allocated and freed in it. Either may be left out. A moment is a time since the start
-(1.5s), step:N (its beginning), mark:NAME, oom, oom:N, teardown (right after the last
+(1.5s), step:N (its beginning), iteration:N (its end), mark:NAME, oom, oom:N, teardown (right after the last
 allocation), and of --to exit. --from mark:NAME is the first mark of that name, --to
 mark:NAME the first one after --from.`
 
@@ -25,17 +25,17 @@ mark:NAME the first one after --from.`
 func (w *WindowFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.from, "from", "",
-		"answer for the run from this `MOMENT` on: a time such as 1.5s, step:N, mark:NAME, oom, oom:N or teardown")
+		"answer for the run from this `MOMENT` on: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N or teardown")
 	f.StringVar(&w.To, "to", "",
-		"answer for the run up to this `MOMENT`: a time such as 1.5s, step:N, mark:NAME, oom, oom:N, teardown or exit")
-	cmdline.Complete(cmd, "from", cmdline.Values("teardown", "oom", "oom:", "mark:", "step:"))
-	cmdline.Complete(cmd, "to", cmdline.Values("teardown", "exit", "oom", "oom:", "mark:", "step:"))
+		"answer for the run up to this `MOMENT`: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N, teardown or exit")
+	cmdline.Complete(cmd, "from", cmdline.Values("teardown", "oom", "oom:", "mark:", "step:", "iteration:"))
+	cmdline.Complete(cmd, "to", cmdline.Values("teardown", "exit", "oom", "oom:", "mark:", "step:", "iteration:"))
 }
 
 // defineOldName adds --since, which is what --from was called once.
 func (w *WindowFlags) defineOldName(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&w.since, "since", "", "an older name of --from `MOMENT`")
-	cmdline.Complete(cmd, "since", cmdline.Values("teardown", "oom", "oom:", "mark:", "step:"))
+	cmdline.Complete(cmd, "since", cmdline.Values("teardown", "oom", "oom:", "mark:", "step:", "iteration:"))
 }
 
 // moments checks the flags.

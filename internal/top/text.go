@@ -210,7 +210,7 @@ func (t *topPage) elsewhere(shown map[int]bool) {
 	}
 	t.line(topPlain, "")
 	if t.sample.NVML.Available {
-		t.line(topStrong, "Recorded processes that no device names")
+		t.line(topStrong, "Recorded processes not listed by a device")
 	} else {
 		t.line(topStrong, "Recorded processes")
 	}

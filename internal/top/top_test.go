@@ -239,7 +239,7 @@ GPU 1  Mock GPU  memory not reported
          41  ada                 0 B     1.00 GiB  python train.py
              owners are listed under its first device
 
-Recorded processes that no device names
+Recorded processes not listed by a device
         pid  user          on device     recorded  command
          43  eve        not reported  reading 25%  serve
 `

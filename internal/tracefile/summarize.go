@@ -38,6 +38,9 @@ func SummarizeAny(c *console.Console, path string, o analyzer.Options) (*report.
 		return nil, err
 	}
 	defer run.Close()
+	if err := FindIterations(c, path, &o); err != nil {
+		return nil, err
+	}
 	done, err := LookAhead(path, &o)
 	if err != nil {
 		return nil, err

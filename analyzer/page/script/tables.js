@@ -72,7 +72,7 @@ function generation(now) {
   const rows = now.since ? grouped(now.since, layers.groupOf, names) : [];
   fillTable("since", rows.slice(0, rowsShown).map((row) => line(row.name, [sizeText(row.bytes), countText(row.count)], bar(row.bytes, rows[0].bytes, style("--c0")))));
   const ended = sum(now.lives, (row) => row.count), words = countText(ended) + (ended === 1 ? " block" : " blocks") + " ended between " + from + " and " + timeText(now.time);
-  element("sincewords").textContent = now.since ? sizeText(now.since.total) + " in " + countText(sum(rows, (row) => row.count)) + " blocks came after " + from + " and are still there at " + timeText(now.time) + "." : "";
+  element("sincewords").textContent = now.since ? sizeText(now.since.total) + " in " + countText(sum(rows, (row) => row.count)) + " blocks were allocated since " + from + " and still live at " + timeText(now.time) + "." : "";
   element("livewords").textContent = ended ? words + ", after these times:" : "";
   const most = now.lives.reduce((highest, row) => Math.max(highest, row.count), 1);
   fillTable("lives", now.lives.map((row) => line("less than " + roundTime(row.below), [countText(row.count), sizeText(row.bytes)], bar(row.count, most, style("--c4")))));

@@ -14,8 +14,8 @@ func heights(s *report.Summary) iter.Seq[[]string] {
 	return func(yield func([]string) bool) {
 		for _, h := range s.Heights {
 			for i, bytes := range h.PeakBytes {
-				if !yield([]string{h.Level, layout.Seconds(int64(i) * h.WidthNS),
-					layout.Seconds(int64(i+1) * h.WidthNS), layout.Number(bytes)}) {
+				if !yield([]string{h.Level, layout.Seconds(h.FromNS + int64(i)*h.WidthNS),
+					layout.Seconds(h.FromNS + int64(i+1)*h.WidthNS), layout.Number(bytes)}) {
 					return
 				}
 			}

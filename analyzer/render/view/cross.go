@@ -120,7 +120,7 @@ func foldedCross(p *layout.Page, c *report.Cross) []crossSum {
 		list = append(list, sum)
 	}
 	return layout.Fewer(list, p.RowLimit(), func(hidden []crossSum) crossSum {
-		rest := crossSum{name: fmt.Sprintf("Others (%d more)", len(hidden)), cells: make([]uint64, len(c.Columns))}
+		rest := crossSum{name: phrase.MoreRows(c.By[0], len(hidden)), cells: make([]uint64, len(c.Columns))}
 		for _, h := range hidden {
 			rest.bytes += h.bytes
 			rest.cells = addLists(rest.cells, h.cells)

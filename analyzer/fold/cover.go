@@ -1,0 +1,88 @@
+package fold
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+)
+
+// coverShare is the least part of the whole, in percent, that a short table must show.
+const coverShare = 80
+
+// Group is one row of a short table: a name, or everything whose path begins alike.
+type Group struct {
+	Path    []string // what the members have in common
+	Members []int    // places in the list
+	Bytes   uint64
+}
+
+// Cover divides names, given as paths from the whole to its parts, as closely as so many rows allow that must hold most
+// of the bytes: by whole paths if the largest of them do, otherwise by shorter and shorter beginnings, which are no
+// longer than depth. Groups come in the order of their bytes, most first; where nothing covers enough, what covers most
+// is taken.
+func Cover(paths [][]string, bytes []uint64, limit, depth int) []Group {
+	deepest := 1
+	for _, path := range paths {
+		deepest = max(deepest, len(path))
+	}
+	var best []Group
+	var covered uint64
+	for d := min(deepest, depth); d > 0; d-- {
+		groups, whole := groupsOf(paths, bytes, d), uint64(0)
+		var shown uint64
+		for i, g := range groups {
+			if whole += g.Bytes; i < limit {
+				shown += g.Bytes
+			}
+		}
+		if best == nil || shown > covered {
+			best, covered = groups, shown
+		}
+		if float64(shown) >= coverShare/100.0*float64(whole) {
+			break
+		}
+	}
+	return best
+}
+
+// groupsOf puts the paths together that have their first parts in common.
+func groupsOf(paths [][]string, bytes []uint64, depth int) []Group {
+	var groups []Group
+	at := make(map[string]int)
+	for i, path := range paths {
+		path = path[:min(depth, len(path))]
+		key := strings.Join(path, "\x00")
+		g, known := at[key]
+		if !known {
+			g = len(groups)
+			at[key], groups = g, append(groups, Group{Path: path})
+		}
+		groups[g].Members, groups[g].Bytes = append(groups[g].Members, i), groups[g].Bytes+bytes[i]
+	}
+	for i := range groups {
+		if g := &groups[i]; len(g.Members) == 1 {
+			g.Path = paths[g.Members[0]]
+		}
+	}
+	slices.SortStableFunc(groups, func(a, b Group) int { return cmp.Compare(b.Bytes, a.Bytes) })
+	return groups
+}
+
+// ModulePath takes the name of a module apart at its dots, but for those inside of braces: "h.{0..3}.mlp" has three
+// parts.
+func ModulePath(name string) (path []string) {
+	begin, braces := 0, 0
+	for i := range len(name) {
+		switch name[i] {
+		case '{':
+			braces++
+		case '}':
+			braces--
+		case '.':
+			if braces == 0 {
+				path, begin = append(path, name[begin:i]), i+1
+			}
+		}
+	}
+	return append(path, name[begin:])
+}

@@ -1,0 +1,29 @@
+package phrase
+
+import "memtrace/analyzer/render/layout"
+
+// rowNouns are what a row of a grouping is called, one and several.
+var rowNouns = map[string][2]string{"site": {"line", "lines"}, "inner": {"line", "lines"}, "line": {"line", "lines"},
+	"module": {"module", "modules"}, "tag": {"tag", "tags"}, "category": {"category", "categories"},
+	"library": {"library", "libraries"}, "operator": {"operator", "operators"}, "thread": {"thread", "threads"},
+	"function": {"function", "functions"}, "file": {"file", "files"}}
+
+// MoreRows names the rows of a grouping that a table puts together at its end: "36 more lines".
+func MoreRows(by string, count int) string {
+	noun, known := rowNouns[by]
+	if !known {
+		noun = [2]string{"row", "rows"}
+	}
+	return layout.Plural(uint64(count), "more "+noun[0], "more "+noun[1])
+}
+
+// Times counts repetitions: "once", "twice", "3 times".
+func Times(n uint64) string {
+	switch n {
+	case 1:
+		return "once"
+	case 2:
+		return "twice"
+	}
+	return layout.Count(n) + " times"
+}
