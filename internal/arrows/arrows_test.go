@@ -80,8 +80,8 @@ var ours = map[string][]string{
 	"analyzer/diff":           {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report"},
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
 	"analyzer/render": {
-		"analyzer/diff", "analyzer/finding", "analyzer/fold", "analyzer/render/layout", "analyzer/render/oomtext",
-		"analyzer/render/phrase", "analyzer/report", "analyzer/rules", "internal/visible",
+		"analyzer/callstack", "analyzer/diff", "analyzer/finding", "analyzer/fold", "analyzer/render/layout",
+		"analyzer/render/oomtext", "analyzer/render/phrase", "analyzer/report", "analyzer/rules", "internal/visible",
 	},
 	"analyzer/export": {
 		"analyzer", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/moment",
@@ -148,8 +148,9 @@ var ours = map[string][]string{
 	"internal/manual":   {"internal/console", "internal/version"},
 	"internal/console":  {"analyzer/render/layout", "internal/usage", "internal/visible"},
 	"internal/tracefile": {
-		"analyzer", "analyzer/export", "analyzer/finding", "analyzer/report", "internal/console", "internal/regular",
-		"internal/visible", "trace", "trace/importer", "trace/spool",
+		"analyzer", "analyzer/export", "analyzer/finding", "analyzer/moment", "analyzer/profile", "analyzer/report",
+		"analyzer/rules/rulefile", "internal/console", "internal/regular", "internal/visible", "trace",
+		"trace/importer", "trace/spool",
 	},
 	"internal/questions": {
 		"analyzer", "analyzer/callstack", "analyzer/moment", "analyzer/profile", "analyzer/render/layout",
