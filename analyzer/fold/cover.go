@@ -6,8 +6,12 @@ import (
 	"strings"
 )
 
-// coverShare is the least part of the whole, in percent, that a short table must show.
-const coverShare = 80
+const (
+	// coverShare is the least part of the whole, in percent, that a short table must show.
+	coverShare = 80
+	// aloneShare is the least part of the whole, as a divisor, that always has a row of its own.
+	aloneShare = 4
+)
 
 // Group is one row of a short table: a name, or everything whose path begins alike.
 type Group struct {
@@ -18,22 +22,20 @@ type Group struct {
 
 // Cover divides names, given as paths from the whole to its parts, as closely as so many rows allow that must hold most
 // of the bytes: by whole paths if the largest of them do, otherwise by shorter and shorter beginnings, which are no
-// longer than depth. Groups come in the order of their bytes, most first; where nothing covers enough, what covers most
-// is taken.
+// longer than depth. What holds a good part of the whole by itself keeps its row. Groups come in the order of their
+// bytes, most first; where nothing covers enough, what covers most is taken.
 func Cover(paths [][]string, bytes []uint64, limit, depth int) []Group {
-	deepest := 1
-	for _, path := range paths {
-		deepest = max(deepest, len(path))
+	deepest, whole := 1, uint64(0)
+	for i, path := range paths {
+		deepest, whole = max(deepest, len(path)), whole+bytes[i]
 	}
 	var best []Group
 	var covered uint64
 	for d := min(deepest, depth); d > 0; d-- {
-		groups, whole := groupsOf(paths, bytes, d), uint64(0)
+		groups := groupsOf(paths, bytes, d, whole)
 		var shown uint64
-		for i, g := range groups {
-			if whole += g.Bytes; i < limit {
-				shown += g.Bytes
-			}
+		for _, g := range groups[:min(limit, len(groups))] {
+			shown += g.Bytes
 		}
 		if best == nil || shown > covered {
 			best, covered = groups, shown
@@ -46,11 +48,13 @@ func Cover(paths [][]string, bytes []uint64, limit, depth int) []Group {
 }
 
 // groupsOf puts the paths together that have their first parts in common.
-func groupsOf(paths [][]string, bytes []uint64, depth int) []Group {
+func groupsOf(paths [][]string, bytes []uint64, depth int, whole uint64) []Group {
 	var groups []Group
 	at := make(map[string]int)
 	for i, path := range paths {
-		path = path[:min(depth, len(path))]
+		if bytes[i] < whole/aloneShare {
+			path = path[:min(depth, len(path))]
+		}
 		key := strings.Join(path, "\x00")
 		g, known := at[key]
 		if !known {

@@ -144,11 +144,12 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 		p.shortLedger(s, e.ThroughLedger("inner"), e.UsedBytes, briefThrough)
 	} else if l := oomtext.BestLedger(e); l != nil && len(l.Rows) > 0 {
 		var owners []owner
-		for _, r := range oomtext.FoldOwners(l.Rows, p.rows(briefOwners-2)) {
+		for _, r := range l.Rows {
 			owners = append(owners, owner{name: oomtext.OwnerName(&r, phrase.Framework(s.Versions)), bytes: r.Bytes,
 				lower: r.BytesLower, style: oomtext.OwnerStyle(r.Owner)})
 		}
-		p.shortTable("Who filled "+phrase.DeviceName(e.Device)+", by "+l.By, owners, e.UsedBytes, s.Bounds)
+		p.shortTable("Who filled "+phrase.DeviceName(e.Device)+", by "+l.By,
+			coverBlocks(l.By, owners, p.rows(briefOwners-2)), e.UsedBytes, s.Bounds)
 		p.Legend()
 		p.Gap()
 	}

@@ -1,8 +1,10 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"memtrace/analyzer/callstack"
@@ -15,12 +17,18 @@ import (
 // show too little of the bytes, lines are taken together by function or by file, and modules and tags by what they are
 // part of; no closer than depth parts of a name where that is not 0.
 func coverOwners(by string, list []owner, limit, depth int) []owner {
+	if by == "tag" {
+		list = foldedTags(list)
+	}
 	paths, bytes := make([][]string, len(list)), make([]uint64, len(list))
 	for i := range list {
 		paths[i], bytes[i] = ownerPath(by, list[i].name), list[i].bytes
 	}
 	if depth == 0 {
 		depth = math.MaxInt
+	}
+	if by == "category" { // few, and each says something
+		limit = max(limit, enough(bytes))
 	}
 	var rows []owner
 	for _, g := range fold.Cover(paths, bytes, limit, depth) {
@@ -32,6 +40,52 @@ func coverOwners(by string, list []owner, limit, depth int) []owner {
 		rows = append(rows, row)
 	}
 	return layout.Fewer(rows, limit, func(hidden []owner) owner { return foldShort(by, hidden) })
+}
+
+// foldedTags takes tags as one that differ in an index only, as those of layers do.
+func foldedTags(list []owner) []owner {
+	names, bytes := make([]string, len(list)), make([]uint64, len(list))
+	for i := range list {
+		names[i], bytes[i] = list[i].name, list[i].bytes
+	}
+	var folded []owner
+	for _, f := range fold.Modules(names, bytes) {
+		row := list[f.Members[0]]
+		if f.Repeated() {
+			row = sumOwners(list, f.Members)
+			row.name = f.Name
+		}
+		folded = append(folded, row)
+	}
+	return folded
+}
+
+// enough is how many values, most first, are four fifths of their sum.
+func enough(bytes []uint64) (n int) {
+	whole, shown := layout.Sum(bytes), uint64(0)
+	for n < len(bytes) && shown < whole-whole/5 {
+		shown += bytes[n]
+		n++
+	}
+	return n
+}
+
+// coverBlocks is coverOwners for a table of blocks and of what stands beside them, most first, the rest of the blocks at
+// the end.
+func coverBlocks(by string, list []owner, limit int) []owner {
+	blocks, beside := []owner{}, []owner{}
+	for _, o := range list {
+		if o.style == layout.Blocks {
+			blocks = append(blocks, o)
+		} else {
+			beside = append(beside, o)
+		}
+	}
+	blocks = coverOwners(by, blocks, limit, 0)
+	shown := min(limit, len(blocks))
+	rows := slices.Concat(blocks[:shown], beside)
+	slices.SortStableFunc(rows, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
+	return append(rows, blocks[shown:]...)
 }
 
 // ownerPath takes the name of a row apart, from the whole to its parts.
