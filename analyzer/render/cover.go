@@ -70,8 +70,8 @@ func enough(bytes []uint64) (n int) {
 	return n
 }
 
-// coverBlocks is coverOwners for a table of blocks and of what stands beside them, most first, the rest of the blocks at
-// the end.
+// coverBlocks is coverOwners for a table of blocks and of what stands beside them, most first, the rest of the blocks
+// at the end.
 func coverBlocks(by string, list []owner, limit int) []owner {
 	blocks, beside := []owner{}, []owner{}
 	for _, o := range list {
