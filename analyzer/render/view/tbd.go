@@ -53,8 +53,12 @@ func numberedIterations(t *report.Training, o layout.Options) (list []numberedIt
 	return list
 }
 
-// NothingSelected says why --period and --epoch leave no table, "" if they leave one.
+// NothingSelected says why --period and --epoch leave no table, "" if they leave one, or if there are no iterations at
+// all, as in an imported trace.
 func NothingSelected(s *report.Summary, o layout.Options) string {
+	if s.Training == nil {
+		return ""
+	}
 	all := numberedIterations(s.Training, layout.Options{})
 	if len(all) == 0 || len(numberedIterations(s.Training, o)) > 0 {
 		return ""

@@ -177,6 +177,26 @@ func TestUnitsOfViews(t *testing.T) {
 	}
 }
 
+// TestImportedTracesHaveNoIterations: what an imported trace lacks is said, and nothing asks for it.
+func TestImportedTracesHaveNoIterations(t *testing.T) {
+	s := trainingCase(1, 0)
+	s.Training = nil
+	for _, o := range []layout.Options{{}, {Epoch: 1}, {Period: 3}} {
+		if why := NothingSelected(s, o); why != "" {
+			t.Errorf("%q", why)
+		}
+	}
+	for i := range views {
+		v := &views[i]
+		var b bytes.Buffer
+		if err := v.Text(&b, s, layout.Options{}); (err != nil) != !v.any {
+			t.Errorf("%s: %v", v.Name, err)
+		}
+		for range v.Rows(s) {
+		}
+	}
+}
+
 // TestMissingNames words why a trace has no names.
 func TestMissingNames(t *testing.T) {
 	s := trainingCase(1, 0)
