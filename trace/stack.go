@@ -63,6 +63,13 @@ type PyFrame struct {
 	Self   uint64 // address of the object that is called, for frames that call a framework's modules; else 0
 }
 
+// BeforeFunction in BeforeFile is the Python frame of memory that was there when recording began: who allocated that is
+// not known. The adapters' script held.py has a function of this name.
+const (
+	BeforeFunction = "_record_before"
+	BeforeFile     = "<memtrace>"
+)
+
 // PyStack is an interned Python call stack, innermost frame first.
 type PyStack struct {
 	ID     StackID

@@ -181,10 +181,9 @@ func (c *Stacks) resolve(pair Pair) *Stack {
 	return s
 }
 
-// isBeforeStart recognizes the function of cshim/adapters/held.py that records what PyTorch held when recording began
-// amid the program's work: it is not known who allocated that.
+// isBeforeStart recognizes what was there when recording began amid the program's work.
 func isBeforeStart(f *Frame) bool {
-	return f.Function == "_record_before" && f.File == "<memtrace>"
+	return f.Function == trace.BeforeFunction && f.File == trace.BeforeFile
 }
 
 // BackwardOf is what sites of a backward pass begin with: of the forward operator itself, and of what is near it.

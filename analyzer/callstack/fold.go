@@ -102,7 +102,11 @@ var foldRules = []foldRule{
 	{python, "", "*_use_grad", "*torch/optim/optimizer.py", foldHide},
 	{python, "", "*maybe_fallback", "*torch/optim/optimizer.py", foldHide},
 
-	// PyTorch, native side. Operators pass at::_ops once more at every turn through the dispatcher.
+	// PyTorch, native side. Operators pass at::_ops once more at every turn through the dispatcher. What records call
+	// stacks for its snapshots stands innermost in them.
+	{native, "", "torch::unwind::", "", foldHide},
+	{native, "", "torch::CapturedTraceback::", "", foldHide},
+	{native, "", "torch::cuda::(anonymous namespace)::gather", "", foldHide},
 	{native, "", "c10::cuda::CUDACachingAllocator::", "", foldHide},
 	{native, "", "c10::cuda::CUDAMallocAsync::", "", foldHide},
 	{native, "", "c10::CachingHostAllocator", "", foldHide},

@@ -52,8 +52,13 @@ var groupings = []Grouping{
 	{Name: "phase", doc: "part of a training program: init, forward, recompute, backward, optimizer, data or other",
 		Stacks: true, ID: phaseID, Key: phaseKey},
 	{Name: "api", doc: "CUDA or framework call", text: true,
-		ID:  func(_ *Resolver, o *Origin) uint64 { return uint64(o.call) },
-		Key: func(_ *Resolver, id uint64) string { return cuda.API(id).String() }},
+		ID: func(_ *Resolver, o *Origin) uint64 { return uint64(o.call) },
+		Key: func(_ *Resolver, id uint64) string {
+			if cuda.API(id) == cuda.APINone {
+				return report.UnknownCall
+			}
+			return cuda.API(id).String()
+		}},
 	{Name: "library", doc: "library that made the call", text: true,
 		ID:  func(r *Resolver, o *Origin) uint64 { return uint64(r.Libraries.Of(o.Stack)) },
 		Key: func(r *Resolver, id uint64) string { return r.Libraries.Name(uint32(id)) }},

@@ -11,6 +11,7 @@ const (
 	NoOperator  = "(no operator)" // blocks whose call stack shows none
 	// the caller of an event without a stack, or whose first frame lies in no recorded module
 	UnknownLibrary = "(unknown)"
+	UnknownCall    = "(unknown call)" // of imported traces, which do not tell calls
 )
 
 // Levels that blocks are reported at.

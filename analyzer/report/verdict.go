@@ -162,7 +162,7 @@ func (v *Verdict) largestOwner(s *Summary) {
 // KnownKey reports whether the key of a row says anything.
 func KnownKey(key string) bool {
 	switch key {
-	case Untagged, UnknownLibrary, NoStack, rules.Others, "":
+	case Untagged, UnknownLibrary, UnknownCall, NoStack, rules.Others, "":
 		return false
 	}
 	return true

@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"memtrace/analyzer/render/layout"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
 	"memtrace/internal/tracefile"
@@ -41,6 +42,7 @@ type importOptions struct {
 	output   string
 	format   string
 	interval time.Duration
+	columns  []string
 	force    bool
 }
 
@@ -75,9 +77,12 @@ func (a *app) importCommand() *cobra.Command {
 		" (default: by its content)")
 	f.DurationVar(&o.interval, "interval", importer.DefaultInterval,
 		"nvidia-smi: the `TIME` from one sample to the next, where the file has no timestamps")
+	f.StringSliceVar(&o.columns, "columns", nil,
+		"nvidia-smi: the `COLUMNS` of a file without a heading, as --query-gpu had them")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
 	cmdline.Complete(cmd, "format", cmdline.Values(formats...))
 	cmdline.Complete(cmd, "interval", cmdline.Values())
+	cmdline.Complete(cmd, "columns", cmdline.Values("timestamp,index,memory.used", "index,memory.used"))
 	return cmd
 }
 
@@ -113,7 +118,7 @@ func (a *app) importFile(o importOptions, path string) error {
 		return err
 	}
 	if !a.Quiet {
-		a.Say("%d events of a %s", result.Events, result.Kind)
+		a.Say("%s of a %s", layout.Plural(uint64(result.Events), "event", "events"), result.Kind)
 		for _, lack := range result.Lacks {
 			a.Say("%s", lack)
 		}
@@ -137,8 +142,8 @@ func (a *app) importAs(format *importer.Format, in *os.File, size int64,
 		if err != nil {
 			return err
 		}
-		if result, err = format.Import(out, in, size, importer.Options{Interval: o.interval, Spill: spill}); err !=
-			nil {
+		options := importer.Options{Interval: o.interval, Columns: o.columns, Spill: spill}
+		if result, err = format.Import(out, in, size, options); err != nil {
 			return fmt.Errorf("%s: %w", in.Name(), err)
 		}
 		return nil

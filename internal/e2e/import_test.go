@@ -51,3 +51,30 @@ func TestImportedSnapshots(t *testing.T) {
 		})
 	}
 }
+
+// A history that begins amid a run does not say how large the blocks are that are cut from what was cached before; what
+// the snapshot has of segments and of older blocks does.
+func TestImportedLateHistories(t *testing.T) {
+	t.Parallel()
+	for _, framework := range []string{torch27, torch215} {
+		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
+			rarely(t, framework != torch27)
+			r := program{framework: framework, args: []string{"late_history.py", "."}}.record(t)
+			text, err := os.ReadFile(filepath.Join(r.dir, "counters.json"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			var want struct{ Allocated, Peak, Reserved uint64 }
+			if err := json.Unmarshal(text, &want); err != nil {
+				t.Fatal(err)
+			}
+			imported := filepath.Join(t.TempDir(), "late.bin")
+			memtrace(t, "import", filepath.Join(r.dir, "late.pickle"), "-o", imported)
+			got := jsonReport(t, imported)
+			equal(t, "allocated", got.Framework.LiveBytes, want.Allocated)
+			equal(t, "peak", got.Framework.PeakBytes, want.Peak)
+			equal(t, "reserved", got.Driver.LiveBytes, want.Reserved)
+		})
+	}
+}

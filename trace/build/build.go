@@ -10,10 +10,12 @@ import (
 	"memtrace/trace/pyline"
 )
 
-// Frame is a Python frame as tools print it.
+// Frame is a frame of a call stack as tools print it.
 type Frame struct {
 	File, Function string
 	Line           int32
+	Native         bool   // else it is Python's
+	Module         string // of native frames: the object file, as far as that is known
 }
 
 // Builder writes one trace. Its memory is bounded by distinct names, frames and stacks. It is not safe for use by
@@ -27,6 +29,7 @@ type Builder struct {
 	strings map[string]trace.StringID
 	codes   map[Frame]trace.CodeID
 	stacks  map[string]trace.StackID
+	native  nativeCode
 	key     []byte
 }
 
@@ -91,30 +94,54 @@ func (b *Builder) code(f Frame) trace.CodeID {
 	return id
 }
 
-// PyStack interns a Python stack, innermost frame first; the empty one has id 0. Frames beyond what the format holds
-// are left out at the outer end.
-func (b *Builder) PyStack(frames []Frame) trace.StackID {
-	if len(frames) == 0 {
+// Stack interns a call stack, innermost frame first, as what its native and what its Python frames are; empty ones have
+// id 0. Frames beyond what the format holds are left out at the outer end.
+func (b *Builder) Stack(frames []Frame) (native, python trace.StackID) {
+	addresses := b.addresses(frames)
+	var list []trace.PyFrame
+	for i, f := range frames {
+		if !f.Native {
+			list = append(list, trace.PyFrame{Code: b.code(f), Offset: pyline.NotBegun,
+				Entry: addresses != nil && (i+1 == len(frames) || frames[i+1].Native)})
+		}
+	}
+	return b.nativeStack(addresses), b.pyStack(list)
+}
+
+func (b *Builder) pyStack(list []trace.PyFrame) trace.StackID {
+	if len(list) == 0 {
 		return 0
 	}
-	stack := trace.PyStack{}
-	if len(frames) > trace.MaxFrames {
-		frames, stack.End = frames[:trace.MaxFrames], trace.StackDepth
+	stack := trace.PyStack{Frames: list}
+	if len(list) > trace.MaxFrames {
+		stack.Frames, stack.End = list[:trace.MaxFrames], trace.StackDepth
 	}
-	b.key = b.key[:0]
-	for _, f := range frames {
-		code := b.code(f)
-		b.key = binary.AppendUvarint(b.key, uint64(code))
-		stack.Frames = append(stack.Frames, trace.PyFrame{Code: code, Offset: pyline.NotBegun})
+	b.key = append(b.key[:0], 'p')
+	for _, f := range stack.Frames {
+		b.key = binary.AppendUvarint(b.key, uint64(f.Code)<<1|entryBit(f))
 	}
-	id, ok := b.stacks[string(b.key)]
-	if !ok {
-		id = trace.StackID(b.id())
-		b.stacks[string(b.key)] = id
+	id, known := b.stack()
+	if !known {
 		stack.ID = id
 		b.keep(b.out.WritePyStack(stack))
 	}
 	return id
+}
+
+func entryBit(f trace.PyFrame) uint64 {
+	if f.Entry {
+		return 1
+	}
+	return 0
+}
+
+// stack returns the id of the stack that key tells from all others.
+func (b *Builder) stack() (id trace.StackID, known bool) {
+	if id, known = b.stacks[string(b.key)]; !known {
+		id = trace.StackID(b.id())
+		b.stacks[string(b.key)] = id
+	}
+	return id, known
 }
 
 // Thread defines a thread by its name.
@@ -136,6 +163,9 @@ func (b *Builder) Err() error { return b.err }
 
 // Close ends the trace. It does not close the file.
 func (b *Builder) Close() error {
+	if b.err == nil {
+		b.err = b.out.WriteSymbols(b.native.symbols)
+	}
 	if b.err == nil {
 		b.err = b.out.Flush(b.seq + 1)
 	}

@@ -25,6 +25,7 @@ const DefaultInterval = 10 * time.Millisecond
 // Options are what a file does not say of itself.
 type Options struct {
 	Interval time.Duration // between samples without times; 0: DefaultInterval
+	Columns  []string      // of a log of nvidia-smi that has no heading
 	Spill    Spill         // room for records of snapshots; nil: they are kept in memory
 }
 

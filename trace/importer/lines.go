@@ -13,7 +13,7 @@ import (
 // maxLine bounds a line that is kept, in bytes. Logs may hold longer ones, which are passed over.
 const maxLine = 1 << 20
 
-// lines reads a text line by line. Memory is bounded by maxLine.
+// lines reads a text of UTF-8 or UTF-16 line by line. Memory is bounded by maxLine.
 type lines struct {
 	r      *bufio.Reader
 	number int    // of the line that next returned, from 1
@@ -24,11 +24,7 @@ type lines struct {
 }
 
 func newLines(r io.Reader) *lines {
-	l := &lines{r: bufio.NewReaderSize(r, 1<<16)}
-	if first, _ := l.r.Peek(3); bytes.Equal(first, []byte("\xef\xbb\xbf")) {
-		_, _ = l.r.Discard(3)
-	}
-	return l
+	return &lines{r: newText(r)}
 }
 
 // next returns a line without its end. It is valid until the next call.
@@ -69,6 +65,9 @@ func (l *lines) bad(line []byte, err error) error {
 	}
 	return fmt.Errorf("line %d: %s: %w", l.number, quoteShort(text), err)
 }
+
+// cutLine is said of a last line without an end: it may be one that was cut, and its number another one.
+const cutLine = "The last line is cut or has no end, and was left out."
 
 // quoteShort quotes a text, of which it shows the beginning.
 func quoteShort(text string) string {

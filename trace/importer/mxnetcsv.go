@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"io"
+	"regexp"
 
 	"memtrace/trace"
 )
@@ -21,9 +22,16 @@ func tagSize(line []byte) (tag string, size uint64, err error) {
 	if at < 0 {
 		return "", 0, errors.New("a line is a tag, a comma and a size in MiB, such as in_arg:fc1_weight,1.53")
 	}
+	tag = string(bytes.TrimSpace(line[:at]))
+	if commaNumber.MatchString(tag) {
+		return "", 0, errTwoNumbers
+	}
 	size, err = bytesOf(string(line[at+1:]), mebibyte)
-	return string(bytes.TrimSpace(line[:at])), size, err
+	return tag, size, err
 }
+
+// commaNumber is a tag that ends like a number which a decimal comma goes on with.
+var commaNumber = regexp.MustCompile(`,[0-9]+$`)
 
 // recognizedRows is how many lines must be of a kind, if there are that many.
 const recognizedRows = 8
@@ -38,9 +46,10 @@ func isTagSizes(file *io.SectionReader) bool {
 		if len(line) == 0 && !l.long {
 			continue
 		}
-		if _, _, err := tagSize(line); err != nil && !l.ended && seen > 0 {
+		if tag, _, err := tagSize(line); err != nil && !l.ended && seen > 0 {
 			break // cut
-		} else if err != nil || l.long || bytes.ContainsAny(line, "\x00\"") {
+		} else if err != nil || l.long || bytes.ContainsAny(line, "\x00\"") || smiField.MatchString(splitSMI(tag,
+			",")[0]) {
 			return false
 		}
 		seen++
@@ -62,8 +71,8 @@ func readTagSizes(out *trace.Writer, file *io.SectionReader, _ Options) (Result,
 			continue
 		}
 		tag, size, err := tagSize(line)
-		if err != nil && !l.ended && !l.long && r.events > 0 {
-			lacks = append(lacks, "The last line is cut and was left out.")
+		if !l.ended && !l.long && r.events > 0 { // also one whose size is a number: of that, digits may be missing
+			lacks = append(lacks, cutLine)
 			break
 		}
 		if err == nil {

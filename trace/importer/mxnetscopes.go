@@ -99,8 +99,8 @@ func (m *scopesImport) row(line string) error {
 	if strings.HasSuffix(fields[0], scopesAmend) {
 		return m.amend(device, fields)
 	}
-	requested, err1 := bytesOf(fields[1], 1)
-	actual, err2 := bytesOf(fields[3], 1)
+	requested, err1 := wholeBytes(fields[1])
+	actual, err2 := wholeBytes(fields[3])
 	if err := errors.Join(err1, err2); err != nil {
 		return errors.New("requested and actual size are numbers of bytes")
 	}
@@ -109,6 +109,15 @@ func (m *scopesImport) row(line string) error {
 	}
 	m.held[device] += actual
 	return m.rows.block(fields[0], device, actual, &inPool{requested, m.held[device]})
+}
+
+// wholeBytes reads a number of bytes.
+func wholeBytes(text string) (uint64, error) {
+	n, err := strconv.ParseUint(strings.TrimSpace(text), 10, 64)
+	if err == nil && n > maxBlock {
+		err = errors.New("the size is more than any device has")
+	}
+	return n, err
 }
 
 // amend writes a sample of what the process uses on the device, of which the blocks before are a part.
@@ -147,7 +156,7 @@ func (m *scopesImport) lacks() []string {
 		lacks = append(lacks, "It does not say what the process used on the device beyond them.")
 	}
 	if m.cut {
-		lacks = append(lacks, "The last line is cut and was left out.")
+		lacks = append(lacks, cutLine)
 	}
 	return lacks
 }

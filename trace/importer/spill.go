@@ -61,7 +61,8 @@ func (s *spill) add(e *entry) error {
 	s.buf = binary.AppendUvarint(s.buf, e.block)
 	s.buf = binary.AppendVarint(s.buf, e.time-s.last.time)
 	s.buf = binary.AppendVarint(s.buf, e.order-s.last.order)
-	s.buf = binary.AppendUvarint(s.buf, uint64(e.stack))
+	s.buf = binary.AppendUvarint(s.buf, uint64(e.stack.native))
+	s.buf = binary.AppendUvarint(s.buf, uint64(e.stack.python))
 	s.buf = binary.AppendUvarint(s.buf, uint64(e.tag))
 	s.last = *e
 	s.count++
@@ -126,7 +127,8 @@ func (s *spill) next() (e entry, ok bool, err error) {
 	e.size, e.stream, e.block = unsigned(), unsigned(), unsigned()
 	e.time = s.last.time + signed()
 	e.order = s.last.order + signed()
-	e.stack, e.tag = trace.StackID(unsigned()), trace.StringID(unsigned())
+	e.stack = stackRef{trace.StackID(unsigned()), trace.StackID(unsigned())}
+	e.tag = trace.StringID(unsigned())
 	if failed {
 		return e, false, errSpill
 	}

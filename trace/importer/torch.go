@@ -46,6 +46,10 @@ type torchImport struct {
 	events  int
 
 	inexact, unknown, older int
+	stateless, far          int  // blocks of unknown state; records and segments of devices that a trace does not have
+	backwards, differing    int  // records that are older than those before; blocks that the end of the snapshot denies
+	recorded, timeless      bool // there is a history; its records have no times
+	last                    int64
 	hosted, ours            bool
 }
 
@@ -57,6 +61,7 @@ type torchDevice struct {
 	blocks   *blocks
 	live     map[uint64]uint64 // block -> size
 	segments pieces            // what the driver gave
+	records  uint64            // replayed
 
 	allocated, reserved uint64
 }
@@ -70,7 +75,7 @@ func readTorch(out *trace.Writer, file *io.SectionReader, o Options) (Result, er
 	t.out = build.New(out, trace.Info{KindKey: torchKind, "framework.torch": "(memory snapshot)"})
 	t.thread = t.out.Thread("PyTorch (threads are not in a snapshot)")
 	t.notes = &spill{to: &t.spills}
-	t.u, t.codes, t.stacks = newUnpickler(file), map[build.Frame]uint32{}, map[string]trace.StackID{}
+	t.u, t.codes, t.stacks = newUnpickler(file), map[build.Frame]uint32{}, map[string]stackRef{}
 	t.u.to = t
 	v, err := t.u.read()
 	if err != nil {
@@ -116,9 +121,7 @@ func (t *torchImport) filled(stack []any, l *list) error {
 		if nested == 0 { // the devices
 			return nil
 		}
-		if device = int16(min(outer.taken+len(outer.items)+nested-1, math.MaxInt16)); device > 255 {
-			return nil
-		}
+		device = int16(min(outer.taken+len(outer.items)+nested-1, math.MaxInt16))
 	default:
 		if nested == 0 { // of no interest
 			drop(l)
@@ -182,30 +185,50 @@ func place(stack []any) (key string, outer *list, nested int) {
 func (t *torchImport) take(key string, device int16, v any) error {
 	switch v := v.(type) {
 	case *segment:
-		if key == "segments" && v.device >= 0 && v.device <= 255 {
+		if v.wrong != "" {
+			return damaged(v.wrong)
+		}
+		t.stateless += v.unknown
+		switch {
+		case key == "segments" && (v.device < 0 || v.device >= maxDevices):
+			t.far++
+		case key == "segments":
 			t.device(int16(v.device)).before.ended(v)
-		} else if key == "host_segments" {
+		case key == "host_segments":
 			t.hosted = true
 			t.device(hostDevice).before.ended(v)
 		}
+		return nil
 	case *entry:
-		if v.beside {
+		switch {
+		case v.wrong != "":
+			return damaged(v.wrong)
+		case v.beside:
+			return nil
+		case device >= maxDevices:
+			t.far++
 			return nil
 		}
-		if v.time != 0 {
-			t.base = min(t.base, v.time)
+		return t.entry(key, device, v)
+	}
+	t.unknown++
+	return nil
+}
+
+func (t *torchImport) entry(key string, device int16, e *entry) error {
+	if e.time != 0 {
+		t.base = min(t.base, e.time)
+	}
+	switch key {
+	case "external_annotations":
+		return t.notes.add(e)
+	case "device_traces", "host_traces":
+		t.hosted = t.hosted || device == hostDevice
+		d := t.device(device)
+		if d.before.observe(e); len(d.before.covered) > mostSegments {
+			return errSegments
 		}
-		switch key {
-		case "external_annotations":
-			return t.notes.add(v)
-		case "device_traces", "host_traces":
-			t.hosted = t.hosted || device == hostDevice
-			d := t.device(device)
-			if d.before.observe(v); len(d.before.covered) > mostSegments {
-				return errSegments
-			}
-			return d.history.add(v)
-		}
+		return d.history.add(e)
 	}
 	return nil
 }
@@ -221,14 +244,14 @@ func (t *torchImport) device(index int16) *torchDevice {
 }
 
 // lacks says what the trace does not hold.
-func (t *torchImport) lacks(recorded bool) []string {
+func (t *torchImport) lacks() []string {
 	lacks := []string{
-		"The snapshot was exported from a trace of memtrace: it holds device memory, its blocks and Python frames, no other memory, no tags, no threads, no native frames."}
+		"The snapshot was exported from a trace of memtrace: it holds device memory, its blocks and Python frames, no other memory, no tags, no threads."}
 	if !t.ours {
 		lacks[0] =
-			"The snapshot holds what PyTorch's caching allocator did: no memory of CUDA contexts, libraries or other allocators, no threads, no native frames."
+			"The snapshot holds what PyTorch's caching allocator did: no memory of CUDA contexts, libraries or other allocators, no threads."
 	}
-	if !recorded {
+	if !t.recorded {
 		lacks = append(lacks,
 			"It holds no history: figures are those of its one moment (call torch.cuda.memory._record_memory_history() first).")
 	} else if t.older > 0 {
@@ -244,6 +267,22 @@ func (t *torchImport) lacks(recorded bool) []string {
 			fmt.Sprintf(
 				"Of blocks cut from segments older than the history (%d), the size is the request, rounded up to %d bytes.", t.inexact, blockUnit))
 	}
+	for _, c := range []struct {
+		count int
+		text  string
+	}{
+		{t.stateless, "Blocks of an unknown state were left out: %d."},
+		{t.far, "Records and segments of devices that are not numbered from 0 to 255 were left out: %d."},
+		{t.backwards, "Records whose time is before that of the one above: %d; they count at the time of the latest one."},
+		{t.differing, "Blocks of which the history and the segments say different things: %d; the figures are the history's."},
+	} {
+		if c.count > 0 {
+			lacks = append(lacks, fmt.Sprintf(c.text, c.count))
+		}
+	}
+	if t.timeless {
+		lacks = append(lacks, "Its records have no times: all are taken to be of one moment, in their order.")
+	}
 	if t.unknown > 0 {
 		lacks = append(lacks, fmt.Sprintf("Records of unknown kind were left out: %d.", t.unknown))
 	}
@@ -253,7 +292,8 @@ func (t *torchImport) lacks(recorded bool) []string {
 // emit writes an event of a device or of pinned host memory.
 func (t *torchImport) emit(d *torchDevice, kind trace.EventKind, level cuda.Level, addr, size uint64, e *entry) {
 	event := trace.Event{Kind: kind, Level: level, Mem: cuda.MemoryDevice, Device: d.index, Addr: addr, Size: size,
-		Stream: e.stream, Thread: t.thread, Time: t.time(e), PyStack: e.stack, Tag: e.tag}
+		Stream: e.stream, Thread: t.thread, Time: t.time(e), Stack: e.stack.native, PyStack: e.stack.python,
+		Tag: e.tag}
 	if d.index == hostDevice {
 		event.Mem = cuda.MemoryHost
 	}
@@ -267,10 +307,16 @@ func (t *torchImport) emit(d *torchDevice, kind trace.EventKind, level cuda.Leve
 	t.events++
 }
 
-// time returns nanoseconds since the first record.
+// time returns nanoseconds since the first record. It never runs backwards.
 func (t *torchImport) time(e *entry) int64 {
-	if e.time <= t.base {
-		return 0
+	if e.time > t.base {
+		if at := min(e.time-t.base, math.MaxInt64/1000) * 1000; at >= t.last {
+			t.last = at
+		} else {
+			t.backwards++
+		}
+	} else if e.time != 0 && t.last > 0 {
+		t.backwards++
 	}
-	return min(e.time-t.base, math.MaxInt64/1000) * 1000
+	return t.last
 }

@@ -176,10 +176,15 @@ func TestTorchBoundsSegments(t *testing.T) {
 	}
 }
 
+func nameOf(r *trace.Reader, f trace.PyFrame) string {
+	code, _ := r.Tables().Code(f.Code)
+	return code.Name
+}
+
 // A history that begins late, of two devices: what stood before is found, and records are in the order of their time. A
 // range that is unmapped may reach over what was mapped at its own time.
 func TestTorchOfTwoDevices(t *testing.T) {
-	events, result, err := imported(t, sample(t, "late.pickle"))
+	events, r, result, err := run(t, Find("torch"), sample(t, "late.pickle"))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -197,7 +202,8 @@ func TestTorchOfTwoDevices(t *testing.T) {
 		if sums[e.Device] += e.Size; e.Kind == trace.EventFree {
 			sums[e.Device] -= 2 * e.Size
 		}
-		if e.Time == 0 && e.PyStack == 0 {
+		if frames, _ := r.Tables().PyStack(e.PyStack); e.Time == 0 && len(frames) == 1 &&
+			nameOf(r, frames[0]) == trace.BeforeFunction {
 			reported = append(reported, fmt.Sprintf("%d:%x+%d", e.Device, e.Addr, e.Size))
 		}
 	}

@@ -2,7 +2,6 @@ package importer
 
 import (
 	"cmp"
-	"maps"
 	"slices"
 
 	"memtrace/trace"
@@ -11,24 +10,28 @@ import (
 // torchBefore finds out what stood before a history from what stood at its end: of a piece of memory the first record
 // decides, and without one it was there all the time.
 type torchBefore struct {
-	decided  map[uint64]struct{} // addresses of blocks
+	records  uint64
+	decided  map[uint64]uint64   // address of a block -> number of the last record that allocates it, 0 for none
 	freed    map[uint64]block    // that are older than the history
+	waiting  map[uint64]block    // whose free was requested before the history, and completed in it or later
 	given    map[uint64]struct{} // addresses of segments that come and go as a whole
 	covered  spans               // what was mapped or unmapped of expandable segments
 	returned []torchSegment      // to the driver, and older than the history
 	end      []*segment
+	atEnd    map[uint64]block // blocks that are allocated at the end
 }
 
 // torchSegment is a piece of memory that the driver gave.
 type torchSegment struct {
 	span
 	small, expandable bool
-	stack             trace.StackID
+	stack             stackRef
 	tag               trace.StringID
 }
 
 func newTorchBefore() torchBefore {
-	return torchBefore{decided: map[uint64]struct{}{}, freed: map[uint64]block{}, given: map[uint64]struct{}{}}
+	return torchBefore{decided: map[uint64]uint64{}, freed: map[uint64]block{}, waiting: map[uint64]block{},
+		given: map[uint64]struct{}{}, atEnd: map[uint64]block{}}
 }
 
 // ended takes in a segment that stood at the end.
@@ -42,19 +45,27 @@ func (b *torchBefore) ended(s *segment) {
 		}
 		at += s.blocks[i].size
 	}
-	s.blocks = slices.DeleteFunc(s.blocks, func(one block) bool { return !one.allocated })
+	s.blocks = slices.DeleteFunc(s.blocks, func(one block) bool { return one.state < statePending })
 	b.end = append(b.end, s)
 }
 
 // observe takes in a record of the history, in order.
 func (b *torchBefore) observe(e *entry) {
+	b.records++
+	_, known := b.decided[e.addr]
+	older := block{addr: e.addr, size: cmp.Or(e.block, round(e.size)), request: e.size, rounded: e.block == 0}
 	switch e.action {
 	case actionAlloc:
-		b.decided[e.addr] = struct{}{}
+		b.decided[e.addr] = b.records
 	case actionFreeRequested:
-		if _, known := b.decided[e.addr]; !known {
-			b.decided[e.addr] = struct{}{}
-			b.freed[e.addr] = block{addr: e.addr, size: cmp.Or(e.block, round(e.size)), request: e.size}
+		if !known {
+			b.decided[e.addr] = 0
+			b.freed[e.addr] = older
+		}
+	case actionFreeCompleted:
+		if !known {
+			b.decided[e.addr] = 0
+			b.waiting[e.addr] = older
 		}
 	case actionSegmentAlloc:
 		b.given[e.addr] = struct{}{}
@@ -72,24 +83,34 @@ func (b *torchBefore) observe(e *entry) {
 	}
 }
 
-// state returns what stood before the history, in the order of addresses.
+// state returns what stood before the history, in the order of addresses: segments, and blocks, of which those are
+// pending whose free was requested before.
 func (b *torchBefore) state() ([]torchSegment, []block) {
 	segments := b.returned
-	live := slices.Collect(maps.Values(b.freed))
+	var blocks []block
+	for state, older := range map[state]map[uint64]block{stateAllocated: b.freed, statePending: b.waiting} {
+		for _, one := range older {
+			one.state = state
+			blocks = append(blocks, one)
+		}
+	}
 	for _, s := range b.end {
 		for _, r := range b.older(s) {
 			segments = append(segments, torchSegment{r, s.small, s.expandable, s.stack, s.tag})
 		}
 		for _, one := range s.blocks {
+			if one.state == stateAllocated {
+				b.atEnd[one.addr] = one
+			}
 			if _, known := b.decided[one.addr]; !known {
-				b.decided[one.addr] = struct{}{}
-				live = append(live, one)
+				b.decided[one.addr] = 0
+				blocks = append(blocks, one)
 			}
 		}
 	}
 	slices.SortFunc(segments, func(a, c torchSegment) int { return cmp.Compare(a.start, c.start) })
-	slices.SortFunc(live, func(a, c block) int { return cmp.Compare(a.addr, c.addr) })
-	return segments, live
+	slices.SortFunc(blocks, func(a, c block) int { return cmp.Compare(a.addr, c.addr) })
+	return segments, blocks
 }
 
 // older returns what of a segment that stood at the end stood before the history.

@@ -65,18 +65,52 @@ func (b *blocks) removeFree(start uint64) {
 
 func round(size uint64) uint64 { return max((size+blockUnit-1)/blockUnit*blockUnit, blockUnit) }
 
-// alloc returns the size of the block that was handed out; exact is false where the segment's blocks are not known.
-func (b *blocks) alloc(addr, request uint64) (size uint64, exact bool) {
-	size = round(request)
+// addOlder adds a segment that is older than the history, with the blocks that it had then, in order. Whatever lies
+// between them is free; but in segments of large blocks no free piece is as small as what is not worth splitting
+// off, so
+// that such a one belongs to the block before it, whose size is not known otherwise.
+func (b *blocks) addOlder(s blockSegment, held []block) {
+	known := s.known
+	s.known = false
+	b.addSegment(s)
+	if !known {
+		return
+	}
+	b.segments[b.find(s.start)].known = true
+	at := s.start
+	for i := range len(held) + 1 {
+		begin := s.end
+		if i < len(held) {
+			begin = held[i].addr
+		}
+		gap := begin - min(at, begin)
+		if last := i - 1; last >= 0 && held[last].rounded && !s.small && gap <= smallMost {
+			held[last].size += gap
+		} else if gap >= blockUnit {
+			b.addFree(at, gap)
+		}
+		if i < len(held) {
+			at = max(at, begin) + held[i].size
+		}
+	}
+}
+
+// alloc takes a block in use and returns its size; exact is false where the segment's blocks are not known. size is 0
+// where nothing says it.
+func (b *blocks) alloc(addr, request, size uint64) (block uint64, exact bool) {
+	given := size > 0
+	if !given {
+		size = round(request)
+	}
 	i := b.find(addr)
 	whole, ok := b.free[addr]
 	if i < 0 || !ok || whole < size {
 		b.taken[addr] = size
-		return size, i >= 0 && b.segments[i].expandable // whose blocks are always cut
+		return size, given || i >= 0 && b.segments[i].expandable // whose blocks are always cut
 	}
 	b.removeFree(addr)
 	rest, s := whole-size, b.segments[i]
-	if s.small || s.expandable || rest > smallMost {
+	if given || s.small || s.expandable || rest > smallMost {
 		if rest >= blockUnit {
 			b.addFree(addr+size, rest)
 		}

@@ -9,18 +9,20 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/trace"
+	"memtrace/trace/build"
 )
 
 // replay writes what stood before the history and then the records of all devices, in the order of their time.
 func (t *torchImport) replay() (Result, error) {
-	recorded := t.base != math.MaxInt64
-	if !recorded {
+	for _, d := range t.devices {
+		t.recorded = t.recorded || d.history.count > 0
+	}
+	if t.timeless = t.recorded && t.base == math.MaxInt64; t.base == math.MaxInt64 {
 		t.base = 0
 	}
 	streams := []*torchDevice{{history: t.notes}}
 	for _, index := range slices.Sorted(maps.Keys(t.devices)) {
 		d := t.devices[index]
-		recorded = recorded || d.history.count > 0
 		if len(d.before.end)+len(d.before.returned) > mostSegments {
 			return Result{}, errSegments
 		}
@@ -30,11 +32,17 @@ func (t *torchImport) replay() (Result, error) {
 	if err := t.merge(streams); err != nil {
 		return Result{}, err
 	}
+	for _, d := range t.devices {
+		t.differing += d.differing()
+	}
 	if t.base > 0 && t.base < math.MaxInt64/1000 {
 		t.out.Info(trace.Info{"clock.base_unix_ns": fmt.Sprint(t.base * 1000)})
 	}
-	return finish(t.out, Result{Kind: torchKind, Brief: "PyTorch's own memory only; no threads or native frames",
-		Events: t.events, Lacks: t.lacks(recorded)})
+	brief := "PyTorch's own memory only; no threads"
+	if !t.recorded {
+		brief = "one moment of PyTorch's own memory; no history, so no call stacks"
+	}
+	return finish(t.out, Result{Kind: torchKind, Brief: brief, Events: t.events, Lacks: t.lacks()})
 }
 
 // merge replays streams by time; within a stream the order of the records stays.
@@ -82,29 +90,52 @@ func (t *torchImport) merge(streams []*torchDevice) error {
 
 // begin writes what a device held before the history.
 func (t *torchImport) begin(d *torchDevice) {
-	segments, live := d.before.state()
+	segments, blocks := d.before.state()
 	for _, s := range segments {
 		size := s.end - s.start
 		d.segments.put(s.span)
 		d.reserved += size
-		t.emit(d, trace.EventAlloc, cuda.LevelDriver, s.start, size, &entry{stack: s.stack, tag: s.tag})
-		d.blocks.addSegment(blockSegment{start: s.start, end: s.end, small: s.small || size == smallSeg,
-			expandable: s.expandable})
+		t.emit(d, trace.EventAlloc, cuda.LevelDriver, s.start, size, &entry{stack: t.olderStack(s.stack), tag: s.tag})
+		d.blocks.addOlder(blockSegment{start: s.start, end: s.end, small: s.small || size == smallSeg,
+			expandable: s.expandable, known: !s.expandable}, within(blocks, s.span))
 	}
 	if d.index == hostDevice {
 		return
 	}
-	for _, b := range live {
-		d.blocks.taken[b.addr], d.live[b.addr] = b.size, b.size
+	for _, b := range blocks {
+		d.blocks.taken[b.addr] = b.size
+		if b.state == statePending {
+			continue
+		}
+		d.live[b.addr] = b.size
 		d.allocated += b.size
-		t.emit(d, trace.EventAlloc, cuda.LevelFramework, b.addr, b.size, &entry{size: b.request, stack: b.stack})
+		t.emit(d, trace.EventAlloc, cuda.LevelFramework, b.addr, b.size, &entry{size: b.request,
+			stack: t.olderStack(b.stack)})
+		t.older++
 	}
-	t.older += len(live)
+}
+
+// olderStack is the stack of what was there when a history began; most of that has none.
+func (t *torchImport) olderStack(s stackRef) stackRef {
+	if s == (stackRef{}) && t.recorded {
+		s.native, s.python = t.out.Stack([]build.Frame{{File: trace.BeforeFile, Function: trace.BeforeFunction}})
+	}
+	return s
+}
+
+// within returns the blocks, which are in the order of their addresses, that lie in a range.
+func within(blocks []block, r span) []block {
+	find := func(at uint64) int {
+		i, _ := slices.BinarySearchFunc(blocks, at, func(b block, at uint64) int { return cmp.Compare(b.addr, at) })
+		return i
+	}
+	return blocks[find(r.start):find(r.end)]
 }
 
 // record replays a record.
 func (t *torchImport) record(d *torchDevice, e *entry) {
 	host := d.index == hostDevice
+	d.records++
 	switch e.action {
 	case actionAlloc:
 		if !host {
@@ -130,7 +161,7 @@ func (t *torchImport) record(d *torchDevice, e *entry) {
 		t.unmap(d, e)
 	case actionOOM:
 		t.out.Event(trace.Event{Kind: trace.EventOOM, Level: cuda.LevelFramework, Device: d.index, Size: e.size,
-			Time: t.time(e), Thread: t.thread, PyStack: e.stack, Tag: e.tag,
+			Time: t.time(e), Thread: t.thread, Stack: e.stack.native, PyStack: e.stack.python, Tag: e.tag,
 			Allocated: d.allocated, Reserved: d.reserved})
 		t.events++
 	case actionMark:
@@ -146,15 +177,34 @@ func (t *torchImport) alloc(d *torchDevice, e *entry) {
 		d.allocated -= size
 	}
 	size := e.block
-	if size == 0 {
-		var exact bool
-		if size, exact = d.blocks.alloc(e.addr, e.size); !exact {
-			t.inexact++
-		}
+	if size == 0 && d.before.decided[e.addr] == d.records { // the block that stands there at the end
+		size = d.before.atEnd[e.addr].size
+	}
+	size, exact := d.blocks.alloc(e.addr, e.size, size)
+	if !exact {
+		t.inexact++
 	}
 	d.live[e.addr] = size
 	d.allocated += size
 	t.emit(d, trace.EventAlloc, cuda.LevelFramework, e.addr, size, e)
+}
+
+// differing counts blocks that are live at the end by the history or by the segments, and not the same by both.
+func (d *torchDevice) differing() (n int) {
+	if len(d.before.end) == 0 || d.index == hostDevice {
+		return 0
+	}
+	for addr, size := range d.live {
+		if d.before.atEnd[addr].size != size {
+			n++
+		}
+	}
+	for addr := range d.before.atEnd {
+		if _, live := d.live[addr]; !live {
+			n++
+		}
+	}
+	return n
 }
 
 // unmap gives a range back to the driver: every piece in it whole, and what of these lies beside it out again, since a

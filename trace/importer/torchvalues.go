@@ -1,10 +1,7 @@
 package importer
 
 import (
-	"encoding/binary"
 	"fmt"
-	"path"
-	"slices"
 	"strings"
 
 	"memtrace/trace"
@@ -14,15 +11,13 @@ import (
 // What a snapshot's dictionaries and lists become as soon as they are whole.
 type (
 	// stackRef is a list of frames.
-	stackRef trace.StackID
+	stackRef struct{ native, python trace.StackID }
 	// pair is a tuple of two numbers, such as the id of a pool.
 	pair [2]int64
 
-	// frame is a Python frame, or a native one, which has no address and is left out of stacks.
 	frame struct {
 		build.Frame
-		id     uint32
-		native bool
+		id uint32
 	}
 	// entry is one record of a history.
 	entry struct {
@@ -32,26 +27,44 @@ type (
 		time               int64  // microseconds
 		order              int64  // among those of all devices at one time, where memtrace wrote the snapshot
 		beside             bool   // its segment says all of it
-		stack              trace.StackID
+		wrong              wrong
+		stack              stackRef
 		tag                trace.StringID // of a mark: its name
 	}
 	// block is one of a segment's.
 	block struct {
 		addr, size, request uint64
-		stack               trace.StackID
-		active, allocated   bool // active without allocated: waiting for a stream
+		stack               stackRef
+		state               state
+		rounded             bool // the size is the request, rounded up
 		beside              bool // its segment says all of it
+		wrong               wrong
 	}
 	segment struct {
 		device             int64
 		addr, size, stream uint64
 		small, expandable  bool
 		virtual            bool // there is none, but its blocks are
-		stack              trace.StackID
+		stack              stackRef
 		tag                trace.StringID
 		blocks             []block
+		unknown            int // blocks of a state that PyTorch does not have
+		wrong              wrong
 	}
 )
+
+type state uint8
+
+// The states of a block.
+const (
+	stateUnknown state = iota
+	stateInactive
+	statePending // freed, and waiting for a stream
+	stateAllocated
+)
+
+var states = map[string]state{"inactive": stateInactive, "active_pending_free": statePending,
+	"active_awaiting_free": statePending, "active_allocated": stateAllocated}
 
 type action uint8
 
@@ -82,7 +95,7 @@ type torchValues struct {
 	out    *build.Builder
 	codes  map[build.Frame]uint32
 	frames []*frame
-	stacks map[string]trace.StackID
+	stacks map[string]stackRef
 	key    []byte
 }
 
@@ -100,9 +113,9 @@ func text(v any) string {
 }
 
 // stackOf is the stack that a list of frames has become.
-func stackOf(v any) trace.StackID {
+func stackOf(v any) stackRef {
 	ref, _ := v.(stackRef)
-	return trace.StackID(ref)
+	return ref
 }
 
 // fields yields the values of a dictionary with their keys, "" for a key that is no text.
@@ -182,23 +195,24 @@ func (t *torchValues) entry(d *dict) *entry {
 	e := &entry{}
 	var name, said, context string
 	var pool pair
+	var addr, size bool
 	for key, v := range d.fields {
 		switch key {
 		case "action":
 			name = text(v)
 			e.action = actions[name]
 		case "addr":
-			e.addr = uint64(integer(v))
+			e.addr, addr = e.wrong.address("address", v), true
 		case "size":
-			e.size = uint64(integer(v))
+			e.size, size = e.wrong.bytes("size", v), true
 		case "stream":
-			e.stream = uint64(integer(v))
+			e.stream = e.wrong.address("stream", v)
 		case "time_us":
-			e.time = integer(v)
+			e.time = int64(e.wrong.address("time", v))
 		case blockSizeKey:
-			e.block = uint64(integer(v))
+			e.block = e.wrong.bytes("size of the block", v)
 		case orderKey:
-			e.order = integer(v)
+			e.order = int64(e.wrong.address("order", v))
 		case besideKey:
 			e.beside, _ = v.(bool)
 		case "user_metadata":
@@ -218,6 +232,9 @@ func (t *torchValues) entry(d *dict) *entry {
 		e.tag = t.out.String(name)
 		return e
 	}
+	e.wrong.missing("address", addr || e.action == actionOOM || e.action == actionUnknown)
+	e.wrong.missing("size", size || e.action == actionUnknown)
+	e.wrong.end(e.addr, e.size)
 	e.tag = t.tag(pool, said, context)
 	return e
 }
@@ -239,37 +256,41 @@ func (t *torchValues) tag(pool pair, said, context string) trace.StringID {
 
 func (t *torchValues) block(d *dict) *block {
 	b := &block{}
+	size := false
 	for key, v := range d.fields {
 		switch key {
 		case "address":
-			b.addr = uint64(integer(v))
+			b.addr = b.wrong.address("address of a block", v)
 		case "size":
-			b.size = uint64(integer(v))
+			b.size, size = b.wrong.bytes("size of a block", v), true
 		case "requested_size":
-			b.request = uint64(integer(v))
+			b.request = b.wrong.bytes("requested size of a block", v)
 		case besideKey:
 			b.beside, _ = v.(bool)
 		case "state":
-			b.active, b.allocated = strings.HasPrefix(text(v), "active"), text(v) == "active_allocated"
+			b.state = states[text(v)]
 		case "frames":
 			b.stack = stackOf(v)
 		}
 	}
+	b.wrong.missing("size of a block", size)
+	b.wrong.end(b.addr, b.size)
 	return b
 }
 
 func (t *torchValues) segment(d *dict) *segment {
 	s := &segment{}
+	var device, addr, size bool
 	for key, v := range d.fields {
 		switch key {
 		case "device":
-			s.device = integer(v)
+			s.device, device = int64(s.wrong.address("device of a segment", v)), true
 		case "address":
-			s.addr = uint64(integer(v))
+			s.addr, addr = s.wrong.address("address of a segment", v), true
 		case "total_size":
-			s.size = uint64(integer(v))
+			s.size, size = s.wrong.bytes("size of a segment", v), true
 		case "stream":
-			s.stream = uint64(integer(v))
+			s.stream = s.wrong.address("stream of a segment", v)
 		case "segment_type":
 			s.small = text(v) == "small"
 		case "is_expandable":
@@ -283,26 +304,38 @@ func (t *torchValues) segment(d *dict) *segment {
 			s.stack = stackOf(v)
 		case "blocks":
 			if l, ok := v.(*list); ok {
-				s.blocks = t.blocks(l)
+				t.blocks(s, l)
+			} else {
+				s.wrong.set("the blocks of a segment are no list")
 			}
 		}
 	}
+	s.wrong.missing("device of a segment", device)
+	s.wrong.missing("address of a segment", addr)
+	s.wrong.missing("size of a segment", size)
+	s.wrong.end(s.addr, s.size)
 	return s
 }
 
 // blocks takes a list of blocks in. A block without an address lies behind the one before.
-func (t *torchValues) blocks(l *list) []block {
-	var found []block
+func (t *torchValues) blocks(s *segment, l *list) {
 	for _, v := range l.items {
-		if b, ok := v.(*block); ok && b.active && !b.beside {
-			found = append(found, *b)
-		} else if ok {
-			found = append(found, block{addr: b.addr, size: b.size})
+		b, ok := v.(*block)
+		if !ok {
+			s.unknown++
+			continue
 		}
+		s.wrong.set(string(b.wrong))
+		if b.state == stateUnknown {
+			s.unknown++
+		}
+		if b.beside {
+			b.state = stateInactive
+		}
+		s.blocks = append(s.blocks, *b)
 	}
 	t.u.memo.become(l.number, nil)
 	l.items = nil
-	return found
 }
 
 // annotation is a range that torch.profiler.record_function named, at its begin or end.
@@ -316,7 +349,7 @@ func (t *torchValues) annotation(d *dict) *entry {
 		case "name":
 			name = text(v)
 		case "time_us":
-			e.time = integer(v)
+			e.time = int64(e.wrong.address("time", v))
 		}
 	}
 	if stage == "END" {
@@ -324,54 +357,4 @@ func (t *torchValues) annotation(d *dict) *entry {
 	}
 	e.tag = t.out.String(name)
 	return e
-}
-
-var nativeSources = []string{"", ".c", ".cc", ".cpp", ".cxx", ".cu", ".h", ".hpp", ".S"}
-
-func (t *torchValues) frame(d *dict) *frame {
-	var f build.Frame
-	var line int64
-	for key, v := range d.fields {
-		switch key {
-		case "filename":
-			f.File = text(v)
-		case "name":
-			f.Function = text(v)
-		case "line":
-			line = integer(v)
-		}
-	}
-	native := line <= 0 || line > 1<<30 || !strings.HasPrefix(f.File, "<") &&
-		slices.Contains(nativeSources, path.Ext(f.File))
-	f.Line = int32(min(max(line, 0), 1<<30))
-	if id, known := t.codes[f]; known {
-		return t.frames[id]
-	}
-	made := &frame{f, uint32(len(t.frames)), native}
-	t.codes[f] = made.id
-	t.frames = append(t.frames, made)
-	return made
-}
-
-// stack interns the Python frames of a list, which is not needed any more.
-func (t *torchValues) stack(l *list) stackRef {
-	t.key = t.key[:0]
-	for _, v := range l.items {
-		if f, ok := v.(*frame); ok && !f.native {
-			t.key = binary.LittleEndian.AppendUint32(t.key, f.id)
-		}
-	}
-	id, known := t.stacks[string(t.key)]
-	if !known {
-		var frames []build.Frame
-		for _, v := range l.items {
-			if f, ok := v.(*frame); ok && !f.native {
-				frames = append(frames, f.Frame)
-			}
-		}
-		id = t.out.PyStack(frames)
-		t.stacks[string(t.key)] = id
-	}
-	t.u.memo.become(l.number, stackRef(id))
-	return stackRef(id)
 }

@@ -1,0 +1,39 @@
+package importer
+
+// wrong says what is wrong with a record, the first thing; "" if nothing is. Whoever takes the record in refuses it.
+type wrong string
+
+func (w *wrong) set(what string) {
+	if *w == "" {
+		*w = wrong(what)
+	}
+}
+
+// address is a number of 64 bits, which pickles write with or without a sign.
+func (w *wrong) address(what string, v any) uint64 {
+	n, ok := v.(int64)
+	if !ok && v != nil {
+		w.set("the " + what + " is not a whole number")
+	}
+	return uint64(n)
+}
+
+func (w *wrong) bytes(what string, v any) uint64 {
+	n, ok := v.(int64)
+	if !ok || n < 0 {
+		w.set("the " + what + " is not a number of bytes")
+	}
+	return uint64(max(n, 0))
+}
+
+func (w *wrong) missing(what string, has bool) {
+	if !has {
+		w.set("the " + what + " is missing")
+	}
+}
+
+func (w *wrong) end(addr, size uint64) {
+	if addr+size < addr {
+		w.set("what begins at an address ends beyond all addresses")
+	}
+}
