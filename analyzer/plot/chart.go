@@ -80,7 +80,7 @@ func (c *Chart) CSV(w io.Writer) error {
 	rows := c.rows()
 	for _, row := range rows {
 		for i := range row {
-			row[i] = visible.Text(row[i])
+			row[i] = visible.Cell(visible.Text(row[i]))
 		}
 	}
 	return csv.NewWriter(w).WriteAll(rows)

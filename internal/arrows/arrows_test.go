@@ -118,7 +118,9 @@ var ours = map[string][]string{
 		"analyzer/diff", "analyzer/ranks", "analyzer/render/layout", "analyzer/render/phrase", "analyzer/report",
 		"internal/visible",
 	},
-	"analyzer/render/csvtable": {"analyzer/render/layout", "analyzer/render/view", "analyzer/report"},
+	"analyzer/render/csvtable": {
+		"analyzer/render/layout", "analyzer/render/view", "analyzer/report", "internal/visible",
+	},
 	"analyzer/render/oomtext": {
 		"analyzer/render/layout", "analyzer/render/phrase", "analyzer/report", "internal/visible",
 	},

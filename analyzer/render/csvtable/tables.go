@@ -9,12 +9,11 @@ import (
 	"iter"
 	"maps"
 	"slices"
-	"strconv"
-	"strings"
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // Table is a table of a summary for other programs: bytes as whole numbers, times in seconds since the trace's time
@@ -89,7 +88,7 @@ func (t *Table) Write(w io.Writer, s *report.Summary) error {
 	}
 	for row := range t.rows(s) {
 		for i, cell := range row {
-			row[i] = withoutFormula(cell)
+			row[i] = visible.Cell(cell)
 		}
 		if err := out.Write(row); err != nil {
 			return fmt.Errorf("write CSV: %w", err)
@@ -100,18 +99,6 @@ func (t *Table) Write(w io.Writer, s *report.Summary) error {
 		return fmt.Errorf("write CSV: %w", err)
 	}
 	return nil
-}
-
-// withoutFormula puts an apostrophe before a name that a spreadsheet would calculate, as a program chooses the names of
-// its tags. Numbers stay.
-func withoutFormula(cell string) string {
-	if cell == "" || !strings.ContainsRune("=+-@\t\r", rune(cell[0])) {
-		return cell
-	}
-	if _, err := strconv.ParseFloat(cell, 64); err == nil {
-		return cell
-	}
-	return "'" + cell
 }
 
 func totals(s *report.Summary) iter.Seq[[]string] {

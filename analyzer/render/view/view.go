@@ -13,6 +13,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
 )
 
 // View is a table that reports show when they are asked for it, most of them about a training program: their summary
@@ -127,6 +128,9 @@ func (v *View) CSV(w io.Writer, s *report.Summary, o layout.Options) error {
 	}
 	out := csv.NewWriter(w)
 	for row := range v.table(s, o, unit.Exact) { // one by one: iterations times parameters are many
+		for i, cell := range row {
+			row[i] = visible.Cell(cell)
+		}
 		if err := out.Write(row); err != nil {
 			return fmt.Errorf("write CSV: %w", err)
 		}
