@@ -20,6 +20,7 @@ func (c *collector) process(src trace.Source) report.Process {
 	if e, ok := src.(ender); ok {
 		p.Ended = e.Ended()
 	}
+	p.NoEnd = src.Health().NoEnd != ""
 	return p
 }
 
@@ -42,7 +43,7 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 		ImplicitFrees:       h.ImplicitFrees, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
 		ReservedMismatches:  c.device.Holdings.ReservedMismatches,
 		AllocatedMismatches: c.device.Holdings.AllocatedMismatches, ReservedFrom: c.device.Holdings.Source(),
-		Unseen: notes.Unhooked(src.Info()),
+		Unseen: notes.Unhooked(src.Info()), NoEnd: t.NoEnd,
 	}
 	if t.Torn.Stretches > 0 {
 		torn := report.Torn(t.Torn)
@@ -56,9 +57,9 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 	}
 	late := src.Info()[trace.StartKey] == trace.StartedLate // then memory is given back that nobody saw being taken
 	unmatched := h.UnmatchedFrees + h.UnmatchedMaps + h.UnmatchedReferences + h.UnmatchedUnmaps
-	health.Complete = lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated && t.Torn.Stretches == 0 &&
-		t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 && (unmatched == 0 || late) &&
-		h.Displaced <= h.LateFrees+t.InFlight+unrecorded && h.ImplausibleSizes == 0
+	health.Complete = t.NoEnd == "" && lostRecords == 0 && rings == 0 && dict == 0 && !t.Truncated &&
+		t.Torn.Stretches == 0 && t.Altered == "" && t.Repeated == 0 && t.Gaps == 0 && t.UnknownEvents == 0 &&
+		(unmatched == 0 || late) && h.Displaced <= h.LateFrees+t.InFlight+unrecorded && h.ImplausibleSizes == 0
 	return lostRecords, health
 }
 

@@ -168,7 +168,25 @@ func (c *Copier) Finish() error {
 		}
 		return c.out.Close(c.edit.End(end))
 	}
-	return c.out.Flush(0)
+	if err := c.out.Flush(0); err != nil {
+		return err
+	}
+	return c.finishUnended()
+}
+
+// finishUnended writes what the source says in place of an end.
+func (c *Copier) finishUnended() error {
+	src, ok := c.src.(Unended)
+	if !ok {
+		return nil
+	}
+	info := make(Info)
+	for key, value := range src.Ending() {
+		if value, keep := c.edit.Info(key, value); keep {
+			info[key] = value
+		}
+	}
+	return c.out.WriteInfo(info)
 }
 
 // endBlock closes the copy's block where the events written last were the end of the original's.

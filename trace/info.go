@@ -3,6 +3,7 @@ package trace
 import (
 	"encoding/binary"
 	"fmt"
+	"io"
 	"maps"
 	"slices"
 	"unicode/utf8"
@@ -16,6 +17,7 @@ import (
 //	format.writer                            version of memtrace that wrote the file
 //	process.pid .exe .command .cwd .host     who ran; process.argv holds the arguments separated by NUL
 //	process.start_unix_ns                    when
+//	process.recording                        tells the recording from all others: what its spool's header has, too
 //	process.exit_status                      what the program passed to exit or _exit, 0 to 255; absent if something else ended it
 //	process.signal                           the signal that ended it, by name, where memtrace run saw it
 //	process.numbers, process.in_flight       order numbers drawn, and for each call that had not returned the lowest that may be its own
@@ -185,4 +187,46 @@ func (r *Reader) takeOOM(payload []byte) error {
 		r.oom = append(r.oom, report)
 	}
 	return nil
+}
+
+// Glance is what a file says of its run without its events being read.
+type Glance struct {
+	Info  Info
+	Ended bool // it has an end section
+}
+
+// GlanceAt looks at a file of the given size: at facts and at the end, in passing from header to header. It finds what
+// stands before the first header that is damaged.
+func GlanceAt(file io.ReaderAt, size int64) Glance {
+	g := Glance{Info: make(Info)}
+	var head [section.HeaderSize]byte
+	for at := int64(section.HeadSize); !g.Ended; {
+		if n, _ := file.ReadAt(head[:], at); n < len(head) {
+			return g
+		}
+		header := section.ParseHeader(head[:])
+		behind := at + section.HeaderSize + int64(header.Length)
+		if behind > size {
+			return g
+		}
+		if header.Kind == section.Info || header.Kind == section.End {
+			g.take(section.NewReader(io.NewSectionReader(file, at, behind-at), behind, at))
+		}
+		at = behind
+	}
+	return g
+}
+
+// take reads one section; one that is damaged says nothing.
+func (g *Glance) take(sections section.Reader) {
+	kind, payload, err := sections.NextWhole()
+	if err != nil {
+		return
+	}
+	if kind == section.Info {
+		_ = decodeInfo(payload, g.Info)
+		return
+	}
+	_, _, err = decodeEnd(payload)
+	g.Ended = err == nil
 }

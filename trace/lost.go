@@ -140,6 +140,9 @@ const (
 	maxInFlight = 4096
 )
 
+// HasDrawn reports whether facts say which numbers were drawn, which a recording does at its end alone.
+func HasDrawn(info Info) bool { return info[numbersKey] != "" }
+
 // Drawn says which order numbers a recorder had given away: all up to Last, some of which may never come.
 type Drawn struct {
 	Last     uint64

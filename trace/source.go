@@ -28,6 +28,12 @@ type FieldSparer interface {
 	LeaveOut(fields ...Field)
 }
 
+// Unended is a Source that may have no End.
+type Unended interface {
+	// Ending returns the facts that stand behind the last event where no end section does: nil if there are none.
+	Ending() Info
+}
+
 // ColumnSource is a Source that hands out events column by column, for those who look at millions of them.
 type ColumnSource interface {
 	// ReadColumns is ReadBatch for columns. Which of the two is called may change from call to call.
@@ -69,4 +75,7 @@ type Health struct {
 	// them
 	InFlight uint64
 	MaxSeq   uint64 // highest order number seen
+	// why the run's last records may be missing although nothing is damaged, in words: it has no end, and no spool
+	// continues it. Empty if it has, and where nobody looked for a spool.
+	NoEnd string
 }

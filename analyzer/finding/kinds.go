@@ -20,6 +20,7 @@ var Kinds = []Kind{
 	{"no-growth", Info, "no growth was found"},
 
 	{"truncated", Warning, "the trace is cut or damaged, and was read up to there"},
+	{"no-end", Warning, "the run has no end in the trace, and the spool that held its last records is not beside it"},
 	{"damaged", Warning, "stretches of the trace could not be read"},
 	{"restored", Info, "damage of the trace was made good from its check bytes"},
 	{"altered", Warning, "the trace was changed after it was written"},

@@ -26,6 +26,7 @@ type note struct {
 // notes in the order of their weight for the reader.
 var notes = []note{
 	{"truncated", noteTruncated, nil, []string{"health.truncated_at", "health.truncated_reason"}},
+	{"no-end", noteNoEnd, nil, []string{"health.no_end"}},
 	{"damaged", noteDamaged, nil, []string{"health.damaged"}},
 	{"restored", noteRestored, nil, []string{"health.restored_at"}},
 	{"altered", noteAltered, nil, []string{"health.altered"}},
@@ -85,6 +86,14 @@ func noteTruncated(s *report.Summary, _ trace.Info) string {
 	}
 	return fmt.Sprintf("The trace is cut or damaged at byte %d (%s); everything before that was read.",
 		s.Health.TruncatedAt, s.Health.TruncatedReason)
+}
+
+func noteNoEnd(s *report.Summary, _ trace.Info) string {
+	if s.Health.NoEnd == "" {
+		return ""
+	}
+	return "The run has no end here, and the spool that held its last records is not beside it: " + s.Health.NoEnd +
+		". Its process was killed or still runs, or the file was cut; what happened after the last event here may be missing."
 }
 
 func noteDamaged(s *report.Summary, _ trace.Info) string {

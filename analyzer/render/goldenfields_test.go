@@ -29,7 +29,7 @@ var outsideGoldens = []struct{ field, needs string }{
 	{`^report\.oom\.events\.((ledgers|since)\.rows\.sites|site)\b`, "an OOM event with call stacks"},
 	{`^report\.oom\.(events\.sidecar_file|retries\.(as_much|granted)_.*)$`, "a sidecar file, or a retry that is granted"},
 	{`^report\.own_accounts\b`, "frameworks that are asked at the end"},
-	{`^report\.health\.(damaged|restored_at)\b`, "a damaged file"},
+	{`^report\.health\.(damaged|restored_at|no_end)\b`, "a damaged file, or one without its end"},
 	{`^report\.thinned\b`, "a thinned file"},
 	{`^report\.trend\.(owners\.|full_in_seconds$)`, "a program that grows"},
 	{`\.process\.(began_after_ns|exit_status|signal|stopped)$`, "a recorder that joined late, or saw how it ended"},

@@ -101,6 +101,7 @@ type Process struct {
 	Host       string   `json:"host"`
 	Started    string   `json:"started"`          // RFC 3339 in UTC, "" if unknown
 	Ended      string   `json:"ended"`            // EndedClean, EndedKilled or EndedRunning
+	NoEnd      bool     `json:"-"`                // see Health.NoEnd
 	Signal     string   `json:"signal,omitempty"` // that ended it, such as "SIGFPE"; "" unknown
 	DurationNS int64    `json:"duration_ns"`
 	Rank       *int     `json:"rank,omitempty"`       // in a distributed run; nil if nothing says that it is one

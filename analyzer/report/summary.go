@@ -283,6 +283,8 @@ type Health struct {
 	Truncated       bool   `json:"truncated"`
 	TruncatedAt     int64  `json:"truncated_at"`     // offset in the file
 	TruncatedReason string `json:"truncated_reason"` // "" unless truncated
+	// why the last records may be missing: the run has no end, and no spool continues it; "" if it has
+	NoEnd string `json:"no_end,omitempty"`
 	// stretches that could not be read, with readable ones behind them; nil: none
 	Damaged *Torn `json:"damaged,omitempty"`
 	// offset of damage that the trace's own check bytes made good; 0: none

@@ -81,6 +81,7 @@ type healthInfo struct {
 	Truncated       bool         `json:"truncated"`
 	TruncatedAt     int64        `json:"truncated_at,omitempty"`
 	Reason          string       `json:"reason,omitempty"`
+	NoEnd           string       `json:"no_end,omitempty"`
 	Damaged         *report.Torn `json:"damaged,omitempty"`
 	RestoredAt      int64        `json:"restored_at,omitempty"`
 	Sections        uint64       `json:"sections"`
@@ -188,7 +189,7 @@ func (a *app) readInfo(path string) (traceInfo, error) {
 	info.Stacks.Native, info.Stacks.Python, info.Stacks.CodeObjects = run.Tables().Sizes()
 	info.Stacks.Symbols = run.Tables().Symbols()
 	info.Lost.Records, info.Lost.Rings, info.Lost.Dictionary = run.Lost()
-	info.Health = healthInfo{RestoredAt: health.Restored.At, Truncated: health.Truncated,
+	info.Health = healthInfo{NoEnd: health.NoEnd, RestoredAt: health.Restored.At, Truncated: health.Truncated,
 		TruncatedAt: health.TruncatedAt, Reason: health.Reason, Sections: health.Sections,
 		SkippedSections: health.SkippedSections, Blocks: health.Blocks, LateEvents: health.LateEvents,
 		UnknownEvents: health.UnknownEvents,
@@ -285,6 +286,8 @@ func (t traceInfo) damageText() string {
 	switch {
 	case t.Health.Truncated:
 		return fmt.Sprintf("cut at offset %d: %s; all before that was read", t.Health.TruncatedAt, t.Health.Reason)
+	case t.Health.NoEnd != "":
+		return "no end, later records may be missing: " + t.Health.NoEnd
 	case t.Health.Damaged != nil:
 		d := t.Health.Damaged
 		return fmt.Sprintf("at offset %d: %s; %d bytes with %d events could not be read, all others were", d.At,

@@ -92,7 +92,7 @@ func (s *Flags) Define(cmd *cobra.Command) {
 	f.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
 	f.StringVarP(&s.Output, "output", "o", "", "write to a `FILE` instead of standard output")
 	f.BoolVarP(&s.Force, "force", "f", false, "replace that file if it exists")
-	f.BoolVar(&s.Strict, "strict", false, "exit with status 2 if a trace is cut or damaged")
+	f.BoolVar(&s.Strict, "strict", false, "exit with status 2 if a trace is cut, damaged or without its end")
 	cmdline.Complete(cmd, "by", cmdline.List(groupingNames()...))
 	cmdline.Complete(cmd, "at", cmdline.Moments)
 	cmdline.Complete(cmd, "color", cmdline.Values("auto", "always", "never"))

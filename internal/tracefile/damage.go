@@ -12,12 +12,16 @@ type DamageList struct {
 	errs []error
 }
 
-// Add notes what is cut, damaged or altered in a trace, if anything is.
+// Add notes what is cut, damaged, altered or without its end in a trace, if anything is.
 func (d *DamageList) Add(path string, s *report.Summary) {
 	if s.Health.Truncated {
 		d.errs = append(d.errs,
 			fmt.Errorf("%s: offset %d: cut or damaged: %s; the part before that was read (--strict)",
 				path, s.Health.TruncatedAt, s.Health.TruncatedReason))
+	}
+	if s.Health.NoEnd != "" {
+		d.errs = append(d.errs, fmt.Errorf("%s: no end: its last records may be missing: %s (--strict)", path,
+			s.Health.NoEnd))
 	}
 	if torn := s.Health.Damaged; torn != nil {
 		d.errs = append(d.errs, fmt.Errorf("%s: offset %d: damaged: %s; all but %d bytes was read (--strict)", path,

@@ -23,8 +23,11 @@ func Open(c *console.Console, path string) (*spool.Run, error) {
 		return nil, err
 	}
 	if err := run.NotSpool(); err != nil {
-		c.Log.Warn().Msgf("%v: no recorder made it, so it is left alone; %s is read without it", OpenError(path, err),
-			path)
+		why := ": no recorder made it, so"
+		if !errors.Is(err, regular.ErrNotRegular) {
+			why = ";"
+		}
+		c.Log.Warn().Msgf("%v%s it is left alone; %s is read without it", OpenError(path, err), why, path)
 	}
 	return run, nil
 }

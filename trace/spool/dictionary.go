@@ -202,6 +202,7 @@ func (s *Spool) Info() trace.Info {
 	}
 	info := trace.Info{
 		"process.pid":           strconv.Itoa(s.PID()),
+		recordingKey:            s.recording(),
 		"process.start_unix_ns": strconv.FormatInt(c.first.realtime, 10),
 		"clock.base_unix_ns":    strconv.FormatInt(c.first.realtime, 10),
 		"clock.source":          source,

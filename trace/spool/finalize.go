@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
 	"strconv"
@@ -46,8 +45,8 @@ func FinalizeEnded(path string, pid int, signal string) error {
 	if err := run.NotSpool(); err != nil {
 		return err
 	}
-	if !run.HasSpool() { // it went meanwhile
-		return nil
+	if !run.HasSpool() { // it went meanwhile, or the trace needs none
+		return removeSuperfluous(path)
 	}
 	if run.Info()["process.pid"] == strconv.Itoa(pid) {
 		run.signal = signal
@@ -56,6 +55,28 @@ func FinalizeEnded(path string, pid int, signal string) error {
 		return fmt.Errorf("finish %s: %w", path, err)
 	}
 	return run.look.spool.Remove(path)
+}
+
+// removeSuperfluous removes the spool beside a trace that has its end, if it is that one's.
+func removeSuperfluous(path string) error {
+	s, err := Open(path+Extension, false)
+	if err != nil {
+		return nil // something else stands there, and does no harm
+	}
+	defer s.Close()
+	file, err := regular.Open(path)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil {
+		return err
+	}
+	if glance := trace.GlanceAt(file, st.Size()); !glance.Ended || !s.continues(glance.Info) {
+		return nil
+	}
+	return s.Remove(path)
 }
 
 // mergeInto appends the spool's part to the file.
@@ -73,7 +94,7 @@ func (r *Run) mergeInto(path string) error {
 			leftover = append(leftover, events...)
 		}
 	}
-	if _, clean := r.End(); clean {
+	if _, clean := r.End(); clean { // written while it was read
 		return nil
 	}
 	file, err := r.OpenToWrite(path)
@@ -100,16 +121,8 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 		return err
 	}
 	info := r.look.spool.Info()
-	maps.Copy(info, r.look.drawn.Info())
-	maps.Copy(info, trace.LostInfo(r.look.lost[1], r.look.lost[2]))
-	if n := r.look.repeated; n > 0 { // of which one each is kept
-		info[trace.AlteredKey] = fmt.Sprintf("%d records of its spool had the number of another one", n)
-	}
 	if r.signal != "" {
 		info[trace.SignalKey] = r.signal
-	}
-	if r.left {
-		info[endedKey] = endedByExit
 	}
 	if err := w.WriteInfo(info); err != nil {
 		return err
@@ -122,7 +135,10 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	if err := w.WriteEvents(events); err != nil {
 		return err
 	}
-	return w.Flush(last + 1)
+	if err := w.Flush(last + 1); err != nil {
+		return err
+	}
+	return w.WriteInfo(r.Ending()) // last: it says that nothing is missing before it
 }
 
 // OpenToWrite opens the trace file that was read once more, for writing: through no link, and only if it is still the

@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"maps"
 	"os"
 	"slices"
@@ -34,7 +33,7 @@ type Follower struct {
 	spool  *Spool        // nil when there is none
 	dict   dictCursor
 
-	notSpool error // why what stands under the spool's name was not opened, being no regular file
+	notSpool error // why the trace is read without a spool; nil: it has one, or needs none
 
 	tables  *trace.Tables
 	info    trace.Info
@@ -60,27 +59,14 @@ type Follower struct {
 // may be empty, not both. Nothing is read before the first Refresh. The errors are those of OpenRun.
 func Follow(tracePath, spoolPath string) (*Follower, error) {
 	f := &Follower{path: tracePath, tables: &trace.Tables{}, info: trace.Info{}, stuckAt: -1}
-	if spoolPath != "" {
-		s, err := Open(spoolPath, false)
-		switch {
-		case err == nil:
-			f.spool = s
-		case tracePath == "":
-			return nil, err
-		// somebody put it there, or it is a link to such a thing: no recorder made it
-		case errors.Is(err, regular.ErrNotRegular):
-			f.notSpool = err
-		case !errors.Is(err, fs.ErrNotExist):
-			return nil, err
-		}
-		if f.spool != nil {
-			f.spool.compareNumbers()
-		}
+	var err error
+	if tracePath != "" {
+		err = f.openFile()
 	}
-	if tracePath == "" {
-		return f, nil
+	if err == nil && spoolPath != "" {
+		err = f.openBeside(spoolPath)
 	}
-	if err := f.openFile(); err != nil {
+	if err != nil {
 		f.Close()
 		return nil, err
 	}
@@ -256,8 +242,9 @@ func (f *Follower) keep(keys []key, events []trace.Event) {
 			f.unknown++
 			continue
 		}
-		if !f.numbers.Add(e.Seq) {
+		if !f.numbers.Add(e.Seq) { // a chain may lead to records of another one again and again
 			f.repeated++
+			continue
 		}
 		e.Flags &^= trace.FlagLate // decided when they are returned
 		f.pending = append(f.pending, e)

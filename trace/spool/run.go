@@ -1,6 +1,10 @@
 package spool
 
 import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
 	"strings"
 
 	"memtrace/trace"
@@ -99,6 +103,9 @@ func (r *Run) Health() trace.Health {
 	if h.Truncated && r.HasSpool() && (r.alive || h.Gaps <= r.look.spool.dropped()) {
 		h.Truncated, h.Reason, h.TruncatedAt = false, "", 0
 	}
+	if !h.Truncated {
+		h.NoEnd = r.noEnd()
+	}
 	return h
 }
 
@@ -120,9 +127,31 @@ func (r *Run) Size() int64 { return r.look.Size() }
 // Offset returns how many bytes of the trace file were read.
 func (r *Run) Offset() int64 { return r.look.Offset() }
 
-// NotSpool says why what stands under the name of the trace's spool was left alone: it is no regular file, so no
-// recorder made it. It is nil where nothing stands there.
-func (r *Run) NotSpool() error { return r.look.notSpool }
+// NotSpool says why what stands under the name of the trace's spool was left alone: no recorder made it, or another
+// one. It is nil where nothing stands there.
+func (r *Run) NotSpool() error {
+	if errors.Is(r.look.notSpool, fs.ErrNotExist) {
+		return nil
+	}
+	return r.look.notSpool
+}
+
+// Ending implements trace.Unended: what a copy, or the trace with which the spool is merged, has to say behind its last
+// event. It is final after the last ReadBatch.
+func (r *Run) Ending() trace.Info {
+	if !r.HasSpool() {
+		return nil
+	}
+	info := r.look.drawn.Info()
+	maps.Copy(info, trace.LostInfo(r.look.lost[1], r.look.lost[2]))
+	if n := r.look.repeated; n > 0 { // of which one each is kept
+		info[trace.AlteredKey] = fmt.Sprintf("%d records of its spool had the number of another one", n)
+	}
+	if r.left {
+		info[endedKey] = endedByExit
+	}
+	return info
+}
 
 // HasSpool reports whether records outside the trace file belong to the run.
 func (r *Run) HasSpool() bool { return r.look.spool != nil }

@@ -42,6 +42,9 @@ func Health(h report.Health, lostRecords uint64) string {
 	if h.Truncated {
 		faults = append(faults, fmt.Sprintf("cut at byte %d", h.TruncatedAt))
 	}
+	if h.NoEnd != "" {
+		faults = append(faults, "no end")
+	}
 	if h.Damaged != nil {
 		faults = append(faults, fmt.Sprintf("damaged at byte %d", h.Damaged.At))
 	}

@@ -74,7 +74,10 @@ func Ending(proc report.Process) string {
 	if !known {
 		ended = visible.Text(proc.Ended)
 	}
-	if proc.Signal != "" && proc.Ended == report.EndedKilled {
+	if proc.NoEnd {
+		ended = "no end is recorded; later records may be missing"
+	}
+	if proc.Signal != "" && proc.Ended == report.EndedKilled && !proc.NoEnd {
 		ended = "ended by " + visible.Text(proc.Signal) + strings.TrimPrefix(ended, "killed")
 	}
 	if proc.ExitStatus != nil {
