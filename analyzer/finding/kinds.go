@@ -13,6 +13,8 @@ var Kinds = []Kind{
 	{"idle-reserved", Info, "a good part was reserved by the framework's allocator and in no block"},
 	{"rounding", Info, "a good part of the blocks was not requested"},
 	{"other-processes-held", Info, "other processes held a good part of the device"},
+	{"parameter-copies", Info, "a module has the same parameters as one that is trained, such as a moving average or a teacher"},
+	{"untrained", Advice, "a module that no optimizer trains has gradients, or activations for a backward pass"},
 	{"context-held", Info, "a good part of what the process used was the CUDA context and its code"},
 	{"retries", Warning, "requests were granted only after cached memory was given back"},
 	{"growth", Alarm, "memory grows throughout the run"},

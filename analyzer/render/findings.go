@@ -59,6 +59,7 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 		add("rounding", roundingSentence(s), r.RestBytes, "framework.requested_at_peak")
 	}
 	add("loaded-twice", loadedSentence(s, v), s.LoadedTwiceBytes, "loaded_twice_bytes")
+	list = append(list, causeFindings(s, v)...)
 	others, held := othersSentence(s)
 	add("other-processes-held", others, held, "device_ledger.devices")
 	context, taken := contextSentence(s)

@@ -22,6 +22,8 @@ type Training struct {
 	Iterations []Iteration `json:"iterations"`
 	LeftOut    uint64      `json:"left_out"` // iterations beyond MaxIterations, which come after those listed
 
+	// optimizers whose steps were reported, each object counted
+	OptimizerCount uint64 `json:"optimizer_count"`
 	// what the memory was for when the framework's allocator gave up, the first times
 	OutOfMemory []OOMCategories `json:"out_of_memory"`
 
@@ -114,8 +116,9 @@ type State struct {
 
 // Module is a node of the tree of modules. What no module is known for stands in a child named NoModule of the root.
 type Module struct {
-	Name     string        `json:"name"` // last part of the path; of the root ""
-	Path     string        `json:"path"` // the framework's qualified name
+	Name     string        `json:"name"`     // last part of the path; of the root ""
+	Path     string        `json:"path"`     // the framework's qualified name
+	Backward bool          `json:"backward"` // a backward pass allocated for it or for a module below it
 	Moments  []ModuleBytes `json:"moments"`
 	Children []Module      `json:"children"` // largest subtree at the peak first
 }

@@ -31,8 +31,11 @@ type Tracker struct {
 	words   string
 	Account heap.Account
 	main    uint64 // object of the optimizer whose steps count
-	ranges  rangeWatch
-	anchor  callstack.Pair
+	// optimizers that step
+	optimizers uint64
+	backward   []bool // by module: a backward pass allocated for it
+	ranges     rangeWatch
+	anchor     callstack.Pair
 
 	Requested func() *report.Requested // what the account's live blocks were requested with; nil where nobody tells
 
@@ -142,7 +145,7 @@ func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profil
 	cellOf func(block uint32) *profile.Cell) *Tracker {
 	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver,
 		Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1,
-		pass: phaseOther, spans: newSpans(), Turn: maxChanges}
+		pass: phaseOther, spans: newSpans(), Turn: maxChanges, optimizers: uint64(len(p.stepped))}
 	if p.Framework {
 		t.Account = heap.AccountFramework
 	}
@@ -235,6 +238,9 @@ func (t *Tracker) classify(s *slot, v *profile.Cell) {
 		t.before.remove(s)
 	}
 	s.class, s.module = t.classOf(v), t.moduleOf(v)
+	if s.phase == phaseBackward {
+		*meter.Slot(&t.backward, int(s.module)) = true
+	}
 	if s.opened < 0 {
 		t.before.add(s)
 	}

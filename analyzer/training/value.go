@@ -15,7 +15,8 @@ import (
 // nanoseconds.
 func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Parameter, now int64) *report.Training {
 	v := &report.Training{Level: t.Account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words,
-		LeftOut: t.leftOut, Parameters: parameters, Highest: t.highest, Phases: t.spans.values()}
+		LeftOut: t.leftOut, OptimizerCount: t.optimizers, Parameters: parameters,
+		Highest: t.highest, Phases: t.spans.values()}
 	v.Adapters = make(map[string]string)
 	for key, word := range info {
 		if framework, found := strings.CutPrefix(key, "adapter."); found && !strings.Contains(framework, ".") {
@@ -109,6 +110,11 @@ func (t *Tracker) tree(held [momentCount]map[moduleClass]uint64, columns []int) 
 	if !known {
 		return nil
 	}
+	for module, passed := range t.backward {
+		if name := t.modules.names[module]; passed && name != "" {
+			root.passed(name)
+		}
+	}
 	v := root.value("", "", held, len(columns))
 	return &v
 }
@@ -121,6 +127,17 @@ const maxModuleDepth = 128
 type treeNode struct {
 	children map[string]*treeNode
 	own      [momentCount][]uint64
+	backward bool // a backward pass allocated for it or for a module below it
+}
+
+// passed notes that a backward pass allocated for the module of a path, as far down as there are modules.
+func (n *treeNode) passed(path string) {
+	for _, part := range strings.SplitN(path, ".", maxModuleDepth) {
+		if n = n.children[part]; n == nil {
+			return
+		}
+		n.backward = true
+	}
 }
 
 // add gives bytes to the module of a path.
@@ -147,7 +164,8 @@ func (n *treeNode) add(path string, moment, column, columns int, bytes uint64) {
 }
 
 func (n *treeNode) value(name, path string, held [momentCount]map[moduleClass]uint64, columns int) report.Module {
-	v := report.Module{Name: name, Path: path, Moments: []report.ModuleBytes{}, Children: []report.Module{}}
+	v := report.Module{Name: name, Path: path, Backward: n.backward, Moments: []report.ModuleBytes{},
+		Children: []report.Module{}}
 	for part, child := range n.children {
 		below := part
 		if path != "" {

@@ -36,6 +36,7 @@ var ours = map[string][]string{
 	"analyzer/symbol":    {"internal/regular", "trace", "trace/pyline"},
 	"analyzer/finding":   {},
 	"analyzer/report":    {"analyzer/finding", "analyzer/fold", "analyzer/rules", "trace"},
+	"analyzer/cause":     {"analyzer/report"},
 	"analyzer/meter":     {"analyzer/report"},
 	"analyzer/heap":      {"analyzer/meter", "analyzer/report", "cuda", "internal/offheap", "trace"},
 	"analyzer/callstack": {"analyzer/meter", "analyzer/report", "analyzer/rules", "analyzer/symbol", "trace"},
@@ -80,8 +81,9 @@ var ours = map[string][]string{
 	"analyzer/diff":           {"analyzer/callstack", "analyzer/fold", "analyzer/profile", "analyzer/report"},
 	"analyzer/rules/rulefile": {"analyzer/rules", "internal/regular"},
 	"analyzer/render": {
-		"analyzer/callstack", "analyzer/diff", "analyzer/finding", "analyzer/fold", "analyzer/render/layout",
-		"analyzer/render/oomtext", "analyzer/render/phrase", "analyzer/report", "analyzer/rules", "internal/visible",
+		"analyzer/callstack", "analyzer/cause", "analyzer/diff", "analyzer/finding", "analyzer/fold",
+		"analyzer/render/layout", "analyzer/render/oomtext", "analyzer/render/phrase", "analyzer/report",
+		"analyzer/rules", "internal/visible",
 	},
 	"analyzer/export": {
 		"analyzer", "analyzer/callstack", "analyzer/heap", "analyzer/meter", "analyzer/moment",

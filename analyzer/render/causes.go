@@ -1,0 +1,57 @@
+package render
+
+import (
+	"fmt"
+	"strings"
+
+	"memtrace/analyzer/cause"
+	"memtrace/analyzer/finding"
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
+)
+
+const (
+	// causePart is the least part of the peak, as a divisor, that makes a cause worth a sentence.
+	causePart  = 20
+	leastCause = 1 << 20 // bytes
+)
+
+// causeFindings say what the program does that takes memory without need.
+func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding) {
+	if s.Bounds != nil {
+		return nil
+	}
+	least := max(v.PeakBytes/causePart, leastCause)
+	if copies := cause.Copies(s.Training); len(copies) > 0 && copies[0].Bytes >= least {
+		c := &copies[0]
+		text := fmt.Sprintf("%s has a second set of the %s of %s: %s.", visible.Text(c.Module),
+			layout.Plural(uint64(c.Count), "parameter", "parameters"), visible.Text(c.Of), layout.Bytes(c.Bytes))
+		if more := len(copies) - 1; more > 0 {
+			text = strings.TrimSuffix(text, ".") + fmt.Sprintf("; so do %s.", layout.Plural(uint64(more), "more module",
+				"more modules"))
+		}
+		list = append(list, finding.New("parameter-copies", text, c.Bytes, "training.parameters"))
+	}
+	if idle := cause.Untrained(s.Training); len(idle) > 0 && idle[0].Activations+idle[0].Gradients >= least {
+		list = append(list, finding.New("untrained", untrainedSentence(&idle[0]), idle[0].Activations+idle[0].Gradients,
+			"training.parameters", "training.modules"))
+	}
+	return list
+}
+
+// untrainedSentence speaks of a module that is differentiated, or ready to be, for nothing.
+func untrainedSentence(i *cause.Idle) string {
+	name := visible.Text(i.Module)
+	switch {
+	case i.Gradients > 0 && i.Activations > 0:
+		return fmt.Sprintf("No optimizer has the parameters of %s, yet they have gradients (%s), and its forward pass left %s of activations: "+
+			"run it under torch.no_grad(), or call requires_grad_(False) on it.", name, layout.Bytes(i.Gradients),
+			layout.Bytes(i.Activations))
+	case i.Gradients > 0:
+		return fmt.Sprintf("No optimizer has the parameters of %s, yet they have gradients (%s): call requires_grad_(False) on it, "+
+			"or run it under torch.no_grad().", name, layout.Bytes(i.Gradients))
+	}
+	return fmt.Sprintf("No optimizer has the parameters of %s, and its forward pass left %s of activations at the peak: "+
+		"unless something is trained through it, run it under torch.no_grad().", name, layout.Bytes(i.Activations))
+}
