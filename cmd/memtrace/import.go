@@ -26,11 +26,12 @@ the other verbs can read it. Formats are recognized by their content:
 %s
 A snapshot is what torch.cuda.memory._dump_snapshot("snapshot.pickle") writes;
 with torch.cuda.memory._record_memory_history() before the training it holds the
-history of every block, without it only the blocks of one moment. The pickle is
+history of every block, without it only the blocks of one moment. The list that
+torch.cuda.memory_snapshot() returns will do as well, and JSON. A pickle is
 read as data: nothing in it is run, and a pickle that would run something is
 refused.
 
-What a file does not hold is said on standard error and in the report's notes.`
+Files that gzip or zstd compressed are unpacked. What a file does not hold is said on standard error and in the report's notes.`
 
 const importExample = `  memtrace import snapshot.pickle -o snapshot.bin
   memtrace report snapshot.bin
@@ -108,12 +109,21 @@ func (a *app) importFile(o importOptions, path string) error {
 	if err != nil {
 		return tracefile.OpenError(path, err)
 	}
+	room, err := unnamedFile()
+	if err != nil {
+		return err
+	}
+	defer room.Close()
+	content, size, err := importer.Unpack(in, size, room, 0)
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
 	if format == nil {
-		if format, err = importer.Recognize(in, size); err != nil {
+		if format, err = importer.Recognize(content, size); err != nil {
 			return fmt.Errorf("%s: %w; --format says what a file is", path, err)
 		}
 	}
-	result, err := a.importAs(format, in, size, o)
+	result, err := a.importAs(format, path, io.NewSectionReader(content, 0, size), o)
 	if err != nil {
 		return err
 	}
@@ -126,25 +136,34 @@ func (a *app) importFile(o importOptions, path string) error {
 	return nil
 }
 
-// importAs writes the trace. Errors about the file name it.
-func (a *app) importAs(format *importer.Format, in *os.File, size int64,
-	o importOptions) (result importer.Result, err error) {
-	spill, err := os.CreateTemp("", "memtrace-import-*")
+// unnamedFile makes a temporary file that ends with the command.
+func unnamedFile() (*os.File, error) {
+	file, err := os.CreateTemp("", "memtrace-import-*")
+	if err == nil {
+		err = os.Remove(file.Name())
+	}
 	if err != nil {
-		return result, fmt.Errorf("make a temporary file: %w; TMPDIR names the folder for it", err)
+		return nil, fmt.Errorf("make a temporary file: %w; TMPDIR names the folder for it", err)
+	}
+	return file, nil
+}
+
+// importAs writes the trace. Errors about the file name it.
+func (a *app) importAs(format *importer.Format, path string, in *io.SectionReader,
+	o importOptions) (result importer.Result, err error) {
+	spill, err := unnamedFile()
+	if err != nil {
+		return result, err
 	}
 	defer spill.Close()
-	if err := os.Remove(spill.Name()); err != nil {
-		return result, fmt.Errorf("make a temporary file: %w", err)
-	}
 	err = a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err
 		}
 		options := importer.Options{Interval: o.interval, Columns: o.columns, Spill: spill}
-		if result, err = format.Import(out, in, size, options); err != nil {
-			return fmt.Errorf("%s: %w", in.Name(), err)
+		if result, err = format.Import(out, in, in.Size(), options); err != nil {
+			return fmt.Errorf("%s: %w", path, err)
 		}
 		return nil
 	})

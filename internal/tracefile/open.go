@@ -122,6 +122,10 @@ func foreignFormat(path string) *importer.Format {
 	if err != nil {
 		return nil
 	}
-	format, _ := importer.Recognize(file, min(size, importHint))
+	content, size, err := importer.Unpack(file, size, nil, importHint)
+	if err != nil {
+		return nil
+	}
+	format, _ := importer.Recognize(content, min(size, importHint))
 	return format
 }

@@ -151,6 +151,13 @@ func (b *Builder) Thread(name string) trace.ThreadID {
 	return id
 }
 
+// ThreadOf defines a thread by the kernel's number.
+func (b *Builder) ThreadOf(tid int32) trace.ThreadID {
+	id := trace.ThreadID(b.id())
+	b.keep(b.out.WriteThread(trace.Thread{ID: id, TID: tid}))
+	return id
+}
+
 // Event appends an event and gives it the next order number.
 func (b *Builder) Event(e trace.Event) {
 	b.seq++

@@ -47,8 +47,9 @@ type Format struct {
 
 // Formats lists what can be imported, in the order in which a file is looked at.
 var Formats = []Format{
-	{"torch", "memory snapshot of PyTorch, a pickle", isPickle, readTorch},
+	{"torch", "memory snapshot of PyTorch, a pickle or JSON", isTorch, readTorch},
 	{"nvidia-smi", "log of nvidia-smi --query-gpu=memory.used --format=csv", isNvidiaSMI, readNvidiaSMI},
+	{"rmm", "log of RMM's logging_resource_adaptor", isRMM, readRMM},
 	{"mxnet-scopes", "gpu_memory_profile-pid_N.csv of MXNet 2's profiler", isScopes, readScopes},
 	{"mxnet-csv", "mxnet_gpu_memory_profiler.csv: a tag and a size in MiB a line", isTagSizes, readTagSizes},
 	{"mxnet-log", "standard error of the MXNet that TBD's memory profiler patches", isLog, readLog},

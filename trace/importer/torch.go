@@ -14,8 +14,10 @@ import (
 
 const torchKind = "PyTorch memory snapshot"
 
-// ErrNotSnapshot is returned for a pickle that is no memory snapshot of PyTorch.
-var ErrNotSnapshot = errors.New("the pickle is no memory snapshot of PyTorch (it has no segments and device_traces)")
+// ErrNotSnapshot is returned for a pickle, or JSON, that is no memory snapshot of PyTorch.
+var ErrNotSnapshot = errors.New("the file is no memory snapshot of PyTorch (it has no segments and device_traces)")
+
+func isTorch(file *io.SectionReader) bool { return isPickle(file) || isJSON(file) }
 
 // isPickle looks at the first instructions: a protocol, or of protocols 0 and 1 an empty dictionary with a number.
 func isPickle(file *io.SectionReader) bool {
@@ -43,6 +45,7 @@ type torchImport struct {
 	base    int64 // microseconds
 	devices map[int16]*torchDevice
 	notes   *spill // ranges that the program named
+	taken   int    // segments
 	events  int
 
 	inexact, unknown, older int
@@ -66,7 +69,9 @@ type torchDevice struct {
 	allocated, reserved uint64
 }
 
-// readTorch imports a pickle written by torch.cuda.memory._dump_snapshot.
+// readTorch imports what torch.cuda.memory._dump_snapshot writes, or the list that torch.cuda.memory_snapshot()
+// returns,
+// as a pickle or as JSON.
 func readTorch(out *trace.Writer, file *io.SectionReader, o Options) (Result, error) {
 	t := &torchImport{spills: spills{file: o.Spill}, base: math.MaxInt64, devices: map[int16]*torchDevice{}}
 	if t.spills.file == nil {
@@ -77,17 +82,29 @@ func readTorch(out *trace.Writer, file *io.SectionReader, o Options) (Result, er
 	t.notes = &spill{to: &t.spills}
 	t.u, t.codes, t.stacks = newUnpickler(file), map[build.Frame]uint32{}, map[string]stackRef{}
 	t.u.to = t
-	v, err := t.u.read()
+	read := t.u.read
+	if isJSON(file) {
+		read = newJSON(io.NewSectionReader(file, 0, file.Size()), t).read
+	}
+	v, err := read()
 	if err != nil {
 		return Result{}, err
 	}
-	root, _ := v.(*dict)
-	_, ok1 := root.get("segments").(*list)
-	_, ok2 := root.get("device_traces").(*list)
-	if !ok1 || !ok2 {
+	switch root := v.(type) {
+	case *list: // what torch.cuda.memory_snapshot() returns
+		if t.taken == 0 {
+			return Result{}, ErrNotSnapshot
+		}
+	case *dict:
+		_, ok1 := root.get("segments").(*list)
+		_, ok2 := root.get("device_traces").(*list)
+		if !ok1 || !ok2 {
+			return Result{}, ErrNotSnapshot
+		}
+		t.ours = root.get(writerKey) != nil
+	default:
 		return Result{}, ErrNotSnapshot
 	}
-	t.ours = root.get(writerKey) != nil
 	t.u = nil // nothing is needed of it any more
 	return t.replay()
 }
@@ -146,7 +163,14 @@ func drop(l *list) {
 // place says where the list on the top of a stack belongs: in the value of which key of the outermost dictionary, and
 // whether it is that value (nested is 0) or the how manieth of the lists that wait for being put into it.
 func place(stack []any) (key string, outer *list, nested int) {
-	if _, ok := stack[0].(*dict); !ok {
+	switch root := stack[0].(type) {
+	case *dict:
+	case *list: // of segments, unless this is one inside of them
+		if len(stack) == 1 {
+			return "segments", root, 0
+		}
+		return "", nil, 0
+	default:
 		return "", nil, 0
 	}
 	at := 1
@@ -188,6 +212,7 @@ func (t *torchImport) take(key string, device int16, v any) error {
 		if v.wrong != "" {
 			return damaged(v.wrong)
 		}
+		t.taken++
 		t.stateless += v.unknown
 		switch {
 		case key == "segments" && (v.device < 0 || v.device >= maxDevices):

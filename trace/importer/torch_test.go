@@ -96,7 +96,7 @@ func TestBadPicklesAreRefusedInOneSentence(t *testing.T) {
 		{"protocol", "\x80\x09.", "protocol 9"},
 		{"memo", "\x80\x04h\x07.", "damaged at offset 2"},
 		{"long", "\x80\x04X\xff\xff\xff\x7fab", "cut at offset 9"},
-		{"again", "\x80\x04]}\x94(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01uah\x00a.",
+		{"again", "\x80\x04]}\x94(\x8c\x06action\x8c\x05alloc\x8c\x04addrK\x01\x8c\x04sizeK\x01uah\x00a.",
 			"once more although it is a record"},
 		{"underflow", "\x80\x04a.", "damaged at offset 2"},
 	} {

@@ -1,11 +1,16 @@
 package importer
 
 import (
+	"bytes"
+	"compress/gzip"
 	"encoding/binary"
+	"encoding/json"
 	"maps"
 	"math"
 	"strings"
 	"testing"
+
+	"github.com/klauspost/compress/zstd"
 
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -49,6 +54,29 @@ func pickle(b []byte, v any) []byte {
 		return append(b, 'u')
 	}
 	panic("a value of another kind")
+}
+
+// inJSON writes a value as JSON.
+func inJSON(v any) string {
+	var b strings.Builder
+	switch v := v.(type) {
+	case items:
+		b.WriteByte('[')
+		for i, item := range v {
+			b.WriteString(map[bool]string{true: ", "}[i > 0] + inJSON(item))
+		}
+		b.WriteByte(']')
+	case with:
+		b.WriteByte('{')
+		for i := 0; i < len(v); i += 2 {
+			b.WriteString(map[bool]string{true: ", "}[i > 0] + inJSON(v[i]) + ": " + inJSON(v[i+1]))
+		}
+		b.WriteByte('}')
+	default:
+		text, _ := json.Marshal(v)
+		b.Write(text)
+	}
+	return b.String()
 }
 
 const (
@@ -192,6 +220,10 @@ func TestSnapshots(t *testing.T) {
 		{"no history", snap(items{whole}), 512, 512, "It holds no history"},
 	} {
 		events, result, err := imported(t, pickled(c.snapshot))
+		if same, _, wrong := imported(t, []byte(inJSON(c.snapshot))); len(same) != len(events) ||
+			(err == nil) != (wrong == nil) {
+			t.Errorf("%s, as JSON: %d events of %d, %v", c.name, len(same), len(events), wrong)
+		}
 		if c.peak == 0 {
 			if err == nil || !strings.Contains(err.Error(), c.words) {
 				t.Errorf("%s: %v, want %q", c.name, err, c.words)
@@ -222,6 +254,65 @@ func TestSnapshots(t *testing.T) {
 			c.words == "" && strings.Contains(lacks, "left out") {
 			t.Errorf("%s: peak %d, live %d, lacks %q; want %d, %d, %q", c.name, peak, live, lacks, c.peak, c.live,
 				c.words)
+		}
+	}
+}
+
+// TestListsOfSegments imports what torch.cuda.memory_snapshot() returns, as people save it.
+func TestListsOfSegments(t *testing.T) {
+	list := items{seg(base, 2*mib, "small", blk(base, 512, 512, "active_allocated"), blk(base+512, 2*mib-512, 0,
+		"inactive")),
+		seg(base+4*mib, 20*mib, "large", blk(base+4*mib, 20*mib, 19*mib, "active_allocated"))}
+	for _, data := range []string{string(pickled(list)), inJSON(list), " \n" + inJSON(list)} {
+		f, err := Recognize(strings.NewReader(data), int64(len(data)))
+		if err != nil || f.Name != "torch" {
+			t.Fatalf("%v, %v", f, err)
+		}
+		events, result, err := imported(t, []byte(data))
+		if err != nil || len(events) != 4 || events[3].Size != 20*mib || events[3].Rest != 1+mib {
+			t.Errorf("%d events, %v", len(events), err)
+		}
+		says(t, result, "It holds no history")
+	}
+	for _, c := range []struct{ text, want string }{
+		{inJSON(list)[:200], "cut at offset 200"}, {"[{\"total_size\": 1, ]", "damaged at offset"},
+		{inJSON(list) + "[]", "more follows"}, {"[{\"total_size\": 1}]", "no memory snapshot"},
+		{"{\"segments\": []}", "no memory snapshot"},
+		{"[{\"total_size\": " + strings.Repeat("[", 1000), "too deep"},
+	} {
+		if _, _, err := imported(t, []byte(c.text)); err == nil || !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%.40s: %v, want %q", c.text, err, c.want)
+		}
+	}
+}
+
+// TestUnpack reads compressed files, and the beginning of one.
+func TestUnpack(t *testing.T) {
+	var packed, frame bytes.Buffer
+	gz := gzip.NewWriter(&packed)
+	_, _ = gz.Write(sample(t, "adam.pickle"))
+	_ = gz.Close()
+	zs, _ := zstd.NewWriter(&frame)
+	_, _ = zs.Write(sample(t, "adam.pickle"))
+	_ = zs.Close()
+	for _, file := range [][]byte{packed.Bytes(), frame.Bytes(), sample(t, "adam.pickle")} {
+		content, size, err := Unpack(bytes.NewReader(file), int64(len(file)), nil, 0)
+		if err != nil || size != int64(len(sample(t, "adam.pickle"))) {
+			t.Fatalf("%d bytes, %v", size, err)
+		}
+		if f, err := Recognize(content, size); err != nil || f.Name != "torch" {
+			t.Errorf("%v, %v", f, err)
+		}
+	}
+	for _, file := range [][]byte{packed.Bytes()[:1000], frame.Bytes()[:1000]} {
+		if _, _, err := Unpack(bytes.NewReader(file), int64(len(file)), nil, 0); err == nil ||
+			!strings.Contains(err.Error(), "has no end") {
+			t.Errorf("cut: %v", err)
+		}
+	}
+	for _, file := range [][]byte{packed.Bytes(), frame.Bytes()} {
+		if _, size, err := Unpack(bytes.NewReader(file), int64(len(file)), nil, 100); err != nil || size != 100 {
+			t.Errorf("the beginning: %d bytes, %v", size, err)
 		}
 	}
 }

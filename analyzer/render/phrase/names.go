@@ -13,7 +13,7 @@ import (
 )
 
 var softwareNames = []struct{ key, name string }{
-	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"},
+	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"rmm", "RMM"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"},
 	{"python", "Python"},
 }
 
@@ -39,7 +39,7 @@ func Software(versions map[string]string) string {
 
 // FrameworkName is what to call the framework level of a run with these versions.
 func FrameworkName(versions map[string]string) string {
-	for _, n := range softwareNames[:2] {
+	for _, n := range softwareNames[:3] {
 		if versions[n.key] != "" {
 			return n.name
 		}
