@@ -31,7 +31,8 @@ torch.cuda.memory_snapshot() returns will do as well, and JSON. A pickle is
 read as data: nothing in it is run, and a pickle that would run something is
 refused.
 
-Files that gzip or zstd compressed are unpacked. What a file does not hold is said on standard error and in the report's notes.`
+Files that gzip or zstd compressed are unpacked. What a file does not hold is
+said on standard error and in the report's notes.`
 
 const importExample = `  memtrace import snapshot.pickle -o snapshot.bin
   memtrace report snapshot.bin

@@ -13,7 +13,8 @@ import (
 )
 
 var softwareNames = []struct{ key, name string }{
-	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"rmm", "RMM"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime", "CUDA runtime"},
+	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"rmm", "RMM"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime",
+		"CUDA runtime"},
 	{"python", "Python"},
 }
 
