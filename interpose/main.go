@@ -42,6 +42,7 @@ import (
 //
 //export mtDrainStart
 func mtDrainStart() C.int {
+	reserveThreads() // before the trace has a head, from which a program may see that it is recorded
 	d, err := newDrainer(settings{
 		spoolPath:    os.Getenv("MEMTRACE_DRAIN_SPOOL"),
 		tracePath:    os.Getenv("MEMTRACE_DRAIN_TRACE"),
@@ -55,7 +56,6 @@ func mtDrainStart() C.int {
 	if err != nil {
 		return 0
 	}
-	reserveThreads()
 	go d.run()
 	return 1
 }
