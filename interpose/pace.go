@@ -54,7 +54,10 @@ type pacer struct {
 // newPacer binds the calling goroutine to its thread.
 func newPacer() *pacer {
 	runtime.LockOSThread()
-	p := &pacer{}
+	p := &pacer{off: filtered()} // a filter may end the process over such a call
+	if p.off {
+		return p
+	}
 	attr, err := unix.SchedGetAttr(0, 0)
 	if p.off = err != nil || attr.Policy != unix.SCHED_BATCH; !p.off {
 		p.nice = attr.Nice
@@ -69,7 +72,7 @@ func (p *pacer) keep(full float64) {
 		return
 	}
 	p.now = want
-	if p.off = filtered(); p.off { // a filter may end the process over such a call
+	if p.off = filtered(); p.off { // the program's own, by now
 		return
 	}
 	switch want {

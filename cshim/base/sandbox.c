@@ -8,6 +8,7 @@
 #include "base/sys.h"
 
 #define MT_SECCOMP_FILTER 2
+#define MT_FIRST_NUMBERS 0xeffffffcu /* inode of the machine's own namespace of process numbers (linux/proc_ns.h) */
 
 struct filters {
   bool readable;
@@ -38,6 +39,12 @@ static struct filters filters_of_process(long pid) {
   return filters_of(path, NULL);
 }
 
+/* A container has process numbers of its own. */
+static bool in_container(void) {
+  struct stat numbers;
+  return !mt_sys_stat("/proc/thread-self/ns/pid", &numbers) && numbers.st_ino != MT_FIRST_NUMBERS;
+}
+
 /* A filter that the parent has, too, was there before the program ran. The first process of a container has no parent
  * to compare with: there one filter is the container's. */
 enum mt_sandbox mt_sandbox_kind(void) {
@@ -46,7 +53,8 @@ enum mt_sandbox mt_sandbox_kind(void) {
   if (!own.readable) return MT_SANDBOX_OWN;
   if (own.mode <= 0) return MT_SANDBOX_NONE;
   if (own.mode != MT_SECCOMP_FILTER) return MT_SANDBOX_OWN;
-  if (parent <= 0) return own.count == 1 ? MT_SANDBOX_INHERITED : MT_SANDBOX_OWN;
+  if (parent <= 0) return own.count == 1 ? MT_SANDBOX_CONTAINER : MT_SANDBOX_OWN;
   struct filters outer = filters_of_process(parent);
-  return outer.mode == MT_SECCOMP_FILTER && own.count <= outer.count ? MT_SANDBOX_INHERITED : MT_SANDBOX_OWN;
+  if (outer.mode != MT_SECCOMP_FILTER || own.count > outer.count) return MT_SANDBOX_OWN;
+  return in_container() ? MT_SANDBOX_CONTAINER : MT_SANDBOX_SERVICE;
 }

@@ -1,14 +1,20 @@
 /* Whether a filter stands between this process and the kernel (seccomp), and whose it is. */
 #pragma once
 
+#include <stdbool.h>
+
 enum mt_sandbox {
   MT_SANDBOX_NONE,
-  MT_SANDBOX_INHERITED, /* of a container or a service manager: refuses what is exotic, and was in force when the
-                           program and this library were loaded */
+  MT_SANDBOX_CONTAINER, /* in force when the program and this library were loaded: refuses what is exotic */
+  MT_SANDBOX_SERVICE,   /* the same without a container, of a service manager: kills by default, over whole kinds of
+                           calls that the program does without (systemd's SystemCallFilter=~@resources and its like) */
   MT_SANDBOX_OWN, /* the program's own, or one of which that cannot be ruled out: may end the process over any call that
                      the program does not make itself */
 };
 
 /* Reads /proc; may be called from any thread. What a filter says cannot be read, so the answer rests on who installed
- * it. */
+ * it, and where. */
 enum mt_sandbox mt_sandbox_kind(void);
+
+/* Whether one is known to be in force that may kill over such a call. */
+static inline bool mt_sandbox_may_kill(void) { return mt_sandbox_kind() >= MT_SANDBOX_SERVICE; }

@@ -157,10 +157,11 @@ bool mt_boot_leave_descriptors(void) {
 
 /* The runtime's threads, which come of this one, stand back behind the program's. One that wakes up takes no processor
  * from a thread that runs. And the runtime watches its own work by sleeps of 20 us, some twenty for each millisecond of
- * it, which were most of the times that a drainer stopped a training: with slack they are few. */
+ * it, which were most of the times that a drainer stopped a training: with slack they are few. A service manager's
+ * filter may kill over a change of the policy (systemd's SystemCallFilter=~@resources): then it stays as it is. */
 static bool stand_back(void) {
   mt_sys(SYS_prctl, PR_SET_TIMERSLACK, MT_TIMER_SLACK_NS);
-  return mt_sys(SYS_sched_getscheduler, 0) == SCHED_OTHER &&
+  return !mt_sandbox_may_kill() && mt_sys(SYS_sched_getscheduler, 0) == SCHED_OTHER &&
          !mt_sys(SYS_sched_setscheduler, 0, SCHED_BATCH, &(struct sched_param){0});
 }
 
@@ -256,7 +257,7 @@ void mt_boot_prepare(void) {
 }
 
 void mt_boot_thread_ends(int32_t tid) {
-  int32_t process = mt_sys_getpid();
+  int32_t process = mt_header()->pid; /* that records: this one */
   if (tid == process || (first && __atomic_load_n(first, __ATOMIC_RELAXED) != process))
     __atomic_store_n(&first_left, 1, __ATOMIC_RELEASE);
   if (__atomic_load_n(&first_left, __ATOMIC_ACQUIRE)) mt_wake_turn();
@@ -346,8 +347,7 @@ static void *boot_thread(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   mt_clock_refresh(mt_header());
-  if (mt_go_init_start)
-    mt_python_turn(); /* a short program is over before the runtime is up, and would not tell of its end */
+  if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell */
   const char *why = refusal();
   if (!why && !mt_sys_exists("/proc/thread-self/auxv"))
     why = "/proc is not there"; /* it is asked for the threads that are left */

@@ -272,7 +272,7 @@ static void *serve(void *unused) {
 
 static bool begin(void) {
   int32_t before = __atomic_load_n(&owner, __ATOMIC_ACQUIRE), own = mt_sys_getpid();
-  return !mt_config.no_control && before != own && mt_sandbox_kind() != MT_SANDBOX_OWN &&
+  return !mt_config.no_control && before != own && !mt_sandbox_may_kill() &&
          __atomic_compare_exchange_n(&owner, &before, own, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
 }
 

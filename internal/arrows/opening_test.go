@@ -27,6 +27,7 @@ var opensItself = map[string]string{
 	"trace/spool/bootHash":               "/proc",
 	"trace/spool/ReadStat":               "/proc",
 	"trace/spool/maps":                   "/proc",
+	"trace/spool/someLocked":             "/proc",
 	"interpose/filtered":                 "/proc",
 	"interpose/newThinning":              "makes a new file, O_EXCL",
 	"interpose/openByProc":               "the program's own stderr, by /proc",

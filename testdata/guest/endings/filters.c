@@ -18,7 +18,7 @@
 
 /* Answers the calls, a list that ends with 0, with an action, and lets all others pass. */
 static void forbid(const unsigned *calls, unsigned action, unsigned flags) {
-  struct sock_filter program[32], *p = program;
+  struct sock_filter program[128], *p = program;
   unsigned char count = 0;
   while (calls[count]) count++;
   *p++ = (struct sock_filter)BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr));
@@ -159,6 +159,22 @@ static int run_in_old_container(void) {
   return run_behind(exotic, SECCOMP_RET_ERRNO | ENOSYS);
 }
 
+/* What a service manager's filter does, by default: kill over whole kinds of calls that the program does without. These
+ * are systemd's @resources, @memlock, @network-io, @clock, @debug, @keyring, @privileged, @setuid, @chown, @sync and
+ * @timer, as far as neither the C library nor the null driver needs them; prlimit64 is one that the C library does. */
+static int run_as_service(void) {
+  static const unsigned others[] = {
+      SYS_ioprio_set, SYS_mbind, SYS_migrate_pages, SYS_move_pages, SYS_sched_setaffinity, SYS_sched_setattr,
+      SYS_sched_setparam, SYS_sched_setscheduler, SYS_set_mempolicy, SYS_setpriority, SYS_setrlimit, SYS_mlock,
+      SYS_mlock2, SYS_mlockall, SYS_munlock, SYS_munlockall, SYS_socket, SYS_bind, SYS_listen, SYS_accept4, SYS_connect,
+      SYS_sendto, SYS_getsockopt, SYS_adjtimex, SYS_clock_adjtime, SYS_clock_settime, SYS_settimeofday,
+      SYS_perf_event_open, SYS_ptrace, SYS_add_key, SYS_keyctl, SYS_request_key, SYS_acct, SYS_bpf, SYS_capset,
+      SYS_chroot, SYS_pivot_root, SYS_setuid, SYS_setresuid, SYS_setgroups, SYS_chown, SYS_fchown, SYS_fchownat,
+      SYS_fsync, SYS_fdatasync, SYS_msync, SYS_sync, SYS_sync_file_range, SYS_alarm, SYS_setitimer, SYS_timer_create,
+      SYS_timerfd_create, 0};
+  return run_behind(others, SECCOMP_RET_KILL_PROCESS);
+}
+
 const struct mode filters[] = {
     {"strict", strict},
     {"strict-killed", strict_and_killed},
@@ -174,5 +190,6 @@ const struct mode filters[] = {
     {"seccomp-kill-later", killed_for_threads_later},
     {"container", run_in_container},
     {"container-old", run_in_old_container},
+    {"service", run_as_service},
     {NULL, NULL},
 };
