@@ -27,7 +27,8 @@
 #define MT_RECORD_SIZE 64u
 #define MT_SEGMENT_SIZE 16384u
 #define MT_SEGMENT_SLOTS (MT_SEGMENT_SIZE / MT_RECORD_SIZE) /* slot 0 is the head */
-#define MT_RINGS_MAX 4096u
+#define MT_RINGS_MAX 65536u
+#define MT_RINGS_FEW 4096u /* where the file may not be large */
 #define MT_INDEX_MAX 262144u
 
 /* Event kinds, numbered as trace.EventKind. */

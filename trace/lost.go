@@ -137,7 +137,7 @@ const (
 	// count as lost.
 	numbersPerCall = 2
 	// maxInFlight bounds the calls that are believed: a spool has no more rings.
-	maxInFlight = 4096
+	maxInFlight = 1 << 16
 )
 
 // HasDrawn reports whether facts say which numbers were drawn, which a recording does at its end alone.

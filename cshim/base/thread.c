@@ -136,7 +136,11 @@ struct mt_thread *mt_thread_recording_now(void) {
   return mt_thread_get();
 }
 
+/* Where the page that the kernel wipes in children has an epoch, this process records, and need not ask who it is. */
+static bool has_epoch(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE); }
+
 bool mt_guest_is_child(void) {
+  if (has_epoch()) return false;
   uint64_t now = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
   return (uint32_t)now != MT_IDLE && now >> 32 != (uint32_t)mt_sys_getpid();
 }
@@ -146,6 +150,7 @@ bool mt_guest_off(void) { return (uint32_t)__atomic_load_n(&mt_life, __ATOMIC_AC
 bool mt_guest_asleep(void) { return (uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) == MT_ASLEEP; }
 
 bool mt_guest_records_here(void) {
+  if (has_epoch()) return true;
   uint64_t now = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
   return now == mt_life_in(MT_READY) || now == mt_life_in(MT_ENDED);
 }

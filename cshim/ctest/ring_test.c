@@ -93,7 +93,7 @@ static void grows(void) {
   CHECK_EQ(check_records(records, n, true), THREADS * events_each);
   CHECK_EQ(oracle_lost(&o) + o.header->lost_no_ring, 0);
   CHECK(o.header->segments_used > 64 + MT_EXTENT_SEGMENTS && o.header->segments_used <= o.header->segments_max);
-  CHECK(o.size > o.header->file_size && o.size < 44 << 20);
+  CHECK(o.size > o.header->file_size && o.size < 52 << 20);
   free(records);
   oracle_close(&o);
 
@@ -103,7 +103,7 @@ static void grows(void) {
   n = oracle_records(&o, &records);
   CHECK(oracle_lost(&o));
   CHECK_EQ(n + oracle_lost(&o) + o.header->lost_no_ring, 2 * THREADS * events_each);
-  CHECK(o.size < 44 << 20);
+  CHECK(o.size < 52 << 20);
   free(records);
 }
 

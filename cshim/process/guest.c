@@ -230,6 +230,10 @@ static bool begin(void (*look)(void)) {
 /* One thread starts, the others wait: a few hundred microseconds, in which the starter takes no lock of the program's.
  */
 static bool start(void) {
+  /* epoch's page is wiped in children: where it is set, the phase is this process's own */
+  if ((uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) == MT_READY &&
+      __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE))
+    return true;
   const uint64_t starting = mt_life_in(MT_STARTING), ready = mt_life_in(MT_READY);
   for (;;) {
     uint64_t seen = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);

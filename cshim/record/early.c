@@ -44,10 +44,9 @@ void mt_early_keep(uint8_t kind, uint64_t number, const char *name, size_t size)
 }
 
 void mt_early_flush(void (*tell)(uint8_t kind, uint64_t number, const char *name, size_t size)) {
+  if (!__atomic_load_n(&count, __ATOMIC_ACQUIRE)) return;
   uint32_t here = (uint32_t)mt_sys_getpid();
-  if (!__atomic_load_n(&count, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&told_here, here, __ATOMIC_ACQ_REL) == here ||
-      !lock())
-    return;
+  if (__atomic_exchange_n(&told_here, here, __ATOMIC_ACQ_REL) == here || !lock()) return;
   for (uint32_t i = count > MT_EARLY_MAX ? count - MT_EARLY_MAX : 0; i < count; i++) {
     const struct moment *m = &kept[i % MT_EARLY_MAX];
     tell(m->kind, m->number, m->name, m->size);

@@ -14,7 +14,9 @@
 
 #define MT_CHUNK (256u << 10)
 #define MT_REFUSALS 1000u
+#define MT_POPULATED 4u /* segments that get their pages together: one call for four threads */
 #define MT_HARD_MAX (1ull << 30)
+#define MT_MANY_RINGS_FROM (64ull << 20) /* bytes that the file may have */
 
 struct mt_region mt_region;
 uint32_t mt_drainer;
@@ -123,6 +125,15 @@ static bool ensure_extent(uint32_t index) {
   return mapped != NULL;
 }
 
+/* How many segments get their pages with this one: none beyond its mapping, behind which the program's memory may lie.
+ */
+static uint64_t populated_from(uint32_t number) {
+  uint32_t first = mt_region.segments_first,
+           left = number <= first ? first - number + 1
+                                  : MT_EXTENT_SEGMENTS - (number - 1 - first) % MT_EXTENT_SEGMENTS;
+  return left < MT_POPULATED ? left : MT_POPULATED;
+}
+
 bool mt_region_ensure_segment(uint32_t number) {
   struct mt_spool_header *h = mt_header();
   uint64_t offset = (uint64_t)(number - 1) * MT_SEGMENT_SIZE, limit = (uint64_t)h->segments_max * MT_SEGMENT_SIZE;
@@ -130,9 +141,11 @@ bool mt_region_ensure_segment(uint32_t number) {
   if (number > mt_region.segments_first && !ensure_extent((number - 1 - mt_region.segments_first) / MT_EXTENT_SEGMENTS))
     return false;
 #ifdef MADV_POPULATE_WRITE
-  int error = errno;
-  mt_sys_madvise(mt_segment(number), MT_SEGMENT_SIZE, MADV_POPULATE_WRITE);
-  errno = error;
+  if ((number - 1) % MT_POPULATED == 0) {
+    int error = errno;
+    mt_sys_madvise(mt_segment(number), populated_from(number) * MT_SEGMENT_SIZE, MADV_POPULATE_WRITE);
+    errno = error;
+  }
 #endif
   return true;
 }
@@ -153,10 +166,10 @@ static bool plan(struct mt_spool_header *h, uint64_t most) {
   h->version = MT_SPOOL_VERSION;
   h->record_size = MT_RECORD_SIZE;
   h->segment_size = MT_SEGMENT_SIZE;
-  h->rings_max = MT_RINGS_MAX;
+  h->rings_max = most < MT_MANY_RINGS_FROM ? MT_RINGS_FEW : MT_RINGS_MAX;
   h->index_max = MT_INDEX_MAX;
   h->rings_offset = MT_PAGE;
-  h->index_offset = h->rings_offset + (uint64_t)MT_RINGS_MAX * sizeof(struct mt_ring);
+  h->index_offset = h->rings_offset + (uint64_t)h->rings_max * sizeof(struct mt_ring);
   h->data_offset = h->index_offset + (uint64_t)MT_INDEX_MAX * sizeof(struct mt_index_entry);
   uint64_t fixed = h->data_offset, each = mt_config.spool_max;
   if (most < fixed + 2 * MT_CHUNK) return false;
@@ -267,6 +280,7 @@ int mt_region_create(const char **what) {
   if (!plan(&wanted, most)) return errno = EFBIG, -1;
   mt_region.real_path[0] = 0; /* until it is known, there is nothing to discard: a child inherited its parent's */
   refusals = 0;
+  mt_region.rings_left = 0;
   mt_region.index_ready = mt_region.data_ready = mt_region.rings_ready = mt_region.segments_ready = 0;
   int fd = mt_output_create(&mt_region.output, what);
   if (fd < 0) return -1;

@@ -21,6 +21,7 @@ struct mt_region {
   uint64_t data_ready;
   uint64_t rings_ready;
   uint64_t segments_ready;
+  uint32_t rings_left; /* that ended threads had: some of them may be free */
   uint32_t segments_first; /* those that lie in the mapping at base: of the header, but not for the program to change */
   bool extended;           /* there are some: the list is long, and most processes never read it */
   char *extents[MT_EXTENTS_MAX]; /* the mappings of those behind them, MT_EXTENT_SEGMENTS each; NULL until needed */

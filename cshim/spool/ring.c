@@ -11,6 +11,9 @@
  * its records. */
 #define MT_SPARE_SEGMENTS 16u
 
+#define MT_LOOKS 64u /* at rings of ended threads, before a new one is taken */
+#define MT_VAIN 256u
+
 /* One part in so many of the room is held back. */
 #define MT_HELD_BACK 8u
 
@@ -89,21 +92,40 @@ static bool claim(struct mt_ring *ring) {
   return __atomic_compare_exchange_n(&ring->state, &idle, MT_RING_ACTIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-static struct mt_ring *find_ring(struct mt_spool_header *h) {
-  for (uint32_t i = 0; i < h->rings_max; i++) {
-    struct mt_ring *ring = &mt_rings()[i];
-    uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
-    if (i >= used) {
-      if (!mt_region_ensure(&mt_region.rings_ready, h->rings_offset, (i + 1) * sizeof(struct mt_ring),
-                            h->index_offset - h->rings_offset))
-        return NULL;
-      while (used <= i &&
-             !__atomic_compare_exchange_n(&h->rings_used, &used, i + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) {
-      }
-    }
-    if (claim(ring)) return ring;
+/* One of those that a thread has left and the consumer has drained, of so many that are looked at. */
+static struct mt_ring *find_left(struct mt_spool_header *h, uint32_t looks) {
+  static uint32_t next; /* the drained ones lie together: threads end in the order in which they began, or nearly */
+  uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
+  if (looks > used) looks = used;
+  while (looks-- && __atomic_load_n(&mt_region.rings_left, __ATOMIC_RELAXED)) {
+    struct mt_ring *ring = &mt_rings()[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % used];
+    if (__atomic_load_n(&ring->state, __ATOMIC_RELAXED) != MT_RING_FREE || !claim(ring)) continue;
+    __atomic_sub_fetch(&mt_region.rings_left, 1, __ATOMIC_RELAXED);
+    return ring;
   }
   return NULL;
+}
+
+/* One that nobody had. */
+static struct mt_ring *make_ring(struct mt_spool_header *h) {
+  for (;;) {
+    uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
+    if (used >= h->rings_max ||
+        !mt_region_ensure(&mt_region.rings_ready, h->rings_offset, (used + 1) * sizeof(struct mt_ring),
+                          h->index_offset - h->rings_offset))
+      return NULL;
+    if (!__atomic_compare_exchange_n(&h->rings_used, &used, used + 1, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
+      continue;
+    if (claim(&mt_rings()[used])) return &mt_rings()[used];
+  }
+}
+
+static struct mt_ring *find_ring(struct mt_spool_header *h) {
+  static uint32_t vain; /* threads without a ring come back with every event, and few of them need look at all */
+  struct mt_ring *ring = find_left(h, MT_LOOKS);
+  if (!ring) ring = make_ring(h);
+  if (ring || __atomic_fetch_add(&vain, 1, __ATOMIC_RELAXED) % MT_VAIN) return ring;
+  return find_left(h, h->rings_max);
 }
 
 /* A first segment for a ring, waited for if need be. */
@@ -122,6 +144,7 @@ bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid) {
   uint32_t number = take_first_segment(self, (uint32_t)(ring - mt_rings()) + 1);
   if (!number) {
     __atomic_store_n(&ring->state, MT_RING_FREE, __ATOMIC_RELEASE);
+    __atomic_add_fetch(&mt_region.rings_left, 1, __ATOMIC_RELAXED);
     return false;
   }
   ring->inflight = 0;
@@ -137,6 +160,7 @@ bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid) {
 void mt_ring_retire(struct mt_thread *self) {
   __atomic_store_n(&self->ring->inflight, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&self->ring->state, MT_RING_DEAD, __ATOMIC_RELEASE);
+  __atomic_add_fetch(&mt_region.rings_left, 1, __ATOMIC_RELAXED);
 }
 
 static void wake_drainer(struct mt_spool_header *h) {

@@ -35,11 +35,11 @@ func (c *Cursor) releaseRing(i uint32) {
 			return
 		}
 		next := s.load32(base + segmentNext)
-		s.recycle(from)
+		s.recycle(from, segmentSlots)
 		from = next
 	}
 	if done {
-		s.recycle(r.at.segment)
+		s.recycle(r.at.segment, r.at.slot+1) // a record that was begun may stand in the next slot
 		*r = ringCursor{}
 		atomic.StoreUint32(s.word32(off+ringReadSegment), 0)
 		atomic.StoreUint32(s.word32(off+ringReadSlot), 0)
@@ -60,15 +60,16 @@ func (r *ringCursor) ends(s *Spool) bool {
 	return valid && (at.slot < segmentSlots || s.load32(base+segmentNext) == 0)
 }
 
-// recycle zeroes a used-up segment, so that its slots read as not committed, and pushes it on the recorder's free list.
+// recycle zeroes the slots of a segment that were used, so that they read as not committed, and pushes it on the
+// recorder's free list. A thread that lives shortly uses a few, and each page that is written to costs a page fault.
 // The tag in the upper half of the list head changes with every push and pop, so that neither side mistakes a head that
 // went and came back.
-func (s *Spool) recycle(number uint32) {
+func (s *Spool) recycle(number, slots uint32) {
 	base, ok := s.segmentOffset(number)
 	if !ok {
 		return
 	}
-	clear(s.data[base : base+segmentSize])
+	clear(s.data[base : base+uint64(min(slots, segmentSlots))*recordSize])
 	head := s.word64(offFreeSegments)
 	for {
 		old := atomic.LoadUint64(head)

@@ -1,0 +1,104 @@
+package hostile
+
+import (
+	"bufio"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+
+	"memtrace/trace"
+)
+
+func briefly(t *testing.T) string {
+	return compile(t, "briefly", []string{"testdata/guest/briefly.c"}, withDriver(t)...)
+}
+
+// The first process of a trace of strace's, and the thread that one of its calls made.
+var madeThread = regexp.MustCompile(`^(\d+) +(?:clone3?\(|<\.\.\. clone3? resumed>).* = (\d+)$`)
+
+// calls counts the system calls that a program's own threads make for each of its threads that end. The first thread
+// makes one of the library's as well, which does not end.
+func calls(t *testing.T, path string) (each float64) {
+	t.Helper()
+	file, err := os.Open(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	first, made, ended, count := "", map[string]bool{}, 0, map[string]int{}
+	lines := bufio.NewScanner(file)
+	lines.Buffer(nil, 1<<20)
+	for lines.Scan() {
+		thread, call, _ := strings.Cut(lines.Text(), " ")
+		if first == "" {
+			first = thread
+		}
+		if m := madeThread.FindStringSubmatch(lines.Text()); m != nil && m[1] == first {
+			made[m[2]] = true
+		}
+		if call = strings.TrimLeft(call, " "); !strings.HasPrefix(call, "<... ") {
+			count[thread]++
+		}
+		if made[thread] && strings.HasPrefix(call, "exit(") {
+			ended++
+		}
+	}
+	if lines.Err() != nil || ended == 0 {
+		t.Fatalf("%d threads ended, %v", ended, lines.Err())
+	}
+	sum := count[first]
+	for thread := range made {
+		sum += count[thread]
+	}
+	return float64(sum) / float64(ended)
+}
+
+// A thread that lived shortly cost five to eight times as much: it read the kernel's list of mappings for its stack,
+// and what filters there are. Counted, since no clock tells on a machine that does something else.
+func TestShortThreadsCostFewCalls(t *testing.T) {
+	t.Parallel()
+	strace := watcher(t, "strace", "-o", "/dev/null", "true")
+	program := briefly(t)
+	const threads = 1000
+	count := func(preload ...string) float64 {
+		r, path := run{preload: preload, dir: t.TempDir()}, filepath.Join(t.TempDir(), "calls")
+		args := []string{"-f", "-qq", "-o", path}
+		for _, variable := range r.environment(t) {
+			args = append(args, "-E", variable)
+		}
+		cmd := exec.Command(strace, append(args, program, "after", strconv.Itoa(threads))...)
+		cmd.Dir = r.dir
+		if text, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("%v\n%s", err, text)
+		}
+		return calls(t, path)
+	}
+	plain, recorded := count(), count("")
+	t.Logf("%.1f calls a thread, %.1f without the library", recorded, plain)
+	if recorded > 1.5*plain {
+		t.Errorf("%.1f calls a thread, %.1f without the library", recorded, plain)
+	}
+}
+
+// More than 4,096 threads at once found no room, and a fifth of their records was lost.
+func TestManyThreadsAtOnce(t *testing.T) {
+	t.Parallel()
+	const threads, each = 6000, 3
+	got := run{program: briefly(t), args: []string{"beside", strconv.Itoa(threads), strconv.Itoa(each)}}.both(t, "")
+	r := got.only(t)
+	seen := map[trace.ThreadID]bool{}
+	n := r.count(func(e trace.Event) bool {
+		if e.Kind == trace.EventAlloc && e.Size == ownSize {
+			seen[e.Thread] = true
+			return true
+		}
+		return false
+	})
+	if n != threads*each+each || len(seen) != threads+1 || r.health.Gaps != 0 {
+		t.Errorf("%d allocations of %d, of %d threads; %+v", n, threads*each+each, len(seen), r.health)
+	}
+}
