@@ -46,8 +46,10 @@ func (s *Spool) decode(e *trace.Event, off uint64, c *clock) {
 		if op&opBackward != 0 {
 			e.Flags = trace.FlagBackward
 		}
-		e.Rest = e.Size>>countBits | uint64(e.Tag>>idBits)<<restLow
-		e.Size &= countMask
+		if e.Kind != trace.EventOOM { // nothing shares the word with a refused size, which may be any
+			e.Rest = e.Size>>countBits | uint64(e.Tag>>idBits)<<restLow
+			e.Size &= countMask
+		}
 		e.Tag &= 1<<idBits - 1
 		if place := uint32(e.Stack)>>idBits | uint32(e.PyStack)>>idBits<<placeLow; place != 0 {
 			e.Stack, e.PyStack = e.Stack&(1<<idBits-1), e.PyStack&(1<<idBits-1)

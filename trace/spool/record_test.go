@@ -40,6 +40,20 @@ func TestOperatorOfRecord(t *testing.T) {
 	}
 }
 
+// A refused size may be any: nothing shares its word.
+func TestRefusedSizeOfRecord(t *testing.T) {
+	const gaveUp = 65
+	for _, size := range []uint64{512, 1 << 44, 1 << 58, 1<<64 - 1} {
+		s := newSmallSpool()
+		s.record(1, 1, trace.EventOOM, gaveUp, 0, size)
+		var e trace.Event
+		(&Spool{data: s.data}).decode(&e, seedSegmentsAt+recordSize, &clock{rate: 1})
+		if e.Size != size || e.Rest != 0 || e.Tag != 1 {
+			t.Errorf("%d bytes: %+v", size, e)
+		}
+	}
+}
+
 // So does what a block has beyond the request, in the upper bits of its size and its tag.
 func TestRestOfRecord(t *testing.T) {
 	const usage = 64
