@@ -197,7 +197,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	if c.losses.begun && e.Kind == trace.EventMap {
 		c.doubt(e.Seq) // its size may be that of another mapping
 	}
-	c.device.Opened(b, c.resolver.Libraries, c.frameworkEpoch())
+	c.device.Opened(b, e.Pool, c.resolver.Libraries, c.frameworkEpoch())
 	c.segments.Opened(id, b, c.resolver.Libraries, c.pastEvents())
 	d := c.details[b.Account]
 	if d == nil {
@@ -312,7 +312,7 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		return
 	}
 	if t := c.iterations; t != nil && t.Account == b.Account {
-		c.closeInIteration(t, d, id, e.Time)
+		c.closeInIteration(t, d, id, e.Seq, e.Time)
 	}
 	if c.losses.doubted {
 		c.unvouch(b, d, c.cellNumber(id))
@@ -350,9 +350,9 @@ func (c *collector) cellNumber(id uint32) uint32 {
 }
 
 // closeInIteration gives a block that its pass frees its lifetime, and hands it to the iterations.
-func (c *collector) closeInIteration(t *training.Tracker, d *profile.AccountStats, id uint32, time int64) {
+func (c *collector) closeInIteration(t *training.Tracker, d *profile.AccountStats, id uint32, seq uint64, time int64) {
 	v := &d.Cells.List[c.cellOf[id]]
-	if t.Temporary(id, c.resolver.Phase(v)) {
+	if t.Temporary(id, c.resolver.Phase(v), seq) {
 		o := v.Origin
 		o.Lifetime = profile.Temporary
 		c.move(d, id, &o, holdsForPast(c.heap.Block(id), &o))

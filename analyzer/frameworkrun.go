@@ -123,7 +123,9 @@ func (r *frameworkRun) open(i int) bool {
 	c, d := r.c, r.d
 	r.fill(i, b, size)
 	c.device.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += size
-	n := c.cell(&d.Cells, b, c.resolver.Places.Of(r.stream.At(i), uint32(r.pool.At(i))), d.Total.Epoch)
+	pool := uint32(r.pool.At(i))
+	c.device.Pools.Opened(b, pool)
+	n := c.cell(&d.Cells, b, c.resolver.Places.Of(r.stream.At(i), pool), d.Total.Epoch)
 	v := &d.Cells.List[n]
 	if b.Hidden = v.Hidden; b.Hidden {
 		return true
@@ -176,7 +178,7 @@ func (r *frameworkRun) close(i int) bool {
 	if !b.Hidden {
 		time := int64(r.time.At(i))
 		if t := c.iterations; t != nil {
-			c.closeInIteration(t, d, id, time)
+			c.closeInIteration(t, d, id, r.seq.At(i), time)
 		}
 		v := &d.Cells.List[c.cellOf[id]]
 		c.requests.Closed(id, b, d, v)

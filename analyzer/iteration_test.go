@@ -16,9 +16,10 @@ import (
 
 // Python stacks of the made training loop, by pass.
 const (
-	stackForward   trace.StackID = 401
-	stackOptimizer trace.StackID = 402
-	stackMain      trace.StackID = 403
+	stackForward      trace.StackID = 401
+	stackOptimizer    trace.StackID = 402
+	stackMain         trace.StackID = 403
+	stackForwardAgain trace.StackID = 404 // another place of the model
 )
 
 const madeOptimizer = 0x5555
@@ -34,6 +35,8 @@ type madeLoop struct {
 	marked bool  // iterations begin with memtrace.step() instead of ending with the optimizer's
 	pass   string
 	run    int
+	first  trace.StackID // of the pass, beyond stackForward
+	last   int           // event of the last allocation
 
 	refused []int // events before each time that memory ran out
 }
@@ -60,6 +63,8 @@ func newMadeLoop(seed uint64, marked bool) *madeLoop {
 		l.src.tables.AddPyStack(trace.PyStack{ID: stackForward + trace.StackID(i),
 			Frames: []trace.PyFrame{{Code: code, Entry: true, Self: 0x9000 * uint64(1-min(i, 1))}}})
 	}
+	l.src.tables.AddPyStack(trace.PyStack{ID: stackForwardAgain,
+		Frames: []trace.PyFrame{{Code: 500, Offset: 2, Entry: true, Self: 0x9000}}})
 	for i, name := range []string{"net.fc.weight", "exp_avg:net.fc.weight", "Adam", "net.act"} {
 		l.src.tables.AddString(trace.StringID(600+i), name)
 	}
@@ -77,8 +82,15 @@ func (l *madeLoop) add(e trace.Event) {
 func (l *madeLoop) alloc(pass string) *madeBlock {
 	b := &madeBlock{size: uint64(1+l.rng.IntN(1000)) << 9, addr: 0x7f00_0000_0000 + l.seq<<24, pass: pass,
 		opened: len(l.src.events), closed: -1}
-	if pass != "none" && pass != l.pass {
-		l.pass = pass
+	again := trace.StackID(0) // a pass has several places in the model
+	if pass == "forward" && l.rng.IntN(3) > 0 {
+		again = stackForwardAgain - stackForward
+	}
+	switch {
+	case pass != "none" && pass != l.pass:
+		l.pass, l.first = pass, again
+		l.run++
+	case pass == "forward" && again == l.first: // the next pass
 		l.run++
 	}
 	b.run = l.run
@@ -86,7 +98,7 @@ func (l *madeLoop) alloc(pass string) *madeBlock {
 		Addr: b.addr, Size: b.size, Stack: stackAllocator}
 	switch pass {
 	case "forward":
-		e.PyStack = stackForward
+		e.PyStack = stackForward + again
 	case "optimizer":
 		e.PyStack = stackOptimizer
 	case "backward":
@@ -95,6 +107,7 @@ func (l *madeLoop) alloc(pass string) *madeBlock {
 		e.PyStack = stackMain
 	}
 	l.add(e)
+	l.last = len(l.src.events) - 1
 	l.blocks, l.live = append(l.blocks, b), append(l.live, b)
 	return b
 }
@@ -104,6 +117,13 @@ func (l *madeLoop) free(b *madeBlock) {
 	l.add(trace.Event{Kind: trace.EventFree, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Thread: 1,
 		Addr: b.addr})
 	l.live = slices.DeleteFunc(l.live, func(other *madeBlock) bool { return other == b })
+}
+
+// tearDown takes in that no more comes: what a forward pass made is no longer freed by it.
+func (l *madeLoop) tearDown() {
+	for _, b := range l.blocks {
+		b.temporary = b.temporary && (b.pass != "forward" || b.closed < l.last)
+	}
 }
 
 // refuse ends a pass by running out of memory.
@@ -283,6 +303,7 @@ func TestIterationsInHindsight(t *testing.T) {
 	for seed := range uint64(40) {
 		l := newMadeLoop(seed, seed%3 == 2)
 		l.iterate(1 + int(seed%5))
+		l.tearDown()
 		ahead := *l.src
 		opts := Options{Question: Question{Groupings: []string{"category"}}, Training: true, Ahead: &ahead,
 			RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}}

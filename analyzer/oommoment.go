@@ -20,8 +20,13 @@ func (c *collector) LostRecords() uint64 { return c.lost }
 
 // CategoryOf implements oom.Replay.
 func (c *collector) CategoryOf(id uint32, b *heap.Block) string {
-	if c.iterations == nil || c.iterations.Account != b.Account || b.Hidden {
+	switch {
+	case b.Hidden:
 		return ""
+	case c.iterations == nil && !c.ooms.Places: // nobody asked for names of call stacks
+		return ""
+	case c.iterations == nil || c.iterations.Account != b.Account:
+		return c.ooms.ByPhase.Of(&c.resolver, c.originOf(id, b).Category, b)
 	}
 	return c.iterations.CategoryOf(&c.details[b.Account].Cells.List[c.cellNumber(id)])
 }

@@ -184,7 +184,7 @@ func (c *answer) addTraining(s *report.Summary, info trace.Info) {
 		s.Training = c.iterations.Value(c.opts.RuleSets[0].Rules, info, c.parameters.Values(), s.EndNS())
 		s.LoadedTwiceBytes = oom.LoadedTwice(c.details[heap.AccountFramework], &c.resolver)
 	}
-	advice.ByCategory(s, advice.FollowedBy(c.resolver.Tables))
+	advice.Complete(s)
 }
 
 // addOverTime adds what was held over time. The history comes last: it names what nothing else needs names of.

@@ -13,6 +13,7 @@ import (
 // Facts is what advice may look at besides the event.
 type Facts struct {
 	Info trace.Info // of the run; nil: nothing is known
+	Followed
 }
 
 func (f Facts) torch() bool { return f.Info["framework.torch"] != "" }
@@ -59,6 +60,14 @@ func ForOOM(e *report.OOMEvent, f Facts) []report.Advice {
 		found = append(found, ranked{report.Advice{Rule: rule.name, FreesBytes: frees, Text: fillIn(rule.text, known)},
 			rule.rank})
 	}
+	if slices.ContainsFunc(found, func(r ranked) bool { return r.Rule == "larger-than-device" }) {
+		found = slices.DeleteFunc(found, func(r ranked) bool {
+			return r.Rule != "larger-than-device" && r.rank != rankRemark
+		})
+	}
+	if slices.ContainsFunc(found, func(r ranked) bool { return r.Rule == "kept" }) {
+		found = slices.DeleteFunc(found, func(r ranked) bool { return idleWhereKept(e, &r.Advice) })
+	}
 	slices.SortStableFunc(found, func(a, b ranked) int {
 		return cmp.Or(cmp.Compare(a.rank, b.rank), cmp.Compare(b.FreesBytes, a.FreesBytes))
 	})
@@ -66,7 +75,17 @@ func ForOOM(e *report.OOMEvent, f Facts) []report.Advice {
 	for _, r := range found {
 		list = append(list, r.Advice)
 	}
-	return list
+	if len(list) > 0 && list[0].Rule == "larger-than-device" {
+		return list
+	}
+	return merged(list, byCategory(e, f))
+}
+
+// idleWhereKept reports whether advice is of no use while memory leaks: it says the same, or only puts off the next
+// refusal.
+func idleWhereKept(e *report.OOMEvent, a *report.Advice) bool {
+	return slices.Contains([]string{"growing", "fragmentation"}, a.Rule) || slices.Contains(vagueAdvice, a.Rule) ||
+		a.FreesBytes > 0 && a.FreesBytes < e.UsedBytes/20
 }
 
 // fillIn puts words into the {braces} of a text.

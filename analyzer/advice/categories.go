@@ -18,6 +18,9 @@ type categoryAdvice struct {
 var categoryAdvices = []categoryAdvice{
 	{"Feature maps", "activations", 0.2, 0.5,
 		""}, // Followed.activationWords
+	{"Autocast weight copies", "autocast-copies", 0.1, 1,
+		"torch.autocast keeps {held} of copies of weights in half precision until its outermost block ends, {share} of what is in use. torch.autocast(..., cache_enabled=False) gives " +
+			"back about {frees}; so does a model that is in half precision itself."},
 	{"Optimizer state", "optimizer-state", 0.15, 0.75,
 		"Optimizer state holds {held}, {share} of what is in use. An optimizer with 8-bit state gives back about {frees}; sharding it over several GPUs (FSDP, ZeRO) or keeping it on the " +
 			"host gives back more."},
@@ -26,54 +29,73 @@ var categoryAdvices = []categoryAdvice{
 }
 
 // urgentAdvice says what stands in the way whatever the memory is for. It comes first.
-var urgentAdvice = []string{"larger-than-device", "own-limit", "pinned", "fragmentation", "idle-cache",
-	"other-processes", "growing"}
+var urgentAdvice = []string{"larger-than-device", "own-limit", "pinned", "kept", "failed-attempts", "private-pools",
+	"fragmentation", "idle-cache", "other-processes", "growing"}
 
 // vagueAdvice is what can be said where categories are not known.
 var vagueAdvice = []string{"untagged", "tagged", "fresh"}
 
-// ByCategory makes the advice for out-of-memory events of a training run in PyTorch say what the memory was for.
-func ByCategory(s *report.Summary, followed Followed) {
-	if s.Training == nil || s.Versions["torch"] == "" {
+// byCategory is what to try by what PyTorch's memory was for. A smaller batch gives back activations of the running
+// iteration alone.
+func byCategory(e *report.OOMEvent, f Facts) (found []report.Advice) {
+	if e.Composition == nil || !f.torch() || e.UsedBytes == 0 || e.Outcome != report.OOMFailed {
+		return nil
+	}
+	for _, a := range categoryAdvices {
+		bytes := uint64(0)
+		if a.text == "" {
+			bytes, a.text = e.Composition.IterationFeatureBytes, f.activationWords(e)
+		} else if n := slices.IndexFunc(e.Categories, func(c report.OOMCategory) bool {
+			return c.Category == a.category
+		}); n >= 0 {
+			bytes = e.Categories[n].Bytes
+		}
+		if bytes == 0 || float64(bytes) < a.least*float64(e.UsedBytes) {
+			continue
+		}
+		frees := uint64(a.frees * float64(bytes))
+		found = append(found, report.Advice{Rule: a.rule, FreesBytes: frees,
+			Text: fillIn(a.text, map[string]string{"held": report.SizeText(bytes), "share": percentOfUsed(e, bytes),
+				"frees": report.SizeText(frees)})})
+	}
+	return found
+}
+
+// merged puts advice that says more behind what is urgent, and leaves out what it says better.
+func merged(list, found []report.Advice) []report.Advice {
+	if len(found) == 0 {
+		return list
+	}
+	list = slices.DeleteFunc(list, func(a report.Advice) bool {
+		return slices.Contains(vagueAdvice, a.Rule) || slices.ContainsFunc(found, func(b report.Advice) bool {
+			return a.Rule == b.Rule
+		})
+	})
+	at := 0
+	for at < len(list) && slices.Contains(urgentAdvice, list[at].Rule) {
+		at++
+	}
+	return slices.Insert(list, at, found...)
+}
+
+// Complete adds to the advice for out-of-memory events of a run in PyTorch what only its iterations, and the stacks of
+// all that is live, tell.
+func Complete(s *report.Summary) {
+	if s.Versions["torch"] == "" {
 		return
 	}
 	for i := range s.OOM.Events {
 		e := &s.OOM.Events[i]
-		held := s.Training.HeldAtOOM(e)
-		if held == nil || e.UsedBytes == 0 {
+		if e.UsedBytes == 0 || e.Outcome != report.OOMFailed {
 			continue
 		}
-		found := append(loadedTwice(e), longerInput(s.Training, e, held)...)
-		for _, a := range categoryAdvices {
-			n := slices.Index(s.Training.Categories, a.category)
-			if n < 0 || float64(held.Held[n]) < a.least*float64(e.UsedBytes) {
-				continue
+		if s.Training != nil {
+			e.Advice = merged(e.Advice, append(loadedTwice(e), longerInput(s.Training, e)...))
+		}
+		for k := range s.OOM.Retries {
+			if r := &s.OOM.Retries[k]; r.FirstTimeNS == e.TimeNS && r.Leaves() {
+				e.Advice = failedAttempts(e.Advice, r)
 			}
-			if a.text == "" {
-				seen := followed
-				seen.Autocast = seen.Autocast || e.Seen.Autocast
-				a.text = seen.activationWords()
-			}
-			bytes := held.Held[n]
-			frees := uint64(a.frees * float64(bytes))
-			found = append(found, report.Advice{Rule: a.rule, FreesBytes: frees,
-				Text: fillIn(a.text, map[string]string{"held": report.SizeText(bytes), "share": percentOfUsed(e, bytes),
-					"frees": report.SizeText(frees)})})
 		}
-		if len(found) == 0 {
-			continue
-		}
-		rules := []string{}
-		for _, a := range found {
-			rules = append(rules, a.Rule)
-		}
-		e.Advice = slices.DeleteFunc(e.Advice, func(a report.Advice) bool {
-			return slices.Contains(vagueAdvice, a.Rule) || slices.Contains(rules, a.Rule)
-		})
-		at := 0
-		for at < len(e.Advice) && slices.Contains(urgentAdvice, e.Advice[at].Rule) {
-			at++
-		}
-		e.Advice = slices.Insert(e.Advice, at, found...)
 	}
 }

@@ -3,6 +3,7 @@ package advice
 import (
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -11,6 +12,8 @@ type Followed struct {
 	Checkpointing bool // part of the forward pass runs under torch.utils.checkpoint
 	// part of the program runs under torch.autocast, as a decorator; as a with statement see report.OOMSeen
 	Autocast bool
+	// names of native functions are not known, so that nobody can tell whether autocast runs as a with statement
+	Nameless bool
 }
 
 // FollowedBy reads it off the functions that stand in the run's call stacks.
@@ -27,13 +30,13 @@ func FollowedBy(tables *trace.Tables) (f Followed) {
 }
 
 // activationWords are the sentences about feature maps: those of them that the run does not follow.
-func (f Followed) activationWords() string {
-	text :=
-		"Activations (feature maps) hold {held}, {share} of what is in use. Half the batch gives back about {frees}."
+func (f Followed) activationWords(e *report.OOMEvent) string {
+	text := "Activations (feature maps) of this iteration hold {held}, {share} of what is in use. " +
+		"Half the batch gives back about {frees}."
 	if !f.Checkpointing {
 		text += " Gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
 	}
-	if !f.Autocast {
+	if !f.Autocast && !f.Nameless && !e.Seen.Autocast {
 		text += " Half precision (torch.autocast) halves those in single precision."
 	}
 	return text

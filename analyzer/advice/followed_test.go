@@ -15,9 +15,26 @@ func trainingOOM() *report.Summary {
 	e.TimeNS = 5
 	s := &report.Summary{Versions: map[string]string{"torch": "2.7.1"}}
 	s.OOM = report.OOM{Count: 1, Events: []report.OOMEvent{*e}}
-	s.Training = &report.Training{Categories: []string{"Feature maps", "Parameters", "Optimizer state", "Others"},
-		OutOfMemory: []report.OOMCategories{{TimeNS: 6, Held: []uint64{6 * gib, 2 * gib, gib / 2, 0}}}}
+	s.Training = &report.Training{Categories: []string{"Feature maps", "Parameters", "Optimizer state", "Others"}}
+	hold(s, 6*gib, 2*gib, gib/2)
 	return s
+}
+
+// hold says what memory was for when it ran out.
+func hold(s *report.Summary, features, parameters, states uint64) {
+	e := &s.OOM.Events[0]
+	e.Categories = []report.OOMCategory{{Category: "Feature maps", Bytes: features},
+		{Category: "Parameters", Bytes: parameters}, {Category: "Optimizer state", Bytes: states}}
+	e.Composition = &report.OOMComposition{FixedBytes: parameters + states, IterationBytes: features,
+		IterationFeatureBytes: features}
+}
+
+// advise says what to try, as the recorder and a report do.
+func advise(s *report.Summary, f Followed) string {
+	e := &s.OOM.Events[0]
+	e.Advice = ForOOM(e, Facts{Info: torchInfo(), Followed: f})
+	Complete(s)
+	return adviceTexts(s)
 }
 
 func adviceTexts(s *report.Summary) string {
@@ -47,10 +64,9 @@ func TestFollowedAdviceIsNotGiven(t *testing.T) {
 				tables.AddCode(trace.Code{ID: trace.CodeID(i + 1), Name: "run", File: file})
 			}
 			s := trainingOOM()
-			ByCategory(s, FollowedBy(tables))
-			text := adviceTexts(s)
-			if !strings.HasPrefix(text,
-				"Activations (feature maps) hold 6.00 GiB, 63% of what is in use. Half the batch gives back about 3.00 GiB.") {
+			text := advise(s, FollowedBy(tables))
+			if !strings.HasPrefix(text, "Activations (feature maps) of this iteration hold 6.00 GiB, "+
+				"63% of what is in use. Half the batch gives back about 3.00 GiB.") {
 				t.Errorf("the advice is %q", text)
 			}
 			for _, word := range []string{checkpoint, autocast} {
@@ -65,9 +81,8 @@ func TestFollowedAdviceIsNotGiven(t *testing.T) {
 // What holds little is not spoken of.
 func TestSmallCategoriesGetNoAdvice(t *testing.T) {
 	s := trainingOOM()
-	s.Training.OutOfMemory[0].Held = []uint64{gib, gib, gib / 2, 7 * gib}
-	ByCategory(s, Followed{})
-	if text := adviceTexts(s); text != "" {
+	hold(s, gib, gib, gib/2)
+	if text := advise(s, Followed{}); text != "" {
 		t.Errorf("the advice is %q", text)
 	}
 }

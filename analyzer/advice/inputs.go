@@ -16,17 +16,19 @@ const (
 	loadedShare = 10
 )
 
-// longerInput is for an iteration that has more activations already than those before it had at their highest: its
-// batch is larger, or its sequences are longer.
-func longerInput(t *report.Training, e *report.OOMEvent, held *report.OOMCategories) []report.Advice {
+// longerInput is for an iteration that has more activations of its own already than those before it had at their
+// highest: its batch is larger, or its sequences are longer. What an iteration found when it began is not its own.
+func longerInput(t *report.Training, e *report.OOMEvent) []report.Advice {
 	n := slices.Index(t.Categories, "Feature maps")
-	if n < 0 || t.IterationsBy == report.IterationsByNothing {
+	if n < 0 || e.Composition == nil || t.IterationsBy == report.IterationsByNothing {
 		return nil
 	}
 	var usual []uint64
+	found := uint64(0) // when the iteration began
 	for i := range t.Iterations {
 		if it := &t.Iterations[i]; it.Ended && it.EndNS <= e.TimeNS && it.Highest[n] > 0 {
-			usual = append(usual, it.Highest[n])
+			usual = append(usual, it.Highest[n]-min(it.Highest[n], found))
+			found = it.End[n]
 		}
 	}
 	if len(usual) < usualIterations {
@@ -34,7 +36,8 @@ func longerInput(t *report.Training, e *report.OOMEvent, held *report.OOMCategor
 	}
 	slices.Sort(usual)
 	median := usual[len(usual)/2]
-	if now := held.Held[n]; float64(now) >= longerShare*float64(median) && sizeable(e, now-median) {
+	now := e.Composition.IterationFeatureBytes
+	if float64(now) >= longerShare*float64(median) && sizeable(e, now-median) {
 		text := fmt.Sprintf(
 			"This iteration holds %s of activations when memory runs out, %.1f times those of a usual iteration (%s, the median of %s): its batch is larger or its sequences are longer. "+
 				"Limit them or sort them by length; at the usual size it holds %s less.", report.SizeText(now),

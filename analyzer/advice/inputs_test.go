@@ -13,7 +13,7 @@ func iterated(held ...uint64) *report.Summary {
 	s.Training.IterationsBy = report.IterationsByOptimizer
 	for i, bytes := range held {
 		s.Training.Iterations = append(s.Training.Iterations, report.Iteration{Number: uint64(i + 1), Ended: true,
-			EndNS: int64(i), Highest: []uint64{bytes, 0, 0, 0}})
+			EndNS: int64(i), Highest: []uint64{bytes, 0, 0, 0}, End: make([]uint64, 4)})
 	}
 	return s
 }
@@ -34,9 +34,9 @@ func TestLongerInput(t *testing.T) {
 		{"none", nil, false},
 	} {
 		s := iterated(c.held...)
-		ByCategory(s, Followed{})
+		text := advise(s, Followed{})
 		const words = "This iteration holds 6.00 GiB of activations when memory runs out, 2.0 times those of a usual iteration (3.00 GiB, the median of 3)"
-		if text := adviceTexts(s); strings.Contains(text, words) != c.says ||
+		if strings.Contains(text, words) != c.says ||
 			strings.Contains(text, "This iteration") != c.says {
 			t.Errorf("%s: %q", c.name, text)
 		}
@@ -45,8 +45,8 @@ func TestLongerInput(t *testing.T) {
 	for i := range later.Training.Iterations {
 		later.Training.Iterations[i].EndNS += 10 // after memory ran out
 	}
-	if ByCategory(later, Followed{}); strings.Contains(adviceTexts(later), "This iteration") {
-		t.Errorf("iterations after it count: %q", adviceTexts(later))
+	if text := advise(later, Followed{}); strings.Contains(text, "This iteration") {
+		t.Errorf("iterations after it count: %q", text)
 	}
 }
 
@@ -64,8 +64,7 @@ func TestLoadedTwice(t *testing.T) {
 	} {
 		s := trainingOOM()
 		s.OOM.Events[0].Seen = c.seen
-		ByCategory(s, Followed{})
-		text := adviceTexts(s)
+		text := advise(s, Followed{})
 		if c.says == "" && strings.Contains(text, "twice") || !strings.Contains(text, c.says) {
 			t.Errorf("%+v: %q", c.seen, text)
 		}
@@ -76,7 +75,47 @@ func TestLoadedTwice(t *testing.T) {
 func TestAutocastIsSeenInOperators(t *testing.T) {
 	s := trainingOOM()
 	s.OOM.Events[0].Seen.Autocast = true
-	if ByCategory(s, Followed{}); strings.Contains(adviceTexts(s), "autocast") {
-		t.Errorf("%q", adviceTexts(s))
+	if text := advise(s, Followed{}); strings.Contains(text, "autocast") {
+		t.Errorf("%q", text)
+	}
+}
+
+// Nobody who knows no names of native functions says that autocast is not in use.
+func TestAutocastIsNotKnownWithoutNames(t *testing.T) {
+	if text := advise(trainingOOM(), Followed{Nameless: true}); strings.Contains(text, "autocast") ||
+		!strings.Contains(text, "Half the batch") {
+		t.Errorf("%q", text)
+	}
+}
+
+// What an iteration finds when it begins is not its own: a leak is no longer input.
+func TestLeakIsNoLongerInput(t *testing.T) {
+	s := iterated(1*gib, 2*gib, 3*gib, 4*gib, 5*gib)
+	for i := range s.Training.Iterations {
+		s.Training.Iterations[i].EndNS = int64(i)
+		s.Training.Iterations[i].End[0] = uint64(i+1) * gib // each leaves one behind
+	}
+	e := &s.OOM.Events[0]
+	e.Composition = &report.OOMComposition{OlderBytes: 5 * gib, OlderPasses: 5, IterationBytes: gib,
+		IterationFeatureBytes: gib}
+	if text := advise(s, Followed{}); strings.Contains(text, "This iteration") || strings.Contains(text, "batch") {
+		t.Errorf("%q", text)
+	}
+}
+
+// A program that tries again while it holds what failed attempts made is told that, and not to do what it did.
+func TestFailedAttempts(t *testing.T) {
+	for _, c := range []struct {
+		left uint64
+		says bool
+	}{{7 * gib, true}, {gib, false}} {
+		s := trainingOOM()
+		s.OOM.Retries = []report.OOMRetries{{FailedCount: 3, FirstTimeNS: 5, LeftTimeNS: 9, LeftBytes: c.left,
+			LiveBytes: 8 * gib}}
+		text := advise(s, Followed{})
+		const words = "At a later refusal, 7.00 GiB of the 8.00 GiB in blocks had been made by attempts that failed before"
+		if strings.HasPrefix(text, words) != c.says || strings.Contains(text, "Half the batch") == c.says {
+			t.Errorf("%d left: %q", c.left, text)
+		}
 	}
 }

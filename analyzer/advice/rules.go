@@ -14,6 +14,12 @@ var adviceRules = []adviceRule{
 	{name: "own-limit", rank: rankFirst, ask: askOwnLimit,
 		text: "The device did not refuse: about {free} of {device} are free, but the framework's allocator gave up without asking the driver. Look for a limit that the " +
 			"program sets itself, such as torch.cuda.set_per_process_memory_fraction."},
+	{name: "kept", rank: rankFirst, ask: askKept,
+		text: "{frees} ({share} of what is in use) are older than {now} and are neither parameters, gradients, optimizer state nor buffers: something keeps them, most of " +
+			"it from {site}. {passes} {remedy}"},
+	{name: "private-pools", ask: askPrivatePools,
+		text: "{idle} of the {all} that are cached but idle are in {pools} private pools, as CUDA graphs have them: no other request gets any of it. Capture all graphs into " +
+			"one pool (pool=torch.cuda.graph_pool_handle()), the one that needs most first; that gives back about {frees}."},
 	{name: "fragmentation", ask: askFragmentation,
 		text: "{frees} are cached but idle, in {pieces} pieces of which the largest is {largest}, and the request is {asked}: the cache is fragmented. Let segments grow: " +
 			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."},
@@ -78,10 +84,24 @@ func askFragmentation(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	if a == nil || !f.torch() || f.expandable() || e.Outcome != report.OOMFailed {
 		return 0, nil, false
 	}
-	applies := a.Pieces.FreePieces > 0 && a.Pieces.LargestFreeBytes < e.RequestedBytes &&
-		a.IdleBytes+e.FreeBytes >= e.RequestedBytes && a.IdleBytes >= missing(e)
-	return a.IdleBytes, words{"pieces": report.Number(a.Pieces.FreePieces),
-		"largest": report.SizeText(a.Pieces.LargestFreeBytes)}, applies
+	c := &a.Common
+	applies := c.FreePieces > 0 && c.LargestFreeBytes < e.RequestedBytes &&
+		c.FreeBytes+e.FreeBytes >= e.RequestedBytes && c.FreeBytes >= missing(e)
+	return c.FreeBytes, words{"pieces": report.Number(c.FreePieces),
+		"largest": report.SizeText(c.LargestFreeBytes)}, applies
+}
+
+// askPrivatePools is for what captures of graphs keep for themselves. In one pool they use the same memory, as much as
+// the one that needs most, if that one comes first.
+func askPrivatePools(e *report.OOMEvent, f Facts) (uint64, words, bool) {
+	a := e.Allocator
+	if a == nil || !f.torch() || e.Outcome != report.OOMFailed || len(a.Private) < 2 {
+		return 0, nil, false
+	}
+	reserved, most, idle := a.PrivateBytes()
+	frees := min(idle, reserved-most)
+	return frees, words{"idle": report.SizeText(idle), "all": report.SizeText(a.IdleBytes),
+		"pools": report.Number(uint64(len(a.Private)))}, sizeable(e, frees)
 }
 
 // askIdleCache is for memory that another caller than the framework ran short of: for itself the framework gives idle

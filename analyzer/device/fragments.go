@@ -14,6 +14,16 @@ import (
 type Span struct {
 	Start, End uint64
 	Joins      bool // one allocation may reach from this range into the next one
+
+	seq  uint64 // order number of the segment's allocation
+	pool uint32 // private pool that the segment belongs to; 0: the common one
+}
+
+// Cache is what lies between the blocks of a framework's allocator.
+type Cache struct {
+	All     report.Fragments
+	Common  report.Fragments     // without the private pools, of which nobody else may use anything
+	Private []report.PrivatePool // in the order of their numbers
 }
 
 // fragmentsOf finds the gaps that blocks leave in segments. Both are put in order. Segments that join and touch are
@@ -61,7 +71,7 @@ func joined(segments []Span) []Span {
 
 // Fragments looks at what the framework's allocator holds on a device: its segments are the driver memory of the
 // library that makes the framework's reports.
-func (s *State) Fragments(h *heap.Heap, libraries *callstack.Libraries, index int16) report.Fragments {
+func (s *State) Fragments(h *heap.Heap, libraries *callstack.Libraries, index int16) Cache {
 	var segments, blocks []Span
 	ours := func(b *heap.Block) bool {
 		return b.Account == heap.AccountDriver && b.Device == index && libraries.Of(b.Stack) == s.Holdings.Library
@@ -71,13 +81,18 @@ func (s *State) Fragments(h *heap.Heap, libraries *callstack.Libraries, index in
 		case b.Account == heap.AccountFramework && b.Device == index:
 			blocks = append(blocks, Span{Start: b.Addr, End: b.Addr + b.Size})
 		case ours(b) && b.Mem != cuda.MemoryVMM: // a handle's address is no address
-			segments = append(segments, Span{Start: b.Addr, End: b.Addr + b.Size})
+			segments = append(segments, Span{Start: b.Addr, End: b.Addr + b.Size, seq: b.Seq})
 		}
 	})
 	h.EachMapping(func(addr, size uint64, b *heap.Block) {
 		if ours(b) {
-			segments = append(segments, Span{Start: addr, End: addr + size, Joins: true})
+			segments = append(segments, Span{Start: addr, End: addr + size, Joins: true, seq: b.Seq})
 		}
 	})
-	return fragmentsOf(segments, blocks)
+	s.Pools.sort(index, segments)
+	c := Cache{All: fragmentsOf(segments, blocks), Private: private(segments, blocks)}
+	if c.Common = c.All; len(c.Private) > 0 {
+		c.Common = fragmentsOf(slices.DeleteFunc(segments, func(s Span) bool { return s.pool != 0 }), blocks)
+	}
+	return c
 }

@@ -14,16 +14,19 @@ type State struct {
 	Holdings Holdings
 	Sizes    Sizes
 	Samples  Samples
+	Pools    Pools
 }
 
-// Opened takes in a new block. epoch is that of the framework's total, by which peaks are told.
-func (s *State) Opened(b *heap.Block, libraries *callstack.Libraries, epoch uint64) {
+// Opened takes in a new block; pool is the private pool that it came from, 0 the common one. epoch is that of the
+// framework's total, by which peaks are told.
+func (s *State) Opened(b *heap.Block, pool uint32, libraries *callstack.Libraries, epoch uint64) {
 	switch b.Account {
 	case heap.AccountDriver:
 		s.Holdings.OpenDriver(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), b.Size, epoch)
 		s.Sizes.Opened(b)
 	case heap.AccountFramework:
 		s.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += b.Size
+		s.Pools.Opened(b, pool)
 	}
 }
 

@@ -53,6 +53,10 @@ var Kinds = []Kind{
 
 	{"larger-than-device", Advice, "the request is larger than the device"},
 	{"own-limit", Advice, "the program limits itself"},
+	{"kept", Advice, "drop what earlier iterations or forward passes left behind"},
+	{"autocast-copies", Advice, "half-precision copies of weights that torch.autocast keeps"},
+	{"failed-attempts", Advice, "drop what failed attempts left behind before the next one"},
+	{"private-pools", Advice, "capture CUDA graphs into one pool"},
 	{"fragmentation", Advice, "let the cache's segments grow"},
 	{"idle-cache", Advice, "empty the cache"},
 	{"other-processes", Advice, "end other processes, or choose another device"},

@@ -2,6 +2,7 @@ package oom
 
 import (
 	"slices"
+	"strings"
 
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
@@ -26,14 +27,8 @@ var phaseCategories = map[string]string{"init": "Parameters", "forward": "Featur
 // namedBlocks are what a framework calls its live blocks. Inside of the program no trace can be read ahead, so that a
 // name is known from when it was said.
 type namedBlocks struct {
-	of      []trace.Category // by block id; shorter than the ids where the last ones have no name
-	byStack map[allocator]string
-}
-
-// allocator is where blocks without a name come from.
-type allocator struct {
-	callstack.Pair
-	thread trace.ThreadID
+	of []trace.Category // by block id; shorter than the ids where the last ones have no name
+	by CategoryByPhase
 }
 
 // opened takes in a new block, which has no name.
@@ -58,22 +53,39 @@ func (n *namedBlocks) named(e *trace.Event, h *heap.Heap) {
 	}
 }
 
-// categoryOf says what a live block is for, as far as the program itself can know it: by its name, else by the part of
-// the program that allocated it. It agrees with the rules of the preset torch, which are not linked into the program.
 func (n *namedBlocks) categoryOf(r *profile.Resolver, id uint32, b *heap.Block) string {
+	name := trace.CategoryNone
 	if int(id) < len(n.of) {
-		if name := n.of[id]; int(name) < len(nameCategories) && nameCategories[name] != "" {
-			return nameCategories[name]
-		}
+		name = n.of[id]
+	}
+	return n.by.Of(r, name, b)
+}
+
+// CategoryByPhase says what a live block is for without rules: by its name, else by the part of the program that
+// allocated it. It agrees with the rules of the preset torch, which are not linked into the program.
+type CategoryByPhase struct {
+	byStack map[allocator]string
+}
+
+// allocator is where blocks without a name come from.
+type allocator struct {
+	callstack.Pair
+	thread trace.ThreadID
+}
+
+// Of returns the category of a block with a name.
+func (k *CategoryByPhase) Of(r *profile.Resolver, name trace.Category, b *heap.Block) string {
+	if int(name) < len(nameCategories) && nameCategories[name] != "" {
+		return nameCategories[name]
 	}
 	from := allocator{callstack.Pair{Native: b.Stack, Python: b.PyStack}, b.Thread}
-	category, known := n.byStack[from]
+	category, known := k.byStack[from]
 	if !known {
 		category = phaseCategory(r.PhaseOf(from.Pair, from.thread))
-		if n.byStack == nil || len(n.byStack) == maxStacks {
-			n.byStack = make(map[allocator]string)
+		if k.byStack == nil || len(k.byStack) == maxStacks {
+			k.byStack = make(map[allocator]string)
 		}
-		n.byStack[from] = category
+		k.byStack[from] = category
 	}
 	return category
 }
@@ -85,10 +97,33 @@ func phaseCategory(phase string, frames []*rules.Frame) string {
 	}) {
 		return "Optimizer state"
 	}
+	if makesBuckets(frames) {
+		return buckets
+	}
 	if category := phaseCategories[phase]; category != "" {
 		return category
 	}
 	return rules.Others
+}
+
+// makesBuckets reports whether DistributedDataParallel makes what it sends gradients in: when a model is wrapped, and
+// once more in a later forward pass.
+func makesBuckets(frames []*rules.Frame) bool {
+	innermost := true
+	for _, f := range frames {
+		if f.File == "" {
+			continue
+		}
+		if strings.HasSuffix(f.File, "torch/nn/parallel/distributed.py") &&
+			slices.ContainsFunc(f.Functions, func(name string) bool {
+				return strings.HasSuffix(name, "_ddp_init_helper") ||
+					innermost && strings.HasSuffix(name, "_pre_forward")
+			}) {
+			return true
+		}
+		innermost = false
+	}
+	return false
 }
 
 // categoryCounts adds up the live blocks of a device by category. nil counts nothing.

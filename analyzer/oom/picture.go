@@ -57,8 +57,6 @@ type picture struct {
 	inBlocks  uint64
 	framework bool
 	held      uint64 // by the framework's allocator, from the driver
-
-	categories categoryCounts // of the framework's blocks
 }
 
 // picture fills in who holds a device's memory.
@@ -68,14 +66,17 @@ func (t *Tracker) picture(v *report.OOMEvent) {
 	if t.Places && t.Ended == nil && t.failed == 0 {
 		v.Through, v.Seen = t.lookThrough(v.Device, p.main, v.TimeNS)
 	}
+	v.Composition, v.Categories = nil, nil
 	if p.framework {
+		v.Composition, v.Categories = t.compose(v.Device)
 		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks,
 			IdleBytes: p.held - min(p.held, p.inBlocks)}
 		if t.Devices.Holdings.FromDriver() {
-			if pieces := t.Devices.Fragments(t.Heap, t.Resolver.Libraries, v.Device); pieces.FreeBytes ==
+			if cache := t.Devices.Fragments(t.Heap, t.Resolver.Libraries, v.Device); cache.All.FreeBytes ==
 				v.Allocator.IdleBytes {
 				// otherwise records are missing, and there are not the gaps that there seem to be
-				v.Allocator.Pieces = pieces
+				v.Allocator.Pieces, v.Allocator.Common = cache.All, cache.Common
+				v.Allocator.Private = cache.Private
 			}
 		}
 	}
@@ -92,7 +93,9 @@ func (t *Tracker) picture(v *report.OOMEvent) {
 		}
 		v.Since = &since
 	}
-	v.Categories = p.categories.rows()
+	if t.Ended != nil {
+		t.Resolver.Stacks.Forget()
+	}
 	v.StepBytes = []uint64{}
 	if slot := profile.DeviceSlot(v.Device); slot < len(t.steps) {
 		v.StepBytes = slices.Clone(t.steps[slot])
@@ -111,21 +114,18 @@ func (t *Tracker) takePicture(device int16) *picture {
 		p.sums[g] = make(map[report.OwnerKey]uint64)
 	}
 	if p.framework, p.held = t.frameworkOn(device); p.framework {
-		p.main, p.categories = heap.AccountFramework, make(categoryCounts)
+		p.main = heap.AccountFramework
 	}
 	if t.Places {
 		p.by = append(p.by, &placeGrouping)
 		p.sums = append(p.sums, make(map[report.OwnerKey]uint64))
 	}
 	names := newKeyNames(t.Resolver, p.by)
-	t.Heap.Each(func(id uint32, b *heap.Block) {
+	t.Heap.Each(func(_ uint32, b *heap.Block) {
 		switch {
 		case b.Device != device:
 		case b.Account == p.main:
 			p.inBlocks += b.Size
-			if p.framework {
-				p.categories.add(t.Replay.CategoryOf(id, b), b.Size)
-			}
 			for g := range p.by {
 				p.sums[g][report.OwnerKey{Owner: report.OwnerBlocks, Key: names.of(g, b)}] += b.Size
 			}
@@ -144,9 +144,6 @@ func (t *Tracker) takePicture(device int16) *picture {
 	}
 	if last := len(by); t.Places && !names.ownPlaces(last) {
 		p.by, p.sums = p.by[:last], p.sums[:last]
-	}
-	if t.Ended != nil {
-		t.Resolver.Stacks.Forget()
 	}
 	return p
 }

@@ -70,7 +70,7 @@ func (r *replay) event(e *trace.Event) {
 func (r *replay) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	r.named.opened(id)
 	b.PyStack = r.links.Stack(e)
-	r.devices.Opened(b, r.resolver.Libraries, 0)
+	r.devices.Opened(b, e.Pool, r.resolver.Libraries, 0)
 	if b.Account == heap.AccountDriver {
 		r.driver += b.Size
 	}

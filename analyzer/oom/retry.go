@@ -23,10 +23,12 @@ type retrying struct {
 	looked  int           // allocations since
 	begun   int           // steps of the program since
 	ended   int           // steps that ended since
+	first   uint64        // order number of the first failure
+	last    uint64        // of the last one
 }
 
-// failedAgain takes in that a framework's allocator gave up.
-func (t *Tracker) failedAgain(e *trace.Event) {
+// failedAgain takes in that a framework's allocator gave up, and what its blocks consisted of.
+func (t *Tracker) failedAgain(e *trace.Event, c *report.OOMComposition) {
 	last := len(t.Retries) - 1
 	if last < 0 || !t.retrying.waiting || t.Retries[last].Device != e.Device {
 		t.settle()
@@ -37,10 +39,17 @@ func (t *Tracker) failedAgain(e *trace.Event) {
 			FirstRequestedBytes: e.Size})
 		last++
 	}
-	v := &t.Retries[last]
+	v, first := &t.Retries[last], t.retrying.first
+	if v.FailedCount == 0 {
+		first = e.Seq
+	}
 	*v = report.OOMRetries{Device: v.Device, FirstTimeNS: v.FirstTimeNS, FirstRequestedBytes: v.FirstRequestedBytes,
-		FailedCount: v.FailedCount + 1, LastTimeNS: e.Time, RequestedBytes: e.Size}
-	t.retrying = retrying{waiting: true, pystack: e.PyStack}
+		FailedCount: v.FailedCount + 1, LastTimeNS: e.Time, RequestedBytes: e.Size,
+		LeftTimeNS: v.LeftTimeNS, LeftBytes: v.LeftBytes, LiveBytes: v.LiveBytes}
+	if c != nil && c.LeftBytes > v.LeftBytes {
+		v.LeftTimeNS, v.LeftBytes, v.LiveBytes = e.Time, c.LeftBytes, c.Bytes()
+	}
+	t.retrying = retrying{waiting: true, pystack: e.PyStack, first: first, last: e.Seq}
 }
 
 // retried looks whether an attempt succeeds.

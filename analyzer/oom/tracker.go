@@ -68,7 +68,9 @@ type Tracker struct {
 	Info     func() trace.Info
 	since    *report.OOMGrowth // the latest step or mark, without its bytes
 	sinceSeq uint64
-	steps    [][]uint64 // live bytes at the latest beginnings of steps, by device slot
+	stepped  stepSpan
+	ByPhase  CategoryByPhase // categories where there are no rules
+	steps    [][]uint64      // live bytes at the latest beginnings of steps, by device slot
 
 	failed, recovered int // detailed events so far
 	pictures          int
@@ -77,6 +79,16 @@ type Tracker struct {
 
 	retrying retrying
 	Settled  func(report.OOMRetries) // takes what came after failures once no more is waited for, if not nil
+}
+
+// stepSpan is where the program's or an optimizer's first and latest step stand, as order numbers; 0: none.
+type stepSpan struct{ first, last uint64 }
+
+func (s *stepSpan) add(seq uint64) {
+	if s.first == 0 {
+		s.first = seq
+	}
+	s.last = max(s.last, seq)
 }
 
 // incident is an OOM event that may go on.
@@ -118,7 +130,12 @@ func (t *Tracker) Event(e *trace.Event) {
 	case trace.EventOOM:
 		t.frameworkOOM(e)
 	case trace.EventStep:
+		t.stepped.add(e.Seq)
 		t.stepBegan(e)
+	case trace.EventName:
+		if e.Category == trace.CategoryStep {
+			t.stepped.add(e.Seq)
+		}
 	case trace.EventMark:
 		t.since, t.sinceSeq = &report.OOMGrowth{What: "mark " + t.Resolver.Tables.String(e.Name), TimeNS: e.Time}, e.Seq
 	case trace.EventSample:
@@ -169,7 +186,7 @@ func (t *Tracker) frameworkOOM(e *trace.Event) {
 			t.callerOf(e.Stack)
 	}
 	t.describe(o, e, true)
-	t.failedAgain(e)
+	t.failedAgain(e, o.event.Composition)
 }
 
 func (t *Tracker) find(thread trace.ThreadID, device int16) *incident {
@@ -254,7 +271,7 @@ func (t *Tracker) close(o *incident) {
 	}
 	if e.Detailed || e.Device < 0 && *detailed < MaxDetailed {
 		*detailed++
-		e.Advice = advice.ForOOM(e, t.facts())
+		e.Advice = advice.ForOOM(e, t.facts(e))
 	}
 	if t.Ended != nil {
 		t.Ended(e)
@@ -324,11 +341,13 @@ func (t *Tracker) sampled(e *trace.Event) {
 	}
 }
 
-func (t *Tracker) facts() advice.Facts {
-	if t.Info == nil {
-		return advice.Facts{}
+func (t *Tracker) facts(e *report.OOMEvent) advice.Facts {
+	f := advice.Facts{Followed: advice.FollowedBy(t.Resolver.Tables)}
+	f.Nameless = len(e.Through) == 0
+	if t.Info != nil {
+		f.Info = t.Info()
 	}
-	return advice.Facts{Info: t.Info()}
+	return f
 }
 
 // Pending reports whether an event waits for what comes next. Where nothing comes for long, Finish ends it.

@@ -132,10 +132,13 @@ func (p *screen) shortTables(s *report.Summary) {
 
 // shortOOM says what filled the device when memory ran out, and what to try.
 func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
-	if t := s.Training; trains(t) {
-		if held := t.HeldAtOOM(e); held != nil {
-			p.shortCategories("What it was for", t, held.Held, e.UsedBytes, briefCategories-1)
-		}
+	var rows []owner
+	for _, c := range e.Categories {
+		rows = append(rows, owner{name: visible.Text(phrase.CategoryWord(c.Category)), bytes: c.Bytes,
+			style: layout.Blocks})
+	}
+	if len(rows) > 0 && trains(s.Training) {
+		p.shortTable("What it was for", coverOwners("category", rows, p.rows(briefCategories-1), 0), e.UsedBytes, nil)
 	}
 	if e.DrivenByLibrary() {
 		if l := e.ThroughLedger("module"); l != nil && len(l.Rows) > 1 {

@@ -54,7 +54,8 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 	}
 	add("largest-holder", shareSentence(s, v), holderBytes(v), "verdict.category", "verdict.owner", "verdict.module")
 	add("engine-threads", engineSentence(s, v), 0, "verdict.owner")
-	add("idle-reserved", idleSentence(s, v), v.IdleBytes, "verdict.idle_bytes")
+	idleText, idle, evidence := idleSentence(s, v)
+	add("idle-reserved", idleText, idle, evidence)
 	if r := s.Framework.RequestedAtPeak; r != nil {
 		add("rounding", roundingSentence(s), r.RestBytes, "framework.requested_at_peak")
 	}

@@ -151,14 +151,10 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	}
 	var parts []string
 	share := func(bytes uint64) float64 { return 100 * float64(bytes) / float64(l.WholeBytes) }
-	if t := s.Training; t != nil {
-		if held := t.HeldAtOOM(e); held != nil {
-			if order := layout.Heaviest(held.Held); len(order) > 0 && t.Categories[order[0]] != rules.Others &&
-				share(held.Held[order[0]]) >= 25 {
-				bytes := held.Held[order[0]]
-				parts = append(parts, fmt.Sprintf("%.0f%% was %s (%s)", share(bytes),
-					categoryWords(t.Categories[order[0]]), layout.Bytes(bytes)))
-			}
+	if len(e.Categories) > 0 {
+		if top := e.Categories[0]; top.Category != rules.Others && share(top.Bytes) >= 25 {
+			parts = append(parts, fmt.Sprintf("%.0f%% was %s (%s)", share(top.Bytes), categoryWords(top.Category),
+				layout.Bytes(top.Bytes)))
 		}
 	}
 	if o := v.Owner; o != nil && e.DrivenByLibrary() {
@@ -215,13 +211,24 @@ func sentence(text string) string {
 	return text + "."
 }
 
-// idleSentence speaks of what the framework's allocator held without use where that is much.
-func idleSentence(s *report.Summary, v *report.Verdict) string {
-	if v.IdleBytes < v.PeakBytes/10 || v.IdleBytes == 0 || s.Bounds != nil {
-		return ""
+// idleSentence speaks of what the framework's allocator held without use where that is much: when memory ran out, if
+// it did, otherwise at the peak.
+func idleSentence(s *report.Summary, v *report.Verdict) (text string, idle uint64, evidence string) {
+	used := v.PeakBytes
+	idle, evidence = v.IdleBytes, "verdict.idle_bytes"
+	if v.Outcome != report.OutcomePeak {
+		at := s.DetailedOOM()
+		a := s.OOM.Events[at].Allocator
+		if a == nil {
+			return "", 0, ""
+		}
+		idle, used, evidence = a.IdleBytes, a.AllocatedBytes, fmt.Sprintf("oom.events[%d].allocator", at)
 	}
-	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", layout.Bytes(v.IdleBytes),
-		100*float64(v.IdleBytes)/float64(v.PeakBytes), phrase.Framework(s.Versions))
+	if idle < used/10 || idle == 0 || s.Bounds != nil {
+		return "", 0, ""
+	}
+	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", layout.Bytes(idle),
+		100*float64(idle)/float64(max(used, 1)), phrase.Framework(s.Versions)), idle, evidence
 }
 
 // roundingSentence speaks of what blocks have beyond the request where that is much.

@@ -76,6 +76,8 @@ type OOMEvent struct {
 	Since   *OOMGrowth `json:"since,omitempty"` // what is younger than the last step or mark
 	// what the framework's blocks were for, where that is known
 	Categories []OOMCategory `json:"categories,omitempty"`
+	// what they consisted of, by how long each part is meant to stay; nil where that is not known
+	Composition *OOMComposition `json:"composition,omitempty"`
 	// live on the device when the latest steps began, oldest first
 	StepBytes []uint64 `json:"step_bytes"`
 	Advice    []Advice `json:"advice"` // what to try, the most promising first
@@ -122,6 +124,24 @@ type OOMAllocator struct {
 	IdleBytes      uint64 `json:"idle_bytes"`      // the difference: cached, in no block
 	// how the idle memory lies between the blocks; zero where records are missing for that
 	Pieces Fragments `json:"pieces"`
+	// the same without private pools, as those of CUDA graphs, of which no other request gets anything
+	Common  Fragments     `json:"-"`
+	Private []PrivatePool `json:"private_pools,omitempty"` // in the order of their numbers
+}
+
+// PrivatePool is what a private pool of PyTorch's allocator holds.
+type PrivatePool struct {
+	Number        uint32 `json:"number"` // 2 n for the pool (n, 0), which captures of graphs make; 2 n + 1 for (0, n)
+	ReservedBytes uint64 `json:"reserved_bytes"`
+	IdleBytes     uint64 `json:"idle_bytes"`
+}
+
+// PrivateBytes is what the private pools reserve together, the most that one of them does, and what of it is idle.
+func (a *OOMAllocator) PrivateBytes() (reserved, most, idle uint64) {
+	for _, p := range a.Private {
+		reserved, most, idle = reserved+p.ReservedBytes, max(most, p.ReservedBytes), idle+p.IdleBytes
+	}
+	return reserved, most, idle
 }
 
 // OOMCategory is what some of a framework's blocks were for when memory ran out.
@@ -154,6 +174,12 @@ type OOMRetries struct {
 	LastTimeNS          int64  `json:"last_time_ns"`
 	RequestedBytes      uint64 `json:"requested_bytes"` // by the last of them
 
+	// at the failure where it was most: what attempts that had failed before had made and something still held, and all
+	// that was in blocks; 0 where nothing is known to be left
+	LeftTimeNS int64  `json:"left_time_ns,omitempty"`
+	LeftBytes  uint64 `json:"left_bytes,omitempty"`
+	LiveBytes  uint64 `json:"live_bytes,omitempty"`
+
 	// when the Python call stack of the last failure first was granted a block afterwards
 	GrantedTimeNS int64  `json:"granted_time_ns,omitempty"`
 	GrantedBytes  uint64 `json:"granted_bytes,omitempty"`
@@ -168,6 +194,9 @@ type OOMRetries struct {
 func (r *OOMRetries) Succeeded() (attempt uint64, ok bool) {
 	return r.FailedCount + 1, r.StepTimeNS != 0
 }
+
+// Leaves reports whether failed attempts left enough behind for it to be the reason that later ones failed.
+func (r *OOMRetries) Leaves() bool { return r.LeftBytes > 0 && r.LeftBytes >= r.LiveBytes/5 }
 
 // OOMGrowth is the memory that came after a moment and is still there.
 type OOMGrowth struct {
@@ -187,6 +216,7 @@ type Advice struct {
 func (e *OOMEvent) DropDetails() {
 	e.Detailed, e.Sample, e.Allocator, e.Since, e.Through, e.Seen = false, nil, nil, nil, nil, OOMSeen{}
 	e.Ledgers, e.StepBytes, e.Advice, e.Categories = []Ledger{}, []uint64{}, []Advice{}, nil
+	e.Composition = nil
 	e.UsedBytes, e.FreeBytes = 0, 0
 }
 

@@ -143,19 +143,6 @@ func (m *Module) Moment(name string) []uint64 {
 // Trains reports whether a framework said what its memory is.
 func (s *Summary) Trains() bool { return s.Training != nil && len(s.Training.Parameters) > 0 }
 
-// HeldAtOOM returns what the level's memory was for at an event, nil if that is not known.
-func (t *Training) HeldAtOOM(e *OOMEvent) *OOMCategories {
-	if e.Outcome != OOMFailed || e.Level != LevelFramework {
-		return nil
-	}
-	for i := range t.OutOfMemory {
-		if m := &t.OutOfMemory[i]; m.TimeNS >= e.TimeNS {
-			return m
-		}
-	}
-	return nil
-}
-
 // EndOf returns when the iteration of a number ended; found is false where none did. t may be nil.
 func (t *Training) EndOf(number uint64) (timeNS int64, found bool) {
 	if t == nil || t.IterationsBy == IterationsByNothing {

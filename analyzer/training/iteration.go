@@ -57,9 +57,11 @@ type Tracker struct {
 	epoch    uint64
 	number   uint64
 	started  bool
-	reserved []uint64 // by device slot
-	run      uint32   // passes so far: of forward, backward, optimizer
-	pass     uint8    // what the latest one is
+	reserved []uint64       // by device slot
+	run      uint32         // passes so far: of forward, backward, optimizer
+	pass     uint8          // what the latest one is
+	passFrom callstack.Pair // call stack of the first block of a forward pass: where it returns, the next one begins
+	teardown uint64         // order number of the last allocation: what is freed behind it, no pass frees
 	spans    spans
 	passOf   []uint32 // by block id
 	open     openIteration
@@ -149,6 +151,7 @@ func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profil
 	if p.Framework {
 		t.Account = heap.AccountFramework
 	}
+	t.teardown = p.LastAlloc[t.Account]
 	for i := range g.Rules.Rules {
 		t.classes.number(g.Rules.Rules[i].Category)
 	}
@@ -174,8 +177,12 @@ func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
 	}
 	phase := t.resolver.Phase(v)
 	t.spans.opened(phase, b.Time)
-	if pass := passOf(phase); pass != phaseOther && pass != t.pass {
-		t.pass = pass
+	from := callstack.Pair{Native: b.Stack, Python: b.PyStack}
+	switch pass := passOf(phase); {
+	case pass != phaseOther && pass != t.pass:
+		t.pass, t.passFrom = pass, from
+		t.run++
+	case pass == phaseForward && from == t.passFrom:
 		t.run++
 	}
 	*meter.Slot(&t.passOf, int(id)) = t.run
@@ -216,9 +223,10 @@ func passOf(phase uint8) uint8 {
 	return phaseOther
 }
 
-// Temporary reports whether a block that ends now is freed by the pass that made it.
-func (t *Tracker) Temporary(id uint32, phase uint8) bool {
-	return passOf(phase) != phaseOther && t.passOf[id] == t.run
+// Temporary reports whether a block that an event ends is freed by the pass that made it.
+func (t *Tracker) Temporary(id uint32, phase uint8, seq uint64) bool {
+	pass := passOf(phase)
+	return pass != phaseOther && t.passOf[id] == t.run && (pass != phaseForward || seq < t.teardown)
 }
 
 func (t *Tracker) Closed(id uint32, v *profile.Cell, time int64) {

@@ -83,6 +83,9 @@ func writeEvent(p *layout.Page, e *report.OOMEvent, framework string) {
 	if a := e.Allocator; a != nil {
 		p.Field("cached", cacheWords(a, e.RequestedBytes, framework))
 	}
+	if c := e.Composition; c != nil {
+		p.Field("of it", compositionWords(c))
+	}
 	if s := e.Since; s != nil {
 		p.Field("lately", sinceWords(s))
 	}

@@ -58,7 +58,18 @@ func isDetailed(r *report.OOMRetries) bool {
 }
 
 // retriesText says which attempts failed, and which one succeeded, as far as that is known.
-func retriesText(r *report.OOMRetries) string {
+func retriesText(r *report.OOMRetries) string { return attemptsText(r) + leftText(r) }
+
+// leftText says what failed attempts left behind.
+func leftText(r *report.OOMRetries) string {
+	if !r.Leaves() {
+		return ""
+	}
+	return fmt.Sprintf(" At %s, %s of the %s in blocks had been made by attempts that failed before.",
+		layout.Moment(r.LeftTimeNS), layout.Bytes(r.LeftBytes), layout.Bytes(r.LiveBytes))
+}
+
+func attemptsText(r *report.OOMRetries) string {
 	text := fmt.Sprintf("The attempt at %s failed (%s requested)", layout.Moment(r.LastTimeNS),
 		layout.Bytes(r.RequestedBytes))
 	if r.FailedCount > 1 {

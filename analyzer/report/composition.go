@@ -1,0 +1,47 @@
+package report
+
+// OOMComposition is what a framework's blocks on a device consisted of at a moment, by how long each part is meant to
+// stay. The first three sums add up to the blocks. An iteration begins with a step of an optimizer or of the program;
+// where the same forward pass ran several times since, it is the last of these passes.
+type OOMComposition struct {
+	// parameters, gradients, optimizer state, buffers, workspaces, and what was there before the first iteration
+	FixedBytes     uint64 `json:"fixed_bytes"`
+	IterationBytes uint64 `json:"iteration_bytes"` // of this iteration, and none of these
+	OlderBytes     uint64 `json:"older_bytes"`     // of earlier iterations or passes, and none of these
+
+	IterationFeatureBytes uint64 `json:"iteration_feature_bytes"` // activations among IterationBytes
+
+	OlderPasses    uint64 `json:"older_passes"`         // about how many iterations or passes left the older part
+	OlderSite      string `json:"older_site,omitempty"` // place of the program that asked for most of it
+	OlderSinceStep bool   `json:"older_since_step"`     // most of it came after the last step
+	// the older part has activations of whole passes, which a backward pass would have freed
+	KeepsGraphs bool `json:"keeps_graphs"`
+
+	Stepped bool `json:"stepped"` // there was a step
+	// forward passes since the last step, the running one among them, where there are several
+	Passes uint64 `json:"passes"`
+
+	LeftBytes uint64 `json:"left_bytes"` // made by attempts that failed before this one: see OOMRetries
+}
+
+// Bytes is the sum of the parts: all that is in blocks.
+func (c *OOMComposition) Bytes() uint64 { return c.FixedBytes + c.IterationBytes + c.OlderBytes }
+
+// SinceWords says since when passes are counted.
+func (c *OOMComposition) SinceWords() string {
+	if c.Stepped {
+		return "the last step"
+	}
+	return "the beginning"
+}
+
+// leakPasses is from how many earlier iterations something must come to count as kept by mistake: outputs of the last
+// one, and batches that were read ahead, are usual.
+const leakPasses = 3
+
+// Keeps reports whether earlier iterations left enough behind for it to be worth the words: a good part of what is in
+// use, or what a request needs.
+func (c *OOMComposition) Keeps(used, missing uint64) bool {
+	return c != nil && c.OlderPasses >= leakPasses &&
+		(c.OlderBytes >= used/5 && c.OlderBytes > 0 || missing > 0 && c.OlderBytes >= missing)
+}
