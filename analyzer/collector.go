@@ -130,13 +130,10 @@ func (c *collector) event(e *trace.Event) {
 		if c.want.Kind == moment.Teardown { // asked first, since events are many
 			c.keepIfWanted(e)
 		}
-	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
+	case trace.EventMap, trace.EventUnmap, trace.EventCreate, trace.EventDestroy:
 		c.heap.Apply(e)
 		c.segments.Follow(e, c.heap, c.resolver.Libraries, c.pastEvents())
-	case trace.EventDestroy:
-		c.heap.Apply(e)
-		c.segments.Follow(e, c.heap, c.resolver.Libraries, c.pastEvents())
-		c.device.Sizes.Forget(e)
+		c.device.Changed(e)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !c.heap.EndedSince(e) {
 			c.device.Sizes.Reserve(e)

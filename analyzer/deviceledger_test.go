@@ -173,6 +173,31 @@ func TestDeviceLedgerMoments(t *testing.T) {
 	}
 }
 
+// An allocator that caches makes all samples equal: the one at the peak says what filled the device.
+func TestHighestOfEqualSamples(t *testing.T) {
+	block := func(kind trace.EventKind, addr, size uint64) trace.Event {
+		return trace.Event{Kind: kind, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: addr, Size: size,
+			Stack: stackAllocator}
+	}
+	events := script(
+		deviceAlloc(0x7f0000000000, 100*mib, 0),
+		block(trace.EventAlloc, 0x7f0000000000, 10*mib),
+		sampleEvent(0, 100*mib, 100*mib, 0, 0),
+		block(trace.EventAlloc, 0x7f0001000000, 80*mib), // the peak, at 3 s
+		sampleEvent(0, 100*mib, 100*mib, 0, 0),
+		block(trace.EventFree, 0x7f0001000000, 80*mib),
+		sampleEvent(0, 100*mib, 100*mib, 0, 0),
+		sampleEvent(0, 100*mib, 100*mib, 0, 0),
+	)
+	events[3].Time = 39e8 // nearer to the sample behind it
+	l := deviceReportOf(t, sampleSource(events), Options{Question: Question{Groupings: []string{"tag"}}}).
+		Devices[0].Ledgers
+	if l[0].Moment != report.MomentHighest || l[0].Sample.TimeNS != 4e9 {
+		t.Fatalf("the highest sample is the one at %d", l[0].Sample.TimeNS)
+	}
+	checkRows(t, l[0], map[string]int64{report.OwnerBlocks: 90 * mib, report.OwnerSlack: 10 * mib})
+}
+
 // Samples that changed under the recorder's hands, or that cannot tell processes apart, stand back.
 func TestDeviceLedgerPrefersGoodSamples(t *testing.T) {
 	vague := sampleEvent(0, 900*mib, 0, 0, 0)

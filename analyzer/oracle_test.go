@@ -506,10 +506,22 @@ func (o *oracle) measure(e trace.Event) {
 	}
 	for index := range o.deviceOf {
 		for _, lib := range []string{"libc10_cuda.so", "libcublas.so.12", "train", "(unknown)"} {
+			if !o.reserves(e, lib, index) {
+				continue
+			}
 			name := fmt.Sprint(lib, index)
 			o.holdPeak[name] = max(o.holdPeak[name], o.heldBy(o.live, lib, index))
 		}
 	}
+}
+
+// reserves reports whether an event can raise what a library has reserved: it allocates memory that is no handle, or
+// maps handles.
+func (o *oracle) reserves(e trace.Event, lib string, device int16) bool {
+	return e.Kind == trace.EventMap && e.Status == 0 || slices.ContainsFunc(o.live, func(b *oracleBlock) bool {
+		return b.e.Seq == e.Seq && b.account == heap.AccountDriver && b.e.Mem != cuda.MemoryVMM &&
+			b.e.Device == device && o.library(b.e) == lib
+	})
 }
 
 // heldBy is the driver memory of a library on a device, whatever the filters are.

@@ -29,7 +29,7 @@ type sampledMoment struct {
 // devicePicks is the whole state of one device at some of its samples.
 type devicePicks struct {
 	latest     *deviceMoment
-	highest    *deviceMoment // the process's own share was largest
+	highest    *deviceMoment // the process's own share was largest; of equal ones the nearest to the peak so far
 	nearPeak   *deviceMoment // nearest to the peak
 	nearMoment *deviceMoment // nearest to the moment that is kept
 }
@@ -82,7 +82,8 @@ func (b *devicePicks) keep(s report.Sample, k *deviceMoments, copyState func() *
 	}
 	near(&b.nearPeak, k.peak)
 	near(&b.nearMoment, k.moment)
-	if replaces(b.highest, b.highest != nil && s.Own() > b.highest.sample.Own()) {
+	if old := b.highest; replaces(old, old != nil && (s.Own() > old.sample.Own() || s.Own() == old.sample.Own() &&
+		distance(s.TimeNS, k.peak.time) < distance(old.sample.TimeNS, k.peak.time))) {
 		take(&b.highest)
 	}
 	if replaces(b.latest, true) {

@@ -6,6 +6,7 @@ import (
 	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/cuda"
 )
 
 // Holdings knows which library holds how much driver memory on which device, whatever the filters are. From it comes
@@ -58,10 +59,24 @@ type LibraryBytes struct {
 
 func (h *Holdings) Device(slot int) *deviceHoldings { return meter.Slot(&h.Devices, slot) }
 
-func (h *Holdings) OpenDriver(slot int, library uint32, size, epoch uint64) {
-	b := meter.Slot(&h.Device(slot).ByLibrary, int(library))
-	b.Grow(size, epoch)
-	b.Peak = max(b.Peak, b.Current)
+// OpenDriver takes in new driver memory. A handle counts towards the peak once one is mapped, see Mapped.
+func (h *Holdings) OpenDriver(slot int, library uint32, b *heap.Block, epoch uint64) {
+	held := meter.Slot(&h.Device(slot).ByLibrary, int(library))
+	held.Grow(b.Size, epoch)
+	if b.Mem != cuda.MemoryVMM {
+		held.Peak = max(held.Peak, held.Current)
+	}
+}
+
+// Mapped takes in that a handle was mapped. PyTorch creates all handles that a segment is to grow by before it maps
+// the first one, and gives them back where it gets too few: its own counters never have those.
+func (h *Holdings) Mapped() {
+	for i := range h.Devices {
+		for n := range h.Devices[i].ByLibrary {
+			held := &h.Devices[i].ByLibrary[n]
+			held.Peak = max(held.Peak, held.Current)
+		}
+	}
 }
 
 func (h *Holdings) CloseDriver(slot int, library uint32, size, epoch uint64) {

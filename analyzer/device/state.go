@@ -22,11 +22,21 @@ type State struct {
 func (s *State) Opened(b *heap.Block, pool uint32, libraries *callstack.Libraries, epoch uint64) {
 	switch b.Account {
 	case heap.AccountDriver:
-		s.Holdings.OpenDriver(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), b.Size, epoch)
+		s.Holdings.OpenDriver(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), b, epoch)
 		s.Sizes.Opened(b)
 	case heap.AccountFramework:
 		s.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += b.Size
 		s.Pools.Opened(b, pool)
+	}
+}
+
+// Changed takes in a mapping of a handle, or the end of an object, behind the heap.
+func (s *State) Changed(e *trace.Event) {
+	switch {
+	case e.Kind == trace.EventDestroy:
+		s.Sizes.Forget(e)
+	case e.Kind == trace.EventMap && e.Status == 0:
+		s.Holdings.Mapped()
 	}
 }
 

@@ -42,11 +42,9 @@ func (r *replay) event(e *trace.Event) {
 		if e.Level == cuda.LevelFramework && e.Status == 0 && heap.AccountOf(e) == heap.AccountFramework {
 			r.devices.Report(e, r.resolver.Libraries, 0)
 		}
-	case trace.EventMap, trace.EventUnmap, trace.EventCreate:
+	case trace.EventMap, trace.EventUnmap, trace.EventCreate, trace.EventDestroy:
 		r.heap.Apply(e)
-	case trace.EventDestroy:
-		r.heap.Apply(e)
-		r.devices.Sizes.Forget(e)
+		r.devices.Changed(e)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !r.heap.EndedSince(e) {
 			r.devices.Sizes.Reserve(e)
