@@ -109,6 +109,18 @@ def name_loose_gradients(rows, loose):
     rows.tensors(GRADIENT, [name for name, _ in found], [g for _, g in found])
 
 
+def name_loose_again(rows, covered):
+    """The same between looks, for the parameters that the last ones found."""
+    loose = []
+    for key, (name, reference, kind, place, _) in list(Looks.homes.items()):
+        module = reference() if kind == "_parameters" and key not in covered else None
+        values = dict.get(module_fields(module), kind) if module is not None else None
+        p = values.get(place) if type(values) is dict else None
+        if p is not None and id(p) == key and is_leaf(p):
+            loose.append((name, p))
+    name_loose_gradients(rows, loose)
+
+
 def name_additions(rows, name, own):
     """What libraries hang on a parameter: scales of its quantisation, its other copies, a gradient of their own."""
     for path, part in tensors(dict.copy(own), name):

@@ -93,6 +93,8 @@ class Plan:
             name_gradients(self, parameters, rows)
         elif self.is_time_for_gradients() and not (self.plain and say_gradients(self, parameters, rows)):
             name_gradients(self, parameters, rows)
+        if not self.steps & self.steps - 1 and not self.large and not wanted:
+            name_loose_again(rows, frozenset(map(id, parameters)))
 
     def passes(self, optimizer):
         """Whether there is nothing to tell of this step but itself, which is then told. Most steps are so, and each would find the way through follow cold in the caches."""
