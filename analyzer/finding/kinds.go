@@ -13,6 +13,7 @@ var Kinds = []Kind{
 	{"idle-reserved", Info, "a good part was reserved by the framework's allocator and in no block"},
 	{"rounding", Info, "a good part of the blocks was not requested"},
 	{"other-processes-held", Info, "other processes held a good part of the device"},
+	{"fits", Info, "how many times this batch the device has room for"},
 	{"parameter-copies", Info, "a module has the same parameters as one that is trained, such as a moving average or a teacher"},
 	{"untrained", Advice, "a module that no optimizer trains has gradients, or activations for a backward pass"},
 	{"context-held", Info, "a good part of what the process used was the CUDA context and its code"},

@@ -2,11 +2,13 @@ package render
 
 import (
 	"fmt"
+	"math"
 	"strings"
 
 	"memtrace/analyzer/cause"
 	"memtrace/analyzer/finding"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -38,6 +40,23 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding
 			"training.parameters", "training.modules"))
 	}
 	return list
+}
+
+// Multiples of the batch that are worth saying: less is no news, and more is no batch that anybody would try.
+const leastFit, mostFit = 1.2, 64
+
+// fitSentence says how much larger a batch the device has room for.
+func fitSentence(s *report.Summary) (text string, bytes uint64) {
+	f := cause.FitOf(s)
+	if f == nil || f.Factor < leastFit || f.Factor > mostFit || f.Scaling < leastCause {
+		return "", 0
+	}
+	times := fmt.Sprintf("%.1f", math.Floor(f.Factor*10)/10)
+	if f.Factor >= 10 {
+		times = layout.Count(uint64(f.Factor))
+	}
+	return fmt.Sprintf("What grows with the batch holds %s: about %s times this batch would fit on %s.",
+		layout.Bytes(f.Scaling), times, phrase.DeviceName(f.Device)), f.Scaling
 }
 
 // untrainedSentence speaks of a module that is differentiated, or ready to be, for nothing.

@@ -61,6 +61,8 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 	}
 	add("loaded-twice", loadedSentence(s, v), s.LoadedTwiceBytes, "loaded_twice_bytes")
 	list = append(list, causeFindings(s, v)...)
+	fits, grows := fitSentence(s)
+	add("fits", fits, grows, "training.iterations", "devices")
 	others, held := othersSentence(s)
 	add("other-processes-held", others, held, "device_ledger.devices")
 	context, taken := contextSentence(s)

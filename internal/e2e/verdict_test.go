@@ -87,7 +87,7 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 					t.Errorf("%s holds %d, %s only %d", other, held, c.modules, bytes)
 				}
 			}
-			if !strings.Contains(v.Sentences[0], "in module "+c.title+" and below") {
+			if !strings.Contains(v.Sentences[0], "in module "+c.title+" and its submodules") {
 				t.Errorf("the first sentence is %q", v.Sentences[0])
 			}
 			operator := regexp.MustCompile(`operator (\S+[^.,\s])`).FindStringSubmatch(v.Sentences[0])
