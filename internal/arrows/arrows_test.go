@@ -36,7 +36,7 @@ var ours = map[string][]string{
 	"analyzer/symbol":    {"internal/regular", "trace", "trace/pyline"},
 	"analyzer/finding":   {},
 	"analyzer/report":    {"analyzer/finding", "analyzer/fold", "analyzer/rules", "trace"},
-	"analyzer/cause":     {"analyzer/report"},
+	"analyzer/cause":     {"analyzer/report", "analyzer/rules"},
 	"analyzer/meter":     {"analyzer/report"},
 	"analyzer/heap":      {"analyzer/meter", "analyzer/report", "cuda", "internal/offheap", "trace"},
 	"analyzer/callstack": {"analyzer/meter", "analyzer/report", "analyzer/rules", "analyzer/symbol", "trace"},

@@ -254,7 +254,7 @@ func TestOOMRecovered(t *testing.T) {
 			if texts := sidecars(t, r.trace); len(texts) != c.texts {
 				t.Errorf("texts %v", texts)
 			}
-			if report := memtrace(t, "report", r.trace); !strings.Contains(report, "release its cache and retry twice") {
+			if report := memtrace(t, "report", r.trace); !strings.Contains(report, "cache and retry twice") {
 				t.Errorf("report:\n%s", report)
 			}
 			if report := memtrace(t, "report", "--details", r.trace); !strings.Contains(report,

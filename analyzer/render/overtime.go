@@ -1,0 +1,60 @@
+package render
+
+import (
+	"fmt"
+	"slices"
+
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/report"
+)
+
+// How wide the line of memory over time is, and the least that shows anything.
+const (
+	sparkColumns    = 48
+	sparkColumnsMin = 8
+)
+
+// overTime draws the main level over the run in one line.
+func (p *screen) overTime(s *report.Summary) {
+	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) < 2 || s.Main().PeakBytes == 0 {
+		return
+	}
+	h := &s.Heights[0]
+	highs := inMotion(h.PeakBytes)
+	words := fmt.Sprintf("%s to %s of %s, peak at %s", layout.Moment(h.FromNS),
+		layout.Moment(min(h.FromNS+int64(len(highs))*h.WidthNS, s.EndNS())), layout.Duration(s.EndNS()-s.BeginNS()),
+		layout.Moment(s.Main().PeakTimeNS))
+	columns := min(sparkColumns, len(highs), p.Columns()-13-2-len(words))
+	if columns < sparkColumnsMin {
+		return
+	}
+	p.Line("  %s%s  %s", layout.Pad("over time", 11), p.Paint(layout.Blocks, sparkline(highs, columns, p.ASCII)),
+		words)
+}
+
+// inMotion leaves out what follows the last change, but for the stretch that it leads to and as many as a line needs.
+func inMotion(highs []uint64) []uint64 {
+	n := len(highs)
+	for n > sparkColumnsMin && highs[n-2] == highs[n-1] {
+		n--
+	}
+	return highs[:n]
+}
+
+// sparkline draws the highest values of equal parts of a list, each in one column of at most eight steps.
+func sparkline(values []uint64, columns int, ascii bool) string {
+	steps := []rune("▁▂▃▄▅▆▇█")
+	if ascii {
+		steps = []rune("_.,-=+*#")
+	}
+	highest := slices.Max(values)
+	var line []rune
+	for c := range columns {
+		var high uint64
+		for _, v := range values[c*len(values)/columns : max((c+1)*len(values)/columns, c*len(values)/columns+1)] {
+			high = max(high, v)
+		}
+		line = append(line, steps[min(int(float64(high)/float64(max(highest, 1))*float64(len(steps))), len(steps)-1)])
+	}
+	return string(line)
+}
