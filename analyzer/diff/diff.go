@@ -88,8 +88,8 @@ type Group struct {
 
 // What became of a key.
 const (
-	StateNew    = "new"    // the base has nothing of it
-	StateGone   = "gone"   // the new run has nothing of it
+	StateNew    = "new"    // the base never had anything of it
+	StateGone   = "gone"   // the new run never had anything of it
 	StateGrew   = "grew"   // in bytes at the peak, else live at the end
 	StateShrank = "shrank" // the same the other way round
 	StateSame   = "same"   // it holds the same at the peak and at the end
@@ -98,7 +98,7 @@ const (
 // Row is one key.
 type Row struct {
 	Key        string `json:"key"`
-	BaseKey    string `json:"base_key,omitempty"` // in the base, if the place stands on another line there
+	BaseKey    string `json:"base_key,omitempty"` // in the base, if the place has another line or file there
 	Label      string `json:"label,omitempty"`
 	State      string `json:"state"`
 	PeakBytes  Change `json:"peak_bytes"`
@@ -133,12 +133,13 @@ func New(base, changed *report.Summary) *Diff {
 	d.Notes = append(d.Notes, notes...)
 	d.addLevels(base, changed)
 	between := boundsBetween{base.Bounds, changed.Bounds}
-	var moved []string
+	files := matchPaths(base, changed)
+	moved := files.notes()
 	for _, by := range d.By {
 		for _, level := range []string{report.LevelFramework, report.LevelDriver} {
 			b, n := base.Group(by, level), changed.Group(by, level)
 			if b != nil || n != nil {
-				m := matchKeys(by, b, n)
+				m := matchKeys(by, b, n, files)
 				g := Group{By: by, Level: level, Rows: m.rows(b, n, between)}
 				for _, row := range g.Rows {
 					if row.State == StateSame {
@@ -147,12 +148,16 @@ func New(base, changed *report.Summary) *Diff {
 				}
 				d.Groups = append(d.Groups, g)
 				if level == changed.MainLevel() {
-					moved = append(moved, m.notes()...)
+					for _, note := range m.notes() {
+						if !slices.Contains(moved, note) {
+							moved = append(moved, note)
+						}
+					}
 				}
 			}
 		}
 	}
-	d.Notes = append(d.Notes, slices.Compact(moved)...)
+	d.Notes = append(d.Notes, moved...)
 	d.Verdict = d.verdict(changed.MainLevel())
 	return d
 }

@@ -17,92 +17,99 @@ type matching struct {
 	base, changed map[string]string
 	moved         int // pairs whose lines differ
 	merged        int // functions or files whose places could not be told apart
+	places        bool
+	together      map[string]bool // names of merged places
 }
+
+// place is a key of one run, and what it is called in the comparison.
+type place struct{ key, as string }
 
 // matchKeys pairs the keys of two runs. Keys with the same stable part belong together. Where that part leaves out a
 // line, a function's places are paired as they are if one run has all lines of the other; else in their order, if there
 // are as many; else nobody can say which is which, and they are taken as one.
-func matchKeys(by string, base, changed *report.Group) matching {
-	m := matching{base: make(map[string]string), changed: make(map[string]string)}
+func matchKeys(by string, base, changed *report.Group, files *paths) matching {
+	m := matching{base: make(map[string]string), changed: make(map[string]string), together: make(map[string]bool),
+		places: slices.Contains(placeGroupings, by)}
+	before, after := places(by, base, files.base), places(by, changed, files.changed)
 	g := profile.FindGrouping(by)
 	if g == nil || !g.Moved {
-		for _, side := range []struct {
-			group *report.Group
-			pairs map[string]string
-		}{{base, m.base}, {changed, m.changed}} {
-			for _, key := range keysOf(side.group) {
-				side.pairs[key] = StableKey(by, key)
-			}
+		for _, p := range before {
+			m.base[p.key] = StableKey(by, p.as)
+		}
+		for _, p := range after {
+			m.changed[p.key] = StableKey(by, p.as)
 		}
 		return m
 	}
-	before, after := byStableKey(g, base), byStableKey(g, changed)
-	for _, stable := range unionKeys(before, after) {
-		m.align(stable, before[stable], after[stable])
+	stableBefore, stableAfter := byStableKey(g, before), byStableKey(g, after)
+	for _, stable := range unionKeys(stableBefore, stableAfter) {
+		m.align(stable, stableBefore[stable], stableAfter[stable])
 	}
 	return m
 }
 
+// places lists a group's keys.
+func places(by string, g *report.Group, names map[string]string) []place {
+	if g == nil {
+		return nil
+	}
+	list := make([]place, len(g.Rows))
+	for i, row := range g.Rows {
+		list[i] = place{row.Key, rename(by, row.Key, names)}
+	}
+	return list
+}
+
 // align pairs the keys of one stable part, each side in the order of its lines.
-func (m *matching) align(stable string, base, changed []string) {
+func (m *matching) align(stable string, base, changed []place) {
 	switch {
 	case contains(base, changed) || contains(changed, base):
-		for _, key := range base {
-			m.base[key] = key
+		for _, p := range base {
+			m.base[p.key] = p.as
 		}
-		for _, key := range changed {
-			m.changed[key] = key
+		for _, p := range changed {
+			m.changed[p.key] = p.as
 		}
 	case len(base) == len(changed):
-		for i, key := range changed {
-			m.changed[key] = key
-			m.base[base[i]] = key
-			if base[i] != key {
+		for i, p := range changed {
+			m.changed[p.key] = p.as
+			m.base[base[i].key] = p.as
+			if base[i].as != p.as {
 				m.moved++
 			}
 		}
 	default:
 		m.merged++
-		for _, key := range base {
-			m.base[key] = stable
+		m.together[stable] = true
+		for _, p := range base {
+			m.base[p.key] = stable
 		}
-		for _, key := range changed {
-			m.changed[key] = stable
+		for _, p := range changed {
+			m.changed[p.key] = stable
 		}
 	}
 }
 
-// contains reports whether every key of the second list is in the first one; both have the same order.
-func contains(all, some []string) bool {
-	for _, key := range all {
-		if len(some) > 0 && some[0] == key {
+// contains reports whether every place of the second list is in the first one; both have the same order.
+func contains(all, some []place) bool {
+	for _, p := range all {
+		if len(some) > 0 && some[0].as == p.as {
 			some = some[1:]
 		}
 	}
 	return len(some) == 0
 }
 
-func keysOf(g *report.Group) []string {
-	if g == nil {
-		return nil
+// byStableKey sorts places into their stable parts, each in the order of the lines.
+func byStableKey(g *profile.Grouping, list []place) map[string][]place {
+	sorted := make(map[string][]place)
+	for _, p := range list {
+		stable := g.Stable(p.as)
+		sorted[stable] = append(sorted[stable], p)
 	}
-	keys := make([]string, len(g.Rows))
-	for i, row := range g.Rows {
-		keys[i] = row.Key
-	}
-	return keys
-}
-
-// byStableKey sorts a group's keys into their stable parts, each in the order of the lines.
-func byStableKey(g *profile.Grouping, group *report.Group) map[string][]string {
-	sorted := make(map[string][]string)
-	for _, key := range keysOf(group) {
-		stable := g.Stable(key)
-		sorted[stable] = append(sorted[stable], key)
-	}
-	for _, keys := range sorted {
-		slices.SortFunc(keys, func(a, b string) int {
-			return cmp.Or(cmp.Compare(LineOf(a), LineOf(b)), strings.Compare(a, b))
+	for _, of := range sorted {
+		slices.SortFunc(of, func(a, b place) int {
+			return cmp.Or(cmp.Compare(LineOf(a.as), LineOf(b.as)), strings.Compare(a.as, b.as))
 		})
 	}
 	return sorted

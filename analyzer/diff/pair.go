@@ -22,11 +22,7 @@ func (m *matching) rows(base, changed *report.Group, between boundsBetween) []Ro
 	pairs := make(map[string]*pair)
 	collectPairs(pairs, m.base, base, func(p *pair) (*report.Row, *bool) { return &p.base, &p.inBase })
 	collectPairs(pairs, m.changed, changed, func(p *pair) (*report.Row, *bool) { return &p.changed, &p.inChanged })
-	for key, name := range m.base {
-		if m.moved > 0 && key != name && m.changed[name] == name {
-			pairs[name].baseKey = key
-		}
-	}
+	m.nameKeys(pairs)
 	rows := make([]Row, 0, len(pairs))
 	for _, p := range pairs {
 		rows = append(rows, p.row(between))
@@ -38,6 +34,34 @@ func (m *matching) rows(base, changed *report.Group, between boundsBetween) []Ro
 			strings.Compare(a.Key, b.Key))
 	})
 	return rows
+}
+
+// nameKeys calls pairs of places by the keys that they have in the runs, where each has one.
+func (m *matching) nameKeys(pairs map[string]*pair) {
+	was, is := single(m.base), single(m.changed)
+	for name, p := range pairs {
+		switch {
+		case !m.places || m.together[name]:
+		case p.inChanged && is[name] != "" && (!p.inBase || was[name] != ""):
+			if p.key = is[name]; p.inBase && was[name] != p.key {
+				p.baseKey = was[name]
+			}
+		case !p.inChanged && was[name] != "":
+			p.key = was[name]
+		}
+	}
+}
+
+// single turns a map around; what several keys go to has none.
+func single(names map[string]string) map[string]string {
+	keys := make(map[string]string, len(names))
+	for key, name := range names {
+		if _, more := keys[name]; more {
+			key = ""
+		}
+		keys[name] = key
+	}
+	return keys
 }
 
 func collectPairs(pairs map[string]*pair, names map[string]string, g *report.Group,
@@ -88,9 +112,9 @@ func (p *pair) row(between boundsBetween) Row {
 	switch {
 	case first == 0:
 		r.State = StateSame
-	case !p.inBase || p.base.PeakBytes == 0 && p.base.LiveBytes == 0:
+	case !p.inBase || none(&p.base):
 		r.State = StateNew
-	case !p.inChanged || p.changed.PeakBytes == 0 && p.changed.LiveBytes == 0:
+	case !p.inChanged || none(&p.changed):
 		r.State = StateGone
 	case first > 0:
 		r.State = StateGrew
@@ -99,3 +123,6 @@ func (p *pair) row(between boundsBetween) Row {
 	}
 	return r
 }
+
+// none reports whether a side never had anything of a row.
+func none(r *report.Row) bool { return r.PeakBytes == 0 && r.LiveBytes == 0 && r.AllocCount == 0 }

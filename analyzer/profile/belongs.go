@@ -2,6 +2,7 @@ package profile
 
 import (
 	"fmt"
+	"strings"
 
 	"memtrace/analyzer/heap"
 	"memtrace/cuda"
@@ -129,6 +130,15 @@ func streamLabel(r *Resolver, id uint64) string {
 
 // poolKey names a pool as PyTorch does: a pair, of which the first number counts pools that captures of graphs made,
 // the second those that the program made.
+// poolKind leaves out the number of a private pool, which another order of captures changes.
+func poolKind(key string) string {
+	if rest, private := strings.CutPrefix(key, "private pool ("); private {
+		_, of, _ := strings.Cut(rest, ")")
+		return "private pools" + of
+	}
+	return key
+}
+
 func poolKey(r *Resolver, id uint64) string {
 	pool := r.Places.At(uint16(id & placeNumbers)).Pool
 	switch {

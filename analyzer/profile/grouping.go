@@ -72,7 +72,7 @@ var groupings = []Grouping{
 		Stable: WithoutTID},
 	{Name: "stream", doc: "CUDA stream that it was allocated for", ID: streamID, Key: streamKey, Label: streamLabel},
 	{Name: "pool", doc: "private pool of PyTorch's allocator, of a graph or a MemPool, or the common one", ID: poolID,
-		Key: poolKey},
+		Key: poolKey, Stable: poolKind},
 	{Name: "site", doc: "place in the program: its innermost own function", Stacks: true, Moved: true,
 		Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: SiteKey},
 	{Name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop",

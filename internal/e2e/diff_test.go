@@ -41,6 +41,37 @@ func TestDiffNamesWidenedLayer(t *testing.T) {
 	checkRowsSum(t, jsonReport(t, base.trace, "--by", "tag,api,library,device,thread"))
 }
 
+// One program that ran from two checkouts is compared line by line: nothing is new or gone but what its change made so.
+func TestDiffOfTwoCheckouts(t *testing.T) {
+	t.Parallel()
+	base := program{framework: torch27, args: []string{"checkout.py", "main"}}.record(t)
+	pr := program{framework: torch27, args: []string{"checkout.py", "pr", "changed"}}.record(t)
+	var changes diff.Diff
+	if err := json.Unmarshal([]byte(memtrace(t, "diff", "--json", "--by", "site", base.trace, pr.trace)), &changes); err !=
+		nil {
+		t.Fatal(err)
+	}
+	for _, g := range changes.Groups {
+		if g.By != "site" || g.Level != report.LevelFramework {
+			continue
+		}
+		for _, row := range g.Rows {
+			if row.State == diff.StateNew || row.State == diff.StateGone {
+				t.Errorf("%s is %s", row.Key, row.State)
+			}
+		}
+		first := g.Rows[0]
+		if first.Key != "pr/net/model.py:8 DropPath.forward" || first.BaseKey != "main/net/model.py:7 DropPath.forward" ||
+			first.PeakBytes.Delta != 5*4<<20 { // masks of the five blocks whose gradient is still to come
+			t.Errorf("what grew most is %+v", first)
+		}
+	}
+	if text := memtrace(t, "diff", base.trace, pr.trace); !strings.Contains(text,
+		"PyTorch peak +19.0 MiB (+23.7%), 80.0 MiB to 99.0 MiB: by site pr/net/model.py:8 DropPath.forward") {
+		t.Errorf("the diff begins otherwise:\n%s", text)
+	}
+}
+
 // checkRowsSum demands that the rows of every grouping add up to their level.
 func checkRowsSum(t *testing.T, r render.Document) {
 	t.Helper()
