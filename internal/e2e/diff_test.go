@@ -47,8 +47,8 @@ func TestDiffOfTwoCheckouts(t *testing.T) {
 	base := program{framework: torch27, args: []string{"checkout.py", "main"}}.record(t)
 	pr := program{framework: torch27, args: []string{"checkout.py", "pr", "changed"}}.record(t)
 	var changes diff.Diff
-	if err := json.Unmarshal([]byte(memtrace(t, "diff", "--json", "--by", "site", base.trace, pr.trace)), &changes); err !=
-		nil {
+	text := memtrace(t, "diff", "--json", "--by", "site", base.trace, pr.trace)
+	if err := json.Unmarshal([]byte(text), &changes); err != nil {
 		t.Fatal(err)
 	}
 	for _, g := range changes.Groups {
@@ -61,12 +61,13 @@ func TestDiffOfTwoCheckouts(t *testing.T) {
 			}
 		}
 		first := g.Rows[0]
-		if first.Key != "pr/net/model.py:8 DropPath.forward" || first.BaseKey != "main/net/model.py:7 DropPath.forward" ||
+		if first.Key != "pr/net/model.py:8 DropPath.forward" ||
+			first.BaseKey != "main/net/model.py:7 DropPath.forward" ||
 			first.PeakBytes.Delta != 5*4<<20 { // masks of the five blocks whose gradient is still to come
 			t.Errorf("what grew most is %+v", first)
 		}
 	}
-	if text := memtrace(t, "diff", base.trace, pr.trace); !strings.Contains(text,
+	if text = memtrace(t, "diff", base.trace, pr.trace); !strings.Contains(text,
 		"PyTorch peak +19.0 MiB (+23.7%), 80.0 MiB to 99.0 MiB: by site pr/net/model.py:8 DropPath.forward") {
 		t.Errorf("the diff begins otherwise:\n%s", text)
 	}
