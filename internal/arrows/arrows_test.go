@@ -182,7 +182,7 @@ var theirs = map[string][]string{
 		"internal/questions"},
 	"charm.land":                   {"internal/top"},
 	"github.com/charmbracelet":     {"internal/attach", "internal/console", "internal/top"},
-	"github.com/google/pprof":      {"analyzer/export"},
+	"github.com/google/pprof":      {"analyzer/export", "trace/importer"},
 	"google.golang.org/protobuf":   {"analyzer/export"},
 	"gonum.org/v1/plot":            {"analyzer/plot"},
 	"codeberg.org/go-pdf/fpdf":     {"analyzer/plot"},

@@ -13,7 +13,8 @@ import (
 )
 
 var softwareNames = []struct{ key, name string }{
-	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"rmm", "RMM"}, {"cuda_driver", "CUDA driver"}, {"cuda_runtime",
+	{"torch", "PyTorch"}, {"mxnet", "MXNet"}, {"rmm", "RMM"}, {"jax", "JAX"}, {"cuda_driver", "CUDA driver"},
+	{"cuda_runtime",
 		"CUDA runtime"},
 	{"python", "Python"},
 }
@@ -40,7 +41,7 @@ func Software(versions map[string]string) string {
 
 // FrameworkName is what to call the framework level of a run with these versions.
 func FrameworkName(versions map[string]string) string {
-	for _, n := range softwareNames[:3] {
+	for _, n := range softwareNames[:4] {
 		if versions[n.key] != "" {
 			return n.name
 		}
