@@ -49,6 +49,7 @@ type Format struct {
 var Formats = []Format{
 	{"torch", "memory snapshot of PyTorch, a pickle or JSON", isTorch, readTorch},
 	{"nvidia-smi", "log of nvidia-smi --query-gpu=memory.used --format=csv", isNvidiaSMI, readNvidiaSMI},
+	{"nsys", "SQLite file of 'nsys export' with --cuda-memory-usage=true", isNsys, readNsys},
 	{"jax", "what jax.profiler.save_device_memory_profile writes", isJAX, readJAX},
 	{"rmm", "log of RMM's logging_resource_adaptor", isRMM, readRMM},
 	{"mxnet-scopes", "gpu_memory_profile-pid_N.csv of MXNet 2's profiler", isScopes, readScopes},

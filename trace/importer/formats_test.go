@@ -51,7 +51,8 @@ func sample(t testing.TB, name string) []byte {
 // samples are the files in testdata that are recognized, and as what.
 var samples = map[string]string{"adam.pickle": "torch", "all.pickle": "torch", "memory_fft.txt": "nvidia-smi",
 	"two-devices.csv": "nvidia-smi", "profile.csv": "mxnet-scopes", "tags.csv": "mxnet-csv",
-	"train.log": "mxnet-log", "rmm.csv": "rmm", "jax.prof": "jax"}
+	"train.log": "mxnet-log", "rmm.csv": "rmm", "jax.prof": "jax",
+	"nsys.sqlite": "nsys"}
 
 func TestFilesAreRecognized(t *testing.T) {
 	for file, want := range samples {
@@ -260,6 +261,7 @@ func fuzz(f *testing.F, format string) {
 func FuzzTorch(f *testing.F)     { fuzz(f, "torch") }
 func FuzzNvidiaSMI(f *testing.F) { fuzz(f, "nvidia-smi") }
 func FuzzJAX(f *testing.F)       { fuzz(f, "jax") }
+func FuzzNsys(f *testing.F)      { fuzz(f, "nsys") }
 func FuzzRMM(f *testing.F)       { fuzz(f, "rmm") }
 func FuzzScopes(f *testing.F)    { fuzz(f, "mxnet-scopes") }
 func FuzzTagSizes(f *testing.F)  { fuzz(f, "mxnet-csv") }
