@@ -49,16 +49,66 @@ const char *mt_log_stderr(void) {
   return text;
 }
 
+/* A character of UTF-8, 0 if there is none; its bytes to *length. */
+static uint32_t decode(const unsigned char *text, unsigned *length) {
+  uint32_t lead = text[0], value;
+  *length = lead < 0x80 ? 1 : lead < 0xc2 ? 0 : lead < 0xe0 ? 2 : lead < 0xf0 ? 3 : lead < 0xf5 ? 4 : 0;
+  if (!*length) return *length = 1, 0;
+  value = *length == 1 ? lead : lead & (0x7fu >> *length);
+  for (unsigned i = 1; i < *length; i++) {
+    if ((text[i] & 0xc0) != 0x80) return *length = 1, 0;
+    value = value << 6 | (text[i] & 0x3f);
+  }
+  return value;
+}
+
+/* Controls, marks of direction, and what takes no room: a terminal obeys them, or shows another line than this one. */
+static bool is_shown(uint32_t value) {
+  static const struct {
+    uint32_t first, last;
+  } hidden[] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},   {0x180e, 0x180e},
+                {0x200b, 0x200f}, {0x2028, 0x202e}, {0x2060, 0x206f}, {0xd800, 0xf8ff}, {0xfeff, 0xfeff},
+                {0xfff9, 0xfffb}, {0xe0000, UINT32_MAX}};
+  for (unsigned i = 0; i < sizeof hidden / sizeof *hidden; i++)
+    if (value >= hidden[i].first && value <= hidden[i].last) return false;
+  return true;
+}
+
+static char *put_hex(char *at, uint32_t value, int digits) {
+  while (digits--) *at++ = "0123456789abcdef"[value >> 4 * digits & 15];
+  return at;
+}
+
+size_t mt_log_visible(char *to, const char **text) {
+  unsigned length;
+  uint32_t value = decode((const unsigned char *)*text, &length);
+  const char *from = *text;
+  *text += length;
+  if (is_shown(value)) return memcpy(to, from, length), length;
+  bool wide = value >= 0x80;
+  char *at = stpcpy(to, !wide ? "\\x" : value > 0xffff ? "\\U" : "\\u");
+  at = put_hex(at, wide ? value : (unsigned char)*from, !wide ? 2 : value > 0xffff ? 8 : 4);
+  return (size_t)(at - to);
+}
+
+/* A line that is longer is written in pieces: there is no room for it on a small stack. */
 void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c) {
   if ((int)level > mt_config.log_level) return;
   int error = errno;
-  static const char prefix[] = "memtrace: ", end[] = "\n";
-  struct iovec parts[5] = {{(void *)prefix, sizeof prefix - 1},
-                           {(void *)a, strlen(a)},
-                           {(void *)b, strlen(b)},
-                           {(void *)c, strlen(c)},
-                           {(void *)end, 1}};
-  if (stderr_is_the_users()) write_quietly(STDERR_FILENO, parts, 5);
+  char line[1024];
+  size_t used = (size_t)(stpcpy(line, "memtrace: ") - line);
+  const char *parts[] = {a, b, c};
+  if (stderr_is_the_users()) {
+    for (unsigned i = 0; i < 3; i++)
+      for (const char *text = parts[i]; *text;) {
+        used += mt_log_visible(line + used, &text);
+        if (used < sizeof line - MT_LOG_CHARACTER - 1) continue;
+        write_quietly(STDERR_FILENO, &(struct iovec){line, used}, 1);
+        used = 0;
+      }
+    line[used++] = '\n';
+    write_quietly(STDERR_FILENO, &(struct iovec){line, used}, 1);
+  }
   errno = error;
 }
 

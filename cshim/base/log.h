@@ -1,6 +1,7 @@
 /* The one way to speak to the user: lines on the standard error that the process was loaded with. */
 #pragma once
 
+#include <stddef.h>
 #include <stdint.h>
 
 /* Remembers the process's standard error. Once, at load. */
@@ -12,6 +13,12 @@ const char *mt_log_stderr(void);
 
 /* Writes digits and a 0 byte, at most 21 bytes in all, and returns where that is. */
 char *mt_put_number(char *at, uint64_t n);
+
+/* Writes the next character of a text as a terminal may have it, controls as escapes such as \x1b and \u202e, goes on
+ * in the text, and returns how many bytes that are: MT_LOG_CHARACTER at most. Texts may be anybody's: names of files.
+ */
+#define MT_LOG_CHARACTER 10u
+size_t mt_log_visible(char *to, const char **text);
 
 /* Writes one line to stderr with the library's prefix if the log level allows it; no stdio, no malloc, errno kept. */
 enum mt_log_level { MT_LOG_OFF = 0, MT_LOG_ERROR = 1, MT_LOG_WARN = 2, MT_LOG_INFO = 3, MT_LOG_DEBUG = 4 };

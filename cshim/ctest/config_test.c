@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/complaint.h"
+#include "base/log.h"
 #include "check.h"
 #include "process/guest.h"
 
@@ -255,6 +256,23 @@ static void strange(void) {
   mt_config_load(NULL);
 }
 
+static void check_visible(const char *text, const char *want) {
+  char got[256];
+  size_t used = 0;
+  while (*text) used += mt_log_visible(got + used, &text);
+  got[used] = 0;
+  CHECK_TEXT(got, want);
+}
+
+/* MEMTRACE_OUTPUT stood in messages as it was, with what a terminal obeys. */
+static void visible(void) {
+  static const char plain[] = "plain /tmp/\xc3\xa9\xe2\x82\xac\xf0\x9f\x98\x80.bin";
+  check_visible(plain, plain);
+  check_visible("a\x1b]0;t\x07\n\x7f", "a\\x1b]0;t\\x07\\x0a\\x7f");
+  check_visible("\xe2\x80\xae\xc2\x9b\xef\xbb\xbf\xf3\xa0\x80\x81", "\\u202e\\u009b\\ufeff\\U000e0001");
+  check_visible("\xff\xc3(\xe2\x82", "\\xff\\xc3(\\xe2\\x82");
+}
+
 int main(void) {
   static const struct check_case cases[] = {
       {"sizes", sizes},
@@ -270,6 +288,7 @@ int main(void) {
       {"unknown", unknown},
       {"known to others", known_to_others},
       {"strange", strange},
+      {"visible", visible},
   };
   return check_main("config", cases, sizeof cases / sizeof *cases);
 }

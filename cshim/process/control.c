@@ -13,6 +13,7 @@
 #include <sys/un.h>
 
 #include "base/atload.h"
+#include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
 #include "base/sandbox.h"
@@ -38,6 +39,7 @@
 #define MT_SETTINGS 32u
 #define MT_LOOK_MS 500    /* at whether the program is gone */
 #define MT_CLIENT_MS 2000 /* that a client may take for its question, and for each packet of an answer */
+#define MT_CLIENTS 16u
 #define MT_ROWS 256u
 #define MT_PATIENCE_MS 30000u
 
@@ -132,7 +134,10 @@ static const char *start(char *settings) {
     if (*settings) *settings++ = 0;
   }
   mt_config_load(list);
+  int level = mt_config.log_level;
+  if (level <= MT_LOG_WARN) mt_config.log_level = MT_LOG_OFF; /* who asks is told, and not the program's user */
   give_order(ORDER_START);
+  mt_config.log_level = level;
   return mt_guest_failure();
 }
 
@@ -218,17 +223,17 @@ static bool may_ask(int client) {
          (!who.uid || who.uid == (uint32_t)mt_sys(SYS_geteuid));
 }
 
-static bool is_ready(int fd, short events, int milliseconds) {
-  struct pollfd one = {.fd = fd, .events = events};
-  struct timespec limit = {milliseconds / 1000, milliseconds % 1000 * 1000000l};
-  return mt_sys(SYS_ppoll, &one, 1, milliseconds < 0 ? NULL : &limit, NULL, 8) > 0;
+static bool can_be_sent(int client) {
+  struct pollfd one = {.fd = client, .events = POLLOUT};
+  struct timespec limit = {MT_CLIENT_MS / 1000, MT_CLIENT_MS % 1000 * 1000000l};
+  return mt_sys(SYS_ppoll, &one, 1, &limit, NULL, 8) > 0;
 }
 
 /* One that does not read on is left. */
 static void send_rest(int client) {
   for (size_t at = 0; at < referred.size;) {
     size_t size = referred.size - at < MT_PACKET ? referred.size - at : MT_PACKET;
-    if (!is_ready(client, POLLOUT, MT_CLIENT_MS) ||
+    if (!can_be_sent(client) ||
         mt_sys(SYS_sendto, client, referred.text + at, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (long)size)
       return;
     at += size;
@@ -237,7 +242,6 @@ static void send_rest(int client) {
 
 static void serve_one(int client) {
   static char packet[MT_PACKET + 1];
-  if (!may_ask(client) || !is_ready(client, POLLIN, MT_CLIENT_MS)) return;
   ssize_t n = mt_sys_read(client, packet, MT_PACKET);
   if (n <= 0) return;
   packet[n] = 0;
@@ -249,9 +253,49 @@ static void serve_one(int client) {
   mt_search_over();
 }
 
+/* Those who are connected and have not asked yet, the eldest first. One that does not ask keeps nobody waiting. */
+static struct {
+  int fd;
+  uint64_t until;
+} clients[MT_CLIENTS];
+static unsigned connected;
+
+static void leave_client(unsigned i) {
+  mt_sys_close(clients[i].fd);
+  connected--;
+  memmove(&clients[i], &clients[i + 1], (connected - i) * sizeof *clients);
+}
+
+static void take_client(int listening) {
+  int fd = (int)mt_sys(SYS_accept4, listening, NULL, NULL, SOCK_CLOEXEC);
+  if (fd < 0) return;
+  if (!may_ask(fd)) return mt_sys_close(fd);
+  if (connected == MT_CLIENTS) leave_client(0);
+  clients[connected].fd = fd;
+  clients[connected++].until = mt_clock_monotonic() + MT_CLIENT_MS * 1000000ull;
+}
+
+/* Waits for so long at most, -1: for ever, and serves who has asked. */
+static void serve_clients(int listening, int milliseconds) {
+  struct pollfd all[MT_CLIENTS + 1];
+  unsigned count = connected;
+  if (count && (milliseconds < 0 || milliseconds > MT_CLIENT_MS)) milliseconds = MT_CLIENT_MS;
+  struct timespec limit = {milliseconds / 1000, milliseconds % 1000 * 1000000l};
+  for (unsigned i = 0; i < count; i++) all[i] = (struct pollfd){.fd = clients[i].fd, .events = POLLIN};
+  all[count] = (struct pollfd){.fd = listening, .events = POLLIN};
+  if (mt_sys(SYS_ppoll, all, count + 1, milliseconds < 0 ? NULL : &limit, NULL, 8) < 0) return;
+  uint64_t now = mt_clock_monotonic();
+  for (unsigned i = count; i--;) {
+    if (all[i].revents) serve_one(clients[i].fd);
+    if (all[i].revents || now >= clients[i].until) leave_client(i);
+  }
+  if (all[count].revents) take_client(listening);
+}
+
 static void *serve(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
+  connected = 0; /* a parent's */
   if (can_start && !mt_boot_leave_descriptors()) return NULL;
   int fd = listen_here();
   if (fd < 0) {
@@ -259,12 +303,7 @@ static void *serve(void *unused) {
     return NULL;
   }
   for (;;) {
-    int client =
-        is_ready(fd, POLLIN, can_start ? MT_LOOK_MS : -1) ? (int)mt_sys(SYS_accept4, fd, NULL, NULL, SOCK_CLOEXEC) : -1;
-    if (client >= 0) {
-      serve_one(client);
-      mt_sys_close(client);
-    }
+    serve_clients(fd, can_start ? MT_LOOK_MS : -1);
     if (can_start && mt_boot_is_alone()) give_order(ORDER_END);
   }
   return NULL;
@@ -296,5 +335,7 @@ MT_EXPORT int memtrace_attach(void);
 MT_EXPORT int memtrace_attach(void) {
   if (mt_config.disabled) return 0;
   if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) == mt_sys_getpid()) return 1;
-  return mt_guest_sleep() && mt_control_open();
+  if (!mt_guest_sleep()) return 0;
+  mt_config.disabled = !mt_control_open(); /* then it has seen nothing that the program's end could tell of */
+  return !mt_config.disabled;
 }

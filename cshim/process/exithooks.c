@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "base/atload.h"
+#include "base/config.h"
 #include "base/sys.h"
 #include "device/sampler.h"
 #include "hooks/real.h"
@@ -31,7 +32,7 @@ extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribut
 
 /* A process that recorded nothing, though it used a GPU, says so on stderr and in a trace of its own. */
 static void report_unrecorded(void) {
-  const char *how = mt_unhooked_check();
+  const char *how = mt_config.disabled ? NULL : mt_unhooked_check();
   if (!how) return;
   mt_guest_confess("blind", how);
   mt_log(MT_LOG_WARN, "the program used a GPU past this library, which saw no call: ", how, "");

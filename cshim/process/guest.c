@@ -142,7 +142,9 @@ static bool start_here(void) {
   if (mt_live_is_first()) mt_sys_find_lock();
   else mt_sys_forget_lock();
   if (!mt_live_make())
-    return mt_fail("cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)", errno), false;
+    return mt_fail(errno == EINVAL ? "cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)"
+                                   : "no memory to record with (is the limit on data or address space too small?)",
+                   errno), false;
   mt_region_forget();
   if (mt_region_create(&what)) return fail_file(what), false;
   if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;

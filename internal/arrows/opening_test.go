@@ -36,6 +36,8 @@ var opensItself = map[string]string{
 	"internal/manual/addManSections":     "the pages that it has just written",
 	"cmd/memtrace/completePIDs":          "/proc",
 	"internal/attach/CommandOf":          "/proc",
+	"internal/attach/factsOf":            "/proc",
+	"internal/attach/roomObstacle":       "/proc",
 	"internal/attach/mappedFile":         "/proc",
 	"internal/control/connect":           "a folder alone, O_PATH",
 	"internal/control/socketName":        "/proc",

@@ -36,6 +36,9 @@ func (r *Recorder) loadInto(o Options, pid int) (control.Answer, error) {
 	if trace, recorded := recordedBy(pid); recorded {
 		return none, fmt.Errorf("process %d is recorded already, in %s, and has no control socket", pid, trace)
 	}
+	if err := obstacle(pid); err != nil {
+		return none, err
+	}
 	library, err := o.libraryIn(pid)
 	if err != nil {
 		return none, err
@@ -53,6 +56,9 @@ func (r *Recorder) loadInto(o Options, pid int) (control.Answer, error) {
 			return none, err
 		}
 		r.Log.Info().Msgf("not by the interpreter: %v", err)
+	}
+	if err := tracerObstacle(pid); err != nil {
+		return none, err
 	}
 	result, err := inject.Load(ctx, pid, library, loadFunction)
 	switch {

@@ -182,6 +182,9 @@ func (r *Recorder) Ask(pid int, request string) (control.Answer, error) {
 	if !isRunning(pid) {
 		return answer, fmt.Errorf("there is no process %d", pid)
 	}
+	if !isOurs(pid) && os.Geteuid() != 0 {
+		return answer, foreign(pid, "ctl")
+	}
 	if trace, recorded := recordedBy(pid); recorded {
 		return answer, fmt.Errorf(
 			"process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or its folder (MEMTRACE_CONTROL_DIR, else below /tmp) cannot be written to", pid, trace)
