@@ -3,6 +3,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/magic.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/vfs.h>
@@ -11,11 +12,14 @@
 #include "base/sys.h"
 #include "base/thread.h"
 #include "spool/identity.h"
+#include "spool/memory.h"
 
 #define MT_CHUNK (256u << 10)
 #define MT_REFUSALS 1000u
 #define MT_POPULATED 4u /* segments that get their pages together: one call for four threads */
 #define MT_HARD_MAX (1ull << 30)
+#define MT_MEMORY_PART 4u
+#define MT_SPOOL_LEAST (1ull << 20)
 #define MT_MANY_RINGS_FROM (64ull << 20) /* bytes that the file may have */
 
 struct mt_region mt_region;
@@ -189,9 +193,24 @@ static uint64_t hard_max(int fd) {
   return tenth < MT_HARD_MAX ? tenth : MT_HARD_MAX;
 }
 
+/* How large the segments may become in a file that lies in memory: what does not fit into the process's control group
+ * any more ends the program. */
+static uint64_t memory_max(int fd) {
+  struct statfs fs;
+  if (mt_sys(SYS_fstatfs, fd, &fs) || (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC)) return UINT64_MAX;
+  uint64_t part = mt_memory_left() / MT_MEMORY_PART;
+  return part > MT_SPOOL_LEAST ? part : MT_SPOOL_LEAST;
+}
+
 /* How far the segments may grow beyond the first size: not at all where a limit has cut even that. */
 static void plan_growth(struct mt_spool_header *h, uint64_t most, int fd) {
-  uint64_t first = (uint64_t)h->segments_first * MT_SEGMENT_SIZE, hard = hard_max(fd);
+  uint64_t first = (uint64_t)h->segments_first * MT_SEGMENT_SIZE, hard = hard_max(fd), memory = memory_max(fd);
+  if (first > memory) {
+    first = memory / MT_CHUNK * MT_CHUNK;
+    h->segments_first = (uint32_t)(first / MT_SEGMENT_SIZE);
+    h->file_size = h->segments_offset + first;
+  }
+  if (hard > memory) hard = memory;
   most -= h->segments_offset;
   if (hard > most) hard = most;
   if (hard < first) hard = first;
