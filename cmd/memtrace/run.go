@@ -109,7 +109,7 @@ func (a *app) run(o runOptions, argv []string) error {
 	settings.RunDir = list.Dir
 	outer := os.Getenv(launch.ManifestEnv)
 	a.Log.Debug().Str("library", settings.Library).Str("output", settings.Output).Msg("starting the program")
-	ended, err := launch.Run(argv, settings.Apply(os.Environ()))
+	ended, err := launch.Run(argv, launch.AllowSanitizer(settings.Apply(os.Environ()), argv[0]))
 	if err != nil {
 		return err
 	}
