@@ -30,7 +30,7 @@ type collector struct {
 
 	totals    [heap.AccountCount]meter.Meter // accounts without detail
 	details   [heap.AccountCount]*profile.AccountStats
-	held      [heap.AccountCount]*profile.HeldSeries // nil where blocks are not counted by origin
+	held      *profile.HeldSeries // nil where blocks are not counted by origin
 	heights   [heap.AccountCount]meter.HeightSeries
 	requests  profile.Requests
 	allocator allocator.Tracker
@@ -88,9 +88,7 @@ func newCollector(tables *trace.Tables, kept []*profile.Grouping, f *profile.Fil
 		c.kept = []*profile.Grouping{&profile.ByStack}
 	}
 	if c.kept != nil {
-		for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
-			c.held[a] = profile.NewHeldSeries()
-		}
+		c.held = profile.NewHeldSeries()
 	} else {
 		c.countTogether()
 	}
@@ -205,7 +203,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		if c.losses.doubted {
 			c.vouch(b, e, nil, 0)
 		}
-		c.totals[b.Account].Grow(b.Size, b.Time)
+		c.openedAside(b)
 		if c.watcher != nil {
 			c.watcher.Opened(id, b, e)
 		}
@@ -224,7 +222,7 @@ func (c *collector) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		c.requests.Opened(id, b, e.Rest, d, v)
 	}
 	d.Open(b, v, c.frameworkEpoch())
-	if h := c.held[b.Account]; h != nil {
+	if h := c.held; h != nil {
 		h.Opened(h.OwnerOf(v), b.Size, b.Time)
 	}
 	c.heights[b.Account].Set(d.Total.Current, b.Time)
@@ -305,7 +303,7 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		if c.losses.doubted {
 			c.unvouch(b, nil, 0)
 		}
-		c.totals[b.Account].Shrink(b.Size)
+		c.closedAside(b, e.Time)
 		return
 	}
 	if t := c.iterations; t != nil && t.Account == b.Account {
@@ -325,7 +323,7 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		c.requests.Closed(id, b, d, v)
 	}
 	d.Close(b, v, c.frameworkEpoch())
-	if h := c.held[b.Account]; h != nil {
+	if h := c.held; h != nil {
 		h.Closed(h.OwnerOf(v), b.Size, e.Time)
 	}
 	c.heights[b.Account].Set(d.Total.Current, e.Time)

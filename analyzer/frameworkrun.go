@@ -132,7 +132,7 @@ func (r *frameworkRun) open(i int) bool {
 	}
 	c.requests.Opened(id, b, r.rest.At(i), d, v)
 	d.Open(b, v, 0)
-	h := c.held[heap.AccountFramework]
+	h := c.held
 	h.Opened(h.OwnerOf(v), size, b.Time)
 	c.heights[heap.AccountFramework].Set(d.Total.Current, b.Time)
 	*meter.Slot(&c.cellOf, int(id)), *meter.Slot(&c.openedAs, int(id)) = n, d.Total.Allocs
@@ -183,7 +183,7 @@ func (r *frameworkRun) close(i int) bool {
 		v := &d.Cells.List[c.cellOf[id]]
 		c.requests.Closed(id, b, d, v)
 		d.Close(b, v, 0)
-		h := c.held[heap.AccountFramework]
+		h := c.held
 		h.Closed(h.OwnerOf(v), b.Size, time)
 		c.heights[heap.AccountFramework].Set(d.Total.Current, time)
 		d.Life.Add(b.Size, time-b.Time, thread == b.Thread && ordinal == b.Ordinal+1)

@@ -98,7 +98,7 @@ func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	c.addCategories(s, held, mainAccount(s))
 	c.addStackHealth(s)
 	c.addTraining(s, info)
-	c.addOverTime(s)
+	c.addOverTime(s, info)
 	c.addNotes(s, info)
 	return s, nil
 }
@@ -188,9 +188,11 @@ func (c *answer) addTraining(s *report.Summary, info trace.Info) {
 }
 
 // addOverTime adds what was held over time. The history comes last: it names what nothing else needs names of.
-func (c *answer) addOverTime(s *report.Summary) {
+func (c *answer) addOverTime(s *report.Summary, info trace.Info) {
 	main := mainAccount(s)
-	s.Trend = trend.Of(c.held[main], main.String(), s, &c.resolver)
+	judge := trend.Judge{Held: c.held, Summary: s, Resolver: &c.resolver, Imported: info[notes.ImportKindKey] != "",
+		Allocator: c.device.Holdings.Library}
+	s.Trend, s.OtherTrends = judge.Judge(main)
 	if c.timeline != nil {
 		s.Timeline = c.timeline.value(c.collector, s)
 	}

@@ -109,7 +109,7 @@ func TestSummaryAgreesWithOracle(t *testing.T) {
 		// What is no number, and what the other tests look at.
 		want.Process, want.Versions, want.By, want.Notes, want.Filter = got.Process, got.Versions, got.By, got.Notes,
 			got.Filter
-		want.OOM, want.Trend, want.Heights = got.OOM, got.Trend, got.Heights
+		want.OOM, want.Trend, want.OtherTrends, want.Heights = got.OOM, got.Trend, got.OtherTrends, got.Heights
 		want.Health.Complete = got.Health.Complete
 		want.Health.Stacks, want.Health.SymbolProblems = got.Health.Stacks, got.Health.SymbolProblems
 		withoutBounds(got)

@@ -64,10 +64,8 @@ func (c *collector) enterPart(info trace.Info) {
 		return
 	}
 	c.thin, c.device.Holdings.Unchecked = thin, thin
-	for _, h := range c.held {
-		if h != nil {
-			h.Pause(thin)
-		}
+	if c.held != nil {
+		c.held.Pause(thin)
 	}
 	if c.iterations != nil && !thin {
 		left := trace.ThinnedFrom(info)

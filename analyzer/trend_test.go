@@ -13,7 +13,7 @@ import (
 func TestTrendBesideOthers(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		givenBack uint64 // of 100 bytes that leak
+		givenBack uint64 // of 100 KiB that leak
 		want      string
 	}{"a leak": {0, report.GrowthSteady}, "something smaller ended": {60, report.GrowthSteady},
 		"memory moves": {100, report.GrowthNone}} {
@@ -23,13 +23,13 @@ func TestTrendBesideOthers(t *testing.T) {
 			s.add(e)
 		}
 		const rounds = 1000
-		at(trace.Event{Kind: trace.EventAlloc, Addr: 1 << 40, Size: c.givenBack*rounds/2 + 1}, stackNowhere)
+		at(trace.Event{Kind: trace.EventAlloc, Addr: 1 << 40, Size: c.givenBack*rounds*kib + 1}, stackNowhere)
 		for i := range uint64(rounds) {
 			if i == rounds*7/8 {
 				at(trace.Event{Kind: trace.EventFree, Addr: 1 << 40}, 0)
 			}
-			at(trace.Event{Kind: trace.EventAlloc, Addr: 1, Size: 5000}, stackNowhere)
-			at(trace.Event{Kind: trace.EventAlloc, Addr: 2 + i, Size: 100}, stackProgram)
+			at(trace.Event{Kind: trace.EventAlloc, Addr: 1, Size: 5000 * kib}, stackNowhere)
+			at(trace.Event{Kind: trace.EventAlloc, Addr: 2 + i, Size: 100 * kib}, stackProgram)
 			at(trace.Event{Kind: trace.EventFree, Addr: 1}, 0)
 		}
 		if got := s.summary(t, Options{Question: Question{Groupings: []string{"site"}}}).Trend; got.Kind != c.want {

@@ -177,9 +177,9 @@ func (c *collector) beginWindow(at int64) {
 		if c.heights[a].Restart(at); c.past[a] != nil {
 			c.past[a].restart(at, c.details[a].Total.Current)
 		}
-		if c.held[a] != nil {
-			c.held[a].Restart()
-		}
+	}
+	if c.held != nil {
+		c.held.Restart()
 	}
 	for a, d := range c.details {
 		if d == nil {

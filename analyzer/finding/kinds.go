@@ -18,8 +18,7 @@ var Kinds = []Kind{
 	{"untrained", Advice, "a module that no optimizer trains has gradients, or activations for a backward pass"},
 	{"context-held", Info, "a good part of what the process used was the CUDA context and its code"},
 	{"retries", Warning, "requests were granted only after cached memory was given back"},
-	{"growth", Alarm, "memory grows throughout the run"},
-	{"growth-by-iteration", Alarm, "each iteration leaves more behind than the one before"},
+	{"growth", Alarm, "a kind of memory grows up to the end of the run; one for each kind that does"},
 	{"no-growth", Info, "no growth was found"},
 
 	{"truncated", Warning, "the trace is cut or damaged, and was read up to there"},

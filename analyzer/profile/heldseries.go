@@ -1,18 +1,22 @@
 package profile
 
+import (
+	"memtrace/analyzer/heap"
+)
+
 const (
 	heldBins     = 128     // at most so many points of a series; then neighbours are joined
-	heldBinFirst = 16      // allocations and frees of the first points
+	heldBinFirst = 1       // allocations and frees of the first points
 	heldOwners   = 1 << 16 // call stacks with a series of their own; those that come up later share one
 )
 
-// HeldSeries keeps, for every call stack of one account, the least that its blocks held during each of up to heldBins
+// HeldSeries keeps, for every call stack of every account, the least that its blocks held during each of up to heldBins
 // stretches of the run. What a loop allocates and frees again does not show in that; what it leaves behind does.
-// Stretches are counted in allocations and frees, so a program that waits adds nothing, and the result does not depend
-// on how fast the machine is.
+// Stretches are counted in allocations and frees of all accounts, so a program that waits adds nothing, the result does
+// not depend on how fast the machine is, and memory that one account stopped taking is seen to have stopped.
 type HeldSeries struct {
 	owners []heldOwner
-	index  map[uint64]uint32 // by call stack: number of its owner
+	index  map[heldKey]uint32 // number of its owner
 
 	perBin uint64  // allocations and frees per stretch
 	count  uint64  // of the open one
@@ -20,34 +24,63 @@ type HeldSeries struct {
 	Ends   []int64 // when each closed stretch ended
 	Freed  []uint64
 
-	LastAlloc int // the stretch of the last allocation: what comes behind is teardown
+	LastAlloc  int    // the stretch of the last allocation: what comes behind is teardown
+	LastTimeNS int64  // when that was
+	allocs     uint64 // so far
+	events     uint64 // the same and frees
+}
+
+type heldKey struct {
+	account heap.Account
+	id      uint64
 }
 
 // heldOwner is one call stack.
 type heldOwner struct {
-	id   uint64 // of the call stack
+	heldKey
 	live uint64
 	low  uint64 // of the open stretch
 	bin  int    // the stretch that low belongs to
 	lows []uint64
+
+	blocks   uint32 // live ones
+	allocs   uint32 // so far
+	last     uint64 // bytes held at the allocation of number lastAt
+	lastOf   uint32 // blocks, the same
+	lastAt   uint64
+	closedAt uint64 // number of the event that closed its latest block
+}
+
+// HeldStack is what one call stack held over time.
+type HeldStack struct {
+	ID     uint64   // of the call stack
+	Lows   []uint64 // the least of each stretch before teardown, and what it was at the last allocation
+	Allocs uint32
+	Blocks uint32 // at the last allocation
+	Live   uint64 // bytes at the end of the trace
+	Left   uint32 // blocks then
+	// number of the event that closed its latest block, to be compared with that of others
+	ClosedAt uint64
 }
 
 func NewHeldSeries() *HeldSeries {
-	return &HeldSeries{index: make(map[uint64]uint32), perBin: heldBinFirst, Freed: []uint64{0}}
+	return &HeldSeries{index: make(map[heldKey]uint32), perBin: heldBinFirst, Freed: []uint64{0}}
 }
 
 // owner returns the number of a call stack's owner plus one.
-func (h *HeldSeries) owner(id uint64) uint32 {
-	n, known := h.index[id]
+func (h *HeldSeries) owner(account heap.Account, id uint64) uint32 {
+	key := heldKey{account, id}
+	n, known := h.index[key]
 	if !known {
-		if len(h.owners) > heldOwners {
-			return heldOwners + 1
+		if n = uint32(len(h.owners)); n >= heldOwners {
+			key.id = 0 // of an account's later call stacks
+			if n, known = h.index[key]; known {
+				return n + 1
+			}
+			n = uint32(len(h.owners))
 		}
-		if n = uint32(len(h.owners)); n == heldOwners {
-			id = 0
-		}
-		h.index[id] = n
-		h.owners = append(h.owners, heldOwner{id: id, bin: len(h.Ends)})
+		h.index[key] = n
+		h.owners = append(h.owners, heldOwner{heldKey: key, bin: len(h.Ends)})
 	}
 	return n + 1
 }
@@ -62,8 +95,14 @@ func (h *HeldSeries) OwnerOf(v *Cell) uint32 {
 
 // newOwner is apart from OwnerOf so that OwnerOf can be inlined.
 func (h *HeldSeries) newOwner(v *Cell) uint32 {
-	v.owner = h.owner(StackID(nil, &v.Origin))
+	v.owner = h.owner(v.account, StackID(nil, &v.Origin))
 	return v.owner
+}
+
+// OwnerOfBlock is owner for a block of an account without cells.
+func (h *HeldSeries) OwnerOfBlock(b *heap.Block) uint32 {
+	o := OriginOf(b)
+	return h.owner(b.Account, StackID(nil, &o))
 }
 
 func (h *HeldSeries) Opened(owner uint32, size uint64, time int64) {
@@ -72,7 +111,10 @@ func (h *HeldSeries) Opened(owner uint32, size uint64, time int64) {
 		o.reach(bin)
 	}
 	o.live += size
-	h.LastAlloc = bin
+	o.blocks++
+	o.allocs++
+	h.LastAlloc, h.LastTimeNS = bin, time
+	h.allocs++
 	if h.count++; h.count >= h.perBin {
 		h.next(time)
 	}
@@ -83,7 +125,13 @@ func (h *HeldSeries) Closed(owner uint32, size uint64, time int64) {
 	if o.bin != bin {
 		o.reach(bin)
 	}
+	if o.lastAt != h.allocs {
+		o.last, o.lastOf, o.lastAt = o.live, o.blocks, h.allocs
+	}
+	h.events++
+	o.closedAt = h.events
 	o.live -= min(size, o.live)
+	o.blocks -= min(1, o.blocks)
 	o.low = min(o.low, o.live)
 	h.Freed[len(h.Freed)-1] += size
 	if h.count++; h.count >= h.perBin {
@@ -155,29 +203,39 @@ func (h *HeldSeries) join() {
 	h.perBin *= 2
 }
 
-// Series returns, for every owner that ever held something over a whole stretch, what it held at the least in each of
-// the stretches before teardown.
-func (h *HeldSeries) Series() (ids []uint64, lows [][]uint64) {
-	n := min(h.LastAlloc, len(h.Ends))
+// Points is how many stretches there are before teardown.
+func (h *HeldSeries) Points() int { return min(h.LastAlloc, len(h.Ends)) }
+
+// Of returns all call stacks of an account. Those that never held anything over a whole stretch have no Lows, unless
+// they do at the last allocation.
+func (h *HeldSeries) Of(account heap.Account) (list []HeldStack) {
+	n := h.Points()
 	for i := range h.owners {
 		o := &h.owners[i]
-		o.reach(len(h.Ends))
-		if o.lows == nil {
+		if o.account != account {
 			continue
 		}
-		for len(o.lows) < n { // one that was freed before the last stretches
-			o.lows = append(o.lows, o.live)
+		o.reach(len(h.Ends))
+		v := HeldStack{ID: o.id, Allocs: o.allocs, Blocks: o.blocks, Live: o.live, Left: o.blocks, ClosedAt: o.closedAt}
+		last := o.live
+		if o.lastAt == h.allocs {
+			last, v.Blocks = o.last, o.lastOf
 		}
-		ids, lows = append(ids, o.id), append(lows, o.lows[:n])
+		if o.lows != nil || last > 0 {
+			v.Lows = make([]uint64, n+1) // before its first low nothing was held over a stretch
+			copy(v.Lows[:n], o.lows)
+			v.Lows[n] = last
+		}
+		list = append(list, v)
 	}
-	return ids, lows
+	return list
 }
 
 // Restart begins the series anew, with what is held now.
 func (h *HeldSeries) Restart() {
 	for i := range h.owners {
 		o := &h.owners[i]
-		*o = heldOwner{id: o.id, live: o.live, low: o.live}
+		*o = heldOwner{heldKey: o.heldKey, live: o.live, low: o.live, blocks: o.blocks}
 	}
 	h.perBin, h.count, h.Ends, h.Freed, h.LastAlloc = heldBinFirst, 0, nil, []uint64{0}, 0
 }

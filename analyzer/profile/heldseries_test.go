@@ -4,12 +4,14 @@ import (
 	"math/rand/v2"
 	"slices"
 	"testing"
+
+	"memtrace/analyzer/heap"
 )
 
 // The series of every owner is what a plain list of all its states says, however often stretches were joined.
 func TestHeldSeries(t *testing.T) {
 	t.Parallel()
-	for _, events := range []int{0, 1, 15, 16, 17, 2047, 2048, 2049, 5000, 70000} {
+	for _, events := range []int{0, 1, 2, 16, 127, 128, 129, 2047, 2048, 2049, 5000, 70000} {
 		r := rand.New(rand.NewPCG(uint64(events), 1))
 		h := NewHeldSeries()
 		const owners = 7
@@ -24,12 +26,12 @@ func TestHeldSeries(t *testing.T) {
 				size := live[o][k]
 				live[o] = slices.Delete(live[o], k, k+1)
 				now[o] -= size
-				h.Closed(h.owner(uint64(o)), size, int64(i))
+				h.Closed(h.owner(heap.AccountDriver, uint64(o)), size, int64(i))
 			} else {
 				size := uint64(1 + r.IntN(1000))
 				live[o] = append(live[o], size)
 				now[o] += size
-				h.Opened(h.owner(uint64(o)), size, int64(i))
+				h.Opened(h.owner(heap.AccountDriver, uint64(o)), size, int64(i))
 				lastAlloc = i
 			}
 			history = append(history, now)
@@ -39,25 +41,32 @@ func TestHeldSeries(t *testing.T) {
 			t.Fatalf("%d events: %d stretches of %d", events, len(h.Ends), h.perBin)
 		}
 		n := min(bins, lastAlloc/int(h.perBin))
-		ids, series := h.Series()
-		for i, id := range ids {
+		list := h.Of(heap.AccountDriver)
+		for _, v := range list {
+			if v.Lows == nil {
+				continue
+			}
 			for bin := range n {
 				from, to := bin*int(h.perBin), (bin+1)*int(h.perBin)
-				low := history[from][id]
+				low := history[from][v.ID]
 				for _, state := range history[from : to+1] {
-					low = min(low, state[id])
+					low = min(low, state[v.ID])
 				}
-				if series[i][bin] != low {
-					t.Fatalf("%d events, owner %d, stretch %d of %d: %d, want %d", events, id, bin, n, series[i][bin],
+				if v.Lows[bin] != low {
+					t.Fatalf("%d events, owner %d, stretch %d of %d: %d, want %d", events, v.ID, bin, n, v.Lows[bin],
 						low)
 				}
 			}
-			if len(series[i]) != n {
-				t.Fatalf("%d events, owner %d: %d points, want %d", events, id, len(series[i]), n)
+			if last := history[lastAlloc+1][v.ID]; len(v.Lows) != n+1 || v.Lows[n] != last {
+				t.Fatalf("%d events, owner %d: %d points, the last one %d, want %d, %d", events, v.ID, len(v.Lows),
+					v.Lows[n], n+1, last)
+			}
+			if v.Live != history[events][v.ID] || int(v.Left) != len(live[v.ID]) {
+				t.Fatalf("%d events, owner %d: %d bytes in %d blocks at the end", events, v.ID, v.Live, v.Left)
 			}
 		}
-		if n > 4 && len(ids) != owners {
-			t.Errorf("%d events: %d owners", events, len(ids))
+		if events > 100 && len(list) != owners {
+			t.Errorf("%d events: %d owners", events, len(list))
 		}
 	}
 }
@@ -67,7 +76,7 @@ func TestHeldSeriesShared(t *testing.T) {
 	t.Parallel()
 	h := NewHeldSeries()
 	for id := range uint64(heldOwners + 10) {
-		h.Opened(h.owner(id+1), 1, int64(id))
+		h.Opened(h.owner(heap.AccountDriver, id+1), 1, int64(id))
 	}
 	if len(h.owners) != heldOwners+1 || h.owners[heldOwners].live != 10 {
 		t.Errorf("%d owners, the last one with %d blocks", len(h.owners), h.owners[heldOwners].live)

@@ -84,16 +84,16 @@ func holderBytes(v *report.Verdict) uint64 {
 
 // growthFindings say whether the program holds more and more, and who does; none where that cannot be told.
 func growthFindings(s *report.Summary, v *report.Verdict) []finding.Finding {
-	t := s.Trend
-	switch {
-	case t != nil && t.Kind == report.GrowthSteady:
-		return []finding.Finding{finding.New("growth", phrase.Growth(t), t.Bytes, "trend")}
-	case s.GrowsByIteration():
-		each := uint64(max(s.Training.Growth().PerIteration(), 0))
-		text := fmt.Sprintf("Memory grows: %s more is held after each iteration.", layout.Bytes(each))
-		return []finding.Finding{finding.New("growth-by-iteration", text, each, "training.iterations")}
-	case v.Growth == report.GrowthNone && v.Outcome == report.OutcomePeak && !shortRun(s):
+	list := []finding.Finding{}
+	for _, t := range s.Growing() {
+		evidence := "trend"
+		if t != s.Trend {
+			evidence = "other_trends"
+		}
+		list = append(list, finding.New("growth", phrase.Growth(t, s.MainLevel()), t.Bytes, evidence))
+	}
+	if v.Growth == report.GrowthNone && v.Outcome == report.OutcomePeak && !shortRun(s) {
 		return []finding.Finding{finding.New("no-growth", "No growth detected.", 0, "verdict.growth")}
 	}
-	return nil
+	return list
 }

@@ -10,7 +10,6 @@ import (
 	"testing"
 
 	"memtrace/analyzer/finding"
-	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -93,15 +92,21 @@ func TestTextSaysTheFindings(t *testing.T) {
 
 // TestGrowthIsAFinding: a trend is an alarm with its bytes.
 func TestGrowthIsAFinding(t *testing.T) {
-	s := &report.Summary{Trend: &report.Trend{Kind: report.GrowthSteady, Bytes: 3 << 20, BytesPerSecond: 1 << 20,
-		Owners: []report.TrendOwner{{Site: "train.py:7", Bytes: 3 << 20}}}}
+	s := &report.Summary{Trend: &report.Trend{Level: report.LevelFramework, Kind: report.GrowthSteady, Bytes: 3 << 20,
+		BytesPerSecond: 1 << 20, FromTimeNS: 2e9, Owners: []report.TrendOwner{{Site: "train.py:7", Bytes: 3 << 20}}},
+		OtherTrends: []report.Trend{{Level: "host", Kind: report.GrowthSteady, Bytes: 2 << 20, BytesPerSecond: 1 << 20,
+			Owners: []report.TrendOwner{{Site: "load.py:9", Bytes: 2 << 20}}}}}
 	s.Framework.PeakBytes, s.Framework.AllocCount, s.Framework.AllocBytes = 5<<20, 9, 5<<20
 	list := Findings(s)
 	at := slices.IndexFunc(list, func(f finding.Finding) bool { return f.ID == "growth" })
 	if at < 0 {
 		t.Fatalf("no growth among %+v", list)
 	}
-	if f := list[at]; f.Severity != finding.Alarm || f.Bytes != 3<<20 || f.Text != phrase.Growth(s.Trend) {
+	if f := list[at]; f.Severity != finding.Alarm || f.Bytes != 3<<20 ||
+		f.Text != "Memory grows by 1.00 MiB/s (3.00 MiB since +2.000 s). It was allocated at train.py:7." {
+		t.Errorf("%+v", f)
+	}
+	if f := list[at+1]; f.ID != "growth" || f.Bytes != 2<<20 || !strings.HasPrefix(f.Text, "Pinned host memory grows") {
 		t.Errorf("%+v", f)
 	}
 }

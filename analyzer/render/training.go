@@ -29,7 +29,7 @@ func writeTraining(p *layout.Page, s *report.Summary) {
 	}
 	p.Title("Iterations")
 	p.Gap()
-	phrase.WriteIterations(p, t)
+	phrase.WriteIterations(p, s)
 	p.Gap()
 }
 

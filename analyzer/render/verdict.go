@@ -245,8 +245,9 @@ func roundingSentence(s *report.Summary) string {
 
 // shortRun reports whether a training program ended before it could show growth.
 func shortRun(s *report.Summary) bool {
+	const least = 5 // iterations, of which the first makes what is needed from then on
 	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing &&
-		s.Training.Growth().Kind == report.GrowthUnknown
+		len(phrase.EndedIterations(s.Training)) < least
 }
 
 // oomSentence says what could not be had, and whether that was the end.

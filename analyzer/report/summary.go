@@ -35,6 +35,8 @@ type Summary struct {
 	Categories []Categories `json:"categories,omitempty"` // for every grouping that is made of rules
 	Training   *Training    `json:"training,omitempty"`   // nil unless Options.Training
 	Trend      *Trend       `json:"trend"`
+	// OtherTrends are the judgements on other kinds of memory that the program used
+	OtherTrends []Trend `json:"other_trends"`
 	// at the peak: read from a checkpoint onto the device, and there a second time by name
 	LoadedTwiceBytes uint64 `json:"loaded_twice_bytes,omitempty"`
 	// of each level that was used, the framework first

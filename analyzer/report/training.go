@@ -174,3 +174,16 @@ func (t *Training) EndedWords() string {
 	}
 	return fmt.Sprintf("the iterations whose end is known are %d to %d", first, last)
 }
+
+// IsBefore reports whether what stands at an index is no iteration but the part of a compacted trace before the ones
+// that are there: of that part only the highest peak is told.
+func (t *Training) IsBefore(index int) bool {
+	return index == 0 && len(t.Iterations) > 1 && !t.Iterations[0].Ended
+}
+
+func SumOf(values []uint64) (sum uint64) {
+	for _, v := range values {
+		sum += v
+	}
+	return sum
+}

@@ -1,18 +1,21 @@
 package report
 
-// Trend says whether the program holds more and more, judged over the second half of the run and before its teardown,
-// in which all is freed. It needs no iterations.
+// Trend is the judgement on whether one kind of memory grows, from what each of its call stacks held over the run,
+// before its teardown, in which all is freed. Every sentence on growth asks it.
 type Trend struct {
-	Level string `json:"level"`
-	// GrowthUnknown (too short a run, or records were lost), GrowthNone or GrowthSteady; the rest is zero unless it is
-	// that
+	Level string `json:"level"` // a level, or another kind of memory by the name of Summary.Other
+	// GrowthUnknown, GrowthNone or GrowthSteady; the rest is zero unless it is that
 	Kind       string `json:"kind"`
 	FromTimeNS int64  `json:"from_time_ns"` // since when
 	ToTimeNS   int64  `json:"to_time_ns"`   // up to when it was looked at: about the last allocation
+	FromBytes  uint64 `json:"from_bytes"`   // that stayed then
+	ToBytes    uint64 `json:"to_bytes"`     // the same at the end: Bytes more
 	// how much more is held since then, without what was only held for a while
 	Bytes          uint64  `json:"bytes"`
 	BytesPerSecond float64 `json:"bytes_per_second"`
-	// the places that grow, most first; their bytes add up
+	// the same for each iteration; 0 where the program's iterations are not known
+	BytesPerIteration uint64 `json:"bytes_per_iteration,omitempty"`
+	// the places that grow, most first; what is missing from Bytes is spread over others that do not grow steadily
 	Owners []TrendOwner `json:"owners"`
 	// until the device is full at this rate; 0: not known
 	FullInSeconds float64 `json:"full_in_seconds,omitempty"`
@@ -25,9 +28,48 @@ type TrendOwner struct {
 	Bytes uint64 `json:"bytes"`
 }
 
-// How what iterations leave behind changes.
+// Whether memory grows.
 const (
-	GrowthUnknown = "unknown" // too few iterations to tell
+	// too short a run, records were lost, or something grew in a way that may be a leak and may be the first pass of
+	// many
+	GrowthUnknown = "unknown"
 	GrowthNone    = "none"
-	GrowthSteady  = "steady" // the least that iterations leave behind rises throughout the run
+	GrowthSteady  = "steady" // the same places hold more again and again, up to the end
 )
+
+// Growing lists the judgements by which memory grows, the one on the main level first.
+func (s *Summary) Growing() (list []*Trend) {
+	if s.Trend != nil && s.Trend.Kind == GrowthSteady {
+		list = append(list, s.Trend)
+	}
+	for i := range s.OtherTrends {
+		if t := &s.OtherTrends[i]; t.Kind == GrowthSteady {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// GrowthKind is the judgement on all memory: no growth only where none of it grows, and all was judged.
+func (s *Summary) GrowthKind() string {
+	if len(s.Growing()) > 0 {
+		return GrowthSteady
+	}
+	if s.Trend == nil || s.Trend.Kind == GrowthUnknown {
+		return GrowthUnknown
+	}
+	for _, t := range s.OtherTrends {
+		if t.Kind == GrowthUnknown {
+			return GrowthUnknown
+		}
+	}
+	return GrowthNone
+}
+
+// Owned is the part of the growth whose places are known.
+func (t *Trend) Owned() (sum uint64) {
+	for _, o := range t.Owners {
+		sum += o.Bytes
+	}
+	return sum
+}

@@ -48,7 +48,7 @@ type VerdictShare struct {
 func (s *Summary) Verdict() *Verdict {
 	level := s.Main()
 	v := &Verdict{Outcome: OutcomePeak, Level: s.MainLevel(), PeakBytes: level.PeakBytes, PeakTimeNS: level.PeakTimeNS,
-		Growth: GrowthUnknown, OOMCount: s.OOM.Count}
+		Growth: s.GrowthKind(), OOMCount: s.OOM.Count}
 	switch reported := s.OOM.Count > 0 && len(s.OOM.Events) > 0; {
 	case reported && s.Process.ExitStatus != nil && *s.Process.ExitStatus == 0:
 		v.Outcome = OutcomeCaughtOOM
@@ -66,23 +66,10 @@ func (s *Summary) Verdict() *Verdict {
 	if v.DeviceCount != 1 {
 		v.DeviceBytes = 0
 	}
-	if s.Trend != nil {
-		v.Growth = s.Trend.Kind
-	}
-	if s.GrowsByIteration() {
-		v.Growth = GrowthSteady
-	}
 	v.peakOfTraining(s.Training)
 	v.largestOwner(s)
 	v.name(s)
 	return v
-}
-
-// GrowsByIteration reports whether each iteration leaves more behind than the one before, which shows in runs that are
-// too short for a trend over time.
-func (s *Summary) GrowsByIteration() bool {
-	return s.Training != nil && s.Training.IterationsBy != IterationsByPeriod &&
-		s.Training.Growth().Kind == GrowthSteady
 }
 
 // name says which operator and which module hold most: when memory ran out, if it did and that is known, otherwise at

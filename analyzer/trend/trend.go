@@ -1,176 +1,153 @@
-// Package trend judges whether a level's memory grows without end, from what each of its call stacks held over time. It
-// may use the series of package profile and the values of package report, and never follows events itself.
+// Package trend judges whether memory grows without end, from what each of its call stacks held over time. It may use
+// the series of package profile, call stacks, and the values of package report, and never follows events itself.
 package trend
 
 import (
-	"cmp"
-	"slices"
-	"strings"
-
+	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 )
 
 const (
-	minPoints     = 16 // of a series
-	minValues     = 6  // distinct ones in a rise
-	minIterations = 3  // of a training program
-	// minReturns is how often one call stack must come back for more: a pass through many layers comes to each of them
-	// once.
-	minReturns = 4
+	minPoints = 16 // of a series
+	// minRounds is how often a program must have come back to what it does while memory grew: a first pass makes what
+	// is needed from then on, and goes through many layers that look alike.
+	minRounds = 3
+	// floorPart is the part of the peak, one in so many, below which growth is no matter, nor is it below floorBytes.
+	floorPart  = 200
+	floorBytes = 1 << 20
 	// keptPart is the part of the growth, one in so many, that must remain when what others hold less is taken off:
 	// else memory only moves from one place to another.
 	keptPart = 4
-	// minChurn is how many times as much as stays must be freed meanwhile: else the program is still building up what
-	// it needs.
+	// minChurn is how many times as much as stays must be freed meanwhile where a program's rounds cannot be seen: else
+	// it is still building up what it needs.
 	minChurn = 3
+	// nativeRises is how often memory must come to stay in a program without Python, of whose rounds nothing is known.
+	nativeRises = 32
 )
 
-// Of judges a level's series, nil where none was kept. The summary must have its bounds, devices and training.
-func Of(h *profile.HeldSeries, level string, s *report.Summary, r *profile.Resolver) *report.Trend {
-	t := &report.Trend{Level: level, Kind: report.GrowthUnknown, Owners: []report.TrendOwner{}}
-	if h == nil || s.Bounds != nil {
-		return t
+// Judges reports whether an account's memory is judged: what is somebody else's, or no memory, is not.
+func Judges(account heap.Account) bool {
+	switch account {
+	case heap.AccountDriver, heap.AccountFramework, heap.AccountManaged, heap.AccountHost, heap.AccountRegistered:
+		return true
 	}
-	ids, series := h.Series()
-	n := min(h.LastAlloc, len(h.Ends))
-	if n < minPoints || tooFewIterations(s.Training, h.Ends[n/2], h.Ends[n-1]) {
-		return t
-	}
-	t.Kind = report.GrowthNone
-	half := n / 2
-	sum, grown := make([]uint64, n), make([]uint64, n)
-	sites, users := make(map[string][]uint64), make(map[string]bool)
-	for i, v := range series {
-		addSeries(sum, v)
-		if increases(v[half:]) >= minReturns {
-			key, user := r.PlaceOf(ids[i])
-			if sites[key] == nil {
-				sites[key], users[key] = make([]uint64, n), user
-			}
-			addSeries(sites[key], v)
+	return false
+}
+
+// A Judge has all that a judgement on growth goes by. The summary must have its bounds, devices, levels and training.
+type Judge struct {
+	Held     *profile.HeldSeries // nil where none was kept
+	Summary  *report.Summary
+	Resolver *profile.Resolver
+	Imported bool // from another tool's file, which does not tell how often the program came back
+	// Allocator is the library that takes the driver's memory for a framework, whose blocks are judged instead
+	Allocator uint32
+
+	times []int64 // of the points
+}
+
+// Judge judges the main level and, beside it, the other kinds of memory that the program used.
+func (j *Judge) Judge(main heap.Account) (*report.Trend, []report.Trend) {
+	others := []report.Trend{}
+	for account := range heap.AccountCount {
+		if account != main && Judges(account) && j.peakOf(account) > 0 {
+			others = append(others, *j.of(account))
 		}
 	}
-	for key, v := range sites {
-		if rises(v[half:]) {
-			addSeries(grown, v)
-			t.Owners = append(t.Owners, report.TrendOwner{Site: key, User: users[key]})
-		}
+	return j.of(main), others
+}
+
+// peakOf is the most that an account held.
+func (j *Judge) peakOf(account heap.Account) uint64 {
+	switch account {
+	case heap.AccountDriver:
+		return j.Summary.Driver.PeakBytes
+	case heap.AccountFramework:
+		return j.Summary.Framework.PeakBytes
 	}
-	var freed uint64
-	for _, bytes := range h.Freed[half:n] {
-		freed += bytes
-	}
-	growth := grown[n-1] - grown[half]
-	if len(t.Owners) == 0 || sum[n-1] < sum[half]+growth/keptPart || freed < minChurn*growth {
-		t.Owners = []report.TrendOwner{}
+	return j.Summary.Other[account.String()].PeakBytes
+}
+
+// of judges one account.
+func (j *Judge) of(account heap.Account) *report.Trend {
+	t := &report.Trend{Level: account.String(), Kind: report.GrowthUnknown, Owners: []report.TrendOwner{}}
+	if j.Held == nil || j.Summary.Bounds != nil || j.Held.Points() < minPoints {
 		return t
 	}
-	t.Kind, t.ToTimeNS = report.GrowthSteady, h.Ends[n-1]
-	from := beginOfRise(grown)
-	t.FromTimeNS, t.Bytes = h.Ends[from], grown[n-1]-grown[from]
-	t.BytesPerSecond = slope(grown[half:], h.Ends[half:n]) * 1e9
-	for i, o := range t.Owners {
-		v := sites[o.Site]
-		t.Owners[i].Bytes = v[n-1] - min(v[from], v[n-1])
+	j.times = append(append([]int64{}, j.Held.Ends[:j.Held.Points()]...), j.Held.LastTimeNS)
+	g := j.growthOf(account)
+	switch {
+	case g == nil || g.bytes < max(floorBytes, j.peakOf(account)/floorPart) || g.moves():
+		t.Kind = report.GrowthNone
+	case j.goesRound(g) && !j.ended(g):
+		t.Kind = report.GrowthSteady
+		j.tell(t, g)
 	}
-	slices.SortFunc(t.Owners, func(x, y report.TrendOwner) int {
-		return cmp.Or(cmp.Compare(y.Bytes, x.Bytes), strings.Compare(x.Site, y.Site))
-	})
-	t.FullInSeconds = fullIn(s, t.BytesPerSecond)
 	return t
 }
 
-// tooFewIterations reports whether a training program had no time to show in a stretch of its run what its iterations
-// leave behind.
-func tooFewIterations(t *report.Training, from, to int64) bool {
-	if t == nil || t.IterationsBy == report.IterationsByNothing {
-		return false
+// stacks are the call stacks of an account that count.
+func (j *Judge) stacks(account heap.Account) []profile.HeldStack {
+	list := j.Held.Of(account)
+	if account != heap.AccountDriver || j.Allocator == callstack.UnknownLibrary {
+		return list
 	}
-	n := 0
-	for i := range t.Iterations {
-		if it := &t.Iterations[i]; it.Ended && it.EndNS >= from && it.EndNS <= to {
-			n++
+	kept := list[:0]
+	for _, v := range list {
+		if j.Resolver.Libraries.Of(callstack.PairOf(v.ID).Native) != j.Allocator {
+			kept = append(kept, v)
 		}
 	}
-	return n < minIterations
+	return kept
 }
 
-func addSeries(sum, v []uint64) {
-	for i := range v {
-		sum[i] += v[i]
+// tell fills in what is known of a growth that was found.
+func (j *Judge) tell(t *report.Trend, g *growth) {
+	last := len(j.times) - 1
+	t.FromTimeNS, t.ToTimeNS, t.Bytes = j.times[g.from], j.times[last], g.bytes
+	t.FromBytes = g.kept[g.from]
+	t.ToBytes = t.FromBytes + t.Bytes
+	t.BytesPerSecond = slope(g.grown[g.from:], j.times[g.from:]) * 1e9
+	if seconds := float64(t.ToTimeNS-t.FromTimeNS) / 1e9; seconds > 0 {
+		t.BytesPerSecond += float64(g.rest) / seconds
+	}
+	j.owners(t, g)
+	t.BytesPerIteration = j.perIteration(g)
+	if account := t.Level; account == report.LevelDriver || account == report.LevelFramework {
+		t.FullInSeconds = fullIn(j.Summary, t.BytesPerSecond)
 	}
 }
 
-// increases counts the values that are higher than the one before.
-func increases(v []uint64) int {
-	n := 0
-	for i := 1; i < len(v); i++ {
-		if v[i] > v[i-1] {
-			n++
-		}
-	}
-	return n
-}
-
-// rises reports whether values go up all the time: hardly any is below an earlier one, and the second half of the way
-// does not flatten out.
-func rises(v []uint64) bool {
-	last := len(v) - 1
-	if v[last] <= v[0] || v[last] <= v[last/2] {
-		return false
-	}
-	up, down, distinct := 0, 0, 1
-	for i := range v {
-		if i > 0 && v[i] != v[i-1] {
-			distinct++
-		}
-		for j := range i {
-			switch {
-			case v[i] > v[j]:
-				up++
-			case v[i] < v[j]:
-				down++
-			}
-		}
-	}
-	pairs := len(v) * last / 2
-	early, late := float64(v[last/2])-float64(v[0]), float64(v[last])-float64(v[last/2])
-	return distinct >= minValues && up >= pairs*7/10 && down <= pairs/20 && late >= 0.3*early
-}
-
-// beginOfRise returns the first point from which on values rise as they do in their second half.
-func beginOfRise(v []uint64) int {
-	half, last := len(v)/2, len(v)-1
-	rate := float64(v[last]-v[half]) / float64(last-half)
-	for from := range half {
-		if v[from+1] > v[from] && v[from] < v[half] && rises(v[from:]) &&
-			float64(v[half]-v[from])/float64(half-from) >= 0.3*rate {
-			return from
-		}
-	}
-	return half
-}
-
-// slope returns the median of the slopes between all pairs of points (Theil-Sen): one outlier in four does not move it
-// far. Bytes per nanosecond.
-func slope(v []uint64, times []int64) float64 {
-	var slopes []float64
-	for i := range v {
-		for j := range i {
-			if times[i] > times[j] {
-				slopes = append(slopes, (float64(v[i])-float64(v[j]))/float64(times[i]-times[j]))
-			}
-		}
-	}
-	if len(slopes) == 0 {
+// perIteration is the growth from the first rise to the last one, shared among the iterations in between; 0 if there
+// are too few. Memory may stay once in many iterations.
+func (j *Judge) perIteration(g *growth) uint64 {
+	at, last := rises(g.grown[g.from:]), len(j.times)-1
+	first, latest := g.from+at[0], g.from+at[len(at)-1]
+	count := j.iterations(j.times[first]+1, j.times[latest])
+	if count < minRounds {
 		return 0
 	}
-	slices.Sort(slopes)
-	return slopes[len(slopes)/2]
+	rest := g.rest * uint64(latest-first) / uint64(last-g.from)
+	return (g.grown[latest] - g.grown[first] + rest) / uint64(count)
 }
 
-// fullIn returns the seconds until the only device that is used is full, 0 if that cannot be said.
+// iterations counts the iterations that ended in a stretch of time; none where they are guessed.
+func (j *Judge) iterations(from, to int64) (count int) {
+	t := j.Summary.Training
+	if t == nil || t.IterationsBy == report.IterationsByNothing || t.IterationsBy == report.IterationsByPeriod {
+		return 0
+	}
+	for i := range t.Iterations {
+		if it := &t.Iterations[i]; it.Ended && it.EndNS >= from && it.EndNS <= to {
+			count++
+		}
+	}
+	return count
+}
+
+// fullIn returns the seconds until the only device that is used is full, 0 if that cannot be said, or has come.
 func fullIn(s *report.Summary, rate float64) float64 {
 	var used *report.Device
 	for i := range s.Devices {
@@ -181,7 +158,7 @@ func fullIn(s *report.Summary, rate float64) float64 {
 			used = d
 		}
 	}
-	if used == nil || used.TotalBytes <= used.Driver.PeakBytes || rate <= 0 {
+	if used == nil || used.TotalBytes <= used.Driver.PeakBytes || rate <= 0 || s.OOM.Count > 0 {
 		return 0
 	}
 	return float64(used.TotalBytes-used.Driver.PeakBytes) / rate

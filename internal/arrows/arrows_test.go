@@ -69,7 +69,7 @@ var ours = map[string][]string{
 		"analyzer/advice", "analyzer/callstack", "analyzer/device", "analyzer/heap", "analyzer/meter",
 		"analyzer/profile", "analyzer/report", "analyzer/rules", "cuda", "trace",
 	},
-	"analyzer/trend":  {"analyzer/profile", "analyzer/report"},
+	"analyzer/trend":  {"analyzer/callstack", "analyzer/heap", "analyzer/profile", "analyzer/report"},
 	"analyzer/moment": {"analyzer/device", "analyzer/heap", "analyzer/profile", "analyzer/report", "trace"},
 	"analyzer": {
 		"analyzer/advice", "analyzer/allocator", "analyzer/callstack", "analyzer/device", "analyzer/division",

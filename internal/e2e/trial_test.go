@@ -109,7 +109,7 @@ func TestGrowthOfAsyncServer(t *testing.T) {
 					!strings.Contains(trend.Owners[1].Site, leaks[1]) {
 					t.Errorf("want %v: %+v", leaks, trend)
 				}
-				if strings.Contains(text, "per iteration") || !strings.Contains(text, "Memory grows: ") {
+				if strings.Contains(text, "per iteration") || !strings.Contains(text, "Memory grows by ") {
 					t.Errorf("growth is not told over time:\n%s", text)
 				}
 			})

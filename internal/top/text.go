@@ -351,7 +351,7 @@ func (t *topPage) remarks(p *topProcess) {
 		t.line(topFaint, "             also %s of %s memory", layout.Bytes(o.OtherBytes[name]), name)
 	}
 	if o.Trend != nil {
-		t.wrapped(topYellow, "             "+phrase.Growth(o.Trend))
+		t.wrapped(topYellow, "             "+phrase.Growth(o.Trend, o.Level))
 	}
 	if o.LostRecords > 0 {
 		t.wrapped(topYellow, "             "+o.lostWords())

@@ -1,6 +1,7 @@
 package phrase
 
 import (
+	"cmp"
 	"fmt"
 	"strings"
 
@@ -9,14 +10,31 @@ import (
 	"memtrace/internal/visible"
 )
 
-// Growth says by how much memory grows, since when, how fast and at which lines. The trend must be steady.
-func Growth(t *report.Trend) string {
-	text := fmt.Sprintf("Memory grows: %s since %s, %s: %s", layout.Bytes(t.Bytes), layout.Moment(t.FromTimeNS),
-		rateWords(t.BytesPerSecond), growers(t))
-	if full := fullWords(t); full != "" {
-		text += "; " + full
+// Growth says how fast which memory grows, by how much it did, and at which lines. The judgement must be that it does;
+// main is the level that the report puts first.
+func Growth(t *report.Trend, main string) string {
+	rate := rateWords(t.BytesPerSecond)
+	if t.BytesPerIteration > 0 {
+		rate += ", " + layout.Bytes(t.BytesPerIteration) + " per iteration"
 	}
-	return text + "."
+	text := fmt.Sprintf("%s grows by %s (%s since %s). %s.", grownMemory(t.Level, main), rate, layout.Bytes(t.Bytes),
+		layout.Moment(t.FromTimeNS), growers(t))
+	if full := fullWords(t.FullInSeconds); full != "" {
+		text += " At this rate the device will be full in about " + full + "."
+	}
+	return text
+}
+
+// grownMemory names a kind of memory at the beginning of a sentence.
+func grownMemory(level, main string) string {
+	switch {
+	case level == main:
+		return "Memory"
+	case level == report.LevelDriver:
+		return "Device memory outside the framework's allocator"
+	}
+	return map[string]string{"host": "Pinned host memory", "registered": "Registered host memory",
+		"managed": "Managed memory"}[level]
 }
 
 // rateWords writes a rate in the unit of time in which people would watch it.
@@ -30,36 +48,48 @@ func rateWords(perSecond float64) string {
 	return layout.Bytes(uint64(perSecond*3600)) + "/h"
 }
 
-// growers names the places that grow, with their shares.
+// growers names the places that grow, with their shares, and says so where they are not most of it.
 func growers(t *report.Trend) string {
-	const shown = 2
-	var parts []string
-	for _, o := range t.Owners[:min(shown, len(t.Owners))] {
-		part := visible.Text(o.Site)
-		if len(t.Owners) > 1 {
-			part += " " + layout.PercentOf(o.Bytes, t.Bytes)
-		}
-		parts = append(parts, part)
+	const shown, whole = 2, 99
+	share := func(bytes uint64) float64 { return 100 * float64(bytes) / float64(max(t.Bytes, 1)) }
+	if len(t.Owners) > 0 && share(t.Owners[0].Bytes) >= whole {
+		return "It was allocated at " + visible.Text(t.Owners[0].Site)
 	}
-	if more := len(t.Owners) - shown; more > 0 {
-		parts = append(parts, layout.Plural(uint64(more), "more place", "more places"))
+	var parts []string
+	for i, o := range t.Owners[:min(shown, len(t.Owners))] {
+		format := "%s %.0f%%"
+		if i == 0 {
+			format = "%s holds %.0f%% of the growth"
+		}
+		parts = append(parts, fmt.Sprintf(format, visible.Text(o.Site), share(o.Bytes)))
+	}
+	if len(t.Owners) > shown {
+		var more uint64
+		for _, o := range t.Owners[shown:] {
+			more += o.Bytes
+		}
+		parts = append(parts, fmt.Sprintf("%s %.0f%%", layout.Plural(uint64(len(t.Owners)-shown), "more place",
+			"more places"), share(more)))
+	}
+	if other := share(t.Bytes - min(t.Owned(), t.Bytes)); other > 100-whole {
+		parts = append(parts, fmt.Sprintf("places that do not grow steadily %.0f%%", other))
 	}
 	return strings.Join(parts, ", ")
 }
 
-// fullWords says when the device would be full, if that is within a month.
-func fullWords(t *report.Trend) string {
-	const month = 30 * 24 * 3600
-	if t.FullInSeconds <= 0 || t.FullInSeconds > month {
+// fullWords writes the time until the device is full, "" if that is more than a month or not known.
+func fullWords(seconds float64) string {
+	const minute, hour, day, month = 60, 3600, 24 * 3600, 30 * 24 * 3600
+	if seconds <= 0 || seconds > month {
 		return ""
 	}
-	hours := t.FullInSeconds / 3600
-	switch {
-	case hours >= 48:
-		return fmt.Sprintf("the device is full in about %.0f days", hours/24)
-	case hours >= 2:
-		return fmt.Sprintf("the device is full in about %.0f hours", hours)
+	for _, unit := range []struct {
+		length float64
+		name   string
+	}{{day, "day"}, {hour, "hour"}, {minute, "minute"}} {
+		if seconds >= 2*unit.length {
+			return fmt.Sprintf("%.0f %ss", seconds/unit.length, unit.name)
+		}
 	}
-	return fmt.Sprintf("the device is full in about %s", layout.Plural(uint64(t.FullInSeconds/60)+1, "minute",
-		"minutes"))
+	return layout.Plural(cmp.Or(uint64(seconds+0.5), 1), "second", "seconds")
 }

@@ -11,7 +11,8 @@ import (
 )
 
 // WriteIterations sums the iterations up: how many, how high, and whether they leave more and more behind.
-func WriteIterations(p *layout.Page, t *report.Training) {
+func WriteIterations(p *layout.Page, s *report.Summary) {
+	t := s.Training
 	ended := EndedIterations(t)
 	switch {
 	case t.IterationsBy == report.IterationsByNothing:
@@ -27,7 +28,7 @@ func WriteIterations(p *layout.Page, t *report.Training) {
 		p.Styled(layout.Alarm, "", fmt.Sprintf("the last %s are not looked at one by one", layout.Count(t.LeftOut)))
 	}
 	p.Field("peaks", peakWords(t, ended))
-	writeGrowthLine(p, t)
+	writeGrowthLine(p, s)
 }
 
 // EndedIterations are the iterations of the training loop that ended, without what was before the first.
@@ -69,33 +70,35 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 		visible.Text(highest.Peak.Phase))
 }
 
-// writeGrowthLine says whether what iterations leave behind grows: a leak's only early sign.
-func writeGrowthLine(p *layout.Page, t *report.Training) {
-	ended := EndedIterations(t)
-	kept := layout.Bytes(layout.Sum(ended[len(ended)-1].End))
-	switch g := t.Growth(); g.Kind {
-	case report.GrowthUnknown:
-		p.Field("kept", kept+" at the end of the last; too few iterations to tell whether it grows")
-	case report.GrowthNone:
-		p.Field("kept", kept+" at the end of the last; it does not grow steadily")
+// writeGrowthLine says what iterations leave behind, and whether the judgement on memory is that it grows.
+func writeGrowthLine(p *layout.Page, s *report.Summary) {
+	ended, g := EndedIterations(s.Training), s.Trend
+	kept := layout.Bytes(layout.Sum(ended[len(ended)-1].End)) + " at the end of the last"
+	switch {
+	case g == nil || g.Level != s.Training.Level || g.Kind == report.GrowthUnknown || len(ended) < 2:
+		p.Field("kept", kept)
+	case g.Kind == report.GrowthNone:
+		p.Field("kept", kept+"; it does not grow steadily")
 	default:
-		from, to := &t.Iterations[g.From], &t.Iterations[g.To]
-		p.Styled(layout.Alarm, "kept",
-			fmt.Sprintf("GROWS by %s per iteration, from %s after iteration %d to %s after iteration %d: %s",
-				layout.Bytes(uint64(g.PerIteration())), layout.Bytes(layout.Sum(from.End)), from.Number,
-				layout.Bytes(layout.Sum(to.End)), to.Number, growthWords(t, g)))
+		each := ""
+		if g.BytesPerIteration > 0 {
+			each = " by " + layout.Bytes(g.BytesPerIteration) + " per iteration"
+		}
+		first := slices.IndexFunc(ended, func(i report.Iteration) bool { return i.EndNS >= g.FromTimeNS })
+		p.Styled(layout.Alarm, "kept", fmt.Sprintf("%s; it GROWS%s: %s", kept, each,
+			growthWords(s.Training, &ended[max(first, 0)], &ended[len(ended)-1])))
 	}
 }
 
-// growthWords lists the categories that grew, most first.
-func growthWords(t *report.Training, g report.Growth) string {
-	grown := make([]uint64, len(g.ByCategory))
-	for i, bytes := range g.ByCategory {
-		grown[i] = uint64(max(bytes, 0))
+// growthWords lists the categories that grew from one iteration to another, most first.
+func growthWords(t *report.Training, from, to *report.Iteration) string {
+	grown := make([]uint64, min(len(from.End), len(to.End)))
+	for i := range grown {
+		grown[i] = to.End[i] - min(from.End[i], to.End[i])
 	}
 	var parts []string
 	for _, i := range layout.Heaviest(grown) {
-		parts = append(parts, visible.Text(t.Categories[i])+" "+layout.SignedBytes(g.ByCategory[i]))
+		parts = append(parts, visible.Text(t.Categories[i])+" +"+layout.Bytes(grown[i]))
 	}
 	return strings.Join(parts, ", ")
 }

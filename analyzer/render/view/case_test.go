@@ -34,9 +34,21 @@ func trainingCase(iterations int, leak uint64) *report.Summary {
 	held := t.Iterations[t.Highest].Peak
 	return &report.Summary{Training: t, Cross: crossCase(), Timeline: timelineCase(),
 		Versions: map[string]string{"torch": "2.7.1"}, Process: report.Process{Command: "python3 train.py"},
-		Health:    report.Health{Complete: true},
+		Health: report.Health{Complete: true}, Trend: caseTrend(iterations, leak),
 		Framework: report.Level{PeakBytes: held.Bytes, PeakTimeNS: held.TimeNS, AllocCount: 1},
 		Driver:    report.Level{PeakBytes: 1 << 30, AllocCount: 1}}
+}
+
+// caseTrend is the judgement on such a run.
+func caseTrend(iterations int, leak uint64) *report.Trend {
+	t := &report.Trend{Level: "framework", Kind: report.GrowthNone, Owners: []report.TrendOwner{}}
+	if leak > 0 {
+		t.Kind, t.FromTimeNS, t.ToTimeNS = report.GrowthSteady, 100e6, int64(iterations)*100e6
+		t.Bytes, t.BytesPerIteration = leak*uint64(iterations-1), leak
+		t.BytesPerSecond = float64(leak) * 10
+		t.Owners = append(t.Owners, report.TrendOwner{Site: "train.py:41 main", User: true, Bytes: t.Bytes})
+	}
+	return t
 }
 
 func caseIteration(i, iterations int, leak uint64) report.Iteration {

@@ -35,7 +35,7 @@ func writeIterations(p *layout.Page, s *report.Summary) {
 	t := s.Training
 	p.Title(fmt.Sprintf("Iterations of %s's blocks", phrase.TrainingLevel(s, t)))
 	p.Gap()
-	phrase.WriteIterations(p, t)
+	phrase.WriteIterations(p, s)
 	p.Gap()
 	own, used := iterationCategories(t, categoryColumns(p))
 	short := shortNames(t.Categories)

@@ -57,7 +57,7 @@ def test_demo(environment, tmp_path):
     assert "Null GPU" in text and "complete: " in text
     for owner in ("optimizer", "forward", "model", "losses"):
         assert re.search(rf"^  {owner} +\d+\.\d MiB", text, re.MULTILINE), text
-    assert re.search(r"Memory grows: .*demo/train\.c:\d+ keep_loss", " ".join(text.split())), text
+    assert re.search(r"Memory grows by .*demo/train\.c:\d+ keep_loss", " ".join(text.split())), text
     peak, left = highest_total(tmp_path / "null.log")
     driver = environment.report(tmp_path / "demo.bin")["driver"]
     assert (driver["peak_bytes"], driver["live_bytes"]) == (peak, left)
