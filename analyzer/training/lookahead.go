@@ -9,6 +9,7 @@ import (
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/cuda"
 	"memtrace/trace"
 )
 
@@ -134,6 +135,10 @@ func (p *Lookahead) event(e *trace.Event) {
 	case trace.EventAlloc:
 		if e.Status == 0 {
 			p.alloc(e)
+		}
+	case trace.EventFree:
+		if p.Framework == (e.Level == cuda.LevelFramework) {
+			p.period.free(e)
 		}
 	case trace.EventStep:
 		p.steps++

@@ -2,6 +2,7 @@ package training
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 
 	"memtrace/analyzer/callstack"
@@ -71,7 +72,8 @@ func rangeOf(tag string) string {
 type periodWatch struct {
 	count uint64 // allocations so far
 	seen  map[callstack.Pair]*recurrence
-	last  *recurrence // of the latest allocation, nil if it is not watched
+	last  *recurrence            // of the latest allocation, nil if it is not watched
+	live  map[uint64]*recurrence // by address
 }
 
 // recurrence is how allocations with one pair of call stacks follow each other.
@@ -82,17 +84,21 @@ type recurrence struct {
 	gap    uint64 // between the latest two
 	same   uint64 // how often the gap was the one before
 	first  uint64
+	live   int         // blocks
+	most   int         // of them at once
+	longer []uint64    // numbers of returns before a longer gap, the first few
 	next   *recurrence // what came after it the last time: it mostly does so again
 }
 
 const (
 	periodStacks = 1 << 16 // that are watched
 	periodLeast  = 4       // returns that make a period
+	periodLive   = 3       // blocks of it at most: what an iteration makes goes with it or with the next ones
 )
 
 func (w *periodWatch) alloc(e *trace.Event) {
 	if w.seen == nil {
-		w.seen = make(map[callstack.Pair]*recurrence)
+		w.seen, w.live = make(map[callstack.Pair]*recurrence), make(map[uint64]*recurrence)
 	}
 	w.count++
 	pair := callstack.Pair{Native: e.Stack, Python: e.PyStack}
@@ -103,13 +109,29 @@ func (w *periodWatch) alloc(e *trace.Event) {
 		w.seen[pair] = r
 	case r != nil:
 		gap := w.count - r.last
-		if r.count > 1 && gap == r.gap {
+		switch {
+		case r.count > 1 && gap == r.gap:
 			r.same++
+		case r.count > 1 && gap > r.gap && len(r.longer) < periodLeast:
+			r.longer = append(r.longer, r.count)
 		}
 		r.gap, r.last = gap, w.count
 		r.count++
 	}
-	w.last = r
+	if w.last = r; r != nil {
+		if r.live++; r.live > r.most {
+			r.most = r.live
+		}
+		w.live[e.Addr] = r
+	}
+}
+
+// free takes in the end of a block.
+func (w *periodWatch) free(e *trace.Event) {
+	if r := w.live[e.Addr]; r != nil {
+		r.live--
+		delete(w.live, e.Addr)
+	}
 }
 
 func (w *periodWatch) find(pair callstack.Pair) *recurrence {
@@ -124,16 +146,31 @@ func (w *periodWatch) find(pair callstack.Pair) *recurrence {
 }
 
 // anchor returns the allocation that marks iterations: of those that return at one and the same distance, for at least
-// half of the run, the one with the longest distance.
+// half of the run, and whose blocks do not pile up, the one with the longest distance.
 func (w *periodWatch) anchor() *recurrence {
 	var best *recurrence
 	for _, r := range w.seen {
 		even := r.count >= periodLeast && r.same*10 >= (r.count-2)*9 && (r.last-r.first)*2 >= w.count
-		if even && (best == nil || r.better(best)) {
+		if even && r.most <= periodLive && !r.inPasses() && (best == nil || r.better(best)) {
 			best = r
 		}
 	}
 	return best
+}
+
+// inPasses reports whether all returns come in a few rows of one length: those are the layers of a few passes.
+func (r *recurrence) inPasses() bool {
+	if len(r.longer) == 0 || len(r.longer) >= periodLeast {
+		return false
+	}
+	before := uint64(0)
+	for _, n := range append(slices.Clone(r.longer), r.count) {
+		if n-before != r.longer[0] {
+			return false
+		}
+		before = n
+	}
+	return r.longer[0] >= periodLeast
 }
 
 // better decides between two periods; ties by what comes first, so that the same trace has the same answer.

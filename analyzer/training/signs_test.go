@@ -1,6 +1,7 @@
 package training
 
 import (
+	"slices"
 	"testing"
 
 	"memtrace/trace"
@@ -17,10 +18,28 @@ func TestSignsOfIterations(t *testing.T) {
 			t.Errorf("%q has the range %q, want %q", test.tag, got, test.want)
 		}
 	}
+	// Blocks of stacks up to 20 go with the next one of their stack, those of stacks beyond 40 at a stack of 0.
 	watch := func(stacks ...trace.StackID) *recurrence {
 		w := &periodWatch{}
-		for _, s := range stacks {
-			w.alloc(&trace.Event{PyStack: s, Size: 1})
+		live := make(map[trace.StackID][]uint64)
+		free := func(s trace.StackID) {
+			for _, addr := range live[s] {
+				w.free(&trace.Event{Addr: addr})
+			}
+			live[s] = nil
+		}
+		for i, s := range stacks {
+			w.alloc(&trace.Event{PyStack: s, Size: 1, Addr: uint64(i + 1)})
+			if s <= 20 {
+				free(s)
+			}
+			if live[s] = append(live[s], uint64(i+1)); s == 0 {
+				for s := range live {
+					if s > 40 {
+						free(s)
+					}
+				}
+			}
 		}
 		return w.anchor()
 	}
@@ -38,6 +57,22 @@ func TestSignsOfIterations(t *testing.T) {
 	}
 	if a := watch(append([]trace.StackID{9, 8, 7}, loop...)...); a == nil || a.gap != 4 {
 		t.Errorf("a loop after something else: %+v", a)
+	}
+	layers := func(stack trace.StackID, passes int) (list []trace.StackID) {
+		for range passes {
+			list = append(list, 0, 0) // the input and the loss have stacks of their own
+			for range 12 {
+				list = append(list, stack, stack+1)
+			}
+		}
+		return list
+	}
+	for name, stacks := range map[string][]trace.StackID{"what is never freed": slices.Repeat([]trace.StackID{21}, 10),
+		"layers of two passes": layers(41, 2), "layers of three passes": layers(41, 3),
+		"layers of two passes that keep nothing": layers(11, 2)} {
+		if a := watch(stacks...); a != nil {
+			t.Errorf("%s is an iteration: %+v", name, a)
+		}
 	}
 	if a := watch(ragged...); a != nil {
 		t.Errorf("no loop: %+v", a)
