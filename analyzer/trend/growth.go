@@ -216,7 +216,7 @@ func (j *Judge) ended(g *growth) bool {
 	if j.Summary.OOM.Count > 0 {
 		return false
 	}
-	if g.replace && j.iterations(math.MinInt64, math.MaxInt64) >= minRounds {
+	if g.replace && !j.appends(g) && j.iterations(math.MinInt64, math.MaxInt64) >= minRounds {
 		return true // inputs that get longer from iteration to iteration
 	}
 	var left, closed uint64
@@ -240,6 +240,13 @@ func (j *Judge) ended(g *growth) bool {
 		return before <= rest/2
 	}
 	return stay > rest/2
+}
+
+// appends reports whether an operator put what grows together from what there was and something new.
+func (j *Judge) appends(g *growth) bool {
+	return !slices.ContainsFunc(g.stacks, func(v profile.HeldStack) bool {
+		return !strings.HasSuffix(profile.OperatorText(j.Resolver, v.ID), "::cat")
+	})
 }
 
 // owners names the places that grow.

@@ -49,6 +49,9 @@ func beginOfRise(v []uint64) (from int, found bool) {
 func goesOn(v []uint64, at []int) bool {
 	from, last := at[0]-1, len(v)-1
 	whole := v[last] - v[from]
+	if whole < v[from]/4 { // what is full varies
+		return false
+	}
 	// before which all but a trifle was there: a replacement is allocated before its predecessor is freed
 	latest := last
 	for v[latest-1] >= v[last]-whole/50 {
@@ -64,8 +67,8 @@ func goesOn(v []uint64, at []int) bool {
 		}
 	}
 	middle := (from + last) / 2
-	early, late := float64(v[middle]-v[from]), float64(v[last]-v[middle])
-	return late >= 0.3*early && gap <= (last-from)/2 && last-latest <= max(gap*3/2, last/tailPart)
+	early, late := v[middle]-v[from], v[last]-v[middle]
+	return late >= early/2 && v[last]-v[last-(last-from)/3] >= whole/8 && gap <= (last-from)/2 && last-latest <= max(gap*3/2, last/tailPart)
 }
 
 // slope returns the median of the slopes between all pairs of points (Theil-Sen): one outlier in four does not move it
