@@ -72,7 +72,8 @@ func merged(list, found []report.Advice) []report.Advice {
 		})
 	})
 	at := 0
-	for at < len(list) && slices.Contains(urgentAdvice, list[at].Rule) {
+	for at < len(list) && slices.Contains(urgentAdvice, list[at].Rule) &&
+		(list[at].Rule != "fragmentation" || list[at].FreesBytes >= found[0].FreesBytes) {
 		at++
 	}
 	return slices.Insert(list, at, found...)
@@ -90,7 +91,11 @@ func Complete(s *report.Summary) {
 			continue
 		}
 		if s.Training != nil {
-			e.Advice = merged(e.Advice, append(loadedTwice(e), longerInput(s.Training, e)...))
+			found := append(loadedTwice(e), longerInput(s.Training, e)...)
+			if slices.ContainsFunc(e.Advice, func(a report.Advice) bool { return a.Rule == "kept" }) {
+				found = slices.DeleteFunc(found, func(a report.Advice) bool { return idleWhereKept(e, &a) })
+			}
+			e.Advice = merged(e.Advice, found)
 		}
 		for k := range s.OOM.Retries {
 			if r := &s.OOM.Retries[k]; r.FirstTimeNS == e.TimeNS && r.Leaves() {

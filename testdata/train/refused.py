@@ -1,0 +1,194 @@
+"""Programs that run out of memory, and that do what is to be tried then:
+
+    refused.py CASE [--followed] [--stop N]
+
+Each goes on from point to point. Where memory runs out, it prints how many points it passed and what PyTorch holds;
+with --stop it prints that at point N and ends. So the difference between the two is what following the advice gives.
+"""
+import argparse
+import json
+import os
+import sys
+import tempfile
+
+import torch
+from torch import nn
+
+MB = 1 << 20
+passed, stop = 0, -1
+
+
+def tell():
+    print(json.dumps({"points": passed, "allocated": torch.cuda.memory_allocated(), "reserved": torch.cuda.memory_reserved(),
+                      "peak": torch.cuda.max_memory_allocated()}))
+
+
+def point():
+    global passed
+    passed += 1
+    if passed == stop:
+        tell()
+        sys.stdout.flush()
+        os._exit(0)
+
+
+class Point(nn.Module):
+    """A point between two layers."""
+
+    def forward(self, x):
+        point()
+        return x
+
+
+def model(layers, width=1024):
+    return nn.Sequential(*(part for _ in range(layers) for part in (Point(), nn.Linear(width, width), nn.GELU()))).cuda()
+
+
+def step(net, optimizer, rows):
+    loss = net(torch.randn(rows, 1024, device="cuda")).sum()
+    loss.backward()
+    optimizer.step()
+    optimizer.zero_grad()
+
+
+def validation(followed):
+    """Outputs of a validation are kept with their graphs."""
+    net = model(6)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    kept = []
+    while True:
+        for _ in range(6):
+            step(net, optimizer, 512)
+        with torch.set_grad_enabled(not followed):
+            kept.extend(net(torch.randn(512, 1024, device="cuda")).sum() for _ in range(4))
+
+
+def losses(followed):
+    """A validation adds up losses and not their values."""
+    net = model(6)
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(5):
+        step(net, optimizer, 512)
+    total, loss_of = 0, nn.CrossEntropyLoss()
+    while True:
+        x, y = torch.randn(512, 1024, device="cuda"), torch.zeros(512, dtype=torch.long, device="cuda")
+        loss = loss_of(net(x), y)
+        total += loss.item() if followed else loss
+
+
+def unstepped(followed):
+    """Nothing is trained at all, and no_grad is missing."""
+    net, kept = model(6).eval(), []
+    while True:
+        with torch.set_grad_enabled(not followed):
+            kept.append(net(torch.randn(512, 1024, device="cuda"))[0, 0])
+
+
+def results(followed):
+    """Results stay on the device."""
+    net, kept = model(2).eval(), []
+    with torch.no_grad():
+        while True:
+            out = net(torch.randn(2048, 1024, device="cuda"))
+            kept.append(out.cpu() if followed else out)
+
+
+def state(followed):
+    """What a step ends with is what the next one begins with, graph and all."""
+    net, hidden, kept = nn.GRUCell(512, 512).cuda(), torch.zeros(2048, 512, device="cuda"), []
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    while True:
+        point()
+        hidden = net(torch.randn(2048, 512, device="cuda"), hidden.detach())
+        hidden.sum().backward(retain_graph=True)
+        optimizer.step()
+        optimizer.zero_grad()
+        kept.append(hidden.detach().cpu() if followed else hidden)
+
+
+def batch(followed):
+    """A batch that is too large."""
+    net = model(40)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    while True:
+        step(net, optimizer, 4096 if followed else 8192)
+
+
+def longer(followed):
+    """One batch is longer than the others."""
+    net = model(8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for rows in (4096, 3500, 4096, 4000, 4096, 4096 if followed else 40000):
+        step(net, optimizer, rows)
+
+
+def weights(followed):
+    """A model that is too large."""
+    net = model(80, 2048).half() if followed else model(80, 2048)
+    with torch.no_grad():
+        x = torch.randn(8192, 2048, device="cuda", dtype=next(net.parameters()).dtype)
+        net(x)
+        torch.empty(1024 * MB, dtype=torch.uint8, device="cuda")
+
+
+def copies(followed):
+    """Half-precision copies of weights."""
+    net = model(90, 2048)
+    with torch.no_grad(), torch.autocast("cuda", torch.float16, cache_enabled=not followed):
+        net(torch.randn(64, 2048, device="cuda"))
+
+
+def graphs(followed):
+    """Graphs with pools of their own."""
+    net, pool, kept = model(2), None, []
+    for size in sorted(range(1, 9), reverse=followed):
+        static = torch.zeros(size * 2048, 1024, device="cuda")
+        graph = torch.cuda.CUDAGraph()
+        with torch.no_grad(), torch.cuda.graph(graph, pool=pool):
+            out = net(static).sum()
+        if followed:
+            pool = graph.pool()
+        kept.append((graph, static, out))
+    point()
+    torch.empty(600 * MB, dtype=torch.uint8, device="cuda")
+
+
+def holes(_):
+    """What is read is larger than what is kept of it; followed by a setting."""
+    keep = []
+    while True:
+        raw = torch.empty(530 * MB, dtype=torch.uint8, device="cuda")
+        point()
+        keep.append(torch.empty(530 * MB, dtype=torch.uint8, device="cuda"))
+        del raw
+        keep.append(torch.empty(270 * MB, dtype=torch.uint8, device="cuda"))
+
+
+def twice(followed):
+    """A checkpoint on the device beside the model that it is for."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "checkpoint.pt")
+        torch.save(model(64).state_dict(), path)
+        net = model(64)
+        state = torch.load(path, map_location="cpu" if followed else "cuda", weights_only=True)
+        net.load_state_dict(state)
+        optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+        for rows in (1024, 1024, 1024, 8192):
+            step(net, optimizer, rows)
+
+
+def main():
+    global stop
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("case")
+    parser.add_argument("--followed", action="store_true")
+    parser.add_argument("--stop", type=int, default=-1)
+    options = parser.parse_args()
+    stop = options.stop
+    try:
+        globals()[options.case](options.followed)
+    except torch.cuda.OutOfMemoryError:
+        tell()
+
+
+main()
