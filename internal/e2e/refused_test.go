@@ -51,7 +51,8 @@ func TestAdviceIsTrue(t *testing.T) {
 		not             []string // advice that would be wrong
 		core            bool
 	}{
-		{"validation", "900M", "kept", "allocated", nil, []string{"longer-input", "activations", "fragmentation"}, true},
+		{"validation", "900M", "kept", "allocated", nil, []string{"longer-input", "activations", "fragmentation"},
+			true},
 		{"losses", "1G", "kept", "allocated", nil, []string{"longer-input", "activations", "fragmentation"}, false},
 		{"unstepped", "900M", "kept", "allocated", nil, []string{"activations", "fragmentation"}, false},
 		{"results", "700M", "kept", "allocated", nil, []string{"activations", "fragmentation"}, false},
@@ -88,7 +89,8 @@ func TestAdviceIsTrue(t *testing.T) {
 			}
 			p := pointOf(t, program{framework: torch27, args: args, env: append(c.env, mem), plain: true}.record(t))
 			got := map[string]int64{"allocated": int64(e.AllocatedBytes) - int64(p.Allocated),
-				"reserved": int64(e.ReservedBytes) - int64(p.Reserved), "peak": int64(e.AllocatedBytes) - int64(p.Peak),
+				"reserved": int64(e.ReservedBytes) - int64(p.Reserved),
+				"peak":     int64(e.AllocatedBytes) - int64(p.Peak),
 				"further": int64(p.Allocated) - int64(e.AllocatedBytes)}[c.by]
 			says := int64(e.Advice[n].FreesBytes)
 			if got < says-says/10-int64(e.RequestedBytes) || got > says+says/10+int64(e.RequestedBytes) {
@@ -147,5 +149,35 @@ main()
 		if strings.HasSuffix(p.Name, "weight") {
 			equal(t, "gradient of "+p.Name, p.Gradient, uint64(4<<20))
 		}
+	}
+}
+
+// What DistributedDataParallel sends gradients in is not counted as parameters. It is as large as they are.
+func TestBucketsAreNoParameters(t *testing.T) {
+	t.Parallel()
+	extended(t)
+	const source = `
+import torch, torch.distributed as dist
+from torch import nn
+
+dist.init_process_group("gloo", init_method="file://" + __file__ + ".init", rank=0, world_size=1)
+net = nn.Sequential(*(nn.Linear(1024, 1024, bias=False) for _ in range(10))).cuda()
+ddp = nn.parallel.DistributedDataParallel(net, device_ids=[0])
+optimizer = torch.optim.SGD(ddp.parameters(), lr=0.1)
+for _ in range(3):
+    ddp(torch.zeros(64, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+    optimizer.zero_grad()
+dist.destroy_process_group()
+`
+	r := program{framework: torch27, args: []string{"buckets.py"}, source: source}.record(t)
+	training := value(jsonReport(t, r.trace).Training)
+	held := training.Iterations[training.Highest].Peak.Held
+	for _, category := range []string{"Parameters", "Communication buckets", "Gradients"} {
+		n := slices.Index(training.Categories, category)
+		if n < 0 {
+			t.Fatalf("no %s among %q", category, training.Categories)
+		}
+		equal(t, category, held[n], uint64(40<<20))
 	}
 }
