@@ -46,7 +46,7 @@ func TestAdviceIsTrue(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
 		name, mem, rule string
-		by              string   // what gets less: allocated, reserved or peak; "further": the program gets so much further
+		by              string   // what gets less: allocated, reserved, peak; "further": the program gets further
 		env             []string // of the run that follows
 		not             []string // advice that would be wrong
 		core            bool
