@@ -12,7 +12,7 @@ func TestCauses(t *testing.T) {
 	t.Parallel()
 	extended(t)
 	for mode, untrained := range map[string]string{
-		// five results of 8 MiB and the gradients of five layers; the detached one is there twice, since the last iteration's
+		"graph": "No optimizer has the parameters of teacher, yet they have gradients (20.0 MiB), and its forward " +
 		// is dropped only when the new one is assigned
 		"graph": "No optimizer has the parameters of teacher, yet they have gradients (20.0 MiB), and its forward pass " +
 			"left 40.0 MiB",
