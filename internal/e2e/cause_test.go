@@ -18,8 +18,8 @@ func TestCauses(t *testing.T) {
 			"pass left 40.0 MiB",
 		"detached": "No optimizer has the parameters of teacher, and its forward pass left 80.0 MiB of activations " +
 			"at the peak",
-		"no_grad":  "",
-		"through":  "",
+		"no_grad": "",
+		"through": "",
 	} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()

@@ -91,7 +91,7 @@ func TestAdviceIsTrue(t *testing.T) {
 			got := map[string]int64{"allocated": int64(e.AllocatedBytes) - int64(p.Allocated),
 				"reserved": int64(e.ReservedBytes) - int64(p.Reserved),
 				"peak":     int64(e.AllocatedBytes) - int64(p.Peak),
-				"further": int64(p.Allocated) - int64(e.AllocatedBytes)}[c.by]
+				"further":  int64(p.Allocated) - int64(e.AllocatedBytes)}[c.by]
 			says := int64(e.Advice[n].FreesBytes)
 			if got < says-says/10-int64(e.RequestedBytes) || got > says+says/10+int64(e.RequestedBytes) {
 				t.Errorf("%s\nit gives %d MiB (%+v; refused %d MiB)", e.Advice[n].Text, got>>20, p,
