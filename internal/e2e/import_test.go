@@ -56,11 +56,13 @@ func TestImportedSnapshots(t *testing.T) {
 // the snapshot has of segments and of older blocks does.
 func TestImportedLateHistories(t *testing.T) {
 	t.Parallel()
-	for _, framework := range []string{torch27, torch215} {
-		t.Run(framework, func(t *testing.T) {
+	for _, c := range []struct{ framework, settings string }{{torch27, ""}, {torch215, ""},
+		{torch27, "roundup_power2_divisions:4,max_split_size_mb:25"}, {torch215, "max_split_size_mb:25"}} {
+		t.Run(c.framework+" "+c.settings, func(t *testing.T) {
 			t.Parallel()
-			rarely(t, framework != torch27)
-			r := program{framework: framework, args: []string{"late_history.py", "."}}.record(t)
+			rarely(t, c.framework != torch27)
+			r := program{framework: c.framework, args: []string{"late_history.py", "."},
+				env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + c.settings}}.record(t)
 			text, err := os.ReadFile(filepath.Join(r.dir, "counters.json"))
 			if err != nil {
 				t.Fatal(err)

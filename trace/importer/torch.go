@@ -40,13 +40,14 @@ const hostDevice = -1
 // pickle numbers takes 4 bytes.
 type torchImport struct {
 	torchValues
-	spills  spills
-	thread  trace.ThreadID
-	base    int64 // microseconds
-	devices map[int16]*torchDevice
-	notes   *spill // ranges that the program named
-	taken   int    // segments
-	events  int
+	spills   spills
+	thread   trace.ThreadID
+	base     int64 // microseconds
+	devices  map[int16]*torchDevice
+	notes    *spill // ranges that the program named
+	taken    int    // segments
+	settings allocatorSettings
+	events   int
 
 	inexact, unknown, older int
 	stateless, far          int  // blocks of unknown state; records and segments of devices that a trace does not have
@@ -54,6 +55,7 @@ type torchImport struct {
 	recorded, timeless      bool // there is a history; its records have no times
 	last                    int64
 	hosted, ours            bool
+	apart                   bool // addresses of devices are told apart by the device
 }
 
 // torchDevice is the state of one device while its history is replayed.
@@ -102,6 +104,9 @@ func readTorch(out *trace.Writer, file *io.SectionReader, o Options) (Result, er
 			return Result{}, ErrNotSnapshot
 		}
 		t.ours = root.get(writerKey) != nil
+		if d, ok := root.get("allocator_settings").(*dict); ok {
+			t.settings = readSettings(d)
+		}
 	default:
 		return Result{}, ErrNotSnapshot
 	}
@@ -321,6 +326,9 @@ func (t *torchImport) emit(d *torchDevice, kind trace.EventKind, level cuda.Leve
 		Tag: e.tag}
 	if d.index == hostDevice {
 		event.Mem = cuda.MemoryHost
+	}
+	if t.apart {
+		event.Addr += uint64(d.index-hostDevice) * deviceRoom
 	}
 	if level == cuda.LevelFramework {
 		event.Allocated, event.Reserved = d.allocated, d.reserved

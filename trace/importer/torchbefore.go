@@ -53,7 +53,7 @@ func (b *torchBefore) ended(s *segment) {
 func (b *torchBefore) observe(e *entry) {
 	b.records++
 	_, known := b.decided[e.addr]
-	older := block{addr: e.addr, size: cmp.Or(e.block, round(e.size)), request: e.size, rounded: e.block == 0}
+	older := block{addr: e.addr, size: e.block, request: e.size, rounded: e.block == 0}
 	switch e.action {
 	case actionAlloc:
 		b.decided[e.addr] = b.records
@@ -85,12 +85,14 @@ func (b *torchBefore) observe(e *entry) {
 
 // state returns what stood before the history, in the order of addresses: segments, and blocks, of which those are
 // pending whose free was requested before.
-func (b *torchBefore) state() ([]torchSegment, []block) {
+func (b *torchBefore) state(settings *allocatorSettings) ([]torchSegment, []block) {
 	segments := b.returned
 	var blocks []block
 	for state, older := range map[state]map[uint64]block{stateAllocated: b.freed, statePending: b.waiting} {
 		for _, one := range older {
-			one.state = state
+			if one.state = state; one.rounded {
+				one.size = settings.round(one.request)
+			}
 			blocks = append(blocks, one)
 		}
 	}

@@ -1,10 +1,15 @@
 package importer
 
-import "sort"
+import (
+	"math/bits"
+	"sort"
+	"strconv"
+)
 
 // PyTorch records what was asked for, while its counters add up blocks. blocks finds the size of the block behind each
 // request by cutting and joining blocks as the caching allocator does, from the addresses that it recorded.
 type blocks struct {
+	settings allocatorSettings
 	segments []blockSegment // by address
 	free     map[uint64]uint64
 	freeEnd  map[uint64]uint64 // end -> start of the same
@@ -23,6 +28,43 @@ const (
 	smallMost = 1 << 20 // larger requests come from large segments, whose rests up to this size stay with the block
 	smallSeg  = 2 << 20 // size of segments for small requests
 )
+
+// allocatorSettings are those of PYTORCH_CUDA_ALLOC_CONF that decide about the size of a block.
+type allocatorSettings struct {
+	maxSplit  uint64     // blocks from this size on are not split; 0 no bound
+	divisions [16]uint64 // of the steps from one power of two to the next, by the power of MiB; 0 and 1: none
+}
+
+// readSettings reads a snapshot's settings; older versions of PyTorch write none.
+func readSettings(d *dict) (s allocatorSettings) {
+	if most := integer(d.get("max_split_size")); most > 0 {
+		s.maxSplit = uint64(most)
+	}
+	divisions, _ := d.get("roundup_power2_divisions").(*dict)
+	for i := range s.divisions {
+		s.divisions[i] = uint64(max(integer(divisions.get(strconv.Itoa(1<<i))), 0))
+	}
+	return s
+}
+
+// round is the size of the block that a request needs, as DeviceCachingAllocator::round_size computes it.
+func (s *allocatorSettings) round(size uint64) uint64 {
+	if size < blockUnit {
+		return blockUnit
+	}
+	power := bits.Len64(size) - 1
+	divisions := s.divisions[min(max(power-20, 0), len(s.divisions)-1)]
+	if divisions <= 1 || size <= blockUnit*divisions || size > maxBlock {
+		return (size + blockUnit - 1) / blockUnit * blockUnit
+	}
+	step := uint64(1) << power >> (bits.Len64(divisions) - 1)
+	return (size + step - 1) / step * step
+}
+
+// keepsRest reports whether a block of a large segment keeps what it has beyond its size.
+func (s *allocatorSettings) keepsRest(size, rest uint64) bool {
+	return rest <= smallMost || s.maxSplit > 0 && size >= s.maxSplit
+}
 
 func newBlocks() *blocks {
 	return &blocks{free: map[uint64]uint64{}, freeEnd: map[uint64]uint64{}, taken: map[uint64]uint64{}}
@@ -63,8 +105,6 @@ func (b *blocks) removeFree(start uint64) {
 	delete(b.free, start)
 }
 
-func round(size uint64) uint64 { return max((size+blockUnit-1)/blockUnit*blockUnit, blockUnit) }
-
 // addOlder adds a segment that is older than the history, with the blocks that it had then, in order. Whatever lies
 // between them is free; but in segments of large blocks no free piece is as small as what is not worth splitting
 // off, so
@@ -84,7 +124,7 @@ func (b *blocks) addOlder(s blockSegment, held []block) {
 			begin = held[i].addr
 		}
 		gap := begin - min(at, begin)
-		if last := i - 1; last >= 0 && held[last].rounded && !s.small && gap <= smallMost {
+		if last := i - 1; last >= 0 && held[last].rounded && !s.small && b.settings.keepsRest(held[last].size, gap) {
 			held[last].size += gap
 		} else if gap >= blockUnit {
 			b.addFree(at, gap)
@@ -100,7 +140,7 @@ func (b *blocks) addOlder(s blockSegment, held []block) {
 func (b *blocks) alloc(addr, request, size uint64) (block uint64, exact bool) {
 	given := size > 0
 	if !given {
-		size = round(request)
+		size = b.settings.round(request)
 	}
 	i := b.find(addr)
 	whole, ok := b.free[addr]
@@ -110,7 +150,7 @@ func (b *blocks) alloc(addr, request, size uint64) (block uint64, exact bool) {
 	}
 	b.removeFree(addr)
 	rest, s := whole-size, b.segments[i]
-	if given || s.small || s.expandable || rest > smallMost {
+	if given || s.small || s.expandable || !b.settings.keepsRest(size, rest) {
 		if rest >= blockUnit {
 			b.addFree(addr+size, rest)
 		}

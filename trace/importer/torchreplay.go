@@ -20,6 +20,7 @@ func (t *torchImport) replay() (Result, error) {
 	if t.timeless = t.recorded && t.base == math.MaxInt64; t.base == math.MaxInt64 {
 		t.base = 0
 	}
+	t.apart = t.sharesAddresses()
 	streams := []*torchDevice{{history: t.notes}}
 	for _, index := range slices.Sorted(maps.Keys(t.devices)) {
 		d := t.devices[index]
@@ -43,6 +44,33 @@ func (t *torchImport) replay() (Result, error) {
 		brief = "one moment of PyTorch's own memory; no history, so no call stacks"
 	}
 	return finish(t.out, Result{Kind: torchKind, Brief: brief, Events: t.events, Lacks: t.lacks()})
+}
+
+// sharesAddresses reports whether two devices have memory at one address, which one process never sees.
+func (t *torchImport) sharesAddresses() bool {
+	owner := map[uint64]*torchDevice{}
+	shared := false
+	for _, d := range t.devices {
+		claim := func(addr uint64) {
+			if other := owner[addr]; other != nil && other != d {
+				shared = true
+			}
+			owner[addr] = d
+		}
+		for addr := range d.before.decided {
+			claim(addr)
+		}
+		for addr := range d.before.given {
+			claim(addr)
+		}
+		for _, s := range d.before.end {
+			claim(s.addr)
+			for i := range s.blocks {
+				claim(s.blocks[i].addr)
+			}
+		}
+	}
+	return shared
 }
 
 // merge replays streams by time; within a stream the order of the records stays.
@@ -90,7 +118,8 @@ func (t *torchImport) merge(streams []*torchDevice) error {
 
 // begin writes what a device held before the history.
 func (t *torchImport) begin(d *torchDevice) {
-	segments, blocks := d.before.state()
+	d.blocks.settings = t.settings
+	segments, blocks := d.before.state(&t.settings)
 	for _, s := range segments {
 		size := s.end - s.start
 		d.segments.put(s.span)

@@ -4,9 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"encoding/binary"
-	"encoding/json"
 	"maps"
-	"math"
 	"strings"
 	"testing"
 
@@ -15,106 +13,6 @@ import (
 	"memtrace/cuda"
 	"memtrace/trace"
 )
-
-// with is a dictionary of a pickle as keys and values in turn.
-type with []any
-
-// items are a list of one.
-type items []any
-
-// pickled writes a value as a pickle of protocol 2.
-func pickled(v any) []byte { return append(pickle([]byte("\x80\x02"), v), '.') }
-
-func pickle(b []byte, v any) []byte {
-	switch v := v.(type) {
-	case nil:
-		return append(b, 'N')
-	case int:
-		if int64(int32(v)) == int64(v) {
-			return binary.LittleEndian.AppendUint32(append(b, 'J'), uint32(v))
-		}
-		return binary.LittleEndian.AppendUint64(append(b, 0x8a, 8), uint64(v))
-	case float64:
-		return binary.BigEndian.AppendUint64(append(b, 'G'), math.Float64bits(v))
-	case bool:
-		return append(b, map[bool]byte{false: 0x89, true: 0x88}[v])
-	case string:
-		return append(binary.LittleEndian.AppendUint32(append(b, 'X'), uint32(len(v))), v...)
-	case items:
-		b = append(b, ']', '(')
-		for _, item := range v {
-			b = pickle(b, item)
-		}
-		return append(b, 'e')
-	case with:
-		b = append(b, '}', '(')
-		for _, item := range v {
-			b = pickle(b, item)
-		}
-		return append(b, 'u')
-	}
-	panic("a value of another kind")
-}
-
-// inJSON writes a value as JSON.
-func inJSON(v any) string {
-	var b strings.Builder
-	switch v := v.(type) {
-	case items:
-		b.WriteByte('[')
-		for i, item := range v {
-			b.WriteString(map[bool]string{true: ", "}[i > 0] + inJSON(item))
-		}
-		b.WriteByte(']')
-	case with:
-		b.WriteByte('{')
-		for i := 0; i < len(v); i += 2 {
-			b.WriteString(map[bool]string{true: ", "}[i > 0] + inJSON(v[i]) + ": " + inJSON(v[i+1]))
-		}
-		b.WriteByte('}')
-	default:
-		text, _ := json.Marshal(v)
-		b.Write(text)
-	}
-	return b.String()
-}
-
-const (
-	base = 0x7f0000000000
-	mib  = 1 << 20
-)
-
-// snap is a snapshot of segments and of the history of one device.
-func snap(segments items, history ...any) with {
-	return with{"segments", segments, "device_traces", items{items(history)}}
-}
-
-func seg(addr, size int, kind string, blocks ...any) with {
-	return with{"device", 0, "address", addr, "total_size", size, "stream", 0, "segment_type", kind, "is_expandable",
-		false,
-		"blocks", items(blocks)}
-}
-
-func blk(addr, size, requested int, state string) with {
-	return with{"address", addr, "size", size, "requested_size", requested, "state", state, "frames", items{}}
-}
-
-func rec(action string, addr, size, time int) with {
-	return with{"action", action, "addr", addr, "size", size, "stream", 0, "time_us", time, "frames", items{}}
-}
-
-// replaced is a dictionary with another value of a key, or without the key.
-func replaced(w with, key string, value any) (changed with) {
-	for i := 0; i < len(w); i += 2 {
-		switch {
-		case w[i] != key:
-			changed = append(changed, w[i], w[i+1])
-		case value != nil:
-			changed = append(changed, key, value)
-		}
-	}
-	return changed
-}
 
 // TestSnapshots imports snapshots that PyTorch writes only now and then, and such as it never writes: what is in
 // them is
@@ -166,6 +64,18 @@ func TestSnapshots(t *testing.T) {
 			rec("alloc", base, 25*mib+512, 12)), 26 * mib, 26 * mib, ""},
 		{"the end denies it", snap(items{large}, rec("alloc", base, 2*mib, 10)), 2 * mib, 2 * mib,
 			"Blocks of which the history and the segments say different things: 1"},
+
+		// Settings of the allocator.
+		{"steps of an eighth", append(snap(items{}, rec("segment_alloc", base, 40*mib, 9), rec("alloc", base,
+			17*mib+1, 10)),
+			"allocator_settings", with{"max_split_size", -1, "roundup_power2_divisions", with{"1", 0, "16", 8}}),
+			18 * mib, 18 * mib, ""},
+		{"large blocks stay whole", append(snap(items{}, rec("segment_alloc", base, 40*mib, 9), rec("alloc", base,
+			30*mib, 10)),
+			"allocator_settings", with{"max_split_size", 25 * mib}), 40 * mib, 40 * mib, ""},
+		{"settings that are none", append(snap(items{}, rec("segment_alloc", base, 40*mib, 9), rec("alloc", base,
+			30*mib, 10)),
+			"allocator_settings", with{"max_split_size", "x", "roundup_power2_divisions", 7}), 30 * mib, 30 * mib, ""},
 
 		// Times.
 		{"backwards", snap(items{whole}, rec("segment_alloc", base, 2*mib, 9), alloc, rec("alloc", base+1024, 512, 5),
@@ -314,6 +224,26 @@ func TestUnpack(t *testing.T) {
 		if _, size, err := Unpack(bytes.NewReader(file), int64(len(file)), nil, 100); err != nil || size != 100 {
 			t.Errorf("the beginning: %d bytes, %v", size, err)
 		}
+	}
+}
+
+// TestTorchOfDevicesWithTheSameAddresses keeps blocks of two devices apart that were recorded in two processes, say.
+func TestTorchOfDevicesWithTheSameAddresses(t *testing.T) {
+	alloc, segment := rec("alloc", base, 512, 10), rec("segment_alloc", base, 2*mib, 9)
+	both := with{"segments", items{}, "device_traces", items{items{segment, alloc}, items{segment, alloc,
+		rec("free_requested", base, 512, 12)}}}
+	events, _, err := imported(t, pickled(both))
+	if err != nil {
+		t.Fatal(err)
+	}
+	blocks := events[:0]
+	for _, e := range events {
+		if e.Level == cuda.LevelFramework {
+			blocks = append(blocks, e)
+		}
+	}
+	if got := peaks(t, blocks); !maps.Equal(got, map[int16]uint64{0: 512, 1: 512, -1: 1024}) {
+		t.Errorf("peaks %v", got)
 	}
 }
 
