@@ -125,6 +125,14 @@ func LineOf(key string) int {
 	return line
 }
 
+// WasLine returns the line that a place stands on in the base, if that is another one than in the new run; else 0.
+func (r *Row) WasLine() int {
+	if line := LineOf(r.BaseKey); line != LineOf(r.Key) {
+		return line
+	}
+	return 0
+}
+
 // notes say how places were matched that do not stand where they stood.
 func (m *matching) notes() []string {
 	var list []string

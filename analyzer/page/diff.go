@@ -243,7 +243,11 @@ func diffGroupOf(g *diff.Group, id string) diffGroup {
 		if row.PeakBytes.Delta < 0 {
 			left -= length
 		}
-		v.Rows = append(v.Rows, diffRow{Name: visible.Text(row.Title()), Was: visible.Text(row.BaseKey),
+		was := ""
+		if row.WasLine() > 0 {
+			was = visible.Text(row.BaseKey)
+		}
+		v.Rows = append(v.Rows, diffRow{Name: visible.Text(row.Title()), Was: was,
 			State: state.Word, Class: state.Class, Base: layout.Bytes(row.PeakBytes.Base),
 			New:    layout.Bytes(row.PeakBytes.New),
 			Change: layout.SignedBytes(row.PeakBytes.Delta), Left: fmt.Sprintf("%.2f", left),

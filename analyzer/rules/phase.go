@@ -37,6 +37,7 @@ type phaseClue struct {
 // phaseClues are asked in order; the first one that a frame matches decides about the frame.
 var phaseClues = []phaseClue{
 	{"torch::autograd::Engine::", true, "", phaseBackward},
+	{"torch::autograd::generated::", true, "", phaseBackward}, // steps, where a stack was cut below the engine
 	{GradientOf, false, "", phaseBackward},
 	{"unpack_hook", false, "torch/utils/checkpoint.py", phaseRecompute},
 	{"recompute_fn", false, "torch/utils/checkpoint.py", phaseRecompute},

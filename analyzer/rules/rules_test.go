@@ -193,6 +193,7 @@ func TestPhases(t *testing.T) {
 		{"forward", "", []*Frame{f("_call_impl", module)}},
 		{"forward", "", []*Frame{f("cross_entropy", "torch/nn/functional.py")}},
 		{"backward", "", []*Frame{f("aten::mm", ""), f("torch::autograd::Engine::evaluate_function", "")}},
+		{"backward", "", []*Frame{f("aten::mm", ""), f("torch::autograd::generated::MmBackward0::apply", "")}},
 		{"backward", "pt_autograd_0", []*Frame{f("aten::mm", "")}},
 		{"backward", "", []*Frame{f("Tensor.backward", "torch/_tensor.py")}},
 		{"forward", "pt_autograd_0", []*Frame{f("Block.forward", "train.py"),

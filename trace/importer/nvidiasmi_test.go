@@ -145,6 +145,9 @@ func TestLogsOfNvidiaSMI(t *testing.T) {
 			t.Errorf("%s: peaks %v, want %v", c.name, got, c.want)
 		}
 		lacks := strings.Join(result.Lacks, "\n")
+		if strings.Contains(lacks, "left out") != strings.Contains(result.Brief, "left out") {
+			t.Errorf("%s: %q, %q", c.name, result.Brief, lacks)
+		}
 		if !strings.Contains(lacks, c.words) || c.words == "" && strings.Contains(lacks, "left out") {
 			t.Errorf("%s: lacks %q, want %q", c.name, lacks, c.words)
 		}

@@ -2,6 +2,7 @@ package importer
 
 import (
 	"errors"
+	"slices"
 	"strings"
 
 	"memtrace/cuda"
@@ -36,8 +37,11 @@ func (r *rows) close(kind, brief string, lacks []string) (Result, error) {
 	return finish(r.out, Result{Kind: kind, Brief: brief, Events: r.events, Lacks: lacks})
 }
 
-// finish writes down what an import found and ends the trace.
+// finish writes down what an import found and ends the trace. That something was left out is said on the first screen.
 func finish(out *build.Builder, result Result) (Result, error) {
+	if slices.ContainsFunc(result.Lacks, func(lack string) bool { return strings.Contains(lack, "left out") }) {
+		result.Brief += "; some records were left out"
+	}
 	out.Info(trace.Info{KindKey: result.Kind, BriefKey: result.Brief, LacksKey: strings.Join(result.Lacks, " ")})
 	return result, out.Close()
 }

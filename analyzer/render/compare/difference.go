@@ -329,7 +329,7 @@ func largestChanges(count, limit int, delta func(i int) int64) []bool {
 
 // diffTitle names a row. A place that moved is told the line where it was.
 func diffTitle(r *diff.Row) string {
-	if line := diff.LineOf(r.BaseKey); line > 0 && line != diff.LineOf(r.Key) {
+	if line := r.WasLine(); line > 0 {
 		return fmt.Sprintf("%s (was line %d)", visible.Text(r.Title()), line)
 	}
 	return visible.Text(r.Title())
