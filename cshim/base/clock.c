@@ -2,8 +2,19 @@
 #include "base/clock.h"
 
 #include <string.h>
+#include <sys/prctl.h>
+
+#define MT_LEAST_NS 2000000u /* for a rate that is right to some 50 ns in it */
 
 bool mt_clock_tsc;
+static bool forbidden;
+
+/* What the counter would say: by its rate between two pairs, from the second one on. */
+static struct {
+  struct mt_clock_pair first, last;
+  uint64_t rate; /* ticks in 2^32 ns */
+  bool valid;
+} counter;
 
 static bool kernel_trusts_tsc(void) {
 #if defined(__x86_64__)
@@ -34,11 +45,51 @@ static struct mt_clock_pair take_pair(void) {
   return best;
 }
 
+uint64_t mt_clock_otherwise(void) {
+  uint64_t now = mt_clock_monotonic();
+  if (!__atomic_load_n(&counter.valid, __ATOMIC_ACQUIRE)) return now;
+  __extension__ typedef unsigned __int128 wide;
+  return counter.last.ticks + (uint64_t)((wide)(now - (uint64_t)counter.last.monotonic_ns) * counter.rate >> 32);
+}
+
+void mt_clock_forbid(void) {
+  if (__atomic_exchange_n(&forbidden, true, __ATOMIC_ACQ_REL)) return;
+  mt_sys_forget_clock();
+  if (!mt_clock_tsc) return;
+  counter.last = take_pair();
+  if (counter.last.monotonic_ns - counter.first.monotonic_ns < MT_LEAST_NS) {
+    mt_sys_sleep(MT_LEAST_NS);
+    counter.last = take_pair();
+  }
+  uint64_t ticks = counter.last.ticks - counter.first.ticks,
+           ns = (uint64_t)(counter.last.monotonic_ns - counter.first.monotonic_ns);
+  for (; ticks >> 32; ticks >>= 1) ns >>= 1;
+  counter.rate = (ticks << 32) / ns;
+  __atomic_store_n(&counter.valid, true, __ATOMIC_RELEASE);
+  __atomic_store_n(&mt_clock_tsc, false, __ATOMIC_RELEASE);
+}
+
+bool mt_clock_is_forbidden(void) { return __atomic_load_n(&forbidden, __ATOMIC_ACQUIRE); }
+
+/* By a system call of the program's own, or by who started it. */
+static bool was_forbidden(void) {
+#ifdef PR_GET_TSC
+  int mode = 0;
+  return !mt_sys(SYS_prctl, PR_GET_TSC, &mode) && mode == PR_TSC_SIGSEGV;
+#else
+  return false;
+#endif
+}
+
 void mt_clock_start(struct mt_spool_header *header) {
-  mt_sys_find_clock();
-  mt_clock_tsc = kernel_trusts_tsc();
+  counter.valid = mt_clock_tsc = false; /* a parent's */
+  if (was_forbidden()) mt_clock_forbid();
+  if (!mt_clock_is_forbidden()) {
+    mt_sys_find_clock();
+    mt_clock_tsc = kernel_trusts_tsc();
+  }
   header->clock_is_tsc = mt_clock_tsc;
-  header->clock_first = header->clock_last = take_pair();
+  header->clock_first = header->clock_last = counter.first = take_pair();
 }
 
 void mt_clock_refresh(struct mt_spool_header *header) {

@@ -21,15 +21,23 @@ static inline uint64_t mt_clock_monotonic(void) {
   return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
+/* Without the counter: nanoseconds, or what the counter would say where a recording began with it. */
+uint64_t mt_clock_otherwise(void);
+
 static inline uint64_t mt_clock_ticks(void) {
 #if defined(__x86_64__)
   if (mt_clock_tsc) return __rdtsc();
 #endif
-  return mt_clock_monotonic();
+  return mt_clock_otherwise();
 }
 
 /* Chooses the source and takes the first pair. */
 void mt_clock_start(struct mt_spool_header *header);
+
+/* Reads the counter no more, and the kernel's clock by system calls alone: its quick way reads the counter, too. The
+ * program is about to have threads killed that do (PR_SET_TSC). */
+void mt_clock_forbid(void);
+bool mt_clock_is_forbidden(void);
 
 /* Takes a fresh pair; called where time has passed anyway (a segment filled up, the end). Skips if another thread is at
  * it. */

@@ -164,6 +164,8 @@ void mt_sys_clock(clockid_t clock, struct timespec *now) {
   if (!ask || ask(clock, now)) mt_sys_raw(SYS_clock_gettime, clock, (long)now, 0, 0, 0, 0);
 }
 
+void mt_sys_forget_clock(void) { __atomic_store_n(&kernel_clock, NULL, __ATOMIC_RELAXED); }
+
 void mt_sys_find_clock(void) {
 #if defined(__x86_64__)
   static const char name[] = "__vdso_clock_gettime";

@@ -109,6 +109,8 @@ void mt_sys_clock(clockid_t clock, struct timespec *now);
 
 /* Looks for that code; until then the clock is a system call. */
 void mt_sys_find_clock(void);
+/* From then on it is one again. */
+void mt_sys_forget_clock(void);
 
 /* Sets of signals as the kernel has them: signal N is bit N - 1. */
 #define MT_SYS_SIGNAL(number) (1ull << ((number) - 1))

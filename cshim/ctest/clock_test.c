@@ -46,7 +46,26 @@ static void busy(void) {
   CHECK_EQ(memcmp(&before, &header.clock_last, sizeof before), 0);
 }
 
+/* A program that forbids the counter amid a recording: ticks go on as the counter would have. */
+static void forbidden(void) {
+  mt_clock_start(&header);
+  if (!mt_clock_tsc) return check_skip("no counter here");
+  uint64_t before = mt_clock_ticks(), begin = mt_clock_monotonic();
+  mt_clock_forbid();
+  CHECK(!mt_clock_tsc && mt_clock_is_forbidden());
+#if defined(__x86_64__)
+  for (int i = 0; i < 100; i++) {
+    uint64_t low = __rdtsc(), got = mt_clock_ticks(), high = __rdtsc(), slack = (high - before) / 1000 + 100000;
+    CHECK(got + slack >= low && got <= high + slack);
+  }
+#endif
+  CHECK(mt_clock_ticks() > before && mt_clock_monotonic() > begin);
+  mt_clock_start(&header); /* another recording counts nanoseconds */
+  CHECK(!header.clock_is_tsc && mt_clock_ticks() >= begin && mt_clock_ticks() <= mt_clock_monotonic());
+}
+
 int main(void) {
-  static const struct check_case cases[] = {{"pairs", pairs}, {"fallback", fallback}, {"busy", busy}};
+  static const struct check_case cases[] = {
+      {"pairs", pairs}, {"fallback", fallback}, {"busy", busy}, {"forbidden", forbidden}};
   return check_main("clock", cases, sizeof cases / sizeof *cases);
 }

@@ -342,10 +342,10 @@ _Noreturn void mt_boot_end_alone(void) {
 }
 
 bool mt_boot_is_alone(void) { return only_ours_left(&alone_status); }
-
 static void *boot_thread(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
+  if (mt_clock_is_forbidden()) mt_sys(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE); /* here: Go reads it */
   mt_clock_refresh(mt_header());
   if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell */
   const char *why = refusal();

@@ -11,9 +11,11 @@
 #include <errno.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/prctl.h>
 #include <sys/resource.h>
 
 #include "base/atload.h"
+#include "base/clock.h"
 #include "base/sys.h"
 #include "elf/loaded.h"
 #include "hooks/real.h"
@@ -31,11 +33,13 @@
 
 typedef int (*set_function)(int resource, const struct rlimit *limit);
 typedef int (*get_function)(int resource, struct rlimit *limit);
+typedef int (*prctl_function)(int option, ...);
 typedef int (*both_function)(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old);
 
 static set_function next_set MT_AT_LOAD;
 static get_function next_get MT_AT_LOAD;
 static both_function next_both MT_AT_LOAD;
+static prctl_function next_prctl MT_AT_LOAD;
 
 /* What the program has set, and what stands for it. */
 static struct shift {
@@ -48,6 +52,7 @@ void mt_limit_prepare(void) {
   next_set = (set_function)mt_real_dlsym(RTLD_NEXT, "setrlimit");
   next_get = (get_function)mt_real_dlsym(RTLD_NEXT, "getrlimit");
   next_both = (both_function)mt_real_dlsym(RTLD_NEXT, "prlimit");
+  next_prctl = (prctl_function)mt_real_dlsym(RTLD_NEXT, "prctl");
 }
 
 static int real_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
@@ -150,4 +155,11 @@ int mt_limit_both(pid_t process, int resource, const struct rlimit *limit, struc
   if (mt_limit_get(resource, &before) || (limit && mt_limit_set(resource, limit))) return -1;
   if (old) *old = before;
   return 0;
+}
+
+int mt_limit_prctl(int option, const unsigned long arguments[4]) {
+  const unsigned long *a = arguments;
+  if (option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV) mt_clock_forbid(); /* before it holds */
+  return next_prctl ? next_prctl(option, a[0], a[1], a[2], a[3])
+                    : (int)mt_sys(SYS_prctl, option, a[0], a[1], a[2], a[3]);
 }

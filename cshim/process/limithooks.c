@@ -1,5 +1,6 @@
 #define _GNU_SOURCE
 /* The hooked functions apart from what they do, since a test program with a sanitizer must keep the sanitizer's own. */
+#include <stdarg.h>
 #include <sys/resource.h>
 
 #include "process/guest.h"
@@ -24,4 +25,15 @@ MT_EXPORT int prlimit(pid_t process, __rlimit_resource_t resource, const struct 
 MT_EXPORT int prlimit64(pid_t process, __rlimit_resource_t resource, const struct rlimit64 *limit,
                         struct rlimit64 *old) {
   return mt_limit_both(process, (int)resource, (const struct rlimit *)limit, (struct rlimit *)old);
+}
+
+/* As the C library has it: four arguments are passed on, whatever was given. */
+MT_EXPORT int prctl(int option, ...);
+MT_EXPORT int prctl(int option, ...) {
+  unsigned long arguments[4];
+  va_list list;
+  va_start(list, option);
+  for (int i = 0; i < 4; i++) arguments[i] = va_arg(list, unsigned long);
+  va_end(list);
+  return mt_limit_prctl(option, arguments);
 }

@@ -82,7 +82,7 @@ var leaves = map[string]remains{
 
 	"_exit-in-handler": {own: -1}, "term-at-exit": {own: 60000}, "quick": {own: 5}, "atexit": {own: 10},
 	"close-from": {own: 40100}, "container": {own: 40100}, "container-old": {own: 40100, spool: stays},
-	"service":    {own: 40100},
+	"service": {own: 40100}, "no-counter-later": {own: 1000},
 	"nofile-all": {own: 20000}, "threads": {own: 64 * 16 * 5}, "thousand": {own: 1000},
 	"handler-allocates": {own: 1000}, "stop": {own: -1},
 

@@ -3,6 +3,7 @@
 #include <dlfcn.h>
 #include <errno.h>
 #include <stdio.h>
+#include <sys/prctl.h>
 
 #include "endings.h"
 
@@ -75,7 +76,26 @@ static int other_namespace(void) {
   return 0;
 }
 
+/* A thread that reads the time stamp counter is killed from then on. */
+static int forbid_counter(void) { return prctl(PR_SET_TSC, PR_TSC_SIGSEGV, 0, 0, 0); }
+
+static int no_counter(void) {
+  if (forbid_counter()) return 1;
+  begin();
+  return ok();
+}
+
+static int no_counter_later(void) {
+  begin();
+  await_recorder();
+  if (forbid_counter()) return 1;
+  take(OWN_SIZE, 1000);
+  return ok();
+}
+
 const struct mode odds[] = {{"errno", error_numbers},
+                            {"no-counter", no_counter},
+                            {"no-counter-later", no_counter_later},
                             {"last-error", last_errors},
                             {"dlclose", load_and_unload},
                             {"dlmopen", other_namespace},
