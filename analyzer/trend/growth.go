@@ -2,7 +2,6 @@ package trend
 
 import (
 	"cmp"
-	"math"
 	"slices"
 	"strings"
 
@@ -195,19 +194,13 @@ func (j *Judge) python(g *growth) bool {
 	return slices.ContainsFunc(g.stacks, func(v profile.HeldStack) bool { return callstack.PairOf(v.ID).Python != 0 })
 }
 
-// goesOnInTime reports whether a program of whose rounds nothing is known took memory all the time: what is loaded at
-// the beginning is not.
+// goesOnInTime reports whether a program of whose rounds nothing is known took memory up to its end: what is loaded at
+// the beginning is worked with afterwards.
 func (j *Judge) goesOnInTime(g *growth) bool {
-	at, last := rises(g.grown[g.from:]), len(j.times)-1
-	if len(at) < nativeRises {
-		return false
-	}
-	from, end := j.times[g.from], max(j.Summary.EndNS(), j.times[last])
-	latest := j.times[g.from+at[len(at)-1]]
-	middle, _ := slices.BinarySearch(j.times, from+(end-from)/2)
-	middle = min(max(middle, g.from), last)
-	early, late := float64(g.grown[middle]-g.grown[g.from]), float64(g.grown[last]-g.grown[middle])
-	return end-latest <= (end-from)/4 && late >= 0.3*early
+	at := rises(g.grown[g.from:])
+	from, latest := j.times[g.from], j.times[g.from+at[len(at)-1]]
+	end := max(j.Summary.EndNS(), latest)
+	return len(at) >= nativeRises && end-latest <= max((end-from)/4, ending)
 }
 
 // ended reports whether what grew was given back while the rest stayed: it ended with what it was for, such as the
@@ -216,8 +209,8 @@ func (j *Judge) ended(g *growth) bool {
 	if j.Summary.OOM.Count > 0 {
 		return false
 	}
-	if g.replace && !j.appends(g) && j.iterations(math.MinInt64, math.MaxInt64) >= minRounds {
-		return true // inputs that get longer from iteration to iteration
+	if g.replace && j.iterations(j.times[g.from], j.times[len(j.times)-1]) >= minRounds {
+		return !j.appends(g) // inputs that get longer from iteration to iteration
 	}
 	var left, closed uint64
 	var rest, stay, before uint32 // blocks: one of them may be larger than a model

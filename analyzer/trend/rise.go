@@ -68,8 +68,8 @@ func goesOn(v []uint64, at []int) bool {
 	}
 	middle := (from + last) / 2
 	early, late := v[middle]-v[from], v[last]-v[middle]
-	return late >= early/2 && v[last]-v[last-(last-from)/3] >= whole/8 && gap <= (last-from)/2 &&
-		last-latest <= max(gap*3/2, last/tailPart)
+	return late >= early/2 && v[last]-v[last-(last-from)/3] >= whole/8 &&
+		gap <= (last-from)/2 && last-latest <= max(gap*3/2, last/tailPart)
 }
 
 // slope returns the median of the slopes between all pairs of points (Theil-Sen): one outlier in four does not move it

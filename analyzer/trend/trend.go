@@ -25,6 +25,7 @@ const (
 	minChurn = 3
 	// nativeRises is how often memory must come to stay in a program without Python, of whose rounds nothing is known.
 	nativeRises = 32
+	ending      = 500e6 // nanoseconds that such a program takes to end
 )
 
 // Judges reports whether an account's memory is judged: what is somebody else's, or no memory, is not.

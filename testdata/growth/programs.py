@@ -11,7 +11,6 @@ process and how many bytes it leaked by its own count: of what `stays` was hande
 import collections
 import contextlib
 import copy
-import ctypes
 import functools
 import os
 import random
@@ -377,6 +376,115 @@ def gradients_of_frozen_copies():
         train(net, 1, optimizer)
         if step % 4 == 3:
             snapshots.append({k: stays(v.clone()) for k, v in net.state_dict().items()})  # leak
+
+
+@leak
+def models_in_a_list():
+    net, saved = blocks(), []
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(8):
+        train(net, times(10), optimizer, lambda: batch(64, 64))
+        with since():
+            saved.append(copy.deepcopy(net))  # leak
+
+
+@leak
+def hooks_added():
+    net = blocks()
+    for _ in range(times(100)):
+        kept = stays(torch.randn(64, 256, device="cuda"))  # leak
+        net[0].register_forward_hook(lambda module, args, out, kept=kept: None)
+        serve(net, batch(64, 64))
+
+
+class Remembering(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.net, self.seen = blocks(), {}
+
+    def forward(self, x, key):
+        y = self.net(x)
+        self.seen[key] = stays(y.detach().clone())  # leak: cache_in_forward
+        return y
+
+
+@leak
+def cache_in_forward():
+    net = Remembering()
+    optimizer = torch.optim.Adam(net.parameters())
+    for step in range(times(150)):
+        net(batch(64, 64), step).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+@leak
+def sometimes():
+    net, kept = blocks(), []
+    for _ in range(times(400)):
+        y = serve(net, batch(random.randint(8, 64), 64))
+        if random.random() < 0.5:
+            kept.append(stays(y.repeat(1, random.randint(1, 4))))  # leak
+
+
+@leak
+def exceptions_with_activations():
+    """Each exception keeps its frame, and so the graph of what failed."""
+    net, failed = blocks(), []
+
+    def attempt(x):
+        y = net(x)  # leak
+        raise RuntimeError(y.shape)
+
+    with since():
+        for _ in range(times(100)):
+            try:
+                attempt(batch(64, 64))
+            except RuntimeError as error:
+                failed.append(error)
+
+
+class Trainer:
+    def __init__(self):
+        self.net, self.history = blocks(), []
+        self.optimizer = torch.optim.Adam(self.net.parameters())
+
+    def evaluate(self):
+        for _ in range(times(4)):
+            self.history.append(self.net(batch(64, 64)))  # leak: losses_of_a_trainer
+
+    def fit(self):
+        for _ in range(6):
+            train(self.net, times(12), self.optimizer, lambda: batch(64, 64))
+            with since():
+                self.evaluate()
+
+
+@leak
+def losses_of_a_trainer():
+    Trainer().fit()
+
+
+@leak
+def few_iterations():
+    net, kept = blocks(), []
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(times(8)):
+        train(net, 1, optimizer, lambda: batch(64, 64))
+        kept.append(stays(torch.zeros(1 << 18, device="cuda")))  # leak
+
+
+@leak
+def history_by_concatenation():
+    net, history = blocks(), torch.empty(0, 64 * 64, device="cuda")
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(times(120)):
+        y = net(batch(64, 64))
+        y.sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        history = torch.cat([history, y.detach().view(1, -1)])  # leak
+    stays(history)
 
 
 # Healthy
@@ -896,6 +1004,101 @@ def functional_passes():
         x.sum().backward()
         for weight in weights:
             weight.grad = None
+
+
+@healthy
+def replay_buffer_full_at_sixty_percent():
+    net, buffer = blocks(), collections.deque(maxlen=times(120))
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(times(200)):
+        buffer.append(batch(16, 64))
+        train(net, 1, optimizer, lambda: random.choice(buffer).repeat(2, 1))
+
+
+@healthy
+def bounded_cache_of_any_sizes():
+    net = model()
+
+    @functools.lru_cache(maxsize=64)
+    def encoding(length):
+        return torch.randn(length, 256, device="cuda")
+
+    for _ in range(times(300)):
+        serve(net, encoding(random.randint(1, 200)))
+
+
+@healthy
+def two_passes_under_autocast():
+    net = blocks(128, 30)
+    for _ in range(2):
+        with torch.no_grad(), torch.autocast("cuda", dtype=torch.bfloat16):
+            net(batch(64, 128))
+
+
+@healthy
+def one_long_recurrent_pass():
+    cell, h, c = nn.LSTMCell(64, 64).cuda(), torch.zeros(16, 64, device="cuda"), torch.zeros(16, 64, device="cuda")
+    for _ in range(times(300)):
+        h, c = cell(batch(16, 64), (h, c))
+    h.sum().backward()
+
+
+@healthy
+def three_steps():
+    net = blocks(64, 24)
+    train(net, 3, torch.optim.AdamW(net.parameters()), lambda: batch(64, 64))
+
+
+@healthy
+def one_step_of_many_batches():
+    net = blocks(64, 8)
+    optimizer = torch.optim.AdamW(net.parameters())
+    for _ in range(times(40)):
+        net(batch(64, 64)).sum().backward()
+    optimizer.step()
+
+
+@healthy
+def evaluated_once_at_the_end():
+    net = blocks(64, 8)
+    train(net, times(100), torch.optim.AdamW(net.parameters()), lambda: batch(64, 64))
+    outputs = [serve(net, batch(64, 64)) for _ in range(times(100))]
+    torch.cat(outputs).mean()
+
+
+@healthy
+def layers_loaded_when_needed():
+    layers, x = [Block(128) for _ in range(30)], batch(64, 128)
+    with torch.no_grad():
+        for layer in layers:
+            x = layer.cuda()(x)
+        for _ in range(times(50)):
+            y = batch(64, 128)
+            for layer in layers:
+                y = layer(y)
+
+
+@healthy
+def weights_quantized_first():
+    net, quantized = blocks(128, 40), []
+    for p in net.parameters():
+        q = (p.detach() * 127).round().to(torch.int8).float()
+        quantized.append((q / q.abs().max()).half())
+    for _ in range(5):
+        serve(net, batch(16, 128))
+
+
+@healthy
+def features_computed_once():
+    net = blocks()
+    features = [serve(net, x) for x in [batch(32, 64) for _ in range(times(200))]]
+    head = nn.Linear(64, 8).cuda()
+    optimizer = torch.optim.Adam(head.parameters())
+    for _ in range(6):
+        for x in features:
+            head(x).sum().backward()
+            optimizer.step()
+            optimizer.zero_grad()
 
 
 def main(names):
