@@ -3,6 +3,7 @@ package analyzer
 import (
 	"testing"
 
+	"memtrace/analyzer/notes"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -209,6 +210,26 @@ func TestGrowthOfOtherMemory(t *testing.T) {
 		} else if c.level != "" && (list[0].Level != c.level || list[0].Bytes != c.bytes || list[0].FullInSeconds > 0 &&
 			c.level != "driver") {
 			t.Errorf("%s: %+v", name, list[0])
+		}
+	}
+}
+
+// TestGrowthOfImported: what was imported from another tool does not tell how often the program came back, so what may
+// be the layers of one pass is neither growth nor none.
+func TestGrowthOfImported(t *testing.T) {
+	t.Parallel()
+	for kind, want := range map[string]string{"": report.GrowthSteady, "a snapshot": report.GrowthUnknown} {
+		g := &growing{}
+		g.keep(stackNowhere, 32*mib)
+		for range 100 {
+			g.work(2)
+			g.keep(stackProgram, mib)
+		}
+		src := &memorySource{events: g.events, info: trace.Info{notes.ImportKindKey: kind}}
+		fillTables(&src.tables)
+		s, err := Summarize(src, Options{Question: Question{Groupings: []string{"site"}}})
+		if err != nil || s.GrowthKind() != want {
+			t.Errorf("%q: %v, %+v", kind, err, s.Trend)
 		}
 	}
 }

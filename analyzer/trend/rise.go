@@ -29,12 +29,12 @@ func rises(v []uint64) (list []int) {
 }
 
 // beginOfRise returns the first point from which on memory that never shrinks rises again and again, up to the end and
-// for at least half of the run.
+// for at least two fifths of the run.
 func beginOfRise(v []uint64) (from int, found bool) {
 	at, last := rises(v), len(v)-1
 	for k := range at {
 		from := at[k] - 1
-		if last-from < last/2 || len(at)-k < minRises {
+		if last-from < last*2/5 || len(at)-k < minRises {
 			return 0, false
 		}
 		if goesOn(v, at[k:]) {

@@ -82,7 +82,7 @@ func (j *Judge) of(account heap.Account) *report.Trend {
 	switch {
 	case g == nil || g.bytes < max(floorBytes, j.peakOf(account)/floorPart) || g.moves():
 		t.Kind = report.GrowthNone
-	case j.goesRound(g) && !j.ended(g):
+	case j.goesRound(g) && !j.ended(g) && !j.madeLate(g):
 		t.Kind = report.GrowthSteady
 		j.tell(t, g)
 	}

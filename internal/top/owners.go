@@ -27,7 +27,7 @@ type topOwners struct {
 	LostRecords uint64             `json:"lost_records"`
 	// what lost records mean for the figures; nil if none were
 	Bounds *report.Bounds `json:"bounds,omitempty"`
-	// how memory grows; nil if it does not, or that cannot be told
+	// how memory grows, of several kinds the first; nil if it does not, or that cannot be told
 	Trend   *report.Trend `json:"trend,omitempty"`
 	Problem string        `json:"problem"` // why the figures may be wrong
 	// in a distributed run, as its launcher numbers it; nil without one
@@ -115,10 +115,10 @@ func ownersOf(s *report.Summary) *topOwners {
 		o.Devices = append(o.Devices, topTracked{Index: d.Index, UUID: d.UUID, DriverBytes: d.Driver.LiveBytes,
 			FrameworkBytes: d.Framework.LiveBytes})
 	}
-	if s.Trend != nil && s.Trend.Kind == report.GrowthSteady {
-		o.Trend = s.Trend
+	if growing := s.Growing(); len(growing) > 0 {
+		o.Trend = growing[0]
 	}
-	o.trendKnown = s.Trend != nil && s.Trend.Kind == report.GrowthNone
+	o.trendKnown = s.GrowthKind() == report.GrowthNone
 	if len(s.By) > 0 {
 		o.By = s.By[0]
 	}
