@@ -487,6 +487,18 @@ def history_by_concatenation():
     stays(history)
 
 
+@leak
+def optimizers_of_each_epoch():
+    """Each has its state, made by its first step."""
+    net, old = blocks(), []
+    for _ in range(8):
+        optimizer = torch.optim.Adam(net.parameters())
+        with since():
+            train(net, 1, optimizer, lambda: batch(64, 64))  # leak
+        train(net, times(9), optimizer, lambda: batch(64, 64))
+        old.append(optimizer)
+
+
 # Healthy
 
 
@@ -1099,6 +1111,27 @@ def features_computed_once():
             head(x).sum().backward()
             optimizer.step()
             optimizer.zero_grad()
+
+
+@healthy
+def gradual_unfreezing():
+    net = blocks(64, 8)
+    for p in net.parameters():
+        p.requires_grad_(False)
+    optimizer = torch.optim.Adam(net.parameters())
+    for layer in reversed(net):
+        for p in layer.parameters():
+            p.requires_grad_(True)
+        train(net, times(15), optimizer, lambda: batch(64, 64))
+
+
+@healthy
+def grown_layer_by_layer():
+    layers = []
+    for _ in range(5):
+        layers.append(Block(64).cuda())
+        net = nn.Sequential(*layers)
+        train(net, times(30), torch.optim.Adam(net.parameters()), lambda: batch(64, 64))
 
 
 def main(names):
