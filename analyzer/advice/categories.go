@@ -7,7 +7,7 @@ import (
 )
 
 // categoryAdvice is what to try where most memory is of one category of training. frees is about which part of it
-// following the advice gives back.
+// following the advice gives back: of activations that of the whole batch, with its inputs.
 type categoryAdvice struct {
 	category, rule string
 	least          float64 // of what is in use; less is not worth the words
@@ -54,6 +54,9 @@ func byCategory(e *report.OOMEvent, f Facts) (found []report.Advice) {
 			continue
 		}
 		frees := uint64(a.frees * float64(bytes))
+		if a.category == "Feature maps" {
+			frees = uint64(a.frees * float64(e.Composition.IterationBatchBytes))
+		}
 		found = append(found, report.Advice{Rule: a.rule, FreesBytes: frees,
 			Text: fillIn(a.text, map[string]string{"held": report.SizeText(bytes), "share": percentOfUsed(e, bytes),
 				"frees": report.SizeText(frees)})})

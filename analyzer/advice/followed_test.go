@@ -26,7 +26,7 @@ func hold(s *report.Summary, features, parameters, states uint64) {
 	e.Categories = []report.OOMCategory{{Category: "Feature maps", Bytes: features},
 		{Category: "Parameters", Bytes: parameters}, {Category: "Optimizer state", Bytes: states}}
 	e.Composition = &report.OOMComposition{FixedBytes: parameters + states, IterationBytes: features,
-		IterationFeatureBytes: features}
+		IterationFeatureBytes: features, IterationBatchBytes: features}
 }
 
 // advise says what to try, as the recorder and a report do.

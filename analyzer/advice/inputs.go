@@ -20,7 +20,8 @@ const (
 // highest: its batch is larger, or its sequences are longer. What an iteration found when it began is not its own.
 func longerInput(t *report.Training, e *report.OOMEvent) []report.Advice {
 	n := slices.Index(t.Categories, "Feature maps")
-	if n < 0 || e.Composition == nil || t.IterationsBy == report.IterationsByNothing {
+	if n < 0 || e.Composition == nil || t.IterationsBy == report.IterationsByNothing ||
+		t.IterationsBy == report.IterationsByPeriod { // which may be a loop within one iteration
 		return nil
 	}
 	var usual []uint64

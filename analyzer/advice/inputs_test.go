@@ -119,3 +119,12 @@ func TestFailedAttempts(t *testing.T) {
 		}
 	}
 }
+
+// Iterations that were inferred from a recurring allocation may be a loop within one.
+func TestInferredIterationsAreNotCompared(t *testing.T) {
+	s := iterated(3*gib, 3*gib, 3*gib)
+	s.Training.IterationsBy = report.IterationsByPeriod
+	if text := advise(s, Followed{}); strings.Contains(text, "This iteration") {
+		t.Errorf("%q", text)
+	}
+}

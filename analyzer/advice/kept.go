@@ -27,6 +27,9 @@ func askKept(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 		w["remedy"] = "These are activations that no backward pass has freed: run passes that need no gradient under torch.no_grad(), add up loss.item() and not the loss, " +
 			"and keep outputs only as .detach()."
 	}
+	if c.KeepsGraphs && c.Passes > 1 && c.OlderSinceStep {
+		w["remedy"] += " Where one backward pass is to go through all of them, let it go through fewer, or make the batch smaller."
+	}
 	if c.OlderSite == "" {
 		w["site"] = "forward passes"
 	}

@@ -1,6 +1,7 @@
 package oom
 
 import (
+	"math"
 	"slices"
 
 	"memtrace/analyzer/callstack"
@@ -35,6 +36,8 @@ type composer struct {
 	older      map[callstack.Pair]*recurrence
 	halves     map[uint64]bool // sizes of parameters in half precision
 	casts      map[callstack.Pair]bool
+	features   uint64 // order number of the running iteration's first activation
+	made       uint64 // of the last block before it that is fixed: inputs come after the model
 	maybe      uint64 // of the iteration's activations, what has the size of such a copy
 	begin, was uint64 // order numbers: where the running iteration begins, and where the first one did
 	v          report.OOMComposition
@@ -44,7 +47,7 @@ type composer struct {
 func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCategory) {
 	c := &composer{Tracker: t, device: device, categories: make(categoryCounts),
 		byStack: make(map[callstack.Pair]*recurrence), older: make(map[callstack.Pair]*recurrence),
-		begin: t.stepped.last, was: t.stepped.first}
+		begin: t.stepped.last, was: t.stepped.first, features: math.MaxUint64}
 	c.halves, c.casts = make(map[uint64]bool), make(map[callstack.Pair]bool)
 	c.each(c.halve)
 	c.each(c.count)
@@ -58,7 +61,7 @@ func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCat
 	c.tellOlder()
 	if c.Ended != nil && 2*c.maybe > c.v.IterationFeatureBytes {
 		// inside of the program functions of libraries have no names: they may be copies of weights
-		c.v.IterationFeatureBytes = 0
+		c.v.IterationFeatureBytes, c.v.IterationBatchBytes = 0, 0
 	}
 	return &c.v, rows
 }
@@ -75,8 +78,11 @@ func (c *composer) each(visit func(b *heap.Block, category string)) {
 	})
 }
 
-// halve takes in how large the copy of a parameter is that torch.autocast makes.
+// halve takes in how large the copy of a parameter is that torch.autocast makes, and where activations begin.
 func (c *composer) halve(b *heap.Block, category string) {
+	if category == featureMaps && b.Seq > c.begin {
+		c.features = min(c.features, b.Seq)
+	}
 	if category == "Parameters" {
 		const unit = 512
 		c.halves[(b.Size/2+unit-1)/unit*unit] = true
@@ -102,6 +108,9 @@ func (c *composer) isCopy(b *heap.Block) bool {
 
 func (c *composer) count(b *heap.Block, category string) {
 	c.categories.add(category, b.Size)
+	if fixed[category] && b.Seq < c.features {
+		c.made = max(c.made, b.Seq)
+	}
 	if b.Seq > c.begin && !fixed[category] && b.PyStack != 0 && b.PyStack&callstack.LinkedBit == 0 && category != "" {
 		c.recur(c.byStack, b)
 	}
@@ -155,7 +164,8 @@ func (c *composer) findPasses() {
 }
 
 func (c *composer) divide(b *heap.Block, category string) {
-	if c.left(b, category) {
+	left := c.left(b, category)
+	if left {
 		c.v.LeftBytes += b.Size
 	}
 	switch feature := category == featureMaps; {
@@ -163,15 +173,25 @@ func (c *composer) divide(b *heap.Block, category string) {
 		c.v.FixedBytes += b.Size
 	case b.Seq > c.begin:
 		c.v.IterationBytes += b.Size
-		if feature {
-			c.v.IterationFeatureBytes += b.Size
-			if c.halves[b.Size] {
-				c.maybe += b.Size
-			}
+		if !left {
+			c.ofBatch(b, feature)
 		}
 	default:
 		c.v.OlderBytes += b.Size
 		c.recur(c.older, b)
+	}
+}
+
+// ofBatch takes in a block of the running iteration, and of the running attempt.
+func (c *composer) ofBatch(b *heap.Block, feature bool) {
+	if b.Seq > c.made {
+		c.v.IterationBatchBytes += b.Size
+	}
+	if feature {
+		c.v.IterationFeatureBytes += b.Size
+		if c.halves[b.Size] {
+			c.maybe += b.Size
+		}
 	}
 }
 

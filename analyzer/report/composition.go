@@ -9,7 +9,9 @@ type OOMComposition struct {
 	IterationBytes uint64 `json:"iteration_bytes"` // of this iteration, and none of these
 	OlderBytes     uint64 `json:"older_bytes"`     // of earlier iterations or passes, and none of these
 
-	IterationFeatureBytes uint64 `json:"iteration_feature_bytes"` // activations among IterationBytes
+	// among IterationBytes: activations, and what goes with the size of a batch, activations and inputs
+	IterationFeatureBytes uint64 `json:"iteration_feature_bytes"`
+	IterationBatchBytes   uint64 `json:"iteration_batch_bytes"`
 
 	OlderPasses    uint64 `json:"older_passes"`         // about how many iterations or passes left the older part
 	OlderSite      string `json:"older_site,omitempty"` // place of the program that asked for most of it

@@ -63,6 +63,10 @@ func TestAdviceIsTrue(t *testing.T) {
 		{"copies", "2200M", "autocast-copies", "allocated", nil, []string{"kept", "activations"}, false},
 		{"graphs", "1500M", "private-pools", "reserved", nil, []string{"kept", "fragmentation", "activations"}, true},
 		{"twice", "1500M", "loaded-twice", "allocated", nil, []string{"kept"}, false},
+		{"accumulated", "1500M", "activations", "allocated", nil, []string{"kept", "longer-input"}, false},
+		{"recurrent", "1G", "activations", "allocated", nil, []string{"kept"}, false},
+		{"attempts", "3G", "failed-attempts", "left", nil, []string{"activations", "untagged"}, false},
+		{"limit", "8G", "own-limit", "", nil, []string{"fragmentation", "untagged"}, false},
 		{"holes", "9G", "fragmentation", "further",
 			[]string{"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True"}, []string{"kept"}, false},
 	} {
@@ -87,11 +91,23 @@ func TestAdviceIsTrue(t *testing.T) {
 			if c.by != "further" {
 				args, mem = append(args, "--stop", strconv.Itoa(pointOf(t, refused).Points)), "NULLCUDA_MEM=80G"
 			}
+			if c.by == "" { // it is all that was in the way
+				if r := (program{framework: torch27, args: args[:3], env: []string{"NULLCUDA_MEM=" + c.mem},
+					plain: true}).record(t); r.stdout != "" {
+					t.Errorf("refused again: %s", r.stdout)
+				}
+				return
+			}
 			p := pointOf(t, program{framework: torch27, args: args, env: append(c.env, mem), plain: true}.record(t))
 			got := map[string]int64{"allocated": int64(e.AllocatedBytes) - int64(p.Allocated),
 				"reserved": int64(e.ReservedBytes) - int64(p.Reserved),
 				"peak":     int64(e.AllocatedBytes) - int64(p.Peak),
 				"further":  int64(p.Allocated) - int64(e.AllocatedBytes)}[c.by]
+			for _, r := range jsonReport(t, refused.trace).OOM.Retries {
+				if c.by == "left" {
+					got = int64(r.LiveBytes) - int64(p.Allocated)
+				}
+			}
 			says := int64(e.Advice[n].FreesBytes)
 			if got < says-says/10-int64(e.RequestedBytes) || got > says+says/10+int64(e.RequestedBytes) {
 				t.Errorf("%s\nit gives %d MiB (%+v; refused %d MiB)", e.Advice[n].Text, got>>20, p,

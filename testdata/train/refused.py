@@ -164,6 +164,56 @@ def holes(_):
         keep.append(torch.empty(270 * MB, dtype=torch.uint8, device="cuda"))
 
 
+def attempts(followed):
+    """Exceptions of failed attempts are kept, and with them what these made."""
+    net, errors = nn.Sequential(*(nn.Linear(2048, 2048) for _ in range(8))).cuda(), []
+    for rows in (65536, 32768, 16384, 8192):
+        point()
+        try:
+            net(torch.randn(rows, 2048, device="cuda")).sum().backward()
+        except torch.cuda.OutOfMemoryError as error:
+            errors.append(repr(error) if followed else error)
+    tell()
+
+
+def limit(followed):
+    """A limit that the program sets itself."""
+    if not followed:
+        torch.cuda.set_per_process_memory_fraction(0.1)
+    kept = torch.empty(600 * MB, dtype=torch.uint8, device="cuda")
+    torch.empty(600 * MB, dtype=torch.uint8, device="cuda")
+    del kept
+
+
+def accumulated(followed):
+    """Gradients of several batches, of which the last is too large."""
+    net = model(20)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for rows in (1024, 1024, 1024, 8192 if followed else 16384):
+        net(torch.randn(rows, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+
+
+class Recurrent(nn.Module):
+    """One module that runs again and again within a pass."""
+
+    def __init__(self):
+        super().__init__()
+        self.point, self.cell = Point(), nn.GRUCell(512, 512)
+
+    def forward(self, x):
+        hidden = x[0]
+        for row in x:
+            hidden = self.cell(self.point(row), hidden)
+        return hidden
+
+
+def recurrent(followed):
+    """A batch that is too large for so many steps of a recurrent network."""
+    net = Recurrent().cuda()
+    net(torch.randn(64, 1024 if followed else 2048, 512, device="cuda")).sum().backward()
+
+
 def twice(followed):
     """A checkpoint on the device beside the model that it is for."""
     with tempfile.TemporaryDirectory() as folder:
