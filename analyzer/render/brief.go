@@ -2,6 +2,7 @@ package render
 
 import (
 	"bytes"
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -137,6 +138,8 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 		rows = append(rows, owner{name: visible.Text(phrase.CategoryWord(c.Category)), bytes: c.Bytes,
 			style: layout.Blocks})
 	}
+	// also what is not categorized has its place by size: no row that is folded away is larger than one that is shown
+	slices.SortStableFunc(rows, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
 	if len(rows) > 0 && trains(s.Training) {
 		p.shortTable("What it was for", coverOwners("category", rows, p.rows(briefCategories-1), 0), e.UsedBytes, nil)
 	}
