@@ -215,7 +215,7 @@ func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	var each []string
 	for i, r := range rows {
 		each = append(each, r.each)
-		cells = append(cells, []layout.Cell{{Text: visible.Text(r.Title())},
+		cells = append(cells, []layout.Cell{{Text: visible.Text(phrase.CategoryWord(r.Title()))},
 			{Text: p.Marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), Style: layout.Strong},
 			{Text: layout.Percent(shares[i])}, {Text: p.Marked(r.LiveBytesLower, r.LiveBytes, s.Bounds)},
 			{Text: layout.Count(r.AllocCount)}, {Text: layout.Bytes(r.AllocBytes)},
