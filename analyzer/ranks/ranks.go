@@ -30,6 +30,7 @@ type Ranks struct {
 	Worst     int        // the process to look at: one that ran out of memory, else the one with the highest peak
 	Outlier   int        // the process whose peak differs most from the median, if by more than a twentieth; -1: none
 	Diff      *diff.Diff // from the typical process to the outlier; nil without one
+	Scale     *Scale     // how the outlier's activations compare with the typical ones; nil where that explains nothing
 }
 
 // outlierPart is the part of the median, one in so many, that a peak may differ by.
@@ -88,7 +89,7 @@ func (r *Ranks) pick(category string) {
 	if away(most) > median/outlierPart {
 		r.Outlier = most
 		base, changed := r.Processes[r.Typical].Summary, r.Processes[most].Summary
-		r.Diff = diff.New(base, changed)
+		r.Diff, r.Scale = diff.New(base, changed), scaleOf(base, changed)
 		if !base.Asked {
 			r.Diff.ShowDefaults(base, changed, category)
 		}

@@ -4,8 +4,11 @@ package e2e
 
 import (
 	"math"
+	"os"
+	"path/filepath"
 	"regexp"
 	"strconv"
+	"strings"
 	"testing"
 
 	"memtrace/analyzer/render"
@@ -46,5 +49,23 @@ func TestBatchFits(t *testing.T) {
 				t.Errorf("a tenth more than %.1f times a batch of %d fits: %q", factor, c.batch, v.Sentences)
 			}
 		})
+	}
+}
+
+// Of ranks that train the same model, the one with another batch is explained by it.
+func TestRankWithALargerBatch(t *testing.T) {
+	t.Parallel()
+	extended(t)
+	folder := t.TempDir()
+	for rank, batch := range []string{"8", "14", "8"} {
+		r := program{framework: torch27, args: []string{"fit.py", "wide", batch},
+			env: []string{"NULLCUDA_MEM=4G", "RANK=" + strconv.Itoa(rank), "WORLD_SIZE=3"}}.record(t)
+		if err := os.Link(r.trace, filepath.Join(folder, strconv.Itoa(rank)+".bin")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	const want = "The model is the same and every activation 1.75 times as large: a larger batch."
+	if text := strings.Join(strings.Fields(memtrace(t, "report", folder)), " "); !strings.Contains(text, want) {
+		t.Errorf("nothing says %q:\n%s", want, text)
 	}
 }

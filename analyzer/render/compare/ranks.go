@@ -65,7 +65,21 @@ func ranksVerdict(r *ranks.Ranks) string {
 	}
 	return text + fmt.Sprintf(". %s differs most. Compared with %s: %s",
 		layout.UpperFirst(processName(r.Processes[r.Outlier].Summary.Process)),
-		processName(r.Processes[r.Typical].Summary.Process), Verdict(r.Diff))
+		processName(r.Processes[r.Typical].Summary.Process), Verdict(r.Diff)) + scaleWords(r.Scale)
+}
+
+// scaleWords says what explains the difference of two processes that train the same model.
+func scaleWords(s *ranks.Scale) string {
+	size := "larger"
+	switch {
+	case s == nil:
+		return ""
+	case !s.Even:
+		return fmt.Sprintf(" The model is the same; its activations are %.2f times as large.", s.Ratio)
+	case s.Ratio < 1:
+		size = "smaller"
+	}
+	return fmt.Sprintf(" The model is the same and every activation %.2f times as large: a %s batch.", s.Ratio, size)
 }
 
 // strayVerdict says which processes hold memory on a device that another one uses, and how to mend that.
