@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"strings"
+	"time"
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
@@ -14,8 +15,11 @@ import (
 // main is the level that the report puts first.
 func Growth(t *report.Trend, main string) string {
 	rate := rateWords(t.BytesPerSecond)
-	if t.BytesPerIteration > 0 {
-		rate += ", " + layout.Bytes(t.BytesPerIteration) + " per iteration"
+	switch each := layout.Bytes(t.BytesPerIteration) + " per iteration"; {
+	case t.BytesPerIteration > 0 && t.ToTimeNS-t.FromTimeNS < int64(time.Second): // a rate would say more than is known
+		rate = each
+	case t.BytesPerIteration > 0:
+		rate += ", " + each
 	}
 	text := fmt.Sprintf("%s grows by %s (%s since %s). %s.", grownMemory(t.Level, main), rate, layout.Bytes(t.Bytes),
 		layout.Moment(t.FromTimeNS), growers(t))
@@ -68,8 +72,10 @@ func growers(t *report.Trend) string {
 		for _, o := range t.Owners[shown:] {
 			more += o.Bytes
 		}
-		parts = append(parts, fmt.Sprintf("%s %.0f%%", layout.Plural(uint64(len(t.Owners)-shown), "more place",
-			"more places"), share(more)))
+		if share(more) > 100-whole {
+			parts = append(parts, fmt.Sprintf("%s %.0f%%", layout.Plural(uint64(len(t.Owners)-shown), "more place",
+				"more places"), share(more)))
+		}
 	}
 	if other := share(t.Bytes - min(t.Owned(), t.Bytes)); other > 100-whole {
 		parts = append(parts, fmt.Sprintf("places that do not grow steadily %.0f%%", other))
