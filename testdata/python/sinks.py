@@ -7,6 +7,7 @@ import json
 import os
 import struct
 import sys
+import time
 
 folder = sys.argv[1]
 os.environ.update(WANDB_MODE="offline", WANDB_SILENT="true", WANDB_DIR=folder, WANDB_DATA_DIR=folder, MLFLOW_ALLOW_FILE_STORE="true", HOME=folder)
@@ -39,8 +40,14 @@ def records(path):
 
 
 def wandb_rows():
+    """The rows of a run that is over. wandb's own process writes them, and on a busy machine it may still do so when finish() has returned: it ends with a record that says so."""
     path, = glob.glob(os.path.join(folder, "wandb", "offline-run-*", "run-*.wandb"))
-    for record in records(path):
+    for _ in range(3000):  # five minutes, only so that it ends
+        kept = list(records(path))
+        if any(record.HasField("exit") for record in kept):
+            break
+        time.sleep(0.1)
+    for record in kept:
         if record.HasField("history"):
             yield {item.key or "/".join(item.nested_key): json.loads(item.value_json) for item in record.history.item}
 
