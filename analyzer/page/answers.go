@@ -148,13 +148,32 @@ func (a *Answers) largest(v *values) any {
 	for i := range owners {
 		owners[i] = strings.Contains(strings.ToLower(a.blockName(i)), find)
 	}
+	if v.given.Has("layer") { // of the picture, whose layers are shown, and a last one of all others
+		by := v.below("by", len(a.data.By))
+		if v.err != nil {
+			return nil
+		}
+		shown := v.list("shown", len(a.data.Keys[by]))
+		layer := v.below("layer", len(shown)+1)
+		for i, group := range a.groups(by) {
+			if n := slices.Index(shown, group); layer != n && (n >= 0 || layer < len(shown)) {
+				owners[i] = false
+			}
+		}
+		if v.err != nil {
+			return nil
+		}
+	}
 	return a.past.largest(event, limit, owners)
 }
 
 // blockName is what tables call a block of an owner: see blockName of tables.js.
 func (a *Answers) blockName(owner int) string {
 	keys := a.data.Owners[owner].Keys
-	place, module := max(slices.Index(a.data.By, "inner"), 0), slices.Index(a.data.By, "module")
+	place, module := max(slices.Index(a.data.By, "inner"), 0), slices.Index(a.data.By, byModule)
+	if each := slices.Index(a.data.By, byEachModule); each >= 0 {
+		module = each
+	}
 	name := a.data.Keys[place][keys[place]]
 	if module < 0 {
 		return name

@@ -69,7 +69,7 @@ func TestBrowser(t *testing.T) {
 			if total := totalRow.FindStringSubmatch(document); total == nil || total[1] != layout.Bytes(want) {
 				t.Errorf("total %q, want %s", total, layout.Bytes(want))
 			}
-			if strings.Contains(fragment, "by=tag") && !strings.Contains(document, `<td class="name">encoder</td>`) {
+			if strings.Contains(fragment, "by=tag") && !strings.Contains(document, `<span>encoder</span>`) {
 				t.Error("the table does not name the tag")
 			}
 		})

@@ -3,12 +3,15 @@ package page
 import (
 	"fmt"
 	"html/template"
+	"math"
 	"slices"
 	"strings"
 
 	"memtrace/analyzer/lanes"
+	"memtrace/analyzer/palette"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/internal/visible"
 )
@@ -21,20 +24,25 @@ type data struct {
 	Sizes  []uint64 `json:"sizes"`  // that blocks have, in bytes
 	Places int      `json:"places"` // addresses in the section of places; 0: there is none
 	// born, died, address, size, device, and 1 if a block may reach into the next one
-	Segments [][6]float64 `json:"segments"`
-	By       []string     `json:"by"`
-	First    int          `json:"first"` // of By, what the timeline is divided by at first
-	Keys     [][]string   `json:"keys"`  // by By
-	Owners   []owner      `json:"owners"`
-	Frames   []frame      `json:"frames"`
-	Levels   []level      `json:"levels"`
-	Lanes    []lane       `json:"lanes"`
-	Peak     int          `json:"peak"`  // event
-	Begin    int64        `json:"begin"` // nanoseconds
-	End      int64        `json:"end"`   // the same
-	Older    int          `json:"older"` // events that stand for blocks that are older than the window
-	Command  string       `json:"command"`
-	Path     string       `json:"path"`
+	Segments [][6]float64   `json:"segments"`
+	By       []string       `json:"by"`
+	First    int            `json:"first"` // of By, what the timeline is divided by at first
+	Keys     [][]string     `json:"keys"`  // by By
+	Owners   []owner        `json:"owners"`
+	Frames   []frame        `json:"frames"`
+	Levels   []level        `json:"levels"`
+	Lanes    []lane         `json:"lanes"`
+	Peak     int            `json:"peak"`      // event
+	Begin    int64          `json:"begin"`     // nanoseconds
+	End      int64          `json:"end"`       // the same
+	From     int64          `json:"from"`      // where the picture begins: memory changes from there on
+	To       int64          `json:"to"`        // up to there
+	PeakText string         `json:"peak_text"` // the level's, of which the page may miss blocks
+	Growth   *growth        `json:"growth"`
+	Own      map[string]int `json:"own"`   // names that have a colour of their own, and its number
+	Older    int            `json:"older"` // events that stand for blocks that are older than the window
+	Command  string         `json:"command"`
+	Path     string         `json:"path"`
 
 	// Of a page that a program serves.
 	Served    string `json:"served"` // which state of the trace it shows; "": the page is a file
@@ -42,6 +50,15 @@ type data struct {
 	Remote    bool   `json:"remote"` // the blocks are not on the page: the program answers
 	Crowded   bool   `json:"crowded"`
 	Segmented bool   `json:"segmented"` // the program knows segments
+}
+
+// growth is a line through what stays, which grows.
+type growth struct {
+	From      int64  `json:"from"`
+	To        int64  `json:"to"`
+	FromBytes uint64 `json:"from_bytes"`
+	ToBytes   uint64 `json:"to_bytes"`
+	Words     string `json:"words"`
 }
 
 type owner struct {
@@ -122,12 +139,15 @@ func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
 	}
 	d.Events, d.Blocks = len(h.Times), len(h.Blocks)
 	d.Older, d.Begin, d.End = h.Older(s), s.BeginNS(), max(s.EndNS(), h.Times[len(h.Times)-1])
-	d.Peak = int(h.PeakEvent())
+	d.From, d.To = h.InMotion(s, d.Begin, d.End)
+	d.Peak, d.PeakText, d.Own = peakEvent(h, s), layout.Bytes(s.Main().PeakBytes), palette.Own
+	d.Growth = growthLine(h, s.Trend)
 	d.name(h, s)
+	d.foldModules(h, s)
 	d.levels(s)
 	d.lanes(s)
 	if d.Remote = o.Remote; d.Remote {
-		d.Crowded, d.Segmented = crowded(h, d.End), len(h.Segments) > 0
+		d.Crowded, d.Segmented = crowded(h, d.To-d.From), len(h.Segments) > 0
 		return d, b, nil
 	}
 	d.Unit = unit(h)
@@ -144,6 +164,33 @@ func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
 	return d, b, err
 }
 
+// growthLine is the highest line of the growth's slope that memory is not below while it grows; nil without growth.
+func growthLine(h *report.History, t *report.Trend) *growth {
+	if t == nil || t.Kind != report.GrowthSteady || t.Level != h.Level || t.ToTimeNS <= t.FromTimeNS {
+		return nil
+	}
+	slope, least := float64(t.Bytes)/float64(t.ToTimeNS-t.FromTimeNS), math.Inf(1)
+	for i, at := range h.Times {
+		if at >= t.FromTimeNS && at <= t.ToTimeNS {
+			least = min(least, float64(h.Levels[i])-slope*float64(at-t.FromTimeNS))
+		}
+	}
+	if math.IsInf(least, 1) {
+		return nil
+	}
+	from := uint64(max(least, 0))
+	return &growth{t.FromTimeNS, t.ToTimeNS, from, from + t.Bytes, phrase.RateWords(t.BytesPerSecond)}
+}
+
+// peakEvent is the event of the level's peak. Where blocks are missing, their own highest moment may be another one.
+func peakEvent(h *report.History, s *report.Summary) int {
+	if h.LeftOut == 0 {
+		return int(h.PeakEvent())
+	}
+	n, _ := slices.BinarySearch(h.Times, s.Main().PeakTimeNS+1)
+	return max(n-1, 0)
+}
+
 func segmentRows(h *report.History) [][6]float64 {
 	rows := make([][6]float64, len(h.Segments))
 	for i, s := range h.Segments {
@@ -156,9 +203,9 @@ func segmentRows(h *report.History) [][6]float64 {
 }
 
 // crowded is what crowded of model.js says.
-func crowded(h *report.History, end int64) bool {
+func crowded(h *report.History, span int64) bool {
 	early := len(h.Times) / 20
-	return len(h.Times) > 20 && h.Times[len(h.Times)-1-early]-h.Times[early] < end/4
+	return len(h.Times) > 20 && h.Times[len(h.Times)-1-early]-h.Times[early] < span/4
 }
 
 // name lists owners, keys and frames.
@@ -177,13 +224,52 @@ func (d *data) name(h *report.History, s *report.Summary) {
 	for _, o := range h.Owners {
 		v := owner{Keys: []int{}, Frames: []int{}}
 		for i, key := range o.Keys {
-			v.Keys = append(v.Keys, number(keys[i], &d.Keys[i], visible.Text(key)))
+			v.Keys = append(v.Keys, number(keys[i], &d.Keys[i], visible.Text(keyName(h.By[i], key))))
 		}
 		for _, f := range o.Frames {
 			v.Frames = append(v.Frames, number(frames, &d.Frames, frame{frameText(f), f.User}))
 		}
 		d.Owners = append(d.Owners, v)
 	}
+}
+
+// keyName is what the page calls a key of a grouping.
+func keyName(by, key string) string {
+	if by == "category" {
+		return phrase.CategoryWord(key)
+	}
+	return key
+}
+
+const (
+	byModule     = "module"
+	byEachModule = "each module"
+)
+
+// foldModules takes repeated modules as one, and leaves each of them as a grouping of its own.
+func (d *data) foldModules(h *report.History, s *report.Summary) {
+	by := slices.Index(d.By, byModule)
+	if by < 0 {
+		return
+	}
+	held := make([]uint64, len(d.Keys[by]))
+	for i := range h.Blocks {
+		if b := &h.Blocks[i]; int(b.Born) <= d.Peak && d.Peak < int(b.Died) {
+			held[d.Owners[b.Owner].Keys[by]] += b.Size
+		}
+	}
+	groups := render.ModuleGroups(s, d.Keys[by], held, ownerRows)
+	if slices.Equal(groups, d.Keys[by]) {
+		return
+	}
+	d.By, d.Keys = append(slices.Clone(d.By), byEachModule), append(d.Keys, d.Keys[by])
+	known, names := make(map[string]int), []string{}
+	for i := range d.Owners {
+		keys := &d.Owners[i].Keys
+		*keys = append(*keys, (*keys)[by])
+		(*keys)[by] = number(known, &names, groups[(*keys)[by]])
+	}
+	d.Keys[by] = names
 }
 
 // number is the index of a value in a list without doubles.

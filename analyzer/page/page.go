@@ -41,7 +41,9 @@ type Options struct {
 var pageText string
 
 //go:embed style.css
-var styleText string
+var styleRules string
+
+var styleText = coloured(styleRules)
 
 //go:embed script
 var scripts embed.FS
@@ -76,6 +78,7 @@ type content struct {
 	StyleHash, ScriptHash  string
 	Connect                string // where the script may ask: nowhere, or the server of the page
 
+	Figures   []figure
 	Answer    string
 	Alarm     bool
 	Sentences []string
@@ -134,7 +137,7 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 	}
 	answer := render.Verdict(s)
 	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data),
-		Sections: packed.elements(), StyleHash: hash(styleText), ScriptHash: hash(script),
+		Sections: packed.elements(), StyleHash: hash(styleText), ScriptHash: hash(script), Figures: figures(s),
 		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(),
 		LevelName: "of " + phrase.LevelName(s), Commands: commands(s, o)}
 	for _, sheet := range oomtext.Sheets(s, ownerRows) {
@@ -178,7 +181,7 @@ func (c *content) drawTimeline(s *report.Summary, d *data) {
 	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) == 0 || s.History == nil || len(s.History.Blocks) == 0 {
 		return
 	}
-	heights := s.Heights[0].PeakBytes
+	heights := shownHeights(&s.Heights[0], d.From, d.To)
 	most := max(slices.Max(heights), 1)
 	var path strings.Builder
 	fmt.Fprintf(&path, "M0 %d", pictureHeight)
@@ -193,6 +196,14 @@ func (c *content) drawTimeline(s *report.Summary, d *data) {
 	c.TimelineWords = fmt.Sprintf("%s over time: %s at the peak, %s into the run of %s; %s at the end.",
 		phrase.LevelName(s), layout.Bytes(main.PeakBytes),
 		layout.Duration(main.PeakTimeNS), layout.Duration(s.Process.DurationNS), layout.Bytes(main.LiveBytes))
+	switch {
+	case d.From > d.Begin:
+		c.TimelineWords += fmt.Sprintf(" The picture shows %s to %s: before and after that, memory does not change.",
+			layout.Moment(d.From), layout.Moment(d.To))
+	case d.To < d.End:
+		c.TimelineWords += fmt.Sprintf(" The picture ends at %s: after that, memory does not change.",
+			layout.Moment(d.To))
+	}
 	if d.Unit > 1 {
 		c.LeftOut = fmt.Sprintf("Of so many blocks, times are rounded down to %s; memtrace serve shows them exactly. ",
 			layout.Duration(d.Unit))

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
+	"memtrace/analyzer/palette"
 	"memtrace/analyzer/report"
 )
 
@@ -67,7 +68,7 @@ func drawPanel(dc draw.Canvas, p Panel, most int64) {
 		dc.FillText(text, vg.Point{X: dc.Min.X + names - 8*pixel, Y: middle}, clip(b.Name, 28))
 		x := dc.Min.X + names
 		end := x + max(vg.Length(max(b.Bytes, 0))*scale, pixel)
-		fillBar(dc, b.Look, palette[0], x, y+step*0.14, end, y+step*0.86)
+		fillBar(dc, b.Look, light(palette.Layers[0]), x, y+step*0.14, end, y+step*0.86)
 		text.XAlign = draw.XLeft
 		dc.FillText(text, vg.Point{X: end + 6*pixel, Y: middle}, sizeOf(b.Bytes)+"  "+percentOf(b.Bytes, p.Total))
 	}
@@ -133,12 +134,12 @@ func fillBar(dc draw.Canvas, look Look, c color.RGBA, x0, y0, x1, y1 vg.Length) 
 	if look == Untrackable {
 		for x := x0 - (y1 - y0); x < x1; x += 6 * pixel {
 			from, to := max(x, x0), min(x+(y1-y0), x1)
-			dc.StrokeLine2(draw.LineStyle{Color: palette[7], Width: 0.8 * pixel}, from, y0+from-x, to, y0+to-x)
+			dc.StrokeLine2(draw.LineStyle{Color: grey, Width: 0.8 * pixel}, from, y0+from-x, to, y0+to-x)
 		}
 	}
 	edge := color.Color(color.White)
 	if look != Plain {
-		edge = palette[7]
+		edge = grey
 	}
 	dc.StrokeLines(draw.LineStyle{Color: edge, Width: 0.8 * pixel}, append(box, box[0]))
 }

@@ -43,6 +43,8 @@ type Series struct {
 	Line   bool // on a stacked chart: a line that is not part of the stack
 	Level  bool // a value holds until the next X
 	Filled bool
+	Rest   bool // of all that have no layer of their own
+	Growth bool // the line of what stays, which grows
 }
 
 // Point is a place in a chart.

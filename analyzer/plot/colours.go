@@ -1,34 +1,25 @@
 package plot
 
-import "image/color"
+import (
+	"fmt"
+	"image/color"
 
-// ownColours are places in the palette of what memory is for, so that it has one colour in all pictures.
-var ownColours = map[string]int{"Parameters": 0, "Gradients": 1, "Optimizer state": 2, "Feature maps": 3,
-	"Workspace": 4, "Temporary": 5, "Intermediate gradients": 6, "Others": 7}
+	"memtrace/analyzer/palette"
+)
 
-// colours gives each name a colour: its own, if it has one, else the next one that no other name has.
+// colours gives each name its colour; the layer of all others has one of its own.
 func colours(names []string) []color.RGBA {
-	taken := map[int]bool{}
-	for _, name := range names {
-		if n, own := ownColours[name]; own {
-			taken[n] = true
-		}
-	}
-	list, next := make([]color.RGBA, len(names)), 0
-	for i, name := range names {
-		n, own := ownColours[name]
-		if !own {
-			for len(taken) < len(palette) && taken[next%len(palette)] {
-				next++
-			}
-			n = next % len(palette)
-			taken[n] = true
-			next++
-		}
-		list[i] = palette[n]
+	list := make([]color.RGBA, len(names))
+	for i, n := range palette.Of(names) {
+		list[i] = light(palette.Layers[n])
 	}
 	return list
 }
+
+func light(s palette.Shade) color.RGBA { return s.Light }
+
+// moreName is the layer or bar of so many that are taken together.
+func moreName(count int) string { return fmt.Sprintf("%d more", count) }
 
 func namesOf[T any](list []T, name func(T) string) []string {
 	names := make([]string, len(list))

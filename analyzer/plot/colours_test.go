@@ -1,16 +1,22 @@
 package plot
 
-import "testing"
+import (
+	"testing"
+
+	"memtrace/analyzer/palette"
+	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/rules"
+)
 
 // What memory is for has one colour in all pictures, and no two names of a picture share one while there are enough.
 func TestColours(t *testing.T) {
-	list := colours([]string{"Feature maps", "a", "Parameters", "b"})
-	if list[0] != palette[3] || list[1] != palette[1] || list[2] != palette[0] || list[3] != palette[2] {
+	list := palette.Of([]string{"Feature maps", "a", "Parameters", "b", phrase.CategoryWord(rules.Others)})
+	if list[0] != 3 || list[1] != 1 || list[2] != 0 || list[3] != 2 || list[4] != 7 {
 		t.Errorf("%v", list)
 	}
-	many := colours(make([]string, 30))
-	for i := range palette {
-		if many[i] != palette[i] {
+	many := palette.Of(make([]string, 30))
+	for i := range palette.Layers {
+		if many[i] != i {
 			t.Errorf("colour %d: %v", i, many[i])
 		}
 	}

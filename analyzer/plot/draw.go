@@ -18,6 +18,7 @@ import (
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
 
+	"memtrace/analyzer/palette"
 	"memtrace/internal/visible"
 )
 
@@ -33,15 +34,8 @@ const (
 	nameRunes   = 34 // longer names are cut in the middle
 )
 
-// palette is Okabe and Ito's, whose colours stay apart under all common colour blindness, and lighter shades of three
-// of them.
-var palette = []color.RGBA{
-	{0, 114, 178, 255}, {230, 159, 0, 255}, {0, 158, 115, 255}, {204, 121, 167, 255}, {86, 180, 233, 255},
-	{213, 94, 0, 255}, {240, 228, 66, 255}, {110, 110, 110, 255},
-	{153, 199, 224, 255}, {245, 216, 153, 255}, {153, 216, 199, 255}, {60, 60, 60, 255},
-}
-
 var (
+	grey  = light(palette.Layers[7])
 	ink   = color.RGBA{35, 35, 35, 255}
 	faint = color.RGBA{228, 228, 228, 255}
 	alarm = color.RGBA{190, 20, 20, 255}
@@ -92,7 +86,7 @@ func (c *Chart) Draw(w io.Writer, format string) error {
 
 func (c *Chart) drawAll(dc draw.Canvas) {
 	dc.FillText(style(18, ink), vg.Point{X: dc.Min.X, Y: dc.Max.Y - 18*pixel}, clip(c.Title, 80))
-	dc.FillText(style(12, palette[7]), vg.Point{X: dc.Min.X, Y: dc.Max.Y - 38*pixel}, clip(c.Note, 150))
+	dc.FillText(style(12, grey), vg.Point{X: dc.Min.X, Y: dc.Max.Y - 38*pixel}, clip(c.Note, 150))
 	body := draw.Crop(dc, 0, 0, 0, -52*pixel)
 	switch {
 	case len(c.Panels) > 0:

@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"memtrace/analyzer/palette"
 )
 
 const (
@@ -182,11 +184,11 @@ func (r *mapRow) draw(s *MapSegment, largest bool) {
 			}
 		}
 	}
-	r.dc.StrokeLines(draw.LineStyle{Color: palette[7], Width: 0.8 * pixel}, append(box, box[0]))
+	r.dc.StrokeLines(draw.LineStyle{Color: grey, Width: 0.8 * pixel}, append(box, box[0]))
 }
 
 // paint returns the colours of layers; that of all others is the last one.
-func (m *Map) paint() []color.RGBA { return append(colours(m.Layers), palette[8]) }
+func (m *Map) paint() []color.RGBA { return append(colours(m.Layers), light(palette.Rest)) }
 
 func (r *mapRow) badge(n int) {
 	drawBadge(r.dc, vg.Point{X: r.left + 8*pixel, Y: r.top - mapBar/2}, n)
@@ -221,14 +223,14 @@ func (m *Map) legend(dc draw.Canvas) {
 	paint := m.paint()
 	names := m.Layers
 	if others {
-		names = append(names[:len(names):len(names)], "others")
+		names = append(names[:len(names):len(names)], moreName(m.More))
 	}
 	for i, name := range names {
 		entry(name, func(x0, y0, x1, y1 vg.Length) { dc.FillPolygon(paint[i], rectangle(x0, y0, x1, y1)) })
 	}
 	outline := func(x0, y0, x1, y1 vg.Length) {
 		box := rectangle(x0, y0, x1, y1)
-		dc.StrokeLines(draw.LineStyle{Color: palette[7], Width: 0.8 * pixel}, append(box, box[0]))
+		dc.StrokeLines(draw.LineStyle{Color: grey, Width: 0.8 * pixel}, append(box, box[0]))
 	}
 	entry("free", outline)
 	var most int64

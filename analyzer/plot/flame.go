@@ -82,7 +82,7 @@ func (f *Flame) draw(dc draw.Canvas) {
 			x += 18*pixel + text.Width(whose.Words) + 20*pixel
 		}
 	}
-	hint := style(12, palette[7])
+	hint := style(12, grey)
 	hint.XAlign = draw.XRight
 	dc.FillText(hint, vg.Point{X: dc.Max.X, Y: y + pixel},
 		"a box is as wide as what was allocated in it and in what it called")

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
@@ -222,7 +223,7 @@ func iterations(runs []Run, _ Options) (*Chart, error) {
 	columns := make([]Series, len(t.Categories))
 	reserved := Series{Name: "reserved (peak)", Line: true}
 	for i, name := range t.Categories {
-		columns[i].Name = name
+		columns[i].Name = phrase.CategoryWord(name)
 	}
 	for _, it := range t.Iterations {
 		if !it.Ended || len(it.Peak.Held) != len(columns) {
@@ -252,7 +253,7 @@ func iterations(runs []Run, _ Options) (*Chart, error) {
 func barsOf(g *report.Categories) Panel {
 	p := Panel{Title: g.By}
 	for _, row := range g.Rows {
-		bar := Bar{Name: row.Key, Bytes: signed(row.Bytes)}
+		bar := Bar{Name: phrase.CategoryWord(row.Key), Bytes: signed(row.Bytes)}
 		if row.Key == rules.Others {
 			bar.Look = Others
 		}
@@ -293,7 +294,7 @@ func joinSmall(bars []Bar, total int64, percent float64) []Bar {
 	if len(rest) < 2 { // its own name takes no more room
 		return bars
 	}
-	joined := Bar{Name: fmt.Sprintf("%d smaller", len(rest))}
+	joined := Bar{Name: moreName(len(rest))}
 	for _, b := range rest {
 		joined.Bytes += b.Bytes
 	}
@@ -315,7 +316,7 @@ func joinTail(bars []Bar) []Bar {
 	special := slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool { return b.Look == Plain })
 	plain := slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool { return b.Look != Plain })
 	keep := max(mostBars-1-len(special), 0)
-	rest := Bar{Name: fmt.Sprintf("%d smaller", len(plain)-keep)}
+	rest := Bar{Name: moreName(len(plain) - keep)}
 	for _, b := range plain[keep:] {
 		rest.Bytes += b.Bytes
 	}

@@ -8,6 +8,7 @@ import (
 	"gonum.org/v1/plot/vg/draw"
 
 	"memtrace/analyzer/lanes"
+	"memtrace/analyzer/palette"
 	"memtrace/analyzer/report"
 )
 
@@ -31,12 +32,6 @@ const (
 	laneText   = 10.5
 	lanesAbove = 8 * pixel
 )
-
-// phaseColours are shades in which dark letters can be read, apart under all common colour blindness.
-var phaseColours = map[string]color.RGBA{
-	"init": {214, 214, 214, 255}, "forward": {153, 199, 224, 255}, "recompute": {229, 188, 211, 255},
-	"backward": {245, 216, 153, 255}, "optimizer": {153, 216, 199, 255}, "data": {245, 238, 160, 255},
-}
 
 var laneShades = []color.RGBA{{205, 205, 205, 255}, {228, 228, 228, 255}}
 
@@ -82,7 +77,7 @@ func (c *Chart) drawLanes(dc draw.Canvas, x func(float64) vg.Length) {
 	top := dc.Max.Y - lanesAbove
 	left, right := x(0), x(1)
 	for _, l := range c.Lanes {
-		name := style(laneText, palette[7])
+		name := style(laneText, grey)
 		name.XAlign, name.YAlign = draw.XRight, draw.YCenter
 		dc.FillText(name, vg.Point{X: left - 8*pixel, Y: top - laneBar/2}, l.Name)
 		inside := draw.Crop(dc, left-dc.Min.X, -(dc.Max.X - right), 0, 0)
@@ -111,7 +106,7 @@ func (c *Chart) drawLane(dc draw.Canvas, l Lane, top vg.Length, x func(at int64)
 		case len(i.Parts) > 0:
 			drawPhases(dc, i.Parts, from, to, top)
 		case i.Moment:
-			dc.FillPolygon(palette[7], rectangle(from, top-laneBar, from+1.5*pixel, top))
+			dc.FillPolygon(grey, rectangle(from, top-laneBar, from+1.5*pixel, top))
 			if at.X+wide > dc.Max.X { // before the line
 				at.X = from - 3*pixel - wide
 			}
@@ -135,16 +130,17 @@ func drawPhases(dc draw.Canvas, parts []report.PhasePart, from, to, top vg.Lengt
 	left := from
 	for _, p := range parts {
 		right := left + (to-from)*vg.Length(float64(max(p.NS, 1))/float64(sum))
-		dc.FillPolygon(phaseColours[p.Phase], rectangle(left, top-laneBar, right, top))
+		dc.FillPolygon(light(palette.PhaseShade(p.Phase)), rectangle(left, top-laneBar, right, top))
 		left = right
 	}
 }
 
 func (c *Chart) drawPhaseLegend(dc draw.Canvas, left, top vg.Length) {
-	text := style(laneText, palette[7])
+	text := style(laneText, grey)
 	text.YAlign = draw.YCenter
 	for _, p := range c.phases() {
-		dc.FillPolygon(phaseColours[p.Phase], rectangle(left, top-laneBar+2*pixel, left+9*pixel, top-2*pixel))
+		dc.FillPolygon(light(palette.PhaseShade(p.Phase)),
+			rectangle(left, top-laneBar+2*pixel, left+9*pixel, top-2*pixel))
 		dc.FillText(text, vg.Point{X: left + 13*pixel, Y: top - laneBar/2}, p.Phase)
 		left += 13*pixel + text.Width(p.Phase) + 14*pixel
 	}

@@ -149,7 +149,8 @@ func TestValues(t *testing.T) {
 	}
 	c = mustMake(t, "categories", Options{MinShare: 10}, s, s)
 	if len(c.Panels) != 2 ||
-		!slices.Equal(c.Panels[0].Bars, []Bar{{"a", 900, Plain}, {"2 smaller", 94, Plain}, {rules.Others, 6, Others}}) {
+		!slices.Equal(c.Panels[0].Bars, []Bar{{"a", 900, Plain}, {"2 more", 94, Plain},
+			{"not categorized", 6, Others}}) {
 		t.Errorf("categories: %+v", c.Panels)
 	}
 	c = mustMake(t, "overlay", Options{Align: true, Baseline: true}, s, s)

@@ -15,6 +15,7 @@ import (
 type Map struct {
 	Segments []MapSegment // by device, then the largest first
 	Layers   []string     // what blocks are told apart by, those that hold most first
+	More     int          // how many have no layer of their own
 	Size     int64        // bytes of all segments
 	Held     int64        // in blocks
 	Whole    int64        // in segments without any block
@@ -158,21 +159,21 @@ func segmentsAt(h *report.History, event uint32) (list []MapSegment) {
 func (m *Map) layers(h *report.History, live []*report.HistoryBlock, by int) func(owner uint32) int {
 	held := map[string]uint64{}
 	for _, b := range live {
-		held[h.Owners[b.Owner].Keys[by]] += b.Size
+		held[keyName(h.By[by], h.Owners[b.Owner].Keys[by])] += b.Size
 	}
 	for key := range held {
 		m.Layers = append(m.Layers, key)
 	}
 	slices.SortFunc(m.Layers, func(a, b string) int { return cmp.Or(cmp.Compare(held[b], held[a]), cmp.Compare(a, b)) })
 	if len(m.Layers) > timelineLayers {
-		m.Layers = m.Layers[:timelineLayers]
+		m.Layers, m.More = m.Layers[:timelineLayers], len(m.Layers)-timelineLayers
 	}
 	places := map[string]int{}
 	for i, key := range m.Layers {
 		places[key] = i
 	}
 	return func(owner uint32) int {
-		if i, ok := places[h.Owners[owner].Keys[by]]; ok {
+		if i, ok := places[keyName(h.By[by], h.Owners[owner].Keys[by])]; ok {
 			return i
 		}
 		return -1

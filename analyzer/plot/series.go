@@ -7,6 +7,8 @@ import (
 	"gonum.org/v1/plot/plotter"
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"memtrace/analyzer/palette"
 )
 
 // drawSeries draws values over one axis, with the legend beside it.
@@ -15,8 +17,8 @@ func (c *Chart) drawSeries(dc draw.Canvas) {
 	p.X.Label.Text, p.X.Label.TextStyle.Font.Size = clip(c.XLabel, 80), 12*pixel
 	p.X.Tick.Marker, p.Y.Tick.Marker = numberTicks{c.Time}, byteTicks{}
 	for _, axis := range []*plot.Axis{&p.X, &p.Y} {
-		axis.Tick.Label.Font.Size, axis.LineStyle.Color = 11.5*pixel, palette[7]
-		axis.Tick.LineStyle.Color = palette[7]
+		axis.Tick.Label.Font.Size, axis.LineStyle.Color = 11.5*pixel, grey
+		axis.Tick.LineStyle.Color = grey
 		axis.Padding = 0
 	}
 	grid := plotter.NewGrid()
@@ -70,7 +72,12 @@ func (c *Chart) shapes() []shape {
 	paint := colours(namesOf(c.Series, func(s Series) string { return s.Name }))
 	for i, s := range c.Series {
 		one := shape{name: s.Name, color: paint[i], line: !c.Stack || s.Line}
-		if s.Line {
+		switch {
+		case s.Rest:
+			one.color = light(palette.Rest)
+		case s.Growth:
+			one.color = alarm
+		case s.Line:
 			one.color = ink
 		}
 		for j, x := range s.X {

@@ -8,6 +8,8 @@ import (
 
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
+
+	"memtrace/analyzer/palette"
 )
 
 // SizeClass has the blocks of at least From and less than To bytes.
@@ -102,7 +104,7 @@ func (c *Chart) drawColumns(dc draw.Canvas, title string, colour int, value func
 	floor, ceiling := dc.Min.Y+34*pixel, dc.Max.Y-40*pixel
 	step := min((dc.Max.X-dc.Min.X-60*pixel)/vg.Length(len(c.Sizes)), 90*pixel)
 	left := dc.Min.X + 30*pixel
-	label, ticks := style(min(12, float64(step/pixel)/3.9), ink), style(11, palette[7])
+	label, ticks := style(min(12, float64(step/pixel)/3.9), ink), style(11, grey)
 	label.XAlign, ticks.XAlign = draw.XCenter, draw.XCenter
 	every := max(1, int((56*pixel+step-1)/step)) // so that ticks do not touch
 	for i := range c.Sizes {
@@ -110,18 +112,19 @@ func (c *Chart) drawColumns(dc draw.Canvas, title string, colour int, value func
 		x := left + vg.Length(i)*step
 		top := floor + vg.Length(n)/vg.Length(most)*(ceiling-floor)
 		if n > 0 {
-			dc.FillPolygon(palette[colour], rectangle(x+columnGap/2, floor, x+step-columnGap/2, max(top, floor+pixel)))
+			dc.FillPolygon(light(palette.Layers[colour]), rectangle(x+columnGap/2, floor, x+step-columnGap/2,
+				max(top, floor+pixel)))
 			dc.FillText(label, vg.Point{X: x + step/2, Y: max(top, floor+pixel) + 4*pixel}, text)
 		}
 	}
 	for i := range len(c.Sizes) + 1 {
 		if i%every == 0 {
 			x := left + vg.Length(i)*step
-			dc.StrokeLine2(draw.LineStyle{Color: palette[7], Width: pixel}, x, floor-5*pixel, x, floor)
+			dc.StrokeLine2(draw.LineStyle{Color: grey, Width: pixel}, x, floor-5*pixel, x, floor)
 			dc.FillText(ticks, vg.Point{X: x, Y: floor - 19*pixel}, edge(c.Sizes[0].From, i))
 		}
 	}
-	dc.StrokeLine2(draw.LineStyle{Color: palette[7], Width: pixel}, left, floor, left+vg.Length(len(c.Sizes))*step,
+	dc.StrokeLine2(draw.LineStyle{Color: grey, Width: pixel}, left, floor, left+vg.Length(len(c.Sizes))*step,
 		floor)
 }
 

@@ -17,14 +17,15 @@ const (
 // the axis, which goes from begin to end.
 func stacked(h *report.History, positions []int64, begin, end int64) (layers []Series, width int64) {
 	width = max((end-begin)/timelineColumns, 1)
-	names, of := layersOf(h, positions, end)
+	names, of, rest := layersOf(h, positions, end)
 	layers = make([]Series, len(names))
 	columns := int((end - begin) / width)
 	if (end-begin)%width > 0 {
 		columns++
 	}
 	for i, name := range names {
-		layers[i] = Series{Name: name, X: make([]int64, columns), Bytes: make([]int64, columns)}
+		layers[i] = Series{Name: name, X: make([]int64, columns), Bytes: make([]int64, columns),
+			Rest: rest && i == timelineLayers}
 	}
 	changes := make([]int64, len(h.Times)) // by event: 1 + the block that begins, or minus that of one that ends
 	for i, b := range h.Blocks {
@@ -58,15 +59,15 @@ func stacked(h *report.History, positions []int64, begin, end int64) (layers []S
 	return layers, width
 }
 
-// layersOf names the layers, and gives each owner's.
-func layersOf(h *report.History, positions []int64, end int64) (names []string, of []int) {
+// layersOf names the layers, gives each owner's, and says whether the last one is all that have none of their own.
+func layersOf(h *report.History, positions []int64, end int64) (names []string, of []int, rest bool) {
 	weight := map[string]float64{}
 	for _, b := range h.Blocks {
 		until := end
 		if int(b.Died) < len(positions) {
 			until = positions[b.Died]
 		}
-		weight[h.Owners[b.Owner].Keys[0]] += float64(b.Size) * float64(until-positions[b.Born])
+		weight[layerName(h, b.Owner)] += float64(b.Size) * float64(until-positions[b.Born])
 	}
 	for name := range weight {
 		names = append(names, name)
@@ -74,17 +75,17 @@ func layersOf(h *report.History, positions []int64, end int64) (names []string, 
 	slices.SortFunc(names, func(a, b string) int {
 		return cmp.Or(cmp.Compare(weight[b], weight[a]), cmp.Compare(a, b))
 	})
-	rest := len(names) > timelineLayers+1
+	rest = len(names) > timelineLayers+1
 	if rest {
-		names = append(names[:timelineLayers:timelineLayers], "others")
+		names = append(names[:timelineLayers:timelineLayers], moreName(len(names)-timelineLayers))
 	}
 	of = make([]int, len(h.Owners))
 	for i := range h.Owners {
-		if of[i] = slices.Index(names, h.Owners[i].Keys[0]); of[i] < 0 {
+		if of[i] = slices.Index(names, layerName(h, uint32(i))); of[i] < 0 {
 			of[i] = len(names) - 1
 		}
 	}
-	return names, of
+	return names, of, rest
 }
 
 // eventNumbers are the places of events on an axis of events.

@@ -8,7 +8,6 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/fold"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
@@ -202,11 +201,7 @@ func peakModules(s *report.Summary, l *report.Ledger, limit int, each func(int, 
 		rows = append(rows, owner{name: visible.Text(m.Title), each: each(m.Count, m.Smallest, m.Largest),
 			bytes: m.Bytes, style: layout.Blocks})
 	}
-	depth := 0
-	if m := s.Verdict().Module; m != nil {
-		depth = len(fold.ModulePath(m.Name))
-	}
-	return coverOwners("module", rows, limit, depth)
+	return coverOwners("module", rows, limit, moduleDepth(s))
 }
 
 // shortTable prints rows without titles of columns, which explain themselves. Shares are of the figure that the

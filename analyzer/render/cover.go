@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer/fold"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/report"
 )
 
 // coverOwners shortens the rows of a first screen's table to so many and one for the rest. Where the largest rows would
@@ -40,6 +41,37 @@ func coverOwners(by string, list []owner, limit, depth int) []owner {
 		rows = append(rows, row)
 	}
 	return layout.Fewer(rows, limit, func(hidden []owner) owner { return foldShort(by, hidden) })
+}
+
+// moduleDepth is how many parts the name of a module has that the sentence above the tables names, 0 without one.
+func moduleDepth(s *report.Summary) int {
+	if m := s.Verdict().Module; m != nil {
+		return len(fold.ModulePath(m.Name))
+	}
+	return 0
+}
+
+// ModuleGroups names the row of a short table that each module is part of, by what modules hold at the peak: repeated
+// modules are one row, which is no deeper than what the sentence names, and less deep where so many rows would show too
+// little.
+func ModuleGroups(s *report.Summary, names []string, bytes []uint64, rows int) []string {
+	folds, depth := fold.Modules(names, bytes), cmp.Or(moduleDepth(s), math.MaxInt)
+	paths, sums, list := make([][]string, len(folds)), make([]uint64, len(folds)), make([]string, len(names))
+	for i := range folds {
+		paths[i], sums[i] = fold.ModulePath(folds[i].Name), folds[i].Bytes
+	}
+	for _, g := range fold.Cover(paths, sums, rows, depth) {
+		name := folds[g.Members[0]].Name
+		if len(g.Members) > 1 {
+			name = groupName("module", g)
+		}
+		for _, member := range g.Members {
+			for _, n := range folds[member].Members {
+				list[n] = name
+			}
+		}
+	}
+	return list
 }
 
 // foldedTags takes tags as one that differ in an index only, as those of layers do.

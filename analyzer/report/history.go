@@ -62,6 +62,24 @@ type Heights struct {
 	FromNS int64 `json:"from_ns,omitempty"` // when the first stretch begins: with the window, where there is one
 }
 
+// InMotion is the stretch from begin to end in which blocks come and go, with a little room on both sides; all of it
+// where that is most of it.
+func (h *History) InMotion(s *Summary, begin, end int64) (from, to int64) {
+	older := h.Older(s)
+	if older >= len(h.Times) {
+		return begin, end
+	}
+	first, last := h.Times[older], h.Times[len(h.Times)-1]
+	room := max((last-first)/motionRoom, 1)
+	if from, to = max(begin, first-room), min(end, last+room); to-from > (end-begin)/10*9 {
+		return begin, end
+	}
+	return from, to
+}
+
+// motionRoom is the part of a stretch in motion that is left free beside it, as a divisor.
+const motionRoom = 100
+
 // PeakEvent is the first event behind which most is live.
 func (h *History) PeakEvent() uint32 {
 	change := make([]int64, len(h.Times)+1)

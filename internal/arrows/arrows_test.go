@@ -56,6 +56,7 @@ var ours = map[string][]string{
 	},
 	"analyzer/timeline": {"analyzer/meter", "analyzer/report"},
 	"analyzer/lanes":    {"analyzer/report"},
+	"analyzer/palette":  {},
 	"analyzer/division": {
 		"analyzer/callstack", "analyzer/finding", "analyzer/fold", "analyzer/profile", "analyzer/report",
 		"analyzer/rules", "trace",
@@ -92,11 +93,14 @@ var ours = map[string][]string{
 		"internal/visible", "trace",
 	},
 	"analyzer/page": {
-		"analyzer/diff", "analyzer/lanes", "analyzer/render", "analyzer/render/compare", "analyzer/render/layout",
-		"analyzer/render/oomtext", "analyzer/render/phrase", "analyzer/render/view", "analyzer/report",
+		"analyzer/diff", "analyzer/lanes", "analyzer/palette", "analyzer/render", "analyzer/render/compare",
+		"analyzer/render/layout", "analyzer/render/oomtext", "analyzer/render/phrase", "analyzer/render/view",
+		"analyzer/report", "internal/visible",
+	},
+	"analyzer/plot": {
+		"analyzer/lanes", "analyzer/palette", "analyzer/render/phrase", "analyzer/report", "analyzer/rules",
 		"internal/visible",
 	},
-	"analyzer/plot": {"analyzer/lanes", "analyzer/report", "analyzer/rules", "internal/visible"},
 	"cmd/memtrace": {
 		"analyzer", "analyzer/diff", "analyzer/export", "analyzer/moment", "analyzer/page", "analyzer/plot",
 		"analyzer/profile", "analyzer/ranks", "analyzer/render", "analyzer/render/compare", "analyzer/render/layout",
@@ -197,7 +201,8 @@ var guestNever = []string{
 	"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml",
 	module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page",
 	module + "analyzer/plot", module + "analyzer/rules/rulefile", module + "trace/textform",
-	module + "analyzer/trend", module + "analyzer/timeline", module + "analyzer/lanes", module + "analyzer/training",
+	module + "analyzer/trend", module + "analyzer/timeline", module + "analyzer/lanes", module + "analyzer/palette",
+	module + "analyzer/training",
 	module + "analyzer/division", module + "analyzer/notes", module + "analyzer/diff", module + "analyzer/ranks",
 	module + "analyzer/render/compare", module + "analyzer/render/csvtable", module + "analyzer/render/view",
 	"net/http", "os/exec",

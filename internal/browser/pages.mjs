@@ -42,13 +42,13 @@ async function layout(page) {
     const canvas = document.getElementById("picture"), grid = [];
     if (canvas && canvas.width) {
       const style = getComputedStyle(document.documentElement), pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
-      const colours = [..."01234567"].map((n) => ["c" + n, "--c" + n]).concat([["rest", "--rest"]]).map(([name, variable]) => [name, style.getPropertyValue(variable).trim().match(/\w\w/g).map((part) => parseInt(part, 16))]);
+      const colours = [..."0123456789ab"].map((name, n) => [name, "--c" + n]).concat([["r", "--rest"]]).map(([name, variable]) => [name, style.getPropertyValue(variable).trim().match(/\w\w/g).map((part) => parseInt(part, 16))]);
       for (let row = 1; row < 8; row++) {
         let line = "";
         for (let column = 1; column < 24; column++) {
           const at = 4 * (Math.round(26 + ((canvas.height - 90) * row) / 8) * canvas.width + Math.round(74 + ((canvas.width - 88) * column) / 24)), [r, gr, b, a] = pixels.slice(at, at + 4);
           const near = colours.findIndex(([, c]) => a > 200 && Math.abs(c[0] - r) + Math.abs(c[1] - gr) + Math.abs(c[2] - b) < 24);
-          line += near < 0 ? "." : near === 8 ? "r" : near;
+          line += near < 0 ? "." : colours[near][0];
         }
         grid.push(line);
       }
@@ -121,6 +121,20 @@ async function walk(page) {
   return seen;
 }
 
+// select clicks at bands of the picture, and at their names.
+async function select(page) {
+  const picture = page.locator("#picture"), height = (await picture.boundingBox()).height;
+  await picture.click({position: {x: 500, y: height - 130}});
+  await settled(page, () => document.getElementById("picked").textContent.startsWith("Selected: "));
+  const said = await text(page, "picked"), [, size, layer, place] = said.match(/^Selected: (.*?) of (.*?), allocated at (.*?), from /) || wrong("selected", said) || [];
+  same("the selected block's row", (await page.locator("#blocks tr.picked").textContent()).includes(place) && (await page.locator("#blocks tr.picked").textContent()).startsWith(size), true);
+  same("the selected layer", [await text(page, "blockswhose"), await page.locator('#legend button[aria-pressed="true"]').allTextContents()], ["of " + layer, [layer]]);
+  await page.locator('#legend button[aria-pressed="false"]').first().click();
+  await settled(page, () => document.getElementById("picked").textContent === "");
+  await picture.press("Escape");
+  await settled(page, () => document.getElementById("blockswhose").textContent === "");
+}
+
 async function run() {
   const {url, expect} = plan.run, page = await open("run", url);
   same("the peak by category", await cells(page, "owners"), expect.owners);
@@ -138,6 +152,7 @@ async function run() {
   await settled(page, () => document.getElementById("sincewords").textContent === "");
   await page.locator("#map").hover({position: {x: 90, y: 8}});
   same("what lies under the pointer", /^0x7f[0-9a-f]+ on device 0: 1\.00 MiB of /.test(await text(page, "mapreading")), true);
+  await select(page);
   await page.locator("#theme").click();
   same("theme", await page.evaluate(() => [document.documentElement.dataset.theme, getComputedStyle(document.documentElement).backgroundColor]), ["dark", "rgb(20, 23, 27)"]);
   await page.locator("#stacks button").first().focus();

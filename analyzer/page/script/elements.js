@@ -17,14 +17,13 @@ function svg(tag, attributes) {
   return made;
 }
 
-// bar is a table's cell with a bar of bytes' part of most.
-function bar(bytes, most, fill) {
-  const cell = make("td", undefined, "shape");
-  if (!fill) return cell;
-  const picture = svg("svg", {viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true"});
+// barred puts a bar of bytes' part of most behind the name of a row.
+function barred(row, bytes, most, fill) {
+  const cell = row.cells[0], name = make("span", cell.textContent), picture = svg("svg", {viewBox: "0 0 100 10", preserveAspectRatio: "none", "aria-hidden": "true"});
   picture.append(svg("rect", {width: String(Math.max((100 * bytes) / Math.max(most, 1), 0.4)), height: "10", fill}));
-  cell.append(picture);
-  return cell;
+  cell.classList.add("barred");
+  cell.replaceChildren(picture, name);
+  return row;
 }
 
 // line is a table's row of a name and numbers.

@@ -50,10 +50,10 @@ function eventsUntil(model, early) {
   return low;
 }
 
-// crowded reports whether nine tenths of the events lie in less than a quarter of the time, so that a picture by time shows little of them.
-function crowded(model, end) {
+// crowded reports whether nine tenths of the events lie in less than a quarter of the time that is shown, so that a picture by time shows little of them.
+function crowded(model, span) {
   const early = Math.floor(model.events / 20);
-  return model.events > 20 && timeAt(model, model.events - 1 - early) - timeAt(model, early) < end / 4;
+  return model.events > 20 && timeAt(model, model.events - 1 - early) - timeAt(model, early) < span / 4;
 }
 
 function step(model, event) {
@@ -110,6 +110,26 @@ function liveAt(model, event) {
     total += sizeAt(model, b);
   });
   return {bytes, count, total};
+}
+
+// liveOf is the part of what is live that a layer holds.
+function liveOf(live, layerOf, layer) {
+  const bytes = live.bytes.map((held, owner) => (layerOf[owner] === layer ? held : 0)), count = live.count.map((blocks, owner) => (layerOf[owner] === layer ? blocks : 0));
+  return {bytes, count, total: bytes.reduce((total, held) => total + held, 0)};
+}
+
+const paletteColours = 12;
+
+// coloursOf gives each name its own colour, or the next one that no other name has: see Of of the palette.
+function coloursOf(names, own) {
+  const taken = new Set(names.filter((name) => Object.hasOwn(own, name)).map((name) => own[name]));
+  let next = 0;
+  return names.map((name) => {
+    if (Object.hasOwn(own, name)) return own[name];
+    while (taken.size < paletteColours && taken.has(next % paletteColours)) next++;
+    taken.add(next % paletteColours);
+    return next++ % paletteColours;
+  });
 }
 
 // bornSince is liveAt of those blocks that came behind another event: what a stretch of time left behind.
@@ -317,4 +337,4 @@ function tree(live, stacks) {
 }
 
 if (typeof module !== "undefined")
-  module.exports = {chunkShift, chunkEvents, powers, chunksAtOnce, sizeAt, timeAt, step, powerOf, totalAt, eachLive, eventAt, crowded, highest, liveAt, bornSince, lifetimes, largest, grouped, crossed, layering, isLayered, columns, timeOf, summits, weighing, tree};
+  module.exports = {chunkShift, chunkEvents, powers, chunksAtOnce, sizeAt, timeAt, step, powerOf, totalAt, eachLive, eventAt, crowded, highest, liveAt, liveOf, coloursOf, bornSince, lifetimes, largest, grouped, crossed, layering, isLayered, columns, timeOf, summits, weighing, tree};

@@ -3,7 +3,7 @@
 
 const margin = {left: 74, right: 14, top: 26, bottom: 26, lane: 15};
 
-const colour = (layer) => style(layer < layers.names.length ? "--c" + layer : "--rest");
+const colour = (layer) => style(layer < layers.names.length ? "--c" + layers.colours[layer] : "--rest");
 const layerName = (layer) => (layer < layers.names.length ? layers.names[layer] : layers.others + " more");
 
 // plotOf is where the picture lies on its canvas.
@@ -22,6 +22,7 @@ function draw() {
   const across = (position) => plot.x + ((position - shown.from) / (shown.to - shown.from)) * plot.w;
   const y = (bytes) => plot.y + plot.h - (bytes / most) * plot.h;
   axes(g, plot, most, across, y);
+  shown.most = most;
   for (let layer = 0; layer < layers.count; layer++) {
     g.fillStyle = colour(layer);
     g.beginPath();
@@ -34,7 +35,10 @@ function draw() {
     g.fill();
   }
   for (const level of lines) outline(g, plot, level, y, count);
-  drawLanes(g, plot, (time) => (shown.byEvents ? plot.x + (columnOf(picture.times, time) * plot.w) / count : across(time)));
+  const x = (time) => (shown.byEvents ? plot.x + (columnOf(picture.times, time) * plot.w) / count : across(time));
+  if (facts.growth) slope(g, plot, facts.growth, x, y);
+  drawLanes(g, plot, x);
+  selected(g, plot, x, y);
   cursor(g, plot, across(shown.cursor));
 }
 
@@ -95,6 +99,72 @@ function outline(g, plot, level, y, count) {
   level.values.forEach((bytes, c) => g[c ? "lineTo" : "moveTo"](plot.x + (c * plot.w) / count, y(bytes)));
   g.stroke();
   g.setLineDash([]);
+}
+
+// slope draws the line through what stays, which grows.
+function slope(g, plot, growth, x, y) {
+  const from = x(growth.from), to = x(growth.to);
+  if (to <= from) return;
+  g.save();
+  g.beginPath();
+  g.rect(plot.x, plot.y, plot.w, plot.h);
+  g.clip();
+  g.strokeStyle = g.fillStyle = style("--alarm");
+  g.lineWidth = 2;
+  g.setLineDash([7, 4]);
+  g.beginPath();
+  g.moveTo(from, y(growth.from_bytes));
+  g.lineTo(to, y(growth.to_bytes));
+  g.stroke();
+  g.setLineDash([]);
+  g.restore();
+}
+
+// bandAt is the layer under a place of the picture, and how many bytes of it lie below that.
+function bandAt(column, px) {
+  const box = element("picture").getBoundingClientRect(), plot = plotOf(box.width, box.height), {picture} = shown;
+  let above = ((plot.y + plot.h - (px - box.top)) / plot.h) * shown.most;
+  for (let layer = 0; layer < layers.count; layer++) {
+    const bytes = picture.bytes[column * picture.layers + layer];
+    if (above >= 0 && above < bytes) return {layer, height: above};
+    above -= bytes;
+  }
+  return null;
+}
+
+// pickedBlock is the block at the place of a band that was clicked at: the largest lie lowest.
+function pickedBlock() {
+  if (state.pick === null || state.height === null) return null;
+  let below = 0;
+  for (const block of shown.list) if ((below += block.size) > state.height) return block;
+  return null;
+}
+
+// selected draws how long the selected block lives, at its place in the band.
+function selected(g, plot, x, y) {
+  const block = pickedBlock();
+  if (!block) return;
+  let under = 0, below = 0;
+  const live = shown.now.live;
+  live.bytes.forEach((bytes, owner) => (under += layers.layerOf[owner] < state.pick ? bytes : 0));
+  for (const other of shown.list) {
+    if (other === block) break;
+    below += other.size;
+  }
+  const middle = y(under + below + block.size / 2), from = Math.max(x(block.since), plot.x), to = Math.min(block.until === null ? plot.x + plot.w : x(block.until), plot.x + plot.w);
+  g.strokeStyle = style("--ground");
+  for (const width of [5, 2]) {
+    g.lineWidth = width;
+    g.beginPath();
+    g.moveTo(from, middle - 5);
+    g.lineTo(from, middle + 5);
+    g.moveTo(from, middle);
+    g.lineTo(to, middle);
+    g.moveTo(to, middle - 5);
+    g.lineTo(to, middle + 5);
+    g.stroke();
+    g.strokeStyle = style("--mark");
+  }
 }
 
 const phaseColour = (name) => style("--p-" + name);
@@ -158,25 +228,29 @@ function cursor(g, plot, at) {
   }
 }
 
+const legendItem = (...parts) => {
+  const item = make("li");
+  item.append(...parts);
+  return item;
+};
+
+// legend says what colours and lines stand for: those of memory, each of which can be picked, apart from those of phases.
 function legend() {
   const list = [];
   for (let layer = 0; layer < layers.count; layer++) {
-    const item = make("li");
-    item.append(swatch(colour(layer)), make("span", layerName(layer)));
-    list.push(item);
+    const button = make("button");
+    button.type = "button";
+    button.setAttribute("aria-pressed", String(state.pick === layer));
+    button.append(swatch(colour(layer)), make("span", layerName(layer)));
+    button.addEventListener("click", () => pick(state.pick === layer ? null : layer, null));
+    list.push(legendItem(button));
   }
-  for (const level of facts.levels) {
-    const item = make("li");
-    item.append(swatch(style("--mark"), level.dash.length ? level.dash : [11]), make("span", level.name));
-    list.push(item);
-  }
-  for (const lane of facts.lanes)
-    for (const phase of lane.phases || []) {
-      const item = make("li");
-      item.append(swatch(phaseColour(phase)), make("span", phase));
-      list.push(item);
-    }
+  for (const level of facts.levels) list.push(legendItem(swatch(style("--mark"), level.dash.length ? level.dash : [11]), make("span", level.name)));
+  if (facts.growth) list.push(legendItem(swatch(style("--alarm"), [5, 3]), make("span", "what stays grows by " + facts.growth.words)));
   element("legend").replaceChildren(...list);
+  const phases = facts.lanes.flatMap((lane) => lane.phases || []);
+  element("phases").replaceChildren(...(phases.length ? [legendItem("Phases")] : []), ...phases.map((phase) => legendItem(swatch(phaseColour(phase)), make("span", phase))));
+  if (phases.length) element("phases").firstChild.className = "title";
 }
 
 const twinRows = 20;

@@ -3,7 +3,7 @@
 
 // blockName is what tables call a block of an owner: its innermost line, and its module.
 function blockName(facts, owner) {
-  const place = Math.max(facts.by.indexOf("inner"), 0), module = facts.by.indexOf("module"), keys = facts.owners[owner].k;
+  const place = Math.max(facts.by.indexOf("inner"), 0), module = Math.max(facts.by.indexOf("each module"), facts.by.indexOf("module")), keys = facts.owners[owner].k;
   const name = facts.keys[place][keys[place]];
   return module < 0 || !/^[A-Za-z_]/.test(facts.keys[module][keys[module]]) ? name : name + "  ·  " + facts.keys[module][keys[module]];
 }
@@ -14,7 +14,7 @@ function localSource(facts, model, open) {
   let peaks = null, places = null;
   return {
     events: model.events,
-    crowded: crowded(model, facts.end),
+    crowded: crowded(model, facts.to - facts.from),
     async columns({from, to, count, byEvents, layers}) {
       if (!isLayered(model, layers.layerOf, layers.count)) await sliced(layering(model, layers.layerOf, layers.count));
       return columns(model, from, to, count, layers.layerOf, layers.count, byEvents);
@@ -28,8 +28,8 @@ function localSource(facts, model, open) {
       }
       return answer;
     },
-    async largest({event, limit, find}) {
-      const time = (e) => (e < model.events ? timeAt(model, e) : null), wanted = facts.owners.map((_, owner) => blockName(facts, owner).toLowerCase().includes(find));
+    async largest({event, limit, find, layers, layer = null}) {
+      const time = (e) => (e < model.events ? timeAt(model, e) : null), wanted = facts.owners.map((_, owner) => (layer === null || layers.layerOf[owner] === layer) && blockName(facts, owner).toLowerCase().includes(find));
       return largest(model, event, limit, (b) => wanted[model.owner[b]]).map((b) => ({size: sizeAt(model, b), owner: model.owner[b], since: time(model.born[b]), until: time(model.died[b])}));
     },
     async weights({by}) {
@@ -81,7 +81,7 @@ function remoteSource(facts, ask) {
       const answer = await ask("moment", edge === null ? {event} : {event, edge});
       return {event, time: answer.time, live: held(answer.live), before: edge === null ? null : held(answer.before), since: edge === null ? null : held(answer.since), edgeTime: answer.edge_time, lives: answer.lives};
     },
-    largest: ({event, limit, find}) => ask("largest", {event, limit, find}),
+    largest: ({event, limit, find, layers, layer = null}) => ask("largest", layer === null ? {event, limit, find} : {event, limit, find, layer, by: layers.by, shown: layers.shown.join(",")}),
     weights: ({by}) => ask("weights", {by}),
     eventAt: (position, byEvents) => number("event", {position, axis: byEvents ? "events" : "time"}),
     highest: (from, to, byEvents) => number("highest", {from, to, axis: byEvents ? "events" : "time"}),

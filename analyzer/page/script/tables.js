@@ -1,7 +1,7 @@
 "use strict";
 // The tables of the moment that is looked at, and of the stretch of time before it.
 
-const rowsShown = 12, blocksShown = 12, crossRows = 12, crossColumns = 7;
+const rowsShown = 12, blocksShown = 12, blocksPicked = 1000, crossRows = 12, crossColumns = 7;
 
 const groupsOf = (by) => facts.owners.map((owner) => owner.k[by]);
 const wanted = () => element("find").value.toLowerCase();
@@ -12,12 +12,13 @@ function owners(now) {
   const before = now.before && new Map(grouped(now.before, layers.groupOf, names).map((row) => [row.name, row.bytes]));
   const found = rows.filter((row) => row.name.toLowerCase().includes(wanted()));
   const most = rows.length ? rows[0].bytes : 1;
-  const made = (name, bytes, change, count, fill) => line(name, [sizeText(bytes), partText(bytes, total), change === null ? "" : changeText(change), countText(count)], bar(bytes, most, fill));
+  const made = (name, bytes, change, count) => line(name, [sizeText(bytes), partText(bytes, total), change === null ? "" : changeText(change), countText(count)]);
   const list = (state.all ? found : found.slice(0, rowsShown)).map((row) => {
-    const layer = layers.names.indexOf(row.name);
-    return made(row.name, row.bytes, before && row.bytes - (before.get(row.name) || 0), row.count, style(layer < 0 ? "--rest" : "--c" + layer));
+    const layer = layers.names.indexOf(row.name), one = made(row.name, row.bytes, before && row.bytes - (before.get(row.name) || 0), row.count);
+    if (layer >= 0 && layer === state.pick) one.className = "picked";
+    return barred(one, row.bytes, most, colour(layer < 0 ? layers.names.length : layer));
   });
-  const last = made("total", total, before && total - sum([...before.values()], (bytes) => bytes), sum(rows, (row) => row.count), "");
+  const last = made("total", total, before && total - sum([...before.values()], (bytes) => bytes), sum(rows, (row) => row.count));
   last.className = "total";
   element("owners").replaceChildren(...list, last);
   element("whose").textContent = facts.by[state.by];
@@ -59,23 +60,30 @@ function cross(live) {
 }
 
 function blocks(list) {
-  element("blocks").replaceChildren(...list.map((block) => {
+  const first = list.slice(0, blocksShown), block = pickedBlock();
+  if (block && !first.includes(block)) first.push(block);
+  element("blockswhose").textContent = element("stackswhose").textContent = state.pick === null ? "" : "of " + layerName(state.pick);
+  element("picked").textContent = !block ? "" : "Selected: " + sizeText(block.size) + " of " + layerName(state.pick) + ", allocated at " + blockName(facts, block.owner) + ", from " + timeText(block.since) + " to " + untilText(block) + ".";
+  element("blocks").replaceChildren(...first.map((block) => {
     const row = make("tr");
-    row.append(make("td", sizeText(block.size), "n"), make("td", timeText(block.since), "n"), make("td", block.until === null ? "the end" : timeText(block.until), "n"), make("td", blockName(facts, block.owner), "name"));
+    if (block === pickedBlock()) row.className = "picked";
+    row.append(make("td", sizeText(block.size), "n"), make("td", timeText(block.since), "n"), make("td", untilText(block), "n"), make("td", blockName(facts, block.owner), "name"));
     return row;
   }));
 }
+
+const untilText = (block) => (block.until === null ? "the end" : timeText(block.until));
 
 // generation lists what came since the edge and is still there, and how long the blocks lived that ended since.
 function generation(now) {
   const from = now.since ? timeText(now.edgeTime) : "the start", names = facts.keys[state.by];
   const rows = now.since ? grouped(now.since, layers.groupOf, names) : [];
-  fillTable("since", rows.slice(0, rowsShown).map((row) => line(row.name, [sizeText(row.bytes), countText(row.count)], bar(row.bytes, rows[0].bytes, style("--c0")))));
+  fillTable("since", rows.slice(0, rowsShown).map((row) => barred(line(row.name, [sizeText(row.bytes), countText(row.count)]), row.bytes, rows[0].bytes, style("--c0"))));
   const ended = sum(now.lives, (row) => row.count), words = countText(ended) + (ended === 1 ? " block" : " blocks") + " ended between " + from + " and " + timeText(now.time);
   element("sincewords").textContent = now.since ? sizeText(now.since.total) + " in " + countText(sum(rows, (row) => row.count)) + " blocks were allocated since " + from + " and still live at " + timeText(now.time) + "." : "";
   element("livewords").textContent = ended ? words + ", after these times:" : "";
   const most = now.lives.reduce((highest, row) => Math.max(highest, row.count), 1);
-  fillTable("lives", now.lives.map((row) => line("less than " + roundTime(row.below), [countText(row.count), sizeText(row.bytes)], bar(row.count, most, style("--c4")))));
+  fillTable("lives", now.lives.map((row) => barred(line("less than " + roundTime(row.below), [countText(row.count), sizeText(row.bytes)]), row.count, most, style("--c4"))));
 }
 
 const roundTime = (ns) => (ns >= 1e9 ? ns / 1e9 + " s" : ns >= 1e6 ? ns / 1e6 + " ms" : ns / 1e3 + " us");

@@ -3,12 +3,12 @@
 
 const colours = 8, layersShown = colours - 1;
 
-// state is what the fragment of the address says: the key that divides, the event that is looked at, the stretch of positions that is shown, and what those go by.
-const state = {by: 0, event: 0, byEvents: false, from: 0, to: 0, edge: null, all: false, zoomed: null};
+// state is what the fragment of the address says: the key that divides, the event that is looked at, the stretch of positions that is shown, and what those go by. pick is the layer that was picked, height how many of its bytes lie below the place that was clicked at.
+const state = {by: 0, event: 0, byEvents: false, from: 0, to: 0, edge: null, all: false, zoomed: null, pick: null, height: null};
 let facts, sections, source, layers, shown = null, dragging = null;
 
-const origin = () => (state.byEvents ? facts.older : facts.begin);
-const end = () => (state.byEvents ? source.events : facts.end);
+const origin = () => (state.byEvents ? facts.older : facts.from);
+const end = () => (state.byEvents ? source.events : facts.to);
 
 async function readFragment() {
   const given = new URLSearchParams(location.hash.slice(1));
@@ -45,7 +45,8 @@ async function divide() {
   const order = names.map((_, group) => group).filter((group) => weight[group] > 0).sort((a, b) => atPeak[b] + weight[b] / span - atPeak[a] - weight[a] / span);
   const first = order.slice(0, order.length > colours ? layersShown : colours);
   const layerOf = groupOf.map((group) => (first.indexOf(group) < 0 ? first.length : first.indexOf(group)));
-  layers = {by: state.by, shown: first, names: first.map((group) => names[group]), count: first.length + (first.length < order.length ? 1 : 0), others: order.length - first.length, layerOf, groupOf};
+  const shownNames = first.map((group) => names[group]);
+  layers = {by: state.by, shown: first, names: shownNames, colours: coloursOf(shownNames, facts.own), count: first.length + (first.length < order.length ? 1 : 0), others: order.length - first.length, layerOf, groupOf};
 }
 
 let asked = 0;
@@ -56,10 +57,10 @@ async function redraw() {
   const width = Math.max(1, Math.floor(plotOf(element("picture").clientWidth, 100).w));
   const find = wanted();
   const answers = await Promise.all([source.columns({from, to, count: width, byEvents, layers}), source.moment({event, edge}),
-    source.largest({event, limit: blocksShown, find}), source.position(event, byEvents), source.segments(event)]).catch(refused);
+    source.largest({event, limit: state.height === null ? blocksShown : blocksPicked, find, layers, layer: state.pick}), source.position(event, byEvents), source.segments(event)]).catch(refused);
   if (mine !== asked || !answers) return;
   const [picture, now, list, at, segments] = answers;
-  const words = (event === facts.peak ? "peak " : "") + sizeText(now.live.total) + " at " + timeText(now.time);
+  const words = (event === facts.peak ? "peak " + facts.peak_text : sizeText(now.live.total)) + " at " + timeText(now.time);
   shown = {picture, now, count: width, from, to, byEvents, cursor: at, words, list, segments};
   element("picture").setAttribute("aria-label", "Memory over time, " + timeText(picture.times[0]) + " to " + timeText(picture.times[width]) + ": " + words);
   paint();
@@ -75,11 +76,19 @@ function paint() {
   cross(shown.now.live);
   generation(shown.now);
   blocks(shown.list);
-  stacks(shown.now.live);
+  stacks(state.pick === null ? shown.now.live : liveOf(shown.now.live, layers.layerOf, state.pick));
   map(shown.segments);
 }
 
+// pick selects a layer, and the block at a height of it.
+function pick(layer, height) {
+  [state.pick, state.height] = [layer, height];
+  legend();
+  return redraw();
+}
+
 function look(event) {
+  state.height = null;
   state.event = Math.min(Math.max(event, 0), source.events - 1);
   return redraw();
 }
@@ -93,6 +102,8 @@ async function zoom(from, to, last) {
 }
 
 function whole() {
+  [state.pick, state.height] = [null, null];
+  legend();
   [state.from, state.to, state.edge] = [origin(), end(), null];
   element("since-moment").value = element("until-moment").value = "";
   return redraw();
@@ -163,7 +174,11 @@ function listenToPicture() {
     const c = columnAt(pointer), begun = dragging && dragging.from;
     dragging = null;
     if (begun !== null && Math.abs(c - begun) > 4) zoom(position(Math.min(c, begun)), position(Math.max(c, begun) + 1));
-    else look(Math.max(shown.picture.event[c], 0));
+    else {
+      const band = bandAt(c, pointer.clientY);
+      state.event = Math.max(shown.picture.event[c], 0);
+      pick(band && band.layer, band && band.height);
+    }
   });
   canvas.addEventListener("pointercancel", () => (dragging = null));
   canvas.addEventListener("keydown", (key) => {
@@ -176,7 +191,7 @@ function listenToPicture() {
   });
 }
 
-const copyCommand = () => copied(element("copy"), facts.command + " --at " + (shown.now.time / 1e9).toFixed(9) + "s --by " + facts.by[state.by] + " " + facts.path);
+const copyCommand = () => copied(element("copy"), facts.command + " --at " + (shown.now.time / 1e9).toFixed(9) + "s --by " + facts.by[state.by].replace("each ", "") + " " + facts.path);
 
 function listen() {
   listenToPicture();
@@ -191,7 +206,7 @@ function listen() {
   });
   element("find").addEventListener("input", redraw);
   element("by").addEventListener("change", async () => {
-    state.by = element("by").selectedIndex;
+    [state.by, state.pick, state.height] = [element("by").selectedIndex, null, null];
     await divide();
     legend();
     redraw();

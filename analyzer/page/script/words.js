@@ -34,9 +34,11 @@ const countText = (count) => count.toLocaleString("en");
 
 const partText = (bytes, whole) => (whole ? fixed((100 * bytes) / whole, 1) + "%" : "");
 
-// timeText writes nanoseconds with three or four digits.
+// timeText writes nanoseconds with three or four digits, and from a second on to the millisecond, as the report does.
 function timeText(ns) {
-  for (const [unit, name] of [[1e9, "s"], [1e6, "ms"], [1e3, "us"]])
+  if (ns >= 120e9) return Math.floor(ns / 60e9) + " min " + ((ns % 60e9) / 1e9).toFixed(2).padStart(5, "0") + " s";
+  if (ns >= 1e9) return (ns / 1e9).toFixed(3) + " s";
+  for (const [unit, name] of [[1e6, "ms"], [1e3, "us"]])
     if (Math.abs(ns) >= unit) return (ns / unit).toFixed(ns >= 100 * unit ? 1 : ns >= 10 * unit ? 2 : 3) + " " + name;
   return Math.round(ns) + " ns";
 }

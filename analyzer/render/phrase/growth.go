@@ -14,7 +14,7 @@ import (
 // Growth says how fast which memory grows, by how much it did, and at which lines. The judgement must be that it does;
 // main is the level that the report puts first.
 func Growth(t *report.Trend, main string) string {
-	rate := rateWords(t.BytesPerSecond)
+	rate := RateWords(t.BytesPerSecond)
 	switch each := layout.Bytes(t.BytesPerIteration) + " per iteration"; {
 	case t.BytesPerIteration > 0 && t.ToTimeNS-t.FromTimeNS < int64(time.Second): // a rate would say more than is known
 		rate = each
@@ -41,8 +41,8 @@ func grownMemory(level, main string) string {
 		"managed": "Managed memory"}[level]
 }
 
-// rateWords writes a rate in the unit of time in which people would watch it.
-func rateWords(perSecond float64) string {
+// RateWords writes a rate in the unit of time in which people would watch it.
+func RateWords(perSecond float64) string {
 	switch {
 	case perSecond >= 1<<20:
 		return layout.Bytes(uint64(perSecond)) + "/s"

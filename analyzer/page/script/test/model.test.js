@@ -135,3 +135,15 @@ test("a crossed table adds up both ways", () => {
   const columns = new Map(m.grouped(live, [0, 1, 0, 1, 0], ["x", "y"]).map((row) => [row.name, row.bytes]));
   table.columns.forEach((name, n) => assert.equal(table.rows.reduce((total, row) => total + row.cells[n], 0), columns.get(name)));
 });
+
+test("names keep their own colours, and no two share one while there are enough", () => {
+  const own = {Parameters: 0, "Feature maps": 3};
+  assert.deepEqual(m.coloursOf(["Feature maps", "a", "Parameters", "b", "constructor"], own), [3, 1, 0, 2, 4]);
+  assert.equal(new Set(m.coloursOf([..."abcdefghijkl"], own)).size, 12);
+});
+
+test("what a layer holds is part of what is live", () => {
+  const {model} = story(300, 9), live = m.liveAt(model, 299), layerOf = [0, 1, 0, 1, 2], parts = [0, 1, 2].map((layer) => m.liveOf(live, layerOf, layer));
+  assert.equal(parts.reduce((total, part) => total + part.total, 0), live.total);
+  assert.equal(parts[1].bytes[0] + parts[1].count[2], 0);
+});

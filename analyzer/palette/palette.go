@@ -1,0 +1,80 @@
+// Package palette says which colour stands for what on pages and in pictures, so that a purpose of memory or a phase
+// looks the same in all of them.
+package palette
+
+import (
+	"image/color"
+	"slices"
+)
+
+// Shade is a colour on white and on a dark ground.
+type Shade struct{ Light, Dark color.RGBA }
+
+// Layers are Okabe and Ito's colours, which stay apart under all common colour blindness, a grey, and lighter shades of
+// three of them.
+var Layers = []Shade{
+	shade(0x0072b2, 0x3d9bdc), shade(0xe69f00, 0xf0b429), shade(0x009e73, 0x2fc495), shade(0xcc79a7, 0xe09cc2),
+	shade(0x56b4e9, 0x7cc9f5), shade(0xd55e00, 0xf0803c), shade(0xf0e442, 0xd8cb3a), shade(0x6e6e6e, 0x9aa3ad),
+	shade(0x99c7e0, 0xb5d8ec), shade(0xf5d899, 0xf7dfaa), shade(0x99d8c7, 0xa9e0d0), shade(0x3c3c3c, 0xd9dde2),
+}
+
+// Rest is the colour of what is taken together because there are too many.
+var Rest = shade(0xb4bac2, 0x6b7480)
+
+// Uncategorized is what pages and pictures call memory that no rule matches.
+const Uncategorized = "not categorized"
+
+// Own are places in Layers of what memory is for.
+var Own = map[string]int{"Parameters": 0, "Gradients": 1, "Optimizer state": 2, "Feature maps": 3, "Workspace": 4,
+	"Temporary": 5, "Intermediate gradients": 6, Uncategorized: 7}
+
+// Phase is a phase of training, in a shade in which letters can be read.
+type Phase struct {
+	Name string
+	Shade
+}
+
+// Phases are all of them.
+var Phases = []Phase{
+	{"init", shade(0xd6d6d6, 0x4a515c)}, {"forward", shade(0x99c7e0, 0x1f5a85)},
+	{"recompute", shade(0xe5bcd3, 0x7a4a66)}, {"backward", shade(0xf5d899, 0x7a5a16)},
+	{"optimizer", shade(0x99d8c7, 0x1d6b55)}, {"data", shade(0xf5eea0, 0x6b6420)},
+}
+
+// Of gives each name a place in Layers: its own, if it has one, else the next one that no other name has.
+func Of(names []string) []int {
+	taken := map[int]bool{}
+	for _, name := range names {
+		if n, own := Own[name]; own {
+			taken[n] = true
+		}
+	}
+	list, next := make([]int, len(names)), 0
+	for i, name := range names {
+		n, own := Own[name]
+		if !own {
+			for len(taken) < len(Layers) && taken[next%len(Layers)] {
+				next++
+			}
+			n = next % len(Layers)
+			taken[n] = true
+			next++
+		}
+		list[i] = n
+	}
+	return list
+}
+
+// PhaseShade is the shade of a phase by its name.
+func PhaseShade(name string) Shade {
+	if i := slices.IndexFunc(Phases, func(p Phase) bool { return p.Name == name }); i >= 0 {
+		return Phases[i].Shade
+	}
+	return Rest
+}
+
+func shade(light, dark uint32) Shade { return Shade{rgb(light), rgb(dark)} }
+
+func rgb(hex uint32) color.RGBA {
+	return color.RGBA{uint8(hex >> 16), uint8(hex >> 8), uint8(hex), 255}
+}
