@@ -124,7 +124,7 @@ async function walk(page) {
 // select clicks at bands of the picture, and at their names.
 async function select(page) {
   const picture = page.locator("#picture"), height = (await picture.boundingBox()).height;
-  await picture.click({position: {x: 500, y: height - 130}});
+  await picture.click({position: {x: 500, y: height - 150}});
   await settled(page, () => document.getElementById("picked").textContent.startsWith("Selected: "));
   const said = await text(page, "picked"), [, size, layer, place] = said.match(/^Selected: (.*?) of (.*?), allocated at (.*?), from /) || wrong("selected", said) || [];
   same("the selected block's row", (await page.locator("#blocks tr.picked").textContent()).includes(place) && (await page.locator("#blocks tr.picked").textContent()).startsWith(size), true);

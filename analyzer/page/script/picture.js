@@ -53,12 +53,12 @@ function columnOf(times, time) {
   return low - 1;
 }
 
-// highs are a level's highest bytes in each column.
+// highs are a level's highest bytes in each column, none before the level begins.
 function highs(level, picture, count) {
   const values = new Float64Array(count);
   for (let c = 0; c < count; c++) {
     const first = Math.floor((picture.times[c] - level.from) / level.width), last = Math.floor((picture.times[c + 1] - level.from) / level.width);
-    for (let i = first; i <= Math.max(first, last - 1) && i < level.bytes.length; i++) values[c] = Math.max(values[c], level.bytes[i]);
+    for (let i = Math.max(first, 0); i <= Math.max(first, last - 1) && i < level.bytes.length; i++) values[c] = Math.max(values[c], level.bytes[i]);
   }
   return values;
 }
