@@ -3,7 +3,6 @@ package page
 import (
 	"fmt"
 	"html/template"
-	"math"
 	"slices"
 	"strings"
 
@@ -141,7 +140,9 @@ func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
 	d.Older, d.Begin, d.End = h.Older(s), s.BeginNS(), max(s.EndNS(), h.Times[len(h.Times)-1])
 	d.From, d.To = h.InMotion(s, d.Begin, d.End)
 	d.Peak, d.PeakText, d.Own = peakEvent(h, s), layout.Bytes(s.Main().PeakBytes), palette.Own
-	d.Growth = growthLine(h, s.Trend)
+	if from, to, grows := h.GrowthLine(s.Trend); grows {
+		d.Growth = &growth{s.Trend.FromTimeNS, s.Trend.ToTimeNS, from, to, phrase.RateWords(s.Trend.BytesPerSecond)}
+	}
 	d.name(h, s)
 	d.foldModules(h, s)
 	d.levels(s)
@@ -162,24 +163,6 @@ func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
 		}
 	}
 	return d, b, err
-}
-
-// growthLine is the highest line of the growth's slope that memory is not below while it grows; nil without growth.
-func growthLine(h *report.History, t *report.Trend) *growth {
-	if t == nil || t.Kind != report.GrowthSteady || t.Level != h.Level || t.ToTimeNS <= t.FromTimeNS {
-		return nil
-	}
-	slope, least := float64(t.Bytes)/float64(t.ToTimeNS-t.FromTimeNS), math.Inf(1)
-	for i, at := range h.Times {
-		if at >= t.FromTimeNS && at <= t.ToTimeNS {
-			least = min(least, float64(h.Levels[i])-slope*float64(at-t.FromTimeNS))
-		}
-	}
-	if math.IsInf(least, 1) {
-		return nil
-	}
-	from := uint64(max(least, 0))
-	return &growth{t.FromTimeNS, t.ToTimeNS, from, from + t.Bytes, phrase.RateWords(t.BytesPerSecond)}
 }
 
 // peakEvent is the event of the level's peak. Where blocks are missing, their own highest moment may be another one.

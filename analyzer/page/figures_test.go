@@ -37,21 +37,6 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// The line of growth has the growth's slope, and touches the lowest moments while memory grows.
-func TestGrowthLine(t *testing.T) {
-	h := &report.History{Level: report.LevelFramework, Times: []int64{0, 10, 15, 20, 25, 30, 35, 99},
-		Levels: []uint64{5, 100, 160, 110, 170, 120, 180, 0}}
-	trend := &report.Trend{Level: report.LevelFramework, Kind: report.GrowthSteady, Bytes: 20, FromTimeNS: 10,
-		ToTimeNS: 30, BytesPerSecond: 1 << 30}
-	if g := growthLine(h, trend); g == nil || g.FromBytes != 100 || g.ToBytes != 120 || g.From != 10 || g.To != 30 {
-		t.Errorf("%+v", g)
-	}
-	trend.Level = report.LevelDriver
-	if g := growthLine(h, trend); g != nil {
-		t.Errorf("%+v of a level that is not drawn", g)
-	}
-}
-
 // Repeated modules are one group on the page, each of them another; both add up to the same.
 func TestFoldedModules(t *testing.T) {
 	h := &report.History{By: []string{"module"}}

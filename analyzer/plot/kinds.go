@@ -164,8 +164,10 @@ func timeline(runs []Run, o Options) (*Chart, error) {
 	if o.Events {
 		return nil, errors.New("not every block is known; leave out --axis events")
 	}
+	main := heightSeries("", s.Heights[0], s.EndNS())
+	to := c.crop(s, main.X[0], main.lastChange())
 	for i, h := range s.Heights {
-		one := heightSeries(levelName(h.Level), h, s.EndNS())
+		one := heightSeries(levelName(h.Level), h, s.EndNS()).cut(main.X[0], to)
 		one.Filled = i == 0
 		c.Series = append(c.Series, one)
 	}
@@ -186,15 +188,27 @@ func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 			return int64(n)
 		}
 	}
+	if !byEvents {
+		begin, end = h.InMotion(s, begin, end)
+		end = c.crop(s, begin, end)
+	}
 	c.Stack, c.Note = true, c.Note+", by "+h.By[0]
 	c.Series, c.Width = stacked(h, positions, begin, end)
 	for _, level := range s.Heights[1:] {
 		line := heightSeries(levelName(level.Level), level, s.EndNS())
-		line.Line = true
+		if line.Line = true; !byEvents {
+			line = line.cut(begin, end)
+		}
 		for i := range line.X {
 			line.X[i] = at(line.X[i])
 		}
 		c.Series = append(c.Series, line)
+	}
+	if low, high, grows := h.GrowthLine(s.Trend); grows {
+		t := s.Trend
+		c.Series = append(c.Series, Series{Name: "what stays grows by " + phrase.RateWords(t.BytesPerSecond), Line: true,
+			Growth: true, X: []int64{max(at(t.FromTimeNS), begin), min(at(t.ToTimeNS), end)},
+			Bytes: []int64{signed(low), signed(high)}})
 	}
 	c.markTimeline(s, at)
 	return nil
@@ -375,6 +389,9 @@ func overlay(runs []Run, o Options) (*Chart, error) {
 			return nil, err
 		}
 		c.Series = append(c.Series, s)
+	}
+	if !o.Events {
+		c.cropAll()
 	}
 	c.Note = strings.Join(append([]string{levelName(level)}, notes...), ", ")
 	return c, nil

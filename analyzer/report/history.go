@@ -1,6 +1,9 @@
 package report
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // History is every block of one level: when it came, when it went, and whose it is. What is live at an event, summed
 // over the blocks, is the level's exactly, unless blocks were left out.
@@ -71,10 +74,29 @@ func (h *History) InMotion(s *Summary, begin, end int64) (from, to int64) {
 	}
 	first, last := h.Times[older], h.Times[len(h.Times)-1]
 	room := max((last-first)/motionRoom, 1)
-	if from, to = max(begin, first-room), min(end, last+room); to-from > (end-begin)/10*9 {
+	if from, to = max(begin, first-room), last+min(room, max(end-last, 0)); to-from > (end-begin)/10*9 {
 		return begin, end
 	}
 	return from, to
+}
+
+// GrowthLine is the highest line of a growth's slope that memory is not below while it grows: what it holds at the
+// beginning of the growth and at its end. There is none without growth of this level.
+func (h *History) GrowthLine(t *Trend) (from, to uint64, grows bool) {
+	if t == nil || t.Kind != GrowthSteady || t.Level != h.Level || t.ToTimeNS <= t.FromTimeNS {
+		return 0, 0, false
+	}
+	slope, least := float64(t.Bytes)/float64(t.ToTimeNS-t.FromTimeNS), math.Inf(1)
+	for i, at := range h.Times {
+		if at >= t.FromTimeNS && at <= t.ToTimeNS {
+			least = min(least, float64(h.Levels[i])-slope*float64(at-t.FromTimeNS))
+		}
+	}
+	if math.IsInf(least, 1) {
+		return 0, 0, false
+	}
+	from = uint64(max(least, 0))
+	return from, from + t.Bytes, true
 }
 
 // motionRoom is the part of a stretch in motion that is left free beside it, as a divisor.

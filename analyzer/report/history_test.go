@@ -13,3 +13,17 @@ func TestInMotion(t *testing.T) {
 		}
 	}
 }
+
+// The line of growth has the growth's slope, and touches the lowest moments while memory grows.
+func TestGrowthLine(t *testing.T) {
+	h := &History{Level: LevelFramework, Times: []int64{0, 10, 15, 20, 25, 30, 35, 99},
+		Levels: []uint64{5, 100, 160, 110, 170, 120, 180, 0}}
+	trend := &Trend{Level: LevelFramework, Kind: GrowthSteady, Bytes: 20, FromTimeNS: 10, ToTimeNS: 30}
+	if from, to, grows := h.GrowthLine(trend); !grows || from != 100 || to != 120 {
+		t.Errorf("from %d to %d, %t", from, to, grows)
+	}
+	trend.Level = LevelDriver
+	if _, _, grows := h.GrowthLine(trend); grows {
+		t.Error("another level grows")
+	}
+}

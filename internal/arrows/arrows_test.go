@@ -98,8 +98,8 @@ var ours = map[string][]string{
 		"analyzer/report", "internal/visible",
 	},
 	"analyzer/plot": {
-		"analyzer/lanes", "analyzer/palette", "analyzer/render/phrase", "analyzer/report", "analyzer/rules",
-		"internal/visible",
+		"analyzer/lanes", "analyzer/palette", "analyzer/render/layout", "analyzer/render/phrase", "analyzer/report",
+		"analyzer/rules", "internal/visible",
 	},
 	"cmd/memtrace": {
 		"analyzer", "analyzer/diff", "analyzer/export", "analyzer/moment", "analyzer/page", "analyzer/plot",
