@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"html/template"
 	"io"
-	"math/bits"
 	"slices"
 	"strings"
 
@@ -40,6 +39,8 @@ type diffContent struct {
 	Facts     []layout.Fact
 	LevelName string
 	Lines     []diffLine
+	Across    []tick // of what the picture goes along
+	Up        []tick // of bytes
 	Words     string
 	BasePeak  string
 	NewPeak   string
@@ -133,75 +134,6 @@ func percentOf(c *diff.Change) string {
 		return ""
 	}
 	return fmt.Sprintf("%+.1f%%", *c.Percent)
-}
-
-// drawBoth draws the main levels of both sides over each other, each from its beginning on, to one scale: by
-// allocations and frees where all blocks are known, since waiting then takes no room, else by time.
-func (c *diffContent) drawBoth(base, changed *report.Summary) {
-	var outlines [2][]uint64 // the highest bytes of columns of the same width
-	whole := func(s *report.Summary) bool {
-		return s.History != nil && len(s.History.Blocks) > 0 && s.History.LeftOut == 0
-	}
-	switch {
-	case whole(base) && whole(changed):
-		events := max(len(base.History.Times), len(changed.History.Times))
-		for i, s := range []*report.Summary{base, changed} {
-			outlines[i] = outlineByEvents(s, events)
-		}
-		c.Words = fmt.Sprintf(
-			"Both runs from their first allocation, over %s allocations and frees: the base as an area, the new run as a line.", layout.Count(uint64(events)))
-	case len(base.Heights) > 0 && len(changed.Heights) > 0:
-		var span int64
-		for i, s := range []*report.Summary{base, changed} {
-			h := &s.Heights[0]
-			span, outlines[i] = max(span, h.WidthNS*int64(len(h.PeakBytes))), slices.Clone(h.PeakBytes)
-		}
-		for i, s := range []*report.Summary{base, changed} {
-			outlines[i] = stretch(outlines[i], s.Heights[0].WidthNS, span)
-		}
-		c.Words = fmt.Sprintf("Both runs from their first allocation, over %s: the base as an area, the new run as a line.",
-			layout.Duration(span))
-	}
-	if len(outlines[0]) == 0 || len(outlines[1]) == 0 {
-		return
-	}
-	most := max(slices.Max(outlines[0]), slices.Max(outlines[1]), 1)
-	c.Lines = []diffLine{{"base", outlinePath(outlines[0], most) + fmt.Sprintf("V%dH0Z", pictureHeight)},
-		{"new", outlinePath(outlines[1], most)}}
-	c.BasePeak, c.NewPeak = layout.Bytes(base.Main().PeakBytes), layout.Bytes(changed.Main().PeakBytes)
-}
-
-// outlineColumns is into how many columns an outline is divided.
-const outlineColumns = 500
-
-// outlineByEvents are the highest bytes of columns that share a number of events; a run with fewer has fewer columns.
-func outlineByEvents(s *report.Summary, events int) []uint64 {
-	own := len(s.History.Times)
-	count := max(outlineColumns*own/events, 1)
-	return newPast(s.History, 0).columns(0, float64(own), count, byEvents, make([]int, len(s.History.Owners)), 1).Total
-}
-
-// stretch gives columns of a width the share of a span that they take; together they are not wider.
-func stretch(highs []uint64, width, span int64) []uint64 {
-	high, low := bits.Mul64(outlineColumns, uint64(width)*uint64(len(highs))) // more than 64 bits in a run of 200 days
-	columns, _ := bits.Div64(high, low, uint64(max(span, 1)))
-	list := make([]uint64, max(columns, 1))
-	for i := range list {
-		first, behind := len(highs)*i/len(list), max(len(highs)*(i+1)/len(list), len(highs)*i/len(list)+1)
-		list[i] = slices.Max(highs[first:behind])
-	}
-	return list
-}
-
-// outlinePath draws columns, each a five-hundredth of the picture's width.
-func outlinePath(highs []uint64, most uint64) string {
-	var path strings.Builder
-	for n, bytes := range highs {
-		y := pictureHeight - 2 - float64(bytes)/float64(most)*(pictureHeight-12)
-		left, right := float64(n)*pictureWidth/outlineColumns, float64(n+1)*pictureWidth/outlineColumns
-		fmt.Fprintf(&path, "%s%.1f %.1fL%.1f %.1f", map[bool]string{true: "M", false: "L"}[n == 0], left, y, right, y)
-	}
-	return path.String()
 }
 
 // addGroups lists the groupings of the main level, those that the text shows first.
