@@ -43,6 +43,8 @@ type collector struct {
 	device    device.State
 	picks     deviceMoments
 
+	poolStacks map[uint64]bool // call stacks that take driver memory for pools of the program's own
+
 	implicit [heap.AccountCount]report.ImplicitFrees
 	launches uint64
 
@@ -295,7 +297,7 @@ func (c *collector) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	if c.watcher != nil {
 		c.watcher.Closed(id, b, e)
 	}
-	if e.Kind == trace.EventDestroy {
+	if e.Kind == trace.EventDestroy && !b.OfPool() { // of a pool of its own the program says that they end
 		c.implicit[b.Account].Add(b.Size)
 	}
 	d := c.details[b.Account]

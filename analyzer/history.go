@@ -170,7 +170,7 @@ func (c *collector) historyOf(a heap.Account) *report.History {
 	v := &report.History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
 	placed := placeBlocks(v, all.blocks, h.events)
 	if a == heap.AccountFramework && c.filter == nil {
-		v.Segments = c.segments.Of(c.device.Holdings.Library, placed)
+		v.Segments = c.segments.Of(&c.device.Holdings, placed)
 	}
 	by := c.historyGroupings()
 	for _, g := range by {

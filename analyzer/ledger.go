@@ -87,7 +87,7 @@ func (c *collector) outsideRows(devices ...[]uint64) []report.LedgerRow {
 	sums := make(map[report.OwnerKey]uint64)
 	for _, byLibrary := range devices {
 		for library, bytes := range byLibrary {
-			if bytes > 0 && uint32(library) != c.device.Holdings.Library {
+			if bytes > 0 && !c.device.Holdings.Reports(uint32(library)) {
 				sums[report.OwnerKey{Owner: report.OwnerOutside,
 					Key: c.resolver.Libraries.Name(uint32(library))}] += bytes
 			}

@@ -24,7 +24,6 @@ func (c *collector) deviceList() []report.Device {
 			known[d.Index] = report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes}
 		}
 	}
-	fromDriver := c.device.Holdings.FromDriver()
 	for slot := range slots {
 		index := int16(slot - 1)
 		if !c.filter.HasDevice(index) {
@@ -37,8 +36,8 @@ func (c *collector) deviceList() []report.Device {
 		d.Sizes = c.device.Sizes.Value(slot)
 		if slot < len(c.device.Holdings.Devices) && c.device.Holdings.Source() != "" {
 			held := &c.device.Holdings.Devices[slot]
-			d.ReservedBytesCurrent = held.Current(c.device.Holdings.Library, fromDriver)
-			d.ReservedBytesPeak = held.Peak(c.device.Holdings.Library, fromDriver)
+			d.ReservedBytesCurrent = c.device.Holdings.Current(slot)
+			d.ReservedBytesPeak = c.device.Holdings.Peak(slot)
 			if held.Counted {
 				last := held.Last
 				d.Reported = &last

@@ -43,6 +43,26 @@ func (c *collector) name(e *trace.Event) {
 	c.move(d, id, &o, past)
 }
 
+// Claimed implements heap.Claimer: driver memory is held by a pool of the program's own from now on, and is told under
+// its name from its beginning on.
+func (c *collector) Claimed(id uint32, b *heap.Block, e *trace.Event) {
+	name, _ := e.OwnPool()
+	holder := c.device.Claimed(b, c.resolver.Tables.String(name), c.resolver.Libraries, c.frameworkEpoch())
+	c.segments.Claimed(id, b, holder)
+	d := c.details[b.Account]
+	if c.kept == nil || d == nil || b.Hidden {
+		return
+	}
+	o := d.Cells.List[c.cellOf[id]].Origin
+	if c.poolStacks == nil {
+		c.poolStacks = make(map[uint64]bool)
+	}
+	c.poolStacks[profile.StackID(nil, &o)] = true
+	past := holdsForPast(b, &o)
+	o.Place = c.resolver.Places.Of(c.resolver.Places.At(o.Place).Stream, e.Pool)
+	c.move(d, id, &o, past)
+}
+
 // requestedOfBlock divides a live block by what was requested; nil where no framework says that.
 func (c *collector) requestedOfBlock(id uint32, b *heap.Block) *report.Requested {
 	if b.Account != heap.AccountFramework || !c.requests.Known() {

@@ -147,7 +147,7 @@ func placeKey(e trace.Event, by string) string {
 	case by == "stream":
 		return "stream 1"
 	case !framework:
-		return "(no block of PyTorch's)"
+		return "(no pool)"
 	}
 	return map[uint32]string{6: "private pool (3, 0), of graphs", 7: "private pool (0, 3)"}[e.Pool]
 }

@@ -285,7 +285,7 @@ func (g *streamGenerator) isMapped(addr uint64) bool {
 }
 
 func (g *streamGenerator) free(wild bool) {
-	at := heap.Space(g.rng.IntN(int(heap.SpaceCount)))
+	at := heap.Space(g.rng.IntN(int(heap.SpacePool))) // the last one, of which streams have no blocks
 	if len(g.live[at]) == 0 {
 		return
 	}

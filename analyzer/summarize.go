@@ -6,6 +6,7 @@ import (
 	"io"
 
 	"memtrace/analyzer/advice"
+	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/division"
 	"memtrace/analyzer/finding"
 	"memtrace/analyzer/heap"
@@ -79,6 +80,7 @@ func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	defer c.finishOOMForNow()()
 	s := &report.Summary{Process: c.process(src), Versions: report.Versions(info), NullGPU: info["nullgpu"] == "1",
 		Filter: c.opts.words()}
+	report.AddPools(s.Versions, c.resolver.OwnPools())
 	if c.window != nil {
 		if err := c.window.finish(c.collector, s.Process.DurationNS); err != nil {
 			return nil, err
@@ -191,12 +193,17 @@ func (c *answer) addTraining(s *report.Summary, info trace.Info) {
 func (c *answer) addOverTime(s *report.Summary, info trace.Info) {
 	main := mainAccount(s)
 	judge := trend.Judge{Held: c.held, Summary: s, Resolver: &c.resolver, Imported: info[notes.ImportKindKey] != "",
-		Allocator: c.device.Holdings.Library}
+		Reserves: c.reserves}
 	s.Trend, s.OtherTrends = judge.Judge(main)
 	if c.timeline != nil {
 		s.Timeline = c.timeline.value(c.collector, s)
 	}
 	s.History = c.historyOf(main)
+}
+
+// reserves reports whether a call stack takes driver memory for those who report what they cut out of it.
+func (c *collector) reserves(stack uint64) bool {
+	return c.poolStacks[stack] || c.device.Holdings.Reports(c.resolver.Libraries.Of(callstack.PairOf(stack).Native))
 }
 
 // addNotes adds what limits the figures.

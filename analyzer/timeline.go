@@ -199,7 +199,7 @@ func (t *overTime) reserve(c *collector, slot int) {
 		return
 	}
 	last := meter.Slot(&t.reserved, slot)
-	if now := h.Devices[slot].Current(h.Library, h.FromDriver()); now != *last {
+	if now := h.Current(slot); now != *last {
 		t.held += now - *last
 		*last = now
 		t.set(report.LineReserved, slot, now)

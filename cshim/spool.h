@@ -21,7 +21,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 9u
+#define MT_SPOOL_VERSION 10u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -101,7 +101,8 @@ enum mt_object {
   MT_OBJECT_GRAPH = 6,
   MT_OBJECT_EXEC = 7,
   MT_OBJECT_EXTERNAL = 8,
-  MT_OBJECT_GRAPH_POOL = 9
+  MT_OBJECT_GRAPH_POOL = 9,
+  MT_OBJECT_OWN_POOL = 10
 };
 
 /* Dictionary kinds. */
@@ -182,7 +183,8 @@ struct mt_record {
                     EMPTY, POOL: 1 begun, 2 ended; SETTING: its value */
   union {
     uint64_t stream;    /* ALLOC and FREE of stream-ordered memory */
-    uint64_t owner;     /* ALLOC of other driver memory: the context or graph that it ends with, 0 unknown */
+    uint64_t owner;     /* ALLOC of other driver memory: the context or graph that it ends with, 0 unknown; of a pool
+                           of the program's own: that pool */
     uint64_t handle;    /* MAP; NAME: address of the framework's object; WAIT, COMPLETE: the event */
     uint64_t pool;      /* POOL: the private pool */
     uint64_t allocated; /* framework: its own count after the event, below one half of the operator; RESERVE: bytes in
@@ -196,7 +198,7 @@ struct mt_record {
   int8_t device;
   union {
     uint64_t reserved; /* framework: as allocated; SAMPLE: bytes that the driver keeps for itself */
-    uint64_t name;     /* MARK, NAME, SETTING: string id */
+    uint64_t name;     /* MARK, NAME, SETTING: string id; ALLOC, FREE of a pool of the program's own: its name */
     uint64_t waits_on; /* WAIT: handle of the event's stream */
     struct {
       int32_t status;

@@ -14,15 +14,16 @@ const (
 	ObjectModule    ObjectKind = 4 // code and variables in one context
 	ObjectLibrary   ObjectKind = 5 // code and variables in every context
 	ObjectGraph     ObjectKind = 6
-	ObjectExec      ObjectKind = 7 // instantiated graph
-	ObjectExternal  ObjectKind = 8 // memory of another API
-	ObjectGraphPool ObjectKind = 9 // the device's memory for graph allocation nodes; its handle is 0
+	ObjectExec      ObjectKind = 7  // instantiated graph
+	ObjectExternal  ObjectKind = 8  // memory of another API
+	ObjectGraphPool ObjectKind = 9  // the device's memory for graph allocation nodes; its handle is 0
+	ObjectOwnPool   ObjectKind = 10 // a pool of the program's own, as memtrace.h has them
 
-	objectKindCount = 10
+	objectKindCount = 11
 )
 
 var objectKindNames = [objectKindCount]string{"unknown", "context", "green", "pool", "module", "library", "graph",
-	"exec", "external", "graphpool"}
+	"exec", "external", "graphpool", "ownpool"}
 
 // String returns the kind's name as it appears in reports and in the text form of a trace.
 func (k ObjectKind) String() string {

@@ -107,8 +107,8 @@ type Event struct {
 	// framework events: bytes the framework says it holds from the driver after this event; sample: bytes the driver
 	// keeps for itself
 	Reserved uint64
-	// map events: the VMM handle; driver allocs: the owner, a context or a graph, 0 unknown; names: address of the
-	// framework's object; wait, complete: the event
+	// map events: the VMM handle; allocs: the owner, a context, a graph or a pool of the program's own, 0 unknown;
+	// names: address of the framework's object; wait, complete: the event
 	Handle uint64
 	// lost events: number of records; step and epoch events: the number given by the program; sample: bytes of other
 	// processes; emptycache, pool: Begun or Ended; setting: its value
@@ -136,8 +136,21 @@ type Event struct {
 	Flags    Flags           //
 	Object   cuda.ObjectKind // create, destroy, reserve, launch: what Addr is the handle of
 	Category Category        // names: what the framework takes Addr, or the object Handle, for
-	// framework allocs and pool events: private pool of the framework's allocator; 0 the common one
+	// framework allocs and pool events: private pool of the framework's allocator, 0 the common one; or, from OwnPool
+	// on, a pool of the program's own
 	Pool uint32
+}
+
+// OwnPool in an event's Pool says that the block is one of a pool of the program's own, and the bits below it are the
+// id of that pool's name. Handle tells pools of one name apart.
+const OwnPool = 1 << 31
+
+// OwnPool returns the name of the pool of the program's own that the event is about.
+func (e *Event) OwnPool() (name StringID, is bool) {
+	if e.Pool&OwnPool == 0 {
+		return 0, false
+	}
+	return StringID(e.Pool &^ OwnPool), true
 }
 
 // Category says what a framework's own bookkeeping takes an address for. Numbers are part of the trace format: append

@@ -122,7 +122,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldReserved, "reserved", EncodingAccount, false, "bytes",
 		"the framework's own count of reserved bytes after the event"},
 	{FieldHandle, "handle", EncodingSame, false, "",
-		"VMM handle of a mapping; owner of an allocation (context or graph); address of a framework's object; lost: an order number; wait, complete: the event"},
+		"VMM handle of a mapping; owner of an allocation (context, graph or pool of the program's own); address of a framework's object; lost: an order number; wait, complete: the event"},
 	{FieldName, "name", EncodingPlain, false, "id",
 		"name of a mark, of bytes or of an object; occasion of a sample; text of a setting"},
 	{FieldCount, "count", EncodingPlain, false, "",
@@ -136,7 +136,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 	{FieldRest, "rest", EncodingPlain, false, "bytes",
 		"1 + the bytes of a framework's block beyond those that were requested, by rounding and by what was not worth splitting; 0 unknown"},
 	{FieldPool, "pool", EncodingRun, false, "",
-		"private pool of the framework's allocator: 2 n for its pool (n, 0), 2 n + 1 for (0, n); 0 the common one"},
+		"private pool of the framework's allocator: 2 n for its pool (n, 0), 2 n + 1 for (0, n); 0 the common one; from 2^31 on a pool of the program's own, with the id of its name in the bits below"},
 }
 
 // EventSpec lists the fields of one event kind, in column order. It drives the writer, the reader, the text form and

@@ -22,8 +22,11 @@ var headerFolders = regexp.MustCompile(`^/usr/include/|^/usr/lib(32|64)?/|^/usr/
 var headerNamespaces = regexp.MustCompile(`^(thrust|cub|rmm|raft|cuco|cutlass|cute|cuda::(std|mr|experimental|__[a-z0-9_]*)|nvtx3|Kokkos|Eigen|boost|pybind11|nanobind|fmt|spdlog|` +
 	`__gnu_cxx)::`)
 
+// ownHeader are the functions of memtrace.h, wherever it lies.
+var ownHeader = regexp.MustCompile(`^memtrace_[a-z_]+_if$|^memtrace::`)
+
 // inHeaderLibrary reports whether a native function comes from a library's headers.
 func inHeaderLibrary(f *symbol.Frame) bool {
-	return f.Kind == symbol.Native && (headerNamespaces.MatchString(f.Function) || f.File != "" &&
-		headerFolders.MatchString(path.Clean(f.File)))
+	return f.Kind == symbol.Native && (ownHeader.MatchString(f.Function) || headerNamespaces.MatchString(f.Function) ||
+		f.File != "" && headerFolders.MatchString(path.Clean(f.File)))
 }

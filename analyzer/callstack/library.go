@@ -56,4 +56,7 @@ func (l *Libraries) resolve(stack trace.StackID) uint32 {
 	return n
 }
 
+// Pool returns the number under which a pool of the program's own holds driver memory, as libraries do.
+func (l *Libraries) Pool(name string) uint32 { return l.names.Intern(report.PoolOwner(name)) }
+
 func (l *Libraries) Name(n uint32) string { return l.names.List[n] }

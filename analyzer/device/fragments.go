@@ -74,7 +74,7 @@ func joined(segments []Span) []Span {
 func (s *State) Fragments(h *heap.Heap, libraries *callstack.Libraries, index int16) Cache {
 	var segments, blocks []Span
 	ours := func(b *heap.Block) bool {
-		return b.Account == heap.AccountDriver && b.Device == index && libraries.Of(b.Stack) == s.Holdings.Library
+		return b.Account == heap.AccountDriver && b.Device == index && s.Holdings.Reports(s.HolderOf(b, libraries))
 	}
 	h.Each(func(_ uint32, b *heap.Block) {
 		switch {

@@ -1,6 +1,8 @@
 package device
 
 import (
+	"slices"
+
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
@@ -15,6 +17,8 @@ import (
 type Holdings struct {
 	Devices []deviceHoldings // by device slot
 	Library uint32           // makes the framework's reports; callstack.UnknownLibrary until one is seen with a stack
+
+	pools map[uint32]bool // who holds driver memory for pools of the program's own, among the libraries' numbers
 
 	ReservedMismatches  uint64
 	AllocatedMismatches uint64
@@ -50,6 +54,7 @@ type deviceHoldings struct {
 	Reserved  meter.Share    // its reserved counter, for the case that libraries are unknown
 	Reported  uint64         // order number of the event that brought the last counters
 	Seen      uint64         // order number of the last framework event
+	heldPeak  uint64         // the most that pools of the program's own held, and a framework beside them
 }
 
 type LibraryBytes struct {
@@ -65,6 +70,7 @@ func (h *Holdings) OpenDriver(slot int, library uint32, b *heap.Block, epoch uin
 	held.Grow(b.Size, epoch)
 	if b.Mem != cuda.MemoryVMM {
 		held.Peak = max(held.Peak, held.Current)
+		h.notePeak(slot)
 	}
 }
 
@@ -76,6 +82,7 @@ func (h *Holdings) Mapped() {
 			held := &h.Devices[i].ByLibrary[n]
 			held.Peak = max(held.Peak, held.Current)
 		}
+		h.notePeak(i)
 	}
 }
 
@@ -140,30 +147,11 @@ func (d *deviceHoldings) heldBy(library uint32) uint64 {
 	return 0
 }
 
-// Current and peak return what the framework's allocator holds now and held at most; fromDriver is the better source,
-// see holdings.fromDriver.
-func (d *deviceHoldings) Current(library uint32, fromDriver bool) uint64 {
-	if !fromDriver {
-		return d.Last.ReservedBytes
-	}
-	return d.heldBy(library)
-}
-
-func (d *deviceHoldings) Peak(library uint32, fromDriver bool) uint64 {
-	if !fromDriver {
-		return d.Last.ReservedBytesPeak
-	}
-	if int(library) < len(d.ByLibrary) {
-		return d.ByLibrary[library].Peak
-	}
-	return 0
-}
-
 // FromDriver reports whether reserved bytes can be read off the driver's events: the reporting library is known and
-// took driver memory itself. Otherwise the framework's word is all there is.
+// took driver memory itself, or only pools of the program's own report. Otherwise the framework's word is all there is.
 func (h *Holdings) FromDriver() bool {
 	if h.Library == callstack.UnknownLibrary {
-		return false
+		return len(h.pools) > 0 && !h.counted()
 	}
 	for i := range h.Devices {
 		if d := &h.Devices[i]; int(h.Library) < len(d.ByLibrary) && d.ByLibrary[h.Library].Peak > 0 {
@@ -180,15 +168,17 @@ const (
 )
 
 func (h *Holdings) Source() string {
-	if h.FromDriver() {
+	switch {
+	case h.FromDriver():
 		return reservedFromDriver
-	}
-	for i := range h.Devices {
-		if h.Devices[i].Counted {
-			return reservedFromReports
-		}
+	case h.counted():
+		return reservedFromReports
 	}
 	return ""
+}
+
+func (h *Holdings) counted() bool {
+	return slices.ContainsFunc(h.Devices, func(d deviceHoldings) bool { return d.Counted })
 }
 
 // DriverBytes returns the live driver memory of a device, whatever the filters are.

@@ -10,7 +10,7 @@ import (
 // Handles of a segment that could not grow are given back before one is mapped: PyTorch never had them.
 func TestReservedPeakWithoutFailedGrowth(t *testing.T) {
 	const library, page = 1, 20 << 20
-	var h Holdings
+	h := Holdings{Library: library}
 	create := func(n int) {
 		for range n {
 			h.OpenDriver(1, library, &heap.Block{Size: page, Mem: cuda.MemoryVMM}, 0)
@@ -22,11 +22,11 @@ func TestReservedPeakWithoutFailedGrowth(t *testing.T) {
 	for range 2 {
 		h.CloseDriver(1, library, page, 0)
 	}
-	if peak := h.Devices[1].Peak(library, true); peak != 3*page {
+	if peak := h.Peak(1); peak != 3*page {
 		t.Errorf("reserved %d at most, want %d", peak, 3*page)
 	}
 	h.OpenDriver(1, library, &heap.Block{Size: 2 << 20, Mem: cuda.MemoryDevice}, 0)
-	if peak := h.Devices[1].Peak(library, true); peak != 3*page+2<<20 {
+	if peak := h.Peak(1); peak != 3*page+2<<20 {
 		t.Errorf("reserved %d at most with plain memory", peak)
 	}
 }

@@ -112,6 +112,8 @@ func (s *State) Restart() {
 	for i := range s.Holdings.Devices {
 		d := &s.Holdings.Devices[i]
 		d.Last.AllocatedBytesPeak, d.Last.ReservedBytesPeak = d.Last.AllocatedBytes, d.Last.ReservedBytes
+		d.heldPeak = 0
+		s.Holdings.notePeak(i)
 		for n := range d.ByLibrary {
 			d.ByLibrary[n].Peak = d.ByLibrary[n].Current
 		}

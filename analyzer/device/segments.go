@@ -23,6 +23,7 @@ type segment struct {
 	born, died uint64
 	addr, size uint64
 	library    uint32
+	seq        uint64 // of the handle that is mapped
 	device     int16
 	joins      bool
 	ended      bool
@@ -91,12 +92,29 @@ func (h *Segments) mappedAt(e *trace.Event, memory *heap.Heap, libraries *callst
 	if at, known := h.mapped[e.Addr]; known {
 		h.end(at, events)
 	}
-	h.mapped[e.Addr] = h.open(segment{born: events, addr: e.Addr, size: size, device: b.Device,
+	h.mapped[e.Addr] = h.open(segment{born: events, addr: e.Addr, size: size, device: b.Device, seq: b.Seq,
 		library: libraries.Of(b.Stack), joins: true})
 }
 
-// Of returns a library's segments, in the numbers that kept events have among all of the level; nil has none.
-func (h *Segments) Of(library uint32, events []uint64) []report.HistorySegment {
+// Claimed takes in that driver memory is held by a pool of the program's own from its beginning on: what it was before
+// the pool handed out its first block is of no interest.
+func (h *Segments) Claimed(id uint32, b *heap.Block, holder uint32) {
+	if h == nil {
+		return
+	}
+	if at, known := h.ofBlock[id]; known {
+		h.list[at].library = holder
+	}
+	for _, at := range h.mapped {
+		if s := &h.list[at]; s.seq == b.Seq {
+			s.library = holder
+		}
+	}
+}
+
+// Of returns the segments of those who report blocks, in the numbers that kept events have among all of the level; nil
+// has none.
+func (h *Segments) Of(holdings *Holdings, events []uint64) []report.HistorySegment {
 	if h == nil {
 		return nil
 	}
@@ -107,7 +125,7 @@ func (h *Segments) Of(library uint32, events []uint64) []report.HistorySegment {
 	var list []report.HistorySegment
 	for i := range h.list {
 		s := &h.list[i]
-		if s.library != library {
+		if !holdings.Reports(s.library) {
 			continue
 		}
 		v := report.HistorySegment{Born: behind(s.born), Died: uint32(len(events)), Addr: s.addr, Size: s.size,

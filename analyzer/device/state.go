@@ -15,6 +15,8 @@ type State struct {
 	Sizes    Sizes
 	Samples  Samples
 	Pools    Pools
+
+	claims map[uint64]uint32 // who holds driver memory that is a pool's of the program's own, by its order number
 }
 
 // Opened takes in a new block; pool is the private pool that it came from, 0 the common one. epoch is that of the
@@ -25,8 +27,10 @@ func (s *State) Opened(b *heap.Block, pool uint32, libraries *callstack.Librarie
 		s.Holdings.OpenDriver(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), b, epoch)
 		s.Sizes.Opened(b)
 	case heap.AccountFramework:
-		s.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += b.Size
-		s.Pools.Opened(b, pool)
+		if !b.OfPool() { // what a pool of the program's own hands out is in no framework's counters
+			s.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += b.Size
+			s.Pools.Opened(b, pool)
+		}
 	}
 }
 
@@ -44,15 +48,44 @@ func (s *State) Changed(e *trace.Event) {
 func (s *State) Closed(b *heap.Block, libraries *callstack.Libraries, epoch uint64) {
 	switch b.Account {
 	case heap.AccountDriver:
-		s.Holdings.CloseDriver(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), b.Size, epoch)
+		s.Holdings.CloseDriver(profile.DeviceSlot(b.Device), s.HolderOf(b, libraries), b.Size, epoch)
 		s.Sizes.Closed(b)
+		if b.IsClaimed() {
+			delete(s.claims, b.Seq)
+		}
 	case heap.AccountFramework:
-		s.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks -= b.Size
+		if !b.OfPool() {
+			s.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks -= b.Size
+		}
 	}
+}
+
+// Claimed takes in that from now on driver memory is that of a pool of the program's own, which is returned as the
+// number that a library would have.
+func (s *State) Claimed(b *heap.Block, pool string, libraries *callstack.Libraries, epoch uint64) uint32 {
+	holder := libraries.Pool(pool)
+	s.Holdings.Claim(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), holder, b, epoch)
+	if s.claims == nil {
+		s.claims = make(map[uint64]uint32)
+	}
+	s.claims[b.Seq] = holder
+	return holder
+}
+
+// HolderOf returns who holds a block of driver memory: the library that took it, or a pool of the program's own.
+func (s *State) HolderOf(b *heap.Block, libraries *callstack.Libraries) uint32 {
+	if b.IsClaimed() {
+		return s.claims[b.Seq]
+	}
+	return libraries.Of(b.Stack)
 }
 
 // Report takes in the counters of a framework's event. epoch is that of the framework's total before the event.
 func (s *State) Report(e *trace.Event, libraries *callstack.Libraries, epoch uint64) {
+	if _, own := e.OwnPool(); own {
+		s.Holdings.Device(profile.DeviceSlot(e.Device)).Seen = e.Seq
+		return
+	}
 	s.ReportFrom(e.Stack, libraries)
 	if e.Flags&trace.FlagLate != 0 {
 		s.Holdings.ReportLate(e.Device, e.Seq)

@@ -36,7 +36,7 @@ func started(set *analyzer.StackSet) time.Time {
 // levelName says what kind of memory a level counts.
 func levelName(set *analyzer.StackSet) string {
 	if set.Level == report.LevelFramework {
-		return phrase.FrameworkName(set.Versions) + " blocks"
+		return phrase.FrameworkBlocks(set.Versions)
 	}
 	return "Driver memory"
 }

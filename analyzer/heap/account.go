@@ -77,6 +77,14 @@ func driverAccount(kind cuda.MemoryKind) Account {
 	return AccountOther
 }
 
+// CallOf names the call as the program made it.
+func CallOf(e *trace.Event) cuda.API {
+	if e.Runtime != cuda.APINone {
+		return e.Runtime
+	}
+	return e.API
+}
+
 // Space is a set of addresses in which no two blocks can be live at once. A free is matched inside its space.
 type Space uint8
 
@@ -87,16 +95,28 @@ const (
 	SpaceHandle                 // VMM handles, imported and multicast ones among them
 	spaceAddress                // reserved address space, in which other memory may be mapped
 	SpaceGraph                  // allocation nodes of graphs
+	SpacePool                   // blocks of pools of the program's own
 
 	SpaceCount
 )
 
 // SpaceOf says where to look an allocation or a free up.
 func SpaceOf(e *trace.Event) Space {
-	if e.Level == cuda.LevelFramework {
+	switch {
+	case isOwnPool(e):
+		return SpacePool
+	case e.Level == cuda.LevelFramework:
 		return SpaceFramework
 	}
 	return driverSpace(e.Mem)
+}
+
+// spaceOfOwned is the space of a block that has an owner.
+func spaceOfOwned(b *Block) Space {
+	if b.OfPool() {
+		return SpacePool
+	}
+	return driverSpace(b.Mem)
 }
 
 func driverSpace(kind cuda.MemoryKind) Space {

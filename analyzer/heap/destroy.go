@@ -6,7 +6,8 @@ import (
 )
 
 // destroy ends an object and the memory that dies with it, which are the owner's blocks older than the event. A context
-// takes along what was allocated while it was current, a graph its allocation nodes, a module or library its variables.
+// takes along what was allocated while it was current, a graph its allocation nodes, a module or library its variables,
+// a pool of the program's own what it handed out.
 //
 // The variables of modules know their module and not the context that it was loaded into, so they end with the last
 // live context of their device. While one context of several goes, the variables of its modules stay until their own
@@ -19,6 +20,9 @@ func (h *Heap) destroy(e *trace.Event) {
 	case cuda.ObjectContext:
 		h.destroyContext(e)
 		return
+	case cuda.ObjectOwnPool:
+		h.endOwned(ObjectKey{Handle: e.Addr, Kind: e.Object}, e)
+		return // nothing tells of its beginning
 	case cuda.ObjectLibrary:
 		h.endOwned(ObjectKey{Handle: e.Addr, Kind: cuda.ObjectModule}, e)
 	case cuda.ObjectModule, cuda.ObjectGraph:
@@ -99,7 +103,7 @@ func (h *Heap) endBlocks(ids []uint32, e *trace.Event, which func(*Block) bool) 
 // endImplicitly closes a block that nobody freed. Its own free may still come, late.
 func (h *Heap) endImplicitly(id uint32, e *trace.Event) {
 	b := h.blocks.at(id)
-	at := driverSpace(b.Mem)
+	at := spaceOfOwned(b)
 	h.live[at].take(b.Addr)
 	h.expectFree(memoryPlace{b.Addr, at})
 	h.dropReferences(id)

@@ -9,13 +9,15 @@ import (
 // address where nothing is live, and the free of a block that is. It leaves everything else to Apply, and calls no
 // observer: the caller does what that would do.
 
-// FastRun reports whether all of the events are of a framework's blocks on devices, and none was refused. The fast
-// path is then open to those that are allocations and frees without flags of their own.
+// FastRun reports whether all of the events are of a framework's blocks on devices, without owners, and none was
+// refused. The fast path is then open to those that are allocations and frees without flags of their own.
 func FastRun(c *trace.Columns) bool {
 	level, levelFixed := c.Fixed(trace.FieldLevel)
 	status, statusFixed := c.Fixed(trace.FieldStatus)
 	mem, memFixed := c.Fixed(trace.FieldMem)
+	owner, ownerFixed := c.Fixed(trace.FieldHandle)
 	return levelFixed && cuda.Level(level) == cuda.LevelFramework && statusFixed && status == 0 &&
+		ownerFixed && owner == 0 &&
 		memFixed && cuda.MemoryKind(mem) != cuda.MemoryHost && cuda.MemoryKind(mem) != cuda.MemoryRegistered
 }
 

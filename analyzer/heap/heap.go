@@ -55,6 +55,9 @@ const (
 	blockShared                          // there are references beyond the first, see Heap.references
 	// an imported handle before its first mapping, which tells its size: the observer does not know it yet
 	blockUnsized
+	blockPooled  // of a pool of the program's own
+	blockClaimed // driver memory out of which such a pool cuts its blocks
+	blockFramed  // driver memory in which such blocks lie inside of a framework's
 )
 
 // HeapHealth counts what the replay had to repair.
@@ -109,6 +112,7 @@ type Heap struct {
 	unmatched       map[memoryPlace]unmatchedFrees // frees without a block
 	expectedFrees   map[memoryPlace]uint64         // blocks closed without their free, which may still come
 	owners          owners
+	ranges          addressRanges
 	objects         objects
 	health          HeapHealth
 	displaced       []int64 // when blocks were displaced, the latest times
@@ -217,17 +221,21 @@ func (h *Heap) alloc(e *trace.Event) {
 	default:
 		live.used++
 	}
+	if at == SpacePool {
+		account = h.enterPool(e, account)
+	}
 	id := h.take()
 	live.set(slot, e.Addr, id)
 	b := h.blocks.at(id)
 	FillBlock(b, e, account)
-	if e.Level != cuda.LevelDriver || h.begin(id, b, e) {
+	h.ranges.addBlock(id, b, at)
+	if e.Level != cuda.LevelDriver && at != SpacePool || h.begin(id, b, e) {
 		h.observer.Opened(id, b, e)
 	}
 	h.blocks.put(id, b)
 }
 
-// begin does what only blocks of the driver need, and reports whether their size is known.
+// begin does what only blocks with an owner need, and reports whether their size is known.
 func (h *Heap) begin(id uint32, b *Block, e *trace.Event) bool {
 	if key := OwnerOf(e); key.Handle != 0 {
 		b.link = h.owners.add(id, key)
@@ -274,14 +282,9 @@ func FillBlock(b *Block, e *trace.Event, account Account) {
 	b.Stack, b.PyStack, b.Tag, b.Thread = e.Stack, e.PyStack, e.Tag, e.Thread
 	b.Call, b.Device, b.Account, b.Mem = CallOf(e), e.Device, account, e.Mem
 	b.link, b.state = 0, 0
-}
-
-// CallOf names the call as the program made it.
-func CallOf(e *trace.Event) cuda.API {
-	if e.Runtime != cuda.APINone {
-		return e.Runtime
+	if isOwnPool(e) {
+		b.state = blockPooled
 	}
-	return e.API
 }
 
 func (h *Heap) release(e *trace.Event) {

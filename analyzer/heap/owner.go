@@ -21,11 +21,14 @@ func KeyOf(kind cuda.ObjectKind, handle uint64, device int16) ObjectKey {
 	return ObjectKey{Handle: handle, device: device, Kind: kind}
 }
 
-// OwnerOf names the object with which the memory of a driver allocation ends; the zero key stands for none. Async, VMM,
+// OwnerOf names the object with which the memory of an allocation ends; the zero key stands for none. Async, VMM,
 // imported and multicast memory and reserved addresses belong to the device or to the process. Modules and libraries,
 // whose variables are alike, share a kind here.
 func OwnerOf(e *trace.Event) ObjectKey {
-	if e.Handle == 0 || e.Level != cuda.LevelDriver {
+	switch {
+	case e.Handle != 0 && isOwnPool(e):
+		return ObjectKey{Handle: e.Handle, Kind: cuda.ObjectOwnPool}
+	case e.Handle == 0 || e.Level != cuda.LevelDriver:
 		return ObjectKey{}
 	}
 	switch e.Mem {
@@ -123,7 +126,7 @@ func (h *Heap) owned(n uint32) []uint32 {
 	var ids []uint32
 	if own.count > 0 {
 		h.blocks.each(func(id uint32, b *Block) {
-			if b.link == n+1 && b.Account != AccountFramework && driverSpace(b.Mem) != SpaceHandle {
+			if b.link == n+1 && spaceOfOwned(b) != SpaceHandle {
 				ids = append(ids, id)
 			}
 		})

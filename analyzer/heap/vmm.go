@@ -87,6 +87,9 @@ func (h *Heap) mapHandle(e *trace.Event) {
 		h.health.UnmatchedMaps++
 	}
 	h.maps.add(e.Addr, v)
+	if v.block != 0 && !isKey(e.Addr) {
+		h.ranges.add(addressRange{addr: e.Addr, size: e.Size, seq: e.Seq, block: v.block - 1, mapped: true})
+	}
 }
 
 // size opens the block of an imported handle, whose size its first mapping tells.

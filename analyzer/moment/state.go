@@ -60,15 +60,15 @@ func (m *State) Live(a heap.Account) (sum uint64) {
 
 // ReservedOn returns what the framework's allocator held on a device.
 func (m *State) ReservedOn(slot int, h *device.Holdings) uint64 {
-	switch {
-	case slot >= len(m.Reported):
+	if slot >= len(m.Reported) {
 		return 0
-	case !h.FromDriver():
-		return m.Reported[slot]
-	case int(h.Library) < len(m.ByLibrary[slot]):
-		return m.ByLibrary[slot][h.Library]
 	}
-	return 0
+	return h.ReservedOf(m.Reported[slot], func(library uint32) uint64 {
+		if int(library) < len(m.ByLibrary[slot]) {
+			return m.ByLibrary[slot][library]
+		}
+		return 0
+	})
 }
 
 // Move takes bytes from one origin to another; sure: they were certain at the moment.

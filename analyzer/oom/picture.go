@@ -133,7 +133,7 @@ func (t *Tracker) takePicture(device int16) *picture {
 				p.young[report.OwnerKey{Owner: report.OwnerBlocks, Key: names.of(0, b)}] += b.Size
 			}
 		case b.Account == heap.AccountDriver && t.Devices.Holdings.FromDriver():
-			if library := t.Resolver.Libraries.Of(b.Stack); library != t.Devices.Holdings.Library {
+			if library := t.Devices.HolderOf(b, t.Resolver.Libraries); !t.Devices.Holdings.Reports(library) {
 				p.outside(t.Resolver.Libraries.Name(library), b.Size)
 			}
 		}
@@ -176,7 +176,7 @@ func (t *Tracker) frameworkOn(device int16) (reports bool, held uint64) {
 		return false, 0
 	}
 	d := &t.Devices.Holdings.Devices[slot]
-	return d.Counted || d.Blocks > 0, d.Current(t.Devices.Holdings.Library, t.Devices.Holdings.FromDriver())
+	return d.Counted || d.Blocks > 0 || d.HasPools(), t.Devices.Holdings.Current(slot)
 }
 
 // keyNames remembers the text of each identifier: a picture names every live block.

@@ -69,9 +69,18 @@ func (r *replay) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	r.named.opened(id)
 	b.PyStack = r.links.Stack(e)
 	r.devices.Opened(b, e.Pool, r.resolver.Libraries, 0)
+	if b.OfPool() {
+		r.resolver.Places.Of(0, e.Pool)
+	}
 	if b.Account == heap.AccountDriver {
 		r.driver += b.Size
 	}
+}
+
+// Claimed implements heap.Claimer.
+func (r *replay) Claimed(_ uint32, b *heap.Block, e *trace.Event) {
+	name, _ := e.OwnPool()
+	r.devices.Claimed(b, r.resolver.Tables.String(name), r.resolver.Libraries, 0)
 }
 
 // Closed implements heap.Observer.

@@ -34,6 +34,7 @@ func NewWatch(tables *trace.Tables, info trace.Info, most int64) *Watch {
 
 func (w *Watch) take(e *report.OOMEvent) {
 	r := &report.OOMReport{Versions: report.Versions(w.info), NullGPU: w.info["nullgpu"] == "1", Event: *e}
+	report.AddPools(r.Versions, w.replay.resolver.OwnPools())
 	r.Process = report.ProcessOf(w.info)
 	r.Process.Ended, r.Process.DurationNS = report.EndedRunning, w.last
 	for _, d := range w.tables.Devices() {

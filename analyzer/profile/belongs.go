@@ -2,10 +2,13 @@ package profile
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 
 	"memtrace/analyzer/heap"
+	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/trace"
 )
 
 // Place is where a block belongs: the stream that it was allocated for, and the private pool of the framework's
@@ -68,7 +71,7 @@ func (p *Places) At(number uint16) Place {
 func (p *Places) Counts() (streams, pools int) {
 	seen := make(map[uint32]bool)
 	for _, at := range p.list {
-		seen[at.Pool] = at.Pool != 0
+		seen[at.Pool] = at.Pool != 0 && at.Pool < trace.OwnPool
 	}
 	for _, private := range seen {
 		if private {
@@ -76,6 +79,17 @@ func (p *Places) Counts() (streams, pools int) {
 		}
 	}
 	return len(p.streams), pools
+}
+
+// OwnPools lists the pools of the program's own, by name.
+func (r *Resolver) OwnPools() (names []string) {
+	for _, at := range r.Places.list {
+		if at.Pool >= trace.OwnPool {
+			names = append(names, r.Tables.String(trace.StringID(at.Pool&^trace.OwnPool)))
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
 }
 
 // Identifiers of groupings by place: the number, and above it whether the origin has any.
@@ -96,9 +110,12 @@ func streamID(r *Resolver, o *Origin) uint64 {
 	return uint64(o.Place)
 }
 
-// poolID is the same for pools, which only a framework's blocks come from.
+// poolID is the same for pools, which a framework's blocks come from and what pools of the program's own hold.
 func poolID(r *Resolver, o *Origin) uint64 {
-	if o.account != heap.AccountFramework {
+	switch {
+	case r.Places.At(o.Place).Pool >= trace.OwnPool:
+		return uint64(o.Place)
+	case o.account != heap.AccountFramework:
 		return placeless
 	}
 	if !r.PoolsKnown && r.Places.At(o.Place).Pool == 0 {
@@ -142,10 +159,12 @@ func poolKind(key string) string {
 func poolKey(r *Resolver, id uint64) string {
 	pool := r.Places.At(uint16(id & placeNumbers)).Pool
 	switch {
+	case pool >= trace.OwnPool:
+		return report.PoolOwner(r.Tables.String(trace.StringID(pool &^ trace.OwnPool)))
 	case id&notRecorded != 0:
 		return "(not recorded)"
 	case id&placeless != 0:
-		return "(no block of PyTorch's)"
+		return "(no pool)"
 	case pool == 0:
 		return "common pool"
 	case pool&1 != 0:

@@ -46,7 +46,7 @@ func writeSites(p *layout.Page, s *report.Summary) {
 		whole = s.Ledgers[0].WholeBytes // shares are of the same whole as in the ledger above
 	}
 	shown := places[:siteLimit(p.Options, places, whole)]
-	p.Title("Where it was allocated: " + frameworkOrDriver(s) + " blocks at " + sitesMoment(s))
+	p.Title("Where it was allocated: " + frameworkOrDriver(s) + " at " + sitesMoment(s))
 	p.Gap()
 	for _, place := range shown {
 		writePlace(p, &place, whole)
@@ -82,9 +82,9 @@ func worthShowing(s *report.Sites) bool {
 
 func frameworkOrDriver(s *report.Summary) string {
 	if s.Sites.Level == "framework" {
-		return phrase.FrameworkName(s.Versions)
+		return phrase.FrameworkBlocks(s.Versions)
 	}
-	return s.Sites.Level
+	return s.Sites.Level + " blocks"
 }
 
 func sitesMoment(s *report.Summary) string {

@@ -69,7 +69,7 @@ func retrySentence(s *report.Summary) string {
 // levelSubject is what a sentence calls the memory of the verdict's level.
 func levelSubject(s *report.Summary, v *report.Verdict) string {
 	if v.Level == "framework" {
-		return layout.UpperFirst(phrase.Framework(s.Versions)) + "'s memory"
+		return layout.UpperFirst(phrase.Genitive(phrase.Framework(s.Versions))) + " memory"
 	}
 	return "Device memory"
 }

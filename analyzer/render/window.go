@@ -48,7 +48,7 @@ func mainWindow(s *report.Summary) *report.WindowLevel {
 func writeWindowTotals(p *layout.Page, s *report.Summary, l *report.WindowLevel) {
 	title := "Driver blocks"
 	if l.Level == report.LevelFramework {
-		title = phrase.FrameworkName(s.Versions) + " blocks"
+		title = phrase.FrameworkBlocks(s.Versions)
 	}
 	var rows [][]layout.Cell
 	add := func(name string, n report.BlockSum) {

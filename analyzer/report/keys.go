@@ -14,6 +14,9 @@ const (
 	UnknownCall    = "(unknown call)" // of imported traces, which do not tell calls
 )
 
+// PoolOwner is what holds driver memory that a pool of the program's own cuts up.
+func PoolOwner(name string) string { return "pool " + name }
+
 // Levels that blocks are reported at.
 const (
 	LevelDriver    = "driver"

@@ -74,6 +74,17 @@ func podOf(cgroup string) string {
 	return ""
 }
 
+// AddPools adds pools of the program's own to the versions: they report blocks as frameworks do.
+func AddPools(versions map[string]string, names []string) {
+	switch len(names) {
+	case 0:
+	case 1:
+		versions["pool"] = names[0]
+	default:
+		versions["pools"] = strings.Join(names, ", ")
+	}
+}
+
 // Versions takes from info which versions of CUDA, Python and frameworks ran, by name.
 func Versions(info trace.Info) map[string]string {
 	v := make(map[string]string)

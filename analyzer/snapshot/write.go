@@ -65,7 +65,8 @@ func (c *copier) fresh(id uint32) bool {
 }
 
 func (c *copier) needs(e *trace.Event) {
-	for _, id := range []trace.StringID{e.Tag, e.Name} {
+	pool, _ := e.OwnPool()
+	for _, id := range []trace.StringID{e.Tag, e.Name, pool} {
 		if c.fresh(uint32(id)) {
 			c.keep(c.out.WriteString(id, c.tables.String(id)))
 		}

@@ -3,7 +3,6 @@
 package trend
 
 import (
-	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
@@ -43,8 +42,8 @@ type Judge struct {
 	Summary  *report.Summary
 	Resolver *profile.Resolver
 	Imported bool // from another tool's file, which does not tell how often the program came back
-	// Allocator is the library that takes the driver's memory for a framework, whose blocks are judged instead
-	Allocator uint32
+	// Reserves reports whether a call stack takes the driver's memory for an allocator whose blocks are judged instead
+	Reserves func(stack uint64) bool
 
 	times []int64 // of the points
 }
@@ -92,12 +91,12 @@ func (j *Judge) of(account heap.Account) *report.Trend {
 // stacks are the call stacks of an account that count.
 func (j *Judge) stacks(account heap.Account) []profile.HeldStack {
 	list := j.Held.Of(account)
-	if account != heap.AccountDriver || j.Allocator == callstack.UnknownLibrary {
+	if account != heap.AccountDriver || j.Reserves == nil {
 		return list
 	}
 	kept := list[:0]
 	for _, v := range list {
-		if j.Resolver.Libraries.Of(callstack.PairOf(v.ID).Native) != j.Allocator {
+		if !j.Reserves(v.ID) {
 			kept = append(kept, v)
 		}
 	}

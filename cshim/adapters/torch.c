@@ -173,6 +173,7 @@ void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
 #define MT_HOOK(...)
 #define MT_CUSTOM(...)
 #define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
+#define MT_REPORT_OWN(number, mangled)
 #define MT_REPORT_ROUND(number, mangled)
 #define MT_REPORT_DENSE(number, mangled)
 #define MT_REPORT_STRIDED(number, mangled)

@@ -169,6 +169,7 @@ struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
 #define MT_HOOK(...)
 #define MT_CUSTOM(...)
 #define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
+#define MT_REPORT_OWN(number, mangled)
 #define MT_REPORT_USAGE(number, mangled)
 #define MT_REPORT_OOM(number, mangled)
 #define MT_REPORT_ROUND(number, mangled)

@@ -16,6 +16,7 @@ __thread struct mt_requested mt_requested;
 #define MT_HOOK(...)
 #define MT_CUSTOM(...)
 #define MT_REPORT(number, symbol, mangled, shape) MT_REPORT_##shape(number, mangled)
+#define MT_REPORT_OWN(number, mangled)
 #define MT_REPORT_USAGE(number, mangled)
 #define MT_REPORT_OOM(number, mangled)
 #define MT_REPORT_STREAM(number, mangled)

@@ -26,6 +26,19 @@
  * level, one that adds nothing to the path, so a program need not look at the result to stay balanced. A pop on an
  * empty stack does nothing.
  *
+ * Pools
+ *   A program that takes memory from CUDA in large pieces and cuts them up itself can say so: the report then has its
+ * blocks, with who asked for them, as it has PyTorch's.
+ *
+ *     uint64_t arena = memtrace_pool_create("arena", 0);       // 0 where the program does not run under memtrace
+ *     memtrace_pool_alloc(arena, p, n);                        // once the pool has handed p out
+ *     memtrace_pool_free(arena, p);                            // before the pool may hand p out again
+ *     memtrace_pool_destroy(arena);                            // what is left of its blocks ends with it
+ *
+ *   Here the macros MEMTRACE_POOL_CREATE, MEMTRACE_POOL_ALLOC, MEMTRACE_POOL_FREE and MEMTRACE_POOL_DESTROY are what a
+ * program calls. A byte belongs to one block: where one pool takes its memory from another, only the one that hands
+ * blocks to the program says so.
+ *
  * Cost
  *   Absent: one load and one branch. Present: a push looks its path up in a table (no lock, and no system call once the
  * path is known); a pop only moves an index. No call allocates with malloc, changes errno, or calls CUDA, and all may
@@ -60,6 +73,13 @@
 #define MEMTRACE_ERR_DEPTH (-2) /* the thread already has MEMTRACE_TAG_DEPTH_MAX levels */
 #define MEMTRACE_ERR_FULL \
   (-3) /* the path would exceed MEMTRACE_TAG_PATH_MAX, or the recording has no room left for a new path */
+
+/* Pools that a process has at once. */
+#define MEMTRACE_POOLS_MAX 4096
+/* Device of a pool of host memory. */
+#define MEMTRACE_POOL_HOST (-1)
+/* Result of memtrace_pool_alloc and memtrace_pool_free, beside MEMTRACE_OK: there is no such pool. */
+#define MEMTRACE_ERR_POOL (-4)
 
 /* Results of memtrace_start, beside MEMTRACE_OK. */
 #define MEMTRACE_LATE \
@@ -110,6 +130,23 @@ MEMTRACE_API void memtrace_step(uint64_t n);
 
 /* Says that epoch n begins: the program's own grouping of steps. */
 MEMTRACE_API void memtrace_epoch(uint64_t n);
+
+/* Announces a pool of the program's own that hands out memory of a CUDA device, numbered as the process sees it, or of
+ * MEMTRACE_POOL_HOST. Pools of the same name are one in reports. Returns its handle, good in any thread and after a
+ * fork; 0 if the name is one that memtrace_tag_push would refuse, the process already has MEMTRACE_POOLS_MAX pools, or
+ * recording is switched off. */
+MEMTRACE_API uint64_t memtrace_pool_create(const char *name, int device);
+
+/* Says that the pool has handed out bytes from ptr on. Null pointers and blocks of 0 bytes are nothing. Returns
+ * MEMTRACE_OK, also where nothing is recorded, or MEMTRACE_ERR_POOL. Threads may call it at once. */
+MEMTRACE_API int memtrace_pool_alloc(uint64_t pool, const void *ptr, size_t bytes);
+
+/* Says that the block at ptr is given back. Call it before another thread can be handed the same address. */
+MEMTRACE_API int memtrace_pool_free(uint64_t pool, const void *ptr);
+
+/* Ends the pool and all of its blocks that are still there: for arenas that are reset as a whole, and at the end. 0 and
+ * what is no pool are nothing. */
+MEMTRACE_API void memtrace_pool_destroy(uint64_t pool);
 
 /* Returns 1 if memory events are being recorded or will be from the first CUDA call on, 0 if recording is switched off
  * or has stopped. */
@@ -162,6 +199,30 @@ static inline MEMTRACE_UNUSED void memtrace_epoch_if(uint64_t n) {
   MEMTRACE_CALL_IF_PRESENT(memtrace_epoch, (n), (void)0);
 }
 
+static inline MEMTRACE_UNUSED uint64_t memtrace_pool_create_if(const char *name, int device) {
+  (void)name;
+  (void)device;
+  return MEMTRACE_CALL_IF_PRESENT(memtrace_pool_create, (name, device), 0);
+}
+
+static inline MEMTRACE_UNUSED int memtrace_pool_alloc_if(uint64_t pool, const void *ptr, size_t bytes) {
+  (void)pool;
+  (void)ptr;
+  (void)bytes;
+  return MEMTRACE_CALL_IF_PRESENT(memtrace_pool_alloc, (pool, ptr, bytes), MEMTRACE_OK);
+}
+
+static inline MEMTRACE_UNUSED int memtrace_pool_free_if(uint64_t pool, const void *ptr) {
+  (void)pool;
+  (void)ptr;
+  return MEMTRACE_CALL_IF_PRESENT(memtrace_pool_free, (pool, ptr), MEMTRACE_OK);
+}
+
+static inline MEMTRACE_UNUSED void memtrace_pool_destroy_if(uint64_t pool) {
+  (void)pool;
+  MEMTRACE_CALL_IF_PRESENT(memtrace_pool_destroy, (pool), (void)0);
+}
+
 static inline MEMTRACE_UNUSED int memtrace_active_if(void) {
   return MEMTRACE_CALL_IF_PRESENT(memtrace_active, (), 0);
 }
@@ -171,6 +232,10 @@ static inline MEMTRACE_UNUSED int memtrace_active_if(void) {
 #define MEMTRACE_MARK(name) memtrace_mark_if(name)
 #define MEMTRACE_STEP(n) memtrace_step_if(n)
 #define MEMTRACE_EPOCH(n) memtrace_epoch_if(n)
+#define MEMTRACE_POOL_CREATE(name, device) memtrace_pool_create_if(name, device)
+#define MEMTRACE_POOL_ALLOC(pool, ptr, bytes) ((void)memtrace_pool_alloc_if(pool, ptr, bytes))
+#define MEMTRACE_POOL_FREE(pool, ptr) ((void)memtrace_pool_free_if(pool, ptr))
+#define MEMTRACE_POOL_DESTROY(pool) memtrace_pool_destroy_if(pool)
 #define MEMTRACE_ACTIVE() memtrace_active_if()
 
 /* MEMTRACE_TAG_SCOPE("name"); pushes a tag that is popped at the end of the enclosing block, however the block is left
@@ -202,6 +267,10 @@ private:
 inline void mark(const char *name) { memtrace_mark_if(name); }
 inline void step(uint64_t n) { memtrace_step_if(n); }
 inline void epoch(uint64_t n) { memtrace_epoch_if(n); }
+inline uint64_t pool_create(const char *name, int device) { return memtrace_pool_create_if(name, device); }
+inline void pool_alloc(uint64_t pool, const void *ptr, size_t bytes) { memtrace_pool_alloc_if(pool, ptr, bytes); }
+inline void pool_free(uint64_t pool, const void *ptr) { memtrace_pool_free_if(pool, ptr); }
+inline void pool_destroy(uint64_t pool) { memtrace_pool_destroy_if(pool); }
 inline bool active() { return memtrace_active_if() != 0; }
 
 } /* namespace memtrace */

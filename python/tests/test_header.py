@@ -13,11 +13,12 @@ CXX = os.environ.get("CXX", "g++")
 STRICT = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wconversion", "-Werror", "-I", str(INCLUDE_FOLDER)]
 PROGRAMS = INCLUDE_FOLDER / "test"
 
-C_CALLS = ["push outer", "push outer.b.1", "step 18446744073709551615", "epoch 3", "pop outer",
+POOL_CALLS = ["pool arena on 1", "pool alloc 64", "pool free 7", "pool destroy 7"]
+C_CALLS = [*POOL_CALLS, "push outer", "push outer.b.1", "step 18446744073709551615", "epoch 3", "pop outer",
            "push outer.scope", "push outer.scope.inner", "pop outer.scope", "mark in scope", "pop outer",
            "push outer.scope", "push outer.scope.inner", "pop outer.scope", "pop outer",
            "push outer", "pop outer", "pop ", "pop "]
-CPP_CALLS = ["push layer.3", "step 1", "epoch 2", "pop ", "push outer", "push outer.scope", "mark throwing", "pop outer", "pop ", "mark caught"]
+CPP_CALLS = [*POOL_CALLS, "push layer.3", "step 1", "epoch 2", "pop ", "push outer", "push outer.scope", "mark throwing", "pop outer", "pop ", "mark caught"]
 
 LINKING = {
     "pie": ["-fPIE", "-pie"],

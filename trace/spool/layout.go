@@ -3,7 +3,7 @@ package spool
 // The geometry of cshim/spool.h. A test compiles that header and compares every number.
 const (
 	magic          = "MTSPOOL\x00"
-	layoutVersion  = 9
+	layoutVersion  = 10
 	pageSize       = 4096
 	recordSize     = 64
 	segmentSize    = 16384

@@ -1,8 +1,6 @@
 package spool
 
 import (
-	"math"
-
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -39,6 +37,9 @@ func (s *Spool) decode(e *trace.Event, off uint64, c *clock) {
 	}
 	e.Device = int16(int8(b[recDevice]))
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
+	if e.Level == cuda.LevelFramework && ownPool(e, b) {
+		return
+	}
 	if e.Level == cuda.LevelFramework {
 		e.Allocated, e.Reserved = le64(b, recUnion)&countMask, le64(b, recReserved)&countMask
 		op := le64(b, recUnion)>>countBits | le64(b, recReserved)>>countBits<<opHalf
@@ -118,7 +119,30 @@ func (s *Spool) place(id uint32) (stream uint64, pool uint32) {
 }
 
 // poolOf narrows a pool's number: one that is too large for the field stands for all such.
-func poolOf(number uint64) uint32 { return uint32(min(number, math.MaxUint32)) }
+func poolOf(number uint64) uint32 { return uint32(min(number, trace.OwnPool-1)) }
+
+// ownPool completes what the program reports of a pool of its own, and returns false for every other event.
+func ownPool(e *trace.Event, b []byte) bool {
+	switch e.API {
+	case apiPoolAlloc, apiPoolFree:
+		e.Handle, e.Pool = le64(b, recUnion), trace.OwnPool|le32(b, recReserved)
+		e.Mem = cuda.MemoryDevice
+		if e.Device < 0 {
+			e.Mem = cuda.MemoryHost
+		}
+	case apiPoolDestroy:
+		e.Size, e.Object = 0, cuda.ObjectOwnPool
+	default:
+		return false
+	}
+	return true
+}
+
+var (
+	apiPoolAlloc, _   = cuda.ParseAPI("memtrace_pool_alloc")
+	apiPoolFree, _    = cuda.ParseAPI("memtrace_pool_free")
+	apiPoolDestroy, _ = cuda.ParseAPI("memtrace_pool_destroy")
+)
 
 // allocator completes what a framework's allocator was told, or did beside its blocks.
 func allocator(e *trace.Event, b []byte) {

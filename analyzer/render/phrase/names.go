@@ -39,14 +39,28 @@ func Software(versions map[string]string) string {
 	return strings.Join(append(parts, rest...), ", ")
 }
 
-// FrameworkName is what to call the framework level of a run with these versions.
+// FrameworkName is what to call the framework level of a run with these versions: who reports blocks.
 func FrameworkName(versions map[string]string) string {
+	name := "framework"
 	for _, n := range softwareNames[:4] {
 		if versions[n.key] != "" {
-			return n.name
+			name = n.name
+			break
 		}
 	}
-	return "framework"
+	pools := ""
+	switch {
+	case versions["pools"] != "":
+		pools = "pools"
+	case versions["pool"] != "":
+		pools = "pool " + visible.Text(versions["pool"])
+	default:
+		return name
+	}
+	if name == "framework" {
+		return pools
+	}
+	return name + " and " + pools
 }
 
 // DeviceName is what a table calls a device.
@@ -78,6 +92,23 @@ func Framework(versions map[string]string) string {
 		return name
 	}
 	return "the framework"
+}
+
+// Genitive is "PyTorch's" of the name of who reports blocks.
+func Genitive(name string) string {
+	if strings.HasSuffix(name, "pools") {
+		return name + "'"
+	}
+	return name + "'s"
+}
+
+// FrameworkBlocks is what to call the blocks of the framework level.
+func FrameworkBlocks(versions map[string]string) string {
+	name := FrameworkName(versions)
+	if strings.HasSuffix(name, "pools") {
+		name = strings.TrimSuffix(name, "s")
+	}
+	return name + " blocks"
 }
 
 // TrainingLevel is what to call the level that training speaks of.

@@ -56,7 +56,7 @@ func writeTimeline(p *layout.Page, s *report.Summary) {
 	first, last := heldRange(l)
 	name := "driver memory"
 	if l.Level == report.LevelFramework {
-		name = phrase.FrameworkName(s.Versions) + "'s blocks"
+		name = phrase.Genitive(phrase.FrameworkName(s.Versions)) + " blocks"
 	}
 	p.Title(fmt.Sprintf("%s over time, by %s: the highest moment of each %s", layout.UpperFirst(name), t.By,
 		layout.Duration(t.WidthNS)))

@@ -102,6 +102,28 @@ void memtrace_epoch(uint64_t n) {
   log_number("epoch", n);
 }
 
+uint64_t memtrace_pool_create(const char *name, int device) {
+  char text[300];
+  snprintf(text, sizeof text, "%.255s on %d", name, device);
+  log_line("pool", text);
+  return 7;
+}
+
+int memtrace_pool_alloc(uint64_t pool, const void *ptr, size_t bytes) {
+  (void)pool;
+  log_number(ptr ? "pool alloc" : "pool alloc of nothing", bytes);
+  return MEMTRACE_OK;
+}
+
+int memtrace_pool_free(uint64_t pool, const void *ptr) {
+  log_number(ptr ? "pool free" : "pool free of nothing", pool);
+  return MEMTRACE_OK;
+}
+
+void memtrace_pool_destroy(uint64_t pool) {
+  log_number("pool destroy", pool);
+}
+
 int memtrace_active(void) {
   return getenv("FAKE_MEMTRACE_OFF") == NULL;
 }

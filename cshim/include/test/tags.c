@@ -21,7 +21,16 @@ static void scope(int leave_early) {
   MEMTRACE_MARK("in scope");
 }
 
+static void pool(void) {
+  static char memory[64];
+  uint64_t arena = MEMTRACE_POOL_CREATE(name_once("arena"), 1);
+  MEMTRACE_POOL_ALLOC(arena, memory, sizeof memory);
+  MEMTRACE_POOL_FREE(arena, memory);
+  MEMTRACE_POOL_DESTROY(arena);
+}
+
 int main(void) {
+  pool();
   MEMTRACE_TAG_PUSH("outer");
   MEMTRACE_TAG_PUSH(name_once("b.1"));
   MEMTRACE_STEP(18446744073709551615u);
@@ -37,5 +46,5 @@ int main(void) {
   MEMTRACE_TAG_POP();
   MEMTRACE_TAG_POP();
   printf("%d\n", MEMTRACE_ACTIVE());
-  return evaluated == 1 ? 0 : 1;
+  return evaluated == 2 ? 0 : 1;
 }

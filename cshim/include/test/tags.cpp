@@ -20,7 +20,16 @@ static void fail() {
   throw std::runtime_error("unwound");
 }
 
+static void pool() {
+  char memory[64];
+  const uint64_t arena = memtrace::pool_create("arena", 1);
+  memtrace::pool_alloc(arena, memory, sizeof memory);
+  memtrace::pool_free(arena, memory);
+  memtrace::pool_destroy(arena);
+}
+
 int main() {
+  pool();
   {
     std::string name = "layer";
     memtrace::tag layer((name + ".3").c_str());
