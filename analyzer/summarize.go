@@ -100,6 +100,7 @@ func (c *answer) summary(src trace.Source) (*report.Summary, error) {
 	c.addCategories(s, held, mainAccount(s))
 	c.addStackHealth(s)
 	c.addTraining(s, info)
+	s.KeptBy = report.KeptByOf(info, s.AllocatedAtOOM())
 	c.addOverTime(s, info)
 	c.addNotes(s, info)
 	return s, nil

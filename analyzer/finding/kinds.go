@@ -16,6 +16,7 @@ var Kinds = []Kind{
 	{"fits", Info, "how many times this batch the device has room for"},
 	{"parameter-copies", Info, "a module has the same parameters as one that is trained, such as a moving average or a teacher"},
 	{"untrained", Advice, "a module that no optimizer trains has gradients, or activations for a backward pass"},
+	{"kept-by", Info, "what kept most tensors alive when memory ran out, or at the end of a program that grew"},
 	{"context-held", Info, "a good part of what the process used was the CUDA context and its code"},
 	{"retries", Warning, "requests were granted only after cached memory was given back"},
 	{"growth", Alarm, "a kind of memory grows up to the end of the run; one for each kind that does"},

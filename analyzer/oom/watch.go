@@ -17,6 +17,7 @@ type Watch struct {
 	found  []*report.OOMReport
 	after  []report.OOMRetries
 	last   int64 // time of the latest event
+	kept   bool  // the first failure of a framework's allocator was told, with what kept its tensors
 }
 
 // NewWatch returns a watch over events whose dictionary the caller keeps in tables, and what is known of the run in
@@ -40,6 +41,10 @@ func (w *Watch) take(e *report.OOMEvent) {
 	for _, d := range w.tables.Devices() {
 		r.Devices = append(r.Devices, report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID,
 			TotalBytes: d.TotalBytes})
+	}
+	if !w.kept && e.Level == "framework" && e.Outcome == report.OOMFailed {
+		w.kept = true
+		r.KeptBy = report.KeptByOf(w.info, e.AllocatedBytes)
 	}
 	w.found = append(w.found, r)
 }
@@ -67,6 +72,12 @@ func (w *Watch) Close() { w.replay.heap.Free() }
 
 // Pending reports whether an OOM event waits for what comes next. Where nothing comes for long, Finish ends it.
 func (w *Watch) Pending() bool { return w.replay.tracker.Pending() }
+
+// Searches reports whether the program waits for what keeps its tensors alive.
+func (w *Watch) Searches() bool {
+	return w.info[trace.ReferrersBegunKey] != "" && w.info[trace.ReferrersKey] == "" &&
+		w.info[trace.ReferrersSkippedKey] == ""
+}
 
 // Finish ends all events: nothing more will come.
 func (w *Watch) Finish() { w.replay.tracker.Finish() }

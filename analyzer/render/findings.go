@@ -63,12 +63,27 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 	list = append(list, causeFindings(s, v)...)
 	fits, grows := fitSentence(s)
 	add("fits", fits, grows, "training.iterations", "devices")
+	kept, freed := keptSentence(s, v)
+	add("kept-by", kept, freed, "kept_by")
 	others, held := othersSentence(s)
 	add("other-processes-held", others, held, "device_ledger.devices")
 	context, taken := contextSentence(s)
 	add("context-held", context, taken, "device_ledger.devices")
 	add("retries", retrySentence(s), 0, "oom.recovered_count")
 	return append(list, growthFindings(s, v)...)
+}
+
+// keptSentence says what keeps tensors alive where memory ran out or grows.
+func keptSentence(s *report.Summary, v *report.Verdict) (text string, bytes uint64) {
+	grows := s.Trend != nil && s.Trend.Kind == report.GrowthSteady || s.GrowsByIteration()
+	switch {
+	case s.KeptBy == nil:
+	case s.KeptBy.Occasion == report.KeptAtOOM && v.Outcome != report.OutcomePeak:
+		return phrase.KeptBy(s.KeptBy, s.AllocatedAtOOM())
+	case s.KeptBy.Occasion == report.KeptAtEnd && grows:
+		return phrase.KeptBy(s.KeptBy, s.Framework.PeakBytes)
+	}
+	return "", 0
 }
 
 // holderBytes is what held most: the owner's share, else the category's.

@@ -217,3 +217,31 @@ func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Traini
 func nothingSeen(s *report.Summary) bool {
 	return s.Driver.Empty() && s.Framework.Empty() && len(s.Other) == 0
 }
+
+// nextCommand is a command that shows more, and what.
+type nextCommand struct{ command, shows string }
+
+// nextCommands are what to type next, the most useful first; none where the trace holds nothing to show.
+func nextCommands(s *report.Summary, path string) []nextCommand {
+	if nothingSeen(s) && len(s.Notes) == 0 {
+		return nil
+	}
+	if path == "" {
+		path = "FILE"
+	}
+	path = phrase.WindowFlags(s) + layout.ShellWord(path)
+	list := []nextCommand{{"memtrace report --details " + path, "call stacks, device ledger, lifetimes, notes"}}
+	switch {
+	case s.OOM.Count > 0:
+		list = append(list, nextCommand{"memtrace report --at oom " + path, "every table at the moment memory ran out"})
+	case modulesKnown(s):
+		list = append(list, nextCommand{"memtrace report --view modules " + path, "by layer of the model"})
+	case s.Sites != nil && worthShowing(s.Sites) && !slices.Contains(s.By, "site"):
+		list = append(list, nextCommand{"memtrace report --by site " + path, "by line of the program"})
+	}
+	if s.Process.Ended == report.EndedRunning && s.Versions["torch"] != "" {
+		list = append(list, nextCommand{fmt.Sprintf("memtrace ctl %d referrers", s.Process.PID),
+			"what keeps its tensors alive"})
+	}
+	return list
+}

@@ -278,6 +278,7 @@ type OOMReport struct {
 	NullGPU  bool              `json:"null_gpu"`
 	Devices  []Device          `json:"devices"`
 	Event    OOMEvent          `json:"event"`
+	KeptBy   *KeptBy           `json:"kept_by,omitempty"` // who referred to tensors then; of the first event
 }
 
 // Section returns the report as the text of a trace's OOM section. Lists that would make it too long are cut to their

@@ -38,7 +38,8 @@ type Summary struct {
 	// OtherTrends are the judgements on other kinds of memory that the program used
 	OtherTrends []Trend `json:"other_trends"`
 	// at the peak: read from a checkpoint onto the device, and there a second time by name
-	LoadedTwiceBytes uint64 `json:"loaded_twice_bytes,omitempty"`
+	LoadedTwiceBytes uint64  `json:"loaded_twice_bytes,omitempty"`
+	KeptBy           *KeptBy `json:"kept_by,omitempty"` // who refers to PyTorch's tensors; nil where nothing looked for that
 	// of each level that was used, the framework first
 	Heights   []Heights               `json:"heights"`
 	Lifetimes map[string]LifetimeHist `json:"lifetimes"`

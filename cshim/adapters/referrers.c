@@ -8,13 +8,18 @@
 #include <string.h>
 
 #include "adapters/adapter.h"
+#include "adapters/pyfunction.h"
 #include "adapters/pyquiet.h"
 #include "adapters/pyscript.h"
+#include "adapters/pyways.h"
 #include "python/pyapi.h"
 #include "spool/region.h"
 
 #define API(F)                                                              \
   F(int, initialized, (void), "Py_IsInitialized")                           \
+  F(int, locked, (void), "PyGILState_Check")                                \
+  F(int, stop_collecting, (void), "?PyGC_Disable") /* 3.10 */               \
+  F(int, collect_again, (void), "?PyGC_Enable")                             \
   F(int, ensure, (void), "PyGILState_Ensure")                               \
   F(void, release, (int), "PyGILState_Release")                             \
   F(void, clear, (void *), "PyDict_Clear")                                  \
@@ -54,12 +59,16 @@ static void *answer(void *self, void *rows) {
 }
 
 static bool fill(void *globals) {
-  static struct mt_pymethod methods[2];
+  static struct mt_pymethod methods[3];
   methods[0] = (struct mt_pymethod){"moment", moment, MT_PY_NO_ARGUMENTS, NULL};
   methods[1] = (struct mt_pymethod){"answer", answer, MT_PY_ONE_ARGUMENT, NULL};
-  return mt_pyscript_add_function(globals, &methods[0], NULL) && mt_pyscript_add_function(globals, &methods[1], NULL) &&
-         mt_pyscript_add_number(globals, "LIMIT", now->limit) &&
-         mt_pyscript_add_number(globals, "SECONDS", now->seconds) && mt_pyscript_add_number(globals, "ROOM", now->room);
+  methods[2] = (struct mt_pymethod){"ways", mt_pyways, MT_PY_SEVERAL_ARGUMENTS, NULL};
+  for (unsigned i = 0; i < sizeof methods / sizeof *methods; i++)
+    if (!mt_pyscript_add_function(globals, &methods[i], NULL)) return false;
+  return mt_pyfunctions_add(globals, MT_TORCH) && mt_pyscript_add_number(globals, "LIMIT", now->limit) &&
+         mt_pyscript_add_number(globals, "VISITS", now->visits) &&
+         mt_pyscript_add_number(globals, "MILLISECONDS", now->milliseconds) &&
+         mt_pyscript_add_number(globals, "ROOM", now->room);
 }
 
 /* The script's functions refer to the namespace that they stand in, so nothing of it would ever go by itself. */
@@ -85,7 +94,7 @@ static const char *find(void) {
 static const char *refusal(void) {
   uint32_t state = mt_interpreter_state();
   if (state == MT_PY_OFF) return mt_interpreter.why;
-  if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyscript_find() || !mt_pyquiet_find())
+  if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyfunctions_find() || !mt_pyways_find())
     return "no Python runs there";
   return api.initialized() && !mt_interpreter.finalizing() ? NULL : "its interpreter has ended";
 }
@@ -96,10 +105,21 @@ const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void)) 
   if (why) return begin(), why;
   int state = api.ensure();
   if (begin()) {
+    /* garbage that has tensors would be freed here, by an allocator whose lock the one who waits for us may have */
+    bool collects = api.stop_collecting && api.collect_again && api.stop_collecting();
     now = wanted;
     why = find();
+    if (collects) api.collect_again();
   }
   api.release(state);
+  errno = error;
+  return why;
+}
+
+const char *mt_referrers_unsafe(void) {
+  int error = errno;
+  const char *why = refusal();
+  if (!why && api.locked()) why = "the thread that asked for memory kept Python's interpreter to itself";
   errno = error;
   return why;
 }

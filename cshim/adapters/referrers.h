@@ -8,7 +8,8 @@
 
 struct mt_referrers {
   uint32_t limit;   /* rows */
-  uint32_t seconds; /* after which no further object is looked at */
+  uint32_t visits;  /* most references that are looked at */
+  uint32_t milliseconds; /* after which no further one is */
   char *text;       /* room for the rows, as internal/control reads them; written with the interpreter's lock */
   size_t room, size;
   uint64_t
@@ -19,3 +20,6 @@ struct mt_referrers {
  * once it has it, asks begin whether somebody still wants to know, and leaves at once if not. NULL, or why there is no
  * answer. */
 const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void));
+
+/* Why the calling thread must not wait for a search: it has the interpreter's lock itself. NULL if it may. */
+const char *mt_referrers_unsafe(void);

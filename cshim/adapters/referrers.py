@@ -11,8 +11,16 @@ def _shown(text):
 def _row(holder):
     shape = ",".join(map(str, holder.shape))
     addresses = ",".join(["%x" % address for address in holder._storages])
-    fields = holder.bytes, holder.tensors, holder.graph_nodes, holder.graph_bytes, holder.dtype, shape, holder.device, holder.path, holder.types, addresses
+    fields = holder.bytes, holder.tensors, holder.graph_nodes, holder.graph_bytes, holder._outputs, int(holder.garbage), holder.dtype, shape, holder.device, holder.path, holder.types, addresses
     return "\t".join([_shown(str(field)) for field in fields[:-1]] + [addresses]) + "\n"
+
+
+class _Collector:
+    instances = staticmethod(all_instances)
+
+    @staticmethod
+    def ways(wanted, roots, visits, milliseconds):
+        return ways(wanted, roots, visits, milliseconds)
 
 
 def _answer():
@@ -20,15 +28,22 @@ def _answer():
     if torch is None or not hasattr(torch, "Tensor"):
         answer(b"")
         return
-    holders, tensors, late = _find(torch, LIMIT, BUDGET, SECONDS, moment)
+    found = _find(torch, LIMIT, VISITS, MILLISECONDS / 1000, moment, _Collector)
     rows, left = [], ROOM - 100
-    for holder in holders:
+    for holder in found.holders:
         row = _row(holder).encode("utf-8", "replace")
         left -= len(row)
         if left < 0:
             break
         rows.append(row)
-    answer(b"%d\t%d\t%d\n" % (tensors, late, len(holders) - len(rows)) + b"".join(rows))
+    left_out = len(found.holders) - len(rows)
+    answer(b"%d\t%d\t%d\t%d\t%d\n" % (found.tensors, found.late, left_out, found.bytes, found.visits) + b"".join(rows))
 
 
-_answer()
+_collects = gc.isenabled()  # up to Python 3.9; since then the library has switched it off
+gc.disable()
+try:
+    _answer()
+finally:
+    if _collects:
+        gc.enable()

@@ -6,10 +6,12 @@
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
 #include "adapters/torch.h"
+#include "allocator/grown.h"
 #include "allocator/place.h"
 #include "allocator/requested.h"
 #include "allocator/vtable.h"
 #include "allocator/waiting.h"
+#include "base/atload.h"
 #include "base/clock.h"
 #include "base/wake.h"
 #include "elf/symbol.h"
@@ -133,10 +135,15 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
   struct mt_thread *self = mt_thread_get(); /* once: a thread without a ring counts an event as lost */
   if (!self) return;
   if (MT_UNLIKELY(!is_met())) meet();
+  mt_grown_note(index, allocated);
   uint8_t kind = size < 0 ? MT_FREE : MT_ALLOC;
   write(self, &(struct report){id, kind, index, (uint64_t)ptr, bytes, allocated, reserved},
         mt_capture(self, frame, frame->caller, kind));
 }
+
+static void (*on_refusal)(void) MT_AT_LOAD;
+
+void mt_torch_on_refusal(void (*listener)(void)) { on_refusal = listener; }
 
 /* In the library that has the allocator. */
 static uintptr_t allocator(void) { return (uintptr_t)mt_symbol_object("libc10_cuda.so").dynamic; }
@@ -204,6 +211,7 @@ void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
       record(number, MT_OOM, frame, 0, (uint64_t)size, allocated, reserved, index); \
       mt_wake_sampler(MT_OCCASION_OOM); \
       mt_adapter_out_of_memory(); \
+      if (on_refusal) on_refusal(); \
     } \
     void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller); \
     if (real) real(size, allocated, reserved, device); \

@@ -10,7 +10,7 @@
 #include "base/sys.h"
 
 struct mt_config mt_config = {.log_level = MT_LOG_WARN,
-                              .oom = MT_OOM_FAILED, .nvml_seconds = 1, .spool_max = 64ull << 20,
+                              .oom = MT_OOM_FAILED, .nvml_seconds = 1, .referrers_ms = 500, .spool_max = 64ull << 20,
                               .guest_memory = 256ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u,
                               .output = "memtrace.%e.%p.bin"};
 
@@ -19,6 +19,8 @@ struct mt_config mt_config = {.log_level = MT_LOG_WARN,
 #define MT_TRACE_MAX_MIN (4ull << 20)
 #define MT_SPOOL_LIMIT (64ull << 30)
 #define MT_NVML_SECONDS_MAX 3600u
+#define MT_REFERRERS_MS 500u
+#define MT_REFERRERS_MS_MAX 60000u
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -108,6 +110,18 @@ static void set_nvml(const char *v) {
   mt_config.nvml_seconds = !truthy(v) ? 0 : n < 1 ? 1 : n > MT_NVML_SECONDS_MAX ? MT_NVML_SECONDS_MAX : (uint32_t)n;
   if (!n && truthy(v) && !is_on(v)) complain("NVML", v, "is no number of seconds; 1 is used");
   if (n > MT_NVML_SECONDS_MAX) complain("NVML", v, "is too much; 3600 is used");
+}
+
+/* A switch, or milliseconds. */
+static void set_referrers(const char *v) {
+  uint64_t n = mt_parse_size(v);
+  bool number = n > 1 && !is_on(v);
+  mt_config.referrers_ms = !truthy(v)                ? 0
+                           : !number                 ? MT_REFERRERS_MS
+                           : n > MT_REFERRERS_MS_MAX ? MT_REFERRERS_MS_MAX
+                                                     : (uint32_t)n;
+  if (!n && truthy(v) && !is_on(v)) complain("REFERRERS", v, "is no number of milliseconds; 500 is used");
+  if (n > MT_REFERRERS_MS_MAX) complain("REFERRERS", v, "is too much; 60000 is used");
 }
 
 static void set_spool_max(const char *v) {
@@ -252,7 +266,7 @@ static const struct {
     {"CONTROL_DIR", set_control_dir},
     {"LIBRARY", set_elsewhere}, /* read by the command */
     {"OWN", set_elsewhere}, /* the same */
-    {"REFERRERS", set_elsewhere}, /* read by the Python package */
+    {"REFERRERS", set_referrers},
     {"CACHE", set_elsewhere}, /* read by the project's own scripts */
 };
 

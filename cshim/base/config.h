@@ -19,6 +19,7 @@ struct mt_config {
   bool disabled;
   bool force;
   bool asleep;     /* MEMTRACE_START=asleep: nothing is recorded until somebody asks for it (process/control.h) */
+  uint32_t referrers_ms; /* MEMTRACE_REFERRERS: how long a search by itself may take; 0 none */
   bool no_control; /* MEMTRACE_CONTROL=0: no socket to ask at */
   bool no_nvtx;
   bool start_directory_known;

@@ -12,6 +12,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
+#include "adapters/torch.h"
 #include "base/atload.h"
 #include "base/clock.h"
 #include "base/complaint.h"
@@ -27,6 +28,7 @@
 #include "process/control.h"
 #include "process/exithooks.h"
 #include "process/limit.h"
+#include "process/search.h"
 #include "process/start.h"
 #include "python/pyend.h"
 #include "python/python.h"
@@ -338,14 +340,20 @@ void mt_guest_end(int status) {
   errno = error;
 }
 
+static void interpreter_ends(void) {
+  mt_adapter_report();
+  mt_search_at_end();
+}
+
 /* Rooms say what happened to those above them by these. Before any event. */
 static void listen(void) {
   mt_thread_on_end(on_thread_end);
   mt_module_listen(mt_python_look);
   mt_module_listen(mt_adapter_look);
-  mt_pyend_listen(mt_adapter_report, mt_adapter_forget);
+  mt_pyend_listen(interpreter_ends, mt_adapter_forget);
   mt_capture_on_unload(mt_backward_forget);
   mt_call_on_out_of_memory(mt_adapter_out_of_memory);
+  mt_torch_on_refusal(mt_search_at_refusal);
 }
 
 static void load(void) {

@@ -7,16 +7,24 @@
  *             '--> GIVEN_UP -> IDLE, or ASKED again */
 #include "process/search.h"
 
+#include <errno.h>
+#include <string.h>
 #include <sys/prctl.h>
 
+#include "allocator/grown.h"
 #include "base/clock.h"
+#include "base/config.h"
+#include "base/log.h"
 #include "base/sys.h"
 #include "base/thread.h"
 #include "process/boot.h"
+#include "spool/dict.h"
+#include "spool/region.h"
 
 #define MT_STACK (8u << 20)    /* finalizers of the program's may run on it */
 #define MT_ROOM (1u << 20)     /* of the answer */
-#define MT_SEARCH_SECONDS 10u  /* for looking at objects */
+#define MT_LOOK_MS 10000u      /* for looking at objects */
+#define MT_VISITS 200000000u   /* of references between them, at most */
 #define MT_SEARCH_MS 45000u    /* until nobody waits any more: a pass over a large heap cannot be cut short */
 
 enum { IDLE, ASKED, RUNS, DONE, GIVEN_UP, LATE };
@@ -56,12 +64,20 @@ static void wait_while(uint32_t now, uint32_t milliseconds) {
     mt_sys_wait(&state, now, over - at);
 }
 
-static const char *ask(const struct mt_referrers *wanted) {
+static const char *prepare(const struct mt_referrers *wanted) {
   if (asked_in != mt_sys_getpid()) state = IDLE, asked_in = mt_sys_getpid();
   uint32_t before = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
   if (before != IDLE && before != GIVEN_UP) return "an earlier search is still under way there: try again in a while";
   if (!text && !(text = mt_sys_pages(MT_ROOM))) return "there is no memory for the answer";
-  request = (struct mt_referrers){.limit = wanted->limit, .seconds = MT_SEARCH_SECONDS, .text = text, .room = MT_ROOM};
+  request = *wanted;
+  request.text = text;
+  if (!request.room) request.room = MT_ROOM, request.visits = MT_VISITS, request.milliseconds = MT_LOOK_MS;
+  return NULL;
+}
+
+static const char *ask(const struct mt_referrers *wanted) {
+  const char *why = prepare(wanted);
+  if (why) return why;
   if (turn(GIVEN_UP, ASKED)) return NULL;
   __atomic_store_n(&state, ASKED, __ATOMIC_RELEASE);
   if (mt_boot_thread(search, MT_STACK)) return NULL;
@@ -69,24 +85,97 @@ static const char *ask(const struct mt_referrers *wanted) {
   return "no thread can be had there";
 }
 
-const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms) {
-  const char *why = ask(answer);
-  if (why) return why;
-  wait_while(ASKED, wait_ms);
-  if (turn(ASKED, GIVEN_UP))
-    return "its interpreter is busy: the program kept it from other threads the whole time; try again, or with a "
-           "longer --timeout";
-  wait_while(RUNS, MT_SEARCH_MS);
+/* Waits for the lock and then for the search. */
+static const char *wait_for(struct mt_referrers *answer, uint32_t lock_ms, uint32_t search_ms, const char *busy) {
+  wait_while(ASKED, lock_ms);
+  if (turn(ASKED, GIVEN_UP)) return busy;
+  wait_while(RUNS, search_ms);
   if (turn(RUNS, LATE))
     return "the search takes too long: the program has too many objects, or does not let other threads run";
-  why = failure;
+  const char *why = failure;
   *answer = request;
   if (why) mt_search_over();
   return why;
+}
+
+const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms) {
+  const char *why = ask(answer);
+  return why ? why
+             : wait_for(answer, wait_ms, MT_SEARCH_MS,
+                        "its interpreter is busy: the program kept it from other threads the whole time; try again, or "
+                        "with a longer --timeout");
 }
 
 void mt_search_over(void) {
   mt_sys_pages_back(text, MT_ROOM);
   text = NULL;
   turn(DONE, IDLE);
+}
+
+/* The bounds of a search that nobody asked for, beside its time. */
+#define MT_OWN_ROWS 64u
+#define MT_OWN_ROOM (32u << 10)
+#define MT_OWN_VISITS 20000000u
+
+/* Three fifths of the time are for looking: what is found has to be told within it. */
+static struct mt_referrers own_bounds(void) {
+  return (struct mt_referrers){.limit = MT_OWN_ROWS,
+                               .visits = MT_OWN_VISITS,
+                               .milliseconds = mt_config.referrers_ms * 3 / 5,
+                               .room = MT_OWN_ROOM};
+}
+
+/* Whether this recording had none yet. */
+static bool is_first(void) {
+  static uint64_t searched_in;
+  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
+  return epoch && mt_config.referrers_ms && __atomic_exchange_n(&searched_in, epoch, __ATOMIC_ACQ_REL) != epoch;
+}
+
+/* occasion TAB nanoseconds, then the answer's lines. */
+static void tell(const char *occasion, const struct mt_referrers *found, uint64_t began, const char *why) {
+  static char lines[MT_OWN_ROOM + 64];
+  if (why) return mt_dict_info("referrers.skipped", why, strlen(why));
+  char *at = mt_put_number(stpcpy(stpcpy(lines, occasion), "\t"), mt_clock_monotonic() - began);
+  *at++ = '\n';
+  memcpy(at, found->text, found->size);
+  mt_dict_info("referrers", lines, (size_t)(at - lines) + found->size);
+  mt_search_over();
+}
+
+void mt_search_at_refusal(void) {
+  if (!is_first()) return;
+  int error = errno;
+  struct mt_referrers found = own_bounds();
+  uint64_t began = mt_clock_monotonic(), before = mt_sys_block(MT_SYS_ALL_SIGNALS);
+  const char *why = mt_referrers_unsafe();
+  if (!why) {
+    mt_dict_info("referrers.begun", "1", 1);
+    why = ask(&found);
+    if (!why)
+      why = wait_for(&found, mt_config.referrers_ms / 4, mt_config.referrers_ms * 3 / 4,
+                     "another thread kept Python's interpreter busy");
+  }
+  tell("oom", &found, began, why);
+  mt_sys_set_blocked(before);
+  errno = error;
+}
+
+static bool always(void) { return true; }
+
+void mt_search_at_end(void) {
+  if (!mt_grown() || !is_first()) return;
+  int error = errno;
+  struct mt_referrers found = own_bounds();
+  uint64_t began = mt_clock_monotonic();
+  const char *why = prepare(&found);
+  if (!why && turn(IDLE, RUNS)) {
+    why = mt_referrers_find(&request, always);
+    found = request;
+    turn(RUNS, DONE);
+    if (why) mt_search_over();
+  } else if (!why)
+    why = "another search was under way";
+  tell("end", &found, began, why);
+  errno = error;
 }

@@ -4,8 +4,15 @@
 
 #include "adapters/referrers.h"
 
-/* On a thread of ours. Waits for the lock for so many milliseconds at most, and for the search for some seconds more.
+/* On a thread of ours. Waits for the lock for so many milliseconds at most, and for the search some seconds more.
  * The text of the answer stays until mt_search_over. NULL, or why there is none. */
 const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms);
 
 void mt_search_over(void);
+
+/* By itself, with its result in the dictionary: what refers to tensors, or why that is not known. At the first refusal
+ * of PyTorch's allocator in a recording, on the thread that wanted memory, which waits for a bounded time. */
+void mt_search_at_refusal(void);
+
+/* The same before the interpreter ends, where memory grew and nothing was refused. On its main thread, locked. */
+void mt_search_at_end(void);

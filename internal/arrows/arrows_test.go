@@ -23,6 +23,7 @@ var ours = map[string][]string{
 	"cuda":               {},
 	"cuda/nvml":          {},
 	"trace/section":      {},
+	"trace/referrers":    {},
 	"trace/seqset":       {},
 	"trace":              {"cuda", "trace/section", "trace/seqset"},
 	"trace/textform":     {"cuda", "trace"},
@@ -36,7 +37,7 @@ var ours = map[string][]string{
 	"analyzer/rules":     {},
 	"analyzer/symbol":    {"internal/regular", "trace", "trace/pyline"},
 	"analyzer/finding":   {},
-	"analyzer/report":    {"analyzer/finding", "analyzer/fold", "analyzer/rules", "trace"},
+	"analyzer/report":    {"analyzer/finding", "analyzer/fold", "analyzer/rules", "trace", "trace/referrers"},
 	"analyzer/cause":     {"analyzer/report", "analyzer/rules"},
 	"analyzer/meter":     {"analyzer/report"},
 	"analyzer/heap":      {"analyzer/meter", "analyzer/report", "cuda", "internal/offheap", "trace"},
@@ -140,6 +141,7 @@ var ours = map[string][]string{
 	"internal/attach": {
 		"analyzer", "analyzer/render/layout", "internal/console", "internal/control", "internal/inject",
 		"internal/launch", "internal/questions", "internal/tracefile", "internal/usage", "internal/visible",
+		"trace/referrers",
 		"trace/spool",
 	},
 	"internal/exports": {
@@ -150,7 +152,7 @@ var ours = map[string][]string{
 	},
 	"internal/metrics":  {"internal/loopback", "internal/visible"},
 	"internal/cmdline":  {"internal/usage"},
-	"internal/control":  {},
+	"internal/control":  {"trace/referrers"},
 	"internal/inject":   {"internal/regular"},
 	"internal/launch":   {"internal/regular", "internal/usage"},
 	"internal/loopback": {},

@@ -17,6 +17,7 @@ import (
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
+	"memtrace/trace/referrers"
 )
 
 // referrersSchema names the form of what is written as JSON, here and by the Python package when memory runs out.
@@ -33,7 +34,7 @@ type referrersReport struct {
 
 // placedHolder is a holder and the places at which its tensors' memory was allocated.
 type placedHolder struct {
-	control.Holder
+	referrers.Holder
 	Sites []holderSite `json:"sites"` // those of most storages first
 }
 
@@ -143,7 +144,7 @@ func (r *Recorder) readSites(path string, seq uint64, addresses []uint64) (sites
 }
 
 // of groups a holder's storages by place, those without one last.
-func (s allocationSites) of(h *control.Holder) []holderSite {
+func (s allocationSites) of(h *referrers.Holder) []holderSite {
 	list := []holderSite{}
 	if s == nil {
 		return list

@@ -5,8 +5,6 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
-	"os"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
@@ -36,8 +34,8 @@ func wantHolders(t *testing.T, found []holder, graphBytes bool) {
 		{Path: "__main__.history[*]", Tensors: 20, Bytes: 40 * mebi},
 		{Path: "__main__.slotted.held[*]", Tensors: 1, Bytes: 7 * mebi},
 		{Path: "__main__.closure.<locals>.<lambda> (closure: kept)", Tensors: 1, Bytes: 5 * mebi},
-		{Path: "__main__.last (traceback) in fail (referrers.py:44), variable big", Tensors: 1, Bytes: 6 * mebi},
-		{Path: "__main__.losses[*]", Tensors: 3, GraphNodes: 54, GraphBytes: 24 * mebi},
+		{Path: "__main__.last (traceback) in fail (referrers.py:43), variable big", Tensors: 1, Bytes: 6 * mebi},
+		{Path: "__main__.losses[*]", Tensors: 3, GraphNodes: 52, GraphBytes: 24 * mebi},
 	}
 	for _, w := range want {
 		n := 0
@@ -91,36 +89,5 @@ func TestReferrers(t *testing.T) {
 				}
 			})
 		}
-	}
-}
-
-// With MEMTRACE_REFERRERS=1 that is written beside the trace when memory runs out, and the program catches its error.
-func TestReferrersAtOutOfMemory(t *testing.T) {
-	t.Parallel()
-	for _, framework := range []string{torch27, torch215} {
-		t.Run(framework, func(t *testing.T) {
-			t.Parallel()
-			r := program{framework: framework, args: []string{"referrers.py", "oom"},
-				env: []string{"MEMTRACE_REFERRERS=1", "NULLCUDA_MEM=1G"}}.record(t)
-			if strings.TrimSpace(r.stdout) != "refused" || r.stderr != "" {
-				t.Errorf("stdout %q, stderr %q", r.stdout, r.stderr)
-			}
-			text, err := os.ReadFile(filepath.Join(r.dir, "t.bin.referrers.1.json"))
-			if err != nil {
-				t.Fatal(err)
-			}
-			var report struct {
-				Requested uint64   `json:"requested_bytes"`
-				Holders   []holder `json:"holders"`
-			}
-			if err := json.Unmarshal(text, &report); err != nil || report.Requested != 1<<34 {
-				t.Errorf("%v, %d bytes requested", err, report.Requested)
-			}
-			wantHolders(t, report.Holders, framework == torch215)
-			lines, err := os.ReadFile(filepath.Join(r.dir, "t.bin.referrers.1.txt"))
-			if err != nil || !strings.Contains(string(lines), "50.0 MiB  __main__.server.cache['answers'][*]\n") {
-				t.Errorf("%v\n%s", err, lines)
-			}
-		})
 	}
 }

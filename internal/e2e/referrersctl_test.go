@@ -70,9 +70,9 @@ func TestReferrersOfRunningProgram(t *testing.T) {
 			for range 3 {
 				found := a.referrers(t)
 				wantHolders(t, found, c.framework == torch215)
-				wantSite(t, found, "__main__.server.cache['answers'][*]", 50, "referrers.py:31 zeros")
-				wantSite(t, found, "__main__.losses[*]", 3, "referrers.py:51 graph")
-				wantSite(t, found, "__main__.weight", 1, "referrers.py:68 <module>")
+				wantSite(t, found, "__main__.server.cache['answers'][*]", 50, "referrers.py:30 zeros")
+				wantSite(t, found, "__main__.losses[*]", 3, "referrers.py:50 graph")
+				wantSite(t, found, "__main__.weight", 1, "referrers.py:67 <module>")
 			}
 			text := a.memtrace(t, "ctl", a.pid(), "referrers", "-n", "2")
 			if strings.Count(text, "allocated at") != 2 ||

@@ -45,7 +45,7 @@ var recorderVariables = []entry{
 	{"MEMTRACE_STACKS", "frames of the call stacks, such as native:64,python:128"},
 	{"MEMTRACE_ADAPTERS", "frameworks whose names are recorded: torch, mxnet, jax or none"},
 	{"MEMTRACE_EMBED_SYMBOLS", "write the names of functions into the trace"},
-	{"MEMTRACE_REFERRERS", "1: write what refers to the largest tensors when memory runs out (Python)"},
+	{"MEMTRACE_REFERRERS", "milliseconds for what keeps tensors alive when memory runs out; 0: none"},
 	{"MEMTRACE_NVTX", "take NVTX ranges as tags"},
 	{"MEMTRACE_RUN_DIR", "set by memtrace run; not meant to be set by hand"},
 }

@@ -18,15 +18,13 @@ then count from there on; of earlier marks, steps and epochs the latest 64 are r
 
 start records a program that was started without memtrace: call it before the first CUDA call.
 library_path says where the recording library lies, for launchers that take an LD_PRELOAD.
-referrers prints what keeps the largest CUDA tensors alive; with MEMTRACE_REFERRERS=1 that is also written where memory runs out.
+referrers prints what keeps the largest CUDA tensors alive.
 In a notebook, `%load_ext memtrace` gives `%%memtrace`, which shows the report of a cell.
 memtrace.sinks sends this program's figures to Weights & Biases or MLflow while it runs.
 memory_profiler has the three calls of the TBD memory profiler for PyTorch, for programs that use it.
 """
 
 from __future__ import annotations
-
-import os
 
 from ._files import library_path
 from ._moments import active, epoch, mark, step
@@ -42,12 +40,6 @@ if TYPE_CHECKING:
     from typing import Any, List, Optional, TextIO
 
     from ._referrers import Holder
-
-if os.environ.get("MEMTRACE_REFERRERS") == "1":
-    from ._oomreferrers import watch
-
-    watch()
-
 
 def referrers(limit: int = 10, budget: int = 200_000, file: Optional[TextIO] = None, quiet: bool = False) -> List[Holder]:
     """Finds what refers to the largest CUDA tensors that are alive, prints it to file (by default standard output) unless quiet, and returns it, the largest first.

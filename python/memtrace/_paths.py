@@ -10,12 +10,13 @@ import types
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterator, Optional, Tuple
+    from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 ENTRIES = 100_000  # of a container, that are looked at for one object
 
 
 CO_OPTIMIZED = 1  # a function's code
+_STANDARD = os.path.dirname(os.__file__) + "/"
 OURS = os.path.dirname(__file__)  # "" where this is not a file
 
 
@@ -164,13 +165,20 @@ def _is_ours(file: str) -> bool:
     return file == __file__ or bool(OURS) and os.path.dirname(file) == OURS
 
 
+def _is_library(file: str) -> bool:
+    return "/site-packages/" in file or "/dist-packages/" in file or file.startswith(_STANDARD)
+
+
 class Roots:
-    """What has a name of its own, at which a way ends. Variables of functions that are running are found by their frames, which collect no garbage and so have no referrers."""
+    """What has a name of its own, at which a way ends; values are the modules' dictionaries and the values of variables, None before those of libraries' functions. Variables of functions that are running are found by their frames, which collect no garbage and so have no referrers."""
 
     def __init__(self) -> None:
         self.modules = {id(vars(module)): name for name, module in reversed(list(sys.modules.items())) if issubclass(type(module), types.ModuleType)}
         self.running = set()
         self.locals: Dict[int, str] = {}
+        libraries: List[Any] = [None]
+        self.inner: Set[int] = set()  # variables of libraries' functions
+        self.values: List[Any] = [vars(module) for module in list(sys.modules.values()) if issubclass(type(module), types.ModuleType)]
         for frame in list(sys._current_frames().values()):
             at: Optional[types.FrameType] = frame
             found: Dict[str, Any] = {}
@@ -178,8 +186,14 @@ class Roots:
                 self.running.add(id(at))
                 found = {} if _is_ours(at.f_code.co_filename) or at.f_code.co_name == "<module>" else variables(at, found)
                 for name, value in found.items():
-                    self.locals.setdefault(id(value), f"{_place(at)}, variable {name}")
+                    if id(value) not in self.locals:
+                        self.locals[id(value)] = f"{_place(at)}, variable {name}"
+                        inner = _is_library(at.f_code.co_filename)
+                        (libraries if inner else self.values).append(value)
+                        if inner:
+                            self.inner.add(id(value))
                 at = at.f_back
+        self.values += libraries
         frame = None  # type: ignore[assignment]  # a variable that refers to its own frame keeps that, and all those that called it
 
     def local_name(self, found: Any) -> str:

@@ -16,11 +16,14 @@ from ._paths import Roots, Step, closure_variable, instance_dict, step_between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, TextIO, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, TextIO, Tuple, Union
 
 DEPTH = 24  # steps from a tensor to a name
 TRACED = 256  # tensors whose referrers are looked for
+MOST_TRACED = 4096  # the same where the library finds the ways
 WAYS = 8  # referrers without a name that are noted of an object
+# Nodes of operators that compute nothing, but have a view of their input.
+VIEWS = tuple([f"{name}Backward" for name in ("T", "Transpose", "View", "UnsafeView", "Permute", "Expand", "Slice", "Select", "Squeeze", "Unsqueeze", "Split", "Unbind", "AsStrided", "Alias")])
 GRAPH_NODES = 100_000
 BUDGET = 200_000  # objects that are looked at
 
@@ -33,6 +36,8 @@ class Holder:
     tensors, bytes: how many, and the size of their storages, each counted once.
     shape, dtype, device: of the largest.
     graph_nodes: nodes of autograd graphs that these tensors keep, 0 if none; graph_bytes: what these nodes have saved, where this version of PyTorch says so (2.8 on).
+    A node counts with the tensor that was computed last of those that keep it.
+    garbage: whether only objects in circles refer to them that nothing else refers to; gc.collect() frees them.
     """
 
     def __init__(self, path: str, types: str) -> None:
@@ -41,6 +46,8 @@ class Holder:
         self.shape: Tuple[int, ...] = ()
         self.dtype = self.device = ""
         self.graph_nodes = self.graph_bytes = 0
+        self.garbage = False
+        self._outputs = 0  # of the nodes, where nothing says what they have saved
         self._largest = -1
         self._storages: List[int] = []  # addresses, each once
 
@@ -55,12 +62,19 @@ class Holder:
         return {name: value for name, value in self.__dict__.items() if not name.startswith("_")}
 
 
+class Found:
+    """What a search found: the holders, how many tensors there are, whether it was cut short, the bytes of all their storages, and how many references it looked at."""
+
+    def __init__(self, holders: List[Holder], tensors: int, late: bool, bytes: int, visits: int) -> None:
+        self.holders, self.tensors, self.late, self.bytes, self.visits = holders, tensors, late, bytes, visits
+
+
 def referrers(limit: int = 10, budget: int = BUDGET, file: Optional[TextIO] = None, quiet: bool = False) -> List[Holder]:
     """See memtrace.referrers. Other threads may run meanwhile; what they change is found as it was or as it is."""
     torch = sys.modules.get("torch")
     holders: List[Holder] = []
     if torch is not None and hasattr(torch, "Tensor"):
-        holders = _find(torch, limit, budget)[0]
+        holders = _find(torch, limit, budget).holders
     if not quiet:
         print_holders(holders, file or sys.stdout)
     return holders
@@ -86,43 +100,71 @@ def _size(n: float) -> str:
     return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
 
 
-def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), met: Optional[Callable[[], None]] = None) -> Tuple[List[Holder], int, bool]:
-    """Returns the holders, how many tensors there are, and whether the search was cut short by time. met is called once all tensors are known, and are kept alive."""
+def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), met: Optional[Callable[[], None]] = None, collector: Any = None) -> Found:
+    """met is called once all tensors are known, and are kept alive. collector is what the library can ask of the garbage collector."""
     until = time.monotonic() + seconds
     with _without_overrides(torch):
-        tensors = _tensors(torch)
+        objects = _tensors(torch, collector.instances if collector else lambda _: gc.get_objects())
         if met is not None:
             met()
-        referred = _referred(tensors)
-        known = {reading.storage for key, reading in tensors.items() if key in referred}
-        saved: Set[Tuple[str, int]] = set()
-        for reading in tensors.values():
-            saved |= reading.measure_graph(torch, known)
-        for key in [key for key, reading in tensors.items() if key not in referred and reading.storage in saved]:
-            del tensors[key]
-        chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[:TRACED])
-        walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget, until)
-        walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *(id(r.__dict__) for r in tensors.values()), *map(id, tensors.values())))
-        walk.run()
-        return _grouped(walk, chosen)[: max(limit, 0)], len(tensors), walk.late
+        walk = _Ways.of(collector, objects, budget, until) if collector else None
+        tensors = _readings(objects)
+        del objects
+        referred = walk.referred() if walk else _referred(tensors)
+        late = _measure_graphs(torch, tensors, referred, until)
+        storages = {reading.storage: reading.bytes for reading in tensors.values()}
+        chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if walk else TRACED])
+        if walk is None:
+            walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget, until)
+            walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *(id(r.__dict__) for r in tensors.values()), *map(id, tensors.values())))
+            walk.run()
+        holders = _grouped(walk, chosen)
+        return Found(holders[: max(limit, 0)], len(tensors), walk.late or late or (len(chosen) < len(tensors) and isinstance(walk, _Ways)), sum(storages.values()), walk.visits)
 
 
-def _grouped(walk: _Walk, chosen: Dict[int, _Reading]) -> List[Holder]:
+def _measure_graphs(torch: Any, tensors: Dict[int, _Reading], referred: Set[int], until: float) -> bool:
+    """Measures the graphs of all tensors, a node with the tensor that was computed last of those that keep it. Leaves out tensors whose memory another one has, or a graph; where PyTorch does not say what graphs have saved, all that no object refers to. Reports whether time ran out."""
+    known = {reading.storage for key, reading in tensors.items() if key in referred}
+    seen: Set[Any] = set()
+    counted: Set[Tuple[str, int]] = set(known)
+    rooted = [reading for reading in tensors.values() if reading.tensor.grad_fn is not None]
+    says = hasattr(getattr(torch._C._autograd, "SavedTensor", None), "data")
+    rooted.sort(key=lambda reading: -_made(reading.tensor.grad_fn))
+    for reading in rooted:
+        if time.monotonic() > until:
+            return True
+        reading.measure_graph(torch, seen, counted, says)
+    for key in [key for key, reading in tensors.items() if key not in referred and (reading.storage in counted or (rooted and not says))]:
+        del tensors[key]
+    return False
+
+
+def _made(node: Any) -> int:
+    """When a node was made: later ones have higher numbers."""
+    try:
+        return int(node._sequence_nr())
+    except Exception:  # noqa: BLE001  a node of a kind or version that has none
+        return 0
+
+
+def _grouped(walk: Union[_Walk, _Ways], chosen: Dict[int, _Reading]) -> List[Holder]:
     groups: Dict[Tuple[str, str], Holder] = {}
     storages = set()
     for key, reading in chosen.items():
         path, types = walk.path(key)
         h = groups.setdefault((path, types), Holder(path, types))
+        h.garbage = h.garbage or walk.is_garbage(key)
         h.tensors += 1
         h.graph_nodes += reading.nodes
         h.graph_bytes += reading.saved
+        h._outputs += reading.outputs
         if reading.storage not in storages:
             storages.add(reading.storage)
             h.bytes += reading.bytes
             h._storages.append(reading.storage[1])
         if reading.bytes > h._largest:
             h._largest, h.shape, h.dtype, h.device = reading.bytes, reading.shape, reading.dtype, reading.device
-    return sorted(groups.values(), key=lambda h: -(h.bytes + (h.graph_bytes or 512 * h.graph_nodes)))
+    return sorted(groups.values(), key=lambda h: -(h.bytes + (h.graph_bytes or h._outputs)))
 
 
 def _without_overrides(torch: Any) -> Any:
@@ -138,33 +180,49 @@ class _Reading:
         storage = tensor.untyped_storage()
         self.tensor, self.storage, self.bytes = tensor, (str(tensor.device), storage.data_ptr()), int(storage.nbytes())
         self.shape, self.dtype, self.device = tuple(tensor.shape), str(tensor.dtype).replace("torch.", ""), str(tensor.device)
-        self.nodes = self.saved = 0
+        self.nodes = self.saved = self.outputs = 0
 
     def weight(self) -> int:
-        # Where nothing says what a graph has saved, a node counts as a little: enough to be among those that are looked at.
-        return self.bytes + (self.saved or 512 * self.nodes)
+        """What goes with the tensor, about: where nothing says what a graph has saved, what its nodes have computed."""
+        return self.bytes + (self.saved or self.outputs)
 
-    def measure_graph(self, torch: Any, known: Set[Tuple[str, int]]) -> Set[Tuple[str, int]]:
-        """Counts what the tensor's own autograd graph keeps, but for storages that are known: a variable keeps these as well. Returns the storages that were counted."""
+    def measure_graph(self, torch: Any, seen: Set[Any], counted: Set[Tuple[str, int]], says: bool) -> None:
+        """Counts what the tensor's own autograd graph keeps, but for nodes and storages that were counted: something else keeps these as well."""
         root = self.tensor.grad_fn
-        if root is None:
-            return set()
-        seen, waiting = {root}, [root]
-        storages: Set[Tuple[str, int]] = set()
+        if root in seen:
+            return
+        seen.add(root)
+        waiting = [root]
         while waiting and len(seen) < GRAPH_NODES:
             node = waiting.pop()
             self.nodes += 1
+            if not says:
+                self.outputs += _outputs(node)
             for saved in _saved(torch, node):
                 storage = saved.untyped_storage()
                 key = (str(saved.device), storage.data_ptr())
-                if saved.is_cuda and key not in known and key not in storages:
-                    storages.add(key)
+                if saved.is_cuda and key not in counted:
+                    counted.add(key)
                     self.saved += int(storage.nbytes())
             for following, _ in node.next_functions:
                 if following is not None and following not in seen:
                     seen.add(following)
                     waiting.append(following)
-        return storages
+
+
+def _outputs(node: Any) -> int:
+    """Returns the size of what a node has computed on a device; a leaf has computed nothing."""
+    size = 0
+    try:
+        for output in node._input_metadata if node.next_functions and not node.name().startswith(VIEWS) else ():
+            if output.device.type == "cuda":
+                count = output.dtype.itemsize
+                for n in output.shape:
+                    count *= int(n)
+                size += count
+    except Exception:  # noqa: BLE001  a version without it, or a shape that is not known
+        return 0
+    return size
 
 
 _saved_names: Dict[type, List[str]] = {}
@@ -185,12 +243,23 @@ def _saved(torch: Any, node: Any) -> Iterable[Any]:
             continue
 
 
-def _tensors(torch: Any) -> Dict[int, _Reading]:
-    found: Dict[int, _Reading] = {}
-    for candidate in gc.get_objects():
+def _tensors(torch: Any, instances: Callable[[Any], List[Any]]) -> List[Any]:
+    """Returns the tensors on devices."""
+    found: List[Any] = []
+    for candidate in instances(torch.Tensor):
         try:
             if issubclass(type(candidate), torch.Tensor) and type(candidate).__module__ != "torch._subclasses.fake_tensor" and candidate.is_cuda:
-                found[id(candidate)] = _Reading(candidate)
+                found.append(candidate)
+        except Exception:  # noqa: BLE001  of a subclass that does not say
+            continue
+    return found
+
+
+def _readings(objects: List[Any]) -> Dict[int, _Reading]:
+    found: Dict[int, _Reading] = {}
+    for tensor in objects:
+        try:
+            found[id(tensor)] = _Reading(tensor)
         except Exception:  # noqa: BLE001  without storage, as sparse tensors and those of other subclasses
             continue
     return found
@@ -220,7 +289,7 @@ class _Walk:
         self.ways: Dict[int, List[Tuple[int, Step]]] = {}  # by object: what refers to it, and how; what has a name first
         self.seen: Dict[int, Any] = dict(targets)  # keeps them alive, so that no other object has their id
         self.names: Dict[int, str] = {}  # of objects that have one by themselves
-        self.own = {id(self), id(self.__dict__), id(targets), id(self.seen), id(self.ways), id(self.names), id(self.roots), id(self.roots.__dict__)}
+        self.own = {id(self), id(self.__dict__), id(targets), id(self.seen), id(self.ways), id(self.names), id(self.roots), id(self.roots.__dict__), id(self.roots.values)}
         self.frontier = dict(targets)
         self.own.add(id(self.frontier))
 
@@ -301,19 +370,81 @@ class _Walk:
 
     def path(self, key: int) -> Tuple[str, str]:
         """Returns the path to a tensor and the types on it."""
-        texts: List[str] = []
-        types = ["Tensor" if type(self.seen[key]).__name__ == "Tensor" else type(self.seen[key]).__name__]
-        way = [key]
-        steps = self.way(key)
-        for n, (key, step) in enumerate(steps):
-            attributes = n + 1 < len(steps) and instance_dict(self.seen[steps[n + 1][0]]) is self.seen[key]  # of an object, by which that one reaches it
-            texts.append(step.below(attributes or key in self.roots.modules))
-            way.append(key)
-            if not attributes:
-                types.append("module" if key in self.roots.modules else type(self.seen[key]).__name__)
-        if len(way) > 2 and types[-1] == "function":  # function, closure, cell
-            variable = closure_variable(self.seen[key], self.seen[way[-3]])
-            if variable:
-                texts[-2] = f" (closure: {variable})"
-        start = self.names.get(key) or f"?{type(self.seen[key]).__name__}"
-        return start + "".join(reversed(texts)), ", ".join(reversed(types))
+        way = [self.seen[key]]
+        steps = []
+        for at, step in self.way(key):
+            way.append(self.seen[at])
+            steps.append(step)
+        return path_text(self.roots, way, steps, self.names.get(id(way[-1]), ""))
+
+    @staticmethod
+    def is_garbage(key: int) -> bool:
+        """Is not known here."""
+        return False
+
+    visits = 0
+
+
+def path_text(roots: Roots, way: List[Any], steps: List[Step], name: str) -> Tuple[str, str]:
+    """Returns the path and the types on a way, from a tensor to what has a name, "" if nothing has."""
+    texts: List[str] = []
+    types = ["Tensor" if type(way[0]).__name__ == "Tensor" else type(way[0]).__name__]
+    for n, (at, step) in enumerate(zip(way[1:], steps)):
+        attributes = n + 2 < len(way) and instance_dict(way[n + 2]) is at  # of an object, by which that one reaches it
+        texts.append(step.below(attributes or id(at) in roots.modules))
+        if not attributes:
+            types.append("module" if id(at) in roots.modules else type(at).__name__)
+    if len(way) > 2 and types[-1] == "function":  # function, closure, cell
+        variable = closure_variable(way[-1], way[-3])
+        if variable:
+            texts[-2] = f" (closure: {variable})"
+    return (name or f"?{type(way[-1]).__name__}") + "".join(reversed(texts)), ", ".join(reversed(types))
+
+
+class _Ways:
+    """The shortest ways from names to tensors, which the library finds in one pass (cshim/adapters/pyways.h)."""
+
+    NAMED, FOREIGN, GARBAGE, UNKNOWN = range(4)
+
+    def __init__(self, roots: Roots, found: List[List[Any]], keys: List[int], visits: int) -> None:
+        self.roots, self.visits = roots, visits
+        self.how = {key: way[0] for key, way in zip(keys, found)}
+        self.ways = {key: way[:0:-1] for key, way in zip(keys, found)}  # from a tensor on
+        self.late = self.UNKNOWN in self.how.values()
+
+    @staticmethod
+    def of(collector: Any, objects: List[Any], budget: int, until: float) -> Optional[_Ways]:
+        """Returns None where the collector cannot be asked."""
+        roots = Roots()
+        left = max(min(until - time.monotonic(), 3600), 0)
+        answer = collector.ways(objects, roots.values, budget, int(left * 1000))
+        return _Ways(roots, answer[0], [id(one) for one in objects], answer[1]) if answer else None
+
+    def referred(self) -> Set[int]:
+        """Returns which tensors a name or an object leads to; the others something in C++ holds, or it is not known."""
+        return {key for key, how in self.how.items() if how in (self.NAMED, self.GARBAGE) or len(self.ways[key]) > 1}
+
+    def is_garbage(self, key: int) -> bool:
+        """Reports whether the collector would free it."""
+        return bool(self.how[key] == self.GARBAGE)
+
+    def path(self, key: int) -> Tuple[str, str]:
+        """Returns the path to a tensor and the types on it."""
+        way: List[Any] = []
+        steps: List[Step] = []
+        name = ""
+        for at in self.ways[key]:
+            if way:
+                steps.append(step_between(at, way[-1]) or Step(f".<{type(way[-1]).__name__}>"))
+            way.append(at)
+            name = self.roots.name(at)
+            if (name and (id(at) not in self.roots.inner or at is self.ways[key][-1])) or (self.is_garbage(key) and len(way) > 1 and not self._is_inner(at)):
+                break
+        if not way:
+            return "?", ""
+        return path_text(self.roots, way, steps, name)
+
+    @staticmethod
+    def _is_inner(found: Any) -> bool:
+        """Reports whether an object says little by itself, so that what refers to it is wanted as well."""
+        return type(found) in (dict, list, tuple, set, type((lambda: found).__closure__[0]))  # type: ignore[index]

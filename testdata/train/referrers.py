@@ -1,7 +1,6 @@
 """Keeps CUDA tensors in each way that programs do without meaning to, and prints what memtrace finds.
 
     referrers.py list      memtrace.referrers(), as JSON
-    referrers.py oom       runs out of memory, for MEMTRACE_REFERRERS=1
     referrers.py wait      waits for lines on its standard input, without the package: for memtrace ctl PID referrers
     referrers.py busy      as wait, and never stands still meanwhile
     referrers.py deaf N    as wait, but first keeps the interpreter's lock for N seconds
@@ -13,7 +12,7 @@ import select
 import sys
 import weakref
 
-if sys.argv[1] in ("list", "oom"):
+if sys.argv[1] == "list":
     import memtrace
 import torch
 
@@ -68,13 +67,6 @@ def keep_all():
 weight = torch.ones(1 << 18, device="cuda", requires_grad=True)
 handler = closure()
 keep_all()
-if sys.argv[1] == "oom":
-    try:
-        torch.empty(1 << 32, device="cuda")
-    except torch.OutOfMemoryError:
-        print("refused")
-    sys.exit()
-
 if sys.argv[1] != "list":
     watched = weakref.ref(slotted.held[0])
     print("ready", flush=True)

@@ -28,6 +28,7 @@ func WriteEvents(p *layout.Page, s *report.Summary) {
 	}
 	first := s.DetailedOOM()
 	writeEvent(p, &list[first], phrase.Framework(s.Versions))
+	WriteKeptBy(p, s.KeptBy)
 	shown := 0
 	for i := range list {
 		if i == first {
@@ -344,6 +345,7 @@ func writeAdvice(p *layout.Page, e *report.OOMEvent) {
 func Write(w io.Writer, r *report.OOMReport, o layout.Options) error {
 	p := layout.NewPage(w, o)
 	writeEvent(p, &r.Event, phrase.Framework(r.Versions))
+	WriteKeptBy(p, r.KeptBy)
 	p.Title("The run")
 	p.Gap()
 	p.Field("command", cmp.Or(phrase.Command(r.Process), "unknown"))

@@ -1,0 +1,82 @@
+package phrase
+
+import (
+	"fmt"
+	"strings"
+
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
+)
+
+// keptShown is how many holders a sentence names, and keptPart the least part of what is allocated, as a divisor, that
+// makes one worth it.
+const (
+	keptShown = 2
+	keptPart  = 10
+)
+
+// KeptBy says in a sentence or two what keeps most of the tensors alive, and how much it frees to drop that; "" where
+// nothing keeps much of what is allocated.
+func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
+	if k == nil {
+		return "", 0
+	}
+	var kept, garbage []string
+	for i := range k.Holders {
+		h := &k.Holders[i]
+		if len(kept)+len(garbage) == keptShown || h.FreesBytes == 0 || h.FreesBytes < allocated/keptPart {
+			break
+		}
+		if bytes += h.FreesBytes; h.Garbage {
+			garbage = append(garbage, fmt.Sprintf("%s is garbage in reference cycles (%s; %s): gc.collect() frees it.",
+				keptBytes(h), KeptName(h), keptWhat(h)))
+			continue
+		}
+		by := "by "
+		if strings.HasPrefix(h.Path, "in ") { // a function that runs
+			by = ""
+		}
+		kept = append(kept, fmt.Sprintf("%s%s: %s (%s)", by, KeptName(h), keptBytes(h), keptWhat(h)))
+	}
+	if len(kept) > 0 {
+		garbage = append([]string{"Kept " + strings.Join(kept, "; and ") + "."}, garbage...)
+	}
+	return strings.Join(garbage, " "), bytes
+}
+
+// KeptName is how tensors are reached, as memtrace ctl PID referrers shows it.
+func KeptName(h *report.Kept) string {
+	if h.Garbage {
+		return visible.Text(strings.TrimPrefix(h.Path, "?"))
+	}
+	return visible.Text(h.Path)
+}
+
+// KeptRow says of a holder what is freed with it, how its tensors are reached, and what they are.
+func KeptRow(h *report.Kept) (bytes, name, what string) {
+	name, what = KeptName(h), keptWhat(h)
+	if h.Garbage {
+		name = "garbage: " + name
+	}
+	return keptBytes(h), name, what
+}
+
+func keptBytes(h *report.Kept) string {
+	if h.FreesAbout {
+		return "about " + layout.Bytes(h.FreesBytes)
+	}
+	return layout.Bytes(h.FreesBytes)
+}
+
+// keptWhat says what is kept: tensors, and what their autograd graphs have saved.
+func keptWhat(h *report.Kept) string {
+	text := layout.Plural(h.Tensors, "tensor", "tensors")
+	switch {
+	case h.GraphBytes > 0:
+		text += "; autograd graph with " + layout.Bytes(h.GraphBytes)
+	case h.FreesAbout:
+		text += "; autograd graph of " + layout.Plural(h.GraphNodes, "node", "nodes")
+	}
+	return text
+}
