@@ -170,7 +170,7 @@ test_header() {
 
 expected_exports() {
   sed -nE 's/^MT_(HOOK|CUSTOM)\([0-9]+, [A-Z]+, ([A-Za-z0-9_]+),.*/\2/p; s/^MT_REPORT\([0-9]+, [A-Za-z0-9_]+, ([A-Za-z0-9_]+),.*/\1/p' cshim/hooks.def
-  printf '%s\n' dlsym dlclose _exit _Exit getenv getrlimit getrlimit64 setrlimit setrlimit64 prlimit prlimit64 prctl InitializeInjectionNvtx2 cuGetProcAddress cuGetProcAddress_v2 memtrace_attach memtrace_held
+  printf '%s\n' dlsym dlclose _exit _Exit getenv getrlimit getrlimit64 setrlimit setrlimit64 prlimit prlimit64 prctl InitializeInjectionNvtx2 cuGetProcAddress cuGetProcAddress_v2 memtrace_attach memtrace_held memtrace_referrers
   sed -nE 's/^MEMTRACE_API .*(memtrace_[a-z_]+)\(.*/\1/p' cshim/include/memtrace.h
 }
 

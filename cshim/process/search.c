@@ -85,6 +85,20 @@ static const char *ask(const struct mt_referrers *wanted) {
   return "no thread can be had there";
 }
 
+static bool always(void) { return true; }
+
+/* On the calling thread, which has the interpreter's lock. */
+static const char *search_here(struct mt_referrers *wanted) {
+  const char *why = prepare(wanted);
+  if (why) return why;
+  if (!turn(IDLE, RUNS)) return "another search is under way";
+  why = mt_referrers_find(&request, always);
+  *wanted = request;
+  turn(RUNS, DONE);
+  if (why) mt_search_over();
+  return why;
+}
+
 /* Waits for the lock and then for the search. */
 static const char *wait_for(struct mt_referrers *answer, uint32_t lock_ms, uint32_t search_ms, const char *busy) {
   wait_while(ASKED, lock_ms);
@@ -110,6 +124,22 @@ void mt_search_over(void) {
   mt_sys_pages_back(text, MT_ROOM);
   text = NULL;
   turn(DONE, IDLE);
+}
+
+/* For memtrace.referrers() of the Python package: writes the answer's lines to text, and returns how long they are; 0
+ * where there are none. With the interpreter's lock. */
+MT_EXPORT size_t memtrace_referrers(uint32_t rows, char *to, size_t room);
+MT_EXPORT size_t memtrace_referrers(uint32_t rows, char *to, size_t room) {
+  int error = errno;
+  size_t size = 0;
+  struct mt_referrers found = {.limit = rows};
+  if (!search_here(&found)) {
+    size = found.size <= room ? found.size : 0;
+    memcpy(to, found.text, size);
+    mt_search_over();
+  }
+  errno = error;
+  return size;
 }
 
 /* The bounds of a search that nobody asked for, beside its time. */
@@ -161,21 +191,12 @@ void mt_search_at_refusal(void) {
   errno = error;
 }
 
-static bool always(void) { return true; }
-
 void mt_search_at_end(void) {
   if (!mt_grown() || !is_first()) return;
   int error = errno;
   struct mt_referrers found = own_bounds();
   uint64_t began = mt_clock_monotonic();
-  const char *why = prepare(&found);
-  if (!why && turn(IDLE, RUNS)) {
-    why = mt_referrers_find(&request, always);
-    found = request;
-    turn(RUNS, DONE);
-    if (why) mt_search_over();
-  } else if (!why)
-    why = "another search was under way";
+  const char *why = search_here(&found);
   tell("end", &found, began, why);
   errno = error;
 }

@@ -56,6 +56,9 @@ func (t *holderText) holder(h *placedHolder) {
 			what += fmt.Sprintf(" with %s saved", layout.Bytes(h.GraphBytes))
 		}
 	}
+	if h.Garbage {
+		what += "; garbage in reference cycles, gc.collect() frees it"
+	}
 	indent := strings.Repeat(" ", holderIndent)
 	t.words(indent, what)
 	for i, site := range h.Sites {

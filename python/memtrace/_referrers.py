@@ -25,6 +25,7 @@ WAYS = 8  # referrers without a name that are noted of an object
 # Nodes of operators that compute nothing, but have a view of their input.
 VIEWS = tuple([f"{name}Backward" for name in ("T", "Transpose", "View", "UnsafeView", "Permute", "Expand", "Slice", "Select", "Squeeze", "Unsqueeze", "Split", "Unbind", "AsStrided", "Alias")])
 GRAPH_NODES = 100_000
+ROOM, MOST_ROWS = 1 << 20, 256  # of the library's answer
 BUDGET = 200_000  # objects that are looked at
 
 
@@ -72,12 +73,38 @@ class Found:
 def referrers(limit: int = 10, budget: int = BUDGET, file: Optional[TextIO] = None, quiet: bool = False) -> List[Holder]:
     """See memtrace.referrers. Other threads may run meanwhile; what they change is found as it was or as it is."""
     torch = sys.modules.get("torch")
-    holders: List[Holder] = []
+    holders: Optional[List[Holder]] = []
     if torch is not None and hasattr(torch, "Tensor"):
-        holders = _find(torch, limit, budget).holders
+        holders = _ask_library(limit) if budget == BUDGET else None
+        if holders is None:
+            holders = _find(torch, limit, budget).holders
     if not quiet:
         print_holders(holders, file or sys.stdout)
     return holders
+
+
+def _ask_library(limit: int) -> Optional[List[Holder]]:
+    """Has the library search, which passes over all objects once and knows garbage; None where it is not there, or cannot."""
+    try:
+        import ctypes
+
+        find = ctypes.PyDLL(None).memtrace_referrers
+        find.restype, find.argtypes = ctypes.c_size_t, [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
+        room = ctypes.create_string_buffer(ROOM)
+        size = find(min(max(limit, 1), MOST_ROWS), room, ROOM)
+        text = room.raw[:size].decode()
+    except (ImportError, OSError, AttributeError, UnicodeDecodeError):
+        return None
+    return [_holder_of(line.split("\t")) for line in text.splitlines()[1:]][: max(limit, 0)] if text else None
+
+
+def _holder_of(row: List[str]) -> Holder:
+    """Returns what a line of the library's answer says (cshim/adapters/referrers.py)."""
+    h = Holder(row[9], row[10])
+    h.bytes, h.tensors, h.graph_nodes, h.graph_bytes, h._outputs = map(int, row[:5])
+    h.garbage, h.dtype, h.shape, h.device = row[5] == "1", row[6], tuple(int(n) for n in row[7].split(",") if n), row[8]
+    h._storages = [int(address, 16) for address in row[11].split(",") if address]
+    return h
 
 
 def print_holders(holders: List[Holder], file: TextIO) -> None:
@@ -89,6 +116,8 @@ def print_holders(holders: List[Holder], file: TextIO) -> None:
         graph = ""
         if h.graph_nodes:
             graph = f"; keeps an autograd graph of {h.graph_nodes:,} nodes" + (f" with {_size(h.graph_bytes)} saved" if h.graph_bytes else "")
+        if h.garbage:
+            graph += "; garbage in reference cycles, gc.collect() frees it"
         print(f"{_size(h.bytes):>10}  {h.path}\n{'':12}{one} on {h.device}{graph}\n{'':12}{h.types}", file=file)
 
 
