@@ -111,7 +111,7 @@ static bool meet(void *object, uint32_t from, enum mt_pyway how) {
 static bool is_over(void) {
   if (now.over) return true;
   now.over = now.visits >= now.most || (now.visits % MT_LOOK == 0 && mt_clock_monotonic() > now.until);
-  now.visits++;
+  if (!now.over) now.visits++;
   return now.over;
 }
 
@@ -153,7 +153,7 @@ static int32_t references(const void *object) {
 static bool add_rest(void *object, void *unused) {
   (void)unused;
   if (is_over()) return false;
-  if (meet(object, MT_NOWHERE, MT_WAY_GARBAGE)) now.met[now.count - 1].left = references(object);
+  meet(object, MT_NOWHERE, MT_WAY_GARBAGE);
   return true;
 }
 
@@ -205,6 +205,8 @@ static void keep_what_is_held(uint32_t first) {
 static bool try_rest(void) {
   uint32_t first = now.count;
   if (!mt_pygc_visit(add_rest, NULL)) return false;
+  for (uint32_t i = first; i < now.count; i++) /* not while they are visited: from 3.12 on each is held then */
+    now.met[i].left = references(now.met[i].object);
   for (now.at = first; now.at < now.count && !now.over; now.at++) traverse(now.met[now.at].object, take_away);
   for (int i = 0; i < 2; i++) traverse(now.own[i], take_away);
   keep_what_is_held(first);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "adapters/adapter.h"
+#include "adapters/pyways.h"
 #include "process/guest.h"
 #include "pylibrary.h"
 #include "python/interpreter.h"
@@ -28,6 +29,9 @@ const char mt_held_script[] = "", mt_referrers_script[] = ""; /* nothing is look
 
 MT_EXPORT void pyadapter_seen(int framework) { mt_adapter_seen((enum mt_framework)framework); }
 MT_EXPORT void pyadapter_out_of_memory(void) { mt_adapter_out_of_memory(); }
+
+/* ways of cshim/adapters/pyways.h, with the interpreter's lock. */
+MT_EXPORT void *pyadapter_ways(void *arguments) { return mt_pyways_find() ? mt_pyways(NULL, arguments) : NULL; }
 
 /* As a thread of ours does. */
 MT_EXPORT void pyadapter_turn(void) {

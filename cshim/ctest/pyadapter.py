@@ -402,6 +402,61 @@ def finds():
         equal(torch.instances(*wrong), None, "instances of what is no list")
 
 
+@case
+def ways():
+    """The shortest ways from roots, what something else than objects holds, and what nothing does; within bounds."""
+    check(library.start(), "it starts")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return
+
+    class Node:
+        pass
+
+    class Slotted:
+        __slots__ = ("held", "own")
+
+    find = library.held.pyadapter_ways
+    find.restype, find.argtypes = ctypes.py_object, [ctypes.py_object]
+
+    def ask(wanted, roots, visits=10**9, milliseconds=10**9):
+        return find((wanted, roots, visits, milliseconds))
+
+    named, garbage, held, slotted = Node(), Node(), Node(), Slotted()
+    root = {"far": [[[named]]], "near": (named,)}
+    garbage.own = [garbage]
+    slotted.held, slotted.own = Node(), slotted
+    pair = Node(), Node()
+    pair[0].other, pair[1].other = pair[1], pair[0]
+    gc.disable()
+    wanted = [named, garbage, held, slotted.held, pair[0]]
+    ctypes.pythonapi.Py_IncRef(ctypes.py_object(held))
+    del pair, slotted, garbage, held
+    found, visits = ask(wanted, [root])
+    equal(found[0][0], 0, "named")
+    equal([id(o) for o in found[0][1:]], [id(root), id(root["near"]), id(named)], "the way")
+    equal([way[0] for way in found], [0, 2, 1, 2, 2], "how")
+    check(found[3][-2].__class__ is Slotted, "garbage is reached from its own", found[3])
+    equal(found[2][1:], [wanted[2]], "what something else holds has no way")
+    found = None
+    found, _ = ask([named], [[], None, [named], root])
+    equal(found[0][0], 0, "a second root")
+    found = None
+    found, _ = ask([named], [root, None, [named]])
+    equal(len(found[0]), 4, "what stands behind None counts last")
+    many = [[n] for n in range(2000000)]
+    last = Node()
+    many.append([last])
+    for bound in 1, 1000, 100000, 1000000:
+        found, visits = ask([last, wanted[1]], [many], visits=bound)
+        check(visits <= bound, visits, "references were looked at, the bound is", bound)
+        equal([way[0] for way in found], [3, 3], "nothing is said of what was not looked at")
+    found, visits = ask([last], [many], milliseconds=0)
+    check(visits <= 8192, visits, "references were looked at in no time")
+    found, visits = ask([last], [many])
+    equal([found[0][0], len(found[0]), visits >= 2000000], [0, 4, True], "all of them")
+    gc.enable()
+
+
 class Measured:
     """Looks like a tensor to the functions that the case hands over."""
 
