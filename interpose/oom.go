@@ -76,7 +76,7 @@ func (d *drainer) reportOOM(last bool, now time.Time, batches ...[]trace.Event) 
 		switch {
 		case last:
 			t.watch.End()
-		case t.watch.Pending() && now.Sub(t.applied) > quietAfter && !t.watch.Searches():
+		case t.watch.Pending() && now.Sub(t.applied) > quietAfter:
 			t.watch.Finish()
 		}
 		for _, report := range t.watch.Take() {

@@ -18,6 +18,7 @@ type Watch struct {
 	after  []report.OOMRetries
 	last   int64 // time of the latest event
 	kept   bool  // the first failure of a framework's allocator was told, with what kept its tensors
+	over   bool
 }
 
 // NewWatch returns a watch over events whose dictionary the caller keeps in tables, and what is known of the run in
@@ -41,10 +42,6 @@ func (w *Watch) take(e *report.OOMEvent) {
 	for _, d := range w.tables.Devices() {
 		r.Devices = append(r.Devices, report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID,
 			TotalBytes: d.TotalBytes})
-	}
-	if !w.kept && e.Level == "framework" && e.Outcome == report.OOMFailed {
-		w.kept = true
-		r.KeptBy = report.KeptByOf(w.info, e.AllocatedBytes)
 	}
 	w.found = append(w.found, r)
 }
@@ -71,10 +68,10 @@ func (w *Watch) Short() (blocks int, short bool) {
 func (w *Watch) Close() { w.replay.heap.Free() }
 
 // Pending reports whether an OOM event waits for what comes next. Where nothing comes for long, Finish ends it.
-func (w *Watch) Pending() bool { return w.replay.tracker.Pending() }
+func (w *Watch) Pending() bool { return w.replay.tracker.Pending() || len(w.found) > 0 }
 
-// Searches reports whether the program waits for what keeps its tensors alive.
-func (w *Watch) Searches() bool {
+// searches reports whether the program waits for what keeps its tensors alive.
+func (w *Watch) searches() bool {
 	return w.info[trace.ReferrersBegunKey] != "" && w.info[trace.ReferrersKey] == "" &&
 		w.info[trace.ReferrersSkippedKey] == ""
 }
@@ -84,6 +81,7 @@ func (w *Watch) Finish() { w.replay.tracker.Finish() }
 
 // End ends all events and the waiting for attempts that succeed: the run is over.
 func (w *Watch) End() {
+	w.over = true
 	w.Finish()
 	w.replay.tracker.settle()
 }
@@ -95,10 +93,20 @@ func (w *Watch) TakeRetries() []report.OOMRetries {
 	return after
 }
 
-// Take returns the OOM events that ended since the last call, in the order in which they did.
+// Take returns the OOM events that ended since the last call, in the order in which they did. They wait for what keeps
+// the program's tensors alive while the library looks for that.
 func (w *Watch) Take() []*report.OOMReport {
+	if w.searches() && !w.over {
+		return nil
+	}
 	found := w.found
 	w.found = nil
+	for _, r := range found {
+		if e := &r.Event; !w.kept && e.Level == "framework" && e.Outcome == report.OOMFailed {
+			w.kept = true
+			r.KeptBy = report.KeptByOf(w.info, e.AllocatedBytes)
+		}
+	}
 	return found
 }
 

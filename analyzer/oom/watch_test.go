@@ -92,3 +92,40 @@ func TestWatchForgetsNames(t *testing.T) {
 		t.Error("names are kept in the program")
 	}
 }
+
+// A failure is told once the library has looked for what keeps tensors alive, whatever ends it meanwhile; what was found
+// is said of the first one.
+func TestWatchWaitsForSearch(t *testing.T) {
+	const found = "oom\t5\n1\t0\t0\t512\t9\n512\t1\t0\t0\t0\t0\tuint8\t512\tcuda:0\t__main__.kept\tmodule, Tensor\t1000\n"
+	info := trace.Info{trace.ReferrersBegunKey: "1"}
+	w := NewWatch(&trace.Tables{}, info, 1<<40)
+	defer w.Close()
+	fail := func(seq uint64) {
+		w.Apply([]trace.Event{{Kind: trace.EventOOM, Seq: seq, Time: int64(seq) * 1e9, Level: cuda.LevelFramework,
+			Mem: cuda.MemoryDevice, API: 64, Size: 1 << 30, Thread: 1, Allocated: 512}})
+		w.Finish()
+	}
+	fail(1)
+	if list := w.Take(); list != nil || !w.Pending() {
+		t.Errorf("told before the search was over: %+v", list)
+	}
+	info[trace.ReferrersKey] = found
+	fail(2)
+	list := w.Take()
+	if len(list) != 2 || w.Pending() || list[0].KeptBy == nil || len(list[0].KeptBy.Holders) != 1 ||
+		list[0].KeptBy.Holders[0].Path != "__main__.kept" || list[1].KeptBy != nil {
+		t.Errorf("%+v", list)
+	}
+}
+
+// A process that ends while it is searched has its failure told.
+func TestWatchEndsAmidSearch(t *testing.T) {
+	w := NewWatch(&trace.Tables{}, trace.Info{trace.ReferrersBegunKey: "1"}, 1<<40)
+	defer w.Close()
+	w.Apply([]trace.Event{{Kind: trace.EventOOM, Seq: 1, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, API: 64,
+		Size: 1 << 30, Thread: 1}})
+	w.End()
+	if list := w.Take(); len(list) != 1 || list[0].KeptBy != nil {
+		t.Errorf("%+v", list)
+	}
+}

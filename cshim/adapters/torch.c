@@ -141,9 +141,12 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
         mt_capture(self, frame, frame->caller, kind));
 }
 
-static void (*on_refusal)(void) MT_AT_LOAD;
+static struct {
+  void (*before)(void);
+  void (*after)(void);
+} refusal MT_AT_LOAD;
 
-void mt_torch_on_refusal(void (*listener)(void)) { on_refusal = listener; }
+void mt_torch_on_refusal(void (*before)(void), void (*after)(void)) { refusal.before = before, refusal.after = after; }
 
 /* In the library that has the allocator. */
 static uintptr_t allocator(void) { return (uintptr_t)mt_symbol_object("libc10_cuda.so").dynamic; }
@@ -208,10 +211,11 @@ void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
     uintptr_t caller = (uintptr_t)__builtin_return_address(0); \
     int index = cuda_device(device); \
     if (index >= 0) { \
+      if (refusal.before) refusal.before(); \
       record(number, MT_OOM, frame, 0, (uint64_t)size, allocated, reserved, index); \
       mt_wake_sampler(MT_OCCASION_OOM); \
       mt_adapter_out_of_memory(); \
-      if (on_refusal) on_refusal(); \
+      if (refusal.after) refusal.after(); \
     } \
     void (*real)(int64_t, uint64_t, uint64_t, uint16_t) = original(&slot_##number, #mangled, caller); \
     if (real) real(size, allocated, reserved, device); \

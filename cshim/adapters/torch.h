@@ -18,6 +18,6 @@ void mt_torch_record_block(const struct mt_torch_block *block);
 /* The same for memory that the allocator took from the driver. */
 void mt_torch_record_segment(uint64_t address, uint64_t size, int device);
 
-/* Called when its allocator gives up, on the thread that wanted memory, with the allocator's lock. Registered once, at
- * load. */
-void mt_torch_on_refusal(void (*listener)(void));
+/* Called when its allocator gives up, before and after that is recorded, on the thread that wanted memory, with the
+ * allocator's lock. Registered once, at load. */
+void mt_torch_on_refusal(void (*before)(void), void (*after)(void));

@@ -353,7 +353,7 @@ static void listen(void) {
   mt_pyend_listen(interpreter_ends, mt_adapter_forget);
   mt_capture_on_unload(mt_backward_forget);
   mt_call_on_out_of_memory(mt_adapter_out_of_memory);
-  mt_torch_on_refusal(mt_search_at_refusal);
+  mt_torch_on_refusal(mt_search_announce, mt_search_at_refusal);
 }
 
 static void load(void) {

@@ -18,6 +18,7 @@
 #include "base/sys.h"
 #include "base/thread.h"
 #include "process/boot.h"
+#include "python/interpreter.h"
 #include "spool/dict.h"
 #include "spool/region.h"
 
@@ -173,19 +174,27 @@ static void tell(const char *occasion, const struct mt_referrers *found, uint64_
   mt_search_over();
 }
 
+static int32_t announced_by; /* thread */
+
+void mt_search_announce(void) {
+  if (mt_interpreter_state() < MT_PY_CHECKED || !is_first()) return;
+  int error = errno;
+  mt_dict_info("referrers.begun", "1", 1);
+  __atomic_store_n(&announced_by, mt_sys_gettid(), __ATOMIC_RELEASE);
+  errno = error;
+}
+
 void mt_search_at_refusal(void) {
-  if (!is_first()) return;
+  int32_t self = mt_sys_gettid();
+  if (!__atomic_compare_exchange_n(&announced_by, &self, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return;
   int error = errno;
   struct mt_referrers found = own_bounds();
   uint64_t began = mt_clock_monotonic(), before = mt_sys_block(MT_SYS_ALL_SIGNALS);
   const char *why = mt_referrers_unsafe();
-  if (!why) {
-    mt_dict_info("referrers.begun", "1", 1);
-    why = ask(&found);
-    if (!why)
-      why = wait_for(&found, mt_config.referrers_ms / 4, mt_config.referrers_ms * 3 / 4,
-                     "another thread kept Python's interpreter busy");
-  }
+  if (!why) why = ask(&found);
+  if (!why)
+    why = wait_for(&found, mt_config.referrers_ms / 4, mt_config.referrers_ms * 3 / 4,
+                   "another thread kept Python's interpreter busy");
   tell("oom", &found, began, why);
   mt_sys_set_blocked(before);
   errno = error;

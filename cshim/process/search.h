@@ -14,5 +14,8 @@ void mt_search_over(void);
  * of PyTorch's allocator in a recording, on the thread that wanted memory, which waits for a bounded time. */
 void mt_search_at_refusal(void);
 
+/* Before the refusal is recorded, so that who reads it waits for what is found. */
+void mt_search_announce(void);
+
 /* The same before the interpreter ends, where memory grew and nothing was refused. On its main thread, locked. */
 void mt_search_at_end(void);
