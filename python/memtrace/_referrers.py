@@ -73,11 +73,10 @@ class Found:
 def referrers(limit: int = 10, budget: int = BUDGET, file: Optional[TextIO] = None, quiet: bool = False) -> List[Holder]:
     """See memtrace.referrers. Other threads may run meanwhile; what they change is found as it was or as it is."""
     torch = sys.modules.get("torch")
-    holders: Optional[List[Holder]] = []
+    holders: List[Holder] = []
     if torch is not None and hasattr(torch, "Tensor"):
-        holders = _ask_library(limit) if budget == BUDGET else None
-        if holders is None:
-            holders = _find(torch, limit, budget).holders
+        answer = _ask_library(limit) if budget == BUDGET else None
+        holders = _find(torch, limit, budget).holders if answer is None else answer
     if not quiet:
         print_holders(holders, file or sys.stdout)
     return holders
@@ -136,19 +135,23 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         objects = _tensors(torch, collector.instances if collector else lambda _: gc.get_objects())
         if met is not None:
             met()
-        walk = _Ways.of(collector, objects, budget, until) if collector else None
+        ways = _Ways.of(collector, objects, budget, until) if collector else None
         tensors = _readings(objects)
         del objects
-        referred = walk.referred() if walk else _referred(tensors)
+        referred = ways.referred() if ways else _referred(tensors)
         late = _measure_graphs(torch, tensors, referred, until)
         storages = {reading.storage: reading.bytes for reading in tensors.values()}
-        chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if walk else TRACED])
-        if walk is None:
-            walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget, until)
-            walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *(id(r.__dict__) for r in tensors.values()), *map(id, tensors.values())))
-            walk.run()
-        holders = _grouped(walk, chosen)
-        return Found(holders[: max(limit, 0)], len(tensors), walk.late or late or (len(chosen) < len(tensors) and isinstance(walk, _Ways)), sum(storages.values()), walk.visits)
+        chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if ways else TRACED])
+        walk = ways or _walked(tensors, chosen, budget, until)
+        late = walk.late or late or (ways is not None and len(chosen) < len(tensors))
+        return Found(_grouped(walk, chosen)[: max(limit, 0)], len(tensors), late, sum(storages.values()), walk.visits)
+
+
+def _walked(tensors: Dict[int, _Reading], chosen: Dict[int, _Reading], budget: int, until: float) -> _Walk:
+    walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget, until)
+    walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *(id(r.__dict__) for r in tensors.values()), *map(id, tensors.values())))
+    walk.run()
+    return walk
 
 
 def _measure_graphs(torch: Any, tensors: Dict[int, _Reading], referred: Set[int], until: float) -> bool:
