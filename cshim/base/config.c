@@ -10,7 +10,7 @@
 #include "base/sys.h"
 
 struct mt_config mt_config = {.log_level = MT_LOG_WARN,
-                              .oom = MT_OOM_FAILED, .nvml_seconds = 1, .referrers_ms = 500, .spool_max = 64ull << 20,
+                              .oom = MT_OOM_FAILED, .nvml_seconds = 1, .referrers_ms = 2000, .spool_max = 64ull << 20,
                               .guest_memory = 256ull << 20, .native_depth = 64, .python_depth = 128, .adapters = ~0u,
                               .output = "memtrace.%e.%p.bin"};
 
@@ -19,7 +19,7 @@ struct mt_config mt_config = {.log_level = MT_LOG_WARN,
 #define MT_TRACE_MAX_MIN (4ull << 20)
 #define MT_SPOOL_LIMIT (64ull << 30)
 #define MT_NVML_SECONDS_MAX 3600u
-#define MT_REFERRERS_MS 500u
+#define MT_REFERRERS_MS 2000u
 #define MT_REFERRERS_MS_MAX 60000u
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
@@ -120,7 +120,7 @@ static void set_referrers(const char *v) {
                            : !number                 ? MT_REFERRERS_MS
                            : n > MT_REFERRERS_MS_MAX ? MT_REFERRERS_MS_MAX
                                                      : (uint32_t)n;
-  if (!n && truthy(v) && !is_on(v)) complain("REFERRERS", v, "is no number of milliseconds; 500 is used");
+  if (!n && truthy(v) && !is_on(v)) complain("REFERRERS", v, "is no number of milliseconds; 2000 is used");
   if (n > MT_REFERRERS_MS_MAX) complain("REFERRERS", v, "is too much; 60000 is used");
 }
 

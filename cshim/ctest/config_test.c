@@ -87,7 +87,7 @@ static void nonsense(void) {
                {"SPOOL_MAX=99999999999999999999", " is not a size; 64M is used"},
                {"NVML=99999999999999", " is too much; 3600 is used"},
                {"NVML=bogus", " is no number of seconds; 1 is used"},
-               {"REFERRERS=bogus", " is no number of milliseconds; 500 is used"},
+               {"REFERRERS=bogus", " is no number of milliseconds; 2000 is used"},
                {"REFERRERS=99999999", " is too much; 60000 is used"},
                {"LOG=bogus", " is no level; warn is used"},
                {"OOM=bogus", " means nothing; it is on"},
@@ -121,9 +121,9 @@ static void begin(void) {
   load("MEMTRACE_START=asleep", "MEMTRACE_CONTROL=0", "MEMTRACE_REFERRERS=0");
   CHECK(mt_config.asleep && mt_config.no_control && !mt_config.referrers_ms);
   load("MEMTRACE_START=now", "MEMTRACE_CONTROL=1", "MEMTRACE_REFERRERS=1");
-  CHECK(!mt_config.asleep && !mt_config.no_control && mt_config.referrers_ms == 500);
-  load("MEMTRACE_REFERRERS=2000", "", "");
-  CHECK(mt_config.referrers_ms == 2000);
+  CHECK(!mt_config.asleep && !mt_config.no_control && mt_config.referrers_ms == 2000);
+  load("MEMTRACE_REFERRERS=300", "", "");
+  CHECK(mt_config.referrers_ms == 300);
 }
 
 /* One that cannot hold a socket's name leaves the folder that there was. */

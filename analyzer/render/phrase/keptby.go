@@ -25,6 +25,9 @@ func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 	var kept, garbage []string
 	for i := range k.Holders {
 		h := &k.Holders[i]
+		if h.Path == keptUnknown {
+			continue
+		}
 		if len(kept)+len(garbage) == keptShown || h.FreesBytes == 0 || h.FreesBytes < allocated/keptPart {
 			break
 		}
@@ -45,8 +48,14 @@ func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 	return strings.Join(garbage, " "), bytes
 }
 
+// keptUnknown is the path of tensors that the search had not come to when it was cut short.
+const keptUnknown = "?"
+
 // KeptName is how tensors are reached, as memtrace ctl PID referrers shows it.
 func KeptName(h *report.Kept) string {
+	if h.Path == keptUnknown {
+		return "not known: the time was over"
+	}
 	if h.Garbage {
 		return visible.Text(strings.TrimPrefix(h.Path, "?"))
 	}
