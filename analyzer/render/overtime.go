@@ -2,7 +2,6 @@ package render
 
 import (
 	"fmt"
-	"slices"
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
@@ -28,7 +27,7 @@ func (p *screen) overTime(s *report.Summary) {
 	if columns < sparkColumnsMin {
 		return
 	}
-	p.Line("  %s%s  %s", layout.Pad("over time", 11), p.Paint(layout.Blocks, sparkline(highs, columns, p.ASCII)),
+	p.Line("  %s%s  %s", layout.Pad("over time", 11), p.Paint(layout.Blocks, layout.Sparkline(highs, columns, p.ASCII)),
 		words)
 }
 
@@ -39,22 +38,4 @@ func inMotion(highs []uint64) []uint64 {
 		n--
 	}
 	return highs[:n]
-}
-
-// sparkline draws the highest values of equal parts of a list, each in one column of at most eight steps.
-func sparkline(values []uint64, columns int, ascii bool) string {
-	steps := []rune("▁▂▃▄▅▆▇█")
-	if ascii {
-		steps = []rune("_.,-=+*#")
-	}
-	highest := slices.Max(values)
-	var line []rune
-	for c := range columns {
-		var high uint64
-		for _, v := range values[c*len(values)/columns : max((c+1)*len(values)/columns, c*len(values)/columns+1)] {
-			high = max(high, v)
-		}
-		line = append(line, steps[min(int(float64(high)/float64(max(highest, 1))*float64(len(steps))), len(steps)-1)])
-	}
-	return string(line)
 }

@@ -39,6 +39,9 @@ type topOwners struct {
 	container, pod string                  // that the process runs in; "" outside, or unknown
 
 	trendKnown bool // Trend is nil because nothing grows
+
+	heights *report.Heights // of the main level; nil while nothing was allocated
+	peak    report.Level    // that level
 }
 
 // topOOM counts the times at which memory ran out.
@@ -119,6 +122,9 @@ func ownersOf(s *report.Summary) *topOwners {
 		o.Trend = growing[0]
 	}
 	o.trendKnown = s.GrowthKind() == report.GrowthNone
+	if len(s.Heights) > 0 && len(s.Heights[0].PeakBytes) > 0 {
+		o.heights, o.peak = &s.Heights[0], s.Main()
+	}
 	if len(s.By) > 0 {
 		o.By = s.By[0]
 	}

@@ -50,15 +50,23 @@ func partOf(d *report.Device, part *report.DevicePart, by string) topPart {
 // lines of the program elsewhere: which of all groupings says most may change while a program runs, and with it the
 // names of all series.
 func askForParts(o *analyzer.Options, by string) error {
+	if err := addCategories(o); err != nil {
+		return err
+	}
+	o.ByDevice, o.Groupings = true, []string{"tag", "site", categoryGrouping}
+	if by != "" {
+		o.Groupings = []string{by, categoryGrouping}
+	}
+	return nil
+}
+
+// addCategories lets questions ask for categories, by the preset's rules.
+func addCategories(o *analyzer.Options) error {
 	set, err := rulefile.Open(rulefile.Default)
 	if err != nil {
 		return err
 	}
 	o.RuleSets = []profile.RuleGrouping{{Name: categoryGrouping, Rules: set}}
-	o.ByDevice, o.Groupings = true, []string{"tag", "site", categoryGrouping}
-	if by != "" {
-		o.Groupings = []string{by, categoryGrouping}
-	}
 	return nil
 }
 

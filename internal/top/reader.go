@@ -21,8 +21,8 @@ const readShare = 4
 type topReader struct {
 	host     *Host
 	found    topFound
-	by       string
-	detailed bool // asks for topOwners.parts
+	by       string // "": what a report would choose
+	detailed bool   // asks for topOwners.parts
 
 	mu       sync.Mutex
 	done     chan struct{} // closed when the reading that is under way ends; nil if there is none
@@ -160,7 +160,13 @@ func (r *topReader) summary() (*report.Summary, error) {
 	if err := r.profile.Update(); err != nil {
 		return nil, err
 	}
-	return r.profile.Report(r.question)
+	question := r.question
+	if !r.detailed {
+		r.mu.Lock()
+		divide(&question, r.by)
+		r.mu.Unlock()
+	}
+	return r.profile.Report(question)
 }
 
 // options are what every reading of the trace asks for.
@@ -170,15 +176,27 @@ func (r *topReader) options() (analyzer.Options, error) {
 		return analyzer.Options{}, err
 	}
 	opts := analyzer.Options{Question: analyzer.Question{At: at}, Symbols: r.host.Symbols, Own: r.host.Own}
-	switch {
-	case r.detailed:
+	if r.detailed {
 		return opts, askForParts(&opts, r.by)
-	case r.by != "":
-		opts.Groupings = []string{r.by}
-	default:
-		opts.Sites = true // lines of the program say more than libraries
 	}
-	return opts, nil
+	return opts, addCategories(&opts)
+}
+
+// divide asks for the owners by a grouping.
+func divide(q *analyzer.Question, by string) {
+	q.Groupings, q.Sites = nil, true // lines of the program say more than libraries
+	if by != "" {
+		q.Groupings, q.Sites = []string{by}, false
+	}
+}
+
+// divideBy chooses what owners are grouped by from the next reading on, which is due at once.
+func (r *topReader) divideBy(by string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.by != by {
+		r.by, r.next = by, time.Time{}
+	}
 }
 
 func (r *topReader) progress(read int64) {

@@ -8,6 +8,7 @@ import (
 	"io"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"memtrace/cuda/nvml"
@@ -142,13 +143,16 @@ type topSampler struct {
 	readers  map[topKey]*topReader
 	users    userNames
 	open     func() (management, error)
+	by       atomic.Pointer[string] // what owners are grouped by
 }
 
 func newTopSampler(host *Host, flags *Options, args []string) *topSampler {
 	finder := newTopFinder(host, args)
 	finder.pids = flags.PIDs
-	return &topSampler{host: host, flags: flags, finder: finder, readers: make(map[topKey]*topReader),
+	t := &topSampler{host: host, flags: flags, finder: finder, readers: make(map[topKey]*topReader),
 		users: userNames{}, open: openManagement}
+	t.by.Store(&flags.By)
+	return t
 }
 
 // close gives everything back, unless a sample is being taken: then the command is about to end, and a driver that does
@@ -212,10 +216,12 @@ func (t *topSampler) follow(byPID map[int]*topProcess, patience time.Duration, r
 			r.close()
 			r = nil
 		}
+		by := *t.by.Load()
 		if r == nil {
-			r = newTopReader(t.host, f, t.flags.By, t.flags.metrics())
+			r = newTopReader(t.host, f, by, t.flags.metrics())
 			t.readers[f.key] = r
 		}
+		r.divideBy(by)
 		if done := read(r); done != nil {
 			reading = append(reading, done)
 		}

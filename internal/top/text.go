@@ -266,6 +266,7 @@ func (t *topPage) owners(p *topProcess) {
 		what += fmt.Sprintf("; %s in blocks of %s", layout.Bytes(o.FrameworkBytes), o.frameworkName())
 	}
 	t.line(topFaint, "             %s", what)
+	t.overTime(o)
 	list := t.ownerList(p)
 	var whole, largest uint64
 	for _, row := range list {
@@ -288,6 +289,25 @@ func (t *topPage) owners(p *topProcess) {
 		t.line(topFaint, "             nothing is live")
 	}
 	t.remarks(p)
+}
+
+// overTime draws the main level since its first allocation in one line.
+func (t *topPage) overTime(o *topOwners) {
+	const indent, most, least = 13, 40, 8
+	if o.heights == nil {
+		return
+	}
+	words := fmt.Sprintf("  since %s, peak %s at %s", layout.Moment(o.heights.FromNS), layout.Bytes(o.peak.PeakBytes),
+		layout.Moment(o.peak.PeakTimeNS))
+	columns := min(most, len(o.heights.PeakBytes), t.width-indent-len(words))
+	if columns < least {
+		return
+	}
+	var l topLine
+	l.add(topPlain, "%*s", indent, "")
+	l.add(topGreen, "%s", layout.Sparkline(o.heights.PeakBytes, columns, t.ascii))
+	l.add(topFaint, "%s", words)
+	t.put(l)
 }
 
 // ownerNames returns the rows' names as they fit behind indent, sizes and shares, and whether there is room for bars as
@@ -314,7 +334,7 @@ func (t *topPage) ownerList(p *topProcess) []topOwner {
 	}
 	slices.SortStableFunc(list, func(a, b topOwner) int { return cmp.Compare(b.bytes, a.bytes) })
 	if t.rows > 0 && len(list) > t.rows {
-		rest := topOwner{name: fmt.Sprintf("Others (%d more)", len(list)-t.rows)}
+		rest := topOwner{name: phrase.MoreRows(p.Owners.By, len(list)-t.rows)}
 		for _, row := range list[t.rows:] {
 			rest.bytes += row.bytes
 		}
@@ -332,6 +352,10 @@ func ownerName(o *topOwners, r report.LedgerRow) string {
 		name = r.Label
 	}
 	switch r.Owner {
+	case report.OwnerBlocks:
+		if o.By == categoryGrouping {
+			return phrase.CategoryWord(name)
+		}
 	case report.OwnerSlack:
 		return o.frameworkName() + " reserved, unused (slack)"
 	case report.OwnerOutside:

@@ -252,6 +252,18 @@ Recorded processes not listed by a device
 	}
 }
 
+// Memory over time is one line, where there is room for it.
+func TestTopOverTime(t *testing.T) {
+	s := busySample()
+	s.Processes[0].Owners.heights = &report.Heights{FromNS: 1e9, WidthNS: 1e9,
+		PeakBytes: []uint64{1, 2, 3, 4, 5, 6, 7, 8, 8, 8}}
+	s.Processes[0].Owners.peak = report.Level{PeakBytes: 1 << 30, PeakTimeNS: 8e9}
+	const want = "\n             .,-=+*####  since +1.000 s, peak 1.00 GiB at +8.000 s\n"
+	if page := pageText(s, true); !strings.Contains(page, want) {
+		t.Error(page)
+	}
+}
+
 // Rows add up to what the process holds, whether or not some are folded.
 func TestTopOwnersFolded(t *testing.T) {
 	s := busySample()
@@ -272,7 +284,7 @@ func TestTopOwnersFolded(t *testing.T) {
 }
 
 func newTestView(width, height int) *topView {
-	v := &topView{host: testHost, flags: &Options{Interval: MinInterval, Rows: DefaultRows}, opened: map[int]bool{},
+	v := &topView{host: testHost, sampler: &topSampler{}, flags: &Options{Interval: MinInterval, Rows: DefaultRows}, opened: map[int]bool{},
 		width: width, height: height}
 	v.take(busySample())
 	return v
@@ -313,8 +325,13 @@ func TestTopKeys(t *testing.T) {
 		strings.Index(s, "train.py") {
 		t.Error("processes are not sorted by command")
 	}
+	v.key("b")
+	v.key("b")
+	if s := v.screen(); !strings.Contains(s, "b by: module") || *v.sampler.by.Load() != "module" {
+		t.Errorf("owners are not divided by module:\n%s", s)
+	}
 	v.key("w")
-	if s := v.screen(); !strings.Contains(s, "memtrace serve /run/train.bin") {
+	if s := v.screen(); !strings.Contains(s, "to see process 41 in a browser, type: memtrace serve /run/train.bin") {
 		t.Errorf("no command for the page:\n%s", s)
 	}
 	v.key("down")

@@ -30,6 +30,9 @@ const (
 	topOrders
 )
 
+// topDivisions are what owners may be grouped by with a key; the first one is what a report would choose.
+var topDivisions = []string{"", categoryGrouping, "module", "inner", "site", "tag", "operator", "library"}
+
 var topOrderNames = [topOrders]string{"memory", "pid", "command"}
 
 // topView is the state of the full screen. Sampling runs beside, one sample at a time, so that keys are answered while
@@ -45,6 +48,7 @@ type topView struct {
 	selected      int // pid
 	opened        map[int]bool
 	order         topOrder
+	by            string // what owners are grouped by, one of topDivisions or of the flag
 	help          bool
 	command       bool // the footer names the command that shows the selected process's page
 	offset        int  // first line shown
@@ -64,7 +68,7 @@ func (h *Host) fillScreen(sampler *topSampler, flags *Options) error {
 		return err
 	}
 	defer keys.Close()
-	view := &topView{host: h, sampler: sampler, flags: flags, opened: make(map[int]bool), width: 80, height: 24}
+	view := &topView{host: h, sampler: sampler, flags: flags, by: flags.By, opened: make(map[int]bool), width: 80, height: 24}
 	program := tea.NewProgram(view, tea.WithInput(keys), tea.WithOutput(h.Stdout))
 	_, err = program.Run()
 	if errors.Is(err, tea.ErrInterrupted) {
@@ -170,6 +174,8 @@ func (v *topView) key(name string) tea.Cmd {
 		v.opened[v.selected] = !v.opened[v.selected]
 	case "a":
 		v.openAll()
+	case "b":
+		v.divide()
 	case "w":
 		v.command = !v.command
 	case "s":
@@ -187,6 +193,13 @@ func (v *topView) openAll() {
 	for i := range v.sample.Processes {
 		v.opened[v.sample.Processes[i].PID] = open
 	}
+}
+
+// divide chooses the next division, for all processes.
+func (v *topView) divide() {
+	v.by = topDivisions[(slices.Index(topDivisions, v.by)+1)%len(topDivisions)]
+	by := v.by
+	v.sampler.by.Store(&by)
 }
 
 // pids lists the processes in the order in which they stand on the screen, each once.
@@ -261,8 +274,8 @@ func (v *topView) footer(lines, room int) string {
 	if v.flags.ASCII {
 		arrows = "jk"
 	}
-	text := fmt.Sprintf("q quit  %s select  enter owners  a all  s sort: %s  w page  ? help", arrows,
-		topOrderNames[v.order])
+	text := fmt.Sprintf("q quit  %s select  enter owners  s sort: %s  b by: %s  w browser  ? help", arrows,
+		topOrderNames[v.order], cmp.Or(v.by, "default"))
 	if lines > room {
 		text += fmt.Sprintf("  lines %d-%d of %d", v.offset+1, min(v.offset+room, lines), lines)
 	}
@@ -273,7 +286,7 @@ func (v *topView) footer(lines, room int) string {
 func (v *topView) pageCommand() string {
 	for i := range v.sample.Processes {
 		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Trace != "" {
-			return "memtrace serve " + layout.ShellWord(v.host.ShortPath(p.Trace))
+			return "to see process " + strconv.Itoa(p.PID) + " in a browser, type: memtrace serve " + layout.ShellWord(v.host.ShortPath(p.Trace))
 		}
 	}
 	return "process " + strconv.Itoa(v.selected) + " is not recorded, or its trace was not found: it has no page"
@@ -309,7 +322,8 @@ const topHelp = `memtrace top
   enter, space        show or hide its owners
   a                   show or hide all owners
   s                   sort by memory, pid or command
-  w                   show the command for the process's page in a browser
+  b                   divide by category, module, line, tag, operator or library
+  w                   show the command that opens the process in a browser
   ?                   leave this help
   q, ctrl-c           quit
 

@@ -246,7 +246,7 @@ func writeLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework
 	}
 	p.Title(title)
 	p.Gap()
-	rows := FoldOwners(l.Rows, limit)
+	rows := FoldOwners(l.By, l.Rows, limit)
 	shares, largest := layout.SharesOf(rows, func(r *report.LedgerRow) uint64 { return r.Bytes })
 	var cells [][]layout.Cell
 	for i, row := range rows {
@@ -263,7 +263,7 @@ func writeLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework
 
 // FoldOwners sums up the smallest blocks where there are more than limit; what is no block stays. Largest first, what
 // was summed up behind the blocks.
-func FoldOwners(list []report.LedgerRow, limit int) []report.LedgerRow {
+func FoldOwners(by string, list []report.LedgerRow, limit int) []report.LedgerRow {
 	n := 0
 	for n < len(list) && list[n].Owner == report.OwnerBlocks {
 		n++
@@ -274,7 +274,7 @@ func FoldOwners(list []report.LedgerRow, limit int) []report.LedgerRow {
 		for _, row := range rows[limit:n] {
 			rest.Bytes += row.Bytes
 		}
-		rest.Key = fmt.Sprintf("Others (%d more)", n-limit)
+		rest.Key = phrase.MoreRows(by, n-limit)
 		rows = slices.Delete(rows, limit, n)
 	}
 	slices.SortStableFunc(rows, func(a, b report.LedgerRow) int { return cmp.Compare(b.Bytes, a.Bytes) })
