@@ -207,21 +207,13 @@ func (d *data) name(h *report.History, s *report.Summary) {
 	for _, o := range h.Owners {
 		v := owner{Keys: []int{}, Frames: []int{}}
 		for i, key := range o.Keys {
-			v.Keys = append(v.Keys, number(keys[i], &d.Keys[i], visible.Text(keyName(h.By[i], key))))
+			v.Keys = append(v.Keys, number(keys[i], &d.Keys[i], visible.Text(phrase.KeyName(h.By[i], key))))
 		}
 		for _, f := range o.Frames {
 			v.Frames = append(v.Frames, number(frames, &d.Frames, frame{frameText(f), f.User}))
 		}
 		d.Owners = append(d.Owners, v)
 	}
-}
-
-// keyName is what the page calls a key of a grouping.
-func keyName(by, key string) string {
-	if by == "category" {
-		return phrase.CategoryWord(key)
-	}
-	return key
 }
 
 const (

@@ -179,7 +179,7 @@ func diffGroupOf(g *diff.Group, id string) diffGroup {
 		if row.WasLine() > 0 {
 			was = visible.Text(row.BaseKey)
 		}
-		v.Rows = append(v.Rows, diffRow{Name: visible.Text(row.Title()), Was: was,
+		v.Rows = append(v.Rows, diffRow{Name: visible.Text(phrase.KeyName(g.By, row.Title())), Was: was,
 			State: state.Word, Class: state.Class, Base: layout.Bytes(row.PeakBytes.Base),
 			New:    layout.Bytes(row.PeakBytes.New),
 			Change: layout.SignedBytes(row.PeakBytes.Delta), Left: fmt.Sprintf("%.2f", left),

@@ -7,15 +7,7 @@ import (
 
 // layerName is what a picture calls an owner by the first grouping.
 func layerName(h *report.History, owner uint32) string {
-	return keyName(h.By[0], h.Owners[owner].Keys[0])
-}
-
-// keyName is what a picture calls a key of a grouping.
-func keyName(by, key string) string {
-	if by == "category" {
-		return phrase.CategoryWord(key)
-	}
-	return key
+	return phrase.KeyName(h.By[0], h.Owners[owner].Keys[0])
 }
 
 // grouping is the first of a number of groupings that tells owners apart, 0 if none does.

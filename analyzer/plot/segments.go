@@ -8,6 +8,7 @@ import (
 	"sort"
 	"strconv"
 
+	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 )
 
@@ -159,7 +160,7 @@ func segmentsAt(h *report.History, event uint32) (list []MapSegment) {
 func (m *Map) layers(h *report.History, live []*report.HistoryBlock, by int) func(owner uint32) int {
 	held := map[string]uint64{}
 	for _, b := range live {
-		held[keyName(h.By[by], h.Owners[b.Owner].Keys[by])] += b.Size
+		held[phrase.KeyName(h.By[by], h.Owners[b.Owner].Keys[by])] += b.Size
 	}
 	for key := range held {
 		m.Layers = append(m.Layers, key)
@@ -173,7 +174,7 @@ func (m *Map) layers(h *report.History, live []*report.HistoryBlock, by int) fun
 		places[key] = i
 	}
 	return func(owner uint32) int {
-		if i, ok := places[keyName(h.By[by], h.Owners[owner].Keys[by])]; ok {
+		if i, ok := places[phrase.KeyName(h.By[by], h.Owners[owner].Keys[by])]; ok {
 			return i
 		}
 		return -1

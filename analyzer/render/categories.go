@@ -131,7 +131,7 @@ func writeEntries(p *layout.Page, c *report.Category) {
 	if c.Bytes == 0 || len(c.Entries) == 0 {
 		return
 	}
-	p.Title(fmt.Sprintf("%s: %s in %s", visible.Text(c.Key), layout.Bytes(c.Bytes),
+	p.Title(fmt.Sprintf("%s: %s in %s", visible.Text(phrase.CategoryWord(c.Key)), layout.Bytes(c.Bytes),
 		layout.Plural(c.EntryCount, "tag and place", "tags and places")))
 	p.Gap()
 	names := make([]string, len(c.Entries))

@@ -150,7 +150,7 @@ func deviceOwners(p *layout.Page, s *report.Summary, moments []*report.DeviceLed
 			if !known {
 				n = len(list)
 				place[[2]string{r.Owner, r.Key}] = n
-				name, st := deviceOwnerName(s, r, l.Sample.ShareKnown)
+				name, st := deviceOwnerName(s, l.By, r, l.Sample.ShareKnown)
 				list = append(list, deviceOwner{name, st, make([]int64, len(moments))})
 			}
 			list[n].bytes[i] = r.Bytes
@@ -242,7 +242,7 @@ func foldDevice(list []deviceOwner, limit int) []deviceOwner {
 	})
 }
 
-func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (name string, st layout.Style) {
+func deviceOwnerName(s *report.Summary, by string, r report.DeviceRow, shareKnown bool) (name string, st layout.Style) {
 	for _, of := range deviceOwnerKinds {
 		if of.kind == r.Owner {
 			name, st = of.name, of.style
@@ -250,7 +250,7 @@ func deviceOwnerName(s *report.Summary, r report.DeviceRow, shareKnown bool) (na
 	}
 	switch {
 	case r.Owner == report.OwnerBlocks:
-		name = visible.Text(cmp.Or(r.Label, r.Key))
+		name = visible.Text(phrase.KeyName(by, cmp.Or(r.Label, r.Key)))
 	case r.Owner == report.OwnerOutside:
 		name = visible.Text(r.Key) + " (driver)"
 	case r.Owner == report.OwnerSlack:

@@ -75,7 +75,7 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 
 // keptSentence says what keeps tensors alive where memory ran out or grows.
 func keptSentence(s *report.Summary, v *report.Verdict) (text string, bytes uint64) {
-	grows := s.Trend != nil && s.Trend.Kind == report.GrowthSteady || s.GrowsByIteration()
+	grows := s.Trend != nil && s.Trend.Kind == report.GrowthSteady
 	switch {
 	case s.KeptBy == nil:
 	case s.KeptBy.Occasion == report.KeptAtOOM && v.Outcome != report.OutcomePeak:

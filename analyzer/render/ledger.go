@@ -77,7 +77,7 @@ func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger, shorten f
 			beyond = append(beyond, owner{name: visible.Text(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower,
 				style: layout.Outside, row: ofLibraries[r.Key]})
 		default:
-			o := owner{name: visible.Text(cmp.Or(r.Label, r.Key)), bytes: r.Bytes, lower: r.BytesLower,
+			o := owner{name: visible.Text(phrase.KeyName(l.By, cmp.Or(r.Label, r.Key))), bytes: r.Bytes, lower: r.BytesLower,
 				style: layout.Blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
 			if requested {
 				o.bytes, o.sites = o.bytes-r.Requested.RestBytes, withoutRest(o.sites)
@@ -215,7 +215,7 @@ func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	var each []string
 	for i, r := range rows {
 		each = append(each, r.each)
-		cells = append(cells, []layout.Cell{{Text: visible.Text(phrase.CategoryWord(r.Title()))},
+		cells = append(cells, []layout.Cell{{Text: visible.Text(phrase.KeyName(by, r.Title()))},
 			{Text: p.Marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), Style: layout.Strong},
 			{Text: layout.Percent(shares[i])}, {Text: p.Marked(r.LiveBytesLower, r.LiveBytes, s.Bounds)},
 			{Text: layout.Count(r.AllocCount)}, {Text: layout.Bytes(r.AllocBytes)},

@@ -75,7 +75,7 @@ func writeWindowRows(p *layout.Page, s *report.Summary, l *report.WindowLevel, g
 			continue
 		}
 		if count++; count <= limit {
-			rows = append(rows, windowCells(visible.Text(cmp.Or(r.Label, r.Key)), &r))
+			rows = append(rows, windowCells(visible.Text(phrase.KeyName(g.By, cmp.Or(r.Label, r.Key))), &r))
 		} else {
 			hidden.Plus(&r.WindowBlocks)
 		}

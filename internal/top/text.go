@@ -353,9 +353,7 @@ func ownerName(o *topOwners, r report.LedgerRow) string {
 	}
 	switch r.Owner {
 	case report.OwnerBlocks:
-		if o.By == categoryGrouping {
-			return phrase.CategoryWord(name)
-		}
+		return phrase.KeyName(o.By, name)
 	case report.OwnerSlack:
 		return o.frameworkName() + " reserved, unused (slack)"
 	case report.OwnerOutside:

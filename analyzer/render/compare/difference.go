@@ -264,7 +264,7 @@ func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
 			hidden++
 			continue
 		}
-		row := []layout.Cell{{Text: diffTitle(r)}, states[r.State],
+		row := []layout.Cell{{Text: diffTitle(g.By, r)}, states[r.State],
 			{Text: p.Marked(r.PeakBytes.BaseLower, r.PeakBytes.Base, d.Base.Bounds)},
 			{Text: p.Marked(r.PeakBytes.NewLower, r.PeakBytes.New, d.New.Bounds)}, p.change(r.PeakBytes),
 			{Text: percentChange(r.PeakBytes)}}
@@ -328,9 +328,9 @@ func largestChanges(count, limit int, delta func(i int) int64) []bool {
 }
 
 // diffTitle names a row. A place that moved is told the line where it was.
-func diffTitle(r *diff.Row) string {
+func diffTitle(by string, r *diff.Row) string {
 	if line := r.WasLine(); line > 0 {
 		return fmt.Sprintf("%s (was line %d)", visible.Text(r.Title()), line)
 	}
-	return visible.Text(r.Title())
+	return visible.Text(phrase.KeyName(by, r.Title()))
 }

@@ -8,6 +8,14 @@ var rowNouns = map[string][2]string{"site": {"line", "lines"}, "inner": {"line",
 	"library": {"library", "libraries"}, "operator": {"operator", "operators"}, "thread": {"thread", "threads"},
 	"function": {"function", "functions"}, "file": {"file", "files"}}
 
+// KeyName is what a table calls a key of a grouping: categories, and what other sets of rules make, may be none.
+func KeyName(by, key string) string {
+	if _, known := rowNouns[by]; known && by != "category" {
+		return key
+	}
+	return CategoryWord(key)
+}
+
 // MoreRows names the rows of a grouping that a table puts together at its end: "36 more lines".
 func MoreRows(by string, count int) string {
 	noun, known := rowNouns[by]
