@@ -16,7 +16,8 @@ func TestOutlineAlong(t *testing.T) {
 	if len(long) != outlineColumns || len(short) != outlineColumns/2 {
 		t.Fatalf("%d and %d columns", len(long), len(short))
 	}
-	if half := outlineColumns / 2; slices.Max(long[:half]) != 9 || slices.Max(long[half+1:]) != 8 || long[half+1] != 2 ||
+	half := outlineColumns / 2
+	if slices.Max(long[:half]) != 9 || slices.Max(long[half+1:]) != 8 || long[half+1] != 2 ||
 		!slices.Equal(long[:half-1], short[:half-1]) {
 		t.Errorf("%v\n%v", long, short)
 	}
@@ -45,7 +46,8 @@ func TestTicks(t *testing.T) {
 		t.Error(got)
 	}
 	count := func(v int64) string { return fmt.Sprint(v) }
-	if got := fmt.Sprint(ticksAlong(2500, count)); got != "[{20.00 500} {40.00 1000} {60.00 1500} {80.00 2000} {100.00 2500}]" {
+	const want = "[{20.00 500} {40.00 1000} {60.00 1500} {80.00 2000} {100.00 2500}]"
+	if got := fmt.Sprint(ticksAlong(2500, count)); got != want {
 		t.Error(got)
 	}
 	for span := int64(1); span < 1<<50; span = span*3 + 1 {

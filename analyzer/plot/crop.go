@@ -18,7 +18,8 @@ func (c *Chart) crop(s *report.Summary, from, to int64) int64 {
 	whole := " of " + layout.Duration(s.EndNS()-s.BeginNS())
 	switch {
 	case from > s.BeginNS():
-		c.XLabel = "time since the start; memory changes from " + layout.Moment(from) + " to " + layout.Moment(to) + whole
+		c.XLabel = "time since the start; memory changes from " + layout.Moment(from) + " to " + layout.Moment(to) +
+			whole
 	case to < s.EndNS():
 		c.XLabel = "time since the start; memory changes up to " + layout.Moment(to) + whole
 	}

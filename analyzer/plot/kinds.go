@@ -206,8 +206,8 @@ func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	}
 	if low, high, grows := h.GrowthLine(s.Trend); grows {
 		t := s.Trend
-		c.Series = append(c.Series, Series{Name: "what stays grows by " + phrase.RateWords(t.BytesPerSecond), Line: true,
-			Growth: true, X: []int64{max(at(t.FromTimeNS), begin), min(at(t.ToTimeNS), end)},
+		c.Series = append(c.Series, Series{Name: "what stays grows by " + phrase.RateWords(t.BytesPerSecond),
+			Line: true, Growth: true, X: []int64{max(at(t.FromTimeNS), begin), min(at(t.ToTimeNS), end)},
 			Bytes: []int64{signed(low), signed(high)}})
 	}
 	c.markTimeline(s, at)

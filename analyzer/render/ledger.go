@@ -77,8 +77,8 @@ func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger, shorten f
 			beyond = append(beyond, owner{name: visible.Text(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower,
 				style: layout.Outside, row: ofLibraries[r.Key]})
 		default:
-			o := owner{name: visible.Text(phrase.KeyName(l.By, cmp.Or(r.Label, r.Key))), bytes: r.Bytes, lower: r.BytesLower,
-				style: layout.Blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
+			o := owner{name: visible.Text(phrase.KeyName(l.By, cmp.Or(r.Label, r.Key))), bytes: r.Bytes,
+				lower: r.BytesLower, style: layout.Blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
 			if requested {
 				o.bytes, o.sites = o.bytes-r.Requested.RestBytes, withoutRest(o.sites)
 			}

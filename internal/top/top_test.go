@@ -284,7 +284,8 @@ func TestTopOwnersFolded(t *testing.T) {
 }
 
 func newTestView(width, height int) *topView {
-	v := &topView{host: testHost, sampler: &topSampler{}, flags: &Options{Interval: MinInterval, Rows: DefaultRows}, opened: map[int]bool{},
+	v := &topView{host: testHost, sampler: &topSampler{}, opened: map[int]bool{},
+		flags: &Options{Interval: MinInterval, Rows: DefaultRows},
 		width: width, height: height}
 	v.take(busySample())
 	return v

@@ -68,7 +68,8 @@ func (h *Host) fillScreen(sampler *topSampler, flags *Options) error {
 		return err
 	}
 	defer keys.Close()
-	view := &topView{host: h, sampler: sampler, flags: flags, by: flags.By, opened: make(map[int]bool), width: 80, height: 24}
+	view := &topView{host: h, sampler: sampler, flags: flags, by: flags.By, opened: make(map[int]bool),
+		width: 80, height: 24}
 	program := tea.NewProgram(view, tea.WithInput(keys), tea.WithOutput(h.Stdout))
 	_, err = program.Run()
 	if errors.Is(err, tea.ErrInterrupted) {
@@ -286,7 +287,8 @@ func (v *topView) footer(lines, room int) string {
 func (v *topView) pageCommand() string {
 	for i := range v.sample.Processes {
 		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Trace != "" {
-			return "to see process " + strconv.Itoa(p.PID) + " in a browser, type: memtrace serve " + layout.ShellWord(v.host.ShortPath(p.Trace))
+			return fmt.Sprintf("to see process %d in a browser, type: memtrace serve %s", p.PID,
+				layout.ShellWord(v.host.ShortPath(p.Trace)))
 		}
 	}
 	return "process " + strconv.Itoa(v.selected) + " is not recorded, or its trace was not found: it has no page"

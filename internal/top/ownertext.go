@@ -1,0 +1,143 @@
+package top
+
+import (
+	"cmp"
+	"fmt"
+	"maps"
+	"slices"
+
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
+)
+
+// topOwner is a row of owners.
+type topOwner struct {
+	name  string
+	bytes uint64
+}
+
+func (t *topPage) owners(p *topProcess) {
+	o := p.Owners
+	what := fmt.Sprintf("owners by %s, as of %s", o.By, topAge(t.sample.Time.Sub(o.ReadAt)))
+	if o.Level == "framework" {
+		what += fmt.Sprintf("; %s in blocks of %s", layout.Bytes(o.FrameworkBytes), o.frameworkName())
+	}
+	t.line(topFaint, "             %s", what)
+	t.overTime(o)
+	list := t.ownerList(p)
+	var whole, largest uint64
+	for _, row := range list {
+		whole += row.bytes
+		largest = max(largest, row.bytes)
+	}
+	indent, names, wide := t.ownerNames(list)
+	for i, row := range list {
+		var l topLine
+		l.add(topPlain, "%*s%12s  %5.1f%%  ", indent, "", layout.Bytes(row.bytes), 100*float64(row.bytes)/
+			float64(max(whole, 1)))
+		if wide {
+			l.add(topGreen, "%s", t.bar(row.bytes, largest))
+			l.add(topPlain, "  ")
+		}
+		l.add(topPlain, "%s", names[i])
+		t.put(l)
+	}
+	if len(list) == 0 {
+		t.line(topFaint, "             nothing is live")
+	}
+	t.remarks(p)
+}
+
+// overTime draws the main level since its first allocation in one line.
+func (t *topPage) overTime(o *topOwners) {
+	const indent, most, least = 13, 40, 8
+	if o.heights == nil {
+		return
+	}
+	words := fmt.Sprintf("  since %s, peak %s at %s", layout.Moment(o.heights.FromNS), layout.Bytes(o.peak.PeakBytes),
+		layout.Moment(o.peak.PeakTimeNS))
+	columns := min(most, len(o.heights.PeakBytes), t.width-indent-len(words))
+	if columns < least {
+		return
+	}
+	var l topLine
+	l.add(topPlain, "%*s", indent, "")
+	l.add(topGreen, "%s", layout.Sparkline(o.heights.PeakBytes, columns, t.ascii))
+	l.add(topFaint, "%s", words)
+	t.put(l)
+}
+
+// ownerNames returns the rows' names as they fit behind indent, sizes and shares, and whether there is room for bars as
+// well. A narrow page goes without these, for names say more.
+func (t *topPage) ownerNames(list []topOwner) (indent int, names []string, wide bool) {
+	const figures, bars, enough = 22, 18, 30
+	indent, wide = 13, t.width >= 13+figures+bars+enough
+	room := t.width - indent - figures - bars
+	if !wide {
+		indent = 2
+		room = t.width - indent - figures
+	}
+	for _, row := range list {
+		names = append(names, visible.Text(row.name))
+	}
+	return indent, layout.ClipApart(names, max(room, 1), t.ascii), wide
+}
+
+// ownerList turns the ledger into rows, the rest of them as one, and adds what the device says beyond.
+func (t *topPage) ownerList(p *topProcess) []topOwner {
+	var list []topOwner
+	for _, r := range p.Owners.Rows {
+		list = append(list, topOwner{ownerName(p.Owners, r), r.Bytes})
+	}
+	slices.SortStableFunc(list, func(a, b topOwner) int { return cmp.Compare(b.bytes, a.bytes) })
+	if t.rows > 0 && len(list) > t.rows {
+		rest := topOwner{name: phrase.MoreRows(p.Owners.By, len(list)-t.rows)}
+		for _, row := range list[t.rows:] {
+			rest.bytes += row.bytes
+		}
+		list = append(list[:t.rows:t.rows], rest)
+	}
+	if p.Untracked != nil && *p.Untracked > 0 {
+		list = append(list, topOwner{"not in the trace (context, code, reserves)", uint64(*p.Untracked)})
+	}
+	return list
+}
+
+func ownerName(o *topOwners, r report.LedgerRow) string {
+	name := r.Key
+	if r.Label != "" {
+		name = r.Label
+	}
+	switch r.Owner {
+	case report.OwnerBlocks:
+		return phrase.KeyName(o.By, name)
+	case report.OwnerSlack:
+		return o.frameworkName() + " reserved, unused (slack)"
+	case report.OwnerOutside:
+		return name + " (driver)"
+	}
+	return name
+}
+
+// remarks says what the rows leave out.
+func (t *topPage) remarks(p *topProcess) {
+	o := p.Owners
+	if p.Untracked != nil && *p.Untracked < 0 {
+		t.line(topYellow, "             the trace counts %s more than the device: it may be a moment ahead",
+			layout.Bytes(uint64(-*p.Untracked)))
+	}
+	for _, name := range slices.Sorted(maps.Keys(o.OtherBytes)) {
+		t.line(topFaint, "             also %s of %s memory", layout.Bytes(o.OtherBytes[name]), name)
+	}
+	if o.Trend != nil {
+		t.wrapped(topYellow, "             "+phrase.Growth(o.Trend, o.Level))
+	}
+	if o.LostRecords > 0 {
+		t.wrapped(topYellow, "             "+o.lostWords())
+	}
+	if o.Problem != "" {
+		t.wrapped(topYellow, "             "+o.Problem)
+	}
+}
