@@ -28,7 +28,7 @@ record gpt2 "$torch" 80G gpt2.py --steps 6
 record gpt2-wide "$torch" 80G gpt2.py --steps 6 --width 2
 record gpt2-oom "$torch" 2500M gpt2.py --steps 6
 record mxnet "$mxnet" 16G mxnet_module.py
-picture page 1180 light gpt2.bin
-picture page-oom 1000 light gpt2-oom.bin
+picture page 1260 light gpt2.bin
+picture page-oom 1120 light gpt2-oom.bin
 picture page-diff 1100 light gpt2.bin gpt2-wide.bin
-picture page-mxnet 1000 dark mxnet.bin
+picture page-mxnet 1120 dark mxnet.bin

@@ -40,10 +40,18 @@ func figures(s *report.Summary) (list []figure) {
 	}
 	if fullest != nil {
 		list = append(list, figure{Name: "share of the device",
-			Value: layout.PercentOf(fullest.Driver.PeakBytes, fullest.TotalBytes),
+			Value: sharePercent(fullest),
 			Note:  layout.Bytes(fullest.TotalBytes) + " on " + phrase.DeviceName(fullest.Index)})
 	}
 	return append(list, growthFigure(s))
+}
+
+// sharePercent is how much of a device was in use, which is not nothing.
+func sharePercent(d *report.Device) string {
+	if d.Driver.PeakBytes < d.TotalBytes/1000 {
+		return "< 0.1%"
+	}
+	return layout.PercentOf(d.Driver.PeakBytes, d.TotalBytes)
 }
 
 func shareOf(d *report.Device) float64 { return float64(d.Driver.PeakBytes) / float64(d.TotalBytes) }

@@ -28,6 +28,12 @@ func TestFigures(t *testing.T) {
 	if !slices.Equal(lines, want) {
 		t.Errorf("%q\nwant\n%q", strings.Join(lines, "\n"), strings.Join(want, "\n"))
 	}
+	for used, want := range map[uint64]string{1: "< 0.1%", 8 << 30 / 10: "10.0%", 8 << 30: "100.0%"} {
+		s.Devices[0].TotalBytes, s.Devices[1].Driver.PeakBytes = 0, used
+		if f := figures(s); f[2].Value != want {
+			t.Errorf("%d bytes are %s of 8 GiB, want %s", used, f[2].Value, want)
+		}
+	}
 	s.Trend.Kind = report.GrowthNone
 	if f := figures(s); f[3].Value != "none" || f[3].Alarm {
 		t.Errorf("%+v", f[3])

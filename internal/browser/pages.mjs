@@ -203,6 +203,9 @@ async function difference() {
 async function served(seen) {
   const page = await open("served", plan.served);
   same("served", await walk(page), seen);
+  await page.locator("#all").click();
+  await settled(page, () => document.getElementById("sincewords").textContent === "");
+  await select(page);
   await page.context().close();
   const live = await open("live", plan.live.url);
   same("live", (await text(live, "live")).startsWith("live"), true);
