@@ -137,8 +137,8 @@ func (r *Row) WasLine() int {
 func (m *matching) notes() []string {
 	var list []string
 	if m.moved > 0 {
-		list = append(list, report.Count(uint64(m.moved), "place stands", "places stand")+
-			" on another line than in the base; they were matched by file and function, in the order of the lines.")
+		list = append(list, report.Count(uint64(m.moved), "site", "sites")+
+			" moved to another line; matched by file and function, in the order of the lines.")
 	}
 	if m.merged > 0 {
 		list = append(list,

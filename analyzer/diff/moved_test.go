@@ -28,7 +28,7 @@ func TestDiffMatchesMovedLines(t *testing.T) {
 			[]string{"a.py:1 f", "a.py:2 f"}, ""},
 		{"all moved", "site", []string{"a.py:9 f", "a.py:10 f"}, []string{"a.py:10 f", "a.py:11 f"},
 			[]string{"a.py:10 f -> a.py:11 f", "a.py:9 f -> a.py:10 f"},
-			"2 places stand on another line"},
+			"2 sites moved to another line"},
 		{"one is new", "site", []string{"a.py:1 f"}, []string{"a.py:1 f", "a.py:5 f"}, []string{"a.py:1 f", "a.py:5 f"},
 			""},
 		{"one is gone", "site", []string{"a.py:1 f", "a.py:5 f"}, []string{"a.py:5 f"},
@@ -38,7 +38,7 @@ func TestDiffMatchesMovedLines(t *testing.T) {
 		{"other functions are other places", "site", []string{"a.py:1 f"}, []string{"a.py:2 g"},
 			[]string{"a.py:1 f", "a.py:2 g"}, ""},
 		{"by line within the file", "line", []string{"a.py:1", "b.py:1"}, []string{"a.py:3", "b.py:1"},
-			[]string{"a.py:1 -> a.py:3", "b.py:1"}, "1 place stands"},
+			[]string{"a.py:1 -> a.py:3", "b.py:1"}, "1 site moved"},
 		{"files have no lines", "file", []string{"a.py"}, []string{"b.py"}, []string{"a.py", "b.py"}, ""},
 	} {
 		base, changed := &report.Summary{Groups: []report.Group{*groupOf(test.by, test.base...)}},
@@ -62,7 +62,7 @@ func TestDiffMatchesMovedLines(t *testing.T) {
 			t.Errorf("%s: the rows grew by %d, want %d", test.name, growth, want)
 		}
 		if notes := strings.Join(d.Notes, "\n"); !strings.Contains(notes, test.note) || test.note == "" &&
-			strings.Contains(notes, "place") {
+			(strings.Contains(notes, "moved") || strings.Contains(notes, "place")) {
 			t.Errorf("%s: notes %q, want %q", test.name, notes, test.note)
 		}
 	}

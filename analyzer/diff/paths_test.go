@@ -26,7 +26,7 @@ func TestDiffMatchesPaths(t *testing.T) {
 				"main/train.py:7 main -> pr/train.py:7 main"},
 			"Files in main in the base were compared with files in pr in the new run."},
 		{"another line as well", "site", []string{"main/a.py:3 f"}, []string{"pr/a.py:9 f"},
-			[]string{"main/a.py:3 f -> pr/a.py:9 f"}, "1 place stands on another line"},
+			[]string{"main/a.py:3 f -> pr/a.py:9 f"}, "1 site moved to another line"},
 		{"from within", "site", []string{"train.py:7 main", "net/a.py:3 f"}, []string{"pr/train.py:7 main",
 			"pr/net/a.py:3 f"},
 			[]string{"net/a.py:3 f -> pr/net/a.py:3 f", "train.py:7 main -> pr/train.py:7 main"},

@@ -87,8 +87,8 @@ function axes(g, plot, most, across, y) {
 }
 
 function axisTime(ns) {
-  const span = shown.to - shown.from, [unit, name] = span >= 2e9 ? [1e9, "s"] : span >= 2e6 ? [1e6, "ms"] : [1e3, "us"];
-  return Number((ns / unit).toPrecision(6)) + " " + name;
+  const [unit, name] = shown.to >= 1e9 ? [1e9, "s"] : shown.to >= 2e6 ? [1e6, "ms"] : [1e3, "us"], digits = Math.max(2 - Math.floor(Math.log10((shown.to - shown.from) / unit)), 0);
+  return Number((ns / unit).toFixed(Math.min(digits, 9))) + " " + name;
 }
 
 function outline(g, plot, level, y, count) {
