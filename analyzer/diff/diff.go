@@ -175,7 +175,8 @@ func (d *Diff) ShowDefaults(base, changed *report.Summary, category string) {
 	switch {
 	case base.HasKeys("tag", report.Untagged) || changed.HasKeys("tag", report.Untagged):
 		first = "tag"
-	case changed.Division != nil && base.Division != nil && base.Division.Site == changed.Division.Site:
+	case changed.Division != nil && base.Division != nil && base.Division.Site == changed.Division.Site &&
+		changed.Division.By != report.ByCaller:
 		first = changed.Division.By
 	case !base.HasKeys("site", report.NoStack) && !changed.HasKeys("site", report.NoStack):
 		first = "library"

@@ -91,13 +91,14 @@ type dividing struct {
 }
 
 // best returns the way to divide that says most: by module if a few rows hold most of it, else by inner function, else
-// by operator. nil if none says anything.
+// by operator, else by who called the place. nil if none says anything.
 func (d *divided) best(site string) *dividing {
 	var ways, left []*dividing
 	ways = append(ways, d.byModule(), d.byKey("inner", profile.InnerKey, profile.InnerLabel, func(key string) bool {
 		return !d.isSite(key, site)
 	}),
-		d.byKey("operator", profile.OperatorText, nil, func(key string) bool { return key != report.NoOperator }))
+		d.byKey("operator", profile.OperatorText, nil, func(key string) bool { return key != report.NoOperator }),
+		d.byCaller(site))
 	for _, w := range ways {
 		if w == nil || w.known < d.percent(divisionKnown) {
 			continue

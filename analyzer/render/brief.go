@@ -24,6 +24,7 @@ const (
 	briefCategories = 4
 	briefAdvice     = 2
 	briefModules    = 3
+	briefCallers    = 5 // of the place that holds most
 	briefThrough    = 4 // lines of a library, below the modules
 )
 
@@ -128,6 +129,7 @@ func (p *screen) shortTables(s *report.Summary) {
 		}
 		p.shortLedger(s, s.Ledger(by), s.Main().PeakBytes, briefOwners)
 	}
+	p.shortCallers(s)
 }
 
 // shortOOM says what filled the device when memory ran out, and what to try.

@@ -51,6 +51,7 @@ func writeSites(p *layout.Page, s *report.Summary) {
 	for _, place := range shown {
 		writePlace(p, &place, whole)
 	}
+	writeCallers(p, s)
 	if rest := places[len(shown):]; len(rest) > 0 {
 		var bytes uint64
 		for _, place := range rest {

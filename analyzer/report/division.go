@@ -13,11 +13,14 @@ type Division struct {
 	Level      string        `json:"level"`
 	Bytes      uint64        `json:"bytes"`       // held by the place and by the backward pass of what it called
 	WholeBytes uint64        `json:"whole_bytes"` // held by all blocks of the level
-	By         string        `json:"by"`          // "module", "inner" or "operator": the grouping that says most
+	By         string        `json:"by"`          // "module", "inner", "operator": the grouping that says most; or ByCaller
 	Rows       []DivisionRow `json:"rows"`        // most first
 	RestCount  uint64        `json:"rest_count"`  // rows that are not listed
 	RestBytes  uint64        `json:"rest_bytes"`
 }
+
+// ByCaller is what a division is by where a place is divided by the program's lines that called it. It is no grouping.
+const ByCaller = "caller"
 
 // DivisionRow is one key, or several modules that differ in an index only.
 type DivisionRow struct {

@@ -1,7 +1,9 @@
 package hostile
 
 import (
+	"bytes"
 	"fmt"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -34,14 +36,14 @@ func TestPools(t *testing.T) {
 				rows := s.Group("pool", level).Rows
 				for name, pool := range want {
 					row := groupRow(rows, "pool "+name)
-					bytes := pool.bytes
+					held := pool.bytes
 					if level == report.LevelDriver {
-						bytes = pool.taken
+						held = pool.taken
 					} else if sum.blocks += pool.blocks; row.AllocCount-row.FreeCount != pool.blocks {
 						t.Errorf("%s: %d blocks, want %d", name, row.AllocCount-row.FreeCount, pool.blocks)
 					}
-					if row.LiveBytes != bytes {
-						t.Errorf("%s at level %s: %d bytes, want %d", name, level, row.LiveBytes, bytes)
+					if row.LiveBytes != held {
+						t.Errorf("%s at level %s: %d bytes, want %d", name, level, row.LiveBytes, held)
 					}
 				}
 			}
@@ -78,6 +80,41 @@ func countedPools(t *testing.T, got result) (pools map[string]ownPool, peak uint
 		t.Fatalf("exit %d\n%s%s", got.exit, got.stdout, got.stderr)
 	}
 	return pools, peak
+}
+
+// TestPoolIsDividedByCallers: a C++ program takes all of its memory in one function of its pool, which it does not
+// report. The first screen says which of its functions made the pool take how much, and so does the JSON report, to the byte.
+func TestPoolIsDividedByCallers(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("there is no g++ for the guest")
+	}
+	program := compile(t, "arena", []string{"testdata/guest/arena.cc"}, withDriver(t)...)
+	got := run{program: program, preload: []string{""}}.do(t)
+	var s report.Summary
+	runJSON(t, &s, "report", "--json", got.traces(t)[0])
+	d := s.Division
+	if got.exit != 0 || d == nil || d.By != report.ByCaller || !strings.Contains(d.Site, "Arena::grow") {
+		t.Fatalf("exit %d, %+v", got.exit, d)
+	}
+	rows := make(map[string]uint64)
+	for _, row := range d.Rows {
+		name := row.Key[strings.LastIndex(row.Key, ":")+1:] // guest/arena.cc:60 (anonymous namespace)::cache
+		rows[name] = row.Bytes
+	}
+	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
+	for _, line := range lines {
+		var client string
+		var taken uint64
+		if _, err := fmt.Sscan(line, &client, &taken); err != nil || rows[client] != taken {
+			t.Errorf("%q; the report says %v", line, rows)
+		}
+	}
+	screen, err := exec.Command(command(t), "report", got.traces(t)[0]).Output()
+	if err != nil || len(rows) != len(lines) || !bytes.Contains(screen, []byte("Callers of ")) ||
+		!bytes.Contains(screen, []byte("::weights")) {
+		t.Errorf("%v\n%s", rows, screen)
+	}
 }
 
 func groupRow(rows []report.Row, key string) (found report.Row) {

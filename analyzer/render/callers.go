@@ -1,0 +1,39 @@
+package render
+
+import (
+	"memtrace/analyzer/render/layout"
+	"memtrace/analyzer/report"
+	"memtrace/internal/visible"
+)
+
+// callerRows are the lines that called the place that holds most, nil where that is divided in another way. What is
+// left out is the last row.
+func callerRows(s *report.Summary, limit int) (title string, rows []owner) {
+	d := s.Division
+	if d == nil || d.By != report.ByCaller || !d.User || d.Level != s.MainLevel() {
+		return "", nil
+	}
+	for _, row := range d.Rows {
+		rows = append(rows, owner{name: visible.Text(row.Title()), bytes: row.Bytes, style: layout.Blocks})
+	}
+	if d.RestCount > 0 {
+		rows = append(rows, owner{name: layout.Plural(d.RestCount, "more line", "more lines"), bytes: d.RestBytes,
+			style: layout.Blocks})
+	}
+	return "Callers of " + visible.Text(d.Site), coverOwners("site", rows, limit, 0)
+}
+
+// shortCallers says who called the place that holds most of the peak.
+func (p *screen) shortCallers(s *report.Summary) {
+	if title, rows := callerRows(s, p.rows(briefCallers)); len(rows) > 1 {
+		p.shortTable(title, rows, s.Main().PeakBytes, nil)
+	}
+}
+
+// writeCallers is the same at the moment that was asked for.
+func writeCallers(p *layout.Page, s *report.Summary) {
+	if title, rows := callerRows(s, p.RowLimit()); len(rows) > 1 {
+		part := screen{Page: p}
+		part.shortTable(title, rows, s.Division.WholeBytes, nil)
+	}
+}
