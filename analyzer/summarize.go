@@ -204,7 +204,8 @@ func (c *answer) addOverTime(s *report.Summary, info trace.Info) {
 
 // reserves reports whether a call stack takes driver memory for those who report what they cut out of it.
 func (c *collector) reserves(stack uint64) bool {
-	return c.poolStacks[stack] || c.device.Holdings.Reports(c.resolver.Libraries.Of(callstack.PairOf(stack).Native))
+	library := c.resolver.Libraries.Of(callstack.PairOf(stack).Native)
+	return c.poolStacks[stack] || library != callstack.UnknownLibrary && c.device.Holdings.Reports(library)
 }
 
 // addNotes adds what limits the figures.

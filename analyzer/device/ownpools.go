@@ -19,9 +19,13 @@ func (h *Holdings) Claim(slot int, library, pool uint32, b *heap.Block, epoch ui
 	h.notePeak(slot)
 }
 
-// Reports tells whether blocks are reported that lie in the driver memory of a library, or of a pool.
+// Reports tells whether blocks are reported that lie in the driver memory of a library, or of a pool. Where no library
+// is known, and there is no pool, the unknown one is taken for the framework's.
 func (h *Holdings) Reports(holder uint32) bool {
-	return holder == h.Library && holder != callstack.UnknownLibrary || h.pools[holder]
+	if holder == callstack.UnknownLibrary && len(h.pools) > 0 {
+		return false
+	}
+	return holder == h.Library || h.pools[holder]
 }
 
 // HasPools reports whether any pool ever held memory of a device.

@@ -83,7 +83,7 @@ func countedPools(t *testing.T, got result) (pools map[string]ownPool, peak uint
 }
 
 // TestPoolIsDividedByCallers: a C++ program takes all of its memory in one function of its pool, which it does not
-// report. The first screen says which of its functions made the pool take how much, and so does the JSON report, to the byte.
+// report. The first screen says which of its functions made the pool take how much, and the JSON report to the byte.
 func TestPoolIsDividedByCallers(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("g++"); err != nil {
@@ -99,7 +99,8 @@ func TestPoolIsDividedByCallers(t *testing.T) {
 	}
 	rows := make(map[string]uint64)
 	for _, row := range d.Rows {
-		name := row.Key[strings.LastIndex(row.Key, ":")+1:] // guest/arena.cc:60 (anonymous namespace)::cache
+		// of guest/arena.cc:60 (anonymous namespace)::cache
+		name := row.Key[strings.LastIndex(row.Key, ":")+1:]
 		rows[name] = row.Bytes
 	}
 	lines := strings.Split(strings.TrimSpace(got.stdout), "\n")
