@@ -183,8 +183,11 @@ func lostWords(e *report.OOMEvent) string {
 }
 
 func cacheWords(a *report.OOMAllocator, requested uint64, framework string) string {
-	text := fmt.Sprintf("%s holds %s and has %s of it in blocks", framework, layout.Bytes(a.ReservedBytes),
-		layout.Bytes(a.AllocatedBytes))
+	verbs := "%s holds %s and has %s of it in blocks"
+	if strings.HasSuffix(framework, "pools") {
+		verbs = "%s hold %s and have %s of it in blocks"
+	}
+	text := fmt.Sprintf(verbs, framework, layout.Bytes(a.ReservedBytes), layout.Bytes(a.AllocatedBytes))
 	if a.IdleBytes == 0 {
 		return text + ": nothing is cached but idle"
 	}
