@@ -96,7 +96,7 @@ func newCollector(tables *trace.Tables, kept []*profile.Grouping, f *profile.Fil
 	}
 	c.heap = heap.NewHeap(c)
 	c.ooms.Resolver, c.ooms.Heap, c.ooms.Devices, c.ooms.Replay = &c.resolver, c.heap, &c.device, c
-	c.ooms.OriginOf = c.originOf
+	c.ooms.OriginOf, c.ooms.Divide = c.originOf, c.divide
 	return c
 }
 

@@ -61,9 +61,14 @@ func (c *answer) addMoments(s *report.Summary) (*moment.State, error) {
 	if c.Sites {
 		s.Sites = division.Sites(&c.resolver, m.Held[main], c.stackCounts(main), c.FullStacks)
 		s.Sites.Level, s.Sites.Moment, s.Sites.TimeNS = main.String(), label, m.Time
-		s.Division = division.Of(&c.resolver, main.String(), m.Held[main])
+		s.Division = c.divide(main.String(), m.Held[main])
 	}
 	return m, nil
+}
+
+// divide divides the place that holds most of a level's blocks.
+func (c *collector) divide(level string, list []profile.Held) *report.Division {
+	return division.Of(&c.resolver, level, list)
 }
 
 // wanted returns the state at the moment that was asked for, nil if it never came; main is the account whose peak is

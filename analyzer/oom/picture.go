@@ -62,9 +62,9 @@ type picture struct {
 // picture fills in who holds a device's memory.
 func (t *Tracker) picture(v *report.OOMEvent) {
 	p := t.takePicture(v.Device)
-	v.Through, v.Seen = nil, report.OOMSeen{}
+	v.Through, v.Division, v.Seen = nil, nil, report.OOMSeen{}
 	if t.Places && t.Ended == nil && t.failed == 0 {
-		v.Through, v.Seen = t.lookThrough(v.Device, p.main, v.TimeNS)
+		v.Through, v.Division, v.Seen = t.lookThrough(v.Device, p.main, v.TimeNS)
 	}
 	v.Composition, v.Categories = nil, nil
 	if p.framework {

@@ -11,9 +11,10 @@ import (
 // a trainer.
 var throughGroupings = []string{"inner", "operator", "module"}
 
-// lookThrough divides the live blocks of a device by what lies beneath the program's own lines, and tells what they say
-// of the program.
-func (t *Tracker) lookThrough(device int16, main heap.Account, time int64) (list []report.Ledger, seen report.OOMSeen) {
+// lookThrough divides the live blocks of a device by what lies beneath the program's own lines, and the place that
+// holds most of them, and tells what they say of the program.
+func (t *Tracker) lookThrough(device int16, main heap.Account, time int64) (list []report.Ledger,
+	division *report.Division, seen report.OOMSeen) {
 	by, err := profile.PickGroupings(throughGroupings, nil)
 	if err != nil {
 		panic(err) // the names are the registry's
@@ -23,6 +24,7 @@ func (t *Tracker) lookThrough(device int16, main heap.Account, time int64) (list
 		sums[g] = make(map[uint64]uint64)
 	}
 	uses := make(map[uint64]stackUse)
+	held := make(map[profile.Origin]uint64)
 	t.Heap.Each(func(id uint32, b *heap.Block) {
 		if b.Device != device || b.Account != main {
 			return
@@ -34,6 +36,7 @@ func (t *Tracker) lookThrough(device int16, main heap.Account, time int64) (list
 		for g := range by {
 			sums[g][by[g].ID(t.Resolver, &o)] += b.Size
 		}
+		held[o] += b.Size
 		use := t.useOf(uses, profile.StackID(t.Resolver, &o))
 		seen.Autocast = seen.Autocast || use.autocasts
 		seen.Add(b.Size, o.Category, func() bool { return use.loads })
@@ -42,7 +45,14 @@ func (t *Tracker) lookThrough(device int16, main heap.Account, time int64) (list
 		list = append(list, report.Ledger{By: by[g].Name, Level: main.String(), Moment: "oom", TimeNS: time,
 			Rows: t.namedRows(by[g], sums[g])})
 	}
-	return list, seen
+	if t.Divide != nil {
+		all := make([]profile.Held, 0, len(held))
+		for o, bytes := range held {
+			all = append(all, profile.Held{Origin: o, Bytes: bytes})
+		}
+		division = t.Divide(main.String(), all)
+	}
+	return list, division, seen
 }
 
 // stackUse is what a call stack tells of the program.

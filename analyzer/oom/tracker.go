@@ -60,9 +60,11 @@ type Tracker struct {
 	Heap     *heap.Heap
 	Devices  *device.State
 	Replay   Replay
-	open     []*incident            // in the order in which they began
-	Ended    func(*report.OOMEvent) // takes each event instead of the list, if not nil
-	Places   bool                   // divide by places of the program, too
+	// Divide divides the place that holds most of a level; nil: it is not divided
+	Divide func(level string, list []profile.Held) *report.Division
+	open   []*incident            // in the order in which they began
+	Ended  func(*report.OOMEvent) // takes each event instead of the list, if not nil
+	Places bool                   // divide by places of the program, too
 	// OriginOf tells where a block comes from, with what is known beside its stack, as its name. nil: the stack is all.
 	OriginOf func(id uint32, b *heap.Block) profile.Origin
 	Info     func() trace.Info

@@ -129,7 +129,7 @@ func (p *screen) shortTables(s *report.Summary) {
 		}
 		p.shortLedger(s, s.Ledger(by), s.Main().PeakBytes, briefOwners)
 	}
-	p.shortCallers(s)
+	p.shortCallers(s.Division, s.Main().PeakBytes)
 }
 
 // shortOOM says what filled the device when memory ran out, and what to try.
@@ -159,6 +159,7 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 			coverBlocks(l.By, owners, p.rows(briefOwners-2)), e.UsedBytes, s.Bounds)
 		p.Legend()
 		p.Gap()
+		p.shortCallers(e.Division, e.UsedBytes)
 	}
 	p.shortAdvice(e)
 }

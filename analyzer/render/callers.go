@@ -8,9 +8,8 @@ import (
 
 // callerRows are the lines that called the place that holds most, nil where that is divided in another way. What is
 // left out is the last row.
-func callerRows(s *report.Summary, limit int) (title string, rows []owner) {
-	d := s.Division
-	if d == nil || d.By != report.ByCaller || !d.User || d.Level != s.MainLevel() {
+func callerRows(d *report.Division, limit int) (title string, rows []owner) {
+	if d == nil || d.By != report.ByCaller || !d.User {
 		return "", nil
 	}
 	for _, row := range d.Rows {
@@ -23,16 +22,16 @@ func callerRows(s *report.Summary, limit int) (title string, rows []owner) {
 	return "Callers of " + visible.Text(d.Site), coverOwners("site", rows, limit, 0)
 }
 
-// shortCallers says who called the place that holds most of the peak.
-func (p *screen) shortCallers(s *report.Summary) {
-	if title, rows := callerRows(s, p.rows(briefCallers)); len(rows) > 1 {
-		p.shortTable(title, rows, s.Main().PeakBytes, nil)
+// shortCallers says who called the place that holds most.
+func (p *screen) shortCallers(d *report.Division, whole uint64) {
+	if title, rows := callerRows(d, p.rows(briefCallers)); len(rows) > 1 {
+		p.shortTable(title, rows, whole, nil)
 	}
 }
 
 // writeCallers is the same at the moment that was asked for.
 func writeCallers(p *layout.Page, s *report.Summary) {
-	if title, rows := callerRows(s, p.RowLimit()); len(rows) > 1 {
+	if title, rows := callerRows(s.Division, p.RowLimit()); len(rows) > 1 {
 		part := screen{Page: p}
 		part.shortTable(title, rows, s.Division.WholeBytes, nil)
 	}

@@ -93,6 +93,8 @@ type OOMEvent struct {
 	// told. They have no rows but those of blocks.
 	Through []Ledger `json:"-"`
 	Seen    OOMSeen  `json:"-"` // of the same event
+	// Division is that of the place that holds most of the blocks at this moment, as a summary has of its own
+	Division *Division `json:"-"`
 }
 
 // OOMSeen is what the blocks of a moment, that of an event or the peak, say of the program.
@@ -215,6 +217,7 @@ type Advice struct {
 
 func (e *OOMEvent) DropDetails() {
 	e.Detailed, e.Sample, e.Allocator, e.Since, e.Through, e.Seen = false, nil, nil, nil, nil, OOMSeen{}
+	e.Division = nil
 	e.Ledgers, e.StepBytes, e.Advice, e.Categories = []Ledger{}, []uint64{}, []Advice{}, nil
 	e.Composition = nil
 	e.UsedBytes, e.FreeBytes = 0, 0

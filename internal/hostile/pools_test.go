@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os/exec"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -115,6 +116,21 @@ func TestPoolIsDividedByCallers(t *testing.T) {
 	if err != nil || len(rows) != len(lines) || !bytes.Contains(screen, []byte("Callers of ")) ||
 		!bytes.Contains(screen, []byte("::weights")) {
 		t.Errorf("%v\n%s", rows, screen)
+	}
+}
+
+// TestCallersWhenMemoryRanOut: the same where the device is full: what is told of is that moment.
+func TestCallersWhenMemoryRanOut(t *testing.T) {
+	t.Parallel()
+	if _, err := exec.LookPath("g++"); err != nil {
+		t.Skip("there is no g++ for the guest")
+	}
+	program := compile(t, "arena", []string{"testdata/guest/arena.cc"}, withDriver(t)...)
+	got := run{program: program, env: []string{"NULLCUDA_MEM=50M"}, preload: []string{""}}.do(t)
+	screen, err := exec.Command(command(t), "report", got.traces(t)[0]).Output()
+	if want := regexp.MustCompile(`(?s)Out of memory.*Callers of .*Arena::grow.*::weights +36\.0 MiB +72\.0%.*` +
+		`::cache +14\.0 MiB +28\.0%`); got.exit != 3 || err != nil || !want.Match(screen) {
+		t.Errorf("exit %d, %v\n%s", got.exit, err, screen)
 	}
 }
 
