@@ -9,6 +9,7 @@
 #include <sys/wait.h>
 
 #include "base/config.h"
+#include "base/thread.h"
 #include "check.h"
 #include "oracle.h"
 
@@ -148,11 +149,19 @@ static void switched_off(void) {
   CHECK_EQ(memtrace_pool_create("off", 0), 0);
 }
 
+static void asleep(void) {
+  mt_life_set(MT_ASLEEP);
+  CHECK_EQ(memtrace_active(), 0);
+  uint64_t pool = memtrace_pool_create("later", 0); /* what is recorded later may know it */
+  CHECK(pool);
+  CHECK_EQ(memtrace_pool_alloc(pool, at(0x1000), 8), MEMTRACE_OK);
+}
+
 int main(void) {
   static const struct check_case cases[] = {
       {"blocks", blocks},   {"none", none},        {"many", many},
       {"threads", threads}, {"forks", forks},      {"errno", keeps_errno},
-      {"switched off", switched_off},
+      {"switched off", switched_off}, {"asleep", asleep},
   };
   return check_main("pool", cases, sizeof cases / sizeof *cases);
 }

@@ -43,7 +43,7 @@ static struct pool *find(uint64_t handle) {
 
 MT_EXPORT uint64_t memtrace_pool_create(const char *name, int device) {
   size_t size = name ? strnlen(name, MEMTRACE_NAME_MAX + 1) : 0;
-  if (!size || size > MEMTRACE_NAME_MAX || !memtrace_active()) return 0;
+  if (!size || size > MEMTRACE_NAME_MAX || mt_config.disabled) return 0; /* a recording may begin later */
   for (uint32_t tries = 0; tries < MEMTRACE_POOLS_MAX; tries++) {
     uint64_t number = __atomic_fetch_add(&created, 1, __ATOMIC_RELAXED), free_slot = 0;
     struct pool *pool = &pools[number & (MEMTRACE_POOLS_MAX - 1)];
