@@ -32,23 +32,29 @@ func (h *Holdings) Reports(holder uint32) bool {
 func (d *deviceHoldings) HasPools() bool { return d.heldPeak > 0 }
 
 // ReservedOf returns what is reserved where a framework's own counter and the holders' driver memory are those.
-func (h *Holdings) ReservedOf(reported uint64, heldBy func(holder uint32) uint64) (sum uint64) {
-	if sum = reported; h.FromDriver() {
-		sum = 0
-		if h.Library != callstack.UnknownLibrary {
-			sum = heldBy(h.Library)
-		}
-	}
+func (h *Holdings) ReservedOf(reported uint64, heldBy func(holder uint32) uint64) uint64 {
+	sum := h.framework(reported, heldBy)
 	for pool := range h.pools {
 		sum += heldBy(pool)
 	}
 	return sum
 }
 
+// framework is what a framework's allocator has of it.
+func (h *Holdings) framework(reported uint64, heldBy func(holder uint32) uint64) uint64 {
+	switch {
+	case !h.FromDriver():
+		return reported
+	case h.Library == callstack.UnknownLibrary:
+		return 0
+	}
+	return heldBy(h.Library)
+}
+
 // Current returns what is reserved on a device now.
 func (h *Holdings) Current(slot int) uint64 {
 	d := &h.Devices[slot]
-	return h.ReservedOf(d.Last.ReservedBytes, d.heldBy)
+	return h.framework(d.Last.ReservedBytes, d.heldBy) + d.pooled
 }
 
 // Peak returns what was reserved on a device at most.

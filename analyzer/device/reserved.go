@@ -54,6 +54,7 @@ type deviceHoldings struct {
 	Reserved  meter.Share    // its reserved counter, for the case that libraries are unknown
 	Reported  uint64         // order number of the event that brought the last counters
 	Seen      uint64         // order number of the last framework event
+	pooled    uint64         // held by pools of the program's own
 	heldPeak  uint64         // the most that pools of the program's own held, and a framework beside them
 }
 
@@ -68,6 +69,9 @@ func (h *Holdings) Device(slot int) *deviceHoldings { return meter.Slot(&h.Devic
 func (h *Holdings) OpenDriver(slot int, library uint32, b *heap.Block, epoch uint64) {
 	held := meter.Slot(&h.Device(slot).ByLibrary, int(library))
 	held.Grow(b.Size, epoch)
+	if h.pools[library] {
+		h.Devices[slot].pooled += b.Size
+	}
 	if b.Mem != cuda.MemoryVMM {
 		held.Peak = max(held.Peak, held.Current)
 		h.notePeak(slot)
@@ -88,6 +92,9 @@ func (h *Holdings) Mapped() {
 
 func (h *Holdings) CloseDriver(slot int, library uint32, size, epoch uint64) {
 	h.Devices[slot].ByLibrary[library].Shrink(size, epoch)
+	if h.pools[library] {
+		h.Devices[slot].pooled -= size
+	}
 }
 
 // Report takes in the counters of a framework event with an order number, whose block has already been replayed, and
