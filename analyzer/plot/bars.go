@@ -8,7 +8,6 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"memtrace/analyzer/palette"
 	"memtrace/analyzer/report"
 )
 
@@ -60,6 +59,7 @@ func drawPanel(dc draw.Canvas, p Panel, most int64) {
 	names, values := 175*pixel, 120*pixel
 	scale := (dc.Max.X - dc.Min.X - names - values) / vg.Length(most)
 	size := min(12.5, float64(step/pixel)*0.85)
+	paint := colours(namesOf(bars, func(b Bar) string { return b.Name }))
 	for i, b := range bars {
 		y := dc.Max.Y - 26*pixel - vg.Length(i+1)*step
 		text := style(size, ink)
@@ -68,7 +68,7 @@ func drawPanel(dc draw.Canvas, p Panel, most int64) {
 		dc.FillText(text, vg.Point{X: dc.Min.X + names - 8*pixel, Y: middle}, clip(b.Name, 28))
 		x := dc.Min.X + names
 		end := x + max(vg.Length(max(b.Bytes, 0))*scale, pixel)
-		fillBar(dc, b.Look, light(palette.Layers[0]), x, y+step*0.14, end, y+step*0.86)
+		fillBar(dc, b.Look, paint[i], x, y+step*0.14, end, y+step*0.86)
 		text.XAlign = draw.XLeft
 		dc.FillText(text, vg.Point{X: end + 6*pixel, Y: middle}, sizeOf(b.Bytes)+"  "+percentOf(b.Bytes, p.Total))
 	}

@@ -213,7 +213,7 @@ func (m *Map) sum(s *MapSegment, h *report.History, by int) {
 
 // pinOf names the blocks of a segment that is mostly free: by what they are told apart, and the line that asked.
 func pinOf(s *MapSegment, o report.HistoryOwner, all []string, by int) string {
-	name := o.Keys[by]
+	name := phrase.KeyName(all[by], o.Keys[by])
 	if site := slices.Index(all, "site"); site >= 0 && site != by && o.Keys[site] != "" {
 		name += ", " + o.Keys[site]
 	}
