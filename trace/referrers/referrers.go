@@ -33,9 +33,9 @@ type Holder struct {
 	GraphNodes uint64   `json:"graph_nodes"`
 	GraphBytes uint64   `json:"graph_bytes"` // that its nodes have saved; 0 where PyTorch does not say
 	// what the nodes have computed, where it does not
-	GraphOutputs uint64 `json:"-"`
-	Garbage    bool     `json:"garbage"` // only unreachable objects refer to them
-	Storages   []uint64 `json:"-"`       // addresses
+	GraphOutputs uint64   `json:"-"`
+	Garbage      bool     `json:"garbage"` // only unreachable objects refer to them
+	Storages     []uint64 `json:"-"`       // addresses
 }
 
 var errSenseless = errors.New("this is not what the library writes about referrers")
