@@ -70,6 +70,9 @@ func TestGrowth(t *testing.T) {
 			for names := range slices.Chunk(all, 13) {
 				t.Run(fmt.Sprint(framework, " ", round, " ", names[0]), func(t *testing.T) {
 					t.Parallel()
+					if names[0] != all[0] {
+						extended(t)
+					}
 					checkGrowth(t, framework, strconv.Itoa(round), names, leaks)
 				})
 			}
