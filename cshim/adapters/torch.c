@@ -135,8 +135,8 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
   struct mt_thread *self = mt_thread_get(); /* once: a thread without a ring counts an event as lost */
   if (!self) return;
   if (MT_UNLIKELY(!is_met())) meet();
-  mt_grown_note(index, allocated);
   uint8_t kind = size < 0 ? MT_FREE : MT_ALLOC;
+  if (kind == MT_ALLOC) mt_grown_note(index, allocated - bytes); /* the lowest values stand before allocations */
   write(self, &(struct report){id, kind, index, (uint64_t)ptr, bytes, allocated, reserved},
         mt_capture(self, frame, frame->caller, kind));
 }

@@ -8,45 +8,41 @@
 
 #define MT_PARTS 32u
 #define MT_ENOUGH 8u /* parts to judge by */
-#define MT_DEVICES 16
 #define MT_LEAST (1u << 20)
 
+struct mt_grown_part mt_grown_parts[MT_GROWN_DEVICES] = {[0 ... MT_GROWN_DEVICES - 1] = {UINT64_MAX, 0, 1}};
+
 static struct run {
-  uint64_t lowest[MT_PARTS], now, highest;
+  uint64_t lowest[MT_PARTS];
   uint32_t parts; /* that are complete */
-  uint32_t span, seen; /* reports of a part, and of the one that goes on */
-} runs[MT_DEVICES];
+  uint32_t span; /* reports of a part; 0: one */
+} runs[MT_GROWN_DEVICES];
 
 static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static void end_part(struct run *r) {
-  r->lowest[r->parts++] = r->now;
-  r->seen = 0, r->now = UINT64_MAX;
-  if (r->parts < MT_PARTS) return;
-  for (uint32_t i = 0; i < MT_PARTS / 2; i++) r->lowest[i] = lower(r->lowest[2 * i], r->lowest[2 * i + 1]);
-  r->parts = MT_PARTS / 2, r->span *= 2;
-}
-
-void mt_grown_note(int device, uint64_t allocated) {
-  if (device < 0 || device >= MT_DEVICES) return;
+void mt_grown_end_part(int device) {
+  struct mt_grown_part *part = &mt_grown_parts[device];
   struct run *r = &runs[device];
-  if (!r->span) *r = (struct run){.span = 1, .now = UINT64_MAX};
-  r->now = lower(r->now, allocated);
-  if (allocated > r->highest) r->highest = allocated;
-  if (++r->seen >= r->span) end_part(r);
+  if (!r->span) r->span = 1;
+  r->lowest[r->parts++] = part->lowest;
+  if (r->parts == MT_PARTS) {
+    for (uint32_t i = 0; i < MT_PARTS / 2; i++) r->lowest[i] = lower(r->lowest[2 * i], r->lowest[2 * i + 1]);
+    r->parts = MT_PARTS / 2, r->span *= 2;
+  }
+  part->lowest = UINT64_MAX, part->left = r->span;
 }
 
-static bool has_grown(const struct run *r) {
+static bool has_grown(const struct run *r, uint64_t highest) {
   uint32_t first = r->parts / 4;
   if (r->parts < MT_ENOUGH) return false;
   for (uint32_t i = first + 1; i < r->parts; i++)
     if (r->lowest[i] < r->lowest[i - 1]) return false;
   uint64_t rise = r->lowest[r->parts - 1] - r->lowest[first];
-  return rise >= MT_LEAST && rise >= r->highest / 10;
+  return rise >= MT_LEAST && rise >= highest / 10;
 }
 
 bool mt_grown(void) {
-  for (int i = 0; i < MT_DEVICES; i++)
-    if (has_grown(&runs[i])) return true;
+  for (int i = 0; i < MT_GROWN_DEVICES; i++)
+    if (has_grown(&runs[i], mt_grown_parts[i].highest)) return true;
   return false;
 }

@@ -4,8 +4,24 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* With each of its reports: what is given out on a device now. */
-void mt_grown_note(int device, uint64_t allocated);
+#define MT_GROWN_DEVICES 16
+
+/* The part of the run that goes on, by device. */
+extern struct mt_grown_part {
+  uint64_t lowest, highest; /* in this part; in the whole run */
+  uint32_t left; /* reports until it ends */
+} mt_grown_parts[MT_GROWN_DEVICES];
+
+void mt_grown_end_part(int device);
+
+/* With each allocation: what was given out on a device before it. In the path of every event. */
+static inline __attribute__((always_inline)) void mt_grown_note(int device, uint64_t allocated) {
+  if ((unsigned)device >= MT_GROWN_DEVICES) return;
+  struct mt_grown_part *part = &mt_grown_parts[device];
+  if (allocated < part->lowest) part->lowest = allocated;
+  if (allocated > part->highest) part->highest = allocated;
+  if (!--part->left) mt_grown_end_part(device);
+}
 
 /* Whether the lowest values of the last three quarters of the run only rose, by a tenth of the highest value. */
 bool mt_grown(void);
