@@ -136,7 +136,7 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
   if (!self) return;
   if (MT_UNLIKELY(!is_met())) meet();
   uint8_t kind = size < 0 ? MT_FREE : MT_ALLOC;
-  if (kind == MT_ALLOC) mt_grown_note(index, allocated - bytes); /* the lowest values stand before allocations */
+  mt_grown_note(index, allocated, kind == MT_FREE);
   write(self, &(struct report){id, kind, index, (uint64_t)ptr, bytes, allocated, reserved},
         mt_capture(self, frame, frame->caller, kind));
 }

@@ -20,11 +20,11 @@ static struct run {
 
 static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-void mt_grown_end_part(int device) {
+void mt_grown_end_part(int device, uint64_t allocated) {
   struct mt_grown_part *part = &mt_grown_parts[device];
   struct run *r = &runs[device];
   if (!r->span) r->span = 1;
-  r->lowest[r->parts++] = part->lowest;
+  r->lowest[r->parts++] = lower(part->lowest, allocated);
   if (r->parts == MT_PARTS) {
     for (uint32_t i = 0; i < MT_PARTS / 2; i++) r->lowest[i] = lower(r->lowest[2 * i], r->lowest[2 * i + 1]);
     r->parts = MT_PARTS / 2, r->span *= 2;

@@ -5,8 +5,8 @@
 
 static uint64_t held[16];
 
-static void take(int device, uint64_t mebibytes) { mt_grown_note(device, held[device] += mebibytes << 20); }
-static void give(int device, uint64_t mebibytes) { mt_grown_note(device, held[device] -= mebibytes << 20); }
+static void take(int device, uint64_t mebibytes) { mt_grown_note(device, held[device] += mebibytes << 20, false); }
+static void give(int device, uint64_t mebibytes) { mt_grown_note(device, held[device] -= mebibytes << 20, true); }
 
 /* Iterations that hold 40 MiB for a while, and leave so much. */
 static void iterate(int device, unsigned count, uint64_t leave) {
@@ -31,7 +31,7 @@ static void judge(void) {
   CHECK(!mt_grown()); /* by less than a tenth */
   for (unsigned i = 0; i < 200; i++) iterate(3, 10, 1), give(3, 10);
   CHECK(!mt_grown()); /* a cache that is emptied */
-  mt_grown_note(-1, 1), mt_grown_note(16, 1);
+  mt_grown_note(-1, 1, false), mt_grown_note(16, 1, true);
   take(4, 100);
   iterate(4, 1000, 1);
   CHECK(mt_grown());
