@@ -316,20 +316,12 @@ func (m *nsysImport) lacks() []string {
 	if n := len(m.spaces); n > 1 {
 		lacks = append(lacks, strconv.Itoa(n)+" processes were profiled; all are in this trace.")
 	}
-	for _, c := range []struct {
-		count int
-		text  string
-	}{
-		{m.unknown, "Frees of blocks that it does not allocate were left out: %d; profiling began later."},
-		{m.resized, "Frees with another size than the allocation: %d; the allocation's counts."},
-		{m.taken, "Allocations at addresses whose free is missing: %d; the block before counts as freed then."},
-		{m.pageable, "Calls for pageable host memory were left out: %d."},
-		{m.odd, "Calls of an unknown kind were left out: %d."},
-		{m.far, "Calls for devices that are not numbered from 0 to 255 were left out: %d."},
-	} {
-		if c.count > 0 {
-			lacks = append(lacks, fmt.Sprintf(c.text, c.count))
-		}
-	}
+	lacks = append(lacks, sentences(
+		counted{m.unknown, "Frees of blocks that it does not allocate were left out: %d; profiling began later."},
+		counted{m.resized, "Frees with another size than the allocation: %d; the allocation's counts."},
+		counted{m.taken, "Allocations at addresses whose free is missing: %d; the block before counts as freed then."},
+		counted{m.pageable, "Calls for pageable host memory were left out: %d."},
+		counted{m.odd, "Calls of an unknown kind were left out: %d."},
+		counted{m.far, "Calls for devices that are not numbered from 0 to 255 were left out: %d."})...)
 	return lacks
 }

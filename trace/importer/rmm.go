@@ -219,19 +219,11 @@ func (m *rmmImport) thread(text string) trace.ThreadID {
 func (m *rmmImport) lacks(cut bool) []string {
 	lacks := []string{"The log lists what RMM handed out, by requested sizes: not what a pool beneath it holds from the device, no other memory, no call stacks. " +
 		"It does not say which device it is of (the file's name does: dev0); all counts as device 0."}
-	for _, c := range []struct {
-		count int
-		text  string
-	}{
-		{m.unknown, "Frees of blocks that the log does not allocate were left out: %d; it begins late."},
-		{m.resized, "Frees with another size than the allocation: %d; the allocation's counts."},
-		{m.taken, "Allocations at addresses whose free is missing: %d; the block before counts as freed then."},
-		{m.backwards, "Lines whose time is before that of the one above: %d; they count at the time of the latest one."},
-	} {
-		if c.count > 0 {
-			lacks = append(lacks, fmt.Sprintf(c.text, c.count))
-		}
-	}
+	lacks = append(lacks, sentences(
+		counted{m.unknown, "Frees of blocks that the log does not allocate were left out: %d; it begins late."},
+		counted{m.resized, "Frees with another size than the allocation: %d; the allocation's counts."},
+		counted{m.taken, "Allocations at addresses whose free is missing: %d; the block before counts as freed then."},
+		counted{m.backwards, "Lines whose time is before that of the one above: %d; they count at the time of the latest one."})...)
 	if cut {
 		lacks = append(lacks, cutLine)
 	}

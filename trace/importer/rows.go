@@ -2,6 +2,7 @@ package importer
 
 import (
 	"errors"
+	"fmt"
 	"slices"
 	"strings"
 
@@ -44,6 +45,22 @@ func finish(out *build.Builder, result Result) (Result, error) {
 	}
 	out.Info(trace.Info{KindKey: result.Kind, BriefKey: result.Brief, LacksKey: strings.Join(result.Lacks, " ")})
 	return result, out.Close()
+}
+
+// counted is what an import found a number of times, as a sentence with a place for it.
+type counted struct {
+	count int
+	text  string
+}
+
+// sentences are those of what was found at all.
+func sentences(list ...counted) (found []string) {
+	for _, c := range list {
+		if c.count > 0 {
+			found = append(found, fmt.Sprintf(c.text, c.count))
+		}
+	}
+	return found
 }
 
 var errTooMuch = errors.New("the sizes add up to more than there are addresses")

@@ -297,19 +297,11 @@ func (t *torchImport) lacks() []string {
 			fmt.Sprintf(
 				"Of blocks cut from segments older than the history (%d), the size is the request, rounded up to %d bytes.", t.inexact, blockUnit))
 	}
-	for _, c := range []struct {
-		count int
-		text  string
-	}{
-		{t.stateless, "Blocks of an unknown state were left out: %d."},
-		{t.far, "Records and segments of devices that are not numbered from 0 to 255 were left out: %d."},
-		{t.backwards, "Records whose time is before that of the one above: %d; they count at the time of the latest one."},
-		{t.differing, "Blocks of which the history and the segments say different things: %d; the figures are the history's."},
-	} {
-		if c.count > 0 {
-			lacks = append(lacks, fmt.Sprintf(c.text, c.count))
-		}
-	}
+	lacks = append(lacks, sentences(
+		counted{t.stateless, "Blocks of an unknown state were left out: %d."},
+		counted{t.far, "Records and segments of devices that are not numbered from 0 to 255 were left out: %d."},
+		counted{t.backwards, "Records whose time is before that of the one above: %d; they count at the time of the latest one."},
+		counted{t.differing, "Blocks of which the history and the segments say different things: %d; the figures are the history's."})...)
 	if t.timeless {
 		lacks = append(lacks, "Its records have no times: all are taken to be of one moment, in their order.")
 	}
