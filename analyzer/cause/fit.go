@@ -78,14 +78,9 @@ func beside(s *report.Summary, d *report.Device) (bytes uint64) {
 	if outside := d.Driver.PeakBytes; outside > d.ReservedBytesPeak {
 		bytes = outside - d.ReservedBytesPeak
 	}
-	if s.DeviceLedger == nil {
-		return bytes
-	}
-	for _, device := range s.DeviceLedger.Devices {
-		for _, l := range device.Ledgers {
-			if device.Index == d.Index && l.Moment == report.MomentHighest {
-				return bytes + l.Sample.ContextBytes + l.Sample.OthersBytes + uint64(max(l.Sample.RemainderBytes, 0))
-			}
+	for device, l := range s.DeviceLedger.Highest() {
+		if device == d.Index {
+			return bytes + l.Sample.ContextBytes + l.Sample.OthersBytes + uint64(max(l.Sample.RemainderBytes, 0))
 		}
 	}
 	return bytes

@@ -2,9 +2,9 @@ package cause
 
 import (
 	"cmp"
-	"fmt"
 	"hash/fnv"
 	"slices"
+	"strconv"
 	"strings"
 
 	"memtrace/analyzer/report"
@@ -15,10 +15,10 @@ const maxDepth = 32
 
 // model is a module with the parameters below it, by their names.
 type model struct {
-	name     string // last part of the path
 	path     string
-	children []*model
-	top      bool // a model by itself, not a part of one
+	children []*model          // in the order of their names' first use
+	byName   map[string]*model // the same
+	top      bool              // a model by itself, not a part of one
 
 	count    int    // of parameters
 	leaves   int    // modules with parameters of their own
@@ -50,17 +50,18 @@ func modelOf(parameters []report.Parameter) *model {
 }
 
 func (m *model) child(name string) *model {
-	for _, c := range m.children {
-		if c.name == name {
-			return c
-		}
+	if c := m.byName[name]; c != nil {
+		return c
 	}
 	path := name
 	if m.path != "" {
 		path = m.path + "." + name
 	}
-	c := &model{name: name, path: path, top: m.path == ""}
-	m.children = append(m.children, c)
+	c := &model{path: path, top: m.path == ""}
+	if m.byName == nil {
+		m.byName = make(map[string]*model)
+	}
+	m.byName[name], m.children = c, append(m.children, c)
 	return c
 }
 
@@ -76,7 +77,7 @@ func (m *model) add(p *report.Parameter, name string, leaf bool) {
 		m.states += s.BlockBytes
 	}
 	h := fnv.New64a()
-	fmt.Fprintf(h, "%s %d", name, p.Bytes)
+	h.Write(strconv.AppendUint([]byte(name+" "), p.Bytes, 10))
 	m.shape += h.Sum64() // the same whatever the order
 }
 
@@ -113,14 +114,20 @@ type Copy struct {
 // minParameters is how many parameters of the same names and sizes are no coincidence.
 const minParameters = 4
 
-// Copies lists models, or parts right below one, of which one is trained and another has the same parameters, such as a
-// moving average, a teacher or a reference model; largest first.
-func Copies(t *report.Training) (list []Copy) {
+// Find looks for both kinds of causes among the parameters of a training, which may be nil; those with most memory
+// first.
+func Find(t *report.Training) ([]Copy, []Idle) {
 	if t == nil {
-		return nil
+		return nil, nil
 	}
-	trained := make(map[uint64]*model)
 	root := modelOf(t.Parameters)
+	return copies(root), untrained(t, root)
+}
+
+// copies lists models, or parts right below one, of which one is trained and another has the same parameters, such as a
+// moving average, a teacher or a reference model.
+func copies(root *model) (list []Copy) {
+	trained := make(map[uint64]*model)
 	root.each(func(m *model) bool {
 		if m.trained() && m.count >= minParameters && trained[m.shape] == nil {
 			trained[m.shape] = m
@@ -148,14 +155,12 @@ type Idle struct {
 	Gradients   uint64 // of its parameters
 }
 
-// Untrained lists the largest modules without a state of an optimizer that have gradients, or activations that no
+// untrained lists the largest modules without a state of an optimizer that have gradients, or activations that no
 // backward pass goes through at the peak; nil where it is not certain what optimizers train, as those without states.
-// Most memory first.
-func Untrained(t *report.Training) (list []Idle) {
-	if t == nil || t.Modules == nil {
+func untrained(t *report.Training, root *model) (list []Idle) {
+	if t.Modules == nil {
 		return nil
 	}
-	root := modelOf(t.Parameters)
 	withStates := 0
 	for _, c := range root.children {
 		if c.states > 0 {
@@ -183,21 +188,15 @@ func Untrained(t *report.Training) (list []Idle) {
 // idleOf is what a module holds that no optimizer trains.
 func idleOf(t *report.Training, m *model) Idle {
 	idle := Idle{Module: m.path, Gradients: m.gradient}
-	node := find(t.Modules, m.path)
-	if node == nil {
+	node, feature := find(t.Modules, m.path), slices.Index(t.Categories, "Feature maps")
+	if node == nil || feature < 0 {
 		return idle
 	}
-	column := func(moment, category string) uint64 {
-		held := node.Moment(moment)
-		if n := slices.Index(t.Categories, category); n >= 0 && n < len(held) {
-			return held[n]
-		}
-		return 0
-	}
 	// What a backward pass goes through may lead to something that is trained, as a frozen network in a loss does.
-	feature := slices.Index(t.Categories, "Feature maps")
-	if m.gradient > 0 || !node.Backward && feature >= 0 && holders(node, feature) >= max(2, (m.leaves+1)/2) {
-		idle.Activations = column("peak", "Feature maps")
+	if m.gradient > 0 || !node.Backward && holders(node, feature) >= max(2, (m.leaves+1)/2) {
+		if held := node.Moment("peak"); feature < len(held) {
+			idle.Activations = held[feature]
+		}
 	}
 	return idle
 }

@@ -43,14 +43,15 @@ func TestCopies(t *testing.T) {
 		{"nothing", nil, nil},
 	} {
 		var got []string
-		for _, c := range Copies(&report.Training{Parameters: test.list}) {
+		copies, _ := Find(&report.Training{Parameters: test.list})
+		for _, c := range copies {
 			got = append(got, fmt.Sprintf("%s of %s %d %d", c.Module, c.Of, c.Count, c.Bytes))
 		}
 		if !slices.Equal(got, test.want) {
 			t.Errorf("%s: %q, want %q", test.name, got, test.want)
 		}
 	}
-	if Copies(nil) != nil || Untrained(nil) != nil {
+	if copies, idle := Find(nil); copies != nil || idle != nil {
 		t.Error("causes without training")
 	}
 }
@@ -95,7 +96,8 @@ func TestUntrained(t *testing.T) {
 			OptimizerCount: test.optimizers, Modules: &report.Module{Children: []report.Module{test.teacher}},
 			Parameters: slices.Concat(parameters("student", test.student), parameters("teacher", test.with))}
 		var got []string
-		for _, i := range Untrained(tr) {
+		_, idle := Find(tr)
+		for _, i := range idle {
 			got = append(got, fmt.Sprintf("%s %d %d", i.Module, i.Activations, i.Gradients))
 		}
 		if !slices.Equal(got, test.want) {

@@ -31,14 +31,16 @@ const (
 // screen is a page that is to be seen at once.
 type screen struct {
 	*layout.Page
-	trimmed int // rows that its tables have less than they may have
+	trimmed   int      // rows that its tables have less than they may have
+	sentences []string // of the verdict
 }
 
 // firstScreen writes brief with as many rows as fit.
 func firstScreen(w io.Writer, s *report.Summary, o layout.Options) error {
+	sentences := Verdict(s)
 	for trimmed := 0; ; trimmed++ {
 		var text bytes.Buffer
-		p := &screen{layout.NewPage(&text, o), trimmed}
+		p := &screen{layout.NewPage(&text, o), trimmed, sentences}
 		p.brief(s)
 		if p.Err() != nil {
 			return p.Err()
@@ -82,7 +84,7 @@ func (p *screen) verdict(s *report.Summary) {
 	if s.OOM.Count > 0 || s.Bounds != nil {
 		style = layout.Alarm
 	}
-	for i, text := range Verdict(s) {
+	for i, text := range p.sentences {
 		for _, part := range layout.Wrap(text, p.Columns()-2) {
 			p.Line("  %s", p.Paint(style, part))
 		}

@@ -25,7 +25,8 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding
 		return nil
 	}
 	least := max(v.PeakBytes/causePart, leastCause)
-	if copies := cause.Copies(s.Training); len(copies) > 0 && copies[0].Bytes >= least {
+	copies, idle := cause.Find(s.Training)
+	if len(copies) > 0 && copies[0].Bytes >= least {
 		c := &copies[0]
 		text := fmt.Sprintf("%s has a second set of the %s of %s: %s.", visible.Text(c.Module),
 			layout.Plural(uint64(c.Count), "parameter", "parameters"), visible.Text(c.Of), layout.Bytes(c.Bytes))
@@ -35,7 +36,7 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding
 		}
 		list = append(list, finding.New("parameter-copies", text, c.Bytes, "training.parameters"))
 	}
-	if idle := cause.Untrained(s.Training); len(idle) > 0 && idle[0].Activations+idle[0].Gradients >= least {
+	if len(idle) > 0 && idle[0].Activations+idle[0].Gradients >= least {
 		list = append(list, finding.New("untrained", untrainedSentence(&idle[0]), idle[0].Activations+idle[0].Gradients,
 			"training.parameters", "training.modules"))
 	}

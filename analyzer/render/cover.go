@@ -80,16 +80,7 @@ func foldedTags(list []owner) []owner {
 	for i := range list {
 		names[i], bytes[i] = list[i].name, list[i].bytes
 	}
-	var folded []owner
-	for _, f := range fold.Modules(names, bytes) {
-		row := list[f.Members[0]]
-		if f.Repeated() {
-			row = sumOwners(list, f.Members)
-			row.name = f.Name
-		}
-		folded = append(folded, row)
-	}
-	return folded
+	return sumFolds(list, fold.Modules(names, bytes), func(sum *owner, f *fold.Fold) { sum.name = f.Name })
 }
 
 // enough is how many values, most first, are four fifths of their sum.

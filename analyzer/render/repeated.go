@@ -19,16 +19,23 @@ func foldedOwners(p *layout.Page, by string, list []owner) []owner {
 	if p.Unfolded || !fold.FoldsRows(by) {
 		return list
 	}
-	var folded []owner
-	for _, f := range fold.FoldRows(by, keys, bytes) {
-		sum := list[f.Members[0]]
+	return sumFolds(list, fold.FoldRows(by, keys, bytes), func(sum *owner, f *fold.Fold) {
+		sum.name, sum.each = visible.Text(f.Name), p.Each(len(f.Members), f.Min, f.Max)
+	})
+}
+
+// sumFolds makes a row of each fold; name says what a row of several is called.
+func sumFolds(list []owner, folds []fold.Fold, name func(sum *owner, f *fold.Fold)) (rows []owner) {
+	for i := range folds {
+		f := &folds[i]
+		row := list[f.Members[0]]
 		if f.Repeated() {
-			sum = sumOwners(list, f.Members)
-			sum.name, sum.each = visible.Text(f.Name), p.Each(len(f.Members), f.Min, f.Max)
+			row = sumOwners(list, f.Members)
+			name(&row, f)
 		}
-		folded = append(folded, sum)
+		rows = append(rows, row)
 	}
-	return folded
+	return rows
 }
 
 // sumOwners adds owners up. Their places are told only where all have the same ones, since each tells its largest

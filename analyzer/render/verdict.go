@@ -24,14 +24,9 @@ func Verdict(s *report.Summary) []string {
 
 // othersSentence speaks of other processes on a device where they held a good part of it.
 func othersSentence(s *report.Summary) (text string, bytes uint64) {
-	if s.DeviceLedger == nil {
-		return "", 0
-	}
-	for _, d := range s.DeviceLedger.Devices {
-		for _, l := range d.Ledgers {
-			if n := l.Sample.OthersBytes; l.Moment == report.MomentHighest && n > 0 && n >= l.TotalBytes/20 {
-				return fmt.Sprintf("Other processes held %s of %s.", layout.Bytes(n), phrase.DeviceName(d.Index)), n
-			}
+	for device, l := range s.DeviceLedger.Highest() {
+		if n := l.Sample.OthersBytes; n > 0 && n >= l.TotalBytes/20 {
+			return fmt.Sprintf("Other processes held %s of %s.", layout.Bytes(n), phrase.DeviceName(device)), n
 		}
 	}
 	return "", 0
@@ -40,16 +35,10 @@ func othersSentence(s *report.Summary) (text string, bytes uint64) {
 // contextSentence speaks of what a process holds on a device before its first allocation, where that is a good part of
 // what it uses: nvidia-smi counts it, a framework's own counters do not.
 func contextSentence(s *report.Summary) (text string, bytes uint64) {
-	if s.DeviceLedger == nil {
-		return "", 0
-	}
-	for _, d := range s.DeviceLedger.Devices {
-		for _, l := range d.Ledgers {
-			n, own := l.Sample.ContextBytes, l.Sample.Own()
-			if l.Moment == report.MomentHighest && n > 0 && n >= own/contextPart {
-				return fmt.Sprintf("The CUDA context and its code took %s, %s of the %s that nvidia-smi counts for the process.",
-					layout.Bytes(n), layout.PercentOf(n, own), layout.Bytes(own)), n
-			}
+	for _, l := range s.DeviceLedger.Highest() {
+		if n, own := l.Sample.ContextBytes, l.Sample.Own(); n > 0 && n >= own/contextPart {
+			return fmt.Sprintf("The CUDA context and its code took %s, %s of the %s that nvidia-smi counts for the process.",
+				layout.Bytes(n), layout.PercentOf(n, own), layout.Bytes(own)), n
 		}
 	}
 	return "", 0

@@ -1,11 +1,30 @@
 package report
 
+import "iter"
+
 // DeviceReport is what the devices said about themselves, joined with what the trace knows.
 type DeviceReport struct {
 	Status  string          `json:"status"`  // "on"; "off" without samples
 	Why     string          `json:"why"`     // why there are no samples or no more; "" otherwise
 	Notes   []string        `json:"notes"`   // what limits the figures, as the recorder found it
 	Devices []DeviceSamples `json:"devices"` // those that were sampled
+}
+
+// Highest yields the ledgers of the samples at which the process used most, by the index of the device. r may be nil.
+func (r *DeviceReport) Highest() iter.Seq2[int16, *DeviceLedger] {
+	return func(yield func(int16, *DeviceLedger) bool) {
+		if r == nil {
+			return
+		}
+		for i := range r.Devices {
+			d := &r.Devices[i]
+			for k := range d.Ledgers {
+				if l := &d.Ledgers[k]; l.Moment == MomentHighest && !yield(d.Index, l) {
+					return
+				}
+			}
+		}
+	}
 }
 
 // DeviceSamples is one device's samples, with the ledger at some of them.
