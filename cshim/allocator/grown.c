@@ -1,10 +1,8 @@
 #define _GNU_SOURCE
 /* The run in parts of equal numbers of reports, and the lowest value of each: what a pass or an iteration makes and
- * frees does not count. When there are too many parts, two become one. A device's reports come one at a time, under its
- * allocator's lock; a reader may see a part too many or too few. */
+ * frees does not count. When there are too many parts, two become one. Who finds another thread at the list of parts
+ * leaves it alone. */
 #include "allocator/grown.h"
-
-#include <string.h>
 
 #define MT_PARTS 32u
 #define MT_ENOUGH 8u /* parts to judge by */
@@ -16,20 +14,27 @@ static struct run {
   uint64_t lowest[MT_PARTS];
   uint32_t parts; /* that are complete */
   uint32_t span; /* reports of a part; 0: one */
+  int busy; /* a thread reads or writes this */
 } runs[MT_GROWN_DEVICES];
 
 static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
+static bool take(struct run *r) { return !__atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE); }
+static void give(struct run *r) { __atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE); }
+
 void mt_grown_end_part(int device, uint64_t allocated) {
   struct mt_grown_part *part = &mt_grown_parts[device];
   struct run *r = &runs[device];
+  if (!take(r)) return;
   if (!r->span) r->span = 1;
-  r->lowest[r->parts++] = lower(part->lowest, allocated);
+  r->lowest[r->parts++] = lower(__atomic_load_n(&part->lowest, __ATOMIC_RELAXED), allocated);
   if (r->parts == MT_PARTS) {
     for (uint32_t i = 0; i < MT_PARTS / 2; i++) r->lowest[i] = lower(r->lowest[2 * i], r->lowest[2 * i + 1]);
     r->parts = MT_PARTS / 2, r->span *= 2;
   }
-  part->lowest = UINT64_MAX, part->left = r->span;
+  __atomic_store_n(&part->lowest, UINT64_MAX, __ATOMIC_RELAXED);
+  __atomic_store_n(&part->left, r->span, __ATOMIC_RELAXED);
+  give(r);
 }
 
 static bool has_grown(const struct run *r, uint64_t highest) {
@@ -42,7 +47,11 @@ static bool has_grown(const struct run *r, uint64_t highest) {
 }
 
 bool mt_grown(void) {
-  for (int i = 0; i < MT_GROWN_DEVICES; i++)
-    if (has_grown(&runs[i], mt_grown_parts[i].highest)) return true;
-  return false;
+  bool grown = false;
+  for (int i = 0; i < MT_GROWN_DEVICES && !grown; i++) {
+    if (!take(&runs[i])) continue;
+    grown = has_grown(&runs[i], __atomic_load_n(&mt_grown_parts[i].highest, __ATOMIC_RELAXED));
+    give(&runs[i]);
+  }
+  return grown;
 }

@@ -6,11 +6,12 @@
 
 #define MT_GROWN_DEVICES 16
 
-/* The part of the run that goes on, by device. */
+/* The part of the run that goes on, by device. Reports of a device come one at a time where its allocator's lock is
+ * held; where threads do race, a part is a few reports longer or shorter. */
 extern struct mt_grown_part {
   uint64_t lowest, highest; /* in this part; in the whole run */
   uint32_t left; /* reports until it ends */
-} mt_grown_parts[MT_GROWN_DEVICES];
+} __attribute__((aligned(32))) mt_grown_parts[MT_GROWN_DEVICES];
 
 void mt_grown_end_part(int device, uint64_t allocated);
 
@@ -20,11 +21,16 @@ static inline __attribute__((always_inline)) void mt_grown_note(int device, uint
   if ((unsigned)device >= MT_GROWN_DEVICES) return;
   struct mt_grown_part *part = &mt_grown_parts[device];
   if (freed) {
-    if (allocated < part->lowest) part->lowest = allocated;
-  } else if (allocated > part->highest) {
-    part->highest = allocated;
+    if (allocated < __atomic_load_n(&part->lowest, __ATOMIC_RELAXED))
+      __atomic_store_n(&part->lowest, allocated, __ATOMIC_RELAXED);
+  } else if (allocated > __atomic_load_n(&part->highest, __ATOMIC_RELAXED)) {
+    __atomic_store_n(&part->highest, allocated, __ATOMIC_RELAXED);
   }
-  if (!--part->left) mt_grown_end_part(device, allocated);
+  uint32_t left = __atomic_load_n(&part->left, __ATOMIC_RELAXED);
+  if (left > 1)
+    __atomic_store_n(&part->left, left - 1, __ATOMIC_RELAXED);
+  else
+    mt_grown_end_part(device, allocated);
 }
 
 /* Whether the lowest values of the last three quarters of the run only rose, by a tenth of the highest value. */
