@@ -32,7 +32,7 @@ var surroundings = []struct {
 }
 
 // outspoken are the endings in which the library says something of its own by default, and nothing else may differ:
-// docs/manners.md.
+// docs/process-behaviour.md.
 var outspoken = map[string]string{
 	// no trace can be written, or no whole one
 	"fsize": "limit on file size", "fsize-0": "limit on file size", "fsize-later": "memtrace: ",
@@ -146,9 +146,9 @@ func TestEndings(t *testing.T) {
 	if len(modes) < 115 {
 		t.Fatalf("the guest has %d modes", len(modes))
 	}
-	page, err := os.ReadFile(filepath.Join(guest.Root(), "docs/manners.md"))
+	page, err := os.ReadFile(filepath.Join(guest.Root(), "docs/process-behaviour.md"))
 	if err != nil || !strings.Contains(string(page), fmt.Sprintf("The %d endings of", len(modes))) {
-		t.Errorf("docs/manners.md does not say that there are %d endings (%v)", len(modes), err)
+		t.Errorf("docs/process-behaviour.md does not say that there are %d endings (%v)", len(modes), err)
 	}
 	repeats, _ := strconv.Atoi(os.Getenv("ENDINGS"))
 	for _, s := range surroundings {

@@ -456,7 +456,7 @@ def tracemalloc(f):
 
 @case
 def audit(f):
-    """Those that docs/names.md and docs/manners.md speak of are left out."""
+    """Those that docs/names.md and docs/process-behaviour.md speak of are left out."""
     heard = set()
     known = {"compile", "exec", "gc.get_objects", "gc.get_referents", "gc.get_referrers", "sys._getframe", "sys._current_frames", "object.__getattr__", "object.__setattr__", "import", "open", "code.__new__"}
     sys.addaudithook(lambda event, arguments: heard.add(event) if event not in known else None)
@@ -719,7 +719,7 @@ for method in "fork", "spawn", "forkserver":
 
 @torch_only
 def hooks(f):
-    """One more among those that are called after every optimizer's step, which docs/manners.md speaks of; none elsewhere."""
+    """One more among those that are called after every optimizer's step, which docs/process-behaviour.md speaks of; none elsewhere."""
     import torch.optim.optimizer as place
     model, trainer, _ = train(f)
     linger()
