@@ -19,7 +19,7 @@ import (
 func root() string { return guest.Root() }
 
 // pages are those whose examples are run.
-var pages = []string{"docs/coming-from.md", "docs/training.md", "docs/rules.md", "docs/names-mxnet.md",
+var pages = []string{"docs/coming-from.md", "docs/training.md", "docs/rules.md", "docs/names.md",
 	"docs/libraries.md", "docs/oom.md", "docs/questions.md", "docs/import.md"}
 
 // frameworkOf tells by the names of a block's programs what they need, "" where it has none.

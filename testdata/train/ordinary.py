@@ -220,7 +220,7 @@ def objects(f):
 @case
 def referrers(f):
     """Who holds a parameter is who did, and how often, but for the moment in which somebody looks at all of them. Weak references are nobody's but of modules, optimizers, trainers and what
-    MXNet calls a parameter, which docs/names-mxnet.md speaks of."""
+    MXNet calls a parameter, which docs/names.md speaks of."""
     model, trainer, loss = train(f)
     linger()
     gc.collect()
