@@ -8,21 +8,18 @@ import (
 
 const pageHead = `# What is hooked, and what is not
 
-Every CUDA function that creates, frees, maps, opens or ends memory is hooked; ` + "`cshim/hooks.def`" + ` is the list. Functions that concern memory and are not hooked
-are listed below with the reason. ` + "`go generate ./internal/hooklist`" + ` makes the tables from the hook list, from the headers of CUDA 11.8, 12.9 and 13.5 (` + "`testdata/headers/cuda.txt`" + `) and from the rules
-in ` + "`testdata/headers/rules.txt`" + `; a test fails when this page is stale, and when a function appears that no rule covers.
+Every CUDA function that creates, frees, maps, opens or ends memory is hooked. ` + "`go generate ./internal/hooklist`" + ` makes this page from ` + "`cshim/hooks.def`" + `, the headers of CUDA 11.8, 12.9 and
+13.5 (` + "`testdata/headers/cuda.txt`" + `) and ` + "`testdata/headers/rules.txt`" + `; a test fails when it is stale, and when a function appears that no rule covers.
 
-Programs reach these functions by the exported symbols, by ` + "`dlsym`" + ` with a handle or a pseudo handle, by ` + "`cuGetProcAddress`" + ` in both forms and by the runtime function
-that wraps it (` + "`cudaGetDriverEntryPoint`" + `), also from a statically linked runtime. All of these are covered. The limits are:
+Covered are exported symbols, ` + "`dlsym`" + ` with handles and pseudo handles, ` + "`cuGetProcAddress`" + ` in both forms and ` + "`cudaGetDriverEntryPoint`" + `, also in statically linked runtimes. Limits:
 
-- ` + "`dlvsym`" + ` bypasses the hooks of the runtime's functions (the driver's have no version to request). Their driver calls are recorded as always; only the runtime's
-  name is missing.
-- A library that is loaded with ` + "`RTLD_DEEPBIND`" + ` binds its own CUDA functions, and a second CUDA that ` + "`dlmopen`" + ` loads into a
-  namespace of its own is not hooked. If nothing was seen in a process, a message reports this.
+- ` + "`dlvsym`" + ` bypasses the hooks of the runtime's functions: the driver calls are recorded without the runtime's name.
+- A library loaded with ` + "`RTLD_DEEPBIND`" + ` binds its own CUDA functions, and a second CUDA in a namespace of its own (` + "`dlmopen`" + `) is not hooked. If nothing was seen in a process, a message
+  reports this.
 - A version of a driver function that is newer than those here is passed through and named in the trace (` + "`unhooked.NAME`" + `).
-- Tiles of a sparse array and bindings of a multicast object that are never unmapped keep their memory counted, even when the array or the object has ended; and a
-  region of tiles counts as mapped until a change that begins at the same place.
-- Variables of modules and libraries whose context ends while their device has another context stay counted until they are unloaded.
+- Tiles of a sparse array and bindings of a multicast object that are never unmapped stay counted after the array or object has ended; a region of tiles counts as mapped until a change that begins at the
+  same place.
+- Variables of modules and libraries whose context ends while their device has another one stay counted until they are unloaded.
 - An imported handle counts from its first mapping, which gives its size.
 `
 
@@ -34,24 +31,17 @@ func Page(hooks, declared []Function, rules Rules) string {
 	for _, row := range leftRows(hooks, declared, rules) {
 		fmt.Fprintf(&b, "| `%s` | %s |\n", strings.Join(row.names, "` `"), row.reason)
 	}
-	b.WriteString(
-		"\n## Hooked\n\nThe number is the first CUDA version for which `cuGetProcAddress` returns this ABI for the name; `per thread` marks per-thread default streams.\n\n")
-	b.WriteString("| driver function | name, version |\n|---|---|\n")
+	var driver, names []string
 	for _, h := range hooks {
-		if h.Level == Driver {
-			variant := ""
-			if h.Variant == 2 {
-				variant = ", per thread"
-			}
-			fmt.Fprintf(&b, "| `%s` | %s, %d.%d%s |\n", h.Symbol, h.Base, h.Version/1000, h.Version%1000/10, variant)
-		}
-	}
-	var names []string
-	for _, h := range hooks {
-		if h.Level == Runtime {
+		switch h.Level {
+		case Driver:
+			driver = append(driver, fmt.Sprintf("`%s` %d.%d", h.Symbol, h.Version/1000, h.Version%1000/10))
+		case Runtime:
 			names = append(names, "`"+h.Symbol+"`")
 		}
 	}
+	b.WriteString("\n## Hooked\n\nFunctions of the driver, with the first CUDA version for which `cuGetProcAddress` returns this ABI for the " +
+		"name; those in `_ptsz` are for per-thread default\nstreams.\n" + wrap(driver) + "\n")
 	slices.Sort(names)
 	b.WriteString("\nHooked functions of the runtime, whose names label the driver's events:\n" + wrap(names) + "\n")
 	return b.String()
