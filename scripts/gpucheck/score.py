@@ -94,7 +94,7 @@ def _spread(values):
 
 
 def _quartiles(spread, digits=2, sign=""):
-    return f"{spread['median']:{sign}.{digits}f} ({spread['q1']:.{digits}f} to {spread['q3']:.{digits}f})"
+    return f"{spread['median']:{sign}.{digits}f} [{spread['q1']:.{digits}f}, {spread['q3']:.{digits}f}]"
 
 
 def _figure(value):

@@ -101,9 +101,9 @@ def quartiles(values):
 
 
 def spread(values, digits=2):
-    """'median (first quartile to third)'."""
+    """'median [first quartile, third]'."""
     first, middle, third = quartiles(values)
-    return f"{middle:.{digits}f} ({first:.{digits}f} to {third:.{digits}f})"
+    return f"{middle:.{digits}f} [{first:.{digits}f}, {third:.{digits}f}]"
 
 
 def in_turns(rounds, *ways):

@@ -67,7 +67,7 @@ def size_table(found):
 
 def memory_rows(plain, ours):
     rows = [["drainer, share of one core during the training, %", "", spread([100 * run["drainer_s"] / run["wall_s"] for run in ours], 1), "", ""]]
-    for what, label in (("library_rss", "resident memory of the library's own mappings"), ("spool_rss", "resident memory of the spool"), ("spool_disk", "the spool's room on disk")):
+    for what, label in (("library_rss", "resident memory of the library's own mappings"), ("spool_rss", "resident memory of the spool"), ("spool_disk", "disk space of the spool")):
         rows.append([f"{label}, MiB", "", spread([run[what] / MIB for run in ours], 1), "", ""])
     more = [(b["anonymous"] - a["anonymous"]) / MIB for a, b in zip(plain, ours)]
     rows.append(["anonymous memory of the whole process, MiB", spread([run["anonymous"] / MIB for run in plain], 0), spread([run["anonymous"] / MIB for run in ours], 0),
