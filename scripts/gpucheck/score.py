@@ -60,7 +60,7 @@ class Score:
         return row
 
     def tables(self):
-        """Both tables as Markdown, as docs/measurements.md has them."""
+        """Both tables as Markdown."""
         lines = []
         if self.numbers:
             lines += ["", "| run | number | torch | NVML | memtrace | difference |", "|---|---|---|---|---|---|"]

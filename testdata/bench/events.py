@@ -7,7 +7,7 @@ from document import table
 from measure import HERE, in_turns, quartiles, say, spread
 
 CALLER, NATIVE, PYTHON, BOTH, FULL = "none", "native:64,python:0", "native:1,python:128", "native:64,python:128", "full"
-THREADS = (1, 2, 4, 8)
+THREADS = (1, 8)
 TOUCHED = (256 << 10, 1 << 20)
 NATIVE_ABOVE = 4  # levels in C, which with the interpreter's own and those of the call into C make 17 native frames
 

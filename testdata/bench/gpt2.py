@@ -8,13 +8,13 @@ import subprocess
 import sys
 import time
 
-from events import BOTH, CALLER, FULL, NATIVE, PYTHON
+from events import BOTH, CALLER
 from measure import HERE, ROOT, Failure, forget, say
 from sections import sizes
 
 TORCH = "torch==2.7.1"
 MEMRAY = "memray==1.20.0"
-OURS = {"memtrace": BOTH, "memtrace, caller only": CALLER, "memtrace, native only": NATIVE, "memtrace, Python only": PYTHON, "memtrace, `full`": FULL}
+OURS = {"memtrace": BOTH, "memtrace, caller only": CALLER}
 
 
 @dataclasses.dataclass(frozen=True)

@@ -68,7 +68,7 @@ def once(work, ways, turn):
 
 def section(work, rounds):
     """Rows: the ratio of a round is the median over its turns."""
-    ways = {"plain": Way(), "memtrace": work.ours()["memtrace"], "memtrace, caller only": work.ours()["memtrace, caller only"], **{name: way for name, way in work.torch_history().items() if "Python" in name}}
+    ways = {"plain": Way(), **work.ours(), **{name: way for name, way in work.torch_history().items() if "Python" in name}}
     say(f"training GPT-2 small by turns, {rounds} rounds of {', '.join(ways)}")
     runs = [once(work, list(ways.values()), turn) for turn in range(rounds)]
     rows = []
