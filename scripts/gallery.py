@@ -14,28 +14,28 @@ TBD = ["--group", "keyword=mxnet-tbd"]
 # Heading, picture, kind, traces, flags of plot that report has, too, and those that it has not, and what the reader sees.
 PICTURES = [
     ("What a training run in MXNet holds, by keyword", "keywords", "categories", ["mxnet-module"], TBD, [],
-     "The keywords are those of TBD's profiler for MXNet. MXNet is not patched and not rebuilt."),
+     "The keywords of TBD's profiler for MXNet, without a patched MXNet."),
     ("The same run divided twice: by layer and by data structure", "two-bars", "bars", ["mxnet-module"], LAYERS, [],
-     "Parts of 5 % and more have a bracket. What is not categorized, since no rule matches, is white."),
+     "Parts of 5 % and more have a bracket; what no rule matches is white."),
     ("NeuMF on the sizes of MovieLens-20M, iteration by iteration", "neumf-iterations", "iterations", ["neumf"], [], [],
      "What each category held at the peak of each iteration, and what the allocator had reserved."),
     ("The same run over time", "neumf-timeline", "timeline", ["neumf"], [], ["--axis", "events"],
-     "Each column shows the highest moment that lies in it: no maximum is left out. The axis goes by allocations and frees, since most of the run's time is its start. Below it lie iterations and the phases of training."),
+     "Each column shows its highest moment. The axis counts allocations and frees, since most of the run's time is startup. Below it are iterations and phases."),
     ("VGG-19 with two kinds of convolution", "vgg19-overlay", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--align"],
      "One image of 256 x 256 pixels. Both runs begin at their first allocation."),
     ("The same, allocation by allocation", "vgg19-events", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--axis", "events"],
-     "Each allocation and each free is as wide as the next one, so that layers can be compared whatever they take in time."),
+     "All allocations and frees are equally wide, so that layers can be compared."),
     ("As nvidia-smi sees it", "vgg19-sampled", "overlay", ["smi-im2col", "smi-fft"], [], ["--baseline", "--align"],
-     "The same two runs as a log of `nvidia-smi --query-gpu=memory.used --format=csv -lms 10` has them, [imported](import.md): driver memory, and nothing that came and went between two samples. "
-     "What the device held before is taken off."),
+     "The same two runs [imported](import.md) from a log of `nvidia-smi --query-gpu=memory.used --format=csv -lms 10`: driver memory, without what came and went between two samples. "
+     "What the device held before is subtracted."),
     ("Several runs on one page", "categories-page", "categories", ["gpt2", "neumf", "vgg19-im2col", "vgg19-fft"], [], ["--min-share", "1", "--title", "Four programs at their peaks"],
-     "All bars have one scale. Categories below 1 % of a run's total are one bar, if there are several."),
+     "All bars have one scale. Categories below 1 % of a run's total share one bar."),
     ("GPT-2 small: the call stacks of its peak", "gpt2-flamegraph", "flamegraph", ["gpt2"], [], [],
-     "The layout is that of `memtrace export flamegraph`, as a picture that needs no browser. Lines of the program stand out."),
+     "As `memtrace export flamegraph` draws it, for places without a browser."),
     ("GPT-2 small: the sizes of its blocks", "gpt2-sizes", "sizes", ["gpt2"], [], [],
      "Few large blocks hold the memory; most allocations are small."),
     ("What the allocator took, and what keeps it", "segments", "segments", ["cached-embeddings"], ["--at", "teardown"], [],
-     "A program embeds batches that grow and keeps a small result of each. A segment goes back to the driver only as a whole: small blocks pin large segments, and the largest hole is what a request can be given."),
+     "A program embeds growing batches and keeps a small result of each. A segment is freed only as a whole: small blocks pin large segments, and the largest hole limits the next request."),
 ]
 
 
@@ -123,8 +123,8 @@ def word(category: str) -> str:
 
 def main() -> None:
     memtrace, traces, docs = sys.argv[1:]
-    page = ["# Gallery", "", "Pictures that `memtrace plot` made of real programs on the null GPU, on which kernels compute nothing and memory is asked for as on any other.",
-            "`scripts/gallery.sh` records the programs in `testdata/train`, draws the pictures and compares the values with `memtrace report --json`: every one of bars and iterations, the peaks of curves.", ""]
+    page = ["# Gallery", "", "What do the pictures of `memtrace plot` look like? Programs of `testdata/train` on the null GPU, each with its command and its largest values.",
+            "`scripts/gallery.sh` draws them and compares the values with `memtrace report --json`: every value of bars and iterations, the peaks of curves.", ""]
     for heading, name, kind, names, shared, own, words in PICTURES:
         paths = [os.path.join(traces, n + ".bin") for n in names]
         picture, data = os.path.join(docs, "gallery", name + ".png"), os.path.join(traces, name + ".csv")
