@@ -23,8 +23,6 @@ PICTURES = [
      "Each column shows its highest moment. The axis counts allocations and frees, since most of the run's time is startup. Below it are iterations and phases."),
     ("VGG-19 with two kinds of convolution", "vgg19-overlay", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--align"],
      "One image of 256 x 256 pixels. Both runs begin at their first allocation."),
-    ("The same, allocation by allocation", "vgg19-events", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--axis", "events"],
-     "All allocations and frees are equally wide, so that layers can be compared."),
     ("As nvidia-smi sees it", "vgg19-sampled", "overlay", ["smi-im2col", "smi-fft"], [], ["--baseline", "--align"],
      "The same two runs [imported](import.md) from a log of `nvidia-smi --query-gpu=memory.used --format=csv -lms 10`: driver memory, without what came and went between two samples. "
      "What the device held before is subtracted."),
