@@ -1,7 +1,7 @@
 package finding
 
 // Kinds are all findings, in the order of the documentation: the verdict, growth, what limits the figures, and
-// advice. docs/findings.md has the same table.
+// advice, of which it has the condition. docs/findings.md has the same table.
 var Kinds = []Kind{
 	{"bounds", Warning, "records were lost, so figures are bounds"},
 	{"nothing-allocated", Info, "no CUDA memory was allocated"},
