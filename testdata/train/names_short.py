@@ -1,14 +1,23 @@
-"""Programs that are over some milliseconds after their first use of the device: one that only makes a model, one that makes a step with it.
+"""Programs that are over soon after their first use of the device: one that only makes a model, one that makes a step with it, one whose model takes its time to get there.
 
-names_short.py model|step
+names_short.py model|step|moving
 """
 import sys
+import time
 
 import torch
 from torch import nn
 
-model = nn.Sequential(nn.Linear(40, 300), nn.Linear(300, 5)).cuda()
-if sys.argv[1] == "step":
+model = nn.Sequential(nn.Linear(40, 300), nn.Linear(300, 5))
+if sys.argv[1] == "moving":  # in parts, as from slow storage; what modules have is looked at meanwhile
+    model[0].cuda()
+    for _ in range(120):
+        time.sleep(0.01)
+model.cuda()
+if sys.argv[1] != "model":
     optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9, foreach=False)
-    model(torch.ones(4, 40, device="cuda")).sum().backward()
-    optimizer.step()
+    for _ in range(1 if sys.argv[1] == "step" else 3):
+        model(torch.ones(4, 40, device="cuda")).sum().backward()
+        optimizer.step()
+if sys.argv[1] == "moving":  # so that nothing is left to look at in the end
+    del model, optimizer

@@ -1,7 +1,7 @@
 # ruff: noqa: F821
 # Looks at everything: when they are due, and what they name.
 
-FREE_LOOKS, SHARE = 2, 400  # after so many, looks after steps take at most one part in SHARE of the time
+FREE_LOOKS, SHARE = 2, 400  # after so many after steps, those take at most one part in SHARE of the time
 FOLDERS = framework + "autograd/", framework, weakref.__file__.rpartition("/")[0] + "/"  # of backward passes, of PyTorch, of the standard library
 
 scalers = {}  # id of a scaler of gradients -> (weak reference, name)
@@ -11,11 +11,12 @@ class Looks:
     """Those that there were."""
     homes = {}  # id of a tensor -> home: (name, weak reference to its module, kind, key, number of the look); each look has its own, and another thread may go on with the last one
     count, last, cost = 0, 0.0, 0.0
+    after_steps = 0  # of them; the others may have come while the program was still moving its modules to the device
     wanted = False  # one that has to wait for its time
 
 
 def due():
-    return Looks.count < FREE_LOOKS or perf_counter() - Looks.last >= SHARE * Looks.cost
+    return Looks.after_steps < FREE_LOOKS or perf_counter() - Looks.last >= SHARE * Looks.cost
 
 
 def holds(home, tensor):
@@ -55,6 +56,7 @@ def look(rows, whole=True, sure_only=False):
     name_scalers(rows, called)
     if whole:
         Looks.wanted = False
+        Looks.after_steps += Steps.count > 0
     Looks.homes = fresh
     Looks.last, Looks.cost = perf_counter(), max(perf_counter() - began, Looks.cost / 2)
     return called
