@@ -36,21 +36,23 @@ func (a *app) execute(args []string) int {
 	root := a.rootCommand()
 	root.SetArgs(args)
 	root.SetIn(a.Stdin)
-	root.SetOut(console.NewFittingWriter(a.Stdout, console.Columns(a.Stdout)))
+	root.SetOut(a.Stdout)
 	root.SetErr(console.NewFittingWriter(visible.NewWriter(a.Stderr, visible.Lines), console.Columns(a.Stderr)))
 	cmd, err := root.ExecuteC()
 	return a.finish(cmd, err)
 }
 
-const rootLong = `memtrace tells where the GPU memory of a CUDA program goes, without changing or
-rebuilding the program. Record a run, then look at it:
+const rootLong = `memtrace shows where the GPU memory of a CUDA program goes, without changing or
+rebuilding the program.
 
-  memtrace run -- python3 train.py
-  memtrace report memtrace.python3.4711.bin
+  memtrace run -- python3 train.py           # record
+  memtrace report memtrace.python3.4711.bin  # what held the memory at the peak
 
-Recording without this command is the same thing:
+To record without this command, preload the library:
 
   LD_PRELOAD=libmemtrace.so python3 train.py`
+
+func init() { cobra.EnableCommandSorting = false } // commands of a group are listed by what is used most
 
 func (a *app) rootCommand() *cobra.Command {
 	root := &cobra.Command{
@@ -67,27 +69,36 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetHelpCommand(helpCommand())
+	root.SetHelpCommand(a.helpCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage.Errorf("%w", inWords(err)) })
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
-	root.PersistentFlags().CountVarP(&a.Verbose, "verbose", "v", "say what is being done (twice: in detail)")
+	root.PersistentFlags().CountVarP(&a.Verbose, "verbose", "v", "print more about what is done``; -vv: in detail")
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print errors only")
-	root.AddCommand(a.runCommand(), a.attachCommand(), a.controlCommand(), a.reportCommand(), a.diffCommand(),
-		a.topCommand(), a.htmlCommand(), a.serveCommand(), a.plotCommand(), a.exportCommand(), a.rulesCommand(),
-		a.infoCommand(), a.dumpCommand(), a.importCommand(), a.embedCommand(),
-		a.compactCommand(), a.stripCommand(), a.anonymizeCommand(), a.demoCommand(), a.versionCommand(),
-		a.completionCommand(), a.manCommand())
-	if a.Stdout != nil {
-		manual.FitHelp(root, a.Stdout)
-	}
+	addGroup(root, "Record", a.runCommand(), a.attachCommand(), a.controlCommand(), a.demoCommand())
+	addGroup(root, "Look", a.reportCommand(), a.htmlCommand(), a.serveCommand(), a.topCommand(), a.diffCommand(),
+		a.plotCommand())
+	addGroup(root, "Share and convert", a.exportCommand(), a.importCommand(), a.compactCommand(), a.stripCommand(),
+		a.anonymizeCommand(), a.embedCommand(), a.dumpCommand())
+	addGroup(root, "Inspect", a.infoCommand(), a.rulesCommand())
+	root.AddCommand(a.completionCommand(), a.versionCommand(), a.manCommand())
+	manual.SetHelp(root, a.Stdout)
 	return root
 }
 
-// helpCommand prints the help of a command by name, as its --help does.
-func helpCommand() *cobra.Command {
+// addGroup adds commands that the help lists under a title.
+func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
+	root.AddGroup(&cobra.Group{ID: title, Title: title + ":"})
+	for _, c := range commands {
+		c.GroupID = title
+		root.AddCommand(c)
+	}
+}
+
+// helpCommand prints the help of a command by name, with what its --help leaves out.
+func (a *app) helpCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
-		Short: "Show the help of a command",
+		Short: "Show all the help of a command, more than its --help",
 		ValidArgsFunction: func(cmd *cobra.Command, args []string,
 			_ string) ([]cobra.Completion, cobra.ShellCompDirective) {
 			var names []cobra.Completion
@@ -103,7 +114,8 @@ func helpCommand() *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				return unknownVerb(cmd.Root(), args)
 			}
-			return found.Help()
+			manual.Print(found, a.Stdout, true)
+			return nil
 		},
 	}
 }

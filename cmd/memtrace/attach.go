@@ -41,7 +41,7 @@ func (a *app) attachCommand() *cobra.Command {
 	var o attach.Options
 	cmd := &cobra.Command{
 		Use:               "attach [flags] PID",
-		Short:             "Record a program that runs already",
+		Short:             "Record a program that is already running",
 		Long:              attachLong,
 		Example:           attachExample,
 		Args:              onePID,

@@ -43,7 +43,7 @@ func (a *app) compactCommand() *cobra.Command {
 	var o compactOptions
 	cmd := &cobra.Command{
 		Use:               "compact [flags] FILE -o OUT",
-		Short:             "Copy a long trace without blocks that no peak had",
+		Short:             "Write a smaller copy; peaks stay exact",
 		Long:              compactLong,
 		Example:           compactExample,
 		ValidArgsFunction: cmdline.Traces,

@@ -72,7 +72,7 @@ func (a *app) controlCommand() *cobra.Command {
 	var o controlOptions
 	cmd := &cobra.Command{
 		Use:               "ctl PID status|start|stop|mark NAME|snapshot|report|referrers",
-		Short:             "Control the recording of a running program",
+		Short:             "Control a recording: status, mark, snapshot, report, stop",
 		Long:              controlLong,
 		Example:           controlExample,
 		Args:              o.check,

@@ -57,7 +57,7 @@ func (a *app) diffCommand() *cobra.Command {
 	flags := diffFlags{Flags: questions.Flags{Window: questions.WindowFlags{Moment: true}}}
 	cmd := &cobra.Command{
 		Use:               "diff [flags] BASE NEW | diff --at MOMENT --to MOMENT FILE",
-		Short:             "Show what grew and what shrank between two traces, or two moments of one",
+		Short:             "Show what grew and what shrank between two traces",
 		Long:              diffLong,
 		Example:           diffExample,
 		Args:              func(cmd *cobra.Command, args []string) error { return flags.checkTraces(cmd, args) },

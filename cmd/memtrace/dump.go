@@ -43,7 +43,7 @@ func (a *app) dumpCommand() *cobra.Command {
 	var o dumpOptions
 	cmd := &cobra.Command{
 		Use:               "dump [flags] FILE",
-		Short:             "Print a trace as text, or turn such a text into a trace",
+		Short:             "Print a trace as text, or convert such text to a trace",
 		Long:              dumpLong,
 		Example:           dumpExample,
 		ValidArgsFunction: cmdline.Traces,

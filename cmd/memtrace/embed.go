@@ -33,7 +33,7 @@ const embedExample = `  memtrace embed memtrace.python3.4711.bin
 func (a *app) embedCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:               "embed FILE|DIR...",
-		Short:             "Write the names of functions into a trace",
+		Short:             "Add the names of functions to a trace, for other machines",
 		Long:              embedLong,
 		Example:           embedExample,
 		ValidArgsFunction: cmdline.Traces,

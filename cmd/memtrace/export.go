@@ -65,7 +65,7 @@ func (a *app) exportCommand() *cobra.Command {
 	names = append(names, cobra.CompletionWithDesc(exports.CSVName, "a folder with each table of the report"))
 	cmd := &cobra.Command{
 		Use:   "export [flags] FORMAT FILE",
-		Short: "Write a flame graph, files for pprof, Perfetto and others, tables as CSV",
+		Short: "Write flame graphs, files for pprof, Perfetto and others, CSV",
 		Long: fmt.Sprintf(exportLong, list.String(), exports.CSVTables(), questions.WindowHelp+"\n\n"+
 			questions.FilterHelp),
 		Example: exportExample,

@@ -65,7 +65,7 @@ func (a *app) htmlCommand() *cobra.Command {
 	var flags htmlFlags
 	cmd := &cobra.Command{
 		Use:     "html [flags] FILE | html [flags] BASE NEW",
-		Short:   "Write the report, or what changed between two, as one HTML page",
+		Short:   "Write the report, or what changed between two traces, as a page",
 		Long:    fmt.Sprintf(htmlLong, questions.WindowHelp+"\n\n"+questions.FilterHelp),
 		Example: htmlExample,
 		Args: func(_ *cobra.Command, args []string) error {

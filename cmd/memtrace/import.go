@@ -62,7 +62,7 @@ func (a *app) importCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:     "import [flags] FILE -o OUT",
-		Short:   "Make a trace of what another tool wrote",
+		Short:   "Convert another tool's output to a trace",
 		Long:    fmt.Sprintf(importLong, list.String()),
 		Example: importExample,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -111,7 +111,7 @@ func (a *app) infoCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "info FILE|DIR...",
-		Short:             "Print the header and the health of a trace",
+		Short:             "Print what was recorded, and whether the trace is complete",
 		Long:              "Print what is recorded about a run, and whether its trace is complete.",
 		Example:           infoExample,
 		ValidArgsFunction: cmdline.Traces,

@@ -58,7 +58,7 @@ func (a *app) plotCommand() *cobra.Command {
 	}
 	cmd := &cobra.Command{
 		Use:               "plot [flags] -o FILE TRACE...",
-		Short:             "Draw memory over time, by category, iteration, size, call stack or segment",
+		Short:             "Draw memory over time and other charts: PNG, SVG, PDF",
 		Long:              fmt.Sprintf(plotLong, list.String(), questions.WindowHelp+"\n\n"+questions.FilterHelp),
 		Example:           plotExample,
 		Args:              cmdline.SomeTraces,

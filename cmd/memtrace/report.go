@@ -58,7 +58,7 @@ func (a *app) reportCommand() *cobra.Command {
 	var views questions.ViewFlags
 	cmd := &cobra.Command{
 		Use:               "report [flags] FILE|DIR...",
-		Short:             "Show where the memory was",
+		Short:             "Show what held the memory at the peak",
 		Long:              reportLong,
 		Example:           reportExample,
 		Args:              cmdline.SomeTraces,

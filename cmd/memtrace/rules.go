@@ -21,7 +21,7 @@ const rulesExample = `  memtrace rules
 func (a *app) rulesCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:     "rules [PRESET]",
-		Short:   "List the rules that sort memory into categories, or print a set",
+		Short:   "List or print the rules that sort memory into categories",
 		Long:    rulesLong,
 		Example: rulesExample,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -66,7 +66,7 @@ func (a *app) serveCommand() *cobra.Command {
 	var flags serveFlags
 	cmd := &cobra.Command{
 		Use:     "serve [flags] DIR|FILE",
-		Short:   "Show pages of traces in a browser, also of runs that go on",
+		Short:   "Serve pages of traces to a browser, also of running programs",
 		Long:    fmt.Sprintf(serveLong, questions.WindowHelp, questions.FilterHelp),
 		Example: serveExample,
 		Args: func(_ *cobra.Command, args []string) error {

@@ -80,7 +80,7 @@ func (a *app) stripCommand() *cobra.Command {
 	var o scrubOptions
 	cmd := &cobra.Command{
 		Use:     "strip [flags] FILE -o OUT",
-		Short:   "Copy a trace without what is not needed elsewhere",
+		Short:   "Write a copy without paths, environment, arguments and symbols",
 		Long:    stripLong,
 		Example: stripExample,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], false) },
@@ -93,7 +93,7 @@ func (a *app) anonymizeCommand() *cobra.Command {
 	var o scrubOptions
 	cmd := &cobra.Command{
 		Use:     "anonymize [flags] FILE -o OUT",
-		Short:   "Copy a trace with pseudonyms for all that is yours",
+		Short:   "Write a copy with your names replaced by pseudonyms",
 		Long:    anonymizeLong,
 		Example: anonymizeExample,
 		RunE:    func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], true) },

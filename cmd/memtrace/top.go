@@ -41,7 +41,7 @@ func (a *app) topCommand() *cobra.Command {
 	o := top.Options{Interval: top.MinInterval}
 	cmd := &cobra.Command{
 		Use:               "top [flags] [FILE|DIR...]",
-		Short:             "Show devices, their processes and the owners of memory, live",
+		Short:             "Show devices, their processes and what holds memory, live",
 		Long:              topLong,
 		Example:           topExample,
 		ValidArgsFunction: cmdline.Traces,

@@ -156,7 +156,7 @@ var ours = map[string][]string{
 	"internal/inject":   {"internal/regular"},
 	"internal/launch":   {"internal/regular", "internal/usage"},
 	"internal/loopback": {},
-	"internal/manual":   {"internal/console", "internal/version"},
+	"internal/manual":   {"internal/cmdline", "internal/console", "internal/version"},
 	"internal/console":  {"analyzer/render/layout", "internal/usage", "internal/visible"},
 	"internal/tracefile": {
 		"analyzer", "analyzer/export", "analyzer/finding", "analyzer/moment", "analyzer/profile", "analyzer/report",

@@ -1,5 +1,5 @@
-// Package manual writes the man pages, from the help of the verbs and from lists of what no flag says: exit statuses,
-// variables and files. It knows no verb but by its name.
+// Package manual prints the help of the verbs and writes their man pages, from their texts and flags and from lists of
+// what no flag says: exit statuses, variables and files. It knows no verb but by its name.
 package manual
 
 import (
