@@ -82,7 +82,7 @@ func (a *app) diffCommand() *cobra.Command {
 
 // checkTraces wants two traces, or one with two moments.
 func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
-	from := f.Window.Begin()
+	from := f.Window.From
 	switch {
 	case from != "" && f.At != "":
 		return usage.Errorf("--at compares two moments and --from two parts of a run: leave one of them out")
@@ -101,7 +101,7 @@ func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
 // sides are the options of both summaries.
 func (f *diffFlags) sides(options analyzer.Options) (base, changed analyzer.Options, err error) {
 	base, changed = options, options
-	if f.Window.To == "" || f.Window.Begin() != "" {
+	if f.Window.To == "" || f.Window.From != "" {
 		return base, changed, nil
 	}
 	changed.At, base.To, changed.To = options.To, moment.At{}, moment.At{}
@@ -128,7 +128,7 @@ func (f *diffFlags) neededViews() ([]*view.View, error) {
 	case len(needed) == 0:
 	case len(f.By)+len(f.Groups) > 0:
 		return nil, usage.Errorf("--view shows its own table: leave out --by and --group, or --view")
-	case f.At != "" || f.Window.To != "" || f.Window.Begin() != "":
+	case f.At != "" || f.Window.To != "" || f.Window.From != "":
 		return nil, usage.Errorf(
 			"--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
 	}

@@ -70,7 +70,7 @@ var evilCommands = map[string][][]string{
 		{"report", "--by", "tag,name,module,phase,api,library,device,thread,site,function,file,line,category",
 			"<trace>"}, {"report", "--by", "category", "--rules", "<rules>", "<trace>"},
 		{"report", "--at", "oom", "<trace>"}, {"report", "--at", "mark:\x1b[2J", "<trace>"},
-		{"report", "--since", "mark:\x1b[2J", "<trace>"}, {"report", "--from", "oom", "--to", "teardown", "<trace>"},
+		{"report", "--from", "mark:\x1b[2J", "<trace>"}, {"report", "--from", "oom", "--to", "teardown", "<trace>"},
 		{"report", "--to", "mark:\x1b[2J", "<trace>"}, {"report", "--view", "timeline", "--by", "tag", "<trace>"},
 		{"report", "--view", "timeline", "--csv", "-", "<trace>"}, {"report", "--view", "modules", "<trace>"},
 		{"report", "--view", "parameters", "--csv", "-", "<trace>"},

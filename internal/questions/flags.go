@@ -80,7 +80,6 @@ func (s *Flags) Define(cmd *cobra.Command) {
 	f.StringVar(&s.At, "at", "",
 		"also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time since the start such as 1.5s")
 	s.Window.Define(cmd)
-	s.Window.defineOldName(cmd)
 	s.DefineFilters(cmd)
 	s.asked = f.Changed
 	f.IntVarP(&s.Rows, "rows", "n", DefaultRows, "`ROWS` of each table, 0 for all")

@@ -10,8 +10,8 @@ import (
 
 // WindowFlags ask for the part of the run between two moments.
 type WindowFlags struct {
-	from, To, since string
-	Moment          bool // --to without --from is a moment and no end of a window
+	From, To string
+	Moment   bool // --to without --from is a moment and no end of a window
 }
 
 // WindowHelp goes before FilterHelp.
@@ -24,7 +24,7 @@ mark:NAME the first one after --from.`
 // Define adds --from and --to.
 func (w *WindowFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&w.from, "from", "",
+	f.StringVar(&w.From, "from", "",
 		"answer for the run from this `MOMENT` on: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N or teardown")
 	f.StringVar(&w.To, "to", "",
 		"answer for the run up to this `MOMENT`: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N, teardown or exit")
@@ -32,18 +32,9 @@ func (w *WindowFlags) Define(cmd *cobra.Command) {
 	cmdline.Complete(cmd, "to", cmdline.Values("teardown", "exit", "oom", "oom:", "mark:", "step:", "iteration:"))
 }
 
-// defineOldName adds --since, which is what --from was called once.
-func (w *WindowFlags) defineOldName(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&w.since, "since", "", "an older name of --from `MOMENT`")
-	cmdline.Complete(cmd, "since", cmdline.Values("teardown", "oom", "oom:", "mark:", "step:", "iteration:"))
-}
-
 // moments checks the flags.
 func (w *WindowFlags) moments() (from, to moment.At, err error) {
-	if w.since != "" && w.from != "" {
-		return from, to, usage.Errorf("--since is an older name of --from: leave one of them out")
-	}
-	if from, err = moment.Parse(w.Begin()); err != nil {
+	if from, err = moment.Parse(w.From); err != nil {
 		return from, to, usage.Errorf("--from: %w", err)
 	}
 	if to, err = moment.Parse(w.To); err != nil {
@@ -57,6 +48,3 @@ func (w *WindowFlags) moments() (from, to moment.At, err error) {
 	}
 	return from, to, nil
 }
-
-// Begin is what --from says, under either name.
-func (w *WindowFlags) Begin() string { return w.from + w.since }
