@@ -41,16 +41,14 @@ const KindFlame = "flamegraph"
 
 // Kinds lists all sorts of pictures.
 var Kinds = []Kind{
-	{"timeline",
-		"bytes over time, stacked by category, with the peak, iterations, phases, marks and out-of-memory errors",
-		false, timeline},
-	{"iterations", "what each training iteration held at its peak, stacked by category", false, iterations},
-	{"categories", "bars of what the memory was for at the peak, a panel for each run", true, categories},
-	{"bars", "two stacked bars: the peak divided by two sets of rules", false, twoBars},
-	{"overlay", "bytes over time of several runs, above each other", true, overlay},
-	{KindFlame, "call stacks: a box is as wide as what was allocated in it and below it", false, flame},
-	{"sizes", "sizes of blocks: bytes at the peak and allocations, by power of two", false, sizes},
-	{"segments", "what the framework's allocator took: blocks, holes, and what pins them", false, segments},
+	{"timeline", "memory over time by category, with the peak, iterations and marks", false, timeline},
+	{"iterations", "the peak of each training iteration, by category", false, iterations},
+	{"categories", "the peak by category, a panel for each run", true, categories},
+	{"bars", "the peak by two sets of rules, beside each other", false, twoBars},
+	{"overlay", "memory over time of several runs", true, overlay},
+	{KindFlame, "the peak by call stack", false, flame},
+	{"sizes", "the peak and all allocations by size of block", false, sizes},
+	{"segments", "the framework's allocator: blocks, holes, and what pins them", false, segments},
 }
 
 // Make draws up a chart; with kind "", the one that fits the runs best.

@@ -12,26 +12,22 @@ import (
 	"memtrace/internal/attach"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/launch"
+	"memtrace/internal/manual"
 	"memtrace/internal/usage"
 )
 
-const attachLong = `Record a program that runs already, from now on, without stopping it.
+const attachLong = `Record a program that is already running, from now on, without stopping it. With
+--duration the recording ends after that time; otherwise it goes on until the program
+ends, or until 'memtrace ctl PID stop'. A process can be recorded once.`
 
-If the library is preloaded already (MEMTRACE_START=asleep), recording begins at
-once. Otherwise the library is loaded first: by the interpreter where that is CPython
-3.14 or later, else by ptrace, in a thread that waits in a system call. That thread
-is stopped for some milliseconds; the others run on.
+const attachDetails = `If the library is preloaded already (MEMTRACE_START=asleep), recording begins at once.
+Otherwise the library is loaded first: by the interpreter if that is CPython 3.14 or
+later, else by ptrace, in a thread that waits in a system call. That thread is stopped
+for some milliseconds; the others run on.
 
 Blocks that PyTorch holds at that moment are recorded from its own snapshot, to the
 byte, as "before recording began": their call stacks are unknown. Other memory from
-before is unknown; reports show it as the device's remainder.
-
-With --duration the recording is stopped after that time, and the trace is whole.
-Without it the recording goes on until the program ends, or until:
-
-  memtrace ctl PID stop
-
-A process can be recorded once.`
+before is unknown; reports show it as the device's remainder.`
 
 const attachExample = `  memtrace attach 4711
   memtrace attach --duration 30s -o server.bin 4711
@@ -43,6 +39,7 @@ func (a *app) attachCommand() *cobra.Command {
 		Use:               "attach [flags] PID",
 		Short:             "Record a program that is already running",
 		Long:              attachLong,
+		Annotations:       map[string]string{manual.Details: attachDetails},
 		Example:           attachExample,
 		Args:              onePID,
 		ValidArgsFunction: completePIDs,
@@ -58,12 +55,12 @@ func (a *app) attachCommand() *cobra.Command {
 	f.StringVarP(&o.Output, "output", "o", "", "name of the trace, a `PATTERN` as for memtrace run (default "+
 		launch.DefaultOutput+")")
 	f.BoolVarP(&o.Force, "force", "f", false, "replace a trace that exists")
-	f.DurationVarP(&o.Duration, "duration", "d", 0, "stop recording after a `TIME` such as 30s or 5m")
+	f.DurationVarP(&o.Duration, "duration", "d", 0, "stop recording after this `TIME`, such as 30s or 5m")
 	f.DurationVar(&o.Timeout, "timeout", 10*time.Second,
-		"give up, with nothing changed, when the library could not be loaded within a `TIME`")
+		"give up if the library was not loaded within this `TIME`; nothing is changed then")
 	f.StringVar(&o.Library, "library", "", "`PATH` of "+launch.LibraryName+
-		" as the process sees it, where that is another one than here, as in a container")
-	f.StringVar(&o.Door, "door", attach.DoorAuto, "how the library is loaded: `auto, python or ptrace`")
+		" as the process sees it, such as in a container")
+	f.StringVar(&o.Door, "door", attach.DoorAuto, "`METHOD` to load the library: auto, python or ptrace")
 	cmdline.Complete(cmd, "door", cmdline.Values(attach.DoorAuto, attach.DoorPython, attach.DoorPtrace))
 	return cmd
 }

@@ -14,21 +14,24 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/thin"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/manual"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 )
 
-const compactLong = `Write a smaller copy of a long trace. Its last part stays as it is. In the part before,
-only blocks are kept that were live at a peak, at a mark, at a sample of the device, when
-memory ran out, or at the end of that part; blocks that came and went in between are left
-out. Peaks, who held memory then, what is live, and the number and size of all
-allocations stay exact. Iterations, lifetimes and growth are computed from the last part.
+const compactLong = `Write a smaller copy of a long trace. Peaks, what held memory then, what is live, and the
+number and size of all allocations stay exact; iterations, lifetimes and growth are
+computed from the last part alone. To record with a limit, use memtrace run --trace-max,
+or MEMTRACE_TRACE_MAX.`
 
-With --max the last part has half of that size, and the part before is thinned until the
-copy fits. A trace can be compacted again. To record with a limit, set
-MEMTRACE_TRACE_MAX, or give memtrace run --trace-max.`
+const compactDetails = `The last part of the trace stays as it is. Of the part before, only blocks are kept that
+were live at a peak, at a mark, at a sample of the device, when memory ran out, or at
+the end of that part; blocks that were allocated and freed in between are left out.
+
+With --max the last part takes half of that size, and the part before is thinned until
+the copy fits. A trace can be compacted again.`
 
 const compactExample = `  memtrace compact --max 200M memtrace.python3.4711.bin -o small.bin
   memtrace report small.bin`
@@ -45,6 +48,7 @@ func (a *app) compactCommand() *cobra.Command {
 		Use:               "compact [flags] FILE -o OUT",
 		Short:             "Write a smaller copy; peaks stay exact",
 		Long:              compactLong,
+		Annotations:       map[string]string{manual.Details: compactDetails},
 		Example:           compactExample,
 		ValidArgsFunction: cmdline.Traces,
 		Args: func(_ *cobra.Command, args []string) error {
@@ -58,7 +62,7 @@ func (a *app) compactCommand() *cobra.Command {
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
-	f.Var(&o.max, "max", "largest size of the copy, such as 200M (default: one pass over all but the last eighth)")
+	f.Var(&o.max, "max", "largest `SIZE` of the copy, such as 200M (default: one pass over all but the last eighth)")
 	return cmd
 }
 

@@ -21,27 +21,20 @@ import (
 	"memtrace/trace"
 )
 
-const controlLong = `Control the recording of a running process, over its private socket, which its own
-user and root may use:
+const controlLong = `Control the recording of a process, over a socket for its own user and root:
 
-  status     whether it records, and in which trace
-  start      begin to record a process that was started with the library
-             preloaded and MEMTRACE_START=asleep
-  stop       end the recording: the trace is whole then, the program goes on,
-             and events cost less than 10 ns again
+  status     show whether it records, and in which trace
+  start      begin, where it was started with MEMTRACE_START=asleep
+  stop       end the recording: the trace is complete, the program goes on
   mark NAME  set a mark, as memtrace.mark() does in the program
   snapshot   write a small trace of what is live now, with call stacks and tags
   report     show the report of the trace as it is now
-  referrers  show what still refers to PyTorch's CUDA tensors, as
-             memtrace.referrers() does in the program, and where they were
-             allocated; the program goes on meanwhile
+  referrers  show what still refers to PyTorch's CUDA tensors, and where they were allocated
 
-A process can be recorded once: after stop there is no start.`
+A process can be recorded once: there is no start after stop.`
 
-const controlExample = `  memtrace ctl 4711 status
-  memtrace ctl 4711 mark before-the-large-batch
+const controlExample = `  memtrace ctl 4711 mark before-the-large-batch
   memtrace ctl 4711 snapshot -o live.bin
-  memtrace ctl 4711 referrers -n 20
   memtrace report --at mark:before-the-large-batch memtrace.python3.4711.bin
   memtrace ctl 4711 stop`
 

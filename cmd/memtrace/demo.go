@@ -17,13 +17,13 @@ import (
 	"memtrace/internal/questions"
 )
 
-const demoLong = `Record a small training run and show the report: what memtrace does, without a
-program of yours.
+const demoLong = `Record a small training run and show its report: what memtrace does, without a program
+of yours.
 
-Where PyTorch is installed and finds a GPU, PyTorch trains on it. Elsewhere a
-program in C does what such a run does with its memory, on the null GPU that comes
-with memtrace: memory is accounted for, but there is no hardware and nothing is
-computed. The report says which device it was.`
+If PyTorch is installed and finds a GPU, PyTorch trains on it. Otherwise a program in C
+allocates memory as such a run does, on the null GPU that comes with memtrace: memory is
+accounted for, but there is no hardware and nothing is computed. The report names the
+device.`
 
 const demoExample = `  memtrace demo
   memtrace demo --python /opt/venv/bin/python
@@ -61,7 +61,7 @@ func (a *app) demoCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVar(&o.python, "python", "python3", "look for PyTorch with this `INTERPRETER`")
-	f.StringVarP(&o.output, "output", "o", "memtrace.demo.%p.bin", "name of the trace, a `PATTERN` as for run")
+	f.StringVarP(&o.output, "output", "o", "memtrace.demo.%p.bin", "name of the trace, a `PATTERN` as for memtrace run")
 	f.BoolVarP(&o.force, "force", "f", false, "replace a trace that exists")
 	return cmd
 }

@@ -15,24 +15,24 @@ import (
 	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/manual"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 )
 
-const diffLong = `Compare two traces: what is new, what grew, what shrank and what was removed from the
-first to the second, at their peaks. Growth is positive and stands first. Without --by
-the tables are those of a report: tags if there are any, else sites, and categories.
-With --by site and --by line, places whose lines moved are matched by file and
-function. --view parameters compares weight, gradient and optimizer state of each
-parameter, by its name.
+const diffLong = `Compare two traces at their peaks: what is new, grew, shrank and was removed from the
+first to the second. With --at and --to, compare other moments, or two of one trace.`
+
+const diffDetails = `Growth is positive and comes first. Without --by the tables are those of a report: tags
+if there are any, else sites, and categories. With --by site and --by line, places
+whose lines moved are matched by file and function. --view parameters compares weight,
+gradient and optimizer state of each parameter, by its name.
 
 --at compares another moment than the peak in both traces. With --to, --at is the
-moment of the first trace and --to that of the second; one trace is enough then.
-With --from, --to is the end of a part of the run instead, and the peaks in that part
-of both traces are compared: --at is about moments, --from about parts.
-"teardown" is the moment right after the program's last allocation: what comes behind
-only gives memory back.
+moment of the first trace and --to that of the second; one trace is enough then. With
+--from, --to is the end of a part of the run instead, and the peaks in that part of
+both traces are compared. teardown is the moment right after the last allocation.
 
 Devices of two ranks that have different numbers are compared in their order.
 
@@ -41,11 +41,11 @@ Devices of two ranks that have different numbers are compared in their order.
 ` + questions.FilterHelp
 
 const diffExample = `  memtrace diff before.bin after.bin
-  memtrace diff --by tag,library --json before.bin after.bin
-  memtrace diff --at 30s --to teardown server.bin
-  memtrace diff --by site rank0.bin rank1.bin
+  memtrace diff --by module,site before.bin after.bin
   memtrace diff --view parameters before.bin after.bin
-  memtrace diff --by category --rules tbd-paper before.bin after.bin`
+  memtrace diff --at 30s --to teardown server.bin
+  memtrace diff --by category --rules tbd-paper before.bin after.bin
+  memtrace diff --json rank0.bin rank1.bin`
 
 // diffFlags are those of diff beside the shared ones.
 type diffFlags struct {
@@ -56,9 +56,10 @@ type diffFlags struct {
 func (a *app) diffCommand() *cobra.Command {
 	flags := diffFlags{Flags: questions.Flags{Window: questions.WindowFlags{Moment: true}}}
 	cmd := &cobra.Command{
-		Use:               "diff [flags] BASE NEW | diff --at MOMENT --to MOMENT FILE",
+		Use:               "diff [flags] BASE NEW | --at MOMENT --to MOMENT FILE",
 		Short:             "Show what grew and what shrank between two traces",
 		Long:              diffLong,
+		Annotations:       map[string]string{manual.Details: diffDetails},
 		Example:           diffExample,
 		Args:              func(cmd *cobra.Command, args []string) error { return flags.checkTraces(cmd, args) },
 		ValidArgsFunction: cmdline.Traces,
@@ -68,14 +69,11 @@ func (a *app) diffCommand() *cobra.Command {
 	}
 	flags.Define(cmd)
 	f := cmd.Flags()
-	f.Lookup("at").Usage =
-		"compare the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time since the start such as 1.5s"
-	f.Lookup("to").Usage =
-		"compare with this `MOMENT` of the second trace, or of the only one; with --from, the end of the part that is compared"
-	f.Lookup("from").Usage =
-		"compare the peaks from this `MOMENT` on in both traces: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N or teardown"
-	f.StringSliceVar(&flags.views, "view", nil, "show only the `VIEW` "+strings.Join(compare.Views(), ", ")+
-		": what became of each")
+	f.Lookup("at").Usage = "compare this `MOMENT`: peak, " + questions.MomentHelp
+	f.Lookup("from").Usage = "compare the peaks from this `MOMENT` on, of both traces; as --at, but not peak or exit"
+	f.Lookup("to").Usage = "compare with this `MOMENT` of the second trace, or of the only one; with --from, end there"
+	f.StringSliceVar(&flags.views, "view", nil, "show only this `VIEW`: "+strings.Join(compare.Views(), ", "))
+	cmdline.Group(cmd, cmdline.What, "view")
 	cmdline.Complete(cmd, "view", cmdline.List(compare.Views()...))
 	return cmd
 }

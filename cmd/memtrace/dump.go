@@ -19,12 +19,11 @@ import (
 	"memtrace/trace/textform"
 )
 
-const dumpLong = `Print a trace as text: one line for each event, dictionary entry and fact about
-the run. --encode goes the other way and turns such a text back into a trace, for
-tests and for bug reports.
+const dumpLong = `Print a trace as text: one line for each event, dictionary entry and fact about the run.
+--encode converts such a text back to a trace, for tests and bug reports.
 
---from, --to, --kind and -n choose events, whose order numbers are their seq; of the
-dictionary what they refer to is printed with them, and no facts about the run.`
+--from, --to, --kind and -n select events, by their order numbers (seq); then only those
+dictionary entries are printed that they refer to, and no facts about the run.`
 
 const dumpExample = `  memtrace dump memtrace.python3.4711.bin | less
   memtrace dump --kind oom,mark --from 100000 memtrace.python3.4711.bin
@@ -61,15 +60,15 @@ func (a *app) dumpCommand() *cobra.Command {
 		},
 	}
 	f := cmd.Flags()
-	f.Uint64Var(&o.from, "from", 0, "first order number (`SEQ`)")
-	f.Uint64Var(&o.to, "to", math.MaxUint64, "last order number (`SEQ`); without it, that of the last event")
+	f.Uint64Var(&o.from, "from", 0, "first order number, a `SEQ`")
+	f.Uint64Var(&o.to, "to", math.MaxUint64, "last order number, a `SEQ`")
 	f.Lookup("to").DefValue = "0" // pflag shows no default of 0; this one has twenty digits
-	f.StringSliceVar(&o.kinds, "kind", nil, "only events of this `KIND`: "+strings.Join(eventKinds(), ", ")+
-		" (repeatable)")
-	f.Int64VarP(&o.events, "events", "n", -1, "at most this `NUMBER` of events; without it, all")
+	f.StringSliceVar(&o.kinds, "kind", nil, "only events of these `KINDS`, separated by commas: "+
+		strings.Join(eventKinds(), ", "))
+	f.Int64VarP(&o.events, "events", "n", -1, "at most this `NUMBER` of events")
 	f.Lookup("events").DefValue = "0" // shown as none
-	f.BoolVar(&o.encode, "encode", false, "read text and write a trace")
-	f.StringVarP(&o.output, "output", "o", "", "write to a `FILE` instead of standard output")
+	f.BoolVar(&o.encode, "encode", false, "convert text to a trace")
+	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE` instead of standard output")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
 	cmdline.Complete(cmd, "kind", cmdline.List(eventKinds()...))
 	for _, name := range []string{"from", "to", "events"} {

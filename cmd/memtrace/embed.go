@@ -19,13 +19,13 @@ import (
 	"memtrace/trace/spool"
 )
 
-const embedLong = `Write the names of functions, files and lines into finished traces, so that their
-call stacks are readable on other machines and after the program's files have
-changed. It has to happen where the files are those of the run.
+const embedLong = `Add the names of functions, files and lines to finished traces, so that their call
+stacks are readable on other machines and after the program's files have changed. Run it
+where the files are those of the run.
 
-Python's names are in every trace as it is. Names of compiled code are taken from
-the object files and their debug files. What a trace holds is not changed; the
-names are added behind its end, and a report uses them from then on.`
+Python's names are in every trace. Names of compiled code are taken from the object
+files and their debug files. They are added after the end of the trace; nothing in it is
+changed.`
 
 const embedExample = `  memtrace embed memtrace.python3.4711.bin
   memtrace run --embed-symbols -- python3 train.py`

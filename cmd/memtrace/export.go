@@ -8,45 +8,45 @@ import (
 
 	"memtrace/internal/cmdline"
 	"memtrace/internal/exports"
+	"memtrace/internal/manual"
 	"memtrace/internal/questions"
 	"memtrace/internal/usage"
 )
 
-const exportLong = `Write what a trace says about call stacks in the format of another tool, or as a
-picture, or its tables as CSV:
+const exportLong = `Write call stacks, blocks or tables of a trace in the format of another tool, beside
+the trace or where -o names. --push sends the pprof profile to Pyroscope instead.
 
-%s
-The file lies beside the trace, under its name with another ending, unless -o
-names another one; '-o -' is standard output. Each stack has four values, one of
-which --value chooses: the bytes that stood at the peak, those that were left at
-the end, those of all allocations, and the number of allocations. They add up to
-what 'memtrace report' says of the level. Stacks are folded as in the report:
+%s`
+
+const exportDetails = `Each stack has four values, one of which --value chooses: the bytes at the peak, those
+left at the end, those of all allocations, and the number of allocations. They add up to
+what 'memtrace report' shows of the level. Stacks are folded as in the report;
 --full-stacks keeps the frames of interpreters, dispatchers and allocators.
 
-dhat, perfetto and memory_viz tell of blocks as they came and went. A snapshot for
-memory_viz holds what stands at its end, and its readers take the history back from
-there: with --at it ends at that moment, not with the run. --limit bounds what is
-held in memory: the blocks that perfetto divides among owners, the latest events of
-a snapshot's history. What does not fit is reported.
+dhat, perfetto and memory_viz contain blocks with their lifetimes. A snapshot for
+memory_viz holds what is live at its end, and its readers compute the history back from
+there: with --at it ends at that moment. --limit bounds what is held in memory: the
+blocks that perfetto divides among owners, the latest events of a snapshot's history.
+What does not fit is reported.
 
-csv writes the tables of the report, those that have rows, for spreadsheets and
-other programs. Sizes are whole bytes, times seconds since the start. A name that a
-spreadsheet would calculate, such as '=1+1', has an apostrophe before it.
+csv writes the tables of the report, those that have rows. Sizes are whole bytes, times
+seconds since the start. A name that a spreadsheet would calculate, such as '=1+1', has
+an apostrophe before it.
 
 %s
---push sends the profile of pprof to a server instead of writing a file: Pyroscope,
-or one that takes what Pyroscope takes.
+--push also takes the address of another server that accepts Pyroscope's requests.
 
 %s`
 
 const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
   memtrace export pprof --value allocated memtrace.python3.4711.bin
-  memtrace export speedscope --focus 'attn|mlp' -o attention.json memtrace.python3.4711.bin
-  memtrace export collapsed --no-lines -o - memtrace.python3.4711.bin | sort -nrk2 | head
-  memtrace export perfetto memtrace.python3.4711.bin
+  memtrace export speedscope --focus 'attn|mlp' -o attention.json train.bin
+  memtrace export collapsed --no-lines -o - train.bin | sort -nrk2
   memtrace export memory_viz --at oom memtrace.python3.4711.bin
   memtrace export csv -o tables memtrace.python3.4711.bin
   memtrace export --push http://localhost:4040 memtrace.python3.4711.bin`
+
+const csvDoc = "a folder with each table of the report"
 
 // exporter writes files of other tools, and speaks on the command's console.
 func (a *app) exporter() *exports.Exporter { return &exports.Exporter{Console: &a.Console} }
@@ -57,18 +57,20 @@ func (a *app) exportCommand() *cobra.Command {
 	var list strings.Builder
 	var names []cobra.Completion
 	for _, f := range exports.Formats {
-		fmt.Fprintf(&list, "  %-12s %s (%s)\n", f.Name, f.Doc, f.Extension)
+		fmt.Fprintf(&list, "  %-12s %s\n", f.Name, f.Doc)
 		names = append(names, cobra.CompletionWithDesc(f.Name, f.Doc))
 	}
-	fmt.Fprintf(&list, "  %-12s %s (%s)\n", exports.CSVName, "a folder with each table of the report",
-		exports.CSVExtension)
-	names = append(names, cobra.CompletionWithDesc(exports.CSVName, "a folder with each table of the report"))
+	fmt.Fprintf(&list, "  %-12s %s\n", exports.CSVName, csvDoc)
+	names = append(names, cobra.CompletionWithDesc(exports.CSVName, csvDoc))
 	cmd := &cobra.Command{
-		Use:   "export [flags] FORMAT FILE",
-		Short: "Write flame graphs, files for pprof, Perfetto and others, CSV",
-		Long: fmt.Sprintf(exportLong, list.String(), exports.CSVTables(), questions.WindowHelp+"\n\n"+
-			questions.FilterHelp),
+		Use:     "export [flags] FORMAT FILE",
+		Short:   "Write flame graphs, files for pprof, Perfetto and others, CSV",
+		Long:    fmt.Sprintf(exportLong, strings.TrimRight(list.String(), "\n")),
 		Example: exportExample,
+		Annotations: map[string]string{
+			manual.Details: fmt.Sprintf(exportDetails, exports.CSVTables(),
+				questions.WindowHelp+"\n\n"+questions.FilterHelp),
+		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 && !(len(args) == 1 && flags.Pushes()) {
 				return usage.Errorf("name a format (%s) and a trace", strings.Join(exports.Names(), ", "))

@@ -14,6 +14,7 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/page"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/manual"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
@@ -24,22 +25,22 @@ import (
 	"memtrace/trace/spool"
 )
 
-const htmlLong = `Write the report as one HTML file: the answer, memory over time, and for any
-moment who held it, with call stacks, the largest blocks and a map of the
-allocator's memory. The page asks the network for nothing, so that it can be
-attached to an issue or opened from a folder. Without scripts it still shows the
-report. Of two traces the page says what changed, as 'memtrace diff' does.
+const htmlLong = `Write the report as one HTML page: the answer, memory over time, and what held it at
+any moment, with call stacks, the largest blocks and a map of the allocator's memory.
+Of two traces, the page shows what changed, as 'memtrace diff' does. It loads nothing
+from the network, so it can be attached to an issue.`
 
-The file lies beside the trace, or the second one, under its name with the ending
-.html, of two traces .diff.html, unless -o names another one; '-o -' is standard
-output. A page names files and functions of the program, as the report does, and
-has none of their text. --no-source replaces these names, and those of tags and
-marks, by pseudonyms, as 'memtrace anonymize' does for a whole trace.
+const htmlDetails = `The page is written beside the trace, or the second one, as TRACE.html, that of two
+traces as TRACE.diff.html, unless -o names another file; '-o -' is standard output.
+Without scripts it still shows the report. It names files and functions of the
+program, as the report does, and contains none of their text. --no-source replaces
+these names, and those of tags and marks, by pseudonyms, as 'memtrace anonymize' does
+for a trace.
 
-Blocks beyond --blocks are left out, which the page says; --full holds every one.
+Blocks beyond --blocks are left out, and the page states this; --full holds every one.
 'memtrace serve' shows the same page of traces of any size.
 
-%s`
+`
 
 const htmlExample = `  memtrace html memtrace.python3.4711.bin
   memtrace html --focus attn -o attention.html memtrace.python3.4711.bin
@@ -64,10 +65,13 @@ type htmlFlags struct {
 func (a *app) htmlCommand() *cobra.Command {
 	var flags htmlFlags
 	cmd := &cobra.Command{
-		Use:     "html [flags] FILE | html [flags] BASE NEW",
+		Use:     "html [flags] FILE | BASE NEW",
 		Short:   "Write the report, or what changed between two traces, as a page",
-		Long:    fmt.Sprintf(htmlLong, questions.WindowHelp+"\n\n"+questions.FilterHelp),
+		Long:    htmlLong,
 		Example: htmlExample,
+		Annotations: map[string]string{
+			manual.Details: htmlDetails + questions.WindowHelp + "\n\n" + questions.FilterHelp,
+		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
 				return usage.Errorf("name one trace, or two to compare; got %d", len(args))
@@ -87,14 +91,16 @@ func (a *app) htmlCommand() *cobra.Command {
 	flags.filters.Window.Define(cmd)
 	flags.filters.DefineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks,
-		"hold at most this number of `BLOCKS`, those that held most for longest; 5 to 7 bytes of file each")
+		"hold at most this number of `BLOCKS`, those that held most for longest")
 	f.BoolVar(&flags.full, "full", false, "hold every block")
 	f.BoolVar(&flags.noSource, "no-source", false,
-		"replace names of the program's files, functions, tags and marks by pseudonyms")
+		"replace the program's names by pseudonyms")
 	f.StringVarP(&flags.output, "output", "o", "",
-		"write to a `FILE`, - for standard output (default: beside the trace)")
+		"write to this `FILE`; -: to standard output (default: beside the trace)")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace that file if it exists")
 	cmdline.Complete(cmd, "blocks", cmdline.Values())
+	cmdline.Group(cmd, cmdline.What, "blocks", "full", "no-source")
+	cmdline.Group(cmd, cmdline.Output, "output", "force")
 	return cmd
 }
 

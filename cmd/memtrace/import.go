@@ -12,6 +12,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/manual"
 	"memtrace/internal/regular"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
@@ -20,25 +21,23 @@ import (
 	"memtrace/trace/importer"
 )
 
-const importLong = `Make a trace of what another tool wrote, so that report, diff, plot, html and
-the other verbs can read it. Formats are recognized by their content:
+const importLong = `Convert a file of another tool to a trace, for report, diff, plot, html and the other
+commands. Formats are recognized by their content:
 
-%s
-A snapshot is what torch.cuda.memory._dump_snapshot("snapshot.pickle") writes;
-with torch.cuda.memory._record_memory_history() before the training it holds the
+%s`
+
+const importDetails = `A snapshot of PyTorch is what torch.cuda.memory._dump_snapshot("snapshot.pickle")
+writes; with torch.cuda.memory._record_memory_history() before the training it holds the
 history of every block, without it only the blocks of one moment. The list that
-torch.cuda.memory_snapshot() returns will do as well, and JSON. A pickle is
-read as data: nothing in it is run, and a pickle that would run something is
-refused.
+torch.cuda.memory_snapshot() returns is accepted, too, and JSON. A pickle is read as
+data: nothing in it is executed, and a pickle that would execute something is refused.
 
-Files that gzip or zstd compressed are unpacked. What a file does not hold is
-said on standard error and in the report's notes.`
+Files compressed by gzip or zstd are unpacked. What a file does not contain is listed on
+standard error and in the report's notes.`
 
 const importExample = `  memtrace import snapshot.pickle -o snapshot.bin
-  memtrace report snapshot.bin
   memtrace diff snapshot.bin memtrace.python3.4711.bin
-  memtrace import memory_fft.txt -o fft.bin && memtrace plot --baseline -o fft.png fft.bin
-  memtrace import train.log -o old.bin && memtrace report --rules mxnet-tbd old.bin`
+  memtrace import --interval 10ms memory.csv -o smi.bin`
 
 type importOptions struct {
 	output   string
@@ -61,10 +60,11 @@ func (a *app) importCommand() *cobra.Command {
 		formats = append(formats, f.Name+"\t"+f.Doc)
 	}
 	cmd := &cobra.Command{
-		Use:     "import [flags] FILE -o OUT",
-		Short:   "Convert another tool's output to a trace",
-		Long:    fmt.Sprintf(importLong, list.String()),
-		Example: importExample,
+		Use:         "import [flags] FILE -o OUT",
+		Short:       "Convert another tool's output to a trace",
+		Long:        fmt.Sprintf(importLong, strings.TrimRight(list.String(), "\n")),
+		Annotations: map[string]string{manual.Details: importDetails},
+		Example:     importExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage.Errorf("name one file")
@@ -75,12 +75,11 @@ func (a *app) importCommand() *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
-	f.StringVar(&o.format, "format", "", "the `FORMAT` of the file: "+strings.Join(importer.Names(), ", ")+
-		" (default: by its content)")
+	f.StringVar(&o.format, "format", "", "`FORMAT` of the file (default: by its content)")
 	f.DurationVar(&o.interval, "interval", importer.DefaultInterval,
-		"nvidia-smi: the `TIME` from one sample to the next, where the file has no timestamps")
+		"nvidia-smi: `TIME` between samples, for a file without timestamps")
 	f.StringSliceVar(&o.columns, "columns", nil,
-		"nvidia-smi: the `COLUMNS` of a file without a heading, as --query-gpu had them")
+		"nvidia-smi: `COLUMNS` of a file without a heading, as in --query-gpu")
 	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
 	cmdline.Complete(cmd, "format", cmdline.Values(formats...))
 	cmdline.Complete(cmd, "interval", cmdline.Values())

@@ -14,6 +14,7 @@ import (
 	"memtrace/analyzer/plot"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/manual"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
@@ -21,21 +22,21 @@ import (
 	"memtrace/internal/visible"
 )
 
-const plotLong = `Draw a picture of one or more traces: PNG, SVG or PDF, by the ending of the
-output's name. The same traces give the same bytes. Kinds of pictures:
-
-%s
-Without --kind, one trace gives a timeline and several give an overlay. --data
-writes the exact values of the picture as CSV, too.
+const plotLong = `Draw one or more traces as PNG, SVG or PDF, by the ending of -o. Kinds of pictures:
 
 %s`
 
+const plotDetails = `Without --kind, one trace gives a timeline and several give an overlay. --data also
+writes the exact values of the picture as CSV. The same traces give the same bytes.
+
+` + questions.WindowHelp + `
+
+` + questions.FilterHelp
+
 const plotExample = `  memtrace plot -o memory.png memtrace.python3.4711.bin
-  memtrace plot --kind iterations -o iterations.svg memtrace.python3.4711.bin
   memtrace plot --kind categories --min-share 1 -o runs.pdf small.bin large.bin
-  memtrace plot --kind bars --group layer=mxnet-layers --group data=mine.toml -o bars.png memtrace.python3.4711.bin
-  memtrace plot --align --baseline --data values.csv -o kernels.png fft.bin winograd.bin
-  memtrace plot --kind flamegraph -o stacks.png memtrace.python3.4711.bin
+  memtrace plot --kind bars --group layer=mxnet-layers -o bars.png mxnet.bin
+  memtrace plot --align --baseline --data values.csv -o kernels.png a.bin b.bin
   memtrace plot --kind segments --at oom -o map.png memtrace.python3.4711.bin`
 
 type plotFlags struct {
@@ -59,28 +60,32 @@ func (a *app) plotCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:               "plot [flags] -o FILE TRACE...",
 		Short:             "Draw memory over time and other charts: PNG, SVG, PDF",
-		Long:              fmt.Sprintf(plotLong, list.String(), questions.WindowHelp+"\n\n"+questions.FilterHelp),
+		Long:              fmt.Sprintf(plotLong, strings.TrimRight(list.String(), "\n")),
+		Annotations:       map[string]string{manual.Details: plotDetails},
 		Example:           plotExample,
 		Args:              cmdline.SomeTraces,
 		ValidArgsFunction: cmdline.Traces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.plot(&flags, args) },
 	}
 	f := cmd.Flags()
-	f.StringVar(&flags.kind, "kind", "", "the `KIND` of picture: "+strings.Join(plot.Names(), ", "))
-	f.StringVar(&flags.show.Title, "title", "", "the `TEXT` above the picture")
+	f.StringVar(&flags.kind, "kind", "", "`KIND` of picture (default: timeline, or overlay)")
+	f.StringVar(&flags.show.Title, "title", "", "`TEXT` above the picture")
 	f.Float64Var(&flags.show.MinShare, "min-share", 0, "join categories below this `PERCENT` of the total")
-	f.BoolVar(&flags.show.Baseline, "baseline", false, "overlay: take off what each run held at first")
-	f.BoolVar(&flags.show.Align, "align", false, "overlay: let each run begin at its first allocation")
+	f.BoolVar(&flags.show.Baseline, "baseline", false, "overlay: subtract what each run held at first")
+	f.BoolVar(&flags.show.Align, "align", false, "overlay: begin each run at its first allocation")
 	f.StringVar(&flags.axis, "axis", "time",
-		"timeline, overlay: what it goes by, `AXIS` time, or events, as wide as each other")
+		"timeline, overlay: `AXIS` time, or events, all equally wide")
 	f.StringVar(&flags.filters.At, "at", "",
-		"flamegraph, segments: take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time since the start such as 1.5s for the peak")
-	f.StringVar(&flags.data, "data", "", "also write the values to a CSV `FILE`")
-	f.StringVarP(&flags.output, "output", "o", "", "the picture's `FILE`: its name ends in .png, .svg or .pdf")
+		"flamegraph, segments: use this `MOMENT` instead of the peak: "+questions.MomentHelp)
+	f.StringVar(&flags.data, "data", "", "also write the values to this CSV `FILE`")
+	f.StringVarP(&flags.output, "output", "o", "", "write to this `FILE`: its name ends in .png, .svg or .pdf")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")
 	flags.filters.Window.Define(cmd)
 	flags.filters.DefineFilters(cmd)
 	flags.filters.DefineRules(cmd)
+	cmdline.Group(cmd, cmdline.What, "kind", "at")
+	cmdline.Group(cmd, cmdline.Layout, "title", "min-share", "baseline", "align", "axis")
+	cmdline.Group(cmd, cmdline.Output, "data", "output", "force")
 	cmdline.Complete(cmd, "kind", cmdline.Values(kinds...))
 	cmdline.Complete(cmd, "at", cmdline.Moments)
 	cmdline.Complete(cmd, "axis", cmdline.Values("time", "events"))

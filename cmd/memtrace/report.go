@@ -17,20 +17,19 @@ import (
 	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/manual"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/visible"
 )
 
-const reportLong = `Show where the memory was: what held it at the peak, what was live at the
-end, and what happened on the way.
+const reportLong = `Show what held the memory at the peak, what was live at the end, and what grew in
+between. Of a folder with several traces, such as the ranks of a distributed
+training, the report compares the processes and shows the one that differs most.`
 
-A folder with several traces is taken for one run, such as the ranks of a
-distributed training: a table sets its processes side by side and says which of
-them differs and why, and the report of the one to look at follows; with --all
-the report of each. Several files give one report each, in order. With --json,
-one file gives an object, and several files or a folder an array. A trace whose program was killed, or still runs, is read as far as it
-goes.
+const reportDetails = `Several files give one report each, in order; with --all, so does a folder. With
+--json, one file gives an object, and several files or a folder an array. The trace of
+a program that was killed, or that still runs, is read up to its last record.
 
 ` + questions.ViewHelp + `
 
@@ -41,16 +40,14 @@ goes.
 ` + questions.FilterHelp
 
 const reportExample = `  memtrace report memtrace.python3.4711.bin
-  memtrace report --by tag,library --at mark:loaded memtrace.python3.4711.bin
+  memtrace report --details memtrace.python3.4711.bin
+  memtrace report --by module,category memtrace.python3.4711.bin
+  memtrace report --at mark:loaded memtrace.python3.4711.bin
   memtrace report --from step:10 --to step:20 memtrace.python3.4711.bin
   memtrace report --device 1 --focus 'attn|mlp' traces/
-  memtrace report --by category memtrace.python3.4711.bin
-  memtrace report --group layer=mxnet-layers --group data=mine.toml memtrace.python3.4711.bin
-  memtrace report --by site --full-stacks memtrace.python3.4711.bin
-  memtrace report --view modules --depth 2 memtrace.python3.4711.bin
-  memtrace report --view iterations --csv iterations.csv --units MB memtrace.python3.4711.bin
-  memtrace report --view timeline --by module --csv - memtrace.python3.4711.bin
-  memtrace report --brief memtrace.python3.4711.bin
+  memtrace report --group layer=mxnet-layers --group data=mine.toml mxnet.bin
+  memtrace report --view iterations --csv iterations.csv mxnet.bin
+  memtrace report --view timeline --by module --csv - mxnet.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
 func (a *app) reportCommand() *cobra.Command {
@@ -60,6 +57,7 @@ func (a *app) reportCommand() *cobra.Command {
 		Use:               "report [flags] FILE|DIR...",
 		Short:             "Show what held the memory at the peak",
 		Long:              reportLong,
+		Annotations:       map[string]string{manual.Details: reportDetails},
 		Example:           reportExample,
 		Args:              cmdline.SomeTraces,
 		ValidArgsFunction: cmdline.Traces,
@@ -70,14 +68,14 @@ func (a *app) reportCommand() *cobra.Command {
 	flags.Define(cmd)
 	views.Define(cmd)
 	flags.DefineEntries(cmd)
-	cmd.Flags().BoolVar(&flags.Details, "details", false,
-		"show everything: call stacks, device ledgers, lifetimes, notes")
-	cmd.Flags().BoolVar(&flags.Brief, "brief", false,
-		"print the answer, what it rests on and what to run next as JSON of at most 6,000 bytes")
-	cmd.Flags().BoolVar(&flags.AllProcesses, "all", false,
-		"for a folder: show the report of every process, not only of the one to look at")
-	cmd.Flags().BoolVar(&flags.Full, "full-stacks", false,
-		"show every frame of call stacks, also what libraries do among themselves")
+	f := cmd.Flags()
+	f.BoolVar(&flags.Details, "details", false, "show all: call stacks, device ledgers, lifetimes, notes")
+	f.BoolVar(&flags.Full, "full-stacks", false, "do not fold the frames inside libraries")
+	f.BoolVar(&flags.AllProcesses, "all", false, "of a folder, show the report of every process")
+	f.BoolVar(&flags.Brief, "brief", false, "print the answer and its evidence as JSON of at most 6,000 bytes")
+	cmdline.Group(cmd, cmdline.What, "details", "all")
+	cmdline.Group(cmd, cmdline.Layout, "full-stacks")
+	cmdline.Group(cmd, cmdline.Output, "brief")
 	return cmd
 }
 

@@ -12,6 +12,7 @@ import (
 
 	"memtrace/internal/cmdline"
 	"memtrace/internal/launch"
+	"memtrace/internal/manual"
 	"memtrace/internal/usage"
 	"memtrace/trace/spool"
 )
@@ -31,34 +32,39 @@ type runOptions struct {
 	embedSymbols bool
 }
 
-const runLong = `Run a program with libmemtrace.so preloaded. Its standard streams, its signals
-and its exit status are its own: memtrace run ends with the program's status,
-with 128 plus the signal's number if a signal ended it, with 127 if there is no
-such program, with 126 if it cannot be executed, and with 2 if memtrace itself
-could not start it.
+const runLong = `Run a program with libmemtrace.so preloaded. Every process of it that uses CUDA writes
+a trace. -o names it, with these placeholders:
 
-Every process of the program that uses CUDA writes a trace of its own. -o names
-it; the pattern may hold
+  %p         process id
+  %e         program name
+  %h         host name
+  %t         start time
+  %r         rank
+  %n         counter
+  %q{VAR}    environment variable
+  %%         a percent sign
 
-  %p process id      %e program name
-  %h host name       %t start time
-  %r rank            %n counter
-  %q{VAR} variable   %% a percent sign
+The program's standard streams, signals and exit status are left alone.`
 
-The library is looked for in $MEMTRACE_LIBRARY, beside this command, in
-../lib/memtrace and in ../lib.`
+const runDetails = `The exit status is the program's, 128 plus the number of a signal that ended it, 127 if
+there is no such program, 126 if it cannot be executed, and 2 if memtrace itself could
+not start it. Flags override the variables of the environment.
+
+The library is the one that MEMTRACE_LIBRARY names, or the first that is found beside
+the command, in ../lib/memtrace and in ../lib.`
 
 const runExample = `  memtrace run -- python3 train.py
-  memtrace run -o 'traces/%q{RANK}.%p.bin' -- torchrun --nproc-per-node 8 train.py
+  memtrace run -o 'rank%r.bin' -- torchrun --nproc-per-node 8 train.py
   memtrace run --report text -- ./solver --size 4096`
 
 func (a *app) runCommand() *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
-		Use:     "run [flags] -- PROGRAM [ARGUMENT...]",
-		Short:   "Run a program and record its GPU memory",
-		Long:    runLong,
-		Example: runExample,
+		Use:         "run [flags] -- PROGRAM [ARGUMENT...]",
+		Short:       "Run a program and record its GPU memory",
+		Long:        runLong,
+		Annotations: map[string]string{manual.Details: runDetails},
+		Example:     runExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return usage.Errorf("name a program to run: memtrace run -- PROGRAM [ARGUMENT...]")
@@ -75,22 +81,22 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVarP(&o.output, "output", "o", "", "name of the traces, a `PATTERN` (default "+launch.DefaultOutput+")")
 	f.BoolVarP(&o.force, "force", "f", false, "replace traces that exist")
 	f.StringVar(&o.spoolDir, "spool-dir", "",
-		"keep the working files in this `DIR`, such as a tmpfs, instead of beside the traces")
-	f.Var(&o.spoolMax, "spool-max", "room that a process's working file may usually take, such as 256M")
+		"keep the working files in this `DIR` instead of beside the traces")
+	f.Var(&o.spoolMax, "spool-max", "usual size of a process's working file, such as 256M")
 	f.Var(&o.hardMax, "spool-hard-max",
-		"how far that file may grow while the program records faster than can be written, such as 4G")
+		"largest `SIZE` of that file, while events come faster than they are written")
 	f.Var(&o.traceMax, "trace-max",
-		"largest size of a trace, such as 2G: its older part then keeps what peaks and what is live need (default: any)")
+		"compact a trace before it exceeds this `SIZE`, such as 2G")
 	f.StringVar(&o.overflow, "overflow", "",
-		"what to do when it can grow no more: wait (a bounded time) or drop records")
+		"`MODE` at that size: wait (a bounded time) or drop (records)")
 	f.StringVar(&o.guestMemory, "guest-memory", "",
-		"memory that a process may spend on telling at once who held the device when it runs out, a `SIZE` (default 256M); 0: none")
+		"memory for tracking live blocks, for the text when memory runs out: a `SIZE`; 0: none (default 256M)")
 	f.StringVar(&o.stacks, "stacks", "",
-		"`DEPTH` of call stacks: native:N, python:N, nofrees (separate by commas), full or none (default native:64,python:128)")
-	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards: `text or json`")
-	f.StringVar(&o.reportOutput, "report-output", "", "write that report to a `FILE` instead")
+		"`DEPTH` of call stacks: native:N,python:N,nofrees, full or none (default native:64,python:128)")
+	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards, in this `FORMAT`: text or json")
+	f.StringVar(&o.reportOutput, "report-output", "", "write that report to this `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false,
-		"write the names of functions into the traces, for other machines to read")
+		"write the names of functions into the traces, for other machines")
 	cmdline.Complete(cmd, "report", cmdline.Values("text", "json"))
 	cmdline.Complete(cmd, "stacks", cmdline.Values("full", "none", "nofrees", "native:", "python:"))
 	return cmd

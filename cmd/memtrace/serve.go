@@ -21,6 +21,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/console"
+	"memtrace/internal/manual"
 	"memtrace/internal/pageserver"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
@@ -31,20 +32,18 @@ import (
 	"memtrace/trace/spool"
 )
 
-const serveLong = `Show pages of traces in a browser on this machine: the pages of 'memtrace html',
-without files. Use it for a trace that is too large for one page, whose blocks
-then stay here and every moment stays available, and for a run that goes
-on: its page shows what is new every few seconds.
+const serveLong = `Serve the pages of 'memtrace html' to a browser on this machine, without files: of
+traces that are too large for one page, and of running programs, whose page shows what
+is new every few seconds. Ctrl-C ends it.`
 
-DIR stands for the traces in it, also those that come later. The address that is
-printed holds a secret, without which no page is shown: give it to those only who
-may read the traces. It can be reached from this machine only; from elsewhere,
+const serveDetails = `A folder stands for the traces in it, also for those that are added later. The address
+that is printed contains a secret, without which no page is shown: give it only to those
+who may read the traces. The server listens on this machine only; from elsewhere,
 forward the port, such as by 'ssh -L 8123:127.0.0.1:8123 HOST' with --port 8123.
-Ctrl-C ends it.
 
-%s
+` + questions.WindowHelp + `
 
-%s`
+` + questions.FilterHelp
 
 const serveExample = `  memtrace serve memtrace.python3.4711.bin
   memtrace serve .
@@ -65,10 +64,11 @@ const lastAnswers = 2 * time.Second
 func (a *app) serveCommand() *cobra.Command {
 	var flags serveFlags
 	cmd := &cobra.Command{
-		Use:     "serve [flags] DIR|FILE",
-		Short:   "Serve pages of traces to a browser, also of running programs",
-		Long:    fmt.Sprintf(serveLong, questions.WindowHelp, questions.FilterHelp),
-		Example: serveExample,
+		Use:         "serve [flags] DIR|FILE",
+		Short:       "Serve pages of traces to a browser, also of running programs",
+		Long:        serveLong,
+		Annotations: map[string]string{manual.Details: serveDetails},
+		Example:     serveExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
 				return usage.Errorf("name one trace or folder; got %d", len(args))
@@ -82,10 +82,11 @@ func (a *app) serveCommand() *cobra.Command {
 	flags.filters.Window.Define(cmd)
 	flags.filters.DefineFilters(cmd)
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks,
-		"put at most this number of `BLOCKS` on a page; blocks of larger traces are sent on request")
+		"put at most this number of `BLOCKS` on a page; others are sent on request")
 	f.IntVar(&flags.port, "port", 0, "listen on this `PORT` (default: any that is free)")
 	cmdline.Complete(cmd, "blocks", cmdline.Values())
 	cmdline.Complete(cmd, "port", cmdline.Values())
+	cmdline.Group(cmd, cmdline.What, "blocks")
 	return cmd
 }
 

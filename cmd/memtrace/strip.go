@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"memtrace/internal/cmdline"
+	"memtrace/internal/manual"
 	"memtrace/internal/regular"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
@@ -21,43 +22,42 @@ import (
 	"memtrace/trace/scrub"
 )
 
-const stripLong = `Write a copy of a trace without the parts that are not needed to read it
-elsewhere: embedded symbols, Python's line tables, the environment, the working
-directory, the host's name and arguments. Paths are shortened: of object files to
-their base names, of Python files to what lies behind site-packages or the standard
-library's folder, or to their last two parts.
+const stripLong = `Write a copy of a trace without what is not needed to read it elsewhere: embedded
+symbols, Python's line tables, the environment, the working directory, the host's name
+and arguments. Paths are shortened. Names of the program's own functions, files, tags
+and threads stay: 'memtrace anonymize' replaces them. Events and numbers stay as they
+are.`
 
-Without line tables a report tells call sites in Python apart by their functions
-alone; --keep lines keeps them. Names of the program's own functions, files, tags and
-threads stay: 'memtrace anonymize' replaces them. Events and all numbers stay as they
-are, and so do the addresses in stacks and of Python objects. Parts of a file that this version does not
-know are left out, since they may hold anything, and so is what stands behind damage.
-What was left out or replaced is counted on standard error.`
+const stripDetails = `Paths of object files become their base names; paths of Python files become what follows
+site-packages or the standard library's folder, or their last two parts. Without line
+tables a report tells call sites in Python apart by their functions alone; --keep lines
+keeps them. Addresses in stacks and of Python objects stay as they are. Parts of a file
+that this version does not know are left out, since they may contain anything, and so is
+what follows damage. What was left out or replaced is counted on standard error.`
 
 const stripExample = `  memtrace strip memtrace.python3.4711.bin -o small.bin
   memtrace strip --keep symbols,lines memtrace.python3.4711.bin -o shared.bin`
 
-const anonymizeLong = `Write a copy of a trace that does not reveal who made it. Names are replaced by
-pseudonyms: tags, marks and threads, the program and its own libraries, and files and
-functions of code that belongs neither to CPython nor to a package in site-packages nor
-to the system. Packages that are installed there keep their names, whoever wrote them.
-Everything that 'memtrace strip' removes is removed as well, except what the figures of
-call sites need: symbols, with the user's replaced, and Python's line tables, which are
-numbers. --keep chooses among these.
+const anonymizeLong = `Write a copy of a trace whose names are replaced by pseudonyms: tags, marks, threads,
+the program and its own libraries, and files and functions of code that belongs neither
+to CPython nor to a package in site-packages nor to the system. What 'memtrace strip'
+removes is removed as well. Events and numbers stay as they are, so a report of the copy
+has the same figures. With --key, a name has the same pseudonym in several traces.`
 
-The same name has the same pseudonym throughout the file. With --key that holds across
-files, and only who has the key can find out by trying whether a pseudonym is that of a
-certain name; without it a random key is used and forgotten.
+const anonymizeDetails = `Packages in site-packages keep their names, whoever wrote them. Unlike strip, anonymize
+keeps what the figures of call sites need: symbols, with the program's own replaced, and
+Python's line tables, which are numbers; --keep chooses among these. What stays:
+sizes, times, process and thread numbers, lines at which functions begin, and the
+addresses in stacks and of Python objects.
 
-Events and all numbers stay as they are, so that a report of the copy has the same
-figures: sizes, times, process and thread numbers, lines at which functions begin, and
-the addresses in stacks and of Python objects. Parts of a file that this version does
-not know are left out, since they may hold anything, and so is what stands behind
-damage. What was left out or replaced is counted on standard error.`
+A name has the same pseudonym throughout the file; with --key, across files. Only with
+the key can one test whether a pseudonym is that of a certain name. Without --key a
+random key is used and not kept. Parts of a file that this version does not know are
+left out, since they may contain anything, and so is what follows damage. What was left
+out or replaced is counted on standard error.`
 
 const anonymizeExample = `  memtrace anonymize memtrace.python3.4711.bin -o public.bin
   head -c 32 /dev/urandom > secret.key
-  memtrace anonymize --keep nothing memtrace.python3.4711.bin -o less.bin
   memtrace anonymize --key secret.key before.bin -o a.bin
   memtrace anonymize --key secret.key after.bin -o b.bin
   memtrace diff a.bin b.bin`
@@ -79,11 +79,12 @@ type scrubOptions struct {
 func (a *app) stripCommand() *cobra.Command {
 	var o scrubOptions
 	cmd := &cobra.Command{
-		Use:     "strip [flags] FILE -o OUT",
-		Short:   "Write a copy without paths, environment, arguments and symbols",
-		Long:    stripLong,
-		Example: stripExample,
-		RunE:    func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], false) },
+		Use:         "strip [flags] FILE -o OUT",
+		Short:       "Write a copy without paths, environment, arguments and symbols",
+		Long:        stripLong,
+		Annotations: map[string]string{manual.Details: stripDetails},
+		Example:     stripExample,
+		RunE:        func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], false) },
 	}
 	o.register(cmd, nil)
 	return cmd
@@ -92,15 +93,16 @@ func (a *app) stripCommand() *cobra.Command {
 func (a *app) anonymizeCommand() *cobra.Command {
 	var o scrubOptions
 	cmd := &cobra.Command{
-		Use:     "anonymize [flags] FILE -o OUT",
-		Short:   "Write a copy with your names replaced by pseudonyms",
-		Long:    anonymizeLong,
-		Example: anonymizeExample,
-		RunE:    func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], true) },
+		Use:         "anonymize [flags] FILE -o OUT",
+		Short:       "Write a copy with your names replaced by pseudonyms",
+		Long:        anonymizeLong,
+		Annotations: map[string]string{manual.Details: anonymizeDetails},
+		Example:     anonymizeExample,
+		RunE:        func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], true) },
 	}
 	o.register(cmd, []string{keepSymbols, keepLines})
 	cmd.Flags().StringVar(&o.key, "key", "",
-		fmt.Sprintf("make pseudonyms by the secret in this `FILE`, of at least %d bytes", scrub.MinKey))
+		fmt.Sprintf("make pseudonyms with the secret in this `FILE`, of at least %d bytes", scrub.MinKey))
 	return cmd
 }
 
@@ -172,7 +174,7 @@ func (o scrubOptions) strip() (*scrub.Strip, error) {
 			s.KeepLines = true
 		case keepNothing:
 			if len(o.keep) > 1 {
-				return nil, usage.Errorf("--keep %s: %s is no part among others", strings.Join(o.keep, ","),
+				return nil, usage.Errorf("--keep %s: %s cannot be combined with other parts", strings.Join(o.keep, ","),
 					keepNothing)
 			}
 		default:
@@ -194,7 +196,7 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s: no such file; make a key with: head -c 32 /dev/urandom > %s", o.key, o.key)
 	case errors.Is(err, regular.ErrTooLarge):
-		return nil, fmt.Errorf("%s: more than %d bytes are no key", o.key, maxKey)
+		return nil, fmt.Errorf("%s: a key file is at most %d bytes", o.key, maxKey)
 	case err != nil:
 		return nil, tracefile.OpenError(o.key, err)
 	}

@@ -101,6 +101,21 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 	visit((&app{}).rootCommand(), nil)
 }
 
+// TestHelpIsShort: text and examples of every help take at most a screen of 24 lines before the flags; the rest is left
+// to 'memtrace help' and the man page.
+func TestHelpIsShort(t *testing.T) {
+	for _, c := range (&app{}).rootCommand().Commands() {
+		shown := onTerminal(t, 80, []string{c.Name(), "--help"})
+		text, _, found := strings.Cut(strings.TrimPrefix(shown, "Usage:"), "\nWhat to show:\n")
+		if !found {
+			text, _, found = strings.Cut(text, "\nFlags:\n")
+		}
+		if lines := strings.Count(text, "\n"); !found || lines > 24 {
+			t.Errorf("%s --help: %d lines before the flags:\n%s", c.Name(), lines, text)
+		}
+	}
+}
+
 // TestFitLine: what stands in a column stays there, and lists hang under their text.
 func TestFitLine(t *testing.T) {
 	for _, c := range []struct{ line, want string }{

@@ -8,27 +8,26 @@ import (
 	"memtrace/analyzer/profile"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/console"
+	"memtrace/internal/manual"
 	"memtrace/internal/questions"
 	"memtrace/internal/top"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 )
 
-const topLong = `Show the devices, the processes on them and, for those that memtrace records, who
-owns their memory right now.
+const topLong = `Show devices, the processes on them and, of those that memtrace records, what holds
+their memory now. On a terminal the view fills the screen: q quits, ? lists the other
+keys. Elsewhere, and with --once, it is printed once.`
 
-Recorded processes of this user are found automatically; where MEMTRACE_CONTROL_DIR
-is set, only those whose control sockets are in that folder. FILE and DIR name further
-traces, such as those of a process that another user lets you read. Devices and
-the processes on them come from NVIDIA's management library. On a machine without
-it, recorded processes are still shown.
-
-On a terminal the view fills the screen: q quits, ? lists the other keys. Elsewhere,
-and with --once, it is printed once.
+const topDetails = `Recorded processes of this user are found automatically; where MEMTRACE_CONTROL_DIR is
+set, only those whose control sockets are in that folder. FILE and DIR name further
+traces, such as those of a process of another user that may be read. Devices and the
+processes on them come from NVML. On a machine without it, recorded processes are
+still shown.
 
 --listen and --textfile show nothing but publish the same figures as metrics, for
 Prometheus and others: at http://ADDRESS/metrics, or in a file that is replaced every
---interval. Only processes of this user, and those behind FILE and DIR, have owners there.`
+--interval. Only processes of this user, and those of FILE and DIR, have owners there.`
 
 const topExample = `  memtrace top
   memtrace top --once
@@ -43,6 +42,7 @@ func (a *app) topCommand() *cobra.Command {
 		Use:               "top [flags] [FILE|DIR...]",
 		Short:             "Show devices, their processes and what holds memory, live",
 		Long:              topLong,
+		Annotations:       map[string]string{manual.Details: topDetails},
 		Example:           topExample,
 		ValidArgsFunction: cmdline.Traces,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -58,17 +58,21 @@ func defineTopFlags(cmd *cobra.Command, o *top.Options) {
 	flags := cmd.Flags()
 	flags.BoolVar(&o.Once, "once", false, "print once and exit")
 	flags.BoolVar(&o.JSON, "json", false, "print JSON once, with exact bytes and all rows")
-	flags.DurationVar(&o.Interval, "interval", o.Interval, "refresh `TIME`, at least 1s")
+	flags.DurationVar(&o.Interval, "interval", o.Interval, "refresh after this `TIME`, at least 1s")
 	flags.IntSliceVar(&o.Devices, "device", nil, "only this device `INDEX`, as nvidia-smi counts (repeatable)")
 	flags.IntSliceVar(&o.PIDs, "pid", nil, "only the process with this `NUMBER` (repeatable)")
-	flags.StringVar(&o.By, "by", "", "group owners by `NAME`: "+strings.Join(profile.GroupingNames(), ", ")+
-		" (default: what says most)")
-	flags.IntVarP(&o.Rows, "rows", "n", top.DefaultRows, "`ROWS` of owners of each process, 0 for all")
+	flags.StringVar(&o.By, "by", "", "group owners by this `NAME` (default: chosen by what was recorded): "+
+		strings.Join(profile.GroupingNames(), ", "))
+	flags.IntVarP(&o.Rows, "rows", "n", top.DefaultRows, "`ROWS` of owners of each process; 0: all")
 	flags.BoolVar(&o.ASCII, "ascii", false, "draw with ASCII characters only")
 	flags.StringVar(&o.Listen, "listen", "",
 		"serve metrics at http://`ADDRESS`/metrics, such as 127.0.0.1:9464, for Prometheus")
 	flags.StringVar(&o.Textfile, "textfile", "",
-		"write metrics to a `FILE`.prom every --interval (15s if not given), for node_exporter; -: to standard output")
+		"write metrics to `FILE`.prom every --interval (then 15s by default), for node_exporter; -: to standard output")
+	cmdline.Group(cmd, cmdline.What, "by", "interval")
+	cmdline.Group(cmd, cmdline.Filters, "device", "pid")
+	cmdline.Group(cmd, cmdline.Layout, "rows", "ascii")
+	cmdline.Group(cmd, cmdline.Output, "once", "json", "listen", "textfile")
 	cmdline.Complete(cmd, "by", cmdline.Values(profile.GroupingNames()...))
 	for _, name := range []string{"interval", "device", "rows", "listen", "pid"} {
 		cmdline.Complete(cmd, name, cmdline.Values())

@@ -30,7 +30,7 @@ const CSVExtension = ".csv"
 func CSVTables() string {
 	var list strings.Builder
 	for _, t := range csvtable.All() {
-		fmt.Fprintf(&list, "  %-18s %s\n", t.Name+CSVExtension, t.Doc)
+		fmt.Fprintf(&list, "  %-18s  %s\n", t.Name+CSVExtension, t.Doc)
 	}
 	return list.String()
 }

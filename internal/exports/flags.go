@@ -32,23 +32,25 @@ type Flags struct {
 func (f *Flags) Define(cmd *cobra.Command) {
 	levels := []string{report.LevelFramework, report.LevelDriver}
 	set := cmd.Flags()
-	set.StringVar(&f.value, "value", export.Peak.String(), "the `NUMBER` of each stack: "+
+	set.StringVar(&f.value, "value", export.Peak.String(), "the `VALUE` of each stack: "+
 		strings.Join(export.ValueNames(), ", "))
-	set.StringVar(&f.level, "level", "", "the `LEVEL` "+strings.Join(levels, " or ")+
-		" (default: framework if one reported blocks)")
-	set.BoolVar(&f.full, "full-stacks", false, "do not fold what libraries and interpreters do inside")
-	set.BoolVar(&f.noLines, "no-lines", false, "do not tell lines of a function apart")
-	set.StringVar(&f.filters.At, "at", "",
-		"take the `MOMENT` teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time since the start such as 1.5s for the peak")
+	set.StringVar(&f.level, "level", "", "`LEVEL` "+strings.Join(levels, " or ")+
+		" (default: framework, if one reported blocks)")
+	set.BoolVar(&f.full, "full-stacks", false, "do not fold the frames inside libraries")
+	set.BoolVar(&f.noLines, "no-lines", false, "join the lines of a function")
+	set.StringVar(&f.filters.At, "at", "", "use this `MOMENT` instead of the peak: "+questions.MomentHelp)
 	f.filters.Window.Define(cmd)
 	f.filters.DefineFilters(cmd)
 	set.StringVarP(&f.output, "output", "o", "",
-		"write to a `FILE`, - for standard output (default: beside the trace); for csv a folder")
+		"write to this `FILE`, for csv a folder; -: to standard output (default: beside the trace)")
+	set.BoolVarP(&f.force, "force", "f", false, "replace that file if it exists")
 	f.push.define(cmd)
 	f.changed = set.Changed
 	set.IntVar(&f.limit, "limit", historyLimit,
 		"hold at most this `NUMBER` of blocks (perfetto) or events (memory_viz)")
-	set.BoolVarP(&f.force, "force", "f", false, "replace that file if it exists")
+	cmdline.Group(cmd, cmdline.What, "value", "level", "at", "limit")
+	cmdline.Group(cmd, cmdline.Layout, "full-stacks", "no-lines")
+	cmdline.Group(cmd, cmdline.Output, "output", "force", "push", "push-label", "push-header")
 	cmdline.Complete(cmd, "limit", cmdline.Values())
 	cmdline.Complete(cmd, "value", cmdline.Values(export.ValueNames()...))
 	cmdline.Complete(cmd, "at", cmdline.Moments)

@@ -43,12 +43,11 @@ func (p *pushFlags) asked() bool { return p.url != "" }
 func (p *pushFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&p.url, "push", "",
-		"send pprof's profile to the server at `URL` instead of writing a file; the token in "+PushTokenEnv+
-			" goes with it")
+		"send the pprof profile to the Pyroscope at `URL`, with the token in "+PushTokenEnv)
 	f.StringArrayVar(&p.labels, "push-label", nil,
-		"add the label `NAME=VALUE` to what is sent; service_name is what the program is called (repeatable)")
+		"add this `LABEL`, NAME=VALUE; service_name is the program's name (repeatable)")
 	f.StringArrayVar(&p.headers, "push-header", nil,
-		"add the header `'NAME: VALUE'` to the request, such as X-Scope-OrgID (repeatable)")
+		"add this HTTP `HEADER`, such as 'X-Scope-OrgID: team' (repeatable)")
 	for _, name := range []string{"push", "push-label", "push-header"} {
 		cmdline.Complete(cmd, name, cmdline.Values())
 	}

@@ -19,12 +19,35 @@ import (
 // Write writes the man pages of a command and of those below it into a folder.
 func Write(root *cobra.Command, folder string) error {
 	root.DisableAutoGenTag = true
+	for _, c := range append(root.Commands(), root) {
+		c.Long = markdown(description(c))
+	}
 	header := &doc.GenManHeader{Title: "MEMTRACE", Section: "1", Source: "memtrace " + version.String,
 		Manual: "memtrace manual"}
 	if err := doc.GenManTree(root, header, folder); err != nil {
 		return fmt.Errorf("write the man pages into %s: %w", folder, err)
 	}
 	return addManSections(root, folder)
+}
+
+// tableRow is a line of a text with a name and, after a gap, what it is.
+var tableRow = regexp.MustCompile(`^  (\S+(?: \S+)*) {2,}(\S.*)$`)
+
+// markdown turns the tables and commands of a text, which are indented, into definition lists and literal blocks of
+// Markdown, which the generator reads.
+func markdown(text string) string {
+	var lines []string
+	for line := range strings.SplitSeq(paragraphs(text), "\n") {
+		switch row := tableRow.FindStringSubmatch(line); {
+		case row != nil && !strings.HasPrefix(row[2], "#"):
+			lines = append(lines, "**"+row[1]+"**", ": "+row[2], "")
+		case strings.HasPrefix(line, "  "):
+			lines = append(lines, "  "+line)
+		default:
+			lines = append(lines, line)
+		}
+	}
+	return strings.Join(lines, "\n")
 }
 
 // addManSections completes the page of a command and of those below it.
@@ -64,7 +87,7 @@ func flagTerms(c *cobra.Command, page string) string {
 		if f == nil {
 			return lines
 		}
-		term, text := m[1], m[3]
+		term, text := m[1], strings.ReplaceAll(m[3], "``", "") // of a flag whose value has no name
 		if value, _ := pflag.UnquoteUsage(f); value != "" {
 			term += " \\fI" + roff(value) + "\\fP"
 		}

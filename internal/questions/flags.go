@@ -60,36 +60,38 @@ type Flags struct {
 	Strict bool
 }
 
-// FilterHelp closes the long help of report, diff and export.
-const FilterHelp = `--device, --tag and --library keep what belongs to a device, lies under a tag or
-was called from a library; --focus keeps, and --ignore drops, what has a tag,
-name, module, call, library or thread that a regular expression matches, or a
-function or source file anywhere in its call stack.
+// FilterHelp closes the description of report, diff and the verbs that are like them.
+const FilterHelp = `--device, --tag and --library keep what belongs to a device, is below a tag or was
+called from a library. --focus keeps, and --ignore drops, what has a tag, name,
+module, call, library or thread that a regular expression matches, or a function or
+source file anywhere in its call stack.
 
-Files in site-packages and the like are a library's, others the program's own. --own
-decides otherwise: 'accelerate' or 'team/*/models' match whole parts of a path and
-all that lies below; '!vendor' makes a library of what is not. The last one that
-matches counts. MEMTRACE_OWN holds such patterns, too, separated by colons.`
+Files in site-packages and the like belong to a library, others to the program. --own
+overrides this: 'accelerate' or 'team/*/models' match whole parts of a path and all
+that is below; '!vendor' excludes. The last pattern that matches counts. MEMTRACE_OWN
+holds such patterns, too, separated by colons.`
+
+// MomentHelp names the moments that --at takes beside the peak.
+const MomentHelp = "teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time such as 1.5s"
 
 // Define adds the flags that report and diff share.
 func (s *Flags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&s.By, "by", nil, "group by `NAME`: "+strings.Join(groupingNames(), ", ")+
-		" (repeat it, or separate by commas)")
+	f.StringSliceVar(&s.By, "by", nil, "group by these `NAMES`, separated by commas: "+
+		strings.Join(groupingNames(), ", "))
 	s.DefineRules(cmd)
-	f.StringVar(&s.At, "at", "",
-		"also show the `MOMENT` peak, teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time since the start such as 1.5s")
+	f.StringVar(&s.At, "at", "", "also show this `MOMENT`: peak, "+MomentHelp)
 	s.Window.Define(cmd)
 	s.DefineFilters(cmd)
 	s.asked = f.Changed
-	f.IntVarP(&s.Rows, "rows", "n", DefaultRows, "`ROWS` of each table, 0 for all")
+	f.IntVarP(&s.Rows, "rows", "n", DefaultRows, "`ROWS` of each table; 0: all")
 	f.BoolVar(&s.noFold, "no-fold", false,
-		"list repeated modules and parameters, such as layers.{0..7}.mlp, one by one")
+		"list repeated modules, such as layers.{0..7}.mlp, one by one")
 	f.BoolVar(&s.JSON, "json", false, "print JSON, with exact bytes and all rows")
-	f.StringVar(&s.Color, "color", "auto", "`WHEN` to use colours: auto, always or never")
-	f.IntVar(&s.width, "width", 0, "`COLUMNS` to use (default: the terminal's, or 100)")
+	f.StringVar(&s.Color, "color", "auto", "use colours: `WHEN` is auto, always or never")
+	f.IntVar(&s.width, "width", 0, "wrap at this number of `COLUMNS` (default: the terminal's, or 100)")
 	f.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
-	f.StringVarP(&s.Output, "output", "o", "", "write to a `FILE` instead of standard output")
+	f.StringVarP(&s.Output, "output", "o", "", "write to this `FILE` instead of standard output")
 	f.BoolVarP(&s.Force, "force", "f", false, "replace that file if it exists")
 	f.BoolVar(&s.Strict, "strict", false, "exit with status 2 if a trace is cut, damaged or without its end")
 	cmdline.Complete(cmd, "by", cmdline.List(groupingNames()...))
@@ -98,21 +100,26 @@ func (s *Flags) Define(cmd *cobra.Command) {
 	for _, name := range []string{"rows", "width"} {
 		cmdline.Complete(cmd, name, cmdline.Values())
 	}
+	cmdline.Group(cmd, cmdline.What, "by", "at")
+	cmdline.Group(cmd, cmdline.Layout, "rows", "no-fold", "color", "width", "ascii")
+	cmdline.Group(cmd, cmdline.Output, "json", "output", "force", "strict")
 }
 
 // DefineFilters adds the flags that leave memory out.
 func (s *Flags) DefineFilters(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.devices, "device", nil, "only this device `INDEX` (repeatable)")
-	f.StringVar(&s.focus, "focus", "", "only what matches this `REGEX`")
+	f.StringVar(&s.focus, "focus", "", "only what matches this `REGEX` in its names or call stack")
 	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
-	f.StringVar(&s.tag, "tag", "", "only this `TAG` and what lies under it")
-	f.StringVar(&s.library, "library", "", "only calls from libraries whose name contains `NAME`")
+	f.StringVar(&s.tag, "tag", "", "only this `TAG` and the tags below it")
+	f.StringVar(&s.library, "library", "", "only calls from libraries with this `NAME`, or a part of it")
 	f.StringArrayVar(&s.own, "own", nil,
-		"take files whose path has parts that match this `GLOB` for the program's own code, with '!' before it for a library's (repeatable; * is any text)")
-	for _, name := range []string{"device", "own", "focus", "ignore", "tag", "library"} {
+		"treat files below `GLOB` as the program's own code; with '!' before it, as a library's (repeatable)")
+	names := []string{"device", "focus", "ignore", "tag", "library", "own"}
+	for _, name := range names {
 		cmdline.Complete(cmd, name, cmdline.Values())
 	}
+	cmdline.Group(cmd, cmdline.Filters, names...)
 }
 
 // Check turns the flags into what to count and how to show it, before any trace is read.

@@ -21,10 +21,10 @@ const (
 	maxGroups      = 16
 )
 
-// RulesHelp is a part of the long help of report and diff.
-const RulesHelp = `--by category sorts memory by rules, the preset torch unless --rules names another
-one or a TOML file; each --group NAME=PRESET or NAME=FILE adds such a grouping under
-a name of your own. 'memtrace rules' lists the presets and prints them.`
+// RulesHelp is a part of the description of report and diff.
+const RulesHelp = `--by category sorts memory by rules: the preset torch, or what --rules names, a preset
+or a TOML file. Each --group NAME=PRESET or NAME=FILE adds such a grouping under a name
+of its own. 'memtrace rules' lists the presets and prints them.`
 
 // groupingNames is what --by accepts.
 func groupingNames() []string { return append(profile.GroupingNames(), ByCategory) }
@@ -32,9 +32,10 @@ func groupingNames() []string { return append(profile.GroupingNames(), ByCategor
 // DefineRules adds the flags about rules that report and diff share.
 func (s *Flags) DefineRules(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.rules, "rules", "", "the `FILE|PRESET` that --by category goes by, and shows it: "+
+	f.StringVar(&s.rules, "rules", "", "group by category, by these `RULES`, a file or a preset: "+
 		strings.Join(rulefile.Presets(), ", ")+" (default "+rulefile.Default+")")
-	f.StringArrayVar(&s.Groups, "group", nil, "group by a set of rules too, as `NAME=FILE|PRESET` (repeatable)")
+	f.StringArrayVar(&s.Groups, "group", nil, "also group by rules, under a name: `NAME=RULES` (repeatable)")
+	cmdline.Group(cmd, cmdline.What, "rules", "group")
 	cmdline.Complete(cmd, "rules", completeRules)
 	cmdline.Complete(cmd, "group",
 		func(_ *cobra.Command, _ []string, typed string) ([]string, cobra.ShellCompDirective) {
@@ -54,9 +55,11 @@ func (s *Flags) DefineRules(cmd *cobra.Command) {
 func (s *Flags) DefineEntries(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVarP(&s.Entries, "entries", "k", defaultEntries,
-		"list the `COUNT` largest tags and places of each category, 0 for all, -1 for none")
+		"list the `COUNT` largest tags and sites of each category; 0: all, -1: none")
 	f.StringVar(&s.sum, "expected-sum", "",
-		"what the device counted for the program, a `SIZE` with a unit such as 11.2GiB or 900MB; without one, bytes: the rest is Untrackable")
+		"what the device counted for the program, a `SIZE` such as 11.2GiB; the rest is shown as Untrackable")
+	cmdline.Group(cmd, cmdline.What, "expected-sum")
+	cmdline.Group(cmd, cmdline.Layout, "entries")
 	for _, name := range []string{"entries", "expected-sum"} {
 		cmdline.Complete(cmd, name, cmdline.Values())
 	}

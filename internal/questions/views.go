@@ -30,13 +30,13 @@ type ViewFlags struct {
 	epoch  int
 }
 
-// ViewHelp is a part of the long help of report.
-const ViewHelp = `--view shows one table about a training program instead, or several: its modules,
-parameters or iterations, whose names come from PyTorch and MXNet, with no change of
-the program. --cross shows two groupings at once, of any program. --view timeline
-shows memory over time: the highest moment of each of equal stretches, divided by
-category or by any other grouping that --by names, or by use (requested, rounding,
-idle). --csv writes a view's whole table.`
+// ViewHelp is a part of the description of report.
+const ViewHelp = `--view shows other tables instead: the modules, parameters or iterations of a training
+program, whose names come from PyTorch and MXNet without a change of the program;
+tbd, as the TBD memory profiler prints it, with --period and --epoch; memory over time
+(timeline: the highest moment of each of equal stretches, divided by category, by
+another grouping that --by names, or by use: requested, rounding, idle). --cross
+shows two groupings at once, of any program. --csv writes a whole table.`
 
 func viewNames() []string {
 	var names []string
@@ -49,18 +49,21 @@ func viewNames() []string {
 // Define adds the flags about views.
 func (v *ViewFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringSliceVar(&v.Names, "view", nil, "show only the `VIEW` "+strings.Join(viewNames(), ", ")+
-		" (as the TBD memory profiler prints it); repeat the flag, or separate by commas")
+	f.StringSliceVar(&v.Names, "view", nil, "show only these `VIEWS`, separated by commas: "+
+		strings.Join(viewNames(), ", "))
 	f.StringSliceVar(&v.cross, "cross", nil,
-		"show a crossed table of the groupings `ROWS,COLUMNS`, such as module,category or site,operator (--view cross)")
+		"show one table of two groupings, `ROWS,COLUMNS`, such as module,category (--view cross)")
 	f.StringVar(&v.Csv, "csv", "",
-		"also write the view's table as CSV to a `FILE`; '-': to standard output, instead of the text")
-	f.StringVar(&v.units, "units", "", "count in `UNIT` "+strings.Join(layout.Units(), ", ")+
-		" in CSV (default B) and in the table of tbd (default MB)")
-	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3, not counting those that only wrap another)")
+		"also write the table of --view as CSV to this `FILE`; -: to standard output, instead of the text")
+	f.StringVar(&v.units, "units", "", "count in this `UNIT`, "+strings.Join(layout.Units(), ", ")+
+		": in CSV (default B) and in the view tbd (default MB)")
+	f.IntVar(&v.depth, "depth", 0, "show this number of `LEVELS` of modules (default 3)")
 	f.IntVar(&v.period, "period", 0,
-		"list only every Nth iteration: the number of `ITERATIONS` (default 1), in the table of tbd")
-	f.IntVar(&v.epoch, "epoch", 0, "list only this `EPOCH`, counted from 1 (default all), in the table of tbd")
+		"view tbd: list one of this number of `ITERATIONS` (default 1)")
+	f.IntVar(&v.epoch, "epoch", 0, "view tbd: list only this `EPOCH`, counted from 1 (default all)")
+	cmdline.Group(cmd, cmdline.What, "view", "cross")
+	cmdline.Group(cmd, cmdline.Layout, "units", "depth", "period", "epoch")
+	cmdline.Group(cmd, cmdline.Output, "csv")
 	cmdline.Complete(cmd, "view", cmdline.List(viewNames()...))
 	cmdline.Complete(cmd, "units", cmdline.Values(layout.Units()...))
 	cmdline.Complete(cmd, "cross", cmdline.List(groupingNames()...))

@@ -14,20 +14,20 @@ type WindowFlags struct {
 	Moment   bool // --to without --from is a moment and no end of a window
 }
 
-// WindowHelp goes before FilterHelp.
-const WindowHelp = `--from and --to answer for a part of the run: its own peak, and what of its blocks was
-allocated and freed in it. Either may be left out. A moment is a time since the start
-(1.5s), step:N (its beginning), iteration:N (its end), mark:NAME, oom, oom:N, teardown (right after the last
-allocation), and of --to exit. --from mark:NAME is the first mark of that name, --to
-mark:NAME the first one after --from.`
+// WindowHelp is a part of what the man pages of report, html, plot and export have.
+const WindowHelp = `--from and --to select a part of the run: its own peak, and which of its blocks were
+allocated and freed in it. Either may be left out. step:N is the beginning of a step,
+iteration:N the end of an iteration, teardown the moment right after the last
+allocation. --from mark:NAME is the first mark of that name, --to mark:NAME the first
+one after --from.`
 
 // Define adds --from and --to.
 func (w *WindowFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringVar(&w.From, "from", "",
-		"answer for the run from this `MOMENT` on: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N or teardown")
-	f.StringVar(&w.To, "to", "",
-		"answer for the run up to this `MOMENT`: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N, teardown or exit")
+		"begin at this `MOMENT`: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N or teardown")
+	f.StringVar(&w.To, "to", "", "end at this `MOMENT`, as for --from, or at exit")
+	cmdline.Group(cmd, cmdline.What, "from", "to")
 	cmdline.Complete(cmd, "from", cmdline.Values("teardown", "oom", "oom:", "mark:", "step:", "iteration:"))
 	cmdline.Complete(cmd, "to", cmdline.Values("teardown", "exit", "oom", "oom:", "mark:", "step:", "iteration:"))
 }
