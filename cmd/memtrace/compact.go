@@ -8,15 +8,13 @@ import (
 	"path/filepath"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/thin"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
 	"memtrace/internal/manual"
-	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 	"memtrace/trace"
 )
@@ -37,9 +35,8 @@ const compactExample = `  memtrace compact --max 200M memtrace.python3.4711.bin 
   memtrace report small.bin`
 
 type compactOptions struct {
-	output string
-	force  bool
-	max    cmdline.Size
+	copyFlags
+	max cmdline.Size
 }
 
 func (a *app) compactCommand() *cobra.Command {
@@ -51,78 +48,48 @@ func (a *app) compactCommand() *cobra.Command {
 		Annotations:       map[string]string{manual.Details: compactDetails},
 		Example:           compactExample,
 		ValidArgsFunction: cmdline.Traces,
-		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usage.Errorf("name one trace")
-			}
-			return nil
-		},
-		RunE: func(_ *cobra.Command, args []string) error { return a.compact(o, args[0]) },
+		Args:              cmdline.OneTrace,
+		RunE:              func(_ *cobra.Command, args []string) error { return a.compact(o, args[0]) },
 	}
-	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
-	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
-	f.Var(&o.max, "max", "largest `SIZE` of the copy, such as 200M (default: one pass over all but the last eighth)")
+	o.copyFlags.define(cmd)
+	cmd.Flags().Var(&o.max, "max", "largest `SIZE` of the copy, such as 200M (default: one pass over all but the last eighth)")
 	return cmd
 }
 
 // compactPasses bounds how often a trace is thinned: each pass looks at wider stretches of the run.
 const compactPasses = 8
 
-func (a *app) compact(o compactOptions, path string) error {
-	if o.output == "" && term.IsTerminal(int(a.Stdout.Fd())) {
-		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
-	}
-	path, err := tracefile.One(path)
-	if err != nil {
-		return err
-	}
-	if err := tracefile.RefuseSame(path, o.output); err != nil {
-		return err
-	}
-	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, false)
-	if err != nil {
-		return err
-	}
-	defer closeSource()
-	st, err := os.Stat(path)
-	if err != nil {
-		return err
-	}
-	made, err := compactTo(filepath.Dir(o.output), source, st.Size(), int64(o.max))
-	if err != nil {
-		return fmt.Errorf("compact %s: %w", path, err)
-	}
-	defer made.remove()
-	if err := a.WriteTo(o.output, o.force, visible.Bytes, made.copyTo); err != nil {
-		return err
-	}
-	if !a.Quiet {
-		a.Say("%s instead of %s: %s of the first %s were left out", layout.Bytes(uint64(made.size)),
-			layout.Bytes(uint64(st.Size())),
-			report.Count(made.thinned.Events, "event", "events"), layout.Duration(made.thinned.UntilTime))
-	}
-	return nil
+func (a *app) compact(o compactOptions, arg string) error {
+	return a.copyTrace(arg, o.copyFlags, visible.Bytes, false,
+		func(w io.Writer, source trace.Source, path string) (string, error) {
+			st, err := os.Stat(path)
+			if err != nil {
+				return "", err
+			}
+			folder := "" // standard output may be in one that cannot be written
+			if o.output != "" && o.output != "-" {
+				folder = filepath.Dir(o.output)
+			}
+			made, err := compactTo(folder, source, st.Size(), int64(o.max))
+			if err != nil {
+				return "", err
+			}
+			defer made.file.Close()
+			_, err = io.Copy(w, made.content())
+			return fmt.Sprintf("%s instead of %s: %s of the first %s left out", layout.Bytes(uint64(made.size)),
+				layout.Bytes(uint64(st.Size())), report.Count(made.thinned.Events, "event", "events"),
+				layout.Duration(made.thinned.UntilTime)), err
+		})
 }
 
-// compacted is a finished copy in a file without a name that users know.
+// compacted is a finished copy in a file without a name.
 type compacted struct {
 	file    *os.File
 	size    int64
 	thinned trace.Thinned
 }
 
-func (c *compacted) remove() {
-	if c != nil {
-		c.file.Close()
-		os.Remove(c.file.Name())
-	}
-}
-
-func (c *compacted) copyTo(w io.Writer) error {
-	_, err := io.Copy(w, io.NewSectionReader(c.file, 0, c.size))
-	return err
-}
+func (c *compacted) content() *io.SectionReader { return io.NewSectionReader(c.file, 0, c.size) }
 
 // compactTo thins a trace of so many bytes until it has at most max bytes, 0 for one pass, into a file in folder.
 func compactTo(folder string, source trace.Source, size, most int64) (*compacted, error) {
@@ -133,16 +100,16 @@ func compactTo(folder string, source trace.Source, size, most int64) (*compacted
 	made, err := thinTo(folder, source, size-whole)
 	for pass := 1; err == nil && most > 0 && made.size > most; pass++ {
 		before := made
-		reader, err := trace.NewReader(io.NewSectionReader(before.file, 0, before.size), before.size)
+		reader, err := trace.NewReader(before.content(), before.size)
 		if err == nil {
 			made, err = thinTo(folder, reader, before.size-whole)
 		}
-		before.remove()
+		before.file.Close()
 		if err != nil {
 			return nil, err
 		}
 		if made.size > most && (pass == compactPasses || made.size > before.size-before.size/20) {
-			defer made.remove()
+			made.file.Close()
 			return nil, fmt.Errorf(
 				"%s are the least that it can have: what is live, its call stacks and the last %s; give a larger --max", layout.Bytes(uint64(made.size)), layout.Bytes(uint64(whole)))
 		}
@@ -157,12 +124,13 @@ func thinTo(folder string, source trace.Source, wholeFrom int64) (_ *compacted, 
 		return nil, errors.New("this kind of recording cannot be compacted")
 	}
 	made := &compacted{}
-	if made.file, err = os.CreateTemp(folder, ".memtrace-compact-"); err != nil {
+	if made.file, err = temporaryFile(folder); err != nil {
 		return nil, err
 	}
 	defer func() {
 		if err != nil {
-			made.remove()
+			made.file.Close()
+			err = console.WriteError(made.file, "a temporary file in "+filepath.Dir(made.file.Name()), err)
 		}
 	}()
 	out, err := trace.NewWriter(made.file, trace.WriterOptions{})

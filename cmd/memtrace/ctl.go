@@ -213,9 +213,6 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 	if output == "" {
 		output = fmt.Sprintf("live.%d.bin", pid)
 	}
-	if err := tracefile.RefuseSame(path, output); err != nil {
-		return err
-	}
 	source, err := tracefile.Open(&a.Console, path)
 	if err != nil {
 		return err
@@ -225,7 +222,7 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 	if err != nil {
 		return tracefile.ReadError(path, source, err)
 	}
-	err = a.WriteTo(output, o.force, visible.Bytes, func(w io.Writer) error {
+	err = a.writeCopy(path, copyFlags{output, o.force}, visible.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err

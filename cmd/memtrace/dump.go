@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"memtrace/internal/cmdline"
 	"memtrace/internal/regular"
@@ -34,8 +33,7 @@ type dumpOptions struct {
 	kinds    []string
 	events   int64
 	encode   bool
-	output   string
-	force    bool
+	copyFlags
 }
 
 func (a *app) dumpCommand() *cobra.Command {
@@ -68,8 +66,7 @@ func (a *app) dumpCommand() *cobra.Command {
 	f.Int64VarP(&o.events, "events", "n", -1, "at most this `NUMBER` of events")
 	f.Lookup("events").DefValue = "0" // shown as none
 	f.BoolVar(&o.encode, "encode", false, "convert text to a trace")
-	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE` instead of standard output")
-	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
+	o.copyFlags.define(cmd)
 	cmdline.Complete(cmd, "kind", cmdline.List(eventKinds()...))
 	for _, name := range []string{"from", "to", "events"} {
 		cmdline.Complete(cmd, name, cmdline.Values())
@@ -88,30 +85,19 @@ func eventKinds() []string {
 	return names
 }
 
-func (a *app) dump(o dumpOptions, path string) error {
+func (a *app) dump(o dumpOptions, arg string) error {
 	filter, err := o.filter()
 	if err != nil {
 		return err
 	}
-	if path, err = tracefile.One(path); err != nil {
-		return err
-	}
-	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, filter != nil)
-	if err != nil {
-		return err
-	}
-	defer closeSource()
-	write := textform.Write
-	if filter != nil {
-		filter.Source = source
-		source, write = filter, textform.WriteEvents
-	}
-	return a.WriteTo(o.output, o.force, visible.Lines, func(w io.Writer) error {
-		if err := write(w, source); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return nil
-	})
+	return a.copyTrace(arg, o.copyFlags, visible.Lines, filter != nil,
+		func(w io.Writer, source trace.Source, _ string) (string, error) {
+			if filter == nil {
+				return "", textform.Write(w, source)
+			}
+			filter.Source = source
+			return "", textform.WriteEvents(w, filter)
+		})
 }
 
 // filter returns nil where every event is wanted.
@@ -146,11 +132,10 @@ func parseKind(name string) (trace.EventKind, bool) {
 }
 
 func (a *app) encode(o dumpOptions, path string) error {
-	if o.output == "" && term.IsTerminal(int(a.Stdout.Fd())) {
-		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
-	}
-	text, name := a.Stdin, "standard input"
-	if path != "-" {
+	text := a.Stdin
+	if path == "-" {
+		path = "standard input"
+	} else {
 		file, err := regular.Open(path)
 		if err != nil {
 			return tracefile.OpenError(path, err)
@@ -159,13 +144,12 @@ func (a *app) encode(o dumpOptions, path string) error {
 		if text, err = regular.Content(file); err != nil {
 			return tracefile.OpenError(path, err)
 		}
-		name = path
 	}
-	return a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
+	return a.writeCopy(path, o.copyFlags, visible.Bytes, func(w io.Writer) error {
 		err := textform.Encode(w, text)
 		var wrong *textform.Error
 		if errors.As(err, &wrong) {
-			return fmt.Errorf("%s: %w; 'memtrace dump' shows the form", name, err)
+			return fmt.Errorf("%w; 'memtrace dump' shows the form", err)
 		}
 		return err
 	})

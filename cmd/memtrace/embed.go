@@ -12,6 +12,7 @@ import (
 
 	"memtrace/analyzer/symbol"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
 	"memtrace/internal/questions"
 	"memtrace/internal/regular"
 	"memtrace/internal/tracefile"
@@ -224,13 +225,11 @@ func appendNames(path string, run *spool.Run, symbols []trace.Symbol) error {
 		return tracefile.OpenError(path, err)
 	}
 	if clean {
-		return errors.Join(trace.AppendSymbols(file, symbols), file.Close())
+		err = trace.AppendSymbols(file, symbols)
+	} else {
+		err = appendUnended(file, health, symbols)
 	}
-	err = appendUnended(file, health, symbols)
-	if err = errors.Join(err, file.Close()); err != nil {
-		return fmt.Errorf("%s: add names: %w", path, err)
-	}
-	return nil
+	return console.WriteError(file, path, errors.Join(err, file.Close()))
 }
 
 func appendUnended(file *os.File, health trace.Health, symbols []trace.Symbol) error {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"crypto/rand"
+	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -14,13 +15,13 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/page"
 	"memtrace/internal/cmdline"
+	"memtrace/internal/console"
 	"memtrace/internal/manual"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/usage"
 	"memtrace/internal/version"
 	"memtrace/internal/visible"
-	"memtrace/trace"
 	"memtrace/trace/scrub"
 	"memtrace/trace/spool"
 )
@@ -230,16 +231,8 @@ func (p *pseudonymous) copy(a *app, path string, number int) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	defer file.Close()
-	out, err := trace.NewWriter(file, trace.WriterOptions{})
-	if err == nil {
-		err = trace.Copy(out, source, edit)
-	}
-	if err == nil {
-		err = file.Close()
-	}
-	if err != nil {
-		return "", fmt.Errorf("%s: %w", path, err)
+	if err = errors.Join(editTrace(file, source, edit), file.Close()); err != nil {
+		return "", fmt.Errorf("%s: %w", path, console.WriteError(file, "a temporary file in "+p.dir, err))
 	}
 	return to, nil
 }

@@ -8,7 +8,6 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/internal/cmdline"
@@ -40,11 +39,10 @@ const importExample = `  memtrace import snapshot.pickle -o snapshot.bin
   memtrace import --interval 10ms memory.csv -o smi.bin`
 
 type importOptions struct {
-	output   string
+	copyFlags
 	format   string
 	interval time.Duration
 	columns  []string
-	force    bool
 }
 
 // maxInterval bounds --interval.
@@ -73,14 +71,13 @@ func (a *app) importCommand() *cobra.Command {
 		},
 		RunE: func(_ *cobra.Command, args []string) error { return a.importFile(o, args[0]) },
 	}
+	o.copyFlags.define(cmd)
 	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
 	f.StringVar(&o.format, "format", "", "`FORMAT` of the file (default: by its content)")
 	f.DurationVar(&o.interval, "interval", importer.DefaultInterval,
 		"nvidia-smi: `TIME` between samples, for a file without timestamps")
 	f.StringSliceVar(&o.columns, "columns", nil,
 		"nvidia-smi: `COLUMNS` of a file without a heading, as in --query-gpu")
-	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
 	cmdline.Complete(cmd, "format", cmdline.Values(formats...))
 	cmdline.Complete(cmd, "interval", cmdline.Values())
 	cmdline.Complete(cmd, "columns", cmdline.Values("timestamp,index,memory.used", "index,memory.used"))
@@ -90,8 +87,6 @@ func (a *app) importCommand() *cobra.Command {
 func (a *app) importFile(o importOptions, path string) error {
 	format := importer.Find(o.format)
 	switch {
-	case o.output == "" && term.IsTerminal(int(a.Stdout.Fd())):
-		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
 	case o.format != "" && format == nil:
 		return usage.Errorf("--format %s: choose from %s", o.format, strings.Join(importer.Names(), ", "))
 	case o.interval <= 0 || o.interval > maxInterval:
@@ -102,70 +97,51 @@ func (a *app) importFile(o importOptions, path string) error {
 		return tracefile.OpenError(path, err)
 	}
 	defer in.Close()
-	if err := tracefile.RefuseSame(path, o.output); err != nil {
+	var result importer.Result
+	err = a.writeCopy(path, o.copyFlags, visible.Bytes, func(w io.Writer) (err error) {
+		result, err = importTo(w, in, format, importer.Options{Interval: o.interval, Columns: o.columns})
+		return err
+	})
+	if err != nil || a.Quiet {
 		return err
 	}
-	size, err := in.Seek(0, io.SeekEnd)
-	if err != nil {
-		return tracefile.OpenError(path, err)
-	}
-	room, err := unnamedFile()
-	if err != nil {
-		return err
-	}
-	defer room.Close()
-	content, size, err := importer.Unpack(in, size, room, 0)
-	if err != nil {
-		return fmt.Errorf("%s: %w", path, err)
-	}
-	if format == nil {
-		if format, err = importer.Recognize(content, size); err != nil {
-			return fmt.Errorf("%s: %w; --format says what a file is", path, err)
-		}
-	}
-	result, err := a.importAs(format, path, io.NewSectionReader(content, 0, size), o)
-	if err != nil {
-		return err
-	}
-	if !a.Quiet {
-		a.Say("%s of a %s", layout.Plural(uint64(result.Events), "event", "events"), result.Kind)
-		for _, lack := range result.Lacks {
-			a.Say("%s", lack)
-		}
+	a.Say("%s of a %s", layout.Plural(uint64(result.Events), "event", "events"), result.Kind)
+	for _, lack := range result.Lacks {
+		a.Say("%s", lack)
 	}
 	return nil
 }
 
-// unnamedFile makes a temporary file that ends with the command.
-func unnamedFile() (*os.File, error) {
-	file, err := os.CreateTemp("", "memtrace-import-*")
-	if err == nil {
-		err = os.Remove(file.Name())
-	}
+// importTo writes the trace. format is nil where the content decides.
+func importTo(w io.Writer, in *os.File, format *importer.Format, o importer.Options) (result importer.Result,
+	err error) {
+	size, err := in.Seek(0, io.SeekEnd)
 	if err != nil {
-		return nil, fmt.Errorf("make a temporary file: %w; TMPDIR names the folder for it", err)
+		return result, err
 	}
-	return file, nil
-}
-
-// importAs writes the trace. Errors about the file name it.
-func (a *app) importAs(format *importer.Format, path string, in *io.SectionReader,
-	o importOptions) (result importer.Result, err error) {
-	spill, err := unnamedFile()
+	unpacked, err := temporaryFile("")
+	if err != nil {
+		return result, err
+	}
+	defer unpacked.Close()
+	content, size, err := importer.Unpack(in, size, unpacked, 0)
+	if err != nil {
+		return result, err
+	}
+	if format == nil {
+		if format, err = importer.Recognize(content, size); err != nil {
+			return result, fmt.Errorf("%w; --format says what a file is", err)
+		}
+	}
+	spill, err := temporaryFile("")
 	if err != nil {
 		return result, err
 	}
 	defer spill.Close()
-	err = a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
-		out, err := trace.NewWriter(w, trace.WriterOptions{})
-		if err != nil {
-			return err
-		}
-		options := importer.Options{Interval: o.interval, Columns: o.columns, Spill: spill}
-		if result, err = format.Import(out, in, in.Size(), options); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return nil
-	})
-	return result, err
+	o.Spill = spill
+	out, err := trace.NewWriter(w, trace.WriterOptions{})
+	if err != nil {
+		return result, err
+	}
+	return format.Import(out, io.NewSectionReader(content, 0, size), size, o)
 }

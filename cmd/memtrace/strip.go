@@ -10,7 +10,6 @@ import (
 	"strings"
 
 	"github.com/spf13/cobra"
-	"golang.org/x/term"
 
 	"memtrace/internal/cmdline"
 	"memtrace/internal/manual"
@@ -70,10 +69,9 @@ const (
 )
 
 type scrubOptions struct {
-	output string
-	force  bool
-	keep   []string
-	key    string
+	copyFlags
+	keep []string
+	key  string
 }
 
 func (a *app) stripCommand() *cobra.Command {
@@ -108,25 +106,14 @@ func (a *app) anonymizeCommand() *cobra.Command {
 
 // register sets what both verbs share. keep lists what is kept where nothing else is said.
 func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
-	cmd.ValidArgsFunction = cmdline.Traces
-	cmd.Args = func(_ *cobra.Command, args []string) error {
-		if len(args) != 1 {
-			return usage.Errorf("name one trace")
-		}
-		return nil
-	}
-	f := cmd.Flags()
-	f.StringVarP(&o.output, "output", "o", "", "write to this `FILE`")
-	f.BoolVarP(&o.force, "force", "f", false, "replace that file if it exists")
-	f.StringSliceVar(&o.keep, "keep", keep, "keep these `PARTS`: "+keepSymbols+" (embedded names of code), "+keepLines+
-		" (Python's line tables), or "+keepNothing)
+	cmd.ValidArgsFunction, cmd.Args = cmdline.Traces, cmdline.OneTrace
+	o.copyFlags.define(cmd)
+	cmd.Flags().StringSliceVar(&o.keep, "keep", keep, "keep these `PARTS`: "+keepSymbols+
+		" (embedded names of code), "+keepLines+" (Python's line tables), or "+keepNothing)
 	cmdline.Complete(cmd, "keep", cmdline.List(keepSymbols, keepLines, keepNothing))
 }
 
-func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
-	if o.output == "" && term.IsTerminal(int(a.Stdout.Fd())) {
-		return usage.Errorf("refusing to write a binary trace to a terminal; name a file with -o")
-	}
+func (a *app) scrub(o scrubOptions, arg string, anonymize bool) error {
 	strip, err := o.strip()
 	if err != nil {
 		return err
@@ -137,31 +124,11 @@ func (a *app) scrub(o scrubOptions, path string, anonymize bool) error {
 			return err
 		}
 	}
-	if path, err = tracefile.One(path); err != nil {
-		return err
-	}
-	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, false)
-	if err != nil {
-		return err
-	}
-	defer closeSource()
-	if err := tracefile.RefuseSame(path, o.output); err != nil {
-		return err
-	}
-	err = a.WriteTo(o.output, o.force, visible.Bytes, func(w io.Writer) error {
-		out, err := trace.NewWriter(w, trace.WriterOptions{})
-		if err != nil {
-			return err
-		}
-		if err := trace.Copy(out, source, edit); err != nil {
-			return fmt.Errorf("%s: %w", path, err)
-		}
-		return nil
-	})
-	if err == nil {
-		a.printScrubbed(path, source.Health(), strip.Counts)
-	}
-	return err
+	return a.copyTrace(arg, o.copyFlags, visible.Bytes, false,
+		func(w io.Writer, source trace.Source, _ string) (string, error) {
+			err := editTrace(w, source, edit)
+			return scrubbedWords(source.Health(), strip.Counts), err
+		})
 }
 
 func (o scrubOptions) strip() (*scrub.Strip, error) {
@@ -207,11 +174,8 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	return made, nil
 }
 
-// printScrubbed says on standard error what was left out or replaced.
-func (a *app) printScrubbed(path string, h trace.Health, counts scrub.Counts) {
-	if a.Quiet {
-		return
-	}
+// scrubbedWords lists what was left out or replaced.
+func scrubbedWords(h trace.Health, counts scrub.Counts) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%d %s", counts[what], what))
@@ -223,14 +187,7 @@ func (a *app) printScrubbed(path string, h trace.Health, counts scrub.Counts) {
 		parts = append(parts, fmt.Sprintf("%d events of unknown kind left out", h.UnknownEvents))
 	}
 	if parts == nil {
-		parts = []string{"nothing had to be left out or replaced"}
+		return "nothing had to be left out or replaced"
 	}
-	a.Say("%s", strings.Join(parts, ", "))
-	if h.Torn.Stretches > 0 {
-		a.Say("%s is damaged at offset %d (%s); the copy leaves out %d bytes", path, h.Torn.At, h.Torn.Reason,
-			h.Torn.Bytes)
-	}
-	if h.Truncated {
-		a.Say("%s is cut at offset %d (%s); the copy ends there", path, h.TruncatedAt, h.Reason)
-	}
+	return strings.Join(parts, ", ")
 }

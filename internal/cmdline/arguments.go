@@ -14,6 +14,14 @@ func NoArguments(_ *cobra.Command, args []string) error {
 	return nil
 }
 
+// OneTrace is for verbs that take exactly one.
+func OneTrace(_ *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usage.Errorf("name one trace")
+	}
+	return nil
+}
+
 // SomeTraces is for verbs that take one trace or several.
 func SomeTraces(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {

@@ -9,6 +9,8 @@ import (
 	"os"
 	"path/filepath"
 
+	"golang.org/x/term"
+
 	"memtrace/internal/usage"
 	"memtrace/internal/visible"
 )
@@ -25,10 +27,13 @@ type destination struct {
 	temp  string // what file is called until commit, or ""
 }
 
-// openDestination opens path for writing; "" and "-" mean standard output. An existing file is replaced only with
-// force. The caller ends with either commit or discard.
-func (c *Console) openDestination(path string, force bool) (*destination, error) {
+// openDestination opens path for writing; "" and "-" mean standard output, which gets no bytes that a terminal would
+// interpret. An existing file is replaced only with force. The caller ends with either commit or discard.
+func (c *Console) openDestination(path string, force bool, form visible.Form) (*destination, error) {
 	if path == "" || path == "-" {
+		if form == visible.Bytes && term.IsTerminal(int(c.Stdout.Fd())) {
+			return nil, usage.Errorf("standard output is a terminal; name a file with -o")
+		}
 		return &destination{Writer: bufio.NewWriterSize(c.Stdout, outputBuffer), file: c.Stdout,
 			name: "standard output"}, nil
 	}
@@ -89,9 +94,19 @@ func (d *destination) commit() error {
 		}
 	}
 	if err != nil {
-		return fmt.Errorf("write %s: %w", d.name, err)
+		return fmt.Errorf("write %s: %w", d.name, WithoutPath(err))
 	}
 	return nil
+}
+
+// WriteError returns err, or where that is of a write to a file, such as to a full disk, an error that gives the file
+// the name that users know.
+func WriteError(file *os.File, name string, err error) error {
+	var of *fs.PathError
+	if errors.As(err, &of) && of.Op == "write" && of.Path == file.Name() {
+		return fmt.Errorf("write %s: %w", name, of.Err)
+	}
+	return err
 }
 
 // discard drops what was written to a file; what already reached standard output stays there.
@@ -107,7 +122,7 @@ func (d *destination) discard() {
 // WriteTo opens the destination, lets produce fill it, and commits it if produce succeeds. form is what produce writes:
 // whatever a trace holds, nothing else than that comes out.
 func (c *Console) WriteTo(path string, force bool, form visible.Form, produce func(io.Writer) error) error {
-	out, err := c.openDestination(path, force)
+	out, err := c.openDestination(path, force, form)
 	if err != nil {
 		return err
 	}
@@ -124,7 +139,7 @@ func (c *Console) WriteTo(path string, force bool, form visible.Form, produce fu
 			_ = out.Flush()
 		}
 		out.discard()
-		return err
+		return WriteError(out.file, out.name, err)
 	}
 	return out.commit()
 }

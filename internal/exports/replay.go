@@ -1,6 +1,7 @@
 package exports
 
 import (
+	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -40,10 +41,7 @@ func (f *Flags) checkApplies(format *Format) error {
 // replayed writes a format that is made of blocks as they came and went.
 func (e *Exporter) replayed(flags *Flags, format *Format, path string, count analyzer.Options,
 	options export.Options) error {
-	output, err := e.output(flags.output, path, format)
-	if err != nil {
-		return err
-	}
+	output := cmp.Or(flags.output, pathOf(path, format))
 	first, err := tracefile.Open(e.Console, path) // what cannot be read is an error before a file is made
 	if err != nil {
 		return err

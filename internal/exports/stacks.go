@@ -1,12 +1,11 @@
 package exports
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"io"
 	"strings"
-
-	"golang.org/x/term"
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
@@ -17,8 +16,6 @@ import (
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/questions"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
 	"memtrace/trace"
 )
 
@@ -51,35 +48,29 @@ func (e *Exporter) Stacks(ctx context.Context, flags *Flags, name, arg string) e
 			return err
 		}
 	}
-	output, err := e.output(flags.output, path, format)
-	if err != nil {
+	var sets []*analyzer.StackSet
+	read := func() (err error) {
+		sets, options.Modules, err = e.ReadStacks(path, flags.level, format.bothLevels, count)
 		return err
 	}
-	sets, modules, err := e.ReadStacks(path, flags.level, format.bothLevels, count)
-	if err != nil {
-		return err
-	}
-	options.Modules = modules
 	if target != nil {
+		if err := read(); err != nil {
+			return err
+		}
 		return e.push(ctx, target, path, &flags.push, sets[0], options)
 	}
-	if err := e.WriteTo(output, flags.force, format.form,
-		func(w io.Writer) error { return format.write(w, sets, options) }); err != nil {
+	output := cmp.Or(flags.output, pathOf(path, format))
+	err = e.WriteTo(output, flags.force, format.form, func(w io.Writer) error {
+		if err := read(); err != nil {
+			return err
+		}
+		return format.write(w, sets, options)
+	})
+	if err != nil {
 		return err
 	}
 	e.say(path, output, format, sets, options)
 	return nil
-}
-
-// output is the file to write: the one that was named, else one beside the trace.
-func (e *Exporter) output(named, path string, format *Format) (string, error) {
-	switch {
-	case named == "":
-		return pathOf(path, format), nil
-	case named == "-" && format.form == visible.Bytes && term.IsTerminal(int(e.Stdout.Fd())):
-		return "", usage.Errorf("refusing to write %s to a terminal; name a file with -o", format.Name)
-	}
-	return named, nil
 }
 
 // labelStacks asks for what pprof's samples are labelled with. Categories are those of the default rules.

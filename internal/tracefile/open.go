@@ -96,14 +96,16 @@ func OpenPlain(c *console.Console, path string, partly bool) (trace.Source, func
 	return reader, file.Close, nil
 }
 
-// RefuseSame keeps a trace from being replaced by what was made of it, even where --force was given.
+// RefuseSame keeps a file, and the spool of a trace, from being replaced by what was made of it, even with --force.
 func RefuseSame(path, output string) error {
-	from, err := os.Stat(path)
+	to, err := os.Stat(output)
 	if err != nil {
-		return nil // it was opened; the copy will tell
+		return nil
 	}
-	if to, err := os.Stat(output); err == nil && os.SameFile(from, to) {
-		return fmt.Errorf("%s is the trace itself; name another file", output)
+	for _, input := range []string{path, path + spool.Extension} {
+		if from, err := os.Stat(input); err == nil && os.SameFile(from, to) {
+			return fmt.Errorf("%s is the input; name another file", output)
+		}
 	}
 	return nil
 }
