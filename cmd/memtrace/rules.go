@@ -12,7 +12,7 @@ import (
 )
 
 const rulesLong = `List the sets of rules that come with memtrace, or print one as TOML. Write a copy to
-a file, change it, and name the file behind --rules or --group.`
+a file, change it, and pass the file to --rules or --group.`
 
 const rulesExample = `  memtrace rules
   memtrace rules torch > mine.toml

@@ -36,7 +36,7 @@ const serveLong = `Serve the pages of 'memtrace html' to a browser on this machi
 traces that are too large for one page, and of running programs, whose page shows what
 is new every few seconds. Ctrl-C ends it.`
 
-const serveDetails = `A folder stands for the traces in it, also for those that are added later. The address
+const serveDetails = `Of a folder, the traces in it are served, also those that are added later. The address
 that is printed contains a secret, without which no page is shown: give it only to those
 who may read the traces. The server listens on this machine only; from elsewhere,
 forward the port, such as by 'ssh -L 8123:127.0.0.1:8123 HOST' with --port 8123.

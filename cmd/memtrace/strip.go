@@ -29,8 +29,8 @@ are.`
 
 const stripDetails = `Paths of object files become their base names; paths of Python files become what follows
 site-packages or the standard library's folder, or their last two parts. Without line
-tables a report tells call sites in Python apart by their functions alone; --keep lines
-keeps them. Addresses in stacks and of Python objects stay as they are. Parts of a file
+tables a report distinguishes call sites in Python by their functions alone; --keep
+lines keeps them. Addresses in stacks and of Python objects stay as they are. Parts of a file
 that this version does not know are left out, since they may contain anything, and so is
 what follows damage. What was left out or replaced is counted on standard error.`
 

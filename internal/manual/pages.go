@@ -20,7 +20,11 @@ import (
 func Write(root *cobra.Command, folder string) error {
 	root.DisableAutoGenTag = true
 	for _, c := range append(root.Commands(), root) {
-		c.Long = markdown(description(c))
+		text := description(c)
+		for _, group := range commandGroups(c) {
+			text += "\n\n" + strings.Replace(group, "\n", "\n\n", 1)
+		}
+		c.Long = markdown(text)
 	}
 	header := &doc.GenManHeader{Title: "MEMTRACE", Section: "1", Source: "memtrace " + version.String,
 		Manual: "memtrace manual"}
