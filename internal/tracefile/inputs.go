@@ -47,10 +47,14 @@ func Expand(args []string) ([]Input, error) {
 	}), nil
 }
 
+var errStandardInput = errors.New("-: standard input cannot be read more than once; name a file")
+
 // ExpandArg returns what one argument stands for, as Expand does, but keeps the spools whose traces are listed too.
 func ExpandArg(arg string) ([]Input, error) {
 	info, err := os.Stat(arg)
 	switch {
+	case errors.Is(err, fs.ErrNotExist) && arg == "-":
+		return nil, errStandardInput
 	case errors.Is(err, fs.ErrNotExist):
 		// A process that was killed before its first flush leaves only the spool.
 		if _, spoolErr := os.Stat(arg + spool.Extension); spoolErr == nil {

@@ -45,6 +45,8 @@ func OpenAgain(path string) (*spool.Run, error) {
 func OpenError(path string, err error) error {
 	var pathError *fs.PathError
 	switch {
+	case path == "-" && errors.Is(err, fs.ErrNotExist):
+		return errStandardInput
 	case errors.Is(err, trace.ErrNotTrace):
 		if f := foreignFormat(path); f != nil {
 			return fmt.Errorf(
