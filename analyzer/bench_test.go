@@ -7,7 +7,6 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/rules"
 	"memtrace/analyzer/symbol"
@@ -155,7 +154,7 @@ func TestSteadyStateAllocatesNothing(t *testing.T) {
 	}
 	var tables trace.Tables
 	fillTables(&tables)
-	c := newCollector(&tables, picked, nil, moment.At{})
+	c := newReplayer(&tables, picked, nil, &Options{}, nil)
 	replayAll := func() {
 		for i := range events {
 			c.event(&events[i])

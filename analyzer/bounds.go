@@ -21,18 +21,30 @@ var asRecorded = []string{"alloc_count", "free_count", "alloc_bytes", "implicit_
 	"sites", "categories", "training", "device_ledger",
 	"lifetimes", "oom.events"}
 
-// makeBounds returns nil if nothing was lost.
-func (c *collector) makeBounds(src trace.Source, lostRecords uint64) *report.Bounds {
+// certainty is what lost records leave certain of the figures of a summary.
+type certainty struct {
+	*losses
+	holdings *device.Holdings
+	narrowed bool           // a filter other than by device leaves out blocks
+	bounds   *report.Bounds // nil if nothing was lost
+}
+
+func newCertainty(r *replayer, src trace.Source, lostRecords uint64) certainty {
+	return certainty{&r.losses, &r.device.Holdings, r.accounts.filter.Narrowed(),
+		r.losses.boundsOf(src, lostRecords)}
+}
+
+// boundsOf returns nil if nothing was lost.
+func (l *losses) boundsOf(src trace.Source, lostRecords uint64) *report.Bounds {
 	records, rings, _ := src.Lost()
 	if lostRecords == 0 && rings == 0 {
 		return nil
 	}
-	l := &c.losses
 	b := &report.Bounds{LostRecords: lostRecords, Cause: CauseNoRoom, Exact: []string{}, AsRecorded: asRecorded}
 	if rings > 0 {
 		b.Cause = CauseNoThreads
 	}
-	announced := records <= c.lost && lostRecords > 0 // by events, so that it is known when
+	announced := records <= l.count && lostRecords > 0 // by events, so that it is known when
 	if announced && l.unknown == 0 {
 		enders, others := l.enders, l.others
 		b.LostFrees, b.LostOthers = &enders, &others
@@ -46,12 +58,12 @@ func (c *collector) makeBounds(src trace.Source, lostRecords uint64) *report.Bou
 
 // hopeless reports whether nothing that was replayed is certain, since it is not known where records that end memory
 // were lost.
-func (c *collector) hopeless() bool {
-	return c.losses.hopeless || c.bounded != nil && c.bounded.LostFrees == nil && !c.bounded.Placed
+func (c *certainty) hopeless() bool {
+	return c.losses.hopeless || c.bounds != nil && c.bounds.LostFrees == nil && !c.bounds.Placed
 }
 
 // certain returns the lower bounds of a total.
-func (c *collector) certain(m *meter.Meter) (peak, live uint64) {
+func (c *certainty) certain(m *meter.Meter) (peak, live uint64) {
 	switch {
 	case c.hopeless():
 		return 0, 0
@@ -62,7 +74,7 @@ func (c *collector) certain(m *meter.Meter) (peak, live uint64) {
 }
 
 // certainShare is what is certain of a cell's share by a measure, whose value is whole.
-func (c *collector) certainShare(cells *profile.Cells, n int, whole uint64, measure func(*meter.Share) uint64) uint64 {
+func (c *certainty) certainShare(cells *profile.Cells, n int, whole uint64, measure func(*meter.Share) uint64) uint64 {
 	switch {
 	case c.hopeless():
 		return 0
@@ -73,7 +85,7 @@ func (c *collector) certainShare(cells *profile.Cells, n int, whole uint64, meas
 }
 
 // certainHeld is what is certain of a part of a moment.
-func (c *collector) certainHeld(h *profile.Held) uint64 {
+func (c *certainty) certainHeld(h *profile.Held) uint64 {
 	if c.hopeless() {
 		return 0
 	}
@@ -81,21 +93,21 @@ func (c *collector) certainHeld(h *profile.Held) uint64 {
 }
 
 // exactMoment reports whether a moment lies before the first lost record.
-func (c *collector) exactMoment(m *moment.State) bool {
-	return c.bounded == nil || c.bounded.Placed && m.Exact
+func (c *certainty) exactMoment(m *moment.State) bool {
+	return c.bounds == nil || c.bounds.Placed && m.Exact
 }
 
 // bound adds the lower bounds of levels and devices to a summary, and says what is exact.
-func (c *collector) bound(s *report.Summary) {
+func (c *certainty) bound(s *report.Summary, a *accounts) {
 	if s.Bounds == nil {
 		return
 	}
-	framework, driver := c.boundLevel(&s.Framework, &c.details[heap.AccountFramework].Total),
-		c.boundLevel(&s.Driver, &c.details[heap.AccountDriver].Total)
+	framework, driver := c.boundLevel(&s.Framework, &a.details[heap.AccountFramework].Total),
+		c.boundLevel(&s.Driver, &a.details[heap.AccountDriver].Total)
 	var sum struct{ framework, driver uint64 }
 	for i := range s.Devices {
 		d := &s.Devices[i]
-		c.boundDevice(d)
+		c.boundDevice(d, a)
 		framework.raise(*d.Framework.PeakBytesLower, 0)
 		driver.raise(*d.Driver.PeakBytesLower, 0)
 		sum.framework += *d.Framework.LiveBytesLower
@@ -103,10 +115,10 @@ func (c *collector) bound(s *report.Summary) {
 	}
 	framework.raise(0, sum.framework)
 	driver.raise(0, sum.driver)
-	for a := range heap.AccountCount {
-		if l, used := s.Other[a.String()]; used {
-			c.boundLevel(&l, &c.totals[a])
-			s.Other[a.String()] = l
+	for other := range heap.AccountCount {
+		if l, used := s.Other[other.String()]; used {
+			c.boundLevel(&l, &a.totals[other])
+			s.Other[other.String()] = l
 		}
 	}
 	if s.Bounds.RecordedIsUpper {
@@ -132,7 +144,7 @@ func capBounds(l *report.Level) {
 // levelBounds are a level's lower bounds.
 type levelBounds struct{ peak, live *uint64 }
 
-func (c *collector) boundLevel(l *report.Level, m *meter.Meter) levelBounds {
+func (c *certainty) boundLevel(l *report.Level, m *meter.Meter) levelBounds {
 	peak, live := c.certain(m)
 	l.PeakBytesLower, l.LiveBytesLower = &peak, &live
 	return levelBounds{&peak, &live}
@@ -146,16 +158,16 @@ func (b levelBounds) raise(peak, live uint64) {
 
 // boundDevice adds to what the replay is certain of what the framework itself counts: its blocks, and what it holds
 // from the driver. It counts on whatever is lost.
-func (c *collector) boundDevice(d *report.Device) {
+func (c *certainty) boundDevice(d *report.Device, a *accounts) {
 	slot := profile.DeviceSlot(d.Index)
-	framework, driver := c.boundLevel(&d.Framework, c.details[heap.AccountFramework].MeterOf(slot)),
-		c.boundLevel(&d.Driver, c.details[heap.AccountDriver].MeterOf(slot))
+	framework, driver := c.boundLevel(&d.Framework, a.details[heap.AccountFramework].MeterOf(slot)),
+		c.boundLevel(&d.Driver, a.details[heap.AccountDriver].MeterOf(slot))
 	var peak, live uint64
 	d.ReservedBytesPeakLower, d.ReservedBytesCurrentLower = &peak, &live
-	if slot >= len(c.device.Holdings.Devices) || c.filter.Narrowed() {
+	if slot >= len(c.holdings.Devices) || c.narrowed {
 		return
 	}
-	h := &c.device.Holdings.Devices[slot]
+	h := &c.holdings.Devices[slot]
 	// nothing that the last counters do not know of can have ended since
 	last := h.Reported == h.Seen && h.Reported > c.losses.until && !c.hopeless()
 	blocks, held := c.trustedCounters()
@@ -165,24 +177,24 @@ func (c *collector) boundDevice(d *report.Device) {
 			framework.raise(0, h.Last.AllocatedBytes)
 		}
 	}
-	if !h.Counted || !held && c.device.Holdings.FromDriver() {
+	if !h.Counted || !held && c.holdings.FromDriver() {
 		return
 	}
 	peak = h.Last.ReservedBytesPeak
-	if last && (h.Reported > c.losses.freed || !c.device.Holdings.FromDriver()) {
+	if last && (h.Reported > c.losses.freed || !c.holdings.FromDriver()) {
 		live = h.Last.ReservedBytes
 	}
-	if c.device.Holdings.FromDriver() {
+	if c.holdings.FromDriver() {
 		driver.raise(peak, live)
 	}
 }
 
 // trustedCounters reports which of the framework's counters counted the same as the replay as long as nothing was lost:
 // its blocks, and what it holds from the driver.
-func (c *collector) trustedCounters() (blocks, held bool) {
-	h, l := &c.device.Holdings, &c.losses
+func (c *certainty) trustedCounters() (blocks, held bool) {
+	h, l := c.holdings, c.losses
 	blocks, held = h.Allocated == device.Agrees, h.Reserved == device.Agrees
-	if c.bounded.Placed {
+	if c.bounds.Placed {
 		blocks, held = blocks && l.allocated, held && l.reserved
 	}
 	return blocks, held

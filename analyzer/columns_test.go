@@ -225,7 +225,7 @@ func TestColumnsAllocateNothing(t *testing.T) {
 		}
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
-		if err := replay(r, p.collector, nil); err != nil {
+		if err := p.replayer.replay(r, nil); err != nil {
 			t.Fatal(err)
 		}
 		runtime.ReadMemStats(&after)
@@ -249,7 +249,7 @@ func TestFrameworkRunsTakeNoRows(t *testing.T) {
 	if _, err := soFar(p); err != nil {
 		t.Fatal(err)
 	}
-	if c := p.collector; c.rowRoom != nil || c.run.row != (trace.Event{}) {
+	if c := p.replayer; c.rowRoom != nil || c.run.row != (trace.Event{}) {
 		t.Errorf("rows were made: room for %d, %+v", len(c.rowRoom), c.run.row)
 	}
 }

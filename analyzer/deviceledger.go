@@ -3,17 +3,18 @@ package analyzer
 import (
 	"strings"
 
+	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/trace"
 )
 
-// deviceReport returns nil where the recorder did not look at the devices at all.
-func (c *answer) deviceReport(info trace.Info, s *report.Summary) *report.DeviceReport {
+// answer adds nothing where the recorder did not look at the devices at all.
+func (f *sampleFigure) answer(q *query, s *report.Summary) {
+	info, samples := q.src.Info(), &f.r.device.Samples
 	status := info["nvml"]
-	if status == "" && len(c.device.Samples.Devices) == 0 || c.filter.Narrowed() {
-		return nil
+	if status == "" && len(samples.Devices) == 0 || q.accounts.filter.Narrowed() {
+		return
 	}
 	r := &report.DeviceReport{Status: "on", Notes: []string{}, Devices: []report.DeviceSamples{}}
 	if why, off := strings.CutPrefix(status, "off: "); off {
@@ -22,46 +23,46 @@ func (c *answer) deviceReport(info trace.Info, s *report.Summary) *report.Device
 		r.Why = why
 	}
 	for _, key := range []string{"nvml.share", "nvml.list", "nvml.slice", "nvml.device", "nvml.exit"} {
-		if info[key] != "" && (key != "nvml.device" || !c.allSampled(s)) {
+		if info[key] != "" && (key != "nvml.device" || !allSampled(samples, s)) {
 			r.Notes = append(r.Notes, info[key])
 		}
 	}
-	c.noteMoments()
-	for slot := range c.device.Samples.Devices {
-		if book := &c.device.Samples.Devices[slot]; book.Count > 0 {
+	f.noteMoments()
+	for slot := range samples.Devices {
+		if book := &samples.Devices[slot]; book.Count > 0 {
 			r.Devices = append(r.Devices, report.DeviceSamples{Index: int16(slot - 1), SampleCount: book.Count,
-				Ledgers: c.deviceLedgers(slot, s), Samples: book.List})
+				Ledgers: f.ledgers(q, slot, s), Samples: book.List})
 		}
 	}
-	return r
+	s.DeviceLedger = r
 }
 
 // allSampled reports whether every device that the program used was sampled at some time: then an answer before that,
 // such as that nothing was in use, was only early.
-func (c *collector) allSampled(s *report.Summary) bool {
+func allSampled(samples *device.Samples, s *report.Summary) bool {
 	for _, d := range s.Devices {
-		if slot := int(d.Index) + 1; d.Driver.AllocCount > 0 && (slot >= len(c.device.Samples.Devices) ||
-			c.device.Samples.Devices[slot].Count == 0) {
+		if slot := int(d.Index) + 1; d.Driver.AllocCount > 0 && (slot >= len(samples.Devices) ||
+			samples.Devices[slot].Count == 0) {
 			return false
 		}
 	}
 	return len(s.Devices) > 0
 }
 
-// deviceLedgers makes the ledgers of a device: at the moment that was asked for, or at the highest and at the last
+// ledgers makes the ledgers of a device: at the moment that was asked for, or at the highest and at the last
 // sample.
-func (c *answer) deviceLedgers(slot int, s *report.Summary) []report.DeviceLedger {
-	book := c.picks.of(slot)
+func (f *sampleFigure) ledgers(q *query, slot int, s *report.Summary) []report.DeviceLedger {
+	book := f.of(slot)
 	list := []report.DeviceLedger{}
 	add := func(m *deviceMoment, label string) {
-		for _, by := range c.groupings {
+		for _, by := range q.groupings {
 			if m != nil {
-				list = append(list, c.deviceLedger(slot, m, by, label, s))
+				list = append(list, f.ledger(q, slot, m, by, label, s))
 			}
 		}
 	}
-	if !c.At.IsZero() {
-		add(book.nearestTo(c.At), c.At.String())
+	if !q.At.IsZero() {
+		add(book.nearestTo(q.At), q.At.String())
 		return list
 	}
 	if book.highest != book.latest {
@@ -71,9 +72,9 @@ func (c *answer) deviceLedgers(slot int, s *report.Summary) []report.DeviceLedge
 	return list
 }
 
-func (c *answer) deviceLedger(slot int, m *deviceMoment, by *profile.Grouping, label string,
+func (f *sampleFigure) ledger(q *query, slot int, m *deviceMoment, by *profile.Grouping, label string,
 	s *report.Summary) report.DeviceLedger {
-	l := report.DeviceLedger{By: by.Name, Moment: label, Sample: m.sample, Rows: c.trackedRows(m, by),
+	l := report.DeviceLedger{By: by.Name, Moment: label, Sample: m.sample, Rows: f.trackedRows(q, m, by),
 		PartialPageBytes: m.sizes.PartialPages()}
 	for _, d := range s.Devices {
 		if d.Index == int16(slot-1) {
@@ -104,16 +105,16 @@ func (c *answer) deviceLedger(slot int, m *deviceMoment, by *profile.Grouping, l
 // trackedRows lists the owners of the driver's memory on a device, which the rows add up to: a framework's blocks, its
 // allocator's slack and the memory of other libraries, or without a framework the driver's blocks. A framework that
 // took no driver memory under its own name has what is there through another library, and then nothing is outside.
-func (c *answer) trackedRows(m *deviceMoment, by *profile.Grouping) []report.DeviceRow {
-	if c.details[heap.AccountFramework].Total.Allocs == 0 {
-		rows, _ := c.blockRows(m, heap.AccountDriver, by)
+func (f *sampleFigure) trackedRows(q *query, m *deviceMoment, by *profile.Grouping) []report.DeviceRow {
+	if q.accounts.details[heap.AccountFramework].Total.Allocs == 0 {
+		rows, _ := q.blockRows(m, heap.AccountDriver, by)
 		return rows
 	}
-	rows, blocks := c.blockRows(m, heap.AccountFramework, by)
+	rows, blocks := q.blockRows(m, heap.AccountFramework, by)
 	slack := int64(m.sizes.RequestedBytes) - blocks
 	var outside []report.DeviceRow
-	if c.device.Holdings.FromDriver() {
-		for _, r := range c.outsideRows(m.byLibrary) {
+	if f.r.device.Holdings.FromDriver() {
+		for _, r := range q.outsideRows(m.byLibrary) {
 			outside = append(outside, report.DeviceRow{Owner: r.Owner, Key: r.Key, Bytes: int64(r.Bytes)})
 			slack -= int64(r.Bytes)
 		}
@@ -125,9 +126,9 @@ func (c *answer) trackedRows(m *deviceMoment, by *profile.Grouping) []report.Dev
 }
 
 // blockRows lists an account's keys, most first, and their sum.
-func (c *answer) blockRows(m *deviceMoment, a heap.Account, by *profile.Grouping) (rows []report.DeviceRow, sum int64) {
+func (q *query) blockRows(m *deviceMoment, a heap.Account, by *profile.Grouping) (rows []report.DeviceRow, sum int64) {
 	rows = []report.DeviceRow{}
-	for _, r := range c.namedRows(by, m.held[a], c.requestedOf(a)) {
+	for _, r := range q.namedRows(by, m.held[a], q.requestedOf(a)) {
 		rows = append(rows, report.DeviceRow{Owner: report.OwnerBlocks, Key: r.Key, Label: r.Label,
 			Bytes: int64(r.LiveBytes), Requested: r.Requested})
 		sum += int64(r.LiveBytes)

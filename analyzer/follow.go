@@ -24,6 +24,30 @@ type Watcher interface {
 	Moment() any
 }
 
+// watchFigure hands what happens to a Watcher.
+type watchFigure struct {
+	noFigure
+	Watcher
+	chosen any // what the watcher kept of the moment that was asked for
+}
+
+func (w *watchFigure) needs() need { return needEvents | needBlocks | needPlain }
+
+func (w *watchFigure) opened(x *change) { w.Opened(x.id, x.block, x.event) }
+
+func (w *watchFigure) closed(x *change) { w.Closed(x.id, x.block, x.event) }
+
+func (w *watchFigure) passed(b *heap.Block) { w.Passed(b) }
+
+func (w *watchFigure) event(e *trace.Event) { w.Event(e) }
+
+// watch lets a Watcher see the replay.
+func (r *replayer) watch(w Watcher) {
+	r.watcher = &watchFigure{Watcher: w}
+	r.figures.list = append(r.figures.list, r.watcher)
+	r.figures.sort()
+}
+
 // Followed is what is known once a trace was replayed for a Watcher. It must be closed.
 type Followed struct {
 	Summary *report.Summary
@@ -38,7 +62,7 @@ func Follow(src trace.Source, opts Options, w Watcher) (*Followed, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.collector.watcher = w
+	p.replayer.watch(w)
 	if err := p.Update(); err != nil {
 		p.Close()
 		return nil, err
@@ -48,8 +72,8 @@ func Follow(src trace.Source, opts Options, w Watcher) (*Followed, error) {
 		p.Close()
 		return nil, err
 	}
-	p.collector.resolver.Stacks.Start()
-	return &Followed{Summary: s, Moment: p.collector.watched, profile: p}, nil
+	p.replayer.accounts.resolver.Stacks.Start()
+	return &Followed{Summary: s, Moment: p.replayer.watcher.chosen, profile: p}, nil
 }
 
 // Close gives back the files that names were looked for in.
@@ -58,34 +82,34 @@ func (f *Followed) Close() { f.profile.Close() }
 // Frames returns the frames of a call stack, Python and native ones in one, innermost first; of what libraries do
 // inside, one frame stays unless all are wanted.
 func (f *Followed) Frames(native, python trace.StackID, full bool) []symbol.Frame {
-	return f.profile.collector.resolver.Stacks.Of(callstack.Pair{Native: native, Python: python}).Frames(full)
+	return f.profile.replayer.accounts.resolver.Stacks.Of(callstack.Pair{Native: native, Python: python}).Frames(full)
 }
 
 // User reports whether a frame is the program's own code and not that of a library.
 func (f *Followed) User(frame symbol.Frame) bool {
-	return f.profile.collector.resolver.Stacks.Classifier.User(frame)
+	return f.profile.replayer.accounts.resolver.Stacks.Classifier.User(frame)
 }
 
 // Place is the readable form of a frame's file, as StackSet.Place has it.
 func (f *Followed) Place(frame symbol.Frame) string {
-	return f.profile.collector.resolver.Stacks.Classifier.Place(frame.File)
+	return f.profile.replayer.accounts.resolver.Stacks.Classifier.Place(frame.File)
 }
 
 // Library names the object file that made the call of a stack.
 func (f *Followed) Library(native trace.StackID) string {
-	libraries := f.profile.collector.resolver.Libraries
+	libraries := f.profile.replayer.accounts.resolver.Libraries
 	return libraries.Name(libraries.Of(native))
 }
 
 // Text returns an interned string, such as a tag or a mark's name; "" for none.
 func (f *Followed) Text(id trace.StringID) string {
-	return f.profile.collector.resolver.Tables.String(id)
+	return f.profile.replayer.accounts.resolver.Tables.String(id)
 }
 
 // Thread names a thread of the program.
 func (f *Followed) Thread(id trace.ThreadID) string {
-	return profile.ThreadKey(&f.profile.collector.resolver, uint64(id))
+	return profile.ThreadKey(&f.profile.replayer.accounts.resolver, uint64(id))
 }
 
 // Problems are what kept frames from being named, and what to do.
-func (f *Followed) Problems() []string { return f.profile.collector.resolver.Stacks.Problems() }
+func (f *Followed) Problems() []string { return f.profile.replayer.accounts.resolver.Stacks.Problems() }

@@ -4,17 +4,16 @@ import (
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
 
 // frameworkRun replays columns of a framework's allocations and frees, as nearly all events of a training program are,
-// without making rows of them. It does what collector.event does for each, without looking for what none of them is.
-// Events that are something else after all, such as a free of nothing, go there.
+// without making rows of them. It counts them as replayer.event does, by accounts.open and accounts.close, without
+// looking for what none of them is. Events that are something else after all, such as a free of nothing, go there.
 type frameworkRun struct {
-	c       *collector
+	r       *replayer
 	columns *trace.Columns
 	d       *profile.AccountStats
 	row     trace.Event // of an event that goes the other way
@@ -26,181 +25,164 @@ type frameworkRun struct {
 }
 
 // batch replays events that came column by column.
-func (c *collector) batch(b *trace.Batch) {
+func (r *replayer) batch(b *trace.Batch) {
 	runs := b.Runs()
 	if len(runs) == 0 {
-		c.rows(b.Rows())
+		r.rows(b.Rows())
 		return
 	}
 	for i := range runs {
-		if columns := &runs[i]; c.onFastPath(columns) {
-			c.frameworkRun(columns)
+		if columns := &runs[i]; r.byColumns(columns) {
+			r.frameworkRun(columns)
 		} else {
-			meter.Slot(&c.rowRoom, columns.Len()-1)
-			rows := c.rowRoom[:columns.Len()]
+			meter.Slot(&r.rowRoom, columns.Len()-1)
+			rows := r.rowRoom[:columns.Len()]
 			columns.Rows(rows)
-			c.rows(rows)
+			r.rows(rows)
 		}
 	}
 }
 
-func (c *collector) rows(events []trace.Event) {
+func (r *replayer) rows(events []trace.Event) {
+	r.figures.sort()
 	for i := range events {
-		c.event(&events[i])
+		r.event(&events[i])
 	}
 }
 
-// onFastPath reports whether nothing has to be looked for in events but what they do to the framework's blocks.
-func (c *collector) onFastPath(columns *trace.Columns) bool {
-	switch {
-	case c.want.Kind == moment.Time && c.moment == nil || c.want.Kind == moment.Teardown || c.window != nil ||
-		c.timeline != nil,
-		c.kept == nil || c.past[heap.AccountFramework] != nil || c.losses.begun || c.ooms.Watching() || c.thin ||
-			c.watcher != nil,
-		c.iterations != nil && (c.iterations.FromAllocations() || c.iterations.Account != heap.AccountFramework):
+// byColumns reports whether a run of columns has framework blocks only, and nothing needs their rows: no figure, no
+// moment, no window, nothing that was lost or left out.
+func (r *replayer) byColumns(columns *trace.Columns) bool {
+	a := &r.accounts
+	if r.figures.sort(); r.figures.plain || r.moments.needRows() || r.window != nil || r.losses.begun || a.thin ||
+		a.kept == nil {
 		return false
 	}
-	return c.heap.HasFastPath() && heap.FastRun(columns)
+	if t := a.iterations; t != nil && (t.FromAllocations() || t.Account != heap.AccountFramework) {
+		return false
+	}
+	return r.heap.HasFastPath() && heap.FastRun(columns)
 }
 
-func (c *collector) frameworkRun(columns *trace.Columns) {
-	r := &c.run
-	r.begin(c, columns)
-	last := c.lastTime
+func (r *replayer) frameworkRun(columns *trace.Columns) {
+	run := &r.run
+	run.begin(r, columns)
+	last := r.lastTime
 	for i, kind := range columns.Kinds() {
 		done := false
-		if trace.Flags(r.flags.At(i))&^trace.FlagBackward == 0 {
-			epoch := r.d.Total.Epoch
+		if trace.Flags(run.flags.At(i))&^trace.FlagBackward == 0 {
+			epoch := run.d.Total.Epoch
 			switch kind {
 			case trace.EventAlloc:
-				done = r.open(i)
+				done = run.open(i)
 			case trace.EventFree:
-				done = r.close(i)
+				done = run.close(i)
 			}
 			if done {
-				r.report(i, epoch)
-				last = max(last, int64(r.time.At(i)))
+				run.report(i, epoch)
+				last = max(last, int64(run.time.At(i)))
 				continue
 			}
 		}
-		c.lastTime = last
-		columns.Row(i, &r.row)
-		c.event(&r.row)
-		last = c.lastTime
+		r.lastTime = last
+		columns.Row(i, &run.row)
+		r.event(&run.row)
+		last = r.lastTime
 	}
-	c.lastTime = last
+	r.lastTime = last
 }
 
-func (r *frameworkRun) begin(c *collector, columns *trace.Columns) {
-	r.c, r.columns, r.d = c, columns, c.details[heap.AccountFramework]
+func (f *frameworkRun) begin(r *replayer, columns *trace.Columns) {
+	f.r, f.columns, f.d = r, columns, r.accounts.details[heap.AccountFramework]
 	for _, column := range [...]struct {
 		to *trace.Column
 		of trace.Field
-	}{{&r.seq, trace.FieldSeq}, {&r.time, trace.FieldTime}, {&r.thread, trace.FieldThread}, {&r.api, trace.FieldAPI},
-		{&r.runtime, trace.FieldRuntime},
-		{&r.device, trace.FieldDevice}, {&r.addr, trace.FieldAddr}, {&r.size, trace.FieldSize},
-		{&r.flags, trace.FieldFlags}, {&r.stack, trace.FieldStack},
-		{&r.pystack, trace.FieldPyStack}, {&r.tag, trace.FieldTag}, {&r.allocated, trace.FieldAllocated},
-		{&r.reserved, trace.FieldReserved},
-		{&r.op, trace.FieldOp}, {&r.opThread, trace.FieldOpThread}, {&r.rest, trace.FieldRest},
-		{&r.stream, trace.FieldStream}, {&r.pool, trace.FieldPool}} {
+	}{{&f.seq, trace.FieldSeq}, {&f.time, trace.FieldTime}, {&f.thread, trace.FieldThread}, {&f.api, trace.FieldAPI},
+		{&f.runtime, trace.FieldRuntime},
+		{&f.device, trace.FieldDevice}, {&f.addr, trace.FieldAddr}, {&f.size, trace.FieldSize},
+		{&f.flags, trace.FieldFlags}, {&f.stack, trace.FieldStack},
+		{&f.pystack, trace.FieldPyStack}, {&f.tag, trace.FieldTag}, {&f.allocated, trace.FieldAllocated},
+		{&f.reserved, trace.FieldReserved},
+		{&f.op, trace.FieldOp}, {&f.opThread, trace.FieldOpThread}, {&f.rest, trace.FieldRest},
+		{&f.stream, trace.FieldStream}, {&f.pool, trace.FieldPool}} {
 		*column.to = columns.Column(column.of)
 	}
 	mem, _ := columns.Fixed(trace.FieldMem)
-	r.mem = cuda.MemoryKind(mem)
+	f.mem = cuda.MemoryKind(mem)
 }
 
-// open replays an allocation, and does nothing but return false if it is not one that takes the fast path.
-func (r *frameworkRun) open(i int) bool {
-	addr, size := r.addr.At(i), r.size.At(i)
+// open replays an allocation, and does nothing but return false if it is not a plain one.
+func (f *frameworkRun) open(i int) bool {
+	addr, size := f.addr.At(i), f.size.At(i)
 	if addr == 0 || size > heap.MaxBlockBytes {
 		return false
 	}
-	id, b := r.c.heap.OpenFramework(addr)
+	r, d := f.r, f.d
+	id, b := r.heap.OpenFramework(addr)
 	if b == nil {
 		return false
 	}
-	c, d := r.c, r.d
-	r.fill(i, b, size)
-	c.device.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += size
-	pool := uint32(r.pool.At(i))
-	c.device.Pools.Opened(b, pool)
-	n := c.cell(&d.Cells, b, c.resolver.Places.Of(r.stream.At(i), pool), d.Total.Epoch)
-	v := &d.Cells.List[n]
-	if b.Hidden = v.Hidden; b.Hidden {
-		return true
-	}
-	c.requests.Opened(id, b, r.rest.At(i), d, v)
-	d.Open(b, v, 0)
-	h := c.held
-	h.Opened(h.OwnerOf(v), size, b.Time)
-	c.heights[heap.AccountFramework].Set(d.Total.Current, b.Time)
-	*meter.Slot(&c.cellOf, int(id)), *meter.Slot(&c.openedAs, int(id)) = n, d.Total.Allocs
-	if t := c.iterations; t != nil {
-		t.Opened(id, b, v)
+	f.fill(i, b, size)
+	r.device.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += size
+	pool, a := uint32(f.pool.At(i)), &r.accounts
+	r.device.Pools.Opened(b, pool)
+	n := a.cell(&d.Cells, b, a.resolver.Places.Of(f.stream.At(i), pool), d.Total.Epoch)
+	if b.Hidden = d.Cells.List[n].Hidden; !b.Hidden {
+		a.open(id, b, f.rest.At(i), d, n)
 	}
 	return true
 }
 
-// fill gives a new block what its allocation says.
-func (r *frameworkRun) fill(i int, b *heap.Block, size uint64) {
-	thread, device, pystack := trace.ThreadID(r.thread.At(i)), int16(r.device.At(i)), trace.StackID(r.pystack.At(i))
-	if op := uint32(r.op.At(i)); op != 0 {
-		pystack = r.c.links.StackOf(&callstack.Asker{PyStack: pystack, Op: op, OpThread: uint16(r.opThread.At(i)),
-			Device: device, Thread: thread,
-			Backward: r.flags.At(i) != 0})
+// fill gives a new block what its allocation recorded.
+func (f *frameworkRun) fill(i int, b *heap.Block, size uint64) {
+	thread, device, pystack := trace.ThreadID(f.thread.At(i)), int16(f.device.At(i)), trace.StackID(f.pystack.At(i))
+	if op := uint32(f.op.At(i)); op != 0 {
+		pystack = f.r.accounts.links.StackOf(&callstack.Asker{PyStack: pystack, Op: op,
+			OpThread: uint16(f.opThread.At(i)), Device: device, Thread: thread, Backward: f.flags.At(i) != 0})
 	}
-	call := cuda.API(r.runtime.At(i))
+	call := cuda.API(f.runtime.At(i))
 	if call == cuda.APINone {
-		call = cuda.API(r.api.At(i))
+		call = cuda.API(f.api.At(i))
 	}
 	// One by one: a whole block would be put together elsewhere and copied in wide pieces, for which the processor
 	// waits.
-	b.Size, b.Seq, b.Time = size, r.seq.At(i), int64(r.time.At(i))
-	b.Stack, b.PyStack, b.Tag = trace.StackID(r.stack.At(i)), pystack, trace.StringID(r.tag.At(i))
-	b.Thread, b.Ordinal, b.Call, b.Device, b.Mem = thread, r.c.nextOrdinal(thread), call, device, r.mem
+	b.Size, b.Seq, b.Time = size, f.seq.At(i), int64(f.time.At(i))
+	b.Stack, b.PyStack, b.Tag = trace.StackID(f.stack.At(i)), pystack, trace.StringID(f.tag.At(i))
+	b.Thread, b.Ordinal, b.Call, b.Device, b.Mem = thread, f.r.nextOrdinal(thread), call, device, f.mem
 }
 
-// close replays a free, and does nothing but return false if it is not one that takes the fast path.
-func (r *frameworkRun) close(i int) bool {
-	addr := r.addr.At(i)
+// close replays a free, and does nothing but return false if it is not a plain one.
+func (f *frameworkRun) close(i int) bool {
+	addr := f.addr.At(i)
 	if addr == 0 {
 		return false
 	}
-	c, d := r.c, r.d
-	id, b := c.heap.CloseFramework(addr, r.seq.At(i))
+	r, d := f.r, f.d
+	id, b := r.heap.CloseFramework(addr, f.seq.At(i))
 	if b == nil {
 		return false
 	}
-	thread := trace.ThreadID(r.thread.At(i))
-	ordinal := c.nextOrdinal(thread)
-	c.device.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks -= b.Size
+	thread := trace.ThreadID(f.thread.At(i))
+	ordinal := r.nextOrdinal(thread)
+	r.device.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks -= b.Size
 	if !b.Hidden {
-		time := int64(r.time.At(i))
-		if t := c.iterations; t != nil {
-			c.closeInIteration(t, d, id, r.seq.At(i), time)
-		}
-		v := &d.Cells.List[c.cellOf[id]]
-		c.requests.Closed(id, b, d, v)
-		d.Close(b, v, 0)
-		h := c.held
-		h.Closed(h.OwnerOf(v), b.Size, time)
-		c.heights[heap.AccountFramework].Set(d.Total.Current, time)
-		d.Life.Add(b.Size, time-b.Time, thread == b.Thread && ordinal == b.Ordinal+1)
+		time := int64(f.time.At(i))
+		r.endLife(d, id, b, f.seq.At(i), time)
+		r.accounts.close(id, b, d, time, thread == b.Thread && ordinal == b.Ordinal+1)
 	}
-	c.heap.Recycle(id)
+	r.heap.Recycle(id)
 	return true
 }
 
 // report takes in the counters that come with an event; epoch is that of the framework's total before it.
-func (r *frameworkRun) report(i int, epoch uint64) {
-	c := r.c
-	if c.device.Holdings.Library == callstack.UnknownLibrary {
-		c.device.ReportFrom(trace.StackID(r.stack.At(i)), c.resolver.Libraries)
+func (f *frameworkRun) report(i int, epoch uint64) {
+	r := f.r
+	if r.device.Holdings.Library == callstack.UnknownLibrary {
+		r.device.ReportFrom(trace.StackID(f.stack.At(i)), r.accounts.resolver.Libraries)
 	}
-	device, reserved := int16(r.device.At(i)), r.reserved.At(i)
-	c.device.Holdings.Report(device, r.seq.At(i), r.allocated.At(i), reserved, epoch)
-	if c.iterations != nil {
-		c.iterations.Reserved(device, reserved)
+	device, reserved := int16(f.device.At(i)), f.reserved.At(i)
+	r.device.Holdings.Report(device, f.seq.At(i), f.allocated.At(i), reserved, epoch)
+	if r.accounts.iterations != nil {
+		r.accounts.iterations.Reserved(device, reserved)
 	}
 }

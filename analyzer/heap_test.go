@@ -6,7 +6,6 @@ import (
 
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -141,11 +140,11 @@ func TestHeapRules(t *testing.T) {
 	}
 	for _, test := range tests {
 		t.Run(test.name, func(t *testing.T) {
-			c := newCollector(&trace.Tables{}, nil, nil, moment.At{})
+			c := newReplayer(&trace.Tables{}, nil, nil, &Options{}, nil)
 			for i := range test.story.events {
 				c.event(&test.story.events[i])
 			}
-			got := meter.LevelOf(&c.details[heap.AccountDriver].Total)
+			got := meter.LevelOf(&c.accounts.details[heap.AccountDriver].Total)
 			if got.PeakBytes != test.peak || got.LiveBytes != test.live || got.AllocCount != test.allocs ||
 				got.FreeCount != test.frees {
 				t.Errorf("peak %d, live %d, %d allocs, %d frees; want %d, %d, %d, %d", got.PeakBytes, got.LiveBytes,

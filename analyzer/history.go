@@ -42,14 +42,83 @@ type history struct {
 	leftOut, leftOutBytes uint64
 }
 
-// keepHistory follows the blocks of both levels, if there is to be a history of them.
-func (c *collector) keepHistory(o *Options) {
-	if o.HistoryBlocks > 0 {
-		c.historyBy = o.HistoryBy
-		c.past[heap.AccountFramework], c.past[heap.AccountDriver] = newHistory(o.HistoryBlocks),
-			newHistory(o.HistoryBlocks)
-		c.segments = device.NewSegments()
+// historyFigure keeps the blocks of both levels.
+type historyFigure struct {
+	noFigure
+	r    *replayer
+	past [heap.AccountCount]*history
+	by   []string // what owners have keys of besides
+}
+
+func newHistoryFigure(r *replayer, o *Options) *historyFigure {
+	h := &historyFigure{r: r, by: o.HistoryBy}
+	for _, a := range detailedAccounts {
+		h.past[a] = newHistory(o.HistoryBlocks)
 	}
+	r.device.Segments = device.NewSegments()
+	return h
+}
+
+func (h *historyFigure) needs() need { return needBlocks | needPlain }
+
+func (h *historyFigure) opened(x *change) {
+	if x.stats != nil {
+		h.past[x.block.Account].opened(x.id, x.stats.Total.Current)
+	}
+}
+
+func (h *historyFigure) closed(x *change) {
+	if x.stats != nil {
+		h.past[x.block.Account].closed(x.id, x.block, &x.cell.Origin, x.event.Time, x.stats.Total.Current)
+	}
+}
+
+func (h *historyFigure) restart(at int64) {
+	for _, a := range detailedAccounts {
+		h.past[a].restart(at, h.r.accounts.details[a].Total.Current)
+	}
+}
+
+// answerLast names call stacks that nothing else in the report needs names of.
+func (h *historyFigure) answerLast(q *query, s *report.Summary) {
+	a := mainAccount(s)
+	past := h.past[a]
+	all := history{limit: past.limit, blocks: slices.Clone(past.blocks), leftOut: past.leftOut,
+		leftOutBytes: past.leftOutBytes}
+	for id, born := range past.born {
+		if b := h.r.heap.Block(uint32(id)); born > 0 && b.Account == a {
+			cell := &q.accounts.details[a].Cells.List[q.accounts.number(uint32(id))]
+			all.blocks = append(all.blocks, pastBlock{born, past.events + 1, max(b.Time, past.from), 0, b.Size, b.Addr,
+				past.owner(&cell.Origin), b.Device, past.level[id], 0})
+		}
+	}
+	all.trim()
+	v := &report.History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
+	placed := placeBlocks(v, all.blocks, past.events)
+	if a == heap.AccountFramework && q.accounts.filter == nil {
+		v.Segments = h.r.device.Segments.Of(&h.r.device.Holdings, placed)
+	}
+	by := h.groupings(q)
+	for _, g := range by {
+		v.By = append(v.By, g.Name)
+	}
+	q.resolver.Stacks.Start()
+	for i := range past.origins {
+		v.Owners = append(v.Owners, historyOwner(q.resolver, &past.origins[i], by))
+	}
+	s.History = v
+}
+
+// groupings are those of historyGroupings, after the categories where there are rules.
+func (h *historyFigure) groupings(q *query) []*profile.Grouping {
+	var by []*profile.Grouping
+	if t := q.accounts.iterations; t != nil {
+		by = append(by, t.Categories.Grouping("category"))
+	}
+	for _, name := range slices.Concat(historyGroupings, h.by) {
+		by = append(by, profile.FindGrouping(name))
+	}
+	return by
 }
 
 func newHistory(limit int) *history {
@@ -145,44 +214,6 @@ func partition(blocks []pastBlock) int {
 	}
 }
 
-// pastEvents counts the events of the framework's level, as far as a history is kept.
-func (c *collector) pastEvents() uint64 {
-	if h := c.past[heap.AccountFramework]; h != nil {
-		return h.events
-	}
-	return 0
-}
-
-// historyOf completes the history of an account. It must come last: it names what the report needs no names of.
-func (c *collector) historyOf(a heap.Account) *report.History {
-	h := c.past[a]
-	if h == nil {
-		return nil
-	}
-	all := history{limit: h.limit, blocks: slices.Clone(h.blocks), leftOut: h.leftOut, leftOutBytes: h.leftOutBytes}
-	for id, born := range h.born {
-		if b := c.heap.Block(uint32(id)); born > 0 && b.Account == a {
-			all.blocks = append(all.blocks, pastBlock{born, h.events + 1, max(b.Time, h.from), 0, b.Size, b.Addr,
-				h.owner(&c.details[a].Cells.List[c.cellNumber(uint32(id))].Origin), b.Device, h.level[id], 0})
-		}
-	}
-	all.trim()
-	v := &report.History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
-	placed := placeBlocks(v, all.blocks, h.events)
-	if a == heap.AccountFramework && c.filter == nil {
-		v.Segments = c.segments.Of(&c.device.Holdings, placed)
-	}
-	by := c.historyGroupings()
-	for _, g := range by {
-		v.By = append(v.By, g.Name)
-	}
-	c.resolver.Stacks.Start()
-	for i := range h.origins {
-		v.Owners = append(v.Owners, c.historyOwner(&h.origins[i], by))
-	}
-	return v
-}
-
 // placeBlocks numbers the events that kept blocks begin and end with, in their order. It returns those events' numbers
 // among all of the level.
 func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []uint64) {
@@ -222,29 +253,17 @@ func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []u
 	return events
 }
 
-// historyGroupings are those of historyGroupings, behind the categories where there are rules.
-func (c *collector) historyGroupings() []*profile.Grouping {
-	var by []*profile.Grouping
-	if c.iterations != nil {
-		by = append(by, c.iterations.Categories.Grouping("category"))
-	}
-	for _, name := range slices.Concat(historyGroupings, c.historyBy) {
-		by = append(by, profile.FindGrouping(name))
-	}
-	return by
-}
-
-func (c *collector) historyOwner(o *profile.Origin, by []*profile.Grouping) report.HistoryOwner {
+func historyOwner(r *profile.Resolver, o *profile.Origin, by []*profile.Grouping) report.HistoryOwner {
 	var owner report.HistoryOwner
 	for _, g := range by {
-		id := g.ID(&c.resolver, o)
-		key := g.Key(&c.resolver, id)
+		id := g.ID(r, o)
+		key := g.Key(r, id)
 		if g.Label != nil {
-			key = cmp.Or(g.Label(&c.resolver, id), key)
+			key = cmp.Or(g.Label(r, id), key)
 		}
 		owner.Keys = append(owner.Keys, key)
 	}
-	stacks := c.resolver.Stacks
+	stacks := r.Stacks
 	for _, f := range stacks.Of(callstack.Pair{Native: o.Stack, Python: o.PyStack}).Shown {
 		owner.Frames = append(owner.Frames, stacks.Classifier.StackFrame(f, false))
 	}

@@ -433,7 +433,7 @@ func TestIterationsCountedInTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		p.collector.iterations.Turn = 1 + int(seed)
+		p.replayer.accounts.iterations.Turn = 1 + int(seed)
 		s, err := soFar(p)
 		if err != nil {
 			t.Fatal(err)

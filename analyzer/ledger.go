@@ -14,18 +14,18 @@ import (
 // ledger says where the memory was at a moment, divided by one grouping. Beside a framework's blocks stand the slack of
 // its allocator and the driver memory that it does not hold, so that the rows add up to what the device gave. Filters
 // other than by device leave only the blocks.
-func (c *answer) ledger(m *moment.State, main heap.Account, by *profile.Grouping, label string) report.Ledger {
+func (q *query) ledger(m *moment.State, main heap.Account, by *profile.Grouping, label string) report.Ledger {
 	l := report.Ledger{By: by.Name, Level: main.String(), Moment: label, TimeNS: m.Time, Rows: []report.LedgerRow{}}
-	for _, row := range c.momentRows(m, main, by) {
+	for _, row := range q.momentRows(m, main, by) {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerBlocks, Key: row.Key, Label: row.Label,
 			Bytes: row.LiveBytes, BytesLower: row.LiveBytesLower, Requested: row.Requested})
 		l.Requested = report.PlusRequested(l.Requested, row.Requested)
 	}
-	if main == heap.AccountFramework && !c.filter.Narrowed() {
-		c.addDriverSide(&l, m)
+	if main == heap.AccountFramework && !q.accounts.filter.Narrowed() {
+		q.addDriverSide(&l, m)
 	}
-	if c.bounded != nil {
-		c.boundLedger(&l, c.exactMoment(m))
+	if q.certain.bounds != nil {
+		boundLedger(&l, q.certain.exactMoment(m))
 	}
 	for _, row := range l.Rows {
 		l.WholeBytes += row.Bytes
@@ -35,7 +35,7 @@ func (c *answer) ledger(m *moment.State, main heap.Account, by *profile.Grouping
 
 // boundLedger adds the lower bounds of what is no block of the level: it is a difference, of which nothing is certain
 // once records were lost.
-func (c *collector) boundLedger(l *report.Ledger, exact bool) {
+func boundLedger(l *report.Ledger, exact bool) {
 	l.BeforeLoss = exact
 	for i := range l.Rows {
 		if r := &l.Rows[i]; r.BytesLower == nil {
@@ -48,32 +48,32 @@ func (c *collector) boundLedger(l *report.Ledger, exact bool) {
 }
 
 // addDriverSide adds what the driver gave beyond the framework's blocks.
-func (c *collector) addDriverSide(l *report.Ledger, m *moment.State) {
+func (q *query) addDriverSide(l *report.Ledger, m *moment.State) {
 	var reserved uint64
 	for slot := range m.Reported {
-		if c.filter.HasDevice(int16(slot - 1)) {
-			reserved += m.ReservedOn(slot, &c.device.Holdings)
+		if q.accounts.filter.HasDevice(int16(slot - 1)) {
+			reserved += m.ReservedOn(slot, &q.replayer.device.Holdings)
 		}
 	}
-	if c.device.Holdings.Source() != "" {
+	if q.replayer.device.Holdings.Source() != "" {
 		l.SlackBytes = int64(reserved - m.Live(heap.AccountFramework))
 	}
 	for slot, bytes := range m.Waiting {
-		if c.filter.HasDevice(int16(slot - 1)) {
+		if q.accounts.filter.HasDevice(int16(slot - 1)) {
 			l.Waiting += bytes
 		}
 	}
 	if l.SlackBytes > 0 {
 		l.Rows = append(l.Rows, report.LedgerRow{Owner: report.OwnerSlack, Key: "slack", Bytes: uint64(l.SlackBytes)})
 	}
-	if c.device.Holdings.FromDriver() {
+	if q.replayer.device.Holdings.FromDriver() {
 		var shown [][]uint64
 		for slot, byLibrary := range m.ByLibrary {
-			if c.filter.HasDevice(int16(slot - 1)) {
+			if q.accounts.filter.HasDevice(int16(slot - 1)) {
 				shown = append(shown, byLibrary)
 			}
 		}
-		l.Rows = append(l.Rows, c.outsideRows(shown...)...)
+		l.Rows = append(l.Rows, q.outsideRows(shown...)...)
 		return
 	}
 	if driver := m.Live(heap.AccountDriver); driver > reserved {
@@ -83,13 +83,13 @@ func (c *collector) addDriverSide(l *report.Ledger, m *moment.State) {
 }
 
 // outsideRows lists the driver memory, given by device and library, of every library but the framework's, most first.
-func (c *collector) outsideRows(devices ...[]uint64) []report.LedgerRow {
+func (q *query) outsideRows(devices ...[]uint64) []report.LedgerRow {
 	sums := make(map[report.OwnerKey]uint64)
 	for _, byLibrary := range devices {
 		for library, bytes := range byLibrary {
-			if bytes > 0 && !c.device.Holdings.Reports(uint32(library)) {
+			if bytes > 0 && !q.replayer.device.Holdings.Reports(uint32(library)) {
 				sums[report.OwnerKey{Owner: report.OwnerOutside,
-					Key: c.resolver.Libraries.Name(uint32(library))}] += bytes
+					Key: q.resolver.Libraries.Name(uint32(library))}] += bytes
 			}
 		}
 	}
@@ -97,26 +97,26 @@ func (c *collector) outsideRows(devices ...[]uint64) []report.LedgerRow {
 }
 
 // momentRows returns a level's rows at a moment, most first.
-func (c *answer) momentRows(m *moment.State, a heap.Account, by *profile.Grouping) []report.MomentRow {
-	return c.namedRows(by, m.Held[a], c.requestedOf(a))
+func (q *query) momentRows(m *moment.State, a heap.Account, by *profile.Grouping) []report.MomentRow {
+	return q.namedRows(by, m.Held[a], q.requestedOf(a))
 }
 
 // requestedOf returns what says how much of an account's blocks was requested: nothing where nobody tells, and where
 // records were lost.
-func (c *collector) requestedOf(a heap.Account) func(*profile.Held) *report.Requested {
-	if a != heap.AccountFramework || c.bounded != nil {
+func (q *query) requestedOf(a heap.Account) func(*profile.Held) *report.Requested {
+	if a != heap.AccountFramework || q.certain.bounds != nil {
 		return func(*profile.Held) *report.Requested { return nil }
 	}
-	return c.requests.OfHeld
+	return q.accounts.requests.OfHeld
 }
 
 // namedRows sums up what was held by a grouping's keys, most first, and leaves out rows without bytes.
-func (c *answer) namedRows(by *profile.Grouping, list []profile.Held,
+func (q *query) namedRows(by *profile.Grouping, list []profile.Held,
 	requested func(*profile.Held) *report.Requested) []report.MomentRow {
 	rows := []report.MomentRow{}
-	index := profile.NewRowSet(c.rowIndex(by))
+	index := profile.NewRowSet(q.rowIndex(by))
 	for i := range list {
-		id := index.By.ID(&c.resolver, &list[i].Origin)
+		id := index.By.ID(q.resolver, &list[i].Origin)
 		n, isNew := index.Row(id)
 		if isNew {
 			key, label := index.Name(id)
@@ -124,8 +124,8 @@ func (c *answer) namedRows(by *profile.Grouping, list []profile.Held,
 		}
 		rows[n].LiveBytes += list[i].Bytes
 		rows[n].Requested = report.PlusRequested(rows[n].Requested, requested(&list[i]))
-		if c.bounded != nil {
-			rows[n].LiveBytesLower = report.Plus(rows[n].LiveBytesLower, c.certainHeld(&list[i]))
+		if q.certain.bounds != nil {
+			rows[n].LiveBytesLower = report.Plus(rows[n].LiveBytesLower, q.certain.certainHeld(&list[i]))
 		}
 	}
 	slices.SortFunc(rows, func(a, b report.MomentRow) int {
@@ -135,11 +135,11 @@ func (c *answer) namedRows(by *profile.Grouping, list []profile.Held,
 }
 
 // rowIndex returns the index of a grouping. Every answer makes new ones, since more is known by then.
-func (c *answer) rowIndex(by *profile.Grouping) *profile.RowIndex {
-	index := c.rowIndexes[by]
+func (q *query) rowIndex(by *profile.Grouping) *profile.RowIndex {
+	index := q.rowIndexes[by]
 	if index == nil {
-		index = profile.NewRowIndex(&c.resolver, by)
-		c.rowIndexes[by] = index
+		index = profile.NewRowIndex(q.resolver, by)
+		q.rowIndexes[by] = index
 	}
 	return index
 }

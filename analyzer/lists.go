@@ -15,29 +15,30 @@ import (
 	"memtrace/trace"
 )
 
-func (c *collector) deviceList() []report.Device {
-	slots := max(len(c.details[heap.AccountDriver].Devices), len(c.details[heap.AccountFramework].Devices),
-		len(c.device.Holdings.Devices), len(c.device.Sizes.Devices))
+func (q *query) deviceList() []report.Device {
+	window, devices, filter := q.replayer.window, &q.replayer.device, q.accounts.filter
+	driver, framework := q.accounts.details[heap.AccountDriver], q.accounts.details[heap.AccountFramework]
+	slots := max(len(driver.Devices), len(framework.Devices), len(devices.Holdings.Devices), len(devices.Sizes.Devices))
 	known := make(map[int16]report.Device)
-	for _, d := range c.resolver.Tables.Devices() {
-		if c.filter.HasDevice(d.Index) {
+	for _, d := range q.resolver.Tables.Devices() {
+		if filter.HasDevice(d.Index) {
 			known[d.Index] = report.Device{Index: d.Index, Name: d.Name, UUID: d.UUID, TotalBytes: d.TotalBytes}
 		}
 	}
 	for slot := range slots {
 		index := int16(slot - 1)
-		if !c.filter.HasDevice(index) {
+		if !filter.HasDevice(index) {
 			continue
 		}
 		d, listed := known[index]
 		d.Index = index
-		d.Driver = c.window.level(c.details[heap.AccountDriver].DeviceLevel(slot), heap.AccountDriver, slot)
-		d.Framework = c.window.level(c.details[heap.AccountFramework].DeviceLevel(slot), heap.AccountFramework, slot)
-		d.Sizes = c.device.Sizes.Value(slot)
-		if slot < len(c.device.Holdings.Devices) && c.device.Holdings.Source() != "" {
-			held := &c.device.Holdings.Devices[slot]
-			d.ReservedBytesCurrent = c.device.Holdings.Current(slot)
-			d.ReservedBytesPeak = c.device.Holdings.Peak(slot)
+		d.Driver = window.level(driver.DeviceLevel(slot), heap.AccountDriver, slot)
+		d.Framework = window.level(framework.DeviceLevel(slot), heap.AccountFramework, slot)
+		d.Sizes = devices.Sizes.Value(slot)
+		if slot < len(devices.Holdings.Devices) && devices.Holdings.Source() != "" {
+			held := &devices.Holdings.Devices[slot]
+			d.ReservedBytesCurrent = devices.Holdings.Current(slot)
+			d.ReservedBytesPeak = devices.Holdings.Peak(slot)
 			if held.Counted {
 				last := held.Last
 				d.Reported = &last
@@ -56,30 +57,30 @@ func (c *collector) deviceList() []report.Device {
 }
 
 // groupList makes the groups in the order asked for, the framework's before the driver's.
-func (c *answer) groupList(s *report.Summary) []report.Group {
+func (q *query) groupList(s *report.Summary) []report.Group {
 	device := "all"
-	if c.filter != nil && c.filter.Devices != nil {
+	if q.accounts.filter != nil && q.accounts.filter.Devices != nil {
 		var list []string
-		for _, index := range slices.Sorted(maps.Keys(c.filter.Devices)) {
+		for _, index := range slices.Sorted(maps.Keys(q.accounts.filter.Devices)) {
 			list = append(list, strconv.Itoa(int(index)))
 		}
 		device = strings.Join(list, ",")
 	}
 	groups := []report.Group{}
-	for _, by := range c.groupings {
-		for _, a := range c.detailed(s) {
+	for _, by := range q.groupings {
+		for _, a := range q.detailed(s) {
 			groups = append(groups, report.Group{By: by.Name, Level: a.String(), Device: device,
-				Rows: c.groupRows(a, by)})
+				Rows: q.groupRows(a, by)})
 		}
 	}
 	return groups
 }
 
 // groupRows names the rows, puts rows of the same name together, and sorts them by their share of the peak.
-func (c *answer) groupRows(a heap.Account, by *profile.Grouping) []report.Row {
-	d := c.details[a]
+func (q *query) groupRows(a heap.Account, by *profile.Grouping) []report.Row {
+	d := q.accounts.details[a]
 	rows := []report.Row{}
-	index := profile.NewRowSet(c.rowIndex(by))
+	index := profile.NewRowSet(q.rowIndex(by))
 	row := func(id uint64) *report.Row {
 		n, isNew := index.Row(id)
 		if isNew {
@@ -91,32 +92,32 @@ func (c *answer) groupRows(a heap.Account, by *profile.Grouping) []report.Row {
 	for n := range d.Cells.List {
 		// what stood at the peak may be called something else since
 		if v := &d.Cells.List[n]; v.Allocs > 0 || v.Peak(d.Total.Epoch) > 0 {
-			r := row(index.By.ID(&c.resolver, &v.Origin))
+			r := row(index.By.ID(q.resolver, &v.Origin))
 			r.PeakBytes += v.Peak(d.Total.Epoch)
 			r.LiveBytes += v.Current
 			addCounts(r, v.Counts)
-			if a == heap.AccountFramework && c.bounded == nil {
-				atPeak, live := c.requests.OfCell(v, d.Total.Epoch)
+			if a == heap.AccountFramework && q.certain.bounds == nil {
+				atPeak, live := q.accounts.requests.OfCell(v, d.Total.Epoch)
 				r.RequestedAtPeak, r.RequestedLive = report.PlusRequested(r.RequestedAtPeak, atPeak),
 					report.PlusRequested(r.RequestedLive, live)
 			}
-			if c.bounded != nil {
-				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.certainShare(&d.Cells, n, v.Peak(d.Total.Epoch),
+			if q.certain.bounds != nil {
+				r.PeakBytesLower = report.Plus(r.PeakBytesLower, q.certain.certainShare(&d.Cells, n, v.Peak(d.Total.Epoch),
 					func(s *meter.Share) uint64 {
 						return s.Peak(d.Total.Epoch)
 					}))
-				r.LiveBytesLower = report.Plus(r.LiveBytesLower, c.certainShare(&d.Cells, n, v.Current, currentShare))
+				r.LiveBytesLower = report.Plus(r.LiveBytesLower, q.certain.certainShare(&d.Cells, n, v.Current, currentShare))
 			}
 		}
 	}
 	for id, v := range d.Cells.Retired(by) {
 		r := row(id)
-		if addCounts(r, v); c.bounded != nil {
+		if addCounts(r, v); q.certain.bounds != nil {
 			r.PeakBytesLower, r.LiveBytesLower = report.Plus(r.PeakBytesLower, 0), report.Plus(r.LiveBytesLower, 0)
 		}
 	}
-	c.window.uncount(a, func(o *profile.Origin, older profile.Counts) {
-		r := row(index.By.ID(&c.resolver, o))
+	q.replayer.window.uncount(a, func(o *profile.Origin, older profile.Counts) {
+		r := row(index.By.ID(q.resolver, o))
 		r.AllocCount -= older.Allocs
 		r.AllocBytes -= older.AllocBytes
 	})
@@ -132,22 +133,6 @@ func addCounts(r *report.Row, v profile.Counts) {
 	r.AllocCount += v.Allocs
 	r.FreeCount += v.Frees
 	r.AllocBytes += v.AllocBytes
-}
-
-func (c *collector) markList() []report.Mark {
-	list := []report.Mark{}
-	for _, m := range c.marks {
-		m.Name = c.resolver.Tables.String(m.id)
-		if c.bounded != nil {
-			sure := m.sure
-			if c.hopeless() {
-				sure = [2]uint64{}
-			}
-			m.DriverBytesLower, m.FrameworkBytesLower = &sure[0], &sure[1]
-		}
-		list = append(list, m.Mark)
-	}
-	return list
 }
 
 // bestGrouping picks from the default groupings the one that says most: tags if the program set any, else places if
@@ -182,47 +167,16 @@ func ownSites(s *report.Summary) bool {
 	return s.Sites != nil && slices.ContainsFunc(s.Sites.Places, func(p report.Site) bool { return p.User && p.Named })
 }
 
-func addIteration(i *report.Iterations, e *trace.Event) {
-	if i.Count == 0 {
-		i.FirstNumber, i.FirstTimeNS = e.Count, e.Time
-	}
-	i.Count++
-	i.LastNumber, i.LastTimeNS = e.Count, e.Time
-}
-
-type markCount struct {
-	id trace.StringID
-	report.Mark
-	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
-}
-
-func (c *collector) addMark(e *trace.Event) {
-	i, known := c.markIndex[e.Name]
-	if !known {
-		i = len(c.marks)
-		c.markIndex[e.Name] = i
-		c.marks = append(c.marks, markCount{id: e.Name, Mark: report.Mark{FirstTimeNS: e.Time}})
-	}
-	m := &c.marks[i]
-	m.Count++
-	m.LastTimeNS = e.Time
-	m.DriverBytes = c.details[heap.AccountDriver].Total.Current
-	m.FrameworkBytes = c.details[heap.AccountFramework].Total.Current
-	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; c.losses.doubted {
-		m.sure = [2]uint64{c.details[heap.AccountDriver].Total.Sure, c.details[heap.AccountFramework].Total.Sure}
-	}
-}
-
 // allocatorReport is what the run's allocator was told; nil where PyTorch took no part and nobody asked how much is
 // free.
-func (c *collector) allocatorReport(info trace.Info, s *report.Summary) *report.Allocator {
-	v := c.allocator.Value(c.details[heap.AccountFramework].Total.Epoch, c.calledBy)
+func (q *query) allocatorReport(info trace.Info, s *report.Summary) *report.Allocator {
+	v := q.replayer.allocator.Value(q.accounts.details[heap.AccountFramework].Total.Epoch, q.calledBy)
 	blocks := !s.Framework.Empty() && s.Versions["torch"] != ""
 	if !blocks && len(v.Asked) == 0 {
 		return nil
 	}
 	if blocks {
-		v.StreamCount, v.PoolCount = c.resolver.Places.Counts()
+		v.StreamCount, v.PoolCount = q.resolver.Places.Counts()
 		v.StreamCount++ // the default one
 		v.NotRecorded = allocator.NotRecorded(info)
 	}
@@ -230,11 +184,11 @@ func (c *collector) allocatorReport(info trace.Info, s *report.Summary) *report.
 }
 
 // calledBy names the place in the program and the library that a call came from.
-func (c *collector) calledBy(native, python trace.StackID) (place, library string) {
-	o := profile.Origin{Stack: native, PyStack: c.links.Stack(&trace.Event{Stack: native, PyStack: python})}
+func (q *query) calledBy(native, python trace.StackID) (place, library string) {
+	o := profile.Origin{Stack: native, PyStack: q.accounts.links.Stack(&trace.Event{Stack: native, PyStack: python})}
 	if native == 0 && python == 0 {
 		return "", ""
 	}
-	return profile.SiteKey(&c.resolver, profile.StackID(&c.resolver, &o)),
-		c.resolver.Libraries.Name(c.resolver.Libraries.Of(native))
+	return profile.SiteKey(q.resolver, profile.StackID(q.resolver, &o)),
+		q.resolver.Libraries.Name(q.resolver.Libraries.Of(native))
 }

@@ -37,7 +37,7 @@ func LiveSites(src trace.Source, opts Options, seq uint64, addresses []uint64) (
 				continue
 			}
 			if b := blockAt(blocks, address); b != nil {
-				key, _ := followed.profile.collector.resolver.PlaceOf(b.stack)
+				key, _ := followed.profile.replayer.accounts.resolver.PlaceOf(b.stack)
 				sites[address] = LiveSite{Key: key, Bytes: b.size}
 			}
 		}

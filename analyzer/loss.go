@@ -28,6 +28,10 @@ import (
 //
 // The sums are kept only once something was lost. Nothing of this costs a whole trace more than a look at a flag.
 type losses struct {
+	replayer *replayer
+
+	count uint64 // lost records
+
 	begun   bool   // something was lost
 	doubted bool   // some memory is not certain any more, and the sums of what is are kept
 	until   uint64 // order number up to which a record that ended memory may be missing
@@ -54,13 +58,13 @@ func (l *losses) after(a heap.Account, epoch uint64) bool {
 }
 
 // lose takes in a lost event.
-func (c *collector) lose(e *trace.Event) {
-	l, lost := &c.losses, e.Lost()
-	c.lost += lost.Count
+func (l *losses) lose(e *trace.Event) {
+	lost := e.Lost()
+	l.count += lost.Count
 	if lost.Count == 0 {
 		return
 	}
-	c.beginLosses()
+	l.begin()
 	if lost.Known {
 		l.enders += lost.Enders
 		l.others += lost.Count - lost.Enders
@@ -73,53 +77,75 @@ func (c *collector) lose(e *trace.Event) {
 		lost.Until = math.MaxUint64
 	}
 	if !harmless {
-		c.doubt(lost.Until)
+		l.doubt(lost.Until)
 	}
 }
 
-func (c *collector) beginLosses() {
-	l := &c.losses
+// loseAfterWindow counts records that were lost after the window. Unless it is not known when that was, the window is
+// as certain as it was.
+func (l *losses) loseAfterWindow(e *trace.Event) {
+	lost := e.Lost()
+	switch {
+	case lost.Count == 0:
+		return
+	case lost.Until == 0:
+		l.lose(e)
+		return
+	case lost.Known:
+		l.enders += lost.Enders
+		l.others += lost.Count - lost.Enders
+	default:
+		l.unknown += lost.Count
+	}
+	l.count += lost.Count
+	if !l.begun {
+		l.before = l.replayer.lastTime
+	}
+}
+
+func (l *losses) begin() {
 	if l.begun {
 		return
 	}
-	l.begun, l.before = true, c.lastTime
-	c.heap.LoseRecords()
-	for a, d := range c.details {
+	r := l.replayer
+	l.begun, l.before = true, r.lastTime
+	r.heap.LoseRecords()
+	for a, d := range r.accounts.details {
 		if d != nil {
 			l.epochs[a] = d.Total.Epoch
 		}
 	}
-	l.allocated, l.reserved = c.device.Holdings.AllocatedMismatches == 0, c.device.Holdings.ReservedMismatches == 0
+	l.allocated, l.reserved = r.device.Holdings.AllocatedMismatches == 0, r.device.Holdings.ReservedMismatches == 0
 }
 
-// loseSight looks at events that say less than usual once something was lost, before they are replayed.
-func (c *collector) loseSight(e *trace.Event) {
+// event looks at events that say less than usual once something was lost, before they are replayed.
+func (l *losses) event(e *trace.Event) {
 	if e.Level == cuda.LevelDriver && (e.Kind == trace.EventFree || e.Kind == trace.EventUnmap ||
 		e.Kind == trace.EventDestroy) {
-		c.losses.freed = max(c.losses.freed, e.Seq)
+		l.freed = max(l.freed, e.Seq)
 	}
 	switch {
 	case e.Status != 0:
 	case e.Kind == trace.EventDestroy && e.Object != cuda.ObjectPool && e.Object != cuda.ObjectExec:
-		c.doubt(e.Seq)
+		l.doubt(e.Seq)
 	case e.Kind == trace.EventUnmap:
-		if size, seq, known := c.heap.Mapped(e.Addr); !known || seq <= c.losses.until || size != e.Size {
-			c.doubt(e.Seq)
+		if size, seq, known := l.replayer.heap.Mapped(e.Addr); !known || seq <= l.until || size != e.Size {
+			l.doubt(e.Seq)
 		}
 	}
 }
 
 // doubt makes uncertain what is live, and what is yet to come up to an order number.
-func (c *collector) doubt(until uint64) {
-	l := &c.losses
+func (l *losses) doubt(until uint64) {
 	if !l.doubted {
-		c.beginDoubt()
+		l.beginDoubt()
 	}
 	l.until = max(l.until, until, l.top)
-	for a := range c.totals {
-		c.totals[a].Sure = 0
+	accounts := &l.replayer.accounts
+	for a := range accounts.totals {
+		accounts.totals[a].Sure = 0
 	}
-	for _, d := range c.details {
+	for _, d := range accounts.details {
 		if d == nil {
 			continue
 		}
@@ -132,16 +158,16 @@ func (c *collector) doubt(until uint64) {
 }
 
 // beginDoubt sets up the sums of what is certain: so far that is everything.
-func (c *collector) beginDoubt() {
-	l := &c.losses
+func (l *losses) beginDoubt() {
+	accounts, blocks := &l.replayer.accounts, l.replayer.heap
 	l.doubted = true
-	for id := range c.heap.Limit() {
-		l.top = max(l.top, c.heap.Seq(id))
+	for id := range blocks.Limit() {
+		l.top = max(l.top, blocks.Seq(id))
 	}
-	for a := range c.totals {
-		c.totals[a].SurePeak = c.totals[a].Peak
+	for a := range accounts.totals {
+		accounts.totals[a].SurePeak = accounts.totals[a].Peak
 	}
-	for _, d := range c.details {
+	for _, d := range accounts.details {
 		if d == nil {
 			continue
 		}
@@ -155,12 +181,11 @@ func (c *collector) beginDoubt() {
 
 // vouch adds a new block to the sums, before the block is counted: d is nil for an account without detail, n the number
 // of the block's cell.
-func (c *collector) vouch(b *heap.Block, e *trace.Event, d *profile.AccountStats, n uint32) {
-	l := &c.losses
+func (l *losses) vouch(b *heap.Block, e *trace.Event, d *profile.AccountStats, n uint32) {
 	l.top = max(l.top, b.Seq)
 	sure, alone := l.sure(b), e.Flags&trace.FlagLate == 0 && e.Kind == trace.EventAlloc
 	if d == nil {
-		c.totals[b.Account].Vouch(b.Size, sure, alone)
+		l.replayer.accounts.totals[b.Account].Vouch(b.Size, sure, alone)
 		return
 	}
 	d.Total.Vouch(b.Size, sure, alone)
@@ -169,14 +194,14 @@ func (c *collector) vouch(b *heap.Block, e *trace.Event, d *profile.AccountStats
 }
 
 // unvouch takes a block that ends out of the sums, before it is uncounted.
-func (c *collector) unvouch(b *heap.Block, d *profile.AccountStats, n uint32) {
+func (l *losses) unvouch(b *heap.Block, d *profile.AccountStats, n uint32) {
 	switch {
-	case !c.losses.sure(b):
+	case !l.sure(b):
 		if d != nil {
 			d.Cells.Vouch(n, 0, d.Total.Epoch, false)
 		}
 	case d == nil:
-		c.totals[b.Account].Sure -= b.Size
+		l.replayer.accounts.totals[b.Account].Sure -= b.Size
 	default:
 		d.Total.Sure -= b.Size
 		d.Devices[profile.DeviceSlot(b.Device)].Sure -= b.Size

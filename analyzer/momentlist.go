@@ -28,66 +28,64 @@ func accountFirst(framework *report.Level) heap.Account {
 
 // addMoments makes the ledgers and the list of places, and the moment that was asked for. It returns the moment of the
 // ledgers.
-func (c *answer) addMoments(s *report.Summary) (*moment.State, error) {
-	want := c.At
+func (q *query) addMoments(s *report.Summary) (*moment.State, error) {
+	want := q.At
 	main := mainAccount(s)
-	m, label := c.peakOf(main), "peak"
+	m, label := q.replayer.peakOf(main), "peak"
 	if !want.IsZero() {
-		if m, label = c.wanted(s, main, want), want.String(); s.Window != nil &&
+		if m, label = q.wanted(s, main, want), want.String(); s.Window != nil &&
 			(m == nil || m.Time < s.Window.FromNS || m.Time > s.Window.ToNS) {
 			return nil, fmt.Errorf("--at %s is not within the window, %s", want,
-				moment.WindowWords(c.opts.From, c.opts.To))
+				moment.WindowWords(q.opts.From, q.opts.To))
 		}
 		if m == nil {
-			return nil, c.noMoment(want, s)
+			return nil, noMoment(want, s, &q.replayer.ooms)
 		}
-		s.At, c.watched = c.momentValue(m, label), m.Watched
+		if s.At = q.momentValue(m, label); q.replayer.watcher != nil {
+			q.replayer.watcher.chosen = m.Watched
+		}
 	}
 	s.Ledgers = []report.Ledger{}
-	for _, by := range c.groupings {
-		l := c.ledger(m, main, by, label)
-		if c.Sites {
-			division.AddRowSites(&l, m.Held[main], c.rowIndex(by), &c.resolver)
+	for _, by := range q.groupings {
+		l := q.ledger(m, main, by, label)
+		if q.Sites {
+			division.AddRowSites(&l, m.Held[main], q.rowIndex(by), q.resolver)
 		}
 		s.Ledgers = append(s.Ledgers, l)
 	}
-	if c.ByDevice {
-		s.Parts = c.parts(s, m, label)
+	if q.ByDevice {
+		s.Parts = q.parts(s, m, label)
 	}
-	if c.crossed != nil {
-		s.Cross = division.Cross(&c.resolver, c.crossed, m.Held[main])
+	if q.crossed != nil {
+		s.Cross = division.Cross(q.resolver, q.crossed, m.Held[main])
 		s.Cross.Level, s.Cross.Moment, s.Cross.TimeNS = main.String(), label, m.Time
 	}
-	if c.Sites {
-		s.Sites = division.Sites(&c.resolver, m.Held[main], c.stackCounts(main), c.FullStacks)
+	if q.Sites {
+		s.Sites = division.Sites(q.resolver, m.Held[main], q.stackCounts(main), q.FullStacks)
 		s.Sites.Level, s.Sites.Moment, s.Sites.TimeNS = main.String(), label, m.Time
-		s.Division = c.divide(main.String(), m.Held[main])
+		s.Division = division.Of(q.resolver, main.String(), m.Held[main])
 	}
 	return m, nil
 }
 
-// divide divides the place that holds most of a level's blocks.
-func (c *collector) divide(level string, list []profile.Held) *report.Division {
-	return division.Of(&c.resolver, level, list)
-}
-
 // wanted returns the state at the moment that was asked for, nil if it never came; main is the account whose peak is
 // meant.
-func (c *collector) wanted(s *report.Summary, main heap.Account, want moment.At) *moment.State {
+func (q *query) wanted(s *report.Summary, main heap.Account, want moment.At) *moment.State {
 	switch want.Kind {
 	case moment.Peak, moment.None:
-		return c.peakOf(main)
+		return q.replayer.peakOf(main)
 	case moment.Exit:
-		return c.now(s.EndNS())
+		return q.replayer.now(s.EndNS())
 	case moment.Time: // between the last event and the end of the run nothing changes
-		if c.moment == nil && want.Time <= s.Process.DurationNS {
-			return c.now(want.Time)
+		if q.replayer.moments.kept == nil && want.Time <= s.Process.DurationNS {
+			return q.replayer.now(want.Time)
 		}
 	}
-	return c.moment
+	return q.replayer.moments.kept
 }
 
-func (c *collector) noMoment(want moment.At, s *report.Summary) error {
+// noMoment explains why the trace has no such moment.
+func noMoment(want moment.At, s *report.Summary, ooms *oomFigure) error {
 	if want.Kind == moment.Step && s.Steps.Count == 0 {
 		return fmt.Errorf("the trace has no step %d: it has no steps at all; memtrace.step() announces them", want.Step)
 	}
@@ -97,7 +95,7 @@ func (c *collector) noMoment(want moment.At, s *report.Summary) error {
 	}
 	switch want.Kind {
 	case moment.OOM:
-		return c.noOOM(want)
+		return noOOM(want, ooms.Number())
 	case moment.Time:
 		return fmt.Errorf("--at %s is after the end of the run, which took %v; --at exit shows its end", want,
 			time.Duration(s.Process.DurationNS).Round(time.Microsecond))
@@ -118,23 +116,35 @@ func (c *collector) noMoment(want moment.At, s *report.Summary) error {
 	return fmt.Errorf("the trace has no mark %q; it has %s", want.Name, strings.Join(known, ", "))
 }
 
-func (c *answer) momentValue(m *moment.State, label string) *report.Moment {
-	v := &report.Moment{What: label, TimeNS: m.Time, Driver: c.momentLevel(m, heap.AccountDriver, profile.AllSlots),
-		Framework: c.momentLevel(m, heap.AccountFramework, profile.AllSlots),
-		Devices:   []report.MomentDevice{}, Groups: []report.MomentGroup{}, BeforeLoss: c.bounded != nil &&
-			c.exactMoment(m)}
-	for _, d := range c.deviceList() {
+// noOOM explains why there is no such moment of the refusals.
+func noOOM(want moment.At, count int) error {
+	if count == 0 {
+		return fmt.Errorf("the trace has no moment %s: memory never ran out", want)
+	}
+	if want.OOM == 0 {
+		return fmt.Errorf(
+			"the trace has no moment %s: memory ran out %d times, but the program got it in the end; choose oom:1 to oom:%d", want, count, count)
+	}
+	return fmt.Errorf("the trace has no moment %s: memory ran out %d times, so oom:%d is the last", want, count, count)
+}
+
+func (q *query) momentValue(m *moment.State, label string) *report.Moment {
+	v := &report.Moment{What: label, TimeNS: m.Time, Driver: q.momentLevel(m, heap.AccountDriver, profile.AllSlots),
+		Framework: q.momentLevel(m, heap.AccountFramework, profile.AllSlots),
+		Devices:   []report.MomentDevice{}, Groups: []report.MomentGroup{}, BeforeLoss: q.certain.bounds != nil &&
+			q.certain.exactMoment(m)}
+	for _, d := range q.deviceList() {
 		slot := profile.DeviceSlot(d.Index)
 		v.Devices = append(v.Devices,
-			report.MomentDevice{Index: d.Index, Driver: c.momentLevel(m, heap.AccountDriver, slot),
-				Framework:     c.momentLevel(m, heap.AccountFramework, slot),
-				ReservedBytes: m.ReservedOn(slot, &c.device.Holdings)})
+			report.MomentDevice{Index: d.Index, Driver: q.momentLevel(m, heap.AccountDriver, slot),
+				Framework:     q.momentLevel(m, heap.AccountFramework, slot),
+				ReservedBytes: m.ReservedOn(slot, &q.replayer.device.Holdings)})
 	}
-	for _, by := range c.groupings {
+	for _, by := range q.groupings {
 		for _, a := range []heap.Account{heap.AccountFramework, heap.AccountDriver} {
-			if m.Held[a] != nil && c.details[a].Total.Allocs > 0 {
+			if m.Held[a] != nil && q.accounts.details[a].Total.Allocs > 0 {
 				v.Groups = append(v.Groups, report.MomentGroup{By: by.Name, Level: a.String(),
-					Rows: c.momentRows(m, a, by)})
+					Rows: q.momentRows(m, a, by)})
 			}
 		}
 	}
@@ -142,38 +152,38 @@ func (c *answer) momentValue(m *moment.State, label string) *report.Moment {
 }
 
 // momentLevel returns what was live of an account on a device, or on all.
-func (c *collector) momentLevel(m *moment.State, a heap.Account, slot int) report.MomentLevel {
+func (q *query) momentLevel(m *moment.State, a heap.Account, slot int) report.MomentLevel {
 	l := report.MomentLevel{LiveBytes: m.Live(a)}
 	if slot != profile.AllSlots {
 		l.LiveBytes = meter.ValueAt(m.Devices[a], slot)
 	}
-	if c.bounded == nil {
+	if q.certain.bounds == nil {
 		if a == heap.AccountFramework && slot+1 < len(m.Requested) {
 			l.Requested = m.Requested[slot+1] // all devices first
 		}
 		return l
 	}
 	l.LiveBytesLower = report.Plus(nil, 0)
-	if c.exactMoment(m) {
+	if q.certain.exactMoment(m) {
 		*l.LiveBytesLower = l.LiveBytes
 		return l
 	}
 	for i := range m.Held[a] {
 		if h := &m.Held[a][i]; slot == profile.AllSlots || profile.DeviceSlot(h.Device) == slot {
-			*l.LiveBytesLower += c.certainHeld(h)
+			*l.LiveBytesLower += q.certain.certainHeld(h)
 		}
 	}
 	return l
 }
 
 // addCategories makes the lists of all groupings that are made of rules. The ledgers must have been made.
-func (c *answer) addCategories(s *report.Summary, m *moment.State, main heap.Account) {
-	s.Categories = c.categories(s.Ledgers, m, main)
+func (q *query) addCategories(s *report.Summary, m *moment.State, main heap.Account) {
+	s.Categories = q.categories(s.Ledgers, m, main)
 	for i := range s.Categories {
 		v := &s.Categories[i]
-		if whole := s.Ledger(v.By).WholeBytes; c.Expected > 0 && !c.filter.Narrowed() {
-			v.Untrackable = &report.Untrackable{From: report.UntrackableExpected, ReportedBytes: c.Expected,
-				TrackedBytes: whole, Bytes: int64(c.Expected - whole)}
+		if whole := s.Ledger(v.By).WholeBytes; q.Expected > 0 && !q.accounts.filter.Narrowed() {
+			v.Untrackable = &report.Untrackable{From: report.UntrackableExpected, ReportedBytes: q.Expected,
+				TrackedBytes: whole, Bytes: int64(q.Expected - whole)}
 		} else {
 			v.Untrackable = division.UntrackableOnDevices(s, v.By)
 		}
@@ -182,15 +192,15 @@ func (c *answer) addCategories(s *report.Summary, m *moment.State, main heap.Acc
 
 // categories divides the blocks of a moment by the groupings that are made of rules. The ledgers are one for each
 // grouping.
-func (c *answer) categories(ledgers []report.Ledger, m *moment.State, main heap.Account) (list []report.Categories) {
-	for g, by := range c.groupings {
+func (q *query) categories(ledgers []report.Ledger, m *moment.State, main heap.Account) (list []report.Categories) {
+	for g, by := range q.groupings {
 		k, l := by.Categories, &ledgers[g]
 		if k == nil {
 			continue
 		}
 		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level,
 			Moment: l.Moment, TimeNS: l.TimeNS}
-		v.Rows = division.CategoryRows(&c.resolver, k, m.Held[main], c.Sites, c.Entries, c.requestedOf(main))
+		v.Rows = division.CategoryRows(q.resolver, k, m.Held[main], q.Sites, q.Entries, q.requestedOf(main))
 		for _, h := range m.Held[main] {
 			v.TrackedBytes += h.Bytes
 		}
@@ -207,7 +217,7 @@ func (c *answer) categories(ledgers []report.Ledger, m *moment.State, main heap.
 const maxParts = 32
 
 // parts divides a moment among the devices that were used, each by the level that a report of it alone would put first.
-func (c *answer) parts(s *report.Summary, m *moment.State, label string) []report.DevicePart {
+func (q *query) parts(s *report.Summary, m *moment.State, label string) []report.DevicePart {
 	list := []report.DevicePart{}
 	for i := range s.Devices {
 		d := &s.Devices[i]
@@ -219,10 +229,10 @@ func (c *answer) parts(s *report.Summary, m *moment.State, label string) []repor
 		}
 		main, on := accountFirst(&d.Framework), m.On(profile.DeviceSlot(d.Index))
 		part := report.DevicePart{Index: d.Index}
-		for _, by := range c.groupings {
-			part.Ledgers = append(part.Ledgers, c.ledger(on, main, by, label))
+		for _, by := range q.groupings {
+			part.Ledgers = append(part.Ledgers, q.ledger(on, main, by, label))
 		}
-		part.Categories = c.categories(part.Ledgers, on, main)
+		part.Categories = q.categories(part.Ledgers, on, main)
 		list = append(list, part)
 	}
 	return list

@@ -3,7 +3,6 @@ package analyzer
 import (
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/report"
 	"memtrace/analyzer/training"
 	"memtrace/trace"
 )
@@ -11,27 +10,28 @@ import (
 // name takes in what a framework calls a block that is live, or one of its objects. The first name holds for the block
 // from its beginning on. A framework whose allocator reports nothing may use a block of the driver for one thing after
 // another: names that come later hold from then on.
-func (c *collector) name(e *trace.Event) {
+func (r *replayer) name(e *trace.Event) {
+	a := &r.accounts
 	if e.Category == trace.CategoryModule {
-		c.modules.Named(e.Handle, e.Name)
+		a.modules.Named(e.Handle, e.Name)
 	}
-	if e.Category == trace.CategoryStep && c.iterations != nil {
-		c.iterations.Stepped(e)
+	if e.Category == trace.CategoryStep && a.iterations != nil {
+		a.iterations.Stepped(e)
 	}
 	if e.Addr == 0 || e.Category == trace.CategoryNone {
 		return
 	}
-	id, ok := c.named.Find(c.heap, e.Addr)
-	if !ok || c.heap.Seq(id) > e.Seq { // a late name is that of an earlier block
+	id, ok := r.named.Find(r.heap, e.Addr)
+	if !ok || r.heap.Seq(id) > e.Seq { // a late name is that of an earlier block
 		return
 	}
-	b := c.heap.Block(id)
-	c.parameters.Named(e, b, c.requestedOfBlock(id, b), c.resolver.Tables)
-	d := c.details[b.Account]
-	if c.kept == nil || d == nil || b.Hidden {
+	b := r.heap.Block(id)
+	r.parameters.Named(e, b, a.requestedOf(id, b), a.resolver.Tables)
+	d := a.byOrigin(b)
+	if d == nil {
 		return
 	}
-	o := d.Cells.List[c.cellOf[id]].Origin
+	o := d.Cells.List[a.cellOf[id]].Origin
 	if training.KeepsName(o.Category, e.Category, b.Account == heap.AccountDriver && b.Addr == e.Addr) ||
 		o.Category == e.Category && o.Name == e.Name {
 		return
@@ -40,39 +40,27 @@ func (c *collector) name(e *trace.Event) {
 	if o.Category, o.Name = e.Category, e.Name; e.Category == trace.CategoryFree {
 		o.Name = 0
 	}
-	c.move(d, id, &o, past)
+	r.move(d, id, &o, past)
 }
 
 // Claimed implements heap.Claimer: driver memory is held by a pool of the program's own from now on, and is told under
 // its name from its beginning on.
-func (c *collector) Claimed(id uint32, b *heap.Block, e *trace.Event) {
+func (r *replayer) Claimed(id uint32, b *heap.Block, e *trace.Event) {
 	name, _ := e.OwnPool()
-	holder := c.device.Claimed(b, c.resolver.Tables.String(name), c.resolver.Libraries, c.frameworkEpoch())
-	c.segments.Claimed(id, b, holder)
-	d := c.details[b.Account]
-	if c.kept == nil || d == nil || b.Hidden {
+	a := &r.accounts
+	r.device.Claimed(id, b, a.resolver.Tables.String(name), a.resolver.Libraries, a.frameworkEpoch())
+	d := a.byOrigin(b)
+	if d == nil {
 		return
 	}
-	o := d.Cells.List[c.cellOf[id]].Origin
-	if c.poolStacks == nil {
-		c.poolStacks = make(map[uint64]bool)
+	o := d.Cells.List[a.cellOf[id]].Origin
+	if r.poolStacks == nil {
+		r.poolStacks = make(map[uint64]bool)
 	}
-	c.poolStacks[profile.StackID(nil, &o)] = true
+	r.poolStacks[profile.StackID(nil, &o)] = true
 	past := holdsForPast(b, &o)
-	o.Place = c.resolver.Places.Of(c.resolver.Places.At(o.Place).Stream, e.Pool)
-	c.move(d, id, &o, past)
-}
-
-// requestedOfBlock divides a live block by what was requested; nil where no framework says that.
-func (c *collector) requestedOfBlock(id uint32, b *heap.Block) *report.Requested {
-	if b.Account != heap.AccountFramework || !c.requests.Known() {
-		return nil
-	}
-	rest, known := c.requests.Rest(id)
-	if !known {
-		return &report.Requested{UnknownBytes: b.Size}
-	}
-	return &report.Requested{Bytes: b.Size - rest, RestBytes: rest}
+	o.Place = a.resolver.Places.Of(a.resolver.Places.At(o.Place).Stream, e.Pool)
+	r.move(d, id, &o, past)
 }
 
 // holdsForPast reports whether what is found out about a block with this origin holds from the block's beginning on. It
@@ -82,55 +70,42 @@ func holdsForPast(b *heap.Block, o *profile.Origin) bool {
 }
 
 // move gives a live block another origin; past: also in what stood at the peak.
-func (c *collector) move(d *profile.AccountStats, id uint32, o *profile.Origin, past bool) {
-	b, epoch := c.heap.Block(id), d.Total.Epoch
-	n, ok := d.Cells.FindFrom(o, &d.Cells.List[c.cellOf[id]].Moved)
+func (r *replayer) move(d *profile.AccountStats, id uint32, o *profile.Origin, past bool) {
+	a, b, epoch := &r.accounts, r.heap.Block(id), d.Total.Epoch
+	n, ok := d.Cells.FindFrom(o, &d.Cells.List[a.cellOf[id]].Moved)
 	if !ok {
-		d.Cells.Retire(&c.resolver, c.kept, epoch)
+		d.Cells.Retire(&a.resolver, a.kept, epoch)
 		n = d.Cells.Add(o)
 	}
-	from, to := &d.Cells.List[c.cellOf[id]], &d.Cells.List[n]
+	from, to := &d.Cells.List[a.cellOf[id]], &d.Cells.List[n]
+	atPeak := past && a.openedAs[id] <= d.PeakAllocs
 	from.Shrink(b.Size, epoch)
 	to.Grow(b.Size, epoch)
-	if opened := c.openedAs[id]; past && opened <= d.PeakAllocs {
+	if atPeak {
 		from.AtPeak -= b.Size
 		to.AtPeak += b.Size
 	}
 	var rest, unknown uint64
 	if b.Account == heap.AccountFramework {
-		rest, unknown = c.requests.Moved(id, b.Size, epoch, from, to, past && c.openedAs[id] <= d.PeakAllocs)
+		rest, unknown = a.requests.Moved(id, b.Size, epoch, from, to, atPeak)
 	}
-	sure := c.losses.sure(b)
-	if c.losses.doubted {
-		d.Cells.MoveSure(c.cellOf[id], n, b.Size, epoch, sure, past && c.openedAs[id] <= d.PeakAllocs, sure ||
-			c.losses.after(b.Account, epoch))
+	sure := r.losses.sure(b)
+	if r.losses.doubted {
+		d.Cells.MoveSure(a.cellOf[id], n, b.Size, epoch, sure, atPeak, sure || r.losses.after(b.Account, epoch))
 	}
-	if past && c.moment != nil && c.openedAs[id] <= c.moment.Allocs[b.Account] {
-		c.moment.Move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure ||
-			c.moment.Exact)
+	if m := r.moments.kept; past && m != nil && a.openedAs[id] <= m.Allocs[b.Account] {
+		m.Move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure || m.Exact)
 	}
-	if c.timeline != nil {
-		c.timeline.moved(c, b, from, to, c.openedAs[id], past)
+	x := relabel{block: b, from: from, to: to, openedAs: a.openedAs[id], past: past}
+	for _, f := range r.figures.blocks {
+		f.moved(&x)
 	}
 	from.Allocs--
 	from.AllocBytes -= b.Size
 	to.Allocs++
 	to.AllocBytes += b.Size
-	c.cellOf[id] = n
-	if t := c.iterations; t != nil && t.Account == b.Account {
+	a.cellOf[id] = n
+	if t := a.iterations; t != nil && t.Account == b.Account {
 		t.Renamed(id)
 	}
-}
-
-// originOf tells where a live block comes from.
-func (c *collector) originOf(id uint32, b *heap.Block) profile.Origin {
-	if d := c.details[b.Account]; d != nil && c.kept != nil && !b.Hidden {
-		return d.Cells.List[c.cellOf[id]].Origin
-	}
-	return profile.OriginOf(b)
-}
-
-// module is the innermost module of a Python stack; see moduleNames.ofStack.
-func (c *collector) module(stack trace.StackID) trace.StringID {
-	return c.modules.OfStack(stack, c.links, c.resolver.Tables)
 }

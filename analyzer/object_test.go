@@ -4,7 +4,6 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -200,13 +199,13 @@ func TestReferenceRules(t *testing.T) {
 
 func checkLive(t *testing.T, s *story, live map[heap.Account]uint64, health heap.HeapHealth) {
 	t.Helper()
-	c := newCollector(&trace.Tables{}, nil, nil, moment.At{})
+	c := newReplayer(&trace.Tables{}, nil, nil, &Options{}, nil)
 	for i := range s.events {
 		c.event(&s.events[i])
 	}
 	for a := heap.AccountDriver; a < heap.AccountCount; a++ {
-		got := c.totals[a].Current
-		if d := c.details[a]; d != nil {
+		got := c.accounts.totals[a].Current
+		if d := c.accounts.details[a]; d != nil {
 			got = d.Total.Current
 		}
 		if got != live[a] {
@@ -297,7 +296,7 @@ func TestDriverSteadyStateAllocatesNothing(t *testing.T) {
 	for i := range uint64(20) {
 		s.free(cuda.MemoryDevice, 0x1000*(i+1))
 	}
-	c := newCollector(&trace.Tables{}, nil, nil, moment.At{})
+	c := newReplayer(&trace.Tables{}, nil, nil, &Options{}, nil)
 	var seq uint64
 	replayAll := func() {
 		for i := range s.events {

@@ -10,9 +10,10 @@ import (
 // ender is a source that knows whether the process still runs.
 type ender interface{ Ended() string }
 
-func (c *collector) process(src trace.Source) report.Process {
+func (q *query) process() report.Process {
+	src := q.src
 	p := report.ProcessOf(src.Info())
-	p.Ended, p.DurationNS = report.EndedKilled, c.lastTime
+	p.Ended, p.DurationNS = report.EndedKilled, q.replayer.lastTime
 	if end, ok := src.End(); ok {
 		p.Ended = report.EndedClean
 		p.DurationNS = max(p.DurationNS, end.Time)
@@ -25,12 +26,13 @@ func (c *collector) process(src trace.Source) report.Process {
 }
 
 // health joins what the reader, the recorder and the replay know of missing pieces.
-func (c *collector) health(src trace.Source) (lostRecords uint64, health report.Health) {
-	t, h := src.Health(), c.heap.Health()
+func (q *query) health() (lostRecords uint64, health report.Health) {
+	src, holdings := q.src, &q.replayer.device.Holdings
+	t, h := src.Health(), q.replayer.heap.Health()
 	records, rings, dict := src.Lost()
 	// A killed run has no end section, and its lost events are all that is known; otherwise they repeat what the
 	// recorder says.
-	lostRecords = max(records, c.lost)
+	lostRecords = max(records, q.replayer.losses.count)
 	health = report.Health{
 		Truncated: t.Truncated, TruncatedAt: t.TruncatedAt, TruncatedReason: t.Reason, RestoredAt: t.Restored.At,
 		Altered: t.Altered, RepeatedEvents: t.Repeated, Bytes: t.Bytes, Events: t.Events, LateEvents: t.LateEvents,
@@ -40,9 +42,10 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 		DisplacedBlocks: h.Displaced, LateFrees: h.LateFrees,
 		LateAllocs: h.LateAllocs, FailedFrees: h.FailedFrees, ImplausibleSizes: h.ImplausibleSizes,
 		UnmatchedReferences: h.UnmatchedReferences,
-		ImplicitFrees:       h.ImplicitFrees, EstimatedSizes: c.estimated, RuntimeOnly: c.runtimeOnly,
-		ReservedMismatches:  c.device.Holdings.ReservedMismatches,
-		AllocatedMismatches: c.device.Holdings.AllocatedMismatches, ReservedFrom: c.device.Holdings.Source(),
+		ImplicitFrees:       h.ImplicitFrees, EstimatedSizes: q.accounts.estimated,
+		RuntimeOnly:         q.accounts.runtimeOnly,
+		ReservedMismatches:  holdings.ReservedMismatches,
+		AllocatedMismatches: holdings.AllocatedMismatches, ReservedFrom: holdings.Source(),
 		Unseen: notes.Unhooked(src.Info()), NoEnd: t.NoEnd,
 	}
 	if t.Torn.Stretches > 0 {
@@ -53,7 +56,7 @@ func (c *collector) health(src trace.Source) (lostRecords uint64, health report.
 	// where its successor was in flight when recording ended, after which no free is recorded.
 	var unrecorded uint64
 	if end, ok := src.End(); ok {
-		unrecorded = c.heap.DisplacedSince(end.Time)
+		unrecorded = q.replayer.heap.DisplacedSince(end.Time)
 	}
 	late := src.Info()[trace.StartKey] == trace.StartedLate // then memory is given back that nobody saw being taken
 	unmatched := h.UnmatchedFrees + h.UnmatchedMaps + h.UnmatchedReferences + h.UnmatchedUnmaps

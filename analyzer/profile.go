@@ -18,10 +18,10 @@ import (
 // on the question and on what was replayed, but not on earlier questions, and asking changes nothing. A Profile must be
 // closed, and is for one goroutine at a time.
 type Profile struct {
-	src       trace.Source
-	opts      Options
-	byRules   []*profile.Grouping
-	collector *collector
+	src      trace.Source
+	opts     Options
+	byRules  []*profile.Grouping
+	replayer *replayer
 }
 
 // Replay reads a trace to its end. Damaged and cut traces are replayed as far as they go. Errors: those of NewProfile,
@@ -49,7 +49,7 @@ func NewProfile(src trace.Source, opts Options) (*Profile, error) {
 	for _, g := range opts.RuleSets {
 		p.byRules = append(p.byRules, profile.NewCategorizer(g.Rules, bounds).Grouping(g.Name))
 	}
-	if _, err := p.about(&opts.Question); err != nil {
+	if _, err := p.query(&opts.Question); err != nil {
 		return nil, err
 	}
 	followed, err := opts.overTime(p.byRules)
@@ -60,101 +60,113 @@ func NewProfile(src trace.Source, opts Options) (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	c := newCollector(src.Tables(), profile.Counting(p.byRules), profile.NewFilter(opts.selection()), opts.At)
-	c.window, c.bounds, c.timeline = window, bounds, followed
-	c.ooms.Places = opts.Sites
-	c.keepHistory(&opts)
-	c.resolver.Stacks.Info, c.resolver.Stacks.Options, c.resolver.Stacks.Own = src.Info, opts.Symbols, opts.Own
+	r := newReplayer(src.Tables(), profile.Counting(p.byRules), profile.NewFilter(opts.selection()), &opts, followed)
+	r.window, r.accounts.bounds = window, bounds
+	stacks := r.accounts.resolver.Stacks
+	stacks.Info, stacks.Options, stacks.Own = src.Info, opts.Symbols, opts.Own
 	if opts.Training && (opts.Ahead == nil || len(opts.RuleSets) == 0) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
 	}
-	if opts.Ahead != nil && opts.NeedsAhead() {
-		known, err := training.ReadAhead(c.findRefusals(opts.Ahead))
-		if err != nil {
-			return nil, err
-		}
-		c.useDictionary(opts.Ahead)
-		c.lookahead = known.Blocks
-		c.want.Seq = lastAlloc(known)
-		c.window.behind(known)
-		c.modules.First = known.Modules.First             // so that names hold before they are said
-		if opts.Ahead.Info()[notes.ImportKindKey] != "" { // without names, what memory is for cannot be told
-			opts.Training = false
-		}
-		if opts.Training {
-			c.resolver.Lifetimes = true
-			c.followIterations(known, opts.RuleSets[0])
-		}
+	p.opts, p.replayer = opts, r
+	return p, p.readAhead()
+}
+
+// readAhead reads Options.Ahead where something depends on what comes later in the trace.
+func (p *Profile) readAhead() error {
+	opts, r := &p.opts, p.replayer
+	if opts.Ahead == nil || !opts.NeedsAhead() {
+		return nil
 	}
-	p.opts, p.collector = opts, c
-	return p, nil
+	known, err := training.ReadAhead(r.window.findRefusals(opts.Ahead, r.accounts.filter))
+	if err != nil {
+		return err
+	}
+	a := &r.accounts
+	a.resolver.Tables, a.resolver.Stacks.Tables, a.resolver.Stacks.Info = opts.Ahead.Tables(), opts.Ahead.Tables(),
+		opts.Ahead.Info
+	a.lookahead = known.Blocks
+	r.moments.want.Seq = lastAlloc(known)
+	r.window.behind(known)
+	a.modules.First = known.Modules.First             // so that names hold before they are said
+	if opts.Ahead.Info()[notes.ImportKindKey] != "" { // without names, what memory is for is not known
+		opts.Training = false
+	}
+	if opts.Training {
+		a.resolver.Lifetimes = true
+		a.followIterations(known, opts.RuleSets[0])
+	}
+	return nil
 }
 
 // Update replays what the source has beyond what was read: nothing, unless it grows as that of a process that still
 // runs does. After an error, the next Update goes on where this one stopped.
-func (p *Profile) Update() error { return replay(p.src, p.collector, p.opts.Progress) }
+func (p *Profile) Update() error { return p.replayer.replay(p.src, p.opts.Progress) }
 
 // Report answers a question. With Question.At "exit", it says how things stand now. Errors: an unknown grouping, a
 // moment that never came or whose state was not kept.
 func (p *Profile) Report(q Question) (*report.Summary, error) {
-	a, err := p.about(&q)
+	a, err := p.query(&q)
 	if err != nil {
 		return nil, err
 	}
-	defer p.collector.resolver.Stacks.BeginQuestion()()
-	return a.summary(p.src)
+	defer a.resolver.Stacks.BeginQuestion()()
+	return a.summary()
 }
 
 // Close gives back the files that names were looked for in. Update and questions may follow.
-func (p *Profile) Close() { p.collector.resolver.Stacks.Close() }
+func (p *Profile) Close() { p.replayer.accounts.resolver.Stacks.Close() }
 
-// answer is a collector that is asked a question.
-type answer struct {
-	*collector
+// query is a question that is asked of a replay, and what its answer is made of.
+type query struct {
 	*Question
+	src        trace.Source
 	opts       *Options // of the replay
+	replayer   *replayer
+	accounts   *accounts
+	resolver   *profile.Resolver
+	certain    certainty
 	groupings  []*profile.Grouping
 	crossed    []*profile.Grouping // the two of a crossed table; nil without one
 	rowIndexes map[*profile.Grouping]*profile.RowIndex
 }
 
-// about checks a question, whose groupings may be made of rules.
-func (p *Profile) about(q *Question) (*answer, error) {
-	wanted := q.Groupings
+// query checks a question, whose groupings may be made of rules.
+func (p *Profile) query(question *Question) (*query, error) {
+	wanted := question.Groupings
 	if len(wanted) == 0 {
 		wanted = defaultGroupings
-		if q.Sites {
+		if question.Sites {
 			wanted = append(slices.Clone(wanted), "site", "inner", "operator", "module")
 		}
 	}
-	a := &answer{collector: p.collector, Question: q, opts: &p.opts,
+	q := &query{Question: question, src: p.src, opts: &p.opts, replayer: p.replayer,
 		rowIndexes: make(map[*profile.Grouping]*profile.RowIndex)}
 	var err error
-	if a.groupings, err = profile.PickGroupings(wanted, p.byRules); err != nil {
+	if q.groupings, err = profile.PickGroupings(wanted, p.byRules); err != nil {
 		return nil, err
 	}
-	if a.crossed, err = division.PickCross(q.Cross, p.byRules); err != nil {
+	if q.crossed, err = division.PickCross(question.Cross, p.byRules); err != nil {
 		return nil, err
 	}
-	if p.collector != nil && !q.At.FoundAfterwards() && q.At != p.opts.At {
-		return nil, fmt.Errorf("what stood at %s was not kept: name it in the options of the replay", q.At)
+	if p.replayer == nil {
+		return q, nil
 	}
-	return a, nil
-}
-
-// useDictionary takes names from a source that was read to its end.
-func (c *collector) useDictionary(src trace.Source) {
-	c.resolver.Tables, c.resolver.Stacks.Tables, c.resolver.Stacks.Info = src.Tables(), src.Tables(), src.Info
+	q.accounts, q.resolver = &p.replayer.accounts, &p.replayer.accounts.resolver
+	q.certain.losses = &p.replayer.losses
+	if !question.At.FoundAfterwards() && question.At != p.opts.At {
+		return nil, fmt.Errorf("what stood at %s was not kept: name it in the options of the replay", question.At)
+	}
+	return q, nil
 }
 
 // followIterations divides the run into iterations, by what a first reading found out.
-func (c *collector) followIterations(known *training.Lookahead, g profile.RuleGrouping) {
+func (a *accounts) followIterations(known *training.Lookahead, g profile.RuleGrouping) {
 	var t *training.Tracker
-	t = training.NewTracker(known, g, c.bounds, &c.resolver, func(block uint32) *profile.Cell {
-		return &c.details[t.Account].Cells.List[c.cellOf[block]]
+	t = training.NewTracker(known, g, a.bounds, &a.resolver, func(block uint32) *profile.Cell {
+		return &a.details[t.Account].Cells.List[a.cellOf[block]]
 	})
 	if t.Account == heap.AccountFramework {
-		t.Requested = func() *report.Requested { return c.requests.Live(c.details[heap.AccountFramework]) }
+		t.Requested = func() *report.Requested { return a.requests.Live(a.details[heap.AccountFramework]) }
 	}
-	c.iterations = t
+	a.iterations = t
 }

@@ -46,7 +46,7 @@ func (a *askedTrace) profile(t *testing.T, o Options) *Profile {
 	if err != nil {
 		t.Fatalf("%s: %v", a.name, err)
 	}
-	for _, d := range p.collector.details {
+	for _, d := range p.replayer.accounts.details {
 		if d != nil {
 			d.Cells.Keep = a.keep
 		}
@@ -300,8 +300,8 @@ func TestPhasesOfManyThreads(t *testing.T) {
 	}
 	a := &askedTrace{open: func() trace.Source { return src }, keep: 10}
 	p := a.profile(t, Options{})
-	phases := p.collector.details[heap.AccountFramework].Cells.Retired(profile.FindGrouping("phase"))
-	if counts, n := p.collector.details[heap.AccountFramework].Cells.Retired(profile.FindGrouping("thread")),
+	phases := p.replayer.accounts.details[heap.AccountFramework].Cells.Retired(profile.FindGrouping("phase"))
+	if counts, n := p.replayer.accounts.details[heap.AccountFramework].Cells.Retired(profile.FindGrouping("thread")),
 		len(phases); n != 1 || len(counts) < threads/2 {
 		t.Errorf("%d phases of retired cells, want 1; %d threads", n, len(counts))
 	}

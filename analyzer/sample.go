@@ -12,7 +12,14 @@ import (
 	"memtrace/trace"
 )
 
-// deviceMoments keeps the state of devices at some of their samples.
+// sampleFigure keeps the state of devices at some of their samples.
+type sampleFigure struct {
+	noFigure
+	r *replayer
+	deviceMoments
+}
+
+// deviceMoments are the samples that are kept.
 type deviceMoments struct {
 	devices []devicePicks // by device slot
 	peak    sampledMoment // of the level that reports put first
@@ -45,22 +52,27 @@ type deviceMoment struct {
 	byLibrary []uint64                          // driver bytes
 }
 
-// sample takes in what a device reported.
-func (c *collector) sample(e *trace.Event) {
-	if !c.filter.HasDevice(e.Device) {
+func (f *sampleFigure) needs() need { return needEvents }
+
+// event takes in what a device reported.
+func (f *sampleFigure) event(e *trace.Event) {
+	r := f.r
+	if e.Kind != trace.EventSample || !r.accounts.filter.HasDevice(e.Device) {
 		return
 	}
-	s, sizes, ok := c.device.Samples.Add(e, c.heap, &c.device.Sizes, c.resolver.Tables)
+	s, sizes, ok := r.device.Samples.Add(e, r.heap, &r.device.Sizes, r.accounts.resolver.Tables)
 	if !ok {
 		return
 	}
 	slot := profile.DeviceSlot(e.Device)
-	picks := c.picks.of(slot)
-	c.noteMoments()
-	if c.kept != nil {
-		picks.keep(s, &c.picks, func() *deviceMoment { return c.deviceMoment(slot, s, sizes) })
+	picks := f.of(slot)
+	f.noteMoments()
+	if r.accounts.kept != nil {
+		picks.keep(s, &f.deviceMoments, func() *deviceMoment { return f.copyState(slot, s, sizes) })
 	}
 }
+
+func (f *sampleFigure) restart(int64) { f.deviceMoments = deviceMoments{} }
 
 // keep makes a copy of the state if the sample is the best so far for one of the moments.
 func (b *devicePicks) keep(s report.Sample, k *deviceMoments, copyState func() *deviceMoment) {
@@ -95,16 +107,16 @@ func distance(a, b int64) int64 { return max(a-b, b-a) }
 
 // noteMoments looks whether the peak has moved, or the moment that is kept has come, since the last sample. If so, the
 // last sample is the nearest one until a nearer one comes.
-func (c *collector) noteMoments() {
-	k := &c.picks
-	if k.peak.moves(sampledMoment{time: c.details[c.mainSoFar()].Total.PeakTime, known: true}) {
-		for i := range k.devices {
-			k.devices[i].nearPeak = k.devices[i].latest
+func (f *sampleFigure) noteMoments() {
+	a := &f.r.accounts
+	if f.peak.moves(sampledMoment{time: a.details[a.main()].Total.PeakTime, known: true}) {
+		for i := range f.devices {
+			f.devices[i].nearPeak = f.devices[i].latest
 		}
 	}
-	if c.moment != nil && k.moment.moves(sampledMoment{c.moment.Time, true, c.moment}) {
-		for i := range k.devices {
-			k.devices[i].nearMoment = k.devices[i].latest
+	if m := f.r.moments.kept; m != nil && f.moment.moves(sampledMoment{m.Time, true, m}) {
+		for i := range f.devices {
+			f.devices[i].nearMoment = f.devices[i].latest
 		}
 	}
 }
@@ -116,24 +128,16 @@ func (m *sampledMoment) moves(to sampledMoment) bool {
 	return moved
 }
 
-// mainSoFar is the account that reports put first, as far as the trace has been read.
-func (c *collector) mainSoFar() heap.Account {
-	if c.details[heap.AccountFramework].Total.Allocs > 0 {
-		return heap.AccountFramework
-	}
-	return heap.AccountDriver
-}
-
-// deviceMoment copies a device's state. It walks over the cells: samples that are worth it are seconds apart.
-func (c *collector) deviceMoment(slot int, s report.Sample, sizes report.SizesAt) *deviceMoment {
+// copyState copies a device's state. It walks over the cells: samples that are worth it are seconds apart.
+func (f *sampleFigure) copyState(slot int, s report.Sample, sizes report.SizesAt) *deviceMoment {
 	m := &deviceMoment{sample: s, sizes: sizes}
-	for _, a := range []heap.Account{heap.AccountDriver, heap.AccountFramework} {
-		m.held[a] = c.details[a].Cells.Holding(func(v *profile.Cell) bool {
+	for _, a := range detailedAccounts {
+		m.held[a] = f.r.accounts.details[a].Cells.Holding(func(v *profile.Cell) bool {
 			return profile.DeviceSlot(v.Device) == slot
 		}, currentShare, currentShare)
 	}
-	if slot < len(c.device.Holdings.Devices) {
-		m.byLibrary = collect(c.device.Holdings.Devices[slot].ByLibrary, func(v *device.LibraryBytes) uint64 {
+	if devices := f.r.device.Holdings.Devices; slot < len(devices) {
+		m.byLibrary = collect(devices[slot].ByLibrary, func(v *device.LibraryBytes) uint64 {
 			return v.Current
 		})
 	}

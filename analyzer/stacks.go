@@ -75,12 +75,12 @@ func (p *Profile) Stacks(q Question, level string) (*StackSet, error) {
 	if !labels {
 		q.Groupings = []string{"tag"} // what a summary cannot do without
 	}
-	a, err := p.about(&q)
+	a, err := p.query(&q)
 	if err != nil {
 		return nil, err
 	}
-	defer p.collector.resolver.Stacks.BeginQuestion()()
-	s, err := a.summary(p.src)
+	defer a.resolver.Stacks.BeginQuestion()()
+	s, err := a.summary()
 	if err != nil {
 		return nil, err
 	}
@@ -126,7 +126,7 @@ func (l *labelling) keys(row labelled) []string {
 }
 
 // stackSet makes the rows of a level, with labels by the groupings of the question.
-func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSet {
+func (q *query) stackSet(s *report.Summary, level string, labels bool) *StackSet {
 	account := heap.AccountDriver
 	if level == heap.AccountFramework.String() {
 		account = heap.AccountFramework
@@ -134,13 +134,13 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 	set := &StackSet{Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU, Level: level, Moment: "peak",
 		Filter: s.Filter, Rows: []StackRow{},
 		LostRecords: s.LostRecords, Bounds: s.Bounds, Health: s.Health}
-	stacks := c.resolver.Stacks
+	stacks := q.resolver.Stacks
 	stacks.Start()
 	set.classifier = stacks.Classifier
-	l := labelling{resolver: &c.resolver}
+	l := labelling{resolver: q.resolver}
 	if labels {
-		for _, g := range c.groupings {
-			l.by, set.Labels = append(l.by, c.rowIndex(g)), append(set.Labels, g.Name)
+		for _, g := range q.groupings {
+			l.by, set.Labels = append(l.by, q.rowIndex(g)), append(set.Labels, g.Name)
 		}
 	}
 	rows := make(map[labelled]*StackRow)
@@ -152,7 +152,7 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 		}
 		return r
 	}
-	for _, r := range c.stackCounts(account) {
+	for _, r := range q.stackCounts(account) {
 		sum := row(l.of(r.ID, r.Origin))
 		if r.Older && sum.AllocCount < -r.Allocs { // its cell was retired
 			sum = row(l.of(r.ID, nil))
@@ -162,17 +162,17 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 		sum.AllocCount += r.Allocs
 		sum.FreeCount += r.Frees
 	}
-	m := c.wanted(s, account, c.At)
-	if !c.At.IsZero() {
-		set.Moment = c.At.String()
+	m := q.wanted(s, account, q.At)
+	if !q.At.IsZero() {
+		set.Moment = q.At.String()
 	}
 	set.TimeNS = m.Time
 	for _, h := range m.Held[account] {
 		row(l.of(callstack.Pair{Native: h.Stack, Python: h.PyStack}.ID(), &h.Origin)).PeakBytes += h.Bytes
-		set.Certain += c.certainHeld(&h)
+		set.Certain += q.certain.certainHeld(&h)
 	}
 	for id, r := range rows {
-		r.Frames = stacks.Of(callstack.PairOf(id.stack)).Frames(c.FullStacks)
+		r.Frames = stacks.Of(callstack.PairOf(id.stack)).Frames(q.FullStacks)
 		r.Labels = l.keys(id)
 		set.Rows = append(set.Rows, *r)
 	}
@@ -187,9 +187,9 @@ func (c *answer) stackSet(s *report.Summary, level string, labels bool) *StackSe
 }
 
 // stackCounts lists an account's stacks, some of them in several pieces.
-func (c *collector) stackCounts(a heap.Account) []profile.StackCount {
-	list := c.details[a].Cells.StackCounts()
-	c.window.uncount(a, func(o *profile.Origin, older profile.Counts) {
+func (q *query) stackCounts(a heap.Account) []profile.StackCount {
+	list := q.accounts.details[a].Cells.StackCounts()
+	q.replayer.window.uncount(a, func(o *profile.Origin, older profile.Counts) {
 		list = append(list, profile.StackCount{ID: profile.StackID(nil, o), Origin: new(*o), Older: true,
 			Counts: profile.Counts{Allocs: -older.Allocs, AllocBytes: -older.AllocBytes}})
 	})

@@ -21,7 +21,7 @@ func TestStacksAddUp(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		for _, d := range p.collector.details {
+		for _, d := range p.replayer.accounts.details {
 			if d != nil {
 				d.Cells.Keep = int(1 + 20*(seed%2))
 			}
@@ -74,9 +74,9 @@ func groupRows(g *report.Group) []report.Row {
 }
 
 // about is what answers the question of a profile's options.
-func about(t *testing.T, p *Profile) *answer {
+func about(t *testing.T, p *Profile) *query {
 	t.Helper()
-	a, err := p.about(&p.opts.Question)
+	a, err := p.query(&p.opts.Question)
 	if err != nil {
 		t.Fatal(err)
 	}

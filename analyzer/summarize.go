@@ -1,10 +1,6 @@
 package analyzer
 
 import (
-	"errors"
-	"fmt"
-	"io"
-
 	"memtrace/analyzer/advice"
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/division"
@@ -30,196 +26,146 @@ func Summarize(src trace.Source, opts Options) (*report.Summary, error) {
 	return p.Report(opts.Question)
 }
 
-// offsetter is a source that knows how many bytes it has read.
-type offsetter interface{ Offset() int64 }
-
-func replay(src trace.Source, c *collector, progress func(int64)) error {
-	c.ooms.Info = src.Info
-	for {
-		err := c.next(src)
-		if errors.Is(err, io.EOF) {
-			return nil
-		}
-		if err != nil {
-			return fmt.Errorf("read events: %w", err)
-		}
-		if progress != nil {
-			progress(bytesRead(src))
-		}
-	}
-}
-
-// next replays the next events of a source, column by column where it has columns.
-func (c *collector) next(src trace.Source) error {
-	if columns, ok := src.(trace.ColumnSource); ok {
-		b, err := columns.ReadColumns()
-		c.enterPart(src.Info())
-		if err == nil {
-			c.batch(b)
-		}
-		return err
-	}
-	events, err := src.ReadBatch()
-	c.enterPart(src.Info())
-	c.rows(events)
-	return err
-}
-
-func bytesRead(src trace.Source) int64 {
-	if o, ok := src.(offsetter); ok {
-		return o.Offset()
-	}
-	return src.Health().Bytes
-}
-
-// summary turns what was collected into the value that reports are made of: each part needs those before it.
-func (c *answer) summary(src trace.Source) (*report.Summary, error) {
-	info := src.Info()
-	c.resolver.StreamsKnown = info["adapter.torch.streams"] == "on"
-	c.resolver.PoolsKnown = info["adapter.torch.pools"] == "on"
-	defer c.finishOOMForNow()()
-	s := &report.Summary{Process: c.process(src), Versions: report.Versions(info), NullGPU: info["nullgpu"] == "1",
-		Filter: c.opts.words()}
-	report.AddPools(s.Versions, c.resolver.OwnPools())
-	if c.window != nil {
-		if err := c.window.finish(c.collector, s.Process.DurationNS); err != nil {
+// summary turns what was counted into the value that reports are made of: each part needs those before it.
+func (q *query) summary() (*report.Summary, error) {
+	info, r := q.src.Info(), q.replayer
+	q.resolver.StreamsKnown = info["adapter.torch.streams"] == "on"
+	q.resolver.PoolsKnown = info["adapter.torch.pools"] == "on"
+	defer r.ooms.finishForNow()()
+	s := &report.Summary{Process: q.process(), Versions: report.Versions(info), NullGPU: info["nullgpu"] == "1",
+		Filter: q.opts.words()}
+	report.AddPools(s.Versions, q.resolver.OwnPools())
+	if r.window != nil {
+		if err := r.window.finish(r, s.Process.DurationNS); err != nil {
 			return nil, err
 		}
 	}
-	c.addCounts(s, src)
-	c.addLevels(s, src)
-	c.addThinned(s, info)
-	c.addTables(s)
-	held, err := c.addMoments(s)
+	s.Objects = r.heap.Objects()
+	s.LostRecords, s.Health = q.health()
+	q.addLevels(s)
+	for _, f := range r.figures.list {
+		f.answer(q, s)
+	}
+	q.addThinned(s, info)
+	q.addTables(s)
+	held, err := q.addMoments(s)
 	if err != nil {
 		return nil, err
 	}
-	c.addGroupingNames(s)
-	s.DeviceLedger = c.deviceReport(info, s)
-	s.Allocator = c.allocatorReport(info, s)
-	c.addCategories(s, held, mainAccount(s))
-	c.addStackHealth(s)
-	c.addTraining(s, info)
+	q.addGroupingNames(s)
+	s.Allocator = q.allocatorReport(info, s)
+	q.addCategories(s, held, mainAccount(s))
+	q.addStackHealth(s)
+	q.addTraining(s, info)
 	s.KeptBy = report.KeptByOf(info, s.AllocatedAtOOM())
-	c.addOverTime(s, info)
-	c.addNotes(s, info)
+	q.addTrends(s, info)
+	for _, f := range r.figures.list {
+		f.answerLast(q, s)
+	}
+	q.addNotes(s, info)
 	return s, nil
 }
 
-// addCounts adds what was counted besides bytes, and what is missing of the trace.
-func (c *answer) addCounts(s *report.Summary, src trace.Source) {
-	s.Objects, s.Launches, s.Steps, s.Epochs = c.heap.Objects(), c.launches, c.steps, c.epochs
-	s.OOM = c.ooms.OOM
-	if s.OOM.Events == nil {
-		s.OOM.Events = []report.OOMEvent{}
-	}
-	oom.AddSidecars(&s.OOM, src)
-	s.LostRecords, s.Health = c.health(src)
-}
-
 // addLevels adds the totals of all accounts and devices, and how far lost records leave them certain.
-func (c *answer) addLevels(s *report.Summary, src trace.Source) {
-	total := func(a heap.Account, m *meter.Meter) report.Level {
-		return c.window.level(meter.LevelOf(m), a, profile.AllSlots)
+func (q *query) addLevels(s *report.Summary) {
+	a, window := q.accounts, q.replayer.window
+	total := func(account heap.Account, m *meter.Meter) report.Level {
+		return window.level(meter.LevelOf(m), account, profile.AllSlots)
 	}
-	s.Driver = total(heap.AccountDriver, &c.details[heap.AccountDriver].Total)
-	s.Framework = total(heap.AccountFramework, &c.details[heap.AccountFramework].Total)
-	s.Bounds = c.makeBounds(src, s.LostRecords)
-	c.bounded = s.Bounds
-	s.Devices = c.deviceList()
+	s.Driver = total(heap.AccountDriver, &a.details[heap.AccountDriver].Total)
+	s.Framework = total(heap.AccountFramework, &a.details[heap.AccountFramework].Total)
+	q.certain = newCertainty(q.replayer, q.src, s.LostRecords)
+	s.Bounds = q.certain.bounds
+	s.Devices = q.deviceList()
 	s.Other, s.Implicit = map[string]report.Level{}, map[string]report.ImplicitFrees{}
-	for a := range heap.AccountCount {
-		if l := total(a, &c.totals[a]); !l.Empty() && c.details[a] == nil {
-			s.Other[a.String()] = l
+	for account := range heap.AccountCount {
+		if l := total(account, &a.totals[account]); !l.Empty() && a.details[account] == nil {
+			s.Other[account.String()] = l
 		}
-		if n := c.implicit[a]; n.Count > 0 {
-			s.Implicit[a.String()] = n
+		if n := a.implicit[account]; n.Count > 0 {
+			s.Implicit[account.String()] = n
 		}
 	}
 	if s.Bounds == nil {
-		framework := c.details[heap.AccountFramework]
-		c.requests.Of(&s.Framework, framework, profile.AllSlots)
+		framework := a.details[heap.AccountFramework]
+		a.requests.Of(&s.Framework, framework, profile.AllSlots)
 		for i := range s.Devices {
-			c.requests.Of(&s.Devices[i].Framework, framework, profile.DeviceSlot(s.Devices[i].Index))
+			a.requests.Of(&s.Devices[i].Framework, framework, profile.DeviceSlot(s.Devices[i].Index))
 		}
 	}
-	c.bound(s)
+	q.certain.bound(s, a)
 }
 
-// addTables adds the levels divided: by groupings, by lifetimes, by the window's ends, by marks.
-func (c *answer) addTables(s *report.Summary) {
-	s.Groups = c.groupList(s)
-	if c.window != nil {
-		s.Window = c.window.value(c, s)
+// addTables adds the levels divided: by groupings, by lifetimes, by the window's ends.
+func (q *query) addTables(s *report.Summary) {
+	s.Groups = q.groupList(s)
+	if q.replayer.window != nil {
+		s.Window = q.replayer.window.value(q, s)
 	}
 	s.Lifetimes, s.Heights = map[string]report.LifetimeHist{}, []report.Heights{}
-	for _, a := range c.detailed(s) {
-		s.Lifetimes[a.String()] = c.details[a].Life.Hist()
-		if v := c.heights[a].Value(a.String(), s.EndNS()); v != nil {
+	for _, a := range q.detailed(s) {
+		s.Lifetimes[a.String()] = q.accounts.details[a].Life.Hist()
+		if v := q.accounts.heights[a].Value(a.String(), s.EndNS()); v != nil {
 			s.Heights = append(s.Heights, *v)
 		}
 	}
-	selection := c.opts.selection()
-	s.Marks, s.Unmatched = c.markList(), c.filter.Unmatched(&selection, c.device.Holdings.Used(), &c.resolver)
+	selection := q.opts.selection()
+	s.Unmatched = q.accounts.filter.Unmatched(&selection, q.replayer.device.Holdings.Used(), q.resolver)
 }
 
-// addGroupingNames says which groupings the report divides by.
-func (c *answer) addGroupingNames(s *report.Summary) {
-	if s.Asked = len(c.Groupings) > 0; !s.Asked {
+// addGroupingNames names the groupings that the report divides by.
+func (q *query) addGroupingNames(s *report.Summary) {
+	if s.Asked = len(q.Groupings) > 0; !s.Asked {
 		s.By = []string{bestGrouping(s)}
 		return
 	}
-	for _, by := range c.groupings {
+	for _, by := range q.groupings {
 		s.By = append(s.By, by.Name)
 	}
 }
 
-// addStackHealth says how whole call stacks are, and what kept their frames from being named.
-func (c *answer) addStackHealth(s *report.Summary) {
-	s.Health.Stacks = profile.StackHealth(c.resolver.Stacks,
-		c.stackCounts(heap.AccountDriver), c.stackCounts(heap.AccountFramework))
-	s.Health.SymbolProblems = append([]string{}, c.resolver.Stacks.Problems()...)
+// addStackHealth adds how whole call stacks are, and what kept their frames from being named.
+func (q *query) addStackHealth(s *report.Summary) {
+	s.Health.Stacks = profile.StackHealth(q.resolver.Stacks,
+		q.stackCounts(heap.AccountDriver), q.stackCounts(heap.AccountFramework))
+	s.Health.SymbolProblems = append([]string{}, q.resolver.Stacks.Problems()...)
 }
 
 // addTraining adds the iterations, and the advice that goes by what memory was for.
-func (c *answer) addTraining(s *report.Summary, info trace.Info) {
-	if c.iterations != nil {
-		s.Training = c.iterations.Value(c.opts.RuleSets[0].Rules, info, c.parameters.Values(), s.EndNS())
-		s.LoadedTwiceBytes = oom.LoadedTwice(c.details[heap.AccountFramework], &c.resolver)
+func (q *query) addTraining(s *report.Summary, info trace.Info) {
+	if t := q.accounts.iterations; t != nil {
+		s.Training = t.Value(q.opts.RuleSets[0].Rules, info, q.replayer.parameters.Values(), s.EndNS())
+		s.LoadedTwiceBytes = oom.LoadedTwice(q.accounts.details[heap.AccountFramework], q.resolver)
 	}
 	advice.Complete(s)
 }
 
-// addOverTime adds what was held over time. The history comes last: it names what nothing else needs names of.
-func (c *answer) addOverTime(s *report.Summary, info trace.Info) {
-	main := mainAccount(s)
-	judge := trend.Judge{Held: c.held, Summary: s, Resolver: &c.resolver, Imported: info[notes.ImportKindKey] != "",
-		Reserves: c.reserves}
-	s.Trend, s.OtherTrends = judge.Judge(main)
-	if c.timeline != nil {
-		s.Timeline = c.timeline.value(c.collector, s)
-	}
-	s.History = c.historyOf(main)
+// addTrends adds what grew.
+func (q *query) addTrends(s *report.Summary, info trace.Info) {
+	judge := trend.Judge{Held: q.accounts.held, Summary: s, Resolver: q.resolver,
+		Imported: info[notes.ImportKindKey] != "", Reserves: q.reserves}
+	s.Trend, s.OtherTrends = judge.Judge(mainAccount(s))
 }
 
 // reserves reports whether a call stack takes driver memory for those who report what they cut out of it.
-func (c *collector) reserves(stack uint64) bool {
-	library := c.resolver.Libraries.Of(callstack.PairOf(stack).Native)
-	return c.poolStacks[stack] || library != callstack.UnknownLibrary && c.device.Holdings.Reports(library)
+func (q *query) reserves(stack uint64) bool {
+	library := q.resolver.Libraries.Of(callstack.PairOf(stack).Native)
+	return q.replayer.poolStacks[stack] ||
+		library != callstack.UnknownLibrary && q.replayer.device.Holdings.Reports(library)
 }
 
 // addNotes adds what limits the figures.
-func (c *answer) addNotes(s *report.Summary, info trace.Info) {
+func (q *query) addNotes(s *report.Summary, info trace.Info) {
 	s.Notes = []string{}
 	s.AddNotes(notes.Make(s, info)...)
 	s.AddNotes(division.CategoryNotes(s.Categories)...)
-	for _, text := range c.resolver.Stacks.Notes() {
+	for _, text := range q.resolver.Stacks.Notes() {
 		s.AddNotes(finding.New("symbol-problems", text, 0, "health.symbol_problems"))
 	}
 }
 
 // detailed lists the levels that had events, the framework first.
-func (c *collector) detailed(s *report.Summary) []heap.Account {
+func (q *query) detailed(s *report.Summary) []heap.Account {
 	var list []heap.Account
 	if !s.Framework.Empty() {
 		list = append(list, heap.AccountFramework)

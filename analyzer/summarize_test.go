@@ -126,7 +126,7 @@ func summarizeKeeping(src trace.Source, opts Options, keep int) (*report.Summary
 	if err != nil {
 		return nil, err
 	}
-	for _, d := range p.collector.details {
+	for _, d := range p.replayer.accounts.details {
 		if d != nil {
 			d.Cells.Keep = keep
 		}
@@ -156,7 +156,7 @@ func TestIdleCellsAreRetired(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if n := len(p.collector.details[heap.AccountFramework].Cells.List); n > profile.CellsKept+1 {
+	if n := len(p.replayer.accounts.details[heap.AccountFramework].Cells.List); n > profile.CellsKept+1 {
 		t.Errorf("%d cells for one live block at a time, want at most %d", n, profile.CellsKept)
 	}
 	if rows := s.Group("api", "framework").Rows; len(rows) != 1 || rows[0].AllocCount != iterations ||

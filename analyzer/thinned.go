@@ -7,14 +7,15 @@ import (
 
 // addThinned adds what was left out of a thinned trace to the counts of what was allocated, and says from when on the
 // trace is whole. A filter may have hidden what was left out, so with one the counts are of what is there.
-func (c *collector) addThinned(s *report.Summary, info trace.Info) {
+func (q *query) addThinned(s *report.Summary, info trace.Info) {
+	window := q.replayer.window
 	t := trace.ThinnedFrom(info)
-	if t.UntilSeq == 0 || c.window != nil && c.window.fromNS >= t.UntilTime { // nothing was left out of the window
+	if t.UntilSeq == 0 || window != nil && window.fromNS >= t.UntilTime { // nothing was left out of the window
 		return
 	}
 	s.Thinned = &report.Thinned{UntilTimeNS: t.UntilTime, LeftOutEvents: t.Events}
 	// of a part of what was left out the counts are not known
-	if c.filter != nil || c.window != nil && (c.window.fromNS > 0 || c.window.toNS < t.UntilTime) {
+	if q.accounts.filter != nil || window != nil && (window.fromNS > 0 || window.toNS < t.UntilTime) {
 		return
 	}
 	s.Steps.Count += t.Steps
@@ -54,21 +55,4 @@ func levelsOf(s *report.Summary, b trace.ThinnedBlocks) []*report.Level {
 		}
 	}
 	return list
-}
-
-// enterPart notices where a thinned part begins and ends. Bytes are right in it at the moments that count; what is told
-// from how memory comes and goes is told from the rest alone.
-func (c *collector) enterPart(info trace.Info) {
-	thin := trace.IsThin(info)
-	if thin == c.thin {
-		return
-	}
-	c.thin, c.device.Holdings.Unchecked = thin, thin
-	if c.held != nil {
-		c.held.Pause(thin)
-	}
-	if c.iterations != nil && !thin {
-		left := trace.ThinnedFrom(info)
-		c.iterations.Restart(left.UntilTime, left.OptimizerSteps)
-	}
 }

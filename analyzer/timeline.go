@@ -35,6 +35,8 @@ const otherKeys = "(other keys)"
 
 // overTime follows the levels over time.
 type overTime struct {
+	noFigure
+	r *replayer // set once there is one
 	*timeline.Timeline
 	by       *profile.Grouping // nil: ByUse
 	numbers  map[uint64]uint32 // by identifier of the grouping
@@ -98,22 +100,27 @@ func (t *overTime) set(name string, slot int, value uint64) {
 	t.Set(n, value)
 }
 
-// opened takes in a new block of an account with detail.
-func (t *overTime) opened(c *collector, id uint32, b *heap.Block, v *profile.Cell, time int64) {
+func (t *overTime) needs() need { return needEvents | needBlocks | needPlain }
+
+func (t *overTime) opened(x *change) {
+	if x.stats == nil {
+		return
+	}
+	account, slot, time := x.block.Account, profile.DeviceSlot(x.block.Device), x.event.Time
 	t.Reach(time)
-	s, d, slot := t.Stacks[b.Account], c.details[b.Account], profile.DeviceSlot(b.Device)
-	t.change(c, id, b, v, s.Grow)
-	highest := s.Opened(time, d.Total.Allocs)
-	if c.iterations != nil {
-		phase := profile.PhaseName(c.resolver.Phase(v))
+	s := t.Stacks[account]
+	t.change(x, s.Grow)
+	highest := s.Opened(time, x.stats.Total.Allocs)
+	if iterations := t.r.accounts.iterations; iterations != nil {
+		phase := profile.PhaseName(t.r.accounts.resolver.Phase(x.cell))
 		if highest {
 			s.SetPhase(phase)
 		}
-		if c.iterations.Account == b.Account {
+		if iterations.Account == account {
 			t.Phase(trainingPhase(phase), time)
 		}
 	}
-	t.set(b.Account.String(), slot, d.Devices[slot].Current)
+	t.set(account.String(), slot, x.stats.Devices[slot].Current)
 }
 
 // trainingPhase is a phase as lanes of phases have it: "" if the allocation belongs to none.
@@ -124,43 +131,46 @@ func trainingPhase(phase string) string {
 	return phase
 }
 
-// closed takes in a block that ends.
-func (t *overTime) closed(c *collector, id uint32, b *heap.Block, v *profile.Cell, time int64) {
-	t.Reach(time)
-	slot := profile.DeviceSlot(b.Device)
-	t.change(c, id, b, v, t.Stacks[b.Account].Shrink)
-	t.set(b.Account.String(), slot, c.details[b.Account].Devices[slot].Current)
+func (t *overTime) closed(x *change) {
+	if x.stats == nil {
+		return
+	}
+	account, slot := x.block.Account, profile.DeviceSlot(x.block.Device)
+	t.Reach(x.event.Time)
+	t.change(x, t.Stacks[account].Shrink)
+	t.set(account.String(), slot, x.stats.Devices[slot].Current)
 }
 
 // change divides a block among keys.
-func (t *overTime) change(c *collector, id uint32, b *heap.Block, v *profile.Cell, by func(key uint32, size uint64)) {
+func (t *overTime) change(x *change, by func(key uint32, size uint64)) {
 	if t.by != nil {
-		by(t.key(&c.resolver, v), b.Size)
+		by(t.key(&t.r.accounts.resolver, x.cell), x.block.Size)
 		return
 	}
 	rest, known := uint64(0), false
-	if b.Account == heap.AccountFramework {
-		rest, known = c.requests.Rest(id)
+	if x.block.Account == heap.AccountFramework {
+		rest, known = t.r.accounts.requests.Rest(x.id)
 	}
 	if !known {
-		by(useUnknown, b.Size)
+		by(useUnknown, x.block.Size)
 		return
 	}
-	by(useRequested, b.Size-rest)
+	by(useRequested, x.block.Size-rest)
 	if rest > 0 {
 		by(useRounding, rest)
 	}
 }
 
-// moved takes in that a live block has another origin.
-func (t *overTime) moved(c *collector, b *heap.Block, from, to *profile.Cell, opened uint64, past bool) {
-	if t.by != nil {
-		t.Stacks[b.Account].Move(t.key(&c.resolver, from), t.key(&c.resolver, to), b.Size, opened, past)
+func (t *overTime) moved(x *relabel) {
+	if r := &t.r.accounts.resolver; t.by != nil {
+		t.Stacks[x.block.Account].Move(t.key(r, x.from), t.key(r, x.to), x.block.Size, x.openedAs, x.past)
 	}
 }
 
-// after takes in what an event says beside blocks.
-func (t *overTime) after(c *collector, e *trace.Event) {
+func (t *overTime) restart(at int64) { t.Restart(at) }
+
+// event takes in what an event reports beside blocks.
+func (t *overTime) event(e *trace.Event) {
 	if e.Flags&trace.FlagLate == 0 {
 		t.Reach(e.Time)
 	}
@@ -170,10 +180,10 @@ func (t *overTime) after(c *collector, e *trace.Event) {
 		if e.Status == oom.StatusOutOfMemory && e.Level == cuda.LevelDriver && e.Mem != cuda.MemoryAddress {
 			lane.OOMs++
 		}
-		t.reserve(c, profile.DeviceSlot(e.Device))
+		t.reserve(profile.DeviceSlot(e.Device))
 	case trace.EventMark:
 		if lane.Marks++; len(lane.MarkNames) < report.TimelineMarks {
-			lane.MarkNames = append(lane.MarkNames, c.resolver.Tables.String(e.Name))
+			lane.MarkNames = append(lane.MarkNames, t.r.accounts.resolver.Tables.String(e.Name))
 		}
 	case trace.EventStep:
 		if lane.Steps++; lane.Steps == 1 {
@@ -186,16 +196,16 @@ func (t *overTime) after(c *collector, e *trace.Event) {
 	case trace.EventOOM:
 		lane.OOMs++
 	case trace.EventSample:
-		if c.filter.HasDevice(e.Device) && e.Size <= heap.MaxBlockBytes {
+		if t.r.accounts.filter.HasDevice(e.Device) && e.Size <= heap.MaxBlockBytes {
 			t.set(report.LineUsed, profile.DeviceSlot(e.Device), e.Size)
 		}
 	}
 }
 
 // reserve takes in what the framework's allocator holds on a device.
-func (t *overTime) reserve(c *collector, slot int) {
-	h := &c.device.Holdings
-	if slot >= len(h.Devices) || c.filter.Narrowed() || !c.filter.HasDevice(int16(slot-1)) {
+func (t *overTime) reserve(slot int) {
+	h, filter := &t.r.device.Holdings, t.r.accounts.filter
+	if slot >= len(h.Devices) || filter.Narrowed() || !filter.HasDevice(int16(slot-1)) {
 		return
 	}
 	last := meter.Slot(&t.reserved, slot)
@@ -207,15 +217,15 @@ func (t *overTime) reserve(c *collector, slot int) {
 	t.Stacks[heap.AccountFramework].Reserved(t.held)
 }
 
-// value is what reports show. The summary must have its levels and its window.
-func (t *overTime) value(c *collector, s *report.Summary) *report.Timeline {
+// answerLast shows the phases of training, too.
+func (t *overTime) answerLast(q *query, s *report.Summary) {
 	t.Reach(s.EndNS())
 	v := t.Value(s.EndNS())
 	v.By = ByUse
 	if t.by != nil {
 		v.By = t.by.Name
 	}
-	for _, a := range c.detailed(s) {
+	for _, a := range q.detailed(s) {
 		v.Levels = append(v.Levels, report.TimelineLevel{Level: a.String(), Bins: t.Stacks[a].Bins()})
 	}
 	for name, n := range t.lines {
@@ -228,12 +238,12 @@ func (t *overTime) value(c *collector, s *report.Summary) *report.Timeline {
 	if s.Training != nil {
 		v.Phases = s.Training.Phases
 	}
-	v.Name(t.names(c))
-	return v
+	v.Name(t.names(q.resolver))
+	s.Timeline = v
 }
 
 // names are the keys by number, several of which may have the same.
-func (t *overTime) names(c *collector) []report.TimelineKey {
+func (t *overTime) names(r *profile.Resolver) []report.TimelineKey {
 	var keys []report.TimelineKey
 	if t.by == nil {
 		for _, key := range useKeys {
@@ -241,7 +251,7 @@ func (t *overTime) names(c *collector) []report.TimelineKey {
 		}
 		return keys
 	}
-	index := profile.NewRowIndex(&c.resolver, t.by)
+	index := profile.NewRowIndex(r, t.by)
 	for _, id := range t.ids {
 		key, label := index.Name(id)
 		keys = append(keys, report.TimelineKey{Key: key, Label: label})

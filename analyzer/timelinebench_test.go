@@ -61,7 +61,7 @@ func (s *endlessSource) ReadBatch() ([]trace.Event, error) {
 }
 
 // summarizeOverTime reads events with a timeline, and returns what it is made of.
-func summarizeOverTime(t testing.TB, events int) *collector {
+func summarizeOverTime(t testing.TB, events int) *overTime {
 	t.Helper()
 	p, err := NewProfile(newEndlessSource(events), Options{Timeline: "tag"})
 	if err != nil {
@@ -70,7 +70,13 @@ func summarizeOverTime(t testing.TB, events int) *collector {
 	if _, err := soFar(p); err != nil && !errors.Is(err, io.EOF) {
 		t.Fatal(err)
 	}
-	return p.collector
+	for _, f := range p.replayer.figures.list {
+		if followed, is := f.(*overTime); is {
+			return followed
+		}
+	}
+	t.Fatal("no figure over time")
+	return nil
 }
 
 // TestTimelineDoesNotGrow: ten times the events make no more stretches, keys or parts than the bounds allow, and a
@@ -79,14 +85,14 @@ func TestTimelineDoesNotGrow(t *testing.T) {
 	for _, events := range []int{20_000, 200_000, 2_000_000} {
 		c := summarizeOverTime(t, events)
 		parts, bins := 0, 0
-		for _, s := range c.timeline.Stacks {
+		for _, s := range c.Stacks {
 			for _, b := range s.Bins() {
 				parts += cap(b.Held)
 				bins++
 			}
 		}
-		v := c.timeline.Value(0)
-		if v.Bins() > timeline.MaxBins || v.Bins() < timeline.MaxBins/2 || bins > len(c.timeline.Stacks)*
+		v := c.Value(0)
+		if v.Bins() > timeline.MaxBins || v.Bins() < timeline.MaxBins/2 || bins > len(c.Stacks)*
 			timeline.MaxBins || parts > 2*5*timeline.MaxBins {
 			t.Errorf("%d events: %d stretches, %d of all accounts, %d parts", events, v.Bins(), bins, parts)
 		}

@@ -57,68 +57,44 @@ func lastAlloc(p *training.Lookahead) uint64 {
 	return p.LastAlloc[heap.AccountDriver]
 }
 
-// leaves begins and ends the window before e is replayed, and reports whether e lies behind it.
-func (c *collector) leaves(e *trace.Event) bool {
-	w, tables := c.window, c.resolver.Tables
+// enters begins and ends the window before e is replayed, and reports whether e lies after it.
+func (w *window) enters(r *replayer, e *trace.Event) bool {
+	tables := r.accounts.resolver.Tables
 	if !w.began && w.from.AtOrBefore(e, tables) {
 		at := e.Time
 		if w.from.Kind == moment.Time {
 			at = w.from.Time
 		}
-		c.beginWindow(at)
+		w.begin(r, at)
 		if !w.to.Before(e) {
 			return false // the same mark or step does not end it as well
 		}
 	}
 	if w.to.AtOrBefore(e, tables) {
-		c.endWindow(e)
+		w.end(e)
 	}
-	return c.skips(e)
+	return w.skips(r, e)
 }
 
-// skips takes in an event that lies behind the window, and reports whether e is one.
-func (c *collector) skips(e *trace.Event) bool {
-	if c.window.ended {
-		c.beyond(e)
+// skips takes in an event that lies after the window, and reports whether e is one.
+func (w *window) skips(r *replayer, e *trace.Event) bool {
+	if w.ended {
+		w.beyond(r, e)
 	}
-	return c.window.ended
+	return w.ended
 }
 
-// before comes ahead of every event.
-func (c *collector) before(e *trace.Event) {
-	if c.moment == nil && c.want.Before(e) {
-		c.moment = c.now(c.want.Time)
-	}
-	if c.iterations != nil {
-		c.iterations.Event(e)
-	}
-}
-
-// after comes behind every event.
-func (c *collector) after(e *trace.Event) {
-	if c.watcher != nil {
-		c.watcher.Event(e)
-	}
-	if c.timeline != nil {
-		c.timeline.after(c, e)
-	}
-	if c.window != nil {
-		c.window.passed(c, e)
-	}
-}
-
-// passed begins and ends the window behind e.
-func (w *window) passed(c *collector, e *trace.Event) {
+// passed begins and ends the window after e.
+func (w *window) passed(r *replayer, e *trace.Event) {
 	if !w.began && w.from.BehindEvent(e) {
-		c.beginWindow(e.Time)
+		w.begin(r, e.Time)
 	}
 	if w.to.BehindEvent(e) {
-		c.endWindow(e)
+		w.end(e)
 	}
 }
 
-func (c *collector) endWindow(e *trace.Event) {
-	w := c.window
+func (w *window) end(e *trace.Event) {
 	if w.crossed = w.crossed || !w.began && w.to.Kind != moment.Mark && w.to.Kind != moment.Step; w.crossed ||
 		!w.began {
 		return
@@ -129,86 +105,35 @@ func (c *collector) endWindow(e *trace.Event) {
 	}
 }
 
-// beyond takes in what comes behind the window: nothing but what errors, and the state of the trace, are told by.
-func (c *collector) beyond(e *trace.Event) {
-	c.lastTime = max(c.lastTime, e.Time)
+// beyond takes in what comes after the window: nothing but what errors, and the state of the trace, are made of.
+func (w *window) beyond(r *replayer, e *trace.Event) {
+	r.lastTime = max(r.lastTime, e.Time)
 	switch e.Kind {
 	case trace.EventMark:
-		c.window.marks[e.Name] = true
+		w.marks[e.Name] = true
 	case trace.EventStep:
-		addIteration(&c.window.outside, e)
+		addIteration(&w.outside, e)
 	case trace.EventLost:
-		c.loseBeyond(e)
+		r.losses.loseAfterWindow(e)
 	}
 }
 
-// loseBeyond counts records that were lost behind the window. Unless it is not known when that was, the window is as
-// certain as it was.
-func (c *collector) loseBeyond(e *trace.Event) {
-	l, lost := &c.losses, e.Lost()
-	switch {
-	case lost.Count == 0:
-		return
-	case lost.Until == 0:
-		c.lose(e)
-		return
-	case lost.Known:
-		l.enders += lost.Enders
-		l.others += lost.Count - lost.Enders
-	default:
-		l.unknown += lost.Count
-	}
-	c.lost += lost.Count
-	if !l.begun {
-		l.before = c.lastTime
-	}
-}
-
-// beginWindow forgets what was highest and what was counted: what is live now is the highest from here on. Shares of a
-// maximum, being asked for the next one, give what they are now: see meter.Share.Peak.
-func (c *collector) beginWindow(at int64) {
-	w := c.window
+// begin keeps what was counted so far, and lets counts and highest values begin anew.
+func (w *window) begin(r *replayer, at int64) {
 	w.began, w.fromNS = true, at
-	c.moment = nil
-	for a := range c.totals {
-		w.totals[a] = c.totals[a]
-		c.totals[a].Restart(at)
-		c.implicit[a] = report.ImplicitFrees{}
-		if c.heights[a].Restart(at); c.past[a] != nil {
-			c.past[a].restart(at, c.details[a].Total.Current)
-		}
-	}
-	if c.held != nil {
-		c.held.Restart()
-	}
-	for a, d := range c.details {
+	w.totals = r.accounts.totals
+	for a, d := range r.accounts.details {
 		if d == nil {
 			continue
 		}
 		w.totals[a] = d.Total
-		d.Total.Restart(at)
-		d.PeakAllocs, d.Life = d.Total.Allocs, meter.Lifetimes{}
 		for i := range d.Devices {
 			w.devices[a] = append(w.devices[a], d.Devices[i].Meter)
-			d.Devices[i].Restart(at)
 		}
-		d.Cells.Restart()
 	}
-	c.device.Restart()
-	c.picks = deviceMoments{}
-	c.launches, c.ooms.OOM = 0, report.OOM{}
-	for _, m := range c.marks {
-		w.marks[m.id] = true
-	}
-	w.outside = c.steps
-	c.marks, c.markIndex, c.steps, c.epochs = nil, make(map[trace.StringID]int), report.Iterations{},
-		report.Iterations{}
-	if c.iterations != nil {
-		c.iterations.Forget(at)
-	}
-	if c.timeline != nil {
-		c.timeline.Restart(at)
-	}
+	r.marks.each(func(id trace.StringID) { w.marks[id] = true })
+	w.outside = r.iterationCounts.steps
+	r.restart(at)
 }
 
 // older reports whether a live block was there when the window began.
@@ -235,23 +160,23 @@ func partOf(parts *map[profile.Origin]windowPart, o *profile.Origin) windowPart 
 }
 
 // finish ends a window that the trace does not go beyond, and counts its blocks. Errors: a moment that never came.
-func (w *window) finish(c *collector, end int64) error {
+func (w *window) finish(r *replayer, end int64) error {
 	// between the last event and the end nothing changes
 	if !w.began && w.from.Kind == moment.Time && w.from.Time <= end {
-		c.beginWindow(w.from.Time)
+		w.begin(r, w.from.Time)
 	}
 	switch {
 	case !w.began:
-		return w.never("--from", w.from, c, end)
+		return w.never("--from", w.from, r, end)
 	case w.ended:
 	case w.crossed:
-		return w.never("--to", w.to, c, end)
+		return w.never("--to", w.to, r, end)
 	case w.to.IsZero():
 		w.toNS = end
 	case w.to.Kind == moment.Time && w.to.Time <= end:
 		w.toNS = w.to.Time
 	default:
-		return w.never("--to", w.to, c, end)
+		return w.never("--to", w.to, r, end)
 	}
 	w.blocks = [heap.AccountCount]map[profile.Origin]windowPart{}
 	for a := range w.freed {
@@ -259,13 +184,14 @@ func (w *window) finish(c *collector, end int64) error {
 			partOf(&w.blocks[a], &o).Freed = v.Freed
 		}
 	}
-	c.heap.Each(func(id uint32, b *heap.Block) {
-		d := c.details[b.Account]
-		if d == nil || b.Hidden || int(id) >= len(c.cellOf) || c.openedAs[id] == 0 {
+	accounts := &r.accounts
+	r.heap.Each(func(id uint32, b *heap.Block) {
+		d := accounts.details[b.Account]
+		if d == nil || b.Hidden || int(id) >= len(accounts.cellOf) || accounts.openedAs[id] == 0 {
 			return
 		}
-		part := partOf(&w.blocks[b.Account], &d.Cells.List[c.cellOf[id]].Origin)
-		if w.older(b.Account, c.openedAs[id]) {
+		part := partOf(&w.blocks[b.Account], &d.Cells.List[accounts.cellOf[id]].Origin)
+		if w.older(b.Account, accounts.openedAs[id]) {
 			part.Kept.Add(b.Size)
 		} else {
 			part.New.Add(b.Size)
@@ -280,14 +206,14 @@ func (w *window) finish(c *collector, end int64) error {
 }
 
 // never says why a moment did not begin or end the window.
-func (w *window) never(flag string, at moment.At, c *collector, end int64) error {
-	steps := c.steps
+func (w *window) never(flag string, at moment.At, r *replayer, end int64) error {
+	steps, tables := r.iterationCounts.steps, r.accounts.resolver.Tables
 	if w.outside.Count > 0 {
 		steps = w.outside
 	}
 	earlier := flag == "--to" && (w.crossed || at.Kind == moment.Step && at.Step <= steps.LastNumber && steps.Count > 0)
 	for id := range w.marks {
-		earlier = earlier || flag == "--to" && at.Kind == moment.Mark && c.resolver.Tables.String(id) == at.Name
+		earlier = earlier || flag == "--to" && at.Kind == moment.Mark && tables.String(id) == at.Name
 	}
 	if earlier {
 		if w.from.IsZero() {
@@ -300,29 +226,27 @@ func (w *window) never(flag string, at moment.At, c *collector, end int64) error
 			time.Duration(end).Round(time.Microsecond))
 	}
 	known := &report.Summary{Steps: steps, Process: report.Process{DurationNS: end}}
-	for _, m := range c.marks {
-		w.marks[m.id] = true
-	}
+	r.marks.each(func(id trace.StringID) { w.marks[id] = true })
 	for id := range w.marks {
-		known.Marks = append(known.Marks, report.Mark{Name: c.resolver.Tables.String(id)})
+		known.Marks = append(known.Marks, report.Mark{Name: tables.String(id)})
 	}
 	slices.SortFunc(known.Marks, func(a, b report.Mark) int { return cmp.Compare(a.Name, b.Name) })
-	return fmt.Errorf("%s %s: %w", flag, at, c.noMoment(at, known))
+	return fmt.Errorf("%s %s: %w", flag, at, noMoment(at, known, &r.ooms))
 }
 
 // value is what reports show. The summary must have its levels.
-func (w *window) value(c *answer, s *report.Summary) *report.Window {
+func (w *window) value(q *query, s *report.Summary) *report.Window {
 	v := &report.Window{WindowEnds: report.WindowEnds{From: w.from.String(), To: w.to.String(), FromNS: w.fromNS,
 		ToNS: w.toNS}, Levels: []report.WindowLevel{}}
-	for _, a := range c.detailed(s) {
+	for _, a := range q.detailed(s) {
 		l := report.WindowLevel{Level: a.String(), Groups: []report.WindowGroup{}}
 		for _, part := range w.blocks[a] {
 			l.Plus(part)
 		}
-		n := w.since(meter.LevelOf(&c.details[a].Total), &w.totals[a])
+		n := w.since(meter.LevelOf(&q.accounts.details[a].Total), &w.totals[a])
 		l.Passed = report.BlockSum{Count: n.AllocCount - l.New.Count, Bytes: n.AllocBytes - l.New.Bytes}
-		for _, by := range c.groupings {
-			l.Groups = append(l.Groups, report.WindowGroup{By: by.Name, Rows: w.rows(c, a, by)})
+		for _, by := range q.groupings {
+			l.Groups = append(l.Groups, report.WindowGroup{By: by.Name, Rows: w.rows(q, a, by)})
 		}
 		v.Levels = append(v.Levels, l)
 	}
@@ -330,11 +254,11 @@ func (w *window) value(c *answer, s *report.Summary) *report.Window {
 }
 
 // rows divides an account's blocks by a grouping.
-func (w *window) rows(c *answer, a heap.Account, by *profile.Grouping) []report.WindowRow {
+func (w *window) rows(q *query, a heap.Account, by *profile.Grouping) []report.WindowRow {
 	rows := []report.WindowRow{}
-	index := profile.NewRowSet(c.rowIndex(by))
+	index := profile.NewRowSet(q.rowIndex(by))
 	for o, part := range w.blocks[a] {
-		id := index.By.ID(&c.resolver, &o)
+		id := index.By.ID(q.resolver, &o)
 		n, isNew := index.Row(id)
 		if isNew {
 			key, label := index.Name(id)

@@ -11,8 +11,10 @@ import (
 )
 
 // Segments collect the ranges of addresses that libraries took from the driver. Which library is the framework's
-// allocator is known only later. Events are counted in those of the framework's level, as many as came before.
+// allocator is known only later. Time is counted in allocations and frees of framework blocks, as many as came before.
+// Nil collects nothing.
 type Segments struct {
+	events  uint64
 	list    []segment
 	ofBlock map[uint32]int // by block id: the live segment of plain memory
 	mapped  map[uint64]int // by address: the live segment of mapped memory
@@ -39,66 +41,73 @@ func (h *Segments) open(s segment) int {
 	return len(h.list) - 1
 }
 
-func (h *Segments) end(at int, event uint64) {
-	h.list[at].died, h.list[at].ended = event, true
+func (h *Segments) end(at int) {
+	h.list[at].died, h.list[at].ended = h.events, true
 }
 
-// Opened takes in new driver memory; nil takes in nothing. A VMM handle is no range of addresses: see Follow.
-func (h *Segments) Opened(id uint32, b *heap.Block, libraries *callstack.Libraries, events uint64) {
-	if h != nil && b.Account == heap.AccountDriver && b.Mem != cuda.MemoryVMM {
-		h.ofBlock[id] = h.open(segment{born: events, addr: b.Addr, size: b.Size, device: b.Device,
+// opened takes in a new block. A VMM handle is no range of addresses: see follow.
+func (h *Segments) opened(id uint32, b *heap.Block, libraries *callstack.Libraries) {
+	switch {
+	case h == nil:
+	case b.Account == heap.AccountFramework:
+		h.events++
+	case b.Account == heap.AccountDriver && b.Mem != cuda.MemoryVMM:
+		h.ofBlock[id] = h.open(segment{born: h.events, addr: b.Addr, size: b.Size, device: b.Device,
 			library: libraries.Of(b.Stack)})
 	}
 }
 
-// Closed takes in the end of driver memory.
-func (h *Segments) Closed(id uint32, b *heap.Block, events uint64) {
-	if h == nil || b.Account != heap.AccountDriver {
-		return
-	}
-	if at, known := h.ofBlock[id]; known {
-		h.end(at, events)
-		delete(h.ofBlock, id)
+// closed takes in the end of a block.
+func (h *Segments) closed(id uint32, b *heap.Block) {
+	switch {
+	case h == nil:
+	case b.Account == heap.AccountFramework:
+		h.events++
+	case b.Account == heap.AccountDriver:
+		if at, known := h.ofBlock[id]; known {
+			h.end(at)
+			delete(h.ofBlock, id)
+		}
 	}
 }
 
-// Follow compares the mappings that are known with those of the heap behind an event that may have changed them.
-func (h *Segments) Follow(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries, events uint64) {
+// follow compares the mappings that are known with those of the heap after an event that may have changed them.
+func (h *Segments) follow(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries) {
 	if h == nil || e.Status != 0 {
 		return
 	}
 	switch e.Kind {
 	case trace.EventMap:
-		h.mappedAt(e, memory, libraries, events)
+		h.mappedAt(e, memory, libraries)
 	case trace.EventUnmap, trace.EventDestroy:
 		for addr, at := range h.mapped {
 			if e.Kind == trace.EventUnmap && (addr < e.Addr || addr-e.Addr >= max(e.Size, 1)) {
 				continue
 			}
 			if _, _, is := memory.Mapped(addr); !is {
-				h.end(at, events)
+				h.end(at)
 				delete(h.mapped, addr)
 			}
 		}
 	}
 }
 
-func (h *Segments) mappedAt(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries, events uint64) {
+func (h *Segments) mappedAt(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries) {
 	b := memory.Behind(e.Addr) // it knows its device, which the thread that maps it need not
 	size, seq, is := memory.Mapped(e.Addr)
 	if !is || seq != e.Seq || b == nil || e.Addr>>63 != 0 {
 		return
 	}
 	if at, known := h.mapped[e.Addr]; known {
-		h.end(at, events)
+		h.end(at)
 	}
-	h.mapped[e.Addr] = h.open(segment{born: events, addr: e.Addr, size: size, device: b.Device, seq: b.Seq,
+	h.mapped[e.Addr] = h.open(segment{born: h.events, addr: e.Addr, size: size, device: b.Device, seq: b.Seq,
 		library: libraries.Of(b.Stack), joins: true})
 }
 
-// Claimed takes in that driver memory is held by a pool of the program's own from its beginning on: what it was before
+// claimed takes in that driver memory is held by a pool of the program's own from its beginning on: what it was before
 // the pool handed out its first block is of no interest.
-func (h *Segments) Claimed(id uint32, b *heap.Block, holder uint32) {
+func (h *Segments) claimed(id uint32, b *heap.Block, holder uint32) {
 	if h == nil {
 		return
 	}

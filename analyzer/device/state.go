@@ -15,13 +15,15 @@ type State struct {
 	Sizes    Sizes
 	Samples  Samples
 	Pools    Pools
+	Segments *Segments // nil: they are not collected
 
 	claims map[uint64]uint32 // who holds driver memory that is a pool's of the program's own, by its order number
 }
 
 // Opened takes in a new block; pool is the private pool that it came from, 0 the common one. epoch is that of the
 // framework's total, by which peaks are told.
-func (s *State) Opened(b *heap.Block, pool uint32, libraries *callstack.Libraries, epoch uint64) {
+func (s *State) Opened(id uint32, b *heap.Block, pool uint32, libraries *callstack.Libraries, epoch uint64) {
+	s.Segments.opened(id, b, libraries)
 	switch b.Account {
 	case heap.AccountDriver:
 		s.Holdings.OpenDriver(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), b, epoch)
@@ -34,8 +36,9 @@ func (s *State) Opened(b *heap.Block, pool uint32, libraries *callstack.Librarie
 	}
 }
 
-// Changed takes in a mapping of a handle, or the end of an object, behind the heap.
-func (s *State) Changed(e *trace.Event) {
+// Changed takes in a mapping of a handle, or the end of an object, after the heap.
+func (s *State) Changed(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries) {
+	s.Segments.follow(e, memory, libraries)
 	switch {
 	case e.Kind == trace.EventDestroy:
 		s.Sizes.Forget(e)
@@ -45,7 +48,8 @@ func (s *State) Changed(e *trace.Event) {
 }
 
 // Closed takes in the end of a block.
-func (s *State) Closed(b *heap.Block, libraries *callstack.Libraries, epoch uint64) {
+func (s *State) Closed(id uint32, b *heap.Block, libraries *callstack.Libraries, epoch uint64) {
+	s.Segments.closed(id, b)
 	switch b.Account {
 	case heap.AccountDriver:
 		s.Holdings.CloseDriver(profile.DeviceSlot(b.Device), s.HolderOf(b, libraries), b.Size, epoch)
@@ -62,13 +66,14 @@ func (s *State) Closed(b *heap.Block, libraries *callstack.Libraries, epoch uint
 
 // Claimed takes in that from now on driver memory is that of a pool of the program's own, which is returned as the
 // number that a library would have.
-func (s *State) Claimed(b *heap.Block, pool string, libraries *callstack.Libraries, epoch uint64) uint32 {
+func (s *State) Claimed(id uint32, b *heap.Block, pool string, libraries *callstack.Libraries, epoch uint64) uint32 {
 	holder := libraries.Pool(pool)
 	s.Holdings.Claim(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), holder, b, epoch)
 	if s.claims == nil {
 		s.claims = make(map[uint64]uint32)
 	}
 	s.claims[b.Seq] = holder
+	s.Segments.claimed(id, b, holder)
 	return holder
 }
 

@@ -44,7 +44,7 @@ func (r *replay) event(e *trace.Event) {
 		}
 	case trace.EventMap, trace.EventUnmap, trace.EventCreate, trace.EventDestroy:
 		r.heap.Apply(e)
-		r.devices.Changed(e)
+		r.devices.Changed(e, r.heap, r.resolver.Libraries)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !r.heap.EndedSince(e) {
 			r.devices.Sizes.Reserve(e)
@@ -68,7 +68,7 @@ func (r *replay) event(e *trace.Event) {
 func (r *replay) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	r.named.opened(id)
 	b.PyStack = r.links.Stack(e)
-	r.devices.Opened(b, e.Pool, r.resolver.Libraries, 0)
+	r.devices.Opened(id, b, e.Pool, r.resolver.Libraries, 0)
 	if b.OfPool() {
 		r.resolver.Places.Of(0, e.Pool)
 	}
@@ -78,14 +78,14 @@ func (r *replay) Opened(id uint32, b *heap.Block, e *trace.Event) {
 }
 
 // Claimed implements heap.Claimer.
-func (r *replay) Claimed(_ uint32, b *heap.Block, e *trace.Event) {
+func (r *replay) Claimed(id uint32, b *heap.Block, e *trace.Event) {
 	name, _ := e.OwnPool()
-	r.devices.Claimed(b, r.resolver.Tables.String(name), r.resolver.Libraries, 0)
+	r.devices.Claimed(id, b, r.resolver.Tables.String(name), r.resolver.Libraries, 0)
 }
 
 // Closed implements heap.Observer.
-func (r *replay) Closed(_ uint32, b *heap.Block, _ *trace.Event) {
-	r.devices.Closed(b, r.resolver.Libraries, 0)
+func (r *replay) Closed(id uint32, b *heap.Block, _ *trace.Event) {
+	r.devices.Closed(id, b, r.resolver.Libraries, 0)
 	if b.Account == heap.AccountDriver {
 		r.driver -= b.Size
 	}

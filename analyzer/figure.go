@@ -1,0 +1,106 @@
+package analyzer
+
+import (
+	"memtrace/analyzer/heap"
+	"memtrace/analyzer/profile"
+	"memtrace/analyzer/report"
+	"memtrace/trace"
+)
+
+// figure is a part of the summary that is counted while the trace is replayed. To add one, write its file and name it
+// in newFigures.
+type figure interface {
+	// needs returns what the figure must see; it may change between batches.
+	needs() need
+	// opened and closed report blocks that pass the filters, after the totals count them.
+	opened(x *change)
+	closed(x *change)
+	// passed reports a late allocation whose block had ended: it counts, and was never seen live.
+	passed(b *heap.Block)
+	// moved reports that a live block has another origin.
+	moved(x *relabel)
+	// event reports every event, after what it did to blocks.
+	event(e *trace.Event)
+	// restart forgets what was counted and what was highest: the window begins.
+	restart(at int64)
+	// answer adds the figure to a summary that has its levels.
+	answer(q *query, s *report.Summary)
+	// answerLast adds what must come after the rest of the summary, such as what names call stacks that nothing else
+	// shows.
+	answerLast(q *query, s *report.Summary)
+}
+
+// need is a set of what a figure must see. Plain allocations and frees, which are a framework's without anything
+// special about them and nearly all that a training program does, are replayed by columns unless a figure needs them
+// one by one. Where they come as rows for another reason, every figure sees them.
+type need uint8
+
+const (
+	needEvents need = 1 << iota
+	needBlocks
+	needPlain
+)
+
+// change is what an event did to a block of an account.
+type change struct {
+	id    uint32
+	block *heap.Block
+	event *trace.Event
+	stats *profile.AccountStats // nil for an account without detail
+	cell  *profile.Cell         // nil likewise
+}
+
+// relabel is the change of a live block's origin.
+type relabel struct {
+	block    *heap.Block
+	from, to *profile.Cell
+	openedAs uint64 // how many allocations its account had with it
+	past     bool   // it holds from the block's beginning on
+}
+
+// noFigure has the methods that a figure has no use for.
+type noFigure struct{}
+
+func (noFigure) opened(*change)                     {}
+func (noFigure) closed(*change)                     {}
+func (noFigure) passed(*heap.Block)                 {}
+func (noFigure) moved(*relabel)                     {}
+func (noFigure) event(*trace.Event)                 {}
+func (noFigure) restart(int64)                      {}
+func (noFigure) answer(*query, *report.Summary)     {}
+func (noFigure) answerLast(*query, *report.Summary) {}
+
+// newFigures returns those that the options ask for, in the order in which they see events and add to the summary.
+func newFigures(r *replayer, opts *Options, followed *overTime) figures {
+	r.marks.accounts, r.marks.losses = &r.accounts, &r.losses
+	list := []figure{&launchFigure{}, &r.iterationCounts, &r.marks, &sampleFigure{r: r}, &r.ooms}
+	if opts.HistoryBlocks > 0 {
+		list = append(list, newHistoryFigure(r, opts))
+	}
+	if followed != nil {
+		followed.r = r
+		list = append(list, followed)
+	}
+	return figures{list: list}
+}
+
+// figures are those of a replay, and of them the ones that see blocks and events.
+type figures struct {
+	list, blocks, events []figure
+	plain                bool // plain allocations and frees must come as rows
+}
+
+// sort asks every figure what it needs.
+func (f *figures) sort() {
+	f.blocks, f.events, f.plain = f.blocks[:0], f.events[:0], false
+	for _, v := range f.list {
+		needs := v.needs()
+		if needs&needBlocks != 0 {
+			f.blocks = append(f.blocks, v)
+		}
+		if needs&needEvents != 0 {
+			f.events = append(f.events, v)
+		}
+		f.plain = f.plain || needs&needPlain != 0
+	}
+}

@@ -1,0 +1,69 @@
+package analyzer
+
+import (
+	"errors"
+	"fmt"
+	"io"
+
+	"memtrace/trace"
+)
+
+// offsetter is a source that knows how many bytes it has read.
+type offsetter interface{ Offset() int64 }
+
+// replay replays what a source has until its end.
+func (r *replayer) replay(src trace.Source, progress func(int64)) error {
+	r.ooms.Info = src.Info
+	for {
+		err := r.next(src)
+		if errors.Is(err, io.EOF) {
+			return nil
+		}
+		if err != nil {
+			return fmt.Errorf("read events: %w", err)
+		}
+		if progress != nil {
+			progress(bytesRead(src))
+		}
+	}
+}
+
+// next replays the next events of a source, column by column where it has columns.
+func (r *replayer) next(src trace.Source) error {
+	if columns, ok := src.(trace.ColumnSource); ok {
+		b, err := columns.ReadColumns()
+		r.enterPart(src.Info())
+		if err == nil {
+			r.batch(b)
+		}
+		return err
+	}
+	events, err := src.ReadBatch()
+	r.enterPart(src.Info())
+	r.rows(events)
+	return err
+}
+
+func bytesRead(src trace.Source) int64 {
+	if o, ok := src.(offsetter); ok {
+		return o.Offset()
+	}
+	return src.Health().Bytes
+}
+
+// enterPart notices where a thinned part begins and ends. Bytes are right in it at the moments that count; what is told
+// from how memory comes and goes is told from the rest alone.
+func (r *replayer) enterPart(info trace.Info) {
+	thin := trace.IsThin(info)
+	if thin == r.accounts.thin {
+		return
+	}
+	r.accounts.thin, r.device.Holdings.Unchecked = thin, thin
+	if r.accounts.held != nil {
+		r.accounts.held.Pause(thin)
+	}
+	if r.accounts.iterations != nil && !thin {
+		left := trace.ThinnedFrom(info)
+		r.accounts.iterations.Restart(left.UntilTime, left.OptimizerSteps)
+	}
+}
