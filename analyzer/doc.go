@@ -1,6 +1,6 @@
 // Package analyzer turns the events of a trace into numbers: what was live, what stood at the peak, who owned it.
 //
-// Package heap replays events and says which blocks opened and closed. The collector behind Summarize hands that to the
+// Package heap replays events and says which blocks opened and closed. The replayer behind Summarize hands that to the
 // rooms below this package, in one pass, with memory bounded by the blocks that are live at once and the number of
 // distinct keys, never by the length of the trace. Reports are plain values of package report; package diff compares
 // two of them, package render writes them.

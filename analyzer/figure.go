@@ -1,6 +1,8 @@
 package analyzer
 
 import (
+	"math"
+
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
@@ -19,7 +21,7 @@ type figure interface {
 	passed(b *heap.Block)
 	// moved reports that a live block has another origin.
 	moved(x *relabel)
-	// event reports every event, after what it did to blocks.
+	// event reports an event, after what it did to blocks.
 	event(e *trace.Event)
 	// restart forgets what was counted and what was highest: the window begins.
 	restart(at int64)
@@ -30,16 +32,26 @@ type figure interface {
 	answerLast(q *query, s *report.Summary)
 }
 
-// need is a set of what a figure must see. Plain allocations and frees, which are a framework's without anything
-// special about them and nearly all that a training program does, are replayed by columns unless a figure needs them
-// one by one. Where they come as rows for another reason, every figure sees them.
-type need uint8
+// need is what a figure must see. Plain allocations and frees, which are a framework's without anything special about
+// them and nearly all that a training program does, are replayed by columns unless a figure needs them one by one. Where
+// they come as rows for another reason, every figure sees them that sees others of their kind.
+type need struct {
+	events kinds
+	blocks bool
+	plain  bool
+}
 
-const (
-	needEvents need = 1 << iota
-	needBlocks
-	needPlain
-)
+// kinds is a set of kinds of events.
+type kinds uint64
+
+const allKinds kinds = math.MaxUint64
+
+func kindsOf(list ...trace.EventKind) (set kinds) {
+	for _, kind := range list {
+		set |= 1 << kind
+	}
+	return set
+}
 
 // change is what an event did to a block of an account.
 type change struct {
@@ -84,23 +96,38 @@ func newFigures(r *replayer, opts *Options, followed *overTime) figures {
 	return figures{list: list}
 }
 
-// figures are those of a replay, and of them the ones that see blocks and events.
+// figures are those of a replay, and of them the ones that see blocks and each kind of events.
 type figures struct {
-	list, blocks, events []figure
-	plain                bool // plain allocations and frees must come as rows
+	list   []figure
+	needs  []need // when they were sorted last
+	blocks []figure
+	events [64][]figure // by kind
+	plain  bool         // plain allocations and frees must come as rows
 }
 
 // sort asks every figure what it needs.
 func (f *figures) sort() {
-	f.blocks, f.events, f.plain = f.blocks[:0], f.events[:0], false
+	changed := len(f.needs) != len(f.list)
+	for i, v := range f.list {
+		if needs := v.needs(); changed || f.needs[i] != needs {
+			changed = true
+			break
+		}
+	}
+	if !changed {
+		return
+	}
+	f.needs, f.blocks, f.plain, f.events = f.needs[:0], nil, false, [64][]figure{}
 	for _, v := range f.list {
 		needs := v.needs()
-		if needs&needBlocks != 0 {
+		if f.needs = append(f.needs, needs); needs.blocks {
 			f.blocks = append(f.blocks, v)
 		}
-		if needs&needEvents != 0 {
-			f.events = append(f.events, v)
+		for kind := range f.events {
+			if needs.events>>kind&1 != 0 {
+				f.events[kind] = append(f.events[kind], v)
+			}
 		}
-		f.plain = f.plain || needs&needPlain != 0
+		f.plain = f.plain || needs.plain
 	}
 }

@@ -31,7 +31,7 @@ type watchFigure struct {
 	chosen any // what the watcher kept of the moment that was asked for
 }
 
-func (w *watchFigure) needs() need { return needEvents | needBlocks | needPlain }
+func (w *watchFigure) needs() need { return need{allKinds, true, true} }
 
 func (w *watchFigure) opened(x *change) { w.Opened(x.id, x.block, x.event) }
 

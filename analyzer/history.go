@@ -59,7 +59,7 @@ func newHistoryFigure(r *replayer, o *Options) *historyFigure {
 	return h
 }
 
-func (h *historyFigure) needs() need { return needBlocks | needPlain }
+func (h *historyFigure) needs() need { return need{blocks: true, plain: true} }
 
 func (h *historyFigure) opened(x *change) {
 	if x.stats != nil {

@@ -101,12 +101,10 @@ func (q *query) groupRows(a heap.Account, by *profile.Grouping) []report.Row {
 				r.RequestedAtPeak, r.RequestedLive = report.PlusRequested(r.RequestedAtPeak, atPeak),
 					report.PlusRequested(r.RequestedLive, live)
 			}
-			if q.certain.bounds != nil {
-				r.PeakBytesLower = report.Plus(r.PeakBytesLower, q.certain.certainShare(&d.Cells, n, v.Peak(d.Total.Epoch),
-					func(s *meter.Share) uint64 {
-						return s.Peak(d.Total.Epoch)
-					}))
-				r.LiveBytesLower = report.Plus(r.LiveBytesLower, q.certain.certainShare(&d.Cells, n, v.Current, currentShare))
+			if c := &q.certain; c.bounds != nil {
+				atPeak := func(s *meter.Share) uint64 { return s.Peak(d.Total.Epoch) }
+				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.certainShare(&d.Cells, n, atPeak(&v.Share), atPeak))
+				r.LiveBytesLower = report.Plus(r.LiveBytesLower, c.certainShare(&d.Cells, n, v.Current, currentShare))
 			}
 		}
 	}

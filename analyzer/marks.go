@@ -12,10 +12,10 @@ type launchFigure struct {
 	count uint64
 }
 
-func (l *launchFigure) needs() need { return needEvents }
+func (l *launchFigure) needs() need { return need{events: kindsOf(trace.EventLaunch)} }
 
 func (l *launchFigure) event(e *trace.Event) {
-	if e.Kind == trace.EventLaunch && e.Status == 0 {
+	if e.Status == 0 {
 		l.count++
 	}
 }
@@ -30,7 +30,9 @@ type iterationFigure struct {
 	steps, epochs report.Iterations
 }
 
-func (f *iterationFigure) needs() need { return needEvents }
+func (f *iterationFigure) needs() need {
+	return need{events: kindsOf(trace.EventStep, trace.EventEpoch)}
+}
 
 func (f *iterationFigure) event(e *trace.Event) {
 	switch e.Kind {
@@ -70,12 +72,9 @@ type markCount struct {
 	sure [2]uint64 // of the driver's and the framework's bytes, what is certain
 }
 
-func (f *markFigure) needs() need { return needEvents }
+func (f *markFigure) needs() need { return need{events: kindsOf(trace.EventMark)} }
 
 func (f *markFigure) event(e *trace.Event) {
-	if e.Kind != trace.EventMark {
-		return
-	}
 	i, known := f.index[e.Name]
 	if !known {
 		if i = len(f.list); f.index == nil {

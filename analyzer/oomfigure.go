@@ -26,12 +26,7 @@ func (f *oomFigure) begin(r *replayer, places bool) {
 	}
 }
 
-func (f *oomFigure) needs() need {
-	if f.Watching() {
-		return needEvents | needPlain
-	}
-	return needEvents
-}
+func (f *oomFigure) needs() need { return need{events: allKinds, plain: f.Watching()} }
 
 func (f *oomFigure) event(e *trace.Event) { f.Event(e) }
 

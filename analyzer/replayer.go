@@ -76,7 +76,7 @@ func (r *replayer) event(e *trace.Event) {
 	}
 	r.apply(e)
 	r.lastTime = max(r.lastTime, e.Time)
-	for _, f := range r.figures.events {
+	for _, f := range r.figures.events[e.Kind&63] {
 		f.event(e)
 	}
 	if r.window != nil {
@@ -154,13 +154,17 @@ func (r *replayer) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	if r.losses.doubted {
 		r.losses.vouch(b, e, d, n)
 	}
-	r.change = change{id: id, block: b, event: e, stats: d}
+	var v *profile.Cell
 	if d == nil {
 		a.openTotal(b)
 	} else {
 		a.open(id, b, e.Rest, d, n)
-		r.change.cell = &d.Cells.List[n]
+		v = &d.Cells.List[n]
 	}
+	if len(r.figures.blocks) == 0 {
+		return
+	}
+	r.change = change{id, b, e, d, v}
 	for _, f := range r.figures.blocks {
 		f.opened(&r.change)
 	}
@@ -180,7 +184,7 @@ func (r *replayer) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		a.implicit[b.Account].Add(b.Size)
 	}
 	d := a.details[b.Account]
-	r.change = change{id: id, block: b, event: e, stats: d}
+	var v *profile.Cell
 	if d == nil {
 		if r.losses.doubted {
 			r.losses.unvouch(b, nil, 0)
@@ -191,12 +195,16 @@ func (r *replayer) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		if r.losses.doubted {
 			r.losses.unvouch(b, d, a.number(id))
 		}
-		r.change.cell = &d.Cells.List[a.number(id)]
+		v = &d.Cells.List[a.number(id)]
 		if r.window != nil && a.kept != nil {
-			r.window.closed(b, &a.openedAs[id], &r.change.cell.Origin)
+			r.window.closed(b, &a.openedAs[id], &v.Origin)
 		}
 		a.close(id, b, d, e.Time, e.Kind == trace.EventFree && e.Thread == b.Thread && r.ordinal == b.Ordinal+1)
 	}
+	if len(r.figures.blocks) == 0 {
+		return
+	}
+	r.change = change{id, b, e, d, v}
 	for _, f := range r.figures.blocks {
 		f.closed(&r.change)
 	}

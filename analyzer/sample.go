@@ -52,12 +52,12 @@ type deviceMoment struct {
 	byLibrary []uint64                          // driver bytes
 }
 
-func (f *sampleFigure) needs() need { return needEvents }
+func (f *sampleFigure) needs() need { return need{events: kindsOf(trace.EventSample)} }
 
 // event takes in what a device reported.
 func (f *sampleFigure) event(e *trace.Event) {
 	r := f.r
-	if e.Kind != trace.EventSample || !r.accounts.filter.HasDevice(e.Device) {
+	if !r.accounts.filter.HasDevice(e.Device) {
 		return
 	}
 	s, sizes, ok := r.device.Samples.Add(e, r.heap, &r.device.Sizes, r.accounts.resolver.Tables)

@@ -100,7 +100,7 @@ func (t *overTime) set(name string, slot int, value uint64) {
 	t.Set(n, value)
 }
 
-func (t *overTime) needs() need { return needEvents | needBlocks | needPlain }
+func (t *overTime) needs() need { return need{allKinds, true, true} }
 
 func (t *overTime) opened(x *change) {
 	if x.stats == nil {

@@ -23,7 +23,7 @@ type RuleGrouping struct {
 type Categorizer struct {
 	Set     *rules.Set
 	matcher *rules.Matcher
-	bounds  []uint64 // of the collector's size classes
+	bounds  []uint64 // between size classes
 
 	usesTag, usesCall, usesLibrary, usesStack, usesThread, usesName, usesModule, usesLifetime bool
 
