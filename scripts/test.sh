@@ -58,7 +58,8 @@ part hostile "hostile programs" go test -json -timeout 60m ./internal/hostile
 part e2e "end to end" go test -json -tags e2e -count=1 -timeout 80m -parallel "$(($(nproc) < 8 ? $(nproc) : 8))" ./internal/e2e
 if [ "$TIER" != core ]; then
 	part race "Go, under the race detector" scripts/test-race.sh
-	part portable "Go, without cgo" env CGO_ENABLED=0 bash -c 'go build -o /dev/null ./cmd/memtrace && go test -json ./trace/... ./analyzer/... ./cuda/...'
+	# Only cuda/nvml has files that depend on cgo.
+	part portable "Go, without cgo" env CGO_ENABLED=0 bash -c 'go build -o /dev/null ./cmd/memtrace && go test -json ./cuda/...'
 	part costs "costs of the command" go test -json -run 'CostGrows|OverflowHasBounds' ./cmd/memtrace
 	part guard "instructions of the hook path" scripts/callgrind-guard.sh
 	part browser "pages in a browser" go test -json -timeout 40m ./internal/browser
