@@ -2,11 +2,13 @@
  *
  * One sparse file, mapped MAP_SHARED for its whole life, so that what was stored survives any death of the process:
  *
- *   header      one page: geometry, process identity, clock, then the words both sides change, each group on a cache
- * line of its own rings       MT_RINGS_MAX descriptors; a thread owns one from its first event to its end index
- * MT_INDEX_MAX fixed slots; slot i describes dictionary entry i + 1 data        payloads of dictionary entries, append
- * only segments    16 KiB each: slot 0 is the segment's head, the other 255 slots are records; the file is made for
- * segments_first of them and grows up to segments_max
+ *   header      one page: geometry, process identity, clock, then the words that both sides change, each group on a
+ *               cache line of its own
+ *   rings       MT_RINGS_MAX descriptors; a thread owns one from its first event to its end
+ *   index       MT_INDEX_MAX fixed slots; slot i describes dictionary entry i + 1
+ *   data        payloads of dictionary entries, append only
+ *   segments    16 KiB each: slot 0 is the segment's head, the other 255 slots are records; the file is made for
+ *               segments_first of them and grows up to segments_max
  *
  * A ring is a chain of segments with one producer (its thread) and one consumer (whoever drains). The producer fills
  * slots in order and publishes each by a release store of its sequence number; the consumer reads until it meets a slot
@@ -36,12 +38,15 @@ enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, 
                MT_CREATE = 10, MT_DESTROY = 11, MT_RESERVE = 12, MT_LAUNCH = 13, MT_SAMPLE = 14, MT_NAME = 15,
                MT_WAIT = 16, MT_COMPLETE = 17, MT_EMPTY = 18, MT_ASK = 19, MT_POOL = 20, MT_SETTING = 21 };
 
-/* A framework's counts of bytes share their words with the operator that allocates, 0 none: one word of 40 bits in
+/* A framework's counts of bytes share their words with the operator that allocates: a word of 40 bits, 0 none, in two
  * halves.
  *
- *   allocated    bits 0-43 count    bits 44-63 lower half        operator    bits 0-25 1 + its number    bits 26-38 the
- * framework's number of the thread that reserved     bits 0-43 count    bits 44-63 upper half recorded it, 0 unknown
- * bit 39 its backward runs (MT_FLAG_BACKWARD) */
+ *   allocated    bits 0-43 count    bits 44-63 lower half of the operator's word
+ *   reserved     bits 0-43 count    bits 44-63 upper half
+ *
+ *   operator     bits 0-25          1 + its number
+ *                bits 26-38         the framework's number of the thread that recorded it, 0 unknown
+ *                bit 39             its backward runs (MT_FLAG_BACKWARD) */
 #define MT_COUNT_BITS 44u
 #define MT_OP_HALF 20u
 #define MT_OP_BITS 26u
@@ -107,45 +112,44 @@ enum mt_object {
 
 /* Dictionary kinds. */
 enum mt_dict_kind {
-  MT_DICT_STRING = 1, /* bytes */
-  MT_DICT_STACK = 2, /* u64 enum mt_stack_end; u64 return addresses, innermost first */
-  MT_DICT_MODULE =
-      3, /* u64 start, end, base, file size, file time (ns); u32 build-id length, path length; build-id; path */
-  MT_DICT_THREAD = 4, /* s32 tid; name bytes */
-  MT_DICT_DEVICE = 5, /* s32 index, u32 name length; u64 total bytes; 16 bytes uuid; name */
-  MT_DICT_INFO = 6, /* key, NUL, value */
+  MT_DICT_STRING = 1,  /* bytes */
+  MT_DICT_STACK = 2,   /* u64 enum mt_stack_end; u64 return addresses, innermost first */
+  MT_DICT_MODULE = 3,  /* u64 start, end, base, file size, file time (ns); u32 build-id length, path length; build-id;
+                          path */
+  MT_DICT_THREAD = 4,  /* s32 tid; name bytes */
+  MT_DICT_DEVICE = 5,  /* s32 index, u32 name length; u64 total bytes; 16 bytes uuid; name */
+  MT_DICT_INFO = 6,    /* key, NUL, value */
   MT_DICT_PYSTACK = 7, /* u64 enum mt_stack_end; struct mt_pyframe, innermost first */
-  MT_DICT_CODE = 8, /* struct mt_code; name, qualified name, file, line table */
-  MT_DICT_PLACE = 9, /* u64 stream handle, u64 private pool: for a framework's block, see MT_PLACE_LOW */
+  MT_DICT_CODE = 8,    /* struct mt_code; name, qualified name, file, line table */
+  MT_DICT_PLACE = 9,   /* u64 stream handle, u64 private pool: for a framework's block, see MT_PLACE_LOW */
 };
 
 /* Why a stack ends where it does, numbered as trace.StackEnd. */
 enum mt_stack_end {
-  MT_STACK_WHOLE = 0, /* its outermost frame was reached */
-  MT_STACK_INTERPRETER =
-      1, /* native: cut at the innermost frame of the Python interpreter; the Python stack goes on from there */
-  MT_STACK_DEPTH = 2, /* as deep as was asked for */
-  MT_STACK_NO_ROW = 3, /* code without unwind information: compiled at run time, or Go */
+  MT_STACK_WHOLE = 0,       /* its outermost frame was reached */
+  MT_STACK_INTERPRETER = 1, /* native: cut at the innermost frame of the Python interpreter; the Python stack goes on
+                               from there */
+  MT_STACK_DEPTH = 2,       /* as deep as was asked for */
+  MT_STACK_NO_ROW = 3,      /* code without unwind information: compiled at run time, or Go */
   MT_STACK_UNSUPPORTED = 4, /* a rule that the unwinder does not follow */
-  MT_STACK_BOUNDS = 5, /* the next frame would lie outside of the thread's stack */
-  MT_STACK_UNREADABLE = 6, /* Python: what should be a frame does not look like one */
-  MT_STACK_CALLER = 7, /* only the caller was asked for */
+  MT_STACK_BOUNDS = 5,      /* the next frame would lie outside of the thread's stack */
+  MT_STACK_UNREADABLE = 6,  /* Python: what should be a frame does not look like one */
+  MT_STACK_CALLER = 7,      /* only the caller was asked for */
 };
 
 /* One frame of a Python stack. */
 struct mt_pyframe {
   uint32_t code;  /* dictionary id of its code object */
   uint32_t where; /* byte offset into its bytecode << 1, plus 1 where C code entered the interpreter with this frame */
-  uint64_t
-      self; /* address of the object whose method this is, for the frames that call a framework's modules; else 0 */
+  uint64_t self;  /* address of the object whose method this is, for the frames that call a framework's modules; else
+                     0 */
 };
 
-#define MT_PY_NOT_BEGUN \
-  0x7fffffffu /* offset of a frame that has not run its first instruction, as while a profile function is told of the \
-                 call */
+/* Offset of a frame that has not run its first instruction, as while a profile function runs for the call. */
+#define MT_PY_NOT_BEGUN 0x7fffffffu
 
-/* A Python code object, copied when it was first met. Texts stand as Python keeps them, with 1, 2 or 4 bytes a
- * character (1: Latin-1). */
+/* A Python code object, copied at its first use. Texts have the width that CPython keeps them in: 1, 2 or 4 bytes a
+ * character, 1 is Latin-1 (PyUnicode_KIND, PEP 393). */
 struct mt_code {
   int32_t first_line;
   uint8_t table;       /* enum mt_line_table */
@@ -156,12 +160,12 @@ struct mt_code {
 };
 _Static_assert(sizeof(struct mt_code) == 28, "without gaps");
 
-/* How a code object's line table is written. */
+/* How a code object's line table is encoded. */
 enum mt_line_table {
   MT_LINES_NONE = 0,
-  MT_LINES_LNOTAB = 1 /* to 3.9 */,
-  MT_LINES_RANGES = 2 /* 3.10 */,
-  MT_LINES_LOCATIONS = 3 /* from 3.11 */
+  MT_LINES_LNOTAB = 1,   /* to 3.9: co_lnotab, Objects/lnotab_notes.txt */
+  MT_LINES_RANGES = 2,   /* 3.10: co_linetable, PEP 626, Objects/lnotab_notes.txt */
+  MT_LINES_LOCATIONS = 3 /* from 3.11: co_linetable, PEP 657, Objects/locations.md */
 };
 
 /* Flags of a record, as trace.Flags. */
@@ -178,9 +182,9 @@ enum {
 struct mt_record {
   uint64_t seq;   /* 0 until committed, then the order number: stored last, with release */
   uint64_t ticks; /* clock ticks of the header's clock source */
-  uint64_t addr; /* SAMPLE: bytes of other processes; ASK: bytes that were free */
-  uint64_t size; /* bytes; for STEP and EPOCH the number; SAMPLE: bytes in use on the device; ASK: bytes of the device;
-                    EMPTY, POOL: 1 begun, 2 ended; SETTING: its value */
+  uint64_t addr;  /* SAMPLE: bytes of other processes; ASK: bytes that were free */
+  uint64_t size;  /* bytes; STEP, EPOCH: the number; SAMPLE: bytes in use on the device; ASK: bytes of the device;
+                     EMPTY, POOL: 1 begun, 2 ended; SETTING: its value */
   union {
     uint64_t stream;    /* ALLOC and FREE of stream-ordered memory */
     uint64_t owner;     /* ALLOC of other driver memory: the context or graph that it ends with, 0 unknown; of a pool
@@ -193,7 +197,7 @@ struct mt_record {
   uint32_t stack;   /* SAMPLE: string id of the occasion */
   uint32_t pystack; /* SAMPLE: flags */
   uint32_t tag;
-  uint16_t api; /* NAME: enum mt_category */
+  uint16_t api;     /* NAME: enum mt_category */
   uint8_t kind;
   int8_t device;
   union {
@@ -203,7 +207,7 @@ struct mt_record {
     struct {
       int32_t status;
       uint16_t runtime;
-      uint8_t mem; /* enum mt_mem; CREATE, DESTROY, RESERVE, LAUNCH: enum mt_object */
+      uint8_t mem;     /* enum mt_mem; CREATE, DESTROY, RESERVE, LAUNCH: enum mt_object */
       uint8_t flags;
     };
   };
@@ -225,19 +229,19 @@ struct mt_ring {
    * if none: a reader that takes the minimum over all rings after reading header.seq knows that every lower number is
    * visible. */
   uint64_t inflight;
-  uint64_t lost_others; /* records that gave no memory back */
+  uint64_t lost_others;   /* records that released no memory */
   uint32_t state;
-  uint32_t thread; /* dictionary id */
+  uint32_t thread;        /* dictionary id */
   int32_t tid;
   uint32_t first_segment; /* set when the ring is taken; the consumer starts here */
   uint64_t calls;         /* driver calls begun plus driver calls ended: odd while the thread is inside one */
-  uint64_t lost_frees; /* records that gave memory back, which have a counter of their own so that a reader may take the
-                          two one after the other */
-  uint64_t lost_from; /* the lowest order number that the first lost record can have had; 0 while nothing is lost,
-                         stored before the counters */
+  uint64_t lost_frees;    /* records that released memory, counted apart so that a reader may take the two counters one
+                             after the other */
+  uint64_t lost_from;     /* the lowest order number that the first lost record can have had; 0 while nothing is lost,
+                             stored before the counters */
   uint64_t pad;
   /* The consumer's line. */
-  uint32_t read_segment; /* 0: start at first_segment */
+  uint32_t read_segment;  /* 0: start at first_segment */
   uint32_t read_slot;
   uint64_t pad2[7];
 };
@@ -301,18 +305,18 @@ struct mt_spool_header {
   uint64_t lost_threads; /* threads that lost records so */
 
   _Alignas(64) uint32_t control;
-  uint32_t drain_wake;     /* futex: bumped to wake the drainer */
-  uint32_t drain_wake_at;  /* segments in use from which on the drainer asks to be woken; 0 while it is awake */
-  uint32_t drain_state;    /* 0 none, 1 running, MT_DRAINER_FAILED: stopped after a fault */
-  uint64_t drained_seq;    /* every number up to here is in the trace file */
-  uint32_t exit_status; /* MT_EXITED | status (0 to 255) once the program called exit or _exit; 0: not yet, or it ended
-                           some other way */
+  uint32_t drain_wake;    /* futex: bumped to wake the drainer */
+  uint32_t drain_wake_at; /* segments in use from which on the drainer is to be woken; 0 while it is awake */
+  uint32_t drain_state;   /* 0 none, 1 running, MT_DRAINER_FAILED: stopped after a fault */
+  uint64_t drained_seq;   /* every number up to here is in the trace file */
+  uint32_t exit_status;   /* MT_EXITED | status (0 to 255) once the program called exit or _exit; 0: not yet, or it
+                             ended some other way */
 
   /* Threads that wait for room: see cshim/spool/overflow.h. */
-  _Alignas(64) uint32_t room;    /* futex: bumped when segments were given back while threads wait */
-  uint32_t waiting;              /* threads that wait now */
-  uint64_t waiting_since;        /* CLOCK_MONOTONIC in ns, since when there is one; 0: nobody waits */
-  uint64_t waited_ns;            /* time during which somebody waited, before that */
-  uint64_t waits;                /* records that were waited for */
+  _Alignas(64) uint32_t room; /* futex: bumped when segments were given back while threads wait */
+  uint32_t waiting;           /* threads that wait now */
+  uint64_t waiting_since;     /* CLOCK_MONOTONIC in ns, since when at least one waits; 0: none does */
+  uint64_t waited_ns;         /* time during which at least one waited, before that */
+  uint64_t waits;             /* records that were waited for */
 };
 _Static_assert(sizeof(struct mt_spool_header) <= MT_PAGE, "the header is one page");

@@ -1,25 +1,40 @@
-/* What scripts of ours can call inside the interpreter:
+/* The functions that the adapters' scripts call inside the interpreter:
  *
- *   epoch() -> int                  of the recording; what intern gave holds as long as this is the same. 0: none
- *   intern(str) -> int              number of a name, 0 where there is no room
- *   emit(bytes)                     names of memory and objects (cshim/spool/namerow.h)
- *   emit_at(bytes, bytes)           the same, with the rows' addresses apart
- *   pack((category, names, objects, classes, calls)) -> (bytes, list)    rows of many objects, and those that it has
- * none for (cshim/adapters/pypack.h) identities(list) -> bytes       of its objects same((lists, identities)) -> int
- * whether lists have these objects, one after the other addresses((tensors, data_ptr, of)) -> bytes    of tensors, or
- * of what a function gives for them fielded(list) -> list of int    the places of the objects that have attributes of
- * their own; makes none a dictionary (cshim/python/pyfields.h) gradients((tensors, grad, frames, collector, folders))
- * -> list    of tensors, unless another thread may be writing them (cshim/adapters/pygradient.h) account(bytes) keeps
- * what the framework itself says of its memory, in a form of its own; the latest counts instances((list, type)) -> list
- * those of the objects that are of the type or of one below it; asks no object all_instances(type) -> list     the same
- * of all objects that the collector knows; instead of one type a tuple of up to eight may be given to both
- *   variables((frame, count)) -> list   of a function that runs, in the order of its code's co_varnames, co_cellvars,
- * co_freevars; None from Python 3.13 on, where f_locals is a view; before, it would keep alive what the function lets
- * go quietly(function) -> callable   calls the function so that the program's tracers do not see it, and lets no
- * exception of ours out: for all that the program is to call contain(exception)              in every "except": counts
- * it, or raises it again if the program's signal handlers raised it trouble() -> int                counts one more
- * thing that went wrong again(milliseconds)             has the script's report called after that time; 0 takes it back
- *   link_begin() -> int, link_look(), link_end((first, second)) -> int    the test of cshim/adapters/backward.h
+ *   epoch() -> int                    of the recording; what intern returned holds as long as this is the same. 0: none
+ *   intern(str) -> int                number of a name, 0 where there is no room
+ *   emit(bytes)                       names of memory and objects (cshim/spool/namerow.h)
+ *   emit_at(bytes, bytes)             the same, with the rows' addresses apart
+ *   pack((category, names, objects, classes, calls)) -> (bytes, list)
+ *                                     rows of many objects, and those that it has none for (cshim/adapters/pypack.h)
+ *   identities(list) -> bytes         the addresses of its objects
+ *   same((lists, identities)) -> int  whether lists have these objects, one after the other
+ *   unchanged((optimizer, identities, size, "param_groups", "params", "state")) -> int
+ *                                     whether its groups have these parameters and its state that size
+ *   addresses((tensors, data_ptr, of)) -> bytes
+ *                                     of tensors, or of what a function returns for them
+ *   fielded(list) -> list of int      the indices of the objects that have attributes of their own; creates no
+ *                                     dictionary (cshim/python/pyfields.h)
+ *   gradients((tensors, grad, frames, collector, folders)) -> list
+ *                                     of tensors, unless another thread may be writing them
+ *                                     (cshim/adapters/pygradient.h)
+ *   account(bytes)                    keeps what the framework itself counts of its memory, in a form of its own; the
+ *                                     latest counts
+ *   instances((list, type)) -> list   the objects of the list that are instances of the type or of a subtype; calls
+ *                                     no method of theirs
+ *   all_instances(type) -> list       the same of all objects that the garbage collector tracks; both take a tuple of
+ *                                     up to eight types as well
+ *   variables((frame, count)) -> list the first variables of a running function, in the order of its code's
+ *                                     co_varnames, co_cellvars, co_freevars; None from Python 3.13 on, where f_locals
+ *                                     is a view (PEP 667); before, f_locals would keep alive what the function drops
+ *   quietly(function) -> callable     calls the function without the program's tracers seeing it, and lets no
+ *                                     exception of the adapter's out: for everything that the program is to call
+ *   contain(exception)                in every "except": counts it, or raises it again if the program's signal
+ *                                     handlers raised it
+ *   trouble() -> int                  counts one more failure; how many there were
+ *   again(milliseconds)               has the script's report called after that time; 0 cancels it
+ *   link()                            records which operators' backward runs (cshim/adapters/backward.h)
+ *   profiled(bool) -> int             whether observers see the thread's operators from here on, and whether they did
+ *                                     (cshim/elf/profiled.h)
  *
  * Internal to the adapters. */
 #pragma once

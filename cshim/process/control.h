@@ -1,20 +1,28 @@
-/* The socket at which the process can be asked: PID.sock in MEMTRACE_CONTROL_DIR or else in /tmp/memtrace-UID, mode
- * 0600, for its own user and root. One packet asks, one answers:
+/* The control socket of a process: PID.sock in MEMTRACE_CONTROL_DIR or else in /tmp/memtrace-UID, mode 0600, for its
+ * own user and root. A request is one packet (SOCK_SEQPACKET), and so is its response:
  *
- *   status                       what it does
+ *   status                       the process's state
  *   start, MEMTRACE_NAME=VALUE   begins to record, where the library is asleep; each setting on a line of its own
  *   stop                         ends the recording: the trace is whole then. Nothing is recorded any more, and
  *                                before the first event not yet
  *   mark NAME                    as memtrace_mark
- *   referrers ROWS MILLISECONDS  what refers to PyTorch's tensors, in so many rows; the interpreter's lock is
- *                                waited for that long
+ *   referrers ROWS MILLISECONDS  what refers to PyTorch's tensors, in so many rows; waits at most that long for the
+ *                                interpreter's lock
  *
- * The answer's lines: state=idle|asleep|recording|ended|off, trace=PATH, start=early|late, held=BYTES of before a late
- * start, stood_ns=NANOSECONDS that the interpreter stood still for it at most, error=SENTENCE; referrers=BYTES that
- * follow in packets of at most 16 KiB, seq=ORDER NUMBER at which all of those tensors were live, 0 without a recording.
- * These are lines of fields that tabs divide: tensors, whether time ran out, rows that were left out; then for each row
- * bytes, tensors, nodes and bytes of graphs, type, shape, device, path, types on it, and addresses of the storages in
- * hexadecimal. Read by internal/control. */
+ * The response's lines:
+ *
+ *   state=WORD            idle, asleep, recording, ended or off
+ *   trace=PATH
+ *   start=early|late      of a recording that did not begin with the program
+ *   held=BYTES            of PyTorch's blocks from before a late start
+ *   stood_ns=NANOSECONDS  that the interpreter was stopped for the late start, at most
+ *   error=SENTENCE
+ *   referrers=BYTES       that follow in packets of at most 16 KiB
+ *   seq=ORDER NUMBER      at which all of those tensors were live, 0 without a recording
+ *
+ * What follows are lines of fields separated by tabs: tensors, whether time ran out, rows that were left out; then for
+ * each row bytes, tensors, nodes and bytes of graphs, type, shape, device, path, types on it, and addresses of the
+ * storages in hexadecimal. Read by internal/control. */
 #pragma once
 
 #include <stdbool.h>

@@ -12,7 +12,8 @@
  *   storm     malloc and free all the time, in two threads
  *   spin      all threads run all the time, also the first one
  *   NAME      one waits in that system call, and the first one runs all the time; the waiting one checks, when it goes
- * on, that nothing happened to it nocuda    no CUDA so far
+ *             on, that nothing happened to it
+ *   nocuda    no CUDA so far
  */
 #define _GNU_SOURCE
 #include <dlfcn.h>

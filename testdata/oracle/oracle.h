@@ -16,9 +16,10 @@
  *            skipped  nobody could say in time: PYTHON is unknown
  *            ending   the interpreter is about to end or has: nobody may ask it any more
  *     NATIVE  return addresses in hexadecimal behind the last frame of memtrace's library, innermost first, separated
- * by commas; the last one is "greenlet" where a greenlet's stack begins, behind which nothing can be known PYTHON
- * frames innermost first, separated by RS (0x1e), each of line, name, qualified name (empty before 3.11), file,
- * separated by US (0x1f) i START END   the function that runs bytecode, or what its symbol says of it, once
+ *             by commas; the last one is "greenlet" where a greenlet's stack begins, behind which nothing can be known
+ *     PYTHON  frames innermost first, separated by RS (0x1e), each of line, name, qualified name (empty before 3.11),
+ *             file, separated by US (0x1f)
+ *   i START END   the function that runs bytecode, or what its symbol says of it, once
  *
  * Lines are in the order of each thread's calls. A thread waits here for others only for a limited time, so nothing can
  * lock up. */

@@ -1,6 +1,6 @@
-/* ledger BOOK SEED THREADS DEVICES STEPS [serial] [ends] [drain] [reset]   takes random steps and keeps the book in
- * BOOK, the other process's in BOOK.peer ledger show BOOK                                                        writes
- * a book as JSON
+/* ledger BOOK SEED THREADS DEVICES STEPS [serial] [ends] [drain] [reset]
+ *                     takes random steps and keeps the book in BOOK, the other process's in BOOK.peer
+ * ledger show BOOK    writes a book as JSON
  *
  * serial: one step at a time; ends: contexts come and go; drain: all goes at the end; reset: then the primary contexts
  * are reset. */
