@@ -14,9 +14,8 @@ import (
 // records may have come before (trace/lost.go), so what was replayed before the first one is exact. From there on
 //
 //   - a block is certainly live if it is live by the records and no record that ends memory can have been lost since
-//     its allocation. Its order number is above until
-//     then. A free of its own that is recorded later proves nothing: a free and an allocation of the same address may
-//     both have been lost in between;
+//     its allocation. Its order number is above until then. A free of its own that is recorded later proves nothing: a
+//     free and an allocation of the same address may both have been lost in between;
 //   - at its own allocation a block is live, whatever was lost;
 //   - what was counted stays a lower bound where only records were lost that begin memory, and an upper bound where
 //     only such were lost that end some.

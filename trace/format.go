@@ -1,3 +1,13 @@
+// Package trace reads and writes trace files: events of GPU memory, the dictionary of stacks, strings and modules that
+// they refer to, and what is known about the run.
+//
+// A [Reader] reads a file from front to back in batches of events; spool.OpenRun opens a path, whether the file is
+// whole or its process was killed or still runs. [Tables] holds the dictionary, [Info] the facts about the run,
+// [Health] what is damaged or missing. A [Writer] writes a file, or continues one.
+//
+// Packages below: section frames the file, with checksums and parity; spool reads what the recorder of a killed process
+// left; importer makes traces of other tools' files; textform writes and reads a trace as text; seqset keeps sets of
+// order numbers. docs/format.md describes the bytes.
 package trace
 
 import (

@@ -169,7 +169,7 @@ func Groupings() []string {
 
 // ShowDefaults chooses the groupings that say most, as a report does: by tag if either run has any, else by site, or
 // where the same place holds most in both by what divides it; and by category, the grouping by rules, if the programs
-// train. Both summaries must have been made with DiffGroupings and Question.Sites.
+// train. Both summaries must have been made with Groupings and Question.Sites.
 func (d *Diff) ShowDefaults(base, changed *report.Summary, category string) {
 	first := "site"
 	switch {

@@ -12,7 +12,7 @@ import (
 type Parameter struct {
 	Name      string `json:"name"`
 	Category  string `json:"category"`
-	State     string `json:"state"` // as of a DiffRow, by the sum of the three
+	State     string `json:"state"` // as of a Row, by the sum of the three
 	Bytes     Change `json:"bytes"`
 	Gradient  Change `json:"gradient_bytes"`
 	Optimizer Change `json:"optimizer_bytes"` // all states together

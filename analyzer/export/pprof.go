@@ -53,7 +53,7 @@ type pprofBuilder struct {
 	noLines   bool
 	modules   *moduleIndex
 	functions map[pprofFunction]*profile.Function
-	locations map[string]*profile.Location // by pprofKey
+	locations map[string]*profile.Location // by its frames: address, line, texts
 	key       []byte                       // reused
 }
 

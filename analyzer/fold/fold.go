@@ -47,7 +47,7 @@ func Modules(names []string, bytes []uint64) []Fold {
 }
 
 // Sized puts names together that differ in an index and hold the same number of bytes by sizes, which are those of
-// parameters, say. The other arguments and the order are as in FoldModules.
+// parameters, say. The other arguments and the order are as in Modules.
 func Sized(names []string, bytes, sizes []uint64) []Fold {
 	t := newFolding(names, bytes)
 	t.fold(func(item *foldItem, part int) (kind string, certain bool) {
@@ -281,7 +281,7 @@ func (t *folding) folds() []Fold {
 // as one.
 func FoldsRows(by string) bool { return by == "module" || by == "name" }
 
-// FoldRows folds the keys of a grouping as FoldModules or FoldSized does; other groupings' keys stand alone, in their
+// FoldRows folds the keys of a grouping as Modules or Sized does; other groupings' keys stand alone, in their
 // order.
 func FoldRows(by string, keys []string, bytes []uint64) []Fold {
 	switch by {

@@ -78,27 +78,22 @@ type HeapHealth struct {
 // Heap is the state machine of live memory. Its rules:
 //
 //   - An allocation at an address that is live in the same space means that the earlier block's free is late: the
-//     earlier block closes there and then.
-//     If the late one is the allocation itself (its order number is the lower one), its block has elapsed and the live
-//     one stays.
+//     earlier block closes there and then. If the late one is the allocation itself (its order number is the lower
+//     one), its block has elapsed and the live one stays.
 //   - A free whose order number is below that of the block live at its address belongs to an earlier, displaced block:
-//     it changes nothing. Nor does a late
-//     free where no block is live but one was displaced.
+//     it changes nothing. Nor does a late free where no block is live but one was displaced.
 //   - A free that finds no block is counted. If its allocation comes late, the pair is put together again.
 //   - A refused allocation changes nothing; a refused free leaves its block live. Address 0 is never a block: freeing
 //     it is legal and does nothing.
 //   - The memory behind a VMM handle lives until the handle is released and its last mapping has ended, in whatever
-//     order. References are counted: each
-//     takes a release of its own.
+//     order. References are counted: each takes a release of its own.
 //   - The size of an imported handle is that of its first mapping; until then there is no block. Memory of other
-//     processes that is opened again at the
-//     same address takes a close for each opening.
+//     processes that is opened again at the same address takes a close for each opening.
 //   - With a context, a graph or a module ends the memory that it owns, see destroy. Only blocks older than the event
-//     end: a destruction that comes late
-//     tells of an earlier object of the same handle. A late allocation whose owner has ended since has elapsed.
+//     end: a destruction that comes late tells of an earlier object of the same handle. A late allocation whose owner
+//     has ended since has elapsed.
 //   - A free of a device address where nothing is live may mean a graph's node. An address that ever was a node's is
-//     freed once per launch, so such frees
-//     are never unmatched.
+//     freed once per launch, so such frees are never unmatched.
 type Heap struct {
 	observer        Observer
 	blocks          blockTable

@@ -16,7 +16,7 @@ type packedBlock struct {
 	link  uint32
 }
 
-// packedState is the lowest bit of a block's state: sizes are at most maxBlockBytes.
+// packedState is the lowest bit of a block's state: sizes are at most MaxBlockBytes.
 const packedState = 58
 
 // description is what many blocks have in common.

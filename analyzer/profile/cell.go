@@ -90,7 +90,7 @@ type Cell struct {
 
 	TimelineKey uint32 // number of its key in a timeline plus one; 0: not looked up yet
 
-	owner uint32 // number of its call stack in the account's heldSeries plus one; 0: not looked up yet
+	owner uint32 // number of its call stack in the account's HeldSeries plus one; 0: not looked up yet
 
 	meter.Share
 	Request requestShares // of the share, what a framework's blocks have beyond the requests; zero for others
@@ -109,7 +109,7 @@ type Cells struct {
 	List   []Cell
 	slots  []uint32 // by hash; number plus one, 0 free
 	unused []uint32
-	// cells that may be in use before the idle ones are looked for; 0: cellsKept
+	// cells that may be in use before the idle ones are looked for; 0: CellsKept
 	Keep    int
 	limit   int                             // cells in use at which the idle ones are looked for next
 	retired map[*Grouping]map[uint64]Counts // nil until cells were retired

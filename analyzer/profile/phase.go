@@ -87,7 +87,7 @@ func (r *Resolver) PhaseOf(pair callstack.Pair, thread trace.ThreadID) (phase st
 	return rules.PhaseOf(frames, th.Name), frames
 }
 
-// phaseNumbers are the phases as bytes, in the order of rules.Words.
+// PhaseNumber returns the place of a phase among rules.Words(rules.Phase).
 func PhaseNumber(text string) uint8 { return uint8(slices.Index(rules.Words(rules.Phase), text)) }
 
 // Phase returns the phase that a cell's blocks were asked for in.

@@ -93,7 +93,7 @@ func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger, shorten f
 	return append(append(inside, between...), beyond...)
 }
 
-// tellsRequests reports whether a ledger's blocks are shown by what was requested: in what was asked for, where it is
+// showsRequests reports whether a ledger's blocks are shown by what was requested: in what was asked for, where it is
 // known and makes a difference.
 func showsRequests(p *layout.Page, s *report.Summary, l *report.Ledger) bool {
 	return (s.Asked || p.Details) && l.Requested != nil && l.Requested.RestBytes > 0

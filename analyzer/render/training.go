@@ -44,7 +44,8 @@ func sorted(t *report.Training) bool {
 	return false
 }
 
-// categoriesAtPeak prints the categories at the highest moment of the level, which is that of its highest iteration.
+// writeCategoriesAtPeak prints the categories at the highest moment of the level, which is that of its highest
+// iteration.
 func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training) {
 	highest := &t.Iterations[t.Highest]
 	end := t.Iterations[len(t.Iterations)-1].End

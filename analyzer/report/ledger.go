@@ -147,7 +147,7 @@ func (l *Ledger) HeavyModule(whole uint64) (title string, bytes uint64) {
 	return fold.Heaviest(modules.keys, modules.bytes, whole)
 }
 
-// RepeatedModule is one module, or several that FoldModules takes as one.
+// RepeatedModule is one module, or several that fold.Modules takes as one.
 type RepeatedModule struct {
 	Title    string // "model.layers.{0..7}.mlp" for several
 	Count    int

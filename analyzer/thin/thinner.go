@@ -15,9 +15,8 @@ const Window = 1 << 16
 //
 //   - A pair of an allocation and its free stays out if both lie in the window and the block was live at none of the
 //     window's moments: the maximum of each level and device, marks, samples and OOM events. So everything that was
-//     live
-//     at a moment stays, and bytes at any other time are at most what they were. The maximum of a run is the maximum of
-//     one of its windows: it stays exact, with all its owners, and so do all later states of what is live.
+//     live at a moment stays, and bytes at any other time are at most what they were. The maximum of a run is the
+//     maximum of one of its windows: it stays exact, with all its owners, and so do all later states of what is live.
 //   - A window ends where least is live in its second half, which in training is between two iterations.
 //   - Of marks the first and the last of each name stay, of steps and epochs the first and the last, of samples of a
 //     device the last and the highest, of a pool's reports the last. Launches stay out.

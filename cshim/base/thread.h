@@ -77,7 +77,7 @@ struct mt_thread {
   uint32_t op_told;            /* op_thread is known */
   uint64_t context;            /* the thread's context when it was last asked for */
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
-  uint64_t context_generation; /* of mt_context_generation then */
+  uint64_t context_generation; /* cshim/hooks/context.c: generation then */
   int32_t context_device;
   uint32_t waits; /* events that torch's allocator has recorded since the thread's last report: of the block that it is
                      about to report */

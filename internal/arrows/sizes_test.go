@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -43,6 +44,12 @@ func production(path string) bool {
 // eachSource calls look with every file of Go and C in the tree: its name from the root, its extension and its text.
 func eachSource(t *testing.T, look func(name, extension string, text []byte) error) {
 	t.Helper()
+	eachFile(t, []string{".go", ".c", ".h"}, look)
+}
+
+// eachFile is eachSource for files with other extensions.
+func eachFile(t *testing.T, extensions []string, look func(name, extension string, text []byte) error) {
+	t.Helper()
 	top := root(t)
 	err := filepath.WalkDir(top, func(path string, entry fs.DirEntry, err error) error {
 		if err != nil {
@@ -59,7 +66,7 @@ func eachSource(t *testing.T, look func(name, extension string, text []byte) err
 			return nil
 		}
 		extension := filepath.Ext(name)
-		if extension != ".go" && extension != ".c" && extension != ".h" {
+		if !slices.Contains(extensions, extension) {
 			return nil
 		}
 		text, err := os.ReadFile(path)

@@ -14,7 +14,7 @@ import (
 )
 
 // Columns returns the columns of the terminal that a file is, or 0 if it is none. Of narrow ones it returns
-// widthMin.
+// WidthMin.
 func Columns(out *os.File) int {
 	if out == nil || !term.IsTerminal(int(out.Fd())) {
 		return 0

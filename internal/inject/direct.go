@@ -15,8 +15,8 @@ import (
 // What follows finds out without a call what a call would tell: each one costs the thread another turn of the
 // processor, for which it waits where many run.
 
-// errnoCode is __errno_location of glibc on x86-64, behind an endbr64 that may be there: it adds a word of the
-// library's to the thread's own address.
+// errnoLoad and errnoAdd are __errno_location of glibc on x86-64, behind an endbr64 that may be there: they add a
+// word of the library's to the thread's own address.
 //
 //	48 8b 05 xx xx xx xx           mov   offset(%rip), %rax
 //	64 48 03 04 25 00 00 00 00     add   %fs:0, %rax
@@ -27,7 +27,7 @@ var (
 	errnoAdd  = []byte{0x64, 0x48, 0x03, 0x04, 0x25, 0, 0, 0, 0, 0xc3}
 )
 
-// errnoWord returns the address of the word that errnoCode adds; ok is false for another function.
+// errnoWord returns the address of the word that errnoAdd adds; ok is false for another function.
 func errnoWord(code []byte, at uint64) (word uint64, ok bool) {
 	short := bytes.TrimPrefix(code, endbr)
 	at += uint64(len(code) - len(short))

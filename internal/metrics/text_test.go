@@ -12,7 +12,7 @@ import (
 	"github.com/prometheus/common/model"
 )
 
-// HostileTexts are values that programs may choose for what becomes a label.
+// hostileTexts are values that programs may choose for what becomes a label.
 var hostileTexts = []string{
 	`plain`, `"`, `\`, `\n`, "\n", "a\nmemtrace_forged_bytes 1\n# EOF\n", `"} 1`, "\x00", "\x1b[2J", "\xff\xfe",
 	"\u202etxt", "日本", "{a=\"b\"}", "\\\"", "tab\there", "\r\n", "others", " ",

@@ -4,13 +4,11 @@
 // # Invariants
 //
 //  1. Only regular files are opened. A FIFO that nobody writes to would hold the reader for ever, a device may do
-//     something when it is opened, and either may
-//     have no end.
+//     something when it is opened, and either may have no end.
 //  2. Opening never waits, whatever takes the name's place between the look at it and the opening.
 //  3. What is read ends where the file ended when it was opened, unless the caller means to follow a file that grows.
 //  4. Nothing is written through a link, or into another file than the one that the caller knows by its identity.
-//     Otherwise whoever can write to the folder
-//     would choose what is overwritten.
+//     Otherwise whoever can write to the folder would choose what is overwritten.
 package regular
 
 import (

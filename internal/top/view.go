@@ -60,8 +60,8 @@ type (
 	topDue     struct{}
 )
 
-// topLive fills the screen until the user ends it. Whatever happens, a panic included, the terminal is given back as it
-// was.
+// fillScreen fills the screen until the user ends it. Whatever happens, a panic included, the terminal is given back as
+// it was.
 func (h *Host) fillScreen(sampler *topSampler, flags *Options) error {
 	keys, err := h.keyboard()
 	if err != nil {

@@ -32,7 +32,7 @@ func Open(c *console.Console, path string) (*spool.Run, error) {
 	return run, nil
 }
 
-// OpenAgain is openTrace without the warning.
+// OpenAgain is Open without the warning.
 func OpenAgain(path string) (*spool.Run, error) {
 	run, err := spool.OpenRun(path)
 	if err != nil {

@@ -106,9 +106,8 @@ func (b *blocks) removeFree(start uint64) {
 }
 
 // addOlder adds a segment that is older than the history, with the blocks that it had then, in order. Whatever lies
-// between them is free; but in segments of large blocks no free piece is as small as what is not worth splitting
-// off, so
-// that such a one belongs to the block before it, whose size is not known otherwise.
+// between them is free; but in segments of large blocks no free piece is as small as what is not worth splitting off,
+// so that such a one belongs to the block before it, whose size is not known otherwise.
 func (b *blocks) addOlder(s blockSegment, held []block) {
 	known := s.known
 	s.known = false

@@ -14,9 +14,8 @@ import (
 	"memtrace/trace"
 )
 
-// TestSnapshots imports snapshots that PyTorch writes only now and then, and such as it never writes: what is in
-// them is
-// taken in as it is, refused, or counted among what is left out.
+// TestSnapshots imports snapshots that PyTorch writes only now and then, and such as it never writes: what is in them
+// is taken in as it is, refused, or counted among what is left out.
 func TestSnapshots(t *testing.T) {
 	alloc, large := rec("alloc", base, 512, 10), seg(base, 26*mib, "large", blk(base, 26*mib, 0, "inactive"))
 	whole := seg(base, 2*mib, "small", blk(base, 512, 512, "active_allocated"), blk(base+512, 2*mib-512, 0, "inactive"))

@@ -21,8 +21,7 @@ var (
 )
 
 // Unpack returns what a file holds that was compressed by gzip or zstd, which it writes into room, nil for memory;
-// other
-// files as they are. most bounds what it reads, 0 for what it is.
+// other files as they are. most bounds what it reads, 0 for what it is.
 func Unpack(file io.ReaderAt, size int64, room Spill, most int64) (io.ReaderAt, int64, error) {
 	section := bufio.NewReader(io.NewSectionReader(file, 0, size))
 	start, _ := section.Peek(len(zstdMagic))

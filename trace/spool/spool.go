@@ -5,13 +5,11 @@
 // Invariants
 //
 //  1. Nothing in the file is believed: every offset is checked against the mapping. Otherwise a damaged file would take
-//     down a drainer that lives in
-//     somebody's training run.
+//     down a drainer that lives in somebody's training run.
 //  2. A record exists once its sequence number is stored, which the recorder does last. Otherwise a kill could show
 //     half of one.
 //  3. The reader publishes how far it has read only after the events are in the trace file. Otherwise a kill in between
-//     would lose them; this way it can
-//     only show them twice, and sequence numbers tell.
+//     would lose them; this way it can only show them twice, and sequence numbers tell.
 package spool
 
 import (
