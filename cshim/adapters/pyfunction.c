@@ -13,7 +13,7 @@
 #include "adapters/pyquiet.h"
 #include "adapters/pyscript.h"
 #include "base/wake.h"
-#include "elf/profiled.h"
+#include "elf/recordfunction.h"
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 #include "python/pyfields.h"
@@ -307,13 +307,13 @@ static void *link(void *self, void *unused) {
   return nothing();
 }
 
-/* profiled(bool) -> int: whether observers are told of the operators that the thread runs from here on
- * (cshim/elf/profiled.h), and whether they were. */
-static void *profiled(void *self, void *told) {
+/* record_function(bool) -> int: PyTorch's switch of operator observers for this thread (cshim/elf/recordfunction.h):
+ * sets it, and returns what it was. */
+static void *record_function(void *self, void *enabled) {
   (void)self;
-  unsigned long long wanted = api.from_number(told);
+  unsigned long long wanted = api.from_number(enabled);
   api.clear_error();
-  return api.number(mt_profiled_set(wanted != 0));
+  return api.number(mt_record_function_set(wanted != 0));
 }
 
 /* In memory that is zero at the start: a table of constants would be changed by the loader, in every process. */
@@ -325,7 +325,7 @@ static void fill_methods(void) {
 #define NAMED(name, function, kind) *m++ = (struct mt_pymethod){name, function, kind, NULL}
 #define METHOD(name, kind) NAMED(#name, name, kind)
   METHOD(link, MT_PY_NO_ARGUMENTS);
-  METHOD(profiled, MT_PY_ONE_ARGUMENT);
+  METHOD(record_function, MT_PY_ONE_ARGUMENT);
   METHOD(epoch, MT_PY_NO_ARGUMENTS);
   METHOD(intern, MT_PY_ONE_ARGUMENT);
   METHOD(emit, MT_PY_ONE_ARGUMENT);

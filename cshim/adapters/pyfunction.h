@@ -33,8 +33,8 @@
  *   trouble() -> int                  counts one more failure; how many there were
  *   again(milliseconds)               has the script's report called after that time; 0 cancels it
  *   link()                            records which operators' backward runs (cshim/adapters/backward.h)
- *   profiled(bool) -> int             whether observers see the thread's operators from here on, and whether they did
- *                                     (cshim/elf/profiled.h)
+ *   record_function(bool) -> int      sets PyTorch's switch of operator observers for this thread, and returns what it
+ *                                     was (cshim/elf/recordfunction.h)
  *
  * Internal to the adapters. */
 #pragma once

@@ -27,12 +27,13 @@ enum { CODE = 0x1000 };
 
 /* A row of a program that follows what every function begins with: CFA = rsp + 8, the return address under it. */
 static struct mt_unwind_row row_of(const uint8_t *program, size_t bytes, uintptr_t pc) {
-  static const uint8_t shared[] = {0x0c, 7, 8, 0x90, 1};
+  static const uint8_t cie[] = {0x0c, 7, 8, 0x90, 1};
   struct mt_frame_entry e = {.start = CODE,
                              .end = CODE + 0x10000000,
-                             .shared = {shared, shared + sizeof shared, false},
-                             .own = {program, program + bytes, false},
-                             .code_unit = 1, .data_unit = -8, .encoding = 0x1b, .return_register = 16};
+                             .cie_program = {cie, cie + sizeof cie, false},
+                             .fde_program = {program, program + bytes, false},
+                             .code_alignment = 1, .data_alignment = -8, .encoding = 0x1b,
+                              .return_address_register = 16};
   return mt_unwind_row(&e, pc);
 }
 #define ROW(pc, ...) row_of((uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}), CODE + (pc))
@@ -98,7 +99,7 @@ static void linkage_table(void) {
 }
 
 static bool evaluate(const uint8_t *at, size_t bytes, struct mt_value *v) {
-  return mt_expression(at, (uint32_t)bytes, CODE, value(MT_BASE_CFA, false, 0, 0), v);
+  return mt_dwarf_expression(at, (uint32_t)bytes, CODE, value(MT_BASE_CFA, false, 0, 0), v);
 }
 #define EVALUATE(v, ...) evaluate((uint8_t[]){__VA_ARGS__}, sizeof((uint8_t[]){__VA_ARGS__}), v)
 
@@ -189,7 +190,7 @@ static void damaged(void) {
     size_t where[8], near = next_random() % copied_bytes;
     uint8_t old[8];
     if (next_random() % 4 && mt_frame_entry_find(&table, pc, &entry))
-      near = (size_t)((next_random() % 3 ? entry.own.at : entry.shared.at) - copied);
+      near = (size_t)((next_random() % 3 ? entry.fde_program.at : entry.cie_program.at) - copied);
     else if (next_random() % 2)
       near = 0;
     unsigned n = 1 + (unsigned)(next_random() % 8);

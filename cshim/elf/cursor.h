@@ -27,7 +27,7 @@ static inline uint16_t mt_cursor_u16(struct mt_cursor *c) { return (uint16_t)mt_
 static inline uint32_t mt_cursor_u32(struct mt_cursor *c) { return (uint32_t)mt_cursor_bytes(c, 4); }
 static inline uint64_t mt_cursor_u64(struct mt_cursor *c) { return mt_cursor_bytes(c, 8); }
 
-/* Seven bits a byte, lowest first; what does not fit in 64 bits is dropped. */
+/* LEB128 (DWARF 5, 7.6); what does not fit in 64 bits is dropped. */
 static inline uint64_t mt_cursor_uleb(struct mt_cursor *c) {
   uint64_t value = 0;
   for (unsigned shift = 0;; shift += 7) {

@@ -66,7 +66,7 @@ static bool is_own(const struct dl_phdr_info *object) {
   return false;
 }
 
-static int look(struct dl_phdr_info *object, size_t size, void *argument) {
+static int find_in_object(struct dl_phdr_info *object, size_t size, void *argument) {
   (void)size;
   struct search *s = argument;
   struct table t;
@@ -84,6 +84,6 @@ static int look(struct dl_phdr_info *object, size_t size, void *argument) {
 
 void *mt_foreign_find(const char *name) {
   struct search s = {name, NULL};
-  dl_iterate_phdr(look, &s);
+  dl_iterate_phdr(find_in_object, &s);
   return s.found;
 }

@@ -2,50 +2,52 @@
 
 #include <stddef.h>
 
+/* DWARF register numbers, as in unwindrow.c. */
 #if defined(__x86_64__)
 enum { BREG_BP = 6, BREG_SP = 7, BREG_PC = 16 };
 #else
 enum { BREG_BP = 29, BREG_SP = 31, BREG_PC = 32 };
 #endif
 
+/* DWARF expressions: DWARF 5, 2.5.1 and 7.7.1. */
 enum {
-  OP_LOAD = 0x06,
-  OP_U8 = 0x08,
-  OP_S8 = 0x09,
-  OP_U16 = 0x0a,
-  OP_S16 = 0x0b,
-  OP_U32 = 0x0c,
-  OP_S32 = 0x0d,
-  OP_U64 = 0x0e,
-  OP_S64 = 0x0f,
-  OP_ULEB = 0x10,
-  OP_SLEB = 0x11,
-  OP_DUPLICATE = 0x12,
-  OP_DROP = 0x13,
-  OP_SWAP = 0x16,
-  OP_AND = 0x1a,
-  OP_MINUS = 0x1c,
-  OP_OR = 0x21,
-  OP_PLUS = 0x22,
-  OP_PLUS_CONSTANT = 0x23,
-  OP_SHIFT_LEFT = 0x24,
-  OP_SHIFT_RIGHT = 0x25,
-  OP_EQUAL = 0x29,
-  OP_GREATER_EQUAL = 0x2a,
-  OP_GREATER = 0x2b,
-  OP_LESS_EQUAL = 0x2c,
-  OP_LESS = 0x2d,
-  OP_NOT_EQUAL = 0x2e,
-  OP_LITERAL = 0x30,
-  OP_LITERAL_LAST = 0x4f,
-  OP_REGISTER = 0x70,
-  OP_REGISTER_LAST = 0x8f,
-  OP_NOP = 0x96,
+  DW_OP_deref = 0x06,
+  DW_OP_const1u = 0x08,
+  DW_OP_const1s = 0x09,
+  DW_OP_const2u = 0x0a,
+  DW_OP_const2s = 0x0b,
+  DW_OP_const4u = 0x0c,
+  DW_OP_const4s = 0x0d,
+  DW_OP_const8u = 0x0e,
+  DW_OP_const8s = 0x0f,
+  DW_OP_constu = 0x10,
+  DW_OP_consts = 0x11,
+  DW_OP_dup = 0x12,
+  DW_OP_drop = 0x13,
+  DW_OP_swap = 0x16,
+  DW_OP_and = 0x1a,
+  DW_OP_minus = 0x1c,
+  DW_OP_or = 0x21,
+  DW_OP_plus = 0x22,
+  DW_OP_plus_uconst = 0x23,
+  DW_OP_shl = 0x24,
+  DW_OP_shr = 0x25,
+  DW_OP_eq = 0x29,
+  DW_OP_ge = 0x2a,
+  DW_OP_gt = 0x2b,
+  DW_OP_le = 0x2c,
+  DW_OP_lt = 0x2d,
+  DW_OP_ne = 0x2e,
+  DW_OP_lit0 = 0x30,
+  DW_OP_lit31 = 0x4f,
+  DW_OP_breg0 = 0x70,
+  DW_OP_breg31 = 0x8f,
+  DW_OP_nop = 0x96,
 };
 
 #define STACK_MAX 8
 
-/* Base NONE is a constant here. */
+/* A symbolic stack entry; base NONE is a constant. */
 struct term {
   uint8_t base;
   bool load;
@@ -73,46 +75,46 @@ static struct term pop(struct stack *s) {
   return (struct term){0};
 }
 
-/* Sums wrap, as a processor's do. */
+/* Sums wrap. */
 static struct term plus(struct term t, uint64_t more) {
   int64_t *into = t.base && !t.load ? &t.inner : &t.add;
   *into = (int64_t)((uint64_t)*into + more);
   return t;
 }
 
-static void load(struct stack *s) {
+static void dereference(struct stack *s) {
   struct term t = pop(s);
   if (!t.base || t.load) s->failed = true;
   t.load = true;
   push(s, t);
 }
 
-static int64_t folded(struct stack *s, uint8_t op, int64_t a, int64_t b) {
+static int64_t fold(struct stack *s, uint8_t op, int64_t a, int64_t b) {
   switch (op) {
-    case OP_AND: return a & b;
-    case OP_OR: return a | b;
-    case OP_SHIFT_LEFT: return (uint64_t)b < 64 ? (int64_t)((uint64_t)a << b) : 0;
-    case OP_SHIFT_RIGHT: return (uint64_t)b < 64 ? (int64_t)((uint64_t)a >> b) : 0;
-    case OP_EQUAL: return a == b;
-    case OP_NOT_EQUAL: return a != b;
-    case OP_GREATER_EQUAL: return a >= b;
-    case OP_GREATER: return a > b;
-    case OP_LESS_EQUAL: return a <= b;
-    case OP_LESS: return a < b;
+    case DW_OP_and: return a & b;
+    case DW_OP_or: return a | b;
+    case DW_OP_shl: return (uint64_t)b < 64 ? (int64_t)((uint64_t)a << b) : 0;
+    case DW_OP_shr: return (uint64_t)b < 64 ? (int64_t)((uint64_t)a >> b) : 0;
+    case DW_OP_eq: return a == b;
+    case DW_OP_ne: return a != b;
+    case DW_OP_ge: return a >= b;
+    case DW_OP_gt: return a > b;
+    case DW_OP_le: return a <= b;
+    case DW_OP_lt: return a < b;
     default: s->failed = true; return 0;
   }
 }
 
-static void combine(struct stack *s, uint8_t op) {
+static void apply_binary(struct stack *s, uint8_t op) {
   struct term b = pop(s), a = pop(s);
-  if (op == OP_PLUS && !b.base)
+  if (op == DW_OP_plus && !b.base)
     push(s, plus(a, (uint64_t)b.add));
-  else if (op == OP_PLUS && !a.base)
+  else if (op == DW_OP_plus && !a.base)
     push(s, plus(b, (uint64_t)a.add));
-  else if (op == OP_MINUS && !b.base)
+  else if (op == DW_OP_minus && !b.base)
     push(s, plus(a, -(uint64_t)b.add));
   else if (!a.base && !b.base)
-    push_constant(s, folded(s, op, a.add, b.add));
+    push_constant(s, fold(s, op, a.add, b.add));
   else
     s->failed = true;
 }
@@ -130,36 +132,37 @@ static void run_one(struct stack *s, struct mt_cursor *c, uintptr_t pc) {
   uint8_t op = mt_cursor_u8(c);
   struct term t;
   switch (op) {
-    case OP_NOP: break;
-    case OP_U8: push_constant(s, mt_cursor_u8(c)); break;
-    case OP_S8: push_constant(s, (int8_t)mt_cursor_u8(c)); break;
-    case OP_U16: push_constant(s, mt_cursor_u16(c)); break;
-    case OP_S16: push_constant(s, (int16_t)mt_cursor_u16(c)); break;
-    case OP_U32: push_constant(s, mt_cursor_u32(c)); break;
-    case OP_S32: push_constant(s, (int32_t)mt_cursor_u32(c)); break;
-    case OP_U64: case OP_S64: push_constant(s, (int64_t)mt_cursor_u64(c)); break;
-    case OP_ULEB: push_constant(s, (int64_t)mt_cursor_uleb(c)); break;
-    case OP_SLEB: push_constant(s, mt_cursor_sleb(c)); break;
-    case OP_PLUS_CONSTANT: t = pop(s), push(s, plus(t, mt_cursor_uleb(c))); break;
-    case OP_DUPLICATE: t = pop(s), push(s, t), push(s, t); break;
-    case OP_DROP: pop(s); break;
-    case OP_SWAP: {
+    case DW_OP_nop: break;
+    case DW_OP_const1u: push_constant(s, mt_cursor_u8(c)); break;
+    case DW_OP_const1s: push_constant(s, (int8_t)mt_cursor_u8(c)); break;
+    case DW_OP_const2u: push_constant(s, mt_cursor_u16(c)); break;
+    case DW_OP_const2s: push_constant(s, (int16_t)mt_cursor_u16(c)); break;
+    case DW_OP_const4u: push_constant(s, mt_cursor_u32(c)); break;
+    case DW_OP_const4s: push_constant(s, (int32_t)mt_cursor_u32(c)); break;
+    case DW_OP_const8u: case DW_OP_const8s: push_constant(s, (int64_t)mt_cursor_u64(c)); break;
+    case DW_OP_constu: push_constant(s, (int64_t)mt_cursor_uleb(c)); break;
+    case DW_OP_consts: push_constant(s, mt_cursor_sleb(c)); break;
+    case DW_OP_plus_uconst: t = pop(s), push(s, plus(t, mt_cursor_uleb(c))); break;
+    case DW_OP_dup: t = pop(s), push(s, t), push(s, t); break;
+    case DW_OP_drop: pop(s); break;
+    case DW_OP_swap: {
       struct term b = pop(s), a = pop(s);
       push(s, b), push(s, a);
       break;
     }
-    case OP_LOAD: load(s); break;
+    case DW_OP_deref: dereference(s); break;
     default:
-      if (op >= OP_LITERAL && op <= OP_LITERAL_LAST)
-        push_constant(s, op - OP_LITERAL);
-      else if (op >= OP_REGISTER && op <= OP_REGISTER_LAST)
-        push_register(s, op - OP_REGISTER, mt_cursor_sleb(c), pc);
+      if (op >= DW_OP_lit0 && op <= DW_OP_lit31)
+        push_constant(s, op - DW_OP_lit0);
+      else if (op >= DW_OP_breg0 && op <= DW_OP_breg31)
+        push_register(s, op - DW_OP_breg0, mt_cursor_sleb(c), pc);
       else
-        combine(s, op);
+        apply_binary(s, op);
   }
 }
 
-bool mt_expression(const uint8_t *at, uint32_t bytes, uintptr_t pc, struct mt_value first, struct mt_value *value) {
+bool mt_dwarf_expression(const uint8_t *at, uint32_t bytes, uintptr_t pc, struct mt_value first,
+                         struct mt_value *value) {
   struct mt_cursor c = {at, at + bytes, false};
   struct stack s = {.depth = 0};
   if (first.base) push(&s, (struct term){first.base, first.load, first.inner, first.add});

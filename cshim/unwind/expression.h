@@ -1,4 +1,4 @@
-/* The DWARF expressions that occur in unwind information, reckoned as far as it goes without a stack. */
+/* Evaluates the DWARF expressions that occur in call frame information, symbolically: without a stack. */
 #pragma once
 
 #include <stdbool.h>
@@ -6,6 +6,7 @@
 
 #include "unwind/unwindrow.h"
 
-/* What the expression says, with first (of base NONE: nothing) on its stack at the start. False for what a struct
+/* The expression's value, with first (of base NONE: nothing) on its stack at the start. False for what a struct
  * mt_value cannot hold. */
-bool mt_expression(const uint8_t *at, uint32_t bytes, uintptr_t pc, struct mt_value first, struct mt_value *value);
+bool mt_dwarf_expression(const uint8_t *at, uint32_t bytes, uintptr_t pc, struct mt_value first,
+                         struct mt_value *value);

@@ -4,54 +4,58 @@
 
 #include "unwind/expression.h"
 
+/* DWARF register numbers: System V ABI, x86-64 supplement, "DWARF Register Number Mapping"; DWARF for the Arm 64-bit
+ * Architecture (AADWARF64), "DWARF register names". */
 #if defined(__x86_64__)
-enum { REGISTER_BP = 6, REGISTER_SP = 7, REGISTER_CALLER = 16 };
+enum { REGISTER_BP = 6, REGISTER_SP = 7, REGISTER_RA = 16 };
 #else
-enum { REGISTER_BP = 29, REGISTER_SP = 31, REGISTER_CALLER = 30 };
+enum { REGISTER_BP = 29, REGISTER_SP = 31, REGISTER_RA = 30 };
 #endif
 
-/* A compiler's own programs nest their saved states once or twice, and are a few hundred instructions long. */
+/* Compilers nest DW_CFA_remember_state once or twice, and write a few hundred instructions. */
 #define SAVED_STATES 8
 #define INSTRUCTIONS_MAX (1u << 17)
 
+/* Call frame instructions: DWARF 5, 6.4.2 and 7.24; those of GNU: LSB Core 5.0, "DWARF CFI Extensions". */
 enum {
-  OP_NOP = 0x00,
-  OP_SET_LOCATION = 0x01,
-  OP_ADVANCE1 = 0x02,
-  OP_ADVANCE2 = 0x03,
-  OP_ADVANCE4 = 0x04,
-  OP_OFFSET = 0x05,
-  OP_RESTORE = 0x06,
-  OP_UNDEFINED = 0x07,
-  OP_SAME = 0x08,
-  OP_REGISTER = 0x09,
-  OP_REMEMBER = 0x0a,
-  OP_RECALL = 0x0b,
-  OP_CFA = 0x0c,
-  OP_CFA_REGISTER = 0x0d,
-  OP_CFA_OFFSET = 0x0e,
-  OP_CFA_EXPRESSION = 0x0f,
-  OP_EXPRESSION = 0x10,
-  OP_OFFSET_SIGNED = 0x11,
-  OP_CFA_SIGNED = 0x12,
-  OP_CFA_OFFSET_SIGNED = 0x13,
-  OP_VALUE = 0x14,
-  OP_VALUE_SIGNED = 0x15,
-  OP_VALUE_EXPRESSION = 0x16,
-  OP_ARGUMENTS_SIZE = 0x2e,
-  OP_OFFSET_NEGATIVE = 0x2f,
+  DW_CFA_nop = 0x00,
+  DW_CFA_set_loc = 0x01,
+  DW_CFA_advance_loc1 = 0x02,
+  DW_CFA_advance_loc2 = 0x03,
+  DW_CFA_advance_loc4 = 0x04,
+  DW_CFA_offset_extended = 0x05,
+  DW_CFA_restore_extended = 0x06,
+  DW_CFA_undefined = 0x07,
+  DW_CFA_same_value = 0x08,
+  DW_CFA_register = 0x09,
+  DW_CFA_remember_state = 0x0a,
+  DW_CFA_restore_state = 0x0b,
+  DW_CFA_def_cfa = 0x0c,
+  DW_CFA_def_cfa_register = 0x0d,
+  DW_CFA_def_cfa_offset = 0x0e,
+  DW_CFA_def_cfa_expression = 0x0f,
+  DW_CFA_expression = 0x10,
+  DW_CFA_offset_extended_sf = 0x11,
+  DW_CFA_def_cfa_sf = 0x12,
+  DW_CFA_def_cfa_offset_sf = 0x13,
+  DW_CFA_val_offset = 0x14,
+  DW_CFA_val_offset_sf = 0x15,
+  DW_CFA_val_expression = 0x16,
+  DW_CFA_GNU_args_size = 0x2e,
+  DW_CFA_GNU_negative_offset_extended = 0x2f,
 };
-enum { SHORT_ADVANCE = 1, SHORT_OFFSET = 2, SHORT_RESTORE = 3 }; /* the upper two bits; the lower six are the operand */
+/* The lower six bits are the operand. */
+enum { DW_CFA_advance_loc = 0x40, DW_CFA_offset = 0x80, DW_CFA_restore = 0xc0 };
 
-/* How a register of the caller is found. */
+/* Register rules: DWARF 5, 6.4.1. */
 enum rule_kind {
-  RULE_SAME = 0,
+  RULE_SAME_VALUE = 0,
   RULE_UNDEFINED,
-  RULE_OFFSET, /* saved there */
-  RULE_VALUE,
-  RULE_EXPRESSION, /* saved there */
-  RULE_VALUE_EXPRESSION,
-  RULE_OTHER,
+  RULE_OFFSET,
+  RULE_VAL_OFFSET,
+  RULE_EXPRESSION,
+  RULE_VAL_EXPRESSION,
+  RULE_OTHER, /* register, architectural */
 };
 
 struct rule {
@@ -63,7 +67,7 @@ struct rule {
   };
 };
 
-enum tracked { TRACK_BP, TRACK_SP, TRACK_CALLER, TRACKED };
+enum tracked { TRACK_BP, TRACK_SP, TRACK_RA, TRACKED };
 
 struct state {
   struct rule rule[TRACKED];
@@ -76,7 +80,7 @@ struct state {
 struct run {
   const struct mt_frame_entry *entry;
   uintptr_t pc, location;
-  struct state now, first; /* first: behind the shared program */
+  struct state now, initial; /* initial: after the CIE's instructions */
   struct state saved[SAVED_STATES];
   unsigned depth;
   unsigned left; /* instructions that may still run */
@@ -87,7 +91,7 @@ static struct rule *rule_of(struct run *run, uint64_t number) {
   switch (number) {
     case REGISTER_BP: return &run->now.rule[TRACK_BP];
     case REGISTER_SP: return &run->now.rule[TRACK_SP];
-    case REGISTER_CALLER: return &run->now.rule[TRACK_CALLER];
+    case REGISTER_RA: return &run->now.rule[TRACK_RA];
     default: return NULL;
   }
 }
@@ -99,11 +103,15 @@ static void set_rule(struct run *run, uint64_t number, struct rule rule) {
 
 static void restore_rule(struct run *run, uint64_t number) {
   struct rule *of = rule_of(run, number);
-  if (of) *of = run->first.rule[of - run->now.rule];
+  if (of) *of = run->initial.rule[of - run->now.rule];
 }
 
 static int64_t scaled(const struct run *run, int64_t units) {
-  return (int64_t)((uint64_t)units * (uint64_t)run->entry->data_unit);
+  return (int64_t)((uint64_t)units * (uint64_t)run->entry->data_alignment);
+}
+
+static struct rule offset_rule(uint8_t kind, const struct run *run, int64_t units) {
+  return (struct rule){.kind = kind, .offset = scaled(run, units)};
 }
 
 static struct rule expression_rule(struct mt_cursor *c, uint8_t kind) {
@@ -117,14 +125,14 @@ static void define_cfa(struct run *run, uint64_t number, int64_t offset) {
   run->now.cfa_expression = NULL;
 }
 
-static void remember(struct run *run) {
+static void remember_state(struct run *run) {
   if (run->depth < SAVED_STATES)
     run->saved[run->depth++] = run->now;
   else
     run->failed = true;
 }
 
-static void recall(struct run *run) {
+static void restore_state(struct run *run) {
   if (run->depth)
     run->now = run->saved[--run->depth];
   else
@@ -134,13 +142,22 @@ static void recall(struct run *run) {
 static void run_cfa(struct run *run, struct mt_cursor *c, uint8_t op) {
   uint64_t number;
   switch (op) {
-    case OP_CFA: number = mt_cursor_uleb(c), define_cfa(run, number, (int64_t)mt_cursor_uleb(c)); break;
-    case OP_CFA_SIGNED: number = mt_cursor_uleb(c), define_cfa(run, number, scaled(run, mt_cursor_sleb(c))); break;
-    case OP_CFA_REGISTER: run->now.cfa_register = mt_cursor_uleb(c), run->now.cfa_expression = NULL; break;
-    case OP_CFA_OFFSET: run->now.cfa_offset = (int64_t)mt_cursor_uleb(c); break;
-    case OP_CFA_OFFSET_SIGNED: run->now.cfa_offset = scaled(run, mt_cursor_sleb(c)); break;
+    case DW_CFA_def_cfa:
+      number = mt_cursor_uleb(c);
+      define_cfa(run, number, (int64_t)mt_cursor_uleb(c));
+      break;
+    case DW_CFA_def_cfa_sf:
+      number = mt_cursor_uleb(c);
+      define_cfa(run, number, scaled(run, mt_cursor_sleb(c)));
+      break;
+    case DW_CFA_def_cfa_register:
+      run->now.cfa_register = mt_cursor_uleb(c);
+      run->now.cfa_expression = NULL;
+      break;
+    case DW_CFA_def_cfa_offset: run->now.cfa_offset = (int64_t)mt_cursor_uleb(c); break;
+    case DW_CFA_def_cfa_offset_sf: run->now.cfa_offset = scaled(run, mt_cursor_sleb(c)); break;
     default: {
-      struct rule rule = expression_rule(c, RULE_VALUE_EXPRESSION);
+      struct rule rule = expression_rule(c, RULE_VAL_EXPRESSION);
       run->now.cfa_expression = rule.expression;
       run->now.cfa_bytes = rule.bytes;
     }
@@ -151,55 +168,55 @@ static void run_rule(struct run *run, struct mt_cursor *c, uint8_t op) {
   uint64_t number = mt_cursor_uleb(c);
   struct rule rule = {.kind = RULE_OTHER};
   switch (op) {
-    case OP_OFFSET: rule = (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, (int64_t)mt_cursor_uleb(c))}; break;
-    case OP_OFFSET_SIGNED: rule = (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, mt_cursor_sleb(c))}; break;
-    case OP_OFFSET_NEGATIVE:
-      rule = (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, -(int64_t)mt_cursor_uleb(c))};
-      break;
-    case OP_VALUE: rule = (struct rule){.kind = RULE_VALUE, .offset = scaled(run, (int64_t)mt_cursor_uleb(c))}; break;
-    case OP_VALUE_SIGNED: rule = (struct rule){.kind = RULE_VALUE, .offset = scaled(run, mt_cursor_sleb(c))}; break;
-    case OP_EXPRESSION: rule = expression_rule(c, RULE_EXPRESSION); break;
-    case OP_VALUE_EXPRESSION: rule = expression_rule(c, RULE_VALUE_EXPRESSION); break;
-    case OP_UNDEFINED: rule.kind = RULE_UNDEFINED; break;
-    case OP_SAME: rule.kind = RULE_SAME; break;
-    case OP_REGISTER: mt_cursor_uleb(c); break;
-    case OP_RESTORE: restore_rule(run, number); return;
+    case DW_CFA_offset_extended: rule = offset_rule(RULE_OFFSET, run, (int64_t)mt_cursor_uleb(c)); break;
+    case DW_CFA_offset_extended_sf: rule = offset_rule(RULE_OFFSET, run, mt_cursor_sleb(c)); break;
+    case DW_CFA_GNU_negative_offset_extended: rule = offset_rule(RULE_OFFSET, run, -(int64_t)mt_cursor_uleb(c)); break;
+    case DW_CFA_val_offset: rule = offset_rule(RULE_VAL_OFFSET, run, (int64_t)mt_cursor_uleb(c)); break;
+    case DW_CFA_val_offset_sf: rule = offset_rule(RULE_VAL_OFFSET, run, mt_cursor_sleb(c)); break;
+    case DW_CFA_expression: rule = expression_rule(c, RULE_EXPRESSION); break;
+    case DW_CFA_val_expression: rule = expression_rule(c, RULE_VAL_EXPRESSION); break;
+    case DW_CFA_undefined: rule.kind = RULE_UNDEFINED; break;
+    case DW_CFA_same_value: rule.kind = RULE_SAME_VALUE; break;
+    case DW_CFA_register: mt_cursor_uleb(c); break;
+    case DW_CFA_restore_extended: restore_rule(run, number); return;
     default: run->failed = true; return;
   }
   set_rule(run, number, rule);
 }
 
-/* False once the location has passed the address: the rules hold up to there. */
+/* False once the location has passed pc: the row that applies is complete. */
 static bool advance(struct run *run, uint64_t units) {
-  run->location += units * run->entry->code_unit;
+  run->location += units * run->entry->code_alignment;
   return run->location <= run->pc;
 }
 
-/* False when the program is done. */
+/* Runs one instruction. False when the row is complete. */
 static bool run_one(struct run *run, struct mt_cursor *c) {
   uint8_t op = mt_cursor_u8(c), operand = op & 0x3f;
-  switch (op >> 6) {
-    case SHORT_ADVANCE: return advance(run, operand);
-    case SHORT_OFFSET:
-      set_rule(run, operand, (struct rule){.kind = RULE_OFFSET, .offset = scaled(run, (int64_t)mt_cursor_uleb(c))});
+  switch (op & 0xc0) {
+    case DW_CFA_advance_loc: return advance(run, operand);
+    case DW_CFA_offset:
+      set_rule(run, operand, offset_rule(RULE_OFFSET, run, (int64_t)mt_cursor_uleb(c)));
       return true;
-    case SHORT_RESTORE: restore_rule(run, operand); return true;
+    case DW_CFA_restore: restore_rule(run, operand); return true;
   }
   switch (op) {
-    case OP_NOP: return true;
-    case OP_SET_LOCATION: run->location = mt_frame_pointer(c, run->entry->encoding); return run->location <= run->pc;
-    case OP_ADVANCE1: return advance(run, mt_cursor_u8(c));
-    case OP_ADVANCE2: return advance(run, mt_cursor_u16(c));
-    case OP_ADVANCE4: return advance(run, mt_cursor_u32(c));
-    case OP_REMEMBER: remember(run); return true;
-    case OP_RECALL: recall(run); return true;
-    case OP_ARGUMENTS_SIZE: mt_cursor_uleb(c); return true;
-    case OP_CFA:
-    case OP_CFA_REGISTER:
-    case OP_CFA_OFFSET:
-    case OP_CFA_EXPRESSION:
-    case OP_CFA_SIGNED:
-    case OP_CFA_OFFSET_SIGNED: run_cfa(run, c, op); return true;
+    case DW_CFA_nop: return true;
+    case DW_CFA_set_loc:
+      run->location = mt_eh_pointer_read(c, run->entry->encoding);
+      return run->location <= run->pc;
+    case DW_CFA_advance_loc1: return advance(run, mt_cursor_u8(c));
+    case DW_CFA_advance_loc2: return advance(run, mt_cursor_u16(c));
+    case DW_CFA_advance_loc4: return advance(run, mt_cursor_u32(c));
+    case DW_CFA_remember_state: remember_state(run); return true;
+    case DW_CFA_restore_state: restore_state(run); return true;
+    case DW_CFA_GNU_args_size: mt_cursor_uleb(c); return true;
+    case DW_CFA_def_cfa:
+    case DW_CFA_def_cfa_register:
+    case DW_CFA_def_cfa_offset:
+    case DW_CFA_def_cfa_expression:
+    case DW_CFA_def_cfa_sf:
+    case DW_CFA_def_cfa_offset_sf: run_cfa(run, c, op); return true;
     default: run_rule(run, c, op); return true;
   }
 }
@@ -218,14 +235,15 @@ static bool narrow(int64_t value, int32_t *into) {
 static bool cfa_value(const struct run *run, struct mt_value *v) {
   const struct state *s = &run->now;
   if (s->cfa_expression)
-    return mt_expression(s->cfa_expression, s->cfa_bytes, run->pc, (struct mt_value){0}, v) && v->base != MT_BASE_NONE;
+    return mt_dwarf_expression(s->cfa_expression, s->cfa_bytes, run->pc, (struct mt_value){0}, v) &&
+           v->base != MT_BASE_NONE;
   *v = (struct mt_value){.base = s->cfa_register == REGISTER_SP   ? MT_BASE_SP
                                  : s->cfa_register == REGISTER_BP ? MT_BASE_BP
                                                                   : MT_BASE_NONE};
   return v->base && narrow(s->cfa_offset, &v->inner);
 }
 
-/* An address becomes the word that lies there. */
+/* Turns an address into the word at it. */
 static bool load(struct mt_value *v) {
   if (v->load || v->base == MT_BASE_NONE) return false;
   v->load = true;
@@ -235,12 +253,12 @@ static bool load(struct mt_value *v) {
 static bool rule_value(const struct run *run, const struct rule *rule, enum mt_base same, struct mt_value *v) {
   *v = (struct mt_value){.base = MT_BASE_CFA};
   switch (rule->kind) {
-    case RULE_SAME: case RULE_UNDEFINED: v->base = (uint8_t)same; return same != MT_BASE_NONE;
+    case RULE_SAME_VALUE: case RULE_UNDEFINED: v->base = (uint8_t)same; return same != MT_BASE_NONE;
     case RULE_OFFSET: return narrow(rule->offset, &v->inner) && load(v);
-    case RULE_VALUE: return narrow(rule->offset, &v->inner);
-    case RULE_EXPRESSION: return mt_expression(rule->expression, rule->bytes, run->pc, *v, v) && load(v);
-    case RULE_VALUE_EXPRESSION:
-      return mt_expression(rule->expression, rule->bytes, run->pc, *v, v) && v->base != MT_BASE_NONE;
+    case RULE_VAL_OFFSET: return narrow(rule->offset, &v->inner);
+    case RULE_EXPRESSION: return mt_dwarf_expression(rule->expression, rule->bytes, run->pc, *v, v) && load(v);
+    case RULE_VAL_EXPRESSION:
+      return mt_dwarf_expression(rule->expression, rule->bytes, run->pc, *v, v) && v->base != MT_BASE_NONE;
     default: return false;
   }
 }
@@ -249,7 +267,7 @@ static bool equal(struct mt_value a, struct mt_value b) {
   return a.base == b.base && a.load == b.load && a.inner == b.inner && a.add == b.add;
 }
 
-/* The caller's stack pointer is the CFA unless a rule says otherwise; then it must say the same. */
+/* The caller's stack pointer is the CFA by definition (DWARF 5, 6.4.1); a rule for it must agree. */
 static bool stack_pointer_is_cfa(const struct run *run, struct mt_value cfa) {
   struct mt_value v;
   return rule_value(run, &run->now.rule[TRACK_SP], MT_BASE_CFA, &v) &&
@@ -259,12 +277,12 @@ static bool stack_pointer_is_cfa(const struct run *run, struct mt_value cfa) {
 struct mt_unwind_row mt_unwind_row(const struct mt_frame_entry *entry, uintptr_t pc) {
   struct mt_unwind_row row = {.kind = MT_ROW_UNSUPPORTED, .signal = entry->signal};
   struct run run = {.entry = entry, .pc = pc, .location = entry->start, .left = INSTRUCTIONS_MAX};
-  if (entry->return_register != REGISTER_CALLER) return row;
-  run_program(&run, entry->shared);
-  run.first = run.now;
-  run_program(&run, entry->own);
+  if (entry->return_address_register != REGISTER_RA) return row;
+  run_program(&run, entry->cie_program);
+  run.initial = run.now;
+  run_program(&run, entry->fde_program);
   if (run.failed) return row;
-  if (run.now.rule[TRACK_CALLER].kind == RULE_UNDEFINED) {
+  if (run.now.rule[TRACK_RA].kind == RULE_UNDEFINED) {
     row.kind = MT_ROW_OUTERMOST;
     return row;
   }
@@ -272,7 +290,7 @@ struct mt_unwind_row mt_unwind_row(const struct mt_frame_entry *entry, uintptr_t
   if (!cfa_value(&run, &row.cfa)) {
     if (bp && equal(row.bp, (struct mt_value){.base = MT_BASE_BP, .load = true}) && !run.now.cfa_expression)
       row.kind = MT_ROW_REALIGNED;
-  } else if (bp && rule_value(&run, &run.now.rule[TRACK_CALLER], MT_BASE_NONE, &row.caller) &&
+  } else if (bp && rule_value(&run, &run.now.rule[TRACK_RA], MT_BASE_NONE, &row.caller) &&
              stack_pointer_is_cfa(&run, row.cfa)) {
     row.kind = MT_ROW_STEP;
   }

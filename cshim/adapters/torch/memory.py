@@ -27,7 +27,7 @@ def memory(tensor, deep=2):
 
 def sparse(tensor):
     """Its parts are tensors that only operators give, which go past the program's modes and profilers, and take no numbers of its operators."""
-    guard, told, recorded = torch._C._DisableTorchDispatch(), profiled(0), is_recorded()
+    guard, told, recorded = torch._C._DisableTorchDispatch(), record_function(0), is_recorded()
     record(False)
     try:
         if layout_of(tensor) is torch.sparse_coo:
@@ -39,7 +39,7 @@ def sparse(tensor):
         return [("." + key, *rest) for key, part in found for _, *rest in memory(part)]
     finally:
         record(recorded)
-        profiled(told)
+        record_function(told)
         del guard
 
 
