@@ -11,7 +11,7 @@ import (
 )
 
 // embedTime is how long the end of the program may take longer for the names of functions. C waits for the drainer a
-// little longer than that (cshim/process/guest.c).
+// little longer than that (cshim/process/recorder.c).
 const embedTime = 3 * time.Second
 
 // symbolEmbedder keeps of the dictionary what it takes to name code addresses at the end.

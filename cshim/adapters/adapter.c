@@ -22,7 +22,7 @@
 #include "allocator/vtable.h"
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/gate.h"
+#include "base/forklock.h"
 #include "base/sys.h"
 #include "base/wake.h"
 #include "python/interpreter.h"
@@ -80,7 +80,7 @@ static void note_trouble(enum mt_framework framework) {
   struct adapter *a = &adapters[framework];
   char key[64], digits[12];
   uint32_t count = __atomic_load_n(&a->trouble, __ATOMIC_RELAXED);
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
+  uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE);
   if (!count || !epoch || (count == a->noted && epoch == a->noted_in)) return;
   a->noted = count, a->noted_in = epoch;
   char *at = digits + sizeof digits;
@@ -102,20 +102,21 @@ void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds) {
 
 /* Not so in a forked child, which inherits calls that its parent asked for. */
 static bool recording(void) {
-  return __atomic_load_n(&__atomic_load_n(&mt_live, __ATOMIC_ACQUIRE)->epoch, __ATOMIC_ACQUIRE) != 0;
+  return __atomic_load_n(&__atomic_load_n(&mt_epoch_page, __ATOMIC_ACQUIRE)->epoch, __ATOMIC_ACQUIRE) != 0;
 }
 
 static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt_interpreter.finalizing(); }
 
 enum readiness { UNKNOWN, FINDING, READY, NOT_POSSIBLE };
 
-/* Finds what it takes, once; another thread that comes meanwhile is told so. Before the gate is entered for the first
+/* Finds what it takes, once; another thread that comes meanwhile is told so. Before the fork lock is first acquired for the
  * time. */
 static enum readiness prepare(void) {
   static uint32_t found;
   uint32_t before = UNKNOWN;
   if (!__atomic_compare_exchange_n(&found, &before, FINDING, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return before;
-  before = mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyfunctions_find() && mt_gate_open() ? READY : NOT_POSSIBLE;
+  before =
+      mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyfunctions_find() && mt_forklock_init() ? READY : NOT_POSSIBLE;
   __atomic_store_n(&found, before, __ATOMIC_RELEASE);
   return before;
 }
@@ -196,7 +197,7 @@ void mt_adapter_look(const struct link_map *map) {
 }
 
 /* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call
- * may come at once. With the gate entered: a child forked meanwhile would find the lock of the interpreter's list
+ * may come at once. With the fork lock held: a child forked meanwhile would find the lock of the interpreter's list
  * taken. */
 static void ask(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t asked, int (*call)(void *)) {
   uint32_t expected = before;
@@ -213,7 +214,7 @@ static bool is_due(struct adapter *a, bool oom) {
   return now || oom;
 }
 
-/* With the gate entered, and everything prepared. */
+/* With the fork lock held, and everything prepared. */
 static void turn(enum mt_framework framework, bool oom) {
   struct adapter *a = &adapters[framework];
   switch ((enum state)__atomic_load_n(&a->state, __ATOMIC_ACQUIRE)) {
@@ -226,7 +227,7 @@ static void turn(enum mt_framework framework, bool oom) {
   }
 }
 
-/* All that are on. With the gate entered. */
+/* All that are on. With the fork lock held. */
 static void turn_at_refusal(void) {
   uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters;
   if (!__atomic_exchange_n(&memory_ran_out, 0, __ATOMIC_ACQ_REL)) return;
@@ -243,12 +244,12 @@ void mt_adapter_out_of_memory(void) {
     return;
   if (__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) return;
   int error = errno;
-  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && prepare() == READY && mt_gate_try()) {
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && prepare() == READY && mt_forklock_try()) {
     turn_at_refusal();
-    mt_gate_leave();
+    mt_forklock_release();
   }
   errno = error;
-  mt_wake_turn();
+  mt_wake_poll();
 }
 
 static void give_up(enum mt_framework framework) {
@@ -273,12 +274,12 @@ void mt_adapter_meet(enum mt_framework framework) {
     return;
   int error = errno;
   if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && interpreter_was_asked() && prepare() == READY &&
-      mt_gate_try()) {
+      mt_forklock_try()) {
     turn(framework, false);
-    mt_gate_leave();
+    mt_forklock_release();
   }
   errno = error;
-  mt_wake_turn();
+  mt_wake_poll();
 }
 
 void mt_adapter_turn(void) {
@@ -296,9 +297,9 @@ void mt_adapter_turn(void) {
       give_up((enum mt_framework)i);
       continue;
     }
-    mt_gate_enter();
+    mt_forklock_acquire();
     turn((enum mt_framework)i, oom);
-    mt_gate_leave();
+    mt_forklock_release();
   }
 }
 

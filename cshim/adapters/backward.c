@@ -121,7 +121,7 @@ static void note_state(void) {
   static const char *noted;
   static uint64_t noted_in;
   const char *state = mt_backward_state();
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
+  uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE);
   if (!state || !epoch || (state == noted && epoch == noted_in)) return;
   mt_dict_info("adapter.torch.backward", state, strlen(state));
   noted = state, noted_in = epoch;
@@ -277,8 +277,8 @@ static const uint64_t *word_in(const struct mt_tlsblock *block, uint32_t word) {
 
 /* A variable that does not hold what its function gives is not that variable. */
 void mt_backward_meet(struct mt_thread *self) {
-  self->op_met = __atomic_load_n(&mt_backward.changes, __ATOMIC_ACQUIRE) + 1;
-  self->op_thread = self->op_told = 0;
+  self->op_version = __atomic_load_n(&mt_backward.changes, __ATOMIC_ACQUIRE) + 1;
+  self->op_thread = self->op_thread_valid = 0;
   uint64_t next = mt_backward.peek();
   bool records = mt_backward.records();
   const void *node = running();
@@ -296,7 +296,7 @@ uint64_t mt_backward_thread(struct mt_thread *self) {
   if (!__atomic_load_n(&first_known, __ATOMIC_RELAXED)) __atomic_store_n(&first_known, thread, __ATOMIC_RELAXED);
   __atomic_store_n(&last_known, thread, __ATOMIC_RELAXED);
   self->op_thread = (thread & MT_OP_THREAD) << MT_OP_BITS;
-  self->op_told = 1;
+  self->op_thread_valid = 1;
   return self->op_thread;
 }
 

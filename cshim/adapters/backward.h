@@ -64,10 +64,11 @@ uint64_t mt_backward_thread(struct mt_thread *self);
  * it, as a record has it; 0 none. forward: the thread is in Python code. There, a node that has operators recorded runs
  * a part of the forward pass once more, whose operators have numbers of their own. */
 static inline uint64_t mt_backward_op(struct mt_thread *self, bool forward) {
-  if (MT_UNLIKELY(self->op_met != __atomic_load_n(&mt_backward.changes, __ATOMIC_ACQUIRE) + 1)) mt_backward_meet(self);
+  if (MT_UNLIKELY(self->op_version != __atomic_load_n(&mt_backward.changes, __ATOMIC_ACQUIRE) + 1))
+    mt_backward_meet(self);
   if (!forward) return mt_backward_node(self, 0);
   uint64_t next = (self->op_next ? *self->op_next : mt_backward.peek()) & MT_OP_NUMBER;
-  if (next) next |= MT_LIKELY(self->op_told) ? self->op_thread : mt_backward_thread(self);
+  if (next) next |= MT_LIKELY(self->op_thread_valid) ? self->op_thread : mt_backward_thread(self);
   bool records = self->op_records ? *self->op_records >> mt_backward.records_bit % 64 & 1 : mt_backward.records();
   return records ? next : mt_backward_node(self, next);
 }

@@ -57,7 +57,7 @@ static void record(const struct row *row) {
 /* passed() -> int: how many events have passed unrecorded. */
 static void *passed(void *self, void *unused) {
   (void)self, (void)unused;
-  return api.number(mt_pass_count());
+  return api.number(mt_bypass_count());
 }
 
 /* held(count, bytes) -> int: records the rows, unless more events have passed since that count. Whether that is enough:
@@ -70,8 +70,8 @@ static void *held(void *self, void *arguments) {
   void *number = api.item(arguments, 0), *packed = number ? api.item(arguments, 1) : NULL;
   if (packed && !api.bytes(packed, &rows, &size)) {
     asked = true;
-    done = mt_pass_close(api.from_number(number));
-    if (!done && last_round) mt_pass_end(), done = true; /* as near as can be had */
+    done = mt_bypass_end_unless_passed(api.from_number(number));
+    if (!done && last_round) mt_bypass_end(), done = true; /* as near as can be had */
     struct row row;
     for (intptr_t at = 0; done && at + (intptr_t)sizeof row <= size; at += (intptr_t)sizeof row) {
       memcpy(&row, rows + at, sizeof row);
@@ -122,6 +122,6 @@ uint64_t mt_held_record(void) {
       last_round = round + 1 == MT_ROUNDS;
       mt_sys_sleep(MT_ROUND_NS);
     }
-  mt_pass_end();
+  mt_bypass_end();
   return bytes;
 }

@@ -57,7 +57,7 @@ static void *nothing(void) {
 /* epoch() -> int: of the recording; what intern gave holds as long as this is the same. 0: none. */
 static void *epoch(void *self, void *none) {
   (void)self, (void)none;
-  return api.number(__atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE));
+  return api.number(__atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE));
 }
 
 /* intern(str) -> int: number of a name, 0 where there is no room or it is no text. */
@@ -302,7 +302,7 @@ static void *link(void *self, void *unused) {
   (void)self, (void)unused;
   int error = errno;
   mt_backward_link(number_of);
-  mt_wake_turn();
+  mt_wake_poll();
   errno = error;
   return nothing();
 }

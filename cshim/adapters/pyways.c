@@ -244,7 +244,7 @@ static void *list_of(enum mt_pyway how, void **way, uint32_t count) {
 static void *answer(void *wanted) {
   intptr_t count = api.length(wanted);
   size_t size = (size_t)count * sizeof(struct way);
-  struct way *ways = count ? mt_sys_pages(size) : NULL;
+  struct way *ways = count ? mt_sys_pages_alloc(size) : NULL;
   void *list = NULL;
   for (intptr_t i = 0; ways && i < count; i++)
     ways[i].count = way_to(api.list_item(wanted, i), &ways[i].how, ways[i].objects);
@@ -254,7 +254,7 @@ static void *answer(void *wanted) {
     if (way && list) api.append(list, way);
     if (way) api.give(way);
   }
-  if (ways) mt_sys_pages_back(ways, size);
+  if (ways) mt_sys_pages_free(ways, size);
   return list;
 }
 
@@ -279,14 +279,14 @@ void *mt_pyways(void *self, void *arguments) {
        *visits = roots ? api.item(arguments, 2) : NULL, *milliseconds = visits ? api.item(arguments, 3) : NULL,
        *found = NULL;
   bool possible = milliseconds && !mt_interpreter.layout.threaded && !now.met;
-  char *room = possible ? mt_sys_pages(met_size + slots_size + queue_size) : NULL;
+  char *room = possible ? mt_sys_pages_alloc(met_size + slots_size + queue_size) : NULL;
   if (room) {
     now.met = (struct met *)room;
     now.slots = (uint32_t *)(room + met_size), now.queue = (uint32_t *)(room + met_size + slots_size);
     now.most = api.from_number(visits);
     now.until = mt_clock_monotonic() + api.from_number(milliseconds) * 1000000ull;
     found = search(wanted, roots);
-    mt_sys_pages_back(room, met_size + slots_size + queue_size);
+    mt_sys_pages_free(room, met_size + slots_size + queue_size);
     now.met = NULL;
   }
   api.clear_error();

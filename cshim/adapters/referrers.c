@@ -39,7 +39,7 @@ static bool answered;
 /* moment() -> int: all tensors that were found are live and stay so. */
 static void *moment(void *self, void *unused) {
   (void)self, (void)unused;
-  if (__atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE))
+  if (__atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE))
     now->seq = __atomic_load_n(&mt_header()->seq, __ATOMIC_ACQUIRE);
   return api.number(now->seq);
 }

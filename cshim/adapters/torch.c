@@ -128,7 +128,7 @@ static __attribute__((noinline)) void meet(void) {
 static inline __attribute__((always_inline)) void usage(uint16_t id, const struct mt_frame *frame, void *ptr,
                                                         int64_t size, uint64_t allocated, uint64_t reserved,
                                                         uint16_t device) {
-  if (mt_life_is_off()) return;
+  if (mt_recorder_is_off()) return;
   int index = cuda_device(device);
   if (index < 0) return; /* the CPU allocator reports here too, while a profiler is on */
   uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;

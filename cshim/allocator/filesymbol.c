@@ -86,7 +86,7 @@ bool mt_filesymbol_find(const char *path, struct mt_filesymbol *wanted, unsigned
       !mt_sys_fstat(file, &about) && S_ISREG(about.st_mode) && about.st_size > 0 && about.st_size <= MT_FILE_MAX
           ? (uint64_t)about.st_size
           : 0;
-  char *data = size ? mt_sys_pages(size) : NULL;
+  char *data = size ? mt_sys_pages_alloc(size) : NULL;
   if (data) {
     good = copy(file, data, size) && read_file(&(struct file){data, size}, wanted, count);
     mt_sys_munmap(data, size);

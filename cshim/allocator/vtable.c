@@ -131,7 +131,7 @@ static bool exports(const char *file, const char *name) {
 
 static void note(void) {
   static uint64_t noted_in;
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE),
+  uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE),
            before = __atomic_load_n(&noted_in, __ATOMIC_ACQUIRE);
   if (!epoch || epoch == before ||
       !__atomic_compare_exchange_n(&noted_in, &before, epoch, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))

@@ -4,17 +4,17 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#define MT_LEAST_NS 2000000u /* for a rate that is right to some 50 ns in it */
+#define MT_RATE_NS_MIN 2000000u /* long enough that the rate is off by some 50 ns at most */
 
 bool mt_clock_tsc;
-static bool forbidden;
+static bool tsc_disabled;
 
-/* What the counter would say: by its rate between two pairs, from the second one on. */
+/* Extrapolates the TSC from two clock pairs. */
 static struct {
   struct mt_clock_pair first, last;
   uint64_t rate; /* ticks in 2^32 ns */
   bool valid;
-} counter;
+} tsc;
 
 static bool kernel_trusts_tsc(void) {
 #if defined(__x86_64__)
@@ -26,7 +26,7 @@ static bool kernel_trusts_tsc(void) {
 #endif
 }
 
-/* Of a few tries the one whose two tick readings lie closest together pairs best. */
+/* Takes the best of three: the one whose two tick readings are closest together. */
 static struct mt_clock_pair take_pair(void) {
   struct mt_clock_pair best = {0};
   uint64_t narrowest = UINT64_MAX;
@@ -45,34 +45,34 @@ static struct mt_clock_pair take_pair(void) {
   return best;
 }
 
-uint64_t mt_clock_otherwise(void) {
+uint64_t mt_clock_fallback(void) {
   uint64_t now = mt_clock_monotonic();
-  if (!__atomic_load_n(&counter.valid, __ATOMIC_ACQUIRE)) return now;
+  if (!__atomic_load_n(&tsc.valid, __ATOMIC_ACQUIRE)) return now;
   __extension__ typedef unsigned __int128 wide;
-  return counter.last.ticks + (uint64_t)((wide)(now - (uint64_t)counter.last.monotonic_ns) * counter.rate >> 32);
+  return tsc.last.ticks + (uint64_t)((wide)(now - (uint64_t)tsc.last.monotonic_ns) * tsc.rate >> 32);
 }
 
-void mt_clock_forbid(void) {
-  if (__atomic_exchange_n(&forbidden, true, __ATOMIC_ACQ_REL)) return;
-  mt_sys_forget_clock();
+void mt_clock_disable_tsc(void) {
+  if (__atomic_exchange_n(&tsc_disabled, true, __ATOMIC_ACQ_REL)) return;
+  mt_sys_drop_vdso_clock();
   if (!mt_clock_tsc) return;
-  counter.last = take_pair();
-  if (counter.last.monotonic_ns - counter.first.monotonic_ns < MT_LEAST_NS) {
-    mt_sys_sleep(MT_LEAST_NS);
-    counter.last = take_pair();
+  tsc.last = take_pair();
+  if (tsc.last.monotonic_ns - tsc.first.monotonic_ns < MT_RATE_NS_MIN) {
+    mt_sys_sleep(MT_RATE_NS_MIN);
+    tsc.last = take_pair();
   }
-  uint64_t ticks = counter.last.ticks - counter.first.ticks,
-           ns = (uint64_t)(counter.last.monotonic_ns - counter.first.monotonic_ns);
+  uint64_t ticks = tsc.last.ticks - tsc.first.ticks,
+           ns = (uint64_t)(tsc.last.monotonic_ns - tsc.first.monotonic_ns);
   for (; ticks >> 32; ticks >>= 1) ns >>= 1;
-  counter.rate = (ticks << 32) / ns;
-  __atomic_store_n(&counter.valid, true, __ATOMIC_RELEASE);
+  tsc.rate = (ticks << 32) / ns;
+  __atomic_store_n(&tsc.valid, true, __ATOMIC_RELEASE);
   __atomic_store_n(&mt_clock_tsc, false, __ATOMIC_RELEASE);
 }
 
-bool mt_clock_is_forbidden(void) { return __atomic_load_n(&forbidden, __ATOMIC_ACQUIRE); }
+bool mt_clock_tsc_disabled(void) { return __atomic_load_n(&tsc_disabled, __ATOMIC_ACQUIRE); }
 
-/* By a system call of the program's own, or by who started it. */
-static bool was_forbidden(void) {
+/* PR_SET_TSC by a raw system call of the program, or inherited. */
+static bool disabled_by_prctl(void) {
 #ifdef PR_GET_TSC
   int mode = 0;
   return !mt_sys(SYS_prctl, PR_GET_TSC, &mode) && mode == PR_TSC_SIGSEGV;
@@ -82,14 +82,14 @@ static bool was_forbidden(void) {
 }
 
 void mt_clock_start(struct mt_spool_header *header) {
-  counter.valid = mt_clock_tsc = false; /* a parent's */
-  if (was_forbidden()) mt_clock_forbid();
-  if (!mt_clock_is_forbidden()) {
-    mt_sys_find_clock();
+  tsc.valid = mt_clock_tsc = false; /* a parent's */
+  if (disabled_by_prctl()) mt_clock_disable_tsc();
+  if (!mt_clock_tsc_disabled()) {
+    mt_sys_find_vdso_clock();
     mt_clock_tsc = kernel_trusts_tsc();
   }
   header->clock_is_tsc = mt_clock_tsc;
-  header->clock_first = header->clock_last = counter.first = take_pair();
+  header->clock_first = header->clock_last = tsc.first = take_pair();
 }
 
 void mt_clock_refresh(struct mt_spool_header *header) {

@@ -21,24 +21,24 @@ static inline uint64_t mt_clock_monotonic(void) {
   return (uint64_t)t.tv_sec * 1000000000ull + (uint64_t)t.tv_nsec;
 }
 
-/* Without the counter: nanoseconds, or what the counter would say where a recording began with it. */
-uint64_t mt_clock_otherwise(void);
+/* Without the TSC: nanoseconds, or extrapolated ticks in a recording that began with it. */
+uint64_t mt_clock_fallback(void);
 
 static inline uint64_t mt_clock_ticks(void) {
 #if defined(__x86_64__)
   if (mt_clock_tsc) return __rdtsc();
 #endif
-  return mt_clock_otherwise();
+  return mt_clock_fallback();
 }
 
 /* Chooses the source and takes the first pair. */
 void mt_clock_start(struct mt_spool_header *header);
 
-/* Reads the counter no more, and the kernel's clock by system calls alone: its quick way reads the counter, too. The
- * program is about to have threads killed that do (PR_SET_TSC). */
-void mt_clock_forbid(void);
-bool mt_clock_is_forbidden(void);
+/* Stops reading the TSC, and reads the kernel's clock by system calls alone, since the vDSO reads the TSC, too: the
+ * program is about to call prctl(PR_SET_TSC, PR_TSC_SIGSEGV). */
+void mt_clock_disable_tsc(void);
+bool mt_clock_tsc_disabled(void);
 
-/* Takes a fresh pair; called where time has passed anyway (a segment filled up, the end). Skips if another thread is at
- * it. */
+/* Takes a fresh pair; called where time has passed anyway (a segment filled up, the end). Skips if another thread is
+ * doing so. */
 void mt_clock_refresh(struct mt_spool_header *header);

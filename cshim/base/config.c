@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/complaint.h"
+#include "base/configwarning.h"
 #include "base/log.h"
 #include "base/stack.h"
 #include "base/sys.h"
@@ -46,14 +46,14 @@ uint64_t mt_parse_size(const char *text) {
   return value > (UINT64_MAX >> shift) ? 0 : value << shift;
 }
 
-static void complain(const char *name, const char *value, const char *why) {
-  mt_complain(name, strlen(name), value, why);
+static void warn(const char *name, const char *value, const char *why) {
+  mt_config_warn(name, strlen(name), value, why);
 }
 
 static void set_path(char *out, const char *name, const char *value) {
   size_t n = strlen(value);
   if (n < MT_PATH_MAX) memcpy(out, value, n + 1);
-  else complain(name, value, "is too long and is not used");
+  else warn(name, value, "is too long and is not used");
 }
 
 static bool truthy(const char *value) {
@@ -68,21 +68,21 @@ static void set_disable(const char *v) { mt_config.disabled = truthy(v); }
 static void set_start(const char *v) {
   mt_config.asleep = !strcmp(v, "asleep");
   if (*v && !mt_config.asleep && strcmp(v, "now"))
-    complain("START", v, "means nothing; it is now or asleep, and now is used");
+    warn("START", v, "means nothing; it is now or asleep, and now is used");
 }
 static void set_control(const char *v) { mt_config.no_control = !truthy(v); }
 /* Readers know it from /proc/PID/environ, and a relative name has no meaning there. */
 static void set_control_dir(const char *v) {
   size_t n = strlen(v);
-  if (*v && *v != '/') complain("CONTROL_DIR", v, "is no whole path and is not used");
-  else if (n >= MT_CONTROL_DIR_MAX) complain("CONTROL_DIR", v, "has more than 94 bytes and is not used");
+  if (*v && *v != '/') warn("CONTROL_DIR", v, "is no whole path and is not used");
+  else if (n >= MT_CONTROL_DIR_MAX) warn("CONTROL_DIR", v, "has more than 94 bytes and is not used");
   else memcpy(mt_config.control_dir, v, n + 1);
 }
 static void set_embed_symbols(const char *v) { mt_config.embed_symbols = truthy(v); }
 static void set_nvtx(const char *v) { mt_config.no_nvtx = !truthy(v); }
 static void set_spool_dir(const char *v) { set_path(mt_config.spool_dir, "SPOOL_DIR", v); }
 static void set_run_dir(const char *v) { set_path(mt_config.run_dir, "RUN_DIR", v); }
-static void set_elsewhere(const char *v) { (void)v; }
+static void ignore(const char *v) { (void)v; }
 
 /* The usual words for on, where a setting is more than a switch. */
 static bool is_on(const char *v) {
@@ -91,7 +91,7 @@ static bool is_on(const char *v) {
 
 static void set_oom(const char *v) {
   mt_config.oom = !truthy(v) ? MT_OOM_NONE : !strcmp(v, "all") ? MT_OOM_ALL : MT_OOM_FAILED;
-  if (mt_config.oom == MT_OOM_FAILED && !is_on(v)) complain("OOM", v, "means nothing; it is on");
+  if (mt_config.oom == MT_OOM_FAILED && !is_on(v)) warn("OOM", v, "means nothing; it is on");
 }
 
 static void set_log(const char *v) {
@@ -101,15 +101,15 @@ static void set_log(const char *v) {
       mt_config.log_level = i;
       return;
     }
-  if (*v) complain("LOG", v, "is no level; warn is used");
+  if (*v) warn("LOG", v, "is no level; warn is used");
 }
 
 /* A switch, or the seconds between two samples. */
 static void set_nvml(const char *v) {
   uint64_t n = mt_parse_size(v);
   mt_config.nvml_seconds = !truthy(v) ? 0 : n < 1 ? 1 : n > MT_NVML_SECONDS_MAX ? MT_NVML_SECONDS_MAX : (uint32_t)n;
-  if (!n && truthy(v) && !is_on(v)) complain("NVML", v, "is no number of seconds; 1 is used");
-  if (n > MT_NVML_SECONDS_MAX) complain("NVML", v, "is too much; 3600 is used");
+  if (!n && truthy(v) && !is_on(v)) warn("NVML", v, "is no number of seconds; 1 is used");
+  if (n > MT_NVML_SECONDS_MAX) warn("NVML", v, "is too much; 3600 is used");
 }
 
 /* A switch, or milliseconds. */
@@ -120,43 +120,43 @@ static void set_referrers(const char *v) {
                            : !number                 ? MT_REFERRERS_MS
                            : n > MT_REFERRERS_MS_MAX ? MT_REFERRERS_MS_MAX
                                                      : (uint32_t)n;
-  if (!n && truthy(v) && !is_on(v)) complain("REFERRERS", v, "is no number of milliseconds; 2000 is used");
-  if (n > MT_REFERRERS_MS_MAX) complain("REFERRERS", v, "is too much; 60000 is used");
+  if (!n && truthy(v) && !is_on(v)) warn("REFERRERS", v, "is no number of milliseconds; 2000 is used");
+  if (n > MT_REFERRERS_MS_MAX) warn("REFERRERS", v, "is too much; 60000 is used");
 }
 
 static void set_spool_max(const char *v) {
   uint64_t n = mt_parse_size(v);
   if (n) mt_config.spool_max = n < MT_SPOOL_MIN ? MT_SPOOL_MIN : n > MT_SPOOL_LIMIT ? MT_SPOOL_LIMIT : n;
-  else if (*v) complain("SPOOL_MAX", v, "is not a size; 64M is used");
-  if (n && n < MT_SPOOL_MIN) complain("SPOOL_MAX", v, "is too little; 1M is used");
-  if (n > MT_SPOOL_LIMIT) complain("SPOOL_MAX", v, "is too much; 64G is used");
+  else if (*v) warn("SPOOL_MAX", v, "is not a size; 64M is used");
+  if (n && n < MT_SPOOL_MIN) warn("SPOOL_MAX", v, "is too little; 1M is used");
+  if (n > MT_SPOOL_LIMIT) warn("SPOOL_MAX", v, "is too much; 64G is used");
 }
 
 static void set_spool_hard_max(const char *v) {
   uint64_t n = mt_parse_size(v);
   if (n) mt_config.spool_hard_max = n < MT_SPOOL_LIMIT ? n : MT_SPOOL_LIMIT;
-  else if (*v) complain("SPOOL_HARD_MAX", v, "is not a size; the default is used");
-  if (n > MT_SPOOL_LIMIT) complain("SPOOL_HARD_MAX", v, "is too much; 64G is used");
+  else if (*v) warn("SPOOL_HARD_MAX", v, "is not a size; the default is used");
+  if (n > MT_SPOOL_LIMIT) warn("SPOOL_HARD_MAX", v, "is too much; 64G is used");
 }
 
 static void set_trace_max(const char *v) {
   uint64_t n = mt_parse_size(v);
   mt_config.trace_max = n && n < MT_TRACE_MAX_MIN ? MT_TRACE_MAX_MIN : n;
-  if (!n && *v && truthy(v)) complain("TRACE_MAX", v, "is not a size; traces have no limit");
-  if (n && n < MT_TRACE_MAX_MIN) complain("TRACE_MAX", v, "is too little; 4M is used");
+  if (!n && *v && truthy(v)) warn("TRACE_MAX", v, "is not a size; traces have no limit");
+  if (n && n < MT_TRACE_MAX_MIN) warn("TRACE_MAX", v, "is too little; 4M is used");
 }
 
 static void set_guest_memory(const char *v) {
   uint64_t n = mt_parse_size(v);
   if (n) mt_config.guest_memory = n < MT_GUEST_MEMORY_MIN ? MT_GUEST_MEMORY_MIN : n;
   else if (!truthy(v)) mt_config.guest_memory = 0;
-  else complain("GUEST_MEMORY", v, "is not a size; 256M is used");
-  if (n && n < MT_GUEST_MEMORY_MIN) complain("GUEST_MEMORY", v, "is too little; 16M is used");
+  else warn("GUEST_MEMORY", v, "is not a size; 256M is used");
+  if (n && n < MT_GUEST_MEMORY_MIN) warn("GUEST_MEMORY", v, "is too little; 16M is used");
 }
 
 static void set_overflow(const char *v) {
   mt_config.drop = !strcmp(v, "drop");
-  if (*v && !mt_config.drop && strcmp(v, "wait")) complain("OVERFLOW", v, "means nothing; wait is used");
+  if (*v && !mt_config.drop && strcmp(v, "wait")) warn("OVERFLOW", v, "means nothing; wait is used");
 }
 
 enum word { WORD_TAKEN, WORD_UNKNOWN, WORD_TOO_MUCH };
@@ -207,8 +207,8 @@ static void set_stacks(const char *v) {
     too_much |= word == WORD_TOO_MUCH;
     v += length + (v[length] == ',');
   }
-  if (unknown) complain("STACKS", whole, "has a word that means nothing, and that word has no effect");
-  if (too_much) complain("STACKS", whole, "is too much; at most 256 frames are used");
+  if (unknown) warn("STACKS", whole, "has a word that means nothing, and that word has no effect");
+  if (too_much) warn("STACKS", whole, "is too much; at most 256 frames are used");
 }
 
 /* As MEMTRACE_ADAPTERS names them: the frameworks' modules in Python. */
@@ -229,7 +229,7 @@ static void set_adapters(const char *v) {
     wanted |= known;
     v += length + (v[length] == ',');
   }
-  if (unknown) complain("ADAPTERS", whole, "names what there is no adapter for, and that name has no effect");
+  if (unknown) warn("ADAPTERS", whole, "names what there is no adapter for, and that name has no effect");
   mt_config.adapters = wanted;
 }
 
@@ -264,10 +264,10 @@ static const struct {
     {"START", set_start},
     {"CONTROL", set_control},
     {"CONTROL_DIR", set_control_dir},
-    {"LIBRARY", set_elsewhere}, /* read by the command */
-    {"OWN", set_elsewhere}, /* the same */
+    {"LIBRARY", ignore}, /* read by the command */
+    {"OWN", ignore}, /* the same */
     {"REFERRERS", set_referrers},
-    {"CACHE", set_elsewhere}, /* read by the project's own scripts */
+    {"CACHE", ignore}, /* read by the project's own scripts */
 };
 
 static void take(const char *name, size_t length, const char *value) {
@@ -276,7 +276,7 @@ static void take(const char *name, size_t length, const char *value) {
       variables[i].set(value);
       return;
     }
-  mt_complain(name, length, NULL, "is unknown and has no effect; see docs/environment.md");
+  mt_config_warn(name, length, NULL, "is unknown and has no effect; see docs/environment.md");
 }
 
 void mt_config_load(char **environment) {

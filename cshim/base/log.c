@@ -13,7 +13,7 @@
 #include "base/sys.h"
 
 /* Writes to a pipe that may be broken, without the signal: it would end a program that never wrote there itself. */
-static void write_quietly(int fd, const struct iovec *parts, int count) {
+static void write_without_sigpipe(int fd, const struct iovec *parts, int count) {
   const uint64_t pipe_only = MT_SYS_SIGNAL(SIGPIPE), before = mt_sys_block(pipe_only);
   uint64_t pending = 0;
   mt_sys(SYS_rt_sigpending, &pending, sizeof pending);
@@ -27,7 +27,7 @@ static struct stat stderr_at_load MT_AT_LOAD; /* st_ino 0: there was none */
 /* Taken at load, at 0.2 us for every process, since a program that turns itself into a service reuses the number long
  * before its first CUDA call. One that redirects its own messages loses ours with it: better than a line in the middle
  * of its data. */
-static bool stderr_is_the_users(void) {
+static bool stderr_is_original(void) {
   struct stat now;
   return stderr_at_load.st_ino && !mt_sys_fstat(STDERR_FILENO, &now) && now.st_ino == stderr_at_load.st_ino &&
          now.st_dev == stderr_at_load.st_dev;
@@ -63,7 +63,7 @@ static uint32_t decode(const unsigned char *text, unsigned *length) {
 }
 
 /* Controls, marks of direction, and what takes no room: a terminal obeys them, or shows another line than this one. */
-static bool is_shown(uint32_t value) {
+static bool is_printable(uint32_t value) {
   static const struct {
     uint32_t first, last;
   } hidden[] = {{0, 0x1f},        {0x7f, 0x9f},     {0xad, 0xad},     {0x61c, 0x61c},   {0x180e, 0x180e},
@@ -79,12 +79,12 @@ static char *put_hex(char *at, uint32_t value, int digits) {
   return at;
 }
 
-size_t mt_log_visible(char *to, const char **text) {
+size_t mt_log_escape(char *to, const char **text) {
   unsigned length;
   uint32_t value = decode((const unsigned char *)*text, &length);
   const char *from = *text;
   *text += length;
-  if (is_shown(value)) return memcpy(to, from, length), length;
+  if (is_printable(value)) return memcpy(to, from, length), length;
   bool wide = value >= 0x80;
   char *at = stpcpy(to, !wide ? "\\x" : value > 0xffff ? "\\U" : "\\u");
   at = put_hex(at, wide ? value : (unsigned char)*from, !wide ? 2 : value > 0xffff ? 8 : 4);
@@ -98,20 +98,20 @@ void mt_log(enum mt_log_level level, const char *a, const char *b, const char *c
   char line[1024];
   size_t used = (size_t)(stpcpy(line, "memtrace: ") - line);
   const char *parts[] = {a, b, c};
-  if (stderr_is_the_users()) {
+  if (stderr_is_original()) {
     for (unsigned i = 0; i < 3; i++)
       for (const char *text = parts[i]; *text;) {
-        used += mt_log_visible(line + used, &text);
+        used += mt_log_escape(line + used, &text);
         if (used < sizeof line - MT_LOG_CHARACTER - 1) continue;
-        write_quietly(STDERR_FILENO, &(struct iovec){line, used}, 1);
+        write_without_sigpipe(STDERR_FILENO, &(struct iovec){line, used}, 1);
         used = 0;
       }
     line[used++] = '\n';
-    write_quietly(STDERR_FILENO, &(struct iovec){line, used}, 1);
+    write_without_sigpipe(STDERR_FILENO, &(struct iovec){line, used}, 1);
   }
   errno = error;
 }
 
-void mt_log_prepare(void) {
+void mt_log_init(void) {
   if (mt_sys_fstat(STDERR_FILENO, &stderr_at_load)) stderr_at_load.st_ino = 0;
 }

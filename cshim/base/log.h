@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 /* Remembers the process's standard error. Once, at load. */
-void mt_log_prepare(void);
+void mt_log_init(void);
 
 /* "device:inode" of the standard error that the process was loaded with, "" without one. A program may close it and
  * open a file of its own under the number. */
@@ -18,7 +18,7 @@ char *mt_put_number(char *at, uint64_t n);
  * in the text, and returns how many bytes that are: MT_LOG_CHARACTER at most. Texts may be anybody's: names of files.
  */
 #define MT_LOG_CHARACTER 10u
-size_t mt_log_visible(char *to, const char **text);
+size_t mt_log_escape(char *to, const char **text);
 
 /* Writes one line to stderr with the library's prefix if the log level allows it; no stdio, no malloc, errno kept. */
 enum mt_log_level { MT_LOG_OFF = 0, MT_LOG_ERROR = 1, MT_LOG_WARN = 2, MT_LOG_INFO = 3, MT_LOG_DEBUG = 4 };

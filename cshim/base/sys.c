@@ -90,13 +90,13 @@ static void *map(void *at, size_t size, int protection, int flags, int fd, uint6
 
 static bool some_locked;
 
-void mt_sys_find_lock(void) {
+void mt_sys_detect_mlockall(void) {
   char text[4096],
       *at = mt_sys_read_file("/proc/thread-self/status", text, sizeof text) > 0 ? strstr(text, "\nVmLck:") : NULL;
   some_locked = at && strtol(at + sizeof "\nVmLck:" - 1, NULL, 10) > 0;
 }
 
-void mt_sys_forget_lock(void) { some_locked = false; }
+void mt_sys_reset_mlockall(void) { some_locked = false; }
 
 /* What may not be touched is not filled with pages when it is mapped, and keeps out of the lock then. */
 static void *map_unlocked(void *at, size_t size, int protection, int flags, int fd, uint64_t offset) {
@@ -115,18 +115,18 @@ void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint
 
 static uint64_t held;
 
-void *mt_sys_pages(size_t size) {
+void *mt_sys_pages_alloc(size_t size) {
   void *at = mt_sys_mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
   if (at) __atomic_add_fetch(&held, size, __ATOMIC_RELAXED);
   return at;
 }
 
-void mt_sys_pages_back(void *at, size_t size) {
+void mt_sys_pages_free(void *at, size_t size) {
   mt_sys_munmap(at, size);
   __atomic_sub_fetch(&held, size, __ATOMIC_RELAXED);
 }
 
-uint64_t mt_sys_pages_held(void) { return __atomic_load_n(&held, __ATOMIC_RELAXED); }
+uint64_t mt_sys_pages_total(void) { return __atomic_load_n(&held, __ATOMIC_RELAXED); }
 int mt_sys_munmap(void *at, size_t size) { return (int)mt_sys(SYS_munmap, at, size); }
 int mt_sys_madvise(void *at, size_t size, int advice) { return (int)mt_sys(SYS_madvise, at, size, advice); }
 int mt_sys_mprotect(void *at, size_t size, int protection) { return (int)mt_sys(SYS_mprotect, at, size, protection); }
@@ -149,12 +149,12 @@ void mt_sys_sleep(uint64_t nanoseconds) {
   mt_sys_raw(SYS_nanosleep, (long)&pause, 0, 0, 0, 0, 0);
 }
 
-void mt_sys_wait(const uint32_t *word, uint32_t value, uint64_t nanoseconds) {
+void mt_sys_futex_wait(const uint32_t *word, uint32_t value, uint64_t nanoseconds) {
   const struct timespec limit = split(nanoseconds);
   mt_sys_raw(SYS_futex, (long)word, FUTEX_WAIT, value, nanoseconds ? (long)&limit : 0, 0, 0);
 }
 
-void mt_sys_wake(uint32_t *word, int count) { mt_sys_raw(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0); }
+void mt_sys_futex_wake(uint32_t *word, int count) { mt_sys_raw(SYS_futex, (long)word, FUTEX_WAKE, count, 0, 0, 0); }
 
 typedef int (*clock_function)(clockid_t clock, struct timespec *now);
 static clock_function kernel_clock;
@@ -164,9 +164,9 @@ void mt_sys_clock(clockid_t clock, struct timespec *now) {
   if (!ask || ask(clock, now)) mt_sys_raw(SYS_clock_gettime, clock, (long)now, 0, 0, 0, 0);
 }
 
-void mt_sys_forget_clock(void) { __atomic_store_n(&kernel_clock, NULL, __ATOMIC_RELAXED); }
+void mt_sys_drop_vdso_clock(void) { __atomic_store_n(&kernel_clock, NULL, __ATOMIC_RELAXED); }
 
-void mt_sys_find_clock(void) {
+void mt_sys_find_vdso_clock(void) {
 #if defined(__x86_64__)
   static const char name[] = "__vdso_clock_gettime";
 #else

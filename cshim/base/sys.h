@@ -78,11 +78,11 @@ bool mt_sys_getcwd(char *to, size_t room);
 bool mt_sys_hostname(char *to, size_t room);
 
 /* Memory of our own, zeroed, that takes room only where it is written to; NULL if there is none. */
-void *mt_sys_pages(size_t size);
+void *mt_sys_pages_alloc(size_t size);
 /* Gives back some of it. */
-void mt_sys_pages_back(void *at, size_t size);
+void mt_sys_pages_free(void *at, size_t size);
 /* How much of it there is. */
-uint64_t mt_sys_pages_held(void);
+uint64_t mt_sys_pages_total(void);
 /* NULL on failure. Where the program has all its memory locked, what is mapped now included (mlockall), ours is left
  * out: it would take all its pages, zeroed or read, at once. */
 void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint64_t offset);
@@ -90,8 +90,8 @@ int mt_sys_munmap(void *at, size_t size);
 int mt_sys_madvise(void *at, size_t size, int advice);
 int mt_sys_mprotect(void *at, size_t size, int protection);
 /* Looks whether it may have: some is locked. When recording starts. A forked child has none. */
-void mt_sys_find_lock(void);
-void mt_sys_forget_lock(void);
+void mt_sys_detect_mlockall(void);
+void mt_sys_reset_mlockall(void);
 
 int mt_sys_getrlimit(int resource, struct rlimit *limit);
 int32_t mt_sys_getpid(void);
@@ -101,16 +101,16 @@ void mt_sys_yield(void);
 void mt_sys_sleep(uint64_t nanoseconds);
 
 /* Waits while the word has the value, for so long at most (0: for ever); wakes so many. */
-void mt_sys_wait(const uint32_t *word, uint32_t value, uint64_t nanoseconds);
-void mt_sys_wake(uint32_t *word, int count);
+void mt_sys_futex_wait(const uint32_t *word, uint32_t value, uint64_t nanoseconds);
+void mt_sys_futex_wake(uint32_t *word, int count);
 
 /* By the kernel's own code in the process where there is such, which takes 20 ns. */
 void mt_sys_clock(clockid_t clock, struct timespec *now);
 
 /* Looks for that code; until then the clock is a system call. */
-void mt_sys_find_clock(void);
+void mt_sys_find_vdso_clock(void);
 /* From then on it is one again. */
-void mt_sys_forget_clock(void);
+void mt_sys_drop_vdso_clock(void);
 
 /* Sets of signals as the kernel has them: signal N is bit N - 1. */
 #define MT_SYS_SIGNAL(number) (1ull << ((number) - 1))

@@ -1,12 +1,12 @@
-/* Memory of our own for what a recording looks up again, empty when it starts. The kernel wipes it in forked children,
- * so that a fork copies nothing of it, and a child that records has it at once. */
+/* Lookup tables of a recording, empty when it starts. The kernel wipes them in forked children (MADV_WIPEONFORK), so
+ * that a fork copies nothing of them, and a child that records has them at once. */
 #pragma once
 
 #include <stddef.h>
 
-/* Zeroed by its owner, a static variable. */
+/* A static variable of its owner, initially zero. */
 struct mt_table {
-  void *at; /* NULL: there is none */
+  void *at; /* NULL: not allocated */
   size_t size;
   unsigned number;
 };
@@ -14,5 +14,5 @@ struct mt_table {
 /* An empty table for a recording that starts now; NULL if there is no memory. */
 void *mt_table_start(struct mt_table *table, size_t size);
 
-/* Gives it back. */
+/* Frees it. */
 void mt_table_end(struct mt_table *table);

@@ -13,35 +13,37 @@
 
 __thread struct mt_thread *mt_self __attribute__((tls_model("initial-exec")));
 
-static struct mt_live not_started;
-struct mt_live *mt_live = &not_started;
+static struct mt_epoch_page not_started;
+struct mt_epoch_page *mt_epoch_page = &not_started;
 
-uint64_t mt_life;
+uint64_t mt_recorder_state;
 uint64_t mt_last_epoch;
 static uint64_t free_threads; /* tag << 48 | address: a stack of recycled mt_thread blocks */
 static struct mt_thread *all_threads; /* every block that was ever made */
 static pthread_key_t thread_end;
-static bool thread_end_made;
+static bool thread_end_created;
 
-uint64_t mt_life_in(enum mt_phase phase) { return (uint64_t)(uint32_t)mt_sys_getpid() << 32 | phase; }
+uint64_t mt_recorder_state_in(enum mt_phase phase) { return (uint64_t)(uint32_t)mt_sys_getpid() << 32 | phase; }
 
-void mt_life_set(enum mt_phase phase) { __atomic_store_n(&mt_life, mt_life_in(phase), __ATOMIC_RELEASE); }
+void mt_recorder_set_phase(enum mt_phase phase) {
+  __atomic_store_n(&mt_recorder_state, mt_recorder_state_in(phase), __ATOMIC_RELEASE);
+}
 
-enum { PASS_OPEN = 1, PASS_ONE = 2 };
-static uint64_t passed; /* events, above a bit that says whether they may */
+enum { BYPASS_ON = 1, BYPASS_EVENT = 2 };
+static uint64_t bypassed; /* events, above a bit that says whether they may */
 
-void mt_pass_open(void) { __atomic_fetch_or(&passed, PASS_OPEN, __ATOMIC_SEQ_CST); }
+void mt_bypass_begin(void) { __atomic_fetch_or(&bypassed, BYPASS_ON, __ATOMIC_SEQ_CST); }
 
-uint64_t mt_pass_count(void) { return __atomic_load_n(&passed, __ATOMIC_SEQ_CST); }
+uint64_t mt_bypass_count(void) { return __atomic_load_n(&bypassed, __ATOMIC_SEQ_CST); }
 
-bool mt_pass_close(uint64_t count) {
-  return __atomic_compare_exchange_n(&passed, &count, count & ~(uint64_t)PASS_OPEN, false, __ATOMIC_SEQ_CST,
+bool mt_bypass_end_unless_passed(uint64_t count) {
+  return __atomic_compare_exchange_n(&bypassed, &count, count & ~(uint64_t)BYPASS_ON, false, __ATOMIC_SEQ_CST,
                                      __ATOMIC_SEQ_CST);
 }
 
-void mt_pass_end(void) { __atomic_fetch_and(&passed, ~(uint64_t)PASS_OPEN, __ATOMIC_SEQ_CST); }
+void mt_bypass_end(void) { __atomic_fetch_and(&bypassed, ~(uint64_t)BYPASS_ON, __ATOMIC_SEQ_CST); }
 
-bool mt_pass(void) { return __atomic_fetch_add(&passed, PASS_ONE, __ATOMIC_SEQ_CST) & PASS_OPEN; }
+bool mt_bypass_event(void) { return __atomic_fetch_add(&bypassed, BYPASS_EVENT, __ATOMIC_SEQ_CST) & BYPASS_ON; }
 
 static void (*end_listener)(struct mt_thread *self) MT_AT_LOAD;
 
@@ -71,7 +73,7 @@ static struct mt_thread *new_block(void) {
       return block;
     }
   }
-  struct mt_thread *fresh = mt_sys_pages(sizeof *fresh);
+  struct mt_thread *fresh = mt_sys_pages_alloc(sizeof *fresh);
   if (!fresh) return NULL;
   fresh->all_next = __atomic_load_n(&all_threads, __ATOMIC_RELAXED);
   while (!__atomic_compare_exchange_n(&all_threads, &fresh->all_next, fresh, true, __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -89,8 +91,8 @@ static bool is_capturing(const struct mt_thread *thread, uint64_t epoch, uint32_
 
 /* A forked child keeps the blocks of threads that it does not have: they are of another epoch, or it does not record.
  */
-void mt_threads_wait_captures(unsigned limit_ms) {
-  uint64_t epoch = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)mt_sys_getpid()
+void mt_threads_wait_for_captures(unsigned limit_ms) {
+  uint64_t epoch = __atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)mt_sys_getpid()
                        ? __atomic_load_n(&mt_last_epoch, __ATOMIC_RELAXED)
                        : 0;
   uint64_t give_up = mt_clock_monotonic() + limit_ms * 1000000ull;
@@ -104,53 +106,51 @@ void mt_threads_wait_captures(unsigned limit_ms) {
 }
 
 /* The word that every event checks: on a page that the kernel wipes in children. */
-bool mt_live_make(void) {
-  if (mt_live != &not_started) return true;
-  void *page = mt_sys_pages(MT_PAGE);
+bool mt_epoch_page_create(void) {
+  if (mt_epoch_page != &not_started) return true;
+  void *page = mt_sys_pages_alloc(MT_PAGE);
   if (!page) return false;
   if (mt_sys_madvise(page, MT_PAGE, MADV_WIPEONFORK)) {
-    mt_sys_pages_back(page, MT_PAGE);
+    mt_sys_pages_free(page, MT_PAGE);
     return false;
   }
-  __atomic_store_n(&mt_live, page, __ATOMIC_RELEASE);
+  __atomic_store_n(&mt_epoch_page, page, __ATOMIC_RELEASE);
   return true;
 }
 
-bool mt_live_is_first(void) { return mt_live == &not_started; }
+bool mt_epoch_page_missing(void) { return mt_epoch_page == &not_started; }
 
-static void make_thread_end(void) { thread_end_made = !pthread_key_create(&thread_end, on_thread_end); }
+static void create_thread_end(void) { thread_end_created = !pthread_key_create(&thread_end, on_thread_end); }
 
-struct mt_thread *mt_thread_make(void) {
+struct mt_thread *mt_thread_create(void) {
   static pthread_once_t once = PTHREAD_ONCE_INIT;
-  if (mt_config.disabled || mt_guest_off()) return NULL;
-  pthread_once(&once, make_thread_end);
+  if (mt_config.disabled || mt_recorder_is_off()) return NULL;
+  pthread_once(&once, create_thread_end);
   struct mt_thread *self = new_block();
   if (!self) return NULL;
   self->epoch = MT_EPOCH_NONE;
-  if (thread_end_made) pthread_setspecific(thread_end, self);
+  if (thread_end_created) pthread_setspecific(thread_end, self);
   return mt_self = self;
 }
 
 struct mt_thread *mt_thread_recording_now(void) {
-  if (!__atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED)) return NULL;
+  if (!__atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_RELAXED)) return NULL;
   return mt_thread_get();
 }
 
 /* Where the page that the kernel wipes in children has an epoch, this process records, and need not ask who it is. */
-static bool has_epoch(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE); }
+static bool has_epoch(void) { return __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE); }
 
-bool mt_guest_is_child(void) {
+bool mt_recorder_in_child(void) {
   if (has_epoch()) return false;
-  uint64_t now = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
+  uint64_t now = __atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE);
   return (uint32_t)now != MT_IDLE && now >> 32 != (uint32_t)mt_sys_getpid();
 }
 
-bool mt_guest_off(void) { return (uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) >= MT_OFF; }
+bool mt_recorder_asleep(void) { return (uint32_t)__atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE) == MT_ASLEEP; }
 
-bool mt_guest_asleep(void) { return (uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) == MT_ASLEEP; }
-
-bool mt_guest_records_here(void) {
+bool mt_recorder_has_spool(void) {
   if (has_epoch()) return true;
-  uint64_t now = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
-  return now == mt_life_in(MT_READY) || now == mt_life_in(MT_ENDED);
+  uint64_t now = __atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE);
+  return now == mt_recorder_state_in(MT_READY) || now == mt_recorder_state_in(MT_ENDED);
 }

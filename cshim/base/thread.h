@@ -1,4 +1,4 @@
-/* What one thread of the program needs while it records, and whether this process records at all. */
+/* The recording state of a thread of the program, and whether this process records at all. */
 #pragma once
 
 #include <stdbool.h>
@@ -31,20 +31,20 @@ struct mt_tags {
   char path[4096];
 };
 
-/* Epoch of a thread that does not record: differs from every mt_live.epoch, also from the 0 before the start and after
- * the end. */
+/* Epoch of a thread that does not record: differs from every mt_epoch_page.epoch, also from the 0 before the start and
+ * after the end. */
 #define MT_EPOCH_NONE UINT64_MAX
 
 /* What one thread of the program needs while it records. Lives in its own mapping, never in TLS, which is carved out of
  * every thread's stack. */
 struct mt_thread {
-  uint64_t epoch; /* the mt_live.epoch it belongs to; any other: attach anew */
+  uint64_t epoch; /* the mt_epoch_page.epoch it belongs to; any other: attach anew */
   struct mt_ring *ring;
   struct mt_record *next; /* next slot to fill */
   struct mt_record *end;  /* one past the segment's last slot */
   struct mt_segment_head *segment;
-  struct mt_record *held_end; /* end of a segment whose room is held back for what gives memory back; then end is not
-                                 past next. NULL: none */
+  struct mt_record *held_end; /* end of a segment whose slots are reserved for records that release memory; then end is
+                                 not past next. NULL: none */
   uint32_t busy;          /* a record is being written: an event from a signal handler is dropped and counted */
   uint32_t tag;           /* id of the full tag path, 0 untagged */
   uint16_t runtime;       /* id of the runtime call this thread is inside, 0 none */
@@ -55,32 +55,32 @@ struct mt_thread {
   struct mt_stack_memo *memo;     /* of the native stack that was last found, or NULL */
   struct mt_stack_memo *pymemo;   /* of Python's */
   uint32_t walks, pywalks;      /* stacks that were walked, since none was expected or another one was there */
-  uint32_t capturing;           /* the room for stacks below is in use: by the code that a signal handler interrupted */
-  uint32_t captured;            /* how often a mark was taken back: mt_thread_unmark */
+  uint32_t capturing;           /* the stack buffers below are in use: by the code that a signal handler interrupted */
+  uint32_t captured;            /* captures that have ended: mt_thread_capture_end */
   struct mt_recent {
     uintptr_t caller;
     uint32_t generation; /* of mt_module_generation, when it was looked up */
     uint32_t stack;      /* the caller as a stack, 0: not interned yet */
-    void *real;          /* what this call site means by the reporting function it calls, or NULL: not looked up yet */
-  } recent[MT_RECENT_CALLERS]; /* callers, by hash: an allocator reports from two or three places, in turns */
+    void *real;          /* original of the reporting function that this call site calls, or NULL: not looked up yet */
+  } recent[MT_RECENT_CALLERS]; /* callers, by hash: an allocator reports from two or three places in turn */
   uint64_t reserved_seq; /* number drawn by a free for the free below it: the runtime's for the driver's, the driver's
                             for an interposer's */
-  uint64_t told_addr;    /* of the last driver event */
-  uint16_t told_count;   /* driver events, in all */
-  uint8_t told_kind;
+  uint64_t recorded_addr;    /* of the last driver event */
+  uint16_t recorded_count;   /* driver events, in all */
+  uint8_t recorded_kind;
   uint64_t op_thread;          /* the framework's number of this thread as operators have it */
   const uint64_t *op_next; /* the framework's variables of this thread (cshim/adapters/backward.h), NULL where a
-                              function has to be asked */
+                              function must be called */
   const uint64_t *op_node;
   const uint64_t *op_records;
-  uint32_t op_met;             /* one more than mt_backward.changes when those three were filled in, 0: they were not */
-  uint32_t op_told;            /* op_thread is known */
+  uint32_t op_version; /* one more than mt_backward.changes when those three were filled in, 0: not yet */
+  uint32_t op_thread_valid;            /* op_thread is known */
   uint64_t context;            /* the thread's context when it was last asked for */
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* cshim/hooks/context.c: generation then */
   int32_t context_device;
-  uint32_t waits; /* events that torch's allocator has recorded since the thread's last report: of the block that it is
-                     about to report */
+  uint32_t waits; /* CUDA events that torch's allocator has recorded since the thread's last report, for the block
+                     that it is about to report */
   struct {
     uint64_t event, stream;
   } wait[MT_WAITS_MAX]; /* the first of them */
@@ -97,70 +97,74 @@ struct mt_thread {
   struct mt_pyraw python[MT_PYTHON_MAX];
 };
 
-/* One page of its own, wiped by the kernel in every forked child, raw clone() included: epoch 0 there sends the first
- * event down the slow path. */
-struct mt_live {
+/* One page of its own, wiped by the kernel in every forked child, raw clone() included (MADV_WIPEONFORK, madvise(2)):
+ * epoch 0 there sends the first event down the slow path. */
+struct mt_epoch_page {
   uint64_t epoch;
 };
 
 extern __thread struct mt_thread *mt_self __attribute__((tls_model("initial-exec")));
-extern struct mt_live *mt_live;
+extern struct mt_epoch_page *mt_epoch_page;
 
 /* Begins a recording if none runs, and attaches the calling thread. The one function of this header that another room
- * defines (process/guest.c): the first event of a process comes before anybody could have registered it. */
+ * defines (process/recorder.c): the first event of a process may come before anything could be registered. */
 struct mt_thread *mt_thread_attach(void);
 
-/* The life of this process: IDLE before the first event, OFF and ENDED (off, after READY) when nothing is recorded any
- * more, ASLEEP while nothing is recorded yet. */
+/* Phases of the recorder: IDLE before the first event, OFF and ENDED (off, after READY) when nothing is recorded any
+ * more, ASLEEP while recording is to begin on request. */
 enum mt_phase { MT_IDLE, MT_STARTING, MT_READY, MT_OFF, MT_ENDED, MT_ASLEEP };
 
 /* pid << 32 | phase. Survives fork on purpose: the pid tells whether the phase is this process's own. One word, or two
- * threads might both start. */
-extern uint64_t mt_life;
+ * threads might both start the recording. */
+extern uint64_t mt_recorder_state;
 extern uint64_t mt_last_epoch; /* of the present recording, or the last one */
 
-/* mt_life as it is while this process is in a phase. */
-uint64_t mt_life_in(enum mt_phase phase);
-void mt_life_set(enum mt_phase phase);
+/* The value of mt_recorder_state while this process is in a phase. */
+uint64_t mt_recorder_state_in(enum mt_phase phase);
+void mt_recorder_set_phase(enum mt_phase phase);
 
-/* A recording that begins amid the program's work first looks at what is there. Until it has, events pass unrecorded,
- * and are counted: a look during which one passed may have missed it. open lets them pass, close ends that if none
- * passed since the count was so; from then on they wait for the recording. */
-void mt_pass_open(void);
-uint64_t mt_pass_count(void);
-bool mt_pass_close(uint64_t count);
-/* Ends it whatever passed. */
-void mt_pass_end(void);
-/* By an event while the recording starts: true if it is to pass. */
-bool mt_pass(void);
+/* A recording that begins in a running program first takes a snapshot of live memory. Meanwhile events bypass the
+ * recorder, and are counted: a snapshot during which one did may have missed it. end_unless_passed ends the bypass if
+ * none did since the given count; from then on events wait for the recording. */
+void mt_bypass_begin(void);
+uint64_t mt_bypass_count(void);
+bool mt_bypass_end_unless_passed(uint64_t count);
+/* Ends the bypass in any case. */
+void mt_bypass_end(void);
+/* For an event while the recording starts: true if it is not to be recorded. */
+bool mt_bypass_event(void);
 
-/* Gives mt_live the page that the kernel wipes in children; errno where that cannot be had. Before the first recording.
- */
-bool mt_live_make(void);
+/* Gives mt_epoch_page the page that the kernel wipes in children; errno where that cannot be had. Before the first
+ * recording.
+ * */
+bool mt_epoch_page_create(void);
 
-/* True before mt_live_make. */
-bool mt_live_is_first(void);
+/* True before mt_epoch_page_create. */
+bool mt_epoch_page_missing(void);
 
 /* True in a child, forked from a process that was recording, that does not record itself. */
-bool mt_guest_is_child(void);
+bool mt_recorder_in_child(void);
 
-/* Nothing is recorded any more, or not yet. What a process that sleeps pays for an event is little more than this. */
-static inline bool mt_life_is_off(void) { return (uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) >= MT_OFF; }
+/* True when recording is over, since it failed or the process is ending, and while it is to begin later. The cost of an
+ * event in a process that does not record is little more than this. */
+static inline bool mt_recorder_is_off(void) {
+  return (uint32_t)__atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE) >= MT_OFF;
+}
 
 /* Returns the calling thread's state, ready to record, or NULL when nothing can be recorded (disabled, failed, after
  * the end). */
 static inline struct mt_thread *mt_thread_get(void) {
   struct mt_thread *self = mt_self;
-  if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED))) return self;
-  return mt_life_is_off() ? NULL : mt_thread_attach();
+  if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_RELAXED))) return self;
+  return mt_recorder_is_off() ? NULL : mt_thread_attach();
 }
 
 /* The same, but in a child of a process that was recording it does not begin a recording: the driver refuses all that
  * such a child asks for, unless it is told otherwise. */
 static inline struct mt_thread *mt_thread_get_lazily(void) {
   struct mt_thread *self = mt_self;
-  if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED))) return self;
-  return mt_life_is_off() || mt_guest_is_child() ? NULL : mt_thread_attach();
+  if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_RELAXED))) return self;
+  return mt_recorder_is_off() || mt_recorder_in_child() ? NULL : mt_thread_attach();
 }
 
 /* Called with each block whose thread ends, before the block is recycled. Registered once, at load, before any thread
@@ -168,41 +172,38 @@ static inline struct mt_thread *mt_thread_get_lazily(void) {
 void mt_thread_on_end(void (*listener)(struct mt_thread *self));
 
 /* Returns the calling thread's state without starting to record: for tags. NULL when there is no memory or recording is
- * switched off. */
-struct mt_thread *mt_thread_make(void);
+ * off. */
+struct mt_thread *mt_thread_create(void);
 static inline struct mt_thread *mt_thread_idle(void) {
   struct mt_thread *self = mt_self;
-  return MT_LIKELY(self) ? self : mt_thread_make();
+  return MT_LIKELY(self) ? self : mt_thread_create();
 }
 
 static inline bool mt_thread_recording(const struct mt_thread *self) {
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);
+  uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_RELAXED);
   return epoch && self->epoch == epoch;
 }
 
-/* Around what other threads may have to wait for: marks the thread as capturing. What follows the mark is not done
- * before it in the eyes of a thread that orders all threads (membarrier); no fence here. */
-static inline void mt_thread_mark(struct mt_thread *self) {
+/* Around a capture that other threads may have to wait for. No fence: mt_threads_wait_for_captures comes after a
+ * membarrier(2) on the other side, which orders the store of the flag before what follows it. */
+static inline void mt_thread_capture_begin(struct mt_thread *self) {
   __atomic_store_n(&self->capturing, 1, __ATOMIC_RELAXED);
   __atomic_signal_fence(__ATOMIC_SEQ_CST);
 }
-static inline void mt_thread_unmark(struct mt_thread *self) {
+static inline void mt_thread_capture_end(struct mt_thread *self) {
   __atomic_store_n(&self->captured, self->captured + 1, __ATOMIC_RELAXED);
   __atomic_store_n(&self->capturing, 0, __ATOMIC_RELEASE);
 }
 
-/* Waits until each other thread of this process that is capturing now has finished with that, but at most so long. */
-void mt_threads_wait_captures(unsigned limit_ms);
+/* Waits until each capture that is under way in another thread has ended, at most limit_ms. */
+void mt_threads_wait_for_captures(unsigned limit_ms);
 
 /* Returns the calling thread's state if this process records already, attaching the thread if need be; NULL if no CUDA
  * call was made yet. */
 struct mt_thread *mt_thread_recording_now(void);
 
 /* True if this process has a spool of its own, not only one that its parent had. Async-signal-safe. */
-bool mt_guest_records_here(void);
+bool mt_recorder_has_spool(void);
 
-/* True when recording is over: it failed, or the process is ending; or when it is to begin later. */
-bool mt_guest_off(void);
-
-/* True while it is to begin later, when somebody asks for it. */
-bool mt_guest_asleep(void);
+/* True while recording is to begin later, on request. */
+bool mt_recorder_asleep(void);

@@ -84,7 +84,7 @@ static uint64_t op_in(struct mt_thread *self, bool forward) {
 /* In a thread that was not met yet. */
 static uint64_t op(bool forward) {
   static struct mt_thread self;
-  self.op_met = 0;
+  self.op_version = 0;
   return op_in(&self, forward);
 }
 

@@ -4,10 +4,10 @@
 
 #include <string.h>
 
-#include "base/complaint.h"
+#include "base/configwarning.h"
 #include "base/log.h"
 #include "check.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 
 static void sizes(void) {
   static const struct {
@@ -50,11 +50,11 @@ static void load(const char *a, const char *b, const char *c) {
   mt_config_load((char *[]){(char *)"HOME=/", (char *)a, (char *)b, (char *)c, NULL});
 }
 
-#define CHECK_COMPLAINT(text) CHECK_TEXT(taken(), text)
+#define CHECK_WARNING(text) CHECK_TEXT(taken(), text)
 
 static const char *taken(void) {
-  const char *complaint = mt_complaint_take();
-  return complaint ? complaint : "";
+  const char *warning = mt_config_warning_take();
+  return warning ? warning : "";
 }
 
 static void values(void) {
@@ -72,17 +72,17 @@ static void values(void) {
   load("MEMTRACE_SPOOL_MAX=1T", "MEMTRACE_DISABLE=0", "MEMTRACE_FORCE=off");
   CHECK_EQ(mt_config.spool_max, 64ull << 30);
   CHECK(!mt_config.disabled && !mt_config.force);
-  CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=nonsense is not a size; 64M is used");
-  CHECK_COMPLAINT("MEMTRACE_LOG=nonsense is no level; warn is used");
-  CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=1 is too little; 1M is used");
-  CHECK_COMPLAINT("MEMTRACE_SPOOL_MAX=1T is too much; 64G is used");
-  CHECK_COMPLAINT("");
+  CHECK_WARNING("MEMTRACE_SPOOL_MAX=nonsense is not a size; 64M is used");
+  CHECK_WARNING("MEMTRACE_LOG=nonsense is no level; warn is used");
+  CHECK_WARNING("MEMTRACE_SPOOL_MAX=1 is too little; 1M is used");
+  CHECK_WARNING("MEMTRACE_SPOOL_MAX=1T is too much; 64G is used");
+  CHECK_WARNING("");
 }
 
 /* Nonsense was taken in silence, and the user thought that it was in force. */
 static void nonsense(void) {
   static const struct {
-    const char *text, *complaint;
+    const char *text, *warning;
   } cases[] = {{"SPOOL_MAX=-1", " is not a size; 64M is used"},
                {"SPOOL_MAX=99999999999999999999", " is not a size; 64M is used"},
                {"NVML=99999999999999", " is too much; 3600 is used"},
@@ -109,9 +109,9 @@ static void nonsense(void) {
     char setting[100] = "MEMTRACE_", wanted[200];
     strcat(setting, cases[i].text);
     load(setting, NULL, NULL);
-    strcpy(wanted, cases[i].complaint ? setting : "");
-    CHECK_COMPLAINT(strcat(wanted, cases[i].complaint ? cases[i].complaint : ""));
-    CHECK_COMPLAINT("");
+    strcpy(wanted, cases[i].warning ? setting : "");
+    CHECK_WARNING(strcat(wanted, cases[i].warning ? cases[i].warning : ""));
+    CHECK_WARNING("");
   }
   mt_config.adapters = ~0u;
   mt_config.log_level = MT_LOG_WARN;
@@ -136,10 +136,10 @@ static void control_dir(void) {
   CHECK_EQ(strlen(mt_config.control_dir), MT_CONTROL_DIR_MAX - 1);
   load("MEMTRACE_CONTROL_DIR=/run/x", "MEMTRACE_CONTROL_DIR=run/x", strcat(strcpy(longer, longest), "x"));
   CHECK_TEXT(mt_config.control_dir, "/run/x");
-  CHECK_COMPLAINT("MEMTRACE_CONTROL_DIR=run/x is no whole path and is not used");
-  const char *complaint = taken();
-  CHECK(strstr(complaint, " has more than 94 bytes and is not used"));
-  CHECK_COMPLAINT("");
+  CHECK_WARNING("MEMTRACE_CONTROL_DIR=run/x is no whole path and is not used");
+  const char *warning = taken();
+  CHECK(strstr(warning, " has more than 94 bytes and is not used"));
+  CHECK_WARNING("");
   load("MEMTRACE_CONTROL_DIR=", "", "");
   CHECK_TEXT(mt_config.control_dir, "");
 }
@@ -151,14 +151,14 @@ static void room(void) {
   load("MEMTRACE_SPOOL_HARD_MAX=1T", "MEMTRACE_OVERFLOW=wait", "");
   CHECK_EQ(mt_config.spool_hard_max, 64ull << 30);
   CHECK(!mt_config.drop);
-  CHECK_COMPLAINT("MEMTRACE_SPOOL_HARD_MAX=1T is too much; 64G is used");
+  CHECK_WARNING("MEMTRACE_SPOOL_HARD_MAX=1T is too much; 64G is used");
 }
 
 static void guest_memory(void) {
   static const struct {
     const char *text;
     uint64_t bytes;
-    const char *complaint;
+    const char *warning;
   } cases[] = {{"64M", 64 << 20, ""},  {"0", 0, ""},
                {"off", 0, ""},         {"300", 16 << 20, " is too little; 16M is used"},
                {"8G", 8ull << 30, ""}, {"much", 256 << 20, " is not a size; 256M is used"}};
@@ -167,8 +167,8 @@ static void guest_memory(void) {
     mt_config.guest_memory = 256 << 20;
     load(strcat(setting, cases[i].text), NULL, NULL);
     CHECK_EQ(mt_config.guest_memory, cases[i].bytes);
-    strcpy(wanted, *cases[i].complaint ? setting : "");
-    CHECK_COMPLAINT(strcat(wanted, cases[i].complaint));
+    strcpy(wanted, *cases[i].warning ? setting : "");
+    CHECK_WARNING(strcat(wanted, cases[i].warning));
   }
 }
 
@@ -183,8 +183,8 @@ static void sampling(void) {
     load(cases[i].text, NULL, NULL);
     CHECK_EQ(mt_config.nvml_seconds, cases[i].seconds);
   }
-  CHECK_COMPLAINT("MEMTRACE_NVML=1G is too much; 3600 is used");
-  CHECK_COMPLAINT("");
+  CHECK_WARNING("MEMTRACE_NVML=1G is too much; 3600 is used");
+  CHECK_WARNING("");
 }
 
 static void stacks(void) {
@@ -210,7 +210,7 @@ static void stacks(void) {
     CHECK_EQ(mt_config.python_depth, cases[i].python);
     CHECK_EQ(mt_config.whole_stacks, cases[i].whole);
     CHECK_EQ(mt_config.no_free_stacks, cases[i].no_frees);
-    CHECK_COMPLAINT(i == 5 ? "MEMTRACE_STACKS=native:999999999999,python:257 is too much; at most 256 frames are used"
+    CHECK_WARNING(i == 5 ? "MEMTRACE_STACKS=native:999999999999,python:257 is too much; at most 256 frames are used"
                            : "");
   }
 }
@@ -220,22 +220,22 @@ static void unknown_word(void) {
   load("MEMTRACE_STACKS=fuller,nofrees,native:x", NULL, NULL);
   CHECK_EQ(mt_config.native_depth, 64);
   CHECK(mt_config.no_free_stacks);
-  CHECK_COMPLAINT("MEMTRACE_STACKS=fuller,nofrees,native:x has a word that means nothing, and that word has no effect");
+  CHECK_WARNING("MEMTRACE_STACKS=fuller,nofrees,native:x has a word that means nothing, and that word has no effect");
   load("MEMTRACE_STACKS=native:x", NULL, NULL);
-  CHECK_COMPLAINT("MEMTRACE_STACKS=native:x has a word that means nothing, and that word has no effect");
+  CHECK_WARNING("MEMTRACE_STACKS=native:x has a word that means nothing, and that word has no effect");
 }
 
 static void unknown(void) {
   load("MEMTRACE_OUTPT=x", "MEMTRACE_ALSO=y", "MEMTRACE=z");
-  CHECK_COMPLAINT("MEMTRACE_OUTPT is unknown and has no effect; see docs/environment.md");
-  CHECK_COMPLAINT("MEMTRACE_ALSO is unknown and has no effect; see docs/environment.md");
-  CHECK_COMPLAINT("");
+  CHECK_WARNING("MEMTRACE_OUTPT is unknown and has no effect; see docs/environment.md");
+  CHECK_WARNING("MEMTRACE_ALSO is unknown and has no effect; see docs/environment.md");
+  CHECK_WARNING("");
 }
 
 static void known_to_others(void) {
   load("MEMTRACE_LIBRARY=x", "MEMTRACE_CACHE=y", "MEMTRACE_STACKS=full");
   load("MEMTRACE_OWN=x", NULL, NULL);
-  CHECK_COMPLAINT("");
+  CHECK_WARNING("");
 }
 
 static void strange(void) {
@@ -244,18 +244,18 @@ static void strange(void) {
   memcpy(name, "MEMTRACE_", 9);
   memcpy(name + sizeof name - 3, "=v", 3);
   load(name, "MEMTRACE_OUTPUT", "=MEMTRACE_OUTPUT=q");
-  const char *cut = mt_complaint_take();
+  const char *cut = mt_config_warning_take();
   CHECK(cut && strstr(cut, "NNN... is unknown"));
   CHECK_TEXT(mt_config.output, "memtrace.%e.%p.bin");
   static char huge[3 * MT_PATH_MAX] = "MEMTRACE_OUTPUT=/";
   memset(huge + 17, 'h', sizeof huge - 18);
   load(huge, NULL, NULL);
   CHECK_TEXT(mt_config.output, "memtrace.%e.%p.bin");
-  cut = mt_complaint_take();
+  cut = mt_config_warning_take();
   CHECK(cut && strstr(cut, "hhh... is too long and is not used"));
   for (int i = 0; i < 20; i++) load("MEMTRACE_LOG=\x1b[31m", NULL, NULL);
   int lines = 0;
-  for (const char *line; (line = mt_complaint_take()); lines++) CHECK(!strchr(line, 27));
+  for (const char *line; (line = mt_config_warning_take()); lines++) CHECK(!strchr(line, 27));
   CHECK(lines > 1 && lines <= 9);
   mt_config_load(NULL);
 }
@@ -263,7 +263,7 @@ static void strange(void) {
 static void check_visible(const char *text, const char *want) {
   char got[256];
   size_t used = 0;
-  while (*text) used += mt_log_visible(got + used, &text);
+  while (*text) used += mt_log_escape(got + used, &text);
   got[used] = 0;
   CHECK_TEXT(got, want);
 }

@@ -9,7 +9,7 @@
 #include "base/config.h"
 #include "check.h"
 #include "oracle.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 
 enum { THREADS = 8, TEXTS = 2000 };
 

@@ -10,7 +10,7 @@
 #include "base/config.h"
 #include "check.h"
 #include "oracle.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 #include "spool/dict.h"
 
 static struct oracle o;
@@ -49,7 +49,8 @@ struct packed {
 } __attribute__((packed));
 
 static struct packed three(void) {
-  return (struct packed){mt_live->epoch, {{0x1000, 10, 1, 5, 2}, {0x2000, 20, 2, 6, 3}, {0x3000, 30, 3, 7, 65535}}};
+  return (struct packed){mt_epoch_page->epoch,
+                         {{0x1000, 10, 1, 5, 2}, {0x2000, 20, 2, 6, 3}, {0x3000, 30, 3, 7, 65535}}};
 }
 
 static void writes(void) {
@@ -91,7 +92,7 @@ static void hostile(void) {
   free(found);
   struct packed p = three();
   for (int wrong = 0; wrong < 3; wrong++) {
-    p.epoch = wrong == 0 ? 0 : wrong == 1 ? mt_live->epoch + 1 : UINT64_MAX;
+    p.epoch = wrong == 0 ? 0 : wrong == 1 ? mt_epoch_page->epoch + 1 : UINT64_MAX;
     CHECK_EQ(mt_name_rows(self, (char *)&p, sizeof p, NULL, 0), 0);
   }
   p = three();
@@ -111,7 +112,7 @@ static void huge(void) {
   struct mt_thread *self = begin();
   enum { ROWS = 100000 };
   char *rows = calloc(1, 8 + ROWS * sizeof(struct mt_name_row));
-  memcpy(rows, &mt_live->epoch, 8);
+  memcpy(rows, &mt_epoch_page->epoch, 8);
   for (uint32_t i = 0; i < ROWS; i++) {
     struct mt_name_row row = {UINT64_MAX - i, UINT64_MAX, UINT64_MAX, UINT32_MAX, 1 + i % 65535};
     memcpy(rows + 8 + i * sizeof row, &row, sizeof row);
@@ -135,7 +136,7 @@ static void say_as_parent(void) {
   check_output("child.bin");
   check_event(2);
   CHECK_EQ(mt_name_rows(mt_thread_recording_now(), (char *)&parents, sizeof parents, NULL, 0), 0);
-  parents.epoch = mt_live->epoch;
+  parents.epoch = mt_epoch_page->epoch;
   CHECK_EQ(mt_name_rows(mt_thread_recording_now(), (char *)&parents, sizeof parents, NULL, 0), 3);
 }
 

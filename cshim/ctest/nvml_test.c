@@ -9,7 +9,7 @@
 #include <unistd.h>
 
 #include "base/clock.h"
-#include "base/gate.h"
+#include "base/forklock.h"
 #include "check.h"
 #include "device/sample.h"
 #include "device/sampler.h"
@@ -349,17 +349,17 @@ static void refused(void) {
   CHECK(self->next == next);
 }
 
-enum { FORK_WAIT_NS = 50000000 }; /* how long a fork waits (cshim/base/gate.c) */
+enum { FORK_WAIT_NS = 50000000 }; /* how long a fork waits (cshim/base/forklock.c) */
 
 static uint32_t inside, left;
 
 /* Until a fork waits for it, which keeps everybody else out. */
 static void stay_inside(void) {
-  mt_gate_enter();
+  mt_forklock_acquire();
   __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
-  for (; mt_gate_try(); usleep(100)) mt_gate_leave();
+  for (; mt_forklock_try(); usleep(100)) mt_forklock_release();
   __atomic_store_n(&left, 1, __ATOMIC_SEQ_CST);
-  mt_gate_leave();
+  mt_forklock_release();
 }
 
 static void fork_meanwhile(uint64_t number) {
@@ -377,14 +377,14 @@ static void fork_meanwhile(uint64_t number) {
 /* A child in which our thread's locks are taken for ever would be ours to blame. */
 static void forks_wait(void) {
   if (!CHECK_FORKS_OF_THREADS) return check_skip("forks of threads");
-  CHECK(mt_gate_open());
+  CHECK(mt_forklock_init());
   check_threads(2, fork_meanwhile);
-  mt_gate_enter(); /* the parent goes on */
-  mt_gate_leave();
+  mt_forklock_acquire(); /* the parent goes on */
+  mt_forklock_release();
 }
 
 static void *hold(void *unused) {
-  mt_gate_enter();
+  mt_forklock_acquire();
   __atomic_store_n(&inside, 1, __ATOMIC_SEQ_CST);
   for (;;) pause();
   return unused;
@@ -394,13 +394,13 @@ static void *hold(void *unused) {
 static void forks_give_up(void) {
   if (!CHECK_FORKS_OF_THREADS) return check_skip("forks of threads");
   pthread_t thread;
-  CHECK(mt_gate_open());
+  CHECK(mt_forklock_init());
   CHECK(!pthread_create(&thread, NULL, hold, NULL));
   while (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST)) usleep(100);
   pid_t child = fork();
   if (!child) {
-    mt_gate_enter(); /* and is no burden for the child */
-    mt_gate_leave();
+    mt_forklock_acquire(); /* and is no burden for the child */
+    mt_forklock_release();
     _exit(0);
   }
   int status = -1;

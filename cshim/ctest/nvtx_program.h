@@ -11,7 +11,7 @@
 
 #include "check.h"
 #include "oracle.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 
 typedef void (*function)(void);
 int InitializeInjectionNvtx2(const void *(*table)(uint32_t id));

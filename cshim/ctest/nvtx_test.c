@@ -63,7 +63,7 @@ static void ranges(void) {
   attach();
   CHECK_EQ(push("early"), 0);
   mark("too early");
-  CHECK_EQ(mt_live->epoch, 0);
+  CHECK_EQ(mt_epoch_page->epoch, 0);
   record_into("t.bin");
   CHECK_TEXT(tag_now(), "early");
   CHECK_EQ(push("inner"), 1);
@@ -385,7 +385,7 @@ static void quiet_thread(uint64_t number) {
 static void no_start(void) {
   attach();
   check_threads(4, quiet_thread);
-  CHECK_EQ(mt_live->epoch, 0);
+  CHECK_EQ(mt_epoch_page->epoch, 0);
   CHECK(!mt_region.base);
   record_into("t.bin");
   uint32_t rings = o.header->rings_used;

@@ -150,7 +150,7 @@ static void switched_off(void) {
 }
 
 static void asleep(void) {
-  mt_life_set(MT_ASLEEP);
+  mt_recorder_set_phase(MT_ASLEEP);
   CHECK_EQ(memtrace_active(), 0);
   uint64_t pool = memtrace_pool_create("later", 0); /* what is recorded later may know it */
   CHECK(pool);

@@ -5,7 +5,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/pyways.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 #include "pylibrary.h"
 #include "python/interpreter.h"
 #include "python/python.h"

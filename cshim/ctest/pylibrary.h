@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/config.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 #include "spool/region.h"
 
 /* Starts to record into that file's spool. */

@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/config.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 #include "pylibrary.h"
 #include "python/interpreter.h"
 #include "python/python.h"
@@ -63,12 +63,12 @@ MT_EXPORT uint32_t pywalk_stack(unsigned depth) {
   struct mt_thread *self = mt_thread_get();
   __atomic_add_fetch(&asked, 1, __ATOMIC_RELAXED);
   if (!self) return 0;
-  mt_thread_mark(self);
+  mt_thread_capture_begin(self);
   unsigned count = mt_python_walk(frames, depth, &end);
   uint32_t id = count ? mt_python_intern(frames, count, end) : 0;
   if (id) __atomic_add_fetch(&found, 1, __ATOMIC_RELAXED);
   if (id && depth == MT_PYTHON_MAX && mt_interpreter_state() == MT_PY_TRUSTED) compare_captured(self, id);
-  mt_thread_unmark(self);
+  mt_thread_capture_end(self);
   return id;
 }
 

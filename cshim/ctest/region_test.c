@@ -14,7 +14,7 @@
 #include "base/config.h"
 #include "check.h"
 #include "oracle.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 
 enum { EVENTS = 100000 };
 
@@ -59,7 +59,7 @@ static void small_files(void) {
   CHECK(access("r.bin", F_OK)); /* nothing is left */
   check_event(1);               /* and nothing happens, said once */
   check_event(2);
-  CHECK(mt_guest_off());
+  CHECK(mt_recorder_is_off());
 }
 
 static void smaller_files(void) {
@@ -95,7 +95,7 @@ static void full_disk(const char *options, bool starts) {
   const char *spool = check_output("small/r.bin");
   mt_config.log_level = 0;
   record_many();
-  CHECK_EQ(mt_guest_off(), !starts);
+  CHECK_EQ(mt_recorder_is_off(), !starts);
   if (starts && oracle_open(&o, spool)) {
     uint64_t n = check_account(&o, EVENTS);
     CHECK(n > 0 && n < EVENTS);

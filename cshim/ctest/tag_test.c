@@ -10,7 +10,7 @@
 #include "base/config.h"
 #include "check.h"
 #include "oracle.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 
 static struct oracle o;
 
@@ -194,7 +194,7 @@ static void switched_off(void) {
   memtrace_tag_pop();
   memtrace_mark("m");
   check_event(1);
-  CHECK_EQ(mt_live->epoch, 0);
+  CHECK_EQ(mt_epoch_page->epoch, 0);
 }
 
 int main(void) {

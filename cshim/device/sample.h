@@ -24,5 +24,5 @@ struct mt_sample {
 };
 
 /* Takes and records it; *used is what was in use, set unless refused. Calls the driver and the management library:
- * between mt_gate_enter and mt_gate_leave. */
+ * between mt_forklock_acquire and mt_forklock_release. */
 enum mt_sample_result mt_sample_take(const struct mt_sample *want, uint64_t *used);

@@ -8,7 +8,7 @@
 
 #include "base/clock.h"
 #include "base/config.h"
-#include "base/gate.h"
+#include "base/forklock.h"
 #include "base/sys.h"
 #include "base/thread.h"
 #include "device/sample.h"
@@ -60,7 +60,7 @@ static void doze(uint64_t deadline) {
   uint64_t now = mt_clock_monotonic();
   if (deadline && deadline <= now) return;
   __atomic_store_n(&mt_sampler_sleeping, 1, __ATOMIC_SEQ_CST);
-  mt_sys_wait(&mt_sampler_wanted, 0, deadline ? deadline - now : 0);
+  mt_sys_futex_wait(&mt_sampler_wanted, 0, deadline ? deadline - now : 0);
   __atomic_store_n(&mt_sampler_sleeping, 0, __ATOMIC_SEQ_CST);
 }
 
@@ -131,12 +131,12 @@ static void sample_device(int ordinal, void *argument) {
 
 /* False when there is nothing more to wait for. */
 static bool sample(struct round *round) {
-  if (mt_guest_off()) return false;
-  mt_gate_enter();
+  if (mt_recorder_is_off()) return false;
+  mt_forklock_acquire();
   mt_context_devices(sample_device, round);
   bool refused = refusals >= MT_REFUSALS;
   if (refused) mt_nvml_close();
-  mt_gate_leave();
+  mt_forklock_release();
   if (refused) note("nvml", "stopped: the management library answers no more");
   return !refused && !round->over;
 }
@@ -144,7 +144,7 @@ static bool sample(struct round *round) {
 static void wait_while(uint32_t value) {
   uint64_t give_up = mt_clock_monotonic() + MT_END_WAIT_MS * 1000000ull;
   while (__atomic_load_n(&state, __ATOMIC_SEQ_CST) == value && mt_clock_monotonic() < give_up)
-    mt_sys_wait(&state, value, 20000000);
+    mt_sys_futex_wait(&state, value, 20000000);
 }
 
 /* When the process ends by exit(), before the driver's own handlers and the destructors of all libraries: one of them
@@ -162,15 +162,15 @@ void mt_sampler_prepare(void) {
 static const char *start(void) {
   uint32_t idle = IDLE;
   if (!mt_config.nvml_seconds) return "MEMTRACE_NVML=0";
-  if (!mt_gate_open()) return "no fork handlers";
+  if (!mt_forklock_init()) return "no fork handlers";
   __atomic_store_n(&thread, mt_sys_gettid(), __ATOMIC_RELAXED);
   if (!__atomic_compare_exchange_n(&state, &idle, STARTING, false, __ATOMIC_SEQ_CST, __ATOMIC_SEQ_CST))
     return "the process ended before it began";
-  mt_gate_enter();
+  mt_forklock_acquire();
   const char *why = mt_nvml_open();
-  mt_gate_leave();
+  mt_forklock_release();
   __atomic_store_n(&state, why ? ENDED : SAMPLING, __ATOMIC_SEQ_CST);
-  mt_sys_wake(&state, INT32_MAX);
+  mt_sys_futex_wake(&state, INT32_MAX);
   if (why) return why;
   note("nvml", "on");
   if (mt_header()->pid_namespace != MT_INITIAL_PID_NAMESPACE)
@@ -181,7 +181,7 @@ static const char *start(void) {
 /* There will be no more samples: nobody need wait for one. */
 static void over(void) {
   __atomic_store_n(&state, ENDED, __ATOMIC_SEQ_CST);
-  mt_sys_wake(&state, INT32_MAX);
+  mt_sys_futex_wake(&state, INT32_MAX);
 }
 
 static void take_last(void) {

@@ -166,7 +166,7 @@ static void unframe_call(struct mt_call *call) {
 static inline void enter_driver(struct mt_call *call, const struct mt_frame *frame) {
   struct mt_thread *self = call->self;
   frame_call(call, frame);
-  call->told = self->told_count;
+  call->told = self->recorded_count;
   call->counted = !(self->ring->calls & 1);
   if (MT_LIKELY(call->counted)) mt_ring_call(self);
 }
@@ -174,7 +174,7 @@ static inline void enter_driver(struct mt_call *call, const struct mt_frame *fra
 /* The call is the first in a child of a process that was recording. Most such calls are refused, and are not worth two
  * files. */
 static bool is_worth_recording(struct mt_call *call, int status) {
-  if ((status && status != MT_CUDA_NO_MEMORY) || mt_life_is_off() || !mt_guest_is_child()) return false;
+  if ((status && status != MT_CUDA_NO_MEMORY) || mt_recorder_is_off() || !mt_recorder_in_child()) return false;
   call->self = mt_thread_get();
   call->outer = 0;
   return call->self;
@@ -216,7 +216,8 @@ static void leave_driver(struct mt_call *call) {
 static bool recorded_below(struct mt_call *call, const struct mt_outcome *o) {
   struct mt_thread *self = call->self;
   bool taken = call->seq && self->reserved_seq != call->seq;
-  if (MT_LIKELY(self->told_count == call->told) || self->told_kind != o->kind || self->told_addr != o->addr) {
+  if (MT_LIKELY(self->recorded_count == call->told) || self->recorded_kind != o->kind ||
+      self->recorded_addr != o->addr) {
     if (taken) call->seq = mt_seq_draw(); /* for something else, it seems */
     return false;
   }
@@ -233,9 +234,9 @@ void mt_driver_close(struct mt_call *call, struct mt_outcome *outcome) {
   }
   if (!recorded_below(call, outcome)) {
     record_outcome(call, outcome, runtime, 0);
-    self->told_count++;
-    self->told_kind = outcome->kind;
-    self->told_addr = outcome->addr;
+    self->recorded_count++;
+    self->recorded_kind = outcome->kind;
+    self->recorded_addr = outcome->addr;
   }
   leave_driver(call);
 }

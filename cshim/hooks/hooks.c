@@ -67,7 +67,7 @@ struct mt_op {
   MT_HOOKED(symbol, params) { \
     const struct mt_op op = MT_OP_##operation(subject); \
     MT_HOOKED_REAL(symbol); \
-    if ((op.ends && !(address)) || mt_life_is_off()) return real args; \
+    if ((op.ends && !(address)) || mt_recorder_is_off()) return real args; \
     struct mt_call call; \
     MT_OPEN_##level(&call, number, __builtin_frame_address(0), op.early); \
     int status = real args; \

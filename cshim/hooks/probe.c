@@ -50,7 +50,7 @@ static void note_device(int32_t index) {
 
 void mt_probe_devices(void) {
   static uint64_t told_in; /* epoch of the spool that has them */
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);
+  uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_RELAXED);
   if (__atomic_load_n(&told_in, __ATOMIC_RELAXED) == epoch ||
       __atomic_exchange_n(&told_in, epoch, __ATOMIC_RELAXED) == epoch)
     return;

@@ -27,7 +27,7 @@ static struct {
 static void note_row(unsigned i) {
   char key[16 + MT_UNHOOKED_NAME] = "unhooked.", text[12];
   int n = sizeof text, version = rows[i].version;
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED);
+  uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_RELAXED);
   if (!epoch || __atomic_exchange_n(&rows[i].told_in, epoch, __ATOMIC_RELAXED) == epoch) return;
   strcat(key, rows[i].name);
   do text[--n] = (char)('0' + version % 10);

@@ -135,7 +135,7 @@ static uint64_t *open_ranges(const void *domain) {
 }
 
 static uint64_t recording_now(void) {
-  return __atomic_load_n(&mt_live->epoch, __ATOMIC_RELAXED) << (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS);
+  return __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_RELAXED) << (MT_NVTX_COUNT_BITS + MT_NVTX_NAME_BITS);
 }
 static uint64_t count_of(uint64_t word) { return word & MT_NVTX_COUNT_MAX; }
 static uint32_t end_name_of(uint64_t word) { return word >> MT_NVTX_COUNT_BITS & ((1u << MT_NVTX_NAME_BITS) - 1); }

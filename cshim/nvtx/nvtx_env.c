@@ -75,7 +75,7 @@ static const char *own_path(void) {
 
 bool mt_nvtx_wanted(void) {
   if (!mt_config.loaded) mt_config_load(environ);
-  return !mt_config.no_nvtx && !mt_config.disabled && !mt_guest_off();
+  return !mt_config.no_nvtx && !mt_config.disabled && !mt_recorder_is_off();
 }
 
 static char *offer(void) {

@@ -59,10 +59,10 @@ static const struct mt_nvtx_string nameless[] = {{0, 0, 0}, {0, MT_NVTX_TEXT, 0}
 static char *take_arena(void) {
   char *have = __atomic_load_n(&arena, __ATOMIC_ACQUIRE);
   if (have) return have;
-  char *fresh = mt_sys_pages(MT_NVTX_ARENA);
+  char *fresh = mt_sys_pages_alloc(MT_NVTX_ARENA);
   if (!fresh) return NULL;
   if (__atomic_compare_exchange_n(&arena, &have, fresh, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return fresh;
-  mt_sys_pages_back(fresh, MT_NVTX_ARENA);
+  mt_sys_pages_free(fresh, MT_NVTX_ARENA);
   return have;
 }
 

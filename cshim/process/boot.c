@@ -21,7 +21,7 @@
 #include "device/sampler.h"
 #include "process/control.h"
 #include "process/gomemory.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 #include "process/relocate.h"
 #include "process/startblock.h"
 #include "python/python.h"
@@ -89,7 +89,7 @@ static uint32_t rehearsal_over, rehearsing;
 
 static void *rehearse(void *unused) {
   (void)unused;
-  while (!__atomic_load_n(&rehearsal_over, __ATOMIC_ACQUIRE)) mt_sys_wait(&rehearsal_over, 0, 0);
+  while (!__atomic_load_n(&rehearsal_over, __ATOMIC_ACQUIRE)) mt_sys_futex_wait(&rehearsal_over, 0, 0);
   __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELEASE);
   return NULL;
 }
@@ -111,7 +111,7 @@ static bool threads_can_be_had(void) {
   }
   for (unsigned i = 1; i < MT_GO_THREADS && all; i++) all = rehearse_on();
   __atomic_store_n(&rehearsal_over, 1, __ATOMIC_RELEASE);
-  mt_sys_wake(&rehearsal_over, MT_GO_THREADS);
+  mt_sys_futex_wake(&rehearsal_over, MT_GO_THREADS);
   while (__atomic_load_n(&rehearsing, __ATOMIC_ACQUIRE)) mt_sys_yield();
   return all;
 }
@@ -260,7 +260,7 @@ void mt_boot_thread_ends(int32_t tid) {
   int32_t process = mt_header()->pid; /* that records: this one */
   if (tid == process || (first && __atomic_load_n(first, __ATOMIC_RELAXED) != process))
     __atomic_store_n(&first_left, 1, __ATOMIC_RELEASE);
-  if (__atomic_load_n(&first_left, __ATOMIC_ACQUIRE)) mt_wake_turn();
+  if (__atomic_load_n(&first_left, __ATOMIC_ACQUIRE)) mt_wake_poll();
 }
 
 /* How long to wait before the next look at whether the program is gone. */
@@ -272,12 +272,12 @@ static uint64_t until_next_look(void) {
 /* What the recorder does beside the program's threads, until the program is gone. */
 static void take_turns(void) {
   while (!only_ours_left(&alone_status)) {
-    uint32_t before = __atomic_load_n(&mt_turns, __ATOMIC_ACQUIRE);
+    uint32_t before = __atomic_load_n(&mt_poll_count, __ATOMIC_ACQUIRE);
     mt_ring_spare();
     mt_python_turn();
     mt_adapter_turn();
     mt_unwind_refresh();
-    mt_sys_wait(&mt_turns, before, until_next_look());
+    mt_sys_futex_wait(&mt_poll_count, before, until_next_look());
   }
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
   mt_wake_sampler(MT_OCCASION_NONE);
@@ -302,7 +302,7 @@ void mt_boot_go_ended(void) {
   bool early =
       __atomic_compare_exchange_n(&mt_drainer, &booting, MT_DRAINER_NONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
   __atomic_store_n(&mt_header()->drain_state, MT_DRAINER_FAILED, __ATOMIC_RELEASE);
-  mt_sys_wake(&mt_header()->control, INT32_MAX);
+  mt_sys_futex_wake(&mt_header()->control, INT32_MAX);
   __atomic_store_n(&go_ended, GO_ENDED, __ATOMIC_RELEASE);
   mt_wake_sampler(MT_OCCASION_NONE);
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
@@ -345,7 +345,7 @@ bool mt_boot_is_alone(void) { return only_ours_left(&alone_status); }
 static void *boot_thread(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
-  if (mt_clock_is_forbidden()) mt_sys(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE); /* here: Go reads it */
+  if (mt_clock_tsc_disabled()) mt_sys(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE); /* here: Go reads it */
   mt_clock_refresh(mt_header());
   if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell */
   const char *why = refusal();

@@ -22,7 +22,7 @@
 #include "device/sampler.h"
 #include "include/memtrace.h"
 #include "process/boot.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 #include "process/search.h"
 #include "process/start.h"
 #include "spool/dict.h"
@@ -106,7 +106,7 @@ static void *take_orders(void *unused) {
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   for (;;) {
     uint32_t now = __atomic_load_n(&order, __ATOMIC_ACQUIRE);
-    if (now == ORDER_NONE) mt_sys_wait(&order, ORDER_NONE, 0);
+    if (now == ORDER_NONE) mt_sys_futex_wait(&order, ORDER_NONE, 0);
     if (now == ORDER_END) mt_boot_end_alone();
     if (now == ORDER_NONE) continue;
     if (now == ORDER_START) memtrace_start();
@@ -114,20 +114,20 @@ static void *take_orders(void *unused) {
       mt_log(MT_LOG_WARN, "nobody can ask for a recording, for there is no control socket: ", place.sun_path,
              " cannot be made");
     __atomic_store_n(&order, ORDER_NONE, __ATOMIC_RELEASE);
-    mt_sys_wake(&order, INT32_MAX);
+    mt_sys_futex_wake(&order, INT32_MAX);
   }
   return NULL;
 }
 
 static void give_order(uint32_t wanted) {
   __atomic_store_n(&order, wanted, __ATOMIC_RELEASE);
-  mt_sys_wake(&order, INT32_MAX);
-  while (__atomic_load_n(&order, __ATOMIC_ACQUIRE) == wanted) mt_sys_wait(&order, wanted, 0);
+  mt_sys_futex_wake(&order, INT32_MAX);
+  while (__atomic_load_n(&order, __ATOMIC_ACQUIRE) == wanted) mt_sys_futex_wait(&order, wanted, 0);
 }
 
 static const char *start(char *settings) {
   char *list[MT_SETTINGS + 1] = {NULL};
-  if (!mt_guest_asleep()) return NULL;
+  if (!mt_recorder_asleep()) return NULL;
   for (unsigned count = 0; *settings && count < MT_SETTINGS; count++) {
     list[count] = settings;
     settings += strcspn(settings, "\n");
@@ -138,17 +138,17 @@ static const char *start(char *settings) {
   if (level <= MT_LOG_WARN) mt_config.log_level = MT_LOG_OFF; /* who asks is told, and not the program's user */
   give_order(ORDER_START);
   mt_config.log_level = level;
-  return mt_guest_failure();
+  return mt_recorder_failure();
 }
 
 static const char *stop(char *unused) {
   static const char by[] = "memtrace ctl";
   (void)unused;
-  if (mt_guest_sleep()) return NULL; /* it has made no call so far */
-  if (!mt_guest_records_here() || mt_guest_off()) return "it is not recording";
+  if (mt_recorder_sleep()) return NULL; /* it has made no call so far */
+  if (!mt_recorder_has_spool() || mt_recorder_is_off()) return "it is not recording";
   mt_sampler_end();
   mt_dict_info("stop", by, sizeof by - 1);
-  mt_guest_end(MT_STATUS_UNKNOWN);
+  mt_recorder_end(MT_STATUS_UNKNOWN);
   return NULL;
 }
 
@@ -169,7 +169,7 @@ static const char *referrers(char *bounds) {
   uint64_t rows = strtoul(bounds, &rest, 10), milliseconds = strtoul(rest, NULL, 10);
   if (!rows || rows > MT_ROWS || !milliseconds || milliseconds > MT_PATIENCE_MS)
     return "a search has 1 to 256 rows and waits 1 to 30000 milliseconds";
-  if (mt_guest_asleep()) return "nothing is known of the program before it is recorded";
+  if (mt_recorder_asleep()) return "nothing is known of the program before it is recorded";
   referred = (struct mt_referrers){.limit = (uint32_t)rows};
   return mt_search(&referred, (uint32_t)milliseconds);
 }
@@ -180,17 +180,17 @@ static const char *status(char *unused) {
 }
 
 static const char *state(void) {
-  if (mt_guest_asleep()) return "asleep";
-  uint64_t now = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
+  if (mt_recorder_asleep()) return "asleep";
+  uint64_t now = __atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE);
   return (uint32_t)now == MT_ENDED     ? "ended"
          : (uint32_t)now == MT_OFF     ? "off"
-         : now == mt_life_in(MT_READY) ? "recording"
+         : now == mt_recorder_state_in(MT_READY) ? "recording"
                                        : "idle";
 }
 
 static size_t answer(char *text, const char *error) {
   char *at = stpcpy(stpcpy(text, "state="), state());
-  if (mt_guest_records_here()) at = stpcpy(stpcpy(at, "\ntrace="), mt_region.output.trace);
+  if (mt_recorder_has_spool()) at = stpcpy(stpcpy(at, "\ntrace="), mt_region.output.trace);
   if (mt_start_word && mt_start_word()) {
     at = stpcpy(stpcpy(at, "\nstart="), mt_start_word());
     at = mt_put_number(stpcpy(at, "\nheld="), mt_start_held());
@@ -335,7 +335,7 @@ MT_EXPORT int memtrace_attach(void);
 MT_EXPORT int memtrace_attach(void) {
   if (mt_config.disabled) return 0;
   if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) == mt_sys_getpid()) return 1;
-  if (!mt_guest_sleep()) return 0;
+  if (!mt_recorder_sleep()) return 0;
   mt_config.disabled = !mt_control_open(); /* then it has seen nothing that the program's end could tell of */
   return !mt_config.disabled;
 }

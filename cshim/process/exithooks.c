@@ -4,7 +4,7 @@
  * whole. abort() and fatal signals are left alone: the spool holds everything.
  *
  * _exit may be called in a signal handler, while other threads record, and in a vfork child, which shares this memory:
- * mt_guest_end is made for that, and nothing here looks up a symbol then. */
+ * mt_recorder_end is made for that, and nothing here looks up a symbol then. */
 #include "process/exithooks.h"
 
 #include <dlfcn.h>
@@ -18,7 +18,7 @@
 #include "hooks/real.h"
 #include "hooks/unhooked.h"
 #include "process/control.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 
 typedef void (*exit_function)(int status);
 
@@ -34,7 +34,7 @@ extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribut
 static void report_unrecorded(void) {
   const char *how = mt_config.disabled ? NULL : mt_unhooked_check();
   if (!how) return;
-  mt_guest_confess("blind", how);
+  mt_record_exit_note("blind", how);
   mt_log(MT_LOG_WARN, "the program used a GPU past this library, which saw no call: ", how, "");
 }
 
@@ -42,7 +42,7 @@ static void at_end(int status, void *unused) {
   (void)unused;
   report_unrecorded();
   mt_control_end();
-  mt_guest_end(status);
+  mt_recorder_end(status);
 }
 
 static void at_exit_without_status(void *unused) {
@@ -52,7 +52,7 @@ static void at_exit_without_status(void *unused) {
 static void at_quick_end(void *unused) {
   (void)unused;
   mt_sampler_end();
-  mt_guest_end(MT_STATUS_UNKNOWN); /* its handlers are not told */
+  mt_recorder_end(MT_STATUS_UNKNOWN); /* its handlers are not told */
 }
 
 /* What is registered first runs last. At this moment the program has registered nothing, and the loader has not
@@ -69,7 +69,7 @@ void mt_exit_hooks_prepare(void) {
 static void leave(exit_function next, int status) {
   mt_control_end();
   mt_sampler_end(); /* exit() has had it taken by now, or it is too late for it */
-  mt_guest_end(status);
+  mt_recorder_end(status);
   if (next) next(status);
   mt_sys_exit_group(status);
 }

@@ -49,8 +49,8 @@ static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
 /* A forked child has no runtime. It would only have to copy all that this one has, and this one would find each page
  * that it writes to copied. */
 static void keep_from_children(void *at, size_t size) {
-  if (!here && (here = mt_sys_pages(MT_PAGE)) && mt_sys_madvise(here, MT_PAGE, MADV_WIPEONFORK)) {
-    mt_sys_pages_back(here, MT_PAGE);
+  if (!here && (here = mt_sys_pages_alloc(MT_PAGE)) && mt_sys_madvise(here, MT_PAGE, MADV_WIPEONFORK)) {
+    mt_sys_pages_free(here, MT_PAGE);
     here = NULL;
   }
   if (!here) return;
@@ -185,7 +185,7 @@ void *__wrap_malloc(size_t size);
 void *__wrap_malloc(size_t size) {
   for (unsigned i = 0; i < MT_GO_BLOCKS && size <= MT_GO_BLOCK; i++)
     if (!__atomic_exchange_n(&used[i], 1, __ATOMIC_ACQUIRE)) return blocks[i];
-  return mt_sys_pages(size); /* and stays */
+  return mt_sys_pages_alloc(size); /* and stays */
 }
 
 void __wrap_free(void *block);

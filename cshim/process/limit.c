@@ -21,7 +21,7 @@
 #include "hooks/real.h"
 #include "process/boot.h"
 #include "process/gomemory.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 #include "spool/region.h"
 
 /* How long a runtime that is just starting is waited for: it would take more afterwards. */
@@ -77,7 +77,7 @@ static bool is_tight(int resource, const struct rlimit *limit) {
 }
 
 static uint64_t held(int resource) {
-  uint64_t bytes = mt_sys_pages_held() + mt_go_memory_held() + mt_loaded_own(resource == RLIMIT_AS);
+  uint64_t bytes = mt_sys_pages_total() + mt_go_memory_held() + mt_loaded_own(resource == RLIMIT_AS);
   return resource == RLIMIT_AS
              ? /* the drainer has the spool mapped as well */ bytes + 2 * mt_region.size + MT_LIMIT_SPACE
              : bytes + MT_LIMIT_DATA;
@@ -103,7 +103,7 @@ static int set(struct shift *s, int resource, const struct rlimit *limit) {
   told = before;
   show(s, &told);
   if (!is_tight(resource, limit) && !s->active) return real_set(resource, limit);
-  if (mt_guest_records_here()) { /* and not only the process that it was forked from */
+  if (mt_recorder_has_spool()) { /* and not only the process that it was forked from */
     mt_boot_wait(MT_LIMIT_WAIT_MS);
     if (resource == RLIMIT_AS) mt_go_release_memory();
   }
@@ -132,7 +132,7 @@ static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
 
 int mt_limit_set(int resource, const struct rlimit *limit) {
   struct shift *s = shift_of(resource);
-  if (!s || !limit || (!s->active && (!is_tight(resource, limit) || !mt_guest_records_here())) || !lock())
+  if (!s || !limit || (!s->active && (!is_tight(resource, limit) || !mt_recorder_has_spool())) || !lock())
     return real_set(resource, limit);
   int error = errno, result = set(s, resource, limit);
   if (!result) errno = error;
@@ -149,7 +149,7 @@ int mt_limit_get(int resource, struct rlimit *limit) {
 
 int mt_limit_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
   struct shift *s = process && process != mt_sys_getpid() ? NULL : shift_of(resource);
-  if (!s || (!s->active && !(limit && is_tight(resource, limit) && mt_guest_records_here())))
+  if (!s || (!s->active && !(limit && is_tight(resource, limit) && mt_recorder_has_spool())))
     return real_both(process, resource, limit, old);
   struct rlimit before;
   if (mt_limit_get(resource, &before) || (limit && mt_limit_set(resource, limit))) return -1;
@@ -159,7 +159,7 @@ int mt_limit_both(pid_t process, int resource, const struct rlimit *limit, struc
 
 int mt_limit_prctl(int option, const unsigned long arguments[4]) {
   const unsigned long *a = arguments;
-  if (option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV) mt_clock_forbid(); /* before it holds */
+  if (option == PR_SET_TSC && a[0] == PR_TSC_SIGSEGV) mt_clock_disable_tsc(); /* before it holds */
   return next_prctl ? next_prctl(option, a[0], a[1], a[2], a[3])
                     : (int)mt_sys(SYS_prctl, option, a[0], a[1], a[2], a[3]);
 }

@@ -3,7 +3,7 @@
 #include <stdarg.h>
 #include <sys/resource.h>
 
-#include "process/guest.h"
+#include "process/recorder.h"
 #include "process/limit.h"
 
 /* On 64 bits the C library's two kinds of each mean the same. */

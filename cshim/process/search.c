@@ -38,7 +38,7 @@ static const char *failure;
 
 static bool turn(uint32_t from, uint32_t to) {
   bool turned = __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
-  if (turned) mt_sys_wake(&state, 1);
+  if (turned) mt_sys_futex_wake(&state, 1);
   return turned;
 }
 
@@ -62,14 +62,14 @@ static void *search(void *unused) {
 static void wait_while(uint32_t now, uint32_t milliseconds) {
   uint64_t over = mt_clock_monotonic() + milliseconds * 1000000ull;
   for (uint64_t at; __atomic_load_n(&state, __ATOMIC_ACQUIRE) == now && (at = mt_clock_monotonic()) < over;)
-    mt_sys_wait(&state, now, over - at);
+    mt_sys_futex_wait(&state, now, over - at);
 }
 
 static const char *prepare(const struct mt_referrers *wanted) {
   if (asked_in != mt_sys_getpid()) state = IDLE, asked_in = mt_sys_getpid();
   uint32_t before = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
   if (before != IDLE && before != GIVEN_UP) return "an earlier search is still under way there: try again in a while";
-  if (!text && !(text = mt_sys_pages(MT_ROOM))) return "there is no memory for the answer";
+  if (!text && !(text = mt_sys_pages_alloc(MT_ROOM))) return "there is no memory for the answer";
   request = *wanted;
   request.text = text;
   if (!request.room) request.room = MT_ROOM, request.visits = MT_VISITS, request.milliseconds = MT_LOOK_MS;
@@ -122,7 +122,7 @@ const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms) {
 }
 
 void mt_search_over(void) {
-  mt_sys_pages_back(text, MT_ROOM);
+  mt_sys_pages_free(text, MT_ROOM);
   text = NULL;
   turn(DONE, IDLE);
 }
@@ -159,7 +159,7 @@ static struct mt_referrers own_bounds(void) {
 /* Whether this recording had none yet. */
 static bool is_first(void) {
   static uint64_t searched_in;
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
+  uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE);
   return epoch && mt_config.referrers_ms && __atomic_exchange_n(&searched_in, epoch, __ATOMIC_ACQ_REL) != epoch;
 }
 

@@ -15,7 +15,7 @@
 #include "base/thread.h"
 #include "hooks/hooks.h"
 #include "include/memtrace.h"
-#include "process/guest.h"
+#include "process/recorder.h"
 #include "process/start.h"
 #include "spool/dict.h"
 
@@ -91,17 +91,19 @@ static void rebind_used(void) {
 static void look(void) { held = mt_held_record(); }
 
 MT_EXPORT int memtrace_start(void) {
-  bool asleep = mt_guest_asleep();
+  bool asleep = mt_recorder_asleep();
   if (!asleep && !memtrace_active()) return MEMTRACE_ERR_OFF;
   if (!asleep && (started || is_preloaded())) return MEMTRACE_OK;
   int error = errno, result = MEMTRACE_OK;
   if (is_cuda_in_use()) {
     started = "late";
-    result = mt_guest_start(rebind_used, look) ? MEMTRACE_LATE : mt_guest_off() ? MEMTRACE_ERR_OFF : MEMTRACE_OK;
+    result = mt_recorder_start(rebind_used, look) ? MEMTRACE_LATE
+             : mt_recorder_is_off()               ? MEMTRACE_ERR_OFF
+                                                  : MEMTRACE_OK;
   } else {
     started = "early";
     rebind();
-    mt_guest_wake();
+    mt_recorder_wake();
   }
   errno = error;
   return refused ? MEMTRACE_ERR_SYSTEM : result;

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
-#include "base/gate.h"
+#include "base/forklock.h"
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 #include "python/pycode.h"
@@ -187,7 +187,7 @@ static void failed(const char *what) {
 }
 
 /* Not so in a forked child, which inherits calls that its parent asked for. */
-static bool recording(void) { return __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE) != 0; }
+static bool recording(void) { return __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE) != 0; }
 
 /* A pending call: on the main thread, with the lock, between two instructions. */
 static int run(void *unused) {
@@ -211,7 +211,7 @@ static int run(void *unused) {
 }
 
 static void ask(void) {
-  if (!attempts++ && (!find_api() || !mt_gate_open())) {
+  if (!attempts++ && (!find_api() || !mt_forklock_init())) {
     over = 1;
     return mt_interpreter_tested("not possible: the interpreter or the system lacks what it takes");
   }
@@ -221,13 +221,13 @@ static void ask(void) {
     return;
   }
   if (attempts == 1) mt_pyend_prepare();
-  mt_gate_enter(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
+  mt_forklock_acquire(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
   if (api.initialized() && !mt_interpreter.finalizing()) {
     __atomic_store_n(&asked, 1, __ATOMIC_RELEASE);
     if (api.add_pending(run, NULL)) __atomic_store_n(&asked, 0, __ATOMIC_RELEASE);
   } else
     attempts--;
-  mt_gate_leave();
+  mt_forklock_release();
   if (attempts == 1) mt_pyend_prepare_barrier();
 }
 

@@ -96,7 +96,7 @@ static void *at_exit(void *self, void *arguments) {
   main_goes_on = pthread_equal(pthread_self(), main_thread);
   __atomic_store_n(&mt_pyend_process, (uint32_t)mt_sys_getpid(), __ATOMIC_RELEASE);
   order_threads();
-  mt_threads_wait_captures(MT_PYEND_WAIT_MS);
+  mt_threads_wait_for_captures(MT_PYEND_WAIT_MS);
   errno = error;
   api.take(api.none);
   return api.none;

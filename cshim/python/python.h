@@ -10,8 +10,8 @@
 
 /* Collects the calling thread's frames, innermost first: at most depth (0 to MT_PYTHON_MAX). Returns how many; 0 where
  * the thread has none, no interpreter was found, it is ending, or its layout is unknown. No locks, no calls but the one
- * that finds the thread's own state. The thread is marked (mt_thread_mark) from before the walk until what it found was
- * interned, or it is the one that ends the interpreter. */
+ * that finds the thread's own state. The thread is marked (mt_thread_capture_begin) from before the walk until what it
+ * found was interned, or it is the one that ends the interpreter. */
 unsigned mt_python_walk(struct mt_pyraw *out, unsigned depth, enum mt_stack_end *end);
 
 /* The dictionary id of a walked stack, written at first sight together with the code objects that are new. Lock-free; 0

@@ -127,9 +127,9 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
 struct mt_stacks mt_capture_for(struct mt_thread *self, uintptr_t address) {
   struct mt_stacks stacks = {0, 0};
   if (mt_config.python_depth && !self->capturing) {
-    mt_thread_mark(self);
+    mt_thread_capture_begin(self);
     stacks.python = mt_python_capture(self, mt_config.python_depth);
-    mt_thread_unmark(self);
+    mt_thread_capture_end(self);
   }
   stacks.native = intern_address(stacks.python ? MT_STACK_INTERPRETER : MT_STACK_WHOLE, address);
   return stacks;
@@ -141,9 +141,9 @@ struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame
   if (MT_LIKELY(mt_config.native_depth)) mt_memory_prefetch(self->memo);
   if (MT_LIKELY(mt_config.python_depth && !bare)) {
     mt_memory_prefetch(self->pymemo);
-    mt_thread_mark(self);
+    mt_thread_capture_begin(self);
     stacks.python = mt_python_capture(self, mt_config.python_depth);
-    mt_thread_unmark(self);
+    mt_thread_capture_end(self);
   }
   if (MT_UNLIKELY(!mt_config.native_depth || bare)) {
     stacks.native = intern_caller(self, caller);

@@ -34,7 +34,8 @@ static bool lock(void) {
 static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
 
 void mt_early_keep(uint8_t kind, uint64_t number, const char *name, size_t size) {
-  if (mt_config.disabled || mt_guest_off() || mt_guest_records_here() || size > MEMTRACE_NAME_MAX || !lock()) return;
+  if (mt_config.disabled || mt_recorder_is_off() || mt_recorder_has_spool() || size > MEMTRACE_NAME_MAX || !lock())
+    return;
   struct moment *m = &kept[count++ % MT_EARLY_MAX];
   m->kind = kind;
   m->number = number;

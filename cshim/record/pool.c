@@ -62,7 +62,7 @@ MT_EXPORT uint64_t memtrace_pool_create(const char *name, int device) {
 static void record(const struct pool *pool, uint64_t handle, uint8_t kind, uint16_t id, uint64_t addr, uint64_t size,
                    const struct mt_frame *frame) {
   int error = errno;
-  struct mt_thread *self = mt_life_is_off() ? NULL : mt_thread_recording_now();
+  struct mt_thread *self = mt_recorder_is_off() ? NULL : mt_thread_recording_now();
   struct mt_stacks stacks = self ? mt_capture(self, frame, frame->caller, kind) : (struct mt_stacks){0, 0};
   uint32_t name = self ? mt_dict_intern(MT_DICT_STRING, pool->name, pool->size) : 0;
   struct mt_record *r = self ? mt_record_open(self, kind) : NULL;

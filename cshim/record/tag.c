@@ -209,4 +209,4 @@ MT_EXPORT void memtrace_step(uint64_t n) { note(MT_STEP, n, 0); }
 
 MT_EXPORT void memtrace_epoch(uint64_t n) { note(MT_EPOCH, n, 0); }
 
-MT_EXPORT int memtrace_active(void) { return !mt_config.disabled && !mt_guest_off(); }
+MT_EXPORT int memtrace_active(void) { return !mt_config.disabled && !mt_recorder_is_off(); }

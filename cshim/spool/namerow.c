@@ -29,7 +29,7 @@ size_t mt_name_rows(struct mt_thread *self, const char *rows, size_t size, const
   size_t written = 0, count = size < sizeof epoch ? 0 : (size - sizeof epoch) / sizeof row;
   if (!count) return 0;
   memcpy(&epoch, rows, sizeof epoch);
-  if (!epoch || epoch != __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) return 0;
+  if (!epoch || epoch != __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE)) return 0;
   if (places && count > room / sizeof row.address) count = room / sizeof row.address;
   for (size_t i = 0; i < count; i++) {
     memcpy(&row, rows + sizeof epoch + i * sizeof row, sizeof row);

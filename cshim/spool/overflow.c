@@ -42,7 +42,7 @@ static __attribute__((noinline)) bool in_handler(struct mt_thread *self) {
 
 static void wake_drainer(struct mt_spool_header *h) {
   __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_RELEASE);
-  mt_sys_wake(&h->drain_wake, 1);
+  mt_sys_futex_wake(&h->drain_wake, 1);
 }
 
 bool mt_overflow_begin(struct mt_overflow *wait, struct mt_thread *self) {
@@ -63,12 +63,12 @@ bool mt_overflow_begin(struct mt_overflow *wait, struct mt_thread *self) {
 bool mt_overflow_sleep(struct mt_overflow *wait) {
   struct mt_spool_header *h = mt_header();
   uint64_t now = mt_clock_monotonic(), left = left_of_run(h, now);
-  if (now >= wait->give_up || !left || !mt_draining() || mt_guest_off()) return false;
+  if (now >= wait->give_up || !left || !mt_draining() || mt_recorder_is_off()) return false;
   if (left > wait->give_up - now) left = wait->give_up - now;
   if (left > MT_SLICE_NS) left = MT_SLICE_NS;
   int error = errno;
   wake_drainer(h);
-  mt_sys_wait(&h->room, wait->seen, left);
+  mt_sys_futex_wait(&h->room, wait->seen, left);
   errno = error;
   wait->seen = __atomic_load_n(&h->room, __ATOMIC_ACQUIRE);
   return true;

@@ -170,7 +170,7 @@ static void wake_drainer(struct mt_spool_header *h) {
   if (!wake_at || busy < wake_at) return;
   int error = errno;
   __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_RELEASE);
-  mt_sys_wake(&h->drain_wake, 1);
+  mt_sys_futex_wake(&h->drain_wake, 1);
   errno = error;
 }
 

@@ -21,7 +21,7 @@ var contracts = []string{"spool.h", "hooks.def", "include/memtrace.h"}
 
 // upward lists the names that a room uses and a room above it defines, and why that may be.
 var upward = map[string]string{
-	"mt_thread_attach": "base/thread.h declares it and process/guest.c defines it: the first event of a process may come before anything could be registered. Ends when the loader runs our constructor before all others.",
+	"mt_thread_attach": "base/thread.h declares it and process/recorder.c defines it: the first event of a process may come before anything could be registered. Ends when the loader runs our constructor before all others.",
 }
 
 // filesOfRoom is how many files of production code a folder may have.
@@ -96,7 +96,7 @@ func TestRoomsIncludeDownwards(t *testing.T) {
 						match[1])
 				case rank(used) > rank(room):
 					t.Errorf(
-						"%s/%s includes %q, of a room above: have it registered at load instead (listen in cshim/process/guest.c)", room, filepath.Base(file), match[1])
+						"%s/%s includes %q, of a room above: have it registered at load instead (listen in cshim/process/recorder.c)", room, filepath.Base(file), match[1])
 				}
 			}
 		}

@@ -13,24 +13,24 @@
  * trace is whole, or after seconds if it cannot be. The trace keeps the exit status, of which parents see the lower
  * eight bits, unless it is MT_STATUS_UNKNOWN. */
 #define MT_STATUS_UNKNOWN (-0x7fffffff - 1)
-void mt_guest_end(int status);
+void mt_recorder_end(int status);
 
 /* Leaves a recording without events, for a process that ends and has nothing but this to say. Does nothing where
  * recording began. */
-void mt_guest_confess(const char *key, const char *value);
+void mt_record_exit_note(const char *key, const char *value);
 
 /* Nothing is recorded before somebody asks for it, or from the next event on. The first is false where a recording has
  * begun. */
-bool mt_guest_sleep(void);
-void mt_guest_wake(void);
+bool mt_recorder_sleep(void);
+void mt_recorder_wake(void);
 
 /* Begins a recording amid the program's work, where none was begun. Events pass unrecorded until prepare has led the
- * program's calls here and look, on a thread that records, has recorded what is there; look ends that (mt_pass_close),
- * or its return does. False where there is a recording, or none can be had. */
-bool mt_guest_start(void (*prepare)(void), void (*look)(void));
+ * program's calls here and look, on a thread that records, has recorded what is there; look ends that
+ * (mt_bypass_end_unless_passed), or its return does. False where there is a recording, or none can be had. */
+bool mt_recorder_start(void (*prepare)(void), void (*look)(void));
 
 /* Why there is no recording, NULL if nothing failed. */
-const char *mt_guest_failure(void);
+const char *mt_recorder_failure(void);
 
 /* Stops recording for good and says why, once, on stderr. The program runs on. */
 void mt_fail(const char *what, int error);

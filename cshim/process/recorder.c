@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "process/guest.h"
+#include "process/recorder.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -15,7 +15,7 @@
 #include "adapters/torch.h"
 #include "base/atload.h"
 #include "base/clock.h"
-#include "base/complaint.h"
+#include "base/configwarning.h"
 #include "base/config.h"
 #include "base/sys.h"
 #include "elf/foreign.h"
@@ -48,14 +48,14 @@
 
 static char failure[64 + MT_PATH_MAX];
 
-const char *mt_guest_failure(void) { return failure[0] ? failure : NULL; }
+const char *mt_recorder_failure(void) { return failure[0] ? failure : NULL; }
 
 void mt_fail(const char *what, int error) {
   const char *system = error ? strerrordesc_np(error) : NULL;
   size_t length = strlen(what);
   if (length < sizeof failure - 64)
     stpcpy(stpcpy(stpcpy(failure, what), system ? ": " : ""), system && strlen(system) < 60 ? system : "");
-  mt_life_set(MT_OFF);
+  mt_recorder_set_phase(MT_OFF);
   mt_log(MT_LOG_ERROR, "recording is off: ", what, "");
   if (error)
     mt_log(MT_LOG_ERROR, "the system says: ", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", "");
@@ -141,9 +141,9 @@ static void note_process(void) {
 
 static bool start_here(void) {
   const char *what = "";
-  if (mt_live_is_first()) mt_sys_find_lock();
-  else mt_sys_forget_lock();
-  if (!mt_live_make())
+  if (mt_epoch_page_missing()) mt_sys_detect_mlockall();
+  else mt_sys_reset_mlockall();
+  if (!mt_epoch_page_create())
     return mt_fail(errno == EINVAL ? "cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)"
                                    : "no memory to record with (is the limit on data or address space too small?)",
                    errno), false;
@@ -156,42 +156,42 @@ static bool start_here(void) {
   mt_reserve_start();
   note_process();
   announce_to_runner();
-  for (const char *complaint; (complaint = mt_complaint_take());) mt_log(MT_LOG_WARN, complaint, "", "");
+  for (const char *warning; (warning = mt_config_warning_take());) mt_log(MT_LOG_WARN, warning, "", "");
   mt_control_check();
   mt_log(MT_LOG_INFO, "recording to ", mt_region.output.trace, "");
   return true;
 }
 
-void mt_guest_confess(const char *key, const char *value) {
+void mt_record_exit_note(const char *key, const char *value) {
   uint64_t idle = MT_IDLE;
-  if (mt_config.disabled ||
-      !__atomic_compare_exchange_n(&mt_life, &idle, mt_life_in(MT_STARTING), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+  if (mt_config.disabled || !__atomic_compare_exchange_n(&mt_recorder_state, &idle, mt_recorder_state_in(MT_STARTING),
+                                                         false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return;
   int error = errno;
   if (start_here()) {
     mt_dict_info(key, value, strlen(value));
     __atomic_store_n(&mt_header()->control, MT_STOP_REQUESTED,
                      __ATOMIC_RELEASE); /* nobody drains: it says that the process ended by itself */
-    mt_life_set(MT_OFF);
+    mt_recorder_set_phase(MT_OFF);
   }
   errno = error;
 }
 
 /* Once per thread and spool: a thread that finds no ring comes back with every event. */
 static uint32_t note_thread(struct mt_thread *self, int32_t tid) {
-  if (self->named_in == mt_live->epoch) return self->name;
+  if (self->named_in == mt_epoch_page->epoch) return self->name;
   char name[17] = {0};
   mt_sys(SYS_prctl, PR_GET_NAME, name);
   self->name = mt_dict_append(MT_DICT_THREAD, (struct mt_bytes[]){{&tid, sizeof tid}, {name, strlen(name)}}, 2);
-  self->named_in = mt_live->epoch;
+  self->named_in = mt_epoch_page->epoch;
   return self->name;
 }
 
 /* An event that found no ring is lost, and the thread is one more that lost some. */
 static void count_ringless(struct mt_thread *self) {
   __atomic_add_fetch(&mt_header()->lost_no_ring, 1, __ATOMIC_RELAXED);
-  if (self->ringless_in == mt_live->epoch) return;
-  self->ringless_in = mt_live->epoch;
+  if (self->ringless_in == mt_epoch_page->epoch) return;
+  self->ringless_in = mt_epoch_page->epoch;
   __atomic_add_fetch(&mt_header()->lost_threads, 1, __ATOMIC_RELAXED);
 }
 
@@ -199,14 +199,14 @@ static void load_once(void);
 
 /* A thread's block is about to be recycled. A hook that runs in a later destructor attaches anew. */
 static void on_thread_end(struct mt_thread *self) {
-  int32_t tid = self->epoch == mt_live->epoch ? self->ring->tid : 0;
+  int32_t tid = self->epoch == mt_epoch_page->epoch ? self->ring->tid : 0;
   if (!tid) return;
   mt_ring_retire(self);
   mt_boot_thread_ends(tid);
 }
 
 static struct mt_thread *take_ring(struct mt_thread *self) {
-  uint64_t epoch = __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE);
+  uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE);
   if (!self || !epoch) return NULL; /* the process ends just now */
   memset(self, 0, offsetof(struct mt_thread, named_in));
   self->epoch = MT_EPOCH_NONE;
@@ -223,10 +223,10 @@ static struct mt_thread *take_ring(struct mt_thread *self) {
 /* Others wait meanwhile, or pass (base/thread.h). look records what is there already. */
 static bool begin(void (*look)(void)) {
   if (!start_here()) return false;
-  __atomic_store_n(&mt_live->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
+  __atomic_store_n(&mt_epoch_page->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
   mt_unhooked_report();
   if (look && take_ring(mt_thread_idle())) look();
-  mt_life_set(MT_READY);
+  mt_recorder_set_phase(MT_READY);
   mt_boot_start();
   return true;
 }
@@ -235,23 +235,24 @@ static bool begin(void (*look)(void)) {
  */
 static bool start(void) {
   /* epoch's page is wiped in children: where it is set, the phase is this process's own */
-  if ((uint32_t)__atomic_load_n(&mt_life, __ATOMIC_ACQUIRE) == MT_READY &&
-      __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE))
+  if ((uint32_t)__atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE) == MT_READY &&
+      __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE))
     return true;
-  const uint64_t starting = mt_life_in(MT_STARTING), ready = mt_life_in(MT_READY);
+  const uint64_t starting = mt_recorder_state_in(MT_STARTING), ready = mt_recorder_state_in(MT_READY);
   for (;;) {
-    uint64_t seen = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
+    uint64_t seen = __atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE);
     if ((uint32_t)seen >= MT_OFF) return false;
-    if (seen == ready && __atomic_load_n(&mt_live->epoch, __ATOMIC_ACQUIRE)) return true;
+    if (seen == ready && __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE)) return true;
     if (seen == starting) {
-      if (mt_pass()) return false;
+      if (mt_bypass_event()) return false;
       mt_sys_yield();
       continue;
     }
     /* IDLE, or a forked child that inherited its parent's phase; it may even have the same pid, in a namespace of its
      * own: begin */
-    if (!__atomic_compare_exchange_n(&mt_life, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) continue;
-    if (mt_config.asleep && mt_control_open()) return mt_life_set(MT_ASLEEP), false;
+    if (!__atomic_compare_exchange_n(&mt_recorder_state, &seen, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+      continue;
+    if (mt_config.asleep && mt_control_open()) return mt_recorder_set_phase(MT_ASLEEP), false;
     return begin(NULL);
   }
 }
@@ -259,25 +260,25 @@ static bool start(void) {
 static struct mt_thread *attach(void) { return start() ? take_ring(mt_thread_idle()) : NULL; }
 
 /* Also in a child that was forked from a process that slept: nobody can ask it, since it has not that one's threads. */
-bool mt_guest_sleep(void) {
-  uint64_t seen = __atomic_load_n(&mt_life, __ATOMIC_ACQUIRE);
-  bool idle = seen == MT_IDLE || ((uint32_t)seen == MT_ASLEEP && seen != mt_life_in(MT_ASLEEP));
-  return idle &&
-         __atomic_compare_exchange_n(&mt_life, &seen, mt_life_in(MT_ASLEEP), false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+bool mt_recorder_sleep(void) {
+  uint64_t seen = __atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE);
+  bool idle = seen == MT_IDLE || ((uint32_t)seen == MT_ASLEEP && seen != mt_recorder_state_in(MT_ASLEEP));
+  return idle && __atomic_compare_exchange_n(&mt_recorder_state, &seen, mt_recorder_state_in(MT_ASLEEP), false,
+                                             __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-void mt_guest_wake(void) {
-  uint64_t asleep = mt_life_in(MT_ASLEEP);
+void mt_recorder_wake(void) {
+  uint64_t asleep = mt_recorder_state_in(MT_ASLEEP);
   mt_config.asleep = false;
-  __atomic_compare_exchange_n(&mt_life, &asleep, MT_IDLE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+  __atomic_compare_exchange_n(&mt_recorder_state, &asleep, MT_IDLE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-bool mt_guest_start(void (*prepare)(void), void (*look)(void)) {
-  uint64_t idle = MT_IDLE, asleep = mt_life_in(MT_ASLEEP), starting = mt_life_in(MT_STARTING);
-  mt_pass_open();
-  if (!__atomic_compare_exchange_n(&mt_life, &asleep, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
-      !__atomic_compare_exchange_n(&mt_life, &idle, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-    mt_pass_end();
+bool mt_recorder_start(void (*prepare)(void), void (*look)(void)) {
+  uint64_t idle = MT_IDLE, asleep = mt_recorder_state_in(MT_ASLEEP), starting = mt_recorder_state_in(MT_STARTING);
+  mt_bypass_begin();
+  if (!__atomic_compare_exchange_n(&mt_recorder_state, &asleep, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
+      !__atomic_compare_exchange_n(&mt_recorder_state, &idle, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    mt_bypass_end();
     return false;
   }
   int error = errno;
@@ -285,7 +286,7 @@ bool mt_guest_start(void (*prepare)(void), void (*look)(void)) {
   mt_config.asleep = false;
   prepare();
   bool began = begin(look);
-  mt_pass_end();
+  mt_bypass_end();
   mt_sys_set_blocked(before);
   errno = error;
   return began;
@@ -293,7 +294,7 @@ bool mt_guest_start(void (*prepare)(void), void (*look)(void)) {
 
 struct mt_thread *mt_thread_attach(void) {
   load_once(); /* a constructor of a library that was initialised before this one may make CUDA calls */
-  if (mt_config.disabled || mt_guest_off()) return NULL;
+  if (mt_config.disabled || mt_recorder_is_off()) return NULL;
   int error = errno;
   uint64_t before =
       mt_sys_block(MT_SYS_ALL_SIGNALS); /* an event in a signal handler would wait for the very thread it interrupts */
@@ -308,7 +309,7 @@ static void ask_for_last_flush(struct mt_spool_header *h) {
   mt_clock_refresh(h);
   __atomic_store_n(&h->control, MT_STOP_REQUESTED, __ATOMIC_SEQ_CST);
   __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_SEQ_CST);
-  mt_sys_wake(&h->drain_wake, 1);
+  mt_sys_futex_wake(&h->drain_wake, 1);
 }
 
 /* Also for one that another thread is just about to ask for. */
@@ -316,26 +317,26 @@ static void wait_for_last_flush(struct mt_spool_header *h) {
   uint64_t give_up = mt_clock_monotonic() + MT_STOP_WAIT_MS * 1000000ull;
   for (uint32_t now; (now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE)) != MT_DRAINED && mt_draining() &&
                      mt_clock_monotonic() < give_up;)
-    if (now == MT_STOP_REQUESTED) mt_sys_wait(&h->control, now, 50000000);
+    if (now == MT_STOP_REQUESTED) mt_sys_futex_wait(&h->control, now, 50000000);
     else mt_sys_yield();
 }
 
 /* Recording ends first, or busy threads would keep the drainer at work. A thread that finds another one at it waits
  * along: its own end would end the process. Without the library the process would be gone by now, so no signal handler
  * runs meanwhile on this thread. */
-void mt_guest_end(int status) {
+void mt_recorder_end(int status) {
   if (!mt_region.base) return;
   int error = errno;
-  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS), ready = mt_life_in(MT_READY);
-  bool first =
-      __atomic_compare_exchange_n(&mt_life, &ready, mt_life_in(MT_ENDED), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS), ready = mt_recorder_state_in(MT_READY);
+  bool first = __atomic_compare_exchange_n(&mt_recorder_state, &ready, mt_recorder_state_in(MT_ENDED), false,
+                                           __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (first) {
-    __atomic_store_n(&mt_live->epoch, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&mt_epoch_page->epoch, 0, __ATOMIC_RELEASE);
     if (status != MT_STATUS_UNKNOWN)
       __atomic_store_n(&mt_header()->exit_status, MT_EXITED | ((uint32_t)status & 0xff), __ATOMIC_RELEASE);
     ask_for_last_flush(mt_header());
   }
-  if (first || ready == mt_life_in(MT_ENDED)) wait_for_last_flush(mt_header());
+  if (first || ready == mt_recorder_state_in(MT_ENDED)) wait_for_last_flush(mt_header());
   mt_sys_set_blocked(before);
   errno = error;
 }
@@ -364,7 +365,7 @@ static void load(void) {
   mt_exit_hooks_prepare();
   mt_boot_prepare();
   mt_limit_prepare();
-  mt_log_prepare();
+  mt_log_init();
 }
 
 static void load_once(void) {

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "base/gate.h"
+#include "base/forklock.h"
 
 #include <errno.h>
 #include <stddef.h>
@@ -8,20 +8,20 @@
 #include "base/clock.h"
 #include "base/sys.h"
 
-/* The forking thread may itself hold what our thread waits for inside (the loader's lock, in a constructor), so it
- * waits only so long. */
+/* The forking thread may itself hold a lock that the holder waits for (the loader's, in a constructor), so its wait is
+ * bounded. */
 #define MT_FORK_WAIT_MS 50u
 
-static uint32_t inside;  /* threads that are; futex */
+static uint32_t holders;  /* threads that hold the lock; futex */
 static uint32_t forking; /* threads that are in fork() */
 
 static void before_fork(void) {
   __atomic_add_fetch(&forking, 1, __ATOMIC_SEQ_CST);
-  if (!__atomic_load_n(&inside, __ATOMIC_SEQ_CST)) return;
+  if (!__atomic_load_n(&holders, __ATOMIC_SEQ_CST)) return;
   int error = errno;
   uint64_t give_up = mt_clock_monotonic() + MT_FORK_WAIT_MS * 1000000ull;
-  for (uint32_t now; (now = __atomic_load_n(&inside, __ATOMIC_SEQ_CST)) && mt_clock_monotonic() < give_up;)
-    mt_sys_wait(&inside, now, 10000000);
+  for (uint32_t now; (now = __atomic_load_n(&holders, __ATOMIC_SEQ_CST)) && mt_clock_monotonic() < give_up;)
+    mt_sys_futex_wait(&holders, now, 10000000);
   errno = error;
 }
 
@@ -29,15 +29,15 @@ static void after_in_parent(void) { __atomic_sub_fetch(&forking, 1, __ATOMIC_SEQ
 
 static void after_in_child(void) {
   __atomic_store_n(&forking, 0, __ATOMIC_RELAXED);
-  __atomic_store_n(&inside, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&holders, 0, __ATOMIC_RELAXED);
 }
 
-/* What pthread_atfork is made of. Weak: see foreign.h. */
+/* pthread_atfork calls this (glibc, nptl/pthread_atfork.c). Weak: see foreign.h. */
 extern int __register_atfork(void (*before)(void), void (*in_parent)(void), void (*in_child)(void), void *owner)
     __attribute__((weak));
 extern void *__dso_handle __attribute__((visibility("hidden")));
 
-bool mt_gate_open(void) {
+bool mt_forklock_init(void) {
   static uint32_t opened; /* 1: it is being opened, or could not be; 2: open */
   uint32_t closed = 0;
   if (__register_atfork &&
@@ -47,18 +47,18 @@ bool mt_gate_open(void) {
   return __atomic_load_n(&opened, __ATOMIC_ACQUIRE) == 2;
 }
 
-bool mt_gate_try(void) {
-  __atomic_add_fetch(&inside, 1, __ATOMIC_SEQ_CST);
+bool mt_forklock_try(void) {
+  __atomic_add_fetch(&holders, 1, __ATOMIC_SEQ_CST);
   if (!__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) return true;
-  mt_gate_leave();
+  mt_forklock_release();
   return false;
 }
 
-void mt_gate_enter(void) {
-  while (!mt_gate_try()) mt_sys_sleep(1000000);
+void mt_forklock_acquire(void) {
+  while (!mt_forklock_try()) mt_sys_sleep(1000000);
 }
 
-void mt_gate_leave(void) {
-  __atomic_sub_fetch(&inside, 1, __ATOMIC_SEQ_CST);
-  if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) mt_sys_wake(&inside, INT32_MAX);
+void mt_forklock_release(void) {
+  __atomic_sub_fetch(&holders, 1, __ATOMIC_SEQ_CST);
+  if (__atomic_load_n(&forking, __ATOMIC_SEQ_CST)) mt_sys_futex_wake(&holders, INT32_MAX);
 }
