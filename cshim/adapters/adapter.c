@@ -27,31 +27,31 @@
 #include "base/wake.h"
 #include "python/interpreter.h"
 #include "python/pyapi.h"
-#include "python/pyend.h"
+#include "python/pyfinalize.h"
 #include "spool/dict.h"
 #include "spool/region.h"
 
-enum state { IDLE, ASKED, ON, OFF };
+enum state { IDLE, PENDING, ON, OFF };
 
 
-#define MT_ASKED_WAITS 40u /* of half a millisecond, once in a process */
+#define MT_PREPARE_WAITS 40u /* of half a millisecond, once in a process */
 
 /* A program that looks for the largest batch runs out of memory again and again. */
 #define MT_OOM_REPORTS 10u
 
-uint32_t mt_adapters_met;
+uint32_t mt_adapters_detected;
 
 static struct adapter {
   uint32_t state;   /* enum state */
-  uint32_t asked;   /* for the report, which waits to be called */
-  uint32_t trouble; /* things that went wrong */
-  uint32_t noted;   /* of these, in the dictionary of the recording that noted_in is */
-  uint64_t noted_in;
+  uint32_t pending;   /* for the report, which waits to be called */
+  uint32_t failures; /* things that went wrong */
+  uint32_t written;   /* of these, in the dictionary of the recording that noted_in is */
+  uint64_t written_in;
   uint64_t due;     /* monotonic, of the next report; 0 none */
   void *report;     /* the script's function, ours to give back; read and written with the interpreter's lock */
 } adapters[MT_FRAMEWORKS];
 
-static uint32_t memory_ran_out, oom_reports;
+static uint32_t oom_pending, oom_reports;
 
 
 #define API(F)                                                        \
@@ -71,31 +71,31 @@ static char *key_of(char *key, enum mt_framework framework, const char *more) {
   return stpcpy(stpcpy(stpcpy(key, "adapter."), mt_adapter_scripts[framework].name), more), key;
 }
 
-static void note(enum mt_framework framework, const char *what) {
+static void write_state(enum mt_framework framework, const char *what) {
   char key[64];
   mt_dict_info(key_of(key, framework, ""), what, strlen(what));
 }
 
-static void note_trouble(enum mt_framework framework) {
+static void write_failures(enum mt_framework framework) {
   struct adapter *a = &adapters[framework];
   char key[64], digits[12];
-  uint32_t count = __atomic_load_n(&a->trouble, __ATOMIC_RELAXED);
+  uint32_t count = __atomic_load_n(&a->failures, __ATOMIC_RELAXED);
   uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE);
-  if (!count || !epoch || (count == a->noted && epoch == a->noted_in)) return;
-  a->noted = count, a->noted_in = epoch;
+  if (!count || !epoch || (count == a->written && epoch == a->written_in)) return;
+  a->written = count, a->written_in = epoch;
   char *at = digits + sizeof digits;
   for (uint32_t n = count; n; n /= 10) *--at = (char)('0' + n % 10);
   mt_dict_info(key_of(key, framework, ".trouble"), at, (size_t)(digits + sizeof digits - at));
 }
 
 /* The first one at once, since a process may be killed. */
-uint32_t mt_adapter_trouble(enum mt_framework framework) {
-  uint32_t count = __atomic_add_fetch(&adapters[framework].trouble, 1, __ATOMIC_RELAXED);
-  if (count == 1) note_trouble(framework);
+uint32_t mt_adapter_count_failure(enum mt_framework framework) {
+  uint32_t count = __atomic_add_fetch(&adapters[framework].failures, 1, __ATOMIC_RELAXED);
+  if (count == 1) write_failures(framework);
   return count;
 }
 
-void mt_adapter_again(enum mt_framework framework, uint32_t milliseconds) {
+void mt_adapter_schedule(enum mt_framework framework, uint32_t milliseconds) {
   __atomic_store_n(&adapters[framework].due, milliseconds ? mt_clock_monotonic() + milliseconds * 1000000ull : 0,
                    __ATOMIC_RELEASE);
 }
@@ -109,8 +109,8 @@ static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt
 
 enum readiness { UNKNOWN, FINDING, READY, NOT_POSSIBLE };
 
-/* Finds what it takes, once; another thread that comes meanwhile is told so. Before the fork lock is first acquired for the
- * time. */
+/* Finds what it takes, once; another thread that comes meanwhile is told so. Before the fork lock is first acquired for
+ * the time. */
 static enum readiness prepare(void) {
   static uint32_t found;
   uint32_t before = UNKNOWN;
@@ -122,7 +122,7 @@ static enum readiness prepare(void) {
 }
 
 /* At the end of a program. Not for ever: in a child that was forked meanwhile nobody goes on finding. */
-static bool ready_at_last(void) {
+static bool wait_until_ready(void) {
   enum readiness now = prepare();
   for (unsigned tries = 0; now == FINDING && tries < 1000; tries++) mt_sys_yield(), now = prepare();
   return now == READY;
@@ -143,10 +143,10 @@ static bool run_script(enum mt_framework framework) {
 
 /* Without being told of the interpreter's end nothing would say when what is kept of it is gone. */
 static enum state begin(enum mt_framework framework) {
-  mt_pyend_arm();
-  if (!mt_pyend_notified()) return note(framework, "off: the interpreter does not tell of its end"), OFF;
+  mt_pyfinalize_register();
+  if (!mt_pyfinalize_registered()) return write_state(framework, "off: the interpreter does not tell of its end"), OFF;
   bool on = run_script(framework);
-  note(framework, on ? "on" : "off: the script failed");
+  write_state(framework, on ? "on" : "off: the script failed");
   return on ? ON : OFF;
 }
 
@@ -154,10 +154,10 @@ static void run_report(enum mt_framework framework) {
   bool failed = false;
   void *report = adapters[framework].report, *arguments = report ? api.tuple(0) : NULL;
   void *result = arguments ? mt_pyquiet_call(report, arguments, NULL, &failed) : NULL;
-  if (failed) mt_adapter_trouble(framework);
+  if (failed) mt_adapter_count_failure(framework);
   if (result) api.give(result);
   if (arguments) api.give(arguments);
-  note_trouble(framework);
+  write_failures(framework);
 }
 
 /* Pending calls. */
@@ -167,7 +167,7 @@ static int call_script(void *which) {
   struct mt_quiet quiet;
   enum state state = IDLE; /* to be asked for again */
   int error = errno;
-  if (__atomic_load_n(&a->state, __ATOMIC_ACQUIRE) != ASKED) return 0; /* asked for in an interpreter that ended */
+  if (__atomic_load_n(&a->state, __ATOMIC_ACQUIRE) != PENDING) return 0; /* asked for in an interpreter that ended */
   if (recording() && usable() && mt_pyquiet_enter(&quiet)) {
     state = begin(framework);
     mt_pyquiet_leave(&quiet);
@@ -185,24 +185,25 @@ static int call_report(void *which) {
     run_report(framework);
     mt_pyquiet_leave(&quiet);
   }
-  __atomic_store_n(&adapters[framework].asked, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&adapters[framework].pending, 0, __ATOMIC_RELEASE);
   errno = error;
   return 0;
 }
 
-void mt_adapter_look(const struct link_map *map) {
+void mt_adapter_module_loaded(const struct link_map *map) {
   const char *slash = strrchr(map->l_name, '/'), *name = slash ? slash + 1 : map->l_name;
-  if (!strcmp(name, "libmxnet.so")) mt_adapter_seen(MT_MXNET);
-  if (!strcmp(name, "xla_cuda_plugin.so")) mt_adapter_seen(MT_JAX);
+  if (!strcmp(name, "libmxnet.so")) mt_adapter_in_use(MT_MXNET);
+  if (!strcmp(name, "xla_cuda_plugin.so")) mt_adapter_in_use(MT_JAX);
 }
 
 /* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call
  * may come at once. With the fork lock held: a child forked meanwhile would find the lock of the interpreter's list
  * taken. */
-static void ask(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t asked, int (*call)(void *)) {
+static void request_call(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t pending,
+                         int (*call)(void *)) {
   uint32_t expected = before;
   if (api.initialized() && !mt_interpreter.finalizing() &&
-      __atomic_compare_exchange_n(word, &expected, asked, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
+      __atomic_compare_exchange_n(word, &expected, pending, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE) &&
       api.add_pending(call, (void *)(uintptr_t)framework))
     __atomic_store_n(word, before, __ATOMIC_RELEASE); /* the interpreter's list is full */
 }
@@ -215,90 +216,91 @@ static bool is_due(struct adapter *a, bool oom) {
 }
 
 /* With the fork lock held, and everything prepared. */
-static void turn(enum mt_framework framework, bool oom) {
+static void poll_framework(enum mt_framework framework, bool oom) {
   struct adapter *a = &adapters[framework];
   switch ((enum state)__atomic_load_n(&a->state, __ATOMIC_ACQUIRE)) {
-    case IDLE: return ask(framework, &a->state, IDLE, ASKED, call_script);
+    case IDLE: return request_call(framework, &a->state, IDLE, PENDING, call_script);
     case ON:
-      if (!__atomic_load_n(&a->asked, __ATOMIC_ACQUIRE) && is_due(a, oom)) ask(framework, &a->asked, 0, 1, call_report);
+      if (!__atomic_load_n(&a->pending, __ATOMIC_ACQUIRE) && is_due(a, oom))
+        request_call(framework, &a->pending, 0, 1, call_report);
       return;
-    case ASKED:
+    case PENDING:
     case OFF: return;
   }
 }
 
 /* All that are on. With the fork lock held. */
-static void turn_at_refusal(void) {
-  uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters;
-  if (!__atomic_exchange_n(&memory_ran_out, 0, __ATOMIC_ACQ_REL)) return;
+static void poll_after_oom(void) {
+  uint32_t wanted = __atomic_load_n(&mt_adapters_detected, __ATOMIC_ACQUIRE) & mt_config.adapters;
+  if (!__atomic_exchange_n(&oom_pending, 0, __ATOMIC_ACQ_REL)) return;
   __atomic_add_fetch(&oom_reports, 1, __ATOMIC_RELAXED);
   for (unsigned i = 0; i < MT_FRAMEWORKS; i++)
-    if (wanted & 1u << i) turn((enum mt_framework)i, true);
+    if (wanted & 1u << i) poll_framework((enum mt_framework)i, true);
 }
 
 /* Asks at once: the program may catch the error and make other objects, at the addresses of those that names are wanted
  * for, before our own thread comes to ask. */
 void mt_adapter_out_of_memory(void) {
-  if (!(__atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & mt_config.adapters) ||
+  if (!(__atomic_load_n(&mt_adapters_detected, __ATOMIC_RELAXED) & mt_config.adapters) ||
       __atomic_load_n(&oom_reports, __ATOMIC_RELAXED) >= MT_OOM_REPORTS)
     return;
-  if (__atomic_exchange_n(&memory_ran_out, 1, __ATOMIC_ACQ_REL)) return;
+  if (__atomic_exchange_n(&oom_pending, 1, __ATOMIC_ACQ_REL)) return;
   int error = errno;
   if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && prepare() == READY && mt_forklock_try()) {
-    turn_at_refusal();
+    poll_after_oom();
     mt_forklock_release();
   }
   errno = error;
   mt_wake_poll();
 }
 
-static void give_up(enum mt_framework framework) {
+static void disable(enum mt_framework framework) {
   uint32_t idle = IDLE;
   if (__atomic_compare_exchange_n(&adapters[framework].state, &idle, OFF, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-    note(framework, "off: the interpreter or the system lacks what it takes");
+    write_state(framework, "off: the interpreter or the system lacks what it takes");
 }
 
 /* The thread that asks the interpreter first began with the recording, long before a framework has a block. A busy
  * machine may not have run it yet, and a short program would be over without names. */
-static bool interpreter_was_asked(void) {
-  for (unsigned waits = 0; waits < MT_ASKED_WAITS && !mt_pyend_prepared() && mt_draining(); waits++)
+static bool wait_for_interpreter(void) {
+  for (unsigned waits = 0; waits < MT_PREPARE_WAITS && !mt_pyfinalize_prepared() && mt_draining(); waits++)
     mt_sys_sleep(500000);
-  return mt_pyend_prepared();
+  return mt_pyfinalize_prepared();
 }
 
 /* The interpreter is most often known by now, and the first step is not far: our own thread may come only when the
  * runtime is up. */
-void mt_adapter_meet(enum mt_framework framework) {
-  if (__atomic_fetch_or(&mt_adapters_met, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework ||
+void mt_adapter_detected(enum mt_framework framework) {
+  if (__atomic_fetch_or(&mt_adapters_detected, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework ||
       !(mt_config.adapters & 1u << framework))
     return;
   int error = errno;
-  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && interpreter_was_asked() && prepare() == READY &&
+  if (recording() && mt_interpreter_state() >= MT_PY_CHECKED && wait_for_interpreter() && prepare() == READY &&
       mt_forklock_try()) {
-    turn(framework, false);
+    poll_framework(framework, false);
     mt_forklock_release();
   }
   errno = error;
   mt_wake_poll();
 }
 
-void mt_adapter_turn(void) {
-  mt_allocator_turn();
-  uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters;
+void mt_adapter_poll(void) {
+  mt_allocator_poll();
+  uint32_t wanted = __atomic_load_n(&mt_adapters_detected, __ATOMIC_ACQUIRE) & mt_config.adapters;
   if (!wanted || mt_interpreter_state() < MT_PY_CHECKED) return;
-  mt_backward_turn();
+  mt_backward_poll();
   enum readiness now = prepare();
   if (now == FINDING) return;
-  bool oom = __atomic_exchange_n(&memory_ran_out, 0, __ATOMIC_ACQ_REL);
+  bool oom = __atomic_exchange_n(&oom_pending, 0, __ATOMIC_ACQ_REL);
   if (oom) __atomic_add_fetch(&oom_reports, 1, __ATOMIC_RELAXED);
   for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
     if (!(wanted & 1u << i)) continue;
     if (now == NOT_POSSIBLE) {
-      give_up((enum mt_framework)i);
+      disable((enum mt_framework)i);
       continue;
     }
     mt_forklock_acquire();
-    turn((enum mt_framework)i, oom);
+    poll_framework((enum mt_framework)i, oom);
     mt_forklock_release();
   }
 }
@@ -306,16 +308,16 @@ void mt_adapter_turn(void) {
 /* A program may be over before a thread of ours came to ask for its script. A call that was asked for and comes later
  * finds another state, and does nothing. */
 static bool never_ran(enum mt_framework framework) {
-  uint32_t wanted = __atomic_load_n(&mt_adapters_met, __ATOMIC_ACQUIRE) & mt_config.adapters,
+  uint32_t wanted = __atomic_load_n(&mt_adapters_detected, __ATOMIC_ACQUIRE) & mt_config.adapters,
            state = __atomic_load_n(&adapters[framework].state, __ATOMIC_ACQUIRE);
-  return wanted & 1u << framework && (state == IDLE || state == ASKED);
+  return wanted & 1u << framework && (state == IDLE || state == PENDING);
 }
 
-void mt_adapter_report(void) {
+void mt_adapter_report_all(void) {
   struct mt_quiet quiet;
   for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
     struct adapter *a = &adapters[i];
-    bool late = recording() && usable() && never_ran((enum mt_framework)i) && ready_at_last();
+    bool late = recording() && usable() && never_ran((enum mt_framework)i) && wait_until_ready();
     if (!(a->report || late) || !recording() || !usable() || !mt_pyquiet_enter(&quiet)) continue;
     if (late) __atomic_store_n(&a->state, begin((enum mt_framework)i), __ATOMIC_RELEASE);
     if (a->report) run_report((enum mt_framework)i);
@@ -323,12 +325,12 @@ void mt_adapter_report(void) {
   }
 }
 
-void mt_adapter_forget(void) {
+void mt_adapter_reset(void) {
   for (unsigned i = 0; i < MT_FRAMEWORKS; i++) {
     struct adapter *a = &adapters[i];
     a->report = NULL;
     __atomic_store_n(&a->due, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&a->asked, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&a->pending, 0, __ATOMIC_RELEASE);
     __atomic_store_n(&a->state, IDLE, __ATOMIC_RELEASE);
   }
 }

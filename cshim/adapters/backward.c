@@ -20,21 +20,21 @@
 enum { NUMBER, HEIGHT, POINTED, THREAD, WORDS };
 
 #define MT_NODE_COUNT_TRIES 4u /* another thread may take or leave the node between two looks at its count */
-#define MT_NODE_LOOKS 64u      /* at nodes that run; what they have not told by then is not known */
+#define MT_NODE_SAMPLES 64u      /* at nodes that run; what they have not told by then is not known */
 
 struct mt_backward mt_backward;
 
 static const char *off; /* why */
 static bool linked, counted;
-static uint32_t proven; /* what counts the owners of a node is where the layout says */
+static uint32_t count_verified; /* what counts the owners of a node is where the layout says */
 
 /* What nodes that run tell: the first ones, one thread at a time. */
 static struct {
   uint32_t busy, over;
-  unsigned looks;
+  unsigned samples;
   uintptr_t last;
   struct mt_tlsword search;
-} learning;
+} calibration;
 
 static uint64_t first_known, last_known; /* threads' numbers */
 
@@ -80,7 +80,7 @@ static uint32_t find_records(void) {
   bool before = mt_backward.records();
   for (unsigned i = 0; mt_backward.set_records && i < 4; i++) {
     mt_backward.set_records(i & 1);
-    if (mt_backward.records() == (i & 1)) mt_tlsbit_keep(&search, &mt_backward.c10, i & 1);
+    if (mt_backward.records() == (i & 1)) mt_tlsbit_narrow(&search, &mt_backward.c10, i & 1);
   }
   if (mt_backward.set_records) mt_backward.set_records(before);
   return mt_tlsbit_found(&search, &mt_backward.c10);
@@ -89,19 +89,19 @@ static uint32_t find_records(void) {
 /* Every word of it is the address of one of its own, so that whichever are followed, and how often, none leads
  * elsewhere. */
 enum { MARKS = 64 };
-static uint64_t marks[MARKS];
+static uint64_t probe_words[MARKS];
 
 /* Where Python's method finds a node's number: in an object that refers to it wherever an object may. */
-static unsigned number_word(uint64_t (*number_of)(void *)) {
+static unsigned find_number_word(uint64_t (*number_of)(void *)) {
   struct mt_loaded python = mt_symbol_object("libtorch_python.so");
-  void *(*ask)(void *, void *) =
+  void *(*sequence_nr)(void *, void *) =
       (void *(*)(void *, void *))mt_symbol_find(&python, "_ZN5torch8autograd26THPCppFunction_sequence_nrEP7_objectS2_");
   uint64_t object[16];
-  for (unsigned i = 0; i < 16; i++) object[i] = (uintptr_t)marks;
-  for (unsigned i = 0; i < MARKS; i++) marks[i] = (uintptr_t)(marks + i);
-  void *number = ask ? ask(object, NULL) : NULL;
-  uint64_t word = number ? number_of(number) - (uintptr_t)marks : UINT64_MAX;
-  return word < sizeof marks ? (unsigned)word : 0;
+  for (unsigned i = 0; i < 16; i++) object[i] = (uintptr_t)probe_words;
+  for (unsigned i = 0; i < MARKS; i++) probe_words[i] = (uintptr_t)(probe_words + i);
+  void *number = sequence_nr ? sequence_nr(object, NULL) : NULL;
+  uint64_t word = number ? number_of(number) - (uintptr_t)probe_words : UINT64_MAX;
+  return word < sizeof probe_words ? (unsigned)word : 0;
 }
 
 static enum mt_node_layout layout_of(unsigned word) {
@@ -110,12 +110,14 @@ static enum mt_node_layout layout_of(unsigned word) {
                                             : MT_NODE_UNKNOWN;
 }
 
-static bool is_quick(void) {
+static bool reads_thread_locals(void) {
   return mt_backward.next_word != MT_TLSWORD_NONE && mt_backward.node_word != MT_TLSWORD_NONE &&
          mt_backward.records_bit != MT_TLSWORD_NONE;
 }
 
-const char *mt_backward_state(void) { return mt_backward_known() ? is_quick() ? "on" : "on, by functions" : off; }
+const char *mt_backward_state(void) {
+  return mt_backward_known() ? reads_thread_locals() ? "on" : "on, by functions" : off;
+}
 
 static void note_state(void) {
   static const char *noted;
@@ -130,14 +132,14 @@ static void note_state(void) {
 static void change(void) { __atomic_add_fetch(&mt_backward.changes, 1, __ATOMIC_RELEASE); }
 
 static void link_nodes(uint64_t (*number_of)(void *)) {
-  enum mt_node_layout layout = find_functions() ? layout_of(number_word(number_of)) : MT_NODE_UNKNOWN;
+  enum mt_node_layout layout = find_functions() ? layout_of(find_number_word(number_of)) : MT_NODE_UNKNOWN;
   off = mt_backward.current_node ? "off: this version keeps its nodes' numbers in a place that is not known"
                                  : "off: this version does not export what tells which node runs";
   if (layout == MT_NODE_UNKNOWN) return;
   mt_backward.next_word = mt_backward.node_word = MT_TLSWORD_NONE;
   mt_backward.records_bit = find_records();
-  memset(&learning, 0, sizeof learning);
-  proven = counted = 0;
+  memset(&calibration, 0, sizeof calibration);
+  count_verified = counted = 0;
   __atomic_store_n(&mt_backward.layout, layout, __ATOMIC_RELEASE);
   change();
 }
@@ -148,11 +150,11 @@ void mt_backward_link(uint64_t (*number_of)(void *)) {
   note_state();
 }
 
-void mt_backward_turn(void) {
+void mt_backward_poll(void) {
   if (mt_backward_known() && !counted && mt_backward.take) {
     struct mt_tlsword search = {{0}};
     for (unsigned i = 0; i < 8; i++) {
-      mt_tlsword_keep(&search, &mt_backward.torch, mt_backward.peek());
+      mt_tlsword_narrow(&search, &mt_backward.torch, mt_backward.peek());
       mt_backward.take();
     }
     counted = true;
@@ -162,8 +164,8 @@ void mt_backward_turn(void) {
   if (linked) note_state();
 }
 
-void mt_backward_forget(void) {
-  if (!linked || !mt_backward.peek || !mt_module_find((uintptr_t)mt_backward_forget) ||
+void mt_backward_check_unloaded(void) {
+  if (!linked || !mt_backward.peek || !mt_module_find((uintptr_t)mt_backward_check_unloaded) ||
       mt_module_find((uintptr_t)mt_backward.peek))
     return;
   __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
@@ -172,7 +174,7 @@ void mt_backward_forget(void) {
 }
 
 /* Nothing of what nodes say is believed any more. */
-static void refuse(const char *why) {
+static void disable(const char *why) {
   off = why;
   __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
   change();
@@ -222,36 +224,38 @@ static bool holds_known_thread(const uint64_t *words) {
 
 /* Whether nodes keep their maker's number: each of those that are looked at could, and one tells a thread that is
  * known. */
-static void learn_thread(const void *node, bool last_look) {
+static void calibrate_thread(const void *node, bool last_sample) {
   static bool seen;
-  if (!learning.last) seen = false;
+  if (!calibration.last) seen = false;
   uint64_t words[WORDS];
   bool can = mt_safe_read(words, (uintptr_t)words_of(node, mt_backward.layout), sizeof words) && may_hold_thread(words);
   seen = seen || (can && holds_known_thread(words));
-  if (!mt_backward.thread || (can && !(last_look && !seen))) return;
+  if (!mt_backward.thread || (can && !(last_sample && !seen))) return;
   mt_backward.thread = NULL;
   change();
 }
 
-static void learn_word(const void *node, bool last_look) {
-  mt_tlsword_keep(&learning.search, &mt_backward.torch, (uintptr_t)node);
-  uint32_t word = mt_tlsword_found(&learning.search, &mt_backward.torch);
-  if (!learning.last || mt_backward.node_word != MT_TLSWORD_NONE || (word == MT_TLSWORD_NONE && !last_look)) return;
+static void calibrate_word(const void *node, bool last_sample) {
+  mt_tlsword_narrow(&calibration.search, &mt_backward.torch, (uintptr_t)node);
+  uint32_t word = mt_tlsword_found(&calibration.search, &mt_backward.torch);
+  if (!calibration.last || mt_backward.node_word != MT_TLSWORD_NONE || (word == MT_TLSWORD_NONE && !last_sample))
+    return;
   mt_backward.node_word = word;
   change();
 }
 
-static void learn(const void *node) {
-  if (__atomic_load_n(&learning.over, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&learning.busy, 1, __ATOMIC_ACQUIRE))
+static void calibrate(const void *node) {
+  if (__atomic_load_n(&calibration.over, __ATOMIC_ACQUIRE) ||
+      __atomic_exchange_n(&calibration.busy, 1, __ATOMIC_ACQUIRE))
     return;
-  if (learning.last != (uintptr_t)node && learning.looks < MT_NODE_LOOKS) {
-    bool last_look = ++learning.looks == MT_NODE_LOOKS;
-    learn_thread(node, last_look);
-    learn_word(node, last_look);
-    learning.last = (uintptr_t)node;
-    __atomic_store_n(&learning.over, last_look, __ATOMIC_RELEASE);
+  if (calibration.last != (uintptr_t)node && calibration.samples < MT_NODE_SAMPLES) {
+    bool last_sample = ++calibration.samples == MT_NODE_SAMPLES;
+    calibrate_thread(node, last_sample);
+    calibrate_word(node, last_sample);
+    calibration.last = (uintptr_t)node;
+    __atomic_store_n(&calibration.over, last_sample, __ATOMIC_RELEASE);
   }
-  __atomic_store_n(&learning.busy, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&calibration.busy, 0, __ATOMIC_RELEASE);
 }
 
 /* The node that runs in the calling thread, as the function says, or NULL. */
@@ -260,13 +264,13 @@ static const void *running(void) {
   struct mt_node_owner owner =
       layout == MT_NODE_UNKNOWN ? (struct mt_node_owner){NULL, NULL, NULL} : mt_backward.current_node();
   if (!owner.node) return NULL;
-  if (!__atomic_load_n(&proven, __ATOMIC_ACQUIRE)) {
+  if (!__atomic_load_n(&count_verified, __ATOMIC_ACQUIRE)) {
     if (!counts_owners(&owner, layout))
-      return refuse("off: this version counts a node's owners in a place that is not known"), NULL;
-    __atomic_store_n(&proven, 1, __ATOMIC_RELEASE);
+      return disable("off: this version counts a node's owners in a place that is not known"), NULL;
+    __atomic_store_n(&count_verified, 1, __ATOMIC_RELEASE);
   }
   drop_references(&owner, layout);
-  learn(owner.node);
+  calibrate(owner.node);
   return owner.node;
 }
 
@@ -276,7 +280,7 @@ static const uint64_t *word_in(const struct mt_tlsblock *block, uint32_t word) {
 }
 
 /* A variable that does not hold what its function gives is not that variable. */
-void mt_backward_meet(struct mt_thread *self) {
+void mt_backward_bind_thread(struct mt_thread *self) {
   self->op_version = __atomic_load_n(&mt_backward.changes, __ATOMIC_ACQUIRE) + 1;
   self->op_thread = self->op_thread_valid = 0;
   uint64_t next = mt_backward.peek();

@@ -54,7 +54,7 @@ static inline bool mt_backward_known(void) {
 }
 
 /* Fills in what does not change in the calling thread: where its variables lie. */
-void mt_backward_meet(struct mt_thread *self);
+void mt_backward_bind_thread(struct mt_thread *self);
 
 /* Asks for the calling thread's number, as its operators have it, once it has one: being asked gives it one, and others
  * another. */
@@ -65,7 +65,7 @@ uint64_t mt_backward_thread(struct mt_thread *self);
  * a part of the forward pass once more, whose operators have numbers of their own. */
 static inline uint64_t mt_backward_op(struct mt_thread *self, bool forward) {
   if (MT_UNLIKELY(self->op_version != __atomic_load_n(&mt_backward.changes, __ATOMIC_ACQUIRE) + 1))
-    mt_backward_meet(self);
+    mt_backward_bind_thread(self);
   if (!forward) return mt_backward_node(self, 0);
   uint64_t next = (self->op_next ? *self->op_next : mt_backward.peek()) & MT_OP_NUMBER;
   if (next) next |= MT_LIKELY(self->op_thread_valid) ? self->op_thread : mt_backward_thread(self);
@@ -79,11 +79,11 @@ void mt_backward_link(uint64_t (*number_of)(void *));
 
 /* What only a thread of our own can find out: which word is the next number. In one of the program's it would take
  * numbers of the program's operators. */
-void mt_backward_turn(void);
+void mt_backward_poll(void);
 
 /* "on", "on, by functions" where some have to be asked, or "off: " and why; NULL: nobody wanted to know. In what is
  * known of the run it is adapter.torch.backward. */
 const char *mt_backward_state(void);
 
 /* Objects were unloaded: if PyTorch's was among them, there are no operators any more. */
-void mt_backward_forget(void);
+void mt_backward_check_unloaded(void);

@@ -43,8 +43,8 @@ struct row {
 };
 
 /* One recording begins at a time. */
-static uint64_t bytes, stood, round_began;
-static bool asked, done, last_round;
+static uint64_t bytes, longest_pause, round_began;
+static bool reported, done, last_round;
 
 static void record(const struct row *row) {
   int device = (int)row->device;
@@ -69,7 +69,7 @@ static void *held(void *self, void *arguments) {
   intptr_t size;
   void *number = api.item(arguments, 0), *packed = number ? api.item(arguments, 1) : NULL;
   if (packed && !api.bytes(packed, &rows, &size)) {
-    asked = true;
+    reported = true;
     done = mt_bypass_end_unless_passed(api.from_number(number));
     if (!done && last_round) mt_bypass_end(), done = true; /* as near as can be had */
     struct row row;
@@ -98,7 +98,7 @@ static void run_script(void) {
 /* False: events passed during each of its tries, and another round may do better. */
 static bool run_round(void) {
   struct mt_quiet quiet;
-  asked = false;
+  reported = false;
   if (!api.initialized() || mt_interpreter.finalizing()) return true;
   int state = api.ensure();
   round_began = mt_clock_monotonic();
@@ -107,12 +107,12 @@ static bool run_round(void) {
     mt_pyquiet_leave(&quiet);
   }
   uint64_t now = mt_clock_monotonic();
-  if (now - round_began > stood) stood = now - round_began;
+  if (now - round_began > longest_pause) longest_pause = now - round_began;
   api.release(state);
-  return done || !asked;
+  return done || !reported;
 }
 
-uint64_t mt_held_stood(void) { return stood; }
+uint64_t mt_held_paused_ns(void) { return longest_pause; }
 
 uint64_t mt_held_record(void) {
   bytes = 0, done = last_round = false;

@@ -9,4 +9,4 @@
 uint64_t mt_held_record(void);
 
 /* Nanoseconds for which it kept the interpreter's lock at most, in one go. */
-uint64_t mt_held_stood(void);
+uint64_t mt_held_paused_ns(void);

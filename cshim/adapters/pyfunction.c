@@ -68,7 +68,7 @@ static void *intern(void *self, void *text) {
   const char *name = api.text(text, &size);
   if (!name) api.clear_error();
   uint32_t id =
-      name && size > 0 && mt_thread_recording_now() ? mt_dict_intern_spare(MT_DICT_STRING, name, (size_t)size) : 0;
+      name && size > 0 && mt_thread_recording_now() ? mt_dict_intern_limited(MT_DICT_STRING, name, (size_t)size) : 0;
   errno = error;
   return api.number(id);
 }
@@ -110,7 +110,7 @@ struct verdicts {
   uintptr_t types[TYPES];
 };
 
-static void want(struct verdicts *known, void *types) {
+static void set_wanted(struct verdicts *known, void *types) {
   if (mt_pyapi_type_of(types) != tuple_type) known->wanted[known->count++] = types;
   else
     for (void *type; known->count < WANTED && (type = api.item(types, known->count)); known->count++)
@@ -130,9 +130,9 @@ static bool is_below(struct verdicts *known, void *type) {
   return *place & 1;
 }
 
-static void keep_below(struct verdicts *known, void *objects, void *found) {
-  for (intptr_t i = 0; i < api.list_size(objects); i++) {
-    void *object = api.list_item(objects, i);
+static void keep_below(struct verdicts *known, void *get_objects, void *found) {
+  for (intptr_t i = 0; i < api.list_size(get_objects); i++) {
+    void *object = api.list_item(get_objects, i);
     if (is_below(known, mt_pyapi_type_of(object)) && api.append(found, object)) break;
   }
   api.clear_error();
@@ -143,11 +143,11 @@ static void keep_below(struct verdicts *known, void *objects, void *found) {
 static void *instances(void *self, void *arguments) {
   (void)self;
   struct verdicts known = {.count = 0};
-  void *objects = api.item(arguments, 0), *types = objects ? api.item(arguments, 1) : NULL;
-  void *found = types && mt_pyapi_type_of(objects) == list_type ? api.list(0) : NULL;
+  void *get_objects = api.item(arguments, 0), *types = get_objects ? api.item(arguments, 1) : NULL;
+  void *found = types && mt_pyapi_type_of(get_objects) == list_type ? api.list(0) : NULL;
   if (!found) return nothing();
-  want(&known, types);
-  keep_below(&known, objects, found);
+  set_wanted(&known, types);
+  keep_below(&known, get_objects, found);
   return found;
 }
 
@@ -162,7 +162,7 @@ static bool visit(void *object, void *argument) {
 }
 
 /* All objects that the collector knows, in a list as gc.get_objects gives it. NULL leaves an exception. */
-static void *objects(void) {
+static void *get_objects(void) {
   void *modules = api.modules(), *gc = modules ? api.dict_item(modules, "gc") : NULL;
   if (gc) api.take(gc);
   else gc = api.import("gc");
@@ -178,9 +178,9 @@ static void *all_instances(void *self, void *types) {
   (void)self;
   struct visit all = {.found = api.list(0)};
   if (!all.found) return nothing();
-  want(&all.known, types);
+  set_wanted(&all.known, types);
   if (!mt_pygc_visit(visit, &all)) {
-    void *everything = objects();
+    void *everything = get_objects();
     api.give(all.found);
     if (!(all.found = api.list(0))) return nothing();
     if (everything && mt_pyapi_type_of(everything) == list_type) keep_below(&all.known, everything, all.found);
@@ -198,7 +198,7 @@ static void *call_quietly(void *function, void *arguments, void *keywords) {
   int error = errno;
   void *framework = api.item(function, 0), *wanted = api.item(function, 1);
   void *result = mt_pyquiet_call(wanted, arguments, keywords, &failed);
-  if (failed) mt_adapter_trouble(which(framework));
+  if (failed) mt_adapter_count_failure(which(framework));
   errno = error;
   return result;
 }
@@ -231,7 +231,7 @@ static void *contain(void *self, void *exception) {
     api.restore_error(type, exception, trace);
     return NULL;
   }
-  mt_adapter_trouble(which(self));
+  mt_adapter_count_failure(which(self));
   return nothing();
 }
 
@@ -254,7 +254,7 @@ static void *account(void *self, void *bytes) {
 /* trouble() -> int: counts one more thing that went wrong, and says how many that were. */
 static void *trouble(void *self, void *unused) {
   (void)unused;
-  return api.number(mt_adapter_trouble(which(self)));
+  return api.number(mt_adapter_count_failure(which(self)));
 }
 
 /* again(milliseconds): has the script's report called after that time, to the next half second, unless it is called
@@ -262,7 +262,7 @@ static void *trouble(void *self, void *unused) {
 static void *again(void *self, void *milliseconds) {
   uint64_t wanted = api.from_number(milliseconds);
   api.clear_error();
-  if (wanted <= UINT32_MAX) mt_adapter_again(which(self), (uint32_t)wanted);
+  if (wanted <= UINT32_MAX) mt_adapter_schedule(which(self), (uint32_t)wanted);
   return nothing();
 }
 

@@ -46,13 +46,13 @@ bool mt_pygc_find(void) { return mt_pyapi_find(MT_PYAPI_NAMES(API), &api); }
 static bool are_thresholds(const struct generation *generations) {
   void *modules = api.modules(), *gc = modules ? api.item(modules, "gc") : NULL,
        *ask = gc ? api.attribute(gc, "get_threshold") : NULL;
-  void *said = ask ? api.call(ask, NULL) : NULL;
-  bool same = said != NULL;
+  void *thresholds = ask ? api.call(ask, NULL) : NULL;
+  bool same = thresholds != NULL;
   for (int i = 0; same && i < GENERATIONS; i++) {
-    void *number = api.tuple_item(said, i);
+    void *number = api.tuple_item(thresholds, i);
     same = number && api.number(number) == generations[i].threshold;
   }
-  if (said) api.give(said);
+  if (thresholds) api.give(thresholds);
   if (ask) api.give(ask);
   api.clear_error();
   return same;
@@ -90,7 +90,7 @@ static int visit(void *object, void *argument) {
 
 /* Without the lock, the collector holds all threads meanwhile, one of which may hold what the caller needs. */
 bool mt_pygc_visit(bool (*each)(void *, void *), void *context) {
-  if (mt_interpreter.layout.threaded) return false;
+  if (mt_interpreter.layout.free_threaded) return false;
   if (api.visit) return api.visit(visit, &(struct visit){each, context}), true;
   struct generation *generations = mt_interpreter.layout.minor <= NEWEST ? find_generations() : NULL;
   for (int i = 0; generations && i < GENERATIONS; i++)

@@ -49,16 +49,16 @@ static bool is_builtin(const void *object) { return object && mt_pyapi_type_of(o
 enum { BACKWARD, FRAMEWORK, STANDARD, FOLDERS };
 enum { ENABLED, DISABLE, ENABLE, COLLECTOR };
 
-struct asking {
+struct request {
   void *tensors, *grad, *frames, *collector[COLLECTOR];
   const char *folders[FOLDERS];
 };
 
-static bool read_arguments(void *arguments, struct asking *a) {
+static bool read_arguments(void *arguments, struct request *a) {
   intptr_t size;
   if (api.tuple_size(arguments) != 5) return false;
   void *collector = api.item(arguments, 3), *folders = api.item(arguments, 4);
-  *a = (struct asking){
+  *a = (struct request){
       .tensors = api.item(arguments, 0), .grad = api.item(arguments, 1), .frames = api.item(arguments, 2)};
   bool right = is_builtin(a->frames) && api.list_size(a->tensors) >= 0;
   for (int i = 0; right && i < COLLECTOR; i++) right = is_builtin(a->collector[i] = api.item(collector, i));
@@ -73,7 +73,7 @@ enum place { IN_BACKWARD, IN_FRAMEWORK, IN_PROGRAM, IN_LIBRARY, IN_STANDARD };
 
 static bool is_in(const char *file, const char *folder) { return *folder && !strncmp(file, folder, strlen(folder)); }
 
-static enum place place_of_file(const char *file, const struct asking *a) {
+static enum place place_of_file(const char *file, const struct request *a) {
   if (is_in(file, a->folders[BACKWARD])) return IN_BACKWARD;
   if (is_in(file, a->folders[FRAMEWORK])) return IN_FRAMEWORK;
   if (strstr(file, "/site-packages/") || strstr(file, "/dist-packages/")) return IN_LIBRARY;
@@ -81,7 +81,7 @@ static enum place place_of_file(const char *file, const struct asking *a) {
 }
 
 /* What cannot be told counts as a backward pass. */
-static enum place place_of(void *frame, const struct asking *a) {
+static enum place place_of(void *frame, const struct request *a) {
   intptr_t size;
   void *code = api.attribute(frame, "f_code"), *name = code ? api.attribute(code, "co_filename") : NULL;
   const char *file = name ? api.text(name, &size) : NULL;
@@ -93,7 +93,7 @@ static enum place place_of(void *frame, const struct asking *a) {
 
 /* Whether a thread that stands in a frame can be writing no gradient; of our own only a backward pass that led here
  * counts. */
-static bool is_harmless(void *frame, bool own, const struct asking *a) {
+static bool is_harmless(void *frame, bool own, const struct request *a) {
   bool libraries = true;
   enum place innermost = place_of(frame, a), place = innermost;
   api.take(frame);
@@ -109,16 +109,16 @@ static bool is_harmless(void *frame, bool own, const struct asking *a) {
   return whole && place != IN_BACKWARD && (own || innermost == IN_STANDARD || libraries);
 }
 
-static bool are_harmless(const struct asking *a) {
+static bool are_harmless(const struct request *a) {
   void *frames = api.call(a->frames, NULL), *frame, *key, *own = api.frame();
   intptr_t at = 0, count = frames ? api.dict_size(frames) : -1;
-  bool harmless = count > 0 && (count == 1 || !mt_interpreter.layout.threaded);
+  bool harmless = count > 0 && (count == 1 || !mt_interpreter.layout.free_threaded);
   while (harmless && api.next(frames, &at, &key, &frame)) harmless = is_harmless(frame, frame == own, a);
   if (frames) api.give(frames);
   return harmless;
 }
 
-static void *read_gradients(const struct asking *a) {
+static void *read_gradients(const struct request *a) {
   void *found = api.list(0);
   bool whole = found != NULL;
   for (intptr_t i = 0; whole && i < api.list_size(a->tensors); i++) {
@@ -132,16 +132,16 @@ static void *read_gradients(const struct asking *a) {
   return NULL;
 }
 
-static bool call_collector(void *function, int *answer) {
-  void *said = api.call(function, NULL);
-  if (answer && said) *answer = api.is_true(said);
-  if (said) api.give(said);
-  return said;
+static bool call_collector(void *function, int *value) {
+  void *result = api.call(function, NULL);
+  if (value && result) *value = api.is_true(result);
+  if (result) api.give(result);
+  return result;
 }
 
 void *mt_pygradients(void *self, void *arguments) {
   (void)self;
-  struct asking a;
+  struct request a;
   int error = errno, enabled = 0;
   void *found = NULL;
   if (read_arguments(arguments, &a) && call_collector(a.collector[ENABLED], &enabled) &&

@@ -52,12 +52,12 @@ static void *nothing(void) {
 }
 
 /* What a function says of an object, which is a number. */
-static bool ask(void *function, void *object, uint64_t *answer) {
+static bool call_for_number(void *function, void *object, uint64_t *outcome) {
   void *number = api.call(function, object, NULL);
   if (!number) return false;
-  *answer = api.from_number(number);
+  *outcome = api.from_number(number);
   api.give(number);
-  return *answer != UINT64_MAX || !api.error();
+  return *outcome != UINT64_MAX || !api.error();
 }
 
 enum { CLASSES = 4, NUMEL = 0, ELEMENT_SIZE, SIZE_CALLS, IS_CUDA = SIZE_CALLS, DATA_PTR, STORAGE_OFFSET, ALL_CALLS };
@@ -84,30 +84,31 @@ static bool is_wanted(const struct packing *p, const void *object) {
   return !p->classes_count;
 }
 
-enum answer { SAID, NO_MEMORY, NOT_HERE /* for the script to look at */ };
+enum outcome { FILLED, NO_MEMORY, LEFT_TO_SCRIPT /* for the script to look at */ };
 
 /* Where a tensor lies and how large it is. Most that have no memory are on another device, and are asked nothing else.
  */
-static enum answer measure(const struct packing *p, void *tensor, struct mt_name_row *row) {
+static enum outcome measure(const struct packing *p, void *tensor, struct mt_name_row *row) {
   uint64_t is_cuda, offset, count, size;
-  if (p->calls_count < SIZE_CALLS) return SAID;
+  if (p->calls_count < SIZE_CALLS) return FILLED;
   if (p->calls_count == ALL_CALLS) {
-    if (!ask(p->calls[IS_CUDA], tensor, &is_cuda)) return NOT_HERE;
+    if (!call_for_number(p->calls[IS_CUDA], tensor, &is_cuda)) return LEFT_TO_SCRIPT;
     if (!is_cuda) return NO_MEMORY;
-    if (!ask(p->calls[DATA_PTR], tensor, &row->address)) return NOT_HERE;
+    if (!call_for_number(p->calls[DATA_PTR], tensor, &row->address)) return LEFT_TO_SCRIPT;
     if (!row->address) return NO_MEMORY;
-    if (!ask(p->calls[STORAGE_OFFSET], tensor, &offset) || offset) return NOT_HERE;
+    if (!call_for_number(p->calls[STORAGE_OFFSET], tensor, &offset) || offset) return LEFT_TO_SCRIPT;
   }
-  if (!ask(p->calls[NUMEL], tensor, &count) || !ask(p->calls[ELEMENT_SIZE], tensor, &size)) return NOT_HERE;
+  if (!call_for_number(p->calls[NUMEL], tensor, &count) || !call_for_number(p->calls[ELEMENT_SIZE], tensor, &size))
+    return LEFT_TO_SCRIPT;
   row->size = count * size;
-  return SAID;
+  return FILLED;
 }
 
 static uint32_t intern(void *name) {
   intptr_t size;
   const char *text = api.text(name, &size);
   if (!text) api.clear_error();
-  return text && size > 0 ? mt_dict_intern_spare(MT_DICT_STRING, text, (size_t)size) : 0;
+  return text && size > 0 ? mt_dict_intern_limited(MT_DICT_STRING, text, (size_t)size) : 0;
 }
 
 static bool leave_to_script(void *rest, intptr_t index) {
@@ -125,9 +126,9 @@ static bool pack_all(const struct packing *p, char *rows, intptr_t count, void *
     void *object = api.list_item(p->objects, i), *name = object ? api.list_item(p->names, i) : NULL;
     struct mt_name_row row = {.object = (uintptr_t)object};
     if (!name) return false;
-    enum answer answer = is_wanted(p, object) ? measure(p, object, &row) : NOT_HERE;
-    if (answer == NOT_HERE && !leave_to_script(rest, i)) return false;
-    if (answer == SAID) row.name = recording ? intern(name) : 0, row.category = (uint32_t)p->category;
+    enum outcome outcome = is_wanted(p, object) ? measure(p, object, &row) : LEFT_TO_SCRIPT;
+    if (outcome == LEFT_TO_SCRIPT && !leave_to_script(rest, i)) return false;
+    if (outcome == FILLED) row.name = recording ? intern(name) : 0, row.category = (uint32_t)p->category;
     else row = (struct mt_name_row){0};
     memcpy(rows, &row, sizeof row);
   }
@@ -247,9 +248,9 @@ void *mt_pypack_unchanged(void *self, void *arguments) {
 /* The address that data_ptr gives for an object, or for what of gives for it. */
 static bool address_of(void *object, void *data_ptr, void *of, uint64_t *address) {
   *address = 0;
-  if (of == none) return ask(data_ptr, object, address);
+  if (of == none) return call_for_number(data_ptr, object, address);
   void *value = api.call(of, object, NULL);
-  bool known = value && (value == none || ask(data_ptr, value, address));
+  bool known = value && (value == none || call_for_number(data_ptr, value, address));
   if (value) api.give(value);
   return known;
 }

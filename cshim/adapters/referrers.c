@@ -11,7 +11,7 @@
 #include "adapters/pyfunction.h"
 #include "adapters/pyquiet.h"
 #include "adapters/pyscript.h"
-#include "adapters/pyways.h"
+#include "adapters/pypaths.h"
 #include "python/pyapi.h"
 #include "spool/region.h"
 
@@ -58,11 +58,11 @@ static void *answer(void *self, void *rows) {
   return api.number(answered);
 }
 
-static bool fill(void *globals) {
+static bool fill_namespace(void *globals) {
   static struct mt_pymethod methods[3];
   methods[0] = (struct mt_pymethod){"moment", moment, MT_PY_NO_ARGUMENTS, NULL};
   methods[1] = (struct mt_pymethod){"answer", answer, MT_PY_ONE_ARGUMENT, NULL};
-  methods[2] = (struct mt_pymethod){"ways", mt_pyways, MT_PY_SEVERAL_ARGUMENTS, NULL};
+  methods[2] = (struct mt_pymethod){"ways", mt_pypaths, MT_PY_SEVERAL_ARGUMENTS, NULL};
   for (unsigned i = 0; i < sizeof methods / sizeof *methods; i++)
     if (!mt_pyscript_add_function(globals, &methods[i], NULL)) return false;
   return mt_pyfunctions_add(globals, MT_TORCH) && mt_pyscript_add_number(globals, "LIMIT", now->limit) &&
@@ -75,7 +75,7 @@ static bool fill(void *globals) {
 static void run_script(void) {
   void *globals = mt_pyscript_namespace();
   if (!globals) return;
-  if (fill(globals)) mt_pyscript_run(globals, mt_referrers_script);
+  if (fill_namespace(globals)) mt_pyscript_run(globals, mt_referrers_script);
   api.clear_error();
   api.clear(globals);
   api.give(globals);
@@ -94,7 +94,8 @@ static const char *find(void) {
 static const char *refusal(void) {
   uint32_t state = mt_interpreter_state();
   if (state == MT_PY_OFF) return mt_interpreter.why;
-  if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyfunctions_find() || !mt_pyways_find())
+  if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyfunctions_find() ||
+      !mt_pypaths_find())
     return "no Python runs there";
   return api.initialized() && !mt_interpreter.finalizing() ? NULL : "its interpreter has ended";
 }

@@ -6,7 +6,7 @@
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
 #include "adapters/torch.h"
-#include "allocator/grown.h"
+#include "allocator/growth.h"
 #include "allocator/place.h"
 #include "allocator/requested.h"
 #include "allocator/vtable.h"
@@ -16,7 +16,7 @@
 #include "base/wake.h"
 #include "elf/symbol.h"
 #include "hooks/call.h"
-#include "hooks/real.h"
+#include "hooks/original.h"
 #include "record/capture.h"
 #include "spool/ring.h"
 
@@ -68,7 +68,7 @@ static __attribute__((noinline)) void put_rest(struct mt_record *r) {
 
 /* Beside the stacks of a block that is handed out: its stream and its private pool. */
 static __attribute__((noinline)) void put_place(struct mt_record *r, int device) {
-  uint32_t place = mt_place_take(device);
+  uint32_t place = mt_place_intern(device);
   r->stack |= place << MT_ID_BITS;
   r->pystack |= place >> MT_PLACE_LOW << MT_ID_BITS;
 }
@@ -83,8 +83,8 @@ struct report {
 
 static inline __attribute__((always_inline)) void write(struct mt_thread *self, const struct report *report,
                                                         struct mt_stacks stacks) {
-  if (MT_UNLIKELY(mt_placing) && self->waits)
-    mt_waiting_tell(self, report->kind, report->addr, report->size, report->device);
+  if (MT_UNLIKELY(mt_place_tracking) && self->waits)
+    mt_waiting_record(self, report->kind, report->addr, report->size, report->device);
   struct mt_record *r = mt_record_open(self, report->kind);
   if (MT_UNLIKELY(!r)) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
@@ -102,7 +102,7 @@ static inline __attribute__((always_inline)) void write(struct mt_thread *self, 
   if (report->kind == MT_ALLOC) {
     if (mt_requested.rounded | mt_requested.storage) put_rest(r);
     if (mt_backward_known()) put_operator(self, r, stacks.python);
-    if (MT_UNLIKELY(mt_placing)) put_place(r, report->device);
+    if (MT_UNLIKELY(mt_place_tracking)) put_place(r, report->device);
   }
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
@@ -116,13 +116,15 @@ static void record(uint16_t id, uint8_t kind, const struct mt_frame *frame, uint
         mt_capture(self, frame, frame->caller, kind));
 }
 
-static inline bool is_met(void) { return __atomic_load_n(&mt_adapters_met, __ATOMIC_RELAXED) & 1u << MT_TORCH; }
+static inline bool is_detected(void) {
+  return __atomic_load_n(&mt_adapters_detected, __ATOMIC_RELAXED) & 1u << MT_TORCH;
+}
 
 /* Before the first block is told, by a thread that records. */
-static __attribute__((noinline)) void meet(void) {
-  mt_allocator_meet();
-  mt_allocator_ask();
-  mt_adapter_meet(MT_TORCH);
+static __attribute__((noinline)) void first_block(void) {
+  mt_allocator_attach();
+  mt_allocator_first_block();
+  mt_adapter_detected(MT_TORCH);
 }
 
 static inline __attribute__((always_inline)) void usage(uint16_t id, const struct mt_frame *frame, void *ptr,
@@ -134,9 +136,9 @@ static inline __attribute__((always_inline)) void usage(uint16_t id, const struc
   uint64_t bytes = size < 0 ? 0 - (uint64_t)size : (uint64_t)size;
   struct mt_thread *self = mt_thread_get(); /* once: a thread without a ring counts an event as lost */
   if (!self) return;
-  if (MT_UNLIKELY(!is_met())) meet();
+  if (MT_UNLIKELY(!is_detected())) first_block();
   uint8_t kind = size < 0 ? MT_FREE : MT_ALLOC;
-  mt_grown_note(index, allocated, kind == MT_FREE);
+  mt_growth_update(index, allocated, kind == MT_FREE);
   write(self, &(struct report){id, kind, index, (uint64_t)ptr, bytes, allocated, reserved},
         mt_capture(self, frame, frame->caller, kind));
 }
@@ -154,21 +156,21 @@ static uintptr_t allocator(void) { return (uintptr_t)mt_symbol_object("libc10_cu
 void mt_torch_record_block(const struct mt_torch_block *block) {
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
-  if (!is_met()) meet();
+  if (!is_detected()) first_block();
   mt_requested = (struct mt_requested){.rounded = block->requested};
   mt_place = (struct mt_place){.pool = block->pool, .stream = 1 + block->stream};
   if (block->pool | block->stream) mt_place_begin();
   write(self,
         &(struct report){MT_ID_reportMemoryUsageToProfiler, MT_ALLOC, block->device, block->address, block->size,
                          block->allocated, block->reserved},
-        mt_capture_for(self, allocator()));
+        mt_capture_at(self, allocator()));
   mt_place = (struct mt_place){0, 0};
 }
 
 void mt_torch_record_segment(uint64_t address, uint64_t size, int device) {
   struct mt_thread *self = mt_thread_get();
   if (!self) return;
-  struct mt_stacks stacks = mt_capture_for(self, allocator());
+  struct mt_stacks stacks = mt_capture_at(self, allocator());
   struct mt_record *r = mt_record_open(self, MT_ALLOC);
   if (!r) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();

@@ -7,9 +7,9 @@
 #include <string.h>
 
 #include "allocator/vtable.h"
-#include "allocator/original.h"
+#include "allocator/bind.h"
 #include "allocator/place.h"
-#include "allocator/remark.h"
+#include "allocator/event.h"
 #include "elf/symbol.h"
 #include "spool/dict.h"
 
@@ -35,7 +35,7 @@ static struct pool {
   bool (*call)(const void *words, void **stream);
 } pools[POOLS];
 
-static bool ask(const struct pool *pool, const void *words, void **stream) {
+static bool filter_matches(const struct pool *pool, const void *words, void **stream) {
   bool here = pool->call(words, stream);
   if (here) mt_place.pool = pool->id;
   return here;
@@ -43,7 +43,7 @@ static bool ask(const struct pool *pool, const void *words, void **stream) {
 
 #define FILTERS(F) F(0) F(1) F(2) F(3) F(4) F(5) F(6) F(7)
 #define FILTER(n) \
-  static bool filter_##n(const void *words, void **stream) { return ask(&pools[n], words, stream); }
+  static bool filter_##n(const void *words, void **stream) { return filter_matches(&pools[n], words, stream); }
 FILTERS(FILTER)
 #define FILTER_NAME(n) filter_##n,
 static bool (*const filters[POOLS])(const void *, void **) = {FILTERS(FILTER_NAME)};
@@ -73,7 +73,7 @@ static void begin_pool(void *allocator, int8_t device, uint64_t first, uint64_t 
   mt_place_begin();
   follow_pool(device, id, filter);
   real(allocator, device, first, second, filter);
-  mt_remark(&(struct mt_remark){.kind = MT_POOL, .device = device, .size = BEGUN, .with = id});
+  mt_allocator_record(&(struct mt_allocator_event){.kind = MT_POOL, .device = device, .size = BEGUN, .handle = id});
 }
 
 static void end_pool(void *allocator, int8_t device, uint64_t first, uint64_t second) {
@@ -82,16 +82,16 @@ static void end_pool(void *allocator, int8_t device, uint64_t first, uint64_t se
   real(allocator, device, first, second);
   struct pool *pool = find_pool(device, id);
   if (pool) __atomic_store_n(&pool->used, 0, __ATOMIC_RELEASE);
-  mt_remark(&(struct mt_remark){.kind = MT_POOL, .device = device, .size = ENDED, .with = id});
+  mt_allocator_record(&(struct mt_allocator_event){.kind = MT_POOL, .device = device, .size = ENDED, .handle = id});
 }
 
 /* emptyCache() of older versions has no pool: what the registers hold is passed on and not told. */
 static void empty_cache(void *allocator, uint64_t first, uint64_t second) {
   void (*real)(void *, uint64_t, uint64_t) = mt_allocator_calls[MT_CALL_EMPTY].real;
   const struct mt_frame *frame = __builtin_frame_address(0);
-  mt_remark(&(struct mt_remark){.kind = MT_EMPTY, .device = -1, .size = BEGUN, .frame = frame});
+  mt_allocator_record(&(struct mt_allocator_event){.kind = MT_EMPTY, .device = -1, .size = BEGUN, .frame = frame});
   real(allocator, first, second);
-  mt_remark(&(struct mt_remark){.kind = MT_EMPTY, .device = -1, .size = ENDED});
+  mt_allocator_record(&(struct mt_allocator_event){.kind = MT_EMPTY, .device = -1, .size = ENDED});
 }
 
 static void *raw_alloc(void *allocator, size_t bytes, void *stream) {
@@ -114,14 +114,14 @@ static struct {
   } kept[KEPT];
 } before;
 
-static bool tell(const char *text, size_t size, int device, uint64_t value) {
+static bool record_setting(const char *text, size_t size, int device, uint64_t value) {
   struct mt_thread *self = mt_self;
   if (!self || !mt_thread_recording(self)) return false;
-  return mt_remark(&(struct mt_remark){
-      .kind = MT_SETTING, .device = device, .size = value, .name = mt_dict_intern_spare(MT_DICT_STRING, text, size)});
+  return mt_allocator_record(&(struct mt_allocator_event){
+      .kind = MT_SETTING, .device = device, .size = value, .name = mt_dict_intern_limited(MT_DICT_STRING, text, size)});
 }
 
-static void keep(const char *text, size_t size) {
+static void keep_early(const char *text, size_t size) {
   uint32_t n = __atomic_fetch_add(&before.count, 1, __ATOMIC_ACQ_REL);
   if (n >= KEPT) return;
   before.kept[n].size = size < KEPT_BYTES ? size : KEPT_BYTES;
@@ -129,7 +129,7 @@ static void keep(const char *text, size_t size) {
 }
 
 static void set(const char *text, size_t size) {
-  if (size && !tell(text, size, -1, 0)) keep(text, size);
+  if (size && !record_setting(text, size, -1, 0)) keep_early(text, size);
 }
 
 static void set_fraction(void *allocator, double fraction, int8_t device) {
@@ -137,10 +137,10 @@ static void set_fraction(void *allocator, double fraction, int8_t device) {
   uint64_t bits;
   memcpy(&bits, &fraction, sizeof bits);
   real(allocator, fraction, device);
-  tell(FRACTION, sizeof FRACTION - 1, device, bits);
+  record_setting(FRACTION, sizeof FRACTION - 1, device, bits);
 }
 
-static void tell_fractions(void) {
+static void record_fractions(void) {
   struct mt_loaded library = mt_symbol_object("libc10_cuda.so");
   double (*fraction_of)(void *, int8_t) = mt_allocator_calls[MT_CALL_FRACTION].real;
   void **allocator = (void **)mt_symbol_find(&library, "_ZN3c104cuda20CUDACachingAllocator9allocatorE");
@@ -150,14 +150,14 @@ static void tell_fractions(void) {
     double fraction = fraction_of(*allocator, device);
     uint64_t bits;
     memcpy(&bits, &fraction, sizeof bits);
-    if (fraction < 1) tell(FRACTION, sizeof FRACTION - 1, device, bits);
+    if (fraction < 1) record_setting(FRACTION, sizeof FRACTION - 1, device, bits);
   }
 }
 
-void mt_allocator_tell_settings(void) {
+void mt_allocator_record_settings(void) {
   uint32_t count = __atomic_load_n(&before.count, __ATOMIC_ACQUIRE);
-  for (uint32_t i = 0; i < count && i < KEPT; i++) tell(before.kept[i].text, before.kept[i].size, -1, 0);
-  tell_fractions();
+  for (uint32_t i = 0; i < count && i < KEPT; i++) record_setting(before.kept[i].text, before.kept[i].size, -1, 0);
+  record_fractions();
 }
 
 struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
@@ -182,8 +182,8 @@ struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
   MT_EXPORT void mangled(uint64_t device, uint64_t stream);           \
   MT_EXPORT void mangled(uint64_t device, uint64_t stream) {          \
     MT_ORIGINAL(number, mangled);                                        \
-    if (stream && MT_UNLIKELY(!mt_placing)) {                         \
-      mt_allocator_meet();                                            \
+    if (stream && MT_UNLIKELY(!mt_place_tracking)) {                         \
+      mt_allocator_attach();                                            \
       mt_place_begin();                                               \
     }                                                                 \
     ((void (*)(uint64_t, uint64_t))real)(device, stream);             \
@@ -195,7 +195,7 @@ struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
   MT_EXPORT void mangled(void *pool, void *a, uint64_t b, uint64_t c, uint64_t d) {           \
     MT_ORIGINAL(number, mangled);                                                                \
     ((void (*)(void *, void *, uint64_t, uint64_t, uint64_t))real)(pool, a, b, c, d);         \
-    mt_allocator_meet();                                                                      \
+    mt_allocator_attach();                                                                      \
   }
 
 /* What is refused is thrown back, and is no setting. */

@@ -20,4 +20,4 @@ extern struct mt_allocator_call mt_allocator_calls[MT_CALLS];
 
 /* Tells the settings that were made before recording began, and the share of each device that the allocator may take,
  * where that is not all. */
-void mt_allocator_tell_settings(void);
+void mt_allocator_record_settings(void);

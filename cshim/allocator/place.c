@@ -5,7 +5,7 @@
 #include "spool/dict.h"
 
 __thread struct mt_place mt_place;
-uint32_t mt_placing;
+uint32_t mt_place_tracking;
 
 /* c10::cuda::CUDAStream, as it travels in two registers: the device, and a number that torch makes of the stream. */
 struct stream {
@@ -25,15 +25,15 @@ bool mt_place_find(void) {
 }
 
 static uint64_t current_stream(int device) {
-  struct stream (*ask)(int8_t) = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
-  if (!ask) return 0;
-  struct stream stream = ask((int8_t)device);
+  struct stream (*query)(int8_t) = __atomic_load_n(&current, __ATOMIC_ACQUIRE);
+  if (!query) return 0;
+  struct stream stream = query((int8_t)device);
   return stream.number ? handle_of(&stream) : 0; /* number 0 is the default stream */
 }
 
-uint32_t mt_place_take(int device) {
-  struct mt_place met = mt_place;
+uint32_t mt_place_intern(int device) {
+  struct mt_place seen = mt_place;
   mt_place = (struct mt_place){0, 0};
-  uint64_t place[2] = {met.stream ? met.stream - 1 : current_stream(device), met.pool};
-  return place[0] | place[1] ? mt_dict_intern_spare(MT_DICT_PLACE, place, sizeof place) : 0;
+  uint64_t place[2] = {seen.stream ? seen.stream - 1 : current_stream(device), seen.pool};
+  return place[0] | place[1] ? mt_dict_intern_limited(MT_DICT_PLACE, place, sizeof place) : 0;
 }

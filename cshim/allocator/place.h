@@ -14,10 +14,10 @@ struct mt_place {
 extern __thread struct mt_place mt_place __attribute__((tls_model("initial-exec")));
 
 /* Blocks may belong elsewhere than to the default stream and the common pool. Set once. */
-extern uint32_t mt_placing __attribute__((visibility("hidden"))); /* else it would be looked up in a table */
+extern uint32_t mt_place_tracking __attribute__((visibility("hidden"))); /* else it would be looked up in a table */
 
 static inline void mt_place_begin(void) {
-  if (!__atomic_load_n(&mt_placing, __ATOMIC_RELAXED)) __atomic_store_n(&mt_placing, 1, __ATOMIC_RELAXED);
+  if (!__atomic_load_n(&mt_place_tracking, __ATOMIC_RELAXED)) __atomic_store_n(&mt_place_tracking, 1, __ATOMIC_RELAXED);
 }
 
 /* torch's name of a pool is a pair of which one part is 0: (n, 0) becomes 2 n, (0, n) becomes 2 n + 1. */
@@ -30,4 +30,4 @@ bool mt_place_find(void);
 
 /* The dictionary id of the place of the block that the calling thread reports now, 0 for the default stream and no
  * pool. Clears what was met. */
-uint32_t mt_place_take(int device);
+uint32_t mt_place_intern(int device);

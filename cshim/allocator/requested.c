@@ -8,7 +8,7 @@
 
 #include <stddef.h>
 
-#include "allocator/original.h"
+#include "allocator/bind.h"
 #include "base/thread.h"
 
 __thread struct mt_requested mt_requested;

@@ -39,7 +39,7 @@ static struct mt_filesymbol names[NAMES] = {
 /* libc10_cuda.so, as the loader has it. */
 static struct {
   struct mt_loaded object;
-  struct mt_range sealed;
+  struct mt_range relro;
   char path[PATH_MAX];
 } library;
 
@@ -48,14 +48,14 @@ enum { CALLS, STREAMS, WAITS, SETTINGS, REQUESTED, PARTS };
 static const char *const part_names[PARTS] = {"adapter.torch.pools", "adapter.torch.streams", "adapter.torch.waits",
                                               "adapter.torch.settings", "adapter.torch.requested"};
 static const char *states[PARTS];
-static bool met;
+static bool attached;
 
 static int match(struct dl_phdr_info *info, size_t size, void *unused) {
   (void)size, (void)unused;
   const char *slash = strrchr(info->dlpi_name, '/');
   if (!slash || strcmp(slash + 1, "libc10_cuda.so") || strlen(info->dlpi_name) >= sizeof library.path) return 0;
   strcpy(library.path, info->dlpi_name);
-  library.sealed = mt_object_sealed(info);
+  library.relro = mt_object_relro(info);
   return 1;
 }
 
@@ -94,14 +94,14 @@ static bool table_is_in_use(void) {
 }
 
 static bool replace(void **words[MT_CALLS]) {
-  struct mt_range sealed = library.sealed;
-  bool shut = sealed.start < sealed.end && (uintptr_t)words[0] - sealed.start < sealed.end - sealed.start;
-  if (shut && mt_sys_mprotect((void *)sealed.start, sealed.end - sealed.start, PROT_READ | PROT_WRITE)) return false;
+  struct mt_range relro = library.relro;
+  bool read_only = relro.start < relro.end && (uintptr_t)words[0] - relro.start < relro.end - relro.start;
+  if (read_only && mt_sys_mprotect((void *)relro.start, relro.end - relro.start, PROT_READ | PROT_WRITE)) return false;
   for (unsigned i = 0; i < MT_CALLS; i++) {
     mt_allocator_calls[i].real = *words[i];
     if (mt_allocator_calls[i].ours) __atomic_store_n(words[i], mt_allocator_calls[i].ours, __ATOMIC_RELEASE);
   }
-  if (shut) mt_sys_mprotect((void *)sealed.start, sealed.end - sealed.start, PROT_READ);
+  if (read_only) mt_sys_mprotect((void *)relro.start, relro.end - relro.start, PROT_READ);
   return true;
 }
 
@@ -129,7 +129,7 @@ static bool exports(const char *file, const char *name) {
   return object.dynamic && mt_symbol_find(&object, name);
 }
 
-static void note(void) {
+static void write_states(void) {
   static uint64_t noted_in;
   uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE),
            before = __atomic_load_n(&noted_in, __ATOMIC_ACQUIRE);
@@ -140,7 +140,7 @@ static void note(void) {
     if (states[i]) mt_dict_info(part_names[i], states[i], strlen(states[i]));
 }
 
-static void meet(void) {
+static void attach(void) {
   bool named = find_library() && file_is_the_librarys();
   states[STREAMS] = mt_place_find() ? "on" : "off: this version does not export which stream is current";
   states[CALLS] = link_calls(named);
@@ -154,21 +154,21 @@ static void meet(void) {
 }
 
 /* One thread; another that comes meanwhile goes on without. */
-void mt_allocator_meet(void) {
+void mt_allocator_attach(void) {
   static uint32_t begun;
   if (!__atomic_exchange_n(&begun, 1, __ATOMIC_ACQ_REL)) {
-    meet();
-    __atomic_store_n(&met, true, __ATOMIC_RELEASE);
+    attach();
+    __atomic_store_n(&attached, true, __ATOMIC_RELEASE);
   }
 }
 
-void mt_allocator_ask(void) {
+void mt_allocator_first_block(void) {
   static uint32_t asked;
-  if (!__atomic_load_n(&met, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&asked, 1, __ATOMIC_ACQ_REL)) return;
-  note();
-  mt_allocator_tell_settings();
+  if (!__atomic_load_n(&attached, __ATOMIC_ACQUIRE) || __atomic_exchange_n(&asked, 1, __ATOMIC_ACQ_REL)) return;
+  write_states();
+  mt_allocator_record_settings();
 }
 
-void mt_allocator_turn(void) {
-  if (__atomic_load_n(&met, __ATOMIC_ACQUIRE)) note();
+void mt_allocator_poll(void) {
+  if (__atomic_load_n(&attached, __ATOMIC_ACQUIRE)) write_states();
 }

@@ -5,10 +5,10 @@
 
 /* torch's allocator works, or is about to: gets between it and its callers, once, and notes for memtrace info what
  * could be had and what not. Waits for the loader. */
-void mt_allocator_meet(void);
+void mt_allocator_attach(void);
 
 /* A block was reported: the allocator can be asked now. Once. */
-void mt_allocator_ask(void);
+void mt_allocator_first_block(void);
 
 /* Notes it again where a new recording began. From a thread of ours, at every turn. */
-void mt_allocator_turn(void);
+void mt_allocator_poll(void);

@@ -2,11 +2,11 @@
 #include "allocator/waiting.h"
 
 #include "allocator/place.h"
-#include "allocator/remark.h"
+#include "allocator/event.h"
 #include "hooks/hooks.h"
 
 /* Before the report of the block, of which nothing is known yet. */
-static void recorded(uint64_t event, uint64_t stream) {
+static void on_event_recorded(uint64_t event, uint64_t stream) {
   struct mt_thread *self = mt_self;
   if (!self || !mt_thread_recording(self)) return;
   mt_place_begin();
@@ -16,7 +16,7 @@ static void recorded(uint64_t event, uint64_t stream) {
 
 /* An event that is complete before its block was reported is of one that was freed while a graph was captured, when no
  * event may be asked about. */
-static bool forget(struct mt_thread *self, uint64_t event) {
+static bool drop_wait(struct mt_thread *self, uint64_t event) {
   uint32_t count = self->waits < MT_WAITS_MAX ? self->waits : MT_WAITS_MAX;
   for (uint32_t i = 0; i < count; i++) {
     if (self->wait[i].event != event) continue;
@@ -27,27 +27,30 @@ static bool forget(struct mt_thread *self, uint64_t event) {
   return false;
 }
 
-static void completed(uint64_t event) {
+static void on_event_completed(uint64_t event) {
   struct mt_thread *self = mt_self;
   if (!self || !mt_thread_recording(self)) return;
-  if (self->waits && forget(self, event)) mt_remark(&(struct mt_remark){.kind = MT_WAIT, .device = -1, .with = event});
-  mt_remark(&(struct mt_remark){.kind = MT_COMPLETE, .device = -1, .with = event});
+  if (self->waits && drop_wait(self, event))
+    mt_allocator_record(&(struct mt_allocator_event){.kind = MT_WAIT, .device = -1, .handle = event});
+  mt_allocator_record(&(struct mt_allocator_event){.kind = MT_COMPLETE, .device = -1, .handle = event});
 }
 
 void mt_waiting_watch(struct mt_range records, const struct mt_range completes[2]) {
   static struct mt_event_watch watch;
-  watch = (struct mt_event_watch){
-      .records = records, .completes = {completes[0], completes[1]}, .recorded = recorded, .completed = completed};
+  watch = (struct mt_event_watch){.records = records,
+                                  .completes = {completes[0], completes[1]},
+                                  .recorded = on_event_recorded,
+                                  .completed = on_event_completed};
   mt_event_watch(&watch);
 }
 
 /* So are events before anything but a free: whose they are is not known. */
-void mt_waiting_tell(struct mt_thread *self, uint8_t kind, uint64_t address, uint64_t size, int device) {
+void mt_waiting_record(struct mt_thread *self, uint8_t kind, uint64_t address, uint64_t size, int device) {
   uint32_t count = self->waits < MT_WAITS_MAX ? self->waits : MT_WAITS_MAX;
   self->waits = 0;
   if (kind != MT_FREE) address = size = 0;
   for (uint32_t i = 0; i < count; i++)
-    mt_remark(&(struct mt_remark){.kind = MT_WAIT,
-                                  .device = device, .addr = address, .size = size, .with = self->wait[i].event,
+    mt_allocator_record(&(struct mt_allocator_event){.kind = MT_WAIT,
+                                  .device = device, .addr = address, .size = size, .handle = self->wait[i].event,
                                   .name = self->wait[i].stream});
 }

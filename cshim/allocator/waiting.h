@@ -13,4 +13,4 @@
 void mt_waiting_watch(struct mt_range records, const struct mt_range completes[2]);
 
 /* The calling thread is about to report a block of torch's: of a freed one, what it waits for is told. */
-void mt_waiting_tell(struct mt_thread *self, uint8_t kind, uint64_t address, uint64_t size, int device);
+void mt_waiting_record(struct mt_thread *self, uint8_t kind, uint64_t address, uint64_t size, int device);

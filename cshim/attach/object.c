@@ -11,7 +11,7 @@ bool mt_object_holds(const struct dl_phdr_info *object, uintptr_t address) {
   return false;
 }
 
-struct mt_range mt_object_sealed(const struct dl_phdr_info *object) {
+struct mt_range mt_object_relro(const struct dl_phdr_info *object) {
   uintptr_t page = (uintptr_t)sysconf(_SC_PAGESIZE);
   for (unsigned i = 0; i < object->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &object->dlpi_phdr[i];

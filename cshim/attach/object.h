@@ -13,4 +13,4 @@ struct mt_range {
 bool mt_object_holds(const struct dl_phdr_info *object, uintptr_t address);
 
 /* The whole pages that the loader made read-only after its own relocations; empty if there are none. */
-struct mt_range mt_object_sealed(const struct dl_phdr_info *object);
+struct mt_range mt_object_relro(const struct dl_phdr_info *object);

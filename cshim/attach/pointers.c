@@ -18,7 +18,7 @@ struct scan {
   bool safe;           /* what cannot be read is found out by trying */
 };
 
-static const struct mt_pointer *look_up(const struct scan *s, uintptr_t word) {
+static const struct mt_pointer *find_pointer(const struct scan *s, uintptr_t word) {
   if (word < s->low || word > s->high) return NULL;
   unsigned low = 0, high = s->count;
   while (low < high) {
@@ -38,7 +38,7 @@ static void scan_range(struct scan *s, struct mt_range r) {
     if (!s->safe) memcpy(words, (const void *)at, n * sizeof *words);
     else if (!mt_safe_read(words, at, n * sizeof *words)) continue;
     for (size_t i = 0; i < n; i++) {
-      const struct mt_pointer *pointer = look_up(s, words[i]);
+      const struct mt_pointer *pointer = find_pointer(s, words[i]);
       uintptr_t seen = words[i];
       if (pointer && __atomic_compare_exchange_n((uintptr_t *)at + i, &seen, pointer->replacement, false,
                                                  __ATOMIC_RELEASE, __ATOMIC_RELAXED))
@@ -51,12 +51,12 @@ static int scan_object(struct dl_phdr_info *info, size_t size, void *context) {
   struct scan *s = context;
   (void)size;
   if (mt_object_holds(info, (uintptr_t)&scan_object) || mt_object_holds(info, s->low)) return 0;
-  struct mt_range sealed = mt_object_sealed(info);
+  struct mt_range relro = mt_object_relro(info);
   for (unsigned i = 0; i < info->dlpi_phnum; i++) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
     struct mt_range r = {info->dlpi_addr + p->p_vaddr, info->dlpi_addr + p->p_vaddr + p->p_memsz};
     if (p->p_type != PT_LOAD || !(p->p_flags & PF_W)) continue;
-    if (sealed.end > r.start && sealed.end <= r.end) r.start = sealed.end; /* it stands at the segment's beginning */
+    if (relro.end > r.start && relro.end <= r.end) r.start = relro.end; /* it stands at the segment's beginning */
     scan_range(s, r);
   }
   return 0;

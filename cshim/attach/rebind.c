@@ -33,7 +33,7 @@ struct walk {
 /* One object. */
 struct target {
   struct mt_loaded object;
-  struct mt_range sealed;
+  struct mt_range relro;
   bool open; /* the sealed part is writable for now */
   int error;
 };
@@ -51,12 +51,12 @@ static bool can_be_written(uintptr_t page) {
 /* Until the loader has finished with an object its sealed part can be written to; then another thread is inside dlopen.
  * Linux before 5.14 cannot tell, nor can qemu, which says yes to everything. */
 static bool is_ready(const struct target *t) {
-  return t->sealed.start >= t->sealed.end || !can_be_written(t->sealed.start) ||
+  return t->relro.start >= t->relro.end || !can_be_written(t->relro.start) ||
          can_be_written((uintptr_t)&is_ready & -(uintptr_t)sysconf(_SC_PAGESIZE));
 }
 
-static bool unseal(struct target *t) {
-  if (!t->open && mt_sys_mprotect((void *)t->sealed.start, t->sealed.end - t->sealed.start, PROT_READ | PROT_WRITE)) {
+static bool make_writable(struct target *t) {
+  if (!t->open && mt_sys_mprotect((void *)t->relro.start, t->relro.end - t->relro.start, PROT_READ | PROT_WRITE)) {
     t->error = errno;
     return false;
   }
@@ -69,7 +69,7 @@ static bool rebind_word(const struct mt_relocation *r, void *context) {
   if (!ours) return false;
   uintptr_t original = __atomic_load_n(r->word, __ATOMIC_RELAXED);
   if (original == ours || !choose(r, (void *)original)) return false;
-  if (word >= t->sealed.start && word < t->sealed.end && !unseal(t)) return true;
+  if (word >= t->relro.start && word < t->relro.end && !make_writable(t)) return true;
   __atomic_store_n(r->word, ours, __ATOMIC_RELEASE);
   return false;
 }
@@ -96,12 +96,12 @@ static int rebind_object(struct dl_phdr_info *info, size_t size, void *context) 
   (void)size;
   if (!w->at && !begin_walk(info)) return 1;
   if (w->at++ < done) return 0;
-  struct target t = {.object = {info->dlpi_addr, dynamic_of(info)}, .sealed = mt_object_sealed(info)};
+  struct target t = {.object = {info->dlpi_addr, dynamic_of(info)}, .relro = mt_object_relro(info)};
   if (t.object.dynamic && t.object.dynamic != own.dynamic) {
     if (is_ready(&t)) mt_relocation_each(&t.object, rebind_word, &t);
     else waiting = true;
   }
-  if (t.open) mt_sys_mprotect((void *)t.sealed.start, t.sealed.end - t.sealed.start, PROT_READ);
+  if (t.open) mt_sys_mprotect((void *)t.relro.start, t.relro.end - t.relro.start, PROT_READ);
   if (t.error) w->error = t.error;
   if (!waiting) done = w->at;
   return 0;

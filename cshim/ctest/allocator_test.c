@@ -74,7 +74,7 @@ static uint64_t met_pool, met_stream;
 /* Where the report of the block comes in a real allocator. */
 static void block(void) {
   uint64_t a, b, place[2] = {0, 0};
-  uint32_t length, id = mt_place_take(0);
+  uint32_t length, id = mt_place_intern(0);
   const uint64_t *entry = id ? oracle_entry(&o, id, MT_DICT_PLACE, &length) : NULL;
   fake.chosen(&a, &b);
   if (entry && length == sizeof place) memcpy(place, entry, sizeof place);
@@ -84,8 +84,8 @@ static void block(void) {
 
 static void pools_of(const char *variant) {
   if (!load(variant)) return;
-  mt_allocator_meet();
-  mt_allocator_ask();
+  mt_allocator_attach();
+  mt_allocator_first_block();
   CHECK_TEXT(info("adapter.torch.pools"), "on");
   CHECK_TEXT(info("adapter.torch.streams"), "on");
   CHECK_TEXT(info("adapter.torch.waits"), "off: this version's allocator has other functions"); /* it has none */
@@ -110,8 +110,8 @@ static void pools_of(const char *variant) {
 static void calls_of(const char *variant, unsigned emptied) {
   struct mt_record r;
   if (!load(variant)) return;
-  mt_allocator_meet();
-  mt_allocator_ask();
+  mt_allocator_attach();
+  mt_allocator_first_block();
   CHECK_EQ(count(MT_SETTING, &r), 1); /* of the second device, from before */
   double fraction;
   memcpy(&fraction, &r.size, sizeof fraction);
@@ -139,13 +139,13 @@ static void calls_newer(void) { calls_of("newer/", 43); }
 
 static void other_allocator(void) {
   if (!load("other/")) return;
-  mt_allocator_meet();
-  mt_allocator_ask();
+  mt_allocator_attach();
+  mt_allocator_first_block();
   CHECK_TEXT(info("adapter.torch.pools"), "off: the program uses another allocator than PyTorch's native one");
   CHECK_EQ(fake.empty(), 1);
   fake.current(3);
   uint64_t *place = (uint64_t[2]){0};
-  uint32_t length, id = mt_place_take(0);
+  uint32_t length, id = mt_place_intern(0);
   const void *entry = oracle_entry(&o, id, MT_DICT_PLACE, &length);
   if (entry) memcpy(place, entry, 16);
   CHECK_EQ(place[0], 0x3000);
@@ -153,8 +153,8 @@ static void other_allocator(void) {
 
 static void stripped(void) {
   if (!load("stripped/")) return;
-  mt_allocator_meet();
-  mt_allocator_ask();
+  mt_allocator_attach();
+  mt_allocator_first_block();
   CHECK_TEXT(info("adapter.torch.pools"), "off: the library's file does not name the allocator's functions");
   CHECK_TEXT(info("adapter.torch.waits"), "off: the library's file does not name the allocator's functions");
   CHECK_EQ(fake.empty(), 1);

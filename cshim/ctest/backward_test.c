@@ -192,7 +192,7 @@ static void in_thread(void *(*run)(void *)) {
 static void *turn(void *unused) {
   (void)unused;
   update();
-  mt_backward_turn();
+  mt_backward_poll();
   return NULL;
 }
 
@@ -235,7 +235,7 @@ static void variables(void) {
   state->stale = c10_state->stale = false;
   CHECK(calls_in(&another) > 0);
   dlclose(torch);
-  mt_backward_forget();
+  mt_backward_check_unloaded();
   load_torch_from("variables/libtorch_cpu.so");
   state->twins = c10_state->twins = true;
   CHECK(link_kind(FAKE_SHARED));
@@ -306,7 +306,7 @@ static void no_maker(enum fake_kind kind) {
     CHECK_EQ(op(true), 7);
     state->edge = false;
     dlclose(torch);
-    mt_backward_forget();
+    mt_backward_check_unloaded();
   }
 }
 
@@ -328,7 +328,7 @@ static void strange_maker(void) {
     }
     CHECK_EQ(mt_backward.thread != NULL, known);
     dlclose(torch);
-    mt_backward_forget();
+    mt_backward_check_unloaded();
   }
 }
 
@@ -341,7 +341,7 @@ static void garbage(void) {
     CHECK(is("off: "));
     CHECK(!link_kind(FAKE_SHARED)); /* it is asked once */
     dlclose(torch);
-    mt_backward_forget();
+    mt_backward_check_unloaded();
   }
 }
 
@@ -356,7 +356,7 @@ static void uncounted(void) {
       CHECK(!mt_backward_known());
       CHECK(is("off: "));
       dlclose(torch);
-      mt_backward_forget();
+      mt_backward_check_unloaded();
     }
 }
 
@@ -370,7 +370,7 @@ static void mistaken(void) {
     op(false);
     CHECK(!mt_backward_known());
     dlclose(torch);
-    mt_backward_forget();
+    mt_backward_check_unloaded();
   }
 }
 
@@ -380,11 +380,11 @@ static void unloaded(void) {
   take_turn();
   state->next = 6;
   CHECK_EQ(op_in(&met, true), by_thread(THREAD, 6));
-  mt_backward_forget();
+  mt_backward_check_unloaded();
   CHECK(mt_backward_known());
   CHECK(mt_backward.thread != NULL);
   dlclose(torch);
-  mt_backward_forget();
+  mt_backward_check_unloaded();
   CHECK(!mt_backward_known());
   load_torch_from("variables/libtorch_cpu.so");
   state->thread = state->maker = THREAD + 1;

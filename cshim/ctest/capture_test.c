@@ -89,7 +89,7 @@ static void at_any_depth(void) {
   begin();
   for (unsigned depth = 1; depth < 20; depth += 3) {
     mt_config.native_depth = depth;
-    mt_capture_forget(1);
+    mt_capture_invalidate(1);
     loop(depth);
   }
   CHECK_EQ(wrong, 0);
@@ -125,7 +125,7 @@ static void forgets(void) {
   begin();
   unsigned walks[12];
   for (unsigned i = 0; i < 12; i++) {
-    if (i == 10) mt_capture_forget(0);
+    if (i == 10) mt_capture_invalidate(0);
     recurse(5, false);
     walks[i] = mt_thread_get()->walks;
   }
@@ -149,8 +149,8 @@ static void names_stacks_anew(void) {
   uint32_t ids[4];
   begin();
   for (volatile unsigned i = 0; i < 4; i++) { /* volatile: one loop with one call */
-    if (i == 2) mt_capture_forget(1);
-    if (i == 3) mt_capture_forget(0);
+    if (i == 2) mt_capture_invalidate(1);
+    if (i == 3) mt_capture_invalidate(0);
     ids[i] = id_here();
   }
   CHECK(ids[0] && ids[1] == ids[0]);
@@ -200,7 +200,8 @@ KEPT static void call_and_come_back(void (*open)(struct mt_call *, uint16_t, con
 }
 KEPT static void call_and_close(void) {
   struct mt_call call;
-  struct mt_outcome outcome = {.kind = MT_ALLOC, .mem = MT_MEM_DEVICE, .addr = 4096, .size = 1, .device = 0, .with = 1};
+  struct mt_outcome outcome = {
+      .kind = MT_ALLOC, .mem = MT_MEM_DEVICE, .addr = 4096, .size = 1, .device = 0, .owner = 1};
   const struct mt_frame *frame = __builtin_frame_address(0);
   mt_runtime_open(&call, 2, frame, 0);
   CHECK(call.outermost && call.framed && mt_thread_get()->frame == frame);

@@ -328,7 +328,7 @@ static void under_way(void) {
   uint64_t used;
   start();
   struct mt_thread other = {0};
-  CHECK(mt_ring_take(&other, 0, 1));
+  CHECK(mt_ring_acquire(&other, 0, 1));
   CHECK_EQ(take(true, false, &used), MT_READING_SETTLED);
   mt_ring_call(&other);
   CHECK_EQ(take(true, false, &used), MT_READING_UNSETTLED);

@@ -115,7 +115,7 @@ static void modes(void) {
 /* What a process of this identity leaves when it is killed. */
 static void leave_spool(const char *path, uint64_t start_offset, uint64_t namespace_offset) {
   struct mt_spool_header header = {.magic = MT_SPOOL_MAGIC};
-  mt_identity_take(&header);
+  mt_identity_fill(&header);
   header.process_start += start_offset;
   header.pid_namespace += namespace_offset;
   int fd = open(path, O_CREAT | O_TRUNC | O_WRONLY, 0600);

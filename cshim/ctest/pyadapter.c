@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "adapters/adapter.h"
-#include "adapters/pyways.h"
+#include "adapters/pypaths.h"
 #include "process/recorder.h"
 #include "pylibrary.h"
 #include "python/interpreter.h"
@@ -27,16 +27,16 @@ const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {
     {"torch", SCRIPT("torch")}, {"mxnet", SCRIPT("mxnet")}, {"jax", SCRIPT("jax")}};
 const char mt_held_script[] = "", mt_referrers_script[] = ""; /* nothing is looked for here */
 
-MT_EXPORT void pyadapter_seen(int framework) { mt_adapter_seen((enum mt_framework)framework); }
+MT_EXPORT void pyadapter_seen(int framework) { mt_adapter_in_use((enum mt_framework)framework); }
 MT_EXPORT void pyadapter_out_of_memory(void) { mt_adapter_out_of_memory(); }
 
-/* ways of cshim/adapters/pyways.h, with the interpreter's lock. */
-MT_EXPORT void *pyadapter_ways(void *arguments) { return mt_pyways_find() ? mt_pyways(NULL, arguments) : NULL; }
+/* ways of cshim/adapters/pypaths.h, with the interpreter's lock. */
+MT_EXPORT void *pyadapter_ways(void *arguments) { return mt_pypaths_find() ? mt_pypaths(NULL, arguments) : NULL; }
 
 /* As a thread of ours does. */
 MT_EXPORT void pyadapter_turn(void) {
-  mt_python_turn();
-  mt_adapter_turn();
+  mt_python_poll();
+  mt_adapter_poll();
 }
 
 static int nothing(void *unused) {

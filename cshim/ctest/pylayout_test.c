@@ -112,10 +112,10 @@ int main(void) {
   AT(frame_position, _PyInterpreterFrame, instr_ptr);
 #endif
 #ifdef Py_GIL_DISABLED
-  equal(l.threaded, 1, "a build without the interpreter lock");
+  equal(l.free_threaded, 1, "a build without the interpreter lock");
 #if PY_VERSION_HEX >= 0x030e0000
-  AT(frame_copy, _PyInterpreterFrame, tlbc_index);
-  AT(code_copies, PyCodeObject, co_tlbc);
+  AT(frame_tlbc_index, _PyInterpreterFrame, tlbc_index);
+  AT(code_tlbc, PyCodeObject, co_tlbc);
 #endif
 #endif
   AT(code_line, PyCodeObject, co_firstlineno);
@@ -136,6 +136,7 @@ int main(void) {
   equal(l.kind_bit, (size_t)bit_of(&kind), "kind_bit");
   equal(l.kind_bit + 3u, (size_t)bit_of(&compact), "the bit of compact");
   equal(l.kind_bit + 4u, (size_t)bit_of(&ascii), "the bit of ascii");
-  printf("headers of %s%s: %u passed, %u failed\n", PY_VERSION, l.threaded ? " (free-threaded)" : "", passed, failed);
+  printf("headers of %s%s: %u passed, %u failed\n", PY_VERSION, l.free_threaded ? " (free-threaded)" : "", passed,
+         failed);
   return failed != 0;
 }

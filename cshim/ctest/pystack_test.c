@@ -227,9 +227,9 @@ static void replaced(void) {
   uint32_t last = 0;
   CHECK(start(&o));
   for (unsigned i = 0; i < 3000; i++) {
-    bool passing = i % 3 != 0; /* the others are known by their identity alone */
-    fill(&c, check_format("f%u", i), passing ? "<string>" : "/srv/a.py", (int)i);
-    struct mt_pyraw frame = raw(&c, 5, passing ? 1 : 1000 + i);
+    bool transient = i % 3 != 0; /* the others are known by their identity alone */
+    fill(&c, check_format("f%u", i), transient ? "<string>" : "/srv/a.py", (int)i);
+    struct mt_pyraw frame = raw(&c, 5, transient ? 1 : 1000 + i);
     uint32_t id = mt_python_intern(&frame, 1, MT_STACK_WHOLE);
     CHECK(id != last && frame_is(&o, id, 0, &c, 5));
     CHECK_EQ(mt_python_intern(&frame, 1, MT_STACK_WHOLE), id);

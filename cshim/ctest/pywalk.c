@@ -87,7 +87,7 @@ MT_EXPORT uint64_t pywalk_found(void) { return __atomic_load_n(&found, __ATOMIC_
 MT_EXPORT uint32_t pywalk_through(uint32_t (*callback)(void)) { return callback() + 0; }
 
 MT_EXPORT uint64_t pywalk_lost(void) { return mt_header()->lost_dict; }
-MT_EXPORT void pywalk_turn(void) { mt_python_turn(); }
+MT_EXPORT void pywalk_turn(void) { mt_python_poll(); }
 MT_EXPORT void pywalk_restart(void) { mt_python_start(); }
 
 MT_EXPORT void pywalk_log(int level) { mt_config.log_level = level; }
@@ -101,8 +101,8 @@ MT_EXPORT void pywalk_misread(unsigned field) {
 }
 
 /* A module was met, by an address inside it; modules were unloaded. */
-MT_EXPORT void pywalk_look(uintptr_t inside) { mt_python_look(mt_module_find(inside)); }
-MT_EXPORT void pywalk_forget(void) { mt_python_forget(); }
+MT_EXPORT void pywalk_look(uintptr_t inside) { mt_python_module_loaded(mt_module_find(inside)); }
+MT_EXPORT void pywalk_forget(void) { mt_python_check_unloaded(); }
 
 /* Fills the dictionary. */
 MT_EXPORT void pywalk_fill(void) {

@@ -350,7 +350,7 @@ static void reloaded(void) {
     run(count_whole);
     run(count_whole);
     dlclose(library);
-    mt_unwind_forget();
+    mt_unwind_invalidate();
   }
   CHECK_EQ(reached, 8);
   if (!CHECK_SANITIZED) CHECK(place[0] == place[1] && place[1] == place[2]); /* or this tested nothing */
@@ -368,7 +368,7 @@ static void stale(void) {
     CHECK(ours.n >= 2 && ours.pc[0] == theirs.pc[0]);
     dlclose(library);
   }
-  mt_unwind_forget();
+  mt_unwind_invalidate();
   recurse(5, compare_whole);
 }
 
@@ -390,7 +390,7 @@ static void by_snapshot(void) {
   run(count_whole);
   CHECK_EQ(reached, 1);
   dlclose(library);
-  mt_unwind_forget();
+  mt_unwind_invalidate();
   CHECK(!mt_unwind_function((uintptr_t)run + 1, &start, &end));
   recurse(5, compare_whole);
 }
@@ -433,7 +433,8 @@ static uint32_t running;
 static void unwind_some(uint64_t number) {
   uint64_t state = 7919 * (number + 1);
   if (!number) { /* as at every dlclose */
-    for (unsigned i = 0; i < 200 || __atomic_load_n(&running, __ATOMIC_ACQUIRE); i++) mt_unwind_forget(), usleep(100);
+    for (unsigned i = 0; i < 200 || __atomic_load_n(&running, __ATOMIC_ACQUIRE); i++)
+      mt_unwind_invalidate(), usleep(100);
     return;
   }
   __atomic_add_fetch(&running, 1, __ATOMIC_ACQ_REL);

@@ -5,7 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
-#include "hooks/real.h"
+#include "hooks/original.h"
 
 #define MT_NVML_LIBRARY "libnvidia-ml.so.1"
 #define MT_NVML_PROCESSES 1024u
@@ -87,7 +87,7 @@ const char *mt_nvml_bind(mt_nvml_finder find, void *from) {
   return status ? why_not_initialised(status) : NULL;
 }
 
-static void *find_in_library(void *library, const char *name) { return mt_real_dlsym(library, name); }
+static void *find_in_library(void *library, const char *name) { return mt_original_dlsym(library, name); }
 
 const char *mt_nvml_open(void) {
   nvml.library = dlopen(MT_NVML_LIBRARY, RTLD_LAZY | RTLD_LOCAL);

@@ -14,14 +14,14 @@
 #define MT_ATTEMPT_PAUSE_NS 2000000
 
 /* What must not change while the device is asked. */
-struct stillness {
+struct quiescence {
   uint64_t seq;   /* last order number */
   uint64_t calls; /* driver calls begun and ended, over all threads */
   bool quiet;     /* no call is under way */
 };
 
-static struct stillness look(const struct mt_ring *own) {
-  struct stillness s = {.seq = __atomic_load_n(&mt_header()->seq, __ATOMIC_SEQ_CST), .quiet = true};
+static struct quiescence read_quiescence(const struct mt_ring *own) {
+  struct quiescence s = {.seq = __atomic_load_n(&mt_header()->seq, __ATOMIC_SEQ_CST), .quiet = true};
   uint32_t used = __atomic_load_n(&mt_header()->rings_used, __ATOMIC_ACQUIRE);
   for (uint32_t i = 0; i < used; i++) {
     const struct mt_ring *ring = &mt_rings()[i];
@@ -41,33 +41,33 @@ static void note_share(const struct mt_nvml_share *share) {
   noted = share->why_not;
 }
 
-struct answers {
+struct readings {
   struct mt_nvml_memory memory;
   struct mt_nvml_share share;
-  struct stillness before;
+  struct quiescence before;
   bool settled;
 };
 
 /* The memory is read on both sides of everything else: what no hook sees, such as a pool that shrinks or another
  * process, shows there. */
-static bool ask(const struct mt_sample *want, const struct mt_ring *own, struct answers *a) {
+static bool read_device(const struct mt_sample *want, const struct mt_ring *own, struct readings *a) {
   struct mt_nvml_memory first;
-  *a = (struct answers){0};
+  *a = (struct readings){0};
   if (!mt_nvml_memory(want->device, &first)) return false;
-  mt_reserve_note();
-  a->before = look(own);
+  mt_reserve_refresh_all();
+  a->before = read_quiescence(own);
   if (want->share) {
     mt_nvml_share(want->device, (uint32_t)mt_sys_getpid(), &a->share);
     note_share(&a->share);
   }
   if (!mt_nvml_memory(want->device, &a->memory)) return false;
-  struct stillness after = look(own);
+  struct quiescence after = read_quiescence(own);
   a->settled = a->before.quiet && after.quiet && after.seq == a->before.seq && after.calls == a->before.calls &&
                first.used == a->memory.used;
   return true;
 }
 
-static void fill(struct mt_record *r, const struct mt_sample *want, const struct answers *a, uint32_t occasion) {
+static void fill(struct mt_record *r, const struct mt_sample *want, const struct readings *a, uint32_t occasion) {
   bool known = want->share && a->share.own_known && a->share.others_known;
   memset((char *)r + sizeof r->seq, 0, sizeof *r - sizeof r->seq);
   r->ticks = mt_clock_ticks();
@@ -83,20 +83,20 @@ static void fill(struct mt_record *r, const struct mt_sample *want, const struct
 
 /* A settled reading must get the number right behind what it saw: then it stands in the trace where it belongs, and no
  * event can be drawn in between unseen. */
-static bool draw_next(uint64_t seen) {
+static bool draw_if_next(uint64_t seen) {
   return __atomic_compare_exchange_n(&mt_header()->seq, &seen, seen + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
 /* Records the answers, if nothing happened since; otherwise only where there is no other attempt, and then the record
  * says so. */
-static enum mt_sample_result record(struct mt_thread *self, const struct mt_sample *want, const struct answers *a,
+static enum mt_sample_result record(struct mt_thread *self, const struct mt_sample *want, const struct readings *a,
                                     bool last) {
   uint32_t occasion = mt_dict_intern(MT_DICT_STRING, want->occasion, strlen(want->occasion));
   struct mt_record *r = mt_record_open(self, MT_SAMPLE);
   if (!r) return MT_READING_LOST;
   uint64_t outer = mt_seq_begin(self), seq = 0;
   fill(r, want, a, occasion);
-  bool settled = a->settled && draw_next(a->before.seq);
+  bool settled = a->settled && draw_if_next(a->before.seq);
   if (settled)
     seq = a->before.seq + 1;
   else if (last) {
@@ -112,13 +112,13 @@ static enum mt_sample_result record(struct mt_thread *self, const struct mt_samp
 }
 
 enum mt_sample_result mt_sample_take(const struct mt_sample *want, uint64_t *used) {
-  struct answers a;
+  struct readings a;
   for (int attempt = 1;; attempt++) {
     struct mt_thread *self = mt_thread_recording_now();
     if (!self) return MT_READING_OVER;
-    if (!ask(want, self->ring, &a)) return MT_READING_REFUSED;
+    if (!read_device(want, self->ring, &a)) return MT_READING_REFUSED;
     *used = a.memory.used;
-    enum mt_sample_result result = record(self, want, &a, attempt == MT_ATTEMPTS && !want->patient);
+    enum mt_sample_result result = record(self, want, &a, attempt == MT_ATTEMPTS && !want->will_retry);
     if (result != MT_READING_UNSETTLED || attempt == MT_ATTEMPTS) return result;
     mt_sys_sleep(MT_ATTEMPT_PAUSE_NS);
   }

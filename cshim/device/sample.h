@@ -20,7 +20,7 @@ struct mt_sample {
   int ordinal;          /* as the program counts */
   const char *occasion; /* name in the trace */
   bool share;           /* ask for processes too */
-  bool patient;         /* write no record if it does not settle: there will be another attempt */
+  bool will_retry;         /* write no record if it does not settle: there will be another attempt */
 };
 
 /* Takes and records it; *used is what was in use, set unless refused. Calls the driver and the management library:

@@ -13,7 +13,7 @@
 #include "base/thread.h"
 #include "device/sample.h"
 #include "hooks/context.h"
-#include "hooks/real.h"
+#include "hooks/original.h"
 #include "spool/dict.h"
 #include "spool/region.h"
 
@@ -49,14 +49,14 @@ static unsigned refusals;
 
 static void note(const char *key, const char *text) { mt_dict_info(key, text, strlen(text)); }
 
-void mt_sampler_off(const char *why) {
+void mt_sampler_disable(const char *why) {
   char text[200] = "off: ";
   strncat(text, why, sizeof text - 6);
   note("nvml", text);
 }
 
 /* Waits until something is wanted, or the deadline (monotonic ns, 0: none). */
-static void doze(uint64_t deadline) {
+static void wait_for_work(uint64_t deadline) {
   uint64_t now = mt_clock_monotonic();
   if (deadline && deadline <= now) return;
   __atomic_store_n(&mt_sampler_sleeping, 1, __ATOMIC_SEQ_CST);
@@ -84,21 +84,21 @@ static bool find_device(struct device *d, int ordinal) {
 /* A round of samples: one of each device that has a context. */
 struct round {
   enum mt_occasion occasion;
-  bool patient;
+  bool will_retry;
   bool unsettled; /* one of them was, and wrote no record */
-  bool over;
+  bool finish;
 };
 
-static void take(struct round *round, struct device *d, int ordinal, bool share) {
+static void take_sample(struct round *round, struct device *d, int ordinal, bool share) {
   struct mt_sample want = {.device = d->handle,
                            .ordinal = ordinal, .occasion = names[round->occasion], .share = share,
-                           .patient = round->patient};
+                           .will_retry = round->will_retry};
   uint64_t used = 0;
   switch (mt_sample_take(&want, &used)) {
     case MT_READING_SETTLED: case MT_READING_LOST: break;
     case MT_READING_UNSETTLED: round->unsettled = true; break;
     case MT_READING_REFUSED: refusals++; return;
-    case MT_READING_OVER: round->over = true; return;
+    case MT_READING_OVER: round->finish = true; return;
   }
   refusals = 0;
   if (!share) return;
@@ -117,16 +117,16 @@ static void sample_device(int ordinal, void *argument) {
   struct round *round = argument;
   struct device *d = &devices[ordinal];
   struct mt_nvml_memory memory = {0};
-  if (round->over || !find_device(d, ordinal)) return;
+  if (round->finish || !find_device(d, ordinal)) return;
   if (mt_nvml_memory(d->handle, &memory) && !memory.used) return note_idle();
   bool share = round->occasion != MT_OCCASION_PERIOD || mt_clock_monotonic() >= d->next_share;
-  enum mt_occasion said = round->occasion;
+  enum mt_occasion occasion = round->occasion;
   if (!share && memory.used > d->top + d->top / MT_PEAK_GROWTH) {
     share = true;
     round->occasion = MT_OCCASION_PEAK;
   }
-  take(round, d, ordinal, share);
-  round->occasion = said;
+  take_sample(round, d, ordinal, share);
+  round->occasion = occasion;
 }
 
 /* False when there is nothing more to wait for. */
@@ -138,7 +138,7 @@ static bool sample(struct round *round) {
   if (refused) mt_nvml_close();
   mt_forklock_release();
   if (refused) note("nvml", "stopped: the management library answers no more");
-  return !refused && !round->over;
+  return !refused && !round->finish;
 }
 
 static void wait_while(uint32_t value) {
@@ -179,7 +179,7 @@ static const char *start(void) {
 }
 
 /* There will be no more samples: nobody need wait for one. */
-static void over(void) {
+static void finish(void) {
   __atomic_store_n(&state, ENDED, __ATOMIC_SEQ_CST);
   mt_sys_futex_wake(&state, INT32_MAX);
 }
@@ -187,7 +187,7 @@ static void over(void) {
 static void take_last(void) {
   struct round round = {.occasion = MT_OCCASION_EXIT};
   sample(&round);
-  over();
+  finish();
 }
 
 /* What is due, in monotonic ns; 0 never. */
@@ -204,7 +204,7 @@ static void await_settling(struct plan *plan, bool unsettled) {
 static bool due(uint64_t when, uint64_t now) { return when && now >= when; }
 
 /* One turn: at most one round. False at the end of all sampling. */
-static bool turn(struct plan *plan, uint32_t bits) {
+static bool run_due_round(struct plan *plan, uint32_t bits) {
   uint64_t now = mt_clock_monotonic();
   struct round round = {.occasion = MT_OCCASION_NONE};
   if (bits & 1u << MT_OCCASION_OOM && now >= plan->next_oom) {
@@ -212,36 +212,36 @@ static bool turn(struct plan *plan, uint32_t bits) {
     plan->next_oom = now + MT_OOM_INTERVAL_NS;
   } else if (bits & 1u << MT_OCCASION_CONTEXT || due(plan->settle, now)) {
     round.occasion = MT_OCCASION_CONTEXT;
-    round.patient = plan->settle_tries + 1 < MT_SETTLE_TRIES;
+    round.will_retry = plan->settle_tries + 1 < MT_SETTLE_TRIES;
   } else if (due(plan->period, now))
     round.occasion = MT_OCCASION_PERIOD;
   else
     return true;
   bool more = sample(&round);
-  if (round.occasion == MT_OCCASION_CONTEXT) await_settling(plan, round.patient && round.unsettled);
+  if (round.occasion == MT_OCCASION_CONTEXT) await_settling(plan, round.will_retry && round.unsettled);
   plan->period = mt_clock_monotonic() + mt_config.nvml_seconds * 1000000000ull;
   return more;
 }
 
 static uint64_t earlier(uint64_t a, uint64_t b) { return !a || (b && b < a) ? b : a; }
 
-void mt_sampler_run(const uint32_t *until, void (*at_turn)(void)) {
+void mt_sampler_run(const uint32_t *until, void (*each_round)(void)) {
   const char *why = start();
   struct plan plan = {.period = mt_clock_monotonic()};
   bool sampling = !why;
-  if (why) mt_sampler_off(why);
+  if (why) mt_sampler_disable(why);
   while (!__atomic_load_n(until, __ATOMIC_ACQUIRE)) {
-    at_turn();
+    each_round();
     uint32_t bits = __atomic_exchange_n(&mt_sampler_wanted, 0, __ATOMIC_SEQ_CST);
     if (sampling && __atomic_load_n(&state, __ATOMIC_SEQ_CST) == ENDING) {
       take_last();
       sampling = false;
     }
-    if (sampling && !turn(&plan, bits)) {
-      over();
+    if (sampling && !run_due_round(&plan, bits)) {
+      finish();
       sampling = false;
     }
-    doze(sampling ? earlier(plan.period, plan.settle) : 0);
+    wait_for_work(sampling ? earlier(plan.period, plan.settle) : 0);
   }
   if (sampling && __atomic_load_n(&state, __ATOMIC_SEQ_CST) != ENDED) take_last();
 }

@@ -12,10 +12,10 @@ void mt_sampler_prepare(void);
 /* The sampler: returns when *until is not 0 and mt_wake_sampler was called after that. Runs on a thread of ours with
  * all signals blocked, on the program's own descriptors: the management library is shared with the program, and so must
  * be what it has open. at_turn is called at every turn. */
-void mt_sampler_run(const uint32_t *until, void (*at_turn)(void));
+void mt_sampler_run(const uint32_t *until, void (*each_round)(void));
 
 /* Notes in the trace that nobody samples, and why. */
-void mt_sampler_off(const char *why);
+void mt_sampler_disable(const char *why);
 
 /* The program ends: one last sample, then none. Waits for it, but not for long. May be called more than once, by any
  * thread, in a signal handler, and in processes without a sampler, where it does nothing. */

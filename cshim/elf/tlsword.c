@@ -30,7 +30,7 @@ struct mt_tlsblock mt_tlsblock_of(const struct dl_phdr_info *info, size_t size) 
 
 static bool is_out(const struct mt_tlsword *search, uint32_t word) { return search->out[word / 64] >> word % 64 & 1; }
 
-void mt_tlsword_keep(struct mt_tlsword *search, const struct mt_tlsblock *block, uint64_t value) {
+void mt_tlsword_narrow(struct mt_tlsword *search, const struct mt_tlsblock *block, uint64_t value) {
   const uint64_t *here = mt_tlsblock_here(block);
   for (uint32_t word = 0; here && word < block->words; word++)
     if (here[word] != value) search->out[word / 64] |= 1ull << word % 64;
@@ -46,7 +46,7 @@ uint32_t mt_tlsword_found(const struct mt_tlsword *search, const struct mt_tlsbl
   return found;
 }
 
-void mt_tlsbit_keep(struct mt_tlsbit *search, const struct mt_tlsblock *block, bool flag) {
+void mt_tlsbit_narrow(struct mt_tlsbit *search, const struct mt_tlsblock *block, bool flag) {
   const uint64_t *here = block->words <= MT_TLSBIT_MAX ? mt_tlsblock_here(block) : NULL;
   if (!here) return;
   bool is_first = !search->was[0] && !search->was[1];

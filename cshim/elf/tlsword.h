@@ -36,13 +36,13 @@ struct mt_tlsblock mt_tlsblock_of(const struct dl_phdr_info *info, size_t size);
 const uint64_t *mt_tlsblock_here(const struct mt_tlsblock *block);
 
 /* Leaves those words that hold the value in the calling thread now. The search begins as zero. */
-void mt_tlsword_keep(struct mt_tlsword *search, const struct mt_tlsblock *block, uint64_t value);
+void mt_tlsword_narrow(struct mt_tlsword *search, const struct mt_tlsblock *block, uint64_t value);
 
 /* The index of the only word that is left, or MT_TLSWORD_NONE. */
 uint32_t mt_tlsword_found(const struct mt_tlsword *search, const struct mt_tlsblock *block);
 
 /* Leaves those bits that are as the flag is in the calling thread now. The search begins as zero. */
-void mt_tlsbit_keep(struct mt_tlsbit *search, const struct mt_tlsblock *block, bool flag);
+void mt_tlsbit_narrow(struct mt_tlsbit *search, const struct mt_tlsblock *block, bool flag);
 
 /* The number of the only bit that is left, counted from the lowest of the first word, if the flag was seen set and
  * clear; or MT_TLSWORD_NONE. */

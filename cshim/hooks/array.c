@@ -113,7 +113,7 @@ enum { NUMBERED = 64 }; /* changes of one call that have their numbers from befo
 static struct mt_outcome tile_changed(const struct mt_cuda_tiles *tile, int status) {
   bool map = tile && tile->operation == 1 && tile->handle; /* mapping no handle is unmapping */
   return (struct mt_outcome){.kind = map ? MT_MAP : MT_UNMAP,
-                             .mem = MT_MEM_VMM, .addr = tile ? mt_tile_key(tile) : 0, .with = map ? tile->handle : 0,
+                             .mem = MT_MEM_VMM, .addr = tile ? mt_tile_key(tile) : 0, .handle = map ? tile->handle : 0,
                              .status = status, .device = MT_HOST};
 }
 
@@ -128,7 +128,7 @@ static int tiles_changed(struct mt_call *call, const struct mt_cuda_tiles *tiles
   if (!call->self) return status;
   for (unsigned i = 1; i < count && (!status || i <= drawn); i++) {
     struct mt_outcome o = tile_changed(tiles ? &tiles[i] : NULL, status);
-    mt_call_remark_at(call->self, call->id, call->caller, &o, i <= drawn ? numbers[i - 1] : 0);
+    mt_call_record_extra_at(call->self, call->id, call->caller, &o, i <= drawn ? numbers[i - 1] : 0);
   }
   struct mt_outcome first = tile_changed(count ? tiles : NULL, status);
   mt_driver_close(call, &first);

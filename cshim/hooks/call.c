@@ -25,16 +25,16 @@ void mt_call_on_out_of_memory(void (*listener)(void)) { out_of_memory = listener
 
 static void draw(struct mt_call *call) {
   call->outer = mt_seq_begin(call->self);
-  call->announced = 1;
+  call->sets_inflight = 1;
   call->seq = mt_seq_draw();
 }
 
 static void end(struct mt_call *call) {
-  if (call->announced) mt_seq_end(call->self, call->outer);
+  if (call->sets_inflight) mt_seq_end(call->self, call->outer);
 }
 
 /* cudaMalloc of 0 bytes succeeds with a null pointer: nothing was allocated. */
-static bool is_nothing(const struct mt_outcome *o) { return o->kind == MT_ALLOC && !o->status && !o->addr; }
+static bool is_null_allocation(const struct mt_outcome *o) { return o->kind == MT_ALLOC && !o->status && !o->addr; }
 
 /* Memory that ends with the context in which it was allocated. What was imported into a pool belongs to that. */
 static bool context_owns(const struct mt_call *call, const struct mt_outcome *o) {
@@ -52,31 +52,31 @@ static bool context_owns(const struct mt_call *call, const struct mt_outcome *o)
  * refused call has no address to ask about. */
 static __attribute__((noinline)) int async_device(const struct mt_call *call, const struct mt_outcome *o) {
   enum { DEVICE_ORDINAL = 9, OWN_STREAMS = 3 };
-  int (*ask)(void *, int, uint64_t) = mt_query_find(MT_QUERY_POINTER);
+  int (*query)(void *, int, uint64_t) = mt_query_find(MT_QUERY_POINTER);
   int (*of)(uint64_t, uint64_t *) = mt_query_find(MT_QUERY_STREAM_CONTEXT);
   int device;
   uint64_t context;
-  if (!o->status) return ask && !ask(&device, DEVICE_ORDINAL, o->addr) ? device : o->device;
+  if (!o->status) return query && !query(&device, DEVICE_ORDINAL, o->addr) ? device : o->device;
   if (call->pool) return mt_reserve_device(call->pool, o->device);
-  return o->with >= OWN_STREAMS && of && !of(o->with, &context) ? mt_context_device(context, o->device) : o->device;
+  return o->stream >= OWN_STREAMS && of && !of(o->stream, &context) ? mt_context_device(context, o->device) : o->device;
 }
 
 /* Completes an outcome by what only the driver knows: the device and the context of the calling thread, whether the
  * stream is being captured. */
 static void complete(struct mt_call *call, struct mt_outcome *o) {
   uint64_t graph;
-  if (o->mem == MT_MEM_ASYNC && MT_UNLIKELY(mt_graph_captures(o->with, call->id, &graph)) && o->kind <= MT_FREE) {
+  if (o->mem == MT_MEM_ASYNC && MT_UNLIKELY(mt_graph_captures(o->stream, call->id, &graph)) && o->kind <= MT_FREE) {
     o->mem = MT_MEM_GRAPH; /* a node of the graph to be, which gets its memory when that is launched */
-    o->with = o->kind == MT_ALLOC ? graph : 0;
+    o->owner = o->kind == MT_ALLOC ? graph : 0;
   }
   bool owned = context_owns(call, o);
   if (!owned && o->device != MT_CURRENT) return mt_context_note_device(o->device);
   uint64_t context = 0;
-  int device = mt_context_here(call->self, call->id, call->caller, &context);
+  int device = mt_context_current(call->self, call->id, call->caller, &context);
   if (o->device == MT_CURRENT) o->device = device;
   if (o->mem == MT_MEM_ASYNC && o->kind == MT_ALLOC && MT_UNLIKELY(mt_context_several_devices()))
     o->device = async_device(call, o);
-  if (owned) o->with = context;
+  if (owned) o->owner = context;
   if (o->mem == MT_MEM_ARRAY && o->size) o->flags |= MT_FLAG_ESTIMATED;
 }
 
@@ -91,7 +91,7 @@ static void write_record(struct mt_call *call, const struct mt_outcome *o, uint1
   r->pystack = stacks.python;
   r->addr = o->addr;
   r->size = o->size;
-  r->stream = o->with;
+  r->stream = o->related;
   r->tag = self->tag;
   r->api = call->id;
   r->kind = o->kind;
@@ -107,7 +107,7 @@ static void write_record(struct mt_call *call, const struct mt_outcome *o, uint1
 }
 
 static void record_outcome(struct mt_call *call, struct mt_outcome *o, uint16_t runtime, uint8_t flags) {
-  if (MT_UNLIKELY(is_nothing(o))) return;
+  if (MT_UNLIKELY(is_null_allocation(o))) return;
   complete(call, o);
   write_record(call, o, runtime, flags);
   if (MT_UNLIKELY(o->status == MT_CUDA_NO_MEMORY && o->kind == MT_ALLOC)) {
@@ -118,11 +118,11 @@ static void record_outcome(struct mt_call *call, struct mt_outcome *o, uint16_t 
     mt_reserve_grown(call->self, call->id, call->caller, o->device, call->pool, o->size);
 }
 
-void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) {
-  mt_call_remark_at(self, id, caller, outcome, 0);
+void mt_call_record_extra(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome) {
+  mt_call_record_extra_at(self, id, caller, outcome, 0);
 }
 
-void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome,
+void mt_call_record_extra_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome,
                        uint64_t seq) {
   struct mt_call call = {.self = self, .id = id, .caller = caller, .seq = seq};
   write_record(&call, outcome, self->runtime, 0);
@@ -137,13 +137,13 @@ static bool on_signal_stack(void) {
 
 /* True if the outermost call is none any more: a signal handler jumped out of it, or a call-back of the driver's threw.
  * Its frame lies where this one's is, or below it on the same stack. */
-static bool was_left(const struct mt_thread *self, const struct mt_frame *frame) {
+static bool was_abandoned(const struct mt_thread *self, const struct mt_frame *frame) {
   return self->frame <= frame && mt_stack_holds(&self->stack, self->frame) && mt_stack_holds(&self->stack, frame) &&
          !on_signal_stack();
 }
 
 /* What its close would have done; its number, if it drew one, stays unused. */
-static __attribute__((noinline)) void close_left(struct mt_thread *self) {
+static __attribute__((noinline)) void close_abandoned(struct mt_thread *self) {
   self->frame = NULL;
   self->runtime = 0;
   self->reserved_seq = 0;
@@ -154,7 +154,7 @@ static __attribute__((noinline)) void close_left(struct mt_thread *self) {
 /* The stacks of what happens inside begin at the outermost call. */
 static void frame_call(struct mt_call *call, const struct mt_frame *frame) {
   struct mt_thread *self = call->self;
-  if (self->frame && MT_UNLIKELY(was_left(self, frame))) close_left(self);
+  if (self->frame && MT_UNLIKELY(was_abandoned(self, frame))) close_abandoned(self);
   call->framed = !self->frame;
   if (call->framed) self->frame = frame;
 }
@@ -166,9 +166,9 @@ static void unframe_call(struct mt_call *call) {
 static inline void enter_driver(struct mt_call *call, const struct mt_frame *frame) {
   struct mt_thread *self = call->self;
   frame_call(call, frame);
-  call->told = self->recorded_count;
-  call->counted = !(self->ring->calls & 1);
-  if (MT_LIKELY(call->counted)) mt_ring_call(self);
+  call->recorded_before = self->recorded_count;
+  call->outermost_driver = !(self->ring->calls & 1);
+  if (MT_LIKELY(call->outermost_driver)) mt_ring_call(self);
 }
 
 /* The call is the first in a child of a process that was recording. Most such calls are refused, and are not worth two
@@ -204,7 +204,7 @@ void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *fr
 }
 
 static void leave_driver(struct mt_call *call) {
-  if (MT_LIKELY(call->counted)) mt_ring_call(call->self);
+  if (MT_LIKELY(call->outermost_driver)) mt_ring_call(call->self);
   if (call->seq == call->self->reserved_seq)
     call->self->reserved_seq = 0; /* an allocation inside a free leaves the free its number */
   end(call);
@@ -216,7 +216,7 @@ static void leave_driver(struct mt_call *call) {
 static bool recorded_below(struct mt_call *call, const struct mt_outcome *o) {
   struct mt_thread *self = call->self;
   bool taken = call->seq && self->reserved_seq != call->seq;
-  if (MT_LIKELY(self->recorded_count == call->told) || self->recorded_kind != o->kind ||
+  if (MT_LIKELY(self->recorded_count == call->recorded_before) || self->recorded_kind != o->kind ||
       self->recorded_addr != o->addr) {
     if (taken) call->seq = mt_seq_draw(); /* for something else, it seems */
     return false;

@@ -16,17 +16,22 @@ struct mt_call {
   uint64_t pool;          /* named by a stream-ordered allocation, 0: the device's current one */
   uintptr_t caller;
   uint16_t id;
-  uint16_t told;     /* the thread's driver events when the call began */
-  uint8_t announced; /* this call set the inflight bound */
-  uint8_t counted;   /* this call is the thread's outermost driver call */
+  uint16_t recorded_before;     /* the thread's driver events when the call began */
+  uint8_t sets_inflight; /* this call set the inflight bound */
+  uint8_t outermost_driver;   /* this call is the thread's outermost driver call */
   uint8_t outermost; /* this runtime call is the label of what happens inside it */
   uint8_t framed;    /* this call is the one where the program's stack begins */
 };
 
 struct mt_outcome {
   uint64_t addr, size;
-  uint64_t with; /* stream of stream-ordered memory; handle of a MAP; owner of what no context owns; for RESERVE the
-                    bytes in use */
+  union {
+    uint64_t related; /* whichever of these the event has */
+    uint64_t stream;  /* of stream-ordered memory */
+    uint64_t handle;  /* MAP */
+    uint64_t owner;   /* of memory that no context owns */
+    uint64_t used;    /* RESERVE: bytes in use */
+  };
   int status;
   int device;
   uint8_t kind;  /* enum mt_kind */
@@ -39,7 +44,7 @@ struct mt_outcome {
 void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases);
 
 /* After the real call, where the open found that nothing is recorded: a child of a process that was recording begins
- * its own recording with the first call that CUDA does not refuse. False if the call is none. */
+ * its own recording with the first call that CUDA does not refuse. False: do not record this call. */
 bool mt_driver_open_late(struct mt_call *call, int status);
 bool mt_runtime_open_late(struct mt_call *call, int status);
 void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *frame, int releases);
@@ -52,10 +57,10 @@ void mt_runtime_close(struct mt_call *call, struct mt_outcome *outcome);
 void mt_driver_skip(struct mt_call *call);
 
 /* Records something that was found out beside a call: a context that nobody saw begin, what a pool holds. */
-void mt_call_remark(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome);
+void mt_call_record_extra(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome);
 
 /* The same under a number that was drawn while the call, which is still open, had one of its own. */
-void mt_call_remark_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome,
+void mt_call_record_extra_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome,
                        uint64_t seq);
 
 /* Called when CUDA refuses an allocation for want of memory. Any thread, in the middle of anything. Registered once, at

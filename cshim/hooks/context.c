@@ -21,7 +21,7 @@ static struct known {
 uint64_t mt_devices_seen;
 static uint64_t generation = 1; /* bumped when a context ends: what threads remember is then asked for again */
 
-void mt_context_start(void) { mt_context_drop(0, -1); }
+void mt_context_start(void) { mt_context_remove(0, -1); }
 
 static bool is_known(uint64_t context, unsigned before) {
   for (unsigned i = 0; i < before; i++)
@@ -54,15 +54,15 @@ bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind) {
   return true;
 }
 
-static bool meant(const struct known *entry, uint64_t context, int device) {
+static bool matches(const struct known *entry, uint64_t context, int device) {
   if (context) return __atomic_load_n(&entry->context, __ATOMIC_RELAXED) == context;
   return device < 0 || (__atomic_load_n(&entry->device, __ATOMIC_RELAXED) == device &&
                         __atomic_load_n(&entry->kind, __ATOMIC_RELAXED) == MT_CONTEXT_PRIMARY);
 }
 
-void mt_context_drop(uint64_t context, int device) {
+void mt_context_remove(uint64_t context, int device) {
   for (unsigned i = 0; i < MT_CONTEXTS; i++)
-    if (meant(&known[i], context, device)) __atomic_store_n(&known[i].context, 0, __ATOMIC_RELEASE);
+    if (matches(&known[i], context, device)) __atomic_store_n(&known[i].context, 0, __ATOMIC_RELEASE);
   __atomic_add_fetch(&generation, 1, __ATOMIC_RELEASE);
 }
 
@@ -88,7 +88,7 @@ void mt_context_devices(void (*visit)(int device, void *argument), void *argumen
 
 /* The primary context of a green one's device, or itself where that was never seen: then it stands for the primary
  * context. */
-static uint64_t owner_of(uint64_t context, int device, bool *news) {
+static uint64_t owner_of(uint64_t context, int device, bool *is_new) {
   uint64_t primary = 0;
   bool green = false;
   for (unsigned i = 0; i < MT_CONTEXTS; i++) {
@@ -99,27 +99,27 @@ static uint64_t owner_of(uint64_t context, int device, bool *news) {
       primary = have;
   }
   if (!green) return context;
-  *news = !primary;
+  *is_new = !primary;
   return primary ? primary : context;
 }
 
-int mt_context_here(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context) {
+int mt_context_current(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context) {
   uint64_t now = __atomic_load_n(&generation, __ATOMIC_ACQUIRE);
   int device;
   *context = 0;
-  if (mt_ask_context(context)) return mt_ask_device(&device) ? MT_HOST : device;
+  if (mt_query_current_context(context)) return mt_query_current_device(&device) ? MT_HOST : device;
   if (!*context) return MT_HOST;
   if (MT_LIKELY(self->context == *context && self->context_generation == now)) {
     *context = self->context_owner;
     return self->context_device;
   }
-  if (mt_ask_device(&device)) return MT_HOST;
-  bool news = mt_context_add(*context, device, MT_CONTEXT_PRIMARY);
-  uint64_t owner = news ? *context : owner_of(*context, device, &news);
-  if (news) {
+  if (mt_query_current_device(&device)) return MT_HOST;
+  bool is_new = mt_context_add(*context, device, MT_CONTEXT_PRIMARY);
+  uint64_t owner = is_new ? *context : owner_of(*context, device, &is_new);
+  if (is_new) {
     const struct mt_outcome noticed = {
         .kind = MT_CREATE, .mem = MT_OBJECT_CONTEXT, .addr = *context, .device = device, .flags = MT_FLAG_NOTICED};
-    mt_call_remark(self, api, caller, &noticed);
+    mt_call_record_extra(self, api, caller, &noticed);
   }
   self->context = *context;
   self->context_owner = *context = owner;
@@ -130,17 +130,17 @@ int mt_context_here(struct mt_thread *self, uint16_t api, uintptr_t caller, uint
 
 /* Whether the device's primary context is alive. When in doubt it is: then nothing is believed to be gone. */
 static bool primary_alive(int device) {
-  int (*ask)(int, unsigned *, int *) = mt_query_find(MT_QUERY_PRIMARY_STATE);
+  int (*query)(int, unsigned *, int *) = mt_query_find(MT_QUERY_PRIMARY_STATE);
   unsigned flags;
   int active = 1;
-  return !ask || ask(device, &flags, &active) || active;
+  return !query || query(device, &flags, &active) || active;
 }
 
 /* A primary context was let go of: perhaps by its last holder. */
-static struct mt_outcome primary_let_go(int device, int status) {
+static struct mt_outcome primary_released(int device, int status) {
   struct mt_outcome o = {.kind = MT_DESTROY, .mem = MT_OBJECT_CONTEXT, .device = device, .status = status};
   if (!status && primary_alive(device)) o.flags = MT_FLAG_REFERENCE;
-  if (!status && !o.flags) mt_context_drop(0, device);
+  if (!status && !o.flags) mt_context_remove(0, device);
   return o;
 }
 
@@ -157,28 +157,28 @@ MT_HOOKED(cuDevicePrimaryCtxRetain, (uint64_t *out, int device)) {
   return status;
 }
 
-#define MT_PRIMARY_LET_GO(symbol)                         \
+#define MT_PRIMARY_RELEASED(symbol)                         \
   MT_HOOKED(symbol, (int device)) {                       \
     MT_HOOKED_REAL(symbol);                               \
     MT_HOOKED_OPEN(symbol, driver, 1);                    \
     int status = real(device);                            \
     if (!call.self) return status;                        \
-    struct mt_outcome o = primary_let_go(device, status); \
+    struct mt_outcome o = primary_released(device, status); \
     mt_driver_close(&call, &o);                           \
     return status;                                        \
   }
-MT_PRIMARY_LET_GO(cuDevicePrimaryCtxRelease)
-MT_PRIMARY_LET_GO(cuDevicePrimaryCtxRelease_v2)
-MT_PRIMARY_LET_GO(cuDevicePrimaryCtxReset)
-MT_PRIMARY_LET_GO(cuDevicePrimaryCtxReset_v2)
+MT_PRIMARY_RELEASED(cuDevicePrimaryCtxRelease)
+MT_PRIMARY_RELEASED(cuDevicePrimaryCtxRelease_v2)
+MT_PRIMARY_RELEASED(cuDevicePrimaryCtxReset)
+MT_PRIMARY_RELEASED(cuDevicePrimaryCtxReset_v2)
 
 /* The device that a runtime call of this thread means: of the current context, or where it has none, the one chosen in
  * the runtime that the caller uses. */
 static int runtime_device(uintptr_t caller) {
   int device;
-  if (!mt_ask_device(&device)) return device;
-  int (*ask)(int *) = mt_real_find("cudaGetDevice", caller);
-  return ask && !ask(&device) ? device : MT_HOST;
+  if (!mt_query_current_device(&device)) return device;
+  int (*query)(int *) = mt_original_find("cudaGetDevice", caller);
+  return query && !query(&device) ? device : MT_HOST;
 }
 
 /* The runtime resets its device's primary context by a way of its own, past the driver's exported functions. Afterwards
@@ -190,7 +190,7 @@ static int runtime_device(uintptr_t caller) {
     int device = call.self ? runtime_device(caller) : MT_HOST; \
     int status = real();                                       \
     if (!call.self) return status;                             \
-    struct mt_outcome o = primary_let_go(device, status);      \
+    struct mt_outcome o = primary_released(device, status);      \
     mt_runtime_close(&call, &o);                               \
     return status;                                             \
   }
@@ -199,10 +199,10 @@ MT_RUNTIME_RESET(cudaThreadExit)
 
 /* The new context is the thread's current one, so the driver says its device; the argument may belong to another
  * version of the call. */
-static int made(struct mt_call *call, const uint64_t *out, int status) {
+static int created(struct mt_call *call, const uint64_t *out, int status) {
   int device = MT_HOST;
   if (!call->self) return status;
-  if (!status && !mt_ask_device(&device)) mt_context_add(*out, device, MT_CONTEXT_MADE);
+  if (!status && !mt_query_current_device(&device)) mt_context_add(*out, device, MT_CONTEXT_CREATED);
   mt_driver_close(
       call,
       &(struct mt_outcome){
@@ -210,17 +210,17 @@ static int made(struct mt_call *call, const uint64_t *out, int status) {
   return status;
 }
 
-#define MT_CONTEXT_MADE(symbol, params, args) \
+#define MT_CONTEXT_CREATED(symbol, params, args) \
   MT_HOOKED(symbol, params) {                 \
     MT_HOOKED_REAL(symbol);                   \
     MT_HOOKED_OPEN(symbol, driver, 0);        \
-    return made(&call, out, real args);       \
+    return created(&call, out, real args);       \
   }
-MT_CONTEXT_MADE(cuCtxCreate, (uint64_t *out, unsigned flags, int device), (out, flags, device))
-MT_CONTEXT_MADE(cuCtxCreate_v2, (uint64_t *out, unsigned flags, int device), (out, flags, device))
-MT_CONTEXT_MADE(cuCtxCreate_v3, (uint64_t *out, void *affinities, int count, unsigned flags, int device),
+MT_CONTEXT_CREATED(cuCtxCreate, (uint64_t *out, unsigned flags, int device), (out, flags, device))
+MT_CONTEXT_CREATED(cuCtxCreate_v2, (uint64_t *out, unsigned flags, int device), (out, flags, device))
+MT_CONTEXT_CREATED(cuCtxCreate_v3, (uint64_t *out, void *affinities, int count, unsigned flags, int device),
                 (out, affinities, count, flags, device))
-MT_CONTEXT_MADE(cuCtxCreate_v4, (uint64_t *out, void *how, unsigned flags, int device), (out, how, flags, device))
+MT_CONTEXT_CREATED(cuCtxCreate_v4, (uint64_t *out, void *how, unsigned flags, int device), (out, how, flags, device))
 
 MT_HOOKED(cuGreenCtxCreate, (void **out, void *resources, int device, unsigned flags)) {
   MT_HOOKED_REAL(cuGreenCtxCreate);
@@ -259,8 +259,8 @@ static int green_drop(uint64_t green) {
   for (unsigned i = 0; i < MT_CONTEXTS; i++)
     if (__atomic_load_n(&known[i].context, __ATOMIC_ACQUIRE) &&
         __atomic_load_n(&known[i].green, __ATOMIC_RELAXED) == green)
-      mt_context_drop(known[i].context, MT_HOST);
-  mt_context_drop(green, MT_HOST);
+      mt_context_remove(known[i].context, MT_HOST);
+  mt_context_remove(green, MT_HOST);
   return device;
 }
 
@@ -276,8 +276,8 @@ MT_HOOKED(cuGreenCtxDestroy, (void *green)) {
   struct mt_outcome o = {
       .kind = MT_DESTROY, .mem = MT_OBJECT_GREEN, .addr = (uint64_t)green, .device = MT_HOST, .status = status};
   if (device != MT_HOST && !primary_alive(device)) {
-    mt_call_remark(call.self, call.id, call.caller, &o);
-    o = primary_let_go(device, status);
+    mt_call_record_extra(call.self, call.id, call.caller, &o);
+    o = primary_released(device, status);
   }
   mt_driver_close(&call, &o);
   return status;
@@ -287,13 +287,13 @@ MT_HOOKED(cuGreenCtxDestroy, (void *green)) {
 static bool outlived(uint64_t context) {
   uint64_t now;
   int device;
-  return !mt_ask_context(&now) && now == context && !mt_ask_device(&device);
+  return !mt_query_current_context(&now) && now == context && !mt_query_current_device(&device);
 }
 
-static int ended(struct mt_call *call, uint64_t context, bool counted, int status) {
+static int destroyed(struct mt_call *call, uint64_t context, bool counted, int status) {
   if (!call->self) return status;
   uint8_t flags = counted && !status && outlived(context) ? MT_FLAG_REFERENCE : 0;
-  if (!status && !flags) mt_context_drop(context, MT_HOST);
+  if (!status && !flags) mt_context_remove(context, MT_HOST);
   mt_driver_close(call, &(struct mt_outcome){.kind = MT_DESTROY,
                                              .mem = MT_OBJECT_CONTEXT, .addr = context, .device = MT_HOST,
                                              .status = status, .flags = flags});
@@ -304,7 +304,7 @@ static int ended(struct mt_call *call, uint64_t context, bool counted, int statu
   MT_HOOKED(symbol, (uint64_t context)) {                 \
     MT_HOOKED_REAL(symbol);                               \
     MT_HOOKED_OPEN(symbol, driver, 1);                    \
-    return ended(&call, context, counted, real(context)); \
+    return destroyed(&call, context, counted, real(context)); \
   }
 MT_CONTEXT_ENDED(cuCtxDestroy, false)
 MT_CONTEXT_ENDED(cuCtxDestroy_v2, false)

@@ -8,11 +8,11 @@
 #include "base/thread.h"
 
 /* A green context owns nothing: what is allocated while it is current belongs to its device's primary context. */
-enum mt_context_kind { MT_CONTEXT_PRIMARY, MT_CONTEXT_MADE, MT_CONTEXT_GREEN };
+enum mt_context_kind { MT_CONTEXT_PRIMARY, MT_CONTEXT_CREATED, MT_CONTEXT_GREEN };
 
 /* The calling thread's device, MT_HOST if it has none, and the context that owns what it allocates. A context that is
  * new here is recorded, as noticed in the call api. */
-int mt_context_here(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context);
+int mt_context_current(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context);
 
 /* Forgets what a forked process inherited: it has no contexts. When recording starts. */
 void mt_context_start(void);
@@ -21,7 +21,7 @@ void mt_context_start(void);
 bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind);
 
 /* Forgets a context; with 0 a device's primary one, or for device -1 all. Handles are used again. */
-void mt_context_drop(uint64_t context, int device);
+void mt_context_remove(uint64_t context, int device);
 
 /* The device of a context that is remembered, else what is given. */
 int mt_context_device(uint64_t context, int otherwise);

@@ -12,7 +12,7 @@ static uint32_t has_memory;
 
 bool mt_graph_has_memory(void) { return __atomic_load_n(&has_memory, __ATOMIC_RELAXED); }
 
-static void found_memory(void) { __atomic_store_n(&has_memory, 1, __ATOMIC_RELAXED); }
+static void note_memory(void) { __atomic_store_n(&has_memory, 1, __ATOMIC_RELAXED); }
 
 static bool per_thread(uint16_t api) {
   switch (api) {
@@ -26,10 +26,10 @@ static bool per_thread(uint16_t api) {
 bool mt_graph_stream_captured(uint64_t stream, uint16_t api, uint64_t *graph) {
   bool thread = per_thread(api);
   if (stream == MT_STREAM_LEGACY || (!stream && !thread)) return false;
-  int (*ask)(uint64_t, int *) = mt_query_find(thread ? MT_QUERY_CAPTURING_PTSZ : MT_QUERY_CAPTURING);
+  int (*query)(uint64_t, int *) = mt_query_find(thread ? MT_QUERY_CAPTURING_PTSZ : MT_QUERY_CAPTURING);
   int status = 0;
-  if (!ask || ask(stream, &status) || status != 1) return false;
-  found_memory();
+  if (!query || query(stream, &status) || status != 1) return false;
+  note_memory();
   int (*which)(uint64_t, int *, uint64_t *, uint64_t *, const void *, size_t *) =
       mt_query_find(thread ? MT_QUERY_CAPTURE_PTSZ : MT_QUERY_CAPTURE);
   uint64_t id;
@@ -75,12 +75,12 @@ MT_CAPTURE_ENDS(cuStreamEndCapture)
 MT_CAPTURE_ENDS(cuStreamEndCapture_ptsz)
 
 static int alloc_added(struct mt_call *call, void *graph, const struct mt_cuda_alloc_node *node, int status) {
-  found_memory();
+  note_memory();
   if (!call->self) return status;
   if (!node) return mt_driver_skip(call), status;
   mt_driver_close(call, &(struct mt_outcome){.kind = MT_ALLOC,
                                              .mem = MT_MEM_GRAPH, .addr = status ? 0 : node->address,
-                                             .size = node->size, .with = (uint64_t)graph, .status = status,
+                                             .size = node->size, .owner = (uint64_t)graph, .status = status,
                                              .device = mt_pool_device(&node->pool)});
   return status;
 }
@@ -142,7 +142,7 @@ MT_LAUNCHES(cuGraphLaunch)
 MT_LAUNCHES(cuGraphLaunch_ptsz)
 
 /* Likewise the end of one. */
-static int ended(struct mt_call *call, uint8_t object, void *graph, int status) {
+static int destroyed(struct mt_call *call, uint8_t object, void *graph, int status) {
   if (!call->self) return status;
   mt_driver_close(call,
                   &(struct mt_outcome){
@@ -155,7 +155,7 @@ static int ended(struct mt_call *call, uint8_t object, void *graph, int status) 
     MT_HOOKED_REAL(symbol);                          \
     if (!mt_graph_has_memory()) return real(graph);  \
     MT_HOOKED_OPEN(symbol, driver, 1);               \
-    return ended(&call, object, graph, real(graph)); \
+    return destroyed(&call, object, graph, real(graph)); \
   }
 MT_GRAPH_ENDS(cuGraphDestroy, MT_OBJECT_GRAPH)
 MT_GRAPH_ENDS(cuGraphExecDestroy, MT_OBJECT_EXEC)

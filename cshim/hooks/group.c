@@ -40,7 +40,7 @@ static const char *file_of(const char *path) {
   return slash ? slash + 1 : path;
 }
 
-static bool is_called(const struct object *o, const char *needed) {
+static bool has_soname(const struct object *o, const char *needed) {
   const char *strings = strings_of(o);
   for (const ElfW(Dyn) *entry = o->loaded.dynamic; strings && entry && entry->d_tag != DT_NULL; entry++)
     if (entry->d_tag == DT_SONAME && !strcmp(strings + entry->d_un.d_val, needed)) return true;
@@ -51,7 +51,7 @@ static bool needs_marked(const struct object *o, uint8_t mark) {
   const char *strings = strings_of(o);
   for (const ElfW(Dyn) *entry = o->loaded.dynamic; strings && entry && entry->d_tag != DT_NULL; entry++)
     for (unsigned i = 0; entry->d_tag == DT_NEEDED && i < group.count; i++)
-      if (group.object[i].marks & mark && is_called(&group.object[i], strings + entry->d_un.d_val)) return true;
+      if (group.object[i].marks & mark && has_soname(&group.object[i], strings + entry->d_un.d_val)) return true;
   return false;
 }
 

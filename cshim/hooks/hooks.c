@@ -17,10 +17,10 @@ static int mt_vmm_device(const struct mt_cuda_vmm_prop *prop) {
 
 /* Memory of others says nothing about its size; the driver knows. */
 static uint64_t mt_range_bytes(uint64_t address) {
-  int (*ask)(uint64_t *, size_t *, uint64_t) = mt_query_find(MT_QUERY_RANGE);
+  int (*query)(uint64_t *, size_t *, uint64_t) = mt_query_find(MT_QUERY_RANGE);
   uint64_t base;
   size_t size;
-  return ask && !ask(&base, &size, address) ? size : 0;
+  return query && !query(&base, &size, address) ? size : 0;
 }
 
 static uint64_t mt_external_mipmap_bytes(const struct mt_cuda_external_mipmap *desc) {
@@ -75,7 +75,7 @@ struct mt_op {
     struct mt_outcome outcome = { \
         .addr = op.makes && status ? 0 : (address), \
         .size = status ? (uint64_t)(asked) : (uint64_t)(bytes), \
-        .with = within, \
+        .related = within, \
         .status = status, \
         .device = op.placed ? (where) : MT_HOST, \
         .kind = op.kind, \

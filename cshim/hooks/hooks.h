@@ -7,7 +7,7 @@
 #include "attach/object.h"
 #include "hooks/abi.h"
 #include "hooks/call.h"
-#include "hooks/real.h"
+#include "hooks/original.h"
 
 #define MT_NAME_SIZE 48
 

@@ -6,15 +6,15 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "hooks/real.h"
+#include "hooks/original.h"
 #include "spool/dict.h"
 
 #define MT_DEVICES_MAX 64
 
 static void note_version(void) {
-  int (*ask)(int *) = mt_driver_symbol("cuDriverGetVersion");
+  int (*query)(int *) = mt_driver_symbol("cuDriverGetVersion");
   int version;
-  if (!ask || ask(&version)) return;
+  if (!query || query(&version)) return;
   char text[24];
   int n = 0, major = version / 1000, minor = version % 1000 / 10;
   if (major >= 10) text[n++] = (char)('0' + major / 10 % 10);

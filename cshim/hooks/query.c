@@ -4,7 +4,7 @@
 #include <errno.h>
 
 #include "base/thread.h"
-#include "hooks/real.h"
+#include "hooks/original.h"
 #include "spool/module.h"
 
 static const struct {
@@ -28,9 +28,9 @@ static const struct {
 };
 
 static void *functions[MT_QUERY_COUNT];
-static uint32_t sought[MT_QUERY_COUNT];
+static uint32_t searched[MT_QUERY_COUNT];
 
-void mt_query_learn(enum mt_query which, void *function) {
+void mt_query_set(enum mt_query which, void *function) {
   __atomic_store_n(&functions[which], function, __ATOMIC_RELEASE);
 }
 
@@ -43,21 +43,21 @@ const char *mt_query_base(enum mt_query which, int *version) {
 
 void *mt_query_find(enum mt_query which) {
   void *function = __atomic_load_n(&functions[which], __ATOMIC_ACQUIRE);
-  if (MT_LIKELY(function != NULL) || __atomic_load_n(&sought[which], __ATOMIC_RELAXED)) return function;
+  if (MT_LIKELY(function != NULL) || __atomic_load_n(&searched[which], __ATOMIC_RELAXED)) return function;
   int error = errno;
   function = mt_driver_symbol(names[which].symbol);
-  if (function) mt_query_learn(which, function);
-  __atomic_store_n(&sought[which], 1, __ATOMIC_RELAXED); /* not before: threads that ask meanwhile look for themselves,
-                                                            or would take the driver to have no such function */
+  if (function) mt_query_set(which, function);
+  /* Last: a thread that comes meanwhile searches as well; otherwise it would conclude that the function is missing. */
+  __atomic_store_n(&searched[which], 1, __ATOMIC_RELAXED);
   errno = error;
   return function;
 }
 
-void mt_query_forget(void) {
+void mt_query_drop_unloaded(void) {
   for (int i = 0; i < MT_QUERY_COUNT; i++) {
     void *have = __atomic_load_n(&functions[i], __ATOMIC_ACQUIRE);
     if (have && mt_module_find((uintptr_t)have)) continue;
-    mt_query_learn((enum mt_query)i, NULL);
-    __atomic_store_n(&sought[i], 0, __ATOMIC_RELAXED);
+    mt_query_set((enum mt_query)i, NULL);
+    __atomic_store_n(&searched[i], 0, __ATOMIC_RELAXED);
   }
 }

@@ -28,7 +28,7 @@ enum mt_query {
 void *mt_query_find(enum mt_query which);
 
 /* Keeps a function that a route came across. */
-void mt_query_learn(enum mt_query which, void *function);
+void mt_query_set(enum mt_query which, void *function);
 
 /* Whether the function is kept: a runtime asks for four hundred functions in a row, and these need be fetched along
  * only once. */
@@ -38,15 +38,15 @@ bool mt_query_known(enum mt_query which);
 const char *mt_query_base(enum mt_query which, int *version);
 
 /* Drops what points into unloaded libraries. */
-void mt_query_forget(void);
+void mt_query_drop_unloaded(void);
 
 /* Each returns the driver's status, or -1 where it has no such function. */
-static inline int mt_ask_context(uint64_t *context) {
+static inline int mt_query_current_context(uint64_t *context) {
   int (*ask)(uint64_t *) = mt_query_find(MT_QUERY_CONTEXT);
   return ask ? ask(context) : -1;
 }
 
-static inline int mt_ask_device(int *device) {
+static inline int mt_query_current_device(int *device) {
   int (*ask)(int *) = mt_query_find(MT_QUERY_DEVICE);
   return ask ? ask(device) : -1;
 }

@@ -24,79 +24,80 @@ struct state {
 };
 static struct state current[MT_POOL_DEVICES]; /* where cuMemAllocAsync takes from, by device */
 static struct state
-    chosen[MT_POOLS]; /* pools named by the program, by handle; two that share an entry ask more often */
+    named[MT_POOLS]; /* pools named by the program, by handle; two that share an entry ask more often */
 static uint64_t graphs[MT_POOL_DEVICES];      /* bytes held for graphs, by device */
 static uint32_t async_seen;
 
 void mt_reserve_start(void) {
   memset(current, 0, sizeof current);
-  memset(chosen, 0, sizeof chosen);
+  memset(named, 0, sizeof named);
   memset(graphs, 0, sizeof graphs);
   async_seen = 0;
 }
 
-static struct state *chosen_state(uint64_t pool) { return &chosen[(pool >> 4) * 0x9E3779B97F4A7C15ull >> 58]; }
+static struct state *named_pool(uint64_t pool) { return &named[(pool >> 4) * 0x9E3779B97F4A7C15ull >> 58]; }
 _Static_assert(MT_POOLS == 1 << (64 - 58), "the hash has as many values as there are entries");
 
 static void record(struct mt_thread *self, uint16_t api, uintptr_t caller, uint8_t object, uint64_t pool, int device,
                    uint64_t held, uint64_t used) {
-  mt_call_remark(self, api, caller,
+  mt_call_record_extra(self, api, caller,
                  &(struct mt_outcome){
-                     .kind = MT_RESERVE, .mem = object, .addr = pool, .size = held, .with = used, .device = device});
+                     .kind = MT_RESERVE, .mem = object, .addr = pool, .size = held, .used = used, .device = device});
 }
 
-static bool ask_pool(uint64_t pool, uint64_t *held, uint64_t *used) {
-  int (*ask)(uint64_t, int, uint64_t *) = mt_query_find(MT_QUERY_POOL_VALUE);
-  return ask && !ask(pool, POOL_HELD, held) && !ask(pool, POOL_USED, used);
+static bool query_pool(uint64_t pool, uint64_t *held, uint64_t *used) {
+  int (*query)(uint64_t, int, uint64_t *) = mt_query_find(MT_QUERY_POOL_VALUE);
+  return query && !query(pool, POOL_HELD, held) && !query(pool, POOL_USED, used);
 }
 
 /* Keeps what the pool said; true if it holds another amount than before. */
-static bool learn(struct state *s, uint64_t held, uint64_t used) {
+static bool update(struct state *s, uint64_t held, uint64_t used) {
   __atomic_store_n(&s->used, used, __ATOMIC_RELAXED);
   __atomic_store_n(&s->since, 0, __ATOMIC_RELAXED);
   return __atomic_exchange_n(&s->held, held, __ATOMIC_RELAXED) != held;
 }
 
-static void look(struct mt_thread *self, uint16_t api, uintptr_t caller, struct state *s, uint64_t pool, int device) {
+static void refresh_pool(struct mt_thread *self, uint16_t api, uintptr_t caller, struct state *s, uint64_t pool,
+                         int device) {
   uint64_t held, used;
-  if (!ask_pool(pool, &held, &used)) return;
-  bool news = __atomic_exchange_n(&s->pool, pool, __ATOMIC_RELAXED) != pool;
-  news |= learn(s, held, used);
+  if (!query_pool(pool, &held, &used)) return;
+  bool changed = __atomic_exchange_n(&s->pool, pool, __ATOMIC_RELAXED) != pool;
+  changed |= update(s, held, used);
   __atomic_store_n(&s->device, device, __ATOMIC_RELAXED);
-  if (news) record(self, api, caller, MT_OBJECT_POOL, pool, device, held, used);
+  if (changed) record(self, api, caller, MT_OBJECT_POOL, pool, device, held, used);
 }
 
 static uint64_t current_pool(int device) {
-  int (*ask)(uint64_t *, int) = mt_query_find(MT_QUERY_POOL);
+  int (*query)(uint64_t *, int) = mt_query_find(MT_QUERY_POOL);
   uint64_t pool;
-  return ask && !ask(&pool, device) ? pool : 0;
+  return query && !query(&pool, device) ? pool : 0;
 }
 
 void mt_reserve_grown(struct mt_thread *self, uint16_t api, uintptr_t caller, int device, uint64_t pool,
                       uint64_t size) {
   if (device < 0 || device >= MT_POOL_DEVICES) return;
   __atomic_store_n(&async_seen, 1, __ATOMIC_RELAXED);
-  struct state *s = pool ? chosen_state(pool) : &current[device];
+  struct state *s = pool ? named_pool(pool) : &current[device];
   uint64_t since = __atomic_add_fetch(&s->since, size, __ATOMIC_RELAXED);
   bool same = !pool || __atomic_load_n(&s->pool, __ATOMIC_RELAXED) == pool;
   if (MT_LIKELY(same &&
                 __atomic_load_n(&s->used, __ATOMIC_RELAXED) + since <= __atomic_load_n(&s->held, __ATOMIC_RELAXED)))
     return;
   if (!pool && !(pool = current_pool(device))) return;
-  look(self, api, caller, s, pool, device);
+  refresh_pool(self, api, caller, s, pool, device);
 }
 
 int mt_reserve_device(uint64_t pool, int otherwise) {
-  const struct state *s = chosen_state(pool);
+  const struct state *s = named_pool(pool);
   return __atomic_load_n(&s->pool, __ATOMIC_RELAXED) == pool ? __atomic_load_n(&s->device, __ATOMIC_RELAXED)
                                                              : otherwise;
 }
 
-static void look_at_graphs(struct mt_thread *self, uint16_t api, uintptr_t caller, int device) {
-  int (*ask)(int, int, uint64_t *) = mt_query_find(MT_QUERY_GRAPH_VALUE);
+static void refresh_graphs(struct mt_thread *self, uint16_t api, uintptr_t caller, int device) {
+  int (*query)(int, int, uint64_t *) = mt_query_find(MT_QUERY_GRAPH_VALUE);
   uint64_t held, used;
-  if (device < 0 || device >= MT_POOL_DEVICES || !ask || ask(device, GRAPH_HELD, &held) ||
-      ask(device, GRAPH_USED, &used))
+  if (device < 0 || device >= MT_POOL_DEVICES || !query || query(device, GRAPH_HELD, &held) ||
+      query(device, GRAPH_USED, &used))
     return;
   if (__atomic_exchange_n(&graphs[device], held, __ATOMIC_RELAXED) != held)
     record(self, api, caller, MT_OBJECT_GRAPH_POOL, 0, device, held, used);
@@ -104,30 +105,30 @@ static void look_at_graphs(struct mt_thread *self, uint16_t api, uintptr_t calle
 
 void mt_reserve_graph(struct mt_thread *self, uint16_t api, uintptr_t caller) {
   int device;
-  if (!mt_ask_device(&device)) look_at_graphs(self, api, caller, device);
+  if (!mt_query_current_device(&device)) refresh_graphs(self, api, caller, device);
 }
 
-static void note_device(int device, void *thread) {
+static void refresh_device(int device, void *thread) {
   struct mt_thread *self = thread;
   if (__atomic_load_n(&async_seen, __ATOMIC_RELAXED) && device < MT_POOL_DEVICES) {
     uint64_t pool = current_pool(device);
     int (*fallback)(uint64_t *, int) = mt_query_find(MT_QUERY_POOL_DEFAULT);
     uint64_t own;
     /* A pool that the program made may end while it is being asked; the device's own never does. */
-    if (fallback && !fallback(&own, device) && own == pool) look(self, 0, 0, &current[device], pool, device);
+    if (fallback && !fallback(&own, device) && own == pool) refresh_pool(self, 0, 0, &current[device], pool, device);
   }
-  if (mt_graph_has_memory()) look_at_graphs(self, 0, 0, device);
+  if (mt_graph_has_memory()) refresh_graphs(self, 0, 0, device);
 }
 
-void mt_reserve_note(void) {
+void mt_reserve_refresh_all(void) {
   struct mt_thread *self = mt_thread_get();
-  if (self) mt_context_devices(note_device, self);
+  if (self) mt_context_devices(refresh_device, self);
 }
 
-static void trimmed(struct state *s, uint64_t pool, uint64_t held, uint64_t used, int *device) {
+static void update_trimmed(struct state *s, uint64_t pool, uint64_t held, uint64_t used, int *device) {
   if (__atomic_load_n(&s->pool, __ATOMIC_RELAXED) != pool) return;
   *device = __atomic_load_n(&s->device, __ATOMIC_RELAXED);
-  learn(s, held, used);
+  update(s, held, used);
 }
 
 MT_HOOKED(cuMemPoolTrimTo, (uint64_t pool, size_t keep)) {
@@ -136,14 +137,14 @@ MT_HOOKED(cuMemPoolTrimTo, (uint64_t pool, size_t keep)) {
   int status = real(pool, keep);
   uint64_t held, used;
   if (!call.self) return status;
-  if (status || !ask_pool(pool, &held, &used)) return mt_driver_skip(&call), status;
+  if (status || !query_pool(pool, &held, &used)) return mt_driver_skip(&call), status;
   int device = MT_HOST;
-  for (int i = 0; i < MT_POOL_DEVICES; i++) trimmed(&current[i], pool, held, used, &device);
-  trimmed(chosen_state(pool), pool, held, used, &device);
+  for (int i = 0; i < MT_POOL_DEVICES; i++) update_trimmed(&current[i], pool, held, used, &device);
+  update_trimmed(named_pool(pool), pool, held, used, &device);
   mt_driver_close(
       &call,
       &(struct mt_outcome){
-          .kind = MT_RESERVE, .mem = MT_OBJECT_POOL, .addr = pool, .size = held, .with = used, .device = device});
+          .kind = MT_RESERVE, .mem = MT_OBJECT_POOL, .addr = pool, .size = held, .used = used, .device = device});
   return status;
 }
 
@@ -152,7 +153,7 @@ MT_HOOKED(cuDeviceGraphMemTrim, (int device)) {
   MT_HOOKED_OPEN(cuDeviceGraphMemTrim, driver, 0);
   int status = real(device);
   if (!call.self) return status;
-  if (!status) look_at_graphs(call.self, call.id, call.caller, device);
+  if (!status) refresh_graphs(call.self, call.id, call.caller, device);
   mt_driver_skip(&call);
   return status;
 }

@@ -20,4 +20,4 @@ void mt_reserve_graph(struct mt_thread *self, uint16_t api, uintptr_t caller);
 
 /* Asks every device that has a context about its current pool and its graphs, and records what changed. For the
  * sampler's thread. */
-void mt_reserve_note(void);
+void mt_reserve_refresh_all(void);

@@ -34,7 +34,7 @@ struct getter {
   get_v2 v2;
 };
 
-static void *get(const struct getter *real, const char *base, int version, uint64_t flags) {
+static void *call_getter(const struct getter *real, const char *base, int version, uint64_t flags) {
   void *found = NULL;
   int status,
       refused = real->v2 ? real->v2(base, &found, version, flags, &status) : real->v1(base, &found, version, flags);
@@ -68,41 +68,41 @@ static enum mt_row row_of(const char *base, const void *found, int version, uint
  * exported function, or what the driver gives for the row's own version. */
 static bool is_known(enum mt_row row, void *found, uint64_t flags, const struct getter *real) {
   const struct mt_hook *hook = &mt_hooks[row];
-  return mt_driver_symbol(hook->symbol) == found || get(real, hook->base, hook->version, flags) == found;
+  return mt_driver_symbol(hook->symbol) == found || call_getter(real, hook->base, hook->version, flags) == found;
 }
 
 /* What the caller gets in place of found. */
-static void *replace(const char *symbol, void *found, int version, uint64_t flags, const struct getter *real) {
-  mt_unhooked_reach();
-  if (symbol[0] != 'c' || symbol[1] != 'u' || mt_real_is_ours(found)) return found;
+static void *wrap(const char *symbol, void *found, int version, uint64_t flags, const struct getter *real) {
+  mt_unhooked_set_reached();
+  if (symbol[0] != 'c' || symbol[1] != 'u' || mt_original_is_wrapper(found)) return found;
   if (!strcmp(symbol, "cuGetProcAddress")) {
     bool v2 = version >= 12000;
-    mt_slot_learn(v2 ? &slot_v2 : &slot_v1, found);
+    mt_slot_set_fallback(v2 ? &slot_v2 : &slot_v1, found);
     return v2 ? (void *)cuGetProcAddress_v2 : (void *)cuGetProcAddress;
   }
   enum mt_row row = row_of(symbol, found, version, flags);
   if (row == MT_ROWS) return found;
   if (version > MT_KNOWN_CUDA && !is_known(row, found, flags, real)) return mt_unhooked_add(symbol, version), found;
-  mt_slot_learn(&mt_slots[row], found);
+  mt_slot_set_fallback(&mt_slots[row], found);
   return mt_hook_wrapper(row);
 }
 
 /* A program that is given its functions so may have no other way to them, nor have we: what every event asks is fetched
  * along. */
-static void fetch_along(const struct getter *real) {
+static void fetch_queries(const struct getter *real) {
   for (enum mt_query i = MT_QUERY_CONTEXT; i <= MT_QUERY_DEVICE; i++) {
     int version;
     const char *base = mt_query_base(i, &version);
-    if (!mt_query_known(i)) mt_query_learn(i, get(real, base, version, 0));
+    if (!mt_query_known(i)) mt_query_set(i, call_getter(real, base, version, 0));
   }
 }
 
-static int handed_out(int result, const char *symbol, void **function, int version, uint64_t flags,
+static int wrap_result(int result, const char *symbol, void **function, int version, uint64_t flags,
                       const struct getter *real) {
   if (result || !symbol || !function || !*function) return result;
   int error = errno;
-  fetch_along(real);
-  *function = replace(symbol, *function, version, flags, real);
+  fetch_queries(real);
+  *function = wrap(symbol, *function, version, flags, real);
   errno = error;
   return result;
 }
@@ -110,14 +110,14 @@ static int handed_out(int result, const char *symbol, void **function, int versi
 MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags) {
   get_v1 real = (get_v1)mt_slot_find(&slot_v1, "cuGetProcAddress", (uintptr_t)__builtin_return_address(0));
   if (!real) return MT_CUDA_UNKNOWN;
-  return handed_out(real(symbol, function, version, flags), symbol, function, version, flags,
+  return wrap_result(real(symbol, function, version, flags), symbol, function, version, flags,
                     &(struct getter){.v1 = real});
 }
 
 MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status) {
   get_v2 real = (get_v2)mt_slot_find(&slot_v2, "cuGetProcAddress_v2", (uintptr_t)__builtin_return_address(0));
   if (!real) return MT_CUDA_UNKNOWN;
-  return handed_out(real(symbol, function, version, flags, status), symbol, function, version, flags,
+  return wrap_result(real(symbol, function, version, flags, status), symbol, function, version, flags,
                     &(struct getter){.v2 = real});
 }
 
@@ -135,8 +135,8 @@ static struct mt_slot *slot_of(const char *name, void **wrapper) {
 
 /* The loader finds our wrapper in every process, also where nobody has CUDA. A program that looks must not be told that
  * it is there: a failing look-up sets the error text, too. */
-static void *pretend_absent(const char *name) {
-  mt_real_dlsym(RTLD_NEXT, name);
+static void *fail_lookup(const char *name) {
+  mt_original_dlsym(RTLD_NEXT, name);
   return MT_ABSENT;
 }
 
@@ -155,34 +155,35 @@ static bool in_other_namespace(void *handle) {
  * runtime must not be confused with the first. */
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller);
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller) {
-  if (!mt_real_ready()) return NULL;
+  if (!mt_original_dlsym_ready()) return NULL;
   mt_rebind_new(); /* what was loaded is first asked for something here */
   void *wrapper;
   if (!name || name[0] != 'c' || name[1] != 'u') return NULL;
   struct mt_slot *slot = slot_of(name, &wrapper);
   if (!slot) return NULL;
-  void *real = handle == RTLD_NEXT ? wrapper : mt_real_dlsym(handle, name);
+  void *real = handle == RTLD_NEXT ? wrapper : mt_original_dlsym(handle, name);
   if (!real || in_other_namespace(handle)) return NULL;
-  if (mt_real_is_ours(real)) return mt_slot_promise(slot, name, caller) ? NULL : pretend_absent(name);
-  return handle != RTLD_DEFAULT && mt_module_is_cuda((uintptr_t)real) && mt_slot_learn(slot, real) == real ? wrapper
-                                                                                                           : NULL;
+  if (mt_original_is_wrapper(real)) return mt_slot_bind_scope(slot, name, caller) ? NULL : fail_lookup(name);
+  return handle != RTLD_DEFAULT && mt_module_is_cuda((uintptr_t)real) && mt_slot_set_fallback(slot, real) == real
+             ? wrapper
+             : NULL;
 }
 
 /* What a word held that is about to lead to us is its object's original, unless it is code of the object's own that
  * would look it up: then the object's scope says. */
-static bool choose_word(const struct mt_relocation *word, void *original) {
+static bool should_rebind(const struct mt_relocation *word, void *original) {
   void *wrapper;
   struct mt_slot *slot = word->name[0] == 'c' && word->name[1] == 'u' ? slot_of(word->name, &wrapper) : NULL;
   struct link_map *target = mt_module_find((uintptr_t)original);
   bool resolved = target && target != mt_module_find((uintptr_t)word->word);
-  if (resolved && slot) mt_slot_keep(slot, (uintptr_t)word->word, original);
-  if (resolved && !strcmp(word->name, "dlsym")) mt_real_chain(original);
+  if (resolved && slot) mt_slot_bind_object(slot, (uintptr_t)word->word, original);
+  if (resolved && !strcmp(word->name, "dlsym")) mt_original_chain_dlsym(original);
   return word->table || (slot && mt_module_is_cuda((uintptr_t)original));
 }
 
 bool mt_route_rebind(void) {
-  mt_real_attach();
-  return mt_rebind_start(choose_word);
+  mt_original_set_attached();
+  return mt_rebind_start(should_rebind);
 }
 
 /* Keeps the list sorted. Two names of one function are the same to whoever fetched it. */
@@ -197,7 +198,7 @@ static unsigned add_pointer(struct mt_pointer *list, unsigned count, struct mt_s
     return count;
   }
   list[at] = (struct mt_pointer){(uintptr_t)original, (uintptr_t)wrapper};
-  mt_slot_learn(slot, original);
+  mt_slot_set_fallback(slot, original);
   return count + 1;
 }
 
@@ -216,11 +217,11 @@ MT_EXPORT int dlclose(void *handle);
 MT_EXPORT int dlclose(void *handle) {
   static int (*next)(void *);
   int (*real)(void *) = __atomic_load_n(&next, __ATOMIC_RELAXED);
-  if (!real) __atomic_store_n(&next, real = (int (*)(void *))mt_real_dlsym(RTLD_NEXT, "dlclose"), __ATOMIC_RELAXED);
+  if (!real) __atomic_store_n(&next, real = (int (*)(void *))mt_original_dlsym(RTLD_NEXT, "dlclose"), __ATOMIC_RELAXED);
   if (!real) return -1;
   int result = real(handle);
   int error = errno;
-  mt_real_forget();
+  mt_original_drop_unloaded();
   errno = error;
   return result;
 }

@@ -21,14 +21,14 @@ static struct {
   uint32_t state; /* 0 free, 1 being filled, 2 filled */
   int version;
   char name[MT_UNHOOKED_NAME];
-  uint64_t told_in; /* epoch of the spool that has it */
+  uint64_t recorded_in; /* epoch of the spool that has it */
 } rows[MT_UNHOOKED];
 
 static void note_row(unsigned i) {
   char key[16 + MT_UNHOOKED_NAME] = "unhooked.", text[12];
   int n = sizeof text, version = rows[i].version;
   uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_RELAXED);
-  if (!epoch || __atomic_exchange_n(&rows[i].told_in, epoch, __ATOMIC_RELAXED) == epoch) return;
+  if (!epoch || __atomic_exchange_n(&rows[i].recorded_in, epoch, __ATOMIC_RELAXED) == epoch) return;
   strcat(key, rows[i].name);
   do text[--n] = (char)('0' + version % 10);
   while ((version /= 10) && n);

@@ -13,7 +13,7 @@ void mt_unhooked_report(void);
 
 /* Set once anybody reached CUDA by a way that leads through the hooks. */
 extern uint32_t mt_unhooked_reached;
-static inline void mt_unhooked_reach(void) { __atomic_store_n(&mt_unhooked_reached, 1, __ATOMIC_RELAXED); }
+static inline void mt_unhooked_set_reached(void) { __atomic_store_n(&mt_unhooked_reached, 1, __ATOMIC_RELAXED); }
 
 /* At the end of a process that recorded nothing: where it used a GPU all the same, how it came past the hooks; else
  * NULL. */

@@ -190,7 +190,7 @@ static void end(const void *domain, uint64_t range) {
   if (count_of(open) && name && recording_of(open) == recording_now()) {
     struct mt_nvtx_name any;
     if (name != MT_NVTX_SEVERAL) {
-      mt_tag_mark_again(name);
+      mt_tag_mark_id(name);
     } else {
       compose(&any, domain, "range end", NULL);
       mt_tag_mark(any.text, any.size);
@@ -233,7 +233,7 @@ static int domain_pop(const void *domain) { return pop(domain); }
 static const void *keep(enum mt_nvtx_kind kind, const char *ascii, const wchar_t *wide) {
   int error = errno;
   MT_NVTX_NAMED(NULL, ascii, wide);
-  const void *handle = mt_nvtx_keep(kind, &name);
+  const void *handle = mt_nvtx_intern(kind, &name);
   errno = error;
   return handle;
 }

@@ -33,9 +33,9 @@ struct mt_nvtx_string;
 enum mt_nvtx_kind { MT_NVTX_TEXT = 1, MT_NVTX_DOMAIN = 2 };
 
 /* The one handle for this kind and name; an unnamed one when there is no room. Never NULL. */
-const struct mt_nvtx_string *mt_nvtx_keep(enum mt_nvtx_kind kind, const struct mt_nvtx_name *name);
+const struct mt_nvtx_string *mt_nvtx_intern(enum mt_nvtx_kind kind, const struct mt_nvtx_name *name);
 
-/* The text behind a handle and its size; 0 for handles that mt_nvtx_keep did not make, whatever they point to. */
+/* The text behind a handle and its size; 0 for handles that mt_nvtx_intern did not make, whatever they point to. */
 size_t mt_nvtx_text(enum mt_nvtx_kind kind, const void *handle, const char **text);
 
 /* Whose levels on a thread's tag stack the ranges of this domain are: differs for each domain; NULL is NVTX's default

@@ -17,7 +17,7 @@
 #include "base/config.h"
 #include "base/sys.h"
 #include "base/thread.h"
-#include "hooks/real.h"
+#include "hooks/original.h"
 #include "nvtx/nvtx.h"
 #include "spool/dict.h"
 #include "spool/module.h"
@@ -48,7 +48,7 @@ static char *before_constructor(const char *name) {
 
 /* Tools that come with the CUDA driver advertise themselves by a file; NVTX asks for them only where no library is
  * named, so naming one would shut them out. */
-static bool tool_of_driver(void) {
+static bool driver_tool_present(void) {
   static int known; /* 1 no, 2 yes; two threads that ask at once find the same */
   int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if (answer) return answer == 2;
@@ -78,9 +78,9 @@ bool mt_nvtx_wanted(void) {
   return !mt_config.no_nvtx && !mt_config.disabled && !mt_recorder_is_off();
 }
 
-static char *offer(void) {
+static char *injection_path(void) {
   int error = errno;
-  const char *path = mt_nvtx_wanted() && !tool_of_driver() ? own_path() : NULL;
+  const char *path = mt_nvtx_wanted() && !driver_tool_present() ? own_path() : NULL;
   errno = error;
   return (char *)path;
 }
@@ -96,16 +96,16 @@ char *getenv(const char *name) {
   if (MT_LIKELY(next)) {
     if (MT_LIKELY(!name || name[0] != 'N' || !is_injection(name))) return next(name);
     char *value = next(name);
-    return value ? value : offer();
+    return value ? value : injection_path();
   }
   /* The C library's own has no environment either before it is initialised, and answers so. */
   if (relocated != &next_getenv || !environ || !name || !*name) return NULL;
   char *value = before_constructor(name);
-  return value || !is_injection(name) ? value : offer();
+  return value || !is_injection(name) ? value : injection_path();
 }
 
 void mt_nvtx_load(void) {
-  getenv_function next = (getenv_function)mt_real_dlsym(RTLD_NEXT, "getenv");
+  getenv_function next = (getenv_function)mt_original_dlsym(RTLD_NEXT, "getenv");
   if (next != getenv) __atomic_store_n(&next_getenv, next, __ATOMIC_RELEASE);
 }
 
@@ -113,7 +113,7 @@ void mt_nvtx_note(void) {
   if (mt_config.no_nvtx) return;
   getenv_function next = __atomic_load_n(&next_getenv, __ATOMIC_RELAXED);
   const char *value = next ? next(variable) : before_constructor(variable), *own = own_path();
-  if (!value && !tool_of_driver()) return;
+  if (!value && !driver_tool_present()) return;
   if (value && own && !strcmp(value, own)) return;
   const char *slash = value ? strrchr(value, '/') : NULL, *base = slash ? slash + 1 : value ? value : "the CUDA driver";
   char text[256] = "taken by ";

@@ -56,7 +56,7 @@ static uint32_t arena_used;
 static uint32_t slots[MT_NVTX_SLOTS]; /* offset + 1, 0 empty */
 static const struct mt_nvtx_string nameless[] = {{0, 0, 0}, {0, MT_NVTX_TEXT, 0}, {0, MT_NVTX_DOMAIN, 0}};
 
-static char *take_arena(void) {
+static char *get_arena(void) {
   char *have = __atomic_load_n(&arena, __ATOMIC_ACQUIRE);
   if (have) return have;
   char *fresh = mt_sys_pages_alloc(MT_NVTX_ARENA);
@@ -67,7 +67,7 @@ static char *take_arena(void) {
 }
 
 static struct mt_nvtx_string *new_entry(size_t size) {
-  char *base = take_arena();
+  char *base = get_arena();
   uint32_t used = __atomic_load_n(&arena_used, __ATOMIC_RELAXED), want;
   if (!base) return NULL;
   do {
@@ -87,7 +87,7 @@ static struct mt_nvtx_string *entry_at(uint32_t slot) {
   return (struct mt_nvtx_string *)(__atomic_load_n(&arena, __ATOMIC_RELAXED) + (slot - 1));
 }
 
-const struct mt_nvtx_string *mt_nvtx_keep(enum mt_nvtx_kind kind, const struct mt_nvtx_name *name) {
+const struct mt_nvtx_string *mt_nvtx_intern(enum mt_nvtx_kind kind, const struct mt_nvtx_name *name) {
   uint32_t hash = hash_of(kind, name);
   struct mt_nvtx_string *mine = NULL;
   for (uint32_t i = 0; i < MT_NVTX_PROBES && name->size; i++) {

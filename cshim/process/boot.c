@@ -23,7 +23,7 @@
 #include "process/gomemory.h"
 #include "process/recorder.h"
 #include "process/relocate.h"
-#include "process/startblock.h"
+#include "process/initialstack.h"
 #include "python/python.h"
 #include "spool/dict.h"
 #include "spool/region.h"
@@ -58,7 +58,7 @@ static int is_go_module(struct dl_phdr_info *info, size_t size, void *found) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
     if (p->p_type != PT_NOTE || p->p_memsz < sizeof(ElfW(Nhdr)) + 4) continue;
     const ElfW(Nhdr) *note = (const void *)(info->dlpi_addr + p->p_vaddr);
-    uintptr_t own = (uintptr_t)&mt_start_block;
+    uintptr_t own = (uintptr_t)&mt_initial_stack;
     bool ours = false;
     for (int j = 0; j < info->dlpi_phnum; j++)
       if (info->dlpi_phdr[j].p_type == PT_LOAD &&
@@ -85,34 +85,34 @@ bool mt_boot_thread(void *(*run)(void *), size_t stack) {
   return started;
 }
 
-static uint32_t rehearsal_over, rehearsing;
+static uint32_t probes_done, probes_running;
 
-static void *rehearse(void *unused) {
+static void *probe_thread(void *unused) {
   (void)unused;
-  while (!__atomic_load_n(&rehearsal_over, __ATOMIC_ACQUIRE)) mt_sys_futex_wait(&rehearsal_over, 0, 0);
-  __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELEASE);
+  while (!__atomic_load_n(&probes_done, __ATOMIC_ACQUIRE)) mt_sys_futex_wait(&probes_done, 0, 0);
+  __atomic_sub_fetch(&probes_running, 1, __ATOMIC_RELEASE);
   return NULL;
 }
 
-static bool rehearse_on(void) {
-  __atomic_add_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
-  bool started = mt_boot_thread(rehearse, mt_go_stack);
-  if (!started) __atomic_sub_fetch(&rehearsing, 1, __ATOMIC_RELAXED);
+static bool start_probe_thread(void) {
+  __atomic_add_fetch(&probes_running, 1, __ATOMIC_RELAXED);
+  bool started = mt_boot_thread(probe_thread, mt_go_stack);
+  if (!started) __atomic_sub_fetch(&probes_running, 1, __ATOMIC_RELAXED);
   return started;
 }
 
 /* Limits on threads are the user's, the container's and the machine's, and what is left of them only a try can tell. */
-static bool threads_can_be_had(void) {
+static bool can_create_threads(void) {
   mt_go_stack = MT_GO_STACK;
-  bool all = rehearse_on();
+  bool all = start_probe_thread();
   if (!all) { /* the program's thread-local variables, which lie in there, may be large */
     mt_go_stack = MT_STACK;
-    all = rehearse_on();
+    all = start_probe_thread();
   }
-  for (unsigned i = 1; i < MT_GO_THREADS && all; i++) all = rehearse_on();
-  __atomic_store_n(&rehearsal_over, 1, __ATOMIC_RELEASE);
-  mt_sys_futex_wake(&rehearsal_over, MT_GO_THREADS);
-  while (__atomic_load_n(&rehearsing, __ATOMIC_ACQUIRE)) mt_sys_yield();
+  for (unsigned i = 1; i < MT_GO_THREADS && all; i++) all = start_probe_thread();
+  __atomic_store_n(&probes_done, 1, __ATOMIC_RELEASE);
+  mt_sys_futex_wake(&probes_done, MT_GO_THREADS);
+  while (__atomic_load_n(&probes_running, __ATOMIC_ACQUIRE)) mt_sys_yield();
   return all;
 }
 
@@ -125,7 +125,7 @@ static const char *refusal(void) {
   if (limited_below(RLIMIT_NOFILE, MT_GO_DESCRIPTORS)) return "the limit on open files is too small";
   dl_iterate_phdr(is_go_module, &other_go);
   if (other_go) return "the program has a Go runtime of its own";
-  if (!threads_can_be_had()) return "the limit on threads is too small";
+  if (!can_create_threads()) return "the limit on threads is too small";
   return NULL;
 }
 
@@ -133,7 +133,7 @@ static const char *refusal(void) {
  * may close all descriptors and reuse the numbers: the runtime would end it over a lost epoll descriptor, and the
  * drainer would write into the program's files. Nothing of the program's may stay open here, or the other end of a pipe
  * would wait for us. Under a filter only the call is tried that containers and service managers let pass. */
-bool mt_boot_leave_descriptors(void) {
+bool mt_boot_unshare_descriptors(void) {
 #ifdef SYS_close_range
   bool left = !mt_sys(SYS_close_range, 0u, ~0u, CLOSE_RANGE_UNSHARE);
 #else
@@ -159,7 +159,7 @@ bool mt_boot_leave_descriptors(void) {
  * from a thread that runs. And the runtime watches its own work by sleeps of 20 us, some twenty for each millisecond of
  * it, which were most of the times that a drainer stopped a training: with slack they are few. A service manager's
  * filter may kill over a change of the policy (systemd's SystemCallFilter=~@resources): then it stays as it is. */
-static bool stand_back(void) {
+static bool lower_drainer_priority(void) {
   mt_sys(SYS_prctl, PR_SET_TIMERSLACK, MT_TIMER_SLACK_NS);
   return !mt_sandbox_may_kill() && mt_sys(SYS_sched_getscheduler, 0) == SCHED_OTHER &&
          !mt_sys(SYS_sched_setscheduler, 0, SCHED_BATCH, &(struct sched_param){0});
@@ -167,9 +167,9 @@ static bool stand_back(void) {
 
 /* Starts the runtime, which touches no signal disposition (internal/lazyrela). False if no drainer comes of it. */
 static bool boot_go(void) {
-  bool back = stand_back();
+  bool back = lower_drainer_priority();
   for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++)
-    (*entry)(1, (char **)mt_start_block, (char **)mt_start_block + MT_START_ARGV);
+    (*entry)(1, (char **)mt_initial_stack, (char **)mt_initial_stack + MT_INITIAL_ARGV);
   bool started = mtDrainStart(); /* waits for the runtime to be up */
   if (back)
     mt_sys(SYS_sched_setscheduler, 0, SCHED_OTHER,
@@ -177,7 +177,7 @@ static bool boot_go(void) {
   return started;
 }
 
-static bool is_ours(const char *task) {
+static bool is_library_thread(const char *task) {
   char path[64], name[64];
   if (strlen(task) > 20) return false;
   stpcpy(stpcpy(stpcpy(path, "/proc/self/task/"), task), "/comm");
@@ -194,12 +194,12 @@ struct entry {
   char name[];
 };
 
-static bool all_are_ours(int tasks, int32_t first) {
+static bool all_are_library_threads(int tasks, int32_t first) {
   char list[2048] __attribute__((aligned(8)));
   for (ssize_t n; (n = mt_sys(SYS_getdents64, tasks, list, sizeof list)) > 0;)
     for (ssize_t at = 0; at < n; at += ((struct entry *)(list + at))->size) {
       const char *task = ((struct entry *)(list + at))->name;
-      if (task[0] != '.' && atoi(task) != first && !is_ours(task)) return false;
+      if (task[0] != '.' && atoi(task) != first && !is_library_thread(task)) return false;
     }
   return true;
 }
@@ -215,7 +215,7 @@ static bool ends_as_its_last(void) {
 
 /* True when the program's last thread is gone; *status is then what its first one left with, as wait() has it. That one
  * stays as a zombie until the process ends; ours carry our name. */
-static bool only_ours_left(int *status) {
+static bool only_library_threads_left(int *status) {
   char text[1024];
   if (mt_sys_read_file("/proc/self/stat", text, sizeof text) <= 0) return false;
   const char *end = strrchr(text, ')'), *last = strrchr(text, ' ');
@@ -223,7 +223,7 @@ static bool only_ours_left(int *status) {
   *status = atoi(last);
   int tasks = mt_sys_open("/proc/self/task", O_RDONLY | O_DIRECTORY | O_CLOEXEC, 0);
   if (tasks < 0) return false;
-  bool alone = all_are_ours(tasks, mt_sys_getpid());
+  bool alone = all_are_library_threads(tasks, mt_sys_getpid());
   if (!alone) outlived = true;
   mt_sys_close(tasks);
   return alone;
@@ -236,13 +236,13 @@ static uint32_t alone;
 static int alone_status;
 
 /* Says why the records stay in the spool. */
-static void stay_without(const char *why) {
+static void disable_drainer(const char *why) {
   mt_dict_info("drain", why, strlen(why));
   mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
   __atomic_store_n(&mt_drainer, MT_DRAINER_NONE, __ATOMIC_RELEASE);
 }
 
-enum { GO_RUNS, GO_ENDED, GO_END_TOLD };
+enum { GO_RUNS, GO_ENDED, GO_REPORTED };
 static uint32_t go_ended;
 
 static uint32_t first_left;
@@ -264,20 +264,20 @@ void mt_boot_thread_ends(int32_t tid) {
 }
 
 /* How long to wait before the next look at whether the program is gone. */
-static uint64_t until_next_look(void) {
+static uint64_t next_check_ns(void) {
   bool soon = outlived || __atomic_load_n(&first_left, __ATOMIC_ACQUIRE);
   return (soon ? MT_SOON_ALONE_CHECK_MS : MT_ALONE_CHECK_MS) * 1000000ull;
 }
 
 /* What the recorder does beside the program's threads, until the program is gone. */
-static void take_turns(void) {
-  while (!only_ours_left(&alone_status)) {
+static void poll_loop(void) {
+  while (!only_library_threads_left(&alone_status)) {
     uint32_t before = __atomic_load_n(&mt_poll_count, __ATOMIC_ACQUIRE);
-    mt_ring_spare();
-    mt_python_turn();
-    mt_adapter_turn();
+    mt_ring_preallocate();
+    mt_python_poll();
+    mt_adapter_poll();
     mt_unwind_refresh();
-    mt_sys_futex_wait(&mt_poll_count, before, until_next_look());
+    mt_sys_futex_wait(&mt_poll_count, before, next_check_ns());
   }
   __atomic_store_n(&alone, 1, __ATOMIC_RELEASE);
   mt_wake_sampler(MT_OCCASION_NONE);
@@ -286,12 +286,12 @@ static void take_turns(void) {
 static void *drain_thread(void *unused) {
   (void)unused;
   uint32_t booting = MT_DRAINER_BOOTS;
-  if (!mt_boot_leave_descriptors()) stay_without("no descriptors of our own can be had");
+  if (!mt_boot_unshare_descriptors()) disable_drainer("no descriptors of our own can be had");
   else if (!__atomic_compare_exchange_n(&mt_drainer, &booting, boot_go() ? MT_DRAINER_BOOTED : MT_DRAINER_NONE, false,
                                         __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return NULL; /* the runtime ended meanwhile, and another thread takes the turns */
   mt_control_serve();
-  take_turns();
+  poll_loop();
   return NULL;
 }
 
@@ -306,13 +306,13 @@ void mt_boot_go_ended(void) {
   __atomic_store_n(&go_ended, GO_ENDED, __ATOMIC_RELEASE);
   mt_wake_sampler(MT_OCCASION_NONE);
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
-  if (early) take_turns();
+  if (early) poll_loop();
 }
 
 /* By the sampler's thread, which has the program's descriptors. */
 static void notify_go_end(void) {
   uint32_t ended = GO_ENDED;
-  if (!__atomic_compare_exchange_n(&go_ended, &ended, GO_END_TOLD, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
+  if (!__atomic_compare_exchange_n(&go_ended, &ended, GO_REPORTED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) return;
   static const char why[] = "the Go runtime could not go on";
   mt_dict_info("drain", why, sizeof why - 1);
   mt_log(MT_LOG_ERROR, "draining stopped, records stay in the spool: ", why, "");
@@ -341,20 +341,20 @@ _Noreturn void mt_boot_end_alone(void) {
   exit(0);
 }
 
-bool mt_boot_is_alone(void) { return only_ours_left(&alone_status); }
+bool mt_boot_is_alone(void) { return only_library_threads_left(&alone_status); }
 static void *boot_thread(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   if (mt_clock_tsc_disabled()) mt_sys(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE); /* here: Go reads it */
   mt_clock_refresh(mt_header());
-  if (mt_go_init_start) mt_python_turn(); /* a short program is over before the runtime is up, and would not tell */
+  if (mt_go_init_start) mt_python_poll(); /* a short program is over before the runtime is up, and would not tell */
   const char *why = refusal();
   if (!why && !mt_sys_exists("/proc/thread-self/auxv"))
     why = "/proc is not there"; /* it is asked for the threads that are left */
-  mt_start_block_make();
+  mt_initial_stack_build();
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !mt_boot_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
-  if (why) return mt_sampler_off(why), stay_without(why), NULL;
+  if (why) return mt_sampler_disable(why), disable_drainer(why), NULL;
   mt_sampler_run(&alone, notify_go_end);
   mt_boot_end_alone();
 }
@@ -362,33 +362,33 @@ static void *boot_thread(void *unused) {
 /* A child of a process that had threads of ours has nothing that one could do: that runtime is dead here, and so is the
  * driver. After a raw clone() the C library's locks may be held by threads that do not exist here, ours among them from
  * their first moment, so none is started. */
-static bool inherited(void) {
+static bool is_forked_from_recording(void) {
   if (!started_in_an_ancestor) {
     started_in_an_ancestor = true;
     return false;
   }
   static const char why[] = "forked from a process that was recording";
-  mt_sampler_off(why);
-  stay_without(why);
+  mt_sampler_disable(why);
+  disable_drainer(why);
   return true;
 }
 
 void mt_boot_start(void) {
-  if (inherited()) return;
+  if (is_forked_from_recording()) return;
   /* A program that filters its own system calls may have itself killed over the ones that a runtime makes, a new thread
    * among them. */
   if (mt_sandbox_kind() == MT_SANDBOX_OWN) {
     static const char why[] = "the program filters its system calls (seccomp)";
-    mt_sampler_off(why);
-    return stay_without(why);
+    mt_sampler_disable(why);
+    return disable_drainer(why);
   }
   if (first && *first && *first != mt_sys_getpid()) first = NULL; /* in a child that another thread forked */
   mt_sampler_prepare();
   __atomic_store_n(&mt_drainer, MT_DRAINER_BOOTS, __ATOMIC_RELEASE);
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
   if (!mt_boot_thread(boot_thread, MT_STACK)) {
-    mt_sampler_off("no thread for it");
-    stay_without("no thread for the drainer");
+    mt_sampler_disable("no thread for it");
+    disable_drainer("no thread for the drainer");
   }
   mt_sys_set_blocked(before);
 }

@@ -33,7 +33,7 @@ void mt_boot_thread_ends(int32_t tid);
 bool mt_boot_thread(void *(*run)(void *), size_t stack);
 
 /* Gives the calling thread a table of descriptors of its own, with nothing in it but three that lead nowhere. */
-bool mt_boot_leave_descriptors(void);
+bool mt_boot_unshare_descriptors(void);
 
 /* Whether the program's last thread is gone, and only ours are left. */
 bool mt_boot_is_alone(void);

@@ -30,22 +30,22 @@
 
 /* Sanitizers keep their own dlsym, and with it start.c out. */
 #pragma weak memtrace_start
-#pragma weak mt_start_word
+#pragma weak mt_start_mode
 #pragma weak mt_start_held
-#pragma weak mt_start_stood
+#pragma weak mt_start_paused_ns
 
 #define MT_STACK (256u << 10)
 #define MT_PACKET (16u << 10)
 #define MT_SETTINGS 32u
-#define MT_LOOK_MS 500    /* at whether the program is gone */
+#define MT_ALONE_CHECK_MS 500    /* at whether the program is gone */
 #define MT_CLIENT_MS 2000 /* that a client may take for its question, and for each packet of an answer */
 #define MT_CLIENTS 16u
 #define MT_ROWS 256u
-#define MT_PATIENCE_MS 30000u
+#define MT_LOCK_WAIT_MS_MAX 30000u
 
 static struct sockaddr_un place = {.sun_family = AF_UNIX};
 static int32_t owner MT_AT_LOAD; /* pid: a forked child has neither the threads nor the socket */
-static int32_t over MT_AT_LOAD;  /* pid, once that process ends: its socket gets no name any more */
+static int32_t ending MT_AT_LOAD;  /* pid, once that process ends: its socket gets no name any more */
 
 /* Writes the folder's name to path, and returns its end; NULL unless the folder is the user's own. In one that somebody
  * else may write to, the socket's name could become theirs. */
@@ -60,22 +60,22 @@ static char *make_folder(char *path) {
 }
 
 void mt_control_check(void) {
-  static bool said; /* perhaps by a parent */
+  static bool warned; /* perhaps by a parent */
   char folder[sizeof place.sun_path];
-  if (mt_config.no_control || !*mt_config.control_dir || said || make_folder(folder)) return;
-  said = true;
+  if (mt_config.no_control || !*mt_config.control_dir || warned || make_folder(folder)) return;
+  warned = true;
   mt_log(MT_LOG_WARN, "nobody can ask this process: MEMTRACE_CONTROL_DIR=", mt_config.control_dir,
          " cannot be made, is another user's or may be written to by others");
 }
 
-static bool is_over(void) { return __atomic_load_n(&over, __ATOMIC_SEQ_CST) == mt_sys_getpid(); }
+static bool is_ending(void) { return __atomic_load_n(&ending, __ATOMIC_SEQ_CST) == mt_sys_getpid(); }
 
 /* A short program may be over before this thread comes to it. The mode is that of the name from its first moment on. */
-static bool name(int fd) {
-  if (is_over()) return false;
+static bool bind_name(int fd) {
+  if (is_ending()) return false;
   mt_sys_unlink(place.sun_path); /* an earlier process of this number was killed */
   if (mt_sys(SYS_fchmod, fd, 0600) || mt_sys(SYS_bind, fd, &place, sizeof place)) return false;
-  if (is_over()) mt_sys_unlink(place.sun_path);
+  if (is_ending()) mt_sys_unlink(place.sun_path);
   return !mt_sys(SYS_listen, fd, 8);
 }
 
@@ -86,43 +86,43 @@ static int listen_here(void) {
   stpcpy(mt_put_number(stpcpy(at, "/"), (uint64_t)mt_sys_getpid()), ".sock");
   int fd = (int)mt_sys(SYS_socket, AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0);
   if (fd < 0) return -1;
-  if (name(fd)) return fd;
+  if (bind_name(fd)) return fd;
   mt_sys_close(fd);
   return -1;
 }
 
 void mt_control_end(void) {
-  __atomic_store_n(&over, mt_sys_getpid(), __ATOMIC_SEQ_CST);
+  __atomic_store_n(&ending, mt_sys_getpid(), __ATOMIC_SEQ_CST);
   if (owner == mt_sys_getpid() && place.sun_path[0]) mt_sys_unlink(place.sun_path);
 }
 
 /* What the thread on the program's descriptors is to do: threads that it makes inherit those. */
-enum { ORDER_NONE, ORDER_START, ORDER_COMPLAIN, ORDER_END };
-static uint32_t order;
+enum { TASK_NONE, TASK_START, TASK_WARN, TASK_END };
+static uint32_t task;
 static bool can_start;
 
-static void *take_orders(void *unused) {
+static void *run_tasks(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   for (;;) {
-    uint32_t now = __atomic_load_n(&order, __ATOMIC_ACQUIRE);
-    if (now == ORDER_NONE) mt_sys_futex_wait(&order, ORDER_NONE, 0);
-    if (now == ORDER_END) mt_boot_end_alone();
-    if (now == ORDER_NONE) continue;
-    if (now == ORDER_START) memtrace_start();
+    uint32_t now = __atomic_load_n(&task, __ATOMIC_ACQUIRE);
+    if (now == TASK_NONE) mt_sys_futex_wait(&task, TASK_NONE, 0);
+    if (now == TASK_END) mt_boot_end_alone();
+    if (now == TASK_NONE) continue;
+    if (now == TASK_START) memtrace_start();
     else
       mt_log(MT_LOG_WARN, "nobody can ask for a recording, for there is no control socket: ", place.sun_path,
              " cannot be made");
-    __atomic_store_n(&order, ORDER_NONE, __ATOMIC_RELEASE);
-    mt_sys_futex_wake(&order, INT32_MAX);
+    __atomic_store_n(&task, TASK_NONE, __ATOMIC_RELEASE);
+    mt_sys_futex_wake(&task, INT32_MAX);
   }
   return NULL;
 }
 
-static void give_order(uint32_t wanted) {
-  __atomic_store_n(&order, wanted, __ATOMIC_RELEASE);
-  mt_sys_futex_wake(&order, INT32_MAX);
-  while (__atomic_load_n(&order, __ATOMIC_ACQUIRE) == wanted) mt_sys_futex_wait(&order, wanted, 0);
+static void run_task(uint32_t wanted) {
+  __atomic_store_n(&task, wanted, __ATOMIC_RELEASE);
+  mt_sys_futex_wake(&task, INT32_MAX);
+  while (__atomic_load_n(&task, __ATOMIC_ACQUIRE) == wanted) mt_sys_futex_wait(&task, wanted, 0);
 }
 
 static const char *start(char *settings) {
@@ -136,7 +136,7 @@ static const char *start(char *settings) {
   mt_config_load(list);
   int level = mt_config.log_level;
   if (level <= MT_LOG_WARN) mt_config.log_level = MT_LOG_OFF; /* who asks is told, and not the program's user */
-  give_order(ORDER_START);
+  run_task(TASK_START);
   mt_config.log_level = level;
   return mt_recorder_failure();
 }
@@ -161,17 +161,17 @@ static const char *mark(char *name) {
 }
 
 /* What follows the answer, in packets of its own. */
-static struct mt_referrers referred;
+static struct mt_referrers result;
 
 /* "ROWS MILLISECONDS" */
 static const char *referrers(char *bounds) {
   char *rest;
   uint64_t rows = strtoul(bounds, &rest, 10), milliseconds = strtoul(rest, NULL, 10);
-  if (!rows || rows > MT_ROWS || !milliseconds || milliseconds > MT_PATIENCE_MS)
+  if (!rows || rows > MT_ROWS || !milliseconds || milliseconds > MT_LOCK_WAIT_MS_MAX)
     return "a search has 1 to 256 rows and waits 1 to 30000 milliseconds";
   if (mt_recorder_asleep()) return "nothing is known of the program before it is recorded";
-  referred = (struct mt_referrers){.limit = (uint32_t)rows};
-  return mt_search(&referred, (uint32_t)milliseconds);
+  result = (struct mt_referrers){.limit = (uint32_t)rows};
+  return mt_search(&result, (uint32_t)milliseconds);
 }
 
 static const char *status(char *unused) {
@@ -188,23 +188,23 @@ static const char *state(void) {
                                        : "idle";
 }
 
-static size_t answer(char *text, const char *error) {
+static size_t write_response(char *text, const char *error) {
   char *at = stpcpy(stpcpy(text, "state="), state());
   if (mt_recorder_has_spool()) at = stpcpy(stpcpy(at, "\ntrace="), mt_region.output.trace);
-  if (mt_start_word && mt_start_word()) {
-    at = stpcpy(stpcpy(at, "\nstart="), mt_start_word());
+  if (mt_start_mode && mt_start_mode()) {
+    at = stpcpy(stpcpy(at, "\nstart="), mt_start_mode());
     at = mt_put_number(stpcpy(at, "\nheld="), mt_start_held());
-    at = mt_put_number(stpcpy(at, "\nstood_ns="), mt_start_stood());
+    at = mt_put_number(stpcpy(at, "\nstood_ns="), mt_start_paused_ns());
   }
-  if (referred.size) {
-    at = mt_put_number(stpcpy(at, "\nreferrers="), referred.size);
-    at = mt_put_number(stpcpy(at, "\nseq="), referred.seq);
+  if (result.size) {
+    at = mt_put_number(stpcpy(at, "\nreferrers="), result.size);
+    at = mt_put_number(stpcpy(at, "\nseq="), result.seq);
   }
   if (error) at = stpcpy(stpcpy(at, "\nerror="), error);
   return (size_t)(at - text);
 }
 
-static const char *carry_out(char *request) {
+static const char *dispatch(char *request) {
   static const struct {
     const char *verb;
     const char *(*run)(char *rest);
@@ -216,25 +216,25 @@ static const char *carry_out(char *request) {
   return "this version of the library does not know that request";
 }
 
-static bool may_ask(int client) {
+static bool is_authorized(int client) {
   struct ucred who;
   socklen_t size = sizeof who;
   return !mt_sys(SYS_getsockopt, client, SOL_SOCKET, SO_PEERCRED, &who, &size) &&
          (!who.uid || who.uid == (uint32_t)mt_sys(SYS_geteuid));
 }
 
-static bool can_be_sent(int client) {
+static bool wait_writable(int client) {
   struct pollfd one = {.fd = client, .events = POLLOUT};
   struct timespec limit = {MT_CLIENT_MS / 1000, MT_CLIENT_MS % 1000 * 1000000l};
   return mt_sys(SYS_ppoll, &one, 1, &limit, NULL, 8) > 0;
 }
 
 /* One that does not read on is left. */
-static void send_rest(int client) {
-  for (size_t at = 0; at < referred.size;) {
-    size_t size = referred.size - at < MT_PACKET ? referred.size - at : MT_PACKET;
-    if (!can_be_sent(client) ||
-        mt_sys(SYS_sendto, client, referred.text + at, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (long)size)
+static void send_referrers(int client) {
+  for (size_t at = 0; at < result.size;) {
+    size_t size = result.size - at < MT_PACKET ? result.size - at : MT_PACKET;
+    if (!wait_writable(client) ||
+        mt_sys(SYS_sendto, client, result.text + at, size, MSG_NOSIGNAL | MSG_DONTWAIT) != (long)size)
       return;
     at += size;
   }
@@ -245,11 +245,11 @@ static void serve_one(int client) {
   ssize_t n = mt_sys_read(client, packet, MT_PACKET);
   if (n <= 0) return;
   packet[n] = 0;
-  referred.size = 0;
-  const char *error = carry_out(packet);
-  mt_sys(SYS_sendto, client, packet, answer(packet, error), MSG_NOSIGNAL | MSG_DONTWAIT);
-  if (!referred.size) return;
-  send_rest(client);
+  result.size = 0;
+  const char *error = dispatch(packet);
+  mt_sys(SYS_sendto, client, packet, write_response(packet, error), MSG_NOSIGNAL | MSG_DONTWAIT);
+  if (!result.size) return;
+  send_referrers(client);
   mt_search_over();
 }
 
@@ -260,17 +260,17 @@ static struct {
 } clients[MT_CLIENTS];
 static unsigned connected;
 
-static void leave_client(unsigned i) {
+static void close_client(unsigned i) {
   mt_sys_close(clients[i].fd);
   connected--;
   memmove(&clients[i], &clients[i + 1], (connected - i) * sizeof *clients);
 }
 
-static void take_client(int listening) {
+static void accept_client(int listening) {
   int fd = (int)mt_sys(SYS_accept4, listening, NULL, NULL, SOCK_CLOEXEC);
   if (fd < 0) return;
-  if (!may_ask(fd)) return mt_sys_close(fd);
-  if (connected == MT_CLIENTS) leave_client(0);
+  if (!is_authorized(fd)) return mt_sys_close(fd);
+  if (connected == MT_CLIENTS) close_client(0);
   clients[connected].fd = fd;
   clients[connected++].until = mt_clock_monotonic() + MT_CLIENT_MS * 1000000ull;
 }
@@ -287,24 +287,24 @@ static void serve_clients(int listening, int milliseconds) {
   uint64_t now = mt_clock_monotonic();
   for (unsigned i = count; i--;) {
     if (all[i].revents) serve_one(clients[i].fd);
-    if (all[i].revents || now >= clients[i].until) leave_client(i);
+    if (all[i].revents || now >= clients[i].until) close_client(i);
   }
-  if (all[count].revents) take_client(listening);
+  if (all[count].revents) accept_client(listening);
 }
 
 static void *serve(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   connected = 0; /* a parent's */
-  if (can_start && !mt_boot_leave_descriptors()) return NULL;
+  if (can_start && !mt_boot_unshare_descriptors()) return NULL;
   int fd = listen_here();
   if (fd < 0) {
-    if (can_start && !is_over()) give_order(ORDER_COMPLAIN);
+    if (can_start && !is_ending()) run_task(TASK_WARN);
     return NULL;
   }
   for (;;) {
-    serve_clients(fd, can_start ? MT_LOOK_MS : -1);
-    if (can_start && mt_boot_is_alone()) give_order(ORDER_END);
+    serve_clients(fd, can_start ? MT_ALONE_CHECK_MS : -1);
+    if (can_start && mt_boot_is_alone()) run_task(TASK_END);
   }
   return NULL;
 }
@@ -318,8 +318,8 @@ static bool begin(void) {
 bool mt_control_open(void) {
   if (!begin()) return false;
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
-  __atomic_store_n(&order, ORDER_NONE, __ATOMIC_RELAXED); /* a parent's */
-  can_start = mt_boot_thread(take_orders, MT_STACK);
+  __atomic_store_n(&task, TASK_NONE, __ATOMIC_RELAXED); /* a parent's */
+  can_start = mt_boot_thread(run_tasks, MT_STACK);
   bool open = can_start && mt_boot_thread(serve, MT_STACK);
   mt_sys_set_blocked(before);
   return open;

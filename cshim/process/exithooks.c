@@ -15,7 +15,7 @@
 #include "base/config.h"
 #include "base/sys.h"
 #include "device/sampler.h"
-#include "hooks/real.h"
+#include "hooks/original.h"
 #include "hooks/unhooked.h"
 #include "process/control.h"
 #include "process/recorder.h"
@@ -58,15 +58,15 @@ static void at_quick_end(void *unused) {
 /* What is registered first runs last. At this moment the program has registered nothing, and the loader has not
  * registered its own handler, which runs the destructors of all libraries: what they free is still recorded. A
  * destructor of this library would run before theirs. */
-void mt_exit_hooks_prepare(void) {
+void mt_exit_hooks_init(void) {
   if (on_exit) on_exit(at_end, NULL);
   else __cxa_atexit(at_exit_without_status, NULL, NULL);
   if (__cxa_at_quick_exit) __cxa_at_quick_exit(at_quick_end, NULL);
-  next_exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_exit");
-  next_Exit = (exit_function)mt_real_dlsym(RTLD_NEXT, "_Exit");
+  next_exit = (exit_function)mt_original_dlsym(RTLD_NEXT, "_exit");
+  next_Exit = (exit_function)mt_original_dlsym(RTLD_NEXT, "_Exit");
 }
 
-static void leave(exit_function next, int status) {
+static void end_and_call(exit_function next, int status) {
   mt_control_end();
   mt_sampler_end(); /* exit() has had it taken by now, or it is too late for it */
   mt_recorder_end(status);
@@ -75,11 +75,11 @@ static void leave(exit_function next, int status) {
 }
 
 MT_EXPORT void _exit(int status) {
-  leave(next_exit, status);
+  end_and_call(next_exit, status);
   __builtin_unreachable();
 }
 
 MT_EXPORT void _Exit(int status) {
-  leave(next_Exit, status);
+  end_and_call(next_Exit, status);
   __builtin_unreachable();
 }

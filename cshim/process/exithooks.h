@@ -2,4 +2,4 @@
 #pragma once
 
 /* Called once when the library is loaded. */
-void mt_exit_hooks_prepare(void);
+void mt_exit_hooks_init(void);

@@ -18,7 +18,7 @@
 #include "base/clock.h"
 #include "base/sys.h"
 #include "elf/loaded.h"
-#include "hooks/real.h"
+#include "hooks/original.h"
 #include "process/boot.h"
 #include "process/gomemory.h"
 #include "process/recorder.h"
@@ -34,37 +34,37 @@
 typedef int (*set_function)(int resource, const struct rlimit *limit);
 typedef int (*get_function)(int resource, struct rlimit *limit);
 typedef int (*prctl_function)(int option, ...);
-typedef int (*both_function)(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old);
+typedef int (*prlimit_function)(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old);
 
 static set_function next_set MT_AT_LOAD;
 static get_function next_get MT_AT_LOAD;
-static both_function next_both MT_AT_LOAD;
+static prlimit_function next_prlimit MT_AT_LOAD;
 static prctl_function next_prctl MT_AT_LOAD;
 
 /* What the program has set, and what stands for it. */
 static struct shift {
-  struct rlimit told, real;
+  struct rlimit requested, actual;
   bool active;
 } space, data;
 static uint32_t locked;
 
 void mt_limit_prepare(void) {
-  next_set = (set_function)mt_real_dlsym(RTLD_NEXT, "setrlimit");
-  next_get = (get_function)mt_real_dlsym(RTLD_NEXT, "getrlimit");
-  next_both = (both_function)mt_real_dlsym(RTLD_NEXT, "prlimit");
-  next_prctl = (prctl_function)mt_real_dlsym(RTLD_NEXT, "prctl");
+  next_set = (set_function)mt_original_dlsym(RTLD_NEXT, "setrlimit");
+  next_get = (get_function)mt_original_dlsym(RTLD_NEXT, "getrlimit");
+  next_prlimit = (prlimit_function)mt_original_dlsym(RTLD_NEXT, "prlimit");
+  next_prctl = (prctl_function)mt_original_dlsym(RTLD_NEXT, "prctl");
 }
 
-static int real_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
-  return next_both ? next_both(process, resource, limit, old)
+static int next_or_prlimit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
+  return next_prlimit ? next_prlimit(process, resource, limit, old)
                    : (int)mt_sys(SYS_prlimit64, process, resource, limit, old);
 }
 
-static int real_set(int resource, const struct rlimit *limit) {
-  return next_set ? next_set(resource, limit) : real_both(0, resource, limit, NULL);
+static int call_set(int resource, const struct rlimit *limit) {
+  return next_set ? next_set(resource, limit) : next_or_prlimit(0, resource, limit, NULL);
 }
-static int real_get(int resource, struct rlimit *limit) {
-  return next_get ? next_get(resource, limit) : real_both(0, resource, NULL, limit);
+static int call_get(int resource, struct rlimit *limit) {
+  return next_get ? next_get(resource, limit) : next_or_prlimit(0, resource, NULL, limit);
 }
 
 static struct shift *shift_of(int resource) {
@@ -87,35 +87,35 @@ static rlim_t raised(rlim_t limit, uint64_t by) {
   return limit == RLIM_INFINITY || limit > RLIM_INFINITY - 1 - by ? limit : limit + by;
 }
 
-static bool same(const struct rlimit *a, const struct rlimit *b) {
+static bool limits_equal(const struct rlimit *a, const struct rlimit *b) {
   return a->rlim_cur == b->rlim_cur && a->rlim_max == b->rlim_max;
 }
 
 /* What the program would read. Whoever else has changed the limit since has ended our part in it. */
-static void show(struct shift *s, struct rlimit *limit) {
-  if (s->active && same(limit, &s->real)) *limit = s->told;
+static void hide_shift(struct shift *s, struct rlimit *limit) {
+  if (s->active && limits_equal(limit, &s->actual)) *limit = s->requested;
   else s->active = false;
 }
 
 static int set(struct shift *s, int resource, const struct rlimit *limit) {
-  struct rlimit before, told;
-  if (real_get(resource, &before)) return -1;
-  told = before;
-  show(s, &told);
-  if (!is_tight(resource, limit) && !s->active) return real_set(resource, limit);
+  struct rlimit before, requested;
+  if (call_get(resource, &before)) return -1;
+  requested = before;
+  hide_shift(s, &requested);
+  if (!is_tight(resource, limit) && !s->active) return call_set(resource, limit);
   if (mt_recorder_has_spool()) { /* and not only the process that it was forked from */
     mt_boot_wait(MT_LIMIT_WAIT_MS);
     if (resource == RLIMIT_AS) mt_go_release_memory();
   }
   uint64_t by = held(resource);
-  struct rlimit real = {raised(limit->rlim_cur, by), raised(limit->rlim_max, by)};
-  if (limit->rlim_cur > limit->rlim_max) return real_set(resource, limit); /* the kernel says what it thinks of that */
-  if (limit->rlim_max > told.rlim_max) { /* and of a hard limit that is not lowered */
-    if (real.rlim_max <= before.rlim_max) real.rlim_max = raised(before.rlim_max, 1);
-  } else if (real.rlim_max > before.rlim_max) real.rlim_max = before.rlim_max;
-  if (real.rlim_cur > real.rlim_max) real.rlim_cur = real.rlim_max;
-  int result = real_set(resource, &real);
-  if (!result) *s = (struct shift){*limit, real, true};
+  struct rlimit actual = {raised(limit->rlim_cur, by), raised(limit->rlim_max, by)};
+  if (limit->rlim_cur > limit->rlim_max) return call_set(resource, limit); /* the kernel says what it thinks of that */
+  if (limit->rlim_max > requested.rlim_max) { /* and of a hard limit that is not lowered */
+    if (actual.rlim_max <= before.rlim_max) actual.rlim_max = raised(before.rlim_max, 1);
+  } else if (actual.rlim_max > before.rlim_max) actual.rlim_max = before.rlim_max;
+  if (actual.rlim_cur > actual.rlim_max) actual.rlim_cur = actual.rlim_max;
+  int result = call_set(resource, &actual);
+  if (!result) *s = (struct shift){*limit, actual, true};
   return result;
 }
 
@@ -133,7 +133,7 @@ static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
 int mt_limit_set(int resource, const struct rlimit *limit) {
   struct shift *s = shift_of(resource);
   if (!s || !limit || (!s->active && (!is_tight(resource, limit) || !mt_recorder_has_spool())) || !lock())
-    return real_set(resource, limit);
+    return call_set(resource, limit);
   int error = errno, result = set(s, resource, limit);
   if (!result) errno = error;
   unlock();
@@ -142,15 +142,15 @@ int mt_limit_set(int resource, const struct rlimit *limit) {
 
 int mt_limit_get(int resource, struct rlimit *limit) {
   struct shift *s = shift_of(resource);
-  int result = real_get(resource, limit);
-  if (!result && s && s->active) show(s, limit);
+  int result = call_get(resource, limit);
+  if (!result && s && s->active) hide_shift(s, limit);
   return result;
 }
 
-int mt_limit_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
+int mt_limit_prlimit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old) {
   struct shift *s = process && process != mt_sys_getpid() ? NULL : shift_of(resource);
   if (!s || (!s->active && !(limit && is_tight(resource, limit) && mt_recorder_has_spool())))
-    return real_both(process, resource, limit, old);
+    return next_or_prlimit(process, resource, limit, old);
   struct rlimit before;
   if (mt_limit_get(resource, &before) || (limit && mt_limit_set(resource, limit))) return -1;
   if (old) *old = before;

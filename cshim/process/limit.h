@@ -11,7 +11,7 @@ void mt_limit_prepare(void);
 /* In place of setrlimit, getrlimit and prlimit. */
 int mt_limit_set(int resource, const struct rlimit *limit);
 int mt_limit_get(int resource, struct rlimit *limit);
-int mt_limit_both(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old);
+int mt_limit_prlimit(pid_t process, int resource, const struct rlimit *limit, struct rlimit *old);
 
 /* prctl with its four arguments, of which PR_SET_TSC takes a counter away that the library reads. */
 int mt_limit_prctl(int option, const unsigned long arguments[4]);

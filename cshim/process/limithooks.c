@@ -20,11 +20,11 @@ MT_EXPORT int getrlimit64(__rlimit_resource_t resource, struct rlimit64 *limit) 
   return mt_limit_get((int)resource, (struct rlimit *)limit);
 }
 MT_EXPORT int prlimit(pid_t process, __rlimit_resource_t resource, const struct rlimit *limit, struct rlimit *old) {
-  return mt_limit_both(process, (int)resource, limit, old);
+  return mt_limit_prlimit(process, (int)resource, limit, old);
 }
 MT_EXPORT int prlimit64(pid_t process, __rlimit_resource_t resource, const struct rlimit64 *limit,
                         struct rlimit64 *old) {
-  return mt_limit_both(process, (int)resource, (const struct rlimit *)limit, (struct rlimit *)old);
+  return mt_limit_prlimit(process, (int)resource, (const struct rlimit *)limit, (struct rlimit *)old);
 }
 
 /* As the C library has it: four arguments are passed on, whatever was given. */

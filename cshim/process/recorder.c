@@ -30,7 +30,7 @@
 #include "process/limit.h"
 #include "process/search.h"
 #include "process/start.h"
-#include "python/pyend.h"
+#include "python/pyfinalize.h"
 #include "python/python.h"
 #include "record/capture.h"
 #include "record/tag.h"
@@ -75,7 +75,7 @@ static void fail_file(const char *what) {
            "set MEMTRACE_OUTPUT to a file in a folder that can be written to, such as /tmp/memtrace.%e.%p.bin", "", "");
 }
 
-static void announce_to_runner(void) {
+static void write_manifest(void) {
   if (!mt_config.run_dir[0]) return;
   char path[2 * MT_PATH_MAX];
   char *name = stpcpy(stpcpy(path, mt_config.run_dir), "/");
@@ -91,13 +91,13 @@ static void announce_to_runner(void) {
   }
 }
 
-static void note_file(const char *key, const char *path) {
+static void write_file_info(const char *key, const char *path) {
   char text[8192];
   ssize_t n = mt_sys_read_file(path, text, sizeof text);
   if (n > 0) mt_dict_info(key, text, (size_t)n);
 }
 
-static void note_environment(void) {
+static void write_environment(void) {
   static const char *const names[] = {"RANK",
                                       "LOCAL_RANK",
                                       "WORLD_SIZE",
@@ -126,20 +126,20 @@ static void note_environment(void) {
 }
 
 /* What identifies the run, written at once, so that even a process killed a millisecond later has a name. */
-static void note_process(void) {
+static void write_process_info(void) {
   char exe[MT_PATH_MAX];
-  note_file("process.argv", "/proc/thread-self/cmdline");
+  write_file_info("process.argv", "/proc/thread-self/cmdline");
   ssize_t n = mt_sys_readlink("/proc/thread-self/exe", exe, sizeof exe);
   if (n > 0) mt_dict_info("process.exe", exe, (size_t)n);
   if (mt_sys_getcwd(exe, sizeof exe)) mt_dict_info("process.cwd", exe, strlen(exe));
   if (mt_sys_hostname(exe, 256)) mt_dict_info("process.host", exe, strlen(exe));
-  note_file("process.cgroup", "/proc/thread-self/cgroup");
-  note_environment();
+  write_file_info("process.cgroup", "/proc/thread-self/cgroup");
+  write_environment();
   mt_nvtx_note();
   if (mt_start_note) mt_start_note();
 }
 
-static bool start_here(void) {
+static bool create_recording(void) {
   const char *what = "";
   if (mt_epoch_page_missing()) mt_sys_detect_mlockall();
   else mt_sys_reset_mlockall();
@@ -147,15 +147,15 @@ static bool start_here(void) {
     return mt_fail(errno == EINVAL ? "cannot tell forked children apart (MADV_WIPEONFORK, Linux 4.14, is needed)"
                                    : "no memory to record with (is the limit on data or address space too small?)",
                    errno), false;
-  mt_region_forget();
+  mt_region_reset();
   if (mt_region_create(&what)) return fail_file(what), false;
   if (mt_dict_start()) return mt_fail("no memory for the stack table", errno), false;
   mt_module_start();
   if (mt_capture_start()) return mt_fail("no memory for the stack table", errno), false;
   mt_context_start();
   mt_reserve_start();
-  note_process();
-  announce_to_runner();
+  write_process_info();
+  write_manifest();
   for (const char *warning; (warning = mt_config_warning_take());) mt_log(MT_LOG_WARN, warning, "", "");
   mt_control_check();
   mt_log(MT_LOG_INFO, "recording to ", mt_region.output.trace, "");
@@ -168,7 +168,7 @@ void mt_record_exit_note(const char *key, const char *value) {
                                                          false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
     return;
   int error = errno;
-  if (start_here()) {
+  if (create_recording()) {
     mt_dict_info(key, value, strlen(value));
     __atomic_store_n(&mt_header()->control, MT_STOP_REQUESTED,
                      __ATOMIC_RELEASE); /* nobody drains: it says that the process ended by itself */
@@ -178,7 +178,7 @@ void mt_record_exit_note(const char *key, const char *value) {
 }
 
 /* Once per thread and spool: a thread that finds no ring comes back with every event. */
-static uint32_t note_thread(struct mt_thread *self, int32_t tid) {
+static uint32_t write_thread(struct mt_thread *self, int32_t tid) {
   if (self->named_in == mt_epoch_page->epoch) return self->name;
   char name[17] = {0};
   mt_sys(SYS_prctl, PR_GET_NAME, name);
@@ -211,21 +211,21 @@ static struct mt_thread *take_ring(struct mt_thread *self) {
   memset(self, 0, offsetof(struct mt_thread, named_in));
   self->epoch = MT_EPOCH_NONE;
   int32_t tid = mt_sys_gettid();
-  if (!mt_ring_take(self, note_thread(self, tid), tid)) {
+  if (!mt_ring_acquire(self, write_thread(self, tid), tid)) {
     count_ringless(self);
     return NULL;
   }
   self->epoch = epoch;
-  mt_tag_rename(self);
+  mt_tag_reintern(self);
   return self;
 }
 
 /* Others wait meanwhile, or pass (base/thread.h). look records what is there already. */
-static bool begin(void (*look)(void)) {
-  if (!start_here()) return false;
+static bool begin(void (*record_held)(void)) {
+  if (!create_recording()) return false;
   __atomic_store_n(&mt_epoch_page->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
   mt_unhooked_report();
-  if (look && take_ring(mt_thread_idle())) look();
+  if (record_held && take_ring(mt_thread_idle())) record_held();
   mt_recorder_set_phase(MT_READY);
   mt_boot_start();
   return true;
@@ -273,7 +273,7 @@ void mt_recorder_wake(void) {
   __atomic_compare_exchange_n(&mt_recorder_state, &asleep, MT_IDLE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-bool mt_recorder_start(void (*prepare)(void), void (*look)(void)) {
+bool mt_recorder_start(void (*prepare)(void), void (*record_held)(void)) {
   uint64_t idle = MT_IDLE, asleep = mt_recorder_state_in(MT_ASLEEP), starting = mt_recorder_state_in(MT_STARTING);
   mt_bypass_begin();
   if (!__atomic_compare_exchange_n(&mt_recorder_state, &asleep, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&
@@ -285,7 +285,7 @@ bool mt_recorder_start(void (*prepare)(void), void (*look)(void)) {
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS);
   mt_config.asleep = false;
   prepare();
-  bool began = begin(look);
+  bool began = begin(record_held);
   mt_bypass_end();
   mt_sys_set_blocked(before);
   errno = error;
@@ -305,7 +305,7 @@ struct mt_thread *mt_thread_attach(void) {
   return self;
 }
 
-static void ask_for_last_flush(struct mt_spool_header *h) {
+static void request_last_flush(struct mt_spool_header *h) {
   mt_clock_refresh(h);
   __atomic_store_n(&h->control, MT_STOP_REQUESTED, __ATOMIC_SEQ_CST);
   __atomic_add_fetch(&h->drain_wake, 1, __ATOMIC_SEQ_CST);
@@ -334,7 +334,7 @@ void mt_recorder_end(int status) {
     __atomic_store_n(&mt_epoch_page->epoch, 0, __ATOMIC_RELEASE);
     if (status != MT_STATUS_UNKNOWN)
       __atomic_store_n(&mt_header()->exit_status, MT_EXITED | ((uint32_t)status & 0xff), __ATOMIC_RELEASE);
-    ask_for_last_flush(mt_header());
+    request_last_flush(mt_header());
   }
   if (first || ready == mt_recorder_state_in(MT_ENDED)) wait_for_last_flush(mt_header());
   mt_sys_set_blocked(before);
@@ -342,17 +342,17 @@ void mt_recorder_end(int status) {
 }
 
 static void interpreter_ends(void) {
-  mt_adapter_report();
+  mt_adapter_report_all();
   mt_search_at_end();
 }
 
 /* Rooms say what happened to those above them by these. Before any event. */
-static void listen(void) {
+static void register_listeners(void) {
   mt_thread_on_end(on_thread_end);
-  mt_module_listen(mt_python_look);
-  mt_module_listen(mt_adapter_look);
-  mt_pyend_listen(interpreter_ends, mt_adapter_forget);
-  mt_capture_on_unload(mt_backward_forget);
+  mt_module_on_discovery(mt_python_module_loaded);
+  mt_module_on_discovery(mt_adapter_module_loaded);
+  mt_pyfinalize_on_end(interpreter_ends, mt_adapter_reset);
+  mt_capture_on_unload(mt_backward_check_unloaded);
   mt_call_on_out_of_memory(mt_adapter_out_of_memory);
   mt_torch_on_refusal(mt_search_announce, mt_search_at_refusal);
 }
@@ -360,9 +360,9 @@ static void listen(void) {
 static void load(void) {
   if (!mt_config.loaded) mt_config_load(environ);
   if (mt_foreign_libc()) mt_config.disabled = true;
-  listen();
+  register_listeners();
   mt_nvtx_load();
-  mt_exit_hooks_prepare();
+  mt_exit_hooks_init();
   mt_boot_prepare();
   mt_limit_prepare();
   mt_log_init();

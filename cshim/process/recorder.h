@@ -27,7 +27,7 @@ void mt_recorder_wake(void);
 /* Begins a recording amid the program's work, where none was begun. Events pass unrecorded until prepare has led the
  * program's calls here and look, on a thread that records, has recorded what is there; look ends that
  * (mt_bypass_end_unless_passed), or its return does. False where there is a recording, or none can be had. */
-bool mt_recorder_start(void (*prepare)(void), void (*look)(void));
+bool mt_recorder_start(void (*prepare)(void), void (*record_held)(void));
 
 /* Why there is no recording, NULL if nothing failed. */
 const char *mt_recorder_failure(void);

@@ -40,11 +40,11 @@ bool mt_relocate_go(void) {
   static bool done;
   uintptr_t base = (uintptr_t)__ehdr_start, start = 0, end = 0;
   if (done || !lazy.count) return true;
-  bool sealed = find_relro(base, &start, &end);
-  if (sealed && mt_sys_mprotect((void *)start, end - start, PROT_READ | PROT_WRITE)) return false;
+  bool read_only = find_relro(base, &start, &end);
+  if (read_only && mt_sys_mprotect((void *)start, end - start, PROT_READ | PROT_WRITE)) return false;
   const ElfW(Rela) *r = (const void *)(base + lazy.offset);
   for (uint64_t i = 0; i < lazy.count; i++) *(uint64_t *)(base + r[i].r_offset) = base + (uint64_t)r[i].r_addend;
-  if (sealed)
+  if (read_only)
     mt_sys_mprotect((void *)start, end - start, PROT_READ); /* a refusal leaves data writable that is never written */
   return done = true;
 }

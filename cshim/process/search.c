@@ -11,7 +11,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
-#include "allocator/grown.h"
+#include "allocator/growth.h"
 #include "base/clock.h"
 #include "base/config.h"
 #include "base/log.h"
@@ -24,37 +24,37 @@
 
 #define MT_STACK (8u << 20)    /* finalizers of the program's may run on it */
 #define MT_ROOM (1u << 20)     /* of the answer */
-#define MT_LOOK_MS 10000u      /* for looking at objects */
+#define MT_ALONE_CHECK_MS 10000u      /* for looking at objects */
 #define MT_VISITS 200000000u   /* of references between them, at most */
 #define MT_SEARCH_MS 45000u    /* until nobody waits any more: a pass over a large heap cannot be cut short */
 
-enum { IDLE, ASKED, RUNS, DONE, GIVEN_UP, LATE };
+enum { IDLE, REQUESTED, RUNS, DONE, GIVEN_UP, LATE };
 
 static uint32_t state;
-static int32_t asked_in; /* pid: a forked child does not have the thread */
+static int32_t requested_in; /* pid: a forked child does not have the thread */
 static char *text;
 static struct mt_referrers request;
 static const char *failure;
 
-static bool turn(uint32_t from, uint32_t to) {
+static bool transition(uint32_t from, uint32_t to) {
   bool turned = __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
   if (turned) mt_sys_futex_wake(&state, 1);
   return turned;
 }
 
 /* Whether the one who asked still waits; else the thread has nothing to do. */
-static bool begin(void) {
-  while (!turn(ASKED, RUNS))
-    if (turn(GIVEN_UP, IDLE)) return false;
+static bool start_if_wanted(void) {
+  while (!transition(REQUESTED, RUNS))
+    if (transition(GIVEN_UP, IDLE)) return false;
   return true;
 }
 
 static void *search(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
-  const char *why = mt_referrers_find(&request, begin);
+  const char *why = mt_referrers_find(&request, start_if_wanted);
   failure = why;
-  if (!turn(RUNS, DONE)) turn(LATE, IDLE);
+  if (!transition(RUNS, DONE)) transition(LATE, IDLE);
   return NULL;
 }
 
@@ -66,21 +66,21 @@ static void wait_while(uint32_t now, uint32_t milliseconds) {
 }
 
 static const char *prepare(const struct mt_referrers *wanted) {
-  if (asked_in != mt_sys_getpid()) state = IDLE, asked_in = mt_sys_getpid();
+  if (requested_in != mt_sys_getpid()) state = IDLE, requested_in = mt_sys_getpid();
   uint32_t before = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
   if (before != IDLE && before != GIVEN_UP) return "an earlier search is still under way there: try again in a while";
   if (!text && !(text = mt_sys_pages_alloc(MT_ROOM))) return "there is no memory for the answer";
   request = *wanted;
   request.text = text;
-  if (!request.room) request.room = MT_ROOM, request.visits = MT_VISITS, request.milliseconds = MT_LOOK_MS;
+  if (!request.room) request.room = MT_ROOM, request.visits = MT_VISITS, request.milliseconds = MT_ALONE_CHECK_MS;
   return NULL;
 }
 
-static const char *ask(const struct mt_referrers *wanted) {
+static const char *request_search(const struct mt_referrers *wanted) {
   const char *why = prepare(wanted);
   if (why) return why;
-  if (turn(GIVEN_UP, ASKED)) return NULL;
-  __atomic_store_n(&state, ASKED, __ATOMIC_RELEASE);
+  if (transition(GIVEN_UP, REQUESTED)) return NULL;
+  __atomic_store_n(&state, REQUESTED, __ATOMIC_RELEASE);
   if (mt_boot_thread(search, MT_STACK)) return NULL;
   __atomic_store_n(&state, IDLE, __ATOMIC_RELEASE);
   return "no thread can be had there";
@@ -92,20 +92,20 @@ static bool always(void) { return true; }
 static const char *search_here(struct mt_referrers *wanted) {
   const char *why = prepare(wanted);
   if (why) return why;
-  if (!turn(IDLE, RUNS)) return "another search is under way";
+  if (!transition(IDLE, RUNS)) return "another search is under way";
   why = mt_referrers_find(&request, always);
   *wanted = request;
-  turn(RUNS, DONE);
+  transition(RUNS, DONE);
   if (why) mt_search_over();
   return why;
 }
 
 /* Waits for the lock and then for the search. */
 static const char *wait_for(struct mt_referrers *answer, uint32_t lock_ms, uint32_t search_ms, const char *busy) {
-  wait_while(ASKED, lock_ms);
-  if (turn(ASKED, GIVEN_UP)) return busy;
+  wait_while(REQUESTED, lock_ms);
+  if (transition(REQUESTED, GIVEN_UP)) return busy;
   wait_while(RUNS, search_ms);
-  if (turn(RUNS, LATE))
+  if (transition(RUNS, LATE))
     return "the search takes too long: the program has too many objects, or does not let other threads run";
   const char *why = failure;
   *answer = request;
@@ -114,7 +114,7 @@ static const char *wait_for(struct mt_referrers *answer, uint32_t lock_ms, uint3
 }
 
 const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms) {
-  const char *why = ask(answer);
+  const char *why = request_search(answer);
   return why ? why
              : wait_for(answer, wait_ms, MT_SEARCH_MS,
                         "its interpreter is busy: the program kept it from other threads the whole time; try again, or "
@@ -124,7 +124,7 @@ const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms) {
 void mt_search_over(void) {
   mt_sys_pages_free(text, MT_ROOM);
   text = NULL;
-  turn(DONE, IDLE);
+  transition(DONE, IDLE);
 }
 
 /* For memtrace.referrers() of the Python package: writes the answer's lines to text, and returns how long they are; 0
@@ -164,7 +164,7 @@ static bool is_first(void) {
 }
 
 /* occasion TAB nanoseconds, then the answer's lines. */
-static void tell(const char *occasion, const struct mt_referrers *found, uint64_t began, const char *why) {
+static void write_result(const char *occasion, const struct mt_referrers *found, uint64_t began, const char *why) {
   static char lines[MT_OWN_ROOM + 64];
   if (why) return mt_dict_info("referrers.skipped", why, strlen(why));
   char *at = mt_put_number(stpcpy(stpcpy(lines, occasion), "\t"), mt_clock_monotonic() - began);
@@ -191,21 +191,21 @@ void mt_search_at_refusal(void) {
   struct mt_referrers found = own_bounds();
   uint64_t began = mt_clock_monotonic(), before = mt_sys_block(MT_SYS_ALL_SIGNALS);
   const char *why = mt_referrers_unsafe();
-  if (!why) why = ask(&found);
+  if (!why) why = request_search(&found);
   if (!why)
     why = wait_for(&found, mt_config.referrers_ms / 4, mt_config.referrers_ms * 3 / 4,
                    "another thread kept Python's interpreter busy");
-  tell("oom", &found, began, why);
+  write_result("oom", &found, began, why);
   mt_sys_set_blocked(before);
   errno = error;
 }
 
 void mt_search_at_end(void) {
-  if (!mt_grown() || !is_first()) return;
+  if (!mt_growth_detected() || !is_first()) return;
   int error = errno;
   struct mt_referrers found = own_bounds();
   uint64_t began = mt_clock_monotonic();
   const char *why = search_here(&found);
-  tell("end", &found, began, why);
+  write_result("end", &found, began, why);
   errno = error;
 }

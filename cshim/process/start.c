@@ -27,7 +27,7 @@
 static bool is_preloaded(void) {
   void *program = dlopen(NULL, RTLD_LAZY | RTLD_NOLOAD);
   if (!program) return false;
-  bool first = mt_real_is_ours(mt_real_dlsym(program, "dlsym"));
+  bool first = mt_original_is_wrapper(mt_original_dlsym(program, "dlsym"));
   dlclose(program);
   return first;
 }
@@ -43,7 +43,7 @@ static bool is_cuda_in_use(void) {
 
 static const char *started; /* NULL: the library was preloaded */
 static uint64_t held;
-static bool refused; /* the system does not let words of loaded objects be changed */
+static bool rebind_failed; /* the system does not let words of loaded objects be changed */
 
 /* Nanoseconds since the process began, 0 where the system does not tell. */
 static uint64_t age(void) {
@@ -69,16 +69,16 @@ void mt_start_note(void) {
 
 uint64_t mt_start_held(void) { return held; }
 
-uint64_t mt_start_stood(void) { return mt_held_stood(); }
+uint64_t mt_start_paused_ns(void) { return mt_held_paused_ns(); }
 
-const char *mt_start_word(void) { return started; }
+const char *mt_start_mode(void) { return started; }
 
 MT_EXPORT uint64_t memtrace_held(void);
 MT_EXPORT uint64_t memtrace_held(void) { return held; }
 
 static void rebind(void) {
   if (is_preloaded() || mt_route_rebind()) return;
-  refused = true;
+  rebind_failed = true;
   mt_log(MT_LOG_ERROR, "some libraries are not recorded, for the system does not let memory protection be changed: ",
          strerrordesc_np ? strerrordesc_np(errno) : "", "");
 }
@@ -88,7 +88,7 @@ static void rebind_used(void) {
   if (!is_preloaded()) mt_route_replace();
 }
 
-static void look(void) { held = mt_held_record(); }
+static void record_held(void) { held = mt_held_record(); }
 
 MT_EXPORT int memtrace_start(void) {
   bool asleep = mt_recorder_asleep();
@@ -97,7 +97,7 @@ MT_EXPORT int memtrace_start(void) {
   int error = errno, result = MEMTRACE_OK;
   if (is_cuda_in_use()) {
     started = "late";
-    result = mt_recorder_start(rebind_used, look) ? MEMTRACE_LATE
+    result = mt_recorder_start(rebind_used, record_held) ? MEMTRACE_LATE
              : mt_recorder_is_off()               ? MEMTRACE_ERR_OFF
                                                   : MEMTRACE_OK;
   } else {
@@ -106,5 +106,5 @@ MT_EXPORT int memtrace_start(void) {
     mt_recorder_wake();
   }
   errno = error;
-  return refused ? MEMTRACE_ERR_SYSTEM : result;
+  return rebind_failed ? MEMTRACE_ERR_SYSTEM : result;
 }

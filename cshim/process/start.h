@@ -7,10 +7,10 @@
 uint64_t mt_start_held(void);
 
 /* Nanoseconds that the interpreter stood still for that account, at most. */
-uint64_t mt_start_stood(void);
+uint64_t mt_start_paused_ns(void);
 
 /* "early" or "late": whether CUDA was in use then. NULL: neither, since it began with the program. */
-const char *mt_start_word(void);
+const char *mt_start_mode(void);
 
 /* Writes into a fresh dictionary when that was. */
 void mt_start_note(void);

@@ -28,11 +28,11 @@ static bool has_interpreter(const struct mt_loaded *object) {
 }
 
 struct search {
-  struct mt_loaded program, found;
+  struct mt_loaded program, use_object;
   unsigned seen;
 };
 
-static int look_at(struct dl_phdr_info *info, size_t size, void *argument) {
+static int check_object(struct dl_phdr_info *info, size_t size, void *argument) {
   (void)size;
   struct search *search = argument;
   struct mt_loaded object = {info->dlpi_addr, NULL};
@@ -41,7 +41,7 @@ static int look_at(struct dl_phdr_info *info, size_t size, void *argument) {
       object.dynamic = (const void *)(info->dlpi_addr + info->dlpi_phdr[i].p_vaddr);
   if (!search->seen++) search->program = object;
   if (!object.dynamic || !has_interpreter(&object)) return 0;
-  search->found = object;
+  search->use_object = object;
   return 1;
 }
 
@@ -54,7 +54,7 @@ uintptr_t mt_interpreter_variable(const char *name) {
 
 uintptr_t mt_interpreter_symbol(const char *name) { return mt_symbol_find(&mt_interpreter.object, name); }
 
-static void note(const char *key, const char *text) { mt_dict_info(key, text, strlen(text)); }
+static void write_info(const char *key, const char *text) { mt_dict_info(key, text, strlen(text)); }
 
 static char *put_hex(char *at, uintptr_t n) {
   char digits[17];
@@ -66,24 +66,24 @@ static char *put_hex(char *at, uintptr_t n) {
 }
 
 /* Everything that is known, into the present spool. */
-static void note_all(void) {
+static void write_all_info(void) {
   struct mt_interpreter *py = &mt_interpreter;
   uint32_t state = mt_interpreter_state();
-  if (py->version_text[0]) note("python.version", py->version_text);
+  if (py->version_text[0]) write_info("python.version", py->version_text);
   if (loop_parts) {
     char ranges[sizeof loop / sizeof *loop * 36], *at = ranges;
     for (unsigned i = 0; i < loop_parts; i++)
       at = put_hex(stpcpy(put_hex(i ? stpcpy(at, ",") : at, loop[i].start), "-"), loop[i].end);
-    note("python.eval", ranges);
+    write_info("python.eval", ranges);
   }
-  if (state >= MT_PY_CHECKED) note("python.stacks", "on");
+  if (state >= MT_PY_CHECKED) write_info("python.stacks", "on");
   if (state == MT_PY_OFF) {
     char text[160] = "off: ";
     strncat(text, py->why, sizeof text - 6);
-    note("python.stacks", text);
+    write_info("python.stacks", text);
   }
   const char *test = __atomic_load_n(&tested, __ATOMIC_ACQUIRE);
-  if (test) note("python.selftest", test);
+  if (test) write_info("python.selftest", test);
 }
 
 /* "3.11.7 (main, ...": the number and its text. Before 3.11 the text is all there is. */
@@ -104,7 +104,7 @@ static void read_version(struct mt_interpreter *py) {
   py->version = (uint32_t)(major << 24 | (minor & 0xff) << 16);
 }
 
-static const char *take(struct mt_interpreter *py) {
+static const char *bind_symbols(struct mt_interpreter *py) {
   py->thread_state = (void *(*)(void))mt_interpreter_symbol("PyGILState_GetThisThreadState");
   py->finalizing = (int (*)(void))mt_interpreter_symbol("Py_IsFinalizing");
   if (!py->finalizing) py->finalizing = (int (*)(void))mt_interpreter_symbol("_Py_IsFinalizing");
@@ -118,7 +118,7 @@ static const char *take(struct mt_interpreter *py) {
   return mt_pylayout_find(&py->layout, py->version, (const void *)mt_interpreter_variable("_PyRuntime"));
 }
 
-static void find_loop(void) {
+static void find_eval_loop(void) {
   uintptr_t entry = mt_interpreter_symbol("_PyEval_EvalFrameDefault");
   if (!entry || !mt_unwind_function(entry, &loop[0].start, &loop[0].end)) return;
   loop_parts = 1 + mt_split_ranges(loop[0].start, loop[0].end, loop + 1);
@@ -126,71 +126,71 @@ static void find_loop(void) {
 }
 
 /* Once, since it is off for good. */
-static void complain(void) {
+static void warn(void) {
   char text[96] = "no Python stacks (Python ";
   strncat(text, mt_interpreter.version_text[0] ? mt_interpreter.version_text : "of unknown version", 40);
   mt_log(MT_LOG_WARN, strcat(text, "): "), mt_interpreter.why, "; native stacks go on");
 }
 
-static void found(const struct mt_loaded *object, const struct mt_loaded *program) {
+static void use_object(const struct mt_loaded *object, const struct mt_loaded *program) {
   uint32_t none = MT_PY_NONE;
-  if (!__atomic_compare_exchange_n(&mt_interpreter.state, &none, MT_PY_TAKING, false, __ATOMIC_ACQ_REL,
+  if (!__atomic_compare_exchange_n(&mt_interpreter.state, &none, MT_PY_BINDING, false, __ATOMIC_ACQ_REL,
                                    __ATOMIC_RELAXED))
     return;
   mt_interpreter.object = *object;
   mt_interpreter.program = *program;
-  mt_interpreter.why = take(&mt_interpreter);
-  if (!mt_interpreter.why) find_loop();
+  mt_interpreter.why = bind_symbols(&mt_interpreter);
+  if (!mt_interpreter.why) find_eval_loop();
   __atomic_store_n(&mt_interpreter.state, mt_interpreter.why ? MT_PY_OFF : MT_PY_CHECKED, __ATOMIC_RELEASE);
-  note_all();
-  if (mt_interpreter.why) complain();
+  write_all_info();
+  if (mt_interpreter.why) warn();
 }
 
-void mt_interpreter_off(const char *why) {
+void mt_interpreter_disable(const char *why) {
   uint32_t state = mt_interpreter_state();
   do
     if (state < MT_PY_CHECKED) return;
-  while (!__atomic_compare_exchange_n(&mt_interpreter.state, &state, MT_PY_TAKING, false, __ATOMIC_ACQ_REL,
+  while (!__atomic_compare_exchange_n(&mt_interpreter.state, &state, MT_PY_BINDING, false, __ATOMIC_ACQ_REL,
                                       __ATOMIC_ACQUIRE));
   mt_interpreter.why = why;
   __atomic_store_n(&mt_interpreter.state, MT_PY_OFF, __ATOMIC_RELEASE);
   char text[160] = "off: ";
   strncat(text, why, sizeof text - 6);
-  note("python.stacks", text);
-  complain();
+  write_info("python.stacks", text);
+  warn();
 }
 
-void mt_interpreter_tested(const char *text) {
+void mt_interpreter_set_test_result(const char *text) {
   char *copy = tests[tested == tests[0]];
   strncpy(copy, text, sizeof tests[0] - 1);
   __atomic_store_n(&tested, copy, __ATOMIC_RELEASE);
-  note("python.selftest", copy);
+  write_info("python.selftest", copy);
 }
 
 static void search_loaded(void) {
   struct search search = {0};
-  if (dl_iterate_phdr(look_at, &search)) found(&search.found, &search.program);
+  if (dl_iterate_phdr(check_object, &search)) use_object(&search.use_object, &search.program);
   else mt_interpreter.program = search.program;
 }
 
 void mt_python_start(void) {
   mt_pycode_start();
   mt_pystack_start();
-  mt_memory_start(&mt_pymemos);
-  if (mt_interpreter_state() != MT_PY_NONE) note_all();
+  mt_memo_table_start(&mt_pymemos);
+  if (mt_interpreter_state() != MT_PY_NONE) write_all_info();
   else if (!mt_interpreter.program.dynamic)
     search_loaded(); /* else an ancestor did: a child may find the loader's lock taken, and what came since will be met
                       */
 }
 
-void mt_python_look(const struct link_map *map) {
+void mt_python_module_loaded(const struct link_map *map) {
   struct mt_loaded object = {map->l_addr, map->l_ld};
   if (MT_LIKELY(mt_interpreter_state() != MT_PY_NONE) || !object.dynamic || !has_interpreter(&object)) return;
-  found(&object, &mt_interpreter.program);
+  use_object(&object, &mt_interpreter.program);
 }
 
 /* Where the loader cannot be asked, it does not find this function's module either. */
-void mt_python_forget(void) {
-  if (mt_interpreter_state() < MT_PY_CHECKED || !mt_module_find((uintptr_t)mt_python_forget)) return;
-  if (!mt_module_find((uintptr_t)mt_interpreter.thread_state)) mt_interpreter_off("the interpreter was unloaded");
+void mt_python_check_unloaded(void) {
+  if (mt_interpreter_state() < MT_PY_CHECKED || !mt_module_find((uintptr_t)mt_python_check_unloaded)) return;
+  if (!mt_module_find((uintptr_t)mt_interpreter.thread_state)) mt_interpreter_disable("the interpreter was unloaded");
 }

@@ -9,7 +9,7 @@
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 #include "python/pycode.h"
-#include "python/pyend.h"
+#include "python/pyfinalize.h"
 #include "python/python.h"
 #include "spool/dict.h"
 #include "spool/region.h"
@@ -130,11 +130,11 @@ static int compare_frame(void *frame, const struct mt_pyraw *raw, const char **d
   void *code = code_of(frame);
   if (!code) return NOTHING_TO_COMPARE;
   int compared = 1;
-  bool passing, module_call;
+  bool transient, module_call;
   uint32_t id;
   if ((uintptr_t)code != address) *differs = "a frame";
   else if (!same_number(frame, "f_lasti", mt_pycode_offset(address, raw->position))) *differs = "a frame's instruction";
-  else if (!(id = mt_pycode_intern(address, raw->identity, 0, &passing, &module_call))) compared = NOTHING_TO_COMPARE;
+  else if (!(id = mt_pycode_intern(address, raw->identity, 0, &transient, &module_call))) compared = NOTHING_TO_COMPARE;
   else *differs = compare_code(code, id);
   api.give(code);
   return compared;
@@ -161,13 +161,13 @@ static int compare_stack(const char **differs) {
   return NOTHING_TO_COMPARE;
 }
 
-static uint32_t asked, attempts, failures, most, over;
+static uint32_t requested, attempts, failures, most, finished;
 
 /* told: of the interpreter's end. */
-static void passed(unsigned frames, bool told) {
+static void passed(unsigned frames, bool notified) {
   char text[64], digits[12];
-  mt_pyend_passed();
-  if (frames >= MT_PY_ENOUGH && told) __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
+  mt_pyfinalize_test_passed();
+  if (frames >= MT_PY_ENOUGH && notified) __atomic_store_n(&finished, 1, __ATOMIC_RELAXED);
   if (frames <= most) return;
   most = frames;
   int i = sizeof digits;
@@ -175,22 +175,22 @@ static void passed(unsigned frames, bool told) {
   do digits[--i] = (char)('0' + frames % 10), frames /= 10;
   while (frames);
   strcpy(stpcpy(stpcpy(text, "passed: "), digits + i), " frames");
-  mt_interpreter_tested(text);
+  mt_interpreter_set_test_result(text);
 }
 
 static void failed(const char *what) {
   char text[96];
   stpcpy(stpcpy(text, "failed: "), what);
-  mt_interpreter_tested(text);
-  __atomic_store_n(&over, 1, __ATOMIC_RELAXED);
-  mt_interpreter_off("the walker and the interpreter do not tell the same stack");
+  mt_interpreter_set_test_result(text);
+  __atomic_store_n(&finished, 1, __ATOMIC_RELAXED);
+  mt_interpreter_disable("the walker and the interpreter do not tell the same stack");
 }
 
 /* Not so in a forked child, which inherits calls that its parent asked for. */
 static bool recording(void) { return __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE) != 0; }
 
 /* A pending call: on the main thread, with the lock, between two instructions. */
-static int run(void *unused) {
+static int run_test(void *unused) {
   (void)unused;
   const char *differs = NULL;
   int error = errno;
@@ -199,47 +199,47 @@ static int run(void *unused) {
     api.fetch_error(&type, &value, &trace);
     int frames = compare_stack(&differs);
     api.clear_error();
-    bool well = !differs && frames > 0, told = well && mt_pyend_arm();
+    bool well = !differs && frames > 0, notified = well && mt_pyfinalize_register();
     api.clear_error();
     api.restore_error(type, value, trace);
     if (differs && ++failures >= MT_PY_FAILURES) failed(differs);
-    if (well) passed((unsigned)frames, told);
+    if (well) passed((unsigned)frames, notified);
   }
   errno = error;
-  __atomic_store_n(&asked, 0, __ATOMIC_RELEASE);
+  __atomic_store_n(&requested, 0, __ATOMIC_RELEASE);
   return 0;
 }
 
-static void ask(void) {
+static void request_test(void) {
   if (!attempts++ && (!find_api() || !mt_forklock_init())) {
-    over = 1;
-    return mt_interpreter_tested("not possible: the interpreter or the system lacks what it takes");
+    finished = 1;
+    return mt_interpreter_set_test_result("not possible: the interpreter or the system lacks what it takes");
   }
   if (attempts > MT_PY_ATTEMPTS) {
-    over = 1;
-    if (!most) mt_interpreter_tested("not possible: the main thread was never met in Python code");
+    finished = 1;
+    if (!most) mt_interpreter_set_test_result("not possible: the main thread was never met in Python code");
     return;
   }
-  if (attempts == 1) mt_pyend_prepare();
+  if (attempts == 1) mt_pyfinalize_prepare();
   mt_forklock_acquire(); /* a child forked meanwhile would find the lock of the interpreter's list taken */
   if (api.initialized() && !mt_interpreter.finalizing()) {
-    __atomic_store_n(&asked, 1, __ATOMIC_RELEASE);
-    if (api.add_pending(run, NULL)) __atomic_store_n(&asked, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&requested, 1, __ATOMIC_RELEASE);
+    if (api.add_pending(run_test, NULL)) __atomic_store_n(&requested, 0, __ATOMIC_RELEASE);
   } else
     attempts--;
   mt_forklock_release();
-  if (attempts == 1) mt_pyend_prepare_barrier();
+  if (attempts == 1) mt_pyfinalize_prepare_barrier();
 }
 
 /* Another interpreter may follow one that ended. */
-static void start_anew(void) {
+static void reset(void) {
   attempts = failures = most = 0;
-  __atomic_store_n(&over, 0, __ATOMIC_RELAXED);
+  __atomic_store_n(&finished, 0, __ATOMIC_RELAXED);
 }
 
-void mt_python_turn(void) {
-  if (mt_pyend_over()) start_anew();
-  if (mt_interpreter_state() >= MT_PY_CHECKED && !__atomic_load_n(&asked, __ATOMIC_ACQUIRE) &&
-      !__atomic_load_n(&over, __ATOMIC_RELAXED))
-    ask();
+void mt_python_poll(void) {
+  if (mt_pyfinalize_ended()) reset();
+  if (mt_interpreter_state() >= MT_PY_CHECKED && !__atomic_load_n(&requested, __ATOMIC_ACQUIRE) &&
+      !__atomic_load_n(&finished, __ATOMIC_RELAXED))
+    request_test();
 }

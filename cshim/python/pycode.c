@@ -22,7 +22,7 @@ struct slot {
   uint64_t code; /* 0: empty */
   uint64_t identity;
   uint32_t id;
-  uint8_t passing, module_call;
+  uint8_t transient, module_call;
 };
 
 static struct slot *table;
@@ -151,7 +151,7 @@ static bool calls_module(const struct code *c, uint64_t caller) {
 
 /* From now on the walk takes down this code's first argument. An entry of another code object that lay at the address
  * is replaced. */
-static void watch(uint64_t code, uint64_t identity) {
+static void add_module_call(uint64_t code, uint64_t identity) {
   unsigned at = 0;
   for (unsigned i = 0; i < MT_PY_MODULE_CALLS; i++) {
     uint64_t known = __atomic_load_n(&mt_module_calls[i].code, __ATOMIC_RELAXED);
@@ -211,7 +211,7 @@ static struct slot *slot_of(uint64_t code) {
 
 struct known {
   uint32_t id; /* 0: not known */
-  bool passing, module_call;
+  bool transient, module_call;
 };
 
 static struct known look_up(const struct slot *slot, uint64_t code, uint64_t identity) {
@@ -219,7 +219,7 @@ static struct known look_up(const struct slot *slot, uint64_t code, uint64_t ide
   if (!k.id || __atomic_load_n(&slot->code, __ATOMIC_RELAXED) != code ||
       __atomic_load_n(&slot->identity, __ATOMIC_RELAXED) != identity)
     return none;
-  k.passing = __atomic_load_n(&slot->passing, __ATOMIC_RELAXED);
+  k.transient = __atomic_load_n(&slot->transient, __ATOMIC_RELAXED);
   k.module_call = __atomic_load_n(&slot->module_call, __ATOMIC_RELAXED);
   __atomic_thread_fence(__ATOMIC_ACQUIRE);
   return __atomic_load_n(&slot->id, __ATOMIC_RELAXED) == k.id ? k : none;
@@ -235,14 +235,14 @@ static void publish(struct slot *slot, uint64_t code, uint64_t identity, const s
     return;
   __atomic_thread_fence(__ATOMIC_RELEASE);
   __atomic_store_n(&slot->identity, identity, __ATOMIC_RELAXED);
-  __atomic_store_n(&slot->passing, k->passing, __ATOMIC_RELAXED);
+  __atomic_store_n(&slot->transient, k->transient, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->module_call, k->module_call, __ATOMIC_RELAXED);
   __atomic_store_n(&slot->id, k->id, __ATOMIC_RELEASE);
 }
 
 /* Code that does not stay: made from a string, or at an address where another one lay before. Where versions number
  * their code objects it needs no second look. */
-static bool may_pass(const struct code *c, const struct slot *slot, uint64_t code, uint64_t identity) {
+static bool is_transient(const struct code *c, const struct slot *slot, uint64_t code, uint64_t identity) {
   if (mt_interpreter.layout.code_version) return false;
   bool met = __atomic_load_n(&slot->code, __ATOMIC_RELAXED) == code && __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
   bool replaces = met && __atomic_load_n(&slot->identity, __ATOMIC_RELAXED) !=
@@ -251,36 +251,36 @@ static bool may_pass(const struct code *c, const struct slot *slot, uint64_t cod
                       !(c->file.bytes > 7 && !memcmp(c->file.data, "<frozen", 7)));
 }
 
-uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, bool *passing, bool *module_call) {
+uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, bool *transient, bool *module_call) {
   struct slot *slot = slot_of(code);
-  if (!slot) return mt_dict_lost();
+  if (!slot) return mt_dict_count_lost();
   struct known k = look_up(slot, code, identity);
   struct code c;
-  if (!k.id || k.passing) {
+  if (!k.id || k.transient) {
     if (!read_code(code, &c, true)) {
-      mt_interpreter_off("a code object does not look like one");
+      mt_interpreter_disable("a code object does not look like one");
       return 0;
     }
     if (!k.id || !is_entry(k.id, &c)) {
-      k = (struct known){.passing = k.passing || may_pass(&c, slot, code, identity),
+      k = (struct known){.transient = k.transient || is_transient(&c, slot, code, identity),
                          .module_call = calls_module(&c, caller)};
       k.id = write_code(&c, k.module_call);
       if (k.id) publish(slot, code, identity, &k);
-      if (k.id && k.module_call) watch(code, identity);
+      if (k.id && k.module_call) add_module_call(code, identity);
     }
   }
-  *passing = k.passing;
+  *transient = k.transient;
   *module_call = k.module_call;
   return k.id;
 }
 
-bool mt_pycode_is(uint64_t code, uint64_t identity, uint32_t id) {
+bool mt_pycode_matches(uint64_t code, uint64_t identity, uint32_t id) {
   const struct slot *slot = slot_of(code);
   struct code c;
   if (!slot) return false;
   struct known k = look_up(slot, code, identity);
   bool checked = mt_interpreter_state() != MT_PY_TRUSTED;
-  return k.id == id && (!k.passing || (read_code(code, &c, checked) && is_entry(id, &c)));
+  return k.id == id && (!k.transient || (read_code(code, &c, checked) && is_entry(id, &c)));
 }
 
 uint32_t mt_pycode_offset(uint64_t code, uint64_t position) {

@@ -22,11 +22,12 @@ void mt_pycode_start(void);
 /* The dictionary id of the code object, written at first sight. caller is the code object that called it, 0 if none: it
  * tells how a framework's frames belong together. 0 when the dictionary is full, or when it is no code object: then the
  * interpreter is off. *passing: the object may go and another one come to its address with the same identity, so that
- * whoever remembers the id has to ask mt_pycode_is. *module_call: its first argument is the module that is called. */
-uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, bool *passing, bool *module_call);
+ * whoever remembers the id has to ask mt_pycode_matches. *module_call: its first argument is the module that is called.
+ */
+uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, bool *transient, bool *module_call);
 
 /* Whether the code object that lies there now is the dictionary's entry id. */
-bool mt_pycode_is(uint64_t code, uint64_t identity, uint32_t id);
+bool mt_pycode_matches(uint64_t code, uint64_t identity, uint32_t id);
 
 /* Byte offset into the code object's bytecode of a frame's position, 0 before its first instruction. */
 uint32_t mt_pycode_offset(uint64_t code, uint64_t position);

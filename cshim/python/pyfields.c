@@ -40,7 +40,7 @@ static bool may_have_fields(const void *object) {
   }
   unsigned long flags;
   memcpy(&flags, (const char *)mt_pyapi_type_of(object) + layout->type_flags, sizeof flags);
-  if (layout->threaded || layout->minor > NEWEST_KNOWN || !(flags & MANAGED_DICTIONARY) ||
+  if (layout->free_threaded || layout->minor > NEWEST_KNOWN || !(flags & MANAGED_DICTIONARY) ||
       (layout->minor >= 13 && flags & VALUES_INSIDE))
     return true;
   void *const *words = (void *const *)object;

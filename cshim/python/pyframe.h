@@ -60,15 +60,16 @@ MT_PYFRAME uint64_t mt_pyframe_identity(struct mt_pywalk *w, uintptr_t code, boo
 /* Where the frame stands in its bytecode, as an address in the code object; where frames are objects, as the number
  * they keep. */
 MT_PYFRAME uint64_t mt_pyframe_position(struct mt_pywalk *w, uintptr_t frame, uintptr_t code, enum mt_pyshape shape,
-                                        bool threaded, bool checked) {
+                                        bool free_threaded, bool checked) {
   const struct mt_pylayout *l = w->layout;
   if (shape == MT_PY_OBJECTS) return mt_pyframe_half(w, frame + l->frame_position, checked);
   uint64_t at = mt_pyframe_word(w, frame + l->frame_position, checked);
-  if (!threaded || !l->code_copies) return at;
-  uint32_t index = mt_pyframe_half(
-      w, frame + l->frame_copy, checked); /* copies: their number, then addresses; the first is the code object's own */
+  if (!free_threaded || !l->code_tlbc) return at;
+  uint32_t index =
+      mt_pyframe_half(w, frame + l->frame_tlbc_index,
+                      checked); /* copies: their number, then addresses; the first is the code object's own */
   if (!index) return at;
-  uintptr_t copies = mt_pyframe_word(w, code + l->code_copies, checked);
+  uintptr_t copies = mt_pyframe_word(w, code + l->code_tlbc, checked);
   return at - mt_pyframe_word(w, copies + 8 + 8ull * index, checked) + code + l->code_bytes;
 }
 

@@ -51,19 +51,19 @@ static void complete(struct mt_pylayout *l) {
 
 /* Where an interpreter's description of itself, the first member of its _PyRuntime, has what is needed: it is a row of
  * words that changes with every minor version. 0: not there. */
-struct description {
-  uint16_t thread_frame, frame_back, frame_code, frame_position, frame_locals, frame_owner, frame_copy;
-  uint16_t code_file, code_name, code_qualname, code_lines, code_line, code_bytes, code_copies;
+struct debug_offsets {
+  uint16_t thread_frame, frame_back, frame_code, frame_position, frame_locals, frame_owner, frame_tlbc_index;
+  uint16_t code_file, code_name, code_qualname, code_lines, code_line, code_bytes, code_tlbc;
   uint16_t bytes_length, bytes_data, text_state, text_length, text_ascii;
 };
 
-static const struct description descriptions[] = {
+static const struct debug_offsets debug_offsets_by_version[] = {
     {184, 232, 240, 248, 256, 264, 0, 280, 288, 296, 304, 312, 344, 0, 520, 528, 544, 552, 560},
     {208, 256, 264, 272, 280, 288, 304, 320, 328, 336, 344, 352, 384, 392, 600, 608, 624, 632, 640},
     {208, 320, 328, 336, 344, 352, 368, 384, 392, 400, 408, 416, 448, 456, 696, 704, 720, 728, 736},
 };
 
-#define MT_DESCRIBED 13u /* the first version that does */
+#define MT_DEBUG_OFFSETS_FROM 13u /* the first version that does */
 
 static uint16_t word_at(const void *runtime, uint16_t offset) {
   uint64_t word;
@@ -72,22 +72,22 @@ static uint16_t word_at(const void *runtime, uint16_t offset) {
   return word < UINT16_MAX ? (uint16_t)word : UINT16_MAX;
 }
 
-static void read_description(struct mt_pylayout *l, const void *runtime) {
-  const struct description *d = &descriptions[l->minor - MT_DESCRIBED];
+static void read_debug_offsets(struct mt_pylayout *l, const void *runtime) {
+  const struct debug_offsets *d = &debug_offsets_by_version[l->minor - MT_DEBUG_OFFSETS_FROM];
   l->thread_frame = word_at(runtime, d->thread_frame);
   l->frame_back = word_at(runtime, d->frame_back);
   l->frame_code = word_at(runtime, d->frame_code);
   l->frame_position = word_at(runtime, d->frame_position);
   l->frame_locals = word_at(runtime, d->frame_locals);
   l->frame_owner = word_at(runtime, d->frame_owner);
-  l->frame_copy = l->threaded ? word_at(runtime, d->frame_copy) : 0;
+  l->frame_tlbc_index = l->free_threaded ? word_at(runtime, d->frame_tlbc_index) : 0;
   l->code_file = word_at(runtime, d->code_file);
   l->code_name = word_at(runtime, d->code_name);
   l->code_qualname = word_at(runtime, d->code_qualname);
   l->code_lines = word_at(runtime, d->code_lines);
   l->code_line = word_at(runtime, d->code_line);
   l->code_bytes = word_at(runtime, d->code_bytes);
-  l->code_copies = l->threaded ? word_at(runtime, d->code_copies) : 0;
+  l->code_tlbc = l->free_threaded ? word_at(runtime, d->code_tlbc) : 0;
   l->bytes_length = word_at(runtime, d->bytes_length);
   l->bytes_data = word_at(runtime, d->bytes_data);
   l->text_state = word_at(runtime, d->text_state);
@@ -97,7 +97,7 @@ static void read_description(struct mt_pylayout *l, const void *runtime) {
 
 /* A build without the interpreter lock has larger object heads, which move everything behind them. What it says of
  * itself is confirmed by how it hangs together: the compact text is the ascii text plus two words, and so on. */
-static void complete_threaded(struct mt_pylayout *l) {
+static void complete_free_threaded(struct mt_pylayout *l) {
   l->object_type = 24;
   l->type_flags = 184;
   l->text_compact = l->text_ascii + 16;
@@ -119,16 +119,16 @@ const char *mt_pylayout_find(struct mt_pylayout *layout, uint32_t version, const
   if (major != 3 || minor < MT_PYTHON_OLDEST || minor > MT_PYTHON_NEWEST) return "this version of Python is not known";
   *layout = layouts[minor - MT_PYTHON_OLDEST];
   complete(layout);
-  if (minor < MT_DESCRIBED) return NULL;
+  if (minor < MT_DEBUG_OFFSETS_FROM) return NULL;
   uint64_t head[3]; /* cookie, version, whether it is a build without the interpreter lock */
   memcpy(head, runtime, sizeof head);
   if (memcmp(&head[0], "xdebugpy", 8) || head[1] != version || head[2] > 1)
     return "the interpreter does not describe itself";
   const struct mt_pylayout known = *layout;
-  layout->threaded = head[2];
-  read_description(layout, runtime);
-  if (layout->threaded) complete_threaded(layout);
-  if (!plausible(layout) || (!layout->threaded && memcmp(layout, &known, sizeof known)))
+  layout->free_threaded = head[2];
+  read_debug_offsets(layout, runtime);
+  if (layout->free_threaded) complete_free_threaded(layout);
+  if (!plausible(layout) || (!layout->free_threaded && memcmp(layout, &known, sizeof known)))
     return "the interpreter's layout is not the one that its version is known for";
   return NULL;
 }

@@ -19,15 +19,15 @@ enum mt_pyshape {
 struct mt_pylayout {
   uint8_t shape;    /* enum mt_pyshape */
   uint8_t minor;    /* 11: Python 3.11 */
-  bool threaded;    /* a build without the interpreter lock: code runs from copies of its own for each thread */
+  bool free_threaded;    /* a build without the interpreter lock: code runs from copies of its own for each thread */
   uint8_t lines;    /* enum mt_line_table */
   uint8_t kind_bit; /* of the text's state word: bytes a character, then compact, then ascii, 3, 1 and 1 bits */
   uint8_t position_unit; /* bytes of bytecode for each step of a frame object's position */
   uint16_t thread_frame, chain_frame; /* the thread's innermost frame; from 3.11 to 3.12 its chain, which has it */
   uint16_t frame_code, frame_back, frame_position, frame_owner, frame_entry, frame_locals,
-      frame_copy; /* chain_frame and frame_code may be 0 */
+      frame_tlbc_index; /* chain_frame and frame_code may be 0 */
   uint16_t code_line, code_version, code_file, code_name, code_qualname, code_lines, code_bytes,
-      code_copies; /* code_bytes: to 3.10 a pointer, then the bytecode itself */
+      code_tlbc; /* code_bytes: to 3.10 a pointer, then the bytecode itself */
   uint16_t object_type;
   uint16_t text_length, text_state, text_ascii, text_compact; /* the last two are sizes: data follow */
   uint16_t bytes_length, bytes_data;

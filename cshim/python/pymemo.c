@@ -3,20 +3,20 @@
 /* Frames without code stand between others at most. */
 #define MT_PYMEMO_MAX (2 * MT_PYTHON_MAX)
 
-struct mt_memory mt_pymemos;
+struct mt_memo_table mt_pymemos;
 
 struct here {
   struct mt_pywalk *walk;
   uintptr_t frame;
 };
 
-static bool holds(const struct mt_stack_memo *memo, const void *now) {
+static bool matches(const struct mt_stack_memo *memo, const void *now) {
   const struct here *here = now;
   const struct mt_pymemo *known = (const void *)memo;
   switch ((enum mt_pyshape)here->walk->layout->shape) {
-    case MT_PY_OBJECTS: return mt_pymemo_holds(known, here->walk, here->frame, MT_PY_OBJECTS);
-    case MT_PY_FLAGGED: return mt_pymemo_holds(known, here->walk, here->frame, MT_PY_FLAGGED);
-    case MT_PY_SHIMMED: return mt_pymemo_holds(known, here->walk, here->frame, MT_PY_SHIMMED);
+    case MT_PY_OBJECTS: return mt_pymemo_matches(known, here->walk, here->frame, MT_PY_OBJECTS);
+    case MT_PY_FLAGGED: return mt_pymemo_matches(known, here->walk, here->frame, MT_PY_FLAGGED);
+    case MT_PY_SHIMMED: return mt_pymemo_matches(known, here->walk, here->frame, MT_PY_SHIMMED);
   }
   return false;
 }
@@ -49,7 +49,7 @@ static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t innermost, uint32_t
     modules += module != 0;
   }
   if (count > MT_PYMEMO_MAX) return NULL;
-  struct mt_pymemo *memo = mt_memory_room(
+  struct mt_pymemo *memo = mt_memo_table_alloc(
       &mt_pymemos, sizeof *memo + count * sizeof *memo->frames + modules * sizeof module, id, generation);
   if (!memo) return NULL;
   uint64_t *next = (uint64_t *)(memo->frames + count), *first = next;
@@ -63,15 +63,15 @@ static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t innermost, uint32_t
   return memo;
 }
 
-struct mt_stack_memo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id,
+struct mt_stack_memo *mt_pymemo_insert(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id,
                                      uint32_t generation) {
   struct mt_stack_memo **place;
   struct mt_pymemo *memo =
-      (void *)mt_memory_find(&mt_pymemos, frame, id, generation, holds, &(struct here){w, frame}, &place);
+      (void *)mt_memo_table_find(&mt_pymemos, frame, id, generation, matches, &(struct here){w, frame}, &place);
   if (!memo) {
     if (!place || !(memo = make(w, frame, id, generation))) return NULL;
     __atomic_store_n(place, &memo->head, __ATOMIC_RELEASE);
   }
-  mt_memory_expect(&mt_pymemos, key, &memo->head);
+  mt_memo_table_predict(&mt_pymemos, key, &memo->head);
   return &memo->head;
 }

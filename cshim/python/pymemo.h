@@ -23,7 +23,7 @@ struct mt_pymemo {
   struct mt_pymemo_frame frames[]; /* count of them, innermost first, then the modules' addresses */
 };
 
-extern struct mt_memory mt_pymemos; /* by what is known before a walk */
+extern struct mt_memo_table mt_pymemos; /* by what is known before a walk */
 
 /* What makes a stack expected: where the thread is, and which remembered stack it was in before. */
 MT_PYFRAME uint64_t mt_pymemo_key(struct mt_pywalk *w, uintptr_t frame, const struct mt_stack_memo *before) {
@@ -54,8 +54,8 @@ MT_PYFRAME uint64_t mt_pymemo_module(struct mt_pywalk *w, uintptr_t frame) {
   return mt_pyframe_word(w, frame + w->layout->frame_locals, false) & ~MT_PY_FLAGS;
 }
 
-MT_PYFRAME bool mt_pymemo_frame_holds(const struct mt_pymemo_frame *known, const uint64_t *modules, struct mt_pywalk *w,
-                                      enum mt_pyshape shape) {
+MT_PYFRAME bool mt_pymemo_frame_matches(const struct mt_pymemo_frame *known, const uint64_t *modules,
+                                        struct mt_pywalk *w, enum mt_pyshape shape) {
   if (mt_pyframe_word(w, known->frame + w->layout->frame_code, false) != known->code ||
       mt_pymemo_entry(w, known->frame, shape) != known->entry)
     return false;
@@ -67,12 +67,12 @@ MT_PYFRAME bool mt_pymemo_frame_holds(const struct mt_pymemo_frame *known, const
 }
 
 /* True if the memo is the stack that begins with the frame. */
-MT_PYFRAME bool mt_pymemo_holds(const struct mt_pymemo *memo, struct mt_pywalk *w, uintptr_t frame,
+MT_PYFRAME bool mt_pymemo_matches(const struct mt_pymemo *memo, struct mt_pywalk *w, uintptr_t frame,
                                 enum mt_pyshape shape) {
   if (memo->head.generation != __atomic_load_n(&mt_module_calls_known, __ATOMIC_RELAXED)) return false;
   const struct mt_pymemo_frame *known = memo->frames, *end = known + memo->count;
   for (; known < end; known++) {
-    if (frame != known->frame || !mt_pymemo_frame_holds(known, (const uint64_t *)end, w, shape)) return false;
+    if (frame != known->frame || !mt_pymemo_frame_matches(known, (const uint64_t *)end, w, shape)) return false;
     frame = mt_pyframe_word(w, known->frame + w->layout->frame_back, false);
   }
   return !frame;
@@ -83,15 +83,15 @@ MT_PYFRAME struct mt_stack_memo *mt_pymemo_find(const struct mt_stack_memo *befo
                                                 uintptr_t frame, enum mt_pyshape shape) {
   if (MT_UNLIKELY(!mt_pymemos.pairs)) return NULL;
   struct mt_stack_memo *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
-  if (memo && mt_pymemo_holds((const void *)memo, w, frame, shape)) return memo;
-  const struct mt_stack_memo_pair *pair = mt_memory_pair(&mt_pymemos, key);
+  if (memo && mt_pymemo_matches((const void *)memo, w, frame, shape)) return memo;
+  const struct mt_stack_memo_pair *pair = mt_memo_table_pair(&mt_pymemos, key);
   memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
-  if (memo && mt_pymemo_holds((const void *)memo, w, frame, shape)) return memo;
+  if (memo && mt_pymemo_matches((const void *)memo, w, frame, shape)) return memo;
   memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
-  return memo && mt_pymemo_holds((const void *)memo, w, frame, shape) ? memo : NULL;
+  return memo && mt_pymemo_matches((const void *)memo, w, frame, shape) ? memo : NULL;
 }
 
 /* Expects the whole stack that was just walked from the frame and has the given id, the next time that the key comes.
  * generation: of before the walk. */
-struct mt_stack_memo *mt_pymemo_keep(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id,
+struct mt_stack_memo *mt_pymemo_insert(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id,
                                      uint32_t generation);

@@ -23,7 +23,7 @@ struct slot {
   uint64_t place; /* dictionary id << 32 | word in the store, or GONE */
 };
 
-#define GONE 1ull /* nobody will ever be in that stack again: the slot is for the next one with its hash */
+#define TOMBSTONE 1ull /* nobody will ever be in that stack again: the slot is for the next one with its hash */
 
 static struct slot *levels[MT_PY_LEVELS];
 
@@ -32,7 +32,7 @@ static uint64_t *store;
 static uint64_t store_words, store_used;
 
 enum {
-  PASSING = 1
+  TRANSIENT = 1
 }; /* flag of a stored stack: one of its code objects may have been replaced by another one at its address */
 
 static uint64_t about(unsigned count, enum mt_stack_end end, unsigned flags) {
@@ -81,10 +81,10 @@ static uint64_t hash(const struct mt_pyraw *frames, unsigned count, enum mt_stac
 }
 
 /* Whether each code object is still the one that the entry names. */
-static bool still_holds(uint32_t id, const struct mt_pyraw *frames, unsigned count) {
+static bool code_still_matches(uint32_t id, const struct mt_pyraw *frames, unsigned count) {
   const struct mt_pyframe *written = (const void *)(mt_data() + mt_index()[id - 1].offset + sizeof(uint64_t));
   for (unsigned i = 0; i < count; i++)
-    if (!mt_pycode_is(frames[i].code & ~1ull, frames[i].identity, written[i].code)) return false;
+    if (!mt_pycode_matches(frames[i].code & ~1ull, frames[i].identity, written[i].code)) return false;
   return true;
 }
 
@@ -94,7 +94,7 @@ static bool equals(const uint64_t *stored, const struct mt_pyraw *frames, unsign
 
 /* The id of an equal stack, 0 if there is none; *free is then the slot for it, or NULL. */
 static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end,
-                     struct slot **free, bool *lasting) {
+                     struct slot **free, bool *persistent) {
   *free = NULL;
   for (unsigned level = 0; level < MT_PY_LEVELS && !*free; level++) {
     size_t mask = level_slots(level) - 1, at = h & mask;
@@ -108,13 +108,14 @@ static uint32_t find(uint64_t h, const struct mt_pyraw *frames, unsigned count, 
       if (have != h) continue;
       uint64_t place = __atomic_load_n(&slot->place, __ATOMIC_ACQUIRE);
       const uint64_t *stored = store + (uint32_t)place;
-      if (place && place != GONE && equals(stored, frames, count, end)) {
-        *lasting = !(*stored >> 32 & PASSING);
-        if (MT_LIKELY(*lasting) || still_holds((uint32_t)(place >> 32), frames, count)) return (uint32_t)(place >> 32);
-        if (__atomic_compare_exchange_n(&slot->place, &place, GONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
-          place = GONE;
+      if (place && place != TOMBSTONE && equals(stored, frames, count, end)) {
+        *persistent = !(*stored >> 32 & TRANSIENT);
+        if (MT_LIKELY(*persistent) || code_still_matches((uint32_t)(place >> 32), frames, count))
+          return (uint32_t)(place >> 32);
+        if (__atomic_compare_exchange_n(&slot->place, &place, TOMBSTONE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+          place = TOMBSTONE;
       }
-      if (place == GONE) *free = slot;
+      if (place == TOMBSTONE) *free = slot;
     }
   }
   return 0;
@@ -127,10 +128,10 @@ __attribute__((noinline)) static uint32_t write_stack(const struct mt_pyraw *fra
   uint64_t ends = end;
   for (unsigned i = 0; i < count; i++) {
     uint64_t code = frames[i].code & ~1ull, caller = i + 1 < count ? frames[i + 1].code & ~1ull : 0;
-    bool passing, module_call;
-    uint32_t id = mt_pycode_intern(code, frames[i].identity, caller, &passing, &module_call);
+    bool transient, module_call;
+    uint32_t id = mt_pycode_intern(code, frames[i].identity, caller, &transient, &module_call);
     if (!id) return 0;
-    if (passing) *flags |= PASSING;
+    if (transient) *flags |= TRANSIENT;
     uint64_t self = frames[i].self;
     if (module_call && !self) self = mt_python_self(code, i); /* the walk did not know yet */
     written[i] = (struct mt_pyframe){
@@ -140,9 +141,9 @@ __attribute__((noinline)) static uint32_t write_stack(const struct mt_pyraw *fra
                         2);
 }
 
-static void remember(struct slot *slot, uint64_t h, const struct mt_pyraw *frames, unsigned count, uint64_t head,
+static void insert(struct slot *slot, uint64_t h, const struct mt_pyraw *frames, unsigned count, uint64_t head,
                      uint32_t id) {
-  uint64_t words = 1 + count * (sizeof *frames / sizeof *store), empty = 0, gone = GONE;
+  uint64_t words = 1 + count * (sizeof *frames / sizeof *store), empty = 0, gone = TOMBSTONE;
   uint64_t at = __atomic_fetch_add(&store_used, words, __ATOMIC_RELAXED);
   if (at + words > store_words) return;
   store[at] = head;
@@ -159,22 +160,22 @@ static bool room(const struct slot *slot, unsigned count) {
   return slot && __atomic_load_n(&store_used, __ATOMIC_RELAXED) + 1 + 4ull * count <= store_words;
 }
 
-uint32_t mt_pystack_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, bool *lasting) {
+uint32_t mt_pystack_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, bool *persistent) {
   struct slot *slot;
   unsigned flags = 0;
-  *lasting = false;
+  *persistent = false;
   if (!count || count > MT_PYTHON_MAX || MT_UNLIKELY(!store)) return 0;
   uint64_t h = hash(frames, count, end);
-  uint32_t id = find(h, frames, count, end, &slot, lasting);
+  uint32_t id = find(h, frames, count, end, &slot, persistent);
   if (MT_LIKELY(id)) return id;
-  if (!room(slot, count)) return mt_dict_lost();
+  if (!room(slot, count)) return mt_dict_count_lost();
   id = write_stack(frames, count, end, &flags);
-  if (id) remember(slot, h, frames, count, about(count, end, flags), id);
-  *lasting = !(flags & PASSING);
+  if (id) insert(slot, h, frames, count, about(count, end, flags), id);
+  *persistent = !(flags & TRANSIENT);
   return id;
 }
 
 uint32_t mt_python_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end) {
-  bool lasting;
-  return mt_pystack_intern(frames, count, end, &lasting);
+  bool persistent;
+  return mt_pystack_intern(frames, count, end, &persistent);
 }

@@ -11,4 +11,4 @@ void mt_pystack_start(void);
 
 /* mt_python_intern. *lasting: the same frames will always be the same stack, so that whoever finds them again need not
  * ask. */
-uint32_t mt_pystack_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, bool *lasting);
+uint32_t mt_pystack_intern(const struct mt_pyraw *frames, unsigned count, enum mt_stack_end end, bool *persistent);

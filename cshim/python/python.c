@@ -4,14 +4,14 @@
 #include <string.h>
 
 #include "base/thread.h"
-#include "python/pyend.h"
+#include "python/pyfinalize.h"
 #include "python/pyframe.h"
 #include "python/pymemo.h"
 #include "python/pystack.h"
 #include "spool/dict.h"
 
 /* How many walks in a row must find everything as it should be before reads go straight to memory. */
-#define MT_PY_TRIAL 64u
+#define MT_PY_CLEAN_WALKS 64u
 
 static uint32_t clean_walks;
 
@@ -42,9 +42,10 @@ static void check_frame(struct mt_pywalk *w, uintptr_t code, uint64_t at) {
   else if (!within(w, code, at)) w->wrong = "a frame stands outside of its code";
 }
 
-static inline __attribute__((always_inline)) unsigned frames(struct mt_pywalk *w, uintptr_t frame, struct mt_pyraw *out,
-                                                             unsigned depth, enum mt_stack_end *end,
-                                                             enum mt_pyshape shape, bool threaded, bool checked) {
+static inline __attribute__((always_inline)) unsigned walk_frames(struct mt_pywalk *w, uintptr_t frame,
+                                                                  struct mt_pyraw *out, unsigned depth,
+                                                                  enum mt_stack_end *end, enum mt_pyshape shape,
+                                                                  bool free_threaded, bool checked) {
   unsigned count = 0;
   for (; frame && !w->wrong; frame = mt_pyframe_word(w, frame + w->layout->frame_back, checked)) {
     if (mt_pyframe_is_shim(w, frame, shape, checked)) {
@@ -63,7 +64,7 @@ static inline __attribute__((always_inline)) unsigned frames(struct mt_pywalk *w
     }
     raw->code = code | (shape == MT_PY_OBJECTS ||
                         (shape == MT_PY_FLAGGED && mt_pyframe_byte(w, frame + w->layout->frame_entry, checked)));
-    raw->position = mt_pyframe_position(w, frame, code, shape, threaded, checked);
+    raw->position = mt_pyframe_position(w, frame, code, shape, free_threaded, checked);
     raw->identity = mt_pyframe_identity(w, code, checked);
     raw->self = mt_pyframe_called_module(w, frame, raw, checked);
     if (checked) check_frame(w, code, raw->position);
@@ -83,14 +84,14 @@ static unsigned walk_checked(struct mt_pywalk *w, uintptr_t thread, struct mt_py
                              enum mt_stack_end *end) {
   unsigned count = 0;
   uintptr_t frame = innermost(w, thread, true);
-  if (!w->wrong) count = frames(w, frame, out, depth, end, w->layout->shape, w->layout->threaded, true);
+  if (!w->wrong) count = walk_frames(w, frame, out, depth, end, w->layout->shape, w->layout->free_threaded, true);
   if (w->wrong) {
-    mt_interpreter_off(w->wrong);
+    mt_interpreter_disable(w->wrong);
     *end = MT_STACK_UNREADABLE;
     return 0;
   }
   uint32_t checked = MT_PY_CHECKED;
-  if (count && __atomic_add_fetch(&clean_walks, 1, __ATOMIC_RELAXED) >= MT_PY_TRIAL)
+  if (count && __atomic_add_fetch(&clean_walks, 1, __ATOMIC_RELAXED) >= MT_PY_CLEAN_WALKS)
     __atomic_compare_exchange_n(&mt_interpreter.state, &checked, MT_PY_TRUSTED, false, __ATOMIC_ACQ_REL,
                                 __ATOMIC_RELAXED);
   return count;
@@ -98,18 +99,18 @@ static unsigned walk_checked(struct mt_pywalk *w, uintptr_t thread, struct mt_py
 
 /* The calling thread, if it may be walked: else 0. */
 static uintptr_t walkable(uint32_t state) {
-  if (state < MT_PY_CHECKED || mt_pyend_forbids()) return 0;
+  if (state < MT_PY_CHECKED || mt_pyfinalize_forbids_walk()) return 0;
   uintptr_t thread = (uintptr_t)mt_interpreter.thread_state();
   return thread && !mt_interpreter.finalizing() ? thread : 0;
 }
 
 static unsigned walk_trusted(struct mt_pywalk *w, uintptr_t frame, struct mt_pyraw *out, unsigned depth,
                              enum mt_stack_end *end) {
-  if (w->layout->threaded) return frames(w, frame, out, depth, end, MT_PY_SHIMMED, true, false);
+  if (w->layout->free_threaded) return walk_frames(w, frame, out, depth, end, MT_PY_SHIMMED, true, false);
   switch ((enum mt_pyshape)w->layout->shape) {
-    case MT_PY_OBJECTS: return frames(w, frame, out, depth, end, MT_PY_OBJECTS, false, false);
-    case MT_PY_FLAGGED: return frames(w, frame, out, depth, end, MT_PY_FLAGGED, false, false);
-    case MT_PY_SHIMMED: return frames(w, frame, out, depth, end, MT_PY_SHIMMED, false, false);
+    case MT_PY_OBJECTS: return walk_frames(w, frame, out, depth, end, MT_PY_OBJECTS, false, false);
+    case MT_PY_FLAGGED: return walk_frames(w, frame, out, depth, end, MT_PY_FLAGGED, false, false);
+    case MT_PY_SHIMMED: return walk_frames(w, frame, out, depth, end, MT_PY_SHIMMED, false, false);
   }
   return 0;
 }
@@ -125,27 +126,27 @@ unsigned mt_python_walk(struct mt_pyraw *out, unsigned depth, enum mt_stack_end 
 }
 
 /* Walks, and remembers what it found for the next time that the key comes. */
-static __attribute__((noinline)) uint32_t walk_and_keep(struct mt_thread *self, struct mt_pywalk *w, uintptr_t frame,
+static __attribute__((noinline)) uint32_t walk_and_memoize(struct mt_thread *self, struct mt_pywalk *w, uintptr_t frame,
                                                         unsigned depth, uint64_t key) {
   enum mt_stack_end end;
-  bool lasting;
+  bool persistent;
   uint32_t generation = __atomic_load_n(&mt_module_calls_known, __ATOMIC_ACQUIRE);
   self->pywalks++;
   unsigned count = walk_trusted(w, frame, self->python, mt_dict_depth(depth), &end);
-  uint32_t id = count ? mt_pystack_intern(self->python, count, end, &lasting) : 0;
-  struct mt_stack_memo *memo = id && lasting && end == MT_STACK_WHOLE && !w->layout->threaded
-                                   ? mt_pymemo_keep(key, w, frame, id, generation)
+  uint32_t id = count ? mt_pystack_intern(self->python, count, end, &persistent) : 0;
+  struct mt_stack_memo *memo = id && persistent && end == MT_STACK_WHOLE && !w->layout->free_threaded
+                                   ? mt_pymemo_insert(key, w, frame, id, generation)
                                    : NULL;
-  mt_memory_follow(&self->pymemo, memo);
+  mt_memo_table_chain(&self->pymemo, memo);
   return id;
 }
 
-static inline __attribute__((always_inline)) uint32_t expect(struct mt_thread *self, struct mt_pywalk *w,
+static inline __attribute__((always_inline)) uint32_t capture_predicted(struct mt_thread *self, struct mt_pywalk *w,
                                                              uintptr_t frame, unsigned depth, enum mt_pyshape shape) {
   uint64_t key = mt_pymemo_key(w, frame, self->pymemo);
   struct mt_stack_memo *memo = mt_pymemo_find(self->pymemo, key, w, frame, shape);
-  if (MT_UNLIKELY(!memo)) return walk_and_keep(self, w, frame, depth, key);
-  mt_memory_follow(&self->pymemo, memo);
+  if (MT_UNLIKELY(!memo)) return walk_and_memoize(self, w, frame, depth, key);
+  mt_memo_table_chain(&self->pymemo, memo);
   return memo->id;
 }
 
@@ -165,9 +166,9 @@ uint32_t mt_python_capture(struct mt_thread *self, unsigned depth) {
   uintptr_t frame = innermost(&w, thread, false);
   if (!frame) return 0;
   switch ((enum mt_pyshape)w.layout->shape) {
-    case MT_PY_OBJECTS: return expect(self, &w, frame, depth, MT_PY_OBJECTS);
-    case MT_PY_FLAGGED: return expect(self, &w, frame, depth, MT_PY_FLAGGED);
-    case MT_PY_SHIMMED: return expect(self, &w, frame, depth, MT_PY_SHIMMED);
+    case MT_PY_OBJECTS: return capture_predicted(self, &w, frame, depth, MT_PY_OBJECTS);
+    case MT_PY_FLAGGED: return capture_predicted(self, &w, frame, depth, MT_PY_FLAGGED);
+    case MT_PY_SHIMMED: return capture_predicted(self, &w, frame, depth, MT_PY_SHIMMED);
   }
   return 0;
 }

@@ -35,11 +35,11 @@ void mt_python_start(void);
 
 /* A module was met for the first time: it may bring the interpreter. */
 struct link_map;
-void mt_python_look(const struct link_map *map);
+void mt_python_module_loaded(const struct link_map *map);
 
 /* Objects were unloaded: if the interpreter's was among them, there are no Python stacks any more. */
-void mt_python_forget(void);
+void mt_python_check_unloaded(void);
 
 /* Off the hot path, from a thread of ours, at every turn: asks the interpreter for the self-test until that gave a
  * result. */
-void mt_python_turn(void);
+void mt_python_poll(void);

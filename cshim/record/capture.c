@@ -30,11 +30,11 @@ static void (*on_unload)(void) MT_AT_LOAD;
 
 void mt_capture_on_unload(void (*listener)(void)) { on_unload = listener; }
 
-void mt_capture_forget(unsigned gone) {
-  mt_unwind_forget();
+void mt_capture_invalidate(unsigned gone) {
+  mt_unwind_invalidate();
   if (!gone) return;
-  mt_native_forget();
-  mt_python_forget();
+  mt_native_invalidate();
+  mt_python_check_unloaded();
   if (on_unload) on_unload();
 }
 
@@ -102,8 +102,8 @@ static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, co
   uint32_t id = mt_native_intern(self->native, count);
   if (MT_UNLIKELY(!id && count > 1))
     return intern_address(MT_STACK_DEPTH, frame->caller); /* no room for it: there is for the caller */
-  struct mt_stack_memo *memo = id && own ? mt_memo_keep(key, frame, bounds->top, self->native + 1, count, id) : NULL;
-  mt_memory_follow(&self->memo, memo);
+  struct mt_stack_memo *memo = id && own ? mt_memo_insert(key, frame, bounds->top, self->native + 1, count, id) : NULL;
+  mt_memo_table_chain(&self->memo, memo);
   return id;
 }
 
@@ -120,11 +120,11 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
   struct mt_stack_memo *memo = MT_LIKELY(own) ? mt_memo_find(self->memo, key, frame, bounds.top)
                                               : NULL; /* it reads where a walk might not come to */
   if (MT_UNLIKELY(!memo)) return walk_native(self, frame, &bounds, key, own);
-  mt_memory_follow(&self->memo, memo);
+  mt_memo_table_chain(&self->memo, memo);
   return memo->id;
 }
 
-struct mt_stacks mt_capture_for(struct mt_thread *self, uintptr_t address) {
+struct mt_stacks mt_capture_at(struct mt_thread *self, uintptr_t address) {
   struct mt_stacks stacks = {0, 0};
   if (mt_config.python_depth && !self->capturing) {
     mt_thread_capture_begin(self);
@@ -138,9 +138,9 @@ struct mt_stacks mt_capture_for(struct mt_thread *self, uintptr_t address) {
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller, uint8_t kind) {
   struct mt_stacks stacks = {0, 0};
   bool bare = self->capturing || (kind == MT_FREE && mt_config.no_free_stacks);
-  if (MT_LIKELY(mt_config.native_depth)) mt_memory_prefetch(self->memo);
+  if (MT_LIKELY(mt_config.native_depth)) mt_memo_table_prefetch(self->memo);
   if (MT_LIKELY(mt_config.python_depth && !bare)) {
-    mt_memory_prefetch(self->pymemo);
+    mt_memo_table_prefetch(self->pymemo);
     mt_thread_capture_begin(self);
     stacks.python = mt_python_capture(self, mt_config.python_depth);
     mt_thread_capture_end(self);

@@ -9,17 +9,17 @@
 #include "base/thread.h"
 #include "include/memtrace.h"
 
-struct moment {
+struct early_event {
   uint64_t number;
   uint16_t size;
   uint8_t kind;
   char name[MEMTRACE_NAME_MAX];
 };
 
-static struct moment kept[MT_EARLY_MAX];
+static struct early_event events[MT_EARLY_MAX];
 static uint32_t count;     /* ever kept; the latest ones are there */
 static uint32_t locked;    /* thread that is at it; a signal handler that finds its own gives up */
-static uint32_t told_here; /* pid of the process that has recorded them */
+static uint32_t flushed_in; /* pid of the process that has recorded them */
 
 static bool lock(void) {
   uint32_t self = (uint32_t)mt_sys_gettid();
@@ -33,10 +33,10 @@ static bool lock(void) {
 
 static void unlock(void) { __atomic_store_n(&locked, 0, __ATOMIC_RELEASE); }
 
-void mt_early_keep(uint8_t kind, uint64_t number, const char *name, size_t size) {
+void mt_early_add(uint8_t kind, uint64_t number, const char *name, size_t size) {
   if (mt_config.disabled || mt_recorder_is_off() || mt_recorder_has_spool() || size > MEMTRACE_NAME_MAX || !lock())
     return;
-  struct moment *m = &kept[count++ % MT_EARLY_MAX];
+  struct early_event *m = &events[count++ % MT_EARLY_MAX];
   m->kind = kind;
   m->number = number;
   m->size = (uint16_t)size;
@@ -44,13 +44,13 @@ void mt_early_keep(uint8_t kind, uint64_t number, const char *name, size_t size)
   unlock();
 }
 
-void mt_early_flush(void (*tell)(uint8_t kind, uint64_t number, const char *name, size_t size)) {
+void mt_early_flush(void (*record)(uint8_t kind, uint64_t number, const char *name, size_t size)) {
   if (!__atomic_load_n(&count, __ATOMIC_ACQUIRE)) return;
   uint32_t here = (uint32_t)mt_sys_getpid();
-  if (__atomic_exchange_n(&told_here, here, __ATOMIC_ACQ_REL) == here || !lock()) return;
+  if (__atomic_exchange_n(&flushed_in, here, __ATOMIC_ACQ_REL) == here || !lock()) return;
   for (uint32_t i = count > MT_EARLY_MAX ? count - MT_EARLY_MAX : 0; i < count; i++) {
-    const struct moment *m = &kept[i % MT_EARLY_MAX];
-    tell(m->kind, m->number, m->name, m->size);
+    const struct early_event *m = &events[i % MT_EARLY_MAX];
+    record(m->kind, m->number, m->name, m->size);
   }
   unlock();
 }

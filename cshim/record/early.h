@@ -9,8 +9,8 @@
 
 /* Keeps a moment of the given kind (MT_MARK with a name, MT_STEP or MT_EPOCH with a number) if recording may still
  * start. */
-void mt_early_keep(uint8_t kind, uint64_t number, const char *name, size_t size);
+void mt_early_add(uint8_t kind, uint64_t number, const char *name, size_t size);
 
 /* Hands over what was kept, the oldest first, once for each start of recording. The name lives until the call returns.
  */
-void mt_early_flush(void (*tell)(uint8_t kind, uint64_t number, const char *name, size_t size));
+void mt_early_flush(void (*record)(uint8_t kind, uint64_t number, const char *name, size_t size));

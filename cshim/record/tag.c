@@ -24,7 +24,7 @@ static uint32_t id_of(const struct mt_tags *t, uint32_t levels) { return levels 
 /* NVTX names are often made up anew for every step; a path that holds one may not use up the dictionary. */
 static uint32_t path_id(const struct mt_tags *t, uint32_t levels) {
   for (uint32_t i = 0; i < levels; i++)
-    if (t->owner[i] != MT_TAG_API) return mt_dict_intern_spare(MT_DICT_STRING, t->path, end_of(t, levels));
+    if (t->owner[i] != MT_TAG_API) return mt_dict_intern_limited(MT_DICT_STRING, t->path, end_of(t, levels));
   return mt_dict_intern(MT_DICT_STRING, t->path, end_of(t, levels));
 }
 
@@ -38,7 +38,7 @@ static void name_from(struct mt_thread *self, uint32_t level) {
   self->tag = id_of(t, t->depth);
 }
 
-void mt_tag_rename(struct mt_thread *self) { name_from(self, 0); }
+void mt_tag_reintern(struct mt_thread *self) { name_from(self, 0); }
 
 /* Appends ".name" to the thread's path and interns it; a level that cannot be honoured keeps its parent's path. */
 static int extend(struct mt_thread *self, uint32_t level, const char *name, size_t size) {
@@ -158,7 +158,7 @@ MT_EXPORT void memtrace_tag_pop(void) {
 
 static void note(uint8_t kind, uint64_t number, uint64_t name) {
   struct mt_thread *self = mt_thread_recording_now();
-  if (!self && !name) mt_early_keep(kind, number, NULL, 0);
+  if (!self && !name) mt_early_add(kind, number, NULL, 0);
   struct mt_record *r = self ? mt_record_open(self, kind) : NULL;
   if (!r) return;
   uint64_t outer = mt_seq_begin(self), seq = mt_seq_draw();
@@ -182,16 +182,16 @@ void mt_tag_flush_early(void) { mt_early_flush(flush_early); }
 
 uint32_t mt_tag_mark(const char *name, size_t size) {
   if (!size || !mt_thread_recording_now()) return 0;
-  uint32_t id = mt_dict_intern_spare(MT_DICT_STRING, name, size);
+  uint32_t id = mt_dict_intern_limited(MT_DICT_STRING, name, size);
   if (id) note(MT_MARK, 0, id);
   return id;
 }
 
 uint32_t mt_tag_text(const char *text, size_t size) {
-  return mt_thread_recording_now() ? mt_dict_intern_spare(MT_DICT_STRING, text, size) : 0;
+  return mt_thread_recording_now() ? mt_dict_intern_limited(MT_DICT_STRING, text, size) : 0;
 }
 
-void mt_tag_mark_again(uint32_t name) { note(MT_MARK, 0, name); }
+void mt_tag_mark_id(uint32_t name) { note(MT_MARK, 0, name); }
 
 MT_EXPORT void memtrace_mark(const char *name) {
   int error = errno;
@@ -200,7 +200,7 @@ MT_EXPORT void memtrace_mark(const char *name) {
     uint32_t id = mt_dict_intern(MT_DICT_STRING, name, size);
     if (id) note(MT_MARK, 0, id);
   } else if (size) {
-    mt_early_keep(MT_MARK, 0, name, size);
+    mt_early_add(MT_MARK, 0, name, size);
   }
   errno = error;
 }

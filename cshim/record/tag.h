@@ -24,10 +24,10 @@ uint32_t mt_tag_mark(const char *name, size_t size);
 uint32_t mt_tag_text(const char *text, size_t size);
 
 /* The same as mt_tag_mark for a name that has its id. */
-void mt_tag_mark_again(uint32_t name);
+void mt_tag_mark_id(uint32_t name);
 
 /* Records the marks, steps and epochs of before recording started, once. For a thread that has just begun to record. */
 void mt_tag_flush_early(void);
 
 /* Gives ids in the present spool to the tags that the thread already holds. */
-void mt_tag_rename(struct mt_thread *self);
+void mt_tag_reintern(struct mt_thread *self);

@@ -20,7 +20,7 @@ int mt_dict_start(void) {
   return table ? 0 : -1;
 }
 
-uint32_t mt_dict_lost(void) {
+uint32_t mt_dict_count_lost(void) {
   __atomic_add_fetch(&mt_header()->lost_dict, 1, __ATOMIC_RELAXED);
   return 0;
 }
@@ -51,9 +51,9 @@ static uint32_t reserve_index(void) {
 uint32_t mt_dict_append(enum mt_dict_kind kind, const struct mt_bytes *parts, unsigned count) {
   uint64_t size = 0, offset;
   for (unsigned i = 0; i < count; i++) size += parts[i].size;
-  if (size > UINT32_MAX || !reserve_data((size + 7) & ~7ull, &offset)) return mt_dict_lost();
+  if (size > UINT32_MAX || !reserve_data((size + 7) & ~7ull, &offset)) return mt_dict_count_lost();
   uint32_t id = reserve_index();
-  if (!id) return mt_dict_lost();
+  if (!id) return mt_dict_count_lost();
   char *at = mt_data() + offset;
   for (unsigned i = 0; i < count; i++) {
     memcpy(at, parts[i].data, parts[i].size);
@@ -102,7 +102,7 @@ static uint32_t intern(enum mt_dict_kind kind, const void *data, size_t size, bo
                ? (uint32_t)word
                : id; /* another thread wrote it at the same moment */
   }
-  return mt_dict_lost();
+  return mt_dict_count_lost();
 }
 
 uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size) {
@@ -115,7 +115,7 @@ static bool half_free(void) {
          __atomic_load_n(&h->data_used, __ATOMIC_RELAXED) < h->data_max / 2;
 }
 
-uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size) {
+uint32_t mt_dict_intern_limited(enum mt_dict_kind kind, const void *data, size_t size) {
   return intern(kind, data, size, half_free());
 }
 

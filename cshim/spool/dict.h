@@ -17,14 +17,14 @@ struct mt_bytes {
 uint32_t mt_dict_append(enum mt_dict_kind kind, const struct mt_bytes *parts, unsigned count);
 
 /* Counts an entry for which there is no room. Returns 0. */
-uint32_t mt_dict_lost(void);
+uint32_t mt_dict_count_lost(void);
 
 /* Returns the id of an equal entry, appending one at first sight. For strings and stacks. */
 uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size);
 
 /* The same for texts that a program may make up without end, such as "step 4711": once half of the dictionary is in use
  * they only find what is there, so that stacks, modules and threads keep the other half. 0 for the others (counted). */
-uint32_t mt_dict_intern_spare(enum mt_dict_kind kind, const void *data, size_t size);
+uint32_t mt_dict_intern_limited(enum mt_dict_kind kind, const void *data, size_t size);
 
 /* How many frames a new stack may have, wanted or fewer: the fuller the dictionary, the shorter new stacks are, since
  * short ones are fewer. Stacks that were written already keep their length. 1 at least: where a program took memory is

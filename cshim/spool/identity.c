@@ -46,14 +46,14 @@ static uint64_t pid_namespace(void) {
   return mt_sys_stat("/proc/thread-self/ns/pid", &s) ? 0 : s.st_ino;
 }
 
-void mt_identity_take(struct mt_spool_header *h) {
+void mt_identity_fill(struct mt_spool_header *h) {
   h->pid = mt_sys_getpid();
   h->process_start = start_of("/proc/self/stat");
   h->boot_hash = boot_hash();
   h->pid_namespace = pid_namespace();
 }
 
-bool mt_identity_lives(const struct mt_spool_header *h) {
+bool mt_identity_is_alive(const struct mt_spool_header *h) {
   if (h->boot_hash != boot_hash()) return false;
   if (h->pid_namespace != pid_namespace()) return true;
   return start_of_process((uint32_t)h->pid) == h->process_start;

@@ -6,9 +6,9 @@
 #include "spool.h"
 
 /* Fills in pid, start time, boot and pid namespace. */
-void mt_identity_take(struct mt_spool_header *header);
+void mt_identity_fill(struct mt_spool_header *header);
 
 /* Whether the process that wrote the header may still be there. One in another pid namespace may. After an exec it is:
  * what the earlier program left is not to be replaced by its successor. A header of another boot is of a dead process,
  * or of another machine. */
-bool mt_identity_lives(const struct mt_spool_header *header);
+bool mt_identity_is_alive(const struct mt_spool_header *header);

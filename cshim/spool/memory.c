@@ -23,7 +23,7 @@ static uint64_t number_in(char *folder, const char *file) {
 }
 
 /* A group's limit holds for all below it. */
-static uint64_t left_of_all(char *folder, size_t root, const char *limit, const char *usage) {
+static uint64_t available_in_all(char *folder, size_t root, const char *limit, const char *usage) {
   uint64_t least = UINT64_MAX;
   for (;;) {
     uint64_t most = number_in(folder, limit), used = number_in(folder, usage);
@@ -44,7 +44,7 @@ static bool is_memory(const char *list, size_t length) {
 }
 
 /* Lines such as 4:memory:/system/one (the first version) and 0::/system/one (the second). */
-uint64_t mt_memory_left_of(const char *groups, const char *root) {
+uint64_t mt_memory_available_in(const char *groups, const char *root) {
   uint64_t least = UINT64_MAX;
   for (const char *line = groups, *next; *line; line = next) {
     size_t length = strcspn(line, "\n");
@@ -60,16 +60,16 @@ uint64_t mt_memory_left_of(const char *groups, const char *root) {
     memcpy(end, path + 1, size);
     end[size] = 0;
     if (size && end[size - 1] == '/') end[size - 1] = 0;
-    uint64_t left = second ? left_of_all(folder, top, "memory.max", "memory.current")
-                           : left_of_all(folder, top, "memory.limit_in_bytes", "memory.usage_in_bytes");
+    uint64_t left = second ? available_in_all(folder, top, "memory.max", "memory.current")
+                           : available_in_all(folder, top, "memory.limit_in_bytes", "memory.usage_in_bytes");
     if (left < least) least = left;
   }
   return least;
 }
 
-uint64_t mt_memory_left(void) {
+uint64_t mt_memory_available(void) {
   char groups[MT_GROUPS];
   return mt_sys_read_file("/proc/thread-self/cgroup", groups, sizeof groups) > 0
-             ? mt_memory_left_of(groups, "/sys/fs/cgroup")
+             ? mt_memory_available_in(groups, "/sys/fs/cgroup")
              : UINT64_MAX;
 }

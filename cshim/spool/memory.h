@@ -4,7 +4,7 @@
 #include <stdint.h>
 
 /* Bytes, UINT64_MAX without a limit. */
-uint64_t mt_memory_left(void);
+uint64_t mt_memory_available(void);
 
 /* The same of groups as /proc/PID/cgroup lists them, whose folders lie below root. */
-uint64_t mt_memory_left_of(const char *groups, const char *root);
+uint64_t mt_memory_available_in(const char *groups, const char *root);

@@ -23,19 +23,19 @@ extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 /* Start addresses of noted modules; 0 is an empty slot, GONE one that others may have been put behind. Threads that
  * meet a module at the same time write it twice, which costs some bytes and nothing else. */
-static uintptr_t noted[MT_MODULES];
-#define GONE ((uintptr_t)1)
+static uintptr_t recorded[MT_MODULES];
+#define TOMBSTONE ((uintptr_t)1)
 
 uint32_t mt_module_generation;
 
 static void (*listener[MT_MODULE_LISTENERS])(const struct link_map *map) MT_AT_LOAD;
 static unsigned listeners MT_AT_LOAD;
 
-void mt_module_listen(void (*met)(const struct link_map *map)) {
-  if (listeners < MT_MODULE_LISTENERS) listener[listeners++] = met;
+void mt_module_on_discovery(void (*on_discovery)(const struct link_map *map)) {
+  if (listeners < MT_MODULE_LISTENERS) listener[listeners++] = on_discovery;
 }
 
-void mt_module_start(void) { memset(noted, 0, sizeof noted); }
+void mt_module_start(void) { memset(recorded, 0, sizeof recorded); }
 
 /* What dladdr leaves out, by the program headers with which an object begins. */
 static uintptr_t end_of(uintptr_t start, const struct link_map *map, uintptr_t pc) {
@@ -86,33 +86,33 @@ bool mt_module_imports(const struct link_map *map, const char *name) {
 }
 
 /* Where start is noted, or could be; NULL if the table is full, which is far larger than any program's module count. */
-static uintptr_t *place_of(uintptr_t start) {
+static uintptr_t *find_slot(uintptr_t start) {
   uint32_t slot = (uint32_t)((start >> 12) * 2654435761u) % MT_MODULES;
   uintptr_t *place = NULL;
   for (uint32_t i = 0; i < MT_MODULES; i++, slot = (slot + 1) % MT_MODULES) {
-    uintptr_t have = __atomic_load_n(&noted[slot], __ATOMIC_ACQUIRE);
-    if (have == start) return &noted[slot];
-    if (!place && have <= GONE) place = &noted[slot];
+    uintptr_t have = __atomic_load_n(&recorded[slot], __ATOMIC_ACQUIRE);
+    if (have == start) return &recorded[slot];
+    if (!place && have <= TOMBSTONE) place = &recorded[slot];
     if (!have) break;
   }
   return place;
 }
 
-static void note(uintptr_t start) {
-  for (uintptr_t *place = place_of(start); place; place = place_of(start)) {
+static void mark_recorded(uintptr_t start) {
+  for (uintptr_t *place = find_slot(start); place; place = find_slot(start)) {
     uintptr_t have = __atomic_load_n(place, __ATOMIC_RELAXED);
-    if (have == start ||
-        (have <= GONE && __atomic_compare_exchange_n(place, &have, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)))
+    if (have == start || (have <= TOMBSTONE &&
+                          __atomic_compare_exchange_n(place, &have, start, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED)))
       return;
   }
 }
 
-unsigned mt_module_forget(void) {
+unsigned mt_module_drop_unloaded(void) {
   unsigned gone = 0;
   for (unsigned i = 0; i < MT_MODULES; i++) {
-    uintptr_t start = __atomic_load_n(&noted[i], __ATOMIC_RELAXED);
-    if (start <= GONE || mt_module_find(start)) continue;
-    gone += __atomic_compare_exchange_n(&noted[i], &start, GONE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+    uintptr_t start = __atomic_load_n(&recorded[i], __ATOMIC_RELAXED);
+    if (start <= TOMBSTONE || mt_module_find(start)) continue;
+    gone += __atomic_compare_exchange_n(&recorded[i], &start, TOMBSTONE, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   }
   __atomic_add_fetch(&mt_module_generation, 1, __ATOMIC_RELAXED);
   return gone;
@@ -163,13 +163,13 @@ static __attribute__((noinline)) void write_module(const struct link_map *map, u
 
 /* Noted only when it is written: a thread that finds it noted writes its stack at once, and a module has to stand
  * before the stacks that run through it. */
-void mt_module_note(uintptr_t pc) {
+void mt_module_record(uintptr_t pc) {
   uintptr_t start, end;
   struct link_map *map;
   if (!find(pc, &start, &end, &map)) return;
-  const uintptr_t *place = place_of(start);
+  const uintptr_t *place = find_slot(start);
   if (!place || __atomic_load_n(place, __ATOMIC_ACQUIRE) == start) return;
   for (unsigned i = 0; i < listeners; i++) listener[i](map);
   write_module(map, start, end);
-  note(start);
+  mark_recorded(start);
 }

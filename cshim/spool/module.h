@@ -9,10 +9,10 @@ struct link_map;
 /* Called with each object that is met for the first time, in a call of the program's. At most MT_MODULE_LISTENERS,
  * registered at load, in the order of their calls. */
 #define MT_MODULE_LISTENERS 4u
-void mt_module_listen(void (*met)(const struct link_map *map));
+void mt_module_on_discovery(void (*on_discovery)(const struct link_map *map));
 
 /* Writes the module that holds pc into the dictionary unless it is there already. */
-void mt_module_note(uintptr_t pc);
+void mt_module_record(uintptr_t pc);
 
 /* Forgets what was noted, for a fresh spool. */
 void mt_module_start(void);
@@ -22,7 +22,7 @@ extern uint32_t mt_module_generation;
 
 /* Forgets the modules that are not loaded any more: another one may come to lie at the same address. Returns how many
  * there were. */
-unsigned mt_module_forget(void);
+unsigned mt_module_drop_unloaded(void);
 
 /* True if pc lies in a copy of CUDA's runtime or driver library. */
 bool mt_module_is_cuda(uintptr_t pc);

@@ -12,10 +12,10 @@
 
 /* Open addressing in two tables: a small one, whose pages stay in the cache, holds all stacks of most programs; a large
  * one, touched only by need, the others'. That one has two slots for each entry of the dictionary. */
-#define MT_NATIVE_NEAR 4096u
-#define MT_NATIVE_FAR (2 * MT_INDEX_MAX)
-#define MT_NATIVE_NEAR_PROBES 16u
-#define MT_NATIVE_FAR_PROBES 64u
+#define MT_NATIVE_SMALL 4096u
+#define MT_NATIVE_LARGE (2 * MT_INDEX_MAX)
+#define MT_NATIVE_SMALL_PROBES 16u
+#define MT_NATIVE_LARGE_PROBES 64u
 
 /* mark is hash << 32 | id, stored last; 0 is empty and BUSY a slot that another thread fills just now. */
 struct slot {
@@ -29,11 +29,11 @@ static uint64_t generation;
 
 int mt_native_start(void) {
   static struct mt_table memory;
-  table = mt_table_start(&memory, sizeof *table * (MT_NATIVE_NEAR + MT_NATIVE_FAR));
+  table = mt_table_start(&memory, sizeof *table * (MT_NATIVE_SMALL + MT_NATIVE_LARGE));
   return table ? 0 : -1;
 }
 
-void mt_native_forget(void) { __atomic_add_fetch(&generation, 1, __ATOMIC_RELAXED); }
+void mt_native_invalidate(void) { __atomic_add_fetch(&generation, 1, __ATOMIC_RELAXED); }
 
 /* Four lanes, since one multiplication has to wait for the one before. */
 static uint64_t hash_words(const uint64_t *p, unsigned n) {
@@ -50,9 +50,10 @@ static uint64_t hash_words(const uint64_t *p, unsigned n) {
   return h * 0x9E3779B97F4A7C15ull;
 }
 
-static __attribute__((noinline)) uint32_t add(struct slot *slot, uint64_t hash, const uint64_t *stack, unsigned count) {
+static __attribute__((noinline)) uint32_t insert(struct slot *slot, uint64_t hash, const uint64_t *stack,
+                                                 unsigned count) {
   int error = errno;
-  for (unsigned i = 0; i < count; i++) mt_module_note(stack[1 + i] - 1);
+  for (unsigned i = 0; i < count; i++) mt_module_record(stack[1 + i] - 1);
   uint32_t id = mt_dict_append(MT_DICT_STACK, &(struct mt_bytes){stack, (1 + count) * sizeof *stack}, 1);
   uint64_t empty = 0;
   if (id && __atomic_compare_exchange_n(&slot->mark, &empty, BUSY, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
@@ -84,10 +85,10 @@ uint32_t mt_native_intern(const uint64_t *stack, unsigned count) {
   size_t bytes = (1 + count) * sizeof *stack;
   uint64_t hash = hash_words(stack, 1 + count) | 1ull << 63; /* no stack's mark is BUSY */
   struct slot *place;
-  uint32_t id = find(table, MT_NATIVE_NEAR - 1, MT_NATIVE_NEAR_PROBES, hash, stack, bytes, &place);
+  uint32_t id = find(table, MT_NATIVE_SMALL - 1, MT_NATIVE_SMALL_PROBES, hash, stack, bytes, &place);
   if (!id && !place)
-    id = find(table + MT_NATIVE_NEAR, MT_NATIVE_FAR - 1, MT_NATIVE_FAR_PROBES, hash, stack, bytes, &place);
+    id = find(table + MT_NATIVE_SMALL, MT_NATIVE_LARGE - 1, MT_NATIVE_LARGE_PROBES, hash, stack, bytes, &place);
   if (MT_LIKELY(id)) return id;
-  return place ? add(place, hash, stack, count)
-               : mt_dict_lost(); /* what cannot be remembered would be written again with every event */
+  return place ? insert(place, hash, stack, count)
+               : mt_dict_count_lost(); /* what cannot be remembered would be written again with every event */
 }

@@ -9,7 +9,7 @@ uint32_t mt_native_intern(const uint64_t *stack, unsigned count);
 
 /* From now on the same addresses are another stack: a reader finds the modules that they lie in among those that were
  * written before it. */
-void mt_native_forget(void);
+void mt_native_invalidate(void);
 
 /* A fresh table for a fresh spool. Returns 0, or -1 when memory is refused. */
 int mt_native_start(void);

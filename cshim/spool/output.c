@@ -237,7 +237,7 @@ static void remove_spool(const char *path, int fd) {
 static bool is_abandoned(int fd) {
   struct mt_spool_header header;
   if (mt_sys_pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header) return false;
-  return !memcmp(header.magic, MT_SPOOL_MAGIC, sizeof header.magic) && !mt_identity_lives(&header);
+  return !memcmp(header.magic, MT_SPOOL_MAGIC, sizeof header.magic) && !mt_identity_is_alive(&header);
 }
 
 /* Whether the program that this process ran before, and replaced by exec, had the name: its records stay, and nobody
@@ -250,7 +250,7 @@ static bool is_predecessor(const struct mt_output *out) {
                !memcmp(theirs.magic, MT_SPOOL_MAGIC, sizeof theirs.magic);
   mt_sys_close(fd);
   if (!whole) return false;
-  mt_identity_take(&ours);
+  mt_identity_fill(&ours);
   return theirs.pid == ours.pid && theirs.process_start == ours.process_start && theirs.boot_hash == ours.boot_hash &&
          theirs.pid_namespace == ours.pid_namespace;
 }

@@ -15,7 +15,7 @@
   5000000ull /* between two looks at whether all threads together have waited enough, and whether the program ends */
 
 /* What all threads together may still wait. */
-static uint64_t left_of_run(const struct mt_spool_header *h, uint64_t now) {
+static uint64_t left_for_run(const struct mt_spool_header *h, uint64_t now) {
   uint64_t since = __atomic_load_n(&h->waiting_since, __ATOMIC_RELAXED),
            waited = __atomic_load_n(&h->waited_ns, __ATOMIC_RELAXED);
   if (since && since < now) waited += now - since;
@@ -47,8 +47,8 @@ static void wake_drainer(struct mt_spool_header *h) {
 
 bool mt_overflow_begin(struct mt_overflow *wait, struct mt_thread *self) {
   struct mt_spool_header *h = mt_header();
-  uint64_t now = mt_clock_monotonic(), nobody = 0;
-  if (mt_config.drop || !mt_draining() || (self->ring && self->ring->inflight) || !left_of_run(h, now)) return false;
+  uint64_t now = mt_clock_monotonic(), none = 0;
+  if (mt_config.drop || !mt_draining() || (self->ring && self->ring->inflight) || !left_for_run(h, now)) return false;
   int error = errno;
   bool handler = in_handler(self);
   errno = error;
@@ -56,13 +56,13 @@ bool mt_overflow_begin(struct mt_overflow *wait, struct mt_thread *self) {
   *wait = (struct mt_overflow){.give_up = now + MT_WAIT_NS, .seen = __atomic_load_n(&h->room, __ATOMIC_ACQUIRE)};
   __atomic_add_fetch(&h->waits, 1, __ATOMIC_RELAXED);
   __atomic_add_fetch(&h->waiting, 1, __ATOMIC_SEQ_CST);
-  __atomic_compare_exchange_n(&h->waiting_since, &nobody, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
+  __atomic_compare_exchange_n(&h->waiting_since, &none, now, false, __ATOMIC_RELAXED, __ATOMIC_RELAXED);
   return true;
 }
 
 bool mt_overflow_sleep(struct mt_overflow *wait) {
   struct mt_spool_header *h = mt_header();
-  uint64_t now = mt_clock_monotonic(), left = left_of_run(h, now);
+  uint64_t now = mt_clock_monotonic(), left = left_for_run(h, now);
   if (now >= wait->give_up || !left || !mt_draining() || mt_recorder_is_off()) return false;
   if (left > wait->give_up - now) left = wait->give_up - now;
   if (left > MT_SLICE_NS) left = MT_SLICE_NS;

@@ -19,7 +19,7 @@
 #define MT_POPULATED 4u /* segments that get their pages together: one call for four threads */
 #define MT_HARD_MAX (1ull << 30)
 #define MT_MEMORY_PART 4u
-#define MT_SPOOL_LEAST (1ull << 20)
+#define MT_SEGMENTS_LEAST (1ull << 20)
 #define MT_MANY_RINGS_FROM (64ull << 20) /* bytes that the file may have */
 
 struct mt_region mt_region;
@@ -78,7 +78,7 @@ static bool allocate(uint64_t offset, uint64_t size) {
 /* On a full disk the question takes far longer than an event should, so it is asked only now and then. */
 static uint32_t refusals;
 
-static bool refusing(void) {
+static bool backing_off(void) {
   uint32_t left = __atomic_load_n(&refusals, __ATOMIC_RELAXED);
   if (!left) return false;
   __atomic_store_n(&refusals, left - 1, __ATOMIC_RELAXED);
@@ -89,7 +89,7 @@ bool mt_region_ensure(uint64_t *ready, uint64_t start, uint64_t upto, uint64_t l
   uint64_t have = __atomic_load_n(ready, __ATOMIC_ACQUIRE);
   if (MT_LIKELY(upto <= have)) return true;
   if (upto > limit) return false;
-  if (refusing()) return false;
+  if (backing_off()) return false;
   uint64_t want = round_up(upto, MT_CHUNK);
   if (want > limit) want = limit;
   if (!allocate(start + have, want - have)) { /* two threads may both do it: harmless */
@@ -131,7 +131,7 @@ static bool ensure_extent(uint32_t index) {
 
 /* How many segments get their pages with this one: none beyond its mapping, behind which the program's memory may lie.
  */
-static uint64_t populated_from(uint32_t number) {
+static uint64_t populate_count(uint32_t number) {
   uint32_t first = mt_region.segments_first,
            left = number <= first ? first - number + 1
                                   : MT_EXTENT_SEGMENTS - (number - 1 - first) % MT_EXTENT_SEGMENTS;
@@ -147,7 +147,7 @@ bool mt_region_ensure_segment(uint32_t number) {
 #ifdef MADV_POPULATE_WRITE
   if ((number - 1) % MT_POPULATED == 0) {
     int error = errno;
-    mt_sys_madvise(mt_segment(number), populated_from(number) * MT_SEGMENT_SIZE, MADV_POPULATE_WRITE);
+    mt_sys_madvise(mt_segment(number), populate_count(number) * MT_SEGMENT_SIZE, MADV_POPULATE_WRITE);
     errno = error;
   }
 #endif
@@ -165,7 +165,7 @@ static uint64_t allowed_size(void) {
   return most;
 }
 
-static bool plan(struct mt_spool_header *h, uint64_t most) {
+static bool plan_layout(struct mt_spool_header *h, uint64_t most) {
   memcpy(h->magic, MT_SPOOL_MAGIC, sizeof MT_SPOOL_MAGIC);
   h->version = MT_SPOOL_VERSION;
   h->record_size = MT_RECORD_SIZE;
@@ -198,8 +198,8 @@ static uint64_t hard_max(int fd) {
 static uint64_t memory_max(int fd) {
   struct statfs fs;
   if (mt_sys(SYS_fstatfs, fd, &fs) || (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC)) return UINT64_MAX;
-  uint64_t part = mt_memory_left() / MT_MEMORY_PART;
-  return part > MT_SPOOL_LEAST ? part : MT_SPOOL_LEAST;
+  uint64_t part = mt_memory_available() / MT_MEMORY_PART;
+  return part > MT_SEGMENTS_LEAST ? part : MT_SEGMENTS_LEAST;
 }
 
 /* How far the segments may grow beyond the first size: not at all where a limit has cut even that. */
@@ -250,7 +250,7 @@ static bool find_real_path(int fd, const struct stat *s) {
   return !mt_sys_lstat(mt_region.real_path, &named) && named.st_ino == s->st_ino && named.st_dev == s->st_dev;
 }
 
-static bool remember(int fd) {
+static bool store_identity(int fd) {
   struct stat s;
   if (mt_sys_fstat(fd, &s)) return false;
   mt_region.inode = s.st_ino;
@@ -279,7 +279,7 @@ static void allocate_first(int fd, const struct mt_spool_header *h) {
 static int map_file(int fd, struct mt_spool_header *wanted, uint64_t most, const char **what) {
   *what = "sizing the spool";
   plan_growth(wanted, most, fd);
-  if (!remember(fd) || mt_sys(SYS_ftruncate, fd, wanted->file_size)) return -1;
+  if (!store_identity(fd) || mt_sys(SYS_ftruncate, fd, wanted->file_size)) return -1;
   *what = "finding space for the spool (is the disk full?)";
   if (!allocate_fd(fd, 0, MT_PAGE)) return errno = ENOSPC, -1;
   *what = "mapping the spool";
@@ -296,10 +296,10 @@ int mt_region_create(const char **what) {
   memset(&wanted, 0, sizeof wanted);
   *what = "planning the spool (a limit on file size or address space is too small)";
   uint64_t most = allowed_size();
-  if (!plan(&wanted, most)) return errno = EFBIG, -1;
+  if (!plan_layout(&wanted, most)) return errno = EFBIG, -1;
   mt_region.real_path[0] = 0; /* until it is known, there is nothing to discard: a child inherited its parent's */
   refusals = 0;
-  mt_region.rings_left = 0;
+  mt_region.rings_retired = 0;
   mt_region.index_ready = mt_region.data_ready = mt_region.rings_ready = mt_region.segments_ready = 0;
   int fd = mt_output_create(&mt_region.output, what);
   if (fd < 0) return -1;
@@ -308,13 +308,13 @@ int mt_region_create(const char **what) {
     return -1;
   }
   mt_sys_close(fd);
-  mt_identity_take(&wanted);
+  mt_identity_fill(&wanted);
   mt_clock_start(&wanted);
   memcpy(mt_header(), &wanted, sizeof wanted);
   return 0;
 }
 
-void mt_region_forget(void) {
+void mt_region_reset(void) {
   if (!mt_region.base) return;
   mt_sys_munmap(mt_region.base, mt_region.size);
   mt_region.base = NULL;

@@ -21,7 +21,7 @@ struct mt_region {
   uint64_t data_ready;
   uint64_t rings_ready;
   uint64_t segments_ready;
-  uint32_t rings_left; /* that ended threads had: some of them may be free */
+  uint32_t rings_retired; /* that ended threads had: some of them may be free */
   uint32_t segments_first; /* those that lie in the mapping at base: of the header, but not for the program to change */
   bool extended;           /* there are some: the list is long, and most processes never read it */
   char *extents[MT_EXTENTS_MAX]; /* the mappings of those behind them, MT_EXTENT_SEGMENTS each; NULL until needed */
@@ -53,7 +53,7 @@ static inline struct mt_segment_head *mt_segment(uint32_t number) {
 int mt_region_create(const char **what);
 
 /* Forgets the parent's spool in a forked child. */
-void mt_region_forget(void);
+void mt_region_reset(void);
 
 /* Makes sure that [offset, offset + size) of the file has disk space; *ready is the part's high-water mark in bytes
  * from start. */

@@ -9,13 +9,13 @@
 
 /* How many free segments are kept ready: making one goes through the file system, which takes longer than writing all
  * its records. */
-#define MT_SPARE_SEGMENTS 16u
+#define MT_READY_SEGMENTS 16u
 
-#define MT_LOOKS 64u /* at rings of ended threads, before a new one is taken */
-#define MT_VAIN 256u
+#define MT_REUSE_PROBES 64u /* at rings of ended threads, before a new one is taken */
+#define MT_FULL_SEARCH_EVERY 256u
 
 /* One part in so many of the room is held back. */
-#define MT_HELD_BACK 8u
+#define MT_RESERVED_PART 8u
 
 /* Pops from the Treiber stack; the tag in the upper half makes a recycled head differ. */
 static uint32_t pop_free_segment(struct mt_spool_header *h) {
@@ -50,28 +50,28 @@ static uint32_t new_segment(struct mt_spool_header *h, uint32_t most) {
   return used + 1;
 }
 
-void mt_ring_spare(void) {
+void mt_ring_preallocate(void) {
   struct mt_spool_header *h = mt_header();
   uint32_t number;
-  if (h->segments_first < 4 * MT_SPARE_SEGMENTS) return;
-  while (__atomic_load_n(&h->segments_free, __ATOMIC_RELAXED) < MT_SPARE_SEGMENTS &&
+  if (h->segments_first < 4 * MT_READY_SEGMENTS) return;
+  while (__atomic_load_n(&h->segments_free, __ATOMIC_RELAXED) < MT_READY_SEGMENTS &&
          (number = new_segment(h, h->segments_first)))
     push_free_segment(h, number);
 }
 
 /* More room is left than is held back for what gives memory back. */
-static bool is_room(const struct mt_spool_header *h) {
+static bool has_room(const struct mt_spool_header *h) {
   uint32_t used = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED),
            free = __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
-  return h->segments_max - used + free > h->segments_max / MT_HELD_BACK;
+  return h->segments_max - used + free > h->segments_max / MT_RESERVED_PART;
 }
 
-static bool gives_back(uint8_t kind) { return kind == MT_FREE || kind == MT_UNMAP || kind == MT_DESTROY; }
+static bool releases_memory(uint8_t kind) { return kind == MT_FREE || kind == MT_UNMAP || kind == MT_DESTROY; }
 
 static uint32_t take_segment(uint32_t ring, bool all) {
   struct mt_spool_header *h = mt_header();
-  uint32_t number = all || is_room(h) ? pop_free_segment(h) : 0;
-  if (!number) number = new_segment(h, all ? h->segments_max : h->segments_max - h->segments_max / MT_HELD_BACK);
+  uint32_t number = all || has_room(h) ? pop_free_segment(h) : 0;
+  if (!number) number = new_segment(h, all ? h->segments_max : h->segments_max - h->segments_max / MT_RESERVED_PART);
   if (number) {
     struct mt_segment_head *segment = mt_segment(number);
     segment->ring = ring;
@@ -93,21 +93,21 @@ static bool claim(struct mt_ring *ring) {
 }
 
 /* One of those that a thread has left and the consumer has drained, of so many that are looked at. */
-static struct mt_ring *find_left(struct mt_spool_header *h, uint32_t looks) {
+static struct mt_ring *reuse_ring(struct mt_spool_header *h, uint32_t looks) {
   static uint32_t next; /* the drained ones lie together: threads end in the order in which they began, or nearly */
   uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
   if (looks > used) looks = used;
-  while (looks-- && __atomic_load_n(&mt_region.rings_left, __ATOMIC_RELAXED)) {
+  while (looks-- && __atomic_load_n(&mt_region.rings_retired, __ATOMIC_RELAXED)) {
     struct mt_ring *ring = &mt_rings()[__atomic_fetch_add(&next, 1, __ATOMIC_RELAXED) % used];
     if (__atomic_load_n(&ring->state, __ATOMIC_RELAXED) != MT_RING_FREE || !claim(ring)) continue;
-    __atomic_sub_fetch(&mt_region.rings_left, 1, __ATOMIC_RELAXED);
+    __atomic_sub_fetch(&mt_region.rings_retired, 1, __ATOMIC_RELAXED);
     return ring;
   }
   return NULL;
 }
 
 /* One that nobody had. */
-static struct mt_ring *make_ring(struct mt_spool_header *h) {
+static struct mt_ring *new_ring(struct mt_spool_header *h) {
   for (;;) {
     uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
     if (used >= h->rings_max ||
@@ -121,11 +121,11 @@ static struct mt_ring *make_ring(struct mt_spool_header *h) {
 }
 
 static struct mt_ring *find_ring(struct mt_spool_header *h) {
-  static uint32_t vain; /* threads without a ring come back with every event, and few of them need look at all */
-  struct mt_ring *ring = find_left(h, MT_LOOKS);
-  if (!ring) ring = make_ring(h);
-  if (ring || __atomic_fetch_add(&vain, 1, __ATOMIC_RELAXED) % MT_VAIN) return ring;
-  return find_left(h, h->rings_max);
+  static uint32_t misses; /* threads without a ring come back with every event, and few of them need look at all */
+  struct mt_ring *ring = reuse_ring(h, MT_REUSE_PROBES);
+  if (!ring) ring = new_ring(h);
+  if (ring || __atomic_fetch_add(&misses, 1, __ATOMIC_RELAXED) % MT_FULL_SEARCH_EVERY) return ring;
+  return reuse_ring(h, h->rings_max);
 }
 
 /* A first segment for a ring, waited for if need be. */
@@ -138,13 +138,13 @@ static uint32_t take_first_segment(struct mt_thread *self, uint32_t ring) {
   return number;
 }
 
-bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid) {
+bool mt_ring_acquire(struct mt_thread *self, uint32_t thread_id, int32_t tid) {
   struct mt_ring *ring = find_ring(mt_header());
   if (!ring) return false;
   uint32_t number = take_first_segment(self, (uint32_t)(ring - mt_rings()) + 1);
   if (!number) {
     __atomic_store_n(&ring->state, MT_RING_FREE, __ATOMIC_RELEASE);
-    __atomic_add_fetch(&mt_region.rings_left, 1, __ATOMIC_RELAXED);
+    __atomic_add_fetch(&mt_region.rings_retired, 1, __ATOMIC_RELAXED);
     return false;
   }
   ring->inflight = 0;
@@ -160,7 +160,7 @@ bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid) {
 void mt_ring_retire(struct mt_thread *self) {
   __atomic_store_n(&self->ring->inflight, 0, __ATOMIC_RELAXED);
   __atomic_store_n(&self->ring->state, MT_RING_DEAD, __ATOMIC_RELEASE);
-  __atomic_add_fetch(&mt_region.rings_left, 1, __ATOMIC_RELAXED);
+  __atomic_add_fetch(&mt_region.rings_retired, 1, __ATOMIC_RELAXED);
 }
 
 static void wake_drainer(struct mt_spool_header *h) {
@@ -176,7 +176,7 @@ static void wake_drainer(struct mt_spool_header *h) {
 
 /* Moves on to a new segment, of which only what gives memory back may use a slot while no more room is left. */
 static bool next_segment(struct mt_thread *self, bool all) {
-  bool room = is_room(mt_header());
+  bool room = has_room(mt_header());
   uint32_t number = take_segment((uint32_t)(self->ring - mt_rings()) + 1, all);
   if (!number) return false;
   struct mt_segment_head *full = self->segment;
@@ -192,7 +192,7 @@ static bool next_segment(struct mt_thread *self, bool all) {
 /* True if the thread's next slot may be used now. */
 static bool find_slot(struct mt_thread *self, bool all) {
   if (!self->held_end) return next_segment(self, all);
-  if (self->next < self->held_end && !is_room(mt_header())) return all;
+  if (self->next < self->held_end && !has_room(mt_header())) return all;
   self->end = self->held_end;
   self->held_end = NULL;
   return self->next < self->end || next_segment(self, all);
@@ -214,7 +214,7 @@ static bool wait_for_slot(struct mt_thread *self, bool all) {
 }
 
 /* Counts a record that found no room. A free has drawn its number; another record would have drawn its own now. */
-static void lose(struct mt_ring *ring, bool all) {
+static void count_dropped(struct mt_ring *ring, bool all) {
   uint64_t *lost = all ? &ring->lost_frees : &ring->lost_others;
   if (!ring->lost_from) {
     uint64_t next = __atomic_load_n(&mt_header()->seq, __ATOMIC_RELAXED) + 1;
@@ -225,10 +225,10 @@ static void lose(struct mt_ring *ring, bool all) {
 
 struct mt_record *mt_ring_grow(struct mt_thread *self, uint8_t kind) {
   struct mt_spool_header *h = mt_header();
-  bool all = gives_back(kind), found = find_slot(self, all);
+  bool all = releases_memory(kind), found = find_slot(self, all);
   mt_clock_refresh(h);
   wake_drainer(h);
   if (found || wait_for_slot(self, all)) return self->next;
-  lose(self->ring, all);
+  count_dropped(self->ring, all);
   return NULL;
 }

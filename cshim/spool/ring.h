@@ -8,13 +8,13 @@
 #include "spool/region.h"
 
 /* Takes a ring and a first segment for the thread. False when none is left. */
-bool mt_ring_take(struct mt_thread *self, uint32_t thread_id, int32_t tid);
+bool mt_ring_acquire(struct mt_thread *self, uint32_t thread_id, int32_t tid);
 
 /* Ends the thread's ring: the consumer drains the rest and recycles it. */
 void mt_ring_retire(struct mt_thread *self);
 
 /* Keeps some free segments ready, so that threads of the program need not make them. From a thread of ours. */
-void mt_ring_spare(void);
+void mt_ring_preallocate(void);
 
 /* Finds room where the present segment has none for this kind of record; NULL when there is none (counted as lost). */
 struct mt_record *mt_ring_grow(struct mt_thread *self, uint8_t kind);

@@ -9,9 +9,9 @@
 
 #define MT_MEMO_WORDS (MT_NATIVE_MAX + 1) /* of each kind */
 
-struct mt_memory mt_memos;
+struct mt_memo_table mt_memos;
 
-int mt_memo_start(void) { return mt_memory_start(&mt_memos); }
+int mt_memo_start(void) { return mt_memo_table_start(&mt_memos); }
 
 struct words {
   uint64_t values[MT_MEMO_WORDS];
@@ -75,7 +75,7 @@ static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_
       cfa = bp + (row & MT_ROW_CFA);
       if (!add(r, bp_at, true)) return false;
     } else
-      return i + 1 == count && MT_ROW_ODD_KIND(row) == MT_ROW_OUTERMOST;
+      return i + 1 == count && MT_ROW_INDEXED_KIND(row) == MT_ROW_OUTERMOST;
     if (cfa < sp + 8 || cfa > top || cfa % 8 || cfa - MT_ROW_BP(row) < sp) return false;
     if (MT_ROW_BP(row)) {
       bp_at = cfa - MT_ROW_BP(row);
@@ -93,7 +93,7 @@ static struct mt_memo *make(const struct reading *r, uint32_t id, uint32_t gener
   const struct words *a = &r->plain, *b = &r->relative;
   unsigned count = a->count + b->count;
   struct mt_memo *memo =
-      mt_memory_room(&mt_memos, sizeof *memo + count * (sizeof *a->values + sizeof *a->places), id, generation);
+      mt_memo_table_alloc(&mt_memos, sizeof *memo + count * (sizeof *a->values + sizeof *a->places), id, generation);
   if (!memo) return NULL;
   uint16_t *places = (uint16_t *)(memo->words + count);
   memo->count = (uint16_t)count;
@@ -111,9 +111,9 @@ struct here {
   uintptr_t top;
 };
 
-static bool holds(const struct mt_stack_memo *memo, const void *now) {
+static bool matches(const struct mt_stack_memo *memo, const void *now) {
   const struct here *here = now;
-  return mt_memo_holds((const void *)memo, here->frame, here->top);
+  return mt_memo_matches((const void *)memo, here->frame, here->top);
 }
 
 /* Apart from its caller: its 5 KiB of stack are not needed where the memo is there already. */
@@ -126,17 +126,17 @@ static __attribute__((noinline)) struct mt_memo *read_and_make(const struct mt_f
   return read_stack(&reading, frame, top, addresses, count) ? make(&reading, id, generation) : NULL;
 }
 
-struct mt_stack_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses,
-                                   unsigned count, uint32_t id) {
+struct mt_stack_memo *mt_memo_insert(uint64_t key, const struct mt_frame *frame, uintptr_t top,
+                                     const uint64_t *addresses, unsigned count, uint32_t id) {
   struct mt_stack_memo **place;
   uint32_t generation = __atomic_load_n(&mt_unwind_generation,
                                         __ATOMIC_ACQUIRE); /* rows that are read from here on are at least as new */
-  struct mt_memo *memo = (void *)mt_memory_find(&mt_memos, top - (uintptr_t)frame, id, generation, holds,
+  struct mt_memo *memo = (void *)mt_memo_table_find(&mt_memos, top - (uintptr_t)frame, id, generation, matches,
                                                 &(struct here){frame, top}, &place);
   if (!memo) {
     if (!place || !(memo = read_and_make(frame, top, addresses, count, id, generation))) return NULL;
     __atomic_store_n(place, &memo->head, __ATOMIC_RELEASE);
   }
-  mt_memory_expect(&mt_memos, key, &memo->head);
+  mt_memo_table_predict(&mt_memos, key, &memo->head);
   return &memo->head;
 }

@@ -19,12 +19,12 @@ struct mt_memo {
   uint64_t words[]; /* count values, then count 16-bit places, in words from the frame's own */
 };
 
-extern struct mt_memory mt_memos; /* by what is known before a walk */
+extern struct mt_memo_table mt_memos; /* by what is known before a walk */
 
 /* So many words are compared before the next decision: most wrong ones differ near the hook. */
 #define MT_MEMO_AT_ONCE 8u
 
-static inline __attribute__((always_inline)) bool mt_memo_words_hold(const uint64_t *base, const uint64_t *words,
+static inline __attribute__((always_inline)) bool mt_memo_words_match(const uint64_t *base, const uint64_t *words,
                                                                      const uint16_t *places, unsigned count,
                                                                      uint64_t relative) {
   for (unsigned end; count; words += end, places += end, count -= end) {
@@ -38,14 +38,14 @@ static inline __attribute__((always_inline)) bool mt_memo_words_hold(const uint6
 
 /* True if the memo is what lies above the frame. */
 static inline __attribute__((no_sanitize("address", "thread"))) bool
-mt_memo_holds(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_t top) {
+mt_memo_matches(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_t top) {
   const uint64_t *base = (const uint64_t *)frame;
   if (memo->head.generation != __atomic_load_n(&mt_unwind_generation, __ATOMIC_RELAXED) ||
       (top - (uintptr_t)frame) / 8 < memo->extent)
     return false;
   const uint16_t *places = (const uint16_t *)(memo->words + memo->count);
-  return mt_memo_words_hold(base, memo->words, places, memo->plain, 0) &&
-         mt_memo_words_hold(base, memo->words + memo->plain, places + memo->plain, memo->count - memo->plain,
+  return mt_memo_words_match(base, memo->words, places, memo->plain, 0) &&
+         mt_memo_words_match(base, memo->words + memo->plain, places + memo->plain, memo->count - memo->plain,
                             (uint64_t)base);
 }
 
@@ -53,17 +53,17 @@ mt_memo_holds(const struct mt_memo *memo, const struct mt_frame *frame, uintptr_
 static inline struct mt_stack_memo *mt_memo_find(const struct mt_stack_memo *before, uint64_t key,
                                                  const struct mt_frame *frame, uintptr_t top) {
   struct mt_stack_memo *memo = before ? __atomic_load_n(&before->next, __ATOMIC_ACQUIRE) : NULL;
-  if (memo && mt_memo_holds((const void *)memo, frame, top)) return memo;
-  const struct mt_stack_memo_pair *pair = mt_memory_pair(&mt_memos, key);
+  if (memo && mt_memo_matches((const void *)memo, frame, top)) return memo;
+  const struct mt_stack_memo_pair *pair = mt_memo_table_pair(&mt_memos, key);
   memo = __atomic_load_n(&pair->last, __ATOMIC_ACQUIRE);
-  if (memo && mt_memo_holds((const void *)memo, frame, top)) return memo;
+  if (memo && mt_memo_matches((const void *)memo, frame, top)) return memo;
   memo = __atomic_load_n(&pair->before, __ATOMIC_ACQUIRE);
-  return memo && mt_memo_holds((const void *)memo, frame, top) ? memo : NULL;
+  return memo && mt_memo_matches((const void *)memo, frame, top) ? memo : NULL;
 }
 
 /* Expects the stack that was just walked, count addresses with the given id, the next time that the key comes. */
-struct mt_stack_memo *mt_memo_keep(uint64_t key, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses,
-                                   unsigned count, uint32_t id);
+struct mt_stack_memo *mt_memo_insert(uint64_t key, const struct mt_frame *frame, uintptr_t top,
+                                     const uint64_t *addresses, unsigned count, uint32_t id);
 
 /* Nothing is remembered any more: ids are of another spool. Returns 0, or -1 when memory is refused. */
 int mt_memo_start(void);

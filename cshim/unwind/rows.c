@@ -5,7 +5,7 @@
 #include "elf/loaded.h"
 
 #define ALL_ROWS 16384u
-#define ODD_ROWS 1024u
+#define INDEXED_ROWS 1024u
 #define STOPS 8u
 
 _Alignas(64) uint64_t mt_rows[MT_ROWS];
@@ -15,8 +15,8 @@ static _Alignas(64) uint64_t all[ALL_ROWS];
 static struct {
   struct mt_unwind_row row;
   uint32_t ready;
-} odd[ODD_ROWS];
-static uint32_t odd_used;
+} indexed[INDEXED_ROWS];
+static uint32_t indexed_used;
 
 static struct {
   uintptr_t start, end;
@@ -34,20 +34,24 @@ bool mt_rows_stops(uintptr_t pc) {
   return false;
 }
 
-static bool same(const struct mt_unwind_row *a, const struct mt_unwind_row *b) { return !memcmp(a, b, sizeof *a); }
+static bool rows_equal(const struct mt_unwind_row *a, const struct mt_unwind_row *b) {
+  return !memcmp(a, b, sizeof *a);
+}
 
 /* The index of the row; a thread that adds the same one at the same time may add it twice. Past the table's end, which
  * no known program comes near, rows are given up. */
-static uint32_t odd_word(const struct mt_unwind_row *row) {
-  uint32_t used = __atomic_load_n(&odd_used, __ATOMIC_ACQUIRE), i = 0;
-  while (i < used && i < ODD_ROWS && !(__atomic_load_n(&odd[i].ready, __ATOMIC_ACQUIRE) && same(&odd[i].row, row))) i++;
-  if (i >= used || i >= ODD_ROWS) {
-    if (used >= ODD_ROWS || (i = __atomic_fetch_add(&odd_used, 1, __ATOMIC_ACQ_REL)) >= ODD_ROWS)
-      return (uint32_t)MT_ROW_UNSUPPORTED << 16 | MT_ROW_ODD;
-    odd[i].row = *row;
-    __atomic_store_n(&odd[i].ready, 1, __ATOMIC_RELEASE);
+static uint32_t index_row(const struct mt_unwind_row *row) {
+  uint32_t used = __atomic_load_n(&indexed_used, __ATOMIC_ACQUIRE), i = 0;
+  while (i < used && i < INDEXED_ROWS &&
+         !(__atomic_load_n(&indexed[i].ready, __ATOMIC_ACQUIRE) && rows_equal(&indexed[i].row, row)))
+    i++;
+  if (i >= used || i >= INDEXED_ROWS) {
+    if (used >= INDEXED_ROWS || (i = __atomic_fetch_add(&indexed_used, 1, __ATOMIC_ACQ_REL)) >= INDEXED_ROWS)
+      return (uint32_t)MT_ROW_UNSUPPORTED << 16 | MT_ROW_INDEXED;
+    indexed[i].row = *row;
+    __atomic_store_n(&indexed[i].ready, 1, __ATOMIC_RELEASE);
   }
-  return (uint32_t)row->kind << 16 | i << 3 | MT_ROW_ODD;
+  return (uint32_t)row->kind << 16 | i << 3 | MT_ROW_INDEXED;
 }
 
 /* What nearly all rows look like fits in a word. The frame pointer's slot must lie in the frame, so that its reader
@@ -61,7 +65,7 @@ static uint32_t encode(const struct mt_unwind_row *row) {
   bool saved = bp->base == MT_BASE_CFA && bp->load && !bp->add && bp->inner <= -16 && bp->inner >= -0xff8 &&
                bp->inner % 8 == 0 && (cfa->base != MT_BASE_SP || -bp->inner <= cfa->inner);
   if (!usual || !(kept || saved))
-    return row->kind == MT_ROW_STEP ? odd_word(row) : (uint32_t)row->kind << 16 | MT_ROW_ODD;
+    return row->kind == MT_ROW_STEP ? index_row(row) : (uint32_t)row->kind << 16 | MT_ROW_INDEXED;
   return (kept ? 0 : (uint32_t)(-bp->inner / 8) << 16) | (uint32_t)cfa->inner |
          (cfa->base == MT_BASE_SP ? MT_ROW_FROM_SP : MT_ROW_FROM_BP);
 }
@@ -81,7 +85,7 @@ static uint32_t compute(uintptr_t at, bool *loaded) {
 }
 
 /* 0 if the address is not in its line. */
-static uint32_t look(const uint64_t *table, uint32_t first, uintptr_t pc) {
+static uint32_t probe(const uint64_t *table, uint32_t first, uintptr_t pc) {
   for (uint32_t i = 0; i < MT_ROWS_LINE; i++) {
     uint64_t word = __atomic_load_n(&table[first ^ i], __ATOMIC_ACQUIRE) ^ mt_rows_word(pc, 0);
     if (!(word >> MT_ROW_BITS)) return (uint32_t)word;
@@ -105,9 +109,9 @@ static void store(uint64_t *table, uint32_t first, uint64_t word, uint32_t seen)
 
 __attribute__((noinline)) uint32_t mt_rows_find(uintptr_t pc) {
   uint32_t hash = mt_rows_hash(pc), seen = __atomic_load_n(&generation, __ATOMIC_SEQ_CST);
-  uint32_t row = look(mt_rows, hash % MT_ROWS, pc);
+  uint32_t row = probe(mt_rows, hash % MT_ROWS, pc);
   if (row) return row;
-  row = look(all, hash % ALL_ROWS, pc);
+  row = probe(all, hash % ALL_ROWS, pc);
   if (!row) {
     bool loaded;
     row = compute(pc - 1, &loaded);
@@ -123,14 +127,14 @@ uint32_t mt_rows_exact(uintptr_t pc) {
   return compute(pc, &loaded);
 }
 
-const struct mt_unwind_row *mt_rows_odd(uint32_t row) { return &odd[MT_ROW_ODD_INDEX(row) % ODD_ROWS].row; }
+const struct mt_unwind_row *mt_rows_indexed(uint32_t row) { return &indexed[MT_ROW_INDEX(row) % INDEXED_ROWS].row; }
 
 static void clear(uint64_t *table, uint32_t slots) {
   for (uint32_t i = 0; i < slots; i++)
     if (__atomic_load_n(&table[i], __ATOMIC_RELAXED)) __atomic_store_n(&table[i], 0, __ATOMIC_SEQ_CST);
 }
 
-void mt_rows_forget(void) {
+void mt_rows_invalidate(void) {
   __atomic_add_fetch(&generation, 1, __ATOMIC_SEQ_CST);
   clear(all, ALL_ROWS);
   clear(mt_rows, MT_ROWS);
@@ -145,5 +149,5 @@ void mt_rows_stop_at(uintptr_t start, uintptr_t end) {
     __atomic_store_n(&stops[n].end, end, __ATOMIC_RELAXED);
     __atomic_store_n(&stops_used, n + 1, __ATOMIC_RELEASE);
   }
-  mt_rows_forget();
+  mt_rows_invalidate();
 }

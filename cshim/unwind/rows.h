@@ -30,13 +30,13 @@
 #define MT_ROW_STOP 4u
 #define MT_ROW_CFA 0xfff8u
 #define MT_ROW_BP(row) ((row) >> 16 << 3 & 0xff8u)
-#define MT_ROW_ODD_INDEX(row) ((row) >> 3 & 0x1fffu)
-#define MT_ROW_ODD_KIND(row) ((row) >> 16 & 0x1ffu)
+#define MT_ROW_INDEX(row) ((row) >> 3 & 0x1fffu)
+#define MT_ROW_INDEXED_KIND(row) ((row) >> 16 & 0x1ffu)
 
 /* No code lies above: the upper half of the address space is the kernel's. */
 #define MT_CODE_END (1ull << 47)
 
-enum mt_row_word { MT_ROW_EMPTY = 0, MT_ROW_FROM_SP = 1, MT_ROW_FROM_BP = 2, MT_ROW_ODD = 3, MT_ROW_WORD = 3 };
+enum mt_row_word { MT_ROW_EMPTY = 0, MT_ROW_FROM_SP = 1, MT_ROW_FROM_BP = 2, MT_ROW_INDEXED = 3, MT_ROW_WORD = 3 };
 
 extern uint64_t mt_rows[MT_ROWS];
 
@@ -47,8 +47,8 @@ uint32_t mt_rows_find(uintptr_t pc);
 /* The row of an instruction that was interrupted, not of a return address: not cached. */
 uint32_t mt_rows_exact(uintptr_t pc);
 
-/* The row that a word of kind MT_ROW_ODD names. Valid for ever. */
-const struct mt_unwind_row *mt_rows_odd(uint32_t row);
+/* The row that a word of kind MT_ROW_INDEXED names. Valid for ever. */
+const struct mt_unwind_row *mt_rows_indexed(uint32_t row);
 
 /* Adds to the code that is marked by MT_ROW_STOP; 0, 0 takes all marks away. At most eight ranges. */
 void mt_rows_stop_at(uintptr_t start, uintptr_t end);
@@ -56,7 +56,7 @@ void mt_rows_stop_at(uintptr_t start, uintptr_t end);
 /* True for code inside of these ranges. */
 bool mt_rows_stops(uintptr_t pc);
 
-void mt_rows_forget(void);
+void mt_rows_invalidate(void);
 
 static inline uint32_t mt_rows_hash(uintptr_t pc) { return (uint32_t)(pc ^ pc >> 8); }
 

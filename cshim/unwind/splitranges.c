@@ -65,7 +65,7 @@ static unsigned jumps_into(uintptr_t start, uintptr_t end, uintptr_t first, uint
   return count;
 }
 
-static void vote(struct candidate *list, unsigned *used, uintptr_t target) {
+static void count_jump(struct candidate *list, unsigned *used, uintptr_t target) {
   for (unsigned i = 0; i < *used; i++) {
     if (!lies_in(target, list[i].range.start, list[i].range.end)) continue;
     list[i].jumps++;
@@ -82,7 +82,8 @@ unsigned mt_split_ranges(uintptr_t start, uintptr_t end, struct mt_code_range *o
   for (uintptr_t at = start; at + LONGEST <= end; at += STEP) {
     uintptr_t target = jump_target((const uint8_t *)at);
     ptrdiff_t distance = (ptrdiff_t)(target - start);
-    if (target && !lies_in(target, start, end) && distance > -REACH && distance < REACH) vote(list, &used, target);
+    if (target && !lies_in(target, start, end) && distance > -REACH && distance < REACH)
+      count_jump(list, &used, target);
   }
   for (unsigned i = 0; i < used && found < MT_SPLIT_RANGES; i++) {
     const struct mt_code_range *part = &list[i].range;

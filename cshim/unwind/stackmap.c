@@ -21,13 +21,13 @@ _Static_assert(sizeof(struct map_query) == 104, "as the kernel has it");
 #define MAP_QUERY _IOWR('f', 17, struct map_query)
 enum { MAP_READABLE = 1, MAP_WRITABLE = 2 };
 
-enum answer { ANSWER_NONE, ANSWER_NO, ANSWER_YES };
+enum lookup { LOOKUP_UNSUPPORTED, LOOKUP_NO, LOOKUP_YES };
 
-static enum answer ask(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
+static enum lookup query_mapping(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
   struct map_query q = {.size = sizeof q, .address = sp};
-  if (mt_sys(SYS_ioctl, fd, MAP_QUERY, &q)) return errno == ENOENT ? ANSWER_NO : ANSWER_NONE;
+  if (mt_sys(SYS_ioctl, fd, MAP_QUERY, &q)) return errno == ENOENT ? LOOKUP_NO : LOOKUP_UNSUPPORTED;
   *bounds = (struct mt_stack_bounds){q.start, q.end};
-  return (q.is & (MAP_READABLE | MAP_WRITABLE)) == (MAP_READABLE | MAP_WRITABLE) ? ANSWER_YES : ANSWER_NO;
+  return (q.is & (MAP_READABLE | MAP_WRITABLE)) == (MAP_READABLE | MAP_WRITABLE) ? LOOKUP_YES : LOOKUP_NO;
 }
 
 /* Lines begin with START-END PERMISSIONS in hexadecimal; read byte by byte, since a piece may end anywhere in them. */
@@ -37,7 +37,7 @@ struct line {
   bool readable, writable;
 };
 
-static void take(struct line *l, char c) {
+static void parse_char(struct line *l, char c) {
   if (c == '\n') {
     *l = (struct line){0};
   } else if (l->field < 2 && (c == '-' || c == ' ')) {
@@ -53,7 +53,7 @@ static void take(struct line *l, char c) {
   }
 }
 
-static bool look_up(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
+static bool scan_maps(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
   char piece[MAPS_PIECE];
   struct line line = {0};
   for (;;) {
@@ -62,7 +62,7 @@ static bool look_up(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
     if (n <= 0) return false;
     for (ssize_t i = 0; i < n; i++) {
       unsigned before = line.field;
-      take(&line, piece[i]);
+      parse_char(&line, piece[i]);
       if (before != 2 || line.field != 3 || sp < line.start || sp >= line.end) continue;
       *bounds = (struct mt_stack_bounds){line.start, line.end};
       return line.readable && line.writable;
@@ -72,12 +72,12 @@ static bool look_up(int fd, uintptr_t sp, struct mt_stack_bounds *bounds) {
 
 bool mt_stack_find(uintptr_t sp, struct mt_stack_bounds *bounds) {
   int error = errno, fd = mt_sys_open(MAPS, O_RDONLY | O_CLOEXEC, 0);
-  enum answer answer = ANSWER_NONE;
+  enum lookup lookup = LOOKUP_UNSUPPORTED;
   if (fd >= 0) {
-    if (mt_sandbox_kind() != MT_SANDBOX_OWN) answer = ask(fd, sp, bounds);
-    if (answer == ANSWER_NONE) answer = look_up(fd, sp, bounds) ? ANSWER_YES : ANSWER_NO;
+    if (mt_sandbox_kind() != MT_SANDBOX_OWN) lookup = query_mapping(fd, sp, bounds);
+    if (lookup == LOOKUP_UNSUPPORTED) lookup = scan_maps(fd, sp, bounds) ? LOOKUP_YES : LOOKUP_NO;
     mt_sys_close(fd);
   }
   errno = error;
-  return answer == ANSWER_YES;
+  return lookup == LOOKUP_YES;
 }

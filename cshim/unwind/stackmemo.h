@@ -24,32 +24,32 @@ struct mt_stack_memo_pair {
 #define MT_STACK_MEMO_BITS 12
 #define MT_STACK_MEMO_PREFETCH 6 /* lines: of most memos all */
 
-struct mt_memory {
+struct mt_memo_table {
   struct mt_stack_memo_pair *pairs; /* by key; NULL: nothing can be remembered */
-  struct mt_memory_rooms *rooms;
+  struct mt_memo_storage *storage;
   struct mt_table table; /* where they are */
 };
 
 /* Forgets everything. Returns 0, or -1 when the system refuses the memory: then nothing is expected. */
-int mt_memory_start(struct mt_memory *memory);
+int mt_memo_table_start(struct mt_memo_table *memory);
 
-static inline struct mt_stack_memo_pair *mt_memory_pair(const struct mt_memory *memory, uint64_t key) {
+static inline struct mt_stack_memo_pair *mt_memo_table_pair(const struct mt_memo_table *memory, uint64_t key) {
   return &memory->pairs[key * 0x9E3779B97F4A7C15ull >> (64 - MT_STACK_MEMO_BITS)];
 }
 
 /* Expects the memo the next time that the key comes. */
-void mt_memory_expect(struct mt_memory *memory, uint64_t key, struct mt_stack_memo *memo);
+void mt_memo_table_predict(struct mt_memo_table *memory, uint64_t key, struct mt_stack_memo *memo);
 
 /* Asks for the cache lines of what came after it the last time. What is known before an event is no more than a guess,
  * so nothing else may depend on it. */
-static inline void mt_memory_prefetch(const struct mt_stack_memo *last) {
+static inline void mt_memo_table_prefetch(const struct mt_stack_memo *last) {
   const char *next = last ? (const char *)__atomic_load_n(&last->next, __ATOMIC_RELAXED) : NULL;
   if (next)
     for (unsigned i = 0; i < MT_STACK_MEMO_PREFETCH; i++) __builtin_prefetch(next + 64 * i);
 }
 
 /* What follows on *last, which it becomes. */
-static inline void mt_memory_follow(struct mt_stack_memo **last, struct mt_stack_memo *memo) {
+static inline void mt_memo_table_chain(struct mt_stack_memo **last, struct mt_stack_memo *memo) {
   if (*last && __atomic_load_n(&(*last)->next, __ATOMIC_RELAXED) != memo)
     __atomic_store_n(&(*last)->next, memo, __ATOMIC_RELEASE);
   *last = memo;
@@ -58,8 +58,8 @@ static inline void mt_memory_follow(struct mt_stack_memo **last, struct mt_stack
 /* The memo of what is there now, which then holds, whatever key led to it: NULL if there is none; *place is then where
  * it may be put, NULL if there is no room. hash is of what is there. Memos of other generations give way. */
 typedef bool mt_memo_test(const struct mt_stack_memo *memo, const void *now);
-struct mt_stack_memo *mt_memory_find(struct mt_memory *memory, uint64_t hash, uint32_t id, uint32_t generation,
+struct mt_stack_memo *mt_memo_table_find(struct mt_memo_table *memory, uint64_t hash, uint32_t id, uint32_t generation,
                                      mt_memo_test *holds, const void *now, struct mt_stack_memo ***place);
 
 /* Room for a memo of that many bytes, with its head filled in, or NULL. */
-void *mt_memory_room(struct mt_memory *memory, size_t size, uint32_t id, uint32_t generation);
+void *mt_memo_table_alloc(struct mt_memo_table *memory, size_t size, uint32_t id, uint32_t generation);

@@ -10,9 +10,9 @@ void mt_unwind_refresh(void) { mt_loaded_refresh_missed(); }
 
 uint32_t mt_unwind_generation;
 
-void mt_unwind_forget(void) {
+void mt_unwind_invalidate(void) {
   mt_loaded_refresh();
-  mt_rows_forget();
+  mt_rows_invalidate();
   __atomic_add_fetch(&mt_unwind_generation, 1, __ATOMIC_RELEASE);
 }
 
@@ -147,9 +147,9 @@ READS_STACK static int step_unknown(struct walk *w) {
 }
 
 /* Everything that the loop of mt_unwind leaves out. */
-static __attribute__((noinline)) int step_odd(struct walk *w, uint32_t word) {
-  const struct mt_unwind_row *row = mt_rows_odd(word);
-  switch (MT_ROW_ODD_KIND(word)) {
+static __attribute__((noinline)) int step_indexed(struct walk *w, uint32_t word) {
+  const struct mt_unwind_row *row = mt_rows_indexed(word);
+  switch (MT_ROW_INDEXED_KIND(word)) {
     case MT_ROW_STEP: return step_row(w, row);
     case MT_ROW_REALIGNED: return step_realigned(w);
     case MT_ROW_OUTERMOST: return MT_STACK_WHOLE;
@@ -159,7 +159,7 @@ static __attribute__((noinline)) int step_odd(struct walk *w, uint32_t word) {
 }
 
 /* The frame of a row that a word has room for, but of an interrupted instruction, whose row is not cached. */
-READS_STACK static int step_usual(struct walk *w, uint32_t word) {
+READS_STACK static int step_compact(struct walk *w, uint32_t word) {
   uintptr_t cfa = ((word & MT_ROW_WORD) == MT_ROW_FROM_SP ? w->sp : w->bp) + (word & MT_ROW_CFA),
             slot = cfa - MT_ROW_BP(word);
   if (cfa < w->sp + 8 || cfa > w->top || cfa % 8 || slot < w->sp) return MT_STACK_BOUNDS;
@@ -171,14 +171,15 @@ READS_STACK static int step_usual(struct walk *w, uint32_t word) {
 
 /* True if the odd row that led to the present frame was a signal handler's. */
 static bool interrupted(uint32_t word) {
-  return (word & MT_ROW_WORD) == MT_ROW_ODD && MT_ROW_ODD_KIND(word) == MT_ROW_STEP && mt_rows_odd(word)->signal;
+  return (word & MT_ROW_WORD) == MT_ROW_INDEXED && MT_ROW_INDEXED_KIND(word) == MT_ROW_STEP &&
+         mt_rows_indexed(word)->signal;
 }
 
 /* One step by an odd row, and one more from each interrupted instruction that it leads to. */
 static __attribute__((noinline)) int step_slowly(struct walk *w, uint32_t word, uint64_t **next, const uint64_t *last,
                                                  bool whole) {
   for (;;) {
-    int end = (word & MT_ROW_WORD) == MT_ROW_ODD ? step_odd(w, word) : step_usual(w, word);
+    int end = (word & MT_ROW_WORD) == MT_ROW_INDEXED ? step_indexed(w, word) : step_compact(w, word);
     if (end != STEP_ON || !interrupted(word)) return end;
     if (w->pc - 1 >= MT_CODE_END - 1) return STEP_ON;
     if (*next == last) return MT_STACK_DEPTH;

@@ -26,7 +26,7 @@ bool mt_unwind_function(uintptr_t pc, uintptr_t *start, uintptr_t *end);
 bool mt_unwind_is_handler_return(uintptr_t pc);
 
 /* Forgets all rows: a library was unloaded, and another one may come to lie there. */
-void mt_unwind_forget(void);
+void mt_unwind_invalidate(void);
 
 /* Changes whenever a walk through the same words may end elsewhere: libraries were unloaded, the interpreter was found.
  */

@@ -96,7 +96,7 @@ func TestRoomsIncludeDownwards(t *testing.T) {
 						match[1])
 				case rank(used) > rank(room):
 					t.Errorf(
-						"%s/%s includes %q, of a room above: have it registered at load instead (listen in cshim/process/recorder.c)", room, filepath.Base(file), match[1])
+						"%s/%s includes %q, of a room above: have it registered at load instead (register_listeners in cshim/process/recorder.c)", room, filepath.Base(file), match[1])
 				}
 			}
 		}

@@ -2,30 +2,30 @@
 /* The run in parts of equal numbers of reports, and the lowest value of each: what a pass or an iteration makes and
  * frees does not count. When there are too many parts, two become one. Who finds another thread at the list of parts
  * leaves it alone. */
-#include "allocator/grown.h"
+#include "allocator/growth.h"
 
 #define MT_PARTS 32u
-#define MT_ENOUGH 8u /* parts to judge by */
-#define MT_LEAST (1u << 20)
+#define MT_PARTS_MIN 8u /* parts to judge by */
+#define MT_RISE_MIN (1u << 20)
 
-struct mt_grown_part mt_grown_parts[MT_GROWN_DEVICES] = {[0 ... MT_GROWN_DEVICES - 1] = {UINT64_MAX, 0, 1}};
+struct mt_growth_part mt_growth_parts[MT_GROWTH_DEVICES] = {[0 ... MT_GROWTH_DEVICES - 1] = {UINT64_MAX, 0, 1}};
 
 static struct run {
   uint64_t lowest[MT_PARTS];
   uint32_t parts; /* that are complete */
   uint32_t span; /* reports of a part; 0: one */
   int busy; /* a thread reads or writes this */
-} runs[MT_GROWN_DEVICES];
+} runs[MT_GROWTH_DEVICES];
 
 static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
-static bool take(struct run *r) { return !__atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE); }
-static void give(struct run *r) { __atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE); }
+static bool try_lock(struct run *r) { return !__atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE); }
+static void unlock(struct run *r) { __atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE); }
 
-void mt_grown_end_part(int device, uint64_t allocated) {
-  struct mt_grown_part *part = &mt_grown_parts[device];
+void mt_growth_end_part(int device, uint64_t allocated) {
+  struct mt_growth_part *part = &mt_growth_parts[device];
   struct run *r = &runs[device];
-  if (!take(r)) return;
+  if (!try_lock(r)) return;
   if (!r->span) r->span = 1;
   r->lowest[r->parts++] = lower(__atomic_load_n(&part->lowest, __ATOMIC_RELAXED), allocated);
   if (r->parts == MT_PARTS) {
@@ -34,24 +34,24 @@ void mt_grown_end_part(int device, uint64_t allocated) {
   }
   __atomic_store_n(&part->lowest, UINT64_MAX, __ATOMIC_RELAXED);
   __atomic_store_n(&part->left, r->span, __ATOMIC_RELAXED);
-  give(r);
+  unlock(r);
 }
 
-static bool has_grown(const struct run *r, uint64_t highest) {
+static bool rose(const struct run *r, uint64_t highest) {
   uint32_t first = r->parts / 4;
-  if (r->parts < MT_ENOUGH) return false;
+  if (r->parts < MT_PARTS_MIN) return false;
   for (uint32_t i = first + 1; i < r->parts; i++)
     if (r->lowest[i] < r->lowest[i - 1]) return false;
   uint64_t rise = r->lowest[r->parts - 1] - r->lowest[first];
-  return rise >= MT_LEAST && rise >= highest / 10;
+  return rise >= MT_RISE_MIN && rise >= highest / 10;
 }
 
-bool mt_grown(void) {
+bool mt_growth_detected(void) {
   bool grown = false;
-  for (int i = 0; i < MT_GROWN_DEVICES && !grown; i++) {
-    if (!take(&runs[i])) continue;
-    grown = has_grown(&runs[i], __atomic_load_n(&mt_grown_parts[i].highest, __ATOMIC_RELAXED));
-    give(&runs[i]);
+  for (int i = 0; i < MT_GROWTH_DEVICES && !grown; i++) {
+    if (!try_lock(&runs[i])) continue;
+    grown = rose(&runs[i], __atomic_load_n(&mt_growth_parts[i].highest, __ATOMIC_RELAXED));
+    unlock(&runs[i]);
   }
   return grown;
 }

@@ -8,7 +8,7 @@
 #include "hooks/abi.h"
 #include "hooks/call.h"
 #include "hooks/hooks.h"
-#include "hooks/real.h"
+#include "hooks/original.h"
 
 static const struct mt_event_watch *watch;
 
@@ -17,13 +17,13 @@ void mt_event_watch(const struct mt_event_watch *what) { __atomic_store_n(&watch
 static inline bool lies_in(uintptr_t at, struct mt_range range) { return at - range.start < range.end - range.start; }
 
 /* Only what succeeded. */
-static inline int tell_recorded(int status, uintptr_t caller, void *event, void *stream) {
+static inline int report_recorded(int status, uintptr_t caller, void *event, void *stream) {
   const struct mt_event_watch *w = __atomic_load_n(&watch, __ATOMIC_ACQUIRE);
   if (w && lies_in(caller, w->records) && !status) w->recorded((uint64_t)event, (uint64_t)stream);
   return status;
 }
 
-static inline int tell_completed(int status, uintptr_t caller, void *event) {
+static inline int report_completed(int status, uintptr_t caller, void *event) {
   const struct mt_event_watch *w = __atomic_load_n(&watch, __ATOMIC_ACQUIRE);
   if (w && (lies_in(caller, w->completes[0]) || lies_in(caller, w->completes[1])) && !status)
     w->completed((uint64_t)event);
@@ -33,19 +33,19 @@ static inline int tell_completed(int status, uintptr_t caller, void *event) {
 #define MT_EVENT_RECORD(symbol)                                         \
   MT_HOOKED(symbol, (void *event, void *stream)) {                      \
     MT_HOOKED_REAL(symbol);                                             \
-    return tell_recorded(real(event, stream), caller, event, stream);   \
+    return report_recorded(real(event, stream), caller, event, stream);   \
   }
 MT_EVENT_RECORD(cudaEventRecord)
 MT_EVENT_RECORD(cudaEventRecord_ptsz)
 
 MT_HOOKED(cudaEventQuery, (void *event)) {
   MT_HOOKED_REAL(cudaEventQuery);
-  return tell_completed(real(event), caller, event);
+  return report_completed(real(event), caller, event);
 }
 
 MT_HOOKED(cudaEventSynchronize, (void *event)) {
   MT_HOOKED_REAL(cudaEventSynchronize);
-  return tell_completed(real(event), caller, event);
+  return report_completed(real(event), caller, event);
 }
 
 MT_HOOKED(cuMemGetInfo_v2, (size_t *free, size_t *total)) {

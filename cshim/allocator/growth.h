@@ -4,22 +4,22 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define MT_GROWN_DEVICES 16
+#define MT_GROWTH_DEVICES 16
 
 /* The part of the run that goes on, by device. Reports of a device come one at a time where its allocator's lock is
  * held; where threads do race, a part is a few reports longer or shorter. */
-extern struct mt_grown_part {
+extern struct mt_growth_part {
   uint64_t lowest, highest; /* in this part; in the whole run */
   uint32_t left; /* reports until it ends */
-} __attribute__((aligned(32))) mt_grown_parts[MT_GROWN_DEVICES];
+} __attribute__((aligned(32))) mt_growth_parts[MT_GROWTH_DEVICES];
 
-void mt_grown_end_part(int device, uint64_t allocated);
+void mt_growth_end_part(int device, uint64_t allocated);
 
 /* With each report: what is given out on a device now, and whether that is less than before. In the path of every
  * event. */
-static inline __attribute__((always_inline)) void mt_grown_note(int device, uint64_t allocated, bool freed) {
-  if ((unsigned)device >= MT_GROWN_DEVICES) return;
-  struct mt_grown_part *part = &mt_grown_parts[device];
+static inline __attribute__((always_inline)) void mt_growth_update(int device, uint64_t allocated, bool freed) {
+  if ((unsigned)device >= MT_GROWTH_DEVICES) return;
+  struct mt_growth_part *part = &mt_growth_parts[device];
   if (freed) {
     if (allocated < __atomic_load_n(&part->lowest, __ATOMIC_RELAXED))
       __atomic_store_n(&part->lowest, allocated, __ATOMIC_RELAXED);
@@ -30,8 +30,8 @@ static inline __attribute__((always_inline)) void mt_grown_note(int device, uint
   if (left > 1)
     __atomic_store_n(&part->left, left - 1, __ATOMIC_RELAXED);
   else
-    mt_grown_end_part(device, allocated);
+    mt_growth_end_part(device, allocated);
 }
 
 /* Whether the lowest values of the last three quarters of the run only rose, by a tenth of the highest value. */
-bool mt_grown(void);
+bool mt_growth_detected(void);

@@ -1,12 +1,12 @@
 /* Programs as their allocator sees them: what was given out, after each of its calls. */
-#include "allocator/grown.h"
+#include "allocator/growth.h"
 
 #include "check.h"
 
 static uint64_t held[16];
 
-static void take(int device, uint64_t mebibytes) { mt_grown_note(device, held[device] += mebibytes << 20, false); }
-static void give(int device, uint64_t mebibytes) { mt_grown_note(device, held[device] -= mebibytes << 20, true); }
+static void take(int device, uint64_t mebibytes) { mt_growth_update(device, held[device] += mebibytes << 20, false); }
+static void give(int device, uint64_t mebibytes) { mt_growth_update(device, held[device] -= mebibytes << 20, true); }
 
 /* Iterations that hold 40 MiB for a while, and leave so much. */
 static void iterate(int device, unsigned count, uint64_t leave) {
@@ -20,31 +20,31 @@ static void iterate(int device, unsigned count, uint64_t leave) {
 /* A device of its own for each case: one that grew is told for good. */
 static void judge(void) {
   take(0, 100);
-  CHECK(!mt_grown());
+  CHECK(!mt_growth_detected());
   iterate(0, 1000, 0);
-  CHECK(!mt_grown()); /* as high as at first */
+  CHECK(!mt_growth_detected()); /* as high as at first */
   for (unsigned i = 0; i < 200; i++) take(1, 5);
   iterate(1, 5000, 0);
-  CHECK(!mt_grown()); /* it was loaded first */
+  CHECK(!mt_growth_detected()); /* it was loaded first */
   take(2, 500);
   iterate(2, 20, 1);
-  CHECK(!mt_grown()); /* by less than a tenth */
+  CHECK(!mt_growth_detected()); /* by less than a tenth */
   for (unsigned i = 0; i < 200; i++) iterate(3, 10, 1), give(3, 10);
-  CHECK(!mt_grown()); /* a cache that is emptied */
-  mt_grown_note(-1, 1, false), mt_grown_note(16, 1, true);
+  CHECK(!mt_growth_detected()); /* a cache that is emptied */
+  mt_growth_update(-1, 1, false), mt_growth_update(16, 1, true);
   take(4, 100);
   iterate(4, 1000, 1);
-  CHECK(mt_grown());
+  CHECK(mt_growth_detected());
 }
 
 /* However long it goes on, and when it begins late within the first quarter. */
 static void judge_long(void) {
   iterate(5, 1000, 0);
   iterate(5, 100000, 1);
-  CHECK(mt_grown());
+  CHECK(mt_growth_detected());
 }
 
 int main(void) {
   static const struct check_case cases[] = {{"what grows and what does not", judge}, {"a long run", judge_long}};
-  return check_main("grown", cases, sizeof cases / sizeof *cases);
+  return check_main("growth", cases, sizeof cases / sizeof *cases);
 }

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "python/pyend.h"
+#include "python/pyfinalize.h"
 
 #include <errno.h>
 #include <linux/membarrier.h>
@@ -12,7 +12,7 @@
 #include "python/pyapi.h"
 
 /* A walk takes less than a microsecond, but its thread may have been preempted in it. */
-#define MT_PYEND_WAIT_MS 500u
+#define MT_PYFINALIZE_WAIT_MS 500u
 
 static struct {
   void *(*modules)(void);                            /* borrowed */
@@ -20,28 +20,28 @@ static struct {
   void *(*attribute)(void *, const char *);
   void *(*function)(struct mt_pymethod *, void *, void *);
   void *(*call)(void *, ...);
-  int (*at_end)(void (*)(void));
+  int (*on_py_atexit)(void (*)(void));
   void (*take)(void *);
   void (*give)(void *);
   void *function_type, *none;
 } api;
 
-uint32_t mt_pyend_process;
+uint32_t mt_pyfinalize_pid;
 
 static struct {
   void (*ending)(void);
   void (*ended)(void);
 } listener MT_AT_LOAD;
 
-void mt_pyend_listen(void (*ending)(void), void (*ended)(void)) {
+void mt_pyfinalize_on_end(void (*ending)(void), void (*ended)(void)) {
   listener.ending = ending;
   listener.ended = ended;
 }
 
-static pthread_t main_thread; /* that ran mt_pyend_arm */
-static bool armed, told_at_end, main_goes_on;
-static bool replaced;  /* the interpreter that mt_pyend_process is about is gone */
-static uint32_t over;  /* one ended since mt_pyend_over was asked */
+static pthread_t main_thread; /* that ran mt_pyfinalize_register */
+static bool atexit_registered, py_atexit_registered, main_finalizes;
+static bool replaced;  /* the interpreter that mt_pyfinalize_pid is about is gone */
+static uint32_t ended;  /* one ended since mt_pyfinalize_ended was asked */
 static int barrier;    /* the membarrier command that works, 0 none */
 
 static void *find(const char *name) { return (void *)mt_interpreter_symbol(name); }
@@ -50,7 +50,7 @@ static long membarrier(int command) { return mt_sys(SYS_membarrier, command); }
 
 /* To register the faster one takes the kernel milliseconds: not to be done on a thread of the program's, nor before the
  * interpreter was asked for something. */
-void mt_pyend_prepare_barrier(void) {
+void mt_pyfinalize_prepare_barrier(void) {
   int error = errno;
   long known = mt_sandbox_kind() == MT_SANDBOX_OWN ? 0 : membarrier(MEMBARRIER_CMD_QUERY);
   if (known > 0 && known & MEMBARRIER_CMD_PRIVATE_EXPEDITED && !membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED))
@@ -60,28 +60,28 @@ void mt_pyend_prepare_barrier(void) {
   errno = error;
 }
 
-void mt_pyend_prepare(void) {
+void mt_pyfinalize_prepare(void) {
   if (api.modules) return;
   int error = errno;
   api.item = (void *(*)(void *, const char *))find("PyDict_GetItemString");
   api.attribute = (void *(*)(void *, const char *))find("PyObject_GetAttrString");
   api.function = (void *(*)(struct mt_pymethod *, void *, void *))find("PyCFunction_NewEx");
   api.call = (void *(*)(void *, ...))find("PyObject_CallFunctionObjArgs");
-  api.at_end = (int (*)(void (*)(void)))find("Py_AtExit");
+  api.on_py_atexit = (int (*)(void (*)(void)))find("Py_AtExit");
   api.take = (void (*)(void *))find("Py_IncRef");
   api.give = (void (*)(void *))find("Py_DecRef");
   api.function_type = (void *)mt_interpreter_variable("PyCFunction_Type");
   api.none = (void *)mt_interpreter_variable("_Py_NoneStruct");
-  if (api.item && api.attribute && api.function && api.call && api.at_end && api.take && api.give &&
+  if (api.item && api.attribute && api.function && api.call && api.on_py_atexit && api.take && api.give &&
       api.function_type && api.none)
     __atomic_store_n(&api.modules, (void *(*)(void))find("PyImport_GetModuleDict"), __ATOMIC_RELEASE);
   errno = error;
 }
 
-bool mt_pyend_prepared(void) { return __atomic_load_n(&api.modules, __ATOMIC_ACQUIRE) != NULL; }
+bool mt_pyfinalize_prepared(void) { return __atomic_load_n(&api.modules, __ATOMIC_ACQUIRE) != NULL; }
 
 /* From here on every other thread either sees what was stored before, or what it stored before it looked is seen. */
-static void order_threads(void) {
+static void synchronize_threads(void) {
   int command = __atomic_load_n(&barrier, __ATOMIC_RELAXED);
   if (command && mt_sandbox_kind() != MT_SANDBOX_OWN && !membarrier(command)) return;
   mt_sys_sleep(1000000); /* no store stays unseen for so long */
@@ -89,27 +89,27 @@ static void order_threads(void) {
 
 /* Called by the interpreter with its lock held: no thread's state was freed, and it does not say yet that it ends. A
  * program may call this earlier, on any thread. */
-static void *at_exit(void *self, void *arguments) {
+static void *on_atexit(void *self, void *arguments) {
   (void)self, (void)arguments;
   int error = errno;
   if (pthread_equal(pthread_self(), main_thread)) if (listener.ending) listener.ending();
-  main_goes_on = pthread_equal(pthread_self(), main_thread);
-  __atomic_store_n(&mt_pyend_process, (uint32_t)mt_sys_getpid(), __ATOMIC_RELEASE);
-  order_threads();
-  mt_threads_wait_for_captures(MT_PYEND_WAIT_MS);
+  main_finalizes = pthread_equal(pthread_self(), main_thread);
+  __atomic_store_n(&mt_pyfinalize_pid, (uint32_t)mt_sys_getpid(), __ATOMIC_RELEASE);
+  synchronize_threads();
+  mt_threads_wait_for_captures(MT_PYFINALIZE_WAIT_MS);
   errno = error;
   api.take(api.none);
   return api.none;
 }
 
-static struct mt_pymethod method = {"memtrace_at_exit", at_exit, MT_PY_NO_ARGUMENTS, NULL};
+static struct mt_pymethod method = {"memtrace_at_exit", on_atexit, MT_PY_NO_ARGUMENTS, NULL};
 
 /* Called when nothing is left of the interpreter. */
-static void at_end(void) {
-  armed = told_at_end = false;
+static void on_py_atexit(void) {
+  atexit_registered = py_atexit_registered = false;
   replaced = true;
   if (listener.ended) listener.ended();
-  __atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+  __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
 }
 
 /* The program may have put a function of its own there. */
@@ -123,31 +123,31 @@ static bool register_with(void *add) {
   return result;
 }
 
-bool mt_pyend_arm(void) {
+bool mt_pyfinalize_register(void) {
   if (!api.modules) return false;
-  if (!told_at_end) told_at_end = !api.at_end(at_end);
-  if (armed) return true;
+  if (!py_atexit_registered) py_atexit_registered = !api.on_py_atexit(on_py_atexit);
+  if (atexit_registered) return true;
   void *modules = api.modules(), *module = modules ? api.item(modules, "atexit") : NULL,
        *add = module ? api.attribute(module, "register") : NULL;
   if (!add) return false;
-  armed = register_with(add);
+  atexit_registered = register_with(add);
   api.give(add);
-  return armed;
+  return atexit_registered;
 }
 
-bool mt_pyend_notified(void) { return told_at_end; }
+bool mt_pyfinalize_registered(void) { return py_atexit_registered; }
 
-bool mt_pyend_left_behind(void) {
-  if (__atomic_load_n(&mt_pyend_process, __ATOMIC_ACQUIRE) != (uint32_t)mt_sys_getpid())
+bool mt_pyfinalize_stops_thread(void) {
+  if (__atomic_load_n(&mt_pyfinalize_pid, __ATOMIC_ACQUIRE) != (uint32_t)mt_sys_getpid())
     return false; /* a child that was forked meanwhile goes on */
-  return !main_goes_on || !pthread_equal(pthread_self(), main_thread);
+  return !main_finalizes || !pthread_equal(pthread_self(), main_thread);
 }
 
-bool mt_pyend_over(void) {
-  return __atomic_load_n(&over, __ATOMIC_RELAXED) && __atomic_exchange_n(&over, 0, __ATOMIC_ACQ_REL);
+bool mt_pyfinalize_ended(void) {
+  return __atomic_load_n(&ended, __ATOMIC_RELAXED) && __atomic_exchange_n(&ended, 0, __ATOMIC_ACQ_REL);
 }
 
-void mt_pyend_passed(void) {
-  if (replaced) __atomic_store_n(&mt_pyend_process, 0, __ATOMIC_RELEASE);
+void mt_pyfinalize_test_passed(void) {
+  if (replaced) __atomic_store_n(&mt_pyfinalize_pid, 0, __ATOMIC_RELEASE);
   replaced = false;
 }

@@ -3,9 +3,9 @@
 #pragma once
 
 /* Words of argv with its null; the environment begins behind them. */
-#define MT_START_ARGV 2
+#define MT_INITIAL_ARGV 2
 
-extern void *mt_start_block[];
+extern void *mt_initial_stack[];
 
 /* Fills it in from the settings and from the names of the spool and the trace, which must exist. */
-void mt_start_block_make(void);
+void mt_initial_stack_build(void);

@@ -7,7 +7,7 @@
 struct link_map;
 
 #define MT_SLOT_SCOPES 16u
-#define MT_SLOT_MEMOS 4u /* a power of two */
+#define MT_SLOT_CACHE 4u /* a power of two */
 
 /* One hooked function's originals. A process may hold two CUDA runtimes: what a caller means is what its own library
  * scope says, so originals are kept per calling object. Words are set once and cleared when a library goes; no locks.
@@ -21,7 +21,7 @@ struct mt_slot {
   struct {
     uintptr_t caller; /* an address that calls from; 1 while the entry is filled */
     void *real;
-  } memo[MT_SLOT_MEMOS]; /* by that address, to spare the search for its object: first come, first kept */
+  } cache[MT_SLOT_CACHE]; /* by that address, to spare the search for its object: first come, first kept */
   struct mt_slot *next; /* of all slots that hold something */
   uint32_t listed;
 };
@@ -30,36 +30,36 @@ struct mt_slot {
 void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller);
 
 /* Keeps an original that a route handed out; returns the one that is now the fallback. */
-void *mt_slot_learn(struct mt_slot *slot, void *real);
+void *mt_slot_set_fallback(struct mt_slot *slot, void *real);
 
 /* The code at caller found our wrapper by looking the name up in its scope: keeps the original that it would have found
  * there without us, for its calls. False if there is none. */
-bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller);
+bool mt_slot_bind_scope(struct mt_slot *slot, const char *name, uintptr_t caller);
 
 /* Keeps an original that the object at caller called until now. */
-void mt_slot_keep(struct mt_slot *slot, uintptr_t caller, void *real);
+void mt_slot_bind_object(struct mt_slot *slot, uintptr_t caller, void *real);
 
 /* True if function is one of our wrappers. */
-bool mt_real_is_ours(void *function);
+bool mt_original_is_wrapper(void *function);
 
 /* What the code at caller would reach by name without us, or NULL: nobody behind us defines it. May wait for the
  * loader. */
-void *mt_real_find(const char *name, uintptr_t caller);
+void *mt_original_find(const char *name, uintptr_t caller);
 
 /* Drops what points into unloaded libraries, if any was unloaded since the last time. */
-void mt_real_forget(void);
+void mt_original_drop_unloaded(void);
 
 /* Finds the next dlsym in line; later calls cost one load. False on a C library without one. */
-bool mt_real_ready(void);
+bool mt_original_dlsym_ready(void);
 
 /* The library was not preloaded: whoever calls a wrapper was led to it. */
-void mt_real_attach(void);
+void mt_original_set_attached(void);
 
 /* Another library's dlsym, which the program called until now, becomes the next in line. */
-void mt_real_chain(void *dlsym);
+void mt_original_chain_dlsym(void *dlsym);
 
 /* dlsym as the next library in line defines it. */
-void *mt_real_dlsym(void *handle, const char *name);
+void *mt_original_dlsym(void *handle, const char *name);
 
 /* A function of the loaded driver library, or NULL when no driver is loaded. May wait for the loader: never on a hot
  * path. */

@@ -6,12 +6,12 @@
 
 #include "base/thread.h"
 
-struct mt_remark {
+struct mt_allocator_event {
   uint8_t kind; /* enum mt_kind */
   int device;
-  uint64_t addr, size, with, name; /* as the kind has them: struct mt_record */
+  uint64_t addr, size, handle, name; /* as the kind has them: struct mt_record */
   const struct mt_frame *frame;    /* of the function whose caller's stacks are told; NULL: none are */
 };
 
 /* Writes one if the calling thread records; otherwise nothing happens, and no recording begins. */
-bool mt_remark(const struct mt_remark *remark);
+bool mt_allocator_record(const struct mt_allocator_event *event);

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "process/startblock.h"
+#include "process/initialstack.h"
 
 #include <errno.h>
 #include <stdint.h>
@@ -13,7 +13,7 @@
 
 enum { AUXV_WORDS = 16 };
 
-void *mt_start_block[MT_START_ARGV + 14 + AUXV_WORDS];
+void *mt_initial_stack[MT_INITIAL_ARGV + 14 + AUXV_WORDS];
 
 static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64],
     oom_variable[32];
@@ -50,11 +50,11 @@ static void **add_auxv(void **word) {
   return word;
 }
 
-void mt_start_block_make(void) {
+void mt_initial_stack_build(void) {
   static const char *const levels[] = {"off", "error", "warn", "info", "debug"};
   static const char *const oom_texts[] = {"none", "failed", "all"};
   char file[MT_FILE_TEXT];
-  void **word = mt_start_block;
+  void **word = mt_initial_stack;
   *word++ = "memtrace";
   *word++ = NULL;
   *word++ = "GODEBUG=asyncpreemptoff=1,updatemaxprocs=0,containermaxprocs=0";

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "hooks/real.h"
+#include "hooks/original.h"
 
 #include <dlfcn.h>
 #include <errno.h>
@@ -43,42 +43,42 @@ static dlsym_function next_dlsym(void) {
   return next;
 }
 
-void mt_real_chain(void *other) { __atomic_store_n(&mt_dlsym_next, (dlsym_function)other, __ATOMIC_RELEASE); }
+void mt_original_chain_dlsym(void *other) { __atomic_store_n(&mt_dlsym_next, (dlsym_function)other, __ATOMIC_RELEASE); }
 
-bool mt_real_ready(void) { return next_dlsym() != NULL; }
+bool mt_original_dlsym_ready(void) { return next_dlsym() != NULL; }
 
-void *mt_real_dlsym(void *handle, const char *name) {
+void *mt_original_dlsym(void *handle, const char *name) {
   dlsym_function next = next_dlsym();
   return next ? next(handle, name) : NULL;
 }
 
-bool mt_real_is_ours(void *function) {
+bool mt_original_is_wrapper(void *function) {
   struct link_map *map = mt_module_find((uintptr_t)function);
   return map && map == mt_module_find((uintptr_t)&mt_slot_find);
 }
 
-static void *from_object(const char *path, const char *name) {
+static void *find_in_object(const char *path, const char *name) {
   void *handle = dlopen(path, RTLD_LAZY | RTLD_NOLOAD);
   if (!handle) return NULL;
-  void *found = mt_real_dlsym(handle, name);
+  void *found = mt_original_dlsym(handle, name);
   dlclose(handle); /* only the count that dlopen raised */
-  return found && !mt_real_is_ours(found) ? found : NULL;
+  return found && !mt_original_is_wrapper(found) ? found : NULL;
 }
 
-void *mt_driver_symbol(const char *name) { return from_object("libcuda.so.1", name); }
+void *mt_driver_symbol(const char *name) { return find_in_object("libcuda.so.1", name); }
 
 static bool attached; /* loaded by the program: nobody found us by asking for the next one */
 
-void mt_real_attach(void) { __atomic_store_n(&attached, true, __ATOMIC_RELAXED); }
+void mt_original_set_attached(void) { __atomic_store_n(&attached, true, __ATOMIC_RELAXED); }
 
 /* True if object's own definition is what the program finds first: it stands in front of us, and got our wrapper by
  * asking for the next one. */
-static bool in_front(void *own, const char *name) {
+static bool precedes_us(void *own, const char *name) {
   if (__atomic_load_n(&attached, __ATOMIC_RELAXED)) return false;
   void *program = dlopen(
       NULL, RTLD_LAZY | RTLD_NOLOAD); /* by a handle: RTLD_DEFAULT finds ourselves, as we are linked symbolically */
   if (!program) return false;
-  bool first = mt_real_dlsym(program, name) == own;
+  bool first = mt_original_dlsym(program, name) == own;
   dlclose(program);
   return first;
 }
@@ -87,14 +87,14 @@ static bool in_front(void *own, const char *name) {
  * It has none where the caller asked a library for its function and is not linked to the name: given is what it was
  * promised. Only between two copies of CUDA does the caller's own scope decide: the loader tells those apart by symbol
  * versions, which are lost here. An interposer in front of us must not get itself. */
-static void *from_scope(struct link_map *caller, const char *name, void *given) {
-  void *next = mt_real_dlsym(RTLD_NEXT, name);
+static void *find_in_scope(struct link_map *caller, const char *name, void *given) {
+  void *next = mt_original_dlsym(RTLD_NEXT, name);
   bool named = caller && caller->l_name[0]; /* the program itself is not; its scope is everybody's, where somebody else
                                                may stand in front of us */
   void *own = named || (caller && __atomic_load_n(&attached, __ATOMIC_RELAXED))
-                  ? from_object(named ? caller->l_name : NULL, name)
+                  ? find_in_object(named ? caller->l_name : NULL, name)
                   : NULL;
-  if (own && mt_module_find((uintptr_t)own) == caller && in_front(own, name)) return next;
+  if (own && mt_module_find((uintptr_t)own) == caller && precedes_us(own, name)) return next;
   if (next && !mt_module_is_cuda((uintptr_t)next))
     return given && caller && !mt_module_imports(caller, name) ? given : next;
   if (own || next) return own ? own : next;
@@ -102,7 +102,9 @@ static void *from_scope(struct link_map *caller, const char *name, void *given) 
                : mt_group_find(caller, name); /* who was given a function need not be searched for, which takes long */
 }
 
-void *mt_real_find(const char *name, uintptr_t caller) { return from_scope(mt_module_find(caller - 1), name, NULL); }
+void *mt_original_find(const char *name, uintptr_t caller) {
+  return find_in_scope(mt_module_find(caller - 1), name, NULL);
+}
 
 static struct mt_slot *slots;
 
@@ -113,7 +115,7 @@ static void enlist(struct mt_slot *slot) {
   }
 }
 
-void *mt_slot_learn(struct mt_slot *slot, void *real) {
+void *mt_slot_set_fallback(struct mt_slot *slot, void *real) {
   void *none = NULL;
   enlist(slot);
   __atomic_compare_exchange_n(&slot->fallback, &none, real, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -121,7 +123,7 @@ void *mt_slot_learn(struct mt_slot *slot, void *real) {
 }
 
 /* An entry that belongs to the caller may have lost its original, when a library was unloaded while it was filled. */
-static void *remember(struct mt_slot *slot, struct link_map *caller, void *real) {
+static void *bind_scope(struct mt_slot *slot, struct link_map *caller, void *real) {
   enlist(slot);
   for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
     struct link_map *none = NULL, *known = __atomic_load_n(&slot->scope[i].caller, __ATOMIC_ACQUIRE);
@@ -136,15 +138,15 @@ static void *remember(struct mt_slot *slot, struct link_map *caller, void *real)
   return real;
 }
 
-static unsigned memo_of(uintptr_t caller) { return (unsigned)(caller ^ caller >> 4) & (MT_SLOT_MEMOS - 1); }
+static unsigned cache_index(uintptr_t caller) { return (unsigned)(caller ^ caller >> 4) & (MT_SLOT_CACHE - 1); }
 
-static void *memorize(struct mt_slot *slot, uintptr_t caller, void *real) {
-  unsigned i = memo_of(caller);
+static void *cache_original(struct mt_slot *slot, uintptr_t caller, void *real) {
+  unsigned i = cache_index(caller);
   uintptr_t none = 0;
-  if (!__atomic_load_n(&slot->memo[i].caller, __ATOMIC_RELAXED) &&
-      __atomic_compare_exchange_n(&slot->memo[i].caller, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
-    __atomic_store_n(&slot->memo[i].real, real, __ATOMIC_RELEASE);
-    __atomic_store_n(&slot->memo[i].caller, caller, __ATOMIC_RELEASE);
+  if (!__atomic_load_n(&slot->cache[i].caller, __ATOMIC_RELAXED) &&
+      __atomic_compare_exchange_n(&slot->cache[i].caller, &none, 1, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED)) {
+    __atomic_store_n(&slot->cache[i].real, real, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->cache[i].caller, caller, __ATOMIC_RELEASE);
   }
   return real;
 }
@@ -153,10 +155,10 @@ static void *memorize(struct mt_slot *slot, uintptr_t caller, void *real) {
 static __attribute__((noinline)) void *search(struct mt_slot *slot, const char *name, uintptr_t caller);
 
 void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller) {
-  unsigned i = memo_of(caller);
-  if (MT_LIKELY(__atomic_load_n(&slot->memo[i].caller, __ATOMIC_ACQUIRE) == caller)) {
-    void *real = __atomic_load_n(&slot->memo[i].real, __ATOMIC_ACQUIRE);
-    if (MT_LIKELY(real && __atomic_load_n(&slot->memo[i].caller, __ATOMIC_RELAXED) == caller)) return real;
+  unsigned i = cache_index(caller);
+  if (MT_LIKELY(__atomic_load_n(&slot->cache[i].caller, __ATOMIC_ACQUIRE) == caller)) {
+    void *real = __atomic_load_n(&slot->cache[i].real, __ATOMIC_ACQUIRE);
+    if (MT_LIKELY(real && __atomic_load_n(&slot->cache[i].caller, __ATOMIC_RELAXED) == caller)) return real;
   }
   return search(slot, name, caller);
 }
@@ -168,48 +170,48 @@ static void *search(struct mt_slot *slot, const char *name, uintptr_t caller) {
     if (!known || known != map) continue;
     void *real = __atomic_load_n(&slot->scope[i].real, __ATOMIC_ACQUIRE);
     if (MT_LIKELY(real && __atomic_load_n(&slot->scope[i].caller, __ATOMIC_RELAXED) == map))
-      return memorize(slot, caller, real);
+      return cache_original(slot, caller, real);
   }
   int error = errno;
-  mt_unhooked_reach();
+  mt_unhooked_set_reached();
   void *given = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
-  void *real = from_scope(map, name, given);
+  void *real = find_in_scope(map, name, given);
   if (!real) real = given;
   errno = error;
-  return real && map ? remember(slot, map, real) : real;
+  return real && map ? bind_scope(slot, map, real) : real;
 }
 
-bool mt_slot_promise(struct mt_slot *slot, const char *name, uintptr_t caller) {
+bool mt_slot_bind_scope(struct mt_slot *slot, const char *name, uintptr_t caller) {
   struct link_map *map = mt_module_find(caller - 1);
   int error = errno;
-  void *real = from_scope(map, name, NULL);
-  if (real) mt_unhooked_reach();
+  void *real = find_in_scope(map, name, NULL);
+  if (real) mt_unhooked_set_reached();
   errno = error;
   /* what is behind an interposer behind us is not for us to find: it gets that from the loader, and must not get itself
    * from us */
   if (real && map && (mt_module_find((uintptr_t)real) != map || mt_module_is_cuda((uintptr_t)real))) {
     enlist(slot);
-    remember(slot, map, real);
+    bind_scope(slot, map, real);
   }
   return real != NULL;
 }
 
-void mt_slot_keep(struct mt_slot *slot, uintptr_t caller, void *real) {
+void mt_slot_bind_object(struct mt_slot *slot, uintptr_t caller, void *real) {
   struct link_map *map = mt_module_find(caller);
   if (!map) return;
-  mt_unhooked_reach();
+  mt_unhooked_set_reached();
   enlist(slot);
-  remember(slot, map, real);
+  bind_scope(slot, map, real);
 }
 
-static void forget(struct mt_slot *slot) {
+static void clear_slot(struct mt_slot *slot) {
   for (unsigned i = 0; i < MT_SLOT_SCOPES; i++) {
     __atomic_store_n(&slot->scope[i].caller, NULL, __ATOMIC_RELEASE);
     __atomic_store_n(&slot->scope[i].real, NULL, __ATOMIC_RELEASE);
   }
-  for (unsigned i = 0; i < MT_SLOT_MEMOS; i++) {
-    __atomic_store_n(&slot->memo[i].caller, 0, __ATOMIC_RELEASE);
-    __atomic_store_n(&slot->memo[i].real, NULL, __ATOMIC_RELEASE);
+  for (unsigned i = 0; i < MT_SLOT_CACHE; i++) {
+    __atomic_store_n(&slot->cache[i].caller, 0, __ATOMIC_RELEASE);
+    __atomic_store_n(&slot->cache[i].real, NULL, __ATOMIC_RELEASE);
   }
   void *fallback = __atomic_load_n(&slot->fallback, __ATOMIC_ACQUIRE);
   if (fallback && !mt_module_find((uintptr_t)fallback))
@@ -222,14 +224,14 @@ static int read_unload_count(struct dl_phdr_info *info, size_t size, void *count
   return 1;
 }
 
-void mt_real_forget(void) {
+void mt_original_drop_unloaded(void) {
   static unsigned long long seen;
   unsigned long long count = 0;
   struct mt_slot *slot = __atomic_load_n(&slots, __ATOMIC_ACQUIRE);
   if (!slot) return;
   dl_iterate_phdr(read_unload_count, &count);
   if (__atomic_exchange_n(&seen, count, __ATOMIC_RELAXED) == count) return;
-  for (; slot; slot = slot->next) forget(slot);
-  mt_capture_forget(mt_module_forget());
-  mt_query_forget();
+  for (; slot; slot = slot->next) clear_slot(slot);
+  mt_capture_invalidate(mt_module_drop_unloaded());
+  mt_query_drop_unloaded();
 }
