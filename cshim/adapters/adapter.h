@@ -46,7 +46,7 @@ void mt_adapter_report_all(void);
 /* Nothing is left of the interpreter; another one may follow. */
 void mt_adapter_reset(void);
 
-/* By the scripts, with the interpreter's lock. trouble counts what went wrong and says how many that were; again has
+/* By the scripts, with the interpreter's lock. count_failure returns how many there were; schedule has
  * the script called after that time, 0 not. */
 uint32_t mt_adapter_count_failure(enum mt_framework framework);
 void mt_adapter_schedule(enum mt_framework framework, uint32_t milliseconds);

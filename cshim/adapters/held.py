@@ -1,6 +1,8 @@
 # What PyTorch's allocator holds when recording begins amid the program's work (cshim/adapters/held.c).
 import sys
 
+from .library import TRIES, held, passed
+
 
 def _rows(snapshot):
     rows = []

@@ -1,11 +1,13 @@
 # What JAX says of its memory. By default it takes most of the device in one piece and cuts its buffers out of that itself, without a word to the driver; its memory profile says what lies there, with
-# the lines that made it. Runs inside the traced program: it only reads, and lets no exception out. account, again and epoch come from the library (cshim/adapters/pyfunction.c).
+# the lines that made it. Runs inside the traced program: it only reads, and lets no exception out. account, schedule and epoch come from the library (cshim/adapters/pyfunction.h).
+from .library import account, epoch, schedule
+
 
 def _start():
     import sys
     modules = sys.modules
     EVERY_MS, ROOM = 1000, 4 << 20  # all profiles of a recording together
-    highest, room, spoken_in = [0], [ROOM], [0]
+    highest, room, emitted_in = [0], [ROOM], [0]
 
     def keep():
         """Has JAX's profile kept where it never had more in use. Asking for it must not be what starts a client of the GPU."""
@@ -13,8 +15,8 @@ def _start():
         client = bridge and profiler and (getattr(bridge, "_backends", None) or {}).get("cuda")
         if not client:
             return
-        if spoken_in[0] != epoch():
-            spoken_in[0], highest[0], room[0] = epoch(), 0, ROOM
+        if emitted_in[0] != epoch():
+            emitted_in[0], highest[0], room[0] = epoch(), 0, ROOM
         used = sum((device.memory_stats() or {}).get("bytes_in_use", 0) for device in client.local_devices())
         if used and used >= highest[0]:
             profile = profiler.device_memory_profile("cuda")
@@ -24,10 +26,10 @@ def _start():
                 room[0] -= len(profile)
 
     def report():
-        again(EVERY_MS)
+        schedule(EVERY_MS)
         keep()
 
-    again(EVERY_MS)
+    schedule(EVERY_MS)
     return report
 
 

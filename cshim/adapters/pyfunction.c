@@ -251,15 +251,15 @@ static void *account(void *self, void *bytes) {
   return nothing();
 }
 
-/* trouble() -> int: counts one more thing that went wrong, and says how many that were. */
-static void *trouble(void *self, void *unused) {
+/* count_failure() -> int: counts one more failure, and returns how many there were. */
+static void *count_failure(void *self, void *unused) {
   (void)unused;
   return api.number(mt_adapter_count_failure(which(self)));
 }
 
-/* again(milliseconds): has the script's report called after that time, to the next half second, unless it is called
+/* schedule(milliseconds): has the script's report called after that time, to the next half second, unless it is called
  * before. The last wish counts; 0 takes it back. */
-static void *again(void *self, void *milliseconds) {
+static void *schedule(void *self, void *milliseconds) {
   uint64_t wanted = api.from_number(milliseconds);
   api.clear_error();
   if (wanted <= UINT32_MAX) mt_adapter_schedule(which(self), (uint32_t)wanted);
@@ -343,8 +343,8 @@ static void fill_methods(void) {
   METHOD(variables, MT_PY_SEVERAL_ARGUMENTS);
   METHOD(quietly, MT_PY_ONE_ARGUMENT);
   METHOD(contain, MT_PY_ONE_ARGUMENT);
-  METHOD(trouble, MT_PY_NO_ARGUMENTS);
-  METHOD(again, MT_PY_ONE_ARGUMENT);
+  METHOD(count_failure, MT_PY_NO_ARGUMENTS);
+  METHOD(schedule, MT_PY_ONE_ARGUMENT);
 #undef METHOD
 #undef NAMED
 }

@@ -30,8 +30,8 @@
  *                                     exception of the adapter's out: for everything that the program is to call
  *   contain(exception)                in every "except": counts it, or raises it again if the program's signal
  *                                     handlers raised it
- *   trouble() -> int                  counts one more failure; how many there were
- *   again(milliseconds)               has the script's report called after that time; 0 cancels it
+ *   count_failure() -> int            counts one more failure; how many there were
+ *   schedule(milliseconds)            has the script's report called after that time; 0 cancels it
  *   link()                            records which operators' backward runs (cshim/adapters/backward.h)
  *   record_function(bool) -> int      sets PyTorch's switch of operator observers for this thread, and returns what it
  *                                     was (cshim/elf/recordfunction.h)

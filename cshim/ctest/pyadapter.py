@@ -235,7 +235,7 @@ def contained():
     for count, function in enumerate(wrong, 1):
         equal(library.torch.quietly(function)(), None, "result", count)
     equal(library.info("adapter.torch.trouble"), "1", "counted at once")
-    equal(library.torch.trouble(), len(wrong) + 1, "counted")
+    equal(library.torch.count_failure(), len(wrong) + 1, "counted")
     equal(library.torch.quietly(lambda *a, **k: (a, k))(1, 2, three=3), ((1, 2), {"three": 3}), "arguments")
     equal(library.torch.contain(ValueError("x")), None, "contain")
     equal(library.mxnet.starts, 0, "the other")
@@ -699,18 +699,18 @@ def again():
     settle()
     equal(library.torch.reports, 0, "reports")
     before = time.monotonic()
-    library.torch.again(30)
+    library.torch.schedule(30)
     check(until(lambda: (library.turn(), library.torch.reports)[1]), "it is called again")
     check(time.monotonic() - before >= 0.03, "too early")
     settle()
     equal(library.torch.reports, 1, "reports")
-    library.torch.again(1)
-    library.torch.again(0)
+    library.torch.schedule(1)
+    library.torch.schedule(0)
     time.sleep(0.01)
     settle()
     equal(library.torch.reports, 1, "reports after it was taken back")
     for wrong in -1, 1 << 40, "x", None, 1.5:
-        equal(library.torch.again(wrong), None, "again")
+        equal(library.torch.schedule(wrong), None, "again")
     for _ in range(18):
         library.free.pyadapter_out_of_memory()
         settle()
@@ -793,7 +793,7 @@ def threads():
             if len(torch.instances(kept, Base)) != 500 or len(torch.all_instances(Base)) < 500:
                 wrong.append("instances")
             torch.emit(bodies)
-            torch.trouble()
+            torch.count_failure()
             torch.quietly(lambda: 1 / 0)()
     workers = [threading.Thread(target=work) for _ in range(4)]
     for worker in workers:
@@ -801,7 +801,7 @@ def threads():
     for worker in workers:
         worker.join()
     equal(wrong, [], "wrong")
-    equal(torch.trouble(), 401, "trouble")
+    equal(torch.count_failure(), 401, "trouble")
     equal(len(library.names()), 4 * 50 * 20, "names")
 
 

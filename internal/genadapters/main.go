@@ -20,11 +20,11 @@ var scripts = []struct {
 }{
 	{"torch", []string{
 		"torch/framework.py", "torch/reading.py", "torch/memory.py", "torch/rows.py", "torch/variables.py",
-		"torch/modules.py", "torch/looks.py",
+		"torch/modules.py", "torch/scans.py",
 		"torch/gradients.py", "torch/states.py", "torch/optimizers.py", "torch/steps.py", "torch/start.py",
 	}},
 	{"mxnet", []string{
-		"mxnet/framework.py", "mxnet/memory.py", "mxnet/rows.py", "mxnet/states.py", "mxnet/looks.py", "mxnet/steps.py",
+		"mxnet/framework.py", "mxnet/memory.py", "mxnet/rows.py", "mxnet/states.py", "mxnet/scans.py", "mxnet/steps.py",
 		"mxnet/follow.py", "mxnet/start.py",
 	}},
 	{"jax", []string{"jax.py"}},
@@ -71,18 +71,25 @@ func run(folder, out string) error {
 	return os.WriteFile(out, code.Bytes(), 0o644)
 }
 
-// isOwnImport matches imports of what stands in the same script, and what only its first line may say.
-var isOwnImport = regexp.MustCompile(`^from (\._\w+|__future__) import `)
+// isOwnImport matches imports of what is in the same script or comes from the library, which are for checkers, and what
+// only a script's first line may have.
+var isOwnImport = regexp.MustCompile(`^from (\.{1,2}\w+|memtrace\._\w+|__future__) import `)
 
-// add writes a file's lines but for those that say nothing to the interpreter.
+// add writes a file's lines without comments, blank lines and imports of its own script.
 func add(code *bytes.Buffer, path string) error {
 	text, err := os.ReadFile(path)
 	if err != nil {
 		return err
 	}
+	inImport := false // of several lines
 	for line := range strings.Lines(string(text)) {
-		if kept := strings.TrimRight(line, " \n"); kept != "" && !strings.HasPrefix(strings.TrimLeft(kept, " "), "#") &&
-			!isOwnImport.MatchString(kept) {
+		kept := strings.TrimRight(line, " \n")
+		switch {
+		case inImport:
+			inImport = kept != ")"
+		case isOwnImport.MatchString(kept):
+			inImport = strings.HasSuffix(kept, "(")
+		case kept != "" && !strings.HasPrefix(strings.TrimLeft(kept, " "), "#"):
 			fmt.Fprintf(code, "     %s\n", quote(kept+"\n"))
 		}
 	}

@@ -1,16 +1,20 @@
-# ruff: noqa: F821
 # How steps are noticed: methods that tell when they are about to return.
+from ..library import contain, epoch, quietly
+from .framework import CodeType, FunctionType, Module, Trainer, Updater, modules
+from .rows import reset_for_new_recording
+from .steps import ModulePlan, TrainerPlan, UpdaterPlan, is_owned, plan_of
+
 
 def after(kind, method):
     """Stands among a function's constants. `it @ (self, ...)` there tells that the function is about to return."""
-    def told(arguments):
+    def before_return(arguments):
         if epoch():
-            renewed()
+            reset_for_new_recording()
             stepper = arguments[0]
             if kind is not UpdaterPlan or not is_owned(stepper):
                 method(plan_of(stepper, kind), *arguments)
 
-    return type("after", (), {"__matmul__": quietly(told)})()
+    return type("after", (), {"__matmul__": quietly(before_return)})()
 
 
 MARK = "<memtrace>"
@@ -55,9 +59,9 @@ def follow(kind, owner, name, arguments, method):
     if any(getattr(again, part) != getattr(original, part) for part in SAME):
         raise ValueError
     body = tree.body[0].body[0].body
-    told = compile("%r @ (%s,)" % (MARK, arguments), MARK, "exec", 0x400, True).body[0]
-    place(told, body[-1])
-    body.append(told)
+    call = compile("%r @ (%s,)" % (MARK, arguments), MARK, "exec", 0x400, True).body[0]
+    place(call, body[-1])
+    body.append(call)
     code = inner(inner(compile(tree, original.co_filename, "exec", 0, True), outer), name)
     mark = after(kind, method)
     function.__code__ = code.replace(co_consts=tuple([mark if part == MARK else part for part in code.co_consts]))

@@ -1,4 +1,4 @@
-# ruff: noqa: F401, F821
+# ruff: noqa: F401
 # What MXNet calls its memory. Runs inside the traced program: it only reads, and lets no exception out. epoch, intern, emit and instances come from the library
 # (cshim/adapters/pyfunction.c). Names are those of the GPU memory profilers that were made for MXNet: in_arg:PARAMETER, arg_grad:PARAMETER, aux_state:PARAMETER,
 # optimizer_state:KIND:PARAMETER, data_entry:NAME. docs/names.md says what a program can see of this.
@@ -21,7 +21,7 @@ Executor, Module = modules["mxnet.executor"].Executor, modules["mxnet.module.mod
 Optimizer, Updater = modules["mxnet.optimizer.optimizer"].Optimizer, modules["mxnet.optimizer.optimizer"].Updater
 MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP, DATA, FREE = range(1, 9)
 GPU = 2          # of mxnet's device types
-LOOK_EARLY = 16  # steps in which arrays are waited for that have no memory yet
-LOOK_FROM, LOOK_EVERY = 64, 4096  # steps after which everything is read again although nothing seems to have changed: 64, 128, 256, and so on
+SCAN_EARLY = 16  # steps in which arrays are waited for that have no memory yet
+SCAN_FROM, SCAN_EVERY = 64, 4096  # steps after which everything is read again although nothing seems to have changed: 64, 128, 256, and so on
 
 plans = {}  # id of a trainer, module or updater -> Plan

@@ -1,5 +1,6 @@
-# ruff: noqa: F821
 # What an optimizer keeps.
+from .framework import NDArray, OPTIMIZER, Optimizer
+
 
 def arrays(value):
     """The arrays in what an optimizer keeps, with their place in it: () for one alone."""
@@ -34,7 +35,7 @@ def doubled(optimizer, state, kinds):
     return None if not isinstance(copy, NDArray) or isinstance(rest, NDArray) and len(kinds) != 1 else 0
 
 
-def look_states(rows, updater, called):
+def scan_states(rows, updater, called):
     optimizer = updater.optimizer
     kinds = kinds_of(optimizer)
     for index, state in list(updater.states.items()):

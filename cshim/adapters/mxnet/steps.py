@@ -1,5 +1,9 @@
-# ruff: noqa: F821
 # What steps: trainers, modules and updaters.
+from .framework import SCAN_EARLY, SCAN_EVERY, SCAN_FROM, plans, ref
+from .rows import Rows, when_gone
+from .scans import scan_all, scan_executor, scan_gradient, scan_parameters
+from .states import called_by, scan_states
+
 
 class Plan:
     """What steps: a trainer, a module or an updater on its own, as it was last seen."""
@@ -9,15 +13,15 @@ class Plan:
 
     def step(self, stepper):
         self.steps += 1
-        rows, now = Rows(), self.glance(stepper)
-        if now != self.seen or self.steps < 3 or self.early and self.steps <= LOOK_EARLY or self.steps >= LOOK_FROM and self.steps & self.steps - 1 == 0 or self.steps % LOOK_EVERY == 0:
+        rows, now = Rows(), self.fingerprint(stepper)
+        if now != self.seen or self.steps < 3 or self.early and self.steps <= SCAN_EARLY or self.steps >= SCAN_FROM and self.steps & self.steps - 1 == 0 or self.steps % SCAN_EVERY == 0:
             if self.seen is None:
-                look_around(rows)
+                scan_all(rows)
             self.seen = now
-            self.look(stepper, rows)
+            self.scan(stepper, rows)
             self.early = rows.early
         for p in self.sparse:
-            look_gradient(rows, p)
+            scan_gradient(rows, p)
         rows.step(type(self.optimizer(stepper)).__name__, self.steps, stepper)
         rows.send()
 
@@ -27,16 +31,16 @@ class TrainerPlan(Plan):
         kept = getattr(trainer._kvstore, "_updater", None) if trainer._update_on_kvstore else None
         return trainer._updaters if kept is None else [kept]
 
-    def glance(self, trainer):
+    def fingerprint(self, trainer):
         params = trainer._params
         return [id(p._data) for p in params], [id(p._grad) for p in params], sum([len(u.states) for u in self.updaters(trainer)])
 
-    def look(self, trainer, rows):
+    def scan(self, trainer, rows):
         params = trainer._params
-        look_parameters(rows, params)
+        scan_parameters(rows, params)
         for updater in self.updaters(trainer):
             own(updater)
-            look_states(rows, updater, lambda index: params[index].name)
+            scan_states(rows, updater, lambda index: params[index].name)
         self.sparse = [p for p in params if p._grad_stype != "default" or p._stype != "default"]
 
     def optimizer(self, trainer):
@@ -47,17 +51,17 @@ class ModulePlan(Plan):
     def updater(self, module):
         return getattr(module._kvstore, "_updater", None) if module._update_on_kvstore else module._updater
 
-    def glance(self, module):
+    def fingerprint(self, module):
         updater = self.updater(module)
         return [id(e) for e in module._exec_group.execs], len(updater.states) if updater is not None else 0
 
-    def look(self, module, rows):
+    def scan(self, module, rows):
         group, updater, devices = module._exec_group, self.updater(module), len(module._context)
         for executor in group.execs:
-            look_executor(rows, executor, group)
+            scan_executor(rows, executor, group)
         if updater is not None:
             own(updater)
-            look_states(rows, updater, lambda index: index if isinstance(index, str) else group.param_names[index // devices])
+            scan_states(rows, updater, lambda index: index if isinstance(index, str) else group.param_names[index // devices])
 
     def optimizer(self, module):
         return module._optimizer
@@ -67,11 +71,11 @@ class UpdaterPlan(Plan):
     """An updater that the program calls itself, for one parameter or several at a time: a step is over when each of them has had its turn."""
     states, calls, late = -1, 0, False
 
-    def glance(self, updater):
+    def fingerprint(self, updater):
         return len(updater.states)
 
-    def look(self, updater, rows):
-        look_states(rows, updater, called_by(updater.optimizer))
+    def scan(self, updater, rows):
+        scan_states(rows, updater, called_by(updater.optimizer))
 
     def optimizer(self, updater):
         return updater.optimizer

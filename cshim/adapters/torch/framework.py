@@ -1,4 +1,4 @@
-# ruff: noqa: F401, F821
+# ruff: noqa: F401
 # What PyTorch calls its memory. Runs inside the traced program: it only reads, and lets no exception out. The files of this folder are one script, in the order that
 # internal/genadapters has; link, record_function, epoch, intern, emit, emit_at, pack, all_instances, variables, quietly, contain and again come from the library (cshim/adapters/pyfunction.h).
 #

@@ -1,5 +1,7 @@
-# ruff: noqa: F821
 # Gradients of what an optimizer steps. Their addresses are others in every step; all else about them stays.
+from ..library import addresses, emit, emit_at, pack
+from .framework import GRADIENT, PARAMETER, PLAIN, Tensor, below, data_ptr, grad_of, is_leaf
+from .rows import SIZE, head, row
 
 
 def name_gradients(plan, parameters, rows):
@@ -13,10 +15,10 @@ def name_gradients(plan, parameters, rows):
         for category, _, address, _, owner, storage, _ in rows.entries(before):
             if owner in places and (category, storage) in flats:
                 name, size = flats.pop((category, storage))
-                plan.flats.append((places[owner], address - storage, size, rows.told.number(name)))
+                plan.flats.append((places[owner], address - storage, size, rows.emitted.number(name)))
 
 
-def say_gradients(plan, parameters, rows):
+def emit_gradients(plan, parameters, rows):
     """All addresses in one go, for plain parameters. False if a gradient has none, as a sparse one. Parameters that lie elsewhere now are said, too: after p.data = ..., module.to(...)."""
     found, own = addresses(parameters, data_ptr, grad_of), addresses(parameters, data_ptr, None)
     if found is None or own is None:

@@ -1,5 +1,9 @@
-# ruff: noqa: F821
 # Where tensors have their elements, one tensor at a time: for those that are no plain ones, or begin within a storage. The others go by pack.
+from ..library import contain, record_function
+from .framework import (
+    Base, PLAIN, PYTHON, Tensor, below, data_ptr, dispatch_keys, element_size, is_cuda, is_recorded, layout_of, numel, record, storage_offset, torch,
+)
+from .reading import parts
 
 
 def memory(tensor, deep=2):
@@ -27,7 +31,7 @@ def memory(tensor, deep=2):
 
 def sparse(tensor):
     """Its parts are tensors that only operators give, which go past the program's modes and profilers, and take no numbers of its operators."""
-    guard, told, recorded = torch._C._DisableTorchDispatch(), record_function(0), is_recorded()
+    guard, observed, recorded = torch._C._DisableTorchDispatch(), record_function(0), is_recorded()
     record(False)
     try:
         if layout_of(tensor) is torch.sparse_coo:
@@ -39,7 +43,7 @@ def sparse(tensor):
         return [("." + key, *rest) for key, part in found for _, *rest in memory(part)]
     finally:
         record(recorded)
-        record_function(told)
+        record_function(observed)
         del guard
 
 

@@ -1,5 +1,9 @@
-# ruff: noqa: F821
 # Modules: which ones there are, and what they are called.
+from ..library import quietly
+from .framework import Module, below, classname, module_fields, sys, weakref
+from .reading import field, fields
+from .scans import read_with_gil
+from .variables import local, thread_frames
 
 roots = {}  # id of a module that is in no other one -> (weak reference, name, whether the name is a variable's)
 
@@ -20,7 +24,7 @@ def held(space, kind):
         return list(dict.items(field(fields(values), "_python_modules")))
     if script and type(values) is script.OrderedDictWrapper:
         inner = field(fields(values), "_c")
-        return list(inner.items() if kind == "_parameters" else calmly([inner], type(inner).items)[0] or ())  # what a method puts in a buffer's place it puts there without the lock
+        return list(inner.items() if kind == "_parameters" else read_with_gil([inner], type(inner).items)[0] or ())  # what a method puts in a buffer's place it puts there without the lock
     return ()
 
 
@@ -98,7 +102,7 @@ def name_roots(found, called):
     return result, sure
 
 
-def being_made():
+def in_constructor():
     """Whether a module is being put together by a call that led here: its parts have no parents yet."""
     return any(frame.f_code.co_name == "__init__" and any(below(Module, type(value)) for name, value in local(frame) if name == "self")
                for frame in thread_frames(sys._getframe(), whole=True))

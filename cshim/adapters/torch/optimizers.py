@@ -1,5 +1,12 @@
-# ruff: noqa: F821
 # Optimizers: what they step, and what its names are.
+from ..library import addresses, emit, epoch, identities, same, unchanged
+from .framework import Optimizer, PARAMETER, PLAIN, STEP, Tensor, below, classname, data_ptr, is_leaf, weakref
+from .gradients import emit_gradients, name_gradients
+from .modules import forgetter
+from .reading import field, optimizer_field
+from .rows import emitted, step_row
+from .scans import Scans, due, holds, rename_unstepped_gradients, scan
+from .states import additions, name_state
 
 FIRST, OFTEN = 16, 16  # so many steps have their gradients named, and parameters' addresses compared; after them every sixteenth one
 LARGE = 2000            # with so many parameters the work is spread: gradients in the first step and in every sixteenth, states in the second one
@@ -13,7 +20,7 @@ class Plan:
     def __init__(self, optimizer):
         self.gone = weakref.ref(optimizer, forgetter(plans, id(optimizer)))
         self.name = classname(type(optimizer))
-        self.steps, self.states, self.look, self.epoch = 0, -1, 0, 0
+        self.steps, self.states, self.scan, self.epoch = 0, -1, 0, 0
         self.ids = None         # of the parameters, in 64 bits each
         self.names = {}         # id of a parameter -> its name
         self.large = False
@@ -32,41 +39,41 @@ class Plan:
     def parameters(self, optimizer):
         return list(map(list.copy, self.lists(optimizer)))
 
-    def find_names(self, groups, parameters, rows, may_look, began):
+    def find_names(self, groups, parameters, rows, may_scan, began):
         """Names by modules, else by variables, else by the place in the optimizer. Looks after number began were just now."""
-        called, homes = None, Looks.homes
+        called, homes = None, Scans.homes
 
         def unknown():  # what was found just now needs no proof
             home_of = homes.get
             return [p for p in parameters if (home := home_of(id(p))) is None or not (home[4] > began or holds(home, p))]
 
-        loose = unknown()
-        if may_look and loose:
-            called, homes = look(rows, whole=False), Looks.homes
-            loose = unknown()
-            if loose and due():
-                called, homes = look(rows), Looks.homes
-                loose = unknown()
-        loose = {id(p) for p in loose}
-        found = called.tensor(loose) if called and loose else {key: self.names[key] for key in loose if key in self.names}
-        if not loose:
+        unstepped = unknown()
+        if may_scan and unstepped:
+            called, homes = scan(rows, whole=False), Scans.homes
+            unstepped = unknown()
+            if unstepped and due():
+                called, homes = scan(rows, stepped=True), Scans.homes
+                unstepped = unknown()
+        unstepped = {id(p) for p in unstepped}
+        found = called.tensor(unstepped) if called and unstepped else {key: self.names[key] for key in unstepped if key in self.names}
+        if not unstepped:
             self.names.update([(id(p), homes[id(p)][0]) for p in parameters])
             return
         for at, group in enumerate(groups):
             for index, p in enumerate(group):
                 if not below(Tensor, type(p)):
                     continue
-                if id(p) not in loose:
+                if id(p) not in unstepped:
                     self.names[id(p)] = homes[id(p)][0]
                 else:
                     self.names[id(p)] = found.get(id(p)) or "%s.%d.%d" % (self.name, at, index)
                     rows.tensor(PARAMETER, self.names[id(p)], p)
 
-    def prepare(self, groups, rows, may_look, began):
+    def prepare(self, groups, rows, may_scan, began):
         everything = [p for group in groups for p in group]
         parameters = [p for p in everything if type(p) in PLAIN or below(Tensor, type(p))]
-        self.find_names(groups, parameters, rows, may_look, began)
-        self.look, self.epoch, self.ids = Looks.count, rows.told.epoch, identities(everything)
+        self.find_names(groups, parameters, rows, may_scan, began)
+        self.scan, self.epoch, self.ids = Scans.count, rows.emitted.epoch, identities(everything)
         self.plain = len(parameters) == len(everything) and PLAIN.issuperset(map(type, parameters)) and all(map(is_leaf, parameters))
         self.addresses = addresses(parameters, data_ptr, None) if self.plain else None
         self.plain = self.addresses is not None
@@ -87,19 +94,19 @@ class Plan:
         if new or wanted:
             rows.covered = frozenset(map(id, parameters))
         if wanted:
-            look(rows)
-        if new or self.look != Looks.count:
+            scan(rows, stepped=True)
+        if new or self.scan != Scans.count:
             self.prepare(groups, rows, new, began)
             name_gradients(self, parameters, rows)
-        elif self.is_time_for_gradients() and not (self.plain and say_gradients(self, parameters, rows)):
+        elif self.is_time_for_gradients() and not (self.plain and emit_gradients(self, parameters, rows)):
             name_gradients(self, parameters, rows)
         if not self.steps & self.steps - 1 and not self.large and not wanted:
-            name_loose_again(rows, frozenset(map(id, parameters)))
+            rename_unstepped_gradients(rows, frozenset(map(id, parameters)))
 
     def passes(self, optimizer):
         """Whether there is nothing to tell of this step but itself, which is then told. Most steps are so, and each would find the way through follow cold in the caches."""
-        count, known = self.steps + 1, told[0]
-        if count <= FIRST or not count % OFTEN or self.wraps or self.look != Looks.count or Looks.wanted and due():
+        count, known = self.steps + 1, emitted[0]
+        if count <= FIRST or not count % OFTEN or self.wraps or self.scan != Scans.count or Scans.wanted and due():
             return False
         if self.epoch != known.epoch or self.epoch != epoch() or not unchanged(optimizer, self.ids, self.states, "param_groups", "params", "state"):
             return False
@@ -109,10 +116,10 @@ class Plan:
 
     def follow(self, optimizer, rows):
         """A step is over."""
-        began = Looks.count
+        began = Scans.count
         self.steps += 1
-        new, wanted = self.epoch != rows.told.epoch or not same(self.lists(optimizer), self.ids), Looks.wanted and due()
-        if new or wanted or self.look != began or self.is_time_for_gradients():
+        new, wanted = self.epoch != rows.emitted.epoch or not same(self.lists(optimizer), self.ids), Scans.wanted and due()
+        if new or wanted or self.scan != began or self.is_time_for_gradients():
             self.follow_parameters(self.parameters(optimizer), rows, new, wanted, began)
         state = optimizer_field(optimizer, "state")
         held = dict.__len__(state) if below(dict, type(state)) else 0

@@ -1,5 +1,8 @@
-# ruff: noqa: F821
 # How objects of the program's are read: past all that it could have put in the way.
+from .framework import (
+    Attribute, DEEP, FEW, Function, MANY, Method, Module, Namespace, Optimizer, SIMPLE, Slot, Tensor, attribute_of, below, members, mro, optimizer_fields,
+    referents,
+)
 
 
 def field(fields, key):
@@ -26,7 +29,7 @@ def optimizer_field(optimizer, key):
         return None
 
 
-def is_bare(value):
+def has_no_tensor(value):
     """Whether there is no tensor in a value, as far as a short look tells."""
     cls = type(value)
     if cls in SIMPLE or cls is Method or below(type, cls):
@@ -45,7 +48,7 @@ def parts(thing):
                 except AttributeError:
                     pass  # not set
     found = referents(thing)
-    if found and all(map(is_bare, found)):
+    if found and all(map(has_no_tensor, found)):
         return
     own = fields(thing)
     if below(dict, type(own)):

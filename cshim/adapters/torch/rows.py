@@ -1,5 +1,7 @@
-# ruff: noqa: F821
 # Names on their way into the recording.
+from ..library import contain, emit, epoch, intern, pack
+from .framework import MODULE, PLAIN, Struct, data_ptr, element_size, is_cuda, numel, storage_offset
+from .memory import memory, storage_size
 
 row, head, step_row = Struct("<QQQII"), Struct("<Q"), Struct("<QQQQII")  # a step's alone has its head before it
 CLASSES = tuple(PLAIN)
@@ -7,7 +9,7 @@ SIZE = numel, element_size
 PLACE = *SIZE, is_cuda, data_ptr, storage_offset
 
 
-class Told:
+class Emitted:
     """What was said in one recording."""
 
     def __init__(self, number):
@@ -20,14 +22,14 @@ class Told:
         return found
 
 
-told = [Told(0)]
+emitted = [Emitted(0)]
 
 
-def now_told():
+def current_emitted():
     """Of the recording that runs; a new one knows nothing."""
-    current, number = told[0], epoch()
+    current, number = emitted[0], epoch()
     if current.epoch != number:
-        current = told[0] = Told(number)
+        current = emitted[0] = Emitted(number)
     return current
 
 
@@ -41,12 +43,12 @@ class Chunk:
 
 class Rows:
     def __init__(self):
-        self.told = now_told()
+        self.emitted = current_emitted()
         self.covered = ()  # ids of parameters whose gradients are said apart
         self.found = []  # chunks, and (category, name, address, bytes, id, address of the storage, the tensor if it begins within)
 
     def modules(self, names, modules):
-        known, new = self.told.modules, []
+        known, new = self.emitted.modules, []
         for at, module in enumerate(modules):
             if known.get(id(module)) != names[at]:
                 known[id(module)] = names[at]
@@ -97,21 +99,21 @@ class Rows:
         return result
 
     def send(self):
-        number, packed, flats = self.told.number, [head.pack(self.told.epoch)], self.flats()
+        number, packed, flats = self.emitted.number, [head.pack(self.emitted.epoch)], self.flats()
 
-        def say_flat(key):  # before its parts: the first name of a block stays
+        def pack_flat(key):  # before its parts: the first name of a block stays
             name, size = flats.pop(key)
             packed.append(row.pack(key[1], size, 0, number(name), key[0]))
 
         for entry in self.found:
             if type(entry) is Chunk:
                 for key in [key for key in flats if key[0] == entry.category]:
-                    say_flat(key)
+                    pack_flat(key)
                 packed.append(entry.rows)
             else:
                 category, name, address, size, owner, storage, _ = entry
                 if (category, storage) in flats:
-                    say_flat((category, storage))
+                    pack_flat((category, storage))
                 packed.append(row.pack(address, size, owner, number(name), category))
         self.found = []
         if len(packed) > 1:

@@ -1,31 +1,38 @@
-# ruff: noqa: F821
 # When everything is looked at: at the beginning, where nothing steps, and when the library asks.
+from ..library import all_instances, contain, link, quietly, schedule
+from .framework import Optimizer, perf_counter, sys, torch
+from .modules import in_constructor
+from .optimizers import plan_of
+from .scans import Scans, scan
+from .states import name_state
+from .steps import Steps, follow_steps, run_isolated, stepped
+from .variables import frames
 
 SOON = 0.5        # seconds to the next look at a program without steps, at least
 IDLE_SHARE = 100  # such looks take at most one part in so many of the time
 
 
-class Asked:
+class NextScan:
     """The next look where nothing steps: when it is due, and how many steps there were when it was asked for."""
     due, steps = 0.0, 0
 
 
-def ask(seconds):
-    Asked.due, Asked.steps = perf_counter() + seconds, Steps.count
-    again(int(seconds * 1000))
+def schedule_scan(seconds):
+    NextScan.due, NextScan.steps = perf_counter() + seconds, Steps.count
+    schedule(int(seconds * 1000))
 
 
-def ask_in_turn():
-    ask(max(SOON, IDLE_SHARE * Looks.cost))
+def schedule_periodic_scan():
+    schedule_scan(max(SOON, IDLE_SHARE * Scans.cost))
 
 
 def begin(rows):
     """What has names by now. Most often the program is in the middle of moving its first module to the device, and what it is going to be called is not known."""
-    if not being_made():
-        began = Looks.count
-        look(rows, whole=False, sure_only=True)
+    if not in_constructor():
+        began = Scans.count
+        scan(rows, whole=False, sure_only=True)
         name_optimizers(rows, began)  # of a program that trains before the script came
-    ask(SOON)
+    schedule_scan(SOON)
 
 
 def name_optimizers(rows, began):
@@ -35,26 +42,26 @@ def name_optimizers(rows, began):
         name_state(plan, optimizer, rows)
 
 
-def tell(rows):
+def scan_and_emit(rows):
     running = bool(frames())
-    in_turn = running and perf_counter() >= Asked.due
-    if in_turn and Steps.count != Asked.steps:
-        ask_in_turn()  # what trains looks when it steps
+    in_turn = running and perf_counter() >= NextScan.due
+    if in_turn and Steps.count != NextScan.steps:
+        schedule_periodic_scan()  # what trains looks when it steps
         return
-    if in_turn and being_made():
-        ask(SOON)
+    if in_turn and in_constructor():
+        schedule_scan(SOON)
         return
-    began = Looks.count
-    look(rows, sure_only=in_turn)
+    began = Scans.count
+    scan(rows, sure_only=in_turn)
     name_optimizers(rows, began)
     if running:
-        ask_in_turn()
+        schedule_periodic_scan()
 
 
 def report():
     """All that there is: at the end, when memory ran out, and now and then where no optimizer steps."""
     link()
-    carefully(tell)
+    run_isolated(scan_and_emit)
 
 
 def skipper():
@@ -84,4 +91,4 @@ except Exception as error:
     contain(error)
 follow_steps(quietly(stepped))
 link()
-carefully(begin)
+run_isolated(begin)

@@ -1,5 +1,7 @@
-# ruff: noqa: F821
 # What an optimizer keeps: for a parameter, and for itself.
+from .framework import DEEP, FEW, OPTIMIZER, PLAIN, SIMPLE, Tensor, below, optimizer_fields, referents
+from .reading import has_no_tensor, key_text, optimizer_field, tensors
+from .scans import Scans
 
 
 def name_state(plan, optimizer, rows):
@@ -7,7 +9,7 @@ def name_state(plan, optimizer, rows):
     name_states(plan, list(dict.items(state)) if below(dict, type(state)) else (), rows)
     for key, value in additions(optimizer):
         for path, tensor in tensors(value, key):
-            if id(tensor) not in plan.names and id(tensor) not in Looks.homes:
+            if id(tensor) not in plan.names and id(tensor) not in Scans.homes:
                 rows.tensor(OPTIMIZER, "%s:%s" % (path, plan.name), tensor)
     for index, group in enumerate(optimizer_field(optimizer, "param_groups") or ()):
         for key, value in list(dict.items(group)):
@@ -19,7 +21,7 @@ def additions(optimizer):
     """[(key, value)] of what an optimizer has beside what all have, if a tensor or another optimizer may be in it."""
     usual = "state", "param_groups", "defaults"
     known = {id(optimizer_field(optimizer, key)) for key in usual}
-    if all(id(value) in known or is_bare(value) for value in referents(optimizer)):
+    if all(id(value) in known or has_no_tensor(value) for value in referents(optimizer)):
         return []
     return [(key, value) for key, value in list(dict.items(optimizer_fields(optimizer))) if key not in usual]
 

@@ -1,5 +1,9 @@
-# ruff: noqa: F821
 # Steps of optimizers: how they are heard of, and what is done then.
+from ..library import contain
+from .framework import Function, Optimizer, WithoutFunctions, compiling, function_modes, functools, gc, members, old, sys
+from .optimizers import plan_of, plans
+from .rows import Rows
+from .scans import Scans
 
 
 class Steps:
@@ -7,7 +11,7 @@ class Steps:
     count = 0
 
 
-def carefully(work, *arguments):
+def run_isolated(work, *arguments):
     """Does it without functions of the program's that PyTorch would call, and without a garbage collection, which what we make for a moment would cause."""
     if old and function_modes():
         return
@@ -34,11 +38,11 @@ def stepped(optimizer, args, kwargs):
         return
     Steps.count = count = Steps.count + 1
     if count > 1 and not count & count - 1:
-        Looks.wanted = True
+        Scans.wanted = True
     plan = plans.get(id(optimizer))
     if plan is not None and plan.gone() is optimizer and plan.passes(optimizer):
         return
-    carefully(step, optimizer)
+    run_isolated(step, optimizer)
 
 
 def make_hook(compiling, quiet):

@@ -1,5 +1,8 @@
-# ruff: noqa: F821
 # What the program calls its objects: the variables of its modules and of its functions that run.
+from ..library import variables
+from .framework import Cell, FEW, MANY, Module, Namespace, Optimizer, SIMPLE, Tensor, below, classname, sys, torch
+from .reading import entries, field, tensors
+from .rows import Emitted
 
 libraries = tuple({path for path in (sys.prefix, sys.base_prefix, sys.exec_prefix) if type(path) is str})
 FRAMES_GO_LAST = sys.version_info[:3] == (3, 11, 0)  # it frees a function's variables while its frame can still be found: what another thread runs may be half gone
@@ -100,17 +103,17 @@ def framework_class(place, name):
     """A class of the framework's, if it is loaded."""
     module = sys.modules.get(place)
     found = module and field(Namespace.__dict__["__dict__"].__get__(module), name)
-    return found if below(type, type(found)) else Told  # nothing is of that class
+    return found if below(type, type(found)) else Emitted  # nothing is of that class
 
 
-class Called:
+class Variables:
     """What variables say, by id."""
 
     def __init__(self):
         self.modules, self.objects, self.scalers, met = {}, [], [], set()
         self.kept = list(named_variables())
         Scaler = framework_class("torch.amp.grad_scaler", "GradScaler")
-        if Scaler is Told:
+        if Scaler is Emitted:
             Scaler = framework_class("torch.cuda.amp.grad_scaler", "GradScaler")
 
         def take(name, value):

@@ -1,22 +1,29 @@
-# ruff: noqa: F821
 # Looks at everything: when they are due, and what they name.
+from ..library import all_instances, fielded, gradients, held
+from .framework import (
+    BUFFER, GRADIENT, Module, PARAMETER, PLAIN, PYTHON, Tensor, below, classname, dispatch_keys, gc, grad_of, is_leaf, layout_of, module_fields,
+    perf_counter, plain_fields, sys, torch, weakref,
+)
+from .modules import Tree, forgetter, name_roots, roots
+from .reading import fields, tensors
+from .variables import FRAMES_GO_LAST, Variables, framework, framework_class
 
-FREE_LOOKS, SHARE = 2, 400  # after so many after steps, those take at most one part in SHARE of the time
+FREE_SCANS, SHARE = 2, 400  # after so many after steps, those take at most one part in SHARE of the time
 FOLDERS = framework + "autograd/", framework, weakref.__file__.rpartition("/")[0] + "/"  # of backward passes, of PyTorch, of the standard library
 
 scalers = {}  # id of a scaler of gradients -> (weak reference, name)
 
 
-class Looks:
+class Scans:
     """Those that there were."""
     homes = {}  # id of a tensor -> home: (name, weak reference to its module, kind, key, number of the look); each look has its own, and another thread may go on with the last one
     count, last, cost = 0, 0.0, 0.0
-    after_steps = 0  # of them; the others may have come while the program was still moving its modules to the device
+    after_steps = 0  # of them; others may have come while the program was moving its modules to the device
     wanted = False  # one that has to wait for its time
 
 
 def due():
-    return Looks.after_steps < FREE_LOOKS or perf_counter() - Looks.last >= SHARE * Looks.cost
+    return Scans.after_steps < FREE_SCANS or perf_counter() - Scans.last >= SHARE * Scans.cost
 
 
 def holds(home, tensor):
@@ -32,13 +39,13 @@ def holds(home, tensor):
     return any(value is tensor for key, value in held(space, kind) if key == place)
 
 
-def look(rows, whole=True, sure_only=False):
+def scan(rows, whole=True, sure_only=False, stepped=False):
     """Names every module, parameter and buffer that there is, or, not whole, those that variables lead to. sure_only leaves out what no variable refers to."""
     began = perf_counter()
-    called = Called()
+    called = Variables()
     found = all_instances(Module) if whole else [module for _, module in called.modules.values()]
     tops, sure = name_roots(found, called)
-    fresh, tree, made = {} if whole else dict(Looks.homes), Tree(), Tree()
+    fresh, tree, made = {} if whole else dict(Scans.homes), Tree(), Tree()
     made.seen = tree.seen
     Graph = framework_class("torch.fx.graph_module", "GraphModule")
     for name, top in tops[:sure] if sure_only else tops:
@@ -50,15 +57,15 @@ def look(rows, whole=True, sure_only=False):
                 tree.grow(classname(type(module)), module)
     for part in made, tree:
         rows.modules(part.paths, part.modules)
-    Looks.count += 1
+    Scans.count += 1
+    Scans.after_steps += stepped
     name_parameters(rows, *collect(tree, "_parameters", fresh))
     rows.tensors(BUFFER, *collect(tree, "_buffers", fresh))
     name_scalers(rows, called)
     if whole:
-        Looks.wanted = False
-        Looks.after_steps += Steps.count > 0
-    Looks.homes = fresh
-    Looks.last, Looks.cost = perf_counter(), max(perf_counter() - began, Looks.cost / 2)
+        Scans.wanted = False
+    Scans.homes = fresh
+    Scans.last, Scans.cost = perf_counter(), max(perf_counter() - began, Scans.cost / 2)
     return called
 
 
@@ -77,7 +84,7 @@ def collect(tree, kind, fresh):
             known = fresh.get(id(tensor))
             if known is not None and known[0] != name and holds(known, tensor):
                 continue  # one that several modules share is called after the first
-            fresh[id(tensor)] = name, reference, kind, key, Looks.count
+            fresh[id(tensor)] = name, reference, kind, key, Scans.count
             names.append(name)
             found.append(tensor)
     return names, found
@@ -85,7 +92,7 @@ def collect(tree, kind, fresh):
 
 def name_parameters(rows, names, parameters):
     rows.tensors(PARAMETER, names, parameters)
-    name_loose_gradients(rows, [(name, p) for name, p in zip(names, parameters) if id(p) not in rows.covered and is_leaf(p)])
+    name_unstepped_gradients(rows, [(name, p) for name, p in zip(names, parameters) if id(p) not in rows.covered and is_leaf(p)])
     for at in fielded(parameters):
         name, p, cls = names[at], parameters[at], type(parameters[at])
         own = plain_fields(p) if cls in PLAIN else fields(p) if dispatch_keys is not None and not dispatch_keys(p).has(PYTHON) else None  # wrappers' parts are their memory
@@ -93,34 +100,34 @@ def name_parameters(rows, names, parameters):
             name_additions(rows, name, own)
 
 
-def calmly(things, read):
+def read_with_gil(things, read):
     """What a function that holds the interpreter's lock gives for each, None for all if a thread without the lock may be changing them."""
     found = None if FRAMES_GO_LAST else gradients(things, read, sys._current_frames, (gc.isenabled, gc.disable, gc.enable), FOLDERS)
     return found or [None] * len(things)
 
 
-def is_alone():
+def is_only_thread():
     """Whether no other thread runs Python. The parts of a sparse tensor come from operators, which give the lock up: another thread may begin to write it."""
     return len(sys._current_frames()) == 1
 
 
-def name_loose_gradients(rows, loose):
+def name_unstepped_gradients(rows, unstepped):
     """Those of parameters that no optimizer steps just now, if no thread can be writing them."""
-    found = calmly([p for _, p in loose], grad_of)
-    found = [(name, g) for (name, _), g in zip(loose, found) if g is not None and (layout_of(g) is torch.strided or is_alone())]
+    found = read_with_gil([p for _, p in unstepped], grad_of)
+    found = [(name, g) for (name, _), g in zip(unstepped, found) if g is not None and (layout_of(g) is torch.strided or is_only_thread())]
     rows.tensors(GRADIENT, [name for name, _ in found], [g for _, g in found])
 
 
-def name_loose_again(rows, covered):
+def rename_unstepped_gradients(rows, covered):
     """The same between looks, for the parameters that the last ones found."""
-    loose = []
-    for key, (name, reference, kind, place, _) in list(Looks.homes.items()):
+    unstepped = []
+    for key, (name, reference, kind, place, _) in list(Scans.homes.items()):
         module = reference() if kind == "_parameters" and key not in covered else None
         values = dict.get(module_fields(module), kind) if module is not None else None
         p = values.get(place) if type(values) is dict else None
         if p is not None and id(p) == key and is_leaf(p):
-            loose.append((name, p))
-    name_loose_gradients(rows, loose)
+            unstepped.append((name, p))
+    name_unstepped_gradients(rows, unstepped)
 
 
 def name_additions(rows, name, own):

@@ -1,26 +1,30 @@
-# ruff: noqa: F821
 # Parameters, executors and blocks.
+from ..library import contain, instances
+from .framework import BUFFER, Block, DATA, Executor, GRADIENT, Module, PARAMETER, Parameter, Updater, gc
+from .states import called_by, scan_states
+from .steps import is_owned
+
 
 def is_auxiliary(parameter):
     return parameter._grad_req == "null" and (not parameter._differentiable or parameter.name.endswith(("running_mean", "running_var", "moving_mean", "moving_var")))
 
 
-def look_parameters(rows, parameters):
+def scan_parameters(rows, parameters):
     for p in parameters:
         category, kind = (BUFFER, "aux_state") if is_auxiliary(p) else (PARAMETER, "in_arg")
         for array in p._data or ():
             rows.add(category, kind, p.name, array, p)
     for p in parameters:
-        look_gradient(rows, p)
+        scan_gradient(rows, p)
     rows.complete += parameters
 
 
-def look_gradient(rows, p):
+def scan_gradient(rows, p):
     for array in p._grad or ():
         rows.add(GRADIENT, "arg_grad", p.name, array, p)
 
 
-def look_executor(rows, executor, group):
+def scan_executor(rows, executor, group):
     """Group: that of the module whose executor it is, None if a symbol was bound without one. What has a gradient is a parameter then."""
     symbol, grads = executor._symbol, executor.grad_arrays
     names, auxiliary = (symbol.list_arguments(), symbol.list_auxiliary_states()) if group is None else (group.arg_names, group.aux_names)
@@ -41,23 +45,23 @@ def look_executor(rows, executor, group):
     rows.complete.append(executor)
 
 
-def look_around(rows):
+def scan_all(rows):
     """Names what the garbage collector knows: parameters and executors that no trainer has, too, and blocks."""
     objects = gc.get_objects()
     blocks, parameters, executors, updaters, found = [instances(objects, kind) for kind in (Block, Parameter, Executor, Updater, Module)]
     del objects
-    met = look_blocks(rows, blocks)
+    met = scan_blocks(rows, blocks)
     met = {id(p): p for p in met + sorted(parameters, key=lambda p: p.name)}  # the collector's own order is another one in every run
-    look_parameters(rows, [p for p in met.values() if isinstance(p, Parameter)])
+    scan_parameters(rows, [p for p in met.values() if isinstance(p, Parameter)])
     groups = [module._exec_group for module in found if module._exec_group is not None]
     for executor in executors:
-        look_executor(rows, executor, next((group for group in groups if any(e is executor for e in group.execs)), None))
+        scan_executor(rows, executor, next((group for group in groups if any(e is executor for e in group.execs)), None))
     for updater in updaters:
         if not is_owned(updater):
-            look_states(rows, updater, called_by(updater.optimizer))
+            scan_states(rows, updater, called_by(updater.optimizer))
 
 
-def look_blocks(rows, blocks):
+def scan_blocks(rows, blocks):
     """Returns the blocks' parameters, in the order of the model."""
     inner = {id(child) for block in blocks for child in block._children.values()}
     done, met = set(), []
