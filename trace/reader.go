@@ -11,8 +11,7 @@ import (
 )
 
 // Reader reads a trace from front to back, up to its end or to the first section that is cut or damaged. It is a
-// Source. Its memory is bounded by the section limits and by what the dictionary holds; it never allocates on the word
-// of a length alone.
+// Source. Its memory is bounded by the section limits and by what the dictionary holds; it never trusts a length field.
 type Reader struct {
 	sections section.Reader
 	version  uint32

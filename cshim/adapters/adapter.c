@@ -1,13 +1,14 @@
-/* A script runs once, on the main thread, with the interpreter's lock: as a pending call, between two instructions, or
- * at the interpreter's end if that comes first. It leaves functions of its own where the framework calls them, and one
- * here, which says everything once more: at the end, when memory ran out, when the script asked for it.
+/* A script runs once, on the main thread, with the interpreter's lock: as a pending call (Py_AddPendingCall) between
+ * two instructions, or at the interpreter's end if that comes first. It registers hooks of its own with the framework,
+ * and leaves a function here that reports all names again: at the end, when memory ran out, when the script scheduled
+ * it.
  *
  * Nothing of it may be visible to the program: it raises nothing, prints nothing and imports nothing that the framework
  * has not imported.
  *
- * A forked child inherits scripts that run, and they go on there for its own recording; a thread of ours that would ask
- * for more it has only if it is the first of its family that records. It inherits calls that its parent asked for, too:
- * they do nothing unless it records by then. */
+ * A forked child inherits running scripts, and they go on there for its own recording; it has a polling thread only if
+ * it is the first of its ancestors that records. It inherits its parent's pending calls, too: they do nothing unless it
+ * records by then. */
 #define _GNU_SOURCE
 #include "adapters/adapter.h"
 
@@ -36,7 +37,7 @@ enum state { IDLE, PENDING, ON, OFF };
 
 #define MT_PREPARE_WAITS 40u /* of half a millisecond, once in a process */
 
-/* A program that looks for the largest batch runs out of memory again and again. */
+/* A program that searches for the largest batch runs out of memory repeatedly. */
 #define MT_OOM_REPORTS 10u
 
 uint32_t mt_adapters_detected;
@@ -48,7 +49,7 @@ static struct adapter {
   uint32_t written;   /* of these, in the dictionary of the recording that noted_in is */
   uint64_t written_in;
   uint64_t due;     /* monotonic, of the next report; 0 none */
-  void *report;     /* the script's function, ours to give back; read and written with the interpreter's lock */
+  void *report;     /* the script's function, a reference of the library's; accessed with the interpreter's lock */
 } adapters[MT_FRAMEWORKS];
 
 static uint32_t oom_pending, oom_reports;
@@ -100,7 +101,7 @@ void mt_adapter_schedule(enum mt_framework framework, uint32_t milliseconds) {
                    __ATOMIC_RELEASE);
 }
 
-/* Not so in a forked child, which inherits calls that its parent asked for. */
+/* False in a forked child, which inherits its parent's pending calls. */
 static bool recording(void) {
   return __atomic_load_n(&__atomic_load_n(&mt_epoch_page, __ATOMIC_ACQUIRE)->epoch, __ATOMIC_ACQUIRE) != 0;
 }
@@ -109,8 +110,8 @@ static bool usable(void) { return mt_interpreter_state() >= MT_PY_CHECKED && !mt
 
 enum readiness { UNKNOWN, FINDING, READY, NOT_POSSIBLE };
 
-/* Finds what it takes, once; another thread that comes meanwhile is told so. Before the fork lock is first acquired for
- * the time. */
+/* Finds the interpreter's functions, once; another thread that comes meanwhile gets FINDING. Before the fork lock is
+ * first acquired. */
 static enum readiness prepare(void) {
   static uint32_t found;
   uint32_t before = UNKNOWN;
@@ -121,7 +122,7 @@ static enum readiness prepare(void) {
   return before;
 }
 
-/* At the end of a program. Not for ever: in a child that was forked meanwhile nobody goes on finding. */
+/* At the end of a program. Bounded: in a child that was forked meanwhile no thread finishes the search. */
 static bool wait_until_ready(void) {
   enum readiness now = prepare();
   for (unsigned tries = 0; now == FINDING && tries < 1000; tries++) mt_sys_yield(), now = prepare();
@@ -141,7 +142,7 @@ static bool run_script(enum mt_framework framework) {
   return report && !api.error();
 }
 
-/* Without being told of the interpreter's end nothing would say when what is kept of it is gone. */
+/* Without a notification of the interpreter's end the references to its objects could not be dropped in time. */
 static enum state begin(enum mt_framework framework) {
   mt_pyfinalize_register();
   if (!mt_pyfinalize_registered()) return write_state(framework, "off: the interpreter does not tell of its end"), OFF;
@@ -165,9 +166,9 @@ static int call_script(void *which) {
   enum mt_framework framework = (enum mt_framework)(uintptr_t)which;
   struct adapter *a = &adapters[framework];
   struct mt_quiet quiet;
-  enum state state = IDLE; /* to be asked for again */
+  enum state state = IDLE; /* to be requested again */
   int error = errno;
-  if (__atomic_load_n(&a->state, __ATOMIC_ACQUIRE) != PENDING) return 0; /* asked for in an interpreter that ended */
+  if (__atomic_load_n(&a->state, __ATOMIC_ACQUIRE) != PENDING) return 0; /* requested in an interpreter that ended */
   if (recording() && usable() && mt_pyquiet_enter(&quiet)) {
     state = begin(framework);
     mt_pyquiet_leave(&quiet);
@@ -196,9 +197,8 @@ void mt_adapter_module_loaded(const struct link_map *map) {
   if (!strcmp(name, "xla_cuda_plugin.so")) mt_adapter_in_use(MT_JAX);
 }
 
-/* What is there to be asked for, by one thread of several: a state is changed before it is asked for, since the call
- * may come at once. With the fork lock held: a child forked meanwhile would find the lock of the interpreter's list
- * taken. */
+/* Requests a pending call, from one thread of several: the state changes before the request, since the call may come at
+ * once. With the fork lock held: a child forked meanwhile would find the lock of the interpreter's list taken. */
 static void request_call(enum mt_framework framework, uint32_t *word, uint32_t before, uint32_t pending,
                          int (*call)(void *)) {
   uint32_t expected = before;
@@ -238,8 +238,8 @@ static void poll_after_oom(void) {
     if (wanted & 1u << i) poll_framework((enum mt_framework)i, true);
 }
 
-/* Asks at once: the program may catch the error and make other objects, at the addresses of those that names are wanted
- * for, before our own thread comes to ask. */
+/* Requests the report at once: the program may catch the error and create other objects, at the addresses of those that
+ * are to be named, before the polling thread comes. */
 void mt_adapter_out_of_memory(void) {
   if (!(__atomic_load_n(&mt_adapters_detected, __ATOMIC_RELAXED) & mt_config.adapters) ||
       __atomic_load_n(&oom_reports, __ATOMIC_RELAXED) >= MT_OOM_REPORTS)
@@ -260,16 +260,16 @@ static void disable(enum mt_framework framework) {
     write_state(framework, "off: the interpreter or the system lacks what it takes");
 }
 
-/* The thread that asks the interpreter first began with the recording, long before a framework has a block. A busy
- * machine may not have run it yet, and a short program would be over without names. */
+/* The polling thread began with the recording, long before a framework has a block. A busy machine may not have run it
+ * yet, and a short program would end without names. */
 static bool wait_for_interpreter(void) {
   for (unsigned waits = 0; waits < MT_PREPARE_WAITS && !mt_pyfinalize_prepared() && mt_draining(); waits++)
     mt_sys_sleep(500000);
   return mt_pyfinalize_prepared();
 }
 
-/* The interpreter is most often known by now, and the first step is not far: our own thread may come only when the
- * runtime is up. */
+/* The interpreter is mostly known by now, and the first optimizer step is near: the polling thread may come only when
+ * the Go runtime is up. */
 void mt_adapter_detected(enum mt_framework framework) {
   if (__atomic_fetch_or(&mt_adapters_detected, 1u << framework, __ATOMIC_ACQ_REL) & 1u << framework ||
       !(mt_config.adapters & 1u << framework))
@@ -305,8 +305,8 @@ void mt_adapter_poll(void) {
   }
 }
 
-/* A program may be over before a thread of ours came to ask for its script. A call that was asked for and comes later
- * finds another state, and does nothing. */
+/* A program may end before the polling thread requested its script. A pending call that comes later finds another
+ * state, and does nothing. */
 static bool never_ran(enum mt_framework framework) {
   uint32_t wanted = __atomic_load_n(&mt_adapters_detected, __ATOMIC_ACQUIRE) & mt_config.adapters,
            state = __atomic_load_n(&adapters[framework].state, __ATOMIC_ACQUIRE);

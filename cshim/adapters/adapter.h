@@ -1,5 +1,5 @@
-/* Adapters: small scripts of ours that run inside the program's interpreter and say what a framework calls its memory.
- * They only read. */
+/* Adapters: small scripts that run inside the program's interpreter and report a framework's names of its memory. They
+ * only read. */
 #pragma once
 
 #include <stdbool.h>
@@ -20,27 +20,25 @@ extern const char mt_referrers_script[]; /* cshim/adapters/referrers.h */
 extern uint32_t mt_adapters_detected; /* 1 << enum mt_framework */
 void mt_adapter_detected(enum mt_framework framework);
 
-/* The framework works with the device: its names may be asked for. Costs a load where that is known. */
+/* The framework uses the device: its script may be run. Costs a load once that is known. */
 static inline void mt_adapter_in_use(enum mt_framework framework) {
   if (MT_UNLIKELY(!(__atomic_load_n(&mt_adapters_detected, __ATOMIC_RELAXED) & 1u << framework)))
     mt_adapter_detected(framework);
 }
 
-/* A module was met for the first time in a call of the program's: it may be a framework whose memory comes straight
- * from the driver. */
+/* A module was discovered: it may be a framework whose memory comes straight from the driver. */
 struct link_map;
 void mt_adapter_module_loaded(const struct link_map *map);
 
-/* Memory ran out: names are asked for, though a program without an optimizer may never come to where its script looks
- * by itself. Any thread, in the middle of anything. */
+/* Memory ran out: requests names, since a program without an optimizer may never get to where its script scans by
+ * itself. Any thread, in the middle of anything. */
 void mt_adapter_out_of_memory(void);
 
-/* Off the hot path, from a thread of ours, at every turn: asks the interpreter to run the scripts that have not run,
- * and those that are due once more. */
+/* Off the hot path, from the polling thread: requests the scripts that have not run, and the reports that are due. */
 void mt_adapter_poll(void);
 
-/* The interpreter is about to end: scripts say all they know, and those that never ran do it now. With the
- * interpreter's lock and no exception in hand. */
+/* The interpreter is about to be finalized: scripts report all names, and those that never ran do so now. With the
+ * interpreter's lock and no exception set. */
 void mt_adapter_report_all(void);
 
 /* Nothing is left of the interpreter; another one may follow. */

@@ -10,25 +10,25 @@
 #include "spool/dict.h"
 #include "spool/module.h"
 
-/* A shared pointer's block begins with its table of functions, then the owners; a node that counts itself begins so,
- * too. The number follows in places that differ, and behind it, in either, how many nodes follow the node at most,
- * whether one points to it, and the thread that made it. */
+/* A std::shared_ptr's control block begins with its vtable, then the use count; an intrusively counted node begins
+ * likewise. sequence_nr_ follows at an offset that differs, then topological_nr_, has_parent_ and thread_id_
+ * (torch::autograd::Node, torch/csrc/autograd/function.h). */
 #define MT_NODE_COUNT 8u
 #define MT_NODE_NUMBER_SHARED 24u
 #define MT_NODE_NUMBER_INTRUSIVE 16u
 
 enum { NUMBER, HEIGHT, POINTED, THREAD, WORDS };
 
-#define MT_NODE_COUNT_TRIES 4u /* another thread may take or leave the node between two looks at its count */
-#define MT_NODE_SAMPLES 64u      /* at nodes that run; what they have not told by then is not known */
+#define MT_NODE_COUNT_TRIES 4u /* another thread may take or drop a reference between two reads of the count */
+#define MT_NODE_SAMPLES 64u      /* of running nodes; what they do not reveal stays unknown */
 
 struct mt_backward mt_backward;
 
 static const char *off; /* why */
 static bool linked, counted;
-static uint32_t count_verified; /* what counts the owners of a node is where the layout says */
+static uint32_t count_verified; /* the reference count of a node is where the layout has it */
 
-/* What nodes that run tell: the first ones, one thread at a time. */
+/* Calibration by the first nodes that run, one thread at a time. */
 static struct {
   uint32_t busy, over;
   unsigned samples;
@@ -173,7 +173,7 @@ void mt_backward_check_unloaded(void) {
   change();
 }
 
-/* Nothing of what nodes say is believed any more. */
+/* Disables the use of nodes for good. */
 static void disable(const char *why) {
   off = why;
   __atomic_store_n(&mt_backward.layout, MT_NODE_UNKNOWN, __ATOMIC_RELEASE);
@@ -189,8 +189,8 @@ static void drop_references(const struct mt_node_owner *owner, enum mt_node_layo
                      __ATOMIC_ACQ_REL); /* never the last one: the engine holds the node while it runs */
 }
 
-/* A reference taken between two looks must have raised the count by one. In the layout that takes a word less the
- * owner's block is whatever was there before. If it never does, nothing can be given back, and this node lives on. */
+/* A reference taken between two reads must have raised the count by one. In the layout that has one word less the
+ * owner's block is uninitialised. If the count never rises, the references cannot be dropped, and this node leaks. */
 static bool counts_owners(const struct mt_node_owner *first, enum mt_node_layout layout) {
   bool same = false;
   unsigned taken = 0;
@@ -212,7 +212,7 @@ static const uint64_t *words_of(const void *node, enum mt_node_layout layout) {
                             (layout == MT_NODE_SHARED ? MT_NODE_NUMBER_SHARED : MT_NODE_NUMBER_INTRUSIVE));
 }
 
-/* Numbers of threads are small, so that a word may equal one by accident. The words before it must look right, too. */
+/* Thread numbers are small, so that a word may equal one by accident. The words before it must be plausible, too. */
 static bool may_hold_thread(const uint64_t *words) {
   return !(words[HEIGHT] >> 32) && (words[POINTED] & 0xff) <= 1 && words[THREAD] && !(words[THREAD] >> 32);
 }
@@ -222,8 +222,7 @@ static bool holds_known_thread(const uint64_t *words) {
          words[THREAD] == __atomic_load_n(&last_known, __ATOMIC_RELAXED);
 }
 
-/* Whether nodes keep their maker's number: each of those that are looked at could, and one tells a thread that is
- * known. */
+/* Whether nodes keep the thread that created them: each sampled one has a plausible number, and one a known one. */
 static void calibrate_thread(const void *node, bool last_sample) {
   static bool seen;
   if (!calibration.last) seen = false;
@@ -258,7 +257,7 @@ static void calibrate(const void *node) {
   __atomic_store_n(&calibration.busy, 0, __ATOMIC_RELEASE);
 }
 
-/* The node that runs in the calling thread, as the function says, or NULL. */
+/* The node that runs in the calling thread, by get_current_node(), or NULL. */
 static const void *running(void) {
   enum mt_node_layout layout = mt_backward.layout;
   struct mt_node_owner owner =

@@ -1,14 +1,15 @@
-/* Ties what the backward pass allocates to the forward operators that caused it: PyTorch numbers operators as it
- * records them for autograd, and a node of the graph keeps the number of its operator. Every thread counts its own, so
- * that the thread that recorded an operator is told, too, by the number that PyTorch gave it. Functions that libtorch
- * exports tell both sides. Where the functions' answers lie in a thread's variables is found out: each allocation would
- * find its way through those functions cold in the caches.
+/* Attributes allocations of the backward pass to the forward operators that caused them: PyTorch numbers operators as
+ * it records them for autograd (at::sequence_number, aten/src/ATen/SequenceNumber.h), and a node of the graph keeps its
+ * operator's number (torch::autograd::Node::sequence_nr, torch/csrc/autograd/function.h). Numbers are per thread, so
+ * the thread's own number (at::RecordFunction::currentThreadId) belongs to an operator, too. Functions that libtorch
+ * exports return all of these. Their thread-local variables are located and read directly: the functions' code would be
+ * cold in the caches at every allocation.
  *
- * How a node looks inside is found out without a node of our own. An operator that we ran would stand in the program's
- * profiles, take numbers of the program's operators, and its backward pass would start PyTorch's threads for it, after
- * which children that are forked can run none. So the function behind _sequence_nr() of Python's nodes is asked about
- * memory of ours in which every word is another one: which it reads is where the number lies, and tells the layout.
- * Threads' numbers and the count of owners are checked with the first nodes that the program runs. */
+ * A node's layout is determined without creating a node. An operator that the library ran would be in the program's
+ * profiles, consume numbers of the program's operators, and its backward pass would start PyTorch's autograd threads,
+ * after which forked children can run none. So the function behind _sequence_nr() of Python's nodes is called on a fake
+ * object whose words are all distinct addresses: the word that it reads is the number's, and identifies the layout.
+ * Threads' numbers and the reference count are verified with the first nodes that the program runs. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,8 +31,8 @@ struct mt_backward {
   uint32_t layout;                            /* enum mt_node_layout; stored last */
   uint64_t (*peek)(void);                     /* the number that the thread's next operator gets */
   uint64_t (*take)(void);                     /* the same, and the thread's next one gets the next */
-  uint64_t (*thread)(void); /* the thread's own number, from 1, which it gets when it is asked first; NULL if nodes are
-                               not known to keep their maker's */
+  uint64_t (*thread)(void); /* the thread's number, from 1, which the first call assigns; NULL if nodes are not known
+                               to keep their creator's */
   bool (*records)(void);                      /* whether the thread's operators are recorded for autograd */
   void (*set_records)(bool);
   struct mt_node_owner (*current_node)(void); /* the node that runs in the thread; its reference is the caller's */
@@ -56,8 +57,8 @@ static inline bool mt_backward_known(void) {
 /* Fills in what does not change in the calling thread: where its variables lie. */
 void mt_backward_bind_thread(struct mt_thread *self);
 
-/* Asks for the calling thread's number, as its operators have it, once it has one: being asked gives it one, and others
- * another. */
+/* Queries the calling thread's number, once its operators have one: the query itself would assign one, and shift those
+ * of other threads. */
 uint64_t mt_backward_thread(struct mt_thread *self);
 
 /* Once it is known: the operator that runs in the calling thread, or with MT_OP_BACKWARD the one whose backward runs in
@@ -73,16 +74,16 @@ static inline uint64_t mt_backward_op(struct mt_thread *self, bool forward) {
   return records ? next : mt_backward_node(self, next);
 }
 
-/* Finds all this out, with the interpreter's lock; later calls do nothing. number_of reads one of Python's numbers and
- * gives it back. */
+/* Finds functions and layout, with the interpreter's lock; later calls do nothing. number_of reads a Python int and
+ * releases it. */
 void mt_backward_link(uint64_t (*number_of)(void *));
 
-/* What only a thread of our own can find out: which word is the next number. In one of the program's it would take
- * numbers of the program's operators. */
+/* Finds the word of the next number, which only a library thread can: on one of the program's threads this would
+ * consume numbers of its operators. */
 void mt_backward_poll(void);
 
-/* "on", "on, by functions" where some have to be asked, or "off: " and why; NULL: nobody wanted to know. In what is
- * known of the run it is adapter.torch.backward. */
+/* "on", "on, by functions" where some must be called, or "off: " and why; NULL: not linked. Recorded as
+ * adapter.torch.backward. */
 const char *mt_backward_state(void);
 
 /* Objects were unloaded: if PyTorch's was among them, there are no operators any more. */

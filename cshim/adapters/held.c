@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
-/* A look at an allocator that other threads go on using. Threads of Python's wait while the script has the
- * interpreter's lock, but a backward pass runs without it. So a look counts only if no event passed meanwhile; the next
- * try is a fraction of a millisecond later, and after some of them the program gets its interpreter back for a while.
- */
+/* A snapshot of an allocator that other threads go on using. Python threads wait while the script has the interpreter's
+ * lock, but a backward pass runs without it. So a snapshot counts only if no event bypassed the recorder meanwhile; the
+ * next try is a fraction of a millisecond later, and after some of them the program gets its interpreter back for a
+ * while. */
 #include "adapters/held.h"
 
 #include <errno.h>

@@ -85,8 +85,8 @@ static void *emit(void *self, void *bytes) {
   return nothing();
 }
 
-/* emit_at(rows, addresses): rows as emit takes them, whose addresses stand apart, as 64-bit numbers. Those without one
- * are left out. */
+/* emit_at(rows, addresses): rows as for emit, whose addresses are separate, as 64-bit numbers. Those without one are
+ * left out. */
 static void *emit_at(void *self, void *arguments) {
   (void)self;
   int error = errno;
@@ -102,8 +102,8 @@ static void *emit_at(void *self, void *arguments) {
 
 enum { TYPES = 512 /* a power of two; on the stack of the program's thread: 4 KiB */, WANTED = 8 };
 
-/* Whether a type is one of the wanted ones or below one, remembered by type, whose lowest bit says it: there are a
- * thousand times as many objects as types. */
+/* Whether a type is a wanted one or a subtype, cached by type; the lowest bit is the result: there are a thousand times
+ * as many objects as types. */
 struct verdicts {
   void *wanted[WANTED];
   unsigned count;
@@ -138,8 +138,8 @@ static void keep_below(struct verdicts *known, void *get_objects, void *found) {
   api.clear_error();
 }
 
-/* instances((list, type)) -> list: those of the objects that are of the type or of one below it. Asks no object, which
- * might be a proxy that wakes up. */
+/* instances((list, type)) -> list: the objects that are instances of the type or of a subtype. Calls no method of an
+ * object, which might be a lazy proxy. */
 static void *instances(void *self, void *arguments) {
   (void)self;
   struct verdicts known = {.count = 0};
@@ -205,8 +205,8 @@ static void *call_quietly(void *function, void *arguments, void *keywords) {
 
 static struct mt_pymethod quiet_method = {"memtrace", NULL, MT_PY_WITH_KEYWORDS, NULL};
 
-/* quietly(function) -> callable: calls the function out of sight (cshim/adapters/pyquiet.h) and counts what it raises.
- * Inside of functools.partial, whose calls a profiler is not told of, where the program has loaded that. */
+/* quietly(function) -> callable: calls the function hidden from tracers (cshim/adapters/pyquiet.h) and counts its
+ * exceptions. Wrapped in functools.partial, whose calls profilers do not see, where the program has imported that. */
 static void *quietly(void *self, void *function) {
   void *pair = api.pack(2, self, function), *call = NULL, *partial = NULL, *modules = api.modules(),
        *functools = modules ? api.dict_item(modules, "functools") : NULL;
@@ -235,7 +235,7 @@ static void *contain(void *self, void *exception) {
   return nothing();
 }
 
-/* More than this is no account but a dump. */
+/* More than this is a dump, not an account. */
 #define ACCOUNT_MAX (1u << 20)
 
 /* account(bytes): kept as account.FRAMEWORK in what is known of the run. */

@@ -42,7 +42,7 @@ static struct {
 
 bool mt_pygc_find(void) { return mt_pyapi_find(MT_PYAPI_NAMES(API), &api); }
 
-/* What the collector says its thresholds are, which must stand in the heads. */
+/* gc.get_threshold(), which must be in the generations' heads. */
 static bool are_thresholds(const struct generation *generations) {
   void *modules = api.modules(), *gc = modules ? api.item(modules, "gc") : NULL,
        *ask = gc ? api.attribute(gc, "get_threshold") : NULL;
@@ -58,7 +58,7 @@ static bool are_thresholds(const struct generation *generations) {
   return same;
 }
 
-/* The newest object is the last one of the youngest. */
+/* The newest object is the last one of the youngest generation. */
 static struct generation *find_generations(void) {
   void *newest = api.list(0);
   if (!newest) return api.clear_error(), NULL;

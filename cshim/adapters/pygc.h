@@ -1,6 +1,6 @@
-/* The objects that the interpreter's collector knows, without a list of them all: such a list takes and gives back a
- * reference to each, which costs three times as much as to look at them, and gc.get_objects tells audit hooks. Internal
- * to the adapters. */
+/* The objects that the garbage collector tracks, without a list of them all: such a list takes and drops a reference to
+ * each, which costs three times as much as visiting them, and gc.get_objects raises an audit event. Internal to the
+ * adapters. */
 #pragma once
 
 #include <stdbool.h>

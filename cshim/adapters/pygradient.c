@@ -43,7 +43,7 @@ static void *nothing(void) {
   return none;
 }
 
-/* One that the program put in its place would run its code, and let other threads run. */
+/* A function that the program put in its place would run its code, and let other threads run. */
 static bool is_builtin(const void *object) { return object && mt_pyapi_type_of(object) == function_type; }
 
 enum { BACKWARD, FRAMEWORK, STANDARD, FOLDERS };
@@ -80,7 +80,7 @@ static enum place place_of_file(const char *file, const struct request *a) {
   return is_in(file, a->folders[STANDARD]) || is_in(file, "<frozen ") ? IN_STANDARD : IN_PROGRAM;
 }
 
-/* What cannot be told counts as a backward pass. */
+/* An unknown place counts as a backward pass. */
 static enum place place_of(void *frame, const struct request *a) {
   intptr_t size;
   void *code = api.attribute(frame, "f_code"), *name = code ? api.attribute(code, "co_filename") : NULL;
@@ -91,8 +91,8 @@ static enum place place_of(void *frame, const struct request *a) {
   return place;
 }
 
-/* Whether a thread that stands in a frame can be writing no gradient; of our own only a backward pass that led here
- * counts. */
+/* Whether a thread that is in a frame cannot be writing a gradient; for the calling thread only a backward pass that
+ * led here counts. */
 static bool is_harmless(void *frame, bool own, const struct request *a) {
   bool libraries = true;
   enum place innermost = place_of(frame, a), place = innermost;

@@ -1,7 +1,8 @@
-/* Gradients of parameters that nobody steps just now. PyTorch writes a parameter's gradient without the interpreter's
- * lock: a backward pass accumulates into it, and while p.grad = None lets the old one go the lock is given up, with the
- * parameter still referring to what is being freed. Whoever reads it then brings a dead tensor back to life, and the
- * interpreter frees it twice. So other threads have to stand where they cannot be at that. Internal to the adapters. */
+/* Gradients of parameters that no optimizer steps just now. PyTorch writes a parameter's gradient without the
+ * interpreter's lock: a backward pass accumulates into it, and while p.grad = None drops the old one the lock is
+ * released, with the parameter still referring to what is being freed. A reader would then resurrect a dead tensor, and
+ * the interpreter would free it twice. So other threads must be where they cannot be doing that. Internal to the
+ * adapters. */
 #pragma once
 
 #include <stdbool.h>

@@ -51,7 +51,7 @@ static void *nothing(void) {
   return none;
 }
 
-/* What a function says of an object, which is a number. */
+/* The number that a function returns for an object. */
 static bool call_for_number(void *function, void *object, uint64_t *outcome) {
   void *number = api.call(function, object, NULL);
   if (!number) return false;
@@ -84,10 +84,9 @@ static bool is_wanted(const struct packing *p, const void *object) {
   return !p->classes_count;
 }
 
-enum outcome { FILLED, NO_MEMORY, LEFT_TO_SCRIPT /* for the script to look at */ };
+enum outcome { FILLED, NO_MEMORY, LEFT_TO_SCRIPT /* left to the script */ };
 
-/* Where a tensor lies and how large it is. Most that have no memory are on another device, and are asked nothing else.
- */
+/* A tensor's address and size. Most tensors without memory are on another device, and need no other call. */
 static enum outcome measure(const struct packing *p, void *tensor, struct mt_name_row *row) {
   uint64_t is_cuda, offset, count, size;
   if (p->calls_count < SIZE_CALLS) return FILLED;
@@ -119,7 +118,7 @@ static bool leave_to_script(void *rest, intptr_t index) {
   return left;
 }
 
-/* False leaves an exception, and rows that nobody wrote. */
+/* False leaves an exception, and incomplete rows. */
 static bool pack_all(const struct packing *p, char *rows, intptr_t count, void *rest) {
   bool recording = mt_thread_recording_now() != NULL;
   for (intptr_t i = 0; i < count; i++, rows += sizeof(struct mt_name_row)) {

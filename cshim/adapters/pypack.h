@@ -1,6 +1,6 @@
-/* What scripts of ours do to many objects at once, in C: of ten thousand modules and their tensors each microsecond
- * counts. They call the framework's own functions, which the script hands over, and nothing of the program's. Internal
- * to the adapters. */
+/* Operations of the scripts on many objects at once, in C: for ten thousand modules and their tensors each microsecond
+ * counts. They call the framework's own functions, which the script passes, and no code of the program. Internal to the
+ * adapters. */
 #pragma once
 
 #include <stdbool.h>

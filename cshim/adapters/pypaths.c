@@ -1,8 +1,9 @@
 #define _GNU_SOURCE
-/* First from the roots, breadth first: the list of objects that were met is the queue, and each knows from where it was
- * met first. What the collector knows and was not met there is tried as the collector tries it: of each object's
- * references those of the others among them are taken away, and where some are left, something else holds it and all
- * behind it. The rest is garbage. */
+/* First a breadth-first search from the roots: the list of visited objects is the queue, and each has the one from
+ * which it was first reached. Tracked objects that were not reached are classified as the collector does
+ * (deduce_unreachable, CPython's Modules/gcmodule.c, from 3.13 on Python/gc.c): references among them are subtracted
+ * from their counts, and where some are left, the object and all that it reaches are held by something else. The rest
+ * is garbage. */
 #include "adapters/pypaths.h"
 
 #include <errno.h>
@@ -14,14 +15,14 @@
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 
-#define MT_OBJECTS (1u << 22) /* most that are met */
+#define MT_OBJECTS (1u << 22) /* most that are visited */
 #define MT_SLOTS (2 * MT_OBJECTS)
 #define MT_STEPS 48u /* of a way */
 #define MT_CYCLE 6u  /* of a way to garbage, which has no beginning */
-#define MT_LOOK 4096u /* visits between two looks at the clock */
+#define MT_LOOK 4096u /* visits between two readings of the clock */
 #define MT_NOWHERE UINT32_MAX
 
-/* Of PyTypeObject, whose beginning is the same in 3.8 to 3.14. */
+/* Offsets in PyTypeObject (CPython, Include/cpython/object.h), the same in 3.8 to 3.14. */
 #define MT_TYPE_FLAGS 168u
 #define MT_TYPE_TRAVERSE 184u
 #define MT_TYPE_IS_GC 328u
@@ -73,7 +74,7 @@ static struct {
   uint32_t count, at, end;
   uint64_t visits, most, until;
   bool exhausted;
-  void *own[2]; /* lists of ours, which keep nothing */
+  void *own[2]; /* the search's own lists, which keep nothing alive */
 } now;
 
 static uint64_t word(const void *object, unsigned offset) {
@@ -97,7 +98,7 @@ static uint32_t *slot_of(const void *object) {
   }
 }
 
-/* Whether it was not met before. */
+/* True if it is new. */
 static bool add_object(void *object, uint32_t from, enum mt_pypath_kind kind) {
   if (object == now.own[0] || object == now.own[1]) return false;
   uint32_t *slot = slot_of(object);
@@ -115,7 +116,7 @@ static bool out_of_budget(void) {
   return now.exhausted;
 }
 
-/* Visits what an object refers to until a visitor's answer is not 0. */
+/* Calls tp_traverse: visits what an object refers to until visit returns non-zero. */
 static void traverse(void *object, visitor visit) {
   int (*run)(void *, visitor, void *) =
       (int (*)(void *, visitor, void *))word(mt_pyapi_type_of(object), MT_TYPE_TRAVERSE);
@@ -241,7 +242,8 @@ static void *list_of(enum mt_pypath_kind kind, void **path, uint32_t count) {
   return list;
 }
 
-/* What runs when objects are made may end some of the program's, so the ways are made in the end, of references. */
+/* Creating objects may run a collection, and that code of the program's which frees some; so the result is created at
+ * the end, from references. */
 static void *collect_paths(void *wanted) {
   intptr_t count = api.length(wanted);
   size_t size = (size_t)count * sizeof(struct path);

@@ -123,7 +123,7 @@ bool mt_pyquiet_is_signal(void *exception) {
   return found;
 }
 
-/* Takes our own frames from the beginning of an exception's trace. */
+/* Removes the library's own frames from the beginning of an exception's traceback. */
 static void forget_our_frames(void *exception) {
   void *trace = attribute(exception, "__traceback__");
   for (unsigned i = 0; trace && trace != none && i < MT_TRACEBACK_MAX; i++) {
@@ -139,7 +139,7 @@ static void forget_our_frames(void *exception) {
   give(trace);
 }
 
-/* Throws the exception in hand away if it is ours. */
+/* Clears the current exception if it is the library's own. */
 static bool contain(void) {
   void *type, *value, *trace;
   api.fetch_error(&type, &value, &trace);

@@ -1,6 +1,6 @@
-/* Code of ours inside the program's interpreter, out of its sight: no tracer or profiler of the program's is told of
- * it, and no exception of ours gets out. What the program's own signal handlers raise meanwhile does get out, as from
- * any of its lines. All with the interpreter's lock. Internal to the adapters. */
+/* Runs the library's code inside the program's interpreter unnoticed: no tracer or profiler sees it, and no exception
+ * of its own gets out. What the program's own signal handlers raise meanwhile does get out, as from any of its lines.
+ * All with the interpreter's lock. Internal to the adapters. */
 #pragma once
 
 #include <stdbool.h>
@@ -13,13 +13,13 @@ struct mt_quiet {
   void *type, *value, *trace;
 };
 
-/* Around code of ours that runs between two instructions: an exception in hand is put aside, and what is left of one of
- * ours is thrown away. enter is false, and there is nothing to leave, inside of a sub-interpreter. */
+/* Around library code that runs between two instructions: sets the current exception aside, and clears what the code
+ * left. enter is false, and leave must not be called, inside of a sub-interpreter. */
 bool mt_pyquiet_enter(struct mt_quiet *quiet);
 void mt_pyquiet_leave(struct mt_quiet *quiet);
 
-/* Calls a function of ours as the program would, new reference or NULL with an exception that is the program's.
- * *failed: there was one of ours, which is gone now. */
+/* Calls a function of a script, new reference or NULL with an exception that is the program's. *failed: it raised one
+ * of its own, which was cleared. */
 void *mt_pyquiet_call(void *function, void *arguments, void *keywords, bool *failed);
 
 /* Whether an exception came from the program's signal handlers, which run in whatever code the main thread runs, or is

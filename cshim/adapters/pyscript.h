@@ -1,4 +1,4 @@
-/* Scripts of ours and the namespaces that they run in. All with the interpreter's lock; what fails may leave an
+/* The library's scripts and the namespaces that they run in. All with the interpreter's lock; failures may leave an
  * exception. Internal to the adapters. */
 #pragma once
 

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
-/* The script runs on a thread of ours, beside those of the program's: the interpreter's lock goes to them and comes
- * back as among any threads of Python's. Only a single pass of the garbage collector over all objects keeps it in one
- * go. */
+/* The script runs on a library thread, beside those of the program: the interpreter's lock switches between them as
+ * among any Python threads. Only a single pass of the garbage collector over all objects keeps it in one go. */
 #include "adapters/referrers.h"
 
 #include <errno.h>
@@ -71,7 +70,7 @@ static bool fill_namespace(void *globals) {
          mt_pyscript_add_number(globals, "ROOM", now->room);
 }
 
-/* The script's functions refer to the namespace that they stand in, so nothing of it would ever go by itself. */
+/* The script's functions refer to their namespace: a cycle that must be cleared. */
 static void run_script(void) {
   void *globals = mt_pyscript_namespace();
   if (!globals) return;

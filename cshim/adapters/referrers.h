@@ -8,7 +8,7 @@
 
 struct mt_referrers {
   uint32_t limit;   /* rows */
-  uint32_t visits;  /* most references that are looked at */
+  uint32_t visits;  /* most references that are followed */
   uint32_t milliseconds; /* after which no further one is */
   char *text;       /* room for the rows, as internal/control reads them; written with the interpreter's lock */
   size_t room, size;
@@ -16,9 +16,8 @@ struct mt_referrers {
       seq; /* the last order number before which all tensors that were found were live; 0 while nothing is recorded */
 };
 
-/* On a thread of ours that is not the program's. Takes the interpreter's lock, and waits for it as long as it takes;
- * once it has it, asks begin whether somebody still wants to know, and leaves at once if not. NULL, or why there is no
- * answer. */
+/* On a library thread. Waits for the interpreter's lock without a limit; once it has it, calls begin to learn whether
+ * the result is still wanted, and returns at once if not. NULL, or why there is no result. */
 const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void));
 
 /* Why the calling thread must not wait for a search: it has the interpreter's lock itself. NULL if it may. */

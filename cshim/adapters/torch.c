@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
-/* The framework level: torch's caching allocator reports every block that it hands out or takes back, and every time it
- * gives up. The reports come while it holds its device lock, so their order is exact. */
+/* The framework level: torch's caching allocator reports every block that it allocates or frees, and every
+ * out-of-memory error (c10::reportMemoryUsageToProfiler, reportOutOfMemoryToProfiler, c10/core/Allocator.h). The
+ * reports come while it holds its device lock, so their order is exact. */
 #include <stdint.h>
 
 #include "adapters/adapter.h"
@@ -33,8 +34,8 @@ enum mt_id {
 #undef MT_CUSTOM
 #undef MT_REPORT
 
-/* The original behind a reporting function, for a call site. A thread that records remembers it with the caller; one
- * that does not asks the slot. */
+/* The original of a reporting function, for a call site. A thread that records caches it with the caller; one that does
+ * not uses the slot. */
 static void *original(struct mt_slot *slot, const char *name, uintptr_t caller) {
   struct mt_thread *self = mt_self;
   if (!self || !mt_thread_recording(self)) return mt_slot_find(slot, name, caller);
@@ -73,7 +74,7 @@ static __attribute__((noinline)) void put_place(struct mt_record *r, int device)
   r->pystack |= place >> MT_PLACE_LOW << MT_ID_BITS;
 }
 
-/* What an event of torch's says beside the thread's own. */
+/* Fields of an event of torch's, beside the thread's own. */
 struct report {
   uint16_t id;
   uint8_t kind;
@@ -120,7 +121,7 @@ static inline bool is_detected(void) {
   return __atomic_load_n(&mt_adapters_detected, __ATOMIC_RELAXED) & 1u << MT_TORCH;
 }
 
-/* Before the first block is told, by a thread that records. */
+/* Before the first block is recorded, on a thread that records. */
 static __attribute__((noinline)) void first_block(void) {
   mt_allocator_attach();
   mt_allocator_first_block();

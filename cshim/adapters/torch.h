@@ -1,9 +1,9 @@
-/* What torch's allocator holds and nobody reported, because the library was not there yet. */
+/* Blocks of torch's allocator from before the library was loaded. */
 #pragma once
 
 #include <stdint.h>
 
-/* What torch says of a block that it handed out before. */
+/* torch's description of a block that it allocated before. */
 struct mt_torch_block {
   uint64_t address, size;
   uint64_t requested;           /* bytes, 0 unknown */
@@ -18,6 +18,6 @@ void mt_torch_record_block(const struct mt_torch_block *block);
 /* The same for memory that the allocator took from the driver. */
 void mt_torch_record_segment(uint64_t address, uint64_t size, int device);
 
-/* Called when its allocator gives up, before and after that is recorded, on the thread that wanted memory, with the
+/* Called when the allocator is out of memory, before and after that is recorded, on the allocating thread, with the
  * allocator's lock. Registered once, at load. */
 void mt_torch_on_refusal(void (*before)(void), void (*after)(void));

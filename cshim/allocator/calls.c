@@ -17,10 +17,11 @@ enum { BEGUN = 1, ENDED = 2 };
 
 #define FRACTION "per_process_memory_fraction"
 
-/* Private pools. While one is begun, the allocator asks a function, with the allocation's stream, whether a block comes
- * out of it: for the stream of a graph that is captured, for a thread, for all. That function is replaced where the
- * allocator gets it, and the original's answer is what the block's pool is known from. It comes as std::function: two
- * words of its own, one function that moves them, one that calls. */
+/* Private pools. While one is begun, the allocator calls a filter, with the allocation's stream, to decide whether a
+ * block comes out of it: for the stream of a graph that is captured, for a thread, for all. That filter is replaced
+ * where the allocator receives it (beginAllocateToPool, c10/cuda/CUDACachingAllocator.cpp), and the original's result
+ * reveals the block's pool. It is a std::function, in libstdc++ two words of its own, a function that moves them, one
+ * that calls. */
 struct filter {
   void *words[2];
   void *move;
@@ -85,7 +86,7 @@ static void end_pool(void *allocator, int8_t device, uint64_t first, uint64_t se
   mt_allocator_record(&(struct mt_allocator_event){.kind = MT_POOL, .device = device, .size = ENDED, .handle = id});
 }
 
-/* emptyCache() of older versions has no pool: what the registers hold is passed on and not told. */
+/* emptyCache() of older versions has no pool argument: the registers are passed on and not recorded. */
 static void empty_cache(void *allocator, uint64_t first, uint64_t second) {
   void (*real)(void *, uint64_t, uint64_t) = mt_allocator_calls[MT_CALL_EMPTY].real;
   const struct mt_frame *frame = __builtin_frame_address(0);
@@ -198,7 +199,7 @@ struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
     mt_allocator_attach();                                                                      \
   }
 
-/* What is refused is thrown back, and is no setting. */
+/* A refused setting throws, and is not recorded. */
 #define MT_REPORT_TEXT(number, mangled)                         \
   static struct mt_slot slot_##number;                          \
   MT_EXPORT void mangled(void *config, const char *text);       \

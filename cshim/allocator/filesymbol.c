@@ -10,7 +10,7 @@
 
 #define MT_FILE_MAX (64 << 20) /* bytes; libc10_cuda.so has two million */
 
-/* The file as it lies in memory. Its own words about places in it are not believed. */
+/* The file in memory. Its offsets are checked. */
 struct file {
   const char *data;
   uint64_t size;

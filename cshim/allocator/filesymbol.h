@@ -6,7 +6,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* One that is looked for. */
+/* A wanted symbol. */
 struct mt_filesymbol {
   const char *name; /* mangled; with a * at its end every name that goes on, but not with a dot: compilers name the
                        pieces of a divided function so */
@@ -15,6 +15,5 @@ struct mt_filesymbol {
   unsigned found; /* how many have the name */
 };
 
-/* Completes what the file at path says of the wanted names. False if it cannot be read or has no table of names, as a
- * stripped one. */
+/* Looks the wanted names up in the file at path. False if it cannot be read or is stripped of its symbol table. */
 bool mt_filesymbol_find(const char *path, struct mt_filesymbol *wanted, unsigned count);

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
-/* The run in parts of equal numbers of reports, and the lowest value of each: what a pass or an iteration makes and
- * frees does not count. When there are too many parts, two become one. Who finds another thread at the list of parts
- * leaves it alone. */
+/* The run in parts of equal numbers of reports, and the minimum of each: temporaries of a pass or an iteration do not
+ * count. When there are too many parts, pairs are merged. A thread that finds the list of parts locked skips it. */
 #include "allocator/growth.h"
 
 #define MT_PARTS 32u

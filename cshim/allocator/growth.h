@@ -1,4 +1,4 @@
-/* Whether what PyTorch's allocator has given out grew throughout the run, by its lowest values. */
+/* Whether the memory that PyTorch's allocator has handed out grew throughout the run, by its minima. */
 #pragma once
 
 #include <stdbool.h>

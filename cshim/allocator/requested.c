@@ -1,9 +1,9 @@
 #define _GNU_SOURCE
-/* Two functions of torch stand between a request and the report of its block, and each library calls them by the
- * loader's table: how a size is rounded is looked up for every request of 512 bytes or more, and the bytes of a
- * tensor's storage are computed for every tensor, on whatever device. Each leaves its figure with its thread; the
- * report takes the first, or for the smallest blocks the second, and clears both. A version that calls neither leaves
- * requests unknown. */
+/* Two functions of torch run between a request and the report of its block, and libraries call them through their
+ * global offset tables: the rounding of sizes is looked up for every request of 512 bytes or more, and the bytes of a
+ * tensor's storage are computed for every tensor, on whatever device. Each leaves its result with its thread; the
+ * report takes the first, or for the smallest blocks the second, and clears both. In a version that calls neither,
+ * requests are unknown. */
 #include "allocator/requested.h"
 
 #include <stddef.h>

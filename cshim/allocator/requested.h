@@ -1,13 +1,13 @@
-/* How much of a block of torch's allocator was requested. The reports tell blocks, which are rounded up and may keep a
- * rest that was not worth splitting. */
+/* How many bytes of a block of torch's allocator were requested. The reports have the block's size, which is rounded up
+ * and may include a remainder that was not worth splitting. */
 #pragma once
 
 #include <stdint.h>
 
 #define MT_ROUNDED_FROM 512u /* the allocator rounds smaller requests up to this without looking anything up */
 
-/* What the calling thread's last request is known from, each 0 if it was not met since the last report. A thread has it
- * before its first event. */
+/* The calling thread's last request, each 0 if it was not seen since the last report. A thread has it before its first
+ * event. */
 struct mt_requested {
   uint64_t rounded; /* bytes for which the allocator looked up how to round them */
   uint64_t storage; /* bytes of a tensor's storage */

@@ -43,7 +43,7 @@ static struct {
   char path[PATH_MAX];
 } library;
 
-/* What memtrace info says of each part. */
+/* Entries of memtrace info for each part. */
 enum { CALLS, STREAMS, WAITS, SETTINGS, REQUESTED, PARTS };
 static const char *const part_names[PARTS] = {"adapter.torch.pools", "adapter.torch.streams", "adapter.torch.waits",
                                               "adapter.torch.settings", "adapter.torch.requested"};

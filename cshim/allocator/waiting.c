@@ -14,8 +14,8 @@ static void on_event_recorded(uint64_t event, uint64_t stream) {
   self->waits++;
 }
 
-/* An event that is complete before its block was reported is of one that was freed while a graph was captured, when no
- * event may be asked about. */
+/* An event that is complete before its block was reported belongs to a block that was freed during a graph capture,
+ * when events may not be queried. */
 static bool drop_wait(struct mt_thread *self, uint64_t event) {
   uint32_t count = self->waits < MT_WAITS_MAX ? self->waits : MT_WAITS_MAX;
   for (uint32_t i = 0; i < count; i++) {
@@ -44,7 +44,7 @@ void mt_waiting_watch(struct mt_range records, const struct mt_range completes[2
   mt_event_watch(&watch);
 }
 
-/* So are events before anything but a free: whose they are is not known. */
+/* Drops events before anything but a free: their block is unknown. */
 void mt_waiting_record(struct mt_thread *self, uint8_t kind, uint64_t address, uint64_t size, int device) {
   uint32_t count = self->waits < MT_WAITS_MAX ? self->waits : MT_WAITS_MAX;
   self->waits = 0;

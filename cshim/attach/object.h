@@ -1,4 +1,4 @@
-/* What the loader's list says of an object. */
+/* Segments of a loaded object, by its program headers. */
 #pragma once
 
 #include <link.h>
@@ -12,5 +12,5 @@ struct mt_range {
 /* Whether one of the object's segments holds the address. */
 bool mt_object_holds(const struct dl_phdr_info *object, uintptr_t address);
 
-/* The whole pages that the loader made read-only after its own relocations; empty if there are none. */
+/* The whole pages of PT_GNU_RELRO, which the loader made read-only after relocation; empty if there are none. */
 struct mt_range mt_object_relro(const struct dl_phdr_info *object);

@@ -56,7 +56,7 @@ static int scan_object(struct dl_phdr_info *info, size_t size, void *context) {
     const ElfW(Phdr) *p = &info->dlpi_phdr[i];
     struct mt_range r = {info->dlpi_addr + p->p_vaddr, info->dlpi_addr + p->p_vaddr + p->p_memsz};
     if (p->p_type != PT_LOAD || !(p->p_flags & PF_W)) continue;
-    if (relro.end > r.start && relro.end <= r.end) r.start = relro.end; /* it stands at the segment's beginning */
+    if (relro.end > r.start && relro.end <= r.end) r.start = relro.end; /* RELRO is at the segment's beginning */
     scan_range(s, r);
   }
   return 0;

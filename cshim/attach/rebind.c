@@ -16,8 +16,8 @@
 
 static mt_rebind_choose choose; /* NULL: nothing was ever rebound */
 
-/* What the loader's counts said when the list was last walked, and how many of its objects are done. New ones stand at
- * its end. Guarded by the loader's lock, under which the list is walked. */
+/* dlpi_adds and dlpi_subs (dl_iterate_phdr(3)) at the last walk, and how many objects of the list are done. New ones
+ * are at its end. Guarded by the loader's lock, under which the list is walked. */
 static unsigned long long seen_adds, seen_subs;
 static unsigned done;
 static bool waiting; /* an object was not ready: it and those behind it are done again */
@@ -34,7 +34,7 @@ struct walk {
 struct target {
   struct mt_loaded object;
   struct mt_range relro;
-  bool open; /* the sealed part is writable for now */
+  bool open; /* RELRO is writable for now */
   int error;
 };
 
@@ -48,8 +48,8 @@ static bool can_be_written(uintptr_t page) {
   return !mt_sys_madvise((void *)page, (size_t)sysconf(_SC_PAGESIZE), MADV_POPULATE_WRITE);
 }
 
-/* Until the loader has finished with an object its sealed part can be written to; then another thread is inside dlopen.
- * Linux before 5.14 cannot tell, nor can qemu, which says yes to everything. */
+/* Until the loader has relocated an object its RELRO pages are writable; then another thread is inside dlopen. Linux
+ * before 5.14 lacks MADV_POPULATE_WRITE, and qemu accepts it everywhere. */
 static bool is_ready(const struct target *t) {
   return t->relro.start >= t->relro.end || !can_be_written(t->relro.start) ||
          can_be_written((uintptr_t)&is_ready & -(uintptr_t)sysconf(_SC_PAGESIZE));
@@ -84,7 +84,7 @@ static int find_own(struct dl_phdr_info *info, size_t size, void *unused) {
 /* False if nothing has happened since the last walk. */
 static bool begin_walk(const struct dl_phdr_info *info) {
   if (!waiting && info->dlpi_adds == seen_adds && info->dlpi_subs == seen_subs) return false;
-  if (info->dlpi_subs != seen_subs) done = 0; /* those that went may have stood anywhere in the list */
+  if (info->dlpi_subs != seen_subs) done = 0; /* the unloaded ones may have been anywhere in the list */
   seen_adds = info->dlpi_adds;
   seen_subs = info->dlpi_subs;
   waiting = false;

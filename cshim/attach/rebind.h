@@ -1,14 +1,14 @@
-/* Leads calls of loaded objects to the functions of this library, as the loader would have if it had been preloaded: by
- * the words of their offset tables. Objects that are loaded later still are rebound when they are first asked for
- * something, by dlsym. */
+/* Rebinds calls of loaded objects to this library's functions, as the loader would have bound them if the library had
+ * been preloaded: by their global offset tables. Objects that are loaded later are rebound at the first dlsym
+ * afterwards. */
 #pragma once
 
 #include <stdbool.h>
 
 #include "elf/relocation.h"
 
-/* Says whether the word is to be changed. original is what it held: a function of another object, or code of the
- * object's own that has not looked it up yet. */
+/* Whether to rebind the word. original is its value: a function of another object, or the object's own lazy-binding
+ * stub (PLT). */
 typedef bool (*mt_rebind_choose)(const struct mt_relocation *word, void *original);
 
 /* Rebinds everything that is loaded. False, and errno set, if the system does not let memory protection be changed.

@@ -1,5 +1,4 @@
-/* What the user asked for: MEMTRACE_* variables, copied once when the library is loaded, since programs rewrite their
- * environment. */
+/* Settings: MEMTRACE_* variables, copied once when the library is loaded, since programs rewrite their environment. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,26 +10,26 @@
 /* Frameworks that there is an adapter for. */
 enum mt_framework { MT_TORCH, MT_MXNET, MT_JAX, MT_FRAMEWORKS };
 
-/* Which times of running out of memory get a text file beside the trace. */
+/* Which out-of-memory events get a text file beside the trace. */
 enum mt_oom_texts { MT_OOM_NONE, MT_OOM_FAILED, MT_OOM_ALL };
 
 struct mt_config {
   bool loaded;
   bool disabled;
   bool force;
-  bool asleep;     /* MEMTRACE_START=asleep: nothing is recorded until somebody asks for it (process/control.h) */
+  bool asleep;     /* MEMTRACE_START=asleep: nothing is recorded before a request (process/control.h) */
   uint32_t referrers_ms; /* MEMTRACE_REFERRERS: how long a search by itself may take; 0 none */
-  bool no_control; /* MEMTRACE_CONTROL=0: no socket to ask at */
+  bool no_control; /* MEMTRACE_CONTROL=0: no control socket */
   bool no_nvtx;
   bool start_directory_known;
   int log_level;         /* enum mt_log_level */
   uint32_t nvml_seconds; /* between two samples of the device, 0: none */
   int oom;               /* enum mt_oom_texts */
   uint64_t trace_max;    /* bytes that the trace may have, 0: any */
-  uint64_t guest_memory; /* bytes that the drainer may take to follow the live blocks, 0: it does not follow them */
+  uint64_t guest_memory; /* bytes that the drainer may use to track live blocks, 0: it does not */
   bool embed_symbols;    /* the drainer names code addresses in the trace at the end */
   uint64_t spool_max;
-  uint64_t spool_hard_max; /* 0: as much as seems decent (cshim/spool/region.c) */
+  uint64_t spool_hard_max; /* 0: default (cshim/spool/region.c) */
   bool drop;               /* MEMTRACE_OVERFLOW=drop: a thread never waits for room */
   uint32_t native_depth, python_depth; /* frames of call stacks, 0: none (of native ones the caller) */
   bool whole_stacks;                   /* native stacks go on behind the interpreter's innermost frame */

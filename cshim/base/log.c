@@ -24,9 +24,8 @@ static void write_without_sigpipe(int fd, const struct iovec *parts, int count) 
 
 static struct stat stderr_at_load MT_AT_LOAD; /* st_ino 0: there was none */
 
-/* Taken at load, at 0.2 us for every process, since a program that turns itself into a service reuses the number long
- * before its first CUDA call. One that redirects its own messages loses ours with it: better than a line in the middle
- * of its data. */
+/* Taken at load, 0.2 us for every process, since a daemon may reuse descriptor 2 long before its first CUDA call. In a
+ * program that redirects its own messages the library's are lost: better than a line in the middle of its data. */
 static bool stderr_is_original(void) {
   struct stat now;
   return stderr_at_load.st_ino && !mt_sys_fstat(STDERR_FILENO, &now) && now.st_ino == stderr_at_load.st_ino &&
@@ -62,7 +61,8 @@ static uint32_t decode(const unsigned char *text, unsigned *length) {
   return value;
 }
 
-/* Controls, marks of direction, and what takes no room: a terminal obeys them, or shows another line than this one. */
+/* Control characters, bidirectional formatting, and zero-width characters: a terminal obeys them, or shows another
+ * line. */
 static bool is_printable(uint32_t value) {
   static const struct {
     uint32_t first, last;

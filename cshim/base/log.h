@@ -1,4 +1,4 @@
-/* The one way to speak to the user: lines on the standard error that the process was loaded with. */
+/* The only output to the user: lines on the standard error that the process was started with. */
 #pragma once
 
 #include <stddef.h>
@@ -14,9 +14,9 @@ const char *mt_log_stderr(void);
 /* Writes digits and a 0 byte, at most 21 bytes in all, and returns where that is. */
 char *mt_put_number(char *at, uint64_t n);
 
-/* Writes the next character of a text as a terminal may have it, controls as escapes such as \x1b and \u202e, goes on
- * in the text, and returns how many bytes that are: MT_LOG_CHARACTER at most. Texts may be anybody's: names of files.
- */
+/* Writes the next character of a text so that a terminal is safe from it, controls as escapes such as \x1b and \u202e,
+ * advances the text, and returns how many bytes that are: MT_LOG_CHARACTER at most. Texts may come from outside: file
+ * names. */
 #define MT_LOG_CHARACTER 10u
 size_t mt_log_escape(char *to, const char **text);
 

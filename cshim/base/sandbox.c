@@ -8,12 +8,12 @@
 #include "base/sys.h"
 
 #define MT_SECCOMP_FILTER 2
-#define MT_FIRST_NUMBERS 0xeffffffcu /* inode of the machine's own namespace of process numbers (linux/proc_ns.h) */
+#define MT_FIRST_NUMBERS 0xeffffffcu /* inode of the initial pid namespace (PROC_PID_INIT_INO, linux/proc_ns.h) */
 
 struct filters {
   bool readable;
   long mode;  /* 0 none, 1 strict, 2 filter; -1 on kernels without seccomp */
-  long count; /* -1 where the kernel does not tell (before 5.9) */
+  long count; /* -1 before Linux 5.9, which lacks the field */
 };
 
 /* Names begin with a newline, since fields begin a line. */
@@ -39,14 +39,14 @@ static struct filters filters_of_process(long pid) {
   return filters_of(path, NULL);
 }
 
-/* A container has process numbers of its own. */
+/* A container has a pid namespace of its own. */
 static bool in_container(void) {
   struct stat numbers;
   return !mt_sys_stat("/proc/thread-self/ns/pid", &numbers) && numbers.st_ino != MT_FIRST_NUMBERS;
 }
 
-/* A filter that the parent has, too, was there before the program ran. The first process of a container has no parent
- * to compare with: there one filter is the container's. */
+/* A filter that the parent has, too, was installed before the program ran. The first process of a container has no
+ * parent to compare with: there a single filter is the container's. */
 enum mt_sandbox mt_sandbox_kind(void) {
   long parent = -1;
   struct filters own = filters_of("/proc/thread-self/status", &parent);

@@ -1,4 +1,4 @@
-/* Whether a filter stands between this process and the kernel (seccomp), and whose it is. */
+/* Whether system calls of this process are filtered (seccomp(2)), and who installed the filter. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,9 +12,9 @@ enum mt_sandbox {
                      the program does not make itself */
 };
 
-/* Reads /proc; may be called from any thread. What a filter says cannot be read, so the answer rests on who installed
- * it, and where. */
+/* Reads Seccomp and Seccomp_filters of /proc/PID/status (proc_pid_status(5)); may be called from any thread. A filter's
+ * program cannot be read, so the answer depends on who installed it, and where. */
 enum mt_sandbox mt_sandbox_kind(void);
 
-/* Whether one is known to be in force that may kill over such a call. */
+/* Whether a filter that may kill over a system call is in force. */
 static inline bool mt_sandbox_may_kill(void) { return mt_sandbox_kind() >= MT_SANDBOX_SERVICE; }

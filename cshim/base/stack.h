@@ -1,4 +1,4 @@
-/* What a call stack is made of while it lies in memory: a thread has room for one of each kind. */
+/* A call stack in memory: a thread has a buffer for one of each kind. */
 #pragma once
 
 #include <stdbool.h>
@@ -14,7 +14,7 @@ struct mt_frame {
   uintptr_t caller; /* return address */
 };
 
-/* Memory of a stack that can be read: its mapping. */
+/* The mapping of a stack: readable memory. */
 struct mt_stack_bounds {
   uintptr_t low, top;
 };
@@ -27,6 +27,6 @@ static inline bool mt_stack_holds(const struct mt_stack_bounds *bounds, const vo
 struct mt_pyraw {
   uint64_t code;     /* address of the code object | 1 where C code entered the interpreter with this frame */
   uint64_t position; /* its instruction pointer, or f_lasti in older versions */
-  uint64_t identity; /* tells a code object from another one that comes to lie at the same address */
+  uint64_t identity; /* differs for another code object at the same address */
   uint64_t self;     /* the object whose method this is, for frames that call a framework's modules; else 0 */
 };

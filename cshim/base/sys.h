@@ -1,8 +1,7 @@
-/* System calls by the kernel's own door. The C library's functions of these names are symbols that another preloaded
- * library may stand behind, and such a library has an end of its own: libfaketime's destructor unmaps the semaphore
- * that its fstat and clock_gettime wait on, while our threads and our last exit handler are still at work, and the
- * program died of that. So nothing here goes through a symbol that could be somebody else's, and nothing is a
- * cancellation point.
+/* Raw system calls (syscall(2)). Another preloaded library may interpose the C library's functions of these names, and
+ * its destructor may run first: libfaketime's unmaps the semaphore that its fstat and clock_gettime wait on, while the
+ * library's threads and its last exit handler still run, and the program crashed. So nothing here uses a symbol that
+ * can be interposed, and nothing is a cancellation point.
  *
  * They behave like the C library's: -1 and errno on failure. What the C half may still import, and why, is the list in
  * scripts/test-c.sh. */
@@ -66,7 +65,7 @@ bool mt_sys_exists(const char *path);
 /* Gives disk space to a part of a file, zeros where nothing was written. EOPNOTSUPP on file systems that cannot. */
 bool mt_sys_allocate(int fd, uint64_t offset, uint64_t size);
 
-/* The same by writing one byte of each block, as zero if it is zero: not while somebody else may store there. */
+/* The same by writing one byte of each block, as zero if it is zero: not while another thread may store there. */
 bool mt_sys_allocate_by_writing(int fd, uint64_t offset, uint64_t size);
 
 /* The whole of a small file, or as much as there is room for; the text ends with a null. Returns its length, -1 if it
@@ -77,11 +76,11 @@ ssize_t mt_sys_read_file(const char *path, char *text, size_t room);
 bool mt_sys_getcwd(char *to, size_t room);
 bool mt_sys_hostname(char *to, size_t room);
 
-/* Memory of our own, zeroed, that takes room only where it is written to; NULL if there is none. */
+/* Zeroed anonymous memory, backed by pages on first write; NULL on failure. */
 void *mt_sys_pages_alloc(size_t size);
-/* Gives back some of it. */
+/* Frees some of it. */
 void mt_sys_pages_free(void *at, size_t size);
-/* How much of it there is. */
+/* How much of it is allocated. */
 uint64_t mt_sys_pages_total(void);
 /* NULL on failure. Where the program has all its memory locked, what is mapped now included (mlockall), ours is left
  * out: it would take all its pages, zeroed or read, at once. */
@@ -89,7 +88,7 @@ void *mt_sys_mmap(void *at, size_t size, int protection, int flags, int fd, uint
 int mt_sys_munmap(void *at, size_t size);
 int mt_sys_madvise(void *at, size_t size, int advice);
 int mt_sys_mprotect(void *at, size_t size, int protection);
-/* Looks whether it may have: some is locked. When recording starts. A forked child has none. */
+/* Detects locked memory, when recording starts. A forked child has none locked (mlock(2)). */
 void mt_sys_detect_mlockall(void);
 void mt_sys_reset_mlockall(void);
 
@@ -100,22 +99,24 @@ _Noreturn void mt_sys_exit_group(int status);
 void mt_sys_yield(void);
 void mt_sys_sleep(uint64_t nanoseconds);
 
-/* Waits while the word has the value, for so long at most (0: for ever); wakes so many. */
+/* futex(2): waits while the word has the value, for at most nanoseconds (0: without limit); wakes at most count
+ * threads. */
 void mt_sys_futex_wait(const uint32_t *word, uint32_t value, uint64_t nanoseconds);
 void mt_sys_futex_wake(uint32_t *word, int count);
 
-/* By the kernel's own code in the process where there is such, which takes 20 ns. */
+/* By the vDSO where it was found, which takes 20 ns. */
 void mt_sys_clock(clockid_t clock, struct timespec *now);
 
-/* Looks for that code; until then the clock is a system call. */
+/* Finds the vDSO's clock_gettime (vdso(7)); until then the clock is a system call. */
 void mt_sys_find_vdso_clock(void);
-/* From then on it is one again. */
+/* The clock is a system call again. */
 void mt_sys_drop_vdso_clock(void);
 
 /* Sets of signals as the kernel has them: signal N is bit N - 1. */
 #define MT_SYS_SIGNAL(number) (1ull << ((number) - 1))
 /* Blocks them on this thread and returns what was blocked before. */
 uint64_t mt_sys_block(uint64_t signals);
-/* Every signal but the two that the C library keeps for itself: it waits until each thread has taken those. */
+/* Every signal but 32 and 33, which glibc reserves (SIGCANCEL, SIGSETXID): it waits until each thread has handled
+ * those. */
 #define MT_SYS_ALL_SIGNALS ~(MT_SYS_SIGNAL(32) | MT_SYS_SIGNAL(33))
 void mt_sys_set_blocked(uint64_t signals);

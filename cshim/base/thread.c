@@ -30,7 +30,7 @@ void mt_recorder_set_phase(enum mt_phase phase) {
 }
 
 enum { BYPASS_ON = 1, BYPASS_EVENT = 2 };
-static uint64_t bypassed; /* events, above a bit that says whether they may */
+static uint64_t bypassed; /* bypassed events, above the bit that lets them */
 
 void mt_bypass_begin(void) { __atomic_fetch_or(&bypassed, BYPASS_ON, __ATOMIC_SEQ_CST); }
 
@@ -81,16 +81,15 @@ static struct mt_thread *new_block(void) {
   return fresh;
 }
 
-/* In the same capture as when it had taken back so many marks: a later one has seen what was to be seen. Native stacks
- * are waited for as well: microseconds. */
+/* Still in the capture that it was in when it had ended so many: a later one has seen what was stored before. Native
+ * stacks are waited for as well: microseconds. */
 static bool is_capturing(const struct mt_thread *thread, uint64_t epoch, uint32_t before) {
   return __atomic_load_n(&thread->capturing, __ATOMIC_ACQUIRE) &&
          __atomic_load_n(&thread->captured, __ATOMIC_RELAXED) == before &&
          __atomic_load_n(&thread->epoch, __ATOMIC_RELAXED) == epoch;
 }
 
-/* A forked child keeps the blocks of threads that it does not have: they are of another epoch, or it does not record.
- */
+/* A forked child inherits blocks of threads that it does not have: they have another epoch, or it does not record. */
 void mt_threads_wait_for_captures(unsigned limit_ms) {
   uint64_t epoch = __atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE) >> 32 == (uint32_t)mt_sys_getpid()
                        ? __atomic_load_n(&mt_last_epoch, __ATOMIC_RELAXED)
@@ -101,7 +100,7 @@ void mt_threads_wait_for_captures(unsigned limit_ms) {
     if (thread == mt_self) continue;
     uint32_t before = __atomic_load_n(&thread->captured, __ATOMIC_ACQUIRE);
     while (is_capturing(thread, epoch, before) && mt_clock_monotonic() < give_up)
-      mt_sys_sleep(50000); /* it may be this very processor that it waits for */
+      mt_sys_sleep(50000); /* the thread may need this very processor */
   }
 }
 
@@ -138,7 +137,7 @@ struct mt_thread *mt_thread_recording_now(void) {
   return mt_thread_get();
 }
 
-/* Where the page that the kernel wipes in children has an epoch, this process records, and need not ask who it is. */
+/* An epoch on the MADV_WIPEONFORK page means that this very process records: no getpid needed. */
 static bool has_epoch(void) { return __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE); }
 
 bool mt_recorder_in_child(void) {

@@ -75,7 +75,7 @@ struct mt_thread {
   const uint64_t *op_records;
   uint32_t op_version; /* one more than mt_backward.changes when those three were filled in, 0: not yet */
   uint32_t op_thread_valid;            /* op_thread is known */
-  uint64_t context;            /* the thread's context when it was last asked for */
+  uint64_t context;            /* the thread's context at the last query */
   uint64_t context_owner;      /* the context that owns what is allocated in that one */
   uint64_t context_generation; /* cshim/hooks/context.c: generation then */
   int32_t context_device;
@@ -159,8 +159,8 @@ static inline struct mt_thread *mt_thread_get(void) {
   return mt_recorder_is_off() ? NULL : mt_thread_attach();
 }
 
-/* The same, but in a child of a process that was recording it does not begin a recording: the driver refuses all that
- * such a child asks for, unless it is told otherwise. */
+/* The same, but in a child of a process that was recording it does not begin a recording: the driver refuses calls in
+ * such a child, unless they prove otherwise. */
 static inline struct mt_thread *mt_thread_get_lazily(void) {
   struct mt_thread *self = mt_self;
   if (MT_LIKELY(self && self->epoch == __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_RELAXED))) return self;

@@ -236,7 +236,7 @@ static const struct mt_record *last(void) { return self->next - 1; }
 
 static struct mt_sample want(bool share, bool patient) {
   return (struct mt_sample){
-      .device = (mt_nvml_device)&fake, .ordinal = 2, .occasion = "period", .share = share, .patient = patient};
+      .device = (mt_nvml_device)&fake, .ordinal = 2, .occasion = "period", .share = share, .will_retry = patient};
 }
 
 static enum mt_sample_result take(bool share, bool patient, uint64_t *used) {

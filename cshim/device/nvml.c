@@ -12,7 +12,8 @@
 
 enum { NVML_OK = 0, NVML_INSUFFICIENT_SIZE = 7 };
 
-/* The ABI, in our own words. */
+/* NVML's structures, declared here without its header: NVML API Reference, nvmlMemory_t, nvmlMemory_v2_t,
+ * nvmlProcessInfo_t. */
 struct memory_v1 {
   unsigned long long total, free, used;
 };
@@ -97,7 +98,7 @@ const char *mt_nvml_open(void) {
   return why;
 }
 
-/* The library stays loaded: unloading it is more than giving it back, and something that it started may still run. */
+/* The library stays loaded: unloading it does more than nvmlShutdown, and threads that it started may still run. */
 void mt_nvml_close(void) { nvml.shutdown(); }
 
 static void put_uuid(char *at, const uint8_t uuid[16]) {
@@ -135,12 +136,12 @@ bool mt_nvml_memory(mt_nvml_device device, struct mt_nvml_memory *out) {
   return true;
 }
 
-/* Room for one list; of the only thread that asks. In entries of the larger kind, whatever the version. */
+/* Buffer for one list, used by a single thread. In entries of the larger kind, whatever the version. */
 static struct process_v2 list[MT_NVML_PROCESSES];
 static struct process_v1 processes[2 * MT_NVML_PROCESSES];
 
-/* Adds a list's processes; one that computes and draws stands in both lists with the same bytes. The number that there
- * are now, or -1. */
+/* Adds a list's processes; one that uses both compute and graphics is in both lists with the same bytes. Returns the
+ * count so far, or -1. */
 static int add_list(struct list_call from, mt_nvml_device device, int have) {
   unsigned count = MT_NVML_PROCESSES;
   if (from.call(device, &count, list) != NVML_OK || count > MT_NVML_PROCESSES) return -1;

@@ -1,6 +1,6 @@
-/* What the device itself says about its memory, asked of the management library that comes with the driver. It is
- * loaded at run time, and only a handful of its functions are used: linked, it would keep every program from starting
- * where it is missing. All calls come from one thread. */
+/* The device's own figures of its memory, by NVML (libnvidia-ml.so.1, part of the driver). It is loaded at run time,
+ * and only a handful of its functions are used: if the library were linked to it, no program would start where it is
+ * missing. All calls come from one thread. */
 #pragma once
 
 #include <stdbool.h>
@@ -11,7 +11,7 @@ typedef struct mt_nvml_device *mt_nvml_device;
 struct mt_nvml_memory {
   uint64_t total;
   uint64_t used;     /* everything that is not free, what the driver keeps included */
-  uint64_t reserved; /* kept by the driver and the firmware; 0 where the library is too old to say */
+  uint64_t reserved; /* kept by the driver and the firmware; 0 where NVML is too old to report it */
 };
 
 struct mt_nvml_share {
@@ -30,15 +30,15 @@ const char *mt_nvml_open(void);
 /* The same with functions that find() knows. */
 const char *mt_nvml_bind(mt_nvml_finder find, void *from);
 
-/* Gives the library back; nothing below may be called afterwards. */
+/* Shuts NVML down; nothing below may be called afterwards. */
 void mt_nvml_close(void);
 
-/* The device by what cuDeviceGetUuid said: ordinals differ between the two libraries. NULL if there is none; *slice
- * tells a part of a GPU (MIG). */
+/* The device with the UUID of cuDeviceGetUuid: ordinals differ between CUDA and NVML. NULL if there is none; *slice
+ * marks a part of a GPU (MIG). */
 mt_nvml_device mt_nvml_find(const uint8_t uuid[16], bool *slice);
 
 /* Cheap: tens of microseconds. False when the library refuses. */
 bool mt_nvml_memory(mt_nvml_device device, struct mt_nvml_memory *out);
 
-/* Dear: milliseconds, under a lock of the driver. pid is how the library knows this process. */
+/* Expensive: milliseconds, under a lock of the driver. pid is this process's number in NVML's lists. */
 void mt_nvml_share(mt_nvml_device device, uint32_t pid, struct mt_nvml_share *out);

@@ -13,7 +13,7 @@
 #define MT_ATTEMPTS 3
 #define MT_ATTEMPT_PAUSE_NS 2000000
 
-/* What must not change while the device is asked. */
+/* What must not change while the device is read. */
 struct quiescence {
   uint64_t seq;   /* last order number */
   uint64_t calls; /* driver calls begun and ended, over all threads */
@@ -81,14 +81,14 @@ static void fill(struct mt_record *r, const struct mt_sample *want, const struct
   r->pystack = known ? 0 : MT_FLAG_SHARE_UNKNOWN;
 }
 
-/* A settled reading must get the number right behind what it saw: then it stands in the trace where it belongs, and no
- * event can be drawn in between unseen. */
+/* A settled reading must draw the number right after the one that it saw: then its place in the trace is exact, and no
+ * event can be drawn unseen in between. */
 static bool draw_if_next(uint64_t seen) {
   return __atomic_compare_exchange_n(&mt_header()->seq, &seen, seen + 1, false, __ATOMIC_SEQ_CST, __ATOMIC_RELAXED);
 }
 
-/* Records the answers, if nothing happened since; otherwise only where there is no other attempt, and then the record
- * says so. */
+/* Records the readings, if nothing happened since; otherwise only on the last attempt, and then the record is flagged
+ * as unsettled. */
 static enum mt_sample_result record(struct mt_thread *self, const struct mt_sample *want, const struct readings *a,
                                     bool last) {
   uint32_t occasion = mt_dict_intern(MT_DICT_STRING, want->occasion, strlen(want->occasion));

@@ -1,5 +1,5 @@
-/* One reading of a device: what the management library says at a moment at which no memory call is under way, as a
- * record whose order number is that moment. */
+/* One reading of a device by NVML at a moment without memory calls under way, as a record whose order number is that
+ * moment. */
 #pragma once
 
 #include <stdbool.h>
@@ -19,7 +19,7 @@ struct mt_sample {
   mt_nvml_device device;
   int ordinal;          /* as the program counts */
   const char *occasion; /* name in the trace */
-  bool share;           /* ask for processes too */
+  bool share;           /* read the processes' shares, too */
   bool will_retry;         /* write no record if it does not settle: there will be another attempt */
 };
 

@@ -17,9 +17,9 @@
 #include "spool/dict.h"
 #include "spool/region.h"
 
-/* Asking for processes holds a lock of the driver for milliseconds and stalls whoever launches kernels meanwhile:
- * rarely, then. Maxima are worth it when they grew by a tenth, of which even a device that fills up from nothing has
- * only dozens. */
+/* Reading the processes' shares holds a lock of the driver for milliseconds and stalls kernel launches meanwhile: so it
+ * is rare. Maxima are worth it when they grew by a tenth, of which even a device that fills up from nothing has only
+ * dozens. */
 #define MT_SHARE_INTERVAL_NS 10000000000ull
 #define MT_PEAK_GROWTH 10u /* one part in so many */
 #define MT_OOM_INTERVAL_NS 1000000000ull
@@ -42,7 +42,7 @@ static struct device {
   mt_nvml_device handle;
   bool unknown_to_nvml;
   uint64_t next_share; /* monotonic ns: not before */
-  uint64_t top;        /* most that was in use when processes were asked for */
+  uint64_t top;        /* highest use when shares were last read */
 } devices[MT_DEVICES];
 
 static unsigned refusals;
@@ -55,7 +55,7 @@ void mt_sampler_disable(const char *why) {
   note("nvml", text);
 }
 
-/* Waits until something is wanted, or the deadline (monotonic ns, 0: none). */
+/* Waits until a sample is wanted, or until the deadline (monotonic ns, 0: none). */
 static void wait_for_work(uint64_t deadline) {
   uint64_t now = mt_clock_monotonic();
   if (deadline && deadline <= now) return;
@@ -178,7 +178,7 @@ static const char *start(void) {
   return NULL;
 }
 
-/* There will be no more samples: nobody need wait for one. */
+/* No more samples will be taken: waiters may go on. */
 static void finish(void) {
   __atomic_store_n(&state, ENDED, __ATOMIC_SEQ_CST);
   mt_sys_futex_wake(&state, INT32_MAX);

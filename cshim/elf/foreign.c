@@ -45,7 +45,7 @@ static bool read_table(const struct dl_phdr_info *object, struct table *t) {
   return t->symbols && t->strings && (t->hash || t->gnu_hash);
 }
 
-/* One past the last symbol. A table of the GNU kind does not state it: the longest chain ends there. */
+/* One past the last symbol. DT_GNU_HASH does not state the count: the longest chain ends there. */
 static uint32_t symbol_count(const struct table *t) {
   if (t->hash) return t->hash[1];
   uint32_t buckets = t->gnu_hash[0], first = t->gnu_hash[1], last = 0;

@@ -18,8 +18,7 @@ struct object {
   const uint8_t *header;
 };
 
-/* Sorted by start. Readers take no lock: they copy what they found, and believe it if the version was even and is the
- * same afterwards. */
+/* Sorted by start. A seqlock: readers copy what they found, and use it if the version was even and is unchanged. */
 static struct {
   uint32_t version;
   uint32_t count;
@@ -70,7 +69,7 @@ void mt_loaded_refresh_missed(void) {
   if (__atomic_load_n(&missed, __ATOMIC_RELAXED)) mt_loaded_refresh();
 }
 
-/* Torn reads are expected here and thrown away. */
+/* Torn reads are expected, and discarded. */
 __attribute__((no_sanitize("thread"))) static bool search(uintptr_t pc, struct object *found) {
   uint32_t low = 0, high = snapshot.count;
   if (high > MT_SNAPSHOT_MAX) return false;
@@ -125,8 +124,7 @@ static void each_segment(const struct object *o,
   }
 }
 
-/* Between an object's segments there may be pages that nobody can read: only the segment that holds the unwind
- * information is read. */
+/* Between an object's segments there may be unreadable pages: only the segment that holds .eh_frame_hdr is read. */
 static bool narrow(uintptr_t start, uintptr_t end, uint32_t flags, void *context) {
   struct mt_frame_table *table = context;
   if ((uintptr_t)table->header < start || (uintptr_t)table->header >= end || !(flags & PF_R)) return false;

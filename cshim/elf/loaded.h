@@ -1,5 +1,5 @@
-/* Which loaded object holds a code address, and where its unwind information lies: asked of the loader without its
- * lock, or of a snapshot where the C library cannot tell (glibc before 2.35). */
+/* Which loaded object holds a code address, and where its .eh_frame_hdr is: by _dl_find_object, which takes no lock, or
+ * from a snapshot before glibc 2.35. */
 #pragma once
 
 #include <stdbool.h>
@@ -18,10 +18,10 @@ const uint8_t *mt_loaded_code(uintptr_t pc, uintptr_t before);
 /* True where the answers come from the snapshot: an object that was loaded since is not known yet. */
 bool mt_loaded_is_snapshot(void);
 
-/* Takes the snapshot anew, with the loader's lock. Does nothing where the loader itself is asked. */
+/* Takes a new snapshot, with the loader's lock. Does nothing where _dl_find_object exists. */
 void mt_loaded_refresh(void);
 
-/* The same if a look-up has missed since. */
+/* The same if a look-up has missed since the last snapshot. */
 void mt_loaded_refresh_missed(void);
 
 /* How much address space this library takes, or only memory that it may write to. */

@@ -1,11 +1,11 @@
-/* Names that a loaded object exports, looked up in its own hash tables: dlsym waits for whoever is inside the loader,
- * and this does not. */
+/* Look-up in an object's exported symbols by its own hash tables (DT_GNU_HASH, DT_HASH): dlsym may wait for the
+ * loader's lock, and this does not. */
 #pragma once
 
 #include <link.h>
 #include <stdint.h>
 
-/* Where a loaded object lies and what its dynamic section says. */
+/* Base address and dynamic section of a loaded object. */
 struct mt_loaded {
   uintptr_t base;
   const ElfW(Dyn) *dynamic;

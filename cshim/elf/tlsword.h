@@ -1,6 +1,6 @@
-/* Thread-local variables of a loaded object that exports only functions around them. Which word of the object's block
- * they are is found out by what it holds at times when a function says the value; in every thread's block it is the
- * same word. */
+/* Thread-local variables of a loaded object that exports only functions around them. The word of the object's TLS block
+ * that holds a variable is found by comparing the block with the function's result at several times; its offset is the
+ * same in every thread. */
 #pragma once
 
 #include <link.h>
@@ -28,7 +28,7 @@ struct mt_tlsbit {
   bool was[2]; /* whether the flag was seen so */
 };
 
-/* What an object has, as dl_iterate_phdr tells of it in a thread that has used its variables already. */
+/* The TLS block of an object, from dl_iterate_phdr(3) in a thread that has used its variables already. */
 struct mt_tlsblock mt_tlsblock_of(const struct dl_phdr_info *info, size_t size);
 
 /* The calling thread's block, or NULL. The object's own functions must have used it in this thread before: the first

@@ -1,4 +1,5 @@
-/* The few CUDA structures that hooked calls pass, in our own words. */
+/* The CUDA structures that hooked calls pass, declared here without vendor headers: CUDA Driver API and Runtime API
+ * references, "Data Structures". */
 #pragma once
 
 #include <stddef.h>
@@ -23,7 +24,7 @@ struct mt_cuda_vmm_prop {
 };
 
 #define MT_CUDA_NO_MEMORY 2
-#define MT_CUDA_UNKNOWN 999 /* what a wrapper answers when the real function has vanished */
+#define MT_CUDA_UNKNOWN 999 /* CUDA_ERROR_UNKNOWN: returned by a wrapper whose original has vanished */
 
 /* CUmemPoolProps and cudaMemPoolProps */
 struct mt_cuda_pool_props {

@@ -8,8 +8,8 @@
 
 enum { CUBEMAP = 0x04, LAYERED = 0x01, SPARSE = 0x40, DEFERRED = 0x80 };
 
-/* Bits of one element. Plain formats say the size of a channel; video formats say the whole with their chroma planes,
- * and count their channels as one. */
+/* Bits of one element, by CUarray_format. The size of plain formats is that of a channel; that of video formats
+ * includes their chroma planes, and their channels count as one. */
 static unsigned element_bits(int format, unsigned channels) {
   switch (format) {
     case 0x01: case 0x08:
@@ -66,7 +66,7 @@ static uint64_t sum(uint64_t width, uint64_t height, uint64_t depth, int format,
   for (unsigned i = 0; i < levels && i < 64; i++) {
     total += level_bytes(width, height, depth, format, bits);
     if (width <= 1 && height <= 1 && (layers || depth <= 1))
-      break; /* CUDA makes no more levels than that, whatever is asked for */
+      break; /* CUDA creates no more levels than that */
     width = width > 1 ? width / 2 : 1;
     if (height > 1) height /= 2;
     if (depth > 1 && !layers) depth /= 2;

@@ -48,8 +48,8 @@ static bool context_owns(const struct mt_call *call, const struct mt_outcome *o)
   return false;
 }
 
-/* Stream-ordered memory lies on the device of its stream or its pool, which need not be that of the current context. A
- * refused call has no address to ask about. */
+/* Stream-ordered memory is on the device of its stream or its pool, which need not be that of the current context.
+ * After a refused call there is no address to query. */
 static __attribute__((noinline)) int async_device(const struct mt_call *call, const struct mt_outcome *o) {
   enum { DEVICE_ORDINAL = 9, OWN_STREAMS = 3 };
   int (*query)(void *, int, uint64_t) = mt_query_find(MT_QUERY_POINTER);
@@ -135,14 +135,14 @@ static bool on_signal_stack(void) {
   return mt_sys(SYS_sigaltstack, NULL, &stack) || stack.ss_flags & SS_ONSTACK;
 }
 
-/* True if the outermost call is none any more: a signal handler jumped out of it, or a call-back of the driver's threw.
- * Its frame lies where this one's is, or below it on the same stack. */
+/* True if the outermost call was abandoned: a signal handler jumped out of it, or a callback of the driver threw. Then
+ * its frame is at this one's address, or below it on the same stack. */
 static bool was_abandoned(const struct mt_thread *self, const struct mt_frame *frame) {
   return self->frame <= frame && mt_stack_holds(&self->stack, self->frame) && mt_stack_holds(&self->stack, frame) &&
          !on_signal_stack();
 }
 
-/* What its close would have done; its number, if it drew one, stays unused. */
+/* Does what its close would have done; its number, if it drew one, stays unused. */
 static __attribute__((noinline)) void close_abandoned(struct mt_thread *self) {
   self->frame = NULL;
   self->runtime = 0;
@@ -196,7 +196,7 @@ void mt_driver_open(struct mt_call *call, uint16_t id, const struct mt_frame *fr
   }
   enter_driver(call, frame);
   if (!releases) return;
-  if (self->reserved_seq) /* the call around us drew it */
+  if (self->reserved_seq) /* the outer call drew it */
     call->seq = self->reserved_seq;
   else
     draw(call);
@@ -211,8 +211,8 @@ static void leave_driver(struct mt_call *call) {
   unframe_call(call);
 }
 
-/* Another interposer behind us may have come back to our wrapper on its way to the driver. What was told there is not
- * told again: it is nearer to the truth. */
+/* Another interposer behind this library may have called the wrapper again on its way to the driver. That inner call
+ * was recorded, and is closer to the driver: the outer one is not recorded. */
 static bool recorded_below(struct mt_call *call, const struct mt_outcome *o) {
   struct mt_thread *self = call->self;
   bool taken = call->seq && self->reserved_seq != call->seq;

@@ -7,7 +7,7 @@
 #include "record/caller.h"
 
 #define MT_HOST (-1)    /* device of memory that is on no device */
-#define MT_CURRENT (-2) /* ask the driver for the calling thread's device */
+#define MT_CURRENT (-2) /* query the driver for the calling thread's device */
 
 struct mt_call {
   struct mt_thread *self; /* NULL: nothing is recorded */
@@ -53,10 +53,10 @@ void mt_runtime_open(struct mt_call *call, uint16_t id, const struct mt_frame *f
 void mt_driver_close(struct mt_call *call, struct mt_outcome *outcome);
 void mt_runtime_close(struct mt_call *call, struct mt_outcome *outcome);
 
-/* Ends a call about which there is nothing to say, and none of whose numbers was drawn. */
+/* Ends a call that is not recorded, and that drew no number. */
 void mt_driver_skip(struct mt_call *call);
 
-/* Records something that was found out beside a call: a context that nobody saw begin, what a pool holds. */
+/* Records an extra event beside a call: a context whose creation was not seen, the size of a pool. */
 void mt_call_record_extra(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome);
 
 /* The same under a number that was drawn while the call, which is still open, had one of its own. */

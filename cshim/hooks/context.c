@@ -10,8 +10,8 @@
 #define MT_CONTEXTS 256u
 #define MT_DEVICES 64
 
-/* Entries are claimed by their handle and never move. A table that is full forgets nothing: later contexts are then
- * noticed again and again, which costs records, not truth. */
+/* Entries are claimed by their handle and never move. A full table keeps its entries: later contexts are then noticed
+ * again and again, which costs records, not accuracy. */
 static struct known {
   uint64_t context; /* 0: unused; of a green context there are two, its own handle and that under which it is current */
   uint64_t green;   /* of the latter: the former */
@@ -19,7 +19,7 @@ static struct known {
   enum mt_context_kind kind;
 } known[MT_CONTEXTS];
 uint64_t mt_devices_seen;
-static uint64_t generation = 1; /* bumped when a context ends: what threads remember is then asked for again */
+static uint64_t generation = 1; /* bumped when a context ends: threads then query their context again */
 
 void mt_context_start(void) { mt_context_remove(0, -1); }
 
@@ -86,8 +86,8 @@ void mt_context_devices(void (*visit)(int device, void *argument), void *argumen
   }
 }
 
-/* The primary context of a green one's device, or itself where that was never seen: then it stands for the primary
- * context. */
+/* The primary context of a green context's device, or the green context itself where that was never seen: then it takes
+ * its place. */
 static uint64_t owner_of(uint64_t context, int device, bool *is_new) {
   uint64_t primary = 0;
   bool green = false;
@@ -136,7 +136,7 @@ static bool primary_alive(int device) {
   return !query || query(device, &flags, &active) || active;
 }
 
-/* A primary context was let go of: perhaps by its last holder. */
+/* A primary context was released: perhaps its last reference. */
 static struct mt_outcome primary_released(int device, int status) {
   struct mt_outcome o = {.kind = MT_DESTROY, .mem = MT_OBJECT_CONTEXT, .device = device, .status = status};
   if (!status && primary_alive(device)) o.flags = MT_FLAG_REFERENCE;
@@ -181,8 +181,8 @@ static int runtime_device(uintptr_t caller) {
   return query && !query(&device) ? device : MT_HOST;
 }
 
-/* The runtime resets its device's primary context by a way of its own, past the driver's exported functions. Afterwards
- * there is no context to ask for the device. */
+/* The runtime resets its device's primary context internally, not by the driver's exported functions. Afterwards there
+ * is no context from which to query the device. */
 #define MT_RUNTIME_RESET(symbol)                               \
   MT_HOOKED(symbol, (void)) {                                  \
     MT_HOOKED_REAL(symbol);                                    \
@@ -197,8 +197,8 @@ static int runtime_device(uintptr_t caller) {
 MT_RUNTIME_RESET(cudaDeviceReset)
 MT_RUNTIME_RESET(cudaThreadExit)
 
-/* The new context is the thread's current one, so the driver says its device; the argument may belong to another
- * version of the call. */
+/* The new context is the thread's current one, so the driver returns its device; the argument may be of another version
+ * of the call. */
 static int created(struct mt_call *call, const uint64_t *out, int status) {
   int device = MT_HOST;
   if (!call->self) return status;
@@ -241,7 +241,7 @@ static struct known *entry_of(uint64_t context) {
 }
 
 /* Nothing is recorded: the green context was, and this is the handle under which it becomes current. It must not be
- * taken for a primary context, which contexts are that nobody made. */
+ * mistaken for a primary context, as contexts are whose creation was not seen. */
 MT_HOOKED(cuCtxFromGreenCtx, (uint64_t *out, void *green)) {
   MT_HOOKED_REAL(cuCtxFromGreenCtx);
   MT_HOOKED_OPEN(cuCtxFromGreenCtx, driver, 0);
@@ -253,7 +253,7 @@ MT_HOOKED(cuCtxFromGreenCtx, (uint64_t *out, void *green)) {
   return status;
 }
 
-/* Forgets a green context under both of its handles and returns its device. */
+/* Removes a green context under both of its handles and returns its device. */
 static int green_drop(uint64_t green) {
   int device = mt_context_device(green, MT_HOST);
   for (unsigned i = 0; i < MT_CONTEXTS; i++)

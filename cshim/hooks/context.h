@@ -14,20 +14,20 @@ enum mt_context_kind { MT_CONTEXT_PRIMARY, MT_CONTEXT_CREATED, MT_CONTEXT_GREEN 
  * new here is recorded, as noticed in the call api. */
 int mt_context_current(struct mt_thread *self, uint16_t api, uintptr_t caller, uint64_t *context);
 
-/* Forgets what a forked process inherited: it has no contexts. When recording starts. */
+/* Clears what a forked process inherited: it has no contexts. When recording starts. */
 void mt_context_start(void);
 
-/* Remembers a context; false if it is known already, or none. */
+/* Adds a context; false if it is known already, or 0. */
 bool mt_context_add(uint64_t context, int device, enum mt_context_kind kind);
 
-/* Forgets a context; with 0 a device's primary one, or for device -1 all. Handles are used again. */
+/* Removes a context; with 0 a device's primary one, or for device -1 all. Handles are reused. */
 void mt_context_remove(uint64_t context, int device);
 
-/* The device of a context that is remembered, else what is given. */
+/* The device of a known context, else the given one. */
 int mt_context_device(uint64_t context, int otherwise);
 
-/* Devices that the process has used so far, a bit for each: whoever has one device need not ask which. Never taken
- * back. */
+/* Devices that the process has used so far, a bit for each: with a single device no query is needed. Bits are never
+ * cleared. */
 extern uint64_t mt_devices_seen;
 static inline void mt_context_note_device(int device) {
   if (device >= 0 && device < 64 && !(__atomic_load_n(&mt_devices_seen, __ATOMIC_RELAXED) >> device & 1))

@@ -55,7 +55,7 @@ MT_CAPTURE_BEGINS(cuStreamBeginCapture_v2_ptsz, (void *stream, int mode), (strea
 MT_CAPTURE_BEGINS(cuStreamBeginCaptureToGraph, MT_TO_GRAPH_PARAMS, (stream, graph, nodes, edges, count, mode))
 MT_CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, MT_TO_GRAPH_PARAMS, (stream, graph, nodes, edges, count, mode))
 
-/* A capture that is counted for too long costs a question per call; one that is forgotten, truth. */
+/* A capture that is counted for too long costs a query per call; one that is missed, accuracy. */
 static int capture_ended(int status) {
   enum { INVALIDATED = 901, UNJOINED = 904 };
   if (status && status != INVALIDATED && status != UNJOINED) return status;
@@ -120,7 +120,7 @@ MT_HOOKED(cuGraphAddMemAllocNode,
   return alloc_added(&call, graph, node, real(out, graph, nodes, count, node));
 }
 
-/* A launch of graphs without memory is none of our business, and frequent. */
+/* Launches of graphs without memory are not recorded: they are frequent. */
 static int launched(struct mt_call *call, void *graph, int status) {
   if (!call->self) return status;
   mt_driver_close(

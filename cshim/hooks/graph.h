@@ -4,13 +4,13 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Captures that are going on in the process. Usually none, so that nobody asks further. */
+/* Captures under way in the process. Usually none, which spares all queries. */
 extern uint32_t mt_graph_capturing;
 
 bool mt_graph_stream_captured(uint64_t stream, uint16_t api, uint64_t *graph);
 
-/* Whether a call of the hook api on the stream became a node of a graph instead of happening, and of which graph, 0
- * where the driver does not say. Asks the driver only while something is being captured. */
+/* Whether a call of the hook api on the stream was captured as a node of a graph, and of which graph, 0 where the
+ * driver does not report it. Queries the driver only while something is being captured. */
 static inline bool mt_graph_captures(uint64_t stream, uint16_t api, uint64_t *graph) {
   return __atomic_load_n(&mt_graph_capturing, __ATOMIC_RELAXED) && mt_graph_stream_captured(stream, api, graph);
 }

@@ -93,8 +93,8 @@ static int collect(struct dl_phdr_info *info, size_t size, void *unused) {
   return 0;
 }
 
-/* The functions of that name are looked at first: in most programs there is none, and marking takes long. What the
- * program itself is linked to was there before any group, and finds nothing in one. */
+/* The functions of that name are searched first: in most programs there is none, and marking takes long. The libraries
+ * that the program itself is linked to were loaded before any group, and find nothing in one. */
 static void *look_for(const struct link_map *caller, const struct link_map *ours, const char *name) {
   bool marked = false;
   for (unsigned i = 0; i < group.count; i++) {

@@ -1,6 +1,5 @@
-/* What libraries find in those that were loaded along with them. A library may call a function that none of the
- * libraries it names has: the loader then looks through all that came with the one that was opened. dlsym does that
- * only for the calling library itself, which is not us. */
+/* Symbol look-up in the libraries that were loaded together: the loader searches the local scope of the dlopen that
+ * brought a library (dlopen(3), RTLD_LOCAL). dlsym does that only for its caller, which is not this library. */
 #pragma once
 
 struct link_map;

@@ -15,7 +15,7 @@ static int mt_vmm_device(const struct mt_cuda_vmm_prop *prop) {
   return prop && prop->location_type == 1 ? prop->location_id : MT_HOST;
 }
 
-/* Memory of others says nothing about its size; the driver knows. */
+/* Imported memory has no size argument; the driver knows its size. */
 static uint64_t mt_range_bytes(uint64_t address) {
   int (*query)(uint64_t *, size_t *, uint64_t) = mt_query_find(MT_QUERY_RANGE);
   uint64_t base;
@@ -48,9 +48,9 @@ struct mt_op {
   uint8_t kind, what; /* of the event; kind 0: none, the call only names the driver's events inside */
   uint8_t flags;
   bool makes;  /* what it is about is known only after it succeeded */
-  bool ends;   /* known before; ending nothing deserves no record: cudaFree(NULL) is how programs wake CUDA up */
+  bool ends;   /* known before; ending nothing is not recorded: programs call cudaFree(NULL) to initialise CUDA */
   bool early;  /* the order number is drawn before the real call */
-  bool placed; /* it says the device; what ends has one that the reader knows from its beginning */
+  bool placed; /* the device is an argument; a block that ends has the device of its beginning */
 };
 #define MT_OP_ALLOC(mem) {MT_ALLOC, MT_MEM_##mem, .makes = true, .placed = true}
 #define MT_OP_RETAIN(mem) {MT_ALLOC, MT_MEM_##mem, MT_FLAG_REFERENCE, .makes = true}

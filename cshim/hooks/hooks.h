@@ -52,10 +52,10 @@ bool mt_route_rebind(void);
  * Returns how many there were. */
 unsigned mt_route_replace(void);
 
-/* Events that one library records and asks about, by where its functions lie. */
+/* CUDA events that one library records and queries, by where its functions are. */
 struct mt_event_watch {
-  struct mt_range records;      /* code whose events are told when they are recorded */
-  struct mt_range completes[2]; /* code that is told when an event is complete; empty: none */
+  struct mt_range records;      /* code whose recorded events are reported */
+  struct mt_range completes[2]; /* code whose completed events are reported; empty: none */
   void (*recorded)(uint64_t event, uint64_t stream);
   void (*completed)(uint64_t event);
 };

@@ -32,7 +32,7 @@ static dlsym_function find_dlsym(void) {
   for (size_t i = 0; i < sizeof versions / sizeof *versions && !libc; i++)
     libc = (dlsym_function)dlvsym(RTLD_NEXT, "dlsym", versions[i]);
   if (!libc) return NULL;
-  /* A second interposer behind us defines an unversioned dlsym, which the versioned look-up skips: chain to it. */
+  /* A second interposer after this one defines an unversioned dlsym, which the versioned look-up skips: chain to it. */
   dlsym_function next = (dlsym_function)libc(RTLD_NEXT, "dlsym");
   return next ? next : libc;
 }
@@ -67,12 +67,12 @@ static void *find_in_object(const char *path, const char *name) {
 
 void *mt_driver_symbol(const char *name) { return find_in_object("libcuda.so.1", name); }
 
-static bool attached; /* loaded by the program: nobody found us by asking for the next one */
+static bool attached; /* loaded by the program: it is not in the global scope that RTLD_NEXT searches */
 
 void mt_original_set_attached(void) { __atomic_store_n(&attached, true, __ATOMIC_RELAXED); }
 
-/* True if object's own definition is what the program finds first: it stands in front of us, and got our wrapper by
- * asking for the next one. */
+/* True if object's own definition is what the program finds first: the object precedes this library, and got the
+ * wrapper by RTLD_NEXT. */
 static bool precedes_us(void *own, const char *name) {
   if (__atomic_load_n(&attached, __ATOMIC_RELAXED)) return false;
   void *program = dlopen(
@@ -83,14 +83,14 @@ static bool precedes_us(void *own, const char *name) {
   return first;
 }
 
-/* What stands behind us in the global scope comes first, as for the loader, so that a second interposer gets its turn.
- * It has none where the caller asked a library for its function and is not linked to the name: given is what it was
- * promised. Only between two copies of CUDA does the caller's own scope decide: the loader tells those apart by symbol
- * versions, which are lost here. An interposer in front of us must not get itself. */
+/* The next definition in the global scope comes first, as for the loader, so that a second interposer is called. Not
+ * where the caller fetched its function from a library and is not linked to the name: then it is given. Only between
+ * two copies of CUDA does the caller's own scope decide: the loader distinguishes those by symbol versions, which are
+ * lost here. An interposer that precedes this library must not get itself. */
 static void *find_in_scope(struct link_map *caller, const char *name, void *given) {
   void *next = mt_original_dlsym(RTLD_NEXT, name);
-  bool named = caller && caller->l_name[0]; /* the program itself is not; its scope is everybody's, where somebody else
-                                               may stand in front of us */
+  bool named = caller && caller->l_name[0]; /* the program itself is not: its scope is the global one, in which
+                                               another object may precede this library */
   void *own = named || (caller && __atomic_load_n(&attached, __ATOMIC_RELAXED))
                   ? find_in_object(named ? caller->l_name : NULL, name)
                   : NULL;
@@ -99,7 +99,7 @@ static void *find_in_scope(struct link_map *caller, const char *name, void *give
     return given && caller && !mt_module_imports(caller, name) ? given : next;
   if (own || next) return own ? own : next;
   return given ? NULL
-               : mt_group_find(caller, name); /* who was given a function need not be searched for, which takes long */
+               : mt_group_find(caller, name); /* a caller that has a fallback needs no search, which takes long */
 }
 
 void *mt_original_find(const char *name, uintptr_t caller) {
@@ -132,7 +132,7 @@ static void *bind_scope(struct mt_slot *slot, struct link_map *caller, void *rea
     if (__atomic_compare_exchange_n(&slot->scope[i].real, &empty, real, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
       __atomic_compare_exchange_n(&slot->scope[i].caller, &none, caller, false, __ATOMIC_RELEASE, __ATOMIC_RELAXED);
     else if (!known)
-      continue; /* somebody else is filling it */
+      continue; /* another thread is filling it */
     break;
   }
   return real;
@@ -187,8 +187,7 @@ bool mt_slot_bind_scope(struct mt_slot *slot, const char *name, uintptr_t caller
   void *real = find_in_scope(map, name, NULL);
   if (real) mt_unhooked_set_reached();
   errno = error;
-  /* what is behind an interposer behind us is not for us to find: it gets that from the loader, and must not get itself
-   * from us */
+  /* a later interposer gets its original from the loader, and must not get itself from here */
   if (real && map && (mt_module_find((uintptr_t)real) != map || mt_module_is_cuda((uintptr_t)real))) {
     enlist(slot);
     bind_scope(slot, map, real);

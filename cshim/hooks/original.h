@@ -1,4 +1,4 @@
-/* Finding the real functions behind the hooks. */
+/* Finds the original functions behind the hooks. */
 #pragma once
 
 #include <stdbool.h>
@@ -9,19 +9,19 @@ struct link_map;
 #define MT_SLOT_SCOPES 16u
 #define MT_SLOT_CACHE 4u /* a power of two */
 
-/* One hooked function's originals. A process may hold two CUDA runtimes: what a caller means is what its own library
- * scope says, so originals are kept per calling object. Words are set once and cleared when a library goes; no locks.
+/* One hooked function's originals. A process may hold two CUDA runtimes: a caller's name resolves in its own library
+ * scope, so originals are kept per calling object. Words are set once and cleared when a library is unloaded; no locks.
  */
 struct mt_slot {
-  void *fallback; /* learned from a route (dlsym, cuGetProcAddress), good for callers whose scope says nothing */
+  void *fallback; /* from a route (dlsym, cuGetProcAddress), for callers in whose scope the name is undefined */
   struct {
     struct link_map *caller;
     void *real;
   } scope[MT_SLOT_SCOPES];
   struct {
-    uintptr_t caller; /* an address that calls from; 1 while the entry is filled */
+    uintptr_t caller; /* a return address; 1 while the entry is filled */
     void *real;
-  } cache[MT_SLOT_CACHE]; /* by that address, to spare the search for its object: first come, first kept */
+  } cache[MT_SLOT_CACHE]; /* by return address, to spare the search for its object: first come, first kept */
   struct mt_slot *next; /* of all slots that hold something */
   uint32_t listed;
 };
@@ -32,8 +32,8 @@ void *mt_slot_find(struct mt_slot *slot, const char *name, uintptr_t caller);
 /* Keeps an original that a route handed out; returns the one that is now the fallback. */
 void *mt_slot_set_fallback(struct mt_slot *slot, void *real);
 
-/* The code at caller found our wrapper by looking the name up in its scope: keeps the original that it would have found
- * there without us, for its calls. False if there is none. */
+/* The code at caller looked the name up in its scope and got the wrapper: keeps the original that it would have found
+ * there without this library, for its calls. False if there is none. */
 bool mt_slot_bind_scope(struct mt_slot *slot, const char *name, uintptr_t caller);
 
 /* Keeps an original that the object at caller called until now. */
@@ -42,17 +42,16 @@ void mt_slot_bind_object(struct mt_slot *slot, uintptr_t caller, void *real);
 /* True if function is one of our wrappers. */
 bool mt_original_is_wrapper(void *function);
 
-/* What the code at caller would reach by name without us, or NULL: nobody behind us defines it. May wait for the
- * loader. */
+/* What the name would resolve to for the code at caller without this library, or NULL. May wait for the loader. */
 void *mt_original_find(const char *name, uintptr_t caller);
 
 /* Drops what points into unloaded libraries, if any was unloaded since the last time. */
 void mt_original_drop_unloaded(void);
 
-/* Finds the next dlsym in line; later calls cost one load. False on a C library without one. */
+/* Finds the next dlsym in the global scope; later calls cost one load. False on a C library without one. */
 bool mt_original_dlsym_ready(void);
 
-/* The library was not preloaded: whoever calls a wrapper was led to it. */
+/* The library was not preloaded: callers reach a wrapper by rebinding. */
 void mt_original_set_attached(void);
 
 /* Another library's dlsym, which the program called until now, becomes the next in line. */

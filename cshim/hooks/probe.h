@@ -1,5 +1,5 @@
-/* What the process's devices are, asked once, when the first context is there: earlier the driver may not be
- * initialised, later the program may be over. */
+/* Queries the process's devices once, when the first context exists: earlier the driver may not be initialised, later
+ * the program may have ended. */
 #pragma once
 
 /* On the thread whose call made or found the context. Makes no context and touches no stream; once the devices are

@@ -1,5 +1,5 @@
-/* The driver functions that the library itself asks: a handful of look-ups that allocate nothing, touch no stream and
- * are legal while a stream is captured. */
+/* The driver functions that the library itself calls: queries that allocate nothing, use no stream and are legal while
+ * a stream is captured. */
 #pragma once
 
 #include <stdbool.h>
@@ -30,8 +30,8 @@ void *mt_query_find(enum mt_query which);
 /* Keeps a function that a route came across. */
 void mt_query_set(enum mt_query which, void *function);
 
-/* Whether the function is kept: a runtime asks for four hundred functions in a row, and these need be fetched along
- * only once. */
+/* Whether the function is kept: a runtime requests four hundred functions in a row, and these need be fetched only
+ * once. */
 bool mt_query_known(enum mt_query which);
 
 /* What cuGetProcAddress calls the function, and the version that has the ABI meant here. */

@@ -1,8 +1,8 @@
 #define _GNU_SOURCE
-/* What CUDA answers while no memory changes: how much is free, by which programs size themselves, so that a run on
- * another device asks for other memory; and whether an event is complete. An allocator that gives a block to several
- * streams records an event on each when the block is freed, and lends it again when all are complete. Who else uses
- * events pays for one look at where it lies. */
+/* Hooks of calls that change no memory: cuMemGetInfo, by which programs size their allocations, so that a run on
+ * another device allocates differently; and CUDA events. An allocator that gives a block to several streams records an
+ * event on each when the block is freed, and reuses it when all are complete. Other users of events pay for one
+ * comparison of their return address. */
 #include <stddef.h>
 
 #include "hooks/abi.h"
@@ -16,7 +16,7 @@ void mt_event_watch(const struct mt_event_watch *what) { __atomic_store_n(&watch
 
 static inline bool lies_in(uintptr_t at, struct mt_range range) { return at - range.start < range.end - range.start; }
 
-/* Only what succeeded. */
+/* Only on success. */
 static inline int report_recorded(int status, uintptr_t caller, void *event, void *stream) {
   const struct mt_event_watch *w = __atomic_load_n(&watch, __ATOMIC_ACQUIRE);
   if (w && lies_in(caller, w->records) && !status) w->recorded((uint64_t)event, (uint64_t)stream);

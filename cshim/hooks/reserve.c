@@ -15,8 +15,8 @@
 enum { POOL_HELD = 5, POOL_USED = 7 };  /* CUmemPool_attribute */
 enum { GRAPH_USED = 0, GRAPH_HELD = 2 }; /* CUgraphMem_attribute */
 
-/* What a pool said last, and how much was taken from it since. used + since bounds what is in use from above, so that
- * as long as it is below held, the pool has not grown and need not be asked. */
+/* A pool's counts at the last query, and how much was allocated from it since. used + since is an upper bound of what
+ * is in use: as long as it is below held, the pool has not grown and need not be queried. */
 struct state {
   uint64_t pool; /* handle; 0 unused */
   uint64_t held, used, since;
@@ -24,7 +24,7 @@ struct state {
 };
 static struct state current[MT_POOL_DEVICES]; /* where cuMemAllocAsync takes from, by device */
 static struct state
-    named[MT_POOLS]; /* pools named by the program, by handle; two that share an entry ask more often */
+    named[MT_POOLS]; /* pools named by the program, by handle; two that share an entry are queried more often */
 static uint64_t graphs[MT_POOL_DEVICES];      /* bytes held for graphs, by device */
 static uint32_t async_seen;
 
@@ -50,7 +50,7 @@ static bool query_pool(uint64_t pool, uint64_t *held, uint64_t *used) {
   return query && !query(pool, POOL_HELD, held) && !query(pool, POOL_USED, used);
 }
 
-/* Keeps what the pool said; true if it holds another amount than before. */
+/* Stores the pool's counts; true if held has changed. */
 static bool update(struct state *s, uint64_t held, uint64_t used) {
   __atomic_store_n(&s->used, used, __ATOMIC_RELAXED);
   __atomic_store_n(&s->since, 0, __ATOMIC_RELAXED);
@@ -114,7 +114,7 @@ static void refresh_device(int device, void *thread) {
     uint64_t pool = current_pool(device);
     int (*fallback)(uint64_t *, int) = mt_query_find(MT_QUERY_POOL_DEFAULT);
     uint64_t own;
-    /* A pool that the program made may end while it is being asked; the device's own never does. */
+    /* A pool that the program created may be destroyed during the query; the device's default pool never is. */
     if (fallback && !fallback(&own, device) && own == pool) refresh_pool(self, 0, 0, &current[device], pool, device);
   }
   if (mt_graph_has_memory()) refresh_graphs(self, 0, 0, device);

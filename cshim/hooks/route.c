@@ -64,8 +64,8 @@ static enum mt_row row_of(const char *base, const void *found, int version, uint
   return best;
 }
 
-/* Whether found can be what the row describes, though the program asked under a version that the rows do not know: the
- * exported function, or what the driver gives for the row's own version. */
+/* Whether found can be the function that the row describes, though the program requested a version that the rows do not
+ * cover: the exported function, or what the driver returns for the row's own version. */
 static bool is_known(enum mt_row row, void *found, uint64_t flags, const struct getter *real) {
   const struct mt_hook *hook = &mt_hooks[row];
   return mt_driver_symbol(hook->symbol) == found || call_getter(real, hook->base, hook->version, flags) == found;
@@ -87,8 +87,8 @@ static void *wrap(const char *symbol, void *found, int version, uint64_t flags, 
   return mt_hook_wrapper(row);
 }
 
-/* A program that is given its functions so may have no other way to them, nor have we: what every event asks is fetched
- * along. */
+/* A program that uses cuGetProcAddress may have no other way to driver functions, nor has this library: the functions
+ * that every event needs are fetched as well. */
 static void fetch_queries(const struct getter *real) {
   for (enum mt_query i = MT_QUERY_CONTEXT; i <= MT_QUERY_DEVICE; i++) {
     int version;
@@ -133,8 +133,8 @@ static struct mt_slot *slot_of(const char *name, void **wrapper) {
 /* What the stub turns into NULL. */
 #define MT_ABSENT ((void *)-1)
 
-/* The loader finds our wrapper in every process, also where nobody has CUDA. A program that looks must not be told that
- * it is there: a failing look-up sets the error text, too. */
+/* The loader finds the wrapper in every process, even without CUDA. A program that tests for a symbol must not find it:
+ * a failing look-up sets the error text, too. */
 static void *fail_lookup(const char *name) {
   mt_original_dlsym(RTLD_NEXT, name);
   return MT_ABSENT;
@@ -156,7 +156,7 @@ static bool in_other_namespace(void *handle) {
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller);
 __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, const char *name, uintptr_t caller) {
   if (!mt_original_dlsym_ready()) return NULL;
-  mt_rebind_new(); /* what was loaded is first asked for something here */
+  mt_rebind_new(); /* rebinds what was loaded since */
   void *wrapper;
   if (!name || name[0] != 'c' || name[1] != 'u') return NULL;
   struct mt_slot *slot = slot_of(name, &wrapper);
@@ -169,8 +169,8 @@ __attribute__((used, visibility("hidden"))) void *mt_route_dlsym(void *handle, c
              : NULL;
 }
 
-/* What a word held that is about to lead to us is its object's original, unless it is code of the object's own that
- * would look it up: then the object's scope says. */
+/* The old value of a word that is rebound is its object's original, unless it is the object's own lazy-binding stub:
+ * then the object's scope decides. */
 static bool should_rebind(const struct mt_relocation *word, void *original) {
   void *wrapper;
   struct mt_slot *slot = word->name[0] == 'c' && word->name[1] == 'u' ? slot_of(word->name, &wrapper) : NULL;

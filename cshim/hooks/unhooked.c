@@ -16,7 +16,7 @@
 #define MT_UNHOOKED 32u
 #define MT_UNHOOKED_NAME 48u
 
-/* A row is claimed by its state and filled before that says so. Too many names are as good as these. */
+/* A row is claimed by its state and published by it once filled. Names beyond these are dropped. */
 static struct {
   uint32_t state; /* 0 free, 1 being filled, 2 filled */
   int version;

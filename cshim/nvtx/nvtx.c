@@ -126,7 +126,7 @@ static void mark(const struct mt_nvtx_name *name) {
 #define MT_NVTX_SEVERAL ((1u << MT_NVTX_NAME_BITS) - 1) /* a name's place where the open ranges differ */
 _Static_assert(MT_INDEX_MAX < MT_NVTX_SEVERAL, "a dictionary id fits");
 
-/* Domains whose hashes meet share a word: their names differ, so they are never taken for each other. */
+/* Domains whose hashes collide share a word: their names differ, so they are never confused. */
 static uint64_t *open_ranges(const void *domain) {
   enum { OWN = 3, HASH_BITS = 6 }; /* the default domain's owner and the one of no domain have a word of their own */
   static uint64_t words[OWN + (1 << HASH_BITS)];

@@ -1,6 +1,6 @@
-/* NVTX: ranges of the program become tags, marks become marks. NVTX loads the library that NVTX_INJECTION64_PATH names;
- * where nobody set it, our getenv answers that one question with our own path, so the environment itself stays as it
- * is. */
+/* NVTX: ranges of the program become tags, marks become marks. NVTX loads the library that NVTX_INJECTION64_PATH names
+ * (NVTX 3, nvtxDetail/nvtxInit.h); where it is not set, the getenv of this library returns its own path for that one
+ * name, and the environment stays unchanged. */
 #pragma once
 
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 /* Once, when the library is loaded: finds the getenv behind ours. */
 void mt_nvtx_load(void);
 
-/* When recording starts: says in the trace who else has NVTX, if anybody. */
+/* When recording starts: records whether another tool has NVTX. */
 void mt_nvtx_note(void);
 
 /* Whether NVTX may be used at all in this process. */

@@ -1,11 +1,9 @@
 #define _GNU_SOURCE
-/* The getenv that the program's libraries call. It answers one question by itself: NVTX_INJECTION64_PATH, where nobody
- * set it. Everything else goes to the next getenv in line, and the environment is never written.
- *
- * The loader may call this before it has relocated this library, for a function of another library that chooses its
- * variant by a variable: no function and no variable of another library can be reached then. Later, until the
- * constructor has run, dlsym could run into an allocator that is itself just reading its variables, so the environment
- * is searched here. */
+/* The getenv that the program's libraries call. It handles one name by itself: NVTX_INJECTION64_PATH, where it is not
+ * set. Everything else goes to the next getenv in the global scope, and the environment is never written. The loader
+ * may call this before it has relocated this library, for an IFUNC resolver of another library: no function and no
+ * variable of another library can be reached then. Later, until the constructor has run, dlsym could run into an
+ * allocator that is itself just reading its variables, so the environment is searched here. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -46,10 +44,10 @@ static char *before_constructor(const char *name) {
   return NULL;
 }
 
-/* Tools that come with the CUDA driver advertise themselves by a file; NVTX asks for them only where no library is
- * named, so naming one would shut them out. */
+/* Tools that come with the CUDA driver advertise themselves by a file; NVTX checks for them only where no library is
+ * named, so naming one would disable them. */
 static bool driver_tool_present(void) {
-  static int known; /* 1 no, 2 yes; two threads that ask at once find the same */
+  static int known; /* 1 no, 2 yes; two threads that search at once find the same */
   int answer = __atomic_load_n(&known, __ATOMIC_RELAXED);
   if (answer) return answer == 2;
   char path[MT_PATH_MAX];
@@ -66,8 +64,8 @@ static bool driver_tool_present(void) {
   return found;
 }
 
-/* The name under which the loader has this library: opening it gives what is loaded, without a look at the disk,
- * whatever became of the file, of the working folder or of the root. NULL when this code is part of a program. */
+/* The loader's name of this library: opening it yields the loaded one, without file access, even if the file, the
+ * working directory or the root has changed. NULL when this code is part of a program. */
 static const char *own_path(void) {
   struct link_map *map = mt_module_find((uintptr_t)&own_path);
   return map && map->l_name && map->l_name[0] ? map->l_name : NULL;

@@ -101,7 +101,8 @@ static bool start_probe_thread(void) {
   return started;
 }
 
-/* Limits on threads are the user's, the container's and the machine's, and what is left of them only a try can tell. */
+/* Limits on threads are the user's (RLIMIT_NPROC), the container's (pids.max) and the machine's: only creating some
+ * shows what is left. */
 static bool can_create_threads(void) {
   mt_go_stack = MT_GO_STACK;
   bool all = start_probe_thread();
@@ -146,7 +147,7 @@ bool mt_boot_unshare_descriptors(void) {
       return false;
     for (unsigned fd = 0; fd < most.rlim_cur && fd < MT_CLOSE_AT_MOST; fd++) mt_sys_close((int)fd);
   }
-  /* 0 to 2 must not become files of ours: the runtime writes to 2 when it dies */
+  /* 0 to 2 must not become files of the library's: the runtime writes to 2 when it dies */
   int fd;
   do {
     fd = mt_sys_open("/dev/null", O_RDWR, 0);
@@ -155,10 +156,11 @@ bool mt_boot_unshare_descriptors(void) {
   return true;
 }
 
-/* The runtime's threads, which come of this one, stand back behind the program's. One that wakes up takes no processor
- * from a thread that runs. And the runtime watches its own work by sleeps of 20 us, some twenty for each millisecond of
- * it, which were most of the times that a drainer stopped a training: with slack they are few. A service manager's
- * filter may kill over a change of the policy (systemd's SystemCallFilter=~@resources): then it stays as it is. */
+/* Lowers the priority of the runtime's threads, which inherit it from this one: SCHED_BATCH (sched(7)) does not preempt
+ * a running thread on wake-up. And the runtime's sysmon sleeps for 20 us at a time, some twenty times for each
+ * millisecond of work, which was most of a drainer's interruptions of a training: with timer slack (PR_SET_TIMERSLACK)
+ * they are few. A service manager's filter may kill over a change of the policy (systemd's
+ * SystemCallFilter=~@resources): then it is not changed. */
 static bool lower_drainer_priority(void) {
   mt_sys(SYS_prctl, PR_SET_TIMERSLACK, MT_TIMER_SLACK_NS);
   return !mt_sandbox_may_kill() && mt_sys(SYS_sched_getscheduler, 0) == SCHED_OTHER &&
@@ -173,7 +175,7 @@ static bool boot_go(void) {
   bool started = mtDrainStart(); /* waits for the runtime to be up */
   if (back)
     mt_sys(SYS_sched_setscheduler, 0, SCHED_OTHER,
-           &(struct sched_param){0}); /* the program may wait for what this thread does from here on */
+           &(struct sched_param){0}); /* the program may wait for this thread's later work */
   return started;
 }
 
@@ -206,8 +208,8 @@ static bool all_are_library_threads(int tasks, int32_t first) {
 
 static bool outlived; /* the first thread, by another one of the program's */
 
-/* Up to Linux 5.19 a process of which every thread has ended ended as its first one did, and since as its last one.
- * That one did not run into a filter, or we could not tell. */
+/* A process all of whose threads have ended has the exit code of its first thread up to Linux 5.19, and of its last one
+ * since. The last thread was not killed by a filter, or that is unknown. */
 static bool ends_as_its_last(void) {
   struct utsname names;
   return outlived && !mt_sys(SYS_uname, &names) && atoi(names.release) >= 6;
@@ -229,13 +231,13 @@ static bool only_library_threads_left(int *status) {
   return alone;
 }
 
-/* A process whose first thread left by pthread_exit ends with its last thread. The runtime's threads would keep it for
- * ever, so ours do what the C library does for the last one: the drainer's starter, on descriptors of its own, looks;
- * the boot thread, on the program's, leaves. */
+/* A process whose first thread left by pthread_exit ends with its last thread. The runtime's threads would keep it
+ * alive, so the library does what the C library does for the last one: the drainer's starter, on descriptors of its
+ * own, checks; the boot thread, on the program's, exits. */
 static uint32_t alone;
 static int alone_status;
 
-/* Says why the records stay in the spool. */
+/* Records why the records stay in the spool. */
 static void disable_drainer(const char *why) {
   mt_dict_info("drain", why, strlen(why));
   mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
@@ -263,13 +265,13 @@ void mt_boot_thread_ends(int32_t tid) {
   if (__atomic_load_n(&first_left, __ATOMIC_ACQUIRE)) mt_wake_poll();
 }
 
-/* How long to wait before the next look at whether the program is gone. */
+/* Time until the next check whether the program has ended. */
 static uint64_t next_check_ns(void) {
   bool soon = outlived || __atomic_load_n(&first_left, __ATOMIC_ACQUIRE);
   return (soon ? MT_SOON_ALONE_CHECK_MS : MT_ALONE_CHECK_MS) * 1000000ull;
 }
 
-/* What the recorder does beside the program's threads, until the program is gone. */
+/* The polling loop, beside the program's threads, until the program has ended. */
 static void poll_loop(void) {
   while (!only_library_threads_left(&alone_status)) {
     uint32_t before = __atomic_load_n(&mt_poll_count, __ATOMIC_ACQUIRE);
@@ -347,10 +349,10 @@ static void *boot_thread(void *unused) {
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   if (mt_clock_tsc_disabled()) mt_sys(SYS_prctl, PR_SET_TSC, PR_TSC_ENABLE); /* here: Go reads it */
   mt_clock_refresh(mt_header());
-  if (mt_go_init_start) mt_python_poll(); /* a short program is over before the runtime is up, and would not tell */
+  if (mt_go_init_start) mt_python_poll(); /* a short program ends before the runtime is up */
   const char *why = refusal();
   if (!why && !mt_sys_exists("/proc/thread-self/auxv"))
-    why = "/proc is not there"; /* it is asked for the threads that are left */
+    why = "/proc is not there"; /* it lists the remaining threads */
   mt_initial_stack_build();
   if (!why && !mt_relocate_go()) why = "the system does not let the library change its own memory protection";
   if (!why && !mt_boot_thread(drain_thread, MT_STACK)) why = "no thread for the drainer";
@@ -359,9 +361,9 @@ static void *boot_thread(void *unused) {
   mt_boot_end_alone();
 }
 
-/* A child of a process that had threads of ours has nothing that one could do: that runtime is dead here, and so is the
- * driver. After a raw clone() the C library's locks may be held by threads that do not exist here, ours among them from
- * their first moment, so none is started. */
+/* In a child of a process that had library threads nothing can be started: that runtime is dead here, and so is the
+ * driver. After a raw clone() the C library's locks may be held by threads that do not exist here, so no thread is
+ * started. */
 static bool is_forked_from_recording(void) {
   if (!started_in_an_ancestor) {
     started_in_an_ancestor = true;

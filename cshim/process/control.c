@@ -38,7 +38,7 @@
 #define MT_PACKET (16u << 10)
 #define MT_SETTINGS 32u
 #define MT_ALONE_CHECK_MS 500    /* at whether the program is gone */
-#define MT_CLIENT_MS 2000 /* that a client may take for its question, and for each packet of an answer */
+#define MT_CLIENT_MS 2000 /* that a client may take for its request, and for each packet of a response */
 #define MT_CLIENTS 16u
 #define MT_ROWS 256u
 #define MT_LOCK_WAIT_MS_MAX 30000u
@@ -47,8 +47,8 @@ static struct sockaddr_un place = {.sun_family = AF_UNIX};
 static int32_t owner MT_AT_LOAD; /* pid: a forked child has neither the threads nor the socket */
 static int32_t ending MT_AT_LOAD;  /* pid, once that process ends: its socket gets no name any more */
 
-/* Writes the folder's name to path, and returns its end; NULL unless the folder is the user's own. In one that somebody
- * else may write to, the socket's name could become theirs. */
+/* Writes the folder's name to path, and returns its end; NULL unless the folder is the user's own. In one that another
+ * user may write to, the socket could be replaced. */
 static char *make_folder(char *path) {
   uint32_t user = (uint32_t)mt_sys(SYS_geteuid);
   char *end = *mt_config.control_dir ? stpcpy(path, mt_config.control_dir)
@@ -96,7 +96,7 @@ void mt_control_end(void) {
   if (owner == mt_sys_getpid() && place.sun_path[0]) mt_sys_unlink(place.sun_path);
 }
 
-/* What the thread on the program's descriptors is to do: threads that it makes inherit those. */
+/* Tasks for the thread on the program's descriptors, which threads that it creates inherit. */
 enum { TASK_NONE, TASK_START, TASK_WARN, TASK_END };
 static uint32_t task;
 static bool can_start;
@@ -135,7 +135,7 @@ static const char *start(char *settings) {
   }
   mt_config_load(list);
   int level = mt_config.log_level;
-  if (level <= MT_LOG_WARN) mt_config.log_level = MT_LOG_OFF; /* who asks is told, and not the program's user */
+  if (level <= MT_LOG_WARN) mt_config.log_level = MT_LOG_OFF; /* the client gets the error, not the program's user */
   run_task(TASK_START);
   mt_config.log_level = level;
   return mt_recorder_failure();
@@ -253,7 +253,7 @@ static void serve_one(int client) {
   mt_search_over();
 }
 
-/* Those who are connected and have not asked yet, the eldest first. One that does not ask keeps nobody waiting. */
+/* Connected clients without a request so far, the oldest first. One that sends none delays no other. */
 static struct {
   int fd;
   uint64_t until;
@@ -275,7 +275,7 @@ static void accept_client(int listening) {
   clients[connected++].until = mt_clock_monotonic() + MT_CLIENT_MS * 1000000ull;
 }
 
-/* Waits for so long at most, -1: for ever, and serves who has asked. */
+/* Waits for at most that long, -1: without limit, and serves clients that have sent a request. */
 static void serve_clients(int listening, int milliseconds) {
   struct pollfd all[MT_CLIENTS + 1];
   unsigned count = connected;
@@ -329,13 +329,13 @@ void mt_control_serve(void) {
   if (begin()) mt_boot_thread(serve, MT_STACK);
 }
 
-/* For whoever loads the library into a process that runs (memtrace attach): it records nothing until it is asked.
- * Returns 1 if it can be asked. */
+/* For a loader into a running process (memtrace attach): nothing is recorded before a request. Returns 1 if the control
+ * socket is open. */
 MT_EXPORT int memtrace_attach(void);
 MT_EXPORT int memtrace_attach(void) {
   if (mt_config.disabled) return 0;
   if (__atomic_load_n(&owner, __ATOMIC_ACQUIRE) == mt_sys_getpid()) return 1;
   if (!mt_recorder_sleep()) return 0;
-  mt_config.disabled = !mt_control_open(); /* then it has seen nothing that the program's end could tell of */
+  mt_config.disabled = !mt_control_open(); /* then it has seen nothing to report at the program's end */
   return !mt_config.disabled;
 }

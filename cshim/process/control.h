@@ -27,15 +27,15 @@
 
 #include <stdbool.h>
 
-/* For a process that does not record yet: threads that wait until somebody asks. On a thread of the program's. False if
- * they cannot be had. */
+/* For a process that does not record yet: starts threads that wait for requests. On a thread of the program's. False if
+ * they cannot be created. */
 bool mt_control_open(void);
 
-/* For one that does. On a thread of ours with descriptors of its own, which the socket is to belong to. */
+/* For a process that records. On a library thread with descriptors of its own, which the socket is to belong to. */
 void mt_control_serve(void);
 
-/* Warns where the folder that the user named can hold no socket. On a thread of the program's. */
+/* Warns if the folder that the user named cannot hold a socket. On a thread of the program's. */
 void mt_control_check(void);
 
-/* The process ends: takes the socket's name away. Async-signal-safe. */
+/* The process ends: removes the socket. Async-signal-safe. */
 void mt_control_end(void);

@@ -24,13 +24,13 @@ typedef void (*exit_function)(int status);
 
 static exit_function next_exit MT_AT_LOAD, next_Exit MT_AT_LOAD;
 
-/* Handlers that have no owner, and so are not run when an object is unloaded. on_exit's are told the status and share
+/* Handlers without an owner, which are not run when an object is unloaded. Those of on_exit get the status and share
  * one list with those of atexit. musl has only the first. */
 extern int __cxa_atexit(void (*function)(void *), void *argument, void *owner);
 extern int on_exit(void (*function)(int status, void *argument), void *argument) __attribute__((weak));
 extern int __cxa_at_quick_exit(void (*function)(void *), void *owner) __attribute__((weak));
 
-/* A process that recorded nothing, though it used a GPU, says so on stderr and in a trace of its own. */
+/* A process that recorded nothing, though it used a GPU: warns on stderr, and leaves a trace that notes it. */
 static void report_unrecorded(void) {
   const char *how = mt_config.disabled ? NULL : mt_unhooked_check();
   if (!how) return;
@@ -52,7 +52,7 @@ static void at_exit_without_status(void *unused) {
 static void at_quick_end(void *unused) {
   (void)unused;
   mt_sampler_end();
-  mt_recorder_end(MT_STATUS_UNKNOWN); /* its handlers are not told */
+  mt_recorder_end(MT_STATUS_UNKNOWN); /* its handlers do not get the status */
 }
 
 /* What is registered first runs last. At this moment the program has registered nothing, and the loader has not

@@ -11,9 +11,9 @@
 
 #define MT_GO_END_STACK 65536
 
-/* The first thread that comes here goes on a stack of its own, since what it has is that of a goroutine or the rest of
- * one that ran over. All others stand still: what they hold is held for good, as by the first. The runtime lets in the
- * signal by which it means to die; every other is blocked on its threads, and that one is again. */
+/* The first thread that comes here switches to a stack of its own, since its stack is a goroutine's, or overflowed. All
+ * others stop: what they hold stays held. The runtime unblocks the signal by which it means to die; every other is
+ * blocked on its threads, and that one is blocked again. */
 #define MT_TEXT(x) MT_TEXT_(x)
 #define MT_TEXT_(x) #x
 static char stack[MT_GO_END_STACK] __attribute__((aligned(16), used));
@@ -82,13 +82,12 @@ __asm__(".pushsection .text, \"ax\", @progbits\n"
 
 static void first_end(void) { mt_boot_go_ended(); }
 
-/* What follows stands, in the library, for the C library's functions where the runtime's C parts call them: see --wrap
- * in the Makefile. */
+/* These replace functions of the C library for the runtime's C parts within the library: see --wrap in the Makefile. */
 
 _Noreturn void __wrap_abort(void);
 void __wrap_abort(void) { mt_go_ended(); }
 
-/* Last words, through the program's own stdio. */
+/* The runtime's last messages, through the program's own stdio. */
 int __wrap_fprintf(FILE *file, const char *format, ...);
 int __wrap_fprintf(FILE *file, const char *format, ...) {
   (void)file, (void)format;

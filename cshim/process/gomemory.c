@@ -24,7 +24,7 @@
 
 size_t mt_go_stack = 1u << 20;
 
-/* Where the runtime has asked for address space without any rights to it. */
+/* Where the runtime has reserved address space (PROT_NONE). */
 struct range {
   uintptr_t start, end;
   bool given_back;
@@ -58,7 +58,7 @@ static void keep_from_children(void *at, size_t size) {
   mt_sys_madvise(at, size, MADV_DONTFORK);
 }
 
-/* Without a page that tells, nothing was kept from children. */
+/* Without such a page nothing was kept from children. */
 static bool is_here(void) { return !here || *here; }
 
 static void note_reserved(uintptr_t start, size_t size, bool given_back) {
@@ -169,7 +169,7 @@ int __wrap_pthread_attr_init(pthread_attr_t *attributes) {
 
 extern int __real_pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes) __attribute__((weak));
 int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes);
-/* Each of the runtime's threads asks for its own stack, and the C library takes memory to answer. */
+/* Each of the runtime's threads queries its own stack, and the C library allocates for the result. */
 int __wrap_pthread_getattr_np(pthread_t thread, pthread_attr_t *attributes) {
   struct mt_stack_bounds stack;
   int error = mt_stack_find((uintptr_t)&stack, &stack) ? __real_pthread_attr_init(attributes) : EAGAIN;

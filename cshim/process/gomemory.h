@@ -10,11 +10,11 @@
 #include <stddef.h>
 #include <stdint.h>
 
-/* Bytes of stack that each thread of the runtime gets; boot.c says how much, before the first. */
+/* Stack size of the runtime's threads; set by boot.c before the first. */
 extern size_t mt_go_stack;
 
-/* Gives back what the runtime has reserved and does not use. From then on it takes what it needs at the places that it
- * had reserved, if they are still free; if not, or if a limit does not allow it, it cannot go on (goend.h). */
+/* Unmaps what the runtime has reserved and does not use. From then on it maps memory at the addresses that it had
+ * reserved, if they are still free; if not, or if a limit does not allow it, it cannot go on (goend.h). */
 void mt_go_release_memory(void);
 
 /* How much memory it has taken so far, without what is only reserved. */

@@ -34,8 +34,8 @@ static char *number_variable(char *buffer, const char *name, uint64_t value) {
   return variable(buffer, name, p);
 }
 
-/* What the Go runtime asks the auxiliary vector for. The C library's copy is the program's: /proc has the kernel's, and
- * a program under valgrind has lost the vdso that stands in that one, together with the room in its address space. */
+/* The entries of the auxiliary vector that the Go runtime reads. The C library's copy is the program's: /proc has the
+ * kernel's, and under valgrind the copy lacks the vDSO, and the mapping as well. */
 static void **add_auxv(void **word) {
   static const unsigned long wanted[] = {AT_PAGESZ, AT_HWCAP, AT_HWCAP2, AT_SECURE, AT_RANDOM, AT_SYSINFO_EHDR};
   int error = errno;

@@ -1,5 +1,5 @@
-/* What the Go runtime believes to be the process's start block: argv, environment and auxiliary vector in one row, each
- * ended by a null, as the kernel lays them out. */
+/* A stand-in for the process's initial stack, for the Go runtime: argv, environment and auxiliary vector in one row,
+ * each ended by a null (System V ABI, "Initial Process Stack"). */
 #pragma once
 
 /* Words of argv with its null; the environment begins behind them. */

@@ -41,7 +41,7 @@ static get_function next_get MT_AT_LOAD;
 static prlimit_function next_prlimit MT_AT_LOAD;
 static prctl_function next_prctl MT_AT_LOAD;
 
-/* What the program has set, and what stands for it. */
+/* The limit that the program has set, and the actual one. */
 static struct shift {
   struct rlimit requested, actual;
   bool active;
@@ -109,7 +109,7 @@ static int set(struct shift *s, int resource, const struct rlimit *limit) {
   }
   uint64_t by = held(resource);
   struct rlimit actual = {raised(limit->rlim_cur, by), raised(limit->rlim_max, by)};
-  if (limit->rlim_cur > limit->rlim_max) return call_set(resource, limit); /* the kernel says what it thinks of that */
+  if (limit->rlim_cur > limit->rlim_max) return call_set(resource, limit); /* the kernel refuses it */
   if (limit->rlim_max > requested.rlim_max) { /* and of a hard limit that is not lowered */
     if (actual.rlim_max <= before.rlim_max) actual.rlim_max = raised(before.rlim_max, 1);
   } else if (actual.rlim_max > before.rlim_max) actual.rlim_max = before.rlim_max;

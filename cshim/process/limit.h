@@ -4,8 +4,8 @@
 #include <sys/resource.h>
 #include <sys/types.h>
 
-/* Looks up whom the hooked functions call; when the library is loaded, since they may be called where nothing can be
- * looked up: between fork and exec. */
+/* Finds the originals of the hooked functions; when the library is loaded, since they may be called where no look-up is
+ * possible: between fork and exec. */
 void mt_limit_prepare(void);
 
 /* In place of setrlimit, getrlimit and prlimit. */

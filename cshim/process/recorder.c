@@ -61,7 +61,7 @@ void mt_fail(const char *what, int error) {
     mt_log(MT_LOG_ERROR, "the system says: ", strerrordesc_np(error) ? strerrordesc_np(error) : "unknown error", "");
 }
 
-/* The trace, or the spool, has no place: says which file that was, and what to do. */
+/* The trace, or the spool, cannot be created: names the file, and what to do. */
 static void fail_file(const char *what) {
   int error = errno;
   char text[64 + MT_PATH_MAX];
@@ -171,7 +171,7 @@ void mt_record_exit_note(const char *key, const char *value) {
   if (create_recording()) {
     mt_dict_info(key, value, strlen(value));
     __atomic_store_n(&mt_header()->control, MT_STOP_REQUESTED,
-                     __ATOMIC_RELEASE); /* nobody drains: it says that the process ended by itself */
+                     __ATOMIC_RELEASE); /* not for a drainer: readers see that the process exited normally */
     mt_recorder_set_phase(MT_OFF);
   }
   errno = error;
@@ -220,7 +220,7 @@ static struct mt_thread *take_ring(struct mt_thread *self) {
   return self;
 }
 
-/* Others wait meanwhile, or pass (base/thread.h). look records what is there already. */
+/* Other threads wait meanwhile, or bypass (base/thread.h). record_held records what is live already. */
 static bool begin(void (*record_held)(void)) {
   if (!create_recording()) return false;
   __atomic_store_n(&mt_epoch_page->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
@@ -259,7 +259,8 @@ static bool start(void) {
 
 static struct mt_thread *attach(void) { return start() ? take_ring(mt_thread_idle()) : NULL; }
 
-/* Also in a child that was forked from a process that slept: nobody can ask it, since it has not that one's threads. */
+/* Also in a child that was forked from a process that slept: it has no control socket, since it lacks that one's
+ * threads. */
 bool mt_recorder_sleep(void) {
   uint64_t seen = __atomic_load_n(&mt_recorder_state, __ATOMIC_ACQUIRE);
   bool idle = seen == MT_IDLE || ((uint32_t)seen == MT_ASLEEP && seen != mt_recorder_state_in(MT_ASLEEP));
@@ -312,7 +313,7 @@ static void request_last_flush(struct mt_spool_header *h) {
   mt_sys_futex_wake(&h->drain_wake, 1);
 }
 
-/* Also for one that another thread is just about to ask for. */
+/* Also for a flush that another thread is just about to request. */
 static void wait_for_last_flush(struct mt_spool_header *h) {
   uint64_t give_up = mt_clock_monotonic() + MT_STOP_WAIT_MS * 1000000ull;
   for (uint32_t now; (now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE)) != MT_DRAINED && mt_draining() &&
@@ -346,7 +347,7 @@ static void interpreter_ends(void) {
   mt_search_at_end();
 }
 
-/* Rooms say what happened to those above them by these. Before any event. */
+/* Lower rooms notify upper ones by these. Before any event. */
 static void register_listeners(void) {
   mt_thread_on_end(on_thread_end);
   mt_module_on_discovery(mt_python_module_loaded);

@@ -15,22 +15,22 @@
 #define MT_STATUS_UNKNOWN (-0x7fffffff - 1)
 void mt_recorder_end(int status);
 
-/* Leaves a recording without events, for a process that ends and has nothing but this to say. Does nothing where
- * recording began. */
+/* Leaves a recording without events but with this entry, for a process that ends. Does nothing where recording began.
+ */
 void mt_record_exit_note(const char *key, const char *value);
 
-/* Nothing is recorded before somebody asks for it, or from the next event on. The first is false where a recording has
- * begun. */
+/* Sleep: nothing is recorded before a request; false where a recording has begun. Wake: recording starts with the next
+ * event. */
 bool mt_recorder_sleep(void);
 void mt_recorder_wake(void);
 
-/* Begins a recording amid the program's work, where none was begun. Events pass unrecorded until prepare has led the
- * program's calls here and look, on a thread that records, has recorded what is there; look ends that
- * (mt_bypass_end_unless_passed), or its return does. False where there is a recording, or none can be had. */
+/* Begins a recording in a running program, where none was begun. Events bypass the recorder until prepare has rebound
+ * the program's calls and record_held, on a thread that records, has recorded live memory; record_held ends that
+ * (mt_bypass_end_unless_passed), or its return does. False where there is a recording, or it failed. */
 bool mt_recorder_start(void (*prepare)(void), void (*record_held)(void));
 
 /* Why there is no recording, NULL if nothing failed. */
 const char *mt_recorder_failure(void);
 
-/* Stops recording for good and says why, once, on stderr. The program runs on. */
+/* Disables recording for good with one message on stderr. The program goes on. */
 void mt_fail(const char *what, int error);

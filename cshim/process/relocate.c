@@ -10,8 +10,8 @@
 #include "base/sys.h"
 #include "process/goend.h"
 
-/* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table lies,
- * how many entries it has, and whether the runtime was told to leave signals and the process alone. */
+/* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table is, how
+ * many entries it has, and whether the runtime was patched to leave signals and the process alone. */
 struct mt_lazy_rela {
   uint64_t offset;
   uint64_t count;

@@ -1,10 +1,10 @@
 #define _GNU_SOURCE
-/* A thread of its own waits for the interpreter's lock. Who asked gives up when the time is over, and the thread,
- * whenever it gets the lock, sees that and does nothing; until then the next one who asks finds it waiting.
+/* A thread of its own waits for the interpreter's lock. The requester gives up when its time is over; then the thread
+ * does nothing once it gets the lock. Until then it serves the next request.
  *
- *   IDLE -> ASKED -> RUNS -> DONE -> IDLE
- *             |       '--> LATE -> IDLE     nobody waits for the result any more
- *             '--> GIVEN_UP -> IDLE, or ASKED again */
+ *   IDLE -> REQUESTED -> RUNS -> DONE -> IDLE
+ *               |         '--> LATE -> IDLE     the result is not wanted any more
+ *               '--> GIVEN_UP -> IDLE, or REQUESTED again */
 #include "process/search.h"
 
 #include <errno.h>
@@ -24,9 +24,10 @@
 
 #define MT_STACK (8u << 20)    /* finalizers of the program's may run on it */
 #define MT_ROOM (1u << 20)     /* of the answer */
-#define MT_ALONE_CHECK_MS 10000u      /* for looking at objects */
+#define MT_WALK_MS 10000u      /* for visiting objects */
 #define MT_VISITS 200000000u   /* of references between them, at most */
-#define MT_SEARCH_MS 45000u    /* until nobody waits any more: a pass over a large heap cannot be cut short */
+#define MT_SEARCH_MS 45000u    /* until the result is not wanted any more: a pass over a large heap cannot be cut
+                                  short */
 
 enum { IDLE, REQUESTED, RUNS, DONE, GIVEN_UP, LATE };
 
@@ -42,7 +43,7 @@ static bool transition(uint32_t from, uint32_t to) {
   return turned;
 }
 
-/* Whether the one who asked still waits; else the thread has nothing to do. */
+/* Whether the requester still waits; else the thread has nothing to do. */
 static bool start_if_wanted(void) {
   while (!transition(REQUESTED, RUNS))
     if (transition(GIVEN_UP, IDLE)) return false;
@@ -72,7 +73,7 @@ static const char *prepare(const struct mt_referrers *wanted) {
   if (!text && !(text = mt_sys_pages_alloc(MT_ROOM))) return "there is no memory for the answer";
   request = *wanted;
   request.text = text;
-  if (!request.room) request.room = MT_ROOM, request.visits = MT_VISITS, request.milliseconds = MT_ALONE_CHECK_MS;
+  if (!request.room) request.room = MT_ROOM, request.visits = MT_VISITS, request.milliseconds = MT_WALK_MS;
   return NULL;
 }
 
@@ -143,12 +144,12 @@ MT_EXPORT size_t memtrace_referrers(uint32_t rows, char *to, size_t room) {
   return size;
 }
 
-/* The bounds of a search that nobody asked for, beside its time. */
+/* The bounds of an automatic search, beside its time. */
 #define MT_OWN_ROWS 64u
 #define MT_OWN_ROOM (32u << 10)
 #define MT_OWN_VISITS 20000000u
 
-/* Three fifths of the time are for looking: what is found has to be told within it. */
+/* Three fifths of the time are for searching: the result must be written within it. */
 static struct mt_referrers own_bounds(void) {
   return (struct mt_referrers){.limit = MT_OWN_ROWS,
                                .visits = MT_OWN_VISITS,

@@ -32,20 +32,20 @@ static bool is_preloaded(void) {
   return first;
 }
 
-/* Whether somebody has called cuInit: then blocks may be there of which nothing is known. */
+/* Whether cuInit was called: then unknown blocks may exist. */
 static bool is_cuda_in_use(void) {
   int (*count)(int *) = (int (*)(int *))mt_driver_symbol("cuDeviceGetCount");
   int devices;
   return count && count(&devices) != MT_CUDA_NOT_INITIALIZED;
 }
 
-#define MT_TICKS 100u /* in a second, in what /proc says, on all machines that there are */
+#define MT_TICKS 100u /* USER_HZ of /proc, 100 on all supported machines */
 
 static const char *started; /* NULL: the library was preloaded */
 static uint64_t held;
 static bool rebind_failed; /* the system does not let words of loaded objects be changed */
 
-/* Nanoseconds since the process began, 0 where the system does not tell. */
+/* Nanoseconds since the process began, 0 where that is unknown. */
 static uint64_t age(void) {
   char text[1024];
   struct timespec now;

@@ -1,4 +1,4 @@
-/* Recording that begins later than the program: by memtrace_start, or when somebody asks for it. */
+/* Recording that begins later than the program: by memtrace_start, or on request. */
 #pragma once
 
 #include <stdint.h>
@@ -6,7 +6,7 @@
 /* Bytes that PyTorch held when recording began, by its own account. */
 uint64_t mt_start_held(void);
 
-/* Nanoseconds that the interpreter stood still for that account, at most. */
+/* Nanoseconds that the interpreter was stopped for that account, at most. */
 uint64_t mt_start_paused_ns(void);
 
 /* "early" or "late": whether CUDA was in use then. NULL: neither, since it began with the program. */

@@ -45,8 +45,8 @@ static int check_object(struct dl_phdr_info *info, size_t size, void *argument) 
   return 1;
 }
 
-/* A program that is linked to the interpreter's library at a fixed address has its own copy of the variables that it
- * names, and everyone uses that. */
+/* A non-PIE program that is linked to the interpreter's library has copies of the variables that it names (copy
+ * relocations), and these are the ones in use. */
 uintptr_t mt_interpreter_variable(const char *name) {
   uintptr_t copy = mt_interpreter.program.dynamic ? mt_symbol_find(&mt_interpreter.program, name) : 0;
   return copy ? copy : mt_symbol_find(&mt_interpreter.object, name);
@@ -65,7 +65,7 @@ static char *put_hex(char *at, uintptr_t n) {
   return stpcpy(at, digits + i);
 }
 
-/* Everything that is known, into the present spool. */
+/* Writes all facts into the present spool. */
 static void write_all_info(void) {
   struct mt_interpreter *py = &mt_interpreter;
   uint32_t state = mt_interpreter_state();
@@ -179,8 +179,8 @@ void mt_python_start(void) {
   mt_memo_table_start(&mt_pymemos);
   if (mt_interpreter_state() != MT_PY_NONE) write_all_info();
   else if (!mt_interpreter.program.dynamic)
-    search_loaded(); /* else an ancestor did: a child may find the loader's lock taken, and what came since will be met
-                      */
+    search_loaded(); /* else an ancestor searched: a child may find the loader's lock taken, and objects loaded since
+                        are discovered later */
 }
 
 void mt_python_module_loaded(const struct link_map *map) {
@@ -189,7 +189,7 @@ void mt_python_module_loaded(const struct link_map *map) {
   use_object(&object, &mt_interpreter.program);
 }
 
-/* Where the loader cannot be asked, it does not find this function's module either. */
+/* Where _dl_find_object is missing, this function's own module is not found either. */
 void mt_python_check_unloaded(void) {
   if (mt_interpreter_state() < MT_PY_CHECKED || !mt_module_find((uintptr_t)mt_python_check_unloaded)) return;
   if (!mt_module_find((uintptr_t)mt_interpreter.thread_state)) mt_interpreter_disable("the interpreter was unloaded");

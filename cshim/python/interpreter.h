@@ -10,11 +10,11 @@
 
 /* Ordered: stacks are read from MT_PY_CHECKED on. */
 enum mt_pystate {
-  MT_PY_NONE,    /* not met so far */
+  MT_PY_NONE,    /* not found yet */
   MT_PY_OFF,     /* no stacks from it, for good */
-  MT_PY_BINDING,  /* a thread is at it */
-  MT_PY_CHECKED, /* every read goes through the system, and what it finds is checked */
-  MT_PY_TRUSTED, /* it looked right often enough */
+  MT_PY_BINDING,  /* a thread is binding its symbols */
+  MT_PY_CHECKED, /* reads go through process_vm_readv, and their results are checked */
+  MT_PY_TRUSTED, /* enough walks passed the checks */
 };
 
 struct mt_interpreter {
@@ -36,12 +36,12 @@ extern struct mt_interpreter mt_interpreter;
 
 static inline uint32_t mt_interpreter_state(void) { return __atomic_load_n(&mt_interpreter.state, __ATOMIC_ACQUIRE); }
 
-/* No more stacks from the interpreter, for good, and says so once; why is a literal. */
+/* Disables Python stacks for good, with one warning; why is a literal. */
 void mt_interpreter_disable(const char *why);
 
 /* Address of a function or a variable that the interpreter exports, or 0. */
 uintptr_t mt_interpreter_symbol(const char *name);
 uintptr_t mt_interpreter_variable(const char *name);
 
-/* Says how the self-test went: "passed: 12 frames". */
+/* Records the self-test's result: "passed: 12 frames". */
 void mt_interpreter_set_test_result(const char *text);

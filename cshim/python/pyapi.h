@@ -16,12 +16,12 @@
 #define MT_PYAPI_PLACES(list) list(MT_PYAPI_PLACE)
 #define MT_PYAPI_NAMES(list) list(MT_PYAPI_NAME)
 
-/* Fills the places, one pointer after the other, with the functions of these names: each ends in a zero, the last one
- * in two. "?" before a name says that it may be missing, and its place is NULL then. False if another one is missing.
- * Once an interpreter was found. */
+/* Resolves the functions of these names into places, one pointer after the other: each name ends in a zero, the last
+ * one in two. "?" before a name marks it as optional, and its place is NULL if it is missing. False if another one is
+ * missing. Once an interpreter was found. */
 bool mt_pyapi_find(const char *names, void *places);
 
-/* What the interpreter takes for the description of a function (PyMethodDef). */
+/* PyMethodDef (CPython, Include/methodobject.h). */
 struct mt_pymethod {
   const char *name;
   void *function;
@@ -29,7 +29,7 @@ struct mt_pymethod {
   const char *text;
 };
 
-/* How it calls the function. */
+/* Its flags: METH_VARARGS, METH_VARARGS | METH_KEYWORDS, METH_NOARGS, METH_O (CPython, Include/methodobject.h). */
 enum { MT_PY_SEVERAL_ARGUMENTS = 1, MT_PY_WITH_KEYWORDS = 3, MT_PY_NO_ARGUMENTS = 4, MT_PY_ONE_ARGUMENT = 8 };
 
 /* An object's type; runs nothing of the object's. */

@@ -1,6 +1,6 @@
-/* The start-up test of the Python walker: the interpreter's own functions, asked once with its lock held, must tell the
- * same stack. Nothing of it may be visible to the program: it runs between two of the main thread's instructions,
- * imports nothing, prints nothing, raises nothing and gives every reference back. */
+/* The self-test of the Python walker: compares one stack with what the interpreter's own functions return for it, with
+ * the lock held. The program must not notice: the test runs as a pending call (Py_AddPendingCall) between two of the
+ * main thread's instructions, imports nothing, prints nothing, raises nothing and releases every reference. */
 #define _GNU_SOURCE
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #define MT_PY_FAILURES 3u
 #define MT_PY_ATTEMPTS 20u
 
-/* So many frames at once leave nothing untested. Fewer pass, too, and are followed by another try. */
+/* A comparison of this many frames is conclusive. Fewer pass, too, but the test is repeated. */
 #define MT_PY_ENOUGH 4u
 
 /* The interpreter's functions; objects are void *. */
@@ -59,7 +59,7 @@ static void *back_of(void *frame) {
   return NULL;
 }
 
-/* In 3.8 there is no other way to it than the attribute, which the program's audit hooks would hear of. */
+/* In 3.8 the only other way is the attribute f_code, which raises an audit event in the program. */
 static void *code_of(void *frame) {
   if (api.frame_code) return api.frame_code(frame);
   void *code = *(void **)((char *)frame + mt_interpreter.layout.frame_code);
@@ -105,7 +105,7 @@ static bool same_lines(void *code, const char *data, uint32_t bytes) {
   return same;
 }
 
-/* The code object and what the dictionary says of it: what differs, NULL nothing. */
+/* Compares a code object with its dictionary entry: what differs, or NULL. */
 static const char *compare_code(void *code, uint32_t id) {
   const char *at = mt_data() + mt_index()[id - 1].offset;
   struct mt_code head;
@@ -163,7 +163,7 @@ static int compare_stack(const char **differs) {
 
 static uint32_t requested, attempts, failures, most, finished;
 
-/* told: of the interpreter's end. */
+/* notified: whether the library hears of the interpreter's finalization. */
 static void passed(unsigned frames, bool notified) {
   char text[64], digits[12];
   mt_pyfinalize_test_passed();
@@ -186,7 +186,7 @@ static void failed(const char *what) {
   mt_interpreter_disable("the walker and the interpreter do not tell the same stack");
 }
 
-/* Not so in a forked child, which inherits calls that its parent asked for. */
+/* False in a forked child, which inherits its parent's pending calls. */
 static bool recording(void) { return __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE) != 0; }
 
 /* A pending call: on the main thread, with the lock, between two instructions. */
@@ -231,7 +231,7 @@ static void request_test(void) {
   if (attempts == 1) mt_pyfinalize_prepare_barrier();
 }
 
-/* Another interpreter may follow one that ended. */
+/* Another interpreter may follow a finalized one. */
 static void reset(void) {
   attempts = failures = most = 0;
   __atomic_store_n(&finished, 0, __ATOMIC_RELAXED);

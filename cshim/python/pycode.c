@@ -47,8 +47,8 @@ static uint64_t word_at(const char *block, uint16_t offset) {
   return word;
 }
 
-/* What lies at a code object that is met for the first time is believed only as far as it can be read. One that was
- * looked at before is running code of a trusted interpreter: it is looked at again with every event. */
+/* The memory of a code object that is seen for the first time is only used as far as it can be read. A known one is
+ * running code of a trusted interpreter: it is read again with every event. */
 static bool read_checked(void *to, uintptr_t address, size_t size, bool checked) {
   if (checked) return mt_safe_read(to, address, size);
   memcpy(to, (const void *)address, size);
@@ -240,13 +240,13 @@ static void publish(struct slot *slot, uint64_t code, uint64_t identity, const s
   __atomic_store_n(&slot->id, k->id, __ATOMIC_RELEASE);
 }
 
-/* Code that does not stay: made from a string, or at an address where another one lay before. Where versions number
- * their code objects it needs no second look. */
+/* Transient code: compiled from a string, or at an address where another code object was before. Versions that number
+ * their code objects (co_version) need no second check. */
 static bool is_transient(const struct code *c, const struct slot *slot, uint64_t code, uint64_t identity) {
   if (mt_interpreter.layout.code_version) return false;
   bool met = __atomic_load_n(&slot->code, __ATOMIC_RELAXED) == code && __atomic_load_n(&slot->id, __ATOMIC_RELAXED);
   bool replaces = met && __atomic_load_n(&slot->identity, __ATOMIC_RELAXED) !=
-                             identity; /* else another thread met the same one meanwhile */
+                             identity; /* else another thread added the same one meanwhile */
   return replaces || (c->file.bytes && c->file.width == 1 && c->file.data[0] == '<' &&
                       !(c->file.bytes > 7 && !memcmp(c->file.data, "<frozen", 7)));
 }

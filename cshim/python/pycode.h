@@ -1,4 +1,4 @@
-/* Python code objects: each is copied into the dictionary when it is first met. Internal to the Python walker. */
+/* Python code objects: each is copied into the dictionary at its first use. Internal to the Python walker. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,14 +16,14 @@ struct mt_module_call {
 extern struct mt_module_call mt_module_calls[MT_PY_MODULE_CALLS];
 extern uint32_t mt_module_calls_known; /* how often one was added */
 
-/* Forgets what was written into the last spool. */
+/* Clears what was written into the last spool. */
 void mt_pycode_start(void);
 
 /* The dictionary id of the code object, written at first sight. caller is the code object that called it, 0 if none: it
- * tells how a framework's frames belong together. 0 when the dictionary is full, or when it is no code object: then the
- * interpreter is off. *passing: the object may go and another one come to its address with the same identity, so that
- * whoever remembers the id has to ask mt_pycode_matches. *module_call: its first argument is the module that is called.
- */
+ * shows which frames are a framework's. 0 when the dictionary is full, or when it is no code object: then the
+ * interpreter is disabled. *transient: the object may be freed and another one with the same identity may take its
+ * address, so that users of a cached id must call mt_pycode_matches. *module_call: its first argument is the module
+ * that is called. */
 uint32_t mt_pycode_intern(uint64_t code, uint64_t identity, uint64_t caller, bool *transient, bool *module_call);
 
 /* Whether the code object that lies there now is the dictionary's entry id. */

@@ -22,15 +22,16 @@ static struct {
 
 bool mt_pyfields_find(void) { return mt_pyapi_find(MT_PYAPI_NAMES(API), &api); }
 
-#define MANAGED_DICTIONARY (1ul << 4) /* flags of a class, from 3.11 on and from 3.13 on */
+#define MANAGED_DICTIONARY (1ul << 4) /* Py_TPFLAGS_MANAGED_DICT (from 3.11 on) and Py_TPFLAGS_INLINE_VALUES (from
+                                         3.13 on) */
 #define VALUES_INSIDE (1ul << 2)
 
 enum { NEWEST_KNOWN = 13 };
 
-/* From 3.11 on what is before an object leads to its dictionary, or to values that none was made of yet: those in a
- * word of their own in 3.11, then in the same one. Objects of classes below one that is written in C, as tensors are,
- * get neither when they are made. From 3.13 on some, and later most, have their values inside: a dictionary over these
- * makes nothing slower. */
+/* From 3.11 on the words before an object lead to its dictionary, or to inline values without one: those have a word of
+ * their own in 3.11, later they share one (CPython, Include/internal/pycore_object.h). Objects of classes derived from
+ * a C class, such as tensors, have neither at first. From 3.13 on some, and later most, have their values inside the
+ * object: a dictionary over these makes nothing slower. */
 static bool may_have_fields(const void *object) {
   const struct mt_pylayout *layout = &mt_interpreter.layout;
   if (layout->minor < 11) {

@@ -1,6 +1,6 @@
-/* Which objects have attributes of their own. To ask for an object's dictionary makes one where there was none: memory
- * of the program's, and from Python 3.11 on its bytecode that was fitted to objects without one has to be fitted again.
- * Internal to the adapters. */
+/* Which objects have attributes of their own. Asking for an object's __dict__ creates one where there was none: that
+ * takes the program's memory, and from Python 3.11 on it de-specializes bytecode (PEP 659). Internal to the adapters.
+ */
 #pragma once
 
 #include <stdbool.h>

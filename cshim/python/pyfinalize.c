@@ -40,16 +40,16 @@ void mt_pyfinalize_on_end(void (*ending)(void), void (*ended)(void)) {
 
 static pthread_t main_thread; /* that ran mt_pyfinalize_register */
 static bool atexit_registered, py_atexit_registered, main_finalizes;
-static bool replaced;  /* the interpreter that mt_pyfinalize_pid is about is gone */
-static uint32_t ended;  /* one ended since mt_pyfinalize_ended was asked */
+static bool replaced;  /* the interpreter of mt_pyfinalize_pid was freed */
+static uint32_t ended;  /* one ended since the last mt_pyfinalize_ended */
 static int barrier;    /* the membarrier command that works, 0 none */
 
 static void *find(const char *name) { return (void *)mt_interpreter_symbol(name); }
 
 static long membarrier(int command) { return mt_sys(SYS_membarrier, command); }
 
-/* To register the faster one takes the kernel milliseconds: not to be done on a thread of the program's, nor before the
- * interpreter was asked for something. */
+/* Registering for MEMBARRIER_CMD_PRIVATE_EXPEDITED (membarrier(2)) takes the kernel milliseconds: not on a thread of
+ * the program's, nor before the interpreter was found. */
 void mt_pyfinalize_prepare_barrier(void) {
   int error = errno;
   long known = mt_sandbox_kind() == MT_SANDBOX_OWN ? 0 : membarrier(MEMBARRIER_CMD_QUERY);
@@ -80,15 +80,15 @@ void mt_pyfinalize_prepare(void) {
 
 bool mt_pyfinalize_prepared(void) { return __atomic_load_n(&api.modules, __ATOMIC_ACQUIRE) != NULL; }
 
-/* From here on every other thread either sees what was stored before, or what it stored before it looked is seen. */
+/* From here on every other thread either sees what was stored before, or its own earlier stores are visible here. */
 static void synchronize_threads(void) {
   int command = __atomic_load_n(&barrier, __ATOMIC_RELAXED);
   if (command && mt_sandbox_kind() != MT_SANDBOX_OWN && !membarrier(command)) return;
   mt_sys_sleep(1000000); /* no store stays unseen for so long */
 }
 
-/* Called by the interpreter with its lock held: no thread's state was freed, and it does not say yet that it ends. A
- * program may call this earlier, on any thread. */
+/* Called by the module atexit with the lock held: no thread state was freed, and Py_IsFinalizing() is still false
+ * (CPython, Py_FinalizeEx in Python/pylifecycle.c). A program may call this earlier, on any thread. */
 static void *on_atexit(void *self, void *arguments) {
   (void)self, (void)arguments;
   int error = errno;
@@ -104,7 +104,7 @@ static void *on_atexit(void *self, void *arguments) {
 
 static struct mt_pymethod method = {"memtrace_at_exit", on_atexit, MT_PY_NO_ARGUMENTS, NULL};
 
-/* Called when nothing is left of the interpreter. */
+/* Called by Py_FinalizeEx (Py_AtExit), after everything was freed. */
 static void on_py_atexit(void) {
   atexit_registered = py_atexit_registered = false;
   replaced = true;
@@ -112,7 +112,7 @@ static void on_py_atexit(void) {
   __atomic_store_n(&ended, 1, __ATOMIC_RELEASE);
 }
 
-/* The program may have put a function of its own there. */
+/* The program may have replaced atexit.register. */
 static bool register_with(void *add) {
   void *function = mt_pyapi_type_of(add) == api.function_type ? api.function(&method, NULL, NULL) : NULL;
   if (!function) return false;

@@ -13,10 +13,12 @@
 
 #define MT_PYFRAME static inline __attribute__((always_inline))
 
-/* Frames that belong to C code, where the interpreter is entered, have an owner from here on. */
+/* Least owner of frames that stand for C code, where the interpreter is entered: FRAME_OWNED_BY_CSTACK, from 3.14 on
+ * FRAME_OWNED_BY_INTERPRETER (CPython, enum _frameowner). */
 #define MT_PY_OWNER_C 3u
 
-/* From 3.14 on a frame's words carry flags in their lowest bits; objects lie at multiples of 16, or of 8 at least. */
+/* From 3.14 on a frame's references are tagged in their lowest bits (_PyStackRef, Include/internal/pycore_stackref.h);
+ * objects are aligned to 16 bytes, or 8 at least. */
 #define MT_PY_FLAGS 7ull
 
 /* A walk through memory: checked until the interpreter is trusted. */
@@ -43,10 +45,10 @@ MT_PYFRAME uint8_t mt_pyframe_byte(struct mt_pywalk *w, uintptr_t at, bool check
   return (uint8_t)mt_pyframe_read(w, at, sizeof(uint8_t), checked);
 }
 
-/* Two code objects that lie at one address one after the other differ in one of these: from 3.12 on each has a number
- * of its own; before that they share a name, a file, a table and a first line only by chance, and pycode.c looks closer
- * where that may happen. Name and file are told by the objects that they are, which mostly stay: in linecache, in the
- * module, as an attribute's name. */
+/* Two code objects that have the same address one after the other differ in one of these: from 3.12 on each has a
+ * version number (co_version); before that they share name, file, line table and first line only by chance, and
+ * pycode.c checks further where that may happen. Name and file are compared by address: these strings mostly stay, in
+ * linecache, in the module, as an attribute's name. */
 MT_PYFRAME uint64_t mt_pyframe_identity(struct mt_pywalk *w, uintptr_t code, bool checked) {
   const struct mt_pylayout *l = w->layout;
   uint64_t name = mt_pyframe_word(w, code + l->code_name, checked),
@@ -57,8 +59,7 @@ MT_PYFRAME uint64_t mt_pyframe_identity(struct mt_pywalk *w, uintptr_t code, boo
   return (name + (lines << 23 | lines >> 41)) * 0x9E3779B97F4A7C15ull ^ own * 0xC2B2AE3D27D4EB4Full;
 }
 
-/* Where the frame stands in its bytecode, as an address in the code object; where frames are objects, as the number
- * they keep. */
+/* The frame's position in its bytecode, as an address in the code object; where frames are objects, their f_lasti. */
 MT_PYFRAME uint64_t mt_pyframe_position(struct mt_pywalk *w, uintptr_t frame, uintptr_t code, enum mt_pyshape shape,
                                         bool free_threaded, bool checked) {
   const struct mt_pylayout *l = w->layout;

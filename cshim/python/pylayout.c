@@ -5,8 +5,9 @@
 
 #include "spool.h"
 
-/* What changed from version to version, of builds with the interpreter lock, as the compiler lays out their own
- * headers. From 3.13 on the interpreter describes itself, and this table only confirms it. */
+/* What changed from version to version, in builds with the GIL, as compilers lay out CPython's own headers
+ * (Include/cpython and Include/internal of each version). From 3.13 on the interpreter has debug offsets, and this
+ * table only confirms them. */
 static const struct mt_pylayout layouts[] = {
     {.minor = 8, .shape = MT_PY_OBJECTS, .lines = MT_LINES_LNOTAB, .position_unit = 1, .thread_frame = 24,
      .frame_code = 32, .frame_back = 24, .frame_position = 104, .frame_locals = 360, .code_line = 40, .code_file = 104,
@@ -30,7 +31,7 @@ static const struct mt_pylayout layouts[] = {
      .frame_locals = 80, .code_line = 68, .code_version = 92, .code_bytes = 208},
 };
 
-/* What is alike in many. */
+/* Fields that many versions share. */
 static void complete(struct mt_pylayout *l) {
   if (l->minor >= 11) {
     l->lines = MT_LINES_LOCATIONS;
@@ -49,8 +50,9 @@ static void complete(struct mt_pylayout *l) {
   l->type_flags = 168;
 }
 
-/* Where an interpreter's description of itself, the first member of its _PyRuntime, has what is needed: it is a row of
- * words that changes with every minor version. 0: not there. */
+/* The offsets of _Py_DebugOffsets, the first member of _PyRuntime, that are needed: a row of words that changes with
+ * every minor version (CPython, Include/internal/pycore_runtime.h in 3.13, pycore_debug_offsets.h from 3.14 on). 0:
+ * missing. */
 struct debug_offsets {
   uint16_t thread_frame, frame_back, frame_code, frame_position, frame_locals, frame_owner, frame_tlbc_index;
   uint16_t code_file, code_name, code_qualname, code_lines, code_line, code_bytes, code_tlbc;
@@ -63,7 +65,7 @@ static const struct debug_offsets debug_offsets_by_version[] = {
     {208, 320, 328, 336, 344, 352, 368, 384, 392, 400, 408, 416, 448, 456, 696, 704, 720, 728, 736},
 };
 
-#define MT_DEBUG_OFFSETS_FROM 13u /* the first version that does */
+#define MT_DEBUG_OFFSETS_FROM 13u /* the first version that has debug offsets */
 
 static uint16_t word_at(const void *runtime, uint16_t offset) {
   uint64_t word;
@@ -95,8 +97,8 @@ static void read_debug_offsets(struct mt_pylayout *l, const void *runtime) {
   l->text_ascii = word_at(runtime, d->text_ascii);
 }
 
-/* A build without the interpreter lock has larger object heads, which move everything behind them. What it says of
- * itself is confirmed by how it hangs together: the compact text is the ascii text plus two words, and so on. */
+/* A free-threaded build has larger object headers, which move all later fields. Its debug offsets are checked against
+ * each other: the compact string is the ASCII string plus two words, and so on. */
 static void complete_free_threaded(struct mt_pylayout *l) {
   l->object_type = 24;
   l->type_flags = 184;

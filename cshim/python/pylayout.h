@@ -12,7 +12,7 @@
 enum mt_pyshape {
   MT_PY_OBJECTS, /* to 3.10: frame objects, each evaluated by a C function of its own */
   MT_PY_FLAGGED, /* 3.11: a flag marks the first frame of each C function */
-  MT_PY_SHIMMED, /* from 3.12: a frame without code stands before the first one */
+  MT_PY_SHIMMED, /* from 3.12: a shim frame without code precedes the first one */
 };
 
 /* Offsets that a version lacks are 0, which none of these can be. */

@@ -1,6 +1,6 @@
 #include "python/pymemo.h"
 
-/* Frames without code stand between others at most. */
+/* There is at most one shim frame between two others. */
 #define MT_PYMEMO_MAX (2 * MT_PYTHON_MAX)
 
 struct mt_memo_table mt_pymemos;

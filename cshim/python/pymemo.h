@@ -1,6 +1,6 @@
-/* Python stacks remembered with the addresses of their frames. No address is read before what leads to it was found to
- * be the same, but the processor need not wait for that to be known: it goes on with the addresses that are remembered.
- * Internal to the Python walker. */
+/* Memoized Python stacks, with the addresses of their frames. No address is read before what leads to it was verified,
+ * but the processor need not wait for that: it goes on speculatively with the memoized addresses. Internal to the
+ * Python walker. */
 #pragma once
 
 #include "python/pyframe.h"
@@ -12,7 +12,7 @@ struct mt_pymemo_frame {
   uint64_t code;     /* the word that names its code, flags included */
   uint64_t stamp;    /* of the code object; 0 in a frame without code, as the next two */
   uint32_t position; /* from the code object's address, or as in mt_pyraw where frames are objects */
-  uint16_t entry;    /* whether C code entered the interpreter with it, or it stands for C code */
+  uint16_t entry;    /* whether C code entered the interpreter with it, or it is a shim frame */
   uint16_t self;     /* number of the module that it calls, from 1 on, 0 none */
 };
 
@@ -25,7 +25,7 @@ struct mt_pymemo {
 
 extern struct mt_memo_table mt_pymemos; /* by what is known before a walk */
 
-/* What makes a stack expected: where the thread is, and which remembered stack it was in before. */
+/* The key of the prediction: where the thread is, and its previous stack. */
 MT_PYFRAME uint64_t mt_pymemo_key(struct mt_pywalk *w, uintptr_t frame, const struct mt_stack_memo *before) {
   return frame ^ mt_pyframe_word(w, frame + w->layout->frame_position, false) << 17 ^ (uint64_t)before << 26;
 }
@@ -36,8 +36,8 @@ MT_PYFRAME uint64_t mt_pymemo_entry(struct mt_pywalk *w, uintptr_t frame, enum m
                                   : mt_pyframe_is_shim(w, frame, shape, false);
 }
 
-/* What tells a code object from another one that comes to lie at its address, and is quick to read: only code that is
- * made to stay is remembered (mt_pystack_intern). */
+/* Distinguishes a code object from another one at the same address, and is quick to read: only persistent code is
+ * memoized (mt_pystack_intern). */
 MT_PYFRAME uint64_t mt_pymemo_stamp(struct mt_pywalk *w, uintptr_t code) {
   const struct mt_pylayout *l = w->layout;
   uint64_t name = mt_pyframe_word(w, code + l->code_name, false);
@@ -91,7 +91,7 @@ MT_PYFRAME struct mt_stack_memo *mt_pymemo_find(const struct mt_stack_memo *befo
   return memo && mt_pymemo_matches((const void *)memo, w, frame, shape) ? memo : NULL;
 }
 
-/* Expects the whole stack that was just walked from the frame and has the given id, the next time that the key comes.
- * generation: of before the walk. */
+/* Predicts the whole stack that was just walked from the frame and has the given id, for the next time that the key
+ * comes. generation: of before the walk. */
 struct mt_stack_memo *mt_pymemo_insert(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id,
                                      uint32_t generation);

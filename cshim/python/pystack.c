@@ -16,18 +16,18 @@
 #define MT_PY_STORE_MAX (128u << 20)
 #define MT_PY_STORE_MIN (4u << 20)
 
-/* Met stacks by hash: small tables first, so that a program with few stacks touches few cache lines. hash is claimed
- * first and place stored last; what is met with a place of 0 is still being written. */
+/* Interned stacks by hash: small tables first, so that a program with few stacks touches few cache lines. hash is
+ * claimed first and place stored last; an entry with a place of 0 is still being written. */
 struct slot {
   uint64_t hash;  /* 0: empty */
   uint64_t place; /* dictionary id << 32 | word in the store, or GONE */
 };
 
-#define TOMBSTONE 1ull /* nobody will ever be in that stack again: the slot is for the next one with its hash */
+#define TOMBSTONE 1ull /* the stack's code is gone: the slot is free for the next one with its hash */
 
 static struct slot *levels[MT_PY_LEVELS];
 
-/* Raw frames of met stacks, append only: a word about the stack, then its frames. */
+/* Raw frames of interned stacks, append only: a head word, then the frames. */
 static uint64_t *store;
 static uint64_t store_words, store_used;
 

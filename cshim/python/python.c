@@ -30,7 +30,7 @@ static bool within(struct mt_pywalk *w, uintptr_t code, uint64_t at) {
          (uint32_t)at * (uint64_t)l->position_unit < mt_pyframe_word(w, bytes + l->bytes_length, true);
 }
 
-/* What cannot be wrong where the layout is right. */
+/* Checks that fail only if the layout is wrong. */
 static void check_frame(struct mt_pywalk *w, uintptr_t code, uint64_t at) {
   const struct mt_interpreter *py = &mt_interpreter;
   if (w->wrong) return;

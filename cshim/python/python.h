@@ -29,17 +29,16 @@ uint32_t mt_python_capture(struct mt_thread *self, unsigned depth);
  * else 0. Cold. */
 uint64_t mt_python_self(uint64_t code, unsigned index);
 
-/* Prepares for a fresh spool: looks for an interpreter among the loaded objects, unless one is known, and forgets what
- * was written into the last spool. */
+/* Prepares for a fresh spool: searches the loaded objects for an interpreter, unless one is known, and clears what was
+ * written into the last spool. */
 void mt_python_start(void);
 
-/* A module was met for the first time: it may bring the interpreter. */
+/* A module was discovered: it may be the interpreter. */
 struct link_map;
 void mt_python_module_loaded(const struct link_map *map);
 
-/* Objects were unloaded: if the interpreter's was among them, there are no Python stacks any more. */
+/* Objects were unloaded: if the interpreter was among them, Python stacks are disabled. */
 void mt_python_check_unloaded(void);
 
-/* Off the hot path, from a thread of ours, at every turn: asks the interpreter for the self-test until that gave a
- * result. */
+/* Off the hot path, from the polling thread: requests the self-test until it has a result. */
 void mt_python_poll(void);

@@ -48,9 +48,9 @@ static bool is_own_stack(struct mt_stack_bounds *bounds) {
   return true;
 }
 
-/* A thread's first frames lie close below what the C library keeps for it. If all pages in between can be read, they
- * are its stack's: one question to the kernel, where its list of mappings takes a dozen, which was most of what a
- * thread cost that lives shortly. Deeper frames are asked for anew. Linux 5.14. */
+/* A thread's first frames are close below glibc's struct pthread, at the top of its stack. If all pages in between are
+ * readable, they are its stack's: one system call (MADV_POPULATE_READ, Linux 5.14), where reading /proc/self/maps takes
+ * a dozen, which was most of the cost of a short-lived thread. Deeper frames are looked up anew. */
 static bool is_near_top(const struct mt_frame *frame, struct mt_stack_bounds *bounds) {
 #ifdef MADV_POPULATE_READ
   uintptr_t top = (uintptr_t)pthread_self() & ~(uintptr_t)7, low = (uintptr_t)frame & ~(uintptr_t)(MT_PAGE - 1);
@@ -101,7 +101,7 @@ static __attribute__((noinline)) uint32_t walk_native(struct mt_thread *self, co
   self->native[0] = end;
   uint32_t id = mt_native_intern(self->native, count);
   if (MT_UNLIKELY(!id && count > 1))
-    return intern_address(MT_STACK_DEPTH, frame->caller); /* no room for it: there is for the caller */
+    return intern_address(MT_STACK_DEPTH, frame->caller); /* the dictionary is full for it; the caller still fits */
   struct mt_stack_memo *memo = id && own ? mt_memo_insert(key, frame, bounds->top, self->native + 1, count, id) : NULL;
   mt_memo_table_chain(&self->memo, memo);
   return id;
@@ -115,10 +115,10 @@ static uint32_t capture_native(struct mt_thread *self, const struct mt_frame *fr
     if (!find_stack(self, frame, &bounds)) return intern_address(MT_STACK_BOUNDS, caller);
     own = mt_stack_holds(&self->stack, frame);
   }
-  /* What it was before, where, and what Python was about: in a loop of a program the same again leads to the same. */
+  /* The key: the thread's last stack, where it is, and its Python stack; the next event of a loop has the same. */
   uint64_t key = (uint64_t)frame ^ (uint64_t)frame->caller << 20 ^ (uint64_t)self->memo << 26 ^ (uint64_t)python << 47;
   struct mt_stack_memo *memo = MT_LIKELY(own) ? mt_memo_find(self->memo, key, frame, bounds.top)
-                                              : NULL; /* it reads where a walk might not come to */
+                                              : NULL; /* it reads where a walk might not get to */
   if (MT_UNLIKELY(!memo)) return walk_native(self, frame, &bounds, key, own);
   mt_memo_table_chain(&self->memo, memo);
   return memo->id;

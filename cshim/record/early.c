@@ -18,7 +18,7 @@ struct early_event {
 
 static struct early_event events[MT_EARLY_MAX];
 static uint32_t count;     /* ever kept; the latest ones are there */
-static uint32_t locked;    /* thread that is at it; a signal handler that finds its own gives up */
+static uint32_t locked;    /* thread that holds it; a signal handler that finds its own gives up */
 static uint32_t flushed_in; /* pid of the process that has recorded them */
 
 static bool lock(void) {

@@ -1,7 +1,6 @@
 #define _GNU_SOURCE
-/* Pools of the program's own: include/memtrace.h says what each function promises. What a record needs of a pool, its
- * name and its device, stands in a slot of a table; a handle is the slot's number and, above it, which of the slot's
- * pools it is. */
+/* Pools of the program's own: include/memtrace.h documents each function. A pool's name and device are in a slot of a
+ * table; a handle is the slot's number and, above it, a generation. */
 #define MEMTRACE_IMPLEMENTATION
 #include "include/memtrace.h"
 
@@ -31,7 +30,7 @@ static struct pool {
   uint8_t size;
   char name[MEMTRACE_NAME_MAX];
 } pools[MEMTRACE_POOLS_MAX];
-static uint64_t created; /* ever; where the next one looks for a slot */
+static uint64_t created; /* in all; where the next one searches for a slot */
 
 #define TAKEN UINT64_MAX
 

@@ -1,6 +1,6 @@
 #define _GNU_SOURCE
-/* The public tag API: include/memtrace.h says what each function promises. Tags may be pushed before the first CUDA
- * call; until then a thread keeps their text only, and ids are made when recording starts. */
+/* The public tag API: include/memtrace.h documents each function. Tags may be pushed before the first CUDA call; until
+ * then a thread keeps their text only, and ids are assigned when recording starts. */
 #define MEMTRACE_IMPLEMENTATION
 #include "include/memtrace.h"
 

@@ -13,7 +13,7 @@
  * too deep, no room) counts all the same and adds nothing to the path. */
 void mt_tag_push(uint32_t owner, const char *name, size_t size);
 
-/* Takes the owner's latest level away, wherever it lies; nothing happens where it has none. */
+/* Removes the owner's latest level, at whatever depth; does nothing where it has none. */
 void mt_tag_pop(uint32_t owner);
 
 /* Records a named moment if this process records already. Returns the id of the name, 0 if nothing was recorded. For

@@ -22,13 +22,14 @@ uint32_t mt_dict_count_lost(void);
 /* Returns the id of an equal entry, appending one at first sight. For strings and stacks. */
 uint32_t mt_dict_intern(enum mt_dict_kind kind, const void *data, size_t size);
 
-/* The same for texts that a program may make up without end, such as "step 4711": once half of the dictionary is in use
- * they only find what is there, so that stacks, modules and threads keep the other half. 0 for the others (counted). */
+/* The same for texts of which a program may generate any number, such as "step 4711": once half of the dictionary is in
+ * use only existing entries are found, so that stacks, modules and threads keep the other half. 0 for new ones
+ * (counted). */
 uint32_t mt_dict_intern_limited(enum mt_dict_kind kind, const void *data, size_t size);
 
 /* How many frames a new stack may have, wanted or fewer: the fuller the dictionary, the shorter new stacks are, since
- * short ones are fewer. Stacks that were written already keep their length. 1 at least: where a program took memory is
- * told to the end. */
+ * fewer short ones are distinct. Stacks that were written already keep their length. At least 1: the allocation site is
+ * always recorded. */
 unsigned mt_dict_depth(unsigned wanted);
 
 /* One key and value about the process. */

@@ -28,7 +28,7 @@ static uint64_t start_of_process(uint32_t pid) {
   return start_of(path);
 }
 
-/* The same for all processes of a family, so children need not ask. */
+/* The same for all processes of a boot, so children inherit it. */
 static uint64_t boot_hash(void) {
   static uint64_t known;
   uint64_t hash = __atomic_load_n(&known, __ATOMIC_RELAXED);

@@ -43,7 +43,7 @@ static bool is_memory(const char *list, size_t length) {
   return at && (at == list || at[-1] == ',') && (at[sizeof name - 1] == ',' || at[sizeof name - 1] == ':');
 }
 
-/* Lines such as 4:memory:/system/one (the first version) and 0::/system/one (the second). */
+/* Lines such as 4:memory:/system/one (cgroup v1) and 0::/system/one (cgroup v2). */
 uint64_t mt_memory_available_in(const char *groups, const char *root) {
   uint64_t least = UINT64_MAX;
   for (const char *line = groups, *next; *line; line = next) {

@@ -1,4 +1,4 @@
-/* How much memory the process may still take, as far as its control groups say: for a spool that lies in memory. */
+/* How much memory the process may still allocate within its control groups (cgroups(7)): for a spool on tmpfs. */
 #pragma once
 
 #include <stdint.h>
@@ -6,5 +6,5 @@
 /* Bytes, UINT64_MAX without a limit. */
 uint64_t mt_memory_available(void);
 
-/* The same of groups as /proc/PID/cgroup lists them, whose folders lie below root. */
+/* The same for groups as /proc/PID/cgroup lists them, with the cgroup file system mounted at root. */
 uint64_t mt_memory_available_in(const char *groups, const char *root);

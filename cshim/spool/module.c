@@ -21,8 +21,8 @@ extern __typeof__(_dl_find_object) _dl_find_object __attribute__((weak));
 
 #define MT_MODULES 1024u
 
-/* Start addresses of noted modules; 0 is an empty slot, GONE one that others may have been put behind. Threads that
- * meet a module at the same time write it twice, which costs some bytes and nothing else. */
+/* Start addresses of recorded modules; 0 is an empty slot. Threads that find a module at the same time write it twice,
+ * which costs some bytes and nothing else. */
 static uintptr_t recorded[MT_MODULES];
 #define TOMBSTONE ((uintptr_t)1)
 
@@ -37,7 +37,7 @@ void mt_module_on_discovery(void (*on_discovery)(const struct link_map *map)) {
 
 void mt_module_start(void) { memset(recorded, 0, sizeof recorded); }
 
-/* What dladdr leaves out, by the program headers with which an object begins. */
+/* The end of the object, which dladdr(3) does not report, from its program headers. */
 static uintptr_t end_of(uintptr_t start, const struct link_map *map, uintptr_t pc) {
   const ElfW(Ehdr) *header = (const void *)start;
   uintptr_t end = pc + 1;
@@ -85,7 +85,7 @@ bool mt_module_imports(const struct link_map *map, const char *name) {
   return mt_relocation_each(&(struct mt_loaded){map->l_addr, map->l_ld}, is_named, (void *)name);
 }
 
-/* Where start is noted, or could be; NULL if the table is full, which is far larger than any program's module count. */
+/* The slot of start, or a free one; NULL if the table is full, which is far larger than any program's module count. */
 static uintptr_t *find_slot(uintptr_t start) {
   uint32_t slot = (uint32_t)((start >> 12) * 2654435761u) % MT_MODULES;
   uintptr_t *place = NULL;
@@ -161,8 +161,8 @@ static __attribute__((noinline)) void write_module(const struct link_map *map, u
                  4);
 }
 
-/* Noted only when it is written: a thread that finds it noted writes its stack at once, and a module has to stand
- * before the stacks that run through it. */
+/* Marked as recorded after it was written: a thread that finds the mark writes its stack at once, and a module must
+ * precede the stacks that run through it. */
 void mt_module_record(uintptr_t pc) {
   uintptr_t start, end;
   struct link_map *map;

@@ -6,28 +6,28 @@
 
 struct link_map;
 
-/* Called with each object that is met for the first time, in a call of the program's. At most MT_MODULE_LISTENERS,
- * registered at load, in the order of their calls. */
+/* Calls on_discovery with each object at the first code address inside it. At most MT_MODULE_LISTENERS, registered at
+ * load; called in that order. */
 #define MT_MODULE_LISTENERS 4u
 void mt_module_on_discovery(void (*on_discovery)(const struct link_map *map));
 
 /* Writes the module that holds pc into the dictionary unless it is there already. */
 void mt_module_record(uintptr_t pc);
 
-/* Forgets what was noted, for a fresh spool. */
+/* Clears the table, for a fresh spool. */
 void mt_module_start(void);
 
-/* Changes whenever modules are forgotten: what was remembered of a code address may be another module's by now. */
+/* Changes whenever modules are dropped: a cached code address may belong to another module by now. */
 extern uint32_t mt_module_generation;
 
-/* Forgets the modules that are not loaded any more: another one may come to lie at the same address. Returns how many
- * there were. */
+/* Drops the modules that were unloaded: another one may be mapped at the same address. Returns how many there were. */
 unsigned mt_module_drop_unloaded(void);
 
 /* True if pc lies in a copy of CUDA's runtime or driver library. */
 bool mt_module_is_cuda(uintptr_t pc);
 
-/* The loader's record of the object that holds pc, or NULL (also where the C library cannot tell without a lock). */
+/* The loader's link_map of the object that holds pc, or NULL (also where the C library cannot find it without a lock).
+ */
 struct link_map *mt_module_find(uintptr_t pc);
 
 /* True if the object is linked to the name: one of its relocations is for it. */

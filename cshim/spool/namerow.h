@@ -1,4 +1,4 @@
-/* Names of memory and of objects as adapters say them, packed: into the ring. */
+/* Writes names of memory and of objects, which adapters pack, into the ring. */
 #pragma once
 
 #include <stddef.h>

@@ -1,4 +1,4 @@
-/* Native stacks that were seen already: from addresses to dictionary ids. Process-wide, lock-free, append-only. */
+/* Interns native stacks: addresses -> dictionary id. Process-wide, lock-free, append-only. */
 #pragma once
 
 #include <stdint.h>
@@ -7,8 +7,8 @@
  * with the modules that it runs through. 0 when the dictionary or the table is full (counted). */
 uint32_t mt_native_intern(const uint64_t *stack, unsigned count);
 
-/* From now on the same addresses are another stack: a reader finds the modules that they lie in among those that were
- * written before it. */
+/* From now on the same addresses are another stack: a reader resolves them by the modules that were written before it.
+ */
 void mt_native_invalidate(void);
 
 /* A fresh table for a fresh spool. Returns 0, or -1 when memory is refused. */

@@ -126,7 +126,7 @@ int mt_output_expand(char *out, size_t room, const char *pattern, unsigned count
         rest = put_variable(&t, p + 2);
         if (rest) break;
         /* fall through */
-      default: /* an unknown placeholder stands for itself */ put_string(&t, "%"); rest = p + 1;
+      default: /* an unknown placeholder is copied */ put_string(&t, "%"); rest = p + 1;
     }
     p = rest;
   }
@@ -220,8 +220,8 @@ static bool same_file(const struct stat *a, const struct stat *b) {
   return a->st_ino == b->st_ino && a->st_dev == b->st_dev;
 }
 
-/* Removes the spool that is open as fd: its name and, where that is a link, what it leads to, unless somebody has
- * exchanged the link for one to another file. */
+/* Removes the spool that is open as fd: its name and, where that is a link, its target, unless the link was replaced by
+ * one to another file. */
 static void remove_spool(const char *path, int fd) {
   static char target[MT_PATH_MAX];
   struct stat own, named;
@@ -233,15 +233,15 @@ static void remove_spool(const char *path, int fd) {
   mt_sys_unlink(path);
 }
 
-/* Whether the file is a spool that nobody will ever write to again. One without a header is just being made. */
+/* Whether the file is a spool that no process will ever write to again. One without a header is just being created. */
 static bool is_abandoned(int fd) {
   struct mt_spool_header header;
   if (mt_sys_pread(fd, &header, sizeof header, 0) != (ssize_t)sizeof header) return false;
   return !memcmp(header.magic, MT_SPOOL_MAGIC, sizeof header.magic) && !mt_identity_is_alive(&header);
 }
 
-/* Whether the program that this process ran before, and replaced by exec, had the name: its records stay, and nobody
- * need be told that it was there. */
+/* Whether the program that this process ran before, and replaced by exec, owned the name: its records stay, and no
+ * warning is due. */
 static bool is_predecessor(const struct mt_output *out) {
   struct mt_spool_header theirs, ours = {0};
   int fd = mt_sys_open(out->spool, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);
@@ -262,8 +262,8 @@ static bool is_no_file(const char *path) {
   return !strncmp(path, "/dev/", 5) && !mt_sys_lstat(path, &s) && S_ISLNK(s.st_mode);
 }
 
-/* For MEMTRACE_FORCE: removes the spool of a dead process. The lock, and the look whether the name still means the same
- * file, keep two processes that find the same spool from removing each other's new one. */
+/* For MEMTRACE_FORCE: removes the spool of a dead process. The lock, and the check that the name still refers to the
+ * same file, keep two processes that find the same spool from removing each other's new one. */
 static bool remove_abandoned(const char *path) {
   struct stat opened, named;
   int fd = mt_sys_open(path, O_RDONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0);

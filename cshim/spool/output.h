@@ -17,7 +17,7 @@ struct mt_output {
  * with errno set and *what naming the step that failed. */
 int mt_output_create(struct mt_output *out, const char **what);
 
-/* Writes "device:inode:owner", which tells a file from every other one, and returns text. */
+/* Writes "device:inode:owner", which identifies a file, and returns text. */
 #define MT_FILE_TEXT 64
 const char *mt_output_file_text(char text[MT_FILE_TEXT], uint64_t device, uint64_t inode, uint64_t owner);
 

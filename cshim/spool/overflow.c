@@ -12,9 +12,9 @@
 #define MT_WAIT_NS 50000000ull
 #define MT_WAIT_SHARE 20u
 #define MT_SLICE_NS \
-  5000000ull /* between two looks at whether all threads together have waited enough, and whether the program ends */
+  5000000ull /* between two checks of the total waiting time and of the program's end */
 
-/* What all threads together may still wait. */
+/* How long all threads together may still wait. */
 static uint64_t left_for_run(const struct mt_spool_header *h, uint64_t now) {
   uint64_t since = __atomic_load_n(&h->waiting_since, __ATOMIC_RELAXED),
            waited = __atomic_load_n(&h->waited_ns, __ATOMIC_RELAXED);
@@ -74,8 +74,8 @@ bool mt_overflow_sleep(struct mt_overflow *wait) {
   return true;
 }
 
-/* The last one adds up. One that begins at the same moment is counted from its own end on, which is at most one wait
- * less. */
+/* The last one adds up the time. A wait that begins at the same moment is counted from its own end on, which is at most
+ * one wait less. */
 void mt_overflow_end(void) {
   struct mt_spool_header *h = mt_header();
   if (__atomic_sub_fetch(&h->waiting, 1, __ATOMIC_SEQ_CST)) return;

@@ -14,11 +14,11 @@ struct mt_overflow {
   uint32_t seen;    /* of the header's room, before the last try */
 };
 
-/* Begins to wait: try, then sleep, until one of the two says that it is over; then end. False if the thread must not
- * wait; then none of the others is called. */
+/* Begins to wait: retry, then sleep, until one of the two succeeds or ends it; then call end. False if the thread must
+ * not wait; then none of the others is called. */
 bool mt_overflow_begin(struct mt_overflow *wait, struct mt_thread *self);
 
-/* Sleeps until room was given back. False when the time is over. */
+/* Sleeps until segments were freed. False when the time is over. */
 bool mt_overflow_sleep(struct mt_overflow *wait);
 
 void mt_overflow_end(void);

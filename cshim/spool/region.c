@@ -75,7 +75,7 @@ static bool allocate(uint64_t offset, uint64_t size) {
   return done;
 }
 
-/* On a full disk the question takes far longer than an event should, so it is asked only now and then. */
+/* On a full disk allocation takes far longer than an event should, so it is retried only now and then. */
 static uint32_t refusals;
 
 static bool backing_off(void) {
@@ -122,7 +122,7 @@ static bool ensure_extent(uint32_t index) {
   char *mapped = fd < 0 ? NULL : map_part(fd, offset, MT_EXTENT_SIZE);
   if (fd >= 0) mt_sys_close(fd);
   __atomic_store_n(&mt_region.extended, true,
-                   __ATOMIC_SEQ_CST); /* first: a child that is forked right behind must forget it */
+                   __ATOMIC_SEQ_CST); /* first: a child forked right afterwards must reset it */
   if (mapped && !__atomic_compare_exchange_n(extent, &none, mapped, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE))
     mt_sys_munmap(mapped, MT_EXTENT_SIZE);
   errno = error;
@@ -228,8 +228,8 @@ static void discard(int fd) {
   errno = error;
 }
 
-/* Where the file really lies, links resolved: /proc says, and where that is not there or the path is too long for it,
- * the name that was opened must do. */
+/* The file's real path, links resolved: from /proc, or, where that is unavailable or the path is too long for it, the
+ * name that was opened. */
 static bool find_real_path(int fd, const struct stat *s) {
   static const char folder[] = "/proc/thread-self/fd/";
   char link[sizeof folder + 12], *at = link + sizeof link;
@@ -257,7 +257,7 @@ static bool store_identity(int fd) {
   mt_region.device = s.st_dev;
   mt_region.owner = s.st_uid;
   if (find_real_path(fd, &s)) return true;
-  mt_region.real_path[0] = 0; /* somebody exchanged the link to it: what it leads to now is not ours to remove */
+  mt_region.real_path[0] = 0; /* the link was replaced: its target is another file */
   return errno = ESTALE, false;
 }
 

@@ -52,7 +52,7 @@ static inline struct mt_segment_head *mt_segment(uint32_t number) {
 /* Creates and maps this process's spool. Returns 0, or -1 with errno set and *what naming the step. */
 int mt_region_create(const char **what);
 
-/* Forgets the parent's spool in a forked child. */
+/* Resets the parent's spool in a forked child. */
 void mt_region_reset(void);
 
 /* Makes sure that [offset, offset + size) of the file has disk space; *ready is the part's high-water mark in bytes

@@ -59,7 +59,7 @@ void mt_ring_preallocate(void) {
     push_free_segment(h, number);
 }
 
-/* More room is left than is held back for what gives memory back. */
+/* More segments are left than are reserved for records that release memory. */
 static bool has_room(const struct mt_spool_header *h) {
   uint32_t used = __atomic_load_n(&h->segments_used, __ATOMIC_RELAXED),
            free = __atomic_load_n(&h->segments_free, __ATOMIC_RELAXED);
@@ -92,7 +92,7 @@ static bool claim(struct mt_ring *ring) {
   return __atomic_compare_exchange_n(&ring->state, &idle, MT_RING_ACTIVE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-/* One of those that a thread has left and the consumer has drained, of so many that are looked at. */
+/* A retired ring that the consumer has drained, among as many as are probed. */
 static struct mt_ring *reuse_ring(struct mt_spool_header *h, uint32_t looks) {
   static uint32_t next; /* the drained ones lie together: threads end in the order in which they began, or nearly */
   uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
@@ -106,7 +106,7 @@ static struct mt_ring *reuse_ring(struct mt_spool_header *h, uint32_t looks) {
   return NULL;
 }
 
-/* One that nobody had. */
+/* A ring that was never used. */
 static struct mt_ring *new_ring(struct mt_spool_header *h) {
   for (;;) {
     uint32_t used = __atomic_load_n(&h->rings_used, __ATOMIC_ACQUIRE);
@@ -121,7 +121,7 @@ static struct mt_ring *new_ring(struct mt_spool_header *h) {
 }
 
 static struct mt_ring *find_ring(struct mt_spool_header *h) {
-  static uint32_t misses; /* threads without a ring come back with every event, and few of them need look at all */
+  static uint32_t misses; /* threads without a ring retry with every event, and few of them need to search all */
   struct mt_ring *ring = reuse_ring(h, MT_REUSE_PROBES);
   if (!ring) ring = new_ring(h);
   if (ring || __atomic_fetch_add(&misses, 1, __ATOMIC_RELAXED) % MT_FULL_SEARCH_EVERY) return ring;
@@ -174,7 +174,8 @@ static void wake_drainer(struct mt_spool_header *h) {
   errno = error;
 }
 
-/* Moves on to a new segment, of which only what gives memory back may use a slot while no more room is left. */
+/* Moves on to a new segment, of which only records that release memory may use a slot while no more than the reserve is
+ * left. */
 static bool next_segment(struct mt_thread *self, bool all) {
   bool room = has_room(mt_header());
   uint32_t number = take_segment((uint32_t)(self->ring - mt_rings()) + 1, all);
@@ -213,7 +214,7 @@ static bool wait_for_slot(struct mt_thread *self, bool all) {
   return found;
 }
 
-/* Counts a record that found no room. A free has drawn its number; another record would have drawn its own now. */
+/* Counts a dropped record. A free has drawn its number; another record would have drawn its own now. */
 static void count_dropped(struct mt_ring *ring, bool all) {
   uint64_t *lost = all ? &ring->lost_frees : &ring->lost_others;
   if (!ring->lost_from) {

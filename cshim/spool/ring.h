@@ -1,7 +1,7 @@
-/* Per-thread single-producer rings of 64-byte records in chained segments. Reserve, fill, commit; when no room is left
- * the thread waits for a moment (overflow.h), and then the newest record is dropped and counted, never an old one
- * overwritten. The last of the room is held back for what gives memory back: where a free is missing, its memory seems
- * to live on, and everything after it is wrong. */
+/* Per-thread single-producer rings of 64-byte records in chained segments. Reserve, fill, commit; when no slot is left
+ * the thread waits for a moment (overflow.h), and then the newest record is dropped and counted; old ones are never
+ * overwritten. The last segments are reserved for records that release memory: where a free is missing, its block seems
+ * to stay live, and everything after it is wrong. */
 #pragma once
 
 #include "base/thread.h"
@@ -13,7 +13,8 @@ bool mt_ring_acquire(struct mt_thread *self, uint32_t thread_id, int32_t tid);
 /* Ends the thread's ring: the consumer drains the rest and recycles it. */
 void mt_ring_retire(struct mt_thread *self);
 
-/* Keeps some free segments ready, so that threads of the program need not make them. From a thread of ours. */
+/* Keeps some free segments ready, so that threads of the program need not create them. From one of the library's
+ * threads. */
 void mt_ring_preallocate(void);
 
 /* Finds room where the present segment has none for this kind of record; NULL when there is none (counted as lost). */

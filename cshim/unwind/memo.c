@@ -36,8 +36,8 @@ static bool add(struct reading *r, uintptr_t address, bool relative) {
   return true;
 }
 
-/* Both walk once more, and note all words that decide where the walk goes. False if it is not by the given addresses
- * that it goes, or by more than words say. */
+/* Both walk once more, and note all words that decide where the walk goes. False if it leads to other addresses than
+ * the given ones, or depends on more than such words. */
 #if defined(__aarch64__)
 
 /* The chain of frame pointers, and behind the last address whether there is another one. */

@@ -1,7 +1,6 @@
-/* Native stacks remembered with the places of their words on the thread's stack. A walk has to wait for each frame
- * before it knows where the next one lies; a stack that is expected is found again by comparing words that do not wait
- * for each other. The comparison is exact: the same words at all places that a walk reads lead a walk through the same
- * frames. */
+/* Memoized native stacks, with the offsets of the words that a walk reads. A walk's loads depend on each other; a
+ * predicted stack is verified by comparing words, whose loads do not. The comparison is exact: equal words at all
+ * places that a walk reads lead a walk through the same frames. */
 #pragma once
 
 #include <stdint.h>
@@ -12,9 +11,9 @@
 /* What a walk read, from the hook's frame on. Its generation is mt_unwind_generation. */
 struct mt_memo {
   struct mt_stack_memo head;
-  uint16_t count; /* words, in the order of a walk: those that stand for themselves, then addresses of this very stack,
-                     which stand relative to the frame */
-  uint16_t plain;   /* how many of the first kind */
+  uint16_t count; /* words, in the order of a walk: plain values, then addresses within this very stack, stored
+                     relative to the frame */
+  uint16_t plain;   /* how many plain values */
   uint16_t extent;  /* words of the thread's stack, from the frame's own on, that they lie in */
   uint64_t words[]; /* count values, then count 16-bit places, in words from the frame's own */
 };
@@ -61,9 +60,9 @@ static inline struct mt_stack_memo *mt_memo_find(const struct mt_stack_memo *bef
   return memo && mt_memo_matches((const void *)memo, frame, top) ? memo : NULL;
 }
 
-/* Expects the stack that was just walked, count addresses with the given id, the next time that the key comes. */
+/* Predicts the stack that was just walked, count addresses with the given id, for the next time that the key comes. */
 struct mt_stack_memo *mt_memo_insert(uint64_t key, const struct mt_frame *frame, uintptr_t top,
                                      const uint64_t *addresses, unsigned count, uint32_t id);
 
-/* Nothing is remembered any more: ids are of another spool. Returns 0, or -1 when memory is refused. */
+/* Clears the memos: ids are of another spool. Returns 0, or -1 when memory is refused. */
 int mt_memo_start(void);

@@ -11,7 +11,7 @@
 _Alignas(64) uint64_t mt_rows[MT_ROWS];
 static _Alignas(64) uint64_t all[ALL_ROWS];
 
-/* Rows that a word has no room for. Only ever added to: a row says nothing of an address, so it cannot get stale. */
+/* Rows that do not fit in a word. Append only: a row does not depend on an address, so it cannot get stale. */
 static struct {
   struct mt_unwind_row row;
   uint32_t ready;
@@ -38,8 +38,8 @@ static bool rows_equal(const struct mt_unwind_row *a, const struct mt_unwind_row
   return !memcmp(a, b, sizeof *a);
 }
 
-/* The index of the row; a thread that adds the same one at the same time may add it twice. Past the table's end, which
- * no known program comes near, rows are given up. */
+/* The word of an indexed row; two threads that add the same one at once may add it twice. Rows beyond the table's end,
+ * which no known program reaches, are unsupported. */
 static uint32_t index_row(const struct mt_unwind_row *row) {
   uint32_t used = __atomic_load_n(&indexed_used, __ATOMIC_ACQUIRE), i = 0;
   while (i < used && i < INDEXED_ROWS &&
@@ -54,8 +54,7 @@ static uint32_t index_row(const struct mt_unwind_row *row) {
   return (uint32_t)row->kind << 16 | i << 3 | MT_ROW_INDEXED;
 }
 
-/* What nearly all rows look like fits in a word. The frame pointer's slot must lie in the frame, so that its reader
- * need not check. */
+/* Nearly all rows fit in a word. The frame pointer's slot must be in the frame, so that its reader need not check. */
 static uint32_t encode(const struct mt_unwind_row *row) {
   const struct mt_value *cfa = &row->cfa, *bp = &row->bp, *caller = &row->caller;
   bool usual = row->kind == MT_ROW_STEP && !row->signal && !cfa->load && cfa->base != MT_BASE_CFA && cfa->inner >= 8 &&
@@ -70,8 +69,8 @@ static uint32_t encode(const struct mt_unwind_row *row) {
          (cfa->base == MT_BASE_SP ? MT_ROW_FROM_SP : MT_ROW_FROM_BP);
 }
 
-/* at: an address inside of the instruction that calls. What stands at the bottom of a fiber's or a thread's stack was
- * put there, and called nothing: its return address is the start of a function. */
+/* at: an address inside of the call instruction. The outermost frame of a fiber or thread is set up by hand, not by a
+ * call: its return address is the start of a function. */
 static uint32_t compute(uintptr_t at, bool *loaded) {
   struct mt_unwind_row row = {.kind = MT_ROW_NONE};
   struct mt_frame_table table;

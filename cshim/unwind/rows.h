@@ -40,8 +40,7 @@ enum mt_row_word { MT_ROW_EMPTY = 0, MT_ROW_FROM_SP = 1, MT_ROW_FROM_BP = 2, MT_
 
 extern uint64_t mt_rows[MT_ROWS];
 
-/* What a step costs if the first slot is another address's: looks through the line, through the large table, then
- * computes. Never 0. */
+/* The slow path of a step: searches the line, then the large table, then computes. Never 0. */
 uint32_t mt_rows_find(uintptr_t pc);
 
 /* The row of an instruction that was interrupted, not of a return address: not cached. */

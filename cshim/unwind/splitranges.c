@@ -9,7 +9,7 @@
 #include "unwind/unwind.h"
 
 #define CANDIDATES 64u
-#define JUMPS 3u /* so many each way, and it is a part: bytes that only look like a jump do not meet twice */
+#define JUMPS 3u /* this many in each direction prove a part: bytes that only look like jumps do not match both ways */
 #define REACH ((ptrdiff_t)64 << 20) /* larger than the code of an interpreter */
 
 struct candidate {

@@ -10,10 +10,10 @@
 #define MAPS "/proc/self/maps"
 #define MAPS_PIECE 2048 /* threads may have small stacks */
 
-/* Linux 6.11 and later answer for one address. Older headers lack the declaration. */
+/* PROCMAP_QUERY, struct procmap_query: Linux 6.11, include/uapi/linux/fs.h. Older headers lack the declaration. */
 struct map_query {
-  uint64_t size, flags, address;                  /* asked */
-  uint64_t start, end, is, page_size, offset, inode; /* answered */
+  uint64_t size, flags, address;                  /* in */
+  uint64_t start, end, is, page_size, offset, inode; /* out */
   uint32_t device_major, device_minor, name_size, build_id_size;
   uint64_t name, build_id;
 };

@@ -1,6 +1,6 @@
-/* What a thread is expected to find, by what it found before: stacks in a form that tells by comparing words whether
- * they are there again. Loads of a comparison do not wait for each other, those of a walk do. One such memory for
- * native stacks (memo.h) and one for Python's (pymemo.h). Lock-free; never read while it is made anew. */
+/* Predicts a thread's next stack from the one before: memoized stacks are verified by comparing words, whose loads do
+ * not depend on each other as those of a walk do. One table for native stacks (memo.h) and one for Python's (pymemo.h).
+ * Lock-free; never read while it is being rebuilt. */
 #pragma once
 
 #include <stdbool.h>
@@ -16,7 +16,7 @@ struct mt_stack_memo {
   uint32_t generation;      /* of whatever makes memos void */
 };
 
-/* The two that came last after the same. */
+/* The two latest memos for a key. */
 struct mt_stack_memo_pair {
   struct mt_stack_memo *last, *before;
 };
@@ -30,25 +30,25 @@ struct mt_memo_table {
   struct mt_table table; /* where they are */
 };
 
-/* Forgets everything. Returns 0, or -1 when the system refuses the memory: then nothing is expected. */
+/* Clears the table. Returns 0, or -1 when the system refuses the memory: then nothing is predicted. */
 int mt_memo_table_start(struct mt_memo_table *memory);
 
 static inline struct mt_stack_memo_pair *mt_memo_table_pair(const struct mt_memo_table *memory, uint64_t key) {
   return &memory->pairs[key * 0x9E3779B97F4A7C15ull >> (64 - MT_STACK_MEMO_BITS)];
 }
 
-/* Expects the memo the next time that the key comes. */
+/* Predicts the memo for the next time that the key comes. */
 void mt_memo_table_predict(struct mt_memo_table *memory, uint64_t key, struct mt_stack_memo *memo);
 
-/* Asks for the cache lines of what came after it the last time. What is known before an event is no more than a guess,
- * so nothing else may depend on it. */
+/* Prefetches the cache lines of the memo that followed the last time. A prediction is only a guess: correctness must
+ * not depend on it. */
 static inline void mt_memo_table_prefetch(const struct mt_stack_memo *last) {
   const char *next = last ? (const char *)__atomic_load_n(&last->next, __ATOMIC_RELAXED) : NULL;
   if (next)
     for (unsigned i = 0; i < MT_STACK_MEMO_PREFETCH; i++) __builtin_prefetch(next + 64 * i);
 }
 
-/* What follows on *last, which it becomes. */
+/* Chains memo after *last, which becomes memo. */
 static inline void mt_memo_table_chain(struct mt_stack_memo **last, struct mt_stack_memo *memo) {
   if (*last && __atomic_load_n(&(*last)->next, __ATOMIC_RELAXED) != memo)
     __atomic_store_n(&(*last)->next, memo, __ATOMIC_RELEASE);

@@ -94,9 +94,9 @@ static int step_row(struct walk *w, const struct mt_unwind_row *row) {
   return STEP_ON;
 }
 
-/* A function with a realigned stack copies its return address above its frame pointer, so that debuggers find it. The
- * true one lies between there and the next address that is aligned as well; if what else lies there equals it, left
- * over from earlier calls, nothing tells which it is. */
+/* A function that realigns its stack copies its return address above its frame pointer, for debuggers. The original is
+ * between there and the next aligned address; if a stale word in that range equals it, the two cannot be distinguished.
+ */
 READS_STACK static int step_realigned(struct walk *w) {
   if (!in_stack(w, w->bp) || !in_stack(w, w->bp + 8)) return MT_STACK_BOUNDS;
   uintptr_t caller = word_at(w->bp + 8), aligned = w->bp + 16, alignment = aligned & -aligned, found = 0;
@@ -124,9 +124,9 @@ static bool follows_call(const struct mt_frame_table *table, uintptr_t pc) {
   return false;
 }
 
-/* Code that was compiled at run time, or by Go, has no unwind information, but most of it keeps the frame pointer.
- * Whether this code does is tried out: a chain of frame pointers must lead up this stack, over other such code at most,
- * to a place behind a call in a function that has unwind information. */
+/* JIT-compiled code and Go's has no unwind information, but most of it keeps the frame pointer. Whether this code does
+ * is tested: the chain of frame pointers must lead up this stack, over a bounded number of such frames, to a return
+ * address after a call instruction in a function that has unwind information. */
 READS_STACK static int step_unknown(struct walk *w) {
   uintptr_t bp = w->bp, below = w->sp;
   for (int i = 0; i < UNKNOWN_FRAMES && bp >= below && in_stack(w, bp) && in_stack(w, bp + 8); i++) {
@@ -146,7 +146,7 @@ READS_STACK static int step_unknown(struct walk *w) {
   return MT_STACK_NO_ROW;
 }
 
-/* Everything that the loop of mt_unwind leaves out. */
+/* The slow path of mt_unwind's loop. */
 static __attribute__((noinline)) int step_indexed(struct walk *w, uint32_t word) {
   const struct mt_unwind_row *row = mt_rows_indexed(word);
   switch (MT_ROW_INDEXED_KIND(word)) {
@@ -189,8 +189,8 @@ static __attribute__((noinline)) int step_slowly(struct walk *w, uint32_t word, 
   }
 }
 
-/* The loop knows two kinds of rows, which are all but one in a hundred. Of a row from sp only the upper end needs a
- * check: its CFA lies above sp, and its slots in between. */
+/* The loop handles the two compact kinds of rows, which are all but one in a hundred. Of a row from sp only the upper
+ * end needs a check: its CFA is above sp, and its slots are in between. */
 READS_STACK
 unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth,
                    bool whole, enum mt_stack_end *end) {

@@ -25,7 +25,7 @@ bool mt_unwind_function(uintptr_t pc, uintptr_t *start, uintptr_t *end);
 /* True if a signal handler returns to pc. */
 bool mt_unwind_is_handler_return(uintptr_t pc);
 
-/* Forgets all rows: a library was unloaded, and another one may come to lie there. */
+/* Invalidates all rows: a library was unloaded, and another one may be mapped at its address. */
 void mt_unwind_invalidate(void);
 
 /* Changes whenever a walk through the same words may end elsewhere: libraries were unloaded, the interpreter was found.
@@ -36,7 +36,7 @@ extern uint32_t mt_unwind_generation;
  * takes the module snapshot. */
 void mt_unwind_start(void);
 
-/* Off the hot path, from the boot thread, every second or so: refreshes the module snapshot if a look-up missed one.
+/* Off the hot path, from the polling thread, every second or so: refreshes the module snapshot if a look-up missed.
  * Does nothing where _dl_find_object exists. */
 void mt_unwind_refresh(void);
 
