@@ -157,9 +157,8 @@ bool mt_boot_unshare_descriptors(void) {
 }
 
 /* Lowers the priority of the runtime's threads, which inherit it from this one: SCHED_BATCH (sched(7)) does not preempt
- * a running thread on wake-up. And the runtime's sysmon sleeps for 20 us at a time, some twenty times for each
- * millisecond of work, which was most of a drainer's interruptions of a training: with timer slack (PR_SET_TIMERSLACK)
- * they are few. A service manager's filter may kill over a change of the policy (systemd's
+ * a running thread on wake-up, and timer slack spares most of sysmon's sleeps of 20 us, which were most of a drainer's
+ * interruptions of a training. A service manager's filter may kill over a change of the policy (systemd's
  * SystemCallFilter=~@resources): then it is not changed. */
 static bool lower_drainer_priority(void) {
   mt_sys(SYS_prctl, PR_SET_TIMERSLACK, MT_TIMER_SLACK_NS);
@@ -231,9 +230,8 @@ static bool only_library_threads_left(int *status) {
   return alone;
 }
 
-/* A process whose first thread left by pthread_exit ends with its last thread. The runtime's threads would keep it
- * alive, so the library does what the C library does for the last one: the drainer's starter, on descriptors of its
- * own, checks; the boot thread, on the program's, exits. */
+/* A process whose first thread left by pthread_exit ends with its last thread, and the runtime's never end. So the
+ * drainer's starter, on descriptors of its own, checks for that; the boot thread, on the program's, exits. */
 static uint32_t alone;
 static int alone_status;
 
@@ -249,12 +247,12 @@ static uint32_t go_ended;
 
 static uint32_t first_left;
 static const int32_t *first
-    MT_AT_LOAD; /* the first thread's id, which the kernel makes 0 when that thread is gone; NULL: not known */
+    MT_AT_LOAD; /* the first thread's id, which the kernel clears when that thread ends; NULL: unknown */
 
 void mt_boot_prepare(void) {
 #ifdef PR_GET_TID_ADDRESS
   if (mt_sys_gettid() != mt_sys_getpid() || mt_sys(SYS_prctl, PR_GET_TID_ADDRESS, &first))
-    first = NULL; /* another thread's word may go with it */
+    first = NULL; /* it may be unmapped with another thread */
 #endif
 }
 
