@@ -61,8 +61,8 @@ static uint32_t oom_pending, oom_reports;
   F(void *, get, (void *, const char *), "PyDict_GetItemString") /* borrowed */ \
   F(void *, tuple, (intptr_t), "PyTuple_New")                         \
   F(void *, error, (void), "PyErr_Occurred") /* borrowed */           \
-  F(void, take, (void *), "Py_IncRef")                                \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, incref, (void *), "Py_IncRef")                              \
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -135,10 +135,10 @@ static bool run_script(enum mt_framework framework) {
   if (mt_pyfunctions_add(globals, framework) && mt_pyscript_run(globals, mt_adapter_scripts[framework].text))
     report = api.get(globals, "report");
   if (report) {
-    api.take(report);
+    api.incref(report);
     adapters[framework].report = report;
   }
-  api.give(globals);
+  api.decref(globals);
   return report && !api.error();
 }
 
@@ -156,8 +156,8 @@ static void run_report(enum mt_framework framework) {
   void *report = adapters[framework].report, *arguments = report ? api.tuple(0) : NULL;
   void *result = arguments ? mt_pyquiet_call(report, arguments, NULL, &failed) : NULL;
   if (failed) mt_adapter_count_failure(framework);
-  if (result) api.give(result);
-  if (arguments) api.give(arguments);
+  if (result) api.decref(result);
+  if (arguments) api.decref(arguments);
   write_failures(framework);
 }
 

@@ -31,7 +31,7 @@
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
   F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
   F(void, clear_error, (void), "PyErr_Clear")                               \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -92,7 +92,7 @@ static void run_script(void) {
   if (mt_pyscript_add_function(globals, &methods[0], NULL) && mt_pyscript_add_function(globals, &methods[1], NULL) &&
       mt_pyscript_add_number(globals, "TRIES", MT_TRIES))
     mt_pyscript_run(globals, mt_held_script);
-  api.give(globals);
+  api.decref(globals);
 }
 
 /* False: events passed during each of its tries, and another round may do better. */

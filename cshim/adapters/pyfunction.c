@@ -40,8 +40,8 @@
   F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                                \
   F(void, restore_error, (void *, void *, void *), "PyErr_Restore")               \
   F(void, clear_error, (void), "PyErr_Clear")                                     \
-  F(void, take, (void *), "Py_IncRef")                                            \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, incref, (void *), "Py_IncRef")                                          \
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -50,7 +50,7 @@ static void *none, *list_type, *tuple_type;
 
 static void *nothing(void) {
   api.clear_error();
-  api.take(none);
+  api.incref(none);
   return none;
 }
 
@@ -164,11 +164,11 @@ static bool visit(void *object, void *argument) {
 /* All objects that the collector knows, in a list as gc.get_objects gives it. NULL leaves an exception. */
 static void *get_objects(void) {
   void *modules = api.modules(), *gc = modules ? api.dict_item(modules, "gc") : NULL;
-  if (gc) api.take(gc);
+  if (gc) api.incref(gc);
   else gc = api.import("gc");
   void *ask = gc ? api.attribute(gc, "get_objects") : NULL, *all = ask ? api.call(ask, NULL) : NULL;
-  if (ask) api.give(ask);
-  if (gc) api.give(gc);
+  if (ask) api.decref(ask);
+  if (gc) api.decref(gc);
   return all;
 }
 
@@ -181,10 +181,10 @@ static void *all_instances(void *self, void *types) {
   set_wanted(&all.known, types);
   if (!mt_pygc_visit(visit, &all)) {
     void *everything = get_objects();
-    api.give(all.found);
+    api.decref(all.found);
     if (!(all.found = api.list(0))) return nothing();
     if (everything && mt_pyapi_type_of(everything) == list_type) keep_below(&all.known, everything, all.found);
-    if (everything) api.give(everything);
+    if (everything) api.decref(everything);
   }
   api.clear_error();
   return all.found;
@@ -211,11 +211,11 @@ static void *quietly(void *self, void *function) {
   void *pair = api.pack(2, self, function), *call = NULL, *partial = NULL, *modules = api.modules(),
        *functools = modules ? api.dict_item(modules, "functools") : NULL;
   quiet_method.function = call_quietly;
-  if (pair) call = api.function(&quiet_method, pair, NULL), api.give(pair);
+  if (pair) call = api.function(&quiet_method, pair, NULL), api.decref(pair);
   if (call && functools) partial = api.attribute(functools, "partial");
   void *wrapped = partial ? api.call(partial, call, NULL) : NULL;
-  if (partial) api.give(partial);
-  if (call && wrapped) api.give(call);
+  if (partial) api.decref(partial);
+  if (call && wrapped) api.decref(call);
   if (!wrapped) api.clear_error();
   return wrapped ? wrapped : call ? call : nothing();
 }
@@ -225,9 +225,9 @@ static void *quietly(void *self, void *function) {
 static void *contain(void *self, void *exception) {
   if (mt_pyquiet_is_signal(exception)) {
     void *type = mt_pyapi_type_of(exception), *trace = api.attribute(exception, "__traceback__");
-    if (trace == none) api.give(trace), trace = NULL;
-    api.take(type);
-    api.take(exception);
+    if (trace == none) api.decref(trace), trace = NULL;
+    api.incref(type);
+    api.incref(exception);
     api.restore_error(type, exception, trace);
     return NULL;
   }
@@ -293,7 +293,7 @@ static void *variables(void *self, void *arguments) {
 static uint64_t number_of(void *object) {
   uint64_t number = api.from_number(object);
   api.clear_error();
-  api.give(object);
+  api.decref(object);
   return number;
 }
 
@@ -362,6 +362,6 @@ bool mt_pyfunctions_add(void *globals, enum mt_framework framework) {
   void *number = api.number(framework);
   bool all = number != NULL;
   for (unsigned i = 0; i < METHODS && all; i++) all = mt_pyscript_add_function(globals, &methods[i], number);
-  if (number) api.give(number);
+  if (number) api.decref(number);
   return all;
 }

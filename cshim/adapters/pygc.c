@@ -34,7 +34,7 @@ enum { GENERATIONS = 3, NEWEST = 11 /* 3.11 */ };
   F(void *, tuple_item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */      \
   F(long, number, (void *), "PyLong_AsLong")                                       \
   F(void, clear_error, (void), "PyErr_Clear")                                      \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -52,8 +52,8 @@ static bool are_thresholds(const struct generation *generations) {
     void *number = api.tuple_item(thresholds, i);
     same = number && api.number(number) == generations[i].threshold;
   }
-  if (thresholds) api.give(thresholds);
-  if (ask) api.give(ask);
+  if (thresholds) api.decref(thresholds);
+  if (ask) api.decref(ask);
   api.clear_error();
   return same;
 }
@@ -65,7 +65,7 @@ static struct generation *find_generations(void) {
   struct link *own = (struct link *)newest - 1;
   struct generation *found = own->next & 3 || !own->next ? NULL : (struct generation *)own->next;
   if (found && LINK(found->head.previous) != own) found = NULL;
-  api.give(newest);
+  api.decref(newest);
   return found && are_thresholds(found) ? found : NULL;
 }
 

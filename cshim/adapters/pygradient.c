@@ -23,8 +23,8 @@
   F(const char *, text, (void *, intptr_t *), "PyUnicode_AsUTF8AndSize") /* borrowed */     \
   F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")                            \
   F(void, clear_error, (void), "PyErr_Clear")                                               \
-  F(void, take, (void *), "Py_IncRef")                                                      \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, incref, (void *), "Py_IncRef")                                                    \
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -39,7 +39,7 @@ bool mt_pygradient_find(void) {
 
 static void *nothing(void) {
   api.clear_error();
-  api.take(none);
+  api.incref(none);
   return none;
 }
 
@@ -86,8 +86,8 @@ static enum place place_of(void *frame, const struct request *a) {
   void *code = api.attribute(frame, "f_code"), *name = code ? api.attribute(code, "co_filename") : NULL;
   const char *file = name ? api.text(name, &size) : NULL;
   enum place place = file ? place_of_file(file, a) : IN_BACKWARD;
-  if (name) api.give(name);
-  if (code) api.give(code);
+  if (name) api.decref(name);
+  if (code) api.decref(code);
   return place;
 }
 
@@ -96,16 +96,16 @@ static enum place place_of(void *frame, const struct request *a) {
 static bool is_harmless(void *frame, bool own, const struct request *a) {
   bool libraries = true;
   enum place innermost = place_of(frame, a), place = innermost;
-  api.take(frame);
+  api.incref(frame);
   while (frame && frame != none && place != IN_BACKWARD) {
     void *caller = api.attribute(frame, "f_back");
-    api.give(frame);
+    api.decref(frame);
     libraries &= place != IN_FRAMEWORK && place != IN_PROGRAM;
     frame = caller;
     if (frame && frame != none) place = place_of(frame, a);
   }
   bool whole = frame == none;
-  if (frame) api.give(frame);
+  if (frame) api.decref(frame);
   return whole && place != IN_BACKWARD && (own || innermost == IN_STANDARD || libraries);
 }
 
@@ -114,7 +114,7 @@ static bool are_harmless(const struct request *a) {
   intptr_t at = 0, count = frames ? api.dict_size(frames) : -1;
   bool harmless = count > 0 && (count == 1 || !mt_interpreter.layout.free_threaded);
   while (harmless && api.next(frames, &at, &key, &frame)) harmless = is_harmless(frame, frame == own, a);
-  if (frames) api.give(frames);
+  if (frames) api.decref(frames);
   return harmless;
 }
 
@@ -125,17 +125,17 @@ static void *read_gradients(const struct request *a) {
     void *gradient = api.call(a->grad, api.list_item(a->tensors, i), NULL);
     if (!gradient) gradient = nothing();
     whole = !api.append(found, gradient);
-    api.give(gradient);
+    api.decref(gradient);
   }
   if (whole || !found) return found;
-  api.give(found);
+  api.decref(found);
   return NULL;
 }
 
 static bool call_collector(void *function, int *value) {
   void *result = api.call(function, NULL);
   if (value && result) *value = api.is_true(result);
-  if (result) api.give(result);
+  if (result) api.decref(result);
   return result;
 }
 

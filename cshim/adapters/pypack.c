@@ -32,8 +32,8 @@
   F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")            \
   F(void *, error, (void), "PyErr_Occurred") /* borrowed */                 \
   F(void, clear_error, (void), "PyErr_Clear")                               \
-  F(void, take, (void *), "Py_IncRef")                                      \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, incref, (void *), "Py_IncRef")                                    \
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -47,7 +47,7 @@ bool mt_pypack_find(void) {
 
 static void *nothing(void) {
   api.clear_error();
-  api.take(none);
+  api.incref(none);
   return none;
 }
 
@@ -56,7 +56,7 @@ static bool call_for_number(void *function, void *object, uint64_t *outcome) {
   void *number = api.call(function, object, NULL);
   if (!number) return false;
   *outcome = api.from_number(number);
-  api.give(number);
+  api.decref(number);
   return *outcome != UINT64_MAX || !api.error();
 }
 
@@ -114,7 +114,7 @@ static bool leave_to_script(void *rest, intptr_t index) {
   api.clear_error();
   void *number = api.number((unsigned long long)index);
   bool left = number && !api.append(rest, number);
-  if (number) api.give(number);
+  if (number) api.decref(number);
   return left;
 }
 
@@ -150,9 +150,9 @@ void *mt_pypack(void *self, void *arguments) {
        *rows = rest ? api.bytes(NULL, count * (intptr_t)sizeof(struct mt_name_row)) : NULL;
   if (rows) {
     if (pack_all(&p, api.data(rows), count, rest)) result = api.pack(2, rows, rest);
-    api.give(rows);
+    api.decref(rows);
   }
-  if (rest) api.give(rest);
+  if (rest) api.decref(rest);
   if (result) api.clear_error();
   errno = error;
   return result ? result : nothing();
@@ -204,12 +204,12 @@ static void *own(void *object, void *name) {
 
 static bool take_same_in(void *group, void *name, const char **identities, const char *end) {
   if (!group) return false;
-  api.take(group); /* comparing keys may be the program's code */
+  api.incref(group); /* comparing keys may be the program's code */
   void *list = api.dict_item(group, name);
-  if (list) api.take(list);
+  if (list) api.incref(list);
   bool same = take_same(list, identities, end);
-  if (list) api.give(list);
-  api.give(group);
+  if (list) api.decref(list);
+  api.decref(group);
   return same;
 }
 
@@ -236,8 +236,8 @@ void *mt_pypack_unchanged(void *self, void *arguments) {
   if (same) {
     void *groups = own(all[0], all[3]), *state = own(all[0], all[5]);
     same = same_in_groups(groups, all[4], identities, identities + size) && has_size(state, all[2]);
-    if (groups) api.give(groups);
-    if (state) api.give(state);
+    if (groups) api.decref(groups);
+    if (state) api.decref(state);
   }
   api.clear_error();
   errno = error;
@@ -250,7 +250,7 @@ static bool address_of(void *object, void *data_ptr, void *of, uint64_t *address
   if (of == none) return call_for_number(data_ptr, object, address);
   void *value = api.call(of, object, NULL);
   bool known = value && (value == none || call_for_number(data_ptr, value, address));
-  if (value) api.give(value);
+  if (value) api.decref(value);
   return known;
 }
 
@@ -268,7 +268,7 @@ void *mt_pypack_addresses(void *self, void *arguments) {
     whole = tensor && address_of(tensor, all[1], all[2], &address);
     memcpy(at, &address, sizeof address);
   }
-  if (found && !whole) api.give(found);
+  if (found && !whole) api.decref(found);
   errno = error;
   return whole ? found : nothing();
 }

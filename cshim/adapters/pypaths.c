@@ -40,8 +40,8 @@ typedef int (*visitor)(void *, void *);
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
   F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
   F(void, clear_error, (void), "PyErr_Clear")                               \
-  F(void, take, (void *), "Py_IncRef")                                      \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, incref, (void *), "Py_IncRef")                                    \
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -224,7 +224,7 @@ static uint32_t path_to(void *object, enum mt_pypath_kind *kind, void **path) {
   *kind = m && (m->kind == MT_PATH_NAMED || !now.exhausted) ? (enum mt_pypath_kind)m->kind : MT_PATH_UNKNOWN;
   for (uint32_t steps = 0; m && *kind != MT_PATH_UNKNOWN && steps < MT_STEPS; steps++) {
     path[count++] = m->object;
-    api.take(m->object);
+    api.incref(m->object);
     if (m->from == MT_NOWHERE || (*kind == MT_PATH_GARBAGE && count == MT_CYCLE)) break;
     m = &now.visited[m->from];
   }
@@ -234,10 +234,10 @@ static uint32_t path_to(void *object, enum mt_pypath_kind *kind, void **path) {
 static void *list_of(enum mt_pypath_kind kind, void **path, uint32_t count) {
   void *list = api.list(0), *number = api.number(kind);
   if (list && number) api.append(list, number);
-  if (number) api.give(number);
+  if (number) api.decref(number);
   while (count--) {
     if (list) api.append(list, path[count]);
-    api.give(path[count]);
+    api.decref(path[count]);
   }
   return list;
 }
@@ -255,7 +255,7 @@ static void *collect_paths(void *wanted) {
   for (intptr_t i = 0; paths && i < count; i++) {
     void *path = list_of(paths[i].kind, paths[i].objects, paths[i].count);
     if (path && list) api.append(list, path);
-    if (path) api.give(path);
+    if (path) api.decref(path);
   }
   if (paths) mt_sys_pages_free(paths, size);
   return list;
@@ -268,8 +268,8 @@ static void *search(void *wanted, void *roots) {
   if (!now.exhausted && !classify_rest()) return NULL;
   void *paths = collect_paths(wanted), *visits = api.number(now.visits), *both = NULL;
   if (paths && visits) both = api.pack(2, paths, visits);
-  if (paths) api.give(paths);
-  if (visits) api.give(visits);
+  if (paths) api.decref(paths);
+  if (visits) api.decref(visits);
   return both;
 }
 
@@ -293,7 +293,7 @@ void *mt_pypaths(void *self, void *arguments) {
     now.visited = NULL;
   }
   api.clear_error();
-  if (!found) api.take(found = none);
+  if (!found) api.incref(found = none);
   errno = error;
   return found;
 }

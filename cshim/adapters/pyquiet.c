@@ -32,8 +32,8 @@
   F(void, normalize_error, (void **, void **, void **), "PyErr_NormalizeException") \
   F(void, restore_error, (void *, void *, void *), "PyErr_Restore")     \
   F(void, clear_error, (void), "PyErr_Clear")                           \
-  F(void, take, (void *), "Py_IncRef")                                  \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, incref, (void *), "Py_IncRef")                                \
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -77,14 +77,14 @@ static void *attribute(void *object, const char *name) {
   return found;
 }
 
-static void give(void *object) {
-  if (object) api.give(object);
+static void decref(void *object) {
+  if (object) api.decref(object);
 }
 
 /* The code object that a handler runs: a function's, or a method's. */
 static void *code_of(void *handler) {
   void *function = attribute(handler, "__func__"), *code = attribute(function ? function : handler, "__code__");
-  give(function);
+  decref(function);
   return code;
 }
 
@@ -97,16 +97,16 @@ static bool handles_signals(void *code) {
     void *number = api.number(i), *handler = number ? api.call_with(ask, number, NULL) : NULL,
          *own = handler ? code_of(handler) : NULL;
     found = own && own == code;
-    give(own), give(handler), give(number);
+    decref(own), decref(handler), decref(number);
     api.clear_error();
   }
-  give(ask);
+  decref(ask);
   return found;
 }
 
 static void *code_at(void *trace) {
   void *frame = attribute(trace, "tb_frame"), *code = attribute(frame, "f_code");
-  give(frame);
+  decref(frame);
   return code;
 }
 
@@ -116,10 +116,10 @@ bool mt_pyquiet_is_signal(void *exception) {
   for (unsigned i = 0; !found && trace && trace != none && i < MT_TRACEBACK_MAX; i++) {
     void *code = code_at(trace), *next = attribute(trace, "tb_next");
     found = code && handles_signals(code);
-    give(code), give(trace);
+    decref(code), decref(trace);
     trace = next;
   }
-  give(trace);
+  decref(trace);
   return found;
 }
 
@@ -130,13 +130,13 @@ static void forget_our_frames(void *exception) {
     void *code = code_at(trace), *file = attribute(code, "co_filename");
     bool ours = file && !api.same_text(file, "<memtrace>");
     void *next = ours ? attribute(trace, "tb_next") : NULL;
-    give(file), give(code);
+    decref(file), decref(code);
     if (!ours) break;
-    give(trace);
+    decref(trace);
     trace = next;
   }
   if (trace && api.set_attribute(exception, "__traceback__", trace)) api.clear_error();
-  give(trace);
+  decref(trace);
 }
 
 /* Clears the current exception if it is the library's own. */
@@ -149,11 +149,11 @@ static bool contain(void) {
   if (!ours) {
     forget_our_frames(value);
     void *rest = attribute(value, "__traceback__");
-    if (rest == none) give(rest), rest = NULL;
-    give(trace);
+    if (rest == none) decref(rest), rest = NULL;
+    decref(trace);
     api.restore_error(type, value, rest);
   } else
-    give(trace), give(value), give(type);
+    decref(trace), decref(value), decref(type);
   return ours;
 }
 
@@ -164,6 +164,6 @@ void *mt_pyquiet_call(void *function, void *arguments, void *keywords, bool *fai
   *failed = !result && contain();
   release_tracing(thread);
   if (!*failed) return result;
-  api.take(none);
+  api.incref(none);
   return none;
 }

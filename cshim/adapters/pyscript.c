@@ -14,7 +14,7 @@ static const char file[] = "<memtrace>";
   F(void *, text, (const char *), "PyUnicode_FromString")                        \
   F(void *, function, (struct mt_pymethod *, void *, void *), "PyCFunction_NewEx") \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")         \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -25,7 +25,7 @@ bool mt_pyscript_find(void) { return mt_pyapi_find(MT_PYAPI_NAMES(API), &api); }
 /* Takes the reference, which may be NULL: then it fails. */
 static bool add(void *namespace, const char *name, void *object) {
   bool added = object && !api.set(namespace, name, object);
-  if (object) api.give(object);
+  if (object) api.decref(object);
   return added;
 }
 
@@ -35,7 +35,7 @@ void *mt_pyscript_namespace(void) {
   if (builtins && !api.set(namespace, "__builtins__", builtins) && add(namespace, "__name__", api.text("memtrace")) &&
       add(namespace, "__file__", api.text(file)))
     return namespace;
-  api.give(namespace);
+  api.decref(namespace);
   return NULL;
 }
 
@@ -50,7 +50,7 @@ bool mt_pyscript_add_number(void *namespace, const char *name, uint64_t number) 
 bool mt_pyscript_run(void *namespace, const char *text) {
   void *code = api.compile(text, file, MT_PY_FILE_INPUT);
   void *result = code ? api.run(code, namespace, namespace) : NULL;
-  if (result) api.give(result);
-  if (code) api.give(code);
+  if (result) api.decref(result);
+  if (code) api.decref(code);
   return result != NULL;
 }

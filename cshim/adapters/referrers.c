@@ -25,7 +25,7 @@
   F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")   \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
   F(void, clear_error, (void), "PyErr_Clear")                               \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -77,7 +77,7 @@ static void run_script(void) {
   if (fill_namespace(globals)) mt_pyscript_run(globals, mt_referrers_script);
   api.clear_error();
   api.clear(globals);
-  api.give(globals);
+  api.decref(globals);
 }
 
 static const char *find(void) {

@@ -122,8 +122,7 @@ static void read_augmentation(struct mt_cursor *data, const char *letters, struc
     }
 }
 
-static bool read_cie(const struct mt_frame_table *table, const uint8_t *at, struct mt_frame_entry *e,
-                        bool *augmented) {
+static bool read_cie(const struct mt_frame_table *table, const uint8_t *at, struct mt_frame_entry *e, bool *augmented) {
   struct mt_cursor c = body_at(table, at);
   if (mt_cursor_u32(&c)) return false; /* not a CIE */
   uint8_t version = mt_cursor_u8(&c);

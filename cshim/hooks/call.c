@@ -123,7 +123,7 @@ void mt_call_record_extra(struct mt_thread *self, uint16_t id, uintptr_t caller,
 }
 
 void mt_call_record_extra_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome,
-                       uint64_t seq) {
+                             uint64_t seq) {
   struct mt_call call = {.self = self, .id = id, .caller = caller, .seq = seq};
   write_record(&call, outcome, self->runtime, 0);
   end(&call);

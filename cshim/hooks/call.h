@@ -61,7 +61,7 @@ void mt_call_record_extra(struct mt_thread *self, uint16_t id, uintptr_t caller,
 
 /* The same under a number that was drawn while the call, which is still open, had one of its own. */
 void mt_call_record_extra_at(struct mt_thread *self, uint16_t id, uintptr_t caller, const struct mt_outcome *outcome,
-                       uint64_t seq);
+                             uint64_t seq);
 
 /* Called when CUDA refuses an allocation for want of memory. Any thread, in the middle of anything. Registered once, at
  * load. */

@@ -39,8 +39,8 @@
   F(void, fetch_error, (void **, void **, void **), "PyErr_Fetch")          \
   F(void, restore_error, (void *, void *, void *), "PyErr_Restore")         \
   F(void, clear_error, (void), "PyErr_Clear")                               \
-  F(void, take, (void *), "Py_IncRef")                                      \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, incref, (void *), "Py_IncRef")                                    \
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -55,7 +55,7 @@ static void *back_of(void *frame) {
   if (api.frame_back) return api.frame_back(frame);
   void *back = api.attribute(frame, "f_back");
   if ((uintptr_t)back != mt_interpreter_variable("_Py_NoneStruct")) return back;
-  api.give(back);
+  api.decref(back);
   return NULL;
 }
 
@@ -63,7 +63,7 @@ static void *back_of(void *frame) {
 static void *code_of(void *frame) {
   if (api.frame_code) return api.frame_code(frame);
   void *code = *(void **)((char *)frame + mt_interpreter.layout.frame_code);
-  api.take(code);
+  api.incref(code);
   return code;
 }
 
@@ -71,7 +71,7 @@ static bool same_number(void *object, const char *attribute, int64_t wanted) {
   void *number = api.attribute(object, attribute);
   if (!number) return false;
   int64_t have = api.number(number);
-  api.give(number);
+  api.decref(number);
   return have == wanted || (have < 0 && !wanted);
 }
 
@@ -93,7 +93,7 @@ static bool same_text(void *code, const char *attribute, const char *text, uint3
   intptr_t length = api.text_length(object), have = bytes / width;
   bool same = length == have || (length > have && bytes + width > 4096);
   for (intptr_t i = 0; same && i < have; i++) same = api.text_at(object, i) == character(text, width, (uint32_t)i);
-  api.give(object);
+  api.decref(object);
   return same;
 }
 
@@ -101,7 +101,7 @@ static bool same_lines(void *code, const char *data, uint32_t bytes) {
   void *object = api.attribute(code, mt_interpreter.layout.lines == MT_LINES_LNOTAB ? "co_lnotab" : "co_linetable");
   if (!object) return false;
   bool same = api.bytes_size(object) == (intptr_t)bytes && !memcmp(api.bytes_data(object), data, bytes);
-  api.give(object);
+  api.decref(object);
   return same;
 }
 
@@ -136,7 +136,7 @@ static int compare_frame(void *frame, const struct mt_pyraw *raw, const char **d
   else if (!same_number(frame, "f_lasti", mt_pycode_offset(address, raw->position))) *differs = "a frame's instruction";
   else if (!(id = mt_pycode_intern(address, raw->identity, 0, &transient, &module_call))) compared = NOTHING_TO_COMPARE;
   else *differs = compare_code(code, id);
-  api.give(code);
+  api.decref(code);
   return compared;
 }
 
@@ -147,15 +147,15 @@ static int compare_stack(const char **differs) {
   void *frame = api.frame();
   unsigned count = mt_python_walk(frames, MT_PYTHON_MAX, &end), compared = 0;
   if (!frame || mt_interpreter_state() < MT_PY_CHECKED) return NOTHING_TO_COMPARE;
-  api.take(frame);
+  api.incref(frame);
   for (; frame && compared < count && !*differs; compared++) {
     if (compare_frame(frame, &frames[compared], differs) < 0) break;
     void *back = back_of(frame);
-    api.give(frame);
+    api.decref(frame);
     frame = back;
   }
   bool open = frame != NULL;
-  if (open) api.give(frame);
+  if (open) api.decref(frame);
   if (*differs || (compared == count && open == (end == MT_STACK_DEPTH))) return (int)compared;
   if (compared == count || !open) return *differs = "the number of frames", (int)compared;
   return NOTHING_TO_COMPARE;

@@ -14,7 +14,7 @@
   F(int, append, (void *, void *), "PyList_Append")                     \
   F(void *, number, (long), "PyLong_FromLong")                          \
   F(void, clear_error, (void), "PyErr_Clear")                           \
-  F(void, give, (void *), "Py_DecRef")
+  F(void, decref, (void *), "Py_DecRef")
 
 static struct {
   MT_PYAPI_PLACES(API)
@@ -51,7 +51,7 @@ static bool may_have_fields(const void *object) {
 static bool add(void *found, intptr_t place) {
   void *number = api.number((long)place);
   bool added = number && !api.append(found, number);
-  if (number) api.give(number);
+  if (number) api.decref(number);
   return added;
 }
 

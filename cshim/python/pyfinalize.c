@@ -21,8 +21,8 @@ static struct {
   void *(*function)(struct mt_pymethod *, void *, void *);
   void *(*call)(void *, ...);
   int (*on_py_atexit)(void (*)(void));
-  void (*take)(void *);
-  void (*give)(void *);
+  void (*incref)(void *);
+  void (*decref)(void *);
   void *function_type, *none;
 } api;
 
@@ -68,11 +68,11 @@ void mt_pyfinalize_prepare(void) {
   api.function = (void *(*)(struct mt_pymethod *, void *, void *))find("PyCFunction_NewEx");
   api.call = (void *(*)(void *, ...))find("PyObject_CallFunctionObjArgs");
   api.on_py_atexit = (int (*)(void (*)(void)))find("Py_AtExit");
-  api.take = (void (*)(void *))find("Py_IncRef");
-  api.give = (void (*)(void *))find("Py_DecRef");
+  api.incref = (void (*)(void *))find("Py_IncRef");
+  api.decref = (void (*)(void *))find("Py_DecRef");
   api.function_type = (void *)mt_interpreter_variable("PyCFunction_Type");
   api.none = (void *)mt_interpreter_variable("_Py_NoneStruct");
-  if (api.item && api.attribute && api.function && api.call && api.on_py_atexit && api.take && api.give &&
+  if (api.item && api.attribute && api.function && api.call && api.on_py_atexit && api.incref && api.decref &&
       api.function_type && api.none)
     __atomic_store_n(&api.modules, (void *(*)(void))find("PyImport_GetModuleDict"), __ATOMIC_RELEASE);
   errno = error;
@@ -98,7 +98,7 @@ static void *on_atexit(void *self, void *arguments) {
   synchronize_threads();
   mt_threads_wait_for_captures(MT_PYFINALIZE_WAIT_MS);
   errno = error;
-  api.take(api.none);
+  api.incref(api.none);
   return api.none;
 }
 
@@ -118,8 +118,8 @@ static bool register_with(void *add) {
   if (!function) return false;
   main_thread = pthread_self();
   void *result = api.call(add, function, NULL);
-  api.give(function);
-  if (result) api.give(result);
+  api.decref(function);
+  if (result) api.decref(result);
   return result;
 }
 
@@ -131,7 +131,7 @@ bool mt_pyfinalize_register(void) {
        *add = module ? api.attribute(module, "register") : NULL;
   if (!add) return false;
   atexit_registered = register_with(add);
-  api.give(add);
+  api.decref(add);
   return atexit_registered;
 }
 

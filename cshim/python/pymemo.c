@@ -64,7 +64,7 @@ static struct mt_pymemo *make(struct mt_pywalk *w, uintptr_t innermost, uint32_t
 }
 
 struct mt_stack_memo *mt_pymemo_insert(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id,
-                                     uint32_t generation) {
+                                       uint32_t generation) {
   struct mt_stack_memo **place;
   struct mt_pymemo *memo =
       (void *)mt_memo_table_find(&mt_pymemos, frame, id, generation, matches, &(struct here){w, frame}, &place);

@@ -68,7 +68,7 @@ MT_PYFRAME bool mt_pymemo_frame_matches(const struct mt_pymemo_frame *known, con
 
 /* True if the memo is the stack that begins with the frame. */
 MT_PYFRAME bool mt_pymemo_matches(const struct mt_pymemo *memo, struct mt_pywalk *w, uintptr_t frame,
-                                enum mt_pyshape shape) {
+                                  enum mt_pyshape shape) {
   if (memo->head.generation != __atomic_load_n(&mt_module_calls_known, __ATOMIC_RELAXED)) return false;
   const struct mt_pymemo_frame *known = memo->frames, *end = known + memo->count;
   for (; known < end; known++) {
@@ -94,4 +94,4 @@ MT_PYFRAME struct mt_stack_memo *mt_pymemo_find(const struct mt_stack_memo *befo
 /* Predicts the whole stack that was just walked from the frame and has the given id, for the next time that the key
  * comes. generation: of before the walk. */
 struct mt_stack_memo *mt_pymemo_insert(uint64_t key, struct mt_pywalk *w, uintptr_t frame, uint32_t id,
-                                     uint32_t generation);
+                                       uint32_t generation);

@@ -142,7 +142,7 @@ __attribute__((noinline)) static uint32_t write_stack(const struct mt_pyraw *fra
 }
 
 static void insert(struct slot *slot, uint64_t h, const struct mt_pyraw *frames, unsigned count, uint64_t head,
-                     uint32_t id) {
+                   uint32_t id) {
   uint64_t words = 1 + count * (sizeof *frames / sizeof *store), empty = 0, gone = TOMBSTONE;
   uint64_t at = __atomic_fetch_add(&store_used, words, __ATOMIC_RELAXED);
   if (at + words > store_words) return;

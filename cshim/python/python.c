@@ -127,7 +127,7 @@ unsigned mt_python_walk(struct mt_pyraw *out, unsigned depth, enum mt_stack_end 
 
 /* Walks, and remembers what it found for the next time that the key comes. */
 static __attribute__((noinline)) uint32_t walk_and_memoize(struct mt_thread *self, struct mt_pywalk *w, uintptr_t frame,
-                                                        unsigned depth, uint64_t key) {
+                                                           unsigned depth, uint64_t key) {
   enum mt_stack_end end;
   bool persistent;
   uint32_t generation = __atomic_load_n(&mt_module_calls_known, __ATOMIC_ACQUIRE);
@@ -142,7 +142,8 @@ static __attribute__((noinline)) uint32_t walk_and_memoize(struct mt_thread *sel
 }
 
 static inline __attribute__((always_inline)) uint32_t capture_predicted(struct mt_thread *self, struct mt_pywalk *w,
-                                                             uintptr_t frame, unsigned depth, enum mt_pyshape shape) {
+                                                                        uintptr_t frame, unsigned depth,
+                                                                        enum mt_pyshape shape) {
   uint64_t key = mt_pymemo_key(w, frame, self->pymemo);
   struct mt_stack_memo *memo = mt_pymemo_find(self->pymemo, key, w, frame, shape);
   if (MT_UNLIKELY(!memo)) return walk_and_memoize(self, w, frame, depth, key);

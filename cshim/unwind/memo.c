@@ -132,7 +132,7 @@ struct mt_stack_memo *mt_memo_insert(uint64_t key, const struct mt_frame *frame,
   uint32_t generation = __atomic_load_n(&mt_unwind_generation,
                                         __ATOMIC_ACQUIRE); /* rows that are read from here on are at least as new */
   struct mt_memo *memo = (void *)mt_memo_table_find(&mt_memos, top - (uintptr_t)frame, id, generation, matches,
-                                                &(struct here){frame, top}, &place);
+                                                    &(struct here){frame, top}, &place);
   if (!memo) {
     if (!place || !(memo = read_and_make(frame, top, addresses, count, id, generation))) return NULL;
     __atomic_store_n(place, &memo->head, __ATOMIC_RELEASE);

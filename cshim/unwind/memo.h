@@ -24,8 +24,8 @@ extern struct mt_memo_table mt_memos; /* by what is known before a walk */
 #define MT_MEMO_AT_ONCE 8u
 
 static inline __attribute__((always_inline)) bool mt_memo_words_match(const uint64_t *base, const uint64_t *words,
-                                                                     const uint16_t *places, unsigned count,
-                                                                     uint64_t relative) {
+                                                                      const uint16_t *places, unsigned count,
+                                                                      uint64_t relative) {
   for (unsigned end; count; words += end, places += end, count -= end) {
     uint64_t wrong = 0;
     end = count < MT_MEMO_AT_ONCE ? count : MT_MEMO_AT_ONCE;
@@ -45,7 +45,7 @@ mt_memo_matches(const struct mt_memo *memo, const struct mt_frame *frame, uintpt
   const uint16_t *places = (const uint16_t *)(memo->words + memo->count);
   return mt_memo_words_match(base, memo->words, places, memo->plain, 0) &&
          mt_memo_words_match(base, memo->words + memo->plain, places + memo->plain, memo->count - memo->plain,
-                            (uint64_t)base);
+                             (uint64_t)base);
 }
 
 /* The expected memo that is what lies above the frame, or NULL. */

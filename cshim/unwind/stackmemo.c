@@ -25,7 +25,7 @@ void mt_memo_table_predict(struct mt_memo_table *memory, uint64_t key, struct mt
 }
 
 struct mt_stack_memo *mt_memo_table_find(struct mt_memo_table *memory, uint64_t hash, uint32_t id, uint32_t generation,
-                                     mt_memo_test *holds, const void *now, struct mt_stack_memo ***place) {
+                                         mt_memo_test *holds, const void *now, struct mt_stack_memo ***place) {
   hash = (hash ^ (uint64_t)id << 48) * 0x9E3779B97F4A7C15ull;
   *place = NULL;
   if (!memory->storage) return NULL;

@@ -59,7 +59,7 @@ static inline void mt_memo_table_chain(struct mt_stack_memo **last, struct mt_st
  * it may be put, NULL if there is no room. hash is of what is there. Memos of other generations give way. */
 typedef bool mt_memo_test(const struct mt_stack_memo *memo, const void *now);
 struct mt_stack_memo *mt_memo_table_find(struct mt_memo_table *memory, uint64_t hash, uint32_t id, uint32_t generation,
-                                     mt_memo_test *holds, const void *now, struct mt_stack_memo ***place);
+                                         mt_memo_test *holds, const void *now, struct mt_stack_memo ***place);
 
 /* Room for a memo of that many bytes, with its head filled in, or NULL. */
 void *mt_memo_table_alloc(struct mt_memo_table *memory, size_t size, uint32_t id, uint32_t generation);
