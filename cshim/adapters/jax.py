@@ -1,5 +1,5 @@
-# What JAX says of its memory. By default it takes most of the device in one piece and cuts its buffers out of that itself, without a word to the driver; its memory profile says what lies there, with
-# the lines that made it. Runs inside the traced program: it only reads, and lets no exception out. account, schedule and epoch come from the library (cshim/adapters/pyfunction.h).
+# JAX's own account of its memory. By default it takes most of the device in one piece and cuts its buffers out of that itself, without driver calls; its memory profile
+# (jax.profiler.device_memory_profile) lists these buffers, with the lines that allocated them. Runs inside the traced program: it only reads, and lets no exception out. account, schedule and epoch come from the library (cshim/adapters/pyfunction.h).
 from .library import account, epoch, schedule
 
 

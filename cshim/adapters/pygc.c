@@ -7,8 +7,9 @@
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 
-/* To 3.11 objects stand in three rings, by age, each with a head of its own. What links an object lies right before it,
- * its lowest bits are flags.
+/* To 3.11 tracked objects are in three circular lists, one for each generation, each with a head of its own. An
+ * object's links (PyGC_Head) are right before it, with flags in the lowest bits (CPython,
+ * Include/internal/pycore_gc.h).
  *
  *   generations   head of the youngest: next, previous | threshold, count    24 bytes; the other two follow */
 struct link {

@@ -8,11 +8,11 @@
 bool mt_pypack_find(void);
 
 /* pack((category, names, objects, classes, calls)) -> (bytes, list): a row for each object of a list
- * (cshim/spool/namerow.h), called as the list of names says. An object whose class is none of the classes, if there are
- * any, or of which a call fails, or that begins within a storage, has an empty row instead, which is no name of
- * anything, and its index in the list. calls: () for rows that say an object only; (numel, element_size) for tensors
- * whose address comes later; (numel, element_size, is_cuda, data_ptr, storage_offset), where tensors without memory on
- * a device have empty rows, too. With (category, names, ...) of different lengths the shorter list counts. */
+ * (cshim/spool/namerow.h), named by the list of names. An object whose class is none of the classes, if there are any,
+ * or for which a call fails, or that begins within a storage, has an empty row instead, which names nothing, and its
+ * index in the returned list. calls: () for rows with objects only; (numel, element_size) for tensors whose address
+ * comes later; (numel, element_size, is_cuda, data_ptr, storage_offset), where tensors without memory on a device have
+ * empty rows, too. With (category, names, ...) of different lengths the shorter list counts. */
 void *mt_pypack(void *self, void *arguments);
 
 /* identities(list) -> bytes: of each object in 64 bits. */
@@ -24,7 +24,8 @@ void *mt_pypack_same(void *self, void *arguments);
 
 /* unchanged((optimizer, identities, size, "param_groups", "params", "state")) -> int: whether the lists of parameters
  * in its groups have these objects, one list after the other, and its state is a dictionary of that size. 0 also where
- * its class has something by the names. Asks no function of the program's and makes nothing but its answer. */
+ * its class has an attribute of one of these names. Calls no function of the program's and creates nothing but its
+ * result. */
 void *mt_pypack_unchanged(void *self, void *arguments);
 
 /* addresses((tensors, data_ptr, of)) -> bytes: what data_ptr gives for each tensor, or, unless of is None, for what

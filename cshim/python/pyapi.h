@@ -1,5 +1,5 @@
-/* What scripts and tests of ours call of the interpreter's C interface, by name. Tables are one string each: a pointer
- * to a name would be one more word that the loader changes in every process at its start.
+/* Functions of Python's C API that the library calls, found by name. A table's names are one string: an array of
+ * pointers would need a relocation each in every process at its start.
  *
  *   #define API(F) F(int, initialized, (void), "Py_IsInitialized") F(void *, dict, (void), "PyDict_New")
  *   static struct { MT_PYAPI_PLACES(API) } api;

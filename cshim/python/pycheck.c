@@ -163,7 +163,7 @@ static int compare_stack(const char **differs) {
 
 static uint32_t requested, attempts, failures, most, finished;
 
-/* notified: whether the library hears of the interpreter's finalization. */
+/* notified: a listener for the interpreter's finalization is registered. */
 static void passed(unsigned frames, bool notified) {
   char text[64], digits[12];
   mt_pyfinalize_test_passed();

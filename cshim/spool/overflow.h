@@ -1,10 +1,9 @@
-/* What a thread does whose record finds no room in the spool: it waits until the drainer has given some back, unless
- * MEMTRACE_OVERFLOW=drop.
+/* Back-pressure: a thread whose record finds no free slot in the spool waits until the drainer has freed segments,
+ * unless MEMTRACE_OVERFLOW=drop.
  *
  * The wait is bounded: 50 ms for one record, and a twentieth of the run's time for all threads together (time in which
- * several wait counts once). And it is no use, or does harm, for some threads, which never wait: where nobody drains;
- * inside a free whose number the drainer waits for; in a signal handler, since what it interrupted may hold anything.
- */
+ * several wait counts once). Some threads never wait: where there is no drainer; inside a free whose number the drainer
+ * waits for; in a signal handler, since the code that it interrupted may hold any lock. */
 #pragma once
 
 #include "base/thread.h"

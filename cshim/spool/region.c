@@ -261,8 +261,8 @@ static bool store_identity(int fd) {
   return errno = ESTALE, false;
 }
 
-/* The first piece of each part, which every recording needs, while the file is open. A refusal is met again by the
- * first who wants room there. */
+/* Allocates the first chunk of each part, which every recording needs, while the file is open. A failure will recur for
+ * the first event that needs room there. */
 static void allocate_first(int fd, const struct mt_spool_header *h) {
   const struct {
     uint64_t *ready, start, end;

@@ -37,7 +37,7 @@ static inline struct mt_index_entry *mt_index(void) {
   return (struct mt_index_entry *)(mt_region.base + mt_header()->index_offset);
 }
 static inline char *mt_data(void) { return mt_region.base + mt_header()->data_offset; }
-/* Of a segment that mt_region_ensure_segment was asked for. */
+/* Of a segment after mt_region_ensure_segment. */
 static inline struct mt_segment_head *mt_segment(uint32_t number) {
   uint32_t index = number - 1, first = mt_region.segments_first;
   char *start = mt_region.base + mt_header()->segments_offset;
@@ -65,8 +65,7 @@ int mt_region_open(void);
 /* Gives space to one segment and returns true if it may be stored to. */
 bool mt_region_ensure_segment(uint32_t number);
 
-/* How far the start of somebody who moves the records on has come: said by process/boot.c. Whether that one still goes
- * on stands in the spool's header. */
+/* How far the drainer's start has come; set by process/boot.c. Whether it still runs is in the spool's header. */
 enum mt_drainer { MT_DRAINER_NONE, MT_DRAINER_BOOTS, MT_DRAINER_BOOTED };
 extern uint32_t mt_drainer;
 

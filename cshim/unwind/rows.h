@@ -14,9 +14,9 @@
  * Eight slots are a cache line, and an address may lie in any slot of its line. The line is chosen by its bits from 3
  * on mixed with those from 11 on; the slot keeps all bits but 3-10, which follow from the line.
  *
- * There are two tables of that form. The small one is what every step looks at: a training step has some hundred return
+ * There are two tables of that form. Every step reads the small one: a training step has some hundred return
  * addresses, and between two events the program uses the processor's caches for its own data. The large one holds all
- * that were ever met. */
+ * addresses so far. */
 #pragma once
 
 #include <stdbool.h>

@@ -10,8 +10,8 @@
 
 /* Unwinds from the caller of the function that frame belongs to, which must not have realigned its stack. Writes at
  * most depth (1 to MT_NATIVE_MAX) return addresses, innermost first, the first one being frame->caller, and returns how
- * many; *end says why it stopped. In a thread with Python frames it stops behind the innermost frame of the
- * interpreter's loop (which is the last address written), unless whole is set. */
+ * many; *end is why it stopped. In a thread with Python frames it stops after the innermost frame of the interpreter's
+ * loop (the last address written), unless whole is set. */
 unsigned mt_unwind(const struct mt_frame *frame, const struct mt_stack_bounds *bounds, uint64_t *out, unsigned depth,
                    bool whole, enum mt_stack_end *end);
 

@@ -1,4 +1,4 @@
-# How steps are noticed: methods that tell when they are about to return.
+# How steps are noticed: methods with an added expression before they return.
 from ..library import contain, epoch, quietly
 from .framework import CodeType, FunctionType, Module, Trainer, Updater, modules
 from .rows import reset_for_new_recording
@@ -6,7 +6,7 @@ from .steps import ModulePlan, TrainerPlan, UpdaterPlan, is_owned, plan_of
 
 
 def after(kind, method):
-    """Stands among a function's constants. `it @ (self, ...)` there tells that the function is about to return."""
+    """A constant of a function, whose `it @ (self, ...)` runs just before the function returns."""
     def before_return(arguments):
         if epoch():
             reset_for_new_recording()
@@ -47,7 +47,7 @@ SAME = "co_code", "co_consts", "co_names", "co_varnames", "co_freevars", "co_cel
 
 
 def follow(kind, owner, name, arguments, method):
-    """From now on a method tells when it is about to return. It stays the object that it is, and has the same lines; its code is made again from its text, with one
+    """From now on a method calls before it returns. It stays the same object, and has the same lines; its code is compiled again from its source, with one
     expression more, and only if the text without it makes the code that is there."""
     function = vars(owner)[name]
     if type(function) is not FunctionType:

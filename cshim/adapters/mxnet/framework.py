@@ -1,7 +1,7 @@
 # ruff: noqa: F401
 # What MXNet calls its memory. Runs inside the traced program: it only reads, and lets no exception out. epoch, intern, emit and instances come from the library
 # (cshim/adapters/pyfunction.c). Names are those of the GPU memory profilers that were made for MXNet: in_arg:PARAMETER, arg_grad:PARAMETER, aux_state:PARAMETER,
-# optimizer_state:KIND:PARAMETER, data_entry:NAME. docs/names.md says what a program can see of this.
+# optimizer_state:KIND:PARAMETER, data_entry:NAME. docs/names.md describes what a program can see of this.
 #
 # The files of this folder are one script, in the order that internal/genadapters has.
 

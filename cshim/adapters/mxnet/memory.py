@@ -1,7 +1,7 @@
 # Where an array lies in memory.
 
 # An array of MXNet 1.x as it lies in memory: a pointer to what holds its elements, which begins with address, bytes, type and number of the device, and goes on with the same
-# of index arrays, for a sparse one. Asking MXNet itself would allocate what it has put off, and stand in its profiles.
+# of index arrays, for a sparse one. MXNet's own functions would allocate what is delayed, and show in its profiles.
 from .framework import GPU, Struct, ctypes, modules, mxnet
 
 string_at, pointer, part, whole = ctypes.string_at, ctypes.c_uint64.from_address, Struct("<QQiiii"), Struct("<QQiiiiQQ")

@@ -1,11 +1,11 @@
-# What is said of memory: names of addresses, and who has them.
+# Emitted rows: names of addresses, and their owners.
 from ..library import contain, emit, epoch, intern, quietly
 from .framework import FREE, MODULE, STEP, Struct, ending, plans, ref
 from .memory import storage
 
 row, head = Struct("<QQQII"), Struct("<Q")
 numbers, emitted_in = {}, [0]  # what intern gave, and in which recording
-emitted = {}                  # what was emitted last: (category, name, device, id of the owner) -> (address, bytes), id of a block -> its name
+emitted = {}                  # the latest row: (category, name, device, id of the owner) -> (address, bytes), id of a block -> its name
 held_at = {}                  # address -> keys in emitted; several if arrays of several owners share memory
 owners = {}                   # id of who keeps arrays -> (weak reference, keys in emitted)
 
@@ -18,7 +18,7 @@ def number(name):
 
 
 def reset_for_new_recording():
-    """Whether a recording began since the last time, in which nothing was said so far."""
+    """Resets what was emitted if a new recording began. Whether one did."""
     now = epoch()
     if now == emitted_in[0]:
         return False
@@ -45,7 +45,7 @@ def add_owner_key(key, owner):
 
 
 def drop_name(key):
-    """The memory that was called so is no more; its address if nobody else has it."""
+    """Removes a name from its memory; the address if it has no other name."""
     address = emitted.pop(key)[0]
     keys = held_at[address]
     keys.discard(key)

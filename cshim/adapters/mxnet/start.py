@@ -1,4 +1,4 @@
-# When everything is looked at: at the beginning, where nothing steps, and when the library asks.
+# When everything is scanned: at the beginning, where nothing steps, and when the library requests it.
 from ..library import epoch, quietly, schedule
 from .follow import follow_all
 from .framework import perf_counter, plans
@@ -6,11 +6,11 @@ from .memory import check_layout
 from .rows import Rows, reset_for_new_recording
 from .scans import scan_all
 
-pause = [0.0]  # seconds until the next look
+pause = [0.0]  # seconds until the next scan
 
 
 def full_scan():
-    """What a program without an optimizer has, too. Until something steps it is looked for again: after a second, then at a cost of one percent of the time, then of less."""
+    """Also for a program without an optimizer. Until something steps it is repeated: after a second, then at a cost of one percent of the time, then of less."""
     if not epoch():
         return
     begin = perf_counter()

@@ -1,11 +1,11 @@
 # ruff: noqa: F401
-# What PyTorch calls its memory. Runs inside the traced program: it only reads, and lets no exception out. The files of this folder are one script, in the order that
+# PyTorch's names of its memory. Runs inside the traced program: it only reads, and lets no exception out. The files of this folder are one script, in the order that
 # internal/genadapters has; link, record_function, epoch, intern, emit, emit_at, pack, all_instances, variables, quietly, contain and again come from the library (cshim/adapters/pyfunction.h).
 #
 # Nothing of the program's runs: attributes are read past __getattr__ and properties, from dictionaries and slots; methods are those of PyTorch's and Python's own classes, called
 # as such; functions of __torch_function__ and __torch_dispatch__ are switched off or avoided. Tensors get no weak references, which torch.utils.swap_tensors would refuse.
 #
-# Looks at everything are rare (docs/names.md): between them a step says what its gradients' addresses are, and that it happened. Threads may step at the same time; what they
+# Full scans are rare (docs/names.md): between them a step emits its gradients' addresses, and that it happened. Threads may step at the same time; what they
 # share is replaced, not changed, or of no harm when a thread sees the other's half.
 
 # This file: what is taken from PyTorch and Python before the program can put something else in its place.
@@ -37,7 +37,7 @@ Cell = (lambda held: type((lambda: held).__closure__[0]))(0)
 plain_fields = next(members(cls)["__dict__"].__get__ for cls in mro(Tensor) if "__dict__" in members(cls))
 SIMPLE = frozenset((int, float, str, bytes, bool, type(None), complex, Function, type, Namespace))
 Method = type((lambda self: 0).__get__(0))
-PLAIN = frozenset((Tensor, Parameter))  # classes whose objects nobody has changed
+PLAIN = frozenset((Tensor, Parameter))  # classes without overridden attributes
 
 MODULE, PARAMETER, BUFFER, GRADIENT, OPTIMIZER, STEP = range(1, 7)  # categories (cshim/spool/namerow.h)
 FEW, MANY, DEEP = 64, 4096, 4  # of a variable's parts, of an object's tensors, levels of its parts

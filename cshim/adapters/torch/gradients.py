@@ -19,7 +19,7 @@ def name_gradients(plan, parameters, rows):
 
 
 def emit_gradients(plan, parameters, rows):
-    """All addresses in one go, for plain parameters. False if a gradient has none, as a sparse one. Parameters that lie elsewhere now are said, too: after p.data = ..., module.to(...)."""
+    """All addresses in one go, for plain parameters. False if a gradient has none, as a sparse one. Parameters that have moved are emitted, too: after p.data = ..., module.to(...)."""
     found, own = addresses(parameters, data_ptr, grad_of), addresses(parameters, data_ptr, None)
     if found is None or own is None:
         return False

@@ -7,7 +7,7 @@ from .reading import parts
 
 
 def memory(tensor, deep=2):
-    """[(suffix, address, bytes, address of the storage)] of what holds a tensor's elements on the device. Wrappers of other tensors are never asked, their parts are."""
+    """[(suffix, address, bytes, address of the storage)] of what holds a tensor's elements on the device. Of wrappers of other tensors only the parts are queried."""
     cls = type(tensor)
     if cls not in PLAIN:
         inner = [(key, part) for key, part in parts(tensor) if below(Tensor, type(part)) and key not in ("_grad", "grad")]
@@ -30,7 +30,7 @@ def memory(tensor, deep=2):
 
 
 def sparse(tensor):
-    """Its parts are tensors that only operators give, which go past the program's modes and profilers, and take no numbers of its operators."""
+    """Its parts are tensors that only operators return. These run hidden from the program's modes and profilers, and take no sequence numbers."""
     guard, observed, recorded = torch._C._DisableTorchDispatch(), record_function(0), is_recorded()
     record(False)
     try:

@@ -36,7 +36,7 @@ class Tree:
         self.seen = set()
 
     def grow(self, path, module):
-        """Adds a module and what is below it, without those that were met."""
+        """Adds a module and what is below it, without those that were added before."""
         seen, waiting = self.seen, [(path, module)]
         while waiting:
             path, module = waiting.pop()
@@ -93,7 +93,7 @@ def name_roots(found, called):
         take(module, called.modules[id(module)][0], True)
     others = [module for module in waiting if id(module) not in order]
     settled = [module for module in others if id(module) in roots and roots[id(module)][0]() is module]
-    for module in settled:  # no variable since the last look: none is to be expected
+    for module in settled:  # no variable since the last scan: none is to be expected
         take(module, classname(type(module)), False)
     sure, met = len(result), set(map(id, settled))
     for module in others:
@@ -103,6 +103,6 @@ def name_roots(found, called):
 
 
 def in_constructor():
-    """Whether a module is being put together by a call that led here: its parts have no parents yet."""
+    """Whether a caller is a module's __init__: its parts have no parents yet."""
     return any(frame.f_code.co_name == "__init__" and any(below(Module, type(value)) for name, value in local(frame) if name == "self")
                for frame in thread_frames(sys._getframe(), whole=True))

@@ -40,7 +40,7 @@ class Plan:
         return list(map(list.copy, self.lists(optimizer)))
 
     def find_names(self, groups, parameters, rows, may_scan, began):
-        """Names by modules, else by variables, else by the place in the optimizer. Looks after number began were just now."""
+        """Names by modules, else by variables, else by the place in the optimizer. Scans after number began were just now."""
         called, homes = None, Scans.homes
 
         def unknown():  # what was found just now needs no proof
@@ -83,7 +83,7 @@ class Plan:
         return not self.steps % OFTEN or self.steps <= FIRST and not self.large
 
     def is_time_for_states(self, new, held):
-        """Whether states are to be looked at: there are parameters that had none, or a step came in which optimizers begin to keep more."""
+        """Whether states are to be scanned: there are parameters that had none, or a step came in which optimizers begin to keep more."""
         count = self.steps
         if self.large and count == 1:
             return False
@@ -104,7 +104,7 @@ class Plan:
             rename_unstepped_gradients(rows, frozenset(map(id, parameters)))
 
     def passes(self, optimizer):
-        """Whether there is nothing to tell of this step but itself, which is then told. Most steps are so, and each would find the way through follow cold in the caches."""
+        """Whether nothing but the step itself is to be emitted, which is then done. Most steps are so, and the code of follow would be cold in the caches."""
         count, known = self.steps + 1, emitted[0]
         if count <= FIRST or not count % OFTEN or self.wraps or self.scan != Scans.count or Scans.wanted and due():
             return False
@@ -126,7 +126,7 @@ class Plan:
         if self.is_time_for_states(new, held):
             self.states = held
             name_state(self, optimizer, rows)
-        if not self.wraps:  # the one inside says so
+        if not self.wraps:  # the inner one emits it
             rows.found.append((STEP, self.name, 0, self.steps, id(optimizer), 0, None))
 
 

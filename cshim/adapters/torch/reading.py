@@ -20,9 +20,9 @@ def fields(thing):
 
 
 def optimizer_field(optimizer, key):
-    """From an optimizer's dictionary, None if it is not there. From Python 3.11 on many objects have a dictionary only once somebody asks for it, and are slower then: here nobody does."""
+    """From an optimizer's dictionary, None if it is not there. From Python 3.11 on many objects have a dictionary only once it is requested, and are slower then: here it is not."""
     if any(key in members(cls) for cls in mro(type(optimizer))):
-        return field(optimizer_fields(optimizer), key)  # what a class has of that name may stand before it, and be the program's code
+        return field(optimizer_fields(optimizer), key)  # a class attribute of that name may take precedence, and be the program's code
     try:
         return attribute_of(optimizer, key)
     except AttributeError:
@@ -30,7 +30,7 @@ def optimizer_field(optimizer, key):
 
 
 def has_no_tensor(value):
-    """Whether there is no tensor in a value, as far as a short look tells."""
+    """Whether there is no tensor in a value, as far as a short check shows."""
     cls = type(value)
     if cls in SIMPLE or cls is Method or below(type, cls):
         return True

@@ -10,7 +10,7 @@ PLACE = *SIZE, is_cuda, data_ptr, storage_offset
 
 
 class Emitted:
-    """What was said in one recording."""
+    """What was emitted in one recording."""
 
     def __init__(self, number):
         self.epoch, self.numbers, self.modules = number, {}, {}  # name -> intern's number; id of a module -> its name
@@ -44,7 +44,7 @@ class Chunk:
 class Rows:
     def __init__(self):
         self.emitted = current_emitted()
-        self.covered = ()  # ids of parameters whose gradients are said apart
+        self.covered = ()  # ids of parameters whose gradients are emitted separately
         self.found = []  # chunks, and (category, name, address, bytes, id, address of the storage, the tensor if it begins within)
 
     def modules(self, names, modules):

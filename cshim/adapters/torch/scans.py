@@ -1,4 +1,4 @@
-# Looks at everything: when they are due, and what they name.
+# Full scans: when they are due, and what they name.
 from ..library import all_instances, fielded, gradients, held
 from .framework import (
     BUFFER, GRADIENT, Module, PARAMETER, PLAIN, PYTHON, Tensor, below, classname, dispatch_keys, gc, grad_of, is_leaf, layout_of, module_fields,
@@ -15,8 +15,8 @@ scalers = {}  # id of a scaler of gradients -> (weak reference, name)
 
 
 class Scans:
-    """Those that there were."""
-    homes = {}  # id of a tensor -> home: (name, weak reference to its module, kind, key, number of the look); each look has its own, and another thread may go on with the last one
+    """The scans so far."""
+    homes = {}  # id of a tensor -> home: (name, weak reference to its module, kind, key, number of the scan); each scan has its own, and another thread may go on with the last one
     count, last, cost = 0, 0.0, 0.0
     after_steps = 0  # of them; others may have come while the program was moving its modules to the device
     wanted = False  # one that has to wait for its time
@@ -49,7 +49,7 @@ def scan(rows, whole=True, sure_only=False, stepped=False):
     made.seen = tree.seen
     Graph = framework_class("torch.fx.graph_module", "GraphModule")
     for name, top in tops[:sure] if sure_only else tops:
-        compiled = below(Graph, type(top)) and not roots.get(id(top), (None, None, False))[2]  # by the compiler: what it has is somebody else's
+        compiled = below(Graph, type(top)) and not roots.get(id(top), (None, None, False))[2]  # made by the compiler: its parts belong to the original
         (made if compiled else tree).grow(name, top)
     if not sure_only:
         for module in found:  # those in a circle
@@ -101,13 +101,13 @@ def name_parameters(rows, names, parameters):
 
 
 def read_with_gil(things, read):
-    """What a function that holds the interpreter's lock gives for each, None for all if a thread without the lock may be changing them."""
+    """The results of a function that keeps the interpreter's lock, None for all if a thread without the lock may be changing the objects."""
     found = None if FRAMES_GO_LAST else gradients(things, read, sys._current_frames, (gc.isenabled, gc.disable, gc.enable), FOLDERS)
     return found or [None] * len(things)
 
 
 def is_only_thread():
-    """Whether no other thread runs Python. The parts of a sparse tensor come from operators, which give the lock up: another thread may begin to write it."""
+    """Whether no other thread runs Python. The parts of a sparse tensor come from operators, which release the lock: another thread may begin to write it."""
     return len(sys._current_frames()) == 1
 
 
@@ -119,7 +119,7 @@ def name_unstepped_gradients(rows, unstepped):
 
 
 def rename_unstepped_gradients(rows, covered):
-    """The same between looks, for the parameters that the last ones found."""
+    """The same between scans, for the parameters that the last ones found."""
     unstepped = []
     for key, (name, reference, kind, place, _) in list(Scans.homes.items()):
         module = reference() if kind == "_parameters" and key not in covered else None

@@ -1,4 +1,4 @@
-# When everything is looked at: at the beginning, where nothing steps, and when the library asks.
+# When everything is scanned: at the beginning, where nothing steps, and when the library requests it.
 from ..library import all_instances, contain, link, quietly, schedule
 from .framework import Optimizer, perf_counter, sys, torch
 from .modules import in_constructor
@@ -8,12 +8,12 @@ from .states import name_state
 from .steps import Steps, follow_steps, run_isolated, stepped
 from .variables import frames
 
-SOON = 0.5        # seconds to the next look at a program without steps, at least
-IDLE_SHARE = 100  # such looks take at most one part in so many of the time
+SOON = 0.5        # seconds to the next scan of a program without steps, at least
+IDLE_SHARE = 100  # such scans take at most one part in so many of the time
 
 
 class NextScan:
-    """The next look where nothing steps: when it is due, and how many steps there were when it was asked for."""
+    """The next scan where nothing steps: when it is due, and how many steps there were when it was scheduled."""
     due, steps = 0.0, 0
 
 
@@ -46,7 +46,7 @@ def scan_and_emit(rows):
     running = bool(frames())
     in_turn = running and perf_counter() >= NextScan.due
     if in_turn and Steps.count != NextScan.steps:
-        schedule_periodic_scan()  # what trains looks when it steps
+        schedule_periodic_scan()  # a training program scans when it steps
         return
     if in_turn and in_constructor():
         schedule_scan(SOON)

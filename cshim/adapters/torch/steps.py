@@ -1,4 +1,4 @@
-# Steps of optimizers: how they are heard of, and what is done then.
+# Steps of optimizers: how they are noticed, and what is done then.
 from ..library import contain
 from .framework import Function, Optimizer, WithoutFunctions, compiling, function_modes, functools, gc, members, old, sys
 from .optimizers import plan_of, plans

@@ -34,7 +34,7 @@ def thread_frames(frame, whole=False):
 
 
 def all_frames():
-    """Those of all threads, the oldest first, where they stand still meanwhile: an optimizer may step in a thread of autograd's."""
+    """Those of all threads, the oldest first, where they do not run meanwhile: an optimizer may step in a thread of autograd's."""
     if FRAMES_GO_LAST or not getattr(sys, "_is_gil_enabled", lambda: True)():
         return frames()
     return [frame for innermost in list(sys._current_frames().values())[::-1] for frame in thread_frames(innermost)]
@@ -107,7 +107,7 @@ def framework_class(place, name):
 
 
 class Variables:
-    """What variables say, by id."""
+    """Names by variables, by id."""
 
     def __init__(self):
         self.modules, self.objects, self.scalers, met = {}, [], [], set()
