@@ -4,7 +4,12 @@
 
 #include "check.h"
 
-enum { LAYERED = 0x01, CUBEMAP = 0x04, SPARSE = 0x40, DEFERRED = 0x80 };
+enum {
+  CUDA_ARRAY3D_LAYERED = 0x01,
+  CUDA_ARRAY3D_CUBEMAP = 0x04,
+  CUDA_ARRAY3D_SPARSE = 0x40,
+  CUDA_ARRAY3D_DEFERRED_MAPPING = 0x80
+};
 
 static size_t at_least_one(size_t n) { return n ? n : 1; }
 
@@ -13,7 +18,7 @@ static struct mt_cuda_array3d level_of(struct mt_cuda_array3d a, unsigned level)
   for (; level; level--) {
     a.width = at_least_one(a.width / 2);
     a.height = a.height ? at_least_one(a.height / 2) : 0;
-    if (!(a.flags & (LAYERED | CUBEMAP))) a.depth = a.depth ? at_least_one(a.depth / 2) : 0;
+    if (!(a.flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP))) a.depth = a.depth ? at_least_one(a.depth / 2) : 0;
   }
   return a;
 }
@@ -22,7 +27,7 @@ static struct mt_cuda_array3d level_of(struct mt_cuda_array3d a, unsigned level)
 static unsigned useful_levels(struct mt_cuda_array3d a) {
   unsigned n = 1;
   size_t largest = a.width > a.height ? a.width : a.height;
-  if (!(a.flags & (LAYERED | CUBEMAP)) && a.depth > largest) largest = a.depth;
+  if (!(a.flags & (CUDA_ARRAY3D_LAYERED | CUDA_ARRAY3D_CUBEMAP)) && a.depth > largest) largest = a.depth;
   while (largest >>= 1) n++;
   return n;
 }
@@ -52,10 +57,10 @@ static const struct mt_cuda_array3d shapes[] = {
     {.width = 1, .height = 64},
     {.width = 37, .height = 5, .depth = 3},
     {.width = 16, .height = 16, .depth = 16},
-    {.width = 40, .height = 20, .depth = 7, .flags = LAYERED},
-    {.width = 50, .depth = 4, .flags = LAYERED},
-    {.width = 64, .height = 64, .depth = 6, .flags = CUBEMAP},
-    {.width = 8, .height = 8, .depth = 12, .flags = CUBEMAP | LAYERED},
+    {.width = 40, .height = 20, .depth = 7, .flags = CUDA_ARRAY3D_LAYERED},
+    {.width = 50, .depth = 4, .flags = CUDA_ARRAY3D_LAYERED},
+    {.width = 64, .height = 64, .depth = 6, .flags = CUDA_ARRAY3D_CUBEMAP},
+    {.width = 8, .height = 8, .depth = 12, .flags = CUDA_ARRAY3D_CUBEMAP | CUDA_ARRAY3D_LAYERED},
     {.width = 2, .height = 2, .depth = 100},
 };
 enum { SHAPES = sizeof shapes / sizeof *shapes };
@@ -106,7 +111,7 @@ static void compressed_formats(void) {
         uint64_t blocks = 0;
         for (size_t y = 0; y < height; y += 4)
           for (size_t x = 0; x < width; x += 4) blocks++;
-        const struct mt_cuda_array3d a = {width, height, 3, formats[f].format, 4, LAYERED};
+        const struct mt_cuda_array3d a = {width, height, 3, formats[f].format, 4, CUDA_ARRAY3D_LAYERED};
         CHECK_EQ(mt_array3d_bytes(&a), 3 * blocks * formats[f].bytes);
       }
 }
@@ -153,7 +158,8 @@ static void runtime_channels(void) {
 }
 
 static void without_memory(void) {
-  const struct mt_cuda_array3d sparse = {512, 512, 0, 0x20, 1, SPARSE}, deferred = {512, 512, 0, 0x20, 1, DEFERRED},
+  const struct mt_cuda_array3d sparse = {512, 512, 0, 0x20, 1, CUDA_ARRAY3D_SPARSE},
+                               deferred = {512, 512, 0, 0x20, 1, CUDA_ARRAY3D_DEFERRED_MAPPING},
                                none = {0, 0, 0, 0x20, 1, 0};
   const struct mt_cuda_channels floats = {32, 0, 0, 0, 2}, wrong = {-8, 0, 0, 0, 1};
   CHECK_EQ(mt_array3d_bytes(&sparse), 0);
@@ -162,7 +168,7 @@ static void without_memory(void) {
   CHECK_EQ(mt_array3d_bytes(0), 0);
   CHECK_EQ(mt_array_bytes(0), 0);
   CHECK_EQ(mt_channels_bytes(0, (struct mt_cuda_extent){1, 1, 1}, 1, 0), 0);
-  CHECK_EQ(mt_channels_bytes(&floats, (struct mt_cuda_extent){512, 512, 0}, 1, SPARSE), 0);
+  CHECK_EQ(mt_channels_bytes(&floats, (struct mt_cuda_extent){512, 512, 0}, 1, CUDA_ARRAY3D_SPARSE), 0);
   CHECK_EQ(mt_channels_bytes(&wrong, (struct mt_cuda_extent){1, 1, 1}, 1, 0), 0);
 }
 

@@ -10,7 +10,14 @@
 #define MT_NVML_LIBRARY "libnvidia-ml.so.1"
 #define MT_NVML_PROCESSES 1024u
 
-enum { NVML_OK = 0, NVML_INSUFFICIENT_SIZE = 7 };
+/* nvmlReturn_t */
+enum {
+  NVML_SUCCESS = 0,
+  NVML_ERROR_NO_PERMISSION = 4,
+  NVML_ERROR_DRIVER_NOT_LOADED = 9,
+  NVML_ERROR_OPERATING_SYSTEM = 17,
+  NVML_ERROR_LIB_RM_VERSION_MISMATCH = 18
+};
 
 /* NVML's structures, declared here without its header: NVML API Reference, nvmlMemory_t, nvmlMemory_v2_t,
  * nvmlProcessInfo_t. */
@@ -64,10 +71,10 @@ static struct list_call find_list(mt_nvml_finder find, void *from, const char *v
 
 static const char *why_not_initialised(int status) {
   switch (status) {
-    case 4: return "the management library says: no permission";
-    case 9: return "the management library says: driver not loaded";
-    case 17: return "the management library says: the operating system blocks the device";
-    case 18: return "the management library and the driver differ in version";
+    case NVML_ERROR_NO_PERMISSION: return "the management library says: no permission";
+    case NVML_ERROR_DRIVER_NOT_LOADED: return "the management library says: driver not loaded";
+    case NVML_ERROR_OPERATING_SYSTEM: return "the management library says: the operating system blocks the device";
+    case NVML_ERROR_LIB_RM_VERSION_MISMATCH: return "the management library and the driver differ in version";
     default: return "the management library cannot be initialised";
   }
 }
@@ -118,7 +125,7 @@ mt_nvml_device mt_nvml_find(const uint8_t uuid[16], bool *slice) {
     mt_nvml_device device = NULL;
     put_uuid(stpcpy(text, prefixes[i]), uuid);
     *slice = i == 1;
-    if (nvml.by_uuid(text, &device) == NVML_OK && device) return device;
+    if (nvml.by_uuid(text, &device) == NVML_SUCCESS && device) return device;
   }
   return NULL;
 }
@@ -126,12 +133,12 @@ mt_nvml_device mt_nvml_find(const uint8_t uuid[16], bool *slice) {
 bool mt_nvml_memory(mt_nvml_device device, struct mt_nvml_memory *out) {
   struct memory_v2 v2 = {.version = MEMORY_V2_VERSION};
   struct memory_v1 v1;
-  if (nvml.memory_v2 && nvml.memory_v2(device, &v2) == NVML_OK) {
+  if (nvml.memory_v2 && nvml.memory_v2(device, &v2) == NVML_SUCCESS) {
     if (v2.free > v2.total) return false;
     *out = (struct mt_nvml_memory){.total = v2.total, .used = v2.total - v2.free, .reserved = v2.reserved};
     return true;
   }
-  if (!nvml.memory_v1 || nvml.memory_v1(device, &v1) != NVML_OK || v1.free > v1.total) return false;
+  if (!nvml.memory_v1 || nvml.memory_v1(device, &v1) != NVML_SUCCESS || v1.free > v1.total) return false;
   *out = (struct mt_nvml_memory){.total = v1.total, .used = v1.total - v1.free};
   return true;
 }
@@ -144,7 +151,7 @@ static struct process_v1 processes[2 * MT_NVML_PROCESSES];
  * count so far, or -1. */
 static int add_list(struct list_call from, mt_nvml_device device, int have) {
   unsigned count = MT_NVML_PROCESSES;
-  if (from.call(device, &count, list) != NVML_OK || count > MT_NVML_PROCESSES) return -1;
+  if (from.call(device, &count, list) != NVML_SUCCESS || count > MT_NVML_PROCESSES) return -1;
   for (unsigned i = 0; i < count; i++) {
     struct process_v1 p; /* how each version begins */
     memcpy(&p, (const char *)list + i * from.entry, sizeof p);

@@ -23,8 +23,8 @@ struct mt_cuda_vmm_prop {
   int location_id;
 };
 
-#define MT_CUDA_NO_MEMORY 2
-#define MT_CUDA_UNKNOWN 999 /* CUDA_ERROR_UNKNOWN: returned by a wrapper whose original has vanished */
+enum { CUDA_ERROR_OUT_OF_MEMORY = 2 };
+enum { CUDA_ERROR_UNKNOWN = 999 }; /* returned by a wrapper whose original has vanished */
 
 /* CUmemPoolProps and cudaMemPoolProps */
 struct mt_cuda_pool_props {
@@ -56,7 +56,7 @@ struct mt_cuda_node {
   };
 };
 
-enum { MT_NODE_ALLOC = 10, MT_NODE_FREE = 11 };
+enum { CU_GRAPH_NODE_TYPE_MEM_ALLOC = 10, CU_GRAPH_NODE_TYPE_MEM_FREE = 11 };
 
 /* CUDA_ARRAY_DESCRIPTOR and CUDA_ARRAY3D_DESCRIPTOR: extents in elements */
 struct mt_cuda_array {

@@ -6,7 +6,12 @@
 #include "hooks/hooks.h"
 #include "spool/ring.h"
 
-enum { CUBEMAP = 0x04, LAYERED = 0x01, SPARSE = 0x40, DEFERRED = 0x80 };
+enum {
+  CUDA_ARRAY3D_CUBEMAP = 0x04,
+  CUDA_ARRAY3D_LAYERED = 0x01,
+  CUDA_ARRAY3D_SPARSE = 0x40,
+  CUDA_ARRAY3D_DEFERRED_MAPPING = 0x80
+};
 
 /* Bits of one element, by CUarray_format. The size of plain formats is that of a channel; that of video formats
  * includes their chroma planes, and their channels count as one. */
@@ -60,9 +65,10 @@ static uint64_t level_bytes(uint64_t width, uint64_t height, uint64_t depth, int
 
 static uint64_t sum(uint64_t width, uint64_t height, uint64_t depth, int format, unsigned bits, unsigned levels,
                     unsigned flags) {
-  bool layers = flags & (LAYERED | CUBEMAP); /* depth counts them, and it stays the same on every level */
+  bool layers = flags & (CUDA_ARRAY3D_LAYERED |
+                         CUDA_ARRAY3D_CUBEMAP); /* depth counts them, and it stays the same on every level */
   uint64_t total = 0;
-  if (flags & (SPARSE | DEFERRED)) return 0;
+  if (flags & (CUDA_ARRAY3D_SPARSE | CUDA_ARRAY3D_DEFERRED_MAPPING)) return 0;
   for (unsigned i = 0; i < levels && i < 64; i++) {
     total += level_bytes(width, height, depth, format, bits);
     if (width <= 1 && height <= 1 && (layers || depth <= 1))

@@ -51,14 +51,18 @@ static bool context_owns(const struct mt_call *call, const struct mt_outcome *o)
 /* Stream-ordered memory is on the device of its stream or its pool, which need not be that of the current context.
  * After a refused call there is no address to query. */
 static __attribute__((noinline)) int async_device(const struct mt_call *call, const struct mt_outcome *o) {
-  enum { DEVICE_ORDINAL = 9, OWN_STREAMS = 3 };
+  enum {
+    CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL = 9,
+    FIRST_HANDLE = 3 /* below: CU_STREAM_LEGACY, CU_STREAM_PER_THREAD */
+  };
   int (*query)(void *, int, uint64_t) = mt_query_find(MT_QUERY_POINTER);
   int (*of)(uint64_t, uint64_t *) = mt_query_find(MT_QUERY_STREAM_CONTEXT);
   int device;
   uint64_t context;
-  if (!o->status) return query && !query(&device, DEVICE_ORDINAL, o->addr) ? device : o->device;
+  if (!o->status) return query && !query(&device, CU_POINTER_ATTRIBUTE_DEVICE_ORDINAL, o->addr) ? device : o->device;
   if (call->pool) return mt_reserve_device(call->pool, o->device);
-  return o->stream >= OWN_STREAMS && of && !of(o->stream, &context) ? mt_context_device(context, o->device) : o->device;
+  return o->stream >= FIRST_HANDLE && of && !of(o->stream, &context) ? mt_context_device(context, o->device)
+                                                                     : o->device;
 }
 
 /* Completes an outcome by what only the driver knows: the device and the context of the calling thread, whether the
@@ -110,7 +114,7 @@ static void record_outcome(struct mt_call *call, struct mt_outcome *o, uint16_t 
   if (MT_UNLIKELY(is_null_allocation(o))) return;
   complete(call, o);
   write_record(call, o, runtime, flags);
-  if (MT_UNLIKELY(o->status == MT_CUDA_NO_MEMORY && o->kind == MT_ALLOC)) {
+  if (MT_UNLIKELY(o->status == CUDA_ERROR_OUT_OF_MEMORY && o->kind == MT_ALLOC)) {
     mt_wake_sampler(MT_OCCASION_OOM);
     if (out_of_memory) out_of_memory();
   }
@@ -174,7 +178,7 @@ static inline void enter_driver(struct mt_call *call, const struct mt_frame *fra
 /* The call is the first in a child of a process that was recording. Most such calls are refused, and are not worth two
  * files. */
 static bool is_worth_recording(struct mt_call *call, int status) {
-  if ((status && status != MT_CUDA_NO_MEMORY) || mt_recorder_is_off() || !mt_recorder_in_child()) return false;
+  if ((status && status != CUDA_ERROR_OUT_OF_MEMORY) || mt_recorder_is_off() || !mt_recorder_in_child()) return false;
   call->self = mt_thread_get();
   call->outer = 0;
   return call->self;

@@ -8,7 +8,8 @@
 uint32_t mt_graph_capturing;
 static uint32_t has_memory;
 
-#define MT_STREAM_LEGACY 1 /* cannot be captured, and asking about it is an error while another one is */
+#define CU_STREAM_LEGACY 1 /* cannot be captured, and a query is an error while another stream is captured */
+#define CU_STREAM_CAPTURE_STATUS_ACTIVE 1
 
 bool mt_graph_has_memory(void) { return __atomic_load_n(&has_memory, __ATOMIC_RELAXED); }
 
@@ -25,10 +26,10 @@ static bool per_thread(uint16_t api) {
 
 bool mt_graph_stream_captured(uint64_t stream, uint16_t api, uint64_t *graph) {
   bool thread = per_thread(api);
-  if (stream == MT_STREAM_LEGACY || (!stream && !thread)) return false;
+  if (stream == CU_STREAM_LEGACY || (!stream && !thread)) return false;
   int (*query)(uint64_t, int *) = mt_query_find(thread ? MT_QUERY_CAPTURING_PTSZ : MT_QUERY_CAPTURING);
   int status = 0;
-  if (!query || query(stream, &status) || status != 1) return false;
+  if (!query || query(stream, &status) || status != CU_STREAM_CAPTURE_STATUS_ACTIVE) return false;
   note_memory();
   int (*which)(uint64_t, int *, uint64_t *, uint64_t *, const void *, size_t *) =
       mt_query_find(thread ? MT_QUERY_CAPTURE_PTSZ : MT_QUERY_CAPTURE);
@@ -57,8 +58,9 @@ MT_CAPTURE_BEGINS(cuStreamBeginCaptureToGraph_ptsz, MT_TO_GRAPH_PARAMS, (stream,
 
 /* A capture that is counted for too long costs a query per call; one that is missed, accuracy. */
 static int capture_ended(int status) {
-  enum { INVALIDATED = 901, UNJOINED = 904 };
-  if (status && status != INVALIDATED && status != UNJOINED) return status;
+  enum { CUDA_ERROR_STREAM_CAPTURE_INVALIDATED = 901, CUDA_ERROR_STREAM_CAPTURE_UNJOINED = 904 };
+  if (status && status != CUDA_ERROR_STREAM_CAPTURE_INVALIDATED && status != CUDA_ERROR_STREAM_CAPTURE_UNJOINED)
+    return status;
   uint32_t count = __atomic_load_n(&mt_graph_capturing, __ATOMIC_RELAXED);
   while (count && !__atomic_compare_exchange_n(&mt_graph_capturing, &count, count - 1, true, __ATOMIC_RELAXED,
                                                __ATOMIC_RELAXED)) {
@@ -88,9 +90,9 @@ static int alloc_added(struct mt_call *call, void *graph, const struct mt_cuda_a
 /* Nodes of a kind that is known from the parameters only. */
 static int node_added(struct mt_call *call, void *graph, const struct mt_cuda_node *node, int status) {
   int type = node ? node->type : 0;
-  if (type == MT_NODE_ALLOC) return alloc_added(call, graph, &node->alloc, status);
+  if (type == CU_GRAPH_NODE_TYPE_MEM_ALLOC) return alloc_added(call, graph, &node->alloc, status);
   if (!call->self) return status;
-  if (type != MT_NODE_FREE) return mt_driver_skip(call), status;
+  if (type != CU_GRAPH_NODE_TYPE_MEM_FREE) return mt_driver_skip(call), status;
   mt_driver_close(call,
                   &(struct mt_outcome){
                       .kind = MT_FREE, .mem = MT_MEM_GRAPH, .addr = node->freed, .status = status, .device = MT_HOST});

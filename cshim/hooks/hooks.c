@@ -63,7 +63,7 @@ struct mt_op {
 #define MT_OP_LABEL(none) {0}
 
 #define MT_HOOK(number, level, symbol, base, version, variant, operation, subject, where, params, args, address, \
-                bytes, asked, within) \
+                bytes, asked, related_to) \
   MT_HOOKED(symbol, params) { \
     const struct mt_op op = MT_OP_##operation(subject); \
     MT_HOOKED_REAL(symbol); \
@@ -75,7 +75,7 @@ struct mt_op {
     struct mt_outcome outcome = { \
         .addr = op.makes && status ? 0 : (address), \
         .size = status ? (uint64_t)(asked) : (uint64_t)(bytes), \
-        .related = within, \
+        .related = related_to, \
         .status = status, \
         .device = op.placed ? (where) : MT_HOST, \
         .kind = op.kind, \

@@ -72,7 +72,7 @@ void mt_event_watch(const struct mt_event_watch *watch);
 #define MT_HOOKED_REAL(symbol)                                                          \
   uintptr_t caller = (uintptr_t)__builtin_return_address(0);                            \
   __typeof__(symbol) *real = mt_slot_find(&mt_slots[MT_ROW_##symbol], #symbol, caller); \
-  if (MT_UNLIKELY(!real)) return MT_CUDA_UNKNOWN
+  if (MT_UNLIKELY(!real)) return CUDA_ERROR_UNKNOWN
 
 /* Then, where something may be recorded, in a wrapper of a MT_CUSTOM row: declares call. */
 #define MT_HOOKED_OPEN(symbol, level, releases) \

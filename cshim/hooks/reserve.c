@@ -12,8 +12,8 @@
 #define MT_POOLS 64u
 #define MT_POOL_DEVICES 64
 
-enum { POOL_HELD = 5, POOL_USED = 7 };  /* CUmemPool_attribute */
-enum { GRAPH_USED = 0, GRAPH_HELD = 2 }; /* CUgraphMem_attribute */
+enum { CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT = 5, CU_MEMPOOL_ATTR_USED_MEM_CURRENT = 7 };  /* CUmemPool_attribute */
+enum { CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT = 0, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT = 2 }; /* CUgraphMem_attribute */
 
 /* A pool's counts at the last query, and how much was allocated from it since. used + since is an upper bound of what
  * is in use: as long as it is below held, the pool has not grown and need not be queried. */
@@ -47,7 +47,8 @@ static void record(struct mt_thread *self, uint16_t api, uintptr_t caller, uint8
 
 static bool query_pool(uint64_t pool, uint64_t *held, uint64_t *used) {
   int (*query)(uint64_t, int, uint64_t *) = mt_query_find(MT_QUERY_POOL_VALUE);
-  return query && !query(pool, POOL_HELD, held) && !query(pool, POOL_USED, used);
+  return query && !query(pool, CU_MEMPOOL_ATTR_RESERVED_MEM_CURRENT, held) &&
+         !query(pool, CU_MEMPOOL_ATTR_USED_MEM_CURRENT, used);
 }
 
 /* Stores the pool's counts; true if held has changed. */
@@ -96,8 +97,9 @@ int mt_reserve_device(uint64_t pool, int otherwise) {
 static void refresh_graphs(struct mt_thread *self, uint16_t api, uintptr_t caller, int device) {
   int (*query)(int, int, uint64_t *) = mt_query_find(MT_QUERY_GRAPH_VALUE);
   uint64_t held, used;
-  if (device < 0 || device >= MT_POOL_DEVICES || !query || query(device, GRAPH_HELD, &held) ||
-      query(device, GRAPH_USED, &used))
+  if (device < 0 || device >= MT_POOL_DEVICES || !query ||
+      query(device, CU_GRAPH_MEM_ATTR_RESERVED_MEM_CURRENT, &held) ||
+      query(device, CU_GRAPH_MEM_ATTR_USED_MEM_CURRENT, &used))
     return;
   if (__atomic_exchange_n(&graphs[device], held, __ATOMIC_RELAXED) != held)
     record(self, api, caller, MT_OBJECT_GRAPH_POOL, 0, device, held, used);

@@ -109,14 +109,14 @@ static int wrap_result(int result, const char *symbol, void **function, int vers
 
 MT_EXPORT int cuGetProcAddress(const char *symbol, void **function, int version, uint64_t flags) {
   get_v1 real = (get_v1)mt_slot_find(&slot_v1, "cuGetProcAddress", (uintptr_t)__builtin_return_address(0));
-  if (!real) return MT_CUDA_UNKNOWN;
+  if (!real) return CUDA_ERROR_UNKNOWN;
   return wrap_result(real(symbol, function, version, flags), symbol, function, version, flags,
                      &(struct getter){.v1 = real});
 }
 
 MT_EXPORT int cuGetProcAddress_v2(const char *symbol, void **function, int version, uint64_t flags, int *status) {
   get_v2 real = (get_v2)mt_slot_find(&slot_v2, "cuGetProcAddress_v2", (uintptr_t)__builtin_return_address(0));
-  if (!real) return MT_CUDA_UNKNOWN;
+  if (!real) return CUDA_ERROR_UNKNOWN;
   return wrap_result(real(symbol, function, version, flags, status), symbol, function, version, flags,
                      &(struct getter){.v2 = real});
 }

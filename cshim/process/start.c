@@ -19,7 +19,7 @@
 #include "process/start.h"
 #include "spool/dict.h"
 
-#define MT_CUDA_NOT_INITIALIZED 3
+#define CUDA_ERROR_NOT_INITIALIZED 3
 
 #pragma weak strerrordesc_np
 
@@ -36,7 +36,7 @@ static bool is_preloaded(void) {
 static bool is_cuda_in_use(void) {
   int (*count)(int *) = (int (*)(int *))mt_driver_symbol("cuDeviceGetCount");
   int devices;
-  return count && count(&devices) != MT_CUDA_NOT_INITIALIZED;
+  return count && count(&devices) != CUDA_ERROR_NOT_INITIALIZED;
 }
 
 #define MT_TICKS 100u /* USER_HZ of /proc, 100 on all supported machines */
