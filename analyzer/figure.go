@@ -32,8 +32,8 @@ type figure interface {
 	answerLast(q *query, s *report.Summary)
 }
 
-// need is what a figure must see. Plain allocations and frees, which are a framework's without anything special about
-// them and nearly all that a training program does, are replayed by columns unless a figure needs them one by one. Where
+// need is what a figure must see. Plain allocations and frees are a framework's without anything special about them:
+// nearly all that a training program does. They are replayed by columns unless a figure needs them one by one. Where
 // they come as rows for another reason, every figure sees them that sees others of their kind.
 type need struct {
 	events kinds
