@@ -80,6 +80,7 @@ func (r *replayer) frameworkRun(columns *trace.Columns) {
 			}
 			if done {
 				run.report(i, epoch)
+				r.idle.look(r, run.seq.At(i), int16(run.device.At(i)))
 				last = max(last, int64(run.time.At(i)))
 				continue
 			}

@@ -25,6 +25,9 @@ func (r *replayer) name(e *trace.Event) {
 	if !ok || r.heap.Seq(id) > e.Seq { // a late name is that of an earlier block
 		return
 	}
+	if a.lookahead == nil {
+		r.elements = r.elements.Named(e)
+	}
 	b := r.heap.Block(id)
 	r.parameters.Named(e, b, a.requestedOf(id, b), a.resolver.Tables)
 	d := a.byOrigin(b)

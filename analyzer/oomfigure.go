@@ -1,6 +1,8 @@
 package analyzer
 
 import (
+	"cmp"
+
 	"memtrace/analyzer/division"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/moment"
@@ -62,6 +64,15 @@ func (f *oomFigure) CategoryOf(id uint32, b *heap.Block) string {
 		return f.ByPhase.Of(&a.resolver, a.originOf(id, b).Category, b)
 	}
 	return a.iterations.CategoryOf(&a.details[b.Account].Cells.List[a.number(id)])
+}
+
+// ElementOf implements oom.Replay.
+func (f *oomFigure) ElementOf(id uint32, b *heap.Block) uint8 {
+	o := f.r.accounts.originOf(id, b)
+	if o.Name == 0 {
+		return 0
+	}
+	return cmp.Or(f.r.elements[o.Name], trace.WideElement)
 }
 
 // AtRefusal implements oom.Replay. It costs a look at all that is live, so it is done only where that may be the moment

@@ -84,7 +84,7 @@ func (p *Profile) readAhead() error {
 	a := &r.accounts
 	a.resolver.Tables, a.resolver.Stacks.Tables, a.resolver.Stacks.Info = opts.Ahead.Tables(), opts.Ahead.Tables(),
 		opts.Ahead.Info
-	a.lookahead = known.Blocks
+	a.lookahead, r.elements, r.idle.seq = known.Blocks, known.Elements, known.Blocks.PeakSeq()
 	r.moments.want.Seq = lastAlloc(known)
 	r.window.behind(known)
 	a.modules.First = known.Modules.First             // so that names hold before they are said

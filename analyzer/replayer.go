@@ -34,6 +34,8 @@ type replayer struct {
 
 	named      heap.Locator
 	parameters training.ParameterList
+	elements   training.Elements
+	idle       idleWatch
 	poolStacks map[uint64]bool // call stacks that take driver memory for pools of the program's own
 
 	threads  []uint32 // memory events seen, by thread; may wrap around
@@ -75,6 +77,7 @@ func (r *replayer) event(e *trace.Event) {
 		r.losses.event(e)
 	}
 	r.apply(e)
+	r.idle.look(r, e.Seq, e.Device)
 	r.lastTime = max(r.lastTime, e.Time)
 	for _, f := range r.figures.events[e.Kind&63] {
 		f.event(e)

@@ -54,10 +54,11 @@ func (q *query) summary() (*report.Summary, error) {
 	}
 	q.addGroupingNames(s)
 	s.Allocator = q.allocatorReport(info, s)
+	s.IdleAtPeak = r.idle.value(s)
 	q.addCategories(s, held, mainAccount(s))
 	q.addStackHealth(s)
-	q.addTraining(s, info)
 	s.KeptBy = report.KeptByOf(info, s.AllocatedAtOOM())
+	q.addTraining(s, info)
 	q.addTrends(s, info)
 	for _, f := range r.figures.list {
 		f.answerLast(q, s)

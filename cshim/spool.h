@@ -23,7 +23,7 @@
 #include <stdint.h>
 
 #define MT_SPOOL_MAGIC "MTSPOOL"
-#define MT_SPOOL_VERSION 10u
+#define MT_SPOOL_VERSION 11u
 
 #define MT_PAGE 4096u
 #define MT_RECORD_SIZE 64u
@@ -52,6 +52,8 @@ enum mt_kind { MT_ALLOC = 1, MT_FREE = 2, MT_MAP = 3, MT_UNMAP = 4, MT_OOM = 5, 
 #define MT_OP_BITS 26u
 #define MT_OP_THREAD_BITS 13u
 #define MT_OP_BACKWARD (1ull << (MT_OP_BITS + MT_OP_THREAD_BITS))
+
+#define MT_ELEMENT_SHIFT 8u /* NAME: api has the category below it, above it the bytes of an element, 0 unknown */
 
 /* So does the rest of a framework's block: 1 + its bytes beyond those that were requested, 0 unknown.
  *
@@ -197,7 +199,7 @@ struct mt_record {
   uint32_t stack;   /* SAMPLE: string id of the occasion */
   uint32_t pystack; /* SAMPLE: flags */
   uint32_t tag;
-  uint16_t api;     /* NAME: enum mt_category */
+  uint16_t api;     /* NAME: enum mt_category, with MT_ELEMENT_SHIFT */
   uint8_t kind;
   int8_t device;
   union {

@@ -83,6 +83,10 @@ const (
 	// FlagBackward marks a framework alloc whose Op is the number of the operator whose backward runs, not of one that
 	// runs itself.
 	FlagBackward Flags = 1 << 7
+	// FlagTwoBytes and FlagOneByte mark names of tensors whose elements have so many bytes. Others have more, or it is
+	// not known.
+	FlagTwoBytes = FlagShareUnknown
+	FlagOneByte  = FlagBackward
 )
 
 // What Count says of emptycache and pool events, which come in pairs.
@@ -151,6 +155,20 @@ func (e *Event) OwnPool() (name StringID, is bool) {
 		return 0, false
 	}
 	return StringID(e.Pool &^ OwnPool), true
+}
+
+// WideElement is the bytes of an element that has neither one nor two.
+const WideElement = 4
+
+// ElementBytes is how many bytes an element of a named tensor has: 1, 2 or WideElement.
+func (e *Event) ElementBytes() uint8 {
+	switch {
+	case e.Flags&FlagOneByte != 0:
+		return 1
+	case e.Flags&FlagTwoBytes != 0:
+		return 2
+	}
+	return WideElement
 }
 
 // Category says what a framework's own bookkeeping takes an address for. Numbers are part of the trace format: append

@@ -113,7 +113,7 @@ var FieldSpecs = [fieldCount]FieldSpec{
 		"CUDA stream handle as the program passed it; framework blocks: the stream that they were allocated for"},
 	{FieldStatus, "status", EncodingRun, true, "", "CUDA error code; 0 success"},
 	{FieldFlags, "flags", EncodingRun, false, "bits",
-		"1 late, 2 runtime only, 4 estimated size, 8 a reference more or less, 16 noticed, 32 unsettled sample, 64 the process's share is unknown, 128 backward"},
+		"1 late, 2 runtime only, 4 estimated size, 8 a reference more or less, 16 noticed, 32 unsettled sample, 64 the process's share is unknown, 128 backward; of a name: 64 elements of two bytes, 128 of one"},
 	{FieldStack, "stack", EncodingPlain, false, "id", "native call stack"},
 	{FieldPyStack, "pystack", EncodingPlain, false, "id", "Python call stack"},
 	{FieldTag, "tag", EncodingRun, false, "id", "full tag path"},

@@ -6,26 +6,19 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// categoryAdvice is what to try where most memory is of one category of training. frees is about which part of it
-// following the advice gives back: of activations that of the whole batch, with its inputs.
+// categoryAdvice is what to try where most memory is of one category of training.
 type categoryAdvice struct {
 	category, rule string
 	least          float64 // of what is in use; less is not worth the words
-	frees          float64
-	text           string
+	// say returns about how much following the advice gives back, and its text
+	say func(e *report.OOMEvent, f Facts, held uint64) (frees uint64, text string)
 }
 
 var categoryAdvices = []categoryAdvice{
-	{"Feature maps", "activations", 0.2, 0.5,
-		""}, // Followed.activationWords
-	{"Autocast weight copies", "autocast-copies", 0.1, 1,
-		"torch.autocast keeps {held} of copies of weights in half precision until its outermost block ends, {share} of what is in use. torch.autocast(..., cache_enabled=False) gives " +
-			"back about {frees}; so does a model that is in half precision itself."},
-	{"Optimizer state", "optimizer-state", 0.15, 0.75,
-		"Optimizer state holds {held}, {share} of what is in use. An optimizer with 8-bit state gives back about {frees}; sharding it over several GPUs (FSDP, ZeRO) or keeping it on the " +
-			"host gives back more."},
-	{"Parameters", "parameters", 0.4, 0.5,
-		"Parameters hold {held}, {share} of what is in use. Half precision gives back about {frees}; so do sharding over two GPUs (FSDP) and, for fine-tuning, a quantized base model with LoRA."},
+	{"Feature maps", "activations", 0.2, sayActivations},
+	{"Autocast weight copies", "autocast-copies", 0.1, sayCopies},
+	{"Optimizer state", "optimizer-state", 0.15, sayOptimizerState},
+	{"Parameters", "parameters", 0.4, sayParameters},
 }
 
 // urgentAdvice says what stands in the way whatever the memory is for. It comes first.
@@ -42,23 +35,16 @@ func byCategory(e *report.OOMEvent, f Facts) (found []report.Advice) {
 		return nil
 	}
 	for _, a := range categoryAdvices {
-		bytes := uint64(0)
-		if a.text == "" {
-			bytes, a.text = e.Composition.IterationFeatureBytes, f.activationWords(e)
-		} else if n := slices.IndexFunc(e.Categories, func(c report.OOMCategory) bool {
-			return c.Category == a.category
-		}); n >= 0 {
-			bytes = e.Categories[n].Bytes
+		held := heldBy(e, a.category)
+		if a.category == "Feature maps" {
+			held = e.Composition.IterationFeatureBytes
 		}
-		if bytes == 0 || float64(bytes) < a.least*float64(e.UsedBytes) {
+		if held == 0 || float64(held) < a.least*float64(e.UsedBytes) {
 			continue
 		}
-		frees := uint64(a.frees * float64(bytes))
-		if a.category == "Feature maps" {
-			frees = uint64(a.frees * float64(e.Composition.IterationBatchBytes))
-		}
+		frees, text := a.say(e, f, held)
 		found = append(found, report.Advice{Rule: a.rule, FreesBytes: frees,
-			Text: fillIn(a.text, map[string]string{"held": report.SizeText(bytes), "share": percentOfUsed(e, bytes),
+			Text: fillIn(text, map[string]string{"held": report.SizeText(held), "share": percentOfUsed(e, held),
 				"frees": report.SizeText(frees)})})
 	}
 	return found
@@ -99,6 +85,9 @@ func Complete(s *report.Summary) {
 				found = slices.DeleteFunc(found, func(a report.Advice) bool { return idleWhereKept(e, &a) })
 			}
 			e.Advice = merged(e.Advice, found)
+		}
+		if s.KeptBy != nil && s.KeptBy.Occasion == report.KeptAtOOM && e == s.FirstFailure() {
+			Differentiated(e, s.KeptBy)
 		}
 		for k := range s.OOM.Retries {
 			if r := &s.OOM.Retries[k]; r.FirstTimeNS == e.TimeNS && r.Leaves() {

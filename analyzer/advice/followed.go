@@ -3,7 +3,6 @@ package advice
 import (
 	"strings"
 
-	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
@@ -27,17 +26,4 @@ func FollowedBy(tables *trace.Tables) (f Followed) {
 		}
 	}
 	return f
-}
-
-// activationWords are the sentences about feature maps: those of them that the run does not follow.
-func (f Followed) activationWords(e *report.OOMEvent) string {
-	text := "Activations (feature maps) of this iteration hold {held}, {share} of what is in use. " +
-		"Half the batch gives back about {frees}."
-	if !f.Checkpointing {
-		text += " Gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
-	}
-	if !f.Autocast && !f.Nameless && !e.Seen.Autocast {
-		text += " Half precision (torch.autocast) halves those in single precision."
-	}
-	return text
 }

@@ -34,8 +34,8 @@ var adviceRules = []adviceRule{
 		text: "{owner} holds {owned}, {share} of what is in use, and held it before {since} began. Store it in half precision, shard it (FSDP, ZeRO) or keep it on the host; " +
 			"half precision alone gives back about {frees}."},
 	{name: "untagged", ask: askUntagged,
-		text: "{owned}, {share} of what is in use, are in blocks without a tag, and {frees} more would have been enough. A smaller batch, gradient checkpointing " +
-			"(torch.utils.checkpoint) or mixed precision (torch.autocast) shrink what a step holds. To see it by the parts of the program, put memtrace.tag(\"...\") or " +
+		text: "{owned}, {share} of what is in use, are in blocks without a tag, and {frees} more would have been enough. A smaller batch and mixed precision " +
+			"(torch.autocast) shrink what a step holds; in training, so does gradient checkpointing (torch.utils.checkpoint). To see it by the parts of the program, put memtrace.tag(\"...\") or " +
 			"NVTX ranges around its parts and call memtrace.step() in each iteration."},
 	{name: "tagged", ask: askTagged,
 		text: "{owner} holds {owned}, {share} of what is in use, and {frees} more would have been enough. If a step makes and drops it (activations), a smaller batch or " +
@@ -98,8 +98,7 @@ func askPrivatePools(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	if a == nil || !f.torch() || e.Outcome != report.OOMFailed || len(a.Private) < 2 {
 		return 0, nil, false
 	}
-	reserved, most, idle := a.PrivateBytes()
-	frees := min(idle, reserved-most)
+	idle, frees := report.PrivateBytes(a.Private)
 	return frees, words{"idle": report.SizeText(idle), "all": report.SizeText(a.IdleBytes),
 		"pools": report.Number(uint64(len(a.Private)))}, sizeable(e, frees)
 }

@@ -77,7 +77,7 @@ var (
 	// What `memtrace demo` runs plays the user's program, and lies in memtrace's own package.
 	demo = regexp.MustCompile(`(^|/)memtrace/(_bin/)?demo/`)
 	// Code that a library wrote into a file in order to run it.
-	generated = regexp.MustCompile(`(^|/)torchinductor_[^/]*/|(^|/)__pycache__/`)
+	generated = regexp.MustCompile(`(^|/)torchinductor_[^/]*/|(^|/)__pycache__/|` + symbol.InductorFile.String())
 )
 
 // userFile reports whether a Python file is the program's own.

@@ -36,6 +36,8 @@ func TestUserFilesAndPlaces(t *testing.T) {
 		{"<stdin>", true, "<stdin>"},
 		{"<ipython-input-3-0123456789ab>", true, "<ipython-input-3-0123456789ab>"},
 		{"/tmp/torchinductor_ada/ab/cabc.py", false, "ab/cabc.py"},
+		{"/home/ada/kernels/ab/c234567abcdefghijklmnopqrstuvwxyz234567abcdefghijklm.py", false,
+			"ab/c234567abcdefghijklmnopqrstuvwxyz234567abcdefghijklm.py"},
 		{"/home/ada/tools/memtrace/_tag.py", false, "memtrace/_tag.py"},
 		{"/home/ada/tools/memtrace/__init__.py", false, "memtrace/__init__.py"},
 		{"/home/ada/tools/memtrace/_magic.py", false, "memtrace/_magic.py"},

@@ -20,11 +20,15 @@ func (j *Classifier) Inner(s *Stack) (f *Frame, gradient, ok bool) {
 }
 
 // OperatorIn names the operator of a framework that asked for the memory. In a backward pass that is the step of the
-// gradient computation, such as "autograd: MmBackward0", unless Python computes the gradient.
+// gradient computation, such as "autograd: MmBackward0", unless Python computes the gradient; in compiled code the
+// operators that a kernel is made of.
 func OperatorIn(all []*Frame) string {
 	end := 0
 	for end < len(all) && all[end].Kind != symbol.Python {
 		end++
+	}
+	if end < len(all) && all[end].Compiled != "" {
+		return report.CompiledPrefix + all[end].Compiled
 	}
 	if node := bestOf(all[:end], FoldNode, FoldNode); node != nil && !strings.HasSuffix(node.Title(), pythonNode) {
 		return node.Title()

@@ -27,8 +27,9 @@ var phaseCategories = map[string]string{"init": "Parameters", "forward": "Featur
 // namedBlocks are what a framework calls its live blocks. Inside of the program no trace can be read ahead, so that a
 // name is known from when it was said.
 type namedBlocks struct {
-	of []trace.Category // by block id; shorter than the ids where the last ones have no name
-	by CategoryByPhase
+	of       []trace.Category // by block id; shorter than the ids where the last ones have no name
+	elements []uint8          // of the same names: bytes of an element
+	by       CategoryByPhase
 }
 
 // opened takes in a new block, which has no name.
@@ -50,7 +51,15 @@ func (n *namedBlocks) named(e *trace.Event, h *heap.Heap) {
 		*known = trace.CategoryNone
 	case *known == trace.CategoryNone || e.Category < *known:
 		*known = e.Category
+		*meter.Slot(&n.elements, int(id)) = e.ElementBytes()
 	}
+}
+
+func (n *namedBlocks) elementOf(id uint32) uint8 {
+	if int(id) >= len(n.of) || n.of[id] == trace.CategoryNone {
+		return 0
+	}
+	return n.elements[id]
 }
 
 func (n *namedBlocks) categoryOf(r *profile.Resolver, id uint32, b *heap.Block) string {

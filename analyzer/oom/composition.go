@@ -11,13 +11,15 @@ import (
 )
 
 // fixed are the categories of what outlives an iteration by its nature.
-var fixed = map[string]bool{"Parameters": true, "Gradients": true, "Optimizer state": true, "Workspace": true,
+var fixed = map[string]bool{parameters: true, "Gradients": true, optimizerState: true, "Workspace": true,
 	"Library": true, copies: true, buckets: true}
 
 const (
-	featureMaps = "Feature maps"
-	copies      = "Autocast weight copies"
-	buckets     = "Communication buckets"
+	featureMaps    = "Feature maps"
+	parameters     = "Parameters"
+	optimizerState = "Optimizer state"
+	copies         = "Autocast weight copies"
+	buckets        = "Communication buckets"
 )
 
 // recurrence is what the live blocks of one call stack are.
@@ -49,7 +51,7 @@ func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCat
 		byStack: make(map[callstack.Pair]*recurrence), older: make(map[callstack.Pair]*recurrence),
 		begin: t.stepped.last, was: t.stepped.first, features: math.MaxUint64}
 	c.halves, c.casts = make(map[uint64]bool), make(map[callstack.Pair]bool)
-	c.each(c.halve)
+	c.each(func(_ uint32, b *heap.Block, category string) { c.halve(b, category) })
 	c.each(c.count)
 	rows := c.categories.rows()
 	if rows == nil {
@@ -57,7 +59,7 @@ func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCat
 	}
 	c.v.Stepped = c.was > 0
 	c.findPasses()
-	c.each(c.divide)
+	c.each(func(_ uint32, b *heap.Block, category string) { c.divide(b, category) })
 	c.tellOlder()
 	if c.Ended != nil && 2*c.maybe > c.v.IterationFeatureBytes {
 		// inside of the program functions of libraries have no names: they may be copies of weights
@@ -66,14 +68,14 @@ func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCat
 	return &c.v, rows
 }
 
-func (c *composer) each(visit func(b *heap.Block, category string)) {
+func (c *composer) each(visit func(id uint32, b *heap.Block, category string)) {
 	c.Heap.Each(func(id uint32, b *heap.Block) {
 		if b.Device == c.device && b.Account == heap.AccountFramework {
 			category := c.Replay.CategoryOf(id, b)
 			if category == featureMaps && c.isCopy(b) {
 				category = copies
 			}
-			visit(b, category)
+			visit(id, b, category)
 		}
 	})
 }
@@ -83,7 +85,7 @@ func (c *composer) halve(b *heap.Block, category string) {
 	if category == featureMaps && b.Seq > c.begin {
 		c.features = min(c.features, b.Seq)
 	}
-	if category == "Parameters" {
+	if category == parameters {
 		const unit = 512
 		c.halves[(b.Size/2+unit-1)/unit*unit] = true
 	}
@@ -106,13 +108,36 @@ func (c *composer) isCopy(b *heap.Block) bool {
 	return casts
 }
 
-func (c *composer) count(b *heap.Block, category string) {
+func (c *composer) count(id uint32, b *heap.Block, category string) {
 	c.categories.add(category, b.Size)
+	c.narrow(id, b, category)
 	if fixed[category] && b.Seq < c.features {
 		c.made = max(c.made, b.Seq)
 	}
 	if b.Seq > c.begin && !fixed[category] && b.PyStack != 0 && b.PyStack&callstack.LinkedBit == 0 && category != "" {
 		c.recur(c.byStack, b)
+	}
+}
+
+// narrow takes in how many bytes the elements of parameters and of states of optimizers have.
+func (c *composer) narrow(id uint32, b *heap.Block, category string) {
+	of := &c.v.Parameters
+	switch category {
+	case parameters:
+	case optimizerState:
+		of = &c.v.OptimizerState
+	default:
+		return
+	}
+	switch c.Replay.ElementOf(id, b) {
+	case 0:
+		of.UnknownBytes += b.Size
+	case 1:
+		of.OneByte += b.Size
+	case 2:
+		of.TwoBytes += b.Size
+	default:
+		of.WideBytes += b.Size
 	}
 }
 

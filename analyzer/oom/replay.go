@@ -111,6 +111,9 @@ func (r *replay) CategoryOf(id uint32, b *heap.Block) string {
 	return r.named.categoryOf(&r.resolver, id, b)
 }
 
+// ElementOf implements Replay.
+func (r *replay) ElementOf(id uint32, _ *heap.Block) uint8 { return r.named.elementOf(id) }
+
 // AtRefusal implements Replay.
 func (r *replay) AtRefusal(int64) any { return nil }
 

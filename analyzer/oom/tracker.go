@@ -47,6 +47,9 @@ type Replay interface {
 	AtRefusal(time int64) (state any)
 	// CategoryOf says what a live block is for; "" where that is not known.
 	CategoryOf(id uint32, b *heap.Block) string
+	// ElementOf is how many bytes an element of the tensor in a block has, 1, 2 or trace.WideElement; 0 where that is
+	// not known.
+	ElementOf(id uint32, b *heap.Block) uint8
 	// OOMEnded is called for each event when it is over; number counts from 1.
 	OOMEnded(number int, outcome string, state any)
 }

@@ -6,10 +6,18 @@ import (
 	"memtrace/internal/visible"
 )
 
-// callerRows are the lines that called the place that holds most, nil where that is divided in another way. What is
-// left out is the last row.
+// callerRows are the lines that called the place that holds most, or the kernels that it was compiled to; nil where it
+// is divided in another way. What is left out is the last row.
 func callerRows(d *report.Division, limit int) (title string, rows []owner) {
-	if d == nil || d.By != report.ByCaller || !d.User {
+	if d == nil || !d.User {
+		return "", nil
+	}
+	switch {
+	case d.By == report.ByCaller:
+		title = "Callers of "
+	case d.Compiled():
+		title = "Kernels of "
+	default:
 		return "", nil
 	}
 	for _, row := range d.Rows {
@@ -19,7 +27,7 @@ func callerRows(d *report.Division, limit int) (title string, rows []owner) {
 		rows = append(rows, owner{name: layout.Plural(d.RestCount, "more line", "more lines"), bytes: d.RestBytes,
 			style: layout.Blocks})
 	}
-	return "Callers of " + visible.Text(d.Site), coverOwners("site", rows, limit, 0)
+	return title + visible.Text(d.Site), coverOwners("site", rows, limit, 0)
 }
 
 // shortCallers says who called the place that holds most.

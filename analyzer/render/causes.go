@@ -43,6 +43,30 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding
 	return list
 }
 
+// wasteWords says why memory is reserved and unused, and what is known to give it back.
+func wasteWords(w *cause.Waste) string {
+	if w == nil {
+		return ""
+	}
+	text := ", " + layout.Bytes(w.Bytes) + " of it "
+	switch w.Why {
+	case cause.WastePools:
+		text += "in " + layout.Plural(w.Pools, "private pool", "private pools") + ", as CUDA graphs have them"
+		if w.Frees >= w.Bytes/2 {
+			text += fmt.Sprintf(": one pool for all captures (pool=torch.cuda.graph_pool_handle()), the one that needs most first, gives back about %s",
+				layout.Bytes(w.Frees))
+		}
+	case cause.WasteSegments:
+		text += "in segments without any block"
+		if w.Avoids {
+			text += ", cached for requests of other sizes: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most of that"
+		}
+	case cause.WasteGaps:
+		text += "in gaps between blocks"
+	}
+	return text
+}
+
 // Multiples of the batch that are worth saying: less is no news, and more is no batch that anybody would try.
 const leastFit, mostFit = 1.2, 64
 

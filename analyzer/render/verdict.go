@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/cause"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
@@ -216,8 +217,12 @@ func idleSentence(s *report.Summary, v *report.Verdict) (text string, idle uint6
 	if idle < used/10 || idle == 0 || s.Bounds != nil {
 		return "", 0, ""
 	}
-	return fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused.", layout.Bytes(idle),
-		100*float64(idle)/float64(max(used, 1)), phrase.Framework(s.Versions)), idle, evidence
+	text = fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused", layout.Bytes(idle),
+		100*float64(idle)/float64(max(used, 1)), phrase.Framework(s.Versions))
+	if v.Outcome == report.OutcomePeak {
+		text += wasteWords(cause.WasteOf(s))
+	}
+	return text + ".", idle, evidence
 }
 
 // roundingSentence speaks of what blocks have beyond the request where that is much.

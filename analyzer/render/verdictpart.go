@@ -9,6 +9,14 @@ import (
 	"memtrace/internal/visible"
 )
 
+// operatorWords names an operator, or the kernel that several were compiled to.
+func operatorWords(name string) string {
+	if compiled, is := strings.CutPrefix(name, report.CompiledPrefix); is {
+		return "compiled code for " + visible.Text(compiled)
+	}
+	return "operator " + visible.Text(name)
+}
+
 // operatorShare is the least part of the memory that makes an operator worth a sentence.
 const operatorShare = 0.25
 
@@ -20,14 +28,14 @@ func partWords(v *report.Verdict) string {
 		text := fmt.Sprintf("%.0f%% was in module %s and its submodules (%s)", 100*m.Share, visible.Text(m.Name),
 			layout.Bytes(m.Bytes))
 		if namesOperator(v) {
-			text += fmt.Sprintf(", %.0f%% came from operator %s", 100*o.Share, visible.Text(o.Name))
+			text += fmt.Sprintf(", %.0f%% came from %s", 100*o.Share, operatorWords(o.Name))
 		}
 		return text
 	case namesOperator(v):
 		if o.Share == 1 {
-			return "all of it came from operator " + visible.Text(o.Name)
+			return "all of it came from " + operatorWords(o.Name)
 		}
-		return fmt.Sprintf("%.0f%% came from operator %s (%s)", 100*o.Share, visible.Text(o.Name),
+		return fmt.Sprintf("%.0f%% came from %s (%s)", 100*o.Share, operatorWords(o.Name),
 			layout.Bytes(o.Bytes))
 	}
 	return ""

@@ -13,6 +13,10 @@ type OOMComposition struct {
 	IterationFeatureBytes uint64 `json:"iteration_feature_bytes"`
 	IterationBatchBytes   uint64 `json:"iteration_batch_bytes"`
 
+	// among FixedBytes, by how many bytes an element has
+	Parameters     ElementWidths `json:"-"`
+	OptimizerState ElementWidths `json:"-"`
+
 	OlderPasses    uint64 `json:"older_passes"`         // about how many iterations or passes left the older part
 	OlderSite      string `json:"older_site,omitempty"` // place of the program that asked for most of it
 	OlderSinceStep bool   `json:"older_since_step"`     // most of it came after the last step
@@ -25,6 +29,17 @@ type OOMComposition struct {
 
 	LeftBytes uint64 `json:"left_bytes"` // made by attempts that failed before this one: see OOMRetries
 }
+
+// ElementWidths is memory by how many bytes each of its elements has.
+type ElementWidths struct {
+	OneByte      uint64
+	TwoBytes     uint64
+	WideBytes    uint64 // with more
+	UnknownBytes uint64
+}
+
+// Narrow is what has elements of at most two bytes.
+func (w *ElementWidths) Narrow() uint64 { return w.OneByte + w.TwoBytes }
 
 // Bytes is the sum of the parts: all that is in blocks.
 func (c *OOMComposition) Bytes() uint64 { return c.FixedBytes + c.IterationBytes + c.OlderBytes }

@@ -2,6 +2,7 @@ package report
 
 import (
 	"cmp"
+	"strings"
 )
 
 // Division says what the memory of one place in the program consists of, where that place holds most of a level: the
@@ -21,6 +22,20 @@ type Division struct {
 
 // ByCaller is what a division is by where a place is divided by the program's lines that called it. It is no grouping.
 const ByCaller = "caller"
+
+// CompiledPrefix begins the name of operators that PyTorch's compiler made one kernel of.
+const CompiledPrefix = "compiled: "
+
+// Compiled reports whether most of the place's memory is allocated by compiled code.
+func (d *Division) Compiled() bool {
+	bytes := uint64(0)
+	for i := range d.Rows {
+		if strings.HasPrefix(d.Rows[i].Key, CompiledPrefix) {
+			bytes += d.Rows[i].Bytes
+		}
+	}
+	return d.By == "operator" && bytes > d.Bytes/2
+}
 
 // DivisionRow is one key, or several modules that differ in an index only.
 type DivisionRow struct {

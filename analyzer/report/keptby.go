@@ -69,12 +69,21 @@ func KeptByOf(info trace.Info, allocated uint64) *KeptBy {
 	return k
 }
 
-// AllocatedAtOOM is what the framework had in blocks when its allocator first gave up; 0 where it never did.
-func (s *Summary) AllocatedAtOOM() uint64 {
+// FirstFailure is when the framework's allocator first gave up, which KeptBy with KeptAtOOM is of; nil where it never
+// did.
+func (s *Summary) FirstFailure() *OOMEvent {
 	for i := range s.OOM.Events {
 		if e := &s.OOM.Events[i]; e.Level == "framework" && e.Outcome == OOMFailed {
-			return e.AllocatedBytes
+			return e
 		}
+	}
+	return nil
+}
+
+// AllocatedAtOOM is what the framework had in blocks then; 0 where its allocator never gave up.
+func (s *Summary) AllocatedAtOOM() uint64 {
+	if e := s.FirstFailure(); e != nil {
+		return e.AllocatedBytes
 	}
 	return 0
 }

@@ -131,6 +131,13 @@ type OOMAllocator struct {
 	Private []PrivatePool `json:"private_pools,omitempty"` // in the order of their numbers
 }
 
+// IdleMemory is how memory that is reserved and in no block lies.
+type IdleMemory struct {
+	All     Fragments
+	Common  Fragments     // without private pools
+	Private []PrivatePool // in the order of their numbers
+}
+
 // PrivatePool is what a private pool of PyTorch's allocator holds.
 type PrivatePool struct {
 	Number        uint32 `json:"number"` // 2 n for the pool (n, 0), which captures of graphs make; 2 n + 1 for (0, n)
@@ -138,12 +145,13 @@ type PrivatePool struct {
 	IdleBytes     uint64 `json:"idle_bytes"`
 }
 
-// PrivateBytes is what the private pools reserve together, the most that one of them does, and what of it is idle.
-func (a *OOMAllocator) PrivateBytes() (reserved, most, idle uint64) {
-	for _, p := range a.Private {
+// PrivateBytes is what of private pools is idle, and what of that one pool for all of them gives back.
+func PrivateBytes(pools []PrivatePool) (idle, shared uint64) {
+	var reserved, most uint64
+	for _, p := range pools {
 		reserved, most, idle = reserved+p.ReservedBytes, max(most, p.ReservedBytes), idle+p.IdleBytes
 	}
-	return reserved, most, idle
+	return idle, min(idle, reserved-most)
 }
 
 // OOMCategory is what some of a framework's blocks were for when memory ran out.

@@ -48,6 +48,9 @@ type Summary struct {
 	OwnAccounts  []OwnAccount  `json:"own_accounts,omitempty"`  // filled in by who can read them
 	Allocator    *Allocator    `json:"allocator,omitempty"`     // of PyTorch; nil where it took no part
 
+	// what was reserved and in no block at the framework's peak; nil where the trace does not tell where it lay
+	IdleAtPeak *IdleMemory `json:"-"`
+
 	Marks  []Mark     `json:"marks"`
 	Steps  Iterations `json:"steps"`
 	Epochs Iterations `json:"epochs"`

@@ -31,6 +31,8 @@ type Frame struct {
 	Self     uint64 // Python: the object that is called, for calls of a framework's modules; else 0
 	Entry    bool   // Python: C code entered the interpreter with this frame
 
+	Compiled string // Python code that Inductor made: the operators that the line computes; "" unknown
+
 	FullFunction string // Function with everything that was elided from it
 }
 

@@ -37,5 +37,6 @@ func (r *Resolver) pythonFrame(place codePlace) Frame {
 	if line, ok := pyline.Decode(code.Table, code.Lines, code.FirstLine, place.offset); ok {
 		frame.Line = int(line)
 	}
+	frame.Compiled = r.compiled(frame.File, frame.Line)
 	return frame
 }

@@ -17,12 +17,13 @@ type Resolver struct {
 	options Options
 	loops   []span // code of the Python interpreter's loop, in the process
 
-	native  map[uint64][]Frame
-	python  map[codePlace]Frame
-	objects map[moduleKey]*object
-	warmed  bool // many addresses were looked up at once
-	jit     *perfMap
-	jitRead bool
+	native   map[uint64][]Frame
+	python   map[codePlace]Frame
+	inductor map[string]kernels // by file
+	objects  map[moduleKey]*object
+	warmed   bool // many addresses were looked up at once
+	jit      *perfMap
+	jitRead  bool
 
 	mu       sync.Mutex // objects of several goroutines have problems
 	problems map[problem]struct{}

@@ -25,6 +25,7 @@ type Lookahead struct {
 	period    periodWatch
 	snapshot  bool // what came and went, and would tell iterations apart, is left out
 	Blocks    *BlockNames
+	Elements  Elements
 	LastAlloc [heap.AccountCount]uint64 // order number of each account's last allocation
 	thin      bool                      // what is read was thinned, so that nothing in it returns regularly
 
@@ -143,6 +144,7 @@ func (p *Lookahead) event(e *trace.Event) {
 	case trace.EventStep:
 		p.steps++
 	case trace.EventName:
+		p.Elements = p.Elements.Named(e)
 		switch e.Category {
 		case trace.CategoryModule:
 			p.Modules.Named(e.Handle, e.Name)

@@ -18,6 +18,7 @@ import (
 // into it.
 type BlockNames struct {
 	heap  *heap.Heap // of the framework's blocks alone: no other is named for good
+	total total
 	named heap.Locator
 	of    []nameOfBlock // by block id
 
@@ -46,9 +47,30 @@ const namePage = 1 << 14
 
 func newBlockNames() *BlockNames {
 	n := &BlockNames{number: make(map[blockName]uint32), pages: make(map[uint64][]byte)}
-	n.heap = heap.NewHeap(heap.NoopObserver{})
+	n.heap = heap.NewHeap(&n.total)
 	return n
 }
+
+// total follows what all blocks of the framework hold.
+type total struct {
+	heap.NoopObserver
+	live, peak, seq uint64 // seq: order number of the allocation that made the peak
+}
+
+func (t *total) add(bytes, seq uint64) {
+	if t.live += bytes; t.live > t.peak {
+		t.peak, t.seq = t.live, seq
+	}
+}
+
+// Opened implements heap.Observer.
+func (t *total) Opened(_ uint32, b *heap.Block, _ *trace.Event) { t.add(b.Size, b.Seq) }
+
+// Closed implements heap.Observer.
+func (t *total) Closed(_ uint32, b *heap.Block, _ *trace.Event) { t.live -= b.Size }
+
+// PeakSeq is the order number of the allocation that made the peak; 0 without one.
+func (n *BlockNames) PeakSeq() uint64 { return n.total.seq }
 
 // event takes in an event of the reading ahead.
 func (n *BlockNames) event(e *trace.Event) {
@@ -73,6 +95,7 @@ func (n *BlockNames) fastPath(kind trace.EventKind, seq, addr, size uint64) bool
 	case kind == trace.EventFree:
 		id, b := n.heap.CloseFramework(addr, seq)
 		if b != nil {
+			n.total.live -= b.Size
 			n.heap.Recycle(id)
 		}
 		return b != nil
@@ -82,6 +105,7 @@ func (n *BlockNames) fastPath(kind trace.EventKind, seq, addr, size uint64) bool
 	_, b := n.heap.OpenFramework(addr)
 	if b != nil {
 		b.Seq, b.Size = seq, size
+		n.total.add(size, seq)
 	}
 	return b != nil
 }

@@ -100,6 +100,7 @@ static enum outcome measure(const struct packing *p, void *tensor, struct mt_nam
   if (!call_for_number(p->calls[NUMEL], tensor, &count) || !call_for_number(p->calls[ELEMENT_SIZE], tensor, &size))
     return LEFT_TO_SCRIPT;
   row->size = count * size;
+  row->category = (uint32_t)(size <= UINT8_MAX ? size : 0) << MT_ELEMENT_SHIFT;
   return FILLED;
 }
 
@@ -127,7 +128,7 @@ static bool pack_all(const struct packing *p, char *rows, intptr_t count, void *
     if (!name) return false;
     enum outcome outcome = is_wanted(p, object) ? measure(p, object, &row) : LEFT_TO_SCRIPT;
     if (outcome == LEFT_TO_SCRIPT && !leave_to_script(rest, i)) return false;
-    if (outcome == FILLED) row.name = recording ? intern(name) : 0, row.category = (uint32_t)p->category;
+    if (outcome == FILLED) row.name = recording ? intern(name) : 0, row.category |= (uint32_t)p->category;
     else row = (struct mt_name_row){0};
     memcpy(rows, &row, sizeof row);
   }

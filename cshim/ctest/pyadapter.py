@@ -494,7 +494,8 @@ def packs():
     equal([row[:3] for row in rows if row[4]], [(4096, 12, id(tensors[0])), (1 << 63, 4 << 40, id(tensors[6]))], "rows")
     equal([at for at, row in enumerate(rows) if not any(row)], [1, 2, 3, 4, 5], "empty rows")
     torch.emit(HEAD.pack(torch.epoch()) + torch.pack(2, names, tensors, (Measured, int), place)[0])
-    equal(library.names(), [(2, "name0", 4096, 12, id(tensors[0])), (2, "name6", 1 << 63, 4 << 40, id(tensors[6]))], "names")
+    element = 4 << 8
+    equal(library.names(), [(2 | element, "name0", 4096, 12, id(tensors[0])), (2 | element, "name6", 1 << 63, 4 << 40, id(tensors[6]))], "names")
     rows, others = torch.pack(4, names[:2], tensors, (), size)
     equal(([row[:3] for row in ROW.iter_unpack(rows)], others), ([(0, 12, id(tensors[0])), (0, 12, id(tensors[1]))], []), "without addresses")
     rows, others = torch.pack(1, names, tensors, (), ())

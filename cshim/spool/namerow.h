@@ -7,7 +7,7 @@
 /* As scripts pack it: struct.Struct("<QQQII"). */
 struct mt_name_row {
   uint64_t address, size, object;
-  uint32_t name, category;
+  uint32_t name, category; /* with MT_ELEMENT_SHIFT */
 };
 _Static_assert(sizeof(struct mt_name_row) == 32, "without gaps");
 

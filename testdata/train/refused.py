@@ -6,8 +6,11 @@ Each goes on from point to point. Where memory runs out, it prints how many poin
 with --stop it prints that at point N and ends. So the difference between the two is what following the advice gives.
 """
 import argparse
+import contextlib
+import ctypes
 import json
 import os
+import subprocess
 import sys
 import tempfile
 
@@ -212,6 +215,97 @@ def recurrent(followed):
     """A batch that is too large for so many steps of a recurrent network."""
     net = Recurrent().cuda()
     net(torch.randn(64, 1024 if followed else 2048, 512, device="cuda")).sum().backward()
+
+
+class EightBit(torch.optim.Optimizer):
+    """Keeps what Adam keeps in a byte for each number, with a scale for each 256 of them."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self):
+        for p in self.param_groups[0]["params"]:
+            state = self.state[p]
+            for name in () if state else ("exp_avg", "exp_avg_sq"):
+                state[name] = torch.zeros(p.numel(), dtype=torch.uint8, device=p.device)
+                state[name + "_scale"] = torch.zeros((p.numel() + 255) // 256, device=p.device)
+
+
+def adam(followed, dtype=torch.float32):
+    """An optimizer with much state, and at last a batch that is too large."""
+    net = model(40).to(dtype)
+    optimizer = EightBit(net.parameters()) if followed else torch.optim.Adam(net.parameters())
+    for rows in (512, 512, 512, 20000):
+        net(torch.randn(rows, 1024, device="cuda", dtype=dtype)).sum().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+
+
+def half_adam(followed):
+    """The same, in half precision."""
+    adam(followed, torch.bfloat16)
+
+
+def shard(followed):
+    """A model in half precision that is too large; followed by half of its parameters, as each of two GPUs has them."""
+    net = model(40 if followed else 80, 2048).to(torch.bfloat16)
+    with torch.no_grad():
+        net(torch.randn(64, 2048, device="cuda", dtype=torch.bfloat16))
+        if followed:
+            tell()
+        torch.empty(1024 * MB, dtype=torch.uint8, device="cuda")
+
+
+class Attention(nn.Module):
+    """Attention that caches keys and values."""
+
+    def __init__(self, width):
+        super().__init__()
+        self.project, self.cache = nn.Linear(width, 3 * width), None
+
+    def forward(self, x):
+        q, k, v = self.project(x).chunk(3, -1)
+        if self.cache is not None:
+            k, v = torch.cat((self.cache[0], k), 1), torch.cat((self.cache[1], v), 1)
+        self.cache = k, v
+        return x + nn.functional.scaled_dot_product_attention(q, k, v)
+
+
+def generation(followed):
+    """A cache of keys and values that grows with each token."""
+    net = nn.Sequential(*(Attention(512) for _ in range(8))).cuda().eval()
+    with torch.no_grad():
+        x = torch.randn(16 if followed else 32, 128, 512, device="cuda")
+        while True:
+            point()
+            x = net(x)[:, -1:]
+
+
+def outside(followed):
+    """Another library asks the driver for what PyTorch has cached."""
+    kept = torch.empty(100 * MB, dtype=torch.uint8, device="cuda")
+    cached = torch.empty(600 * MB, dtype=torch.uint8, device="cuda")
+    del cached
+    if followed:
+        torch.cuda.empty_cache()
+    tell()
+    ctypes.CDLL("libcudart.so.12").cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(500 * MB))
+    del kept
+
+
+def beside(followed):
+    """Another process has a part of the device."""
+    os.environ["NULLCUDA_SHARED"] = os.path.abspath("device")
+    with contextlib.ExitStack() as ends:
+        if not followed:
+            source = "import sys, torch; kept = torch.empty(600 << 20, dtype=torch.uint8, device='cuda'); print(flush=True); sys.stdin.read()"
+            environment = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
+            child = subprocess.Popen([sys.executable, "-c", source], env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+            ends.enter_context(child).stdout.readline()
+        kept = []
+        while True:
+            kept.append(torch.empty(20 * MB, dtype=torch.uint8, device="cuda"))
 
 
 def twice(followed):

@@ -3,7 +3,7 @@ package spool
 // The geometry of cshim/spool.h. A test compiles that header and compares every number.
 const (
 	magic          = "MTSPOOL\x00"
-	layoutVersion  = 10
+	layoutVersion  = 11
 	pageSize       = 4096
 	recordSize     = 64
 	segmentSize    = 16384
@@ -107,6 +107,9 @@ const (
 	recMem      = 62
 	recFlags    = 63
 )
+
+// elementShift is where the bytes of a tensor's element stand in recAPI of a name.
+const elementShift = 8
 
 // Dictionary kinds.
 const (

@@ -78,6 +78,7 @@ var mirrored = []struct {
 	{"MT_LINES_RANGES", uint64(trace.LinesRanges)},
 	{"MT_LINES_LOCATIONS", uint64(trace.LinesLocations)},
 	{"MT_ID_BITS", idBits}, {"MT_PLACE_LOW", placeLow}, {"MT_REST_LOW", restLow}, {"MT_COUNT_BITS", countBits},
+	{"MT_ELEMENT_SHIFT", elementShift},
 	{"MT_OP_HALF", opHalf}, {"MT_OP_BITS", opBits}, {"MT_OP_THREAD_BITS", opThreadBits}, {"MT_OP_BACKWARD", opBackward},
 	{"MT_FLAG_BACKWARD", uint64(trace.FlagBackward)},
 	{"MT_RECORDING", controlRecording}, {"MT_STOP_REQUESTED", controlStopRequested}, {"MT_DRAINED", controlDrained},

@@ -167,6 +167,12 @@ func allocator(e *trace.Event, b []byte) {
 // name completes what a framework calls its memory.
 func name(e *trace.Event, b []byte) {
 	e.Category, e.Name, e.Handle = trace.Category(e.API), trace.StringID(le32(b, recReserved)), le64(b, recUnion)
+	switch e.API >> elementShift {
+	case 1:
+		e.Flags = trace.FlagOneByte
+	case 2:
+		e.Flags = trace.FlagTwoBytes
+	}
 	e.Addr, e.Size = le64(b, recAddr), le64(b, recSize)
 	e.API, e.Level, e.Tag, e.Stack, e.PyStack = 0, 0, 0, 0, 0
 }

@@ -7,7 +7,7 @@ from .reading import parts
 
 
 def memory(tensor, deep=2):
-    """[(suffix, address, bytes, address of the storage)] of what holds a tensor's elements on the device. Of wrappers of other tensors only the parts are queried."""
+    """[(suffix, address, bytes, address of the storage, bytes of an element)] of what holds a tensor's elements on the device. Of wrappers of other tensors only the parts are queried."""
     cls = type(tensor)
     if cls not in PLAIN:
         inner = [(key, part) for key, part in parts(tensor) if below(Tensor, type(part)) and key not in ("_grad", "grad")]
@@ -26,7 +26,7 @@ def memory(tensor, deep=2):
     if not address:
         return []
     size = element_size(tensor)
-    return [("", address, numel(tensor) * size, address - storage_offset(tensor) * size)]
+    return [("", address, numel(tensor) * size, address - storage_offset(tensor) * size, size)]
 
 
 def sparse(tensor):

@@ -45,7 +45,7 @@ class Rows:
     def __init__(self):
         self.emitted = current_emitted()
         self.covered = ()  # ids of parameters whose gradients are emitted separately
-        self.found = []  # chunks, and (category, name, address, bytes, id, address of the storage, the tensor if it begins within)
+        self.found = []  # chunks, and (category, with the bytes of an element from bit 8 on, name, address, bytes, id, address of the storage, the tensor if it begins within)
 
     def modules(self, names, modules):
         known, new = self.emitted.modules, []
@@ -59,8 +59,8 @@ class Rows:
 
     def tensor(self, category, name, tensor):
         try:
-            for suffix, address, size, storage in memory(tensor):
-                self.found.append((category, name + suffix, address, size, id(tensor), storage, tensor if address != storage else None))
+            for suffix, address, size, storage, element in memory(tensor):
+                self.found.append((category | element << 8, name + suffix, address, size, id(tensor), storage, tensor if address != storage else None))
         except Exception as error:
             contain(error)
 
@@ -107,7 +107,7 @@ class Rows:
 
         for entry in self.found:
             if type(entry) is Chunk:
-                for key in [key for key in flats if key[0] == entry.category]:
+                for key in [key for key in flats if key[0] & 255 == entry.category]:
                     pack_flat(key)
                 packed.append(entry.rows)
             else:
