@@ -69,14 +69,14 @@ var Kinds = []Kind{
 	{"largest-owner", Advice, "one tag held a fifth or more before the step began"},
 	{"untagged", Advice, "without tags and steps: half or more is in blocks"},
 	{"tagged", Advice, "without steps: a tag holds a fifth or more"},
-	{"activations", Advice, "feature maps of the running iteration are a fifth or more; names " +
-		"checkpointing and autocast if the run uses neither"},
-	{"parameters", Advice, "parameters are two fifths or more"},
+	{"activations", Advice, "feature maps of the running iteration are a fifth or more; names checkpointing if " +
+		"the run does not use it and a backward pass will come, autocast if parameters are wider than half precision"},
+	{"parameters", Advice, "parameters are two fifths or more; names half precision if they are wider"},
 	{"longer-input", Advice, "this iteration made a quarter more feature maps than the median of three or " +
 		"more before, and the difference is a fifth, or enough"},
 	{"loaded-twice", Advice, "tensors that torch.load or safetensors read onto the device are a tenth or " +
 		"more, beside as many bytes of parameters or optimizer state"},
-	{"optimizer-state", Advice, "a tag with \"optim\" in its name holds a fifth or more"},
+	{"optimizer-state", Advice, "a tag with \"optim\" in its name holds a fifth or more, or optimizer state a seventh"},
 	{"growing", Advice, "each of at least four steps began with more than the one before"},
 	{"pool-idle", Advice, "stream-ordered memory pools hold enough idle memory"},
 	{"graph-pool", Advice, "the pool of CUDA graphs holds enough idle memory"},
