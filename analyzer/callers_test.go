@@ -1,6 +1,7 @@
 package analyzer
 
 import (
+	"fmt"
 	"testing"
 
 	"memtrace/analyzer/report"
@@ -17,6 +18,10 @@ type calls struct {
 // callersOf is the division of a program in which those stacks hold memory; a code's line is its number.
 func callersOf(t *testing.T, list []calls) *report.Division {
 	t.Helper()
+	return divisionOf(t, callsSource(list))
+}
+
+func callsSource(list []calls) *memorySource {
 	src := &memorySource{info: trace.Info{"process.cwd": "/home/ada", "python.version": "3.11"}, end: &trace.End{}}
 	fillTables(&src.tables)
 	for id, name := range map[trace.CodeID]string{1: "grow", 2: "take", 3: "encoder", 4: "decoder", 5: "main"} {
@@ -34,7 +39,46 @@ func callersOf(t *testing.T, list []calls) *report.Division {
 			Mem: cuda.MemoryDevice, Seq: n, Time: int64(n) * 1000, Thread: 1, Addr: n << 24, Size: c.bytes,
 			PyStack: trace.StackID(300 + n)})
 	}
-	return divisionOf(t, src)
+	return src
+}
+
+// TestFunction: where the call stacks of most memory come together, below what runs all of the program, is named,
+// unless one of its lines holds most by itself.
+func TestFunction(t *testing.T) {
+	grow, take, layer, forward, start := trace.CodeID(1), trace.CodeID(2), trace.CodeID(3), trace.CodeID(4),
+		trace.CodeID(5)
+	for _, test := range []struct {
+		name string
+		list []calls
+		want string
+	}{
+		{"a function that calls several", []calls{{[]trace.CodeID{grow, layer, forward, start}, 400},
+			{[]trace.CodeID{take, layer, forward, start}, 300}, {[]trace.CodeID{layer, forward, start}, 200},
+			{[]trace.CodeID{forward, start}, 50}, {[]trace.CodeID{start}, 50}}, "encoder (pool.py) 900"},
+		{"one that calls itself", []calls{{[]trace.CodeID{grow, layer, layer, forward, start}, 400},
+			{[]trace.CodeID{take, layer, forward, start}, 300}, {[]trace.CodeID{layer, forward, start}, 200}},
+			"encoder (pool.py) 900"},
+		{"what runs everything", []calls{{[]trace.CodeID{grow, forward, start}, 400},
+			{[]trace.CodeID{take, forward, start}, 400}}, ""},
+		{"a line that holds most", []calls{{[]trace.CodeID{grow, layer, forward, start}, 800},
+			{[]trace.CodeID{take, layer, forward, start}, 100}}, ""},
+		{"less than half", []calls{{[]trace.CodeID{grow, layer, forward, start}, 200},
+			{[]trace.CodeID{take, layer, forward, start}, 200}, {[]trace.CodeID{start}, 500}}, ""},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			s, err := Summarize(callsSource(test.list), Options{Question: Question{Sites: true}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			got := ""
+			if f := s.Function; f != nil {
+				got = fmt.Sprint(f.Name, " ", f.Bytes)
+			}
+			if got != test.want {
+				t.Errorf("%q, want %q", got, test.want)
+			}
+		})
+	}
 }
 
 // TestDivisionByCaller: a place with most of the memory, where clients of a pool come together, is divided by the next

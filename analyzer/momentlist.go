@@ -64,6 +64,9 @@ func (q *query) addMoments(s *report.Summary) (*moment.State, error) {
 		s.Sites = division.Sites(q.resolver, m.Held[main], q.stackCounts(main), q.FullStacks)
 		s.Sites.Level, s.Sites.Moment, s.Sites.TimeNS = main.String(), label, m.Time
 		s.Division = division.Of(q.resolver, main.String(), m.Held[main])
+		if s.At == nil {
+			s.Function = division.Function(q.resolver, m.Held[main])
+		}
 	}
 	return m, nil
 }

@@ -18,6 +18,9 @@ type Frame struct {
 	short string // what it is called in folded stacks; "" as everywhere
 }
 
+// IsPython reports whether the frame is the interpreter's.
+func (f *Frame) IsPython() bool { return f.Kind == symbol.Python }
+
 // Matches reports whether a filter means the frame: by its function, however it is written, or by its file.
 func (f *Frame) Matches(re *regexp.Regexp) bool {
 	return re.MatchString(f.Title()) || re.MatchString(f.Function) || re.MatchString(f.FullFunction) || f.File != "" &&

@@ -9,7 +9,7 @@ import (
 // Why an allocator holds memory that is in no block, where that is a large part of what it holds.
 const (
 	WasteSegments = "segments" // segments without a block
-	WasteGaps     = "gaps"     // between the blocks of segments
+	WasteGaps     = "gaps"     // in segments that hold blocks
 	WastePools    = "pools"    // private pools, as those of CUDA graphs
 )
 

@@ -14,6 +14,8 @@ var Kinds = []Kind{
 	{"rounding", Info, "much of the blocks was not requested"},
 	{"other-processes-held", Info, "other processes held much of the device"},
 	{"fits", Info, "how many times this batch the device has room for"},
+	{"many-alike", Info, "modules that differ in a number came one after another, as versions of one adapter do; " +
+		"others like them are few"},
 	{"parameter-copies", Info, "a module has the same parameters as a trained one: a moving average, a teacher"},
 	{"untrained", Advice, "a module that no optimizer trains has gradients, or activations for a backward pass"},
 	{"kept-by", Info, "what kept most tensors alive when memory ran out, or at the end of a program that grew"},

@@ -36,6 +36,9 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding
 		}
 		list = append(list, finding.New("parameter-copies", text, c.Bytes, "training.parameters"))
 	}
+	if f := cause.FamilyOf(s); f != nil && f.Bytes() >= least {
+		list = append(list, finding.New("many-alike", familySentence(f), f.Bytes(), "training.parameters"))
+	}
 	if len(idle) > 0 && idle[0].Activations+idle[0].Gradients >= least {
 		list = append(list, finding.New("untrained", untrainedSentence(&idle[0]), idle[0].Activations+idle[0].Gradients,
 			"training.parameters", "training.modules"))
@@ -43,12 +46,32 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding
 	return list
 }
 
+// familySentence speaks of modules that pile up.
+func familySentence(f *cause.Family) string {
+	const shown = 3
+	name, last := visible.Text(f.Name), len(f.Numbers)-1
+	others := "the " + layout.Count(uint64(len(f.Others))) + " others like them"
+	if len(f.Others) <= shown {
+		others += " (" + visible.Text(strings.Join(f.Others, ", ")) + ")"
+	}
+	times := "1"
+	if f.OthersMost > 1 {
+		times = "at most " + layout.Count(f.OthersMost)
+	}
+	return fmt.Sprintf("%s modules, %s%d to %s%d, came one after another: %s each, %s in total; of each of %s there is %s.",
+		layout.Count(uint64(len(f.Numbers))), name, f.Numbers[0], name, f.Numbers[last], layout.Bytes(f.Each),
+		layout.Bytes(f.Bytes()), others, times)
+}
+
 // wasteWords says why memory is reserved and unused, and what is known to give it back.
-func wasteWords(w *cause.Waste) string {
+func wasteWords(w *cause.Waste, idle uint64) string {
 	if w == nil {
 		return ""
 	}
 	text := ", " + layout.Bytes(w.Bytes) + " of it "
+	if layout.Bytes(w.Bytes) == layout.Bytes(idle) {
+		text = ", all of it "
+	}
 	switch w.Why {
 	case cause.WastePools:
 		text += "in " + layout.Plural(w.Pools, "private pool", "private pools") + ", as CUDA graphs have them"
@@ -62,7 +85,7 @@ func wasteWords(w *cause.Waste) string {
 			text += ", cached for requests of other sizes: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most of that"
 		}
 	case cause.WasteGaps:
-		text += "in gaps between blocks"
+		text += "in segments that hold blocks, too"
 	}
 	return text
 }

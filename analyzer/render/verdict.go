@@ -220,7 +220,7 @@ func idleSentence(s *report.Summary, v *report.Verdict) (text string, idle uint6
 	text = fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused", layout.Bytes(idle),
 		100*float64(idle)/float64(max(used, 1)), phrase.Framework(s.Versions))
 	if v.Outcome == report.OutcomePeak {
-		text += wasteWords(cause.WasteOf(s))
+		text += wasteWords(cause.WasteOf(s), idle)
 	}
 	return text + ".", idle, evidence
 }

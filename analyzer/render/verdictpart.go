@@ -24,6 +24,9 @@ const operatorShare = 0.25
 // in it; "" where nothing is known.
 func partWords(v *report.Verdict) string {
 	switch m, o := v.Module, v.Operator; {
+	case v.Function != nil:
+		return fmt.Sprintf("%.0f%% was allocated in %s and what it calls (%s)", 100*v.Function.Share,
+			visible.Text(v.Function.Name), layout.Bytes(v.Function.Bytes))
 	case m != nil:
 		text := fmt.Sprintf("%.0f%% was in module %s and its submodules (%s)", 100*m.Share, visible.Text(m.Name),
 			layout.Bytes(m.Bytes))

@@ -30,11 +30,13 @@ type Summary struct {
 	Ledgers  []Ledger               `json:"ledgers"`
 	Sites    *Sites                 `json:"sites,omitempty"` // nil unless Question.Sites
 	// of the place that holds more than half of the ledgers' level; nil without one, or unless Question.Sites
-	Division   *Division    `json:"division,omitempty"`
-	Cross      *Cross       `json:"cross,omitempty"`      // nil unless Question.Cross
-	Categories []Categories `json:"categories,omitempty"` // for every grouping that is made of rules
-	Training   *Training    `json:"training,omitempty"`   // nil unless Options.Training
-	Trend      *Trend       `json:"trend"`
+	Division *Division `json:"division,omitempty"`
+	// in which the stacks of most memory at the peak come together, where no modules hold it; nil if there is none
+	Function   *VerdictShare `json:"-"`
+	Cross      *Cross        `json:"cross,omitempty"`      // nil unless Question.Cross
+	Categories []Categories  `json:"categories,omitempty"` // for every grouping that is made of rules
+	Training   *Training     `json:"training,omitempty"`   // nil unless Options.Training
+	Trend      *Trend        `json:"trend"`
 	// OtherTrends are the judgements on other kinds of memory that the program used
 	OtherTrends []Trend `json:"other_trends"`
 	// at the peak: read from a checkpoint onto the device, and there a second time by name

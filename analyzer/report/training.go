@@ -105,6 +105,8 @@ type Parameter struct {
 
 	// of all these blocks, as of a Level; nil where it is known of none
 	Requested *Requested `json:"requested,omitempty"`
+
+	FromNS int64 `json:"-"` // when the first block was allocated that had the parameter
 }
 
 // State is what an optimizer keeps for a parameter under one name, such as exp_avg.

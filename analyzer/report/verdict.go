@@ -31,6 +31,7 @@ type Verdict struct {
 	Operator  *VerdictShare `json:"operator,omitempty"` // the operator that holds most; nil if none is known
 	// the module that holds most with those below it, repeated ones taken together; nil if none stands out
 	Module    *VerdictShare `json:"module,omitempty"`
+	Function  *VerdictShare `json:"-"`          // the same of functions that are no modules
 	IdleBytes uint64        `json:"idle_bytes"` // reserved by the framework's allocator then, in no block
 	Growth    string        `json:"growth"`     // GrowthUnknown, GrowthNone or GrowthSteady: see Trend
 	OOMCount  uint64        `json:"oom_count"`
@@ -68,7 +69,9 @@ func (s *Summary) Verdict() *Verdict {
 	}
 	v.peakOfTraining(s.Training)
 	v.largestOwner(s)
-	v.name(s)
+	if v.name(s); v.Module == nil && v.Outcome == OutcomePeak {
+		v.Function = s.Function
+	}
 	return v
 }
 

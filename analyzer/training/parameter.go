@@ -22,7 +22,8 @@ type ParameterList struct {
 type parameterFigures struct {
 	name     string
 	category trace.Category
-	renamed  bool // its object has another name now
+	renamed  bool  // its object has another name now
+	from     int64 // time of the first block that had it; 0 none
 	order    []figureKey
 	figures  map[figureKey]figure
 }
@@ -51,6 +52,9 @@ func (l *ParameterList) Named(e *trace.Event, b *heap.Block, requested *report.R
 	switch e.Category {
 	case trace.CategoryParameter, trace.CategoryBuffer:
 		p.category, key.category = e.Category, trace.CategoryParameter
+		if p.from == 0 || b.Time < p.from {
+			p.from = b.Time
+		}
 		if before, known := l.objects[e.Handle]; known && before != i {
 			l.list[before].renamed = true
 		}
@@ -108,7 +112,8 @@ func (p *parameterFigures) isOptimizer() bool {
 }
 
 func (p *parameterFigures) value() report.Parameter {
-	v := report.Parameter{Name: p.name, Category: p.category.String(), States: []report.State{}}
+	v := report.Parameter{Name: p.name, Category: p.category.String(), FromNS: p.from,
+		States: []report.State{}}
 	if p.isOptimizer() {
 		v.Category = trace.CategoryOptimizer.String()
 	}

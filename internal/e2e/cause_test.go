@@ -35,3 +35,34 @@ func TestCauses(t *testing.T) {
 		})
 	}
 }
+
+// Where functions and no modules hold the activations, the first sentence names the one in which they come together.
+func TestFunctionalCode(t *testing.T) {
+	t.Parallel()
+	extended(t)
+	r := program{framework: torch27, args: []string{"functional.py"}}.record(t)
+	rep := jsonReport(t, r.trace)
+	const says = "was allocated in layer (train/functional.py) and what it calls"
+	if first := rep.Verdict.Sentences[0]; !strings.Contains(first, says) {
+		t.Error(first)
+	}
+}
+
+// Adapters that pile up are named, and those of a cache that does not grow are not.
+func TestAdaptersPileUp(t *testing.T) {
+	t.Parallel()
+	extended(t)
+	const says = "12 modules, acme-v0 to acme-v11, came one after another: 256.0 KiB each, 3.00 MiB in total; " +
+		"of each of the 3 others like them (beta-v, delta-v, gamma-v) there is 1."
+	for mode, want := range map[string]bool{"kept": true, "layers": true, "latest": false, "even": false} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := program{framework: torch27, args: []string{"adapters.py", mode}}.record(t)
+			sentences := strings.Join(jsonReport(t, r.trace).Verdict.Sentences, "\n")
+			if strings.Contains(sentences, says) != want ||
+				strings.Contains(sentences, "came one after another") != want {
+				t.Errorf("want it said: %v\n%s", want, sentences)
+			}
+		})
+	}
+}

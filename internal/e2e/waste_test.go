@@ -38,7 +38,7 @@ func TestWaste(t *testing.T) {
 		args, env  []string       // of the run that follows
 	}{
 		{"sizes", "in segments without any block, cached for requests of other sizes: " +
-			"PYTORCH_CUDA_ALLOC_CONF=" + grow + " avoids most of that.", regexp.MustCompile(`(\S+) ([MG])iB of it`), nil,
+			"PYTORCH_CUDA_ALLOC_CONF=" + grow + " avoids most of that.", regexp.MustCompile(`Another (\S+) ([MG])iB`), nil,
 			[]string{"PYTORCH_CUDA_ALLOC_CONF=" + grow}},
 		{"graphs", "private pools, as CUDA graphs have them: one pool for all captures",
 			regexp.MustCompile(`gives back about (\S+) ([MG])iB`), []string{"--followed"}, nil},
