@@ -239,7 +239,7 @@ struct mt_ring {
   uint64_t calls;         /* driver calls begun plus driver calls ended: odd while the thread is inside one */
   uint64_t lost_frees;    /* records that released memory, counted apart so that a reader may take the two counters one
                              after the other */
-  uint64_t lost_from;     /* the lowest order number that the first lost record can have had; 0 while nothing is lost,
+  uint64_t lost_from;     /* the lowest possible order number of the first lost record; 0 while nothing is lost,
                              stored before the counters */
   uint64_t pad;
   /* The consumer's line. */
@@ -263,7 +263,7 @@ struct mt_clock_pair {
 };
 
 enum { MT_DRAINER_FAILED = 2 };
-#define MT_EXITED 0x100u /* of exit_status below: the program ended by itself */
+#define MT_EXITED 0x100u /* in exit_status below: the program exited normally */
 
 enum mt_control { MT_RECORDING = 0, MT_STOP_REQUESTED = 1, MT_DRAINED = 2 };
 

@@ -4,7 +4,7 @@
 # says appears when it has ended, and last how long each took.
 # Usage: scripts/test-c.sh [--all-pythons] [NAME...]
 #   --all-pythons   the Python tests in every interpreter there is, the nightly form; without it in python3 and in those that PYTHONS names (paths, separated by colons)
-#   NAME...         only these of: ring dict tag pool nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack python splitranges backward allocator growth namerow table rows header imports library null
+#   NAME...         only these of: ring dict tag pool nvtx nvtxmark nvml output config clock region cgroup array unwind capture cfi stackmap symbol pystack python splitranges backward allocator growth namerow table rows header imports library null
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -312,7 +312,7 @@ test_null() {
   done
 }
 
-plain="ring dict tag pool nvtx nvtxmark nvml output config clock region array unwind capture cfi stackmap symbol pystack splitranges backward allocator growth namerow table"
+plain="ring dict tag pool nvtx nvtxmark nvml output config clock region cgroup array unwind capture cfi stackmap symbol pystack splitranges backward allocator growth namerow table"
 sanitized=${plain/ splitranges/}
 threads="ring dict tag pool nvtx nvtxmark clock unwind capture pystack"
 

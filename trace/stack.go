@@ -64,7 +64,7 @@ type PyFrame struct {
 }
 
 // BeforeFunction in BeforeFile is the Python frame of memory that was there when recording began: who allocated that is
-// not known. The adapters' script held.py has a function of this name.
+// not known. The adapters' script snapshot.py has a function of this name.
 const (
 	BeforeFunction = "_record_before"
 	BeforeFile     = "<memtrace>"

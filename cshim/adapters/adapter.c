@@ -55,13 +55,13 @@ static struct adapter {
 static uint32_t oom_pending, oom_reports;
 
 
-#define API(F)                                                        \
-  F(int, initialized, (void), "Py_IsInitialized")                     \
-  F(int, add_pending, (int (*)(void *), void *), "Py_AddPendingCall") \
+#define API(F)                                                                  \
+  F(int, initialized, (void), "Py_IsInitialized")                               \
+  F(int, add_pending, (int (*)(void *), void *), "Py_AddPendingCall")           \
   F(void *, get, (void *, const char *), "PyDict_GetItemString") /* borrowed */ \
-  F(void *, tuple, (intptr_t), "PyTuple_New")                         \
-  F(void *, error, (void), "PyErr_Occurred") /* borrowed */           \
-  F(void, incref, (void *), "Py_IncRef")                              \
+  F(void *, tuple, (intptr_t), "PyTuple_New")                                   \
+  F(void *, error, (void), "PyErr_Occurred") /* borrowed */                     \
+  F(void, incref, (void *), "Py_IncRef")                                        \
   F(void, decref, (void *), "Py_DecRef")
 
 static struct {

@@ -14,7 +14,7 @@ struct mt_adapter_script {
   const char *text;
 };
 extern const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS];
-extern const char mt_held_script[]; /* cshim/adapters/held.h */
+extern const char mt_snapshot_script[]; /* cshim/adapters/snapshot.h */
 extern const char mt_referrers_script[]; /* cshim/adapters/referrers.h */
 
 extern uint32_t mt_adapters_detected; /* 1 << enum mt_framework */

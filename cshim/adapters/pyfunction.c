@@ -20,27 +20,27 @@
 #include "spool/dict.h"
 #include "spool/namerow.h"
 
-#define API(F)                                                                    \
-  F(void *, function, (struct mt_pymethod *, void *, void *), "PyCFunction_NewEx")     \
+#define API(F)                                                                          \
+  F(void *, function, (struct mt_pymethod *, void *, void *), "PyCFunction_NewEx")      \
   F(const char *, text, (void *, intptr_t *), "PyUnicode_AsUTF8AndSize") /* borrowed */ \
-  F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")         \
-  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")          \
-  F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong")       \
-  F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */           \
-  F(intptr_t, list_size, (void *), "PyList_Size")                                 \
-  F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */       \
-  F(void *, list, (intptr_t), "PyList_New")                                       \
-  F(int, append, (void *, void *), "PyList_Append")                               \
-  F(int, is_subtype, (void *, void *), "PyType_IsSubtype")                        \
-  F(void *, modules, (void), "PyImport_GetModuleDict") /* borrowed */             \
-  F(void *, import, (const char *), "PyImport_ImportModule")                      \
-  F(void *, dict_item, (void *, const char *), "PyDict_GetItemString") /* borrowed */ \
-  F(void *, attribute, (void *, const char *), "PyObject_GetAttrString")          \
-  F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")                  \
-  F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                                \
-  F(void, restore_error, (void *, void *, void *), "PyErr_Restore")               \
-  F(void, clear_error, (void), "PyErr_Clear")                                     \
-  F(void, incref, (void *), "Py_IncRef")                                          \
+  F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")               \
+  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")                \
+  F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong")             \
+  F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */                 \
+  F(intptr_t, list_size, (void *), "PyList_Size")                                       \
+  F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */             \
+  F(void *, list, (intptr_t), "PyList_New")                                             \
+  F(int, append, (void *, void *), "PyList_Append")                                     \
+  F(int, is_subtype, (void *, void *), "PyType_IsSubtype")                              \
+  F(void *, modules, (void), "PyImport_GetModuleDict") /* borrowed */                   \
+  F(void *, import, (const char *), "PyImport_ImportModule")                            \
+  F(void *, dict_item, (void *, const char *), "PyDict_GetItemString") /* borrowed */   \
+  F(void *, attribute, (void *, const char *), "PyObject_GetAttrString")                \
+  F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")                        \
+  F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                                      \
+  F(void, restore_error, (void *, void *, void *), "PyErr_Restore")                     \
+  F(void, clear_error, (void), "PyErr_Clear")                                           \
+  F(void, incref, (void *), "Py_IncRef")                                                \
   F(void, decref, (void *), "Py_DecRef")
 
 static struct {
@@ -266,7 +266,7 @@ static void *schedule(void *self, void *milliseconds) {
   return nothing();
 }
 
-/* Where a frame object has its frame from 3.11 on: behind the head of an object and the caller's frame object. */
+/* f_frame of a frame object from 3.11 on: after PyObject_HEAD and f_back (CPython, struct _frame). */
 enum { FRAME_OF_OBJECT = 24, FRAME_VARIABLES = 4096 };
 
 /* variables((frame, count)) -> list: the first so many variables of a function that runs, None for those without a

@@ -7,9 +7,8 @@
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 
-/* To 3.11 tracked objects are in three circular lists, one for each generation, each with a head of its own. An
- * object's links (PyGC_Head) are right before it, with flags in the lowest bits (CPython,
- * Include/internal/pycore_gc.h).
+/* To 3.11 tracked objects are in three circular lists, one for each generation, each with a head of its own (CPython,
+ * struct gc_generation). An object's links are right before it, with flags in the lowest bits (PyGC_Head).
  *
  *   generations   head of the youngest: next, previous | threshold, count    24 bytes; the other two follow */
 struct link {

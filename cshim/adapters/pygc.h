@@ -7,7 +7,7 @@
 
 bool mt_pygc_find(void);
 
-/* Calls each for every object, with the interpreter's lock, until that is false; it must not make or destroy objects
- * that the collector knows. False if the objects cannot be had like this, after any number of calls. Leaves no
+/* Calls each for every tracked object, with the interpreter's lock, until it returns false; it must not create or
+ * destroy tracked objects. False if this version's objects cannot be visited, after any number of calls. Leaves no
  * exception. */
 bool mt_pygc_visit(bool (*each)(void *object, void *context), void *context);

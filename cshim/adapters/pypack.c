@@ -11,28 +11,28 @@
 #include "spool/dict.h"
 #include "spool/namerow.h"
 
-#define API(F)                                                              \
-  F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */     \
-  F(intptr_t, tuple_size, (void *), "PyTuple_Size")                         \
-  F(intptr_t, list_size, (void *), "PyList_Size")                           \
-  F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */ \
-  F(void *, list, (intptr_t), "PyList_New")                                 \
-  F(int, append, (void *, void *), "PyList_Append")                         \
-  F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                          \
-  F(void *, bytes, (const char *, intptr_t), "PyBytes_FromStringAndSize")   \
-  F(char *, data, (void *), "PyBytes_AsString")                             \
-  F(int, read, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")    \
+#define API(F)                                                                          \
+  F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */                 \
+  F(intptr_t, tuple_size, (void *), "PyTuple_Size")                                     \
+  F(intptr_t, list_size, (void *), "PyList_Size")                                       \
+  F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */             \
+  F(void *, list, (intptr_t), "PyList_New")                                             \
+  F(int, append, (void *, void *), "PyList_Append")                                     \
+  F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                                      \
+  F(void *, bytes, (const char *, intptr_t), "PyBytes_FromStringAndSize")               \
+  F(char *, data, (void *), "PyBytes_AsString")                                         \
+  F(int, read, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")                \
   F(const char *, text, (void *, intptr_t *), "PyUnicode_AsUTF8AndSize") /* borrowed */ \
-  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
-  F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
-  F(void *, in_class, (void *, void *), "?_PyType_Lookup") /* borrowed */   \
-  F(void *, attribute, (void *, void *), "PyObject_GenericGetAttr")         \
-  F(intptr_t, dict_size, (void *), "PyDict_Size")                           \
-  F(void *, dict_item, (void *, void *), "PyDict_GetItemWithError") /* borrowed */ \
-  F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")            \
-  F(void *, error, (void), "PyErr_Occurred") /* borrowed */                 \
-  F(void, clear_error, (void), "PyErr_Clear")                               \
-  F(void, incref, (void *), "Py_IncRef")                                    \
+  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")                \
+  F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong")             \
+  F(void *, in_class, (void *, void *), "?_PyType_Lookup") /* borrowed */               \
+  F(void *, attribute, (void *, void *), "PyObject_GenericGetAttr")                     \
+  F(intptr_t, dict_size, (void *), "PyDict_Size")                                       \
+  F(void *, dict_item, (void *, void *), "PyDict_GetItemWithError") /* borrowed */      \
+  F(void *, call, (void *, ...), "PyObject_CallFunctionObjArgs")                        \
+  F(void *, error, (void), "PyErr_Occurred") /* borrowed */                             \
+  F(void, clear_error, (void), "PyErr_Clear")                                           \
+  F(void, incref, (void *), "Py_IncRef")                                                \
   F(void, decref, (void *), "Py_DecRef")
 
 static struct {
@@ -173,7 +173,7 @@ void *mt_pypack_identities(void *self, void *list) {
   return found;
 }
 
-/* Whether the list's objects are the first ones of those identities, which then begin behind them. */
+/* Whether the list's objects are the next of the identities, past which it advances. */
 static bool take_same(void *list, const char **identities, const char *end) {
   intptr_t count = list ? api.list_size(list) : -1;
   if (count < 0 || count > (end - *identities) / (intptr_t)sizeof(uint64_t)) return false;

@@ -202,7 +202,7 @@ static void propagate_reachable(uint32_t first) {
   }
 }
 
-/* False if the collector's objects cannot be had. */
+/* False if the tracked objects cannot be visited. */
 static bool classify_rest(void) {
   uint32_t first = now.count;
   if (!mt_pygc_visit(add_unreached, NULL)) return false;

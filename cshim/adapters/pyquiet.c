@@ -14,25 +14,25 @@
 
 #define MT_TRACEBACK_MAX 1000u
 
-#define API(F)                                                          \
-  F(void *, thread, (void), "PyThreadState_Get")                        \
-  F(void, hold_tracing, (void *), "?PyThreadState_EnterTracing")        \
-  F(void, release_tracing, (void *), "?PyThreadState_LeaveTracing")     \
-  F(void *, call, (void *, void *, void *), "PyObject_Call")            \
-  F(void *, call_with, (void *, ...), "PyObject_CallFunctionObjArgs")   \
-  F(void *, modules, (void), "PyImport_GetModuleDict") /* borrowed */   \
-  F(void *, item, (void *, const char *), "PyDict_GetItemString") /* borrowed */ \
-  F(void *, attribute, (void *, const char *), "PyObject_GetAttrString") \
-  F(int, set_attribute, (void *, const char *, void *), "PyObject_SetAttrString") \
-  F(void *, number, (long), "PyLong_FromLong")                          \
-  F(int, matches, (void *, void *), "PyErr_GivenExceptionMatches")      \
-  F(int, same_text, (void *, const char *), "PyUnicode_CompareWithASCIIString") \
-  F(void *, error, (void), "PyErr_Occurred") /* borrowed */             \
-  F(void, fetch_error, (void **, void **, void **), "PyErr_Fetch")      \
+#define API(F)                                                                      \
+  F(void *, thread, (void), "PyThreadState_Get")                                    \
+  F(void, hold_tracing, (void *), "?PyThreadState_EnterTracing")                    \
+  F(void, release_tracing, (void *), "?PyThreadState_LeaveTracing")                 \
+  F(void *, call, (void *, void *, void *), "PyObject_Call")                        \
+  F(void *, call_with, (void *, ...), "PyObject_CallFunctionObjArgs")               \
+  F(void *, modules, (void), "PyImport_GetModuleDict") /* borrowed */               \
+  F(void *, item, (void *, const char *), "PyDict_GetItemString") /* borrowed */    \
+  F(void *, attribute, (void *, const char *), "PyObject_GetAttrString")            \
+  F(int, set_attribute, (void *, const char *, void *), "PyObject_SetAttrString")   \
+  F(void *, number, (long), "PyLong_FromLong")                                      \
+  F(int, matches, (void *, void *), "PyErr_GivenExceptionMatches")                  \
+  F(int, same_text, (void *, const char *), "PyUnicode_CompareWithASCIIString")     \
+  F(void *, error, (void), "PyErr_Occurred") /* borrowed */                         \
+  F(void, fetch_error, (void **, void **, void **), "PyErr_Fetch")                  \
   F(void, normalize_error, (void **, void **, void **), "PyErr_NormalizeException") \
-  F(void, restore_error, (void *, void *, void *), "PyErr_Restore")     \
-  F(void, clear_error, (void), "PyErr_Clear")                           \
-  F(void, incref, (void *), "Py_IncRef")                                \
+  F(void, restore_error, (void *, void *, void *), "PyErr_Restore")                 \
+  F(void, clear_error, (void), "PyErr_Clear")                                       \
+  F(void, incref, (void *), "Py_IncRef")                                            \
   F(void, decref, (void *), "Py_DecRef")
 
 static struct {

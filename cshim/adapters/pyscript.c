@@ -5,15 +5,15 @@
 
 static const char file[] = "<memtrace>";
 
-#define API(F)                                                                   \
-  F(void *, builtins, (void), "PyEval_GetBuiltins") /* borrowed */               \
-  F(void *, compile, (const char *, const char *, int), "Py_CompileString")      \
-  F(void *, run, (void *, void *, void *), "PyEval_EvalCode")                    \
-  F(void *, dict, (void), "PyDict_New")                                          \
-  F(int, set, (void *, const char *, void *), "PyDict_SetItemString")            \
-  F(void *, text, (const char *), "PyUnicode_FromString")                        \
+#define API(F)                                                                     \
+  F(void *, builtins, (void), "PyEval_GetBuiltins") /* borrowed */                 \
+  F(void *, compile, (const char *, const char *, int), "Py_CompileString")        \
+  F(void *, run, (void *, void *, void *), "PyEval_EvalCode")                      \
+  F(void *, dict, (void), "PyDict_New")                                            \
+  F(int, set, (void *, const char *, void *), "PyDict_SetItemString")              \
+  F(void *, text, (const char *), "PyUnicode_FromString")                          \
   F(void *, function, (struct mt_pymethod *, void *, void *), "PyCFunction_NewEx") \
-  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")         \
+  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")           \
   F(void, decref, (void *), "Py_DecRef")
 
 static struct {

@@ -105,7 +105,7 @@ const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void)) 
   if (why) return begin(), why;
   int state = api.ensure();
   if (begin()) {
-    /* garbage that has tensors would be freed here, by an allocator whose lock the one who waits for us may have */
+    /* a collection would free garbage tensors here, and take the allocator's lock, which the requester may hold */
     bool collects = api.stop_collecting && api.collect_again && api.stop_collecting();
     now = wanted;
     why = find();

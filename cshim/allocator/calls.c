@@ -182,9 +182,9 @@ struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
   static struct mt_slot slot_##number;                                \
   MT_EXPORT void mangled(uint64_t device, uint64_t stream);           \
   MT_EXPORT void mangled(uint64_t device, uint64_t stream) {          \
-    MT_ORIGINAL(number, mangled);                                        \
-    if (stream && MT_UNLIKELY(!mt_place_tracking)) {                         \
-      mt_allocator_attach();                                            \
+    MT_ORIGINAL(number, mangled);                                     \
+    if (stream && MT_UNLIKELY(!mt_place_tracking)) {                  \
+      mt_allocator_attach();                                          \
       mt_place_begin();                                               \
     }                                                                 \
     ((void (*)(uint64_t, uint64_t))real)(device, stream);             \
@@ -194,9 +194,9 @@ struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
   static struct mt_slot slot_##number;                                                        \
   MT_EXPORT void mangled(void *pool, void *a, uint64_t b, uint64_t c, uint64_t d);            \
   MT_EXPORT void mangled(void *pool, void *a, uint64_t b, uint64_t c, uint64_t d) {           \
-    MT_ORIGINAL(number, mangled);                                                                \
+    MT_ORIGINAL(number, mangled);                                                             \
     ((void (*)(void *, void *, uint64_t, uint64_t, uint64_t))real)(pool, a, b, c, d);         \
-    mt_allocator_attach();                                                                      \
+    mt_allocator_attach();                                                                    \
   }
 
 /* A refused setting throws, and is not recorded. */
@@ -204,7 +204,7 @@ struct mt_allocator_call mt_allocator_calls[MT_CALLS] = {
   static struct mt_slot slot_##number;                          \
   MT_EXPORT void mangled(void *config, const char *text);       \
   MT_EXPORT void mangled(void *config, const char *text) {      \
-    MT_ORIGINAL(number, mangled);                                  \
+    MT_ORIGINAL(number, mangled);                               \
     ((void (*)(void *, const char *))real)(config, text);       \
     if (text) set(text, strlen(text));                          \
   }
@@ -218,7 +218,7 @@ struct string {
   static struct mt_slot slot_##number;                                 \
   MT_EXPORT void mangled(void *config, const struct string *text);     \
   MT_EXPORT void mangled(void *config, const struct string *text) {    \
-    MT_ORIGINAL(number, mangled);                                         \
+    MT_ORIGINAL(number, mangled);                                      \
     ((void (*)(void *, const struct string *))real)(config, text);     \
     set(text->bytes, text->size);                                      \
   }

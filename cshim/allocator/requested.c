@@ -28,7 +28,7 @@ __thread struct mt_requested mt_requested;
   static struct mt_slot slot_##number;        \
   MT_EXPORT size_t mangled(size_t bytes);     \
   MT_EXPORT size_t mangled(size_t bytes) {    \
-    MT_ORIGINAL(number, mangled);                \
+    MT_ORIGINAL(number, mangled);             \
     mt_requested.rounded = bytes;             \
     return ((size_t (*)(size_t))real)(bytes); \
   }
@@ -38,7 +38,7 @@ __thread struct mt_requested mt_requested;
   static struct mt_slot slot_##number;                                                                           \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, size_t item, size_t offset);                 \
   MT_EXPORT size_t mangled(const int64_t *sizes, size_t dimensions, size_t item, size_t offset) {                \
-    MT_ORIGINAL(number, mangled);                                                                                   \
+    MT_ORIGINAL(number, mangled);                                                                                \
     size_t bytes = ((size_t (*)(const int64_t *, size_t, size_t, size_t))real)(sizes, dimensions, item, offset); \
     mt_requested.storage = bytes;                                                                                \
     return bytes;                                                                                                \

@@ -20,7 +20,7 @@ static mt_rebind_choose choose; /* NULL: nothing was ever rebound */
  * are at its end. Guarded by the loader's lock, under which the list is walked. */
 static unsigned long long seen_adds, seen_subs;
 static unsigned done;
-static bool waiting; /* an object was not ready: it and those behind it are done again */
+static bool waiting; /* an object was not relocated yet: it and those after it are done again */
 
 static struct mt_loaded own; /* this library */
 

@@ -5,7 +5,7 @@
 #include <stdint.h>
 
 #define MT_PATH_MAX 4096
-#define MT_CONTROL_DIR_MAX 95 /* with a byte of 0: behind it a socket's name has room for /4194304.sock */
+#define MT_CONTROL_DIR_MAX 95 /* with the terminator: a socket's name still has room for /4194304.sock */
 
 /* Frameworks that there is an adapter for. */
 enum mt_framework { MT_TORCH, MT_MXNET, MT_JAX, MT_FRAMEWORKS };
@@ -18,7 +18,7 @@ struct mt_config {
   bool disabled;
   bool force;
   bool asleep;     /* MEMTRACE_START=asleep: nothing is recorded before a request (process/control.h) */
-  uint32_t referrers_ms; /* MEMTRACE_REFERRERS: how long a search by itself may take; 0 none */
+  uint32_t referrers_ms; /* MEMTRACE_REFERRERS: how long an automatic search may take; 0 none */
   bool no_control; /* MEMTRACE_CONTROL=0: no control socket */
   bool no_nvtx;
   bool start_directory_known;
@@ -32,7 +32,7 @@ struct mt_config {
   uint64_t spool_hard_max; /* 0: default (cshim/spool/region.c) */
   bool drop;               /* MEMTRACE_OVERFLOW=drop: a thread never waits for room */
   uint32_t native_depth, python_depth; /* frames of call stacks, 0: none (of native ones the caller) */
-  bool whole_stacks;                   /* native stacks go on behind the interpreter's innermost frame */
+  bool whole_stacks;                   /* native stacks continue past the interpreter's innermost frame */
   bool no_free_stacks;                 /* frees have the caller only */
   uint32_t adapters;                   /* 1 << enum mt_framework */
   char output[MT_PATH_MAX]; /* pattern with placeholders */

@@ -134,9 +134,7 @@ void mt_bypass_end(void);
 /* For an event while the recording starts: true if it is not to be recorded. */
 bool mt_bypass_event(void);
 
-/* Gives mt_epoch_page the page that the kernel wipes in children; errno where that cannot be had. Before the first
- * recording.
- * */
+/* Allocates mt_epoch_page with MADV_WIPEONFORK; false with errno on failure. Before the first recording. */
 bool mt_epoch_page_create(void);
 
 /* True before mt_epoch_page_create. */

@@ -25,7 +25,7 @@
 
 const struct mt_adapter_script mt_adapter_scripts[MT_FRAMEWORKS] = {
     {"torch", SCRIPT("torch")}, {"mxnet", SCRIPT("mxnet")}, {"jax", SCRIPT("jax")}};
-const char mt_held_script[] = "", mt_referrers_script[] = ""; /* nothing is looked for here */
+const char mt_snapshot_script[] = "", mt_referrers_script[] = ""; /* nothing is looked for here */
 
 MT_EXPORT void pyadapter_seen(int framework) { mt_adapter_in_use((enum mt_framework)framework); }
 MT_EXPORT void pyadapter_out_of_memory(void) { mt_adapter_out_of_memory(); }

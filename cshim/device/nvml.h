@@ -18,7 +18,7 @@ struct mt_nvml_share {
   uint64_t own, others; /* bytes */
   bool own_known;
   bool others_known;   /* every listed process has a figure */
-  const char *why_not; /* why own or others is unknown, NULL if both are known; lives for ever */
+  const char *why_not; /* why own or others is unknown, NULL if both are known; a literal */
 };
 
 /* Finds a function by name, NULL if it is not there. */

@@ -48,7 +48,7 @@ static int insert(struct dl_phdr_info *info, size_t size, void *context) {
   return 0;
 }
 
-/* One writer at a time; who comes second leaves it to the first, which then begins again. */
+/* One writer at a time; a second one leaves the work to the first, which then starts over. */
 void mt_loaded_refresh(void) {
   static uint32_t wanted;
   if (!mt_loaded_is_snapshot() || __atomic_fetch_add(&wanted, 1, __ATOMIC_ACQ_REL)) return;

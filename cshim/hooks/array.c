@@ -113,9 +113,8 @@ uint64_t mt_tile_key(const struct mt_cuda_tiles *t) {
 
 enum { NUMBERED = 64 }; /* changes of one call that have their numbers from before it; further ones come after it */
 
-/* Every change is a mapping, or the end of one, or both: it may be the end of what lay there before, whose handle is
- * then another thread's to be given. So its number is drawn before the real call. The memory behind a tile is that of
- * its handle. */
+/* Every change maps, unmaps, or both: it may end an earlier mapping of the tile, whose handle another thread may get at
+ * once. So its number is drawn before the real call. A tile's memory is that of its handle. */
 static struct mt_outcome tile_changed(const struct mt_cuda_tiles *tile, int status) {
   bool map = tile && tile->operation == 1 && tile->handle; /* mapping no handle is unmapping */
   return (struct mt_outcome){.kind = map ? MT_MAP : MT_UNMAP,

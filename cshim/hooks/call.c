@@ -215,8 +215,8 @@ static void leave_driver(struct mt_call *call) {
   unframe_call(call);
 }
 
-/* Another interposer behind this library may have called the wrapper again on its way to the driver. That inner call
- * was recorded, and is closer to the driver: the outer one is not recorded. */
+/* Another interposer that comes after this library may have called the wrapper again on its way to the driver. That
+ * inner call was recorded, and is closer to the driver: the outer one is not recorded. */
 static bool recorded_below(struct mt_call *call, const struct mt_outcome *o) {
   struct mt_thread *self = call->self;
   bool taken = call->seq && self->reserved_seq != call->seq;

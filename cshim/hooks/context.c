@@ -158,14 +158,14 @@ MT_HOOKED(cuDevicePrimaryCtxRetain, (uint64_t *out, int device)) {
 }
 
 #define MT_PRIMARY_RELEASED(symbol)                         \
-  MT_HOOKED(symbol, (int device)) {                       \
-    MT_HOOKED_REAL(symbol);                               \
-    MT_HOOKED_OPEN(symbol, driver, 1);                    \
-    int status = real(device);                            \
-    if (!call.self) return status;                        \
+  MT_HOOKED(symbol, (int device)) {                         \
+    MT_HOOKED_REAL(symbol);                                 \
+    MT_HOOKED_OPEN(symbol, driver, 1);                      \
+    int status = real(device);                              \
+    if (!call.self) return status;                          \
     struct mt_outcome o = primary_released(device, status); \
-    mt_driver_close(&call, &o);                           \
-    return status;                                        \
+    mt_driver_close(&call, &o);                             \
+    return status;                                          \
   }
 MT_PRIMARY_RELEASED(cuDevicePrimaryCtxRelease)
 MT_PRIMARY_RELEASED(cuDevicePrimaryCtxRelease_v2)
@@ -190,7 +190,7 @@ static int runtime_device(uintptr_t caller) {
     int device = call.self ? runtime_device(caller) : MT_HOST; \
     int status = real();                                       \
     if (!call.self) return status;                             \
-    struct mt_outcome o = primary_released(device, status);      \
+    struct mt_outcome o = primary_released(device, status);    \
     mt_runtime_close(&call, &o);                               \
     return status;                                             \
   }
@@ -211,9 +211,9 @@ static int created(struct mt_call *call, const uint64_t *out, int status) {
 }
 
 #define MT_CONTEXT_CREATED(symbol, params, args) \
-  MT_HOOKED(symbol, params) {                 \
-    MT_HOOKED_REAL(symbol);                   \
-    MT_HOOKED_OPEN(symbol, driver, 0);        \
+  MT_HOOKED(symbol, params) {                    \
+    MT_HOOKED_REAL(symbol);                      \
+    MT_HOOKED_OPEN(symbol, driver, 0);           \
     return created(&call, out, real args);       \
   }
 MT_CONTEXT_CREATED(cuCtxCreate, (uint64_t *out, unsigned flags, int device), (out, flags, device))
@@ -300,10 +300,10 @@ static int destroyed(struct mt_call *call, uint64_t context, bool counted, int s
   return status;
 }
 
-#define MT_CONTEXT_ENDED(symbol, counted)                 \
-  MT_HOOKED(symbol, (uint64_t context)) {                 \
-    MT_HOOKED_REAL(symbol);                               \
-    MT_HOOKED_OPEN(symbol, driver, 1);                    \
+#define MT_CONTEXT_ENDED(symbol, counted)                     \
+  MT_HOOKED(symbol, (uint64_t context)) {                     \
+    MT_HOOKED_REAL(symbol);                                   \
+    MT_HOOKED_OPEN(symbol, driver, 1);                        \
     return destroyed(&call, context, counted, real(context)); \
   }
 MT_CONTEXT_ENDED(cuCtxDestroy, false)

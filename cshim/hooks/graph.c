@@ -152,11 +152,11 @@ static int destroyed(struct mt_call *call, uint8_t object, void *graph, int stat
   return status;
 }
 
-#define MT_GRAPH_ENDS(symbol, object)                \
-  MT_HOOKED(symbol, (void *graph)) {                 \
-    MT_HOOKED_REAL(symbol);                          \
-    if (!mt_graph_has_memory()) return real(graph);  \
-    MT_HOOKED_OPEN(symbol, driver, 1);               \
+#define MT_GRAPH_ENDS(symbol, object)                    \
+  MT_HOOKED(symbol, (void *graph)) {                     \
+    MT_HOOKED_REAL(symbol);                              \
+    if (!mt_graph_has_memory()) return real(graph);      \
+    MT_HOOKED_OPEN(symbol, driver, 1);                   \
     return destroyed(&call, object, graph, real(graph)); \
   }
 MT_GRAPH_ENDS(cuGraphDestroy, MT_OBJECT_GRAPH)

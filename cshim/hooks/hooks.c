@@ -47,7 +47,7 @@ static uint64_t mt_binding_key(uint64_t object, uint64_t offset) {
 struct mt_op {
   uint8_t kind, what; /* of the event; kind 0: none, the call only names the driver's events inside */
   uint8_t flags;
-  bool makes;  /* what it is about is known only after it succeeded */
+  bool makes;  /* its subject is known only on success */
   bool ends;   /* known before; ending nothing is not recorded: programs call cudaFree(NULL) to initialise CUDA */
   bool early;  /* the order number is drawn before the real call */
   bool placed; /* the device is an argument; a block that ends has the device of its beginning */

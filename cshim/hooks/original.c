@@ -76,7 +76,8 @@ void mt_original_set_attached(void) { __atomic_store_n(&attached, true, __ATOMIC
 static bool precedes_us(void *own, const char *name) {
   if (__atomic_load_n(&attached, __ATOMIC_RELAXED)) return false;
   void *program = dlopen(
-      NULL, RTLD_LAZY | RTLD_NOLOAD); /* by a handle: RTLD_DEFAULT finds ourselves, as we are linked symbolically */
+      NULL, RTLD_LAZY | RTLD_NOLOAD); /* by a handle: RTLD_DEFAULT finds this library, which is linked with
+                                         -Bsymbolic */
   if (!program) return false;
   bool first = mt_original_dlsym(program, name) == own;
   dlclose(program);

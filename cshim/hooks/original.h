@@ -1,4 +1,4 @@
-/* Finds the original functions behind the hooks. */
+/* Finds the original functions of the hooks. */
 #pragma once
 
 #include <stdbool.h>
@@ -39,7 +39,7 @@ bool mt_slot_bind_scope(struct mt_slot *slot, const char *name, uintptr_t caller
 /* Keeps an original that the object at caller called until now. */
 void mt_slot_bind_object(struct mt_slot *slot, uintptr_t caller, void *real);
 
-/* True if function is one of our wrappers. */
+/* True if function is one of this library's wrappers. */
 bool mt_original_is_wrapper(void *function);
 
 /* What the name would resolve to for the code at caller without this library, or NULL. May wait for the loader. */

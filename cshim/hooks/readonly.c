@@ -33,7 +33,7 @@ static inline int report_completed(int status, uintptr_t caller, void *event) {
 #define MT_EVENT_RECORD(symbol)                                         \
   MT_HOOKED(symbol, (void *event, void *stream)) {                      \
     MT_HOOKED_REAL(symbol);                                             \
-    return report_recorded(real(event, stream), caller, event, stream);   \
+    return report_recorded(real(event, stream), caller, event, stream); \
   }
 MT_EVENT_RECORD(cudaEventRecord)
 MT_EVENT_RECORD(cudaEventRecord_ptsz)

@@ -1,6 +1,7 @@
 #define _GNU_SOURCE
-/* The two routes by which programs get driver functions without naming them to the linker: dlsym and cuGetProcAddress.
- * Both hand out our wrappers in place of the functions in the hook list, and nothing else. */
+/* The two routes by which programs get driver functions without naming them to the linker: dlsym and cuGetProcAddress
+ * (CUDA Driver API, "Driver Entry Point Access"). Both hand out wrappers for the functions in the hook list, and
+ * nothing else. */
 #include <dlfcn.h>
 #include <errno.h>
 #include <link.h>
@@ -186,7 +187,7 @@ bool mt_route_rebind(void) {
   return mt_rebind_start(should_rebind);
 }
 
-/* Keeps the list sorted. Two names of one function are the same to whoever fetched it. */
+/* Keeps the list sorted. Two names of one function have the same address: the second one is dropped. */
 static unsigned add_pointer(struct mt_pointer *list, unsigned count, struct mt_slot *slot, const char *name,
                             void *wrapper) {
   void *original = mt_driver_symbol(name);
@@ -226,8 +227,8 @@ MT_EXPORT int dlclose(void *handle) {
   return result;
 }
 
-/* A true tail jump: with an ordinary call the C library would take us for the caller, and RTLD_NEXT and RTLD_DEFAULT of
- * every library would break. */
+/* A true tail jump: with an ordinary call the C library would see this library as the caller, and RTLD_NEXT and
+ * RTLD_DEFAULT would break for every library. */
 #if defined(__x86_64__)
 __asm__(
     ".text\n"

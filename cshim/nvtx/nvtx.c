@@ -10,10 +10,10 @@
 #include "base/thread.h"
 #include "record/tag.h"
 
-/* Facts of the NVTX interface, in our own words. */
+/* Parts of the NVTX injection interface, declared here without its headers (NVTX 3, nvtxDetail/nvtxTypes.h). */
 #define MT_NVTX_VERSION 3
 #define MT_NVTX_NOT_TRACKED \
-  (-2) /* what push and pop answer where no tool is: a program may print it, so it gets nothing else from us */
+  (-2) /* NVTX_NO_PUSH_POP_TRACKING, the result of push and pop without a tool: a program may print it, so it stays */
 #define MT_NVTX_NO_RANGE 0u      /* likewise what the start of a range answers */
 enum { MT_NVTX_TABLE_CALLBACKS = 1, MT_NVTX_TABLE_VERSION = 3 };
 enum { MT_NVTX_CORE = 1, MT_NVTX_CORE2 = 5 };
@@ -51,8 +51,8 @@ struct nvtx_attributes {
 _Static_assert(sizeof(struct nvtx_attributes) == 48 && offsetof(struct nvtx_attributes, message) == 40,
                "the interface's layout");
 
-/* PyTorch's emit_nvtx puts what differs in every call behind an operator's name: no two ranges would ever have the
- * same. */
+/* PyTorch's emit_nvtx appends details that differ in every call to an operator's name: no two ranges would have the
+ * same name. */
 static void drop_details(struct mt_nvtx_name *name, uint16_t from) {
   static const char *const details[] = {", seq = ", ", op_id = ", ", sizes = "};
   for (unsigned i = 0; i < sizeof details / sizeof *details; i++) {
@@ -183,7 +183,7 @@ static uint64_t start(const void *domain, struct mt_nvtx_name *name) {
 }
 
 static void end(const void *domain, uint64_t range) {
-  if (range != MT_NVTX_NO_RANGE) return; /* not from us */
+  if (range != MT_NVTX_NO_RANGE) return; /* not from this library */
   int error = errno;
   uint64_t open = close_range(open_ranges(domain));
   uint32_t name = end_name_of(open);

@@ -9,7 +9,7 @@
 
 #include "include/memtrace.h"
 
-/* Once, when the library is loaded: finds the getenv behind ours. */
+/* Once, when the library is loaded: finds the next getenv. */
 void mt_nvtx_load(void);
 
 /* When recording starts: records whether another tool has NVTX. */
@@ -27,15 +27,15 @@ struct mt_nvtx_name {
 void mt_nvtx_add(struct mt_nvtx_name *name, const char *text);
 void mt_nvtx_add_wide(struct mt_nvtx_name *name, const wchar_t *text);
 
-/* A registered string or a domain: what an NVTX handle points to. Never freed, since a handle may be used for ever;
- * good in forked children. */
+/* A registered string or a domain: what an NVTX handle points to. Never freed, since a handle has no end; valid in
+ * forked children. */
 struct mt_nvtx_string;
 enum mt_nvtx_kind { MT_NVTX_TEXT = 1, MT_NVTX_DOMAIN = 2 };
 
 /* The one handle for this kind and name; an unnamed one when there is no room. Never NULL. */
 const struct mt_nvtx_string *mt_nvtx_intern(enum mt_nvtx_kind kind, const struct mt_nvtx_name *name);
 
-/* The text behind a handle and its size; 0 for handles that mt_nvtx_intern did not make, whatever they point to. */
+/* The text of a handle and its size; 0 for handles that mt_nvtx_intern did not make, whatever they point to. */
 size_t mt_nvtx_text(enum mt_nvtx_kind kind, const void *handle, const char **text);
 
 /* Whose levels on a thread's tag stack the ranges of this domain are: differs for each domain; NULL is NVTX's default

@@ -214,8 +214,8 @@ static bool ends_as_its_last(void) {
   return outlived && !mt_sys(SYS_uname, &names) && atoi(names.release) >= 6;
 }
 
-/* True when the program's last thread is gone; *status is then what its first one left with, as wait() has it. That one
- * stays as a zombie until the process ends; ours carry our name. */
+/* True when the program's last thread has ended; *status is then the first one's, as for wait(2): that one is a zombie.
+ */
 static bool only_library_threads_left(int *status) {
   char text[1024];
   if (mt_sys_read_file("/proc/self/stat", text, sizeof text) <= 0) return false;
@@ -235,7 +235,6 @@ static bool only_library_threads_left(int *status) {
 static uint32_t alone;
 static int alone_status;
 
-/* Records why the records stay in the spool. */
 static void disable_drainer(const char *why) {
   mt_dict_info("drain", why, strlen(why));
   mt_log(MT_LOG_INFO, "records stay in the spool: ", why, "");
@@ -337,7 +336,7 @@ static void end_by_signal(int number) {
 _Noreturn void mt_boot_end_alone(void) {
   if (alone_status && ends_as_its_last()) _exit(0);
   if (alone_status & 0x7f) end_by_signal(alone_status & 0x7f);
-  if (alone_status) _exit(alone_status >> 8 & 0xff); /* it left behind the C library's back */
+  if (alone_status) _exit(alone_status >> 8 & 0xff); /* it exited by a raw system call */
   exit(0);
 }
 
@@ -385,7 +384,8 @@ void mt_boot_start(void) {
   if (first && *first && *first != mt_sys_getpid()) first = NULL; /* in a child that another thread forked */
   mt_sampler_prepare();
   __atomic_store_n(&mt_drainer, MT_DRAINER_BOOTS, __ATOMIC_RELEASE);
-  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no signal handler of the program may run on the library's
+                                                         threads */
   if (!mt_boot_thread(boot_thread, MT_STACK)) {
     mt_sampler_disable("no thread for it");
     disable_drainer("no thread for the drainer");

@@ -35,11 +35,11 @@ void mt_boot_thread_ends(int32_t tid);
 bool mt_boot_thread(void *(*run)(void *), size_t stack);
 
 /* Gives the calling thread a descriptor table of its own, with nothing in it but three that lead to /dev/null
- * (unshare(2), CLONE_FILES). */
+ * (close_range(2), CLOSE_RANGE_UNSHARE; unshare(2)). */
 bool mt_boot_unshare_descriptors(void);
 
 /* Whether the program's last thread has ended, and only the library's are left. */
 bool mt_boot_is_alone(void);
 
-/* Ends the process then as it would have ended without us. On the program's descriptors. */
+/* Ends the process as it would have ended without the library. On the program's descriptors. */
 _Noreturn void mt_boot_end_alone(void);

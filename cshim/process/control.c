@@ -317,7 +317,8 @@ static bool begin(void) {
 
 bool mt_control_open(void) {
   if (!begin()) return false;
-  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no handler of the program may ever run on our threads */
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS); /* no signal handler of the program may run on the library's
+                                                         threads */
   __atomic_store_n(&task, TASK_NONE, __ATOMIC_RELAXED); /* a parent's */
   can_start = mt_boot_thread(run_tasks, MT_STACK);
   bool open = can_start && mt_boot_thread(serve, MT_STACK);

@@ -68,7 +68,7 @@ void mt_exit_hooks_init(void) {
 
 static void end_and_call(exit_function next, int status) {
   mt_control_end();
-  mt_sampler_end(); /* exit() has had it taken by now, or it is too late for it */
+  mt_sampler_end(); /* exit() has taken the last sample by now, or it is too late for it */
   mt_recorder_end(status);
   if (next) next(status);
   mt_sys_exit_group(status);

@@ -3,6 +3,6 @@
  * runtime's exit here, and the library's link (Makefile, --wrap) what its C parts call then. */
 #pragma once
 
-/* Where the runtime's exit and abort go: may be jumped to from any stack, however little of it is left. The thread
- * stays for ever. */
+/* Target of the runtime's exit and abort: may be jumped to from any stack, however little of it is left. Does not
+ * return. */
 _Noreturn void mt_go_ended(void);

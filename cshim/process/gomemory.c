@@ -105,7 +105,7 @@ static bool take_again(void *at, size_t size, int protection, int flags) {
   return got == at;
 }
 
-/* What the runtime has reserved in several pieces it takes at once where they lie side by side. */
+/* The runtime maps adjacent reservations with one call. */
 static void *take(void *at, size_t size, int protection, int flags, int fd, uint64_t offset) {
   uintptr_t start = (uintptr_t)at, end = start + size;
   if (!(flags & MAP_FIXED) || !was_given_back(start, end)) return mt_sys_mmap(at, size, protection, flags, fd, offset);

@@ -2,7 +2,7 @@
  * each ended by a null (System V ABI, "Initial Process Stack"). */
 #pragma once
 
-/* Words of argv with its null; the environment begins behind them. */
+/* Words of argv with its null; the environment follows. */
 #define MT_INITIAL_ARGV 2
 
 extern void *mt_initial_stack[];

@@ -26,8 +26,8 @@
 
 /* How long a runtime that is just starting is waited for: it would take more afterwards. */
 #define MT_LIMIT_WAIT_MS 500u
-/* What cannot be counted: stacks of our threads and the address space for an arena of the C library's; and room for
- * what the Go half's heap may still grow by. */
+/* What cannot be counted: stacks of the library's threads and the address space of an arena of the C library; and room
+ * for growth of the Go half's heap. */
 #define MT_LIMIT_SPACE (96ull << 20)
 #define MT_LIMIT_DATA (24ull << 20)
 
@@ -91,7 +91,7 @@ static bool limits_equal(const struct rlimit *a, const struct rlimit *b) {
   return a->rlim_cur == b->rlim_cur && a->rlim_max == b->rlim_max;
 }
 
-/* What the program would read. Whoever else has changed the limit since has ended our part in it. */
+/* The limit that the program would read. If it was changed elsewhere since, the shift has ended. */
 static void hide_shift(struct shift *s, struct rlimit *limit) {
   if (s->active && limits_equal(limit, &s->actual)) *limit = s->requested;
   else s->active = false;

@@ -197,7 +197,7 @@ static void count_ringless(struct mt_thread *self) {
 
 static void load_once(void);
 
-/* A thread's block is about to be recycled. A hook that runs in a later destructor attaches anew. */
+/* A thread's block is about to be recycled. A hook that runs in a later destructor attaches again. */
 static void on_thread_end(struct mt_thread *self) {
   int32_t tid = self->epoch == mt_epoch_page->epoch ? self->ring->tid : 0;
   if (!tid) return;
@@ -322,9 +322,9 @@ static void wait_for_last_flush(struct mt_spool_header *h) {
     else mt_sys_yield();
 }
 
-/* Recording ends first, or busy threads would keep the drainer at work. A thread that finds another one at it waits
- * along: its own end would end the process. Without the library the process would be gone by now, so no signal handler
- * runs meanwhile on this thread. */
+/* Recording ends first, or busy threads would keep the drainer at work. A second thread waits as well: its own exit
+ * would end the process. Without the library the process would have ended by now, so signals are blocked on this thread
+ * meanwhile. */
 void mt_recorder_end(int status) {
   if (!mt_region.base) return;
   int error = errno;

@@ -157,7 +157,7 @@ static struct mt_referrers own_bounds(void) {
                                .room = MT_OWN_ROOM};
 }
 
-/* Whether this recording had none yet. */
+/* True for the first search of this recording. */
 static bool is_first(void) {
   static uint64_t searched_in;
   uint64_t epoch = __atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE);

@@ -10,11 +10,11 @@ const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms);
 
 void mt_search_over(void);
 
-/* By itself, with its result in the dictionary: what refers to tensors, or why that is not known. At the first refusal
- * of PyTorch's allocator in a recording, on the thread that wanted memory, which waits for a bounded time. */
+/* Automatic searches, with their result in the dictionary: what refers to tensors, or why that is unknown. At the first
+ * refusal of PyTorch's allocator in a recording, on the allocating thread, which waits for a bounded time. */
 void mt_search_at_refusal(void);
 
-/* Before the refusal is recorded, so that who reads it waits for what is found. */
+/* Before the refusal is recorded, so that its reader waits for the result. */
 void mt_search_announce(void);
 
 /* The same before the interpreter ends, where memory grew and nothing was refused. On its main thread, locked. */

@@ -9,7 +9,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "adapters/held.h"
+#include "adapters/snapshot.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "base/thread.h"
@@ -69,7 +69,7 @@ void mt_start_note(void) {
 
 uint64_t mt_start_held(void) { return held; }
 
-uint64_t mt_start_paused_ns(void) { return mt_held_paused_ns(); }
+uint64_t mt_start_paused_ns(void) { return mt_snapshot_paused_ns(); }
 
 const char *mt_start_mode(void) { return started; }
 
@@ -88,7 +88,7 @@ static void rebind_used(void) {
   if (!is_preloaded()) mt_route_replace();
 }
 
-static void record_held(void) { held = mt_held_record(); }
+static void record_held(void) { held = mt_snapshot_record(); }
 
 MT_EXPORT int memtrace_start(void) {
   bool asleep = mt_recorder_asleep();

@@ -6,14 +6,14 @@
 #include "python/interpreter.h"
 #include "python/pyapi.h"
 
-#define API(F)                                                          \
-  F(void **, dictionary, (void *), "?_PyObject_GetDictPtr") /* to 3.10 */ \
-  F(intptr_t, list_size, (void *), "PyList_Size")                       \
+#define API(F)                                                              \
+  F(void **, dictionary, (void *), "?_PyObject_GetDictPtr") /* to 3.10 */   \
+  F(intptr_t, list_size, (void *), "PyList_Size")                           \
   F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */ \
-  F(void *, list, (intptr_t), "PyList_New")                             \
-  F(int, append, (void *, void *), "PyList_Append")                     \
-  F(void *, number, (long), "PyLong_FromLong")                          \
-  F(void, clear_error, (void), "PyErr_Clear")                           \
+  F(void *, list, (intptr_t), "PyList_New")                                 \
+  F(int, append, (void *, void *), "PyList_Append")                         \
+  F(void *, number, (long), "PyLong_FromLong")                              \
+  F(void, clear_error, (void), "PyErr_Clear")                               \
   F(void, decref, (void *), "Py_DecRef")
 
 static struct {

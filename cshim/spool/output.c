@@ -297,7 +297,7 @@ static enum claim claim_trace(struct mt_output *out) {
   return CLAIMED;
 }
 
-/* The spool's name is claimed first and decides who has the trace's: while a process records, both exist, and when it
+/* The spool's name is claimed first and decides who owns the trace's: while a process records, both exist, and when it
  * was killed, its records stay. */
 static enum claim claim(struct mt_output *out, int *fd, const char **what) {
   struct stat s;
@@ -316,7 +316,7 @@ static enum claim claim(struct mt_output *out, int *fd, const char **what) {
   return result;
 }
 
-/* Takes the pattern's name, or the next free number behind it. */
+/* Takes the pattern's name, or the next free number after it. */
 int mt_output_create(struct mt_output *out, const char **what) {
   static char pattern[MT_PATH_MAX], wanted[MT_PATH_MAX];
   *what = "the output name";

@@ -12,7 +12,7 @@
 #include "base/sys.h"
 #include "base/thread.h"
 #include "spool/identity.h"
-#include "spool/memory.h"
+#include "spool/cgroup.h"
 
 #define MT_CHUNK (256u << 10)
 #define MT_REFUSALS 1000u
@@ -54,8 +54,8 @@ static bool may_end_at(uint64_t end) {
          end <= files.rlim_cur;
 }
 
-/* No descriptor is kept open: a program that closes all descriptors and opens its own files would have us grow one of
- * those. */
+/* No descriptor is kept open: a program that closes all descriptors and opens its own files would have one of those
+ * grown. */
 int mt_region_open(void) {
   struct stat s;
   int fd = mt_sys_open(mt_region.real_path, O_RDWR | O_NOFOLLOW | O_CLOEXEC, 0);
@@ -129,8 +129,7 @@ static bool ensure_extent(uint32_t index) {
   return mapped != NULL;
 }
 
-/* How many segments get their pages with this one: none beyond its mapping, behind which the program's memory may lie.
- */
+/* How many segments are populated with this one: none beyond its mapping, after which the program's memory may be. */
 static uint64_t populate_count(uint32_t number) {
   uint32_t first = mt_region.segments_first,
            left = number <= first ? first - number + 1
@@ -198,7 +197,7 @@ static uint64_t hard_max(int fd) {
 static uint64_t memory_max(int fd) {
   struct statfs fs;
   if (mt_sys(SYS_fstatfs, fd, &fs) || (fs.f_type != TMPFS_MAGIC && fs.f_type != RAMFS_MAGIC)) return UINT64_MAX;
-  uint64_t part = mt_memory_available() / MT_MEMORY_PART;
+  uint64_t part = mt_cgroup_memory_available() / MT_MEMORY_PART;
   return part > MT_SEGMENTS_LEAST ? part : MT_SEGMENTS_LEAST;
 }
 

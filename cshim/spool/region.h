@@ -17,14 +17,14 @@ struct mt_region {
   char *base; /* NULL while no spool is mapped */
   uint64_t size;
   uint64_t inode, device, owner; /* of the spool file, to know it again when it grows and is drained */
-  uint64_t index_ready; /* bytes of each growing part that have disk space behind them */
+  uint64_t index_ready; /* bytes of each growing part that have disk space allocated */
   uint64_t data_ready;
   uint64_t rings_ready;
   uint64_t segments_ready;
-  uint32_t rings_retired; /* that ended threads had: some of them may be free */
+  uint32_t rings_retired; /* retired by ended threads: some of them may be free */
   uint32_t segments_first; /* those that lie in the mapping at base: of the header, but not for the program to change */
   bool extended;           /* there are some: the list is long, and most processes never read it */
-  char *extents[MT_EXTENTS_MAX]; /* the mappings of those behind them, MT_EXTENT_SEGMENTS each; NULL until needed */
+  char *extents[MT_EXTENTS_MAX]; /* the mappings of later segments, MT_EXTENT_SEGMENTS each; NULL until needed */
   char real_path[MT_PATH_MAX]; /* of the spool, links resolved */
   struct mt_output output;
 };

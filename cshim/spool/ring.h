@@ -39,7 +39,7 @@ static inline void mt_seq_end(struct mt_thread *self, uint64_t outer) {
   __atomic_store_n(&self->ring->inflight, outer, __ATOMIC_RELEASE);
 }
 
-/* At both ends of a driver call that changes memory, for whoever wants to know that none is under way: what the driver
+/* At both ends of a driver call that changes memory, so that readers can see whether one is under way: what the driver
  * has done already has no number yet. */
 static inline void mt_ring_call(struct mt_thread *self) {
   __atomic_store_n(&self->ring->calls, self->ring->calls + 1, __ATOMIC_RELEASE);

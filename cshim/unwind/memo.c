@@ -40,7 +40,7 @@ static bool add(struct reading *r, uintptr_t address, bool relative) {
  * the given ones, or depends on more than such words. */
 #if defined(__aarch64__)
 
-/* The chain of frame pointers, and behind the last address whether there is another one. */
+/* The chain of frame pointers, and whether another address follows the last one. */
 static bool read_stack(struct reading *r, const struct mt_frame *frame, uintptr_t top, const uint64_t *addresses,
                        unsigned count) {
   const uintptr_t caller = offsetof(struct mt_frame, caller);

@@ -114,7 +114,7 @@ __attribute__((noinline)) uint32_t mt_rows_find(uintptr_t pc) {
   if (!row) {
     bool loaded;
     row = compute(pc - 1, &loaded);
-    if (!loaded) return row; /* code may come to lie there at any time */
+    if (!loaded) return row; /* code may be mapped there at any time */
     store(all, hash % ALL_ROWS, mt_rows_word(pc, row), seen);
   }
   store(mt_rows, hash % MT_ROWS, mt_rows_word(pc, row), seen);

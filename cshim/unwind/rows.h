@@ -46,7 +46,7 @@ uint32_t mt_rows_find(uintptr_t pc);
 /* The row of an instruction that was interrupted, not of a return address: not cached. */
 uint32_t mt_rows_exact(uintptr_t pc);
 
-/* The row that a word of kind MT_ROW_INDEXED names. Valid for ever. */
+/* The row of a word of kind MT_ROW_INDEXED. Never freed. */
 const struct mt_unwind_row *mt_rows_indexed(uint32_t row);
 
 /* Adds to the code that is marked by MT_ROW_STOP; 0, 0 takes all marks away. At most eight ranges. */

@@ -38,7 +38,7 @@ bool mt_unwind_is_handler_return(uintptr_t pc) {
 
 #if defined(__x86_64__)
 
-/* The stack that is walked belongs to the program: the sanitizers of our own tests know it by other rules. */
+/* The walked stack belongs to the program: sanitizers would report the reads. */
 #define READS_STACK __attribute__((no_sanitize("address", "thread")))
 
 READS_STACK static uintptr_t word_at(uintptr_t address) { return *(const uintptr_t *)address; }
@@ -113,7 +113,7 @@ READS_STACK static int step_realigned(struct walk *w) {
   return STEP_ON;
 }
 
-/* The address lies behind a call, in a function with unwind information. */
+/* Whether the address follows a call instruction, in a function with unwind information. */
 static bool follows_call(const struct mt_frame_table *table, uintptr_t pc) {
   struct mt_frame_entry entry;
   const uint8_t *at = mt_loaded_code(pc, CALL_BYTES);

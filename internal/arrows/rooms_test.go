@@ -47,6 +47,25 @@ func filesIn(t *testing.T, room string) []string {
 	return files
 }
 
+// TestEveryCTestRuns: a program of cshim/ctest that scripts/test-c.sh does not name is never run. The test of what
+// control groups leave of memory was such a one.
+func TestEveryCTestRuns(t *testing.T) {
+	script, err := os.ReadFile(filepath.Join(root(t), "scripts", "test-c.sh"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	programs, err := filepath.Glob(filepath.Join(root(t), "cshim", "ctest", "*_test.c"))
+	if err != nil || len(programs) < 20 {
+		t.Fatalf("%d programs: %v", len(programs), err)
+	}
+	for _, program := range programs {
+		name := strings.TrimSuffix(filepath.Base(program), "_test.c")
+		if !regexp.MustCompile(`\b` + name + `\b`).Match(script) {
+			t.Errorf("cshim/ctest/%s is not in the lists of scripts/test-c.sh", filepath.Base(program))
+		}
+	}
+}
+
 // TestEveryFolderIsARoom: C lies in a room, each room says what it is for, and none is a hall.
 func TestEveryFolderIsARoom(t *testing.T) {
 	folders, err := filepath.Glob(filepath.Join(root(t), "cshim", "*", "*.c"))

@@ -56,8 +56,8 @@ func run(folder, out string) error {
 		}
 		code.WriteString("    },\n")
 	}
-	code.WriteString("};\n\nconst char mt_held_script[] =\n")
-	if err := add(&code, filepath.Join(folder, "held.py")); err != nil {
+	code.WriteString("};\n\nconst char mt_snapshot_script[] =\n")
+	if err := add(&code, filepath.Join(folder, "snapshot.py")); err != nil {
 		return err
 	}
 	code.WriteString("    ;\n\nconst char mt_referrers_script[] =\n")

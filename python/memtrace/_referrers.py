@@ -434,7 +434,7 @@ def path_text(roots: Roots, way: List[Any], steps: List[Step], name: str) -> Tup
 
 
 class _Ways:
-    """The shortest ways from names to tensors, which the library finds in one pass (cshim/adapters/pyways.h)."""
+    """The shortest ways from names to tensors, which the library finds in one pass (cshim/adapters/pypaths.h)."""
 
     NAMED, FOREIGN, GARBAGE, UNKNOWN = range(4)
 

@@ -58,7 +58,7 @@ def test_imports_name_what_is_defined(path: pathlib.Path) -> None:
 
 
 def test_the_library_gives_what_its_stub_declares() -> None:
-    text = "".join((ADAPTERS / name).read_text() for name in ("pyfunction.c", "held.c", "referrers.c"))
+    text = "".join((ADAPTERS / name).read_text() for name in ("pyfunction.c", "snapshot.c", "referrers.c"))
     given = set(re.findall(r'(?:METHOD|NAMED)\("?(\w+)', text)) - {"name", "function"}
     given |= set(re.findall(r'\(struct mt_pymethod\)\{"(\w+)"', text))
     given |= set(re.findall(r'mt_pyscript_add_number\(globals, "(\w+)"', text))

@@ -1,10 +1,10 @@
 # Full scans: when they are due, and what they name.
-from ..library import all_instances, fielded, gradients, held
+from ..library import all_instances, fielded, gradients
 from .framework import (
     BUFFER, GRADIENT, Module, PARAMETER, PLAIN, PYTHON, Tensor, below, classname, dispatch_keys, gc, grad_of, is_leaf, layout_of, module_fields,
     perf_counter, plain_fields, sys, torch, weakref,
 )
-from .modules import Tree, forgetter, name_roots, roots
+from .modules import Tree, forgetter, held, name_roots, roots
 from .reading import fields, tensors
 from .variables import FRAMES_GO_LAST, Variables, framework, framework_class
 

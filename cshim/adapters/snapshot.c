@@ -3,7 +3,7 @@
  * lock, but a backward pass runs without it. So a snapshot counts only if no event bypassed the recorder meanwhile; the
  * next try is a fraction of a millisecond later, and after some of them the program gets its interpreter back for a
  * while. */
-#include "adapters/held.h"
+#include "adapters/snapshot.h"
 
 #include <errno.h>
 #include <string.h>
@@ -54,15 +54,15 @@ static void record(const struct row *row) {
   bytes += row->size;
 }
 
-/* passed() -> int: how many events have passed unrecorded. */
-static void *passed(void *self, void *unused) {
+/* bypassed() -> int: how many events have bypassed the recorder. */
+static void *bypassed(void *self, void *unused) {
   (void)self, (void)unused;
   return api.number(mt_bypass_count());
 }
 
-/* held(count, bytes) -> int: records the rows, unless more events have passed since that count. Whether that is enough:
+/* record_snapshot(count, bytes) -> int: records the rows, unless more events bypassed since that count. True to stop:
  * it did, or the program is to have its interpreter back. */
-static void *held(void *self, void *arguments) {
+static void *record_snapshot(void *self, void *arguments) {
   (void)self;
   int error = errno;
   char *rows;
@@ -71,7 +71,7 @@ static void *held(void *self, void *arguments) {
   if (packed && !api.bytes(packed, &rows, &size)) {
     reported = true;
     done = mt_bypass_end_unless_passed(api.from_number(number));
-    if (!done && last_round) mt_bypass_end(), done = true; /* as near as can be had */
+    if (!done && last_round) mt_bypass_end(), done = true; /* the last round: an inexact snapshot is better than none */
     struct row row;
     for (intptr_t at = 0; done && at + (intptr_t)sizeof row <= size; at += (intptr_t)sizeof row) {
       memcpy(&row, rows + at, sizeof row);
@@ -85,13 +85,13 @@ static void *held(void *self, void *arguments) {
 
 static void run_script(void) {
   static struct mt_pymethod methods[2];
-  methods[0] = (struct mt_pymethod){"passed", passed, MT_PY_NO_ARGUMENTS, NULL};
-  methods[1] = (struct mt_pymethod){"held", held, MT_PY_SEVERAL_ARGUMENTS, NULL};
+  methods[0] = (struct mt_pymethod){"bypassed", bypassed, MT_PY_NO_ARGUMENTS, NULL};
+  methods[1] = (struct mt_pymethod){"record_snapshot", record_snapshot, MT_PY_SEVERAL_ARGUMENTS, NULL};
   void *globals = mt_pyscript_namespace();
   if (!globals) return;
   if (mt_pyscript_add_function(globals, &methods[0], NULL) && mt_pyscript_add_function(globals, &methods[1], NULL) &&
       mt_pyscript_add_number(globals, "TRIES", MT_TRIES))
-    mt_pyscript_run(globals, mt_held_script);
+    mt_pyscript_run(globals, mt_snapshot_script);
   api.decref(globals);
 }
 
@@ -112,9 +112,9 @@ static bool run_round(void) {
   return done || !reported;
 }
 
-uint64_t mt_held_paused_ns(void) { return longest_pause; }
+uint64_t mt_snapshot_paused_ns(void) { return longest_pause; }
 
-uint64_t mt_held_record(void) {
+uint64_t mt_snapshot_record(void) {
   bytes = 0, done = last_round = false;
   if (mt_interpreter_state() >= MT_PY_CHECKED && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyscript_find() &&
       mt_pyquiet_find())

@@ -1,7 +1,7 @@
-# What PyTorch's allocator holds when recording begins amid the program's work (cshim/adapters/held.c).
+# What PyTorch's allocator holds when recording begins in a running program (cshim/adapters/snapshot.c).
 import sys
 
-from .library import TRIES, held, passed
+from .library import TRIES, bypassed, record_snapshot
 
 
 def _rows(snapshot):
@@ -28,8 +28,8 @@ def _record_before():  # its name is known to analyzer/callstack
         if torch is None or not torch.cuda.is_initialized():
             return
         for _ in range(TRIES):
-            count = passed()
-            if held(count, _rows(torch.cuda.memory._snapshot())):
+            count = bypassed()
+            if record_snapshot(count, _rows(torch.cuda.memory._snapshot())):
                 return
     except (AttributeError, KeyError, RuntimeError):  # another allocator is plugged in, or a version without it
         pass

@@ -1,5 +1,5 @@
 #define _GNU_SOURCE
-#include "spool/memory.h"
+#include "spool/cgroup.h"
 
 #include <stdbool.h>
 #include <stdlib.h>
@@ -8,8 +8,8 @@
 #include "base/sys.h"
 #include "spool.h"
 
-#define MT_GROUPS 4096u
-#define MT_GROUP_PATH 1024u
+#define MT_CGROUPS 4096u
+#define MT_CGROUP_PATH 1024u
 
 /* A number, UINT64_MAX where there is none: "max", or no such file. */
 static uint64_t number_in(char *folder, const char *file) {
@@ -44,7 +44,7 @@ static bool is_memory(const char *list, size_t length) {
 }
 
 /* Lines such as 4:memory:/system/one (cgroup v1) and 0::/system/one (cgroup v2). */
-uint64_t mt_memory_available_in(const char *groups, const char *root) {
+uint64_t mt_cgroup_memory_available_in(const char *groups, const char *root) {
   uint64_t least = UINT64_MAX;
   for (const char *line = groups, *next; *line; line = next) {
     size_t length = strcspn(line, "\n");
@@ -53,9 +53,9 @@ uint64_t mt_memory_available_in(const char *groups, const char *root) {
     if (!path || path >= line + length) continue;
     bool second = path == list + 1;
     size_t size = length - (size_t)(path + 1 - line);
-    if ((!second && !is_memory(list + 1, (size_t)(path - list - 1))) || size + strlen(root) + 64 > MT_GROUP_PATH)
+    if ((!second && !is_memory(list + 1, (size_t)(path - list - 1))) || size + strlen(root) + 64 > MT_CGROUP_PATH)
       continue;
-    char folder[MT_GROUP_PATH], *end = stpcpy(stpcpy(folder, root), second ? "" : "/memory");
+    char folder[MT_CGROUP_PATH], *end = stpcpy(stpcpy(folder, root), second ? "" : "/memory");
     size_t top = (size_t)(end - folder);
     memcpy(end, path + 1, size);
     end[size] = 0;
@@ -67,9 +67,9 @@ uint64_t mt_memory_available_in(const char *groups, const char *root) {
   return least;
 }
 
-uint64_t mt_memory_available(void) {
-  char groups[MT_GROUPS];
+uint64_t mt_cgroup_memory_available(void) {
+  char groups[MT_CGROUPS];
   return mt_sys_read_file("/proc/thread-self/cgroup", groups, sizeof groups) > 0
-             ? mt_memory_available_in(groups, "/sys/fs/cgroup")
+             ? mt_cgroup_memory_available_in(groups, "/sys/fs/cgroup")
              : UINT64_MAX;
 }

@@ -1,4 +1,4 @@
-/* What PyTorch's allocator held when recording began amid the program's work, by its own account. */
+/* The blocks of PyTorch's allocator when recording begins in a running program, by torch.cuda.memory._snapshot(). */
 #pragma once
 
 #include <stdint.h>
@@ -6,7 +6,7 @@
 /* Records it on the calling thread, which records already, while the events of all others pass (base/thread.h); then
  * that is over. Takes the interpreter's lock, and waits for it. Returns how many bytes of blocks that were: 0 where
  * there is no Python or no PyTorch that works with a device, and where PyTorch has no such account. */
-uint64_t mt_held_record(void);
+uint64_t mt_snapshot_record(void);
 
 /* Nanoseconds for which it kept the interpreter's lock at most, in one go. */
-uint64_t mt_held_paused_ns(void);
+uint64_t mt_snapshot_paused_ns(void);
