@@ -1,6 +1,8 @@
 package analyzer
 
 import (
+	"math"
+
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
@@ -8,6 +10,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/training"
 	"memtrace/analyzer/trend"
+	"memtrace/internal/offheap"
 	"memtrace/trace"
 )
 
@@ -30,8 +33,8 @@ type accounts struct {
 	requests profile.Requests
 	implicit [heap.AccountCount]report.ImplicitFrees
 
-	openedAs []uint64 // by block id, unless all have one cell: how many allocations its account had with it
-	cellOf   []uint32 // by block id, unless all have one cell: the number of the block's cell
+	room *offheap.Room                     // of what is kept for each live block
+	live offheap.Column[profile.LiveBlock] // by block id
 
 	estimated, runtimeOnly uint64
 
@@ -44,7 +47,9 @@ type accounts struct {
 }
 
 func newAccounts(tables *trace.Tables, kept []*profile.Grouping, f *profile.Filter) accounts {
-	a := accounts{filter: f, links: &callstack.LinkedStacks{}, kept: kept}
+	room := offheap.NewRoom(math.MaxInt64)
+	a := accounts{filter: f, links: &callstack.LinkedStacks{}, kept: kept, room: room,
+		live: offheap.NewColumn[profile.LiveBlock](room)}
 	a.resolver = profile.Resolver{Tables: tables, Libraries: callstack.NewLibraries(tables),
 		Stacks: callstack.NewStacks(tables, a.links)}
 	for _, account := range detailedAccounts {
@@ -73,21 +78,20 @@ func (a *accounts) main() heap.Account {
 	return heap.AccountDriver
 }
 
-// open counts a new block of an account with detail, whose cell has the number n; rest is what rounding added to what
-// was requested.
-func (a *accounts) open(id uint32, b *heap.Block, rest uint64, d *profile.AccountStats, n uint32) {
+// open counts a new block of an account with detail, whose cell has the number n; word is the event's on the bytes
+// beyond the request.
+func (a *accounts) open(id uint32, b *heap.Block, word uint64, d *profile.AccountStats, n uint32) {
 	v := &d.Cells.List[n]
+	var rest uint32
 	if b.Account == heap.AccountFramework {
-		a.requests.Opened(id, b, rest, d, v)
+		rest = a.requests.Opened(b, word, d, v)
 	}
 	d.Open(b, v, a.frameworkEpoch())
 	if h := a.held; h != nil {
 		h.Opened(h.OwnerOf(v), b.Size, b.Time)
 	}
 	a.heights[b.Account].Set(d.Total.Current, b.Time)
-	if a.kept != nil {
-		*meter.Slot(&a.cellOf, int(id)), *meter.Slot(&a.openedAs, int(id)) = n, d.Total.Allocs
-	}
+	*a.live.Slot(id) = profile.LiveBlock{Opened: d.Total.Events(), Cell: n, Rest: rest}
 	if t := a.iterations; t != nil && t.Account == b.Account {
 		t.Opened(id, b, v)
 	}
@@ -96,9 +100,10 @@ func (a *accounts) open(id uint32, b *heap.Block, rest uint64, d *profile.Accoun
 // close counts the end of a block of an account with detail; next: of the allocations and frees of the thread that
 // allocated it, this is the one that follows.
 func (a *accounts) close(id uint32, b *heap.Block, d *profile.AccountStats, time int64, next bool) {
-	v := &d.Cells.List[a.number(id)]
+	live := a.live.At(id)
+	v := &d.Cells.List[live.Cell]
 	if b.Account == heap.AccountFramework {
-		a.requests.Closed(id, b, d, v)
+		a.requests.Closed(live.Rest, b, d, v)
 	}
 	d.Close(b, v, a.frameworkEpoch())
 	if h := a.held; h != nil {
@@ -188,14 +193,6 @@ func (a *accounts) cell(of *profile.Cells, b *heap.Block, place uint16, epoch ui
 	return n
 }
 
-// number returns the number of a live block's cell: the only one where blocks are not counted by origin.
-func (a *accounts) number(id uint32) uint32 {
-	if a.kept == nil {
-		return 0
-	}
-	return a.cellOf[id]
-}
-
 // hides reports whether the filter leaves out a block of an account without detail.
 func (a *accounts) hides(b *heap.Block, e *trace.Event) bool {
 	return a.aside.List[a.cell(&a.aside, b, a.resolver.Places.Of(e.Stream, e.Pool), 0)].Hidden
@@ -212,7 +209,7 @@ func (a *accounts) byOrigin(b *heap.Block) *profile.AccountStats {
 // originOf returns where a live block comes from.
 func (a *accounts) originOf(id uint32, b *heap.Block) profile.Origin {
 	if d := a.byOrigin(b); d != nil {
-		return d.Cells.List[a.cellOf[id]].Origin
+		return d.Cells.List[a.live.At(id).Cell].Origin
 	}
 	return profile.OriginOf(b)
 }
@@ -236,8 +233,8 @@ func (a *accounts) requestedOf(id uint32, b *heap.Block) *report.Requested {
 	if b.Account != heap.AccountFramework || !a.requests.Known() {
 		return nil
 	}
-	rest, known := a.requests.Rest(id)
-	if !known {
+	rest, known := a.live.Slot(id).Beyond()
+	if b.Hidden || !known {
 		return &report.Requested{UnknownBytes: b.Size}
 	}
 	return &report.Requested{Bytes: b.Size - rest, RestBytes: rest}
@@ -259,7 +256,7 @@ func (a *accounts) restart(at int64) {
 			continue
 		}
 		d.Total.Restart(at)
-		d.PeakAllocs, d.Life = d.Total.Allocs, meter.Lifetimes{}
+		d.PeakEvent, d.Life = d.Total.Events(), meter.Lifetimes{}
 		for i := range d.Devices {
 			d.Devices[i].Restart(at)
 		}

@@ -66,7 +66,7 @@ func reportRate(b *testing.B, events int) {
 // BenchmarkHeap is the state machine alone.
 func BenchmarkHeap(b *testing.B) {
 	events := trainingEvents(200)
-	h := heap.NewHeap(heap.NoopObserver{})
+	h := heap.NewHeap(heap.NoopObserver{}, nil)
 	for b.Loop() {
 		for i := range events {
 			h.Apply(&events[i])

@@ -151,7 +151,7 @@ func TestCategoriesAgreeWithOracle(t *testing.T) {
 			fillTables(&src.tables)
 			slow := &slowCategories{matcher: set.Matcher(), src: src, live: map[uint32]heap.Block{},
 				peak: map[heap.Account]uint64{}, held: map[heap.Account]map[string]uint64{}}
-			live := heap.NewHeap(slow)
+			live := heap.NewHeap(slow, nil)
 			for i := range src.events {
 				live.Apply(&src.events[i])
 			}

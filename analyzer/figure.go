@@ -60,13 +60,14 @@ type change struct {
 	event *trace.Event
 	stats *profile.AccountStats // nil for an account without detail
 	cell  *profile.Cell         // nil likewise
+	began uint64                // of a block that ends: number of its beginning among its account's events
 }
 
 // relabel is the change of a live block's origin.
 type relabel struct {
 	block    *heap.Block
 	from, to *profile.Cell
-	openedAs uint64 // how many allocations its account had with it
+	began    uint64 // number of the block's beginning among its account's events
 	past     bool   // it holds from the block's beginning on
 }
 

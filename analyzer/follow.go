@@ -76,7 +76,7 @@ func Follow(src trace.Source, opts Options, w Watcher) (*Followed, error) {
 	return &Followed{Summary: s, Moment: p.replayer.watcher.chosen, profile: p}, nil
 }
 
-// Close gives back the files that names were looked for in.
+// Close closes the files that names were looked for in, and releases the memory.
 func (f *Followed) Close() { f.profile.Close() }
 
 // Frames returns the frames of a call stack, Python and native ones in one, innermost first; of what libraries do

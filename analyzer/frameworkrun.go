@@ -17,6 +17,7 @@ type frameworkRun struct {
 	columns *trace.Columns
 	d       *profile.AccountStats
 	row     trace.Event // of an event that goes the other way
+	block   heap.Block  // that begins or ends
 
 	seq, time, thread, api, runtime, device, addr, size, flags trace.Column
 	stack, pystack, tag, allocated, reserved, op, opThread     trace.Column
@@ -61,7 +62,7 @@ func (r *replayer) byColumns(columns *trace.Columns) bool {
 	if t := a.iterations; t != nil && (t.FromAllocations() || t.Account != heap.AccountFramework) {
 		return false
 	}
-	return r.heap.HasFastPath() && heap.FastRun(columns)
+	return heap.FastRun(columns)
 }
 
 func (r *replayer) frameworkRun(columns *trace.Columns) {
@@ -94,7 +95,7 @@ func (r *replayer) frameworkRun(columns *trace.Columns) {
 }
 
 func (f *frameworkRun) begin(r *replayer, columns *trace.Columns) {
-	f.r, f.columns, f.d = r, columns, r.accounts.details[heap.AccountFramework]
+	f.r, f.columns, f.d, f.block.Account = r, columns, r.accounts.details[heap.AccountFramework], heap.AccountFramework
 	for _, column := range [...]struct {
 		to *trace.Column
 		of trace.Field
@@ -119,11 +120,13 @@ func (f *frameworkRun) open(i int) bool {
 		return false
 	}
 	r, d := f.r, f.d
-	id, b := r.heap.OpenFramework(addr)
-	if b == nil {
+	id, ok := r.heap.OpenFramework(addr)
+	if !ok {
 		return false
 	}
-	f.fill(i, b, size)
+	b := &f.block
+	b.Addr = addr
+	f.fill(i, id, b, size)
 	r.device.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += size
 	pool, a := uint32(f.pool.At(i)), &r.accounts
 	r.device.Pools.Opened(b, pool)
@@ -131,11 +134,12 @@ func (f *frameworkRun) open(i int) bool {
 	if b.Hidden = d.Cells.List[n].Hidden; !b.Hidden {
 		a.open(id, b, f.rest.At(i), d, n)
 	}
+	r.heap.Keep(id, b, &d.Cells.List[n].Alike)
 	return true
 }
 
 // fill gives a new block what its allocation recorded.
-func (f *frameworkRun) fill(i int, b *heap.Block, size uint64) {
+func (f *frameworkRun) fill(i int, id uint32, b *heap.Block, size uint64) {
 	thread, device, pystack := trace.ThreadID(f.thread.At(i)), int16(f.device.At(i)), trace.StackID(f.pystack.At(i))
 	if op := uint32(f.op.At(i)); op != 0 {
 		pystack = f.r.accounts.links.StackOf(&callstack.Asker{PyStack: pystack, Op: op,
@@ -149,7 +153,8 @@ func (f *frameworkRun) fill(i int, b *heap.Block, size uint64) {
 	// waits.
 	b.Size, b.Seq, b.Time = size, f.seq.At(i), int64(f.time.At(i))
 	b.Stack, b.PyStack, b.Tag = trace.StackID(f.stack.At(i)), pystack, trace.StringID(f.tag.At(i))
-	b.Thread, b.Ordinal, b.Call, b.Device, b.Mem = thread, f.r.nextOrdinal(thread), call, device, f.mem
+	b.Thread, b.Call, b.Device, b.Mem = thread, call, device, f.mem
+	*f.r.latestOf(thread) = id + 1
 }
 
 // close replays a free, and does nothing but return false if it is not a plain one.
@@ -159,17 +164,20 @@ func (f *frameworkRun) close(i int) bool {
 		return false
 	}
 	r, d := f.r, f.d
-	id, b := r.heap.CloseFramework(addr, f.seq.At(i))
-	if b == nil {
+	b := &f.block
+	id, ok := r.heap.CloseFramework(addr, f.seq.At(i), b)
+	if !ok {
 		return false
 	}
 	thread := trace.ThreadID(f.thread.At(i))
-	ordinal := r.nextOrdinal(thread)
+	latest := r.latestOf(thread)
+	previous := *latest
+	*latest = 0
 	r.device.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks -= b.Size
 	if !b.Hidden {
 		time := int64(f.time.At(i))
 		r.endLife(d, id, b, f.seq.At(i), time)
-		r.accounts.close(id, b, d, time, thread == b.Thread && ordinal == b.Ordinal+1)
+		r.accounts.close(id, b, d, time, thread == b.Thread && previous == id+1)
 	}
 	r.heap.Recycle(id)
 	return true

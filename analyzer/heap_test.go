@@ -2,7 +2,6 @@ package analyzer
 
 import (
 	"testing"
-	"unsafe"
 
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/meter"
@@ -175,13 +174,5 @@ func TestHostileSizesDoNotPanic(t *testing.T) {
 	sum := s.summary(t, Options{Question: Question{Groupings: profile.GroupingNames()}})
 	if sum.Health.ImplausibleSizes != 1 || sum.Other["other"].PeakBytes != 5 {
 		t.Errorf("implausible %d, other %+v", sum.Health.ImplausibleSizes, sum.Other)
-	}
-}
-
-// TestBlockFillsOneCacheLine guards the replay's speed: with 20 000 live blocks each event touches one line of the
-// heap, not two.
-func TestBlockFillsOneCacheLine(t *testing.T) {
-	if size := unsafe.Sizeof(heap.Block{}); size != 64 {
-		t.Errorf("a block takes %d bytes, want 64", size)
 	}
 }

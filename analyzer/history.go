@@ -7,9 +7,9 @@ import (
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/offheap"
 )
 
 // historyGroupings are what the owners of blocks are told by, beside the categories.
@@ -28,13 +28,11 @@ type pastBlock struct {
 // weight is how much a block shows in a picture over time.
 func (b *pastBlock) weight() float64 { return float64(b.size) * float64(b.died-b.born) }
 
-// history collects the blocks of one account, the heaviest of them once there are more than twice the limit.
+// history collects the blocks of one account, the heaviest of them once there are more than the limit.
 type history struct {
 	limit   int
-	from    int64 // blocks that are older are told to begin here
-	events  uint64
-	born    []uint64 // by block id: the event, plus one
-	level   []uint64 // by block id: bytes of the level behind it
+	from    int64                  // blocks that are older are told to begin here
+	level   offheap.Column[uint64] // by block id: bytes of the level after it
 	blocks  []pastBlock
 	owners  map[profile.Origin]uint32
 	origins []profile.Origin
@@ -53,9 +51,9 @@ type historyFigure struct {
 func newHistoryFigure(r *replayer, o *Options) *historyFigure {
 	h := &historyFigure{r: r, by: o.HistoryBy}
 	for _, a := range detailedAccounts {
-		h.past[a] = newHistory(o.HistoryBlocks)
+		h.past[a] = newHistory(o.HistoryBlocks, r.accounts.room)
 	}
-	r.device.Segments = device.NewSegments()
+	r.device.Segments = device.NewSegments(r.heap, r.accounts.details[heap.AccountFramework].Total.Events)
 	return h
 }
 
@@ -63,13 +61,13 @@ func (h *historyFigure) needs() need { return need{blocks: true, plain: true} }
 
 func (h *historyFigure) opened(x *change) {
 	if x.stats != nil {
-		h.past[x.block.Account].opened(x.id, x.stats.Total.Current)
+		*h.past[x.block.Account].level.Slot(x.id) = x.stats.Total.Current
 	}
 }
 
 func (h *historyFigure) closed(x *change) {
 	if x.stats != nil {
-		h.past[x.block.Account].closed(x.id, x.block, &x.cell.Origin, x.event.Time, x.stats.Total.Current)
+		h.past[x.block.Account].closed(x)
 	}
 }
 
@@ -83,18 +81,19 @@ func (h *historyFigure) restart(at int64) {
 func (h *historyFigure) answerLast(q *query, s *report.Summary) {
 	a := mainAccount(s)
 	past := h.past[a]
-	all := history{limit: past.limit, blocks: slices.Clone(past.blocks), leftOut: past.leftOut,
-		leftOutBytes: past.leftOutBytes}
-	for id, born := range past.born {
-		if b := h.r.heap.Block(uint32(id)); born > 0 && b.Account == a {
-			cell := &q.accounts.details[a].Cells.List[q.accounts.number(uint32(id))]
-			all.blocks = append(all.blocks, pastBlock{born, past.events + 1, max(b.Time, past.from), 0, b.Size, b.Addr,
-				past.owner(&cell.Origin), b.Device, past.level[id], 0})
+	all := history{limit: past.limit, leftOut: past.leftOut, leftOutBytes: past.leftOutBytes}
+	all.blocks = append(make([]pastBlock, 0, min(past.most(), len(past.blocks)+h.r.heap.Len())), past.blocks...)
+	d := q.accounts.details[a]
+	h.r.heap.Each(func(id uint32, b *heap.Block) {
+		if b.Account == a && !b.Hidden {
+			live := q.accounts.live.At(id)
+			all.add(pastBlock{live.Opened, d.Total.Events() + 1, max(b.Time, past.from), 0, b.Size, b.Addr,
+				past.owner(&d.Cells.List[live.Cell].Origin), b.Device, *past.level.At(id), 0})
 		}
-	}
+	})
 	all.trim()
 	v := &report.History{Level: a.String(), LeftOut: all.leftOut, LeftOutBytes: all.leftOutBytes}
-	placed := placeBlocks(v, all.blocks, past.events)
+	placed := placeBlocks(v, all.blocks, d.Total.Events())
 	if a == heap.AccountFramework && q.accounts.filter == nil {
 		v.Segments = h.r.device.Segments.Of(&h.r.device.Holdings, placed)
 	}
@@ -121,20 +120,15 @@ func (h *historyFigure) groupings(q *query) []*profile.Grouping {
 	return by
 }
 
-func newHistory(limit int) *history {
-	return &history{limit: limit, owners: make(map[profile.Origin]uint32)}
-}
-
-func (h *history) opened(id uint32, level uint64) {
-	h.events++
-	*meter.Slot(&h.born, int(id)), *meter.Slot(&h.level, int(id)) = h.events, level
+func newHistory(limit int, room *offheap.Room) *history {
+	return &history{limit: limit, level: offheap.NewColumn[uint64](room), owners: make(map[profile.Origin]uint32)}
 }
 
 // restart forgets the blocks that are gone.
 func (h *history) restart(time int64, level uint64) {
 	h.from, h.blocks, h.leftOut, h.leftOutBytes = time, h.blocks[:0], 0, 0
-	for id := range h.level {
-		h.level[id] = level
+	for id := range h.level.Len() {
+		*h.level.At(uint32(id)) = level
 	}
 }
 
@@ -148,15 +142,22 @@ func (h *history) owner(o *profile.Origin) uint32 {
 	return n
 }
 
-func (h *history) closed(id uint32, b *heap.Block, o *profile.Origin, time int64, level uint64) {
-	h.events++
-	h.blocks = append(h.blocks, pastBlock{h.born[id], h.events, max(b.Time, h.from), time, b.Size, b.Addr, h.owner(o),
-		b.Device, h.level[id], level})
-	h.born[id] = 0
-	if len(h.blocks) >= 2*h.limit {
+// closed takes in the end of a block, after it is uncounted.
+func (h *history) closed(x *change) {
+	b := x.block
+	h.add(pastBlock{x.began, x.stats.Total.Events(), max(b.Time, h.from), x.event.Time, b.Size, b.Addr,
+		h.owner(&x.cell.Origin), b.Device, *h.level.At(x.id), x.stats.Total.Current})
+}
+
+// add takes in a block, and selects the heaviest when there is a quarter more than the limit.
+func (h *history) add(b pastBlock) {
+	if len(h.blocks) >= h.most() {
 		h.trim()
 	}
+	h.blocks = append(h.blocks, b)
 }
+
+func (h *history) most() int { return h.limit + h.limit/4 + 1 }
 
 // trim leaves out all but the heaviest.
 func (h *history) trim() {
@@ -214,14 +215,15 @@ func partition(blocks []pastBlock) int {
 	}
 }
 
-// placeBlocks numbers the events that kept blocks begin and end with, in their order. It returns those events' numbers
-// among all of the level.
+// placeBlocks sorts the blocks by their beginnings, and numbers the events that they begin and end with in their order.
+// It returns those events' numbers among all of the level.
 func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []uint64) {
 	type moment struct {
 		event uint64
 		block uint32
 		ends  bool
 	}
+	slices.SortFunc(blocks, func(a, b pastBlock) int { return cmp.Compare(a.born, b.born) })
 	moments := make([]moment, 0, 2*len(blocks))
 	for i, b := range blocks {
 		moments = append(moments, moment{event: b.born, block: uint32(i)})
@@ -231,12 +233,11 @@ func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []u
 	}
 	slices.SortFunc(moments, func(a, b moment) int { return cmp.Compare(a.event, b.event) })
 	v.Times, v.Levels = make([]int64, len(moments)), make([]uint64, len(moments))
-	placed := make([]report.HistoryBlock, len(blocks))
-	order := make([]uint32, 0, len(blocks)) // by beginning
+	v.Blocks = make([]report.HistoryBlock, len(blocks))
 	events = make([]uint64, len(moments))
 	for n, m := range moments {
 		events[n] = m.event
-		b, p := &blocks[m.block], &placed[m.block]
+		b, p := &blocks[m.block], &v.Blocks[m.block]
 		if m.ends {
 			v.Times[n], v.Levels[n], p.Died = b.diedNS, b.after, uint32(n)
 			continue
@@ -244,11 +245,6 @@ func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []u
 		v.Times[n], v.Levels[n] = b.bornNS, b.before
 		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Addr: b.addr,
 			Owner: b.owner, Device: b.device}
-		order = append(order, m.block)
-	}
-	v.Blocks = make([]report.HistoryBlock, 0, len(blocks))
-	for _, i := range order {
-		v.Blocks = append(v.Blocks, placed[i])
 	}
 	return events
 }

@@ -41,7 +41,7 @@ func (r *replayer) now(time int64) *moment.State {
 		if d == nil {
 			continue
 		}
-		m.Allocs[a] = d.Total.Allocs
+		m.Events[a] = d.Total.Events()
 		m.Devices[a] = collect(d.Devices, func(v *profile.DeviceMeter) uint64 { return v.Current })
 		m.Held[a] = d.Cells.Holding(nil, currentShare, currentShare)
 	}

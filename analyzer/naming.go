@@ -34,7 +34,7 @@ func (r *replayer) name(e *trace.Event) {
 	if d == nil {
 		return
 	}
-	o := d.Cells.List[a.cellOf[id]].Origin
+	o := d.Cells.List[a.live.At(id).Cell].Origin
 	if training.KeepsName(o.Category, e.Category, b.Account == heap.AccountDriver && b.Addr == e.Addr) ||
 		o.Category == e.Category && o.Name == e.Name {
 		return
@@ -56,7 +56,7 @@ func (r *replayer) Claimed(id uint32, b *heap.Block, e *trace.Event) {
 	if d == nil {
 		return
 	}
-	o := d.Cells.List[a.cellOf[id]].Origin
+	o := d.Cells.List[a.live.At(id).Cell].Origin
 	if r.poolStacks == nil {
 		r.poolStacks = make(map[uint64]bool)
 	}
@@ -75,13 +75,14 @@ func holdsForPast(b *heap.Block, o *profile.Origin) bool {
 // move gives a live block another origin; past: also in what stood at the peak.
 func (r *replayer) move(d *profile.AccountStats, id uint32, o *profile.Origin, past bool) {
 	a, b, epoch := &r.accounts, r.heap.Block(id), d.Total.Epoch
-	n, ok := d.Cells.FindFrom(o, &d.Cells.List[a.cellOf[id]].Moved)
+	live := a.live.At(id)
+	n, ok := d.Cells.FindFrom(o, &d.Cells.List[live.Cell].Moved)
 	if !ok {
 		d.Cells.Retire(&a.resolver, a.kept, epoch)
 		n = d.Cells.Add(o)
 	}
-	from, to := &d.Cells.List[a.cellOf[id]], &d.Cells.List[n]
-	atPeak := past && a.openedAs[id] <= d.PeakAllocs
+	from, to := &d.Cells.List[live.Cell], &d.Cells.List[n]
+	atPeak := past && live.Opened <= d.PeakEvent
 	from.Shrink(b.Size, epoch)
 	to.Grow(b.Size, epoch)
 	if atPeak {
@@ -90,16 +91,16 @@ func (r *replayer) move(d *profile.AccountStats, id uint32, o *profile.Origin, p
 	}
 	var rest, unknown uint64
 	if b.Account == heap.AccountFramework {
-		rest, unknown = a.requests.Moved(id, b.Size, epoch, from, to, atPeak)
+		rest, unknown = a.requests.Moved(live.Rest, b.Size, epoch, from, to, atPeak)
 	}
 	sure := r.losses.sure(b)
 	if r.losses.doubted {
-		d.Cells.MoveSure(a.cellOf[id], n, b.Size, epoch, sure, atPeak, sure || r.losses.after(b.Account, epoch))
+		d.Cells.MoveSure(live.Cell, n, b.Size, epoch, sure, atPeak, sure || r.losses.after(b.Account, epoch))
 	}
-	if m := r.moments.kept; past && m != nil && a.openedAs[id] <= m.Allocs[b.Account] {
+	if m := r.moments.kept; past && m != nil && live.Opened <= m.Events[b.Account] {
 		m.Move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure || m.Exact)
 	}
-	x := relabel{block: b, from: from, to: to, openedAs: a.openedAs[id], past: past}
+	x := relabel{block: b, from: from, to: to, began: live.Opened, past: past}
 	for _, f := range r.figures.blocks {
 		f.moved(&x)
 	}
@@ -107,8 +108,8 @@ func (r *replayer) move(d *profile.AccountStats, id uint32, o *profile.Origin, p
 	from.AllocBytes -= b.Size
 	to.Allocs++
 	to.AllocBytes += b.Size
-	a.cellOf[id] = n
+	live.Cell = n
 	if t := a.iterations; t != nil && t.Account == b.Account {
-		t.Renamed(id)
+		t.Moved(id, b.Size, from, to)
 	}
 }

@@ -63,7 +63,7 @@ func (f *oomFigure) CategoryOf(id uint32, b *heap.Block) string {
 	case a.iterations == nil || a.iterations.Account != b.Account:
 		return f.ByPhase.Of(&a.resolver, a.originOf(id, b).Category, b)
 	}
-	return a.iterations.CategoryOf(&a.details[b.Account].Cells.List[a.number(id)])
+	return a.iterations.CategoryOf(&a.details[b.Account].Cells.List[a.live.At(id).Cell])
 }
 
 // ElementOf implements oom.Replay.

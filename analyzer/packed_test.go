@@ -33,7 +33,7 @@ func TestPackedHeapTellsTheSame(t *testing.T) {
 			shape.delayed = func(trace.Event) bool { return true }
 		}
 		plain, packed := &witness{}, &witness{}
-		h, p := heap.NewHeap(plain), heap.NewPackedHeap(packed, 1<<40)
+		h, p := heap.NewHeap(plain, nil), heap.NewPackedHeap(packed, 1<<40)
 		for _, e := range randomStream(seed, shape) {
 			h.Apply(&e)
 			p.Apply(&e)

@@ -77,8 +77,9 @@ func (p *Profile) readAhead() error {
 	if opts.Ahead == nil || !opts.NeedsAhead() {
 		return nil
 	}
-	known, err := training.ReadAhead(r.window.findRefusals(opts.Ahead, r.accounts.filter))
-	if err != nil {
+	ahead, free := r.window.findRefusals(opts.Ahead, r.accounts.filter)
+	known, err := training.ReadAhead(ahead)
+	if free(); err != nil {
 		return err
 	}
 	a := &r.accounts
@@ -113,8 +114,11 @@ func (p *Profile) Report(q Question) (*report.Summary, error) {
 	return a.summary()
 }
 
-// Close gives back the files that names were looked for in. Update and questions may follow.
-func (p *Profile) Close() { p.replayer.accounts.resolver.Stacks.Close() }
+// Close closes the files that names were looked for in and releases the memory. The profile must not be used any more.
+func (p *Profile) Close() {
+	p.replayer.accounts.resolver.Stacks.Close()
+	p.replayer.accounts.room.Free()
+}
 
 // query is a question that is asked of a replay, and what its answer is made of.
 type query struct {
@@ -163,8 +167,8 @@ func (p *Profile) query(question *Question) (*query, error) {
 func (a *accounts) followIterations(known *training.Lookahead, g profile.RuleGrouping) {
 	var t *training.Tracker
 	t = training.NewTracker(known, g, a.bounds, &a.resolver, func(block uint32) *profile.Cell {
-		return &a.details[t.Account].Cells.List[a.cellOf[block]]
-	})
+		return &a.details[t.Account].Cells.List[a.live.At(block).Cell]
+	}, a.room)
 	if t.Account == heap.AccountFramework {
 		t.Requested = func() *report.Requested { return a.requests.Live(a.details[heap.AccountFramework]) }
 	}

@@ -49,8 +49,8 @@ func (s *refusalSource) ReadBatch() ([]trace.Event, error) {
 }
 
 // findRefusals returns a source with the events of another one, whose reading finds the refusals that a window begins
-// or ends with; w may be nil.
-func (w *window) findRefusals(src trace.Source, f *profile.Filter) trace.Source {
+// or ends with; w may be nil. free releases its memory once it was read.
+func (w *window) findRefusals(src trace.Source, f *profile.Filter) (found trace.Source, free func()) {
 	s := &refusalSource{Source: src}
 	if w != nil {
 		for _, at := range []*moment.At{&w.from, &w.to} {
@@ -60,10 +60,10 @@ func (w *window) findRefusals(src trace.Source, f *profile.Filter) trace.Source 
 		}
 	}
 	if len(s.ends) == 0 {
-		return src
+		return src, func() {}
 	}
 	s.replayer = newReplayer(src.Tables(), nil, f, &Options{}, nil)
 	s.oomFigure = &s.replayer.ooms
 	s.Replay = &s.refusals
-	return s
+	return s, s.replayer.accounts.room.Free
 }

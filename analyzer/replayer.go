@@ -12,8 +12,8 @@ import (
 	"memtrace/trace"
 )
 
-// maxThreadOrdinals bounds the threads whose events are numbered; only damaged traces have more.
-const maxThreadOrdinals = 1 << 16
+// maxThreads bounds the threads whose latest block is known; only damaged traces have more.
+const maxThreads = 1 << 16
 
 // replayer replays events. It keeps the state that figures are counted from: the live blocks, what the accounts and
 // the devices hold, what is certain of it.
@@ -38,8 +38,8 @@ type replayer struct {
 	idle       idleWatch
 	poolStacks map[uint64]bool // call stacks that take driver memory for pools of the program's own
 
-	threads  []uint32 // memory events seen, by thread; may wrap around
-	ordinal  uint32   // of the event being replayed, within its thread
+	threads  []uint32 // by thread: the block that its latest memory event opened, plus one; 0: it did something else
+	previous uint32   // the same of the thread of the event being replayed, before it
 	lastTime int64
 
 	change  change // the one that figures see
@@ -53,7 +53,7 @@ func newReplayer(tables *trace.Tables, kept []*profile.Grouping, f *profile.Filt
 	followed *overTime) *replayer {
 	r := &replayer{accounts: newAccounts(tables, kept, f), moments: moments{want: opts.At}}
 	r.accounts.resolver.Module = r.accounts.module
-	r.heap = heap.NewHeap(r)
+	r.heap = heap.NewHeap(r, r.accounts.room)
 	r.losses.replayer = r
 	r.ooms.begin(r, opts.Sites)
 	r.figures = newFigures(r, opts, followed)
@@ -91,7 +91,8 @@ func (r *replayer) event(e *trace.Event) {
 func (r *replayer) apply(e *trace.Event) {
 	switch e.Kind {
 	case trace.EventAlloc, trace.EventFree:
-		r.ordinal = r.nextOrdinal(e.Thread)
+		latest := r.latestOf(e.Thread)
+		r.previous, *latest = *latest, 0
 		epoch := r.accounts.frameworkEpoch()
 		r.heap.Apply(e)
 		if e.Level == cuda.LevelFramework && e.Status == 0 && heap.AccountOf(e) == heap.AccountFramework {
@@ -102,7 +103,7 @@ func (r *replayer) apply(e *trace.Event) {
 		}
 	case trace.EventMap, trace.EventUnmap, trace.EventCreate, trace.EventDestroy:
 		r.heap.Apply(e)
-		r.device.Changed(e, r.heap, r.accounts.resolver.Libraries)
+		r.device.Changed(e, r.accounts.resolver.Libraries)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !r.heap.EndedSince(e) {
 			r.device.Sizes.Reserve(e)
@@ -127,17 +128,15 @@ func (r *replayer) report(e *trace.Event, epoch uint64) {
 	}
 }
 
-// nextOrdinal numbers the memory events of a thread from 1.
-func (r *replayer) nextOrdinal(thread trace.ThreadID) uint32 {
-	n := meter.Slot(&r.threads, int(min(thread, maxThreadOrdinals)))
-	*n++
-	return *n
+// latestOf is where the block is kept that the latest memory event of a thread opened.
+func (r *replayer) latestOf(thread trace.ThreadID) *uint32 {
+	return meter.Slot(&r.threads, int(min(thread, maxThreads)))
 }
 
 // Opened implements heap.Observer.
 func (r *replayer) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	a := &r.accounts
-	b.Ordinal, b.PyStack = r.ordinal, a.links.Stack(e)
+	b.PyStack, *r.latestOf(e.Thread) = a.links.Stack(e), id+1
 	if r.losses.begun && e.Kind == trace.EventMap {
 		r.losses.doubt(e.Seq) // its size may be that of another mapping
 	}
@@ -167,7 +166,7 @@ func (r *replayer) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	if len(r.figures.blocks) == 0 {
 		return
 	}
-	r.change = change{id, b, e, d, v}
+	r.change = change{id, b, e, d, v, 0}
 	for _, f := range r.figures.blocks {
 		f.opened(&r.change)
 	}
@@ -188,6 +187,7 @@ func (r *replayer) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	}
 	d := a.details[b.Account]
 	var v *profile.Cell
+	var opened uint64
 	if d == nil {
 		if r.losses.doubted {
 			r.losses.unvouch(b, nil, 0)
@@ -195,19 +195,20 @@ func (r *replayer) Closed(id uint32, b *heap.Block, e *trace.Event) {
 		a.closeTotal(b, e.Time)
 	} else {
 		r.endLife(d, id, b, e.Seq, e.Time)
+		live := a.live.At(id)
 		if r.losses.doubted {
-			r.losses.unvouch(b, d, a.number(id))
+			r.losses.unvouch(b, d, live.Cell)
 		}
-		v = &d.Cells.List[a.number(id)]
-		if r.window != nil && a.kept != nil {
-			r.window.closed(b, &a.openedAs[id], &v.Origin)
+		opened, v = live.Opened, &d.Cells.List[live.Cell]
+		if r.window != nil {
+			r.window.closed(b, &live.Opened, &v.Origin)
 		}
-		a.close(id, b, d, e.Time, e.Kind == trace.EventFree && e.Thread == b.Thread && r.ordinal == b.Ordinal+1)
+		a.close(id, b, d, e.Time, e.Kind == trace.EventFree && e.Thread == b.Thread && r.previous == id+1)
 	}
 	if len(r.figures.blocks) == 0 {
 		return
 	}
-	r.change = change{id, b, e, d, v}
+	r.change = change{id, b, e, d, v, opened}
 	for _, f := range r.figures.blocks {
 		f.closed(&r.change)
 	}
@@ -219,14 +220,14 @@ func (r *replayer) endLife(d *profile.AccountStats, id uint32, b *heap.Block, se
 	if t == nil || t.Account != b.Account {
 		return
 	}
-	v := &d.Cells.List[r.accounts.cellOf[id]]
+	v := &d.Cells.List[r.accounts.live.At(id).Cell]
 	if t.Temporary(id, r.accounts.resolver.Phase(v), seq) {
 		o := v.Origin
 		o.Lifetime = profile.Temporary
 		r.move(d, id, &o, holdsForPast(r.heap.Block(id), &o))
-		v = &d.Cells.List[r.accounts.cellOf[id]]
+		v = &d.Cells.List[r.accounts.live.At(id).Cell]
 	}
-	t.Closed(id, v, time)
+	t.Closed(id, r.heap.Size(id), v, time)
 }
 
 // LateAlloc implements heap.Observer.

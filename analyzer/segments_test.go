@@ -15,8 +15,6 @@ func segmentStory(seed uint64) (s *story, want [][]uint64) {
 	random := rand.New(rand.NewPCG(seed, 7))
 	s = &story{}
 	plain, mapped := map[uint64]uint64{}, map[uint64]uint64{}
-	s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 1, Size: 1,
-		Stack: stackAllocator})
 	note := func() {
 		var list []uint64
 		for addr, size := range plain {
@@ -28,7 +26,7 @@ func segmentStory(seed uint64) (s *story, want [][]uint64) {
 		slices.Sort(list)
 		want = append(want, list)
 	}
-	note()
+	before := uint64(random.IntN(50)) // that come before the framework's first block
 	for n := range uint64(400) {
 		addr := uint64(1+random.IntN(20)) << 24
 		switch size := uint64(1+random.IntN(9)) << 20; random.IntN(4) {
@@ -58,6 +56,9 @@ func segmentStory(seed uint64) (s *story, want [][]uint64) {
 			s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelDriver, Mem: cuda.MemoryDevice, Addr: 1<<50 + n,
 				Size: size, Stack: stackBLAS})
 		default:
+			if n < before {
+				continue
+			}
 			s.add(trace.Event{Kind: trace.EventAlloc, Level: cuda.LevelFramework, Mem: cuda.MemoryDevice, Addr: 2 + n,
 				Size: 1, Stack: stackAllocator})
 			note()

@@ -110,7 +110,7 @@ func (t *overTime) opened(x *change) {
 	t.Reach(time)
 	s := t.Stacks[account]
 	t.change(x, s.Grow)
-	highest := s.Opened(time, x.stats.Total.Allocs)
+	highest := s.Opened(time, x.stats.Total.Events())
 	if iterations := t.r.accounts.iterations; iterations != nil {
 		phase := profile.PhaseName(t.r.accounts.resolver.Phase(x.cell))
 		if highest {
@@ -149,7 +149,7 @@ func (t *overTime) change(x *change, by func(key uint32, size uint64)) {
 	}
 	rest, known := uint64(0), false
 	if x.block.Account == heap.AccountFramework {
-		rest, known = t.r.accounts.requests.Rest(x.id)
+		rest, known = t.r.accounts.live.At(x.id).Beyond()
 	}
 	if !known {
 		by(useUnknown, x.block.Size)
@@ -163,7 +163,7 @@ func (t *overTime) change(x *change, by func(key uint32, size uint64)) {
 
 func (t *overTime) moved(x *relabel) {
 	if r := &t.r.accounts.resolver; t.by != nil {
-		t.Stacks[x.block.Account].Move(t.key(r, x.from), t.key(r, x.to), x.block.Size, x.openedAs, x.past)
+		t.Stacks[x.block.Account].Move(t.key(r, x.from), t.key(r, x.to), x.block.Size, x.began, x.past)
 	}
 }
 

@@ -137,7 +137,7 @@ func (w *window) begin(r *replayer, at int64) {
 }
 
 // older reports whether a live block was there when the window began.
-func (w *window) older(a heap.Account, openedAs uint64) bool { return openedAs <= w.totals[a].Allocs }
+func (w *window) older(a heap.Account, openedAs uint64) bool { return openedAs <= w.totals[a].Events() }
 
 // closed takes in the end of a block of an account with detail, whose number may be another one's from now on.
 func (w *window) closed(b *heap.Block, openedAs *uint64, o *profile.Origin) {
@@ -187,11 +187,15 @@ func (w *window) finish(r *replayer, end int64) error {
 	accounts := &r.accounts
 	r.heap.Each(func(id uint32, b *heap.Block) {
 		d := accounts.details[b.Account]
-		if d == nil || b.Hidden || int(id) >= len(accounts.cellOf) || accounts.openedAs[id] == 0 {
+		if d == nil || b.Hidden || int(id) >= accounts.live.Len() {
 			return
 		}
-		part := partOf(&w.blocks[b.Account], &d.Cells.List[accounts.cellOf[id]].Origin)
-		if w.older(b.Account, accounts.openedAs[id]) {
+		live := accounts.live.At(id)
+		if live.Opened == 0 {
+			return
+		}
+		part := partOf(&w.blocks[b.Account], &d.Cells.List[live.Cell].Origin)
+		if w.older(b.Account, live.Opened) {
 			part.Kept.Add(b.Size)
 		} else {
 			part.New.Add(b.Size)

@@ -1,6 +1,7 @@
 package device
 
 import (
+	"cmp"
 	"slices"
 
 	"memtrace/analyzer/callstack"
@@ -11,10 +12,12 @@ import (
 )
 
 // Segments collect the ranges of addresses that libraries took from the driver. Which library is the framework's
-// allocator is known only later. Time is counted in allocations and frees of framework blocks, as many as came before.
-// Nil collects nothing.
+// allocator is known only later. Time is counted in events of the framework's level, as many as came before. Before the
+// first one nothing is collected: a program without a framework may hold millions of blocks. Nil collects nothing.
 type Segments struct {
-	events  uint64
+	memory  *heap.Heap
+	events  func() uint64
+	begun   bool
 	list    []segment
 	ofBlock map[uint32]int // by block id: the live segment of plain memory
 	mapped  map[uint64]int // by address: the live segment of mapped memory
@@ -31,9 +34,39 @@ type segment struct {
 	ended      bool
 }
 
-// NewSegments returns none yet.
-func NewSegments() *Segments {
-	return &Segments{ofBlock: make(map[uint32]int), mapped: make(map[uint64]int)}
+// NewSegments returns none yet, of a heap, with what counts the events of the framework's level.
+func NewSegments(memory *heap.Heap, events func() uint64) *Segments {
+	return &Segments{memory: memory, events: events, ofBlock: make(map[uint32]int), mapped: make(map[uint64]int)}
+}
+
+// begin takes in what there is before the first event of the framework's level; holder returns who holds a block.
+func (h *Segments) begin(holder func(*heap.Block) uint32) {
+	h.begun = true
+	type taken struct {
+		segment
+		block  uint32
+		opened uint64 // order number
+	}
+	var list []taken
+	h.memory.Each(func(id uint32, b *heap.Block) {
+		if b.Account == heap.AccountDriver && b.Mem != cuda.MemoryVMM {
+			list = append(list, taken{segment{addr: b.Addr, size: b.Size, device: b.Device, library: holder(b)}, id,
+				b.Seq})
+		}
+	})
+	h.memory.EachMapping(func(addr, size uint64, b *heap.Block) {
+		_, seq, _ := h.memory.Mapped(addr)
+		list = append(list, taken{segment{addr: addr, size: size, device: b.Device, seq: b.Seq, joins: true,
+			library: holder(b)}, 0, seq})
+	})
+	slices.SortFunc(list, func(a, b taken) int { return cmp.Compare(a.opened, b.opened) })
+	for i := range list {
+		if s := &list[i]; s.joins {
+			h.mapped[s.addr] = h.open(s.segment)
+		} else {
+			h.ofBlock[s.block] = h.open(s.segment)
+		}
+	}
 }
 
 func (h *Segments) open(s segment) int {
@@ -42,49 +75,42 @@ func (h *Segments) open(s segment) int {
 }
 
 func (h *Segments) end(at int) {
-	h.list[at].died, h.list[at].ended = h.events, true
+	h.list[at].died, h.list[at].ended = h.events(), true
 }
 
-// opened takes in a new block. A VMM handle is no range of addresses: see follow.
+// opened takes in new driver memory. A VMM handle is no range of addresses: see follow.
 func (h *Segments) opened(id uint32, b *heap.Block, libraries *callstack.Libraries) {
-	switch {
-	case h == nil:
-	case b.Account == heap.AccountFramework:
-		h.events++
-	case b.Account == heap.AccountDriver && b.Mem != cuda.MemoryVMM:
-		h.ofBlock[id] = h.open(segment{born: h.events, addr: b.Addr, size: b.Size, device: b.Device,
+	if h != nil && h.begun && b.Mem != cuda.MemoryVMM {
+		h.ofBlock[id] = h.open(segment{born: h.events(), addr: b.Addr, size: b.Size, device: b.Device,
 			library: libraries.Of(b.Stack)})
 	}
 }
 
-// closed takes in the end of a block.
-func (h *Segments) closed(id uint32, b *heap.Block) {
-	switch {
-	case h == nil:
-	case b.Account == heap.AccountFramework:
-		h.events++
-	case b.Account == heap.AccountDriver:
-		if at, known := h.ofBlock[id]; known {
-			h.end(at)
-			delete(h.ofBlock, id)
-		}
+// closed takes in the end of driver memory.
+func (h *Segments) closed(id uint32) {
+	if h == nil {
+		return
+	}
+	if at, known := h.ofBlock[id]; known {
+		h.end(at)
+		delete(h.ofBlock, id)
 	}
 }
 
 // follow compares the mappings that are known with those of the heap after an event that may have changed them.
-func (h *Segments) follow(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries) {
-	if h == nil || e.Status != 0 {
+func (h *Segments) follow(e *trace.Event, libraries *callstack.Libraries) {
+	if h == nil || !h.begun || e.Status != 0 {
 		return
 	}
 	switch e.Kind {
 	case trace.EventMap:
-		h.mappedAt(e, memory, libraries)
+		h.mappedAt(e, libraries)
 	case trace.EventUnmap, trace.EventDestroy:
 		for addr, at := range h.mapped {
 			if e.Kind == trace.EventUnmap && (addr < e.Addr || addr-e.Addr >= max(e.Size, 1)) {
 				continue
 			}
-			if _, _, is := memory.Mapped(addr); !is {
+			if _, _, is := h.memory.Mapped(addr); !is {
 				h.end(at)
 				delete(h.mapped, addr)
 			}
@@ -92,16 +118,16 @@ func (h *Segments) follow(e *trace.Event, memory *heap.Heap, libraries *callstac
 	}
 }
 
-func (h *Segments) mappedAt(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries) {
-	b := memory.Behind(e.Addr) // it knows its device, which the thread that maps it need not
-	size, seq, is := memory.Mapped(e.Addr)
+func (h *Segments) mappedAt(e *trace.Event, libraries *callstack.Libraries) {
+	b := h.memory.Behind(e.Addr) // it knows its device, which the thread that maps it need not
+	size, seq, is := h.memory.Mapped(e.Addr)
 	if !is || seq != e.Seq || b == nil || e.Addr>>63 != 0 {
 		return
 	}
 	if at, known := h.mapped[e.Addr]; known {
 		h.end(at)
 	}
-	h.mapped[e.Addr] = h.open(segment{born: h.events, addr: e.Addr, size: size, device: b.Device, seq: b.Seq,
+	h.mapped[e.Addr] = h.open(segment{born: h.events(), addr: e.Addr, size: size, device: b.Device, seq: b.Seq,
 		library: libraries.Of(b.Stack), joins: true})
 }
 

@@ -23,12 +23,15 @@ type State struct {
 // Opened takes in a new block; pool is the private pool that it came from, 0 the common one. epoch is that of the
 // framework's total, by which peaks are told.
 func (s *State) Opened(id uint32, b *heap.Block, pool uint32, libraries *callstack.Libraries, epoch uint64) {
-	s.Segments.opened(id, b, libraries)
 	switch b.Account {
 	case heap.AccountDriver:
+		s.Segments.opened(id, b, libraries)
 		s.Holdings.OpenDriver(profile.DeviceSlot(b.Device), libraries.Of(b.Stack), b, epoch)
 		s.Sizes.Opened(b)
 	case heap.AccountFramework:
+		if s.Segments != nil && !s.Segments.begun {
+			s.Segments.begin(func(b *heap.Block) uint32 { return s.HolderOf(b, libraries) })
+		}
 		if !b.OfPool() { // what a pool of the program's own hands out is in no framework's counters
 			s.Holdings.Device(profile.DeviceSlot(b.Device)).Blocks += b.Size
 			s.Pools.Opened(b, pool)
@@ -37,8 +40,8 @@ func (s *State) Opened(id uint32, b *heap.Block, pool uint32, libraries *callsta
 }
 
 // Changed takes in a mapping of a handle, or the end of an object, after the heap.
-func (s *State) Changed(e *trace.Event, memory *heap.Heap, libraries *callstack.Libraries) {
-	s.Segments.follow(e, memory, libraries)
+func (s *State) Changed(e *trace.Event, libraries *callstack.Libraries) {
+	s.Segments.follow(e, libraries)
 	switch {
 	case e.Kind == trace.EventDestroy:
 		s.Sizes.Forget(e)
@@ -49,9 +52,9 @@ func (s *State) Changed(e *trace.Event, memory *heap.Heap, libraries *callstack.
 
 // Closed takes in the end of a block.
 func (s *State) Closed(id uint32, b *heap.Block, libraries *callstack.Libraries, epoch uint64) {
-	s.Segments.closed(id, b)
 	switch b.Account {
 	case heap.AccountDriver:
+		s.Segments.closed(id)
 		s.Holdings.CloseDriver(profile.DeviceSlot(b.Device), s.HolderOf(b, libraries), b.Size, epoch)
 		s.Sizes.Closed(b)
 		if b.IsClaimed() {

@@ -11,17 +11,20 @@ import (
 // addresses themselves stand in the blocks; a slot holds a block's number, plus one, and in the bits above it a part of
 // the address's hash, which spares most looks at other blocks.
 type blockIndex struct {
-	blocks  *blockTable
-	slots   []uint32
-	used    int
-	most    int  // how many addresses the slots are good for
-	shift   uint // 64 - log2(len(slots))
-	idBits  uint // of a slot, for the number
-	outside bool // the slots stand outside of Go's heap
+	blocks *blockTable
+	slots  []uint32
+	room   *offheap.Room // for many slots
+	used   int
+	most   int  // how many addresses the slots are good for
+	shift  uint // 64 - log2(len(slots))
+	idBits uint // of a slot, for the number
 }
 
 const (
 	blockIndexMinSlots = 64
+	// blockIndexFast is how many slots are filled by half, for speed. Of more, which no cache holds anyhow, most are
+	// used.
+	blockIndexFast = 1 << 16
 	// blockIndexIDBits is how many bits numbers have until one needs more.
 	blockIndexIDBits = 24
 )
@@ -99,20 +102,19 @@ func (x *blockIndex) makeRoom(id uint32) {
 	if x.used >= x.most {
 		n = max(blockIndexMinSlots, 2*n)
 	}
-	if packed := x.blocks.packed; packed != nil && n > blockIndexMinSlots {
-		slots, ok := roomOutside[uint32](packed.most, n)
-		if ok {
-			x.fill(slots, true, idBits)
+	if n > blockIndexFast {
+		if slots, ok := offheap.Make[uint32](x.room, n); ok {
+			x.fill(slots, idBits)
 			return
 		}
-		packed.short = true
-		// the heap is given up soon: until then the room that there is must do
-		if full := len(x.slots) - len(x.slots)/16; x.used < full && idBits == x.idBits {
+		// a heap that is short of room is given up soon: until then the room that there is must do
+		full := len(x.slots) - len(x.slots)/16
+		if x.room.Short() && x.used < full && idBits == x.idBits {
 			x.most = full
 			return
 		}
 	}
-	x.fill(make([]uint32, n), false, idBits)
+	x.fill(make([]uint32, n), idBits)
 }
 
 // remove empties a slot that find returned for an address in the index, and moves back the entries behind it whose
@@ -132,10 +134,12 @@ func (x *blockIndex) remove(slot int) {
 }
 
 // fill moves all addresses to other slots.
-func (x *blockIndex) fill(slots []uint32, outside bool, idBits uint) {
-	old, wasOutside, low, n := x.slots, x.outside, uint32(1)<<x.idBits-1, len(slots)
-	x.slots, x.outside = slots, outside
-	x.shift, x.idBits, x.most = uint(64-bits.TrailingZeros(uint(n))), idBits, x.blocks.fullAt(n)
+func (x *blockIndex) fill(slots []uint32, idBits uint) {
+	old, low, n := x.slots, uint32(1)<<x.idBits-1, len(slots)
+	x.slots, x.shift, x.idBits, x.most = slots, uint(64-bits.TrailingZeros(uint(n))), idBits, n/2
+	if n > blockIndexFast {
+		x.most = n / 8 * 7
+	}
 	mask := n - 1
 	for _, v := range old {
 		if v == 0 {
@@ -148,17 +152,7 @@ func (x *blockIndex) fill(slots []uint32, outside bool, idBits uint) {
 		}
 		x.set(i, addr, v&low-1)
 	}
-	if wasOutside {
-		offheap.Free(old)
-	}
-}
-
-// free gives the memory back; the index is not to be used any more.
-func (x *blockIndex) free() {
-	if x.outside {
-		offheap.Free(x.slots)
-	}
-	x.slots, x.used, x.most, x.outside = nil, 0, 0, false
+	offheap.Drop(x.room, old)
 }
 
 // each calls visit for every block, in no particular order. visit must not change the index.

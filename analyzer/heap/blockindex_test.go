@@ -3,32 +3,23 @@ package heap
 import (
 	"math/rand/v2"
 	"testing"
-)
 
-// numbered is a table in which blocks can be put at numbers of one's choice.
-func numbered(packed bool) *blockTable {
-	t := &blockTable{}
-	if packed {
-		t.packed = newPackedBlocks(1 << 40)
-	}
-	return t
-}
+	"memtrace/internal/offheap"
+)
 
 func (t *blockTable) place(addr uint64) uint32 {
 	id := t.add()
-	b := t.at(id)
-	b.Addr, b.Account = addr, AccountDriver
-	t.put(id, b)
+	t.put(id, &Block{Addr: addr, Account: AccountDriver})
 	return id
 }
 
 // TestBlockIndexAgreesWithMap puts, takes and looks up addresses that collide often, and compares with Go's map after
 // every step.
 func TestBlockIndexAgreesWithMap(t *testing.T) {
-	for _, packed := range []bool{false, true} {
+	for _, room := range []*offheap.Room{nil, offheap.NewRoom(1 << 40)} {
 		rng := rand.New(rand.NewPCG(1, 2))
-		blocks := numbered(packed)
-		x := blockIndex{blocks: blocks}
+		blocks := newBlockTable(room, false)
+		x := blockIndex{blocks: &blocks, room: room}
 		want := make(map[uint64]uint32)
 		for step := range 200_000 {
 			addr := uint64(1+rng.IntN(300)) << 21
@@ -63,19 +54,21 @@ func TestBlockIndexAgreesWithMap(t *testing.T) {
 		if len(want) != 0 {
 			t.Errorf("each left out %d entries", len(want))
 		}
-		x.free()
+		room.Free()
 	}
 }
 
 // TestBlockIndexWithHighNumbers: a number that needs more bits than a slot has for it leaves fewer for the hash, and
 // finds its block all the same.
 func TestBlockIndexWithHighNumbers(t *testing.T) {
-	blocks := &blockTable{list: make([]Block, 1<<blockIndexIDBits+1000)}
-	x := blockIndex{blocks: blocks}
+	room := offheap.NewRoom(1 << 40)
+	defer room.Free()
+	blocks := newBlockTable(room, false)
+	x := blockIndex{blocks: &blocks}
 	ids := []uint32{0, 1, 7, 1<<blockIndexIDBits - 3, 1<<blockIndexIDBits - 2, 1<<blockIndexIDBits - 1,
 		1 << blockIndexIDBits, 1<<blockIndexIDBits + 999}
 	for i, id := range ids {
-		blocks.list[id].Addr = uint64(i+1) << 20
+		blocks.packed.Slot(id).addr = uint64(i+1) << 20
 		x.put(uint64(i+1)<<20, id)
 	}
 	for i, id := range ids {
@@ -87,8 +80,8 @@ func TestBlockIndexWithHighNumbers(t *testing.T) {
 
 // TestBlockIndexStaysSmall: addresses that come and go must not make the table grow.
 func TestBlockIndexStaysSmall(t *testing.T) {
-	blocks := numbered(false)
-	x := blockIndex{blocks: blocks}
+	blocks := newBlockTable(nil, false)
+	x := blockIndex{blocks: &blocks}
 	for i := range uint64(100_000) {
 		x.put(i+1, blocks.place(i+1))
 		if i >= 20 {

@@ -26,7 +26,7 @@ func (h *sizeHistogram) Refused(*trace.Event)                {}
 // An observer of one's own: what a new figure takes.
 func ExampleObserver() {
 	sizes := &sizeHistogram{}
-	blocks := heap.NewHeap(sizes)
+	blocks := heap.NewHeap(sizes, nil)
 	for i, size := range []uint64{512, 4096, 5000, 700} {
 		blocks.Apply(&trace.Event{Kind: trace.EventAlloc, Seq: uint64(i + 1), Level: cuda.LevelDriver,
 			Mem: cuda.MemoryDevice, Addr: 0x10000 * uint64(i+1), Size: size})

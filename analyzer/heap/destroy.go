@@ -75,7 +75,7 @@ func (h *Heap) endModules(device int16, e *trace.Event) {
 	}
 	for i := range h.owners.list {
 		if own := &h.owners.list[i]; own.key.Kind == cuda.ObjectModule {
-			h.endBlocks(h.owned(uint32(i)), e, func(b *Block) bool { return b.Device == device })
+			h.endBlocks(uint32(i), e, func(b *Block) bool { return b.Device == device })
 		}
 	}
 }
@@ -84,20 +84,18 @@ func (h *Heap) endModules(device int16, e *trace.Event) {
 func (h *Heap) endOwned(key ObjectKey, e *trace.Event) {
 	h.objects.noteEnd(key, e.Seq)
 	if n, known := h.owners.index[key]; known {
-		h.endBlocks(h.owned(n), e, nil)
+		h.endBlocks(n, e, nil)
 	}
 	h.owners.forget(key)
 }
 
-// endBlocks ends those of an owner's blocks that are older than e and that which picks, nil picking all. It goes
-// backwards because a block that ends is replaced in the list by the last one.
-func (h *Heap) endBlocks(ids []uint32, e *trace.Event, which func(*Block) bool) {
-	for i := len(ids) - 1; i >= 0; i-- {
-		id := ids[i]
+// endBlocks ends those of an owner's blocks that are older than e and that which picks, nil picking all.
+func (h *Heap) endBlocks(owner uint32, e *trace.Event, which func(*Block) bool) {
+	h.eachOwned(owner, func(id uint32) {
 		if b := h.blocks.at(id); b.Seq < e.Seq && (which == nil || which(b)) {
 			h.endImplicitly(id, e)
 		}
-	}
+	})
 }
 
 // endImplicitly closes a block that nobody freed. Its own free may still come, late.

@@ -21,43 +21,58 @@ func FastRun(c *trace.Columns) bool {
 		memFixed && cuda.MemoryKind(mem) != cuda.MemoryHost && cuda.MemoryKind(mem) != cuda.MemoryRegistered
 }
 
-// HasFastPath reports whether the heap's blocks can take the fast path.
-func (h *Heap) HasFastPath() bool { return h.blocks.packed == nil }
-
-// OpenFramework makes a block at an address, and nothing, with b nil, if one is live there. The caller fills all other
-// fields of b: they are those of a block that ended.
-func (h *Heap) OpenFramework(addr uint64) (id uint32, b *Block) {
+// OpenFramework makes a block at an address, and nothing, with ok false, if one is live there. The caller hands what it
+// is like to Keep.
+func (h *Heap) OpenFramework(addr uint64) (id uint32, ok bool) {
 	live := &h.live[SpaceFramework]
-	live.reserve(h.blocks.count())
+	live.reserve(h.blocks.count)
 	slot, _, taken := live.find(addr)
 	if taken {
-		return 0, nil
+		return 0, false
 	}
 	live.used++
-	id = h.take()
+	id = h.take(addr)
 	live.set(slot, addr, id)
-	b = &h.blocks.list[id]
-	b.Addr, b.Account, b.link, b.state = addr, AccountFramework, 0, 0
-	return id, b
+	return id, true
 }
 
-// CloseFramework takes the block at an address away from there, and does nothing, with b nil, if none is live there
+// Alike is what blocks share that differ in nothing but their address, size, order number and time. The zero value is
+// not known yet.
+type Alike struct{ what, compacted uint32 }
+
+// Keep keeps a block that OpenFramework made, whose account is the framework's.
+func (h *Heap) Keep(id uint32, b *Block, to *Alike) {
+	t := &h.blocks
+	p := t.packed.At(id)
+	p.sized, p.seq, p.link, *t.times.At(id) = b.Size, b.Seq, 0, b.Time
+	if to.compacted != t.compacted {
+		what := t.number(b) // which may compact them
+		*to = Alike{what, t.compacted}
+	}
+	p.what = to.what
+}
+
+// CloseFramework takes the block at an address away from there, and does nothing, with ok false, if none is live there
 // that is older than the event with an order number, or if there is more to do. Blocks on the host have an account of
-// their own. The caller has b until it calls Recycle.
-func (h *Heap) CloseFramework(addr, seq uint64) (id uint32, b *Block) {
+// their own. The block stays until Recycle; of b, the size, the time, the thread, the device and whether it is hidden
+// are filled in.
+func (h *Heap) CloseFramework(addr, seq uint64, b *Block) (id uint32, ok bool) {
 	live := &h.live[SpaceFramework]
 	if live.used == 0 {
-		return 0, nil
+		return 0, false
 	}
 	slot, id, found := live.find(addr)
 	if !found {
-		return 0, nil
+		return 0, false
 	}
-	if b = &h.blocks.list[id]; b.Seq > seq || b.Account != AccountFramework || b.link|uint32(b.state) != 0 {
-		return 0, nil
+	p := h.blocks.packed.At(id)
+	d := &h.blocks.descriptions[p.what]
+	if p.seq > seq || d.account != AccountFramework || p.link|uint32(p.state()) != 0 {
+		return 0, false
 	}
 	live.remove(slot)
-	return id, b
+	b.Size, b.Time, b.Thread, b.Device, b.Hidden = p.sized, *h.blocks.times.At(id), d.thread, d.device, d.hidden
+	return id, true
 }
 
 // Recycle ends a block that CloseFramework returned.

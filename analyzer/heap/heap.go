@@ -5,6 +5,7 @@ import (
 
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/offheap"
 	"memtrace/trace"
 )
 
@@ -23,13 +24,12 @@ const (
 	maxNodes = 1 << 20
 )
 
-// Block is a live allocation. Observers may keep its id, never the pointer: blocks move when the heap grows and are
-// reused after Closed. A block fills one cache line, which the speed of the replay rests on.
+// Block is a live allocation. Observers may keep its id, never the pointer: it is a copy, and a place for others soon.
 type Block struct {
 	Addr    uint64 // address; for VMM memory the handle
 	Size    uint64 // bytes
 	Seq     uint64 // order number of the allocation
-	Time    int64  // nanoseconds since the trace's base
+	Time    int64  // nanoseconds since the trace's base; 0 in a packed heap
 	Stack   trace.StackID
 	PyStack trace.StackID
 	Tag     trace.StringID
@@ -39,9 +39,8 @@ type Block struct {
 	Account Account
 	Mem     cuda.MemoryKind
 
-	state   blockState
-	Hidden  bool   // belongs to the observer: the filters leave the block out
-	Ordinal uint32 // belongs to the observer: number of the allocation within its thread
+	state  blockState
+	Hidden bool // belongs to the observer: the filters leave the block out
 	// handles: how many mappings keep the memory alive; other driver memory: its owner's number; while unused: the next
 	// unused block, plus one
 	link uint32
@@ -96,6 +95,7 @@ type HeapHealth struct {
 //     freed once per launch, so such frees are never unmatched.
 type Heap struct {
 	observer        Observer
+	room            *offheap.Room
 	blocks          blockTable
 	unused          uint32 // first unused block, plus one
 	changes         uint64 // blocks that came or went
@@ -114,37 +114,36 @@ type Heap struct {
 	lossy           bool    // records were lost
 }
 
-// NewHeap returns an empty heap that reports to observer.
-func NewHeap(observer Observer) *Heap {
-	h := &Heap{observer: observer, references: make(map[uint32]uint64), unmatched: make(map[memoryPlace]unmatchedFrees),
-		expectedFrees: make(map[memoryPlace]uint64),
-		objects:       newObjects()}
-	h.releasedHandles.blocks = &h.blocks
-	for at := range h.live {
-		h.live[at].blocks = &h.blocks
-	}
+// NewHeap returns an empty heap that reports to observer. Its tables stand in a room, which may be nil, and belongs to
+// the caller.
+func NewHeap(observer Observer, room *offheap.Room) *Heap {
+	h := newHeap(observer, room, true)
+	h.owners.places = offheap.NewColumn[neighbours](room)
 	return h
 }
 
-// NewPackedHeap returns an empty heap that takes little memory for its blocks, at most so many bytes of it outside of
-// Go's heap, where most is: see packedBlocks for what it forgets. Once it is short of room it goes on in Go's heap, but
-// is to be given up soon.
+// NewPackedHeap returns an empty heap for the replay inside a recorded program, which takes as little memory for its
+// blocks as it can, at most so many bytes of it outside of Go's heap, where most is: it forgets when allocations
+// happened. Once it is short of room it goes on in Go's heap, but is to be given up soon. It is to be freed.
 func NewPackedHeap(observer Observer, most int64) *Heap {
-	h := NewHeap(observer)
-	h.blocks.packed, h.owners.counted = newPackedBlocks(most), true
+	h := newHeap(observer, offheap.NewRoom(most), false)
+	h.owners.counted = true
+	return h
+}
+
+func newHeap(observer Observer, room *offheap.Room, timed bool) *Heap {
+	h := &Heap{observer: observer, room: room, references: make(map[uint32]uint64),
+		unmatched: make(map[memoryPlace]unmatchedFrees), expectedFrees: make(map[memoryPlace]uint64),
+		objects: newObjects(), blocks: newBlockTable(room, timed)}
+	h.releasedHandles.blocks, h.releasedHandles.room = &h.blocks, room
+	for at := range h.live {
+		h.live[at].blocks, h.live[at].room = &h.blocks, room
+	}
 	return h
 }
 
 // Free gives back the memory of a packed heap, which is not to be used any more.
-func (h *Heap) Free() {
-	h.releasedHandles.free()
-	for at := range h.live {
-		h.live[at].free()
-	}
-	if h.blocks.packed != nil {
-		h.blocks.packed.free()
-	}
-}
+func (h *Heap) Free() { h.room.Free() }
 
 // Health returns what had to be repaired so far.
 func (h *Heap) Health() HeapHealth { return h.health }
@@ -199,7 +198,7 @@ func (h *Heap) alloc(e *trace.Event) {
 	}
 	at := SpaceOf(e)
 	live := &h.live[at]
-	live.reserve(h.blocks.count())
+	live.reserve(h.blocks.count)
 	slot, old, taken := live.find(e.Addr)
 	switch {
 	case taken && h.repeats(old, e):
@@ -219,9 +218,9 @@ func (h *Heap) alloc(e *trace.Event) {
 	if at == SpacePool {
 		account = h.enterPool(e, account)
 	}
-	id := h.take()
+	id := h.take(e.Addr)
 	live.set(slot, e.Addr, id)
-	b := h.blocks.at(id)
+	b := h.blocks.next()
 	FillBlock(b, e, account)
 	h.ranges.addBlock(id, b, at)
 	if e.Level != cuda.LevelDriver && at != SpacePool || h.begin(id, b, e) {
@@ -276,7 +275,7 @@ func FillBlock(b *Block, e *trace.Event, account Account) {
 	b.Addr, b.Size, b.Seq, b.Time = e.Addr, e.Size, e.Seq, e.Time
 	b.Stack, b.PyStack, b.Tag, b.Thread = e.Stack, e.PyStack, e.Tag, e.Thread
 	b.Call, b.Device, b.Account, b.Mem = CallOf(e), e.Device, account, e.Mem
-	b.link, b.state = 0, 0
+	b.link, b.state, b.Hidden = 0, 0, false
 	if isOwnPool(e) {
 		b.state = blockPooled
 	}
@@ -298,10 +297,10 @@ func (h *Heap) release(e *trace.Event) {
 		h.releaseMissing(at, e)
 		return
 	}
-	switch b := h.blocks.at(id); {
-	case b.Seq > e.Seq:
+	switch p := h.blocks.packed.At(id); {
+	case p.seq > e.Seq:
 		h.countLateFree(memoryPlace{e.Addr, at})
-	case b.state&blockShared != 0:
+	case p.state()&blockShared != 0:
 		h.dropReference(id)
 	default:
 		live.remove(slot)
@@ -369,21 +368,21 @@ func (h *Heap) detach(id uint32, b *Block) bool {
 	return true
 }
 
-// take returns an unused block.
-func (h *Heap) take() uint32 {
+// take returns the number of an unused block, which is at an address from now on.
+func (h *Heap) take(addr uint64) (id uint32) {
 	h.changes++
 	if h.unused == 0 {
-		return h.blocks.add()
+		id = h.blocks.add()
+	} else {
+		id = h.unused - 1
+		h.unused = h.blocks.packed.At(id).link
 	}
-	id := h.unused - 1
-	h.unused = h.blocks.at(id).link
+	h.blocks.packed.At(id).addr = addr
 	return id
 }
 
 func (h *Heap) recycle(id uint32) {
 	h.changes++
-	b := h.blocks.at(id)
-	b.Account, b.link = AccountNone, h.unused
-	h.blocks.put(id, b)
+	h.blocks.vacate(id, h.unused)
 	h.unused = id + 1
 }

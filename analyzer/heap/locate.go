@@ -53,6 +53,7 @@ func (n *Locator) inside(h *Heap, which int, addr uint64) (id uint32, ok bool) {
 }
 
 func blocksByAddress(h *Heap, at Space, list []uint32) []uint32 {
+	list = slices.Grow(list, h.live[at].used)
 	h.live[at].each(func(id uint32) { list = append(list, id) })
 	slices.SortFunc(list, func(a, b uint32) int { return cmp.Compare(h.blocks.addr(a), h.blocks.addr(b)) })
 	return list

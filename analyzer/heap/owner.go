@@ -1,8 +1,8 @@
 package heap
 
 import (
-	"memtrace/analyzer/meter"
 	"memtrace/cuda"
+	"memtrace/internal/offheap"
 	"memtrace/trace"
 )
 
@@ -43,36 +43,37 @@ func OwnerOf(e *trace.Event) ObjectKey {
 	return ObjectKey{}
 }
 
-// owners lists the live blocks of every owner. Adding, removing and finding a block are O(1) and allocate nothing once
-// the lists have grown.
+// owners link the live blocks of every owner. Adding, removing and finding a block are O(1) and allocate nothing once
+// there is room for their places.
 type owners struct {
 	counted bool // blocks are only counted: those of an owner are looked for when it ends
 	index   map[ObjectKey]uint32
 	list    []owner
-	place   []uint32 // by block id: where it stands in its owner's list
-	free    []uint32 // unused owners
-	last    uint32   // owner of the latest block, as neighbours mostly have the same
+	places  offheap.Column[neighbours] // by block id
+	free    []uint32                   // unused owners
+	last    uint32                     // owner of the latest block, as neighbours mostly have the same
 }
 
 type owner struct {
-	key    ObjectKey
-	blocks []uint32
-	count  uint32 // of blocks, where they are not listed
+	key   ObjectKey
+	count uint32 // of blocks
+	last  uint32 // block that was added, plus one
 }
+
+// neighbours are the blocks that were added before and after one to its owner's, plus one.
+type neighbours struct{ before, after uint32 }
 
 // add notes a block's owner and returns the owner's number, which begins at 1.
 func (o *owners) add(id uint32, key ObjectKey) uint32 {
 	n := o.number(key)
-	if o.counted {
-		o.list[n].count++
-		return n + 1
-	}
-	if int(id) >= len(o.place) {
-		meter.Extend(&o.place, int(id)+1)
-	}
 	own := &o.list[n]
-	o.place[id] = uint32(len(own.blocks))
-	own.blocks = append(own.blocks, id)
+	if own.count++; !o.counted {
+		*o.places.Slot(id) = neighbours{before: own.last}
+		if own.last != 0 {
+			o.places.At(own.last - 1).after = id + 1
+		}
+		own.last = id + 1
+	}
 	return n + 1
 }
 
@@ -103,41 +104,45 @@ func (o *owners) unused() uint32 {
 	return uint32(len(o.list) - 1)
 }
 
-// remove takes a block out of the list of the owner whose number add returned.
+// remove takes a block away from the owner whose number add returned.
 func (o *owners) remove(id, number uint32) {
 	own := &o.list[number-1]
-	if o.counted {
-		own.count--
+	if own.count--; o.counted {
 		return
 	}
-	at, end := o.place[id], len(own.blocks)-1
-	moved := own.blocks[end]
-	own.blocks[at] = moved
-	o.place[moved] = at
-	own.blocks = own.blocks[:end]
+	around := *o.places.At(id)
+	if around.before != 0 {
+		o.places.At(around.before - 1).after = around.after
+	}
+	if around.after != 0 {
+		o.places.At(around.after - 1).before = around.before
+	} else {
+		own.last = around.before
+	}
 }
 
-// owned returns the live blocks of the owner at that place of the list.
-func (h *Heap) owned(n uint32) []uint32 {
-	own := &h.owners.list[n]
-	if !h.owners.counted {
-		return own.blocks
-	}
-	var ids []uint32
-	if own.count > 0 {
+// eachOwned calls visit for the live blocks of the owner at that place of the list, latest first where they are linked.
+// visit may end them.
+func (h *Heap) eachOwned(n uint32, visit func(id uint32)) {
+	if own := &h.owners.list[n]; !h.owners.counted {
+		for id := own.last; id != 0; {
+			before := h.owners.places.At(id - 1).before
+			visit(id - 1)
+			id = before
+		}
+	} else if own.count > 0 {
 		h.blocks.each(func(id uint32, b *Block) {
 			if b.link == n+1 && spaceOfOwned(b) != SpaceHandle {
-				ids = append(ids, id)
+				visit(id)
 			}
 		})
 	}
-	return ids
 }
 
 // forget drops an owner that has no blocks left, so that its number serves another.
 func (o *owners) forget(key ObjectKey) {
 	n, known := o.index[key]
-	if !known || len(o.list[n].blocks) > 0 || o.list[n].count > 0 {
+	if !known || o.list[n].count > 0 {
 		return
 	}
 	delete(o.index, key)

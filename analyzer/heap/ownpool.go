@@ -49,10 +49,12 @@ func (h *Heap) enterPool(e *trace.Event, account Account) Account {
 		return AccountOther
 	}
 	if b.state&(blockClaimed|blockFramed) == 0 {
-		b.state |= blockClaimed
+		state := blockClaimed
 		if h.holdsFramework(r) {
-			b.state ^= blockClaimed | blockFramed
+			state = blockFramed
 		}
+		b = h.blocks.at(id) // others were looked at
+		b.state |= state
 		h.blocks.put(id, b)
 		if claimer, is := h.observer.(Claimer); is && b.IsClaimed() {
 			claimer.Claimed(id, b, e)

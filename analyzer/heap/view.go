@@ -5,15 +5,18 @@ import (
 	"memtrace/trace"
 )
 
-// Block returns a live block to look at, which is not to be changed. In a packed heap it is valid until the next but
-// three that is looked at.
+// Block returns a live block to look at, which is not to be changed. It is valid until the next but three that is
+// looked at.
 func (h *Heap) Block(id uint32) *Block { return h.blocks.at(id) }
+
+// Size returns a block's bytes.
+func (h *Heap) Size(id uint32) uint64 { return h.blocks.packed.At(id).sized & (1<<packedState - 1) }
 
 // Seq returns the order number of a block's allocation.
 func (h *Heap) Seq(id uint32) uint64 { return h.blocks.seq(id) }
 
 // Limit is one more than the highest block number so far. Numbers that are not in use have blocks of AccountNone.
-func (h *Heap) Limit() uint32 { return h.blocks.count() }
+func (h *Heap) Limit() uint32 { return h.blocks.count }
 
 // Len is how many blocks there are, those of released handles that are still mapped among them.
 func (h *Heap) Len() (n int) {
@@ -27,16 +30,18 @@ func (h *Heap) Len() (n int) {
 func (h *Heap) Room() int { return len(h.live[SpaceDevice].slots) }
 
 // Short reports that a packed heap found no room for more blocks outside of Go's heap.
-func (h *Heap) Short() bool { return h.blocks.packed != nil && h.blocks.packed.short }
+func (h *Heap) Short() bool { return h.room.Short() }
 
 // Each calls visit for every block; visit must change none.
 func (h *Heap) Each(visit func(id uint32, b *Block)) { h.blocks.each(visit) }
 
 // EachMapping calls visit for every range of addresses behind which the memory of a known handle stands.
 func (h *Heap) EachMapping(visit func(addr, size uint64, b *Block)) {
+	var b Block
 	h.maps.at.each(func(addr uint64, slot uint32) {
 		if m := h.maps.slots[slot]; m.block != 0 && !isKey(addr) {
-			visit(addr, m.size, h.blocks.at(m.block-1))
+			h.blocks.load(m.block-1, &b)
+			visit(addr, m.size, &b)
 		}
 	})
 }

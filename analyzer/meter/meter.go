@@ -27,6 +27,9 @@ func (m *Meter) Grow(size uint64, time int64) {
 	}
 }
 
+// Events is how many blocks came and went: the number of the latest of these events.
+func (m *Meter) Events() uint64 { return m.Allocs + m.Frees }
+
 func (m *Meter) Shrink(size uint64) {
 	m.Frees++
 	m.Current -= size

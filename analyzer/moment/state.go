@@ -11,7 +11,7 @@ import (
 // not known.
 type State struct {
 	Time    int64
-	Allocs  [heap.AccountCount]uint64                 // allocations until then
+	Events  [heap.AccountCount]uint64                 // until then
 	Devices [heap.AccountCount][]uint64               // driver and framework: live bytes by device slot
 	Held    [heap.AccountCount][]profile.Held         // driver and framework: live bytes by origin
 	places  [heap.AccountCount]map[profile.Origin]int // in Held; nil before the first move

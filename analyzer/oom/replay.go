@@ -44,7 +44,7 @@ func (r *replay) event(e *trace.Event) {
 		}
 	case trace.EventMap, trace.EventUnmap, trace.EventCreate, trace.EventDestroy:
 		r.heap.Apply(e)
-		r.devices.Changed(e, r.heap, r.resolver.Libraries)
+		r.devices.Changed(e, r.resolver.Libraries)
 	case trace.EventReserve:
 		if e.Flags&trace.FlagLate == 0 || !r.heap.EndedSince(e) {
 			r.devices.Sizes.Reserve(e)

@@ -9,11 +9,11 @@ import (
 )
 
 type AccountStats struct {
-	Total      meter.Meter
-	Devices    []DeviceMeter // by device slot
-	Cells      Cells
-	Life       meter.Lifetimes
-	PeakAllocs uint64 // allocations when the latest maximum was reached
+	Total     meter.Meter
+	Devices   []DeviceMeter // by device slot
+	Cells     Cells
+	Life      meter.Lifetimes
+	PeakEvent uint64 // with which the latest maximum was reached
 }
 
 // DeviceMeter has a peak of its own, and also knows its part of the peak of all devices together and, of another
@@ -38,7 +38,7 @@ func (d *AccountStats) Open(b *heap.Block, v *Cell, framework uint64) {
 	}
 	dev.Grow(b.Size, b.Time)
 	if d.Total.Grow(b.Size, b.Time); d.Total.Epoch != epoch {
-		d.PeakAllocs = d.Total.Allocs
+		d.PeakEvent = d.Total.Events()
 	}
 }
 

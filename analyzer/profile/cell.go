@@ -77,7 +77,8 @@ func (c *Counts) Add(d Counts) {
 // asks: what an event costs does not depend on what it will be grouped by.
 type Cell struct {
 	Origin
-	Hidden bool // the filters leave it out
+	Hidden bool       // the filters leave it out
+	Alike  heap.Alike // its blocks
 
 	// What the iterations ask for, each plus one; 0: not known yet.
 	phase        uint8

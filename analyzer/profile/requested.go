@@ -51,16 +51,26 @@ func requestedOf(bytes, rest, unknown uint64) *report.Requested {
 // Requests follow what the live blocks of a framework were requested with, from the first one on of which that is
 // known.
 type Requests struct {
-	known   bool     // of any block
-	rests   []uint32 // by block id: 1 + the bytes beyond the request, 0 unknown
+	known   bool // of any block
 	total   requestShares
 	devices []requestShares // by device slot
 }
 
+// LiveBlock is what is kept of a live block that is counted by origin.
+type LiveBlock struct {
+	Opened uint64 // number of its beginning among its account's events
+	Cell   uint32 // number of its cell
+	Rest   uint32 // 1 + the bytes beyond the request, 0 unknown
+}
+
+// Beyond is what the block has beyond its request; known is false where the framework did not say.
+func (b *LiveBlock) Beyond() (bytes uint64, known bool) {
+	return uint64(max(b.Rest, 1) - 1), b.Rest > 0
+}
+
 // Opened comes before the detail counts the block, closed as well: see meter.grow.
-// word is the event's on the bytes beyond the request, 1 + their number, 0 unknown.
-func (r *Requests) Opened(id uint32, b *heap.Block, word uint64, d *AccountStats, v *Cell) {
-	rest := uint32(0)
+// word is the event's on the bytes beyond the request, 1 + their number, 0 unknown; what is returned is to be kept.
+func (r *Requests) Opened(b *heap.Block, word uint64, d *AccountStats, v *Cell) (rest uint32) {
 	if word > 0 && word <= math.MaxUint32 && word <= b.Size {
 		rest = uint32(word)
 		if !r.known {
@@ -68,17 +78,17 @@ func (r *Requests) Opened(id uint32, b *heap.Block, word uint64, d *AccountStats
 		}
 	}
 	if !r.known {
-		return
+		return 0
 	}
-	*meter.Slot(&r.rests, int(id)) = rest
 	slot := DeviceSlot(b.Device)
 	device := meter.Slot(&r.devices, slot)
 	if rest == 1 {
-		return
+		return rest
 	}
 	r.total.grow(b.Size, rest, d.Total.Epoch)
 	v.Request.grow(b.Size, rest, d.Total.Epoch)
 	device.grow(b.Size, rest, meter.Slot(&d.Devices, slot).Epoch)
+	return rest
 }
 
 // begin makes everything unknown that was counted so far.
@@ -93,26 +103,22 @@ func (r *Requests) begin(d *AccountStats) {
 	}
 }
 
-func (r *Requests) Closed(id uint32, b *heap.Block, d *AccountStats, v *Cell) {
-	if !r.known {
-		return
-	}
-	rest := meter.Slot(&r.rests, int(id)) // of a block from before, which is unknown, there is none
-	if *rest == 1 {
+// Closed takes in the end of a block with what Opened returned; of blocks from before anything was known that is 0.
+func (r *Requests) Closed(rest uint32, b *heap.Block, d *AccountStats, v *Cell) {
+	if !r.known || rest == 1 {
 		return
 	}
 	slot := DeviceSlot(b.Device)
-	r.total.shrink(b.Size, *rest, d.Total.Epoch)
-	v.Request.shrink(b.Size, *rest, d.Total.Epoch)
-	r.devices[slot].shrink(b.Size, *rest, d.Devices[slot].Epoch)
+	r.total.shrink(b.Size, rest, d.Total.Epoch)
+	v.Request.shrink(b.Size, rest, d.Total.Epoch)
+	r.devices[slot].shrink(b.Size, rest, d.Devices[slot].Epoch)
 }
 
 // Moved takes a block's part from one cell to another; past: also in what stood at the peak, of the given epoch.
-func (r *Requests) Moved(id uint32, size, epoch uint64, from, to *Cell, past bool) (rest, unknown uint64) {
+func (r *Requests) Moved(word uint32, size, epoch uint64, from, to *Cell, past bool) (rest, unknown uint64) {
 	if !r.known {
 		return 0, size
 	}
-	word := *meter.Slot(&r.rests, int(id))
 	from.Request.shrink(size, word, epoch)
 	to.Request.grow(size, word, epoch)
 	unknown = size
@@ -195,11 +201,3 @@ func (d *AccountStats) MeterOf(slot int) *meter.Meter {
 
 // AllSlots stands for all devices together.
 const AllSlots = -1
-
-// Rest is what a live block has beyond its request; known is false where the framework did not say.
-func (r *Requests) Rest(id uint32) (bytes uint64, known bool) {
-	if int(id) >= len(r.rests) || r.rests[id] == 0 {
-		return 0, false
-	}
-	return uint64(r.rests[id] - 1), true
-}

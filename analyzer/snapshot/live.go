@@ -49,7 +49,7 @@ func Read(src trace.Source) (*Live, error) {
 		objects: make(map[heap.ObjectKey]trace.Event),
 		names:   make(map[nameKey]trace.Event), reserves: make(map[place]trace.Event),
 		samples: make(map[int16]trace.Event)}
-	l.heap = heap.NewHeap(observer{live: l})
+	l.heap = heap.NewHeap(observer{live: l}, nil)
 	for {
 		batch, err := src.ReadBatch()
 		if err == io.EOF {

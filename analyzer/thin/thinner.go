@@ -1,8 +1,11 @@
 package thin
 
 import (
+	"math"
+
 	"memtrace/analyzer/heap"
 	"memtrace/cuda"
+	"memtrace/internal/offheap"
 	"memtrace/trace"
 )
 
@@ -27,10 +30,10 @@ type Thinner struct {
 	heap   *heap.Heap
 	rows   []trace.Event
 	notes  []note
-	more   []change     // of rows that change more than one total
-	opened []int32      // by block: 1 + the row of its allocation, 0 if that is not in the window
-	base   [slots]int64 // bytes at the window's beginning
-	at     int32        // the row that is replayed
+	more   []change              // of rows that change more than one total
+	opened offheap.Column[int32] // by block: 1 + the row of its allocation, 0 if that is not in the window
+	base   [slots]int64          // bytes at the window's beginning
+	at     int32                 // the row that is replayed
 
 	locator heap.Locator
 	highest [2][devices]uint64 // that a framework reported so far: allocated, reserved
@@ -86,7 +89,7 @@ func slotOf(b *heap.Block) int16 {
 }
 
 // New returns a Thinner with windows of so many events. Its replay takes at most so many bytes outside of Go's heap for
-// live blocks; 0 leaves it in Go's heap, without a bound.
+// live blocks; 0: any. It is to be closed.
 func New(window int, most int64) *Thinner {
 	t := &Thinner{rows: make([]trace.Event, 0, window), notes: make([]note, 0, window),
 		seen: make(map[seenKey]firstLast), forward: make(map[operator]int32), waits: make(map[uint64][]int32),
@@ -94,12 +97,13 @@ func New(window int, most int64) *Thinner {
 	if most > 0 {
 		t.heap = heap.NewPackedHeap(t, most)
 	} else {
-		t.heap = heap.NewHeap(t)
+		room := offheap.NewRoom(math.MaxInt64)
+		t.heap, t.opened = heap.NewHeap(t, room), offheap.NewColumn[int32](room)
 	}
 	return t
 }
 
-// Close gives the memory of a bounded replay back. The Thinner is not to be used any more.
+// Close gives the memory back. The Thinner is not to be used any more.
 func (t *Thinner) Close() { t.heap.Free() }
 
 // Short reports that the replay found no room for more live blocks.
@@ -156,10 +160,10 @@ func (t *Thinner) replay(e *trace.Event) {
 
 // openedAt returns 1 + the row of a block's allocation, 0 if that is not in the window.
 func (t *Thinner) openedAt(id uint32) int32 {
-	if int(id) >= len(t.opened) {
+	if int(id) >= t.opened.Len() {
 		return 0
 	}
-	return t.opened[id]
+	return *t.opened.At(id)
 }
 
 // Opened implements heap.Observer.
@@ -170,10 +174,7 @@ func (t *Thinner) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		n.keep = true
 		return
 	}
-	for int(id) >= len(t.opened) {
-		t.opened = append(t.opened, 0)
-	}
-	t.opened[id], n.block = t.at+1, id
+	*t.opened.Slot(id), n.block = t.at+1, id
 }
 
 // Closed implements heap.Observer.
@@ -190,7 +191,7 @@ func (t *Thinner) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	if row == 0 {
 		return
 	}
-	t.opened[id] = 0
+	*t.opened.At(id) = 0
 	if e.Kind == trace.EventFree {
 		n.peer, t.notes[row-1].peer = row, t.at+1
 	}

@@ -161,9 +161,8 @@ func (t *Thinner) keepOperators(rows int) {
 // shift begins the next window with the rows behind the first ones.
 func (t *Thinner) shift(rows int32) {
 	for i := range t.rows[:rows] {
-		if n := &t.notes[i]; t.rows[i].Kind == trace.EventAlloc && int(n.block) < len(t.opened) &&
-			t.opened[n.block] == int32(i)+1 {
-			t.opened[n.block] = 0
+		if n := &t.notes[i]; t.rows[i].Kind == trace.EventAlloc && t.openedAt(n.block) == int32(i)+1 {
+			*t.opened.At(n.block) = 0
 		}
 	}
 	left := copy(t.rows, t.rows[rows:])
@@ -172,8 +171,8 @@ func (t *Thinner) shift(rows int32) {
 	for i := range t.notes {
 		n := &t.notes[i]
 		n.peer = max(0, n.peer-rows)
-		if t.rows[i].Kind == trace.EventAlloc && int(n.block) < len(t.opened) && t.opened[n.block] == int32(i)+rows+1 {
-			t.opened[n.block] = int32(i) + 1
+		if t.rows[i].Kind == trace.EventAlloc && t.openedAt(n.block) == int32(i)+rows+1 {
+			*t.opened.At(n.block) = int32(i) + 1
 		}
 	}
 	for i := range t.more {

@@ -51,15 +51,8 @@ func (y *tally) holding() map[moduleClass]uint64 {
 // count adds up the changes that wait. goesOn: the iteration does not end with them. What it costs grows with these,
 // not with what is live: a program that leaks may have more of that than of anything else.
 func (t *Tracker) count(goesOn bool) {
-	for _, n := range t.moved {
-		if s := &t.slots[n]; s.moved && s.closed == stillLive {
-			t.classify(s, t.cellOf(s.block))
-		}
-		t.slots[n].moved = false
-	}
-	t.moved = t.moved[:0]
-	for i, change := range t.changes {
-		if s := &t.slots[change.slot]; s.opened == int32(i) && s.closed == stillLive {
+	for i := range t.slots {
+		if s := &t.slots[i]; s.closed == stillLive {
 			t.classify(s, t.cellOf(s.block))
 		}
 	}
@@ -176,21 +169,17 @@ func (t *Tracker) apply(to *tally, position int32) {
 	}
 }
 
-// compact brings the tally of what was live up to now, and forgets the changes and the blocks that are gone. Most of
-// them came and went since the last count: the tally never had them.
+// compact brings the tally of what was live up to now, and forgets the changes. Most of the blocks came and went since
+// the last count: the tally never had them.
 func (t *Tracker) compact() {
-	for i, change := range t.changes {
-		switch s := &t.slots[change.slot]; {
-		case s.closed == int32(i):
-			if s.opened < 0 {
-				t.before.remove(s)
-			}
-			*s = slot{closed: int32(i)}
-			t.unused = append(t.unused, change.slot)
+	for i := range t.slots {
+		switch s := &t.slots[i]; {
 		case s.closed == stillLive:
 			t.before.add(s)
-			s.opened = -1
+			t.live.At(s.block).slot = 0
+		case s.opened < 0:
+			t.before.remove(s)
 		}
 	}
-	t.changes = t.changes[:0]
+	t.changes, t.slots = t.changes[:0], t.slots[:0]
 }

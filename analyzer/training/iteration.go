@@ -10,6 +10,7 @@ import (
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
+	"memtrace/internal/offheap"
 	"memtrace/trace"
 )
 
@@ -45,13 +46,11 @@ type Tracker struct {
 	classes    classList
 	modules    classList
 
-	slots   []slot   // blocks that are live, or were since the last count
-	unused  []uint32 // numbers of slots
-	slotOf  []uint32 // by block id
+	slots   []slot                    // blocks that came or went since the last count
+	live    offheap.Column[liveBlock] // by block id
 	changes []change
-	before  tally    // what was live at the last count
-	moved   []uint32 // slots of before whose blocks were given other names since
-	Turn    int      // changes that are counted at once: maxChanges
+	before  tally // what was live at the last count, by what it is for now
+	Turn    int   // changes that are counted at once: maxChanges
 	failed  []failure
 
 	epoch    uint64
@@ -63,7 +62,6 @@ type Tracker struct {
 	passFrom callstack.Pair // call stack of the first block of a forward pass: where it returns, the next one begins
 	teardown uint64         // order number of the last allocation: what is freed behind it, no pass frees
 	spans    spans
-	passOf   []uint32 // by block id
 	open     openIteration
 	done     []report.Iteration
 	leftOut  uint64
@@ -72,16 +70,21 @@ type Tracker struct {
 	held     [momentCount]map[moduleClass]uint64 // of the highest one
 }
 
+// liveBlock is what is kept of a block until it ends.
+type liveBlock struct {
+	slot uint32 // of one that came since the last count, plus one; else 0
+	pass uint32 // that made it, as a number
+}
+
 // slot is a block as an iteration sees it.
 type slot struct {
 	size   uint64
 	block  uint32 // its id while it is live
 	opened int32  // position among the changes; -1: before them
 	closed int32  // stillLive: it is live
-	module uint32 // as of the last count, or of the block's end
+	module uint32 // as of the count, or of the block's end
 	class  uint16 // the same
 	phase  uint8
-	moved  bool // is among the moved
 }
 
 const stillLive = math.MaxInt32
@@ -100,7 +103,7 @@ type failure struct {
 
 // maxChanges bounds what waits to be counted. An iteration that has more is counted in several turns, by what is known
 // then.
-const maxChanges = 4 << 20
+const maxChanges = 1 << 19
 
 type moduleClass struct {
 	module uint32
@@ -144,10 +147,11 @@ var (
 )
 
 func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profile.Resolver,
-	cellOf func(block uint32) *profile.Cell) *Tracker {
+	cellOf func(block uint32) *profile.Cell, room *offheap.Room) *Tracker {
 	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver,
 		Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1,
-		pass: phaseOther, spans: newSpans(), Turn: maxChanges, optimizers: uint64(len(p.stepped))}
+		pass: phaseOther, spans: newSpans(), Turn: maxChanges, optimizers: uint64(len(p.stepped)),
+		live: offheap.NewColumn[liveBlock](room)}
 	if p.Framework {
 		t.Account = heap.AccountFramework
 	}
@@ -185,31 +189,24 @@ func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
 	case pass == phaseForward && from == t.passFrom:
 		t.run++
 	}
-	*meter.Slot(&t.passOf, int(id)) = t.run
+	t.slots = append(t.slots, slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive,
+		phase: phase})
 	n := uint32(len(t.slots))
-	if last := len(t.unused) - 1; last >= 0 {
-		n, t.unused = t.unused[last], t.unused[:last]
-	} else {
-		t.slots = append(t.slots, slot{})
-	}
-	*meter.Slot(&t.slotOf, int(id)) = n
-	s := &t.slots[n]
-	s.size, s.block, s.opened, s.closed = b.Size, id, int32(len(t.changes)), stillLive
-	s.module, s.class, s.phase, s.moved = 0, 0, phase, false
-	t.changes = append(t.changes, change{b.Time, n})
+	*t.live.Slot(id) = liveBlock{slot: n, pass: t.run}
+	t.changes = append(t.changes, change{b.Time, n - 1})
 	t.open.AllocCount++
 }
 
-// Renamed takes in that a live block has another cell.
-func (t *Tracker) Renamed(id uint32) {
-	if int(id) >= len(t.slotOf) {
-		return
+// Moved takes in that a live block has another cell.
+func (t *Tracker) Moved(id uint32, size uint64, from, to *profile.Cell) {
+	if t.live.Slot(id).slot != 0 {
+		return // its count is yet to come
 	}
-	n := t.slotOf[id]
-	if s := &t.slots[n]; s.block == id && s.closed == stillLive && s.opened < 0 && !s.moved {
-		s.moved = true
-		t.moved = append(t.moved, n)
-	}
+	s := slot{size: size, phase: t.resolver.Phase(from)}
+	t.classify(&s, from)
+	t.before.remove(&s)
+	t.classify(&s, to)
+	t.before.add(&s)
 }
 
 // passOf returns the pass of the training loop that a phase is part of. What others allocate meanwhile ends no pass.
@@ -226,31 +223,32 @@ func passOf(phase uint8) uint8 {
 // Temporary reports whether a block that an event ends is freed by the pass that made it.
 func (t *Tracker) Temporary(id uint32, phase uint8, seq uint64) bool {
 	pass := passOf(phase)
-	return pass != phaseOther && t.passOf[id] == t.run && (pass != phaseForward || seq < t.teardown)
+	return pass != phaseOther && t.live.At(id).pass == t.run && (pass != phaseForward || seq < t.teardown)
 }
 
-func (t *Tracker) Closed(id uint32, v *profile.Cell, time int64) {
+// Closed takes in the end of a block.
+func (t *Tracker) Closed(id uint32, size uint64, v *profile.Cell, time int64) {
 	if len(t.changes) >= t.Turn {
 		t.count(true)
 	}
-	s := &t.slots[t.slotOf[id]]
+	n := &t.live.At(id).slot
+	if *n == 0 {
+		t.slots = append(t.slots, slot{size: size, block: id, opened: -1, phase: t.resolver.Phase(v)})
+		*n = uint32(len(t.slots))
+	}
+	s := &t.slots[*n-1]
 	t.classify(s, v)
 	s.closed = int32(len(t.changes))
-	t.changes = append(t.changes, change{time, t.slotOf[id]})
+	t.changes = append(t.changes, change{time, *n - 1})
+	*n = 0
 	t.open.FreeCount++
 }
 
 // classify notes what a block is for by what is known now.
 func (t *Tracker) classify(s *slot, v *profile.Cell) {
-	if s.opened < 0 {
-		t.before.remove(s)
-	}
 	s.class, s.module = t.classOf(v), t.moduleOf(v)
 	if s.phase == phaseBackward {
 		*meter.Slot(&t.backward, int(s.module)) = true
-	}
-	if s.opened < 0 {
-		t.before.add(s)
 	}
 }
 

@@ -55,6 +55,7 @@ func ReadAhead(src trace.Source) (*Lookahead, error) {
 			break
 		}
 		if err != nil {
+			p.Blocks.readEverything()
 			return nil, fmt.Errorf("read names: %w", err)
 		}
 	}

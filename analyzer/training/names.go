@@ -2,10 +2,11 @@ package training
 
 import (
 	"encoding/binary"
+	"math"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
 	"memtrace/cuda"
+	"memtrace/internal/offheap"
 	"memtrace/trace"
 )
 
@@ -17,10 +18,13 @@ import (
 // of these numbers, or nearly: the page that they are in is laid out as an array, and the next block costs one look
 // into it.
 type BlockNames struct {
+	room  *offheap.Room
+	block heap.Block // that begins or ends on the fast path
+	alike heap.Alike // all of those
 	heap  *heap.Heap // of the framework's blocks alone: no other is named for good
 	total total
 	named heap.Locator
-	of    []nameOfBlock // by block id
+	of    offheap.Column[nameOfBlock] // by block id
 
 	distinct []blockName
 	number   map[blockName]uint32
@@ -46,8 +50,9 @@ type nameOfBlock struct {
 const namePage = 1 << 14
 
 func newBlockNames() *BlockNames {
-	n := &BlockNames{number: make(map[blockName]uint32), pages: make(map[uint64][]byte)}
-	n.heap = heap.NewHeap(&n.total)
+	n := &BlockNames{room: offheap.NewRoom(math.MaxInt64), number: make(map[blockName]uint32),
+		pages: make(map[uint64][]byte)}
+	n.of, n.heap = offheap.NewColumn[nameOfBlock](n.room), heap.NewHeap(&n.total, n.room)
 	return n
 }
 
@@ -93,21 +98,22 @@ func (n *BlockNames) fastPath(kind trace.EventKind, seq, addr, size uint64) bool
 	case addr == 0:
 		return false
 	case kind == trace.EventFree:
-		id, b := n.heap.CloseFramework(addr, seq)
-		if b != nil {
-			n.total.live -= b.Size
+		id, ok := n.heap.CloseFramework(addr, seq, &n.block)
+		if ok {
+			n.total.live -= n.block.Size
 			n.heap.Recycle(id)
 		}
-		return b != nil
+		return ok
 	case kind != trace.EventAlloc || size > heap.MaxBlockBytes:
 		return false
 	}
-	_, b := n.heap.OpenFramework(addr)
-	if b != nil {
-		b.Seq, b.Size = seq, size
+	id, ok := n.heap.OpenFramework(addr)
+	if ok {
+		n.block = heap.Block{Account: heap.AccountFramework, Seq: seq, Size: size}
+		n.heap.Keep(id, &n.block, &n.alike)
 		n.total.add(size, seq)
 	}
-	return b != nil
+	return ok
 }
 
 func (n *BlockNames) name(e *trace.Event) {
@@ -119,7 +125,7 @@ func (n *BlockNames) name(e *trace.Event) {
 	if b.Account != heap.AccountFramework || b.Seq > e.Seq {
 		return
 	}
-	known := meter.Slot(&n.of, int(id))
+	known := n.of.Slot(id)
 	if known.seq != b.Seq {
 		*known = nameOfBlock{seq: b.Seq}
 	}
@@ -157,7 +163,8 @@ func (n *BlockNames) Of(seq uint64) (name blockName, ok bool) {
 
 // readEverything is called at the end of the reading ahead: what is needed from then on are the names alone.
 func (n *BlockNames) readEverything() {
-	n.heap, n.named, n.of, n.number = nil, heap.Locator{}, nil, nil
+	n.room.Free()
+	n.heap, n.named, n.of, n.number = nil, heap.Locator{}, offheap.Column[nameOfBlock]{}, nil
 }
 
 func (n *BlockNames) layOut(page uint64) {

@@ -85,7 +85,7 @@ type recurrence struct {
 	same   uint64 // how often the gap was the one before
 	first  uint64
 	live   int         // blocks
-	most   int         // of them at once
+	most   int         // of them at once, up to periodLive + 1
 	longer []uint64    // numbers of returns before a longer gap, the first few
 	next   *recurrence // what came after it the last time: it mostly does so again
 }
@@ -118,7 +118,7 @@ func (w *periodWatch) alloc(e *trace.Event) {
 		r.gap, r.last = gap, w.count
 		r.count++
 	}
-	if w.last = r; r != nil {
+	if w.last = r; r != nil && r.most <= periodLive { // else it is no period, whatever comes
 		if r.live++; r.live > r.most {
 			r.most = r.live
 		}

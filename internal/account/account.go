@@ -141,7 +141,7 @@ type context struct {
 // NewReplay returns an empty one.
 func NewReplay() *Replay {
 	r := &Replay{Reserves: map[[2]uint64]uint64{}, Nodes: map[uint64][]uint64{}, contexts: map[uint64]context{}}
-	r.heap = heap.NewHeap(watcher{r})
+	r.heap = heap.NewHeap(watcher{r}, nil)
 	return r
 }
 
