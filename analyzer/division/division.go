@@ -94,11 +94,16 @@ type dividing struct {
 // by operator, else by who called the place. nil if none says anything.
 func (d *divided) best(site string) *dividing {
 	var ways, left []*dividing
+	operators := d.byKey("operator", profile.OperatorText, nil, func(key string) bool {
+		return key != report.NoOperator
+	})
+	if operators != nil && report.CompiledBytes(operators.rows) > d.bytes/2 { // one module, whatever it was made of
+		return operators
+	}
 	ways = append(ways, d.byModule(), d.byKey("inner", profile.InnerKey, profile.InnerLabel, func(key string) bool {
 		return !d.isSite(key, site)
 	}),
-		d.byKey("operator", profile.OperatorText, nil, func(key string) bool { return key != report.NoOperator }),
-		d.byCaller(site))
+		operators, d.byCaller(site))
 	for _, w := range ways {
 		if w == nil || w.known < d.percent(divisionKnown) {
 			continue

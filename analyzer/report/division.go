@@ -27,14 +27,16 @@ const ByCaller = "caller"
 const CompiledPrefix = "compiled: "
 
 // Compiled reports whether most of the place's memory is allocated by compiled code.
-func (d *Division) Compiled() bool {
-	bytes := uint64(0)
-	for i := range d.Rows {
-		if strings.HasPrefix(d.Rows[i].Key, CompiledPrefix) {
-			bytes += d.Rows[i].Bytes
+func (d *Division) Compiled() bool { return d.By == "operator" && CompiledBytes(d.Rows) > d.Bytes/2 }
+
+// CompiledBytes is what rows by operator hold that compiled code allocates.
+func CompiledBytes(rows []DivisionRow) (bytes uint64) {
+	for i := range rows {
+		if strings.HasPrefix(rows[i].Key, CompiledPrefix) {
+			bytes += rows[i].Bytes
 		}
 	}
-	return d.By == "operator" && bytes > d.Bytes/2
+	return bytes
 }
 
 // DivisionRow is one key, or several modules that differ in an index only.
