@@ -1,3 +1,3 @@
-// Package allocator follows what a framework's allocator is told beside its blocks: which of them wait for other
-// streams, when it gives back what it does not use, its settings, and who asks how much is free.
+// Package allocator replays events of a framework's allocator other than blocks: blocks that wait for other streams,
+// the release of unused memory, its settings, and queries of the free memory.
 package allocator

@@ -6,8 +6,7 @@ import (
 	"memtrace/trace"
 )
 
-// parts are what may be recorded of PyTorch's allocator beside its blocks: the key in the trace's facts, and
-// what readers call it.
+// parts are the optional records of PyTorch's allocator: the key in the trace's facts, and the displayed name.
 var parts = []struct{ key, name string }{
 	{"adapter.torch.streams", "streams of blocks"},
 	{"adapter.torch.pools", "private pools, emptyCache and memory fractions"},
@@ -16,14 +15,14 @@ var parts = []struct{ key, name string }{
 	{"adapter.torch.requested", "requested sizes"},
 }
 
-// NotRecorded says what a trace lacks, and why.
+// NotRecorded lists the missing parts of a trace, with reasons.
 func NotRecorded(info trace.Info) []string {
 	list := []string{}
 	var old []string
 	for _, part := range parts {
 		state, known := info[part.key]
 		switch why, off := strings.CutPrefix(state, "off: "); {
-		case !known && part.key != "adapter.torch.requested": // which earlier versions recorded without saying so
+		case !known && part.key != "adapter.torch.requested": // earlier versions recorded it without this fact
 			old = append(old, part.name)
 		case off:
 			list = append(list, part.name+": "+why)

@@ -10,11 +10,11 @@ import (
 	"memtrace/trace"
 )
 
-// limits bound what is kept of each kind; a damaged trace may have ever new ones.
+// limits bound the entries of each kind; their number in a damaged trace is unbounded.
 const (
-	maxSettings  = 256
-	maxQuestions = 256
-	maxFlushes   = 1 << 12 // that threads are inside of
+	maxSettings = 256
+	maxQueries  = 256
+	maxFlushes  = 1 << 12 // that threads are inside of
 )
 
 // Tracker follows one run. The zero value is ready.
@@ -25,8 +25,8 @@ type Tracker struct {
 	flushes   map[trace.ThreadID]*flush // that have begun
 	emptied   report.EmptyCache
 	largest   *flush
-	questions map[question]*report.FreeQuestion
-	order     []question
+	queries   map[query]*report.FreeQuestion
+	order     []query
 }
 
 // flush is one call of emptyCache.
@@ -41,14 +41,14 @@ type stacks struct {
 	python trace.StackID
 }
 
-// question is what makes two of them one row.
-type question struct {
+// query is the key of a row of memory queries.
+type query struct {
 	stacks
 	call   cuda.API
 	device int16
 }
 
-// Event takes in an event of one of the allocator's kinds; slot is the device's, epoch that of the framework's total,
+// Event applies an event of one of the allocator's kinds; slot is the device's, epoch that of the framework's total,
 // text looks a string up.
 func (t *Tracker) Event(e *trace.Event, slot int, epoch uint64, text func(trace.StringID) string) {
 	switch e.Kind {
@@ -59,13 +59,13 @@ func (t *Tracker) Event(e *trace.Event, slot int, epoch uint64, text func(trace.
 	case trace.EventEmptyCache:
 		t.emptyCache(e)
 	case trace.EventAsk:
-		t.ask(e)
+		t.query(e)
 	case trace.EventSetting:
 		t.set(e, text(e.Name))
 	}
 }
 
-// set takes in the share of a device, or a text for all of them.
+// set records the memory fraction of a device, or a setting for all of them.
 func (t *Tracker) set(e *trace.Event, text string) {
 	switch f := math.Float64frombits(e.Count); {
 	case e.Device >= 0 && len(t.fractions) < maxSettings:
@@ -102,35 +102,35 @@ func (t *Tracker) emptyCache(e *trace.Event) {
 	}
 }
 
-// Freed takes in memory that a thread gave back to the driver.
+// Freed records memory that a thread released to the driver.
 func (t *Tracker) Freed(thread trace.ThreadID, bytes uint64) {
 	if f := t.flushes[thread]; f != nil {
 		f.bytes += bytes
 	}
 }
 
-func (t *Tracker) ask(e *trace.Event) {
-	if t.questions == nil {
-		t.questions = make(map[question]*report.FreeQuestion)
+func (t *Tracker) query(e *trace.Event) {
+	if t.queries == nil {
+		t.queries = make(map[query]*report.FreeQuestion)
 	}
-	q := question{stacks: stacks{e.Stack, e.PyStack}, call: cmp.Or(e.Runtime, e.API), device: e.Device}
-	row := t.questions[q]
+	q := query{stacks: stacks{e.Stack, e.PyStack}, call: cmp.Or(e.Runtime, e.API), device: e.Device}
+	row := t.queries[q]
 	if row == nil {
-		if len(t.questions) == maxQuestions {
+		if len(t.queries) == maxQueries {
 			return
 		}
 		row = &report.FreeQuestion{Call: q.call.String(), Device: e.Device, FirstFree: e.Allocated, FirstNS: e.Time}
-		t.questions[q] = row
+		t.queries[q] = row
 		t.order = append(t.order, q)
 	}
 	row.Count++
 	row.LastFree, row.Total = e.Allocated, e.Size
 }
 
-// Names says where in the program a call was made, and by which library.
+// Names returns the place in the program of a call, and the library that made it.
 type Names func(native, python trace.StackID) (place, library string)
 
-// Value is what the run's allocator was told; epoch is that of the framework's total.
+// Value is the summary of the run's allocator; epoch is that of the framework's total.
 func (t *Tracker) Value(epoch uint64, names Names) *report.Allocator {
 	v := &report.Allocator{Settings: append([]report.Setting{}, t.settings...), Fractions: append([]report.Fraction{},
 		t.fractions...), EmptyCache: t.emptied,
@@ -139,7 +139,7 @@ func (t *Tracker) Value(epoch uint64, names Names) *report.Allocator {
 		v.EmptyCache.Place, _ = names(t.largest.stacks.native, t.largest.stacks.python)
 	}
 	for _, q := range t.order {
-		row := *t.questions[q]
+		row := *t.queries[q]
 		row.Place, row.Library = names(q.native, q.python)
 		v.Asked = append(v.Asked, row)
 	}
@@ -147,7 +147,7 @@ func (t *Tracker) Value(epoch uint64, names Names) *report.Allocator {
 	return v
 }
 
-// samePlaces puts rows together that read the same, most often asked first.
+// samePlaces joins rows with equal text, the most frequent first.
 func samePlaces(rows []report.FreeQuestion) []report.FreeQuestion {
 	type key struct {
 		place, library, call string

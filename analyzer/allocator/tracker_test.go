@@ -9,7 +9,8 @@ import (
 	"memtrace/trace"
 )
 
-// What waits is what a plain list of blocks and their events says, at every moment and at the framework's peak.
+// The waiting memory equals that computed from a plain list of blocks and their events, at every moment and at the
+// framework's peak.
 func TestWaiting(t *testing.T) {
 	t.Parallel()
 	type block struct {
@@ -32,7 +33,7 @@ func TestWaiting(t *testing.T) {
 		}
 		for range 300 {
 			event, addr := random.Uint64N(20), random.Uint64N(8)
-			for a, b := range blocks { // complete, said or not
+			for a, b := range blocks { // complete, recorded or not
 				if delete(b.events, event); len(b.events) == 0 {
 					delete(blocks, a)
 				}
@@ -79,8 +80,8 @@ func TestWaiting(t *testing.T) {
 	}
 }
 
-// emptyCache gave back what its thread freed meanwhile; settings and questions are told as they were made.
-func TestTold(t *testing.T) {
+// emptyCache counts what its thread freed meanwhile; settings and queries are listed as they were recorded.
+func TestEmptyCacheAndQueries(t *testing.T) {
 	t.Parallel()
 	var tr Tracker
 	text := func(id trace.StringID) string {

@@ -6,8 +6,7 @@ import (
 	"memtrace/trace"
 )
 
-// Waiting follows blocks that were given back and wait for events. Its memory is bounded by the events that are
-// outstanding.
+// Waiting tracks freed blocks that wait for events. Its memory is bounded by the outstanding events.
 type Waiting struct {
 	blocks   map[uint64]*waitingBlock // by address
 	events   map[uint64]uint64        // address of the block that waits for it
@@ -23,7 +22,7 @@ type waitingBlock struct {
 	events int
 }
 
-// begin takes in that a block waits for one more event; slot is its device's, epoch that of the framework's total.
+// begin records that a block waits for one more event; slot is its device's, epoch that of the framework's total.
 func (w *Waiting) begin(e *trace.Event, slot int, epoch uint64) {
 	if e.Addr == 0 {
 		w.reported.Unknown++
@@ -32,7 +31,7 @@ func (w *Waiting) begin(e *trace.Event, slot int, epoch uint64) {
 	if w.blocks == nil {
 		w.blocks, w.events = make(map[uint64]*waitingBlock), make(map[uint64]uint64)
 	}
-	w.complete(e.Handle, epoch) // an event that is recorded again was complete, though nobody said so
+	w.complete(e.Handle, epoch) // an event that is recorded again was complete, even without a record of its completion
 	b := w.blocks[e.Addr]
 	if b == nil {
 		b = &waitingBlock{size: e.Size, slot: slot}
@@ -46,7 +45,7 @@ func (w *Waiting) begin(e *trace.Event, slot int, epoch uint64) {
 	w.events[e.Handle] = e.Addr
 }
 
-// complete takes in that an event is complete.
+// complete records the completion of an event.
 func (w *Waiting) complete(event, epoch uint64) {
 	addr, known := w.events[event]
 	if !known {

@@ -2,12 +2,12 @@ package callstack
 
 import "memtrace/trace"
 
-// LinkedStacks ties what a backward pass allocates to the forward operators that it is the gradient of. Such an
-// allocation comes from a thread without Python frames, or with those of a gradient function of the program's own; it
-// carries the number of its forward operator, and so did what that operator allocated in its time.
+// LinkedStacks links the allocations of a backward pass to the forward operators whose gradient it computes. Such an
+// allocation is made by a thread without Python frames, or with the frames of a gradient function of the program; it
+// carries the sequence number of its forward operator, as did the allocations of that operator.
 //
-// A tied stack is a Python stack with an id of its own: the frames of the backward pass, if any, and behind them those
-// of the forward operator.
+// A linked stack is a Python stack with an id of its own: the frames of the backward pass, if any, followed by those of
+// the forward operator.
 type LinkedStacks struct {
 	operators operatorTable
 	pairs     []linkedPair
@@ -16,7 +16,7 @@ type LinkedStacks struct {
 	between   map[linkedPair]trace.StackID // of the others
 }
 
-// recentPairs is how many pairs are found without a look into a map: a step of a large model has some hundreds.
+// recentPairs is the number of pairs found without a map lookup: a step of a large model has some hundreds.
 const recentPairs = 1 << 9
 
 type recentPair struct {
@@ -24,19 +24,19 @@ type recentPair struct {
 	id  trace.StackID
 }
 
-// linkedPair is what a tied stack is made of. Where the forward operator itself allocated nothing, above is set: it ran
-// between the two, and its stack is what these have in common.
+// linkedPair is the parts of a linked stack. If the forward operator itself allocated nothing, above is set: it ran
+// between forward and above, and its stack is the frames that both have in common.
 type linkedPair struct{ Backward, forward, above trace.StackID }
 
 const (
-	// LinkedBit marks ids of tied stacks. Ids of a dictionary are far below it.
+	// LinkedBit marks ids of linked stacks. Ids of a dictionary are far below it.
 	LinkedBit trace.StackID = 1 << 31
-	// operatorsNear is how far from an operator that allocated nothing its neighbours may be. Operators that only make
-	// views come in short rows.
+	// operatorsNear is the maximum distance of neighbours from an operator that allocated nothing. Operators that only
+	// make views occur in short sequences.
 	operatorsNear = 8
 )
 
-// Asker is who asked for a block: the fields of the event that made it.
+// Asker is the fields of the event that allocated a block, as far as linking needs them.
 type Asker struct {
 	PyStack  trace.StackID
 	Op       uint32 // as events carry it
@@ -54,7 +54,7 @@ func (l *LinkedStacks) Stack(e *trace.Event) trace.StackID {
 	return l.StackOf(&Asker{e.PyStack, e.Op, e.OpThread, e.Device, e.Thread, e.Flags&trace.FlagBackward != 0})
 }
 
-// StackOf is Stack for one who does not have the event.
+// StackOf is Stack for callers without the event.
 func (l *LinkedStacks) StackOf(a *Asker) trace.StackID {
 	switch {
 	case a.Op == 0:
@@ -75,7 +75,7 @@ func (l *LinkedStacks) backward(a *Asker) trace.StackID {
 	return l.id(pair)
 }
 
-// id returns the id of a tied stack, the same one for the same pair.
+// id returns the id of a linked stack; equal pairs have equal ids.
 func (l *LinkedStacks) id(pair linkedPair) trace.StackID {
 	key := uint64(pair.Backward)<<32 | uint64(pair.forward)
 	recent := &l.recent[(pair.forward^pair.Backward*31)%recentPairs]
@@ -89,7 +89,7 @@ func (l *LinkedStacks) id(pair linkedPair) trace.StackID {
 	return id
 }
 
-// lookUp is id for a pair that did not come up lately.
+// lookUp is id for a pair that is not among the recent ones.
 func (l *LinkedStacks) lookUp(pair linkedPair, key uint64) trace.StackID {
 	known, next := l.ids[key], LinkedBit|trace.StackID(len(l.pairs))
 	if pair.above != 0 {
@@ -134,9 +134,9 @@ func (l *LinkedStacks) find(a *Asker) linkedPair {
 	return linkedPair{a.PyStack, below, above}
 }
 
-// Frames returns the Python frames of the forward operator, innermost first. Of two neighbours those count that they
-// have in common; where they are at different places of the same function, that is the innermost frame, at the place of
-// the one before.
+// Frames returns the Python frames of the forward operator, innermost first. Of two neighbours it returns the common
+// frames; where they are at different lines of the same function, that function is the innermost frame, at the line of
+// the earlier neighbour.
 func (p *linkedPair) Frames(tables *trace.Tables) []trace.PyFrame {
 	list, _ := tables.PyStack(p.forward)
 	if p.above == 0 {
@@ -157,7 +157,7 @@ func (p *linkedPair) Frames(tables *trace.Tables) []trace.PyFrame {
 	return list[len(list)-common:]
 }
 
-// Split returns the parts of a Python stack: its own frames and, if it is tied, the forward operator's.
+// Split returns the parts of a Python stack: its own frames and, if it is linked, those of the forward operator.
 func (l *LinkedStacks) Split(id trace.StackID) linkedPair {
 	if n := id &^ LinkedBit; id&LinkedBit != 0 && l != nil && int(n) < len(l.pairs) {
 		return l.pairs[n]

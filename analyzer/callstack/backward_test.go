@@ -7,12 +7,12 @@ import (
 	"memtrace/trace"
 )
 
-// forwardAlloc and backwardAlloc are allocations of a framework, as far as the tie looks at them.
+// forwardAlloc and backwardAlloc return allocations of a framework with the fields that linking reads.
 func forwardAlloc(thread trace.ThreadID, op uint32, device int16, stack trace.StackID) *trace.Event {
 	return &trace.Event{Kind: trace.EventAlloc, Thread: thread, Op: op, Device: device, PyStack: stack}
 }
 
-// inThread adds what the framework says about threads.
+// inThread adds the framework's thread number.
 func inThread(e *trace.Event, number uint16) *trace.Event {
 	e.OpThread = number
 	return e
@@ -76,8 +76,8 @@ func TestLinkedStacks(t *testing.T) {
 	}
 }
 
-// TestLinkedThreads: two threads that train on one device number their operators alike. Before threads were told, a
-// quarter of their bytes was tied to the other one's lines.
+// TestLinkedThreads: two threads that train on one device use the same operator numbers. Before events carried thread
+// numbers, a quarter of the bytes was linked to lines of the other thread.
 func TestLinkedThreads(t *testing.T) {
 	l := &LinkedStacks{}
 	tied := func(e *trace.Event) linkedPair { return l.Split(l.Stack(e)) }
@@ -104,7 +104,7 @@ func TestLinkedThreads(t *testing.T) {
 			}
 		}
 	}
-	// its gradient lies on the device that the forward pass moved it from
+	// its gradient is on the device that the forward pass moved it from
 	if got := tied(inThread(backwardAlloc(8000, 1, 0), 2)); got.forward == 0 || got.Backward != 0 {
 		t.Errorf("on another device: %+v", got)
 	}
@@ -116,9 +116,9 @@ func TestLinkedThreads(t *testing.T) {
 	}
 }
 
-// TestLinkedRoom: one thread has all of the table; threads that share it each keep their latest operators, wherever
-// they begin.
-func TestLinkedRoom(t *testing.T) {
+// TestOperatorTableCapacity: a single thread uses the whole table; threads that share it each keep their latest
+// operators, whatever their first number is.
+func TestOperatorTableCapacity(t *testing.T) {
 	const room = maxReach
 	for threads := uint32(1); threads <= 4; threads *= 2 {
 		l := &LinkedStacks{}
@@ -142,8 +142,8 @@ func TestLinkedRoom(t *testing.T) {
 	}
 }
 
-// TestOperatorTableGrows: a training finds all its operators in a table that is no larger than a few of its steps need,
-// and one whose steps become longer has the table grow.
+// TestOperatorTableGrows: all operators of a training are found in a table no larger than a few of its steps need, and
+// the table grows when steps become longer.
 func TestOperatorTableGrows(t *testing.T) {
 	l := &LinkedStacks{}
 	number, missed := uint32(0), 0

@@ -10,12 +10,12 @@ import (
 	"memtrace/trace"
 )
 
-// Frame is a function of a call stack and what readers are told about it.
+// Frame is a function of a call stack, as reports show it.
 type Frame struct {
 	symbol.Frame
 	User  bool   // the program's own code
-	Fold  fold   // how much it says to those who did not write the libraries
-	short string // what it is called in folded stacks; "" as everywhere
+	Fold  fold   // how useful it is to readers who did not write the libraries
+	short string // its name in folded stacks; "" if unchanged
 }
 
 // IsPython reports whether the frame is the interpreter's.
@@ -30,13 +30,13 @@ func (f *Frame) Matches(re *regexp.Regexp) bool {
 // Stack is the whole stack of an event: native and Python frames in one, innermost first.
 type Stack struct {
 	All    []*Frame
-	Shown  []*Frame // without what library noise is folded away; never empty unless all is
-	Site   *Frame   // where the program asked for the memory; nil without a stack
+	Shown  []*Frame // without folded library frames; never empty unless all is
+	Site   *Frame   // the program's line that allocated; nil without a stack
 	Key    string   // of the site
 	native bool     // it has native frames
-	own    int      // how many of all are the event's own; behind them stands the forward pass of a gradient
+	own    int      // number of the event's own frames in all; the forward pass of a gradient follows
 
-	Backward string // what the names of places in that forward pass begin with
+	Backward string // the prefix of the names of places in that forward pass
 }
 
 // Stacks names and merges the stacks of a trace. Every address, Python frame and pair of stacks is resolved once.
@@ -45,18 +45,18 @@ type Stacks struct {
 	links   *LinkedStacks
 	Info    func() trace.Info
 	Options symbol.Options
-	Own     []string // patterns of what is the program's own
+	Own     []string // patterns of the program's own files
 	Limit   int      // stacks that are named before the others stay empty; 0: all
 
 	Names      *symbol.Resolver
-	loop       string // the interpreter's code as names knows it
+	loop       string // the interpreter's code as of the last Start
 	listed     string // packages that the recorder found
 	Classifier Classifier
 	native     map[uint64]nativeCall
 	python     map[trace.PyFrame]*Frame
 	Stacks     map[Pair]*Stack
-	asked      map[*Frame]*rules.Frame // what rules see of a frame
-	looked     bool                    // names of native frames were asked for since the beginning of a question
+	ruleFrames map[*Frame]*rules.Frame // frames in the form that rules read
+	requested  bool                    // names of native frames were requested in this query
 }
 
 // Pair names a native and a Python stack of the same moment.
@@ -71,8 +71,8 @@ func NewStacks(tables *trace.Tables, links *LinkedStacks) *Stacks {
 	return &Stacks{Tables: tables, links: links, Info: func() trace.Info { return nil }}
 }
 
-// Start makes everything anew if there is nothing yet, or if the interpreter or a library was found after the first
-// stack was asked for.
+// Start resets everything if nothing exists yet, or if the interpreter or a library was found after the first stack was
+// requested.
 func (c *Stacks) Start() {
 	info := c.Info()
 	if c.Names != nil && c.loop == info["python.eval"] && c.listed == info[LibrariesKey] {
@@ -88,12 +88,12 @@ func (c *Stacks) Start() {
 	c.native = make(map[uint64]nativeCall)
 	c.python = make(map[trace.PyFrame]*Frame)
 	c.Stacks = make(map[Pair]*Stack)
-	c.asked = make(map[*Frame]*rules.Frame)
+	c.ruleFrames = make(map[*Frame]*rules.Frame)
 }
 
-// RuleFrame is a frame as rules look at it, the same one for the same frame.
+// RuleFrame returns a frame in the form that rules read; equal frames give the same pointer.
 func (c *Stacks) RuleFrame(f *Frame) *rules.Frame {
-	known := c.asked[f]
+	known := c.ruleFrames[f]
 	if known == nil {
 		known = &rules.Frame{File: f.File, Functions: []string{f.Title()}}
 		for _, name := range []string{f.Function, f.FullFunction} {
@@ -104,12 +104,12 @@ func (c *Stacks) RuleFrame(f *Frame) *rules.Frame {
 		if f.Module != "" {
 			known.Library = c.Classifier.object(f)
 		}
-		c.asked[f] = known
+		c.ruleFrames[f] = known
 	}
 	return known
 }
 
-// Close gives back the files that names were looked for in. What was found stays.
+// Close closes the files in which names were looked up. Names that were found stay valid.
 func (c *Stacks) Close() {
 	if c.Names != nil {
 		c.Names.Close()
@@ -122,36 +122,36 @@ func (c *Stacks) Of(pair Pair) *Stack {
 	s, known := c.Stacks[pair]
 	switch {
 	case known:
-		c.looked = c.looked || s.native
+		c.requested = c.requested || s.native
 		return s
 	case c.Limit > 0 && len(c.Stacks) >= c.Limit:
 		return &Stack{Key: report.NoStack}
 	}
 	s = c.resolve(pair)
 	c.Stacks[pair] = s
-	c.looked = c.looked || s.native
+	c.requested = c.requested || s.native
 	return s
 }
 
-// Touch takes in that something is used that was made of the names of a stack before: what kept them from being found
-// concerns whoever asks now.
+// Touch records the use of a result built from the names of a stack earlier: problems with those names belong to the
+// current query.
 func (c *Stacks) Touch(pair Pair) {
 	if s, known := c.Stacks[pair]; known {
-		c.looked = c.looked || s.native
+		c.requested = c.requested || s.native
 	}
 }
 
-// BeginQuestion makes Problems and Notes those of one of several questions, and of what was looked up before all of
-// them. The caller ends the question.
+// BeginQuestion limits Problems and Notes to those of one of several queries and of what was looked up before all of
+// them. The caller ends the query.
 func (c *Stacks) BeginQuestion() (end func()) {
-	before := c.looked
-	return func() { c.looked = before }
+	before := c.requested
+	return func() { c.requested = before }
 }
 
-// Forget drops all names. They are made anew when they are asked for.
+// Forget drops all names. They are resolved again on demand.
 func (c *Stacks) Forget() {
 	c.Close()
-	c.Names, c.native, c.python, c.Stacks, c.asked = nil, nil, nil, nil, nil
+	c.Names, c.native, c.python, c.Stacks, c.ruleFrames = nil, nil, nil, nil, nil
 }
 
 func (c *Stacks) resolve(pair Pair) *Stack {
@@ -184,12 +184,12 @@ func (c *Stacks) resolve(pair Pair) *Stack {
 	return s
 }
 
-// isBeforeStart recognizes what was there when recording began amid the program's work.
+// isBeforeStart recognizes blocks that existed when recording began in the middle of the run.
 func isBeforeStart(f *Frame) bool {
 	return f.Function == trace.BeforeFunction && f.File == trace.BeforeFile
 }
 
-// BackwardOf is what sites of a backward pass begin with: of the forward operator itself, and of what is near it.
+// BackwardOf is the prefix of sites of a backward pass: of the forward operator itself, and of an operator near it.
 var BackwardOf = map[bool]string{false: "backward of ", true: "backward near "}
 
 func (c *Stacks) pythonFrames(list []trace.PyFrame) []*Frame {
@@ -220,7 +220,7 @@ func (c *Stacks) pythonFrame(f trace.PyFrame) *Frame {
 	return known
 }
 
-// Notes are what readers must know about names that were not found, the first few.
+// Notes returns the first few notes about names that were not found.
 func (c *Stacks) Notes() []string {
 	const shown = 3
 	list := c.Problems()
@@ -231,16 +231,16 @@ func (c *Stacks) Notes() []string {
 	return list
 }
 
-// Problems says what kept names from being found.
+// Problems returns what prevented names from being found.
 func (c *Stacks) Problems() []string {
-	if c.Names == nil || !c.looked {
+	if c.Names == nil || !c.requested {
 		return nil
 	}
 	return c.Names.Problems()
 }
 
 // siteOf returns the innermost frame of the program's own code, else the step of a gradient computation, else the
-// innermost frame that is left after folding.
+// innermost frame left after folding.
 func siteOf(s *Stack) *Frame {
 	for _, f := range s.Shown {
 		if f.User {

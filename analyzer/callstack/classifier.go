@@ -10,12 +10,12 @@ import (
 	"memtrace/trace"
 )
 
-// Classifier tells the program's own code from that of libraries, and writes paths so that they are short and the same
-// on every machine.
+// Classifier distinguishes the program's own code from library code, and shortens paths to a form that is the same on
+// every machine.
 //
-// In a program that runs Python the user's code is Python: files that do not belong to the interpreter, to installed
-// packages (ownership knows those whose folder does not say so) or to code that libraries make up as they run. In other
-// programs it is native code outside of the system's folders that does not come from a library's headers.
+// In a program that runs Python, user code is Python: files that belong neither to the interpreter, nor to installed
+// packages (ownership has those whose folder does not show it), nor to code that libraries generate at run time. In
+// other programs it is native code outside of the system's folders that does not come from a library's headers.
 type Classifier struct {
 	folder  string // the run's working directory
 	python  bool
@@ -23,7 +23,7 @@ type Classifier struct {
 	places  map[string]string // by file
 	owners  ownership
 
-	packages *symbol.PackageFolders // nil: no file is looked at
+	packages *symbol.PackageFolders // nil: no file is read
 }
 
 // NewClassifier takes the patterns of Options.Own.
@@ -71,10 +71,10 @@ var (
 	installed = regexp.MustCompile(`(^|/)(site|dist)-packages/`)
 	standard  = regexp.MustCompile(`(^|/)lib(64)?/python3(\.[0-9]+t?)?/|(^|/)python3[0-9]+\.zip/`)
 	// Cells of a notebook and the interactive prompt; <string> is left to Classifier.command.
-	typed = regexp.MustCompile(`^<(stdin|ipython-input-.*|python-input-.*)>$`)
-	// memtrace's own package, wherever it lies.
-	ours = regexp.MustCompile(`(^|/)memtrace/_[a-z_]+\.py$`)
-	// What `memtrace demo` runs plays the user's program, and lies in memtrace's own package.
+	interactive = regexp.MustCompile(`^<(stdin|ipython-input-.*|python-input-.*)>$`)
+	// memtrace's own package, in any folder.
+	ownPackage = regexp.MustCompile(`(^|/)memtrace/_[a-z_]+\.py$`)
+	// Programs of `memtrace demo` count as user code although they are in memtrace's own package.
 	demo = regexp.MustCompile(`(^|/)memtrace/(_bin/)?demo/`)
 	// Code that a library wrote into a file in order to run it.
 	generated = regexp.MustCompile(`(^|/)torchinductor_[^/]*/|(^|/)__pycache__/|` + symbol.InductorFile.String())
@@ -88,7 +88,7 @@ func (j *Classifier) userFile(file string) bool {
 	case file == "<string>":
 		return j.command
 	case file[0] == '<':
-		return typed.MatchString(file)
+		return interactive.MatchString(file)
 	}
 	if own, decided := j.owners.decide(file); decided {
 		return own
@@ -97,11 +97,11 @@ func (j *Classifier) userFile(file string) bool {
 		return true
 	}
 	return j.packageFolder(file) == "" && !installed.MatchString(file) && !standard.MatchString(file) &&
-		!generated.MatchString(file) && !ours.MatchString(file)
+		!generated.MatchString(file) && !ownPackage.MatchString(file)
 }
 
-// packageFolder returns the folder that a file's package was installed into, by what the recorder wrote down of
-// packages, else by the metadata beside them; "" if there is none.
+// packageFolder returns the folder into which a file's package was installed, from the recorded packages, else from the
+// metadata next to them; "" if there is none.
 func (j *Classifier) packageFolder(file string) string {
 	if root := j.owners.library(file); root != "" {
 		return path.Dir(root)
@@ -125,7 +125,7 @@ func systemFile(file string) bool {
 	return slices.ContainsFunc(systemFolders, func(folder string) bool { return strings.HasPrefix(file, folder) })
 }
 
-// Places returns what shortens the paths of a run's source files as all reports do.
+// Places returns a function that shortens the paths of a run's source files as all reports do.
 func Places(info trace.Info) func(file string) string {
 	j := NewClassifier(info, nil)
 	return j.Place
@@ -137,7 +137,7 @@ func (j *Classifier) Place(file string) string {
 	place, known := j.places[file]
 	if !known {
 		place = j.shorten(file)
-		if j.places == nil { // a set of stacks that was made by hand
+		if j.places == nil { // a set of stacks built by a test
 			j.places = make(map[string]string)
 		}
 		j.places[file] = place

@@ -100,7 +100,7 @@ func TestSiteKeys(t *testing.T) {
 	}
 }
 
-// What the user says of files goes before what their folders say; the last word counts.
+// The user's patterns take precedence over folders; the last match decides.
 func TestOwnPatterns(t *testing.T) {
 	t.Parallel()
 	j := NewClassifier(trace.Info{"python.version": "3.11"}, []string{"*/site-packages/ours/*", "!*/vendored/*",

@@ -15,7 +15,7 @@ var CutWords = map[trace.StackEnd]string{
 	trace.StackUnreadable:  "unreadable frame",
 }
 
-// Cut says why a stack is not whole, "" if it is.
+// Cut returns why a stack is incomplete, "" if it is complete.
 func (c *Stacks) Cut(pair Pair) string {
 	var reasons []string
 	if word := CutWords[c.Tables.StackEnd(pair.Native)]; word != "" && pair.Native != 0 {
@@ -27,7 +27,7 @@ func (c *Stacks) Cut(pair Pair) string {
 	return strings.Join(reasons, ", ")
 }
 
-// Recorded is what was recorded of a pair of stacks.
+// Recorded is what the trace contains for a pair of stacks.
 type Recorded struct {
 	Native, Python       bool   // it has frames of the kind
 	CallerOnly           bool   // the native stack is nothing but the caller

@@ -1,3 +1,3 @@
-// Package callstack makes one call stack out of a native and a Python one, decides whose code each frame is, folds away
-// what says nothing, and names the library that made a call.
+// Package callstack joins a native and a Python stack into one call stack, classifies the owner of each frame, folds
+// away frames without information, and names the library that made a call.
 package callstack

@@ -8,29 +8,30 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// fold says how much a frame tells those who did not write the libraries.
+// fold is how useful a frame is to readers who did not write the libraries.
 type fold uint8
 
 const (
 	foldKeep fold = iota // shown
-	foldHide             // plumbing: shown only where nothing else is
+	foldHide             // plumbing: shown only if there is nothing else
 	// inside of a library: of such frames in a row only the outermost one, through which the library was called
 	foldEntry
 
-	// What stands for all native frames between two Python ones: of the best kind that is there only the innermost
-	// frame. The last two kinds count at the inner end of a stack only.
+	// A run of native frames between two Python frames is shown as the innermost frame of the best kind in it. The last
+	// two kinds count only at the inner end of a stack.
 	foldOperator // an operator of a framework
 	foldHelper   // an operator that operators use to get memory
 	foldInner    // some other function of a framework
 	foldNameless // the same, without a name
 
-	// What stands for the thread that computes gradients, in the same way.
+	// The frame that represents a thread that computes gradients, likewise.
 	FoldNode   // the step of the computation
 	foldEngine // what runs the steps
 )
 
-// foldRule says how to fold the frames that it matches. Empty patterns match everything. Function and file patterns are
-// beginnings, or with a leading "*" parts of the text; library patterns are beginnings of the object file's base name.
+// foldRule defines how the frames that it matches are folded. Empty patterns match everything. Function and file
+// patterns are prefixes, or with a leading "*" substrings; library patterns are prefixes of the object file's base
+// name.
 type foldRule struct {
 	kind     symbol.Kind
 	library  string
@@ -44,14 +45,14 @@ const (
 	native = symbol.Native
 )
 
-// foldRules are asked in order; the first one that matches decides. A native frame that none matches is kept if it is
-// the program's own, and else foldEntry; of a library's headers (inHeaderLibrary) it is foldEntry, too.
+// foldRules are tried in order; the first match decides. A native frame without a match is kept if it is the program's
+// own, and is foldEntry otherwise, as are functions of a library's headers (inHeaderLibrary).
 var foldRules = []foldRule{
 	// memtrace itself.
 	{native, "libmemtrace", "", "", foldHide},
 	{python, "", "", "*/memtrace/_", foldHide},
 
-	// The interpreter: its Python frames say the same.
+	// The interpreter: its Python frames carry the same information.
 	{symbol.Interpreter, "", "", "", foldHide},
 	{native, "libpython", "", "", foldHide},
 	{native, "python", "", "", foldHide},
@@ -66,7 +67,7 @@ var foldRules = []foldRule{
 	{python, "", "", "*/concurrent/futures/", foldHide},
 	{python, "", "", "*/asyncio/", foldHide},
 
-	// How threads and programs start, and what C++ puts between them.
+	// The start of threads and programs, and C++ wrappers between them.
 	{native, "libc.so", "", "", foldHide},
 	{native, "libc-", "", "", foldHide},
 	{native, "libpthread", "", "", foldHide},
@@ -90,7 +91,7 @@ var foldRules = []foldRule{
 	{python, "", "", "*torch/_compile.py", foldHide},
 	{python, "", "", "*torch/_dynamo/", foldHide},
 	{python, "", "", "*torch/_jit_internal.py", foldHide},
-	{python, "", "", "*torch/_tensor.py", foldKeep}, // Tensor.backward; what it calls says no more
+	{python, "", "", "*torch/_tensor.py", foldKeep}, // Tensor.backward; its callees add nothing
 	{python, "", "", "*torch/autograd/__init__.py", foldHide},
 	{python, "", "", "*torch/autograd/graph.py", foldHide},
 	{python, "", "", "*torch/autograd/grad_mode.py", foldHide},
@@ -102,8 +103,8 @@ var foldRules = []foldRule{
 	{python, "", "*_use_grad", "*torch/optim/optimizer.py", foldHide},
 	{python, "", "*maybe_fallback", "*torch/optim/optimizer.py", foldHide},
 
-	// PyTorch, native side. Operators pass at::_ops once more at every turn through the dispatcher. What records call
-	// stacks for its snapshots stands innermost in them.
+	// PyTorch, native side. Operators pass at::_ops once more at every turn through the dispatcher. The functions that
+	// record call stacks for PyTorch's snapshots are innermost.
 	{native, "", "torch::unwind::", "", foldHide},
 	{native, "", "torch::CapturedTraceback::", "", foldHide},
 	{native, "", "torch::cuda::(anonymous namespace)::gather", "", foldHide},
@@ -200,7 +201,7 @@ func operatorName(function string) string {
 		return ""
 	}
 	name, _, _ := strings.Cut(rest, "::")
-	return "aten::" + strings.TrimSuffix(name, "_memory_format") // an overload of empty that nobody calls by this name
+	return "aten::" + strings.TrimSuffix(name, "_memory_format") // an overload of empty that is not called by this name
 }
 
 // gradientNode turns the function that computes a gradient into a name, "" for others.
@@ -216,7 +217,7 @@ func gradientNode(function string) string {
 	return "autograd: " + name
 }
 
-// shortName is what stands for a frame in a folded stack where its function says too much, "" for the function itself.
+// shortName returns the name of a frame in a folded stack if its function is too detailed, "" to use the function.
 func shortName(f *symbol.Frame) string {
 	switch {
 	case f.Kind != symbol.Native:
@@ -232,7 +233,7 @@ func shortName(f *symbol.Frame) string {
 	return ""
 }
 
-// lambdaOwner names a lambda of MXNet's by the function that it stands in, "" for others.
+// lambdaOwner names a lambda of MXNet by its enclosing function, "" for others.
 func lambdaOwner(function string) string {
 	if !strings.HasPrefix(function, "mxnet::") {
 		return ""
@@ -245,9 +246,9 @@ func lambdaOwner(function string) string {
 	return name
 }
 
-// cythonName reads the names that Cython makes up: __pyx_pw_4cupy_5_core_4core_7ndarray_1__new__ is
-// cupy._core.core.ndarray.__new__. Each part has its length before it, but for the last one, which in functions that
-// Python sees has its number. "" for others.
+// cythonName demangles names of Cython: __pyx_pw_4cupy_5_core_4core_7ndarray_1__new__ is
+// cupy._core.core.ndarray.__new__. Each part is preceded by its length, except the last one, which in functions visible
+// to Python is preceded by a number. "" for others.
 func cythonName(function string) string {
 	rest, ok := strings.CutPrefix(function, "__pyx_")
 	if !ok {
@@ -268,8 +269,7 @@ func cythonName(function string) string {
 	}
 }
 
-// foldNoise leaves out what only those who wrote the libraries want to see. The innermost frame stays where all would
-// go.
+// foldNoise removes frames that matter only to the libraries' authors. If all would go, the innermost frame stays.
 func foldNoise(all []*Frame) []*Frame {
 	var shown []*Frame
 	for i := 0; i < len(all); {
@@ -286,7 +286,7 @@ func foldNoise(all []*Frame) []*Frame {
 	return shown
 }
 
-// foldRun appends what is shown of a run of frames that are all Python or all native.
+// foldRun appends the shown frames of a run of frames that are all Python or all native.
 func foldRun(shown, run []*Frame) []*Frame {
 	operator, node := bestOf(run, foldOperator, foldNameless), bestOf(run, FoldNode, foldEngine)
 	if operator != nil && operator.Fold >= foldInner && len(shown) > 0 {
@@ -306,7 +306,7 @@ func foldRun(shown, run []*Frame) []*Frame {
 		default:
 			if f == operator || f == node {
 				shown = append(shown, f)
-				// a recursive function stands there more than once
+				// a recursive function occurs more than once
 				operator, node = unless(operator, f), unless(node, f)
 			}
 		}
@@ -321,7 +321,7 @@ func unless(f, shown *Frame) *Frame {
 	return f
 }
 
-// bestOf returns the innermost frame of the best kind between first and last that is there, nil if there is none.
+// bestOf returns the innermost frame of the best kind present between first and last, or nil.
 func bestOf(run []*Frame, first, last fold) *Frame {
 	var best *Frame
 	for _, f := range run {
@@ -332,8 +332,8 @@ func bestOf(run []*Frame, first, last fold) *Frame {
 	return best
 }
 
-// namedWithin returns the named function that a nameless one of the same library called, also if it is plumbing: its
-// name says more than an offset. Without one it returns the nameless function.
+// namedWithin returns the named function that a nameless one of the same library called, even if it is plumbing: a name
+// is more useful than an offset. Without one it returns the nameless function.
 func namedWithin(run []*Frame, nameless *Frame) *Frame {
 	best := nameless
 	for _, f := range run {
@@ -347,7 +347,7 @@ func namedWithin(run []*Frame, nameless *Frame) *Frame {
 	return best
 }
 
-// entersLibrary reports whether the next frame that is not hidden lies outside of the first one's library.
+// entersLibrary reports whether the next frame that is not hidden is outside of the first one's library.
 func entersLibrary(run []*Frame) bool {
 	cython := cythonName(run[0].Function) != ""
 	for _, f := range run[1:] {

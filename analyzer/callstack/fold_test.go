@@ -194,7 +194,7 @@ func TestSourceFile(t *testing.T) {
 	}
 }
 
-// TestFoldNeverEmpties: of every piece of a real stack something is left, in the order in which it stood.
+// TestFoldNeverEmpties: folding any part of a real stack leaves at least one frame, and keeps the order.
 func TestFoldNeverEmpties(t *testing.T) {
 	j := NewClassifier(pythonInfo, nil)
 	for _, stack := range []string{addmmStack, cloneStack, gradientStack, reduceStack, emptyStack, blasStack,
@@ -221,8 +221,8 @@ func TestFoldNeverEmpties(t *testing.T) {
 	}
 }
 
-// TestNativePrograms: without Python, the program's own libraries are the user's, and the system's are folded to what
-// was called.
+// TestNativePrograms: without Python, the program's own libraries are user code, and system libraries are folded to the
+// function that was called.
 func TestNativePrograms(t *testing.T) {
 	j := NewClassifier(trace.Info{"process.cwd": "/home/ada/sim"}, nil)
 	s := &Stack{All: stackOf(j, `/usr/local/cuda-12.4/lib64/libcudart.so.12

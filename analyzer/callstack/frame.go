@@ -17,7 +17,7 @@ func (j *Classifier) Site(f *Frame) string {
 	return j.Function(f)
 }
 
-// Line is a place as editors take it, "" without a source file.
+// Line is a place in the form that editors accept, "" without a source file.
 func (j *Classifier) Line(f *Frame) string {
 	switch {
 	case f.File == "":
@@ -28,8 +28,8 @@ func (j *Classifier) Line(f *Frame) string {
 	return fmt.Sprintf("%s:%d", j.Place(f.File), f.Line)
 }
 
-// autogradFile stands for the file of every step of a gradient computation: they are generated, and run for the user's
-// lines of the forward pass.
+// autogradFile replaces the file of every step of a gradient computation: these files are generated, and run for user
+// code of the forward pass.
 const autogradFile = "autograd"
 
 // SourceFile names the file that a function is in, its object file if no more is known.
@@ -43,7 +43,7 @@ func (j *Classifier) SourceFile(f *Frame) string {
 	return j.Place(f.File)
 }
 
-// Function names a function together with the file that it is in, where that says more.
+// Function names a function together with its file, where that adds information.
 func (j *Classifier) Function(f *Frame) string {
 	switch {
 	case f.short != "", f.Kind != symbol.Python && f.Function == "":
@@ -62,11 +62,11 @@ func (j *Classifier) object(f *Frame) string {
 	return path.Base(f.Module)
 }
 
-// unknownCode stands for code that was made at run time and has no name.
+// unknownCode is the name of code without a name that was generated at run time.
 const unknownCode = "[jit]"
 
-// Title is what a frame is called in folded stacks. Code without a name and an object file is named without its
-// address, which is another one in every run.
+// Title is the name of a frame in folded stacks. Code without a name and an object file is shown without its address,
+// which differs from run to run.
 func (f *Frame) Title() string {
 	switch {
 	case f.short != "":

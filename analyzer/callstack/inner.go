@@ -8,18 +8,18 @@ import (
 )
 
 // Inner returns the innermost Python function that belongs neither to a framework nor to the interpreter: in a program
-// that a library drives, the library's line that does the work. ok is false if there is none; gradient, if it is a line
+// driven by a library, the library's line that does the work. ok is false if there is none; gradient is true for a line
 // of the forward pass whose gradient is computed.
 func (j *Classifier) Inner(s *Stack) (f *Frame, gradient, ok bool) {
 	for i, f := range s.All {
-		if f.Kind == symbol.Python && !j.beneath(f) {
+		if f.Kind == symbol.Python && !j.isInfrastructure(f) {
 			return f, i >= s.own, true
 		}
 	}
 	return nil, false, false
 }
 
-// OperatorIn names the operator of a framework that asked for the memory. In a backward pass that is the step of the
+// OperatorIn names the framework operator that allocated the memory. In a backward pass that is the step of the
 // gradient computation, such as "autograd: MmBackward0", unless Python computes the gradient; in compiled code the
 // operators that a kernel is made of.
 func OperatorIn(all []*Frame) string {
@@ -39,7 +39,7 @@ func OperatorIn(all []*Frame) string {
 	return report.NoOperator
 }
 
-// pythonNode is what every gradient function written in Python is called.
+// pythonNode is PyTorch's name of every gradient function written in Python.
 const pythonNode = " PyNode"
 
 // operatorTitle is a native operator's name without its types: mxnet::op::FullyConnectedCompute of

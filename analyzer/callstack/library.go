@@ -44,7 +44,7 @@ func (l *Libraries) resolve(stack trace.StackID) uint32 {
 	if len(frames) == 0 {
 		return UnknownLibrary
 	}
-	pc := frames[0] - 1 // inside the call instruction, not behind it
+	pc := frames[0] - 1 // inside the call instruction, not after it
 	if known, ok := l.byPC[pc]; ok {
 		return known
 	}
@@ -56,7 +56,7 @@ func (l *Libraries) resolve(stack trace.StackID) uint32 {
 	return n
 }
 
-// Pool returns the number under which a pool of the program's own holds driver memory, as libraries do.
+// Pool returns the number of a pool of the program that, like a library, holds driver memory.
 func (l *Libraries) Pool(name string) uint32 { return l.names.Intern(report.PoolOwner(name)) }
 
 func (l *Libraries) Name(n uint32) string { return l.names.List[n] }

@@ -2,23 +2,21 @@ package callstack
 
 import "memtrace/analyzer/symbol"
 
-// nativeCall is what stands at one address of a native stack: the function and those that were inlined there, innermost
-// first.
+// nativeCall is the functions at one address of a native stack, inlined ones included, innermost first.
 type nativeCall []*Frame
 
-// interprets reports whether the address lies in the loop of the Python interpreter. Its physical function stands last.
+// interprets reports whether the address is in the loop of the Python interpreter. Its physical function is last.
 func (n nativeCall) interprets() bool {
 	return len(n) > 0 && n[len(n)-1].Kind == symbol.Interpreter
 }
 
-// mergeStacks joins the two call stacks of one moment, innermost frame first.
+// mergeStacks joins the two call stacks of one event, innermost frame first.
 //
-// A cut native stack ends with the innermost activation of the interpreter's loop, which the Python stack stands for.
-// In one that goes on, every activation of the loop is replaced by the Python frames that it ran: those up to the next
-// one that C code entered the interpreter with. To CPython 3.10 that is one frame, since every Python call is an
-// activation of its own; from 3.11 on Python functions that call each other share one. What one side has too many of,
-// because the other one ends early, is kept: Python frames stand at the end, activations as the native frames that they
-// are.
+// A truncated native stack ends with the innermost activation of the interpreter's loop, which the Python stack
+// replaces. In a complete one, every activation of the loop is replaced by the Python frames that it ran: those up to
+// the next one through which C code entered the interpreter. Up to CPython 3.10 that is one frame, since every Python
+// call is an activation of its own; from 3.11 on Python functions that call each other share one. Frames without a
+// counterpart, because the other stack ends early, are kept: Python frames at the end, activations as native frames.
 func mergeStacks(native []nativeCall, cut bool, python []*Frame) []*Frame {
 	merged := make([]*Frame, 0, len(native)+len(python))
 	if cut && len(python) > 0 && len(native) > 0 {

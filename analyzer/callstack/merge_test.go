@@ -9,8 +9,7 @@ import (
 	"memtrace/trace"
 )
 
-// nativeStack makes a native stack from words: "eval" is an activation of the interpreter's loop, "a<b" means that a
-// was inlined into b.
+// nativeStack parses a native stack: "eval" is an activation of the interpreter's loop, "a<b" is a inlined into b.
 func nativeStack(text string) []nativeCall {
 	var calls []nativeCall
 	for _, word := range strings.Fields(text) {
@@ -27,7 +26,7 @@ func nativeStack(text string) []nativeCall {
 	return calls
 }
 
-// pythonStack makes a Python stack from words; a star marks frames that C code entered the interpreter with.
+// pythonStack parses a Python stack; a star marks frames through which C code entered the interpreter.
 func pythonStack(text string) []*Frame {
 	var frames []*Frame
 	for _, word := range strings.Fields(text) {
@@ -105,8 +104,8 @@ func TestMergeStacks(t *testing.T) {
 	}
 }
 
-// TestMergeKeepsEveryFrame: whatever the two sides look like, every Python frame stands in the result in its order, and
-// of the native ones only activations are missing, at most as many as there are entries.
+// TestMergeKeepsEveryFrame: for any two stacks, the result contains every Python frame in order, and lacks only native
+// activations, at most as many as there are entries.
 func TestMergeKeepsEveryFrame(t *testing.T) {
 	for bits := range 1 << 10 {
 		var native, python []string

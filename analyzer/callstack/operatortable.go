@@ -6,8 +6,8 @@ import (
 	"memtrace/trace"
 )
 
-// operatorKey names a forward operator. Every thread numbers its own. Where the trace does not tell threads, the device
-// keeps those of several apart, if each has its own; of two threads with one device the last one counts.
+// operatorKey identifies a forward operator. Every thread numbers its own. In a trace without thread numbers, the
+// device distinguishes threads, if each has its own; of two threads with one device the last one counts.
 //
 //	bits 0-31   number, as events carry it
 //	bits 32-47  device, 0 where the thread is known
@@ -23,30 +23,29 @@ func operatorOf(a *Asker) operatorKey {
 	return operatorKey(a.Op) | operatorKey(uint16(a.Device))<<32
 }
 
-// offset is the key of the same thread's operator so many numbers later; numbers wrap around.
+// offset is the key of the same thread's operator that is by numbers later; numbers wrap around.
 func (k operatorKey) offset(by int32) operatorKey {
 	return k&^math.MaxUint32 | operatorKey(uint32(k)+uint32(by))
 }
 
 type operator struct {
 	operatorKey
-	taker trace.ThreadID
-	stack trace.StackID // of Python; 0: nothing is here
-	taken uint32        // by how many operators it came
+	thread trace.ThreadID
+	stack  trace.StackID // of Python; 0: nothing is here
+	taken  uint32        // number of operators recorded before it
 }
 
-// operatorSet holds operators whose keys share a place, the newest one first. One thread's numbers come in order, so
-// that all of the table is theirs; several threads share it.
+// operatorSet is one set of the set-associative operatorTable, the newest operator first. Numbers of one thread are
+// consecutive, so that a single thread uses the whole table; several threads share it.
 type operatorSet [4]operator
 
-// operatorTable remembers the latest forward operators that allocated. It is as large as backward passes need it, so
-// that what a training step touches stays in the processor's caches: it grows before it puts out an operator that is
-// not much older than the oldest that was ever asked for. Beside a program that runs it matters, too, that its pages
-// are few.
+// operatorTable keeps the latest forward operators that allocated. It is sized by what backward passes need, so that
+// the data of a training step stays in the processor's caches: it grows before it evicts an operator not much older
+// than the oldest one ever looked up. In the traced process, a small number of pages matters, too.
 type operatorTable struct {
 	sets  []operatorSet
 	taken uint32 // operators so far; may wrap around
-	reach uint32 // how many operators back was asked for, at most
+	reach uint32 // largest distance of a lookup so far, in operators
 }
 
 const (
@@ -54,25 +53,25 @@ const (
 	// of the largest models.
 	minOperatorSets = 1 << 9
 	maxOperatorSets = 1 << 16
-	// operatorMargin is how many times farther back than was ever asked for operators are kept: graphs may live for
-	// several steps.
+	// operatorMargin is the factor by which operators are kept beyond the largest distance of a lookup: graphs may live
+	// for several steps.
 	operatorMargin = 8
 	maxReach       = maxOperatorSets * uint32(len(operatorSet{}))
 )
 
-// put takes in what an operator allocates. The number stays what it is until the next operator begins, so that of one
-// number's allocations the first one is the operator's.
-func (t *operatorTable) put(k operatorKey, taker trace.ThreadID, stack trace.StackID) {
+// put records an allocation of an operator. The number stays until the next operator begins, so that only the first
+// allocation with a number is the operator's.
+func (t *operatorTable) put(k operatorKey, thread trace.ThreadID, stack trace.StackID) {
 	if t.sets == nil {
 		t.sets = make([]operatorSet, minOperatorSets)
 	}
 	set := t.set(k)
 	at := set.find(k)
-	if at != nil && at.taker == taker {
+	if at != nil && at.thread == thread {
 		return
 	}
 	t.taken++
-	o := operator{k, taker, stack, t.taken}
+	o := operator{k, thread, stack, t.taken}
 	if at != nil {
 		*at = o
 		return
@@ -84,7 +83,7 @@ func (t *operatorTable) put(k operatorKey, taker trace.ThreadID, stack trace.Sta
 	set.push(o)
 }
 
-// wanted reports whether an operator may still be asked for, as far as backward passes have shown.
+// wanted reports whether an operator may still be looked up, judging by past backward passes.
 func (t *operatorTable) wanted(o *operator) bool {
 	return o.stack != 0 && (t.reach == 0 || t.taken-o.taken < operatorMargin*t.reach)
 }
@@ -101,8 +100,8 @@ func (t *operatorTable) grow() {
 	}
 }
 
-// set returns where an operator is if it is known. Neighbours by number are neighbours there; threads begin far from
-// each other.
+// set returns the set of an operator. Operators with adjacent numbers are in adjacent sets; threads begin far from each
+// other.
 func (t *operatorTable) set(k operatorKey) *operatorSet {
 	begin := uint32(k>>32) * 0x9e3779b1 >> 16
 	return &t.sets[(uint32(k)+begin)&uint32(len(t.sets)-1)]
@@ -122,8 +121,7 @@ func (s *operatorSet) push(o operator) {
 	s[0] = o
 }
 
-// at returns the stack of the operator that the key's thread recorded so many operators after the key's, 0 if it is not
-// known.
+// at returns the stack of the operator that the key's thread recorded after numbers later than the key's, 0 if unknown.
 func (t *operatorTable) at(k operatorKey, after int32) trace.StackID {
 	if t.sets == nil {
 		return 0
@@ -137,5 +135,5 @@ func (t *operatorTable) at(k operatorKey, after int32) trace.StackID {
 	return o.stack
 }
 
-// miss says that an operator, and all near it, was not known: it may have been put out too early.
+// miss records that an operator, and all near it, was not found: it may have been evicted too early.
 func (t *operatorTable) miss() { t.reach = min(2*t.reach, maxReach) }

@@ -11,11 +11,11 @@ import (
 	"memtrace/trace"
 )
 
-// LibrariesKey is the fact about a run that lists installed packages in folders whose names do not say so, separated by
-// NUL: those that pip put there with --target. The recorder finds them by the packages' metadata.
+// LibrariesKey is the fact about a run that lists installed packages in folders whose names do not show it, separated
+// by NUL: those installed by pip with --target. The recorder finds them by the packages' metadata.
 const LibrariesKey = "python.libraries"
 
-// ownership decides what is the program's own code where paths alone do not tell.
+// ownership decides what is the program's own code where paths alone do not show it.
 type ownership struct {
 	patterns  []ownPattern
 	libraries []string // packages and modules: folders and files
@@ -26,7 +26,7 @@ type ownPattern struct {
 	own  bool
 }
 
-// CheckOwn checks patterns of Options.Own. The error says what is wrong with the first bad one.
+// CheckOwn checks patterns of Options.Own. The error describes the first invalid one.
 func CheckOwn(patterns []string) error {
 	for _, text := range patterns {
 		if strings.Trim(strings.TrimPrefix(text, "!"), "/") == "" {
@@ -56,14 +56,14 @@ func newOwnership(patterns []string, info trace.Info) ownership {
 	return o
 }
 
-// globPath compiles a glob over whole parts of a path: * is any text, ? one character, and what lies below a match
-// belongs to it.
+// globPath compiles a glob over whole parts of a path: * is any text, ? one character; everything below a match
+// matches, too.
 func globPath(glob string) *regexp.Regexp {
 	text := regexp.QuoteMeta(strings.Trim(glob, "/"))
 	return regexp.MustCompile("(^|/)" + strings.NewReplacer(`\*`, ".*", `\?`, ".").Replace(text) + "(/|$)")
 }
 
-// decide says whose a file is where somebody said so: the last pattern that matches counts.
+// decide applies the user's patterns to a file: the last match decides.
 func (o *ownership) decide(file string) (own, decided bool) {
 	for _, p := range slices.Backward(o.patterns) {
 		if p.path.MatchString(file) {
@@ -83,20 +83,20 @@ func (o *ownership) library(file string) string {
 	return ""
 }
 
-// frameworks are the packages whose frames say less than those of who calls them: what memory is for is known there,
-// but not for whom.
+// frameworks are the packages whose frames are less useful than those of their callers: they show what the memory is
+// for, but not which code needs it.
 var frameworks = []string{"torch", "functorch", "torchgen", "triton", "mxnet", "jax", "jaxlib", "tensorflow", "keras",
 	"cupy", "cupyx", "numba", "numba_cuda", "numpy", "opt_einsum"}
 
-// beneath reports whether a Python frame says nothing of whose the memory is: the framework's own, the interpreter's,
-// generated code, or memtrace's.
-func (j *Classifier) beneath(f *Frame) bool {
+// isInfrastructure reports whether a Python frame does not identify an owner: it belongs to the framework, the
+// interpreter, generated code, or memtrace.
+func (j *Classifier) isInfrastructure(f *Frame) bool {
 	file := f.File
 	switch {
 	case f.User:
 		return false
 	case f.Fold == foldHide, file == "", file[0] == '<', standard.MatchString(file) && !installed.MatchString(file),
-		generated.MatchString(file), ours.MatchString(file):
+		generated.MatchString(file), ownPackage.MatchString(file):
 		return true
 	}
 	name, _, _ := strings.Cut(j.Place(file), "/")

@@ -65,7 +65,8 @@ func TestCheckOwn(t *testing.T) {
 	}
 }
 
-// TestInnerFrame: frames of the framework, of the interpreter and of memtrace say nothing, those of other libraries do.
+// TestInnerFrame: frames of the framework, of the interpreter and of memtrace are skipped, those of other libraries are
+// not.
 func TestInnerFrame(t *testing.T) {
 	const packages = "/venv/lib/python3.11/site-packages/"
 	for _, test := range []struct{ stack, want string }{

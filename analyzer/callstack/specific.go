@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// Place is a frame of the program's own code as the answer to where memory came from.
+// Place is a frame of the program's own code to which memory is attributed.
 type Place struct {
 	Key  string // as of a site
 	User bool
@@ -18,46 +18,46 @@ const (
 	fewLines   = 2  // of a building block that are named one by one
 	fewPlaces  = 4  // the same of any
 	joinedPart = 80 // percent of the weight that a line must have brought about to be named for all
-	commonPart = 90 // percent of all stacks: a line that so many pass through tells nothing apart
+	commonPart = 90 // percent of all stacks: a line that so many pass through distinguishes nothing
 )
 
-// Specific names, for each of some stacks, the innermost frame of the program's own code that tells them from others:
-// a line that the others reach by other ways, such as the inside of a building block, says less than the line that
-// called it. More than a few places are named by the line where their stacks join, unless that is one that the whole
-// program runs below.
+// Specific names, for each of some stacks, the innermost frame of the program's own code that distinguishes it from
+// others: a line that the others reach on other paths, such as the inside of a building block, is less useful than the
+// line that called it. More than a few places are named by the line where their stacks join, unless the whole program
+// runs below that line.
 func (j *Classifier) Specific(stacks []*Stack, weights []uint64, others []*Stack) []Place {
-	shared := make(map[string]map[uint64]bool) // by line: what called it, of the others
-	common := make(map[uint64]int)             // by way to a line: stacks that pass through it
+	shared := make(map[string]map[uint64]bool) // by line: its callers in the other stacks
+	common := make(map[uint64]int)             // by path to a line: stacks that pass through it
 	for _, s := range others {
-		for _, f := range j.way(s) {
+		for _, f := range j.path(s) {
 			if shared[f.key] == nil {
 				shared[f.key] = make(map[uint64]bool)
 			}
 			shared[f.key][f.above] = true
-			common[f.way]++
+			common[f.path]++
 		}
 	}
-	ways := make([][]step, len(stacks))
+	paths := make([][]step, len(stacks))
 	places := make([]Place, len(stacks))
 	for i, s := range stacks {
-		ways[i] = j.way(s)
-		for _, f := range ways[i] {
-			common[f.way]++
+		paths[i] = j.path(s)
+		for _, f := range paths[i] {
+			common[f.path]++
 		}
-		end := len(ways[i])
-		for end > 0 && alsoOf(shared[ways[i][end-1].key], ways[i][end-1].above) {
+		end := len(paths[i])
+		for end > 0 && onOtherPath(shared[paths[i][end-1].key], paths[i][end-1].above) {
 			end--
 		}
-		if end == 0 { // every line is the others' as well
-			end = len(ways[i])
+		if end == 0 { // the others contain every line as well
+			end = len(paths[i])
 		}
-		ways[i] = ways[i][:end]
-		places[i] = j.placeOf(s, ways[i])
+		paths[i] = paths[i][:end]
+		places[i] = j.placeOf(s, paths[i])
 	}
-	joinBlocks(ways, places)
-	if at := join(ways, weights, common, len(stacks)+len(others)); at != nil && kinds(places) > fewPlaces {
+	joinBlocks(paths, places)
+	if at := join(paths, weights, common, len(stacks)+len(others)); at != nil && countPlaces(places) > fewPlaces {
 		for i := range stacks {
-			if slices.ContainsFunc(ways[i], func(f step) bool { return f.way == at.way }) {
+			if slices.ContainsFunc(paths[i], func(f step) bool { return f.path == at.path }) {
 				places[i] = Place{at.key, true}
 			}
 		}
@@ -66,32 +66,32 @@ func (j *Classifier) Specific(stacks []*Stack, weights []uint64, others []*Stack
 }
 
 // joinBlocks names the line that called a building block for the many lines of the block.
-func joinBlocks(ways [][]step, places []Place) {
-	callers := make([]*step, len(ways))
+func joinBlocks(paths [][]step, places []Place) {
+	callers := make([]*step, len(paths))
 	below := make(map[uint64]map[string]bool) // by caller
-	for i, way := range ways {
-		n := len(way)
-		for n > 0 && way[n-1].block {
+	for i, path := range paths {
+		n := len(path)
+		for n > 0 && path[n-1].block {
 			n--
 		}
-		if n == 0 || n == len(way) {
+		if n == 0 || n == len(path) {
 			continue
 		}
-		callers[i] = &way[n-1]
-		if below[callers[i].way] == nil {
-			below[callers[i].way] = make(map[string]bool)
+		callers[i] = &path[n-1]
+		if below[callers[i].path] == nil {
+			below[callers[i].path] = make(map[string]bool)
 		}
-		below[callers[i].way][places[i].Key] = true
+		below[callers[i].path][places[i].Key] = true
 	}
 	for i, f := range callers {
-		if f != nil && len(below[f.way]) > fewLines {
+		if f != nil && len(below[f.path]) > fewLines {
 			places[i] = Place{f.key, true}
 		}
 	}
 }
 
-// kinds counts different places.
-func kinds(places []Place) int {
+// countPlaces counts different places.
+func countPlaces(places []Place) int {
 	keys := make(map[string]bool)
 	for _, p := range places {
 		keys[p.Key] = true
@@ -101,27 +101,27 @@ func kinds(places []Place) int {
 
 // step is a line of a stack, and how it was reached.
 type step struct {
-	key        string
-	frame      *Frame
-	above, way uint64 // hashes of the lines that led to it, without and with it
-	block      bool   // the program called a framework, which called the function: a module's, as a rule
+	key         string
+	frame       *Frame
+	above, path uint64 // hashes of the lines that led to it, without and with it
+	block       bool   // the program called a framework, which called the function: a module's, as a rule
 }
 
-// way lists the program's own lines of a stack, outermost first.
-func (j *Classifier) way(s *Stack) (list []step) {
+// path lists the program's own lines of a stack, outermost first.
+func (j *Classifier) path(s *Stack) (list []step) {
 	h := fnv.New64a()
 	framework, library := false, false
 	for _, f := range slices.Backward(s.All) {
 		if f.User {
 			v := step{key: j.Site(f), frame: f, above: h.Sum64(), block: framework && !library}
 			h.Write([]byte(v.key + "\x00"))
-			v.way = h.Sum64()
+			v.path = h.Sum64()
 			list = append(list, v)
 		}
 		switch {
 		case f.User:
 			framework, library = false, false
-		case f.Kind == symbol.Python && j.beneath(f):
+		case f.Kind == symbol.Python && j.isInfrastructure(f):
 			framework = true
 		case f.Kind == symbol.Python:
 			library = true
@@ -130,17 +130,17 @@ func (j *Classifier) way(s *Stack) (list []step) {
 	return list
 }
 
-// alsoOf reports whether others reach a line by another way.
-func alsoOf(ways map[uint64]bool, mine uint64) bool {
-	return len(ways) > 1 || len(ways) == 1 && !ways[mine]
+// onOtherPath reports whether others reach a line on another path.
+func onOtherPath(paths map[uint64]bool, mine uint64) bool {
+	return len(paths) > 1 || len(paths) == 1 && !paths[mine]
 }
 
-// placeOf names the last line of a way, or the site of a stack without one.
-func (j *Classifier) placeOf(s *Stack, way []step) Place {
-	if len(way) == 0 || s.Key == report.BeforeStart || way[len(way)-1].frame == s.Site {
+// placeOf names the last line of a path, or the site of a stack without one.
+func (j *Classifier) placeOf(s *Stack, path []step) Place {
+	if len(path) == 0 || s.Key == report.BeforeStart || path[len(path)-1].frame == s.Site {
 		return Place{s.Key, s.Site != nil && s.Site.User}
 	}
-	f := way[len(way)-1]
+	f := path[len(path)-1]
 	if !slices.Contains(s.All[:s.own], f.frame) {
 		return Place{s.Backward + f.key, true}
 	}
@@ -149,23 +149,23 @@ func (j *Classifier) placeOf(s *Stack, way []step) Place {
 
 // join returns the innermost line that most of the weight passed through; nil if that is a
 // line that nearly all stacks pass through.
-func join(ways [][]step, weights []uint64, common map[uint64]int, all int) *step {
+func join(paths [][]step, weights []uint64, common map[uint64]int, all int) *step {
 	var total uint64
 	passed, at := make(map[uint64]uint64), make(map[uint64]step)
 	depth := make(map[uint64]int)
-	for i, way := range ways {
+	for i, path := range paths {
 		total += weights[i]
-		for k, f := range way {
-			passed[f.way] += weights[i]
-			at[f.way], depth[f.way] = f, k
+		for k, f := range path {
+			passed[f.path] += weights[i]
+			at[f.path], depth[f.path] = f, k
 		}
 	}
 	var best *step
-	for way, weight := range passed {
-		if weight*100 < total*joinedPart || common[way]*100 > all*commonPart {
+	for path, weight := range passed {
+		if weight*100 < total*joinedPart || common[path]*100 > all*commonPart {
 			continue
 		}
-		if f := at[way]; best == nil || depth[way] > depth[best.way] {
+		if f := at[path]; best == nil || depth[path] > depth[best.path] {
 			best = &f
 		}
 	}

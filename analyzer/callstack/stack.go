@@ -23,7 +23,7 @@ func (s *Stack) Frames(full bool) []symbol.Frame {
 	return frames
 }
 
-// Look is what a stack is to the reader's eye.
+// Look is the displayed text of a stack; equal texts are indistinguishable to readers.
 func (s *Stack) Look(full bool) string {
 	list := s.Shown
 	if full {

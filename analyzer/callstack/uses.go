@@ -7,7 +7,7 @@ import (
 )
 
 // Autocasts reports whether an operator of a stack ran under torch.autocast, which calls it through a function of its
-// own also where it is a with statement.
+// own even if used as a with statement.
 func Autocasts(all []*Frame) bool {
 	for _, f := range all {
 		switch {

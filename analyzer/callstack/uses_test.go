@@ -6,7 +6,7 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// TestUses: what a stack says of the program, by native functions and by files of Python.
+// TestUses: what native functions and Python files of a stack show about the program.
 func TestUses(t *testing.T) {
 	for _, c := range []struct {
 		name             string

@@ -11,7 +11,7 @@ type boundsBetween struct{ base, changed *report.Bounds }
 
 func (d *Diff) between() boundsBetween { return boundsBetween{d.Base.Bounds, d.New.Bounds} }
 
-// change compares one figure. A side that lacks a lower bound because it never had the figure begins at nothing.
+// change compares one figure. A side that lacks a lower bound because it never had the figure begins at 0.
 func (b boundsBetween) change(base, changed uint64, baseLower, changedLower *uint64) Change {
 	c := changeOf(base, changed)
 	if b.base == nil && b.changed == nil {
@@ -25,8 +25,8 @@ func (b boundsBetween) change(base, changed uint64, baseLower, changedLower *uin
 	return c
 }
 
-// share compares shares at the moments of peaks. The bounds of such a share speak of the moment of the recorded peak,
-// and the true one may have been another, so that a difference is never certain.
+// share compares shares at the moments of peaks. The bounds of such a share apply to the moment of the recorded peak,
+// and the true peak may have been at another, so that a difference is never certain.
 func (b boundsBetween) share(base, changed uint64, baseLower, changedLower *uint64) Change {
 	c := b.change(base, changed, baseLower, changedLower)
 	if c.Certain != nil {
@@ -35,7 +35,7 @@ func (b boundsBetween) share(base, changed uint64, baseLower, changedLower *uint
 	return c
 }
 
-// interval is where a true value lies.
+// interval contains a true value.
 type interval struct{ lower, upper uint64 }
 
 func (i interval) exact() bool { return i.lower == i.upper }

@@ -9,9 +9,9 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// pairDevices returns the base with the numbers of the new run's devices, and what was done in words. Two ranks of one
-// program do the same on devices of different numbers, which is no difference. Devices are paired in their order if
-// both runs used as many of them.
+// pairDevices returns the base with the device numbers of the new run, and notes on the renumbering. Two ranks of one
+// program do the same on devices of different numbers, which is not a difference. Devices are paired in order if both
+// runs used the same number of them.
 func pairDevices(base, changed *report.Summary) (*report.Summary, []string) {
 	from, to := usedDevices(base), usedDevices(changed)
 	if len(from) != len(to) || slices.Equal(from, to) {
@@ -47,7 +47,7 @@ func pairDevices(base, changed *report.Summary) (*report.Summary, []string) {
 	return &v, notes
 }
 
-// usedDevices are those on which memory was asked for, in order.
+// usedDevices are those with allocations, in order.
 func usedDevices(s *report.Summary) (list []int16) {
 	for _, d := range s.Devices {
 		if d.Index >= 0 && (!d.Driver.Empty() || !d.Framework.Empty()) {
@@ -58,7 +58,7 @@ func usedDevices(s *report.Summary) (list []int16) {
 	return list
 }
 
-// autogradThread is what PyTorch's threads of backward passes are called, with the device's number behind it.
+// autogradThread is the name of PyTorch's threads of backward passes, before the device's number.
 const autogradThread = "pt_autograd_"
 
 // renumbered gives the row of a device, or of a thread that is named after one, the number of another.

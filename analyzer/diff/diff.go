@@ -9,13 +9,13 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Diff is what changed from one run to another. Positive means growth. Rows come growth first. The json names are
+// Diff is the change from one run to another. Positive means growth. Rows come growth first. The json names are
 // published in docs/report-json.md.
 type Diff struct {
 	Base    Side     `json:"base"`
 	New     Side     `json:"new"`
 	Verdict *Verdict `json:"verdict"`
-	By      []string `json:"by"` // the groupings to show to people
+	By      []string `json:"by"` // the groupings to show
 	Levels  []Level  `json:"levels"`
 	Groups  []Group  `json:"groups"`
 	Notes   []string `json:"notes"`
@@ -24,10 +24,10 @@ type Diff struct {
 	Parameters []Parameter `json:"parameters,omitempty"` // nil unless both summaries have Training
 }
 
-// Side is what one needs to know of a run to trust its half of the numbers.
+// Side is the data needed to judge the figures of one run.
 type Side struct {
-	Path string `json:"path,omitempty"` // of the trace, filled in by who knows it
-	// "peak", or what was asked for: peak_bytes are those of that moment
+	Path string `json:"path,omitempty"` // of the trace, filled in by the caller
+	// "peak", or the requested moment, to which peak_bytes then applies
 	Moment      string            `json:"moment"`
 	TimeNS      int64             `json:"time_ns"` // when that was
 	Process     report.Process    `json:"process"`
@@ -49,8 +49,8 @@ type Change struct {
 
 	Percent *float64 `json:"percent,omitempty"` // delta in hundredths of the base; absent where that is nothing
 
-	// Where either run lost records: what is certain of each side, and whether the delta has the right sign for
-	// certain. Absent otherwise.
+	// Where either run lost records: lower bounds of each side, and whether the sign of the delta is certain. Absent
+	// otherwise.
 	BaseLower *uint64 `json:"base_lower,omitempty"`
 	NewLower  *uint64 `json:"new_lower,omitempty"`
 	Certain   *bool   `json:"certain,omitempty"`
@@ -88,8 +88,8 @@ type Group struct {
 
 // What became of a key.
 const (
-	StateNew    = "new"    // the base never had anything of it
-	StateGone   = "gone"   // the new run never had anything of it
+	StateNew    = "new"    // the base never had any of it
+	StateGone   = "gone"   // the new run never had any of it
 	StateGrew   = "grew"   // in bytes at the peak, else live at the end
 	StateShrank = "shrank" // the same the other way round
 	StateSame   = "same"   // it holds the same at the peak and at the end
@@ -98,7 +98,7 @@ const (
 // Row is one key.
 type Row struct {
 	Key        string `json:"key"`
-	BaseKey    string `json:"base_key,omitempty"` // in the base, if the place has another line or file there
+	BaseKey    string `json:"base_key,omitempty"` // in the base, if the line or file of the place differs there
 	Label      string `json:"label,omitempty"`
 	State      string `json:"state"`
 	PeakBytes  Change `json:"peak_bytes"`
@@ -107,7 +107,7 @@ type Row struct {
 	AllocBytes Change `json:"alloc_bytes"`
 }
 
-// Title returns what people read: the label, or the key.
+// Title returns the displayed text: the label, or the key.
 func (r Row) Title() string {
 	if r.Label != "" {
 		return r.Label
@@ -115,8 +115,8 @@ func (r Row) Title() string {
 	return r.Key
 }
 
-// New says what changed from base to changed. Keys are matched by the part that is the same from run to run: threads,
-// for one, without the kernel's thread number. Both summaries should have been made with the same options.
+// New compares base with changed. Keys are matched by the part that is the same from run to run: threads, for example,
+// without the kernel's thread number. Both summaries should have been made with the same options.
 //
 // Where a summary has the moment of Question.At, that is compared instead of the peak; the two moments may be of one
 // trace.
@@ -162,14 +162,14 @@ func New(base, changed *report.Summary) *Diff {
 	return d
 }
 
-// Groupings are those among which ShowDefaults chooses, beside a grouping by rules.
+// Groupings are those among which ShowDefaults chooses, in addition to a grouping by rules.
 func Groupings() []string {
 	return []string{"tag", "library", "api", "site", "inner", "operator", "module"}
 }
 
-// ShowDefaults chooses the groupings that say most, as a report does: by tag if either run has any, else by site, or
-// where the same place holds most in both by what divides it; and by category, the grouping by rules, if the programs
-// train. Both summaries must have been made with Groupings and Question.Sites.
+// ShowDefaults chooses the most informative groupings, as a report does: by tag if either run has any, else by site, or
+// if the same place holds most in both, by the grouping that divides it; and by category, the grouping by rules, if the
+// programs train. Both summaries must have been made with Groupings and Question.Sites.
 func (d *Diff) ShowDefaults(base, changed *report.Summary, category string) {
 	first := "site"
 	switch {
@@ -243,7 +243,7 @@ func (d *Diff) addLevel(level, device string, base, changed report.Level) {
 		FailedCount: changeOf(base.FailedCount, changed.FailedCount)})
 }
 
-// addReserved compares what the framework's allocators held; its counts are the driver's and stand there.
+// addReserved compares the memory held by the framework's allocators; its counts are the driver's and are listed there.
 func (d *Diff) addReserved(device string, base, changed report.Device) {
 	if base.ReservedBytesPeak == 0 && changed.ReservedBytesPeak == 0 {
 		return
@@ -273,7 +273,7 @@ func unionKeys[K cmp.Ordered, V any](a, b map[K]V) []K {
 	return slices.Sorted(maps.Keys(all))
 }
 
-// diffNotes says what makes the two runs hard to compare.
+// diffNotes lists what makes the two runs hard to compare.
 func diffNotes(base, changed *report.Summary) []string {
 	list := []string{}
 	for _, side := range []struct {

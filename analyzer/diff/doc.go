@@ -1,2 +1,2 @@
-// Package diff says what two reports differ in.
+// Package diff compares two reports.
 package diff

@@ -6,8 +6,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// atMoment returns a summary whose peaks are what was live at the moment that it was asked for, so that moments are
-// compared as peaks are. What is only known of peaks is left out.
+// atMoment returns a summary whose peaks are replaced by the live memory at the requested moment, so that moments are
+// compared as peaks are. Fields known only for peaks are left out.
 func atMoment(s *report.Summary) *report.Summary {
 	if s.At == nil {
 		return s
@@ -57,7 +57,7 @@ func groupAt(g report.Group, moments []report.MomentGroup) report.Group {
 	return g
 }
 
-// backwards says that a difference of two moments goes from the later one to the earlier one.
+// backwards reports that a difference of two moments goes from the later to the earlier one.
 func (d *Diff) backwards() []string {
 	if !d.SameRun || d.Base.Moment == "" || d.New.Moment == "" || d.Base.TimeNS <= d.New.TimeNS {
 		return nil

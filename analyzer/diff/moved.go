@@ -12,21 +12,21 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// matching says which row of one run belongs to which of the other: by the name of the pair that a key goes to.
+// matching maps rows of one run to rows of the other: each key to the name of its pair.
 type matching struct {
 	base, changed map[string]string
 	moved         int // pairs whose lines differ
-	merged        int // functions or files whose places could not be told apart
+	merged        int // functions or files whose places could not be distinguished
 	places        bool
 	together      map[string]bool // names of merged places
 }
 
-// place is a key of one run, and what it is called in the comparison.
+// place is a key of one run, and its name in the comparison.
 type place struct{ key, as string }
 
 // matchKeys pairs the keys of two runs. Keys with the same stable part belong together. Where that part leaves out a
-// line, a function's places are paired as they are if one run has all lines of the other; else in their order, if there
-// are as many; else nobody can say which is which, and they are taken as one.
+// line, a function's places are paired by line if one run has all lines of the other; else in their order, if both have
+// the same number; else the pairing is unknown, and they are merged.
 func matchKeys(by string, base, changed *report.Group, files *paths) matching {
 	m := matching{base: make(map[string]string), changed: make(map[string]string), together: make(map[string]bool),
 		places: slices.Contains(placeGroupings, by)}
@@ -100,7 +100,7 @@ func contains(all, some []place) bool {
 	return len(some) == 0
 }
 
-// byStableKey sorts places into their stable parts, each in the order of the lines.
+// byStableKey groups places by their stable parts, each in the order of the lines.
 func byStableKey(g *profile.Grouping, list []place) map[string][]place {
 	sorted := make(map[string][]place)
 	for _, p := range list {
@@ -125,7 +125,7 @@ func LineOf(key string) int {
 	return line
 }
 
-// WasLine returns the line that a place stands on in the base, if that is another one than in the new run; else 0.
+// WasLine returns the line of a place in the base, if it differs from that in the new run; else 0.
 func (r *Row) WasLine() int {
 	if line := LineOf(r.BaseKey); line != LineOf(r.Key) {
 		return line
@@ -133,7 +133,7 @@ func (r *Row) WasLine() int {
 	return 0
 }
 
-// notes say how places were matched that do not stand where they stood.
+// notes describe how places were matched whose lines changed.
 func (m *matching) notes() []string {
 	var list []string
 	if m.moved > 0 {

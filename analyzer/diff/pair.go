@@ -36,7 +36,7 @@ func (m *matching) rows(base, changed *report.Group, between boundsBetween) []Ro
 	return rows
 }
 
-// nameKeys calls pairs of places by the keys that they have in the runs, where each has one.
+// nameKeys names pairs of places by their keys in the runs, where each has one.
 func (m *matching) nameKeys(pairs map[string]*pair) {
 	was, is := single(m.base), single(m.changed)
 	for name, p := range pairs {
@@ -52,7 +52,7 @@ func (m *matching) nameKeys(pairs map[string]*pair) {
 	}
 }
 
-// single turns a map around; what several keys go to has none.
+// single inverts a map; values of several keys are left out.
 func single(names map[string]string) map[string]string {
 	keys := make(map[string]string, len(names))
 	for key, name := range names {
@@ -124,5 +124,5 @@ func (p *pair) row(between boundsBetween) Row {
 	return r
 }
 
-// none reports whether a side never had anything of a row.
+// none reports whether a side never had any of a row.
 func none(r *report.Row) bool { return r.PeakBytes == 0 && r.LiveBytes == 0 && r.AllocCount == 0 }

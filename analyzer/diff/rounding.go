@@ -6,8 +6,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// RoundingNotes say where blocks differ in size although what lies in them does not: the allocator rounds, and hands
-// out pieces of segments whose rest was too small to be split off.
+// RoundingNotes report blocks that differ in size although their contents do not: the allocator rounds, and returns
+// parts of segments whose remainder was too small to be split off.
 func RoundingNotes(base, changed *report.Training) (notes []string) {
 	if base == nil || changed == nil {
 		return nil

@@ -9,8 +9,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Verdict says what the difference comes to: by how much the memory of the level that reports put first changed, and
-// what changed most with it.
+// Verdict summarizes the difference: by how much the memory of the level that reports put first changed, and the
+// largest change of the same direction.
 type Verdict struct {
 	Level  string  `json:"level"`
 	Bytes  Change  `json:"bytes"`  // at the peak, or at the moments that are compared
@@ -27,7 +27,7 @@ type Cause struct {
 	Delta int64  `json:"delta"`
 }
 
-// causeLeast is the part of the change that a row must explain to be named, one in so many.
+// causeLeast is the part of the change that a row must explain to be named, as a divisor.
 const causeLeast = 4
 
 // verdict sums the difference up.
@@ -53,7 +53,7 @@ func (d *Diff) verdict(level string) *Verdict {
 	return v
 }
 
-// add keeps a cause that explains a good part of the change, and not more than there is to explain.
+// add keeps a cause that explains a good part of the change, and not more than the whole change.
 func (v *Verdict) add(c *Cause) {
 	if c == nil || (c.Delta > 0) != (v.Bytes.Delta > 0) || magnitude(c.Delta) < magnitude(v.Bytes.Delta)/causeLeast {
 		return
@@ -80,7 +80,7 @@ func rowCause(g *Group, grew bool) (best *Cause) {
 	return best
 }
 
-// parameterCause is what changed most of parameters and buffers, with all that belongs to them.
+// parameterCause is the parameters or buffers that changed most, with all memory that belongs to them.
 func (d *Diff) parameterCause() (best *Cause) {
 	for _, f := range FoldParameterChanges(d.Parameters) {
 		delta := f.Row.Delta()
@@ -96,12 +96,12 @@ func (d *Diff) parameterCause() (best *Cause) {
 type FoldedRow struct {
 	Row   Row
 	Count int
-	Least uint64 // the smallest and the largest change of one of them, in bytes at the peak, whichever way
+	Least uint64 // the smallest and the largest change of one of them, in bytes at the peak, by magnitude
 	Most  uint64
 }
 
-// Folded puts rows of repeated modules and parameters together that have one state, growth first. together false: every
-// row stands alone.
+// Folded joins rows of repeated modules and parameters that have the same state, growth first. With together false
+// every row is separate.
 func (g *Group) Folded(together bool) []FoldedRow {
 	list := make([]FoldedRow, 0, len(g.Rows))
 	if !together || !fold.FoldsRows(g.By) {
@@ -178,15 +178,14 @@ func (c *Change) add(o Change) {
 	*c = sum
 }
 
-// FoldedParameter is what became of a parameter, or of several of the same size in repeated modules, as one.
+// FoldedParameter is the change of a parameter, or of several of the same size in repeated modules, as one.
 type FoldedParameter struct {
 	Row         Parameter
 	Count       int
 	Least, Most uint64 // the smallest and the largest change of one of them
 }
 
-// FoldParameterChanges puts parameters together that differ in an index and have the same sizes and state, growth
-// first.
+// FoldParameterChanges joins parameters that differ in an index and have the same sizes and state, growth first.
 func FoldParameterChanges(rows []Parameter) []FoldedParameter {
 	var list []FoldedParameter
 	kind := func(i int) string {
@@ -212,7 +211,7 @@ func FoldParameterChanges(rows []Parameter) []FoldedParameter {
 	return list
 }
 
-// precedence puts causes that name parameters before others.
+// precedence orders causes that name parameters before others.
 func precedence(by string) int {
 	if by == "parameters" {
 		return 0

@@ -8,8 +8,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// byCaller divides a place by who called it: by the program's next lines outwards, as far out as they have to be looked
-// for so that they differ. A pool of the program's own is such a place, where all of its clients come together.
+// byCaller divides a place by its callers: by the program's next lines outwards, as far as needed for them to differ. A
+// pool of the program is such a place, where all of its clients meet.
 func (d *divided) byCaller(site string) *dividing {
 	callers := make([][]string, len(d.list))
 	for i := range d.list {
@@ -46,7 +46,8 @@ func (d *divided) byCaller(site string) *dividing {
 	return first
 }
 
-// callers are the program's own lines outside of a stack's site, innermost first. A site that calls itself is none.
+// callers are the program's own lines outside of a stack's site, innermost first. Recursive calls of the site do not
+// count.
 func (d *divided) callers(site string, id uint64) (lines []string) {
 	stacks := d.resolver.Stacks
 	s := stacks.Of(callstack.PairOf(id))

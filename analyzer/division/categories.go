@@ -20,8 +20,8 @@ type categorySum struct {
 	requested *report.Requested
 }
 
-// CategoryRows divides what was held by category, with the largest entries of each, the places among them where sites
-// says so. requested says what a part was requested with, nil where that is not known.
+// CategoryRows divides what was held by category, with the largest entries of each, including places if sites is set.
+// requested returns the request of a part, nil if unknown.
 func CategoryRows(r *profile.Resolver, k *profile.Categorizer, list []profile.Held, sites bool, entries int,
 	requested func(*profile.Held) *report.Requested) []report.Category {
 	sums := map[string]*categorySum{rules.Others: {entries: make(map[report.CategoryEntry]uint64)}}
@@ -81,8 +81,9 @@ func (s *categorySum) row(name string, limit int) report.Category {
 	return row
 }
 
-// UntrackableOnDevices sums up, over the devices that know this process's share, what they count for it and the trace
-// does not: at the moment that was asked for, or at the sample at which the process used most. nil if no device knows.
+// UntrackableOnDevices sums up, over the devices that know this process's share, the memory that they count for it and
+// the trace does not: at the requested moment, or at the sample at which the process used most. nil if no device has
+// the figure.
 func UntrackableOnDevices(s *report.Summary, by string) *report.Untrackable {
 	if s.DeviceLedger == nil {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// PickCross finds the two groupings of Question.Cross; nil if none were asked for.
+// PickCross finds the two groupings of Question.Cross; nil if none were requested.
 func PickCross(wanted []string, byRules []*profile.Grouping) ([]*profile.Grouping, error) {
 	if len(wanted) == 0 {
 		return nil, nil

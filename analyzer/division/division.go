@@ -12,11 +12,11 @@ import (
 )
 
 const (
-	// divisionReadable is how many rows people take in at a glance.
+	// divisionReadable is how many rows are readable at a glance.
 	divisionReadable = 6
-	// divisionMost is the part of the whole, in percent, that so many rows should hold.
+	// divisionMost is the part of the whole, in percent, that divisionReadable rows should hold.
 	divisionMost = 80
-	// divisionKnown is the part, in percent, whose keys must be names for a grouping to say anything.
+	// divisionKnown is the part, in percent, whose keys must be names for a grouping to be useful.
 	divisionKnown = 60
 	// divisionWhole is the part, in percent, from which on a single row has not divided anything.
 	divisionWhole = 95
@@ -25,7 +25,7 @@ const (
 	maxDivisionDepth = 12
 )
 
-// divided is what one place holds, in pieces.
+// divided is the parts of what one place holds.
 type divided struct {
 	resolver *profile.Resolver
 	list     []profile.Held
@@ -39,7 +39,7 @@ func Of(r *profile.Resolver, level string, list []profile.Held) *report.Division
 	var whole uint64
 	for i := range list {
 		h := &list[i]
-		sums[askedAt(r, h)] += h.Bytes
+		sums[siteOfHeld(r, h)] += h.Bytes
 		whole += h.Bytes
 	}
 	d := &report.Division{Level: level, WholeBytes: whole}
@@ -53,7 +53,7 @@ func Of(r *profile.Resolver, level string, list []profile.Held) *report.Division
 	}
 	of := divided{resolver: r, bytes: d.Bytes}
 	for i := range list {
-		if h := &list[i]; askedAt(r, h) == d.Site {
+		if h := &list[i]; siteOfHeld(r, h) == d.Site {
 			of.list = append(of.list, *h)
 			_, user := r.PlaceOf(profile.StackID(nil, &h.Origin))
 			d.User = d.User || user
@@ -72,8 +72,8 @@ func Of(r *profile.Resolver, level string, list []profile.Held) *report.Division
 	return d
 }
 
-// askedAt is the place that a block belongs to, taking the backward pass as a part of the forward one.
-func askedAt(r *profile.Resolver, h *profile.Held) string {
+// siteOfHeld is the place of a block; the backward pass counts as a part of the forward one.
+func siteOfHeld(r *profile.Resolver, h *profile.Held) string {
 	key := r.Stacks.Of(callstack.PairOf(profile.StackID(nil, &h.Origin))).Key
 	for _, prefix := range callstack.BackwardOf {
 		key = strings.TrimPrefix(key, prefix)
@@ -90,8 +90,8 @@ type dividing struct {
 	most  int // rows that hold most of it, the largest ones
 }
 
-// best returns the way to divide that says most: by module if a few rows hold most of it, else by inner function, else
-// by operator, else by who called the place. nil if none says anything.
+// best returns the most informative division: by module if a few rows hold most of it, else by inner function, else by
+// operator, else by caller. nil if none is useful.
 func (d *divided) best(site string) *dividing {
 	var ways, left []*dividing
 	operators := d.byKey("operator", profile.OperatorText, nil, func(key string) bool {
@@ -248,7 +248,7 @@ func (d *divided) divide(by string, keys []string) *dividing {
 	return w
 }
 
-// weigh says how much the rows tell.
+// weigh rates how informative the rows are.
 func (w *dividing) weigh(d *divided) *dividing {
 	var sum uint64
 	for _, row := range w.rows {
@@ -263,7 +263,7 @@ func (w *dividing) weigh(d *divided) *dividing {
 	return w
 }
 
-// addParts tells each row what holds most of it, by the other groupings of call stacks.
+// addParts adds to each row its largest part by the other groupings of call stacks.
 func (d *divided) addParts(v *report.Division, w *dividing) {
 	for _, part := range []struct {
 		by         string

@@ -1,3 +1,3 @@
 // Package division divides what was held at one moment: by category, across two groupings, or inside of the one place
-// that asked for most of it.
+// that allocated most of it.
 package division

@@ -11,8 +11,8 @@ import (
 	"memtrace/trace"
 )
 
-// Sites lists the places that held something at a moment, with the frames of their largest stacks; counts are what the
-// stacks amount to over the whole run.
+// Sites lists the places that held something at a moment, with the frames of their largest stacks; counts are the
+// totals of the stacks over the whole run.
 func Sites(r *profile.Resolver, list []profile.Held, counts []profile.StackCount, full bool) *report.Sites {
 	s := &report.Sites{Places: []report.Site{}}
 	held := make(map[uint64]uint64)
@@ -20,7 +20,7 @@ func Sites(r *profile.Resolver, list []profile.Held, counts []profile.StackCount
 		held[profile.StackID(nil, &h.Origin)] += h.Bytes
 	}
 	index := make(map[string]int)
-	looks := []*lookSums{} // by place
+	sums := []*stackSums{} // by place
 	for _, id := range sortedIDs(held) {
 		key, user := r.PlaceOf(id)
 		n, known := index[key]
@@ -28,10 +28,10 @@ func Sites(r *profile.Resolver, list []profile.Held, counts []profile.StackCount
 			n = len(s.Places)
 			index[key] = n
 			s.Places = append(s.Places, report.Site{Key: key, User: user, Named: r.Named(id)})
-			looks = append(looks, &lookSums{byLook: make(map[string]int)})
+			sums = append(sums, &stackSums{byLook: make(map[string]int)})
 		}
 		s.Places[n].Bytes += held[id]
-		looks[n].add(r.Stacks.Of(callstack.PairOf(id)).Look(full), id, held[id])
+		sums[n].add(r.Stacks.Of(callstack.PairOf(id)).Look(full), id, held[id])
 		s.WholeBytes += held[id]
 	}
 	for _, v := range counts {
@@ -43,8 +43,8 @@ func Sites(r *profile.Resolver, list []profile.Held, counts []profile.StackCount
 	}
 	for n := range s.Places {
 		place := &s.Places[n]
-		place.StackCount = uint64(len(looks[n].list))
-		largest := looks[n].largest()
+		place.StackCount = uint64(len(sums[n].list))
+		largest := sums[n].largest()
 		place.StackBytes = largest.bytes
 		describeStack(r.Stacks, place, largest.id, full)
 	}
@@ -54,27 +54,27 @@ func Sites(r *profile.Resolver, list []profile.Held, counts []profile.StackCount
 	return s
 }
 
-// lookSums sum up stacks that look the same: those of different modules of a model, say, that are called in the same
+// stackSums sum up stacks that read the same: those of different modules of a model, say, that are called in the same
 // place.
-type lookSums struct {
+type stackSums struct {
 	byLook map[string]int
-	list   []lookSum
+	list   []stackSum
 }
 
-type lookSum struct{ id, bytes uint64 } // id of the first of them
+type stackSum struct{ id, bytes uint64 } // id of the first of them
 
-func (l *lookSums) add(look string, id, bytes uint64) {
+func (l *stackSums) add(look string, id, bytes uint64) {
 	n, known := l.byLook[look]
 	if !known {
 		n = len(l.list)
 		l.byLook[look] = n
-		l.list = append(l.list, lookSum{id: id})
+		l.list = append(l.list, stackSum{id: id})
 	}
 	l.list[n].bytes += bytes
 }
 
 // largest returns the sum that is largest, the first of equal ones.
-func (l *lookSums) largest() lookSum {
+func (l *stackSums) largest() stackSum {
 	best := l.list[0]
 	for _, sum := range l.list {
 		if sum.bytes > best.bytes {
@@ -117,7 +117,7 @@ const (
 	rowPlaces = 2
 )
 
-// AddRowSites adds to the weighty rows of a ledger's blocks the places where they were asked for.
+// AddRowSites adds to the large rows of a ledger's blocks the places that allocated them.
 func AddRowSites(l *report.Ledger, held []profile.Held, index *profile.RowIndex, r *profile.Resolver) {
 	if index.By.Stacks {
 		return
@@ -146,7 +146,7 @@ func AddRowSites(l *report.Ledger, held []profile.Held, index *profile.RowIndex,
 }
 
 // setSites keeps the largest places of what pairs of stacks hold. A library's function that is known only as the caller
-// is none: it says no more than the library.
+// is left out: it adds nothing to the library.
 func setSites(row *report.LedgerRow, r *profile.Resolver, held map[uint64]report.RowSite) {
 	index := make(map[string]int)
 	for id, part := range held {

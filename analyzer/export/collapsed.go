@@ -37,8 +37,7 @@ func Collapsed(w io.Writer, set *analyzer.StackSet, o Options) error {
 	return nil
 }
 
-// collapsedName is a frame in one word of the format: its two signs, the semicolon and the end of the line, cannot
-// stand in it.
+// collapsedName is a frame as one field of the format, without the separators: semicolons and line ends.
 func collapsedName(f frame) string {
 	name := f.function
 	if (f.python || f.origin == ofUser) && f.file != "" {

@@ -11,8 +11,8 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// readCollapsed parses the format as its first reader does: the last word of a line is the value, semicolons divide the
-// rest.
+// readCollapsed parses the format like its original reader: the last word of a line is the value, semicolons separate
+// the rest.
 func readCollapsed(t *testing.T, text []byte) (stacks map[string]uint64, sum uint64) {
 	t.Helper()
 	stacks = make(map[string]uint64)
@@ -83,7 +83,7 @@ func TestCollapsedSigns(t *testing.T) {
 	}
 }
 
-// TestOrderOfRows: what is written does not depend on the order of the rows.
+// TestOrderOfRows: the output does not depend on the order of the rows.
 func TestOrderOfRows(t *testing.T) {
 	set, turned := trainingSet(), trainingSet()
 	slices.Reverse(turned.Rows)
@@ -94,7 +94,7 @@ func TestOrderOfRows(t *testing.T) {
 	}
 }
 
-func TestCollapsedMergesWhatReadsTheSame(t *testing.T) {
+func TestCollapsedMergesEqualNames(t *testing.T) {
 	one, other := native("f", 0x10), native("f", 0x20)
 	set := &analyzer.StackSet{Rows: []analyzer.StackRow{{Frames: []symbol.Frame{one}, PeakBytes: 1},
 		{Frames: []symbol.Frame{other}, PeakBytes: 2}}}

@@ -30,13 +30,13 @@ func native(function string, address uint64) symbol.Frame {
 		Start: address &^ 0xfff}
 }
 
-// stack takes frames outermost first, as people think of them, and returns them as the analyzer does.
+// stack takes frames outermost first and returns them innermost first, as the analyzer does.
 func stack(frames ...symbol.Frame) []symbol.Frame {
 	slices.Reverse(frames)
 	return frames
 }
 
-// trainingSet is a small training run as a reader of its report would fold it.
+// trainingSet is a small training run, folded as a user would.
 func trainingSet() *analyzer.StackSet {
 	begin := []symbol.Frame{py("<module>", script, 120), py("main", script, 90)}
 	at := func(frames ...symbol.Frame) []symbol.Frame { return stack(append(slices.Clone(begin), frames...)...) }

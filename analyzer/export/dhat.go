@@ -14,13 +14,13 @@ import (
 	"memtrace/trace"
 )
 
-// dhatShortLived is the mean lifetime, in microseconds, below which the viewer takes blocks for short-lived.
+// dhatShortLived is the mean lifetime, in microseconds, below which the viewer classifies blocks as short-lived.
 const dhatShortLived = 1000
 
 // DHAT writes a file for the viewer of Valgrind's heap profiler, in version 2 of its format: for each call stack the
-// bytes, blocks and lifetimes of the whole run, its own highest moment, what stood at the level's peak or at the moment
-// that the options name, and what was left at the end. Times are microseconds. The trace is read twice: for the names
-// of stacks, of which several may read the same, and for their blocks.
+// bytes, blocks and lifetimes of the whole run, its own highest moment, the memory at the level's peak or at the moment
+// that the options name, and the memory left at the end. Times are microseconds. The trace is read twice: for the names
+// of stacks, of which several may have equal names, and for their blocks.
 func DHAT(w io.Writer, run *Run, o Options) (*Written, error) {
 	plain := *run
 	plain.Count.RuleSets, plain.Count.HistoryBlocks = nil, 0
@@ -46,13 +46,13 @@ func DHAT(w io.Writer, run *Run, o Options) (*Written, error) {
 	return &Written{Summary: followed.Summary, Words: amount(peak, set.Moment, set.TimeNS)}, nil
 }
 
-// dhatPoint is what blocks of stacks that read the same amount to.
+// dhatPoint is the totals of blocks of stacks with equal names.
 type dhatPoint struct {
 	frames []int32 // numbers of dhatPoints.frames, innermost first
 
 	allocs, allocBytes uint64
 	bytes, blocks      meter.Share
-	// sum of the times, in nanoseconds, at which its blocks went, less those at which they came
+	// sum of the times, in nanoseconds, of its frees, less those of its allocations
 	lived int64
 	most  dhatState // when its own bytes were highest
 	at    dhatState // at the moment of the set
@@ -107,7 +107,7 @@ func newDHATPoints(set *analyzer.StackSet, o *Options) *dhatPoints {
 	return p
 }
 
-// text is a frame in one piece, with its place where that is known.
+// text is a frame as one text, with its position if known.
 func (f *frame) text() string {
 	if place := f.place(); place != "" {
 		return f.function + " (" + place + ")"
@@ -175,7 +175,7 @@ func (p *dhatPoints) Moment() any {
 	return states
 }
 
-// end fills in what is known when the trace was read. Blocks that are left lived until then.
+// end fills in what is known after reading the trace. Blocks that are left lived until then.
 func (p *dhatPoints) end(f *analyzer.Followed) {
 	chosen, _ := f.Moment.([]dhatState)
 	for i := range p.list {
@@ -189,7 +189,7 @@ func (p *dhatPoints) end(f *analyzer.Followed) {
 	slices.SortFunc(p.list, func(a, b dhatPoint) int { return slices.Compare(a.frames, b.frames) })
 }
 
-// dhatHead is what stands before the program points. There is no access to memory in a trace.
+// dhatHead is the data before the program points. A trace has no accesses to memory.
 type dhatHead struct {
 	Version   int    `json:"dhatFileVersion"`
 	Mode      string `json:"mode"`
@@ -222,7 +222,7 @@ type dhatRecord struct {
 func (p *dhatPoints) write(w io.Writer, set *analyzer.StackSet, o *Options) error {
 	out := &jsonWriter{out: bufio.NewWriter(w)}
 	list := p.list
-	if len(list) == 0 { // the viewer wants one
+	if len(list) == 0 { // the viewer requires one
 		p.frames = append(p.frames, "[nothing was allocated]")
 		list = []dhatPoint{{frames: []int32{int32(len(p.frames) - 1)}}}
 	}
@@ -246,7 +246,7 @@ func (p *dhatPoints) write(w io.Writer, set *analyzer.StackSet, o *Options) erro
 	return out.flush()
 }
 
-// object writes a structure without its closing brace, for more to follow.
+// object writes a structure without its closing brace, so that more can follow.
 func (j *jsonWriter) object(v any) {
 	data, err := json.Marshal(v)
 	if err != nil {

@@ -33,8 +33,8 @@ const (
 	flameLeast  = 0.3  // narrower boxes are not drawn
 )
 
-// FlameGraph writes a picture of the call stacks, outermost callers above: a box is as wide as what was allocated below
-// it. It stands alone; where scripts may run, a click looks closer and a field searches.
+// FlameGraph writes a picture of the call stacks, outermost callers above: the width of a box is the value allocated
+// below it. It is self-contained; where scripts may run, a click zooms in and a field searches.
 func FlameGraph(w io.Writer, set *analyzer.StackSet, o Options) error {
 	frames, root := flameTree(set, o)
 	p := &flamePicture{out: bufio.NewWriter(w), o: &o, sum: root.value, frames: frames, names: make(map[int32]int)}
@@ -54,13 +54,13 @@ const flameHint = "The width of a box is what was allocated in it and in what it
 // leastValue is the smallest value that is wide enough to be drawn.
 func leastValue(sum uint64) uint64 { return uint64(float64(sum)*flameLeast/flameInner) + 1 }
 
-// flamePicture writes the SVG. out keeps its own first error.
+// flamePicture writes the SVG. out keeps its first error.
 type flamePicture struct {
 	out    *bufio.Writer
 	o      *Options
 	sum    uint64
 	frames []frame
-	names  map[int32]int // places in labels, by frame
+	names  map[int32]int // indices in labels, by frame
 	labels [][]string    // what a box can be called, the longest first
 	err    error
 }
@@ -87,7 +87,7 @@ func (p *flamePicture) draw(root *box, set *analyzer.StackSet) {
 	p.print("</svg>\n")
 }
 
-// titles returns what is counted and how much that is, and who ran.
+// titles returns the counted value and its sum, and the process.
 func (p *flamePicture) titles(set *analyzer.StackSet) (headline, subtitle string) {
 	headline, subtitle = levelName(set)+" "+p.o.Value.Words(set)+": ", command(set)
 	if !set.Health.Complete {
@@ -102,8 +102,8 @@ func (p *flamePicture) titles(set *analyzer.StackSet) (headline, subtitle string
 	return headline + p.o.Value.Text(p.sum), subtitle
 }
 
-// boxClasses are the classes of the style sheet by origin, and their words in the legend.
-var boxClasses = [...]struct{ class, words string }{
+// boxClasses are the classes of the style sheet by origin, and their labels in the legend.
+var boxClasses = [...]struct{ class, label string }{
 	ofUser:    {"user", "your code"},
 	ofPackage: {"package", "Python packages"},
 	ofNative:  {"native", "compiled libraries"},
@@ -129,13 +129,13 @@ func (p *flamePicture) legend(root *box) {
 		}
 		p.print(`<g class="%s"><rect x="%d" y="57" width="12" height="12"/></g>`, c.class, x)
 		x += 17
-		p.print(`<text class="sub" x="%d" y="67">%s</text>`, x, c.words)
-		x += 22 + 7*len(c.words)
+		p.print(`<text class="sub" x="%d" y="67">%s</text>`, x, c.label)
+		x += 22 + 7*len(c.label)
 	}
 	p.print("</g>\n")
 }
 
-// box draws a box and what lies below it; from is the value of all boxes on its left.
+// box draws a box and its children; from is the value of all boxes on its left.
 func (p *flamePicture) box(b *box, from uint64, depth int) {
 	class := "all"
 	if b.frame != flameRoot {
@@ -162,7 +162,7 @@ func (p *flamePicture) pixels(value uint64) float64 {
 	return float64(value) / float64(p.sum) * flameInner
 }
 
-// label returns the place of a frame's names in p.labels.
+// label returns the index of a frame's names in p.labels.
 func (p *flamePicture) label(id int32) int {
 	if n, known := p.names[id]; known {
 		return n
@@ -176,7 +176,7 @@ func (p *flamePicture) label(id int32) int {
 	return p.names[id]
 }
 
-// about is what a pointer over a box brings up.
+// about is the tooltip of a box.
 func (p *flamePicture) about(b *box) string {
 	size := fmt.Sprintf("%s, %s of all", p.o.Value.Text(b.value), share(b.value, p.sum))
 	if exact := p.o.Value.exact(b.value); p.o.Value != Count {
@@ -206,7 +206,7 @@ func (p *flamePicture) about(b *box) string {
 	return strings.Join(lines, "\n")
 }
 
-// script brings the picture to life.
+// script writes the picture's script.
 func (p *flamePicture) script() {
 	data, err := json.Marshal(map[string]any{
 		"names": p.labels, "left": flameMargin, "width": flameInner, "gap": flameGap, "base": flameBase,

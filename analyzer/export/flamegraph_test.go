@@ -53,7 +53,7 @@ func flame(t *testing.T, set *analyzer.StackSet, o Options) []byte {
 	return out.Bytes()
 }
 
-// drawnBox is a box as it stands in the file.
+// drawnBox is a box in the file.
 type drawnBox struct {
 	class, about string
 	from, value  uint64
@@ -130,8 +130,8 @@ func TestFlameGraphLook(t *testing.T) {
 	golden(t, "training.svg", flame(t, trainingSet(), trainingOptions(Peak)))
 }
 
-// TestFlameGraphSums: the first box is the sum of all stacks; below every box lie boxes within its bounds that do not
-// overlap; a label fits its box.
+// TestFlameGraphSums: the first box is the sum of all stacks; the children of every box are within its bounds and do
+// not overlap; a label fits its box.
 func TestFlameGraphSums(t *testing.T) {
 	for v := range values {
 		set := trainingSet()
@@ -251,7 +251,7 @@ func TestFlameGraphStaysSmall(t *testing.T) {
 	}
 }
 
-// TestFlameScriptHasItsData: every value that the script reads is handed to it, and none beside.
+// TestFlameScriptHasItsData: every value that the script reads is passed to it, and no other.
 func TestFlameScriptHasItsData(t *testing.T) {
 	used := make(map[string]bool)
 	for _, m := range regexp.MustCompile(`\bMT\.(\w+)`).FindAllStringSubmatch(flameScript, -1) {

@@ -18,16 +18,16 @@ type FlameBox struct {
 	From, Value uint64 // value of the boxes on its left, and its own
 	Names       []string
 	Size        string
-	Class       string // whose code it is, "" for everything
+	Class       string // owner of its code, "" for everything
 }
 
-// FlameClass is whose code a box is.
-type FlameClass struct{ Class, Words string }
+// FlameClass is the owner of a box's code.
+type FlameClass struct{ Class, Label string }
 
 // FlameClasses are in the order of the legend.
 func FlameClasses() (list []FlameClass) {
 	for _, c := range boxClasses {
-		list = append(list, FlameClass{c.class, c.words})
+		list = append(list, FlameClass{c.class, c.label})
 	}
 	return list
 }

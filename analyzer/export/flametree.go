@@ -15,13 +15,13 @@ type box struct {
 	narrow   int     // how many these are
 }
 
-// flameRoot is the number that stands for the whole in box.frame.
+// flameRoot is the number of the whole in box.frame.
 const flameRoot = -1
 
 // maxBoxes bounds the picture: beyond it, wider boxes count as too narrow.
 const maxBoxes = 20_000
 
-// newFlameTree merges sorted samples into a tree. Boxes whose value is below least are not made.
+// newFlameTree merges sorted samples into a tree. Boxes whose value is below least are left out.
 func newFlameTree(list []sample, sum, least uint64) *box {
 	root := &box{frame: flameRoot, value: sum}
 	root.grow(list, 0, least)
@@ -33,8 +33,7 @@ func newFlameTree(list []sample, sum, least uint64) *box {
 	return root
 }
 
-// grow adds the children that samples have at a depth. The samples are sorted, so that a child's samples stand
-// together.
+// grow adds the children that samples have at a depth. The samples are sorted, so that a child's samples are adjacent.
 func (b *box) grow(list []sample, depth int, least uint64) {
 	for len(list) > 0 && len(list[0].frames) == depth { // these end here
 		list = list[1:]
@@ -104,7 +103,7 @@ func (b *box) only() *box {
 	return nil
 }
 
-// depth is the number of boxes on the longest way down.
+// depth is the number of boxes on the longest path.
 func (b *box) depth() int {
 	deepest := 0
 	for _, c := range b.children {

@@ -9,30 +9,30 @@ import (
 	"memtrace/analyzer/symbol"
 )
 
-// origin is whose code a frame is. It decides about colours.
+// origin is the owner of a frame's code. It selects the colour.
 type origin uint8
 
 const (
-	ofUser    origin = iota // what the reader wrote
+	ofUser    origin = iota // written by the user
 	ofPackage               // Python code that was installed
 	ofNative                // compiled code that was installed
 	ofOther                 // no code: an interpreter's loop, a missing stack
 )
 
-// frame is a function, or a line of it, as people can tell it from others. Two frames are the same if they are equal.
+// frame is a function, or a line of it, as far as its name distinguishes it. Two frames are the same if they are equal.
 type frame struct {
 	origin   origin
 	python   bool
 	function string
-	file     string // short: what is left says which file it is
-	line     int    // 0: not known, or not to be told apart
-	path     string // of the source file as the trace has it, for formats that tell it
+	file     string // short, still unique enough to identify the file
+	line     int    // 0: unknown, or ignored
+	path     string // of the source file as in the trace, for formats with paths
 }
 
 var noStack = frame{origin: ofOther, function: "[no stack]"}
 
-// shaper returns what makes frames of a set's frames. A Python frame is the user's if its file is, which is asked once:
-// thousands of functions share a file.
+// shaper returns a function that converts a set's frames. A Python frame is the user's if its file is, which is decided
+// once per file: thousands of functions share one.
 func shaper(set *analyzer.StackSet, noLines bool) func(*symbol.Frame) frame {
 	users := make(map[string]bool) // by Python file
 	return func(f *symbol.Frame) frame {
@@ -72,7 +72,7 @@ func (f *frame) place() string {
 	return f.file + ":" + strconv.Itoa(f.line)
 }
 
-// compare orders frames by what people read of them.
+// compare orders frames by their displayed fields.
 func (f *frame) compare(g *frame) int {
 	return cmp.Or(
 		strings.Compare(f.function, g.function), strings.Compare(f.file, g.file), cmp.Compare(f.line, g.line),

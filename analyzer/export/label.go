@@ -8,8 +8,8 @@ import (
 
 const dots = "…"
 
-// labels are what a box of a frame can be called, the longest first. A reader looks for lines in their own files, and
-// for functions elsewhere.
+// labels are the possible labels of a frame's box, the longest first: with lines for the user's own files, with
+// functions elsewhere.
 func (f *frame) labels() []string {
 	place := f.place()
 	switch {
@@ -58,8 +58,8 @@ func lastName(function string, parts int) string {
 	return function
 }
 
-// fitLabel returns the longest of the names that fits a box, with the size where there is room for both, or the
-// beginning of the last name; "" where no room is left for that. The script in the picture does the same.
+// fitLabel returns the longest of the names that fits a box, with the size if there is room for both, or the beginning
+// of the last name; "" if there is no room for that. The script in the picture does the same.
 func fitLabel(names []string, size string, width float64) string {
 	room := int((width - flamePad) / flameChar)
 	for _, name := range names {
@@ -91,7 +91,7 @@ func columns(text string) (n int) {
 	return n
 }
 
-// runeColumns is a cautious guess: most of what lies beyond the alphabets is twice as wide.
+// runeColumns is a conservative estimate: most characters outside of alphabets are twice as wide.
 func runeColumns(r rune) int {
 	if r >= 0x1100 {
 		return 2

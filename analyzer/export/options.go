@@ -10,16 +10,16 @@ import (
 	"memtrace/trace"
 )
 
-// Options say what is exported of a set of stacks, and how.
+// Options select what is exported of a set of stacks, and how.
 type Options struct {
-	Value   Value          // the one number of formats that take one, and the one that the others show first
-	NoLines bool           // a function is one frame, whichever of its lines was at work
+	Value   Value          // the number in formats with one number, and the first one shown in the others
+	NoLines bool           // a function is one frame, for all of its lines
 	Full    bool           // the stacks are not folded: draw every frame
 	Writer  string         // the program that writes, with its version
 	Modules []trace.Module // object files of the run
 }
 
-// command names the run for people.
+// command is the displayed name of the run.
 func command(set *analyzer.StackSet) string {
 	return cmp.Or(set.Process.Command, set.Process.Exe, "unknown program")
 }
@@ -33,7 +33,7 @@ func started(set *analyzer.StackSet) time.Time {
 	return t
 }
 
-// levelName says what kind of memory a level counts.
+// levelName is the kind of memory of a level.
 func levelName(set *analyzer.StackSet) string {
 	if set.Level == report.LevelFramework {
 		return phrase.FrameworkBlocks(set.Versions)

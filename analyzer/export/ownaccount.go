@@ -16,11 +16,11 @@ import (
 	"memtrace/trace"
 )
 
-// accountLimit is what an account may unpack to. The recorder keeps none of more than 1 MiB packed.
+// accountLimit bounds the uncompressed size of an account. The recorder keeps none of more than 1 MiB compressed.
 const accountLimit = 64 << 20
 
-// OwnAccounts reads what frameworks said of their own memory, from what is known of a run: one account for each device.
-// JAX says it as a profile for pprof.
+// OwnAccounts reads the frameworks' own accounts of their memory from the facts of a run: one account for each device.
+// JAX's is a profile for pprof.
 func OwnAccounts(info trace.Info) ([]report.OwnAccount, error) {
 	packed := info["account.jax"]
 	if packed == "" {
@@ -36,7 +36,7 @@ func OwnAccounts(info trace.Info) ([]report.OwnAccount, error) {
 	}
 	place, devices := callstack.Places(info), make(map[string]*ownDevice)
 	for _, s := range p.Sample {
-		// Executables are no memory of the device's that a buffer could have.
+		// Executables are not device memory that a buffer could use.
 		if label(s, "kind") != "buffer" || s.Value[space] <= 0 || s.Value[count] < 0 {
 			continue
 		}
@@ -73,7 +73,7 @@ func readProfile(packed []byte) (*profile.Profile, error) {
 	return p, p.CheckValid()
 }
 
-// valueOf is the position of a value in samples, -1 if there is none of that name.
+// valueOf is the index of a value in samples, -1 if there is none of that name.
 func valueOf(p *profile.Profile, name string) int {
 	return slices.IndexFunc(p.SampleType, func(t *profile.ValueType) bool { return t.Type == name })
 }

@@ -15,11 +15,11 @@ import (
 	"memtrace/trace"
 )
 
-// Perfetto writes a trace for Perfetto's viewer: bytes of each level and device as counters, with every change; of the
+// Perfetto writes a trace for Perfetto's viewer: bytes of each level and device as counters, with every change; for the
 // level that reports put first also by category and by owner, the largest ones and the rest; iterations, phases, steps,
 // epochs and tags as slices; marks and out-of-memory events as instants. Times count from the beginning of the trace.
-// Packets are written as events are read, but for the divided counters, which are made of Count.HistoryBlocks blocks at
-// most: those left out count as others.
+// Packets are written as events are read, except for the divided counters, which consist of at most Count.HistoryBlocks
+// blocks: those left out count as others.
 func Perfetto(w io.Writer, run *Run, o Options) (*Written, error) {
 	count := run.Count
 	count.Sites, count.Training, count.HistoryBy = true, true, []string{"phase"}
@@ -46,14 +46,14 @@ func Perfetto(w io.Writer, run *Run, o Options) (*Written, error) {
 	return written, file.flush()
 }
 
-// Places of the tracks below the process.
+// Ranks of the tracks below the process.
 const (
 	rankLevels = iota + 1
 	rankDivisions
 	rankSlices = 100
 )
 
-// perfettoLevel is what a counter of levels is about.
+// perfettoLevel is the subject of a counter of levels.
 type perfettoLevel struct {
 	account heap.Account
 	kind    perfettoKind
@@ -65,11 +65,11 @@ type perfettoKind uint8
 const (
 	perfettoBlocks   perfettoKind = iota // live bytes of an account on a device
 	perfettoAll                          // the same on all devices
-	perfettoReserved                     // what the framework's allocator holds, by its own counter
-	perfettoUsed                         // what the device reports as used, whoever uses it
+	perfettoReserved                     // memory held by the framework's allocator, by its own counter
+	perfettoUsed                         // used memory as the device reports it, for all processes
 )
 
-// ownMarks is what the names of marks begin with that memtrace's own scripts set.
+// ownMarks is the prefix of marks set by memtrace's own scripts.
 const ownMarks = "memtrace."
 
 // perfettoWatch writes what happens as it happens.
@@ -82,7 +82,7 @@ type perfettoWatch struct {
 	process, levels, events perfettoTrack
 	tracks                  map[perfettoLevel]*perfettoCounter
 	several                 bool  // devices
-	time                    int64 // of the latest counter; a viewer sorts by it, so that it must not go back
+	time                    int64 // of the latest counter; a viewer sorts by it, so that it must not decrease
 	steps, epochs           perfettoRange
 	tags                    perfettoTags
 }
@@ -197,7 +197,7 @@ func (p *perfettoWatch) Event(e *trace.Event) {
 	}
 }
 
-// reported sets what an allocator or a device says itself, which is of all its memory.
+// reported sets the figure that an allocator or a device reports itself, which covers all its memory.
 func (p *perfettoWatch) reported(kind perfettoKind, e *trace.Event, bytes uint64) {
 	if p.narrowed || len(p.only) > 0 && !slices.Contains(p.only, e.Device) {
 		return

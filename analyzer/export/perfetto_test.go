@@ -62,7 +62,7 @@ func (m pfMessage) text(field protowire.Number) string {
 	return string(m[field][0].bytes)
 }
 
-// pfTrace is what a viewer makes of a file.
+// pfTrace is the content of a file as a viewer reads it.
 type pfTrace struct {
 	path     map[uint64]string // of a track: its parents' names and its own, with slashes
 	counters map[string][]pfValue
@@ -133,7 +133,7 @@ func readPerfetto(t *testing.T, data []byte) *pfTrace {
 	return p
 }
 
-// of finds the counters whose path ends so.
+// of finds the counters whose path has this suffix.
 func (p *pfTrace) of(t *testing.T, end string) []pfValue {
 	t.Helper()
 	for path, values := range p.counters {
@@ -158,8 +158,8 @@ func latest(values []pfValue) uint64 {
 	return values[len(values)-1].bytes
 }
 
-// TestPerfettoAgreesWithTheReport: counters reach what the report says of each level and device, and end with what it
-// says is left; divided ones add up to the level at its peak.
+// TestPerfettoAgreesWithTheReport: counters reach the report's peaks of each level and device, and end with its
+// remaining bytes; divided ones add up to the level at its peak.
 func TestPerfettoAgreesWithTheReport(t *testing.T) {
 	divided := 0
 	traces := reportTraces(t)
@@ -311,7 +311,7 @@ func TestPerfettoSlices(t *testing.T) {
 	}
 }
 
-// Blocks that are not kept one by one count as others, and the file's writer says so.
+// Blocks that are not kept individually count as others, and the file's writer reports that.
 func TestPerfettoLimit(t *testing.T) {
 	raw := encoded(t, slicesTrace)
 	run := runOf(raw)

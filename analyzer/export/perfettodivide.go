@@ -8,10 +8,10 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// perfettoOwners is how many owners have a counter of their own; the others share one.
+// perfettoOwners is the number of owners with a counter of their own; the others share one.
 const perfettoOwners = 12
 
-// divide writes the level's bytes by category, and by what the report divides it by.
+// divide writes the level's bytes by category, and by the grouping by which the report divides it.
 func (p *perfettoWatch) divide(s *report.Summary) {
 	h := s.History
 	if len(h.Blocks) == 0 {
@@ -34,7 +34,7 @@ func (p *perfettoWatch) divideBy(s *report.Summary, by, rank int) {
 	h := s.History
 	changes := changesOf(h, by)
 	largest := changes.largest(perfettoOwners)
-	// "(untagged)": nothing to tell apart
+	// "(untagged)": nothing to divide
 	if len(largest) == 0 || len(largest) == 1 && strings.HasPrefix(changes.keys[largest[0]], "(") {
 		return
 	}
@@ -49,7 +49,7 @@ func (p *perfettoWatch) divideBy(s *report.Summary, by, rank int) {
 	}
 	live := make([]uint64, len(changes.keys))
 	var shown, last uint64
-	var time int64 // a viewer sorts by it: it must not go back
+	var time int64 // a viewer sorts by it: it must not decrease
 	for i, c := range changes.list {
 		time = max(time, h.Times[i])
 		live[c.key] += c.by

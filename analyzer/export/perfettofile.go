@@ -60,17 +60,17 @@ const (
 	pfMostBytes      = math.MaxInt64
 )
 
-// perfettoTrack is a track of the file; 0 stands for none.
+// perfettoTrack is a track of the file; 0 is none.
 type perfettoTrack uint64
 
-// perfettoNote is what the viewer shows of a slice or an instant.
+// perfettoNote is the text that the viewer shows of a slice or an instant.
 type perfettoNote struct {
 	name  string
 	bytes uint64
 	text  string // instead of bytes, if not ""
 }
 
-// perfettoFile writes packets, each as it comes. The buffer keeps the first error.
+// perfettoFile writes packets, each as it arrives. The buffer keeps the first error.
 type perfettoFile struct {
 	out    *bufio.Writer
 	tracks uint64
@@ -83,7 +83,7 @@ func newPerfettoFile(w io.Writer) *perfettoFile {
 	return &perfettoFile{out: bufio.NewWriterSize(w, 1<<16)}
 }
 
-// write writes a packet that has one message of a kind.
+// write writes a packet that contains one message of a kind.
 func (f *perfettoFile) write(kind protowire.Number, time int64, message []byte) {
 	p := f.packet[:0]
 	if time >= 0 {
@@ -113,15 +113,15 @@ func appendText(b []byte, field protowire.Number, text string) []byte {
 	return protowire.AppendString(protowire.AppendTag(b, field, protowire.BytesType), text)
 }
 
-// readable makes a name of a trace fit to be shown.
+// readable sanitizes a name from a trace for display.
 func readable(name string) string {
-	if most := 8 * pfNameCharacters; len(name) > most { // what is between is clipped anyway
+	if most := 8 * pfNameCharacters; len(name) > most { // the middle is clipped anyway
 		name = name[:most/2] + name[len(name)-most/2:]
 	}
 	return clipMiddle(visible.Text(strings.ToValidUTF8(name, "\ufffd")), pfNameCharacters)
 }
 
-// process adds the track that all others lie under.
+// process adds the parent track of all others.
 func (f *perfettoFile) process(pid int64, command string) perfettoTrack {
 	id := f.next()
 	m := appendVarint(f.message[:0], pfTrackUUID, uint64(id))
@@ -142,7 +142,7 @@ func (f *perfettoFile) next() perfettoTrack {
 	return perfettoTrack(pfFirstTrack + f.tracks)
 }
 
-// track adds a track for slices and instants, or one that holds others; rank is its place among its parent's.
+// track adds a track for slices and instants, or one that contains others; rank is its position in its parent.
 func (f *perfettoFile) track(parent perfettoTrack, name string, rank int) perfettoTrack {
 	return f.describe(parent, name, rank, false)
 }

@@ -37,10 +37,10 @@ func (r *perfettoRange) close(time int64) {
 	}
 }
 
-// perfettoNested is how many tags lie in each other at most; the last one has the rest of the path.
+// perfettoNested is the maximum nesting of tags; the last one has the rest of the path.
 const perfettoNested = 32
 
-// perfettoTags are the tags of each thread, nested as they were. A trace knows a thread's tag at its allocations and
+// perfettoTags are the tags of each thread, nested as recorded. A trace has a thread's tag at its allocations and
 // frees: a slice goes from the first to the last of them.
 type perfettoTags struct {
 	file    *perfettoFile
@@ -79,7 +79,7 @@ func (t *perfettoTags) event(e *trace.Event) {
 	thread.last = max(thread.last, e.Time)
 }
 
-// change ends the slices of the parts that the new path does not have, and begins those that it has more.
+// change ends the slices of the parts that the new path lacks, and begins those of its additional parts.
 func (t *perfettoThread) change(file *perfettoFile, time int64, path string) {
 	var parts []string
 	if path != "" {
@@ -104,7 +104,7 @@ func (t *perfettoTags) close() {
 	}
 }
 
-// finish writes what is known when the trace was read.
+// finish writes what is known after reading the trace.
 func (p *perfettoWatch) finish(s *report.Summary) {
 	p.steps.close(s.Process.DurationNS)
 	p.epochs.close(s.Process.DurationNS)

@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// pickler writes data as protocol 4 of Python's pickle has it: numbers, texts, lists and dictionaries. What is written
-// more than once is remembered and referred to. The buffer keeps the first error.
+// pickler writes data in protocol 4 of Python's pickle: numbers, texts, lists and dictionaries. Repeated values are
+// memoized. The buffer keeps the first error.
 type pickler struct {
 	out   *bufio.Writer
 	memos uint32
@@ -62,7 +62,7 @@ func (p *pickler) number(n uint64) {
 	}
 }
 
-// text writes a text that is valid UTF-8, or made so.
+// text writes a text as valid UTF-8.
 func (p *pickler) text(s string) {
 	s = strings.ToValidUTF8(s, "\ufffd")
 	if len(s) <= math.MaxUint8 {
@@ -73,7 +73,7 @@ func (p *pickler) text(s string) {
 	p.out.WriteString(s)
 }
 
-// word writes a text that comes often: whole the first time.
+// word writes a frequent text: in full only the first time.
 func (p *pickler) word(s string) {
 	if n, known := p.texts[s]; known {
 		p.again(n)
@@ -83,7 +83,7 @@ func (p *pickler) word(s string) {
 	p.texts[s] = p.remember()
 }
 
-// remember gives what was written last a number.
+// remember memoizes the last value under a number.
 func (p *pickler) remember() uint32 {
 	p.op(pickleMemoize)
 	p.memos++

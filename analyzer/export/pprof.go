@@ -17,7 +17,7 @@ import (
 )
 
 // Pprof writes a profile for pprof, with all values: those of Go's heap profiles under their names, and peak_space. The
-// wanted value is the one that pprof shows first. Addresses are those of the process.
+// wanted value is pprof's default. Addresses are those of the process.
 func Pprof(w io.Writer, set *analyzer.StackSet, o Options) error {
 	b := newPprofBuilder(set, &o)
 	for i := range set.Rows {
@@ -106,7 +106,7 @@ func (b *pprofBuilder) sample(row *analyzer.StackRow) {
 	b.profile.Sample = append(b.profile.Sample, s)
 }
 
-// labels are what pprof can group and filter by (-tagroot, -tagfocus). What is not known has none.
+// labels are the labels by which pprof can group and filter (-tagroot, -tagfocus). Unknown values have none.
 func (b *pprofBuilder) labels(row *analyzer.StackRow) map[string][]string {
 	labels := make(map[string][]string, len(row.Labels))
 	for i, key := range row.Labels {
@@ -117,8 +117,8 @@ func (b *pprofBuilder) labels(row *analyzer.StackRow) map[string][]string {
 	return labels
 }
 
-// locationLength returns how many of the innermost frames stand at one address: functions that were inlined, and the
-// one that they were inlined into.
+// locationLength returns how many of the innermost frames are at one address: inlined functions, and the one into which
+// they were inlined.
 func locationLength(frames []symbol.Frame) int {
 	n := 1
 	for n < len(frames) && frames[n-1].Inlined && frames[n].Address == frames[0].Address &&
@@ -162,7 +162,7 @@ func (b *pprofBuilder) line(f *symbol.Frame) int64 {
 func (b *pprofBuilder) function(f *symbol.Frame) *profile.Function {
 	key := pprofFunction{name: f.Name(), file: f.File}
 	if f.FullFunction != key.name {
-		key.system = f.FullFunction // never the name itself: pprof would take that for C++ and make nothing of <module>
+		key.system = f.FullFunction // never the name itself: pprof would parse it as C++ and drop <module>
 	}
 	fn, known := b.functions[key]
 	if !known {
@@ -184,8 +184,8 @@ type mappedModule struct {
 	base    uint64
 }
 
-// newModuleIndex adds the modules of a run to a profile, the program before the others: pprof says that the profile is
-// of the first one.
+// newModuleIndex adds the modules of a run to a profile, the program before the others: pprof takes the first one as
+// the profile's program.
 func newModuleIndex(p *profile.Profile, modules []trace.Module, exe string) *moduleIndex {
 	index := &moduleIndex{byPath: make(map[string]mappedModule)}
 	program := slices.IndexFunc(modules, func(m trace.Module) bool { return m.Path == exe })
@@ -203,11 +203,11 @@ func newModuleIndex(p *profile.Profile, modules []trace.Module, exe string) *mod
 
 func (x *moduleIndex) add(p *profile.Profile, m trace.Module) {
 	if _, known := x.byPath[m.Path]; known || m.Path == "" {
-		return // a file that was loaded again lies elsewhere; one place is enough to name its addresses
+		return // a file that was loaded again is at another address; one is enough to name its addresses
 	}
 	mapping := &profile.Mapping{ID: uint64(len(p.Mapping) + 1), Start: m.Start, Limit: m.End, File: m.Path,
 		BuildID: m.BuildID,
-		// what is known is in the profile: nothing is left to look up
+		// the profile has all known names: nothing is left to look up
 		HasFunctions: true, HasFilenames: true, HasLineNumbers: true, HasInlineFrames: true}
 	p.Mapping = append(p.Mapping, mapping)
 	x.byPath[m.Path] = mappedModule{mapping, m.Base}

@@ -67,7 +67,7 @@ func TestPprofSums(t *testing.T) {
 	}
 }
 
-// TestPprofNamesTheProgram: pprof takes the first mapping for the program, which need not be in any stack.
+// TestPprofNamesTheProgram: pprof uses the first mapping as the program, even if it is in no stack.
 func TestPprofNamesTheProgram(t *testing.T) {
 	set := trainingSet()
 	for _, exe := range []string{python, "/opt/tool"} {
@@ -145,12 +145,12 @@ func (f *pprofFlags) Parse(func()) []string {
 	return f.Args()
 }
 
-// pprofUI collects what pprof says.
-type pprofUI struct{ said strings.Builder }
+// pprofUI collects pprof's messages.
+type pprofUI struct{ output strings.Builder }
 
 func (u *pprofUI) ReadLine(string) (string, error)     { return "", io.EOF }
-func (u *pprofUI) Print(args ...any)                   { fmt.Fprint(&u.said, args...) }
-func (u *pprofUI) PrintErr(args ...any)                { fmt.Fprint(&u.said, args...) }
+func (u *pprofUI) Print(args ...any)                   { fmt.Fprint(&u.output, args...) }
+func (u *pprofUI) PrintErr(args ...any)                { fmt.Fprint(&u.output, args...) }
 func (u *pprofUI) IsTerminal() bool                    { return false }
 func (u *pprofUI) WantBrowser() bool                   { return false }
 func (u *pprofUI) SetAutoComplete(func(string) string) {}
@@ -162,11 +162,11 @@ func runPprof(t *testing.T, path string, args ...string) string {
 	flags := &pprofFlags{flag.NewFlagSet("pprof", flag.ContinueOnError), append(args, "-output", out, path)}
 	ui := &pprofUI{}
 	if err := driver.PProf(&driver.Options{Flagset: flags, UI: ui}); err != nil {
-		t.Fatalf("pprof %v: %v\n%s", args, err, &ui.said)
+		t.Fatalf("pprof %v: %v\n%s", args, err, &ui.output)
 	}
-	if said := ui.said.String(); strings.Contains(strings.ToLower(said), "warning") ||
-		strings.Contains(said, "symboliz") {
-		t.Errorf("pprof %v: %s", args, said)
+	if output := ui.output.String(); strings.Contains(strings.ToLower(output), "warning") ||
+		strings.Contains(output, "symboliz") {
+		t.Errorf("pprof %v: %s", args, output)
 	}
 	text, err := os.ReadFile(out)
 	if err != nil {
@@ -175,7 +175,7 @@ func runPprof(t *testing.T, path string, args ...string) string {
 	return string(text)
 }
 
-// TestPprofReadsIt asks pprof itself.
+// TestPprofReadsIt runs pprof itself.
 func TestPprofReadsIt(t *testing.T) {
 	set := trainingSet()
 	path := filepath.Join(t.TempDir(), "profile.pb.gz")
@@ -215,14 +215,14 @@ func TestPprofReadsIt(t *testing.T) {
 	if lines := runPprof(t, path, "-lines", "-top"); !strings.Contains(lines, "train_step "+script+":75") {
 		t.Errorf("%s", lines)
 	}
-	// The last: pprof remembers from one call to the next which value was asked for.
+	// The last one: pprof keeps the sample index from one call to the next.
 	if inuse := runPprof(t, path, "-top", "-unit=B", "-sample_index=inuse_space"); !strings.Contains(inuse,
 		fmt.Sprintf("of %dB total", Live.Sum(set))) {
 		t.Errorf("%s", inuse)
 	}
 }
 
-// TestPprofLabels: rows of one stack stay apart by their labels, and what is not known has none.
+// TestPprofLabels: rows of one stack are separated by their labels, and unknown values have none.
 func TestPprofLabels(t *testing.T) {
 	set := trainingSet()
 	set.Labels = []string{"category", "module", "tag"}

@@ -19,7 +19,7 @@ import (
 	"memtrace/trace/textform"
 )
 
-// noRules sort nothing: what is divided by them is one category.
+// noRules sort nothing: there is a single category.
 var noRules = &rules.Set{Name: "none"}
 
 // runOf is a trace in memory.
@@ -150,7 +150,7 @@ func TestDHATAddsUpToTheReport(t *testing.T) {
 	}
 }
 
-// Two stacks that read the same are one point, with the highest sum that they had together; lifetimes end with the run.
+// Two stacks with equal names are one point, with the highest sum that they had together; lifetimes end with the run.
 func TestDHATLifetimes(t *testing.T) {
 	raw := encoded(t, `trace version=1
 thread id=1 tid=7 name="python3"

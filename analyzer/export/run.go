@@ -11,23 +11,23 @@ import (
 	"memtrace/trace"
 )
 
-// Run is a trace that can be read more than once, and what to count of it: what formats are made from that tell of
-// blocks as they come and go.
+// Run is a trace that can be read more than once, and what to count of it: the input of formats that contain the
+// lifetimes of blocks.
 type Run struct {
 	Open  func() (trace.Source, io.Closer, error) // the trace, from its beginning
 	Count analyzer.Options
 	Level string // "framework" or "driver", "" for the one that reports put first
 }
 
-// Written says what a file holds.
+// Written describes the content of a file.
 type Written struct {
 	Summary *report.Summary
 	Words   string   // how much it is, and of which moment
-	Limits  []string // sentences: what is not in it
+	Limits  []string // sentences on what is left out
 }
 
-// followed reads the trace for a watcher, and ahead of that where the options ask for names. The watcher is handed what
-// knows the names by the time of the first event: all of them if the trace is read ahead.
+// followed reads the trace for a watcher, and before that if the options require names. The watcher gets the source of
+// names as of the first event: all of them if the trace is read ahead.
 func (r *Run) followed(o analyzer.Options, watcher func(names trace.Source) analyzer.Watcher) (f *analyzer.Followed,
 	err error) {
 	src, closer, err := r.Open()
@@ -66,13 +66,13 @@ func (r *Run) stacks() (set *analyzer.StackSet, err error) {
 	return analyzer.Stacks(src, o, r.Level)
 }
 
-// narrowed reports whether filters leave out some of a device's memory, so that what devices and allocators count
-// themselves does not belong to what is left.
+// narrowed reports whether filters leave out some of a device's memory, so that the devices' and allocators' own counts
+// do not apply to the rest.
 func (r *Run) narrowed() bool {
 	return r.Count.Tag != "" || r.Count.Library != "" || r.Count.Focus != nil || r.Count.Ignore != nil
 }
 
-// amount says how much stood at a moment.
+// amount formats the memory at a moment.
 func amount(bytes uint64, moment string, time int64) string {
 	if moment == "" {
 		moment = "peak"

@@ -14,9 +14,9 @@ type sample struct {
 	value  uint64
 }
 
-// sampler makes samples of rows. A row's frame becomes one of those that the format can tell apart, and these are
-// numbered in the order of their names, so that comparing samples by their numbers puts them into an order that does
-// not depend on the order of the rows.
+// sampler converts rows to samples. A row's frame becomes one of those that the format distinguishes, and these are
+// numbered in the order of their names, so that samples sorted by number are in an order independent of the rows'
+// order.
 type sampler struct {
 	rows   []analyzer.StackRow
 	stacks [][]int32 // by row, outermost frame first

@@ -15,10 +15,10 @@ import (
 )
 
 // Snapshot writes a memory snapshot as torch.cuda.memory._dump_snapshot does, for PyTorch's memory_viz: the segments
-// and blocks that stood at the moment of Count.At, the end of the run if it names none, and the history until then, of
-// which the latest Count.HistoryBlocks events are kept. Driver memory that the framework's allocator does not hold has
-// segments and blocks of its own, with a key that tells them apart (foreignKey). Readers take the history back from the
-// state at its end, so nothing behind the moment is written. The trace is read twice if the moment is not its end.
+// and blocks at the moment of Count.At, the end of the run if it names none, and the history until then, of which the
+// latest Count.HistoryBlocks events are kept. Driver memory that the framework's allocator does not hold has separate
+// segments and blocks, identified by a key (foreignKey). Readers reconstruct the history backwards from the state at
+// its end, so nothing after the moment is written. The trace is read twice if the moment is not its end.
 func Snapshot(w io.Writer, run *Run, o Options) (*Written, error) {
 	limit := run.Count.HistoryBlocks
 	count := run.Count
@@ -49,7 +49,7 @@ func Snapshot(w io.Writer, run *Run, o Options) (*Written, error) {
 	return watch.written(followed.Summary, run.Count.At.String()), nil
 }
 
-// written says what a snapshot holds.
+// written describes the content of a snapshot.
 func (w *snapshotWatch) written(s *report.Summary, moment string) *Written {
 	if moment == "" {
 		moment = "the end"
@@ -72,7 +72,7 @@ func (w *snapshotWatch) written(s *report.Summary, moment string) *Written {
 	return v
 }
 
-// changeCounter finds the change of blocks behind which a moment lies.
+// changeCounter finds the last change of blocks before a moment.
 type changeCounter struct {
 	changes uint64
 	live    [heap.AccountCount]uint64
@@ -80,7 +80,7 @@ type changeCounter struct {
 	peak    [heap.AccountCount]uint64 // changes until the highest
 }
 
-// lastChange reads the trace and returns how many changes of blocks, from the first on, lie before the moment.
+// lastChange reads the trace and returns how many changes of blocks, from the first on, precede the moment.
 func lastChange(run *Run, o analyzer.Options) (uint64, error) {
 	var c changeCounter
 	o.Groupings = []string{"tag"}

@@ -28,15 +28,15 @@ func imported(t *testing.T, pickle []byte) *report.Summary {
 	return summarized(t, file.Bytes(), analyzer.Options{})
 }
 
-// figures are what must be the same of a level before and after.
+// figures are those of a level that must be the same before and after.
 func figures(l report.Level) string {
 	return fmt.Sprintf("peak %d, left %d, %d allocations, %d bytes", l.PeakBytes, l.LiveBytes, l.AllocCount,
 		l.AllocBytes)
 }
 
-// TestSnapshotsComeBack: a snapshot that is imported has the trace's figures on both levels, to the byte, and at the
-// peak what stood there.
-func TestSnapshotsComeBack(t *testing.T) {
+// TestSnapshotRoundTrip: an imported snapshot has the trace's figures on both levels, to the byte, and the same memory
+// at the peak.
+func TestSnapshotRoundTrip(t *testing.T) {
 	tried := 0
 	for name, raw := range reportTraces(t) {
 		s := summarized(t, raw, analyzer.Options{})
@@ -75,7 +75,7 @@ func TestSnapshotsComeBack(t *testing.T) {
 	}
 }
 
-// foreignTrace is a framework with two segments, one of them mapped from two handles, and a library beside it.
+// foreignTrace is a framework with two segments, one of them mapped from two handles, and another library.
 var foreignTrace = fmt.Sprintf(`trace version=1
 info key="framework.torch" value="2.7.1"
 info key="clock.base_unix_ns" value="1700000000000000000"
@@ -106,8 +106,8 @@ oom seq=14 time=3300 thread=1 level=framework device=0 size=4096
 end reason="exit" time=9000
 `, hostileName, hostileName)
 
-// Memory beside the framework has segments of its own, which count as the driver's when they come back, and the two
-// devices' blocks come back in their order.
+// Memory outside of the framework has separate segments, which count as the driver's after the import, and the two
+// devices' blocks are imported in their order.
 func TestSnapshotOfSeveralAllocators(t *testing.T) {
 	raw := encoded(t, foreignTrace)
 	s := summarized(t, raw, analyzer.Options{})
@@ -140,7 +140,7 @@ func TestSnapshotOfSeveralAllocators(t *testing.T) {
 	}
 }
 
-// What the history does not hold any more stands before it: what is left at the end is the same.
+// Memory from before the kept history precedes it: the memory left at the end is the same.
 func TestSnapshotLimit(t *testing.T) {
 	raw := encoded(t, foreignTrace)
 	s := summarized(t, raw, analyzer.Options{})

@@ -12,16 +12,17 @@ import (
 	"memtrace/trace"
 )
 
-// Keys that PyTorch's snapshots do not have, and whose readers do not look at. package importer reads them.
+// Keys that PyTorch's snapshots do not have, and that their readers ignore. package importer reads them.
 const (
-	writerKey    = "memtrace"            // of the snapshot: who wrote it
-	foreignKey   = "memtrace_driver"     // of blocks and entries: memory of the driver's beside the framework
-	blockSizeKey = "memtrace_block_size" // of entries: bytes of the block; "size" is what was asked for
+	writerKey    = "memtrace"            // of the snapshot: its writer
+	foreignKey   = "memtrace_driver"     // of blocks and entries: driver memory outside of the framework
+	blockSizeKey = "memtrace_block_size" // of entries: bytes of the block; "size" is the requested size
 	virtualKey   = "memtrace_no_segment" // of segments: there is none, but a block needs one
 	orderKey     = "memtrace_order"      // of entries: the order of all devices' entries
 )
 
-// unmappedAddress is where handles lie that were never mapped: beyond all addresses, and exact in a browser's numbers.
+// unmappedAddress is the address of handles that were never mapped: beyond all addresses, and exact in a browser's
+// numbers.
 const unmappedAddress = 1 << 51
 
 // snapshotFile writes a watch as a pickle.
@@ -40,7 +41,7 @@ type snapshotFile struct {
 	order   uint64 // of the entry that is being written
 }
 
-// stackFrom is a call stack; memory beside the framework names the library that asked for it first.
+// stackFrom is a call stack; for memory outside of the framework the library that allocated it comes first.
 type stackFrom struct {
 	native, python trace.StackID
 	foreign        bool
@@ -88,7 +89,7 @@ func (f *snapshotFile) write() {
 	f.p.op(pickleStop)
 }
 
-// place returns where a block lies.
+// place returns the address of a block.
 func (b *snapshotBlock) place() uint64 {
 	if b.handle && !b.mapped {
 		return unmappedAddress + b.addr%unmappedAddress
@@ -117,8 +118,8 @@ var actionNames = [...][]string{
 	actionMark: {"user_defined"},
 }
 
-// entry writes what an event is in PyTorch's words. Memory beside the framework comes and goes as a segment with one
-// block.
+// entry writes an event as PyTorch's actions. Memory outside of the framework appears and disappears as a segment with
+// one block.
 func (f *snapshotFile) entry(e *snapshotEntry) {
 	b := &e.block
 	framework := e.action == actionAlloc || e.action == actionFree
@@ -137,8 +138,7 @@ func (f *snapshotFile) entry(e *snapshotEntry) {
 	}
 }
 
-// record writes one entry. That it is of foreign memory is said of blocks only: the segment is driver memory like any
-// other.
+// record writes one entry. Only blocks are marked as foreign: the segment is driver memory like any other.
 func (f *snapshotFile) record(e *snapshotEntry, action string, foreign, block bool) {
 	b := &e.block
 	f.p.op(pickleMark)
@@ -169,7 +169,7 @@ func (f *snapshotFile) record(e *snapshotEntry, action string, foreign, block bo
 	f.p.op(pickleAppends)
 }
 
-// frames writes a call stack, innermost frame first; the same one is written once.
+// frames writes a call stack, innermost frame first; equal stacks are written once.
 func (f *snapshotFile) frames(key string, b *snapshotBlock, foreign bool) {
 	f.p.word(key)
 	from := stackFrom{b.stack, b.pystack, foreign}

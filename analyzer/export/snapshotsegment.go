@@ -7,18 +7,18 @@ import (
 	"memtrace/analyzer/heap"
 )
 
-// snapshotSegment is driver memory that lies in one piece, and what of it is handed out.
+// snapshotSegment is one contiguous range of driver memory, with its blocks.
 type snapshotSegment struct {
 	addr, size uint64
 	first      *snapshotBlock // its stack and stream are the segment's
-	handle     bool           // made of mapped handles, which may be several
+	handle     bool           // consists of mapped handles, which may be several
 	foreign    bool
 	virtual    bool // no driver memory is known below its one block
 	blocks     []*snapshotBlock
 }
 
-// segments divides the driver's live memory, and puts the framework's blocks into it. Neighbours that were mapped one
-// by one are one segment, as PyTorch has it.
+// segments divides the driver's live memory, and assigns the framework's blocks to it. Adjacent mappings are one
+// segment, as in PyTorch.
 func (f *snapshotFile) segments() []snapshotSegment {
 	var list []snapshotSegment
 	for _, b := range byAddress(f.w.blocks[heap.AccountDriver]) {
@@ -44,7 +44,7 @@ func (f *snapshotFile) segments() []snapshotSegment {
 	return append(list, loose...)
 }
 
-// byAddress sorts blocks by where they lie.
+// byAddress sorts blocks by address.
 func byAddress(blocks map[uint32]*snapshotBlock) []*snapshotBlock {
 	list := make([]*snapshotBlock, 0, len(blocks))
 	for _, b := range blocks {
@@ -56,7 +56,7 @@ func byAddress(blocks map[uint32]*snapshotBlock) []*snapshotBlock {
 	return list
 }
 
-// segmentOf returns the segment with room for a block behind the blocks that it has already, nil if there is none.
+// segmentOf returns the segment with room for a block after its present blocks, nil if there is none.
 func segmentOf(list []snapshotSegment, b *snapshotBlock) *snapshotSegment {
 	i, _ := slices.BinarySearchFunc(list, b, func(s snapshotSegment, b *snapshotBlock) int {
 		if s.first.device == b.device && s.addr <= b.addr && b.addr < s.addr+s.size {
@@ -81,7 +81,7 @@ func segmentOf(list []snapshotSegment, b *snapshotBlock) *snapshotSegment {
 // smallSegment is the size of segments that PyTorch cuts small blocks from.
 const smallSegment = 2 << 20
 
-// segment writes a segment with its blocks, which fill it: what lies between them is inactive.
+// segment writes a segment with its blocks, which fill it: gaps are inactive blocks.
 func (f *snapshotFile) segment(s *snapshotSegment) {
 	blocks := s.blocks
 	if s.foreign {

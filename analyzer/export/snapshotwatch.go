@@ -8,7 +8,7 @@ import (
 	"memtrace/trace"
 )
 
-// snapshotAction is what an entry of a snapshot's history says.
+// snapshotAction is the action of an entry of a snapshot's history.
 type snapshotAction uint8
 
 const (
@@ -22,8 +22,7 @@ const (
 	actionMark
 )
 
-// snapshotEntry is an event of the history. The block's numbers stand in it, since blocks are gone by the time that it
-// is written.
+// snapshotEntry is an event of the history. It contains the block's fields, since blocks are gone when it is written.
 type snapshotEntry struct {
 	block  snapshotBlock
 	time   int64 // nanoseconds since the trace's base, never less than that of the entry before
@@ -35,7 +34,7 @@ type snapshotEntry struct {
 // snapshotBlock is a block of a framework or of the driver.
 type snapshotBlock struct {
 	addr, size     uint64
-	request        uint64 // what was asked for; the size if that is not known
+	request        uint64 // requested bytes; the size if unknown
 	stream         uint64
 	order          uint64 // of its beginning: its entry's number
 	stack, pystack trace.StackID
@@ -47,10 +46,10 @@ type snapshotBlock struct {
 // wholeRun is more changes than a trace can have.
 const wholeRun = math.MaxUint64
 
-// snapshotWatch keeps what a snapshot is made of: the live blocks and the latest entries.
+// snapshotWatch keeps the content of a snapshot: the live blocks and the latest entries.
 type snapshotWatch struct {
 	names trace.Source
-	last  uint64 // change behind which the snapshot is taken; wholeRun: the end
+	last  uint64 // change after which the snapshot is taken; wholeRun: the end
 	done  bool
 
 	changes   uint64
@@ -63,7 +62,7 @@ type snapshotWatch struct {
 	forgotten uint64
 	time      int64
 
-	framework trace.StackID // native stack of a framework's first event: who calls there is its allocator
+	framework trace.StackID // native stack of a framework's first event: its caller is the allocator
 	known     bool
 }
 
@@ -75,7 +74,7 @@ func newSnapshotWatch(names trace.Source, limit int, last uint64) *snapshotWatch
 	return w
 }
 
-// add appends an entry, in the place of the oldest one once there are as many as may be kept.
+// add appends an entry, replacing the oldest one once the limit is reached.
 func (w *snapshotWatch) add(action snapshotAction, time int64, b *snapshotBlock) *snapshotEntry {
 	w.time = max(w.time, time)
 	e := snapshotEntry{block: *b, time: w.time, action: action, size: b.request}
@@ -153,7 +152,7 @@ func (w *snapshotWatch) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	w.changed(b.Account, -b.Size)
 }
 
-// changed counts a change, and stops at the one that was asked for.
+// changed counts a change, and stops at the requested one.
 func (w *snapshotWatch) changed(a heap.Account, by uint64) {
 	w.live[a] += by
 	w.changes++
@@ -182,7 +181,7 @@ func (w *snapshotWatch) Event(e *trace.Event) {
 	}
 }
 
-// mapped gives the memory of a handle the address at which it appears first, from its beginning on.
+// mapped sets the address of a handle's memory, from its beginning on, to that of its first mapping.
 func (w *snapshotWatch) mapped(e *trace.Event) {
 	id, live := w.handles[e.Handle]
 	if !live || e.Status != 0 {

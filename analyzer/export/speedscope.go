@@ -36,7 +36,7 @@ func Speedscope(w io.Writer, sets []*analyzer.StackSet, o Options) error {
 	frames := make([]speedscopeFrame, len(all.frames))
 	for i, f := range all.frames {
 		frames[i] = speedscopeFrame{Name: f.function, File: f.path, Line: f.line}
-		if f.origin == ofUser && f.file != "" { // the lines that its readers know; the viewer shows names only
+		if f.origin == ofUser && f.file != "" { // its readers use the lines; the viewer shows names only
 			frames[i].Name += " (" + f.place() + ")"
 		}
 	}

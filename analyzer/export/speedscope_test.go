@@ -21,7 +21,7 @@ func scope(t *testing.T, set *analyzer.StackSet, o Options) []byte {
 	return out.Bytes()
 }
 
-// speedscopeFile is the part of a file that the tests look at.
+// speedscopeFile is the part of a file that the tests read.
 type speedscopeFile struct {
 	Shared struct {
 		Frames []speedscopeFrame `json:"frames"`
@@ -133,7 +133,7 @@ func TestSpeedscopeOfNothing(t *testing.T) {
 	}
 }
 
-// TestSpeedscopeOfManyStacks leaves the schema out, which takes its time.
+// TestSpeedscopeOfManyStacks skips the schema, which is slow.
 func TestSpeedscopeOfManyStacks(t *testing.T) {
 	set := manyStacks()
 	data := scope(t, set, Options{})

@@ -14,8 +14,8 @@ import (
 	"memtrace/trace/textform"
 )
 
-// TestExportsAddUpToTheReport: on every trace of the report's own tests, each format's stacks add up to what the
-// summary says of the level, to the byte.
+// TestExportsAddUpToTheReport: for every trace of the report's own tests, each format's stacks add up to the summary's
+// figure of the level, to the byte.
 func TestExportsAddUpToTheReport(t *testing.T) {
 	paths, err := filepath.Glob("../render/testdata/*.txtar")
 	if err != nil || len(paths) < 5 {

@@ -13,13 +13,13 @@ type Value uint8
 
 // The values.
 const (
-	Peak      Value = iota // bytes that stood at the level's peak
+	Peak      Value = iota // bytes at the level's peak
 	Live                   // bytes that were left at the end
 	Allocated              // bytes of all allocations together
 	Count                  // number of allocations
 )
 
-// values describes each value: its name on the command line, how people read it, and what pprof calls it.
+// values has each value's name on the command line, its displayed name, and its name in pprof.
 var values = [...]struct {
 	name, words, pprof string
 	of                 func(*analyzer.StackRow) uint64
@@ -34,7 +34,7 @@ var values = [...]struct {
 	}},
 }
 
-// ValueNames lists what ParseValue takes.
+// ValueNames lists the names that ParseValue accepts.
 func ValueNames() []string {
 	names := make([]string, len(values))
 	for i, v := range values {
@@ -58,7 +58,7 @@ func (v Value) String() string { return values[v].name }
 
 func (v Value) of(row *analyzer.StackRow) uint64 { return values[v].of(row) }
 
-// Words says which moment of the run the value belongs to.
+// Words describes the moment of the run to which the value belongs.
 func (v Value) Words(set *analyzer.StackSet) string {
 	if v != Peak {
 		return values[v].words
@@ -73,7 +73,7 @@ func (v Value) Words(set *analyzer.StackSet) string {
 	return words
 }
 
-// Text writes an amount for people: in binary units, or as a number of allocations.
+// Text formats an amount: in binary units, or as a number of allocations.
 func (v Value) Text(n uint64) string {
 	switch {
 	case v != Count:

@@ -1,3 +1,3 @@
-// Package finding has the kinds of sentences that a report says beside its figures, each with a name that programs can
+// Package finding has the kinds of sentences in a report in addition to its figures, each with an id that programs can
 // rely on. docs/findings.md lists them.
 package finding

@@ -2,10 +2,10 @@ package finding
 
 import "slices"
 
-// Finding is one thing that a report says in words, in the text and in JSON alike: a verdict, growth, advice, or what
-// limits the figures.
+// Finding is one sentence of a report, the same in the text and in JSON: a verdict, growth, advice, or a limit of the
+// figures.
 type Finding struct {
-	ID       string `json:"id"`       // one of Kinds; names stay for good
+	ID       string `json:"id"`       // one of Kinds; names are permanent
 	Severity string `json:"severity"` // Alarm, Warning, Advice or Info
 	Bytes    uint64 `json:"bytes"`    // the memory that it is about; 0: none, or not known
 	// what it rests on: fields of the report, as in health.truncated_at, or info.KEY of the trace
@@ -18,7 +18,7 @@ const (
 	Alarm   = "alarm"   // the program ran out of memory, or will
 	Warning = "warning" // figures are incomplete, or may be wrong
 	Advice  = "advice"  // something to try
-	Info    = "info"    // what the figures say, and how to read them
+	Info    = "info"    // what the figures mean, and how to read them
 )
 
 // Kind is a row of the table of docs/findings.md.

@@ -9,21 +9,21 @@ import (
 const (
 	// coverShare is the least part of the whole, in percent, that a short table must show.
 	coverShare = 80
-	// aloneShare is the least part of the whole, as a divisor, that always has a row of its own.
+	// aloneShare is the part of the whole, as a divisor, from which a name always has its own row.
 	aloneShare = 4
 )
 
-// Group is one row of a short table: a name, or everything whose path begins alike.
+// Group is one row of a short table: a name, or everything whose path has the same prefix.
 type Group struct {
 	Path    []string // what the members have in common
 	Members []int    // places in the list
 	Bytes   uint64
 }
 
-// Cover divides names, given as paths from the whole to its parts, as closely as so many rows allow that must hold most
-// of the bytes: by whole paths if the largest of them do, otherwise by shorter and shorter beginnings, which are no
-// longer than depth. What holds a good part of the whole by itself keeps its row. Groups come in the order of their
-// bytes, most first; where nothing covers enough, what covers most is taken.
+// Cover divides names, given as paths from the whole to its parts, into at most limit rows that hold most of the bytes,
+// as finely as possible: by whole paths if the largest of them do, otherwise by shorter and shorter prefixes, no longer
+// than depth. A name with a large part of the whole keeps its row. Groups are ordered by bytes, most first; if no
+// division covers enough, the one that covers most is used.
 func Cover(paths [][]string, bytes []uint64, limit, depth int) []Group {
 	deepest, whole := 1, uint64(0)
 	for i, path := range paths {
@@ -47,7 +47,7 @@ func Cover(paths [][]string, bytes []uint64, limit, depth int) []Group {
 	return best
 }
 
-// groupsOf puts the paths together that have their first parts in common.
+// groupsOf groups the paths by their first parts.
 func groupsOf(paths [][]string, bytes []uint64, depth int, whole uint64) []Group {
 	var groups []Group
 	at := make(map[string]int)
@@ -72,8 +72,7 @@ func groupsOf(paths [][]string, bytes []uint64, depth int, whole uint64) []Group
 	return groups
 }
 
-// ModulePath takes the name of a module apart at its dots, but for those inside of braces: "h.{0..3}.mlp" has three
-// parts.
+// ModulePath splits the name of a module at its dots, except those inside of braces: "h.{0..3}.mlp" has three parts.
 func ModulePath(name string) (path []string) {
 	begin, braces := 0, 0
 	for i := range len(name) {

@@ -8,16 +8,16 @@ import (
 	"strings"
 )
 
-// Fold stands for the names of a list that differ in indices only: h.{0..11}.attn for h.0.attn to h.11.attn.
+// Fold represents the names of a list that differ in indices only: h.{0..11}.attn for h.0.attn to h.11.attn.
 type Fold struct {
 	Name    string
-	Members []int // places in the list, in the order of the indices; one for a name that stands alone
+	Members []int // indices into the list, in the order of the names' indices; one for a name by itself
 	Min     uint64
 	Max     uint64 // of what the members hold
 	Bytes   uint64 // sum of it
 }
 
-// Repeated reports whether the fold stands for more than one name.
+// Repeated reports whether the fold contains more than one name.
 func (f *Fold) Repeated() bool { return len(f.Members) > 1 }
 
 // Names beyond these bounds are left as they are: a trace may hold names with half a million parts.
@@ -26,19 +26,19 @@ const (
 	maxFoldedParts = 48
 	// foldedPieces is how many ranges of indices are written out.
 	foldedPieces = 4
-	// inARow is how many things in a row are no coincidence.
-	inARow = 3
+	// minInRow is how many equal things in a row are no coincidence.
+	minInRow = 3
 )
 
-// Modules puts modules together that differ in an index and are the same part of a repeated module: what stands behind
-// the index has a name, as in h.3.attn. Modules that end in their index, as those of a list of different layers do, are
-// only taken as one if their list is known to repeat or if they hold the same bytes. Folds come in the order of the sum
-// of their bytes, most first.
+// Modules joins modules that differ in an index and are the same part of a repeated module: the part after the index
+// has a name, as in h.3.attn. Modules that end in their index, as those of a list of different layers do, are joined
+// only if their list is known to repeat or if they hold the same bytes. Folds are ordered by the sum of their bytes,
+// most first.
 func Modules(names []string, bytes []uint64) []Fold {
 	t := newFolding(names, bytes)
 	repeated := t.repeatedLists()
 	t.fold(func(item *foldItem, part int) (kind string, certain bool) {
-		if !item.attached(part) && (namedBehind(item.parts, part) > 0 || repeated[listOf(item.parts, part)]) {
+		if !item.attached(part) && (namedAfter(item.parts, part) > 0 || repeated[listOf(item.parts, part)]) {
 			return "", true
 		}
 		return strconv.FormatUint(item.bytes, 10), false
@@ -46,19 +46,19 @@ func Modules(names []string, bytes []uint64) []Fold {
 	return t.folds()
 }
 
-// Sized puts names together that differ in an index and hold the same number of bytes by sizes, which are those of
-// parameters, say. The other arguments and the order are as in Modules.
+// Sized joins names that differ in an index and have the same size: sizes are those of parameters, say. The other
+// arguments and the order are as in Modules.
 func Sized(names []string, bytes, sizes []uint64) []Fold {
 	t := newFolding(names, bytes)
 	t.fold(func(item *foldItem, part int) (kind string, certain bool) {
-		return strconv.FormatUint(sizes[item.members[0]], 10), namedBehind(item.parts, part) > 1
+		return strconv.FormatUint(sizes[item.members[0]], 10), namedAfter(item.parts, part) > 1
 	})
 	return t.folds()
 }
 
-// foldItem is one name, or several that were taken as one.
+// foldItem is one name, or several joined.
 type foldItem struct {
-	parts   []string // of the name: indices, and what stands between them
+	parts   []string // of the name: indices, and the text between them
 	indices []bool   // which of the parts may be folded
 	single  bool     // one of them
 	members []int
@@ -85,8 +85,8 @@ func newFolding(names []string, bytes []uint64) *folding {
 	return t
 }
 
-// splitIndices takes a name apart. Numbers between dots are indices; in names without them so are those at the end of a
-// word, as in MXNet's transformer3_attn.
+// splitIndices splits a name. Numbers between dots are indices; in names without dots also those at the end of a word,
+// as in MXNet's transformer3_attn.
 func splitIndices(name string) (parts []string, indices []bool) {
 	if len(name) > maxFoldedName {
 		return []string{name}, []bool{false}
@@ -125,14 +125,14 @@ func splitIndices(name string) (parts []string, indices []bool) {
 
 func digit(c byte) bool { return c >= '0' && c <= '9' }
 
-// attached reports whether an index is the end of a word and not a word of its own.
+// attached reports whether an index is the end of a word and not a separate word.
 func (item *foldItem) attached(part int) bool {
 	return part > 0 && !strings.HasSuffix(item.parts[part-1], ".")
 }
 
-// namedBehind counts the parts of a name behind an index that are no indices: modules, and for parameters their own
+// namedAfter counts the parts of a name after an index that are not indices: modules, and for parameters their own
 // name.
-func namedBehind(parts []string, part int) (n int) {
+func namedAfter(parts []string, part int) (n int) {
 	for _, text := range parts[part+1:] {
 		for word := range strings.SplitSeq(text, ".") {
 			if strings.ContainsFunc(word, func(c rune) bool { return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' }) {
@@ -146,14 +146,14 @@ func namedBehind(parts []string, part int) (n int) {
 // listOf names the list that an index is of.
 func listOf(parts []string, part int) string { return strings.Join(parts[:part], "") }
 
-// repeatedLists finds the lists of modules of which at least two have a named part in common.
+// repeatedLists finds the lists of modules of which at least two have a common named part.
 func (t *folding) repeatedLists() map[string]bool {
 	type named struct{ list, rest string }
 	first := make(map[named]string)
 	repeated := make(map[string]bool)
 	for _, item := range t.items {
 		for part, isIndex := range item.indices {
-			if !isIndex || item.attached(part) || namedBehind(item.parts, part) == 0 {
+			if !isIndex || item.attached(part) || namedAfter(item.parts, part) == 0 {
 				continue
 			}
 			key := named{listOf(item.parts, part), strings.Join(item.parts[part+1:], "")}
@@ -167,9 +167,9 @@ func (t *folding) repeatedLists() map[string]bool {
 	return repeated
 }
 
-// fold takes items as one that differ in one index and are of the same kind, the indices from the left to the right.
-// Where it is not certain that they are parts of repeated modules, they are if nothing else in their names is an index
-// or if there are several in a row: a feed-forward part's two layers may happen to have the same size.
+// fold joins items that differ in one index and are of the same kind, the indices from left to right. If it is
+// uncertain that they are parts of repeated modules, they are joined if nothing else in their names is an index or if
+// there are several in a row: a feed-forward part's two layers may happen to have the same size.
 func (t *folding) fold(kind func(item *foldItem, part int) (kind string, certain bool)) {
 	most := 0
 	for _, item := range t.items {
@@ -220,7 +220,7 @@ func mergeItems(list []*foldItem, part int, certain bool) []*foldItem {
 	switch ranges := IndexRanges(indices); {
 	case len(indices) < 2: // the same name twice
 		return list
-	case certain || list[0].single || len(indices) >= inARow && !strings.ContainsAny(ranges, ", "):
+	case certain || list[0].single || len(indices) >= minInRow && !strings.ContainsAny(ranges, ", "):
 		merged.parts[part], merged.indices[part] = "{"+ranges+"}", false
 		return []*foldItem{merged}
 	}
@@ -233,8 +233,8 @@ func compareIndices(a, b string) int {
 	return cmp.Or(cmp.Compare(len(x), len(y)), strings.Compare(x, y), strings.Compare(a, b))
 }
 
-// IndexRanges writes sorted indices as people do: 0..7,9. Where they are scattered it says how many there are between
-// the first and the last one.
+// IndexRanges formats sorted indices as ranges: 0..7,9. If they are scattered it gives their number between the first
+// and the last one.
 func IndexRanges(indices []string) string {
 	var pieces []string
 	for i := 0; i < len(indices); {
@@ -277,11 +277,10 @@ func (t *folding) folds() []Fold {
 	return list
 }
 
-// FoldsRows reports whether rows of a grouping are names of modules or of what belongs to them, which FoldRows may take
-// as one.
+// FoldsRows reports whether rows of a grouping are names of modules or of their parts, which FoldRows may join.
 func FoldsRows(by string) bool { return by == "module" || by == "name" }
 
-// FoldRows folds the keys of a grouping as Modules or Sized does; other groupings' keys stand alone, in their
+// FoldRows folds the keys of a grouping as Modules or Sized does; keys of other groupings stay separate, in their
 // order.
 func FoldRows(by string, keys []string, bytes []uint64) []Fold {
 	switch by {

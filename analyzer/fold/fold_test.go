@@ -67,8 +67,7 @@ func TestFoldSizedKeepsSizesApart(t *testing.T) {
 	}
 }
 
-// TestFoldingLosesNothing: every name is a member of exactly one fold, and the sums are those of the names, whatever
-// the names are.
+// TestFoldingLosesNothing: for any names, each is a member of exactly one fold, and the sums are those of the names.
 func TestFoldingLosesNothing(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	words := []string{"h", "0", "1", "12", "attn", "w1", "", "3x3", "layer2", "_", "007", "99999999999999999999999"}

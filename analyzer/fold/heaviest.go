@@ -7,16 +7,16 @@ import (
 )
 
 const (
-	// maxModuleDepth bounds the parts of a module's path that are looked at.
+	// maxModuleDepth bounds the parts of a module's path that are used.
 	maxModuleDepth = 48
 	// heavyShare is the least part of the whole that a module worth naming holds, as a divisor.
 	heavyShare = 4
 )
 
-// Heaviest finds the part of a model that holds most together with what is below it, by the names of modules and what
-// each holds itself: the deepest module on the way down from the root on which each one holds at least half of what the
-// one above it does, and a quarter of the whole, in bytes. Repeated modules count as one, "model.h.{0..11}.attn". title
-// is "" if that leads no further than to a root.
+// Heaviest finds the part of a model that holds most including its children, by the names of modules and the bytes of
+// each: the deepest module on the path from the root on which each one holds at least half of its parent's bytes, and a
+// quarter of the whole, in bytes. Repeated modules count as one, "model.h.{0..11}.attn". title is "" if the path ends
+// at a root.
 func Heaviest(names []string, bytes []uint64, whole uint64) (title string, held uint64) {
 	node := &moduleNode{}
 	for i, name := range names {
@@ -43,7 +43,7 @@ type moduleNode struct {
 	children map[string]*moduleNode
 }
 
-// add takes in what the module with a path below this one holds.
+// add adds the bytes of the module with a path below this one.
 func (n *moduleNode) add(path string, bytes uint64) {
 	n.bytes += bytes
 	for _, part := range strings.SplitN(path, ".", maxModuleDepth) {
@@ -62,7 +62,7 @@ func (n *moduleNode) child(name string) *moduleNode {
 	return n.children[name]
 }
 
-// merge adds a module to one that stands for several.
+// merge adds a module to one that represents several.
 func (n *moduleNode) merge(other *moduleNode) {
 	n.bytes += other.bytes
 	for name, c := range other.children {
@@ -70,8 +70,8 @@ func (n *moduleNode) merge(other *moduleNode) {
 	}
 }
 
-// heaviest returns the child that holds most, numbered children that are alike as one; nil without children. Of equals
-// the first by name.
+// heaviest returns the child that holds most, equal numbered children as one; nil without children. Of equal bytes the
+// first by name.
 func (n *moduleNode) heaviest() (best string, heaviest *moduleNode) {
 	children := n.children
 	if list := n.repeated(); len(list) > 1 {

@@ -17,8 +17,8 @@ func heaviestOf(held map[string]uint64, whole uint64) (string, uint64) {
 	return Heaviest(names, bytes, whole)
 }
 
-// TestHeaviest: the way down ends where no part holds half of what is above it or a quarter of the whole; layers of
-// one kind count as one, different ones of a list do not.
+// TestHeaviest: the path ends where no part holds half of its parent or a quarter of the whole; layers of one kind
+// count as one, different ones of a list do not.
 func TestHeaviest(t *testing.T) {
 	layers := map[string]uint64{"model.head": 100}
 	for i := range 12 {

@@ -1,5 +1,5 @@
-// Package lanes says what lies below a picture of memory over time: iterations, epochs, phases, marks, and moments at
-// which memory ran out.
+// Package lanes computes the lanes below a picture of memory over time: iterations, epochs, phases, marks, and moments
+// at which memory ran out.
 package lanes
 
 import (
@@ -11,16 +11,16 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Lane is items in the order of time. Their names may hold what a trace says.
+// Lane is items in the order of time. Their names may contain text from a trace.
 type Lane struct {
 	Name  string
 	Items []Item
 }
 
-// Item is a stretch of time, or a moment.
+// Item is an interval of time, or a moment.
 type Item struct {
 	Name   string // as short as there is room for
-	Title  string // the same in words
+	Title  string // the same as text
 	FromNS int64
 	ToNS   int64              // FromNS of a moment
 	Moment bool               // it has no end
@@ -36,8 +36,8 @@ const (
 	OutOfMemory = "no memory"
 )
 
-// MaxItems bounds the items of a lane. Of more iterations, epochs and phases, those that follow each other are one;
-// of more moments the first ones are kept.
+// MaxItems bounds the items of a lane. If there are more, consecutive iterations, epochs and phases are joined; of
+// moments the first ones are kept.
 const MaxItems = report.MaxPhaseSpans
 
 // Of are the lanes of a summary that have items.

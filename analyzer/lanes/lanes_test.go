@@ -7,8 +7,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestLanesKeepEverything: however many iterations and epochs there are, a lane goes from the first to the last one
-// without a gap, in few items.
+// TestLanesKeepEverything: for any number of iterations and epochs, a lane goes from the first to the last one without
+// a gap, in few items.
 func TestLanesKeepEverything(t *testing.T) {
 	for _, count := range []int{1, 3, MaxItems, MaxItems + 1, 3*MaxItems + 7} {
 		s := &report.Summary{Training: &report.Training{IterationsBy: report.IterationsByOptimizer}}
@@ -44,8 +44,8 @@ func TestLanesKeepEverything(t *testing.T) {
 	}
 }
 
-// TestLanesOfMoments: marks lie in the order of time, those of memtrace itself are no part of it, and a run without
-// anything has no lane.
+// TestLanesOfMoments: marks are in the order of time, those of memtrace itself are left out, and a run without any has
+// no lane.
 func TestLanesOfMoments(t *testing.T) {
 	s := &report.Summary{Marks: []report.Mark{{Name: "b", FirstTimeNS: 20}, {Name: "memtrace.attached", FirstTimeNS: 1},
 		{Name: "a", FirstTimeNS: 10}}}

@@ -12,18 +12,18 @@ const (
 	heightLastTime = 1 << 62
 )
 
-// HeightSeries keeps the highest total in stretches of time, from the first change on, whose width doubles when there
-// are too many. No maximum is lost by that.
+// HeightSeries keeps the highest total in time intervals, from the first change on, whose width doubles when there are
+// too many. No maximum is lost by that.
 type HeightSeries struct {
 	width int64
-	from  int64  // when the first stretch begins
+	from  int64  // when the first interval begins
 	live  uint64 // now
 	highs []uint64
-	until int64 // end of the last stretch
+	until int64 // end of the last interval
 }
 
-// reach makes the stretch of a time the last one. Between two events nothing changes. Times that lie before it, as late
-// events have them, count there.
+// reach makes the interval of a time the last one. Between two events nothing changes. Earlier times, as of late
+// events, count there.
 func (h *HeightSeries) reach(time int64) {
 	if h.width == 0 {
 		h.width, h.from, h.highs = heightFirstNS, max(time, 0), append(make([]uint64, 0, heightBins), 0)
@@ -42,7 +42,7 @@ func (h *HeightSeries) reach(time int64) {
 	h.until = h.from + h.width*int64(len(h.highs))
 }
 
-// Set takes in that the total is another one from a time on.
+// Set records a new total from a time on.
 func (h *HeightSeries) Set(live uint64, time int64) {
 	if h.width == 0 || time >= h.until {
 		h.reach(time)
@@ -62,7 +62,7 @@ func (h *HeightSeries) Value(level string, end int64) *report.Heights {
 	return &report.Heights{Level: level, WidthNS: until.width, PeakBytes: until.highs, FromNS: until.from}
 }
 
-// Restart lets the first stretch begin at a time, with what is live.
+// Restart begins the first interval at a time, with the live memory.
 func (h *HeightSeries) Restart(time int64) {
 	if h.width > 0 {
 		*h = HeightSeries{heightFirstNS, time, h.live, append(h.highs[:0], h.live), time + heightFirstNS}

@@ -5,7 +5,7 @@ import (
 	"testing"
 )
 
-// Each stretch has the highest of all totals that stood in it, also of one that began before it.
+// Each interval has the highest of all totals in it, including one that began before it.
 func TestHeights(t *testing.T) {
 	t.Parallel()
 	for seed := range uint64(60) {
@@ -50,7 +50,7 @@ func TestHeights(t *testing.T) {
 }
 
 // Absurd times of damaged traces cost nothing.
-func TestHeightsAbsurd(t *testing.T) {
+func TestHeightsOfExtremeTimes(t *testing.T) {
 	t.Parallel()
 	h := HeightSeries{}
 	for _, time := range []int64{1<<63 - 1, 0, 1 << 62, 5} {

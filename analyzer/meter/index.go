@@ -11,7 +11,7 @@ type IDIndex struct {
 	IDs    []uint64 // by number
 }
 
-// Number returns the identifier's number; isNew says that it was given just now.
+// Number returns the identifier's number; isNew reports that it was assigned by this call.
 func (x *IDIndex) Number(id uint64) (n uint32, isNew bool) {
 	if id < uint64(len(x.direct)) {
 		if n := x.direct[id]; n != 0 {

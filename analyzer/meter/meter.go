@@ -1,7 +1,7 @@
 package meter
 
-// Meter is one running total with its high-water mark: the first moment at which it was as high as it ever got. epoch
-// counts the new maxima; a share that remembers its value under an epoch can tell what it was at the peak.
+// Meter is one running total with its high-water mark: the first moment of the highest value. epoch counts the new
+// maxima; a share that keeps its value with an epoch has its value at the peak.
 type Meter struct {
 	Current    uint64
 	Peak       uint64
@@ -12,7 +12,7 @@ type Meter struct {
 	Refused    uint64
 	AllocBytes uint64
 
-	Sure, SurePeak uint64 // of current and peak, what is certain; kept by losses
+	Sure, SurePeak uint64 // the certain part of current and peak; reduced by losses
 }
 
 // Grow adds a new block. Shares of the total must have been grown before, so that they are part of a new maximum.
@@ -42,15 +42,15 @@ func (m *Meter) Pass(size uint64) {
 	m.AllocBytes += size
 }
 
-// Share is one key's part of a meter's total. It knows its value at the meter's peak without being told when a peak
-// happens: the first change after a new maximum saves the value that stood until then. Every operation is O(1).
+// Share is one key's part of a meter's total. It has its value at the meter's peak without a notification of the peak:
+// the first change after a new maximum saves the previous value. Every operation is O(1).
 type Share struct {
 	Current uint64
 	AtPeak  uint64 // value at the maximum number epoch
 	Epoch   uint64
 }
 
-// Sync must come before every change, with the epoch of the meter whose peak is asked for.
+// Sync must be called before every change, with the epoch of the meter whose peak is needed.
 func (s *Share) Sync(epoch uint64) {
 	if s.Epoch != epoch {
 		s.AtPeak = s.Current
@@ -81,8 +81,8 @@ func (m *Meter) Restart(time int64) {
 	m.Epoch++
 }
 
-// Vouch adds a new block: a sure one, or one of which only its beginning is certain, unless it came late and something
-// else may have ended since.
+// Vouch adds a new block: a certain one, or one of which only the beginning is certain, unless it came late and other
+// blocks may have ended since.
 func (m *Meter) Vouch(size uint64, sure, alone bool) {
 	if sure {
 		m.Sure += size

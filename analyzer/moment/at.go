@@ -9,7 +9,7 @@ import (
 	"memtrace/trace"
 )
 
-// Kind says by what a moment is named.
+// Kind is the way in which a moment is named.
 type Kind uint8
 
 // Kinds of moments.
@@ -36,11 +36,11 @@ type At struct {
 	text string
 }
 
-// Parse reads what stands behind --at: "peak", "exit", "mark:NAME" (the last mark of that name), "step:N" (the
-// beginning of step N), "iteration:N" (the end of iteration N, see AtEnd), "oom" (the first time that memory ran out
-// and the program did not get it) or "oom:N" (the Nth of the list of OOM events), "teardown" (right behind the last
-// allocation of the level that reports put first: what comes then only gives back), or a duration since the start of
-// the trace such as "1.5s" or "200ms".
+// Parse parses the value of --at: "peak", "exit", "mark:NAME" (the last mark of that name), "step:N" (the beginning of
+// step N), "iteration:N" (the end of iteration N, see AtEnd), "oom" (the first time that memory ran out and the
+// allocation failed) or "oom:N" (the Nth of the list of OOM events), "teardown" (right after the last allocation of the
+// level that reports put first: only frees follow), or a duration since the start of the trace such as "1.5s" or
+// "200ms".
 func Parse(text string) (At, error) {
 	at := At{text: text}
 	if name, ok := strings.CutPrefix(text, "mark:"); ok {
@@ -108,19 +108,19 @@ func (a At) AtEnd(time int64) At {
 // String returns what Parse read.
 func (a At) String() string { return a.text }
 
-// IsZero reports whether no moment was asked for.
+// IsZero reports whether no moment was requested.
 func (a At) IsZero() bool { return a.Kind == None }
 
 // NeedsAhead reports whether the moment can only be found by reading the trace once more, ahead.
 func (a At) NeedsAhead() bool { return a.Kind == Teardown }
 
-// FoundAfterwards reports whether the state at the moment is known once everything was replayed, without having been
-// kept on the way.
+// FoundAfterwards reports whether the state at the moment is known after the whole replay, without being kept during
+// it.
 func (a At) FoundAfterwards() bool {
 	return a.Kind == None || a.Kind == Peak || a.Kind == Exit
 }
 
-// Before reports whether the moment lies between e and the events before it.
+// Before reports whether the moment is between e and the previous event.
 func (a At) Before(e *trace.Event) bool {
 	return a.Kind == Time && e.Time > a.Time && e.Flags&trace.FlagLate == 0
 }
@@ -138,12 +138,12 @@ func (a At) Hits(e *trace.Event, tables *trace.Tables) bool {
 	return false
 }
 
-// BehindEvent reports whether the moment is the one right behind e.
+// BehindEvent reports whether the moment is right after e.
 func (a *At) BehindEvent(e *trace.Event) bool {
 	return a.Seq != 0 && e.Seq == a.Seq && (a.Kind == Teardown || a.Kind == OOM) && e.Flags&trace.FlagLate == 0
 }
 
-// AtOrBefore reports whether the moment is that of e, or lies between e and the events before it.
+// AtOrBefore reports whether the moment is that of e, or is between e and the previous event.
 func (a *At) AtOrBefore(e *trace.Event, tables *trace.Tables) bool {
 	return a.Before(e) || (e.Kind == trace.EventMark || e.Kind == trace.EventStep) && a.Hits(e, tables)
 }

@@ -16,12 +16,12 @@ type State struct {
 	Held    [heap.AccountCount][]profile.Held         // driver and framework: live bytes by origin
 	places  [heap.AccountCount]map[profile.Origin]int // in Held; nil before the first move
 
-	ByLibrary [][]uint64          // driver bytes by device slot and library, whatever the filters are
+	ByLibrary [][]uint64          // driver bytes by device slot and library, regardless of filters
 	Reported  []uint64            // the framework's reserved counter by device slot
 	Requested []*report.Requested // of the framework's blocks on all devices, then by device slot
 	Waiting   []uint64            // bytes of the framework's blocks that wait for other streams, by device slot
-	Exact     bool                // it lies before the first lost record
-	Watched   any                 // the watcher's own
+	Exact     bool                // it is before the first lost record
+	Watched   any                 // data of the watcher
 }
 
 // On is the part of a moment that one device has of it.
@@ -71,7 +71,7 @@ func (m *State) ReservedOn(slot int, h *device.Holdings) uint64 {
 	})
 }
 
-// Move takes bytes from one origin to another; sure: they were certain at the moment.
+// Move moves bytes from one origin to another; sure: they were certain at the moment.
 func (m *State) Move(a heap.Account, from, to profile.Origin, moved profile.Held, sure bool) {
 	place := m.placesOf(a)
 	if i, held := place[from]; held {
@@ -98,8 +98,8 @@ func (m *State) Move(a heap.Account, from, to profile.Origin, moved profile.Held
 	m.drop(a, to)
 }
 
-// placesOf says where an origin stands in the list of an account. Names may come for as many blocks as there are
-// origins, so that a search for each would take for ever.
+// placesOf maps an origin to its index in the list of an account. Names may arrive for as many blocks as there are
+// origins, so that a linear search for each would be quadratic.
 func (m *State) placesOf(a heap.Account) map[profile.Origin]int {
 	if m.places[a] == nil {
 		m.places[a] = make(map[profile.Origin]int, len(m.Held[a]))
@@ -110,7 +110,7 @@ func (m *State) placesOf(a heap.Account) map[profile.Origin]int {
 	return m.places[a]
 }
 
-// drop takes an origin that holds nothing off the list; the last one takes its place.
+// drop removes an origin that holds nothing from the list; the last one replaces it.
 func (m *State) drop(a heap.Account, o profile.Origin) {
 	list, place := m.Held[a], m.places[a]
 	i, known := place[o]

@@ -18,7 +18,7 @@ func CheckWindow(from, to At) error {
 	return nil
 }
 
-// WindowWords is the part of the run between two moments in words, "" for the whole run.
+// WindowWords describes the part of the run between two moments, "" for the whole run.
 func WindowWords(from, to At) string {
 	begin, end := from.String(), to.String()
 	switch {

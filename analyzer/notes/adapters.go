@@ -10,11 +10,11 @@ import (
 	"memtrace/trace"
 )
 
-// frameworkNames are those of the adapters' keys, as readers know them.
+// frameworkNames are the display names of the adapters' keys.
 var frameworkNames = map[string]string{"torch": "PyTorch", "mxnet": "MXNet", "jax": "JAX"}
 
-// noteAdapters says of each framework whose adapter was asked for that it is off, or that something went wrong in it:
-// then names are missing that others have, or ties.
+// noteAdapters reports each requested framework adapter that is off, or that failed: its names or links are missing
+// then.
 func noteAdapters(_ *report.Summary, info trace.Info) string {
 	var parts []string
 	for key, value := range info {

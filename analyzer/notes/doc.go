@@ -1,2 +1,3 @@
-// Package notes says what limits a report: lost records, cut stacks, parts of a run that could not be seen.
+// Package notes describes the limits of a report: lost records, truncated stacks, parts of a run that could not be
+// recorded.
 package notes

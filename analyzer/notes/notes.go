@@ -14,16 +14,16 @@ import (
 	"memtrace/trace"
 )
 
-// note is one honest remark, a finding of the kind id: ask decides whether it applies and words it, "" if it does not.
-// It rests on evidence, and is about bytes; nil: about none.
+// note is one caveat, a finding of the kind id: text returns it, or "" if it does not apply. It rests on evidence,
+// and is about bytes; nil: about none.
 type note struct {
 	id       string
-	ask      func(s *report.Summary, info trace.Info) string
+	text     func(s *report.Summary, info trace.Info) string
 	bytes    func(s *report.Summary) uint64
 	evidence []string
 }
 
-// notes in the order of their weight for the reader.
+// notes in order of importance.
 var notes = []note{
 	{"truncated", noteTruncated, nil, []string{"health.truncated_at", "health.truncated_reason"}},
 	{"no-end", noteNoEnd, nil, []string{"health.no_end"}},
@@ -54,11 +54,11 @@ var notes = []note{
 	{"imported", noteImported, nil, []string{"info." + ImportKindKey, "info.import.lacks"}},
 }
 
-// Make returns what the reader must know to read the figures of s rightly.
+// Make returns the caveats that the reader needs to interpret the figures of s.
 func Make(s *report.Summary, info trace.Info) []finding.Finding {
 	list := []finding.Finding{}
 	for _, n := range notes {
-		text := n.ask(s, info)
+		text := n.text(s, info)
 		if text == "" {
 			continue
 		}
@@ -146,7 +146,7 @@ func noteLost(s *report.Summary, _ trace.Info) string {
 		"Raise MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and set MEMTRACE_OVERFLOW=wait."
 }
 
-// noteInFlight is no blame: the threads of a program that ends, or is killed, are somewhere.
+// noteInFlight does not report a fault: the threads of a program that ends, or is killed, may be inside a call.
 func noteInFlight(s *report.Summary, _ trace.Info) string {
 	n := s.Health.InFlightCalls
 	if n == 0 {
@@ -168,7 +168,7 @@ func noteDrain(_ *report.Summary, info trace.Info) string {
 		"); the records come from the spool."
 }
 
-// noteBlind repeats what the recorder found to be out of its sight.
+// noteBlind repeats what the recorder could not observe.
 func noteBlind(_ *report.Summary, info trace.Info) string {
 	if info["blind"] == "" {
 		return ""
@@ -179,7 +179,7 @@ func noteBlind(_ *report.Summary, info trace.Info) string {
 		"A library that is opened without RTLD_DEEPBIND can be seen."
 }
 
-// noteOOMReplay says why there is no text beside the trace where there should be one.
+// noteOOMReplay explains why there is no OOM text next to the trace where there should be one.
 func noteOOMReplay(s *report.Summary, info trace.Info) string {
 	unexplained := func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed && e.Sidecar == "" }
 	if info[trace.OOMReplayKey] == "" || !slices.ContainsFunc(s.OOM.Events, unexplained) {
@@ -190,8 +190,8 @@ func noteOOMReplay(s *report.Summary, info trace.Info) string {
 		"What this report says of that comes from the trace, and nothing is missing from it."
 }
 
-// noteUnhooked lists calls that a program asked for in a version that the recorder does not know: they went to the
-// driver unseen.
+// noteUnhooked lists calls that a program requested in a version unknown to the recorder: they went to the driver
+// unrecorded.
 func noteUnhooked(_ *report.Summary, info trace.Info) string {
 	const shown = 5
 	calls := unhooked(info)
@@ -242,8 +242,8 @@ func noteNothing(s *report.Summary, _ trace.Info) string {
 	return "The program made no CUDA memory call."
 }
 
-// noteSilentTorch says why PyTorch is there but its level is empty. Without a reason, readers would take the empty
-// level for a fault of the numbers.
+// noteSilentTorch explains why PyTorch is loaded but its level is empty. Without a reason, readers would take the empty
+// level for an error.
 func noteSilentTorch(s *report.Summary, info trace.Info) string {
 	if info["framework.torch"] == "" || !s.Framework.Empty() || s.Driver.Empty() || len(s.Filter) > 0 {
 		return ""
@@ -300,8 +300,8 @@ func noteForeign(s *report.Summary, _ trace.Info) string {
 	return "Memory opened from other processes is listed but not counted: it belongs to them."
 }
 
-// noteImplicit is no blame: programs that end rarely free everything, and a context that ends in the middle of a run
-// does so on purpose.
+// noteImplicit does not report a fault: programs that end rarely free everything, and a context destroyed in the middle
+// of a run frees its memory intentionally.
 func noteImplicit(s *report.Summary, _ trace.Info) string {
 	var parts []string
 	for a := range heap.AccountCount {
@@ -318,7 +318,7 @@ func noteImplicit(s *report.Summary, _ trace.Info) string {
 		". If the program goes on with another context, free such memory before the old one is destroyed or reset."
 }
 
-// accountWords are what notes call the memory of an account.
+// accountWords are the names of an account's memory in notes.
 var accountWords = [heap.AccountCount]string{heap.AccountDriver: "device memory", heap.AccountFramework: "a framework",
 	heap.AccountManaged: "managed memory",
 	heap.AccountHost:    "pinned host memory", heap.AccountRegistered: "registered host memory",
@@ -339,10 +339,10 @@ func upperFirst(s string) string {
 	return strings.ToUpper(s[:1]) + s[1:]
 }
 
-// ImportKindKey says what an imported trace was made from.
+// ImportKindKey is the fact with the format of the file from which a trace was imported.
 const ImportKindKey = "import.kind"
 
-// noteImported says what the file that the trace was made from does not hold.
+// noteImported lists what the imported file does not contain.
 func noteImported(_ *report.Summary, info trace.Info) string {
 	kind, lacks := info[ImportKindKey], info["import.lacks"]
 	if kind == "" {

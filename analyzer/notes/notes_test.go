@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestNotesAreFindings: every note is a finding of a kind of its own, and rests on something.
+// TestNotesAreFindings: every note is a finding of its own kind, and has evidence.
 func TestNotesAreFindings(t *testing.T) {
 	seen := make(map[string]bool)
 	for _, n := range notes {
@@ -20,7 +20,7 @@ func TestNotesAreFindings(t *testing.T) {
 	}
 }
 
-// TestNotesHaveTheirBytes: a note about memory says how much.
+// TestNotesHaveTheirBytes: a note about memory has an amount.
 func TestNotesHaveTheirBytes(t *testing.T) {
 	s := &report.Summary{Implicit: map[string]report.ImplicitFrees{"driver": {Count: 1, Bytes: 512},
 		"managed": {Count: 2, Bytes: 1024}}}

@@ -5,7 +5,7 @@ import (
 	"memtrace/trace"
 )
 
-// noteStartedLate says what is not known of a program that used CUDA before recording began.
+// noteStartedLate describes what is unknown of a program that used CUDA before recording began.
 func noteStartedLate(s *report.Summary, info trace.Info) string {
 	if info[trace.StartKey] != trace.StartedLate {
 		return ""
@@ -19,7 +19,7 @@ func noteStartedLate(s *report.Summary, info trace.Info) string {
 	return text + "."
 }
 
-// noteSnapshot says what a trace cannot tell that holds only what was live.
+// noteSnapshot describes what is missing in a trace that holds only the live blocks of one moment.
 func noteSnapshot(s *report.Summary, _ trace.Info) string {
 	if !s.Process.Snapshot {
 		return ""

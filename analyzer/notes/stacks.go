@@ -12,13 +12,13 @@ import (
 	"memtrace/trace"
 )
 
-// cutMatters is the share of the allocations, in percent, from which on cut stacks are worth a note.
-const cutMatters = 1
+// minCutPercent is the share of the allocations, in percent, from which on cut stacks are worth a note.
+const minCutPercent = 1
 
-// CutStacks says how many stacks are not whole. Stacks that end at the caller are what was asked for.
+// CutStacks reports how many stacks are truncated. Stacks that end at the caller were requested so.
 func CutStacks(s *report.Summary, _ trace.Info) string {
 	h := s.Health.Stacks
-	if h.CutCount*100 <= h.AllocCount*cutMatters {
+	if h.CutCount*100 <= h.AllocCount*minCutPercent {
 		return ""
 	}
 	var reasons []string
@@ -41,7 +41,7 @@ func CutStacks(s *report.Summary, _ trace.Info) string {
 	return text
 }
 
-// Nameless says what to do about code of the program that has no names.
+// Nameless suggests what to do about code of the program that has no names.
 func Nameless(s *report.Summary, _ trace.Info) string {
 	if s.Sites == nil {
 		return ""
@@ -57,7 +57,7 @@ func Nameless(s *report.Summary, _ trace.Info) string {
 			}
 		}
 	}
-	if len(files) == 0 || len(s.Health.SymbolProblems) > 0 { // the problems say why
+	if len(files) == 0 || len(s.Health.SymbolProblems) > 0 { // the problems contain the reason
 		return ""
 	}
 	return "Functions of " + strings.Join(files, ", ") +

@@ -8,7 +8,7 @@ import (
 	"memtrace/trace"
 )
 
-// noteThinned says what figures of a thinned trace rest on, and where a limit of its size was not kept.
+// noteThinned describes the basis of the figures of a thinned trace, and where a limit of its size was exceeded.
 func noteThinned(s *report.Summary, info trace.Info) string {
 	text := ""
 	if t := s.Thinned; t != nil {

@@ -32,13 +32,13 @@ func NewAnswers(s *report.Summary) (*Answers, error) {
 	return &Answers{past: newPast(s.History, d.End), data: d}, nil
 }
 
-// ErrQuestion is the error of a question that no page asks.
+// ErrQuestion is the error of an unknown question.
 var ErrQuestion = errors.New("no such question")
 
 // maxColumns bounds what one answer may cost: wider screens are not made.
 const maxColumns = 16_384
 
-// questions are what remoteSource of source.js asks.
+// questions are the requests of remoteSource in source.js.
 var questions = map[string]func(*Answers, *values) any{
 	"columns": (*Answers).columns,
 	"moment":  (*Answers).moment,
@@ -64,7 +64,7 @@ var questions = map[string]func(*Answers, *values) any{
 
 func one(value int) any { return map[string]int{"value": value} }
 
-// Answer returns what a question's JSON is made of. Errors: ErrQuestion, or a value that does not go with it.
+// Answer returns the data of a request's JSON. Errors: ErrQuestion, or an invalid parameter.
 func (a *Answers) Answer(question string, given url.Values) (any, error) {
 	ask, known := questions[question]
 	if !known {
@@ -167,7 +167,7 @@ func (a *Answers) largest(v *values) any {
 	return a.past.largest(event, limit, owners)
 }
 
-// blockName is what tables call a block of an owner: see blockName of tables.js.
+// blockName is the name of an owner's block in tables: see blockName of tables.js.
 func (a *Answers) blockName(owner int) string {
 	keys := a.data.Owners[owner].Keys
 	place, module := max(slices.Index(a.data.By, "inner"), 0), slices.Index(a.data.By, byModule)
@@ -184,7 +184,7 @@ func (a *Answers) blockName(owner int) string {
 	return name
 }
 
-// values are those of a question; the first one that is wrong stays as the error, and 0 is taken for it.
+// values are the parameters of a question; the first invalid one is kept as the error, and read as 0.
 type values struct {
 	given url.Values
 	err   error

@@ -16,7 +16,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// opened returns the document that a real browser makes of a page, and what the page said on its console.
+// opened returns the document that a real browser renders from a page, and the page's console output.
 func opened(t *testing.T, page, fragment string, flags ...string) (document, console string) {
 	t.Helper()
 	browser, err := exec.LookPath("chromium")
@@ -34,13 +34,13 @@ func opened(t *testing.T, page, fragment string, flags ...string) (document, con
 		filepath.Join(dir, "profile"), "--enable-logging=stderr", "--virtual-time-budget=20000",
 		"--host-resolver-rules=MAP * ~NOTFOUND", "--dump-dom"}, flags...)
 	cmd := exec.CommandContext(ctx, browser, append(args, (&url.URL{Scheme: "file", Path: path}).String()+fragment)...)
-	var said strings.Builder
-	cmd.Stderr = &said
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
-		t.Fatalf("%v\n%s", err, said.String())
+		t.Fatalf("%v\n%s", err, stderr.String())
 	}
-	for _, line := range strings.Split(said.String(), "\n") {
+	for _, line := range strings.Split(stderr.String(), "\n") {
 		if strings.Contains(line, "CONSOLE") {
 			console += line + "\n"
 		}
@@ -50,7 +50,7 @@ func opened(t *testing.T, page, fragment string, flags ...string) (document, con
 
 var totalRow = regexp.MustCompile(`<tr class="total"><td class="name">total</td><td class="n">([^<]*)</td>`)
 
-// The script runs under the page's own policy, says nothing on the console, and its tables add up to the report: at the
+// The script runs under the page's own policy, logs nothing to the console, and its tables add up to the report: at the
 // peak, at the end, and divided by another key.
 func TestBrowser(t *testing.T) {
 	t.Parallel()
@@ -88,8 +88,8 @@ func TestBrowserHostileNames(t *testing.T) {
 	}
 }
 
-// A run that ends for want of memory before its first iteration does has a lane of iterations without any: the list was
-// written as null, and the script fell over it.
+// A run that runs out of memory before the end of its first iteration has a lane of iterations without any: the list
+// was written as null, and the script failed on it.
 func TestBrowserWithoutIterations(t *testing.T) {
 	t.Parallel()
 	s := traced(t, "encoder", 60)

@@ -17,9 +17,9 @@ import (
 
 var measured = flag.String("measure", "",
 	"write pages of so many `BLOCKS`, separated by commas, into -to, and print their sizes")
-var measuredTo = flag.String("to", "", "folder of those pages")
+var pageFolder = flag.String("to", "", "folder of those pages")
 
-// loop is the history of a program that goes on for so many blocks: each pass of 1,200 blocks is like the one before,
+// loop is the history of a program with the given number of blocks: each pass of 1,200 blocks is like the one before,
 // with other times, a few other sizes, and some blocks that stay.
 func loop(blocks int) *report.Summary {
 	const pass, owners, sizes = 1200, 1500, 300
@@ -71,7 +71,7 @@ func loop(blocks int) *report.Summary {
 	return s
 }
 
-// A block takes less than 6 bytes of a page that holds many, so that five million fit into 30 MB.
+// A block takes less than 6 bytes of a page with many, so that five million fit into 30 MB.
 func TestPageOfManyBlocksIsSmall(t *testing.T) {
 	const blocks = manyBlocks + 100_000
 	var b bytes.Buffer
@@ -94,7 +94,7 @@ func TestMeasure(t *testing.T) {
 			t.Fatal(err)
 		}
 		s, begin := loop(blocks), time.Now()
-		file, err := os.Create(filepath.Join(*measuredTo, text+".html"))
+		file, err := os.Create(filepath.Join(*pageFolder, text+".html"))
 		if err != nil {
 			t.Fatal(err)
 		}

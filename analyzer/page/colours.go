@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/palette"
 )
 
-// coloured puts the palette's colours into the style sheet, for light and for dark grounds.
+// coloured inserts the palette's colours into the style sheet, for light and dark backgrounds.
 func coloured(rules string) string {
 	list := func(of func(palette.Shade) color.RGBA) string {
 		var text strings.Builder

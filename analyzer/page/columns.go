@@ -10,14 +10,14 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// A section of the page's binary data is columns of unsigned numbers, one behind the other, deflated and in base64. A
-// column lies in planes: the lowest byte of every number, then the second byte of every number, and so on, since equal
-// bytes compress well beside each other. unpack in model.js is the other half.
+// A section of the page's binary data is consecutive columns of unsigned numbers, deflated and in base64. A column is
+// stored in planes: the lowest byte of every number, then the second byte of every number, and so on, since equal
+// adjacent bytes compress well. unpack in model.js is the decoder.
 
 // section collects columns.
 type section struct{ raw bytes.Buffer }
 
-// column adds a number for each of count rows, as so many planes.
+// column adds a number for each of count rows, in the given number of planes.
 func (s *section) column(planes, count int, value func(row int) uint64) {
 	at := s.raw.Len()
 	s.raw.Grow(planes * count)
@@ -31,7 +31,7 @@ func (s *section) column(planes, count int, value func(row int) uint64) {
 	}
 }
 
-// slowBytes is how long a section may be for the best compression, which takes minutes for longer ones.
+// slowBytes bounds the length of a section with the best compression, which takes minutes for longer ones.
 const slowBytes = 16 << 20
 
 // text compresses the section.
@@ -54,9 +54,9 @@ func (s *section) text() (string, error) {
 	return base64.StdEncoding.EncodeToString(packed.Bytes()), nil
 }
 
-// packBlocks writes how long each block lives, its size and owner, and the times of events: all that is needed for
-// any moment but for where blocks lie. Sizes are an index of the list that it returns.
-// Times are in multiples of so many nanoseconds, cut off.
+// packBlocks writes each block's lifetime, size and owner, and the times of events: everything needed for any moment
+// except addresses. Sizes are an index of the list that it returns. Times are in multiples of unit nanoseconds,
+// truncated.
 func packBlocks(h *report.History, unit int64) (text string, sizes []uint64, err error) {
 	var s section
 	s.column(4, len(h.Blocks), func(row int) uint64 {
@@ -78,8 +78,8 @@ func packBlocks(h *report.History, unit int64) (text string, sizes []uint64, err
 	return text, sizes, err
 }
 
-// packPlaces writes where blocks lie: the addresses that there are, each as its distance from the one before, then for
-// each block which of them is its own, and its device.
+// packPlaces writes the addresses of blocks: all distinct addresses, each as its distance from the one before, then for
+// each block the index of its address, and its device.
 func packPlaces(h *report.History) (text string, addresses int, err error) {
 	var list []uint64
 	for i := range h.Blocks {

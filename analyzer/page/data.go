@@ -15,7 +15,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// data is what the script reads beside the sections of columns.
+// data is the script's input apart from the sections of columns.
 type data struct {
 	Events int      `json:"events"`
 	Blocks int      `json:"blocks"`
@@ -34,12 +34,12 @@ type data struct {
 	Peak     int            `json:"peak"`      // event
 	Begin    int64          `json:"begin"`     // nanoseconds
 	End      int64          `json:"end"`       // the same
-	From     int64          `json:"from"`      // where the picture begins: memory changes from there on
+	From     int64          `json:"from"`      // the left end of the picture: memory changes from there on
 	To       int64          `json:"to"`        // up to there
 	PeakText string         `json:"peak_text"` // the level's, of which the page may miss blocks
 	Growth   *growth        `json:"growth"`
 	Own      map[string]int `json:"own"`   // names that have a colour of their own, and its number
-	Older    int            `json:"older"` // events that stand for blocks that are older than the window
+	Older    int            `json:"older"` // events of blocks that are older than the window
 	Command  string         `json:"command"`
 	Path     string         `json:"path"`
 
@@ -48,7 +48,7 @@ type data struct {
 	Live      bool   `json:"live"`   // the process still runs
 	Remote    bool   `json:"remote"` // the blocks are not on the page: the program answers
 	Crowded   bool   `json:"crowded"`
-	Segmented bool   `json:"segmented"` // the program knows segments
+	Segmented bool   `json:"segmented"` // the server has segments
 }
 
 // growth is a line through what stays, which grows.
@@ -73,7 +73,7 @@ type frame struct {
 // level is a line above the layers.
 type level struct {
 	Name  string   `json:"name"`
-	Width int64    `json:"width"` // nanoseconds of a stretch
+	Width int64    `json:"width"` // nanoseconds of an interval
 	Bytes []uint64 `json:"bytes"` // highest in each
 	From  int64    `json:"from"`  // when the first one begins
 	Dash  []int    `json:"dash"`
@@ -115,11 +115,11 @@ const (
 	manyUnit   = 1000
 )
 
-// maxPlaces is how long the section of places may be; a program that asks for memory at ever new addresses has a longer
-// one, which is left out.
+// maxPlaces bounds the section of places; a program that allocates at ever new addresses has a longer one, which is
+// left out.
 const maxPlaces = 4 << 20
 
-// unit is what times on the page are multiples of.
+// unit is the resolution of times on the page.
 func unit(h *report.History) int64 {
 	if len(h.Blocks) > manyBlocks {
 		return manyUnit
@@ -165,7 +165,7 @@ func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
 	return d, b, err
 }
 
-// peakEvent is the event of the level's peak. Where blocks are missing, their own highest moment may be another one.
+// peakEvent is the event of the level's peak. If blocks are missing, their own highest moment may be another one.
 func peakEvent(h *report.History, s *report.Summary) int {
 	if h.LeftOut == 0 {
 		return int(h.PeakEvent())
@@ -185,7 +185,7 @@ func segmentRows(h *report.History) [][6]float64 {
 	return rows
 }
 
-// crowded is what crowded of model.js says.
+// crowded is the same as crowded of model.js.
 func crowded(h *report.History, span int64) bool {
 	early := len(h.Times) / 20
 	return len(h.Times) > 20 && h.Times[len(h.Times)-1-early]-h.Times[early] < span/4
@@ -221,7 +221,7 @@ const (
 	byEachModule = "each module"
 )
 
-// foldModules takes repeated modules as one, and leaves each of them as a grouping of its own.
+// foldModules joins repeated modules, and keeps each of them as a separate grouping.
 func (d *data) foldModules(h *report.History, s *report.Summary) {
 	by := slices.Index(d.By, byModule)
 	if by < 0 {
@@ -269,7 +269,7 @@ func frameText(f report.StackFrame) string {
 	return visible.Text(text)
 }
 
-// levels are what the driver gave out, and where blocks were left out all that was live.
+// levels are the driver's bytes, and if blocks were left out all live bytes.
 func (d *data) levels(s *report.Summary) {
 	for i, h := range s.Heights {
 		switch {
@@ -282,7 +282,7 @@ func (d *data) levels(s *report.Summary) {
 	}
 }
 
-// lanes are what lies below the picture.
+// lanes are the lanes below the picture.
 func (d *data) lanes(s *report.Summary) {
 	for _, l := range lanes.Of(s) {
 		v := lane{Name: l.Name, Alarm: l.Name == lanes.OutOfMemory, Items: []item{}}

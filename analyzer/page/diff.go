@@ -28,7 +28,7 @@ var diffOrder = []string{"elements", "theme", "diff"}
 // maxDiffRows bounds the rows of a table of a difference.
 const maxDiffRows = 400
 
-// diffContent is what the template of a difference shows.
+// diffContent is the data of the template of a difference.
 type diffContent struct {
 	Title, Names, Writer  string
 	Style                 template.CSS
@@ -39,7 +39,7 @@ type diffContent struct {
 	Facts     []layout.Fact
 	LevelName string
 	Lines     []diffLine
-	Across    []tick // of what the picture goes along
+	Across    []tick // of the picture's horizontal axis
 	Up        []tick // of bytes
 	Words     string
 	BasePeak  string
@@ -57,7 +57,7 @@ type diffLine struct{ Class, Path string }
 
 type diffLevel struct{ Name, Base, New, Change, Percent string }
 
-// diffState is what became of a row, in a word and a colour.
+// diffState is the change of a row, as a word and a colour class.
 type diffState struct{ Word, Class string }
 
 var diffStates = map[string]diffState{
@@ -78,7 +78,7 @@ type diffRow struct {
 	Left, Width             string // of its bar, in hundredths, around the middle
 }
 
-// WriteDiff writes the page of a difference. The summaries are those that it was made of.
+// WriteDiff writes the page of a difference. The summaries are those that were compared.
 func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Options) error {
 	script := scriptText(diffOrder)
 	var text bytes.Buffer

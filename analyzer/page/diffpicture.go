@@ -10,12 +10,11 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// tick is a value on an axis: where it is, in percent of the axis, and what it is called.
+// tick is a value on an axis: its position, in percent of the axis, and its label.
 type tick struct{ At, Text string }
 
 // drawBoth draws the main levels of both sides over each other, each from its beginning on, to one scale: by iterations
-// where both have them, by allocations and frees where all blocks are known, since waiting then takes no room, else by
-// time.
+// if both have them, by allocations and frees if all blocks are known, so that idle time takes no room, else by time.
 func (c *diffContent) drawBoth(base, changed *report.Summary) {
 	sides := []*report.Summary{base, changed}
 	var outlines [2][]uint64 // the highest bytes of columns of the same width
@@ -47,7 +46,7 @@ func (c *diffContent) drawBoth(base, changed *report.Summary) {
 			span = max(span, s.Heights[0].WidthNS*int64(len(s.Heights[0].PeakBytes)))
 		}
 		for i, s := range sides {
-			outlines[i] = stretch(s.Heights[0].PeakBytes, s.Heights[0].WidthNS, span)
+			outlines[i] = spread(s.Heights[0].PeakBytes, s.Heights[0].WidthNS, span)
 		}
 		along, name = "over "+layout.Duration(span), layout.Duration
 	}
@@ -89,8 +88,8 @@ func iterationEvents(s *report.Summary) (list []int) {
 // outlineColumns is into how many columns an outline is divided.
 const outlineColumns = 500
 
-// outlineAlong are the highest bytes of columns along a run that is divided at some events; so many of its parts take
-// the whole width. levels are the bytes behind each event. A run of fewer parts has fewer columns.
+// outlineAlong are the highest bytes of columns along a run that is divided at some events; a run of so many parts has
+// the whole width, and one of fewer parts has fewer columns. levels are the bytes after each event.
 func outlineAlong(levels []uint64, events []int, parts int) []uint64 {
 	own := len(events) - 1
 	list := make([]uint64, max(outlineColumns*own/parts, 1))
@@ -110,8 +109,8 @@ func outlineAlong(levels []uint64, events []int, parts int) []uint64 {
 	return list
 }
 
-// stretch gives columns of a width the share of a span that they take; together they are not wider.
-func stretch(highs []uint64, width, span int64) []uint64 {
+// spread returns columns as wide as their share of a span; together they are not wider.
+func spread(highs []uint64, width, span int64) []uint64 {
 	high, low := bits.Mul64(outlineColumns, uint64(width)*uint64(len(highs))) // more than 64 bits in a run of 200 days
 	columns, _ := bits.Div64(high, low, uint64(max(span, 1)))
 	list := make([]uint64, max(columns, 1))

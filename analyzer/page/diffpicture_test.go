@@ -26,7 +26,7 @@ func TestOutlineAlong(t *testing.T) {
 	}
 }
 
-// Iterations begin where the one before ended; what came after the last end is none.
+// Iterations begin where the previous one ended; the part after the last end is none.
 func TestIterationEvents(t *testing.T) {
 	s := &report.Summary{History: &report.History{Times: []int64{5, 10, 15, 20, 25, 30}},
 		Training: &report.Training{IterationsBy: report.IterationsByOptimizer, Iterations: []report.Iteration{

@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// figure is one of the few that stand above all.
+// figure is one of the few at the top of the page.
 type figure struct {
 	Name, Value, Note string
 	Alarm             bool
@@ -71,7 +71,7 @@ func growthFigure(s *report.Summary) figure {
 	}
 }
 
-// shownHeights are those of a stretch of time.
+// shownHeights are those of an interval.
 func shownHeights(h *report.Heights, from, to int64) []uint64 {
 	first := min(max((from-h.FromNS)/max(h.WidthNS, 1), 0), int64(len(h.PeakBytes)-1))
 	behind := min(max((to-h.FromNS)/max(h.WidthNS, 1)+1, first+1), int64(len(h.PeakBytes)))

@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// What stands above all: the peak, what was reserved, the share of the fullest device, and growth.
+// The figures at the top: the peak, the reserved memory, the share of the fullest device, and growth.
 func TestFigures(t *testing.T) {
 	s := &report.Summary{Framework: report.Level{AllocCount: 1, PeakBytes: 3 << 30, PeakTimeNS: 46_509e6},
 		Devices: []report.Device{

@@ -26,7 +26,7 @@ type IndexRow struct {
 	Problem string
 }
 
-// Size is the file's, for people.
+// Size is the file's size, formatted.
 func (r IndexRow) Size() string { return layout.Bytes(uint64(max(r.Bytes, 0))) }
 
 // When is the time of the last change.

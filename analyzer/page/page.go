@@ -1,6 +1,6 @@
-// Package page writes a report as one HTML file that needs no network and no other file: what the text says, and the
-// blocks themselves, in which the reader looks for any moment. Its script may not ask for anything, which the page's
-// own Content-Security-Policy sees to, and shows names as text only.
+// Package page writes a report as one HTML file that needs no network and no other file: the content of the text
+// report, and the blocks themselves, which readers can inspect at any moment. Its script may make no requests, which
+// the page's own Content-Security-Policy enforces, and shows names as text only.
 package page
 
 import (
@@ -23,10 +23,10 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// DefaultBlocks is how many blocks a page holds unless it is told otherwise: some 1.5 MB of file.
+// DefaultBlocks is the default number of blocks of a page: some 1.5 MB of file.
 const DefaultBlocks = 200_000
 
-// Options say what stands on the page beside the summary.
+// Options select the content of the page besides the summary.
 type Options struct {
 	Path   string // of the trace, for commands
 	Writer string // the program and its version
@@ -48,7 +48,7 @@ var styleText = coloured(styleRules)
 //go:embed script
 var scripts embed.FS
 
-// scriptOrder is how the parts of the page's script follow each other: what is used as it is read comes first.
+// scriptOrder is the order of the parts of the page's script: code used during loading comes first.
 var scriptOrder = []string{"words", "model", "unpack", "lanes", "segments", "source", "elements", "theme", "picture",
 	"tables", "stacks", "mapview", "refresh", "view"}
 
@@ -69,14 +69,14 @@ func scriptText(parts []string) string {
 
 var pageTemplate = template.Must(template.New("page").Parse(pageText))
 
-// content is what the template shows.
+// content is the data of the template.
 type content struct {
 	Title, Command, Writer string
 	Style                  template.CSS
 	Script, Data           template.JS
 	Sections               template.HTML // of columns
 	StyleHash, ScriptHash  string
-	Connect                string // where the script may ask: nowhere, or the server of the page
+	Connect                string // connect-src of the policy: nothing, or the page's server
 
 	Figures   []figure
 	Answer    string
@@ -119,8 +119,8 @@ type row struct {
 	Idle               bool
 }
 
-// Write writes the page of a summary, which must have Sites, and Training and History as far as the trace has them. The
-// same summary gives the same bytes.
+// Write writes the page of a summary, which must have Sites, and Training and History if the trace has them. The same
+// summary gives the same bytes.
 func Write(w io.Writer, s *report.Summary, o Options) error {
 	script := scriptText(scriptOrder)
 	d, packed, err := dataOf(s, o)
@@ -141,7 +141,7 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(),
 		LevelName: "of " + phrase.LevelName(s), Commands: commands(s, o)}
 	for _, sheet := range oomtext.Sheets(s, ownerRows) {
-		if len(sheet.Fields)+len(sheet.Rows) > 0 || len(c.Advice) == 0 { // else what to try, which stands above
+		if len(sheet.Fields)+len(sheet.Rows) > 0 || len(c.Advice) == 0 { // otherwise advice, which is shown above
 			c.OOM = append(c.OOM, sheet)
 		}
 	}

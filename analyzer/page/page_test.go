@@ -106,7 +106,7 @@ func sectionOf(t *testing.T, page, id string) []byte {
 	return raw
 }
 
-// The columns on the page add up to the report: at the event that is called the peak, all blocks together and by tag.
+// The columns on the page add up to the report: at the peak event, all blocks together and by tag.
 func TestPageAddsUp(t *testing.T) {
 	s := traced(t, "encoder", 300)
 	page := pageOf(t, s, "x.bin")
@@ -170,7 +170,7 @@ func TestPageAddsUp(t *testing.T) {
 	}
 }
 
-// No name of a trace, and no path, leaves the place that it stands in.
+// No name of a trace, and no path, escapes from its element.
 func TestPageEscapesNames(t *testing.T) {
 	page := pageOf(t, traced(t, hostile, 10), hostile)
 	if n := strings.Count(page, "<script"); n != 3 {
@@ -186,7 +186,7 @@ func TestPageEscapesNames(t *testing.T) {
 	}
 }
 
-// The page's policy lets its own style and script run, to the byte, and nothing else.
+// The page's policy allows its own style and script, to the byte, and nothing else.
 func TestPagePolicy(t *testing.T) {
 	page := pageOf(t, traced(t, "a", 10), "x.bin")
 	policy := regexp.MustCompile(`http-equiv="Content-Security-Policy" content="([^"]*)"`).FindStringSubmatch(page)
@@ -238,7 +238,7 @@ func TestPageOfNothing(t *testing.T) {
 	}
 }
 
-// The script's own tests run where node is installed; the continuous integration has it.
+// The script's own tests run if node is installed; the continuous integration has it.
 func TestModel(t *testing.T) {
 	node, err := exec.LookPath("node")
 	if err != nil {
@@ -249,7 +249,7 @@ func TestModel(t *testing.T) {
 	}
 }
 
-// The page's own script stays small: what people wait for is the blocks.
+// The page's own script stays small: loading time is spent on the blocks.
 func TestScriptIsSmall(t *testing.T) {
 	const most = 150_000
 	size := 0
@@ -318,7 +318,7 @@ func TestOutlineOfALongRun(t *testing.T) {
 	for _, width := range []int64{1 << 10, 1 << 44, 1 << 52} {
 		highs := make([]uint64, 1000)
 		highs[999] = 7
-		whole, half := stretch(highs, width, 1000*width), stretch(highs, width/2, 1000*width)
+		whole, half := spread(highs, width, 1000*width), spread(highs, width/2, 1000*width)
 		if len(whole) != outlineColumns || len(half) != outlineColumns/2 || whole[outlineColumns-1] != 7 {
 			t.Errorf("width %d: %d and %d columns, the last is %d", width, len(whole), len(half), whole[len(whole)-1])
 		}

@@ -9,18 +9,19 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// past looks through the blocks of a history, as model.js does on the page, for traces whose blocks do not fit there.
+// past answers queries about the blocks of a history, as model.js does on the page, for traces whose blocks do not fit
+// there.
 type past struct {
 	h       *report.History
 	end     int64
 	change  []int32 // by event: 1 + the block that begins, or minus that for one that ends
-	summits []int   // as far as they were asked for
+	summits []int   // computed on first use
 
 	chunks      []chunk
-	total       int64 // bytes that are live behind the last event
+	total       int64 // bytes that are live after the last event
 	checkpoints []checkpoint
-	layered     layering // that was asked for last
-	visited     int      // steps that answers took
+	layered     layering // of the latest request
+	visited     int      // steps of all queries
 }
 
 func newPast(h *report.History, end int64) *past {
@@ -37,7 +38,7 @@ func newPast(h *report.History, end int64) *past {
 	return p
 }
 
-// block returns the block that an event begins or ends, and the bytes that come or go with it.
+// block returns the block that an event begins or ends, and the change in bytes.
 func (p *past) block(event int) (b *report.HistoryBlock, bytes int64) {
 	n := p.change[event]
 	if n > 0 {
@@ -46,7 +47,7 @@ func (p *past) block(event int) (b *report.HistoryBlock, bytes int64) {
 	return &p.h.Blocks[-n-1], -int64(p.h.Blocks[-n-1].Size)
 }
 
-// axis is what positions go by.
+// axis is the unit of positions.
 type axis bool
 
 const (
@@ -85,10 +86,10 @@ func (p *past) time(position float64, by axis) float64 {
 	return float64(p.h.Times[int(min(max(position, 0), float64(len(p.h.Times)-1)))])
 }
 
-// held is what an owner holds: its number, bytes and blocks.
+// held is an owner's memory: its number, bytes and blocks.
 type held [3]uint64
 
-// heldAt lists the owners of what is live behind an event, of blocks that began behind since.
+// heldAt lists the owners of the memory live after an event, of blocks that began after since.
 func (p *past) heldAt(event, since int) []held {
 	bytes, count := make([]uint64, len(p.h.Owners)), make([]uint64, len(p.h.Owners))
 	p.eachLive(event, func(n int32) {
@@ -106,7 +107,7 @@ func (p *past) heldAt(event, since int) []held {
 	return list
 }
 
-// lives counts blocks by how long they lived.
+// lives counts blocks by their lifetime.
 type lives struct {
 	Below float64 `json:"below"` // nanoseconds, a power of ten
 	Count uint64  `json:"count"`
@@ -121,7 +122,7 @@ type large struct {
 	Until *int64 `json:"until"` // nil: never freed
 }
 
-// largest lists the largest blocks behind an event, of some owners.
+// largest lists the largest blocks after an event, of some owners.
 func (p *past) largest(event, limit int, owners []bool) []large {
 	var blocks []*report.HistoryBlock
 	p.eachLive(event, func(n int32) {
@@ -141,7 +142,7 @@ func (p *past) largest(event, limit int, owners []bool) []large {
 	return list
 }
 
-// highest is the first event behind which most is live, from one event to another.
+// highest is the first event after which most is live, from one event to another.
 func (p *past) highest(from, to int) int {
 	from = max(from, 0)
 	live := p.totalAt(from)
@@ -150,7 +151,7 @@ func (p *past) highest(from, to int) int {
 	return w.at
 }
 
-// picture is a stretch of positions in columns, each with its highest moment: see columns of model.js.
+// picture is an interval of positions in columns, each with its highest moment: see columns of model.js.
 type picture struct {
 	Event  []int     `json:"event"`
 	Total  []uint64  `json:"total"`
@@ -180,7 +181,7 @@ func (p *past) columns(from, to float64, count int, by axis, layerOf []int, laye
 	return v
 }
 
-// peaks are the events of the local maxima that stand out by a twentieth of the highest.
+// peaks are the events of the local maxima with a prominence of a twentieth of the highest.
 func (p *past) peaks() []int {
 	if p.summits != nil {
 		return p.summits
@@ -216,7 +217,7 @@ func (p *past) peaks() []int {
 	return list
 }
 
-// summit is the next peak behind an event, or before it with a negative direction; -1 without one.
+// summit is the next peak after an event, or before it with a negative direction; -1 without one.
 func (p *past) summit(event, direction int) int {
 	list := p.peaks()
 	if direction < 0 {

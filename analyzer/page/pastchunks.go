@@ -7,8 +7,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Events lie in chunks, whose sums are known, as in model.js: a question costs a step for each chunk of the stretch
-// that it is about, and one for each event of the chunks at its ends.
+// Events are grouped in chunks, whose sums are known, as in model.js: a query costs a step for each chunk of its range,
+// and one for each event of the chunks at its ends.
 
 const (
 	chunkShift  = 9
@@ -21,10 +21,10 @@ const (
 	checkpointEvents = 1 << 15
 )
 
-// chunk is what is known of chunkEvents events.
+// chunk is the totals of chunkEvents events.
 type chunk struct {
 	before    int64 // bytes that are live before it
-	high      int64 // behind its highest event
+	high      int64 // after its highest event
 	highEvent int
 	lives     [powers]lifeSum // of the blocks that end in it, by how long they lived
 }
@@ -37,14 +37,14 @@ type checkpoint struct {
 	blocks []int32
 }
 
-// layering is what each layer holds before each chunk.
+// layering is the bytes of each layer before each chunk.
 type layering struct {
 	layerOf []int
 	layers  int
 	state   []uint64 // by chunk and layer
 }
 
-// sumUp finds what is known of the chunks, and ends with the total.
+// sumUp computes the chunks, and ends with the total.
 func (p *past) sumUp() {
 	var live int64
 	for first := 0; first < len(p.change); first += chunkEvents {
@@ -68,7 +68,7 @@ func (s *lifeSum) add(size uint64) {
 	s.bytes += size
 }
 
-// powerOf is the row of lives that a block of so many nanoseconds is counted in.
+// powerOf is the row of lifetimes in which a block of the given nanoseconds is counted.
 func powerOf(ns int64) int {
 	power := 0
 	for below := int64(1000); ns >= below && power < powers-1; power++ {
@@ -80,8 +80,8 @@ func powerOf(ns int64) int {
 	return power
 }
 
-// check lists the blocks that are live before some of the events. They stand as far apart as the list before is long,
-// so that all of them together are not longer than the events.
+// check lists the blocks that are live before some of the events. The distance between them is the length of the
+// previous list, so that all of them together are not longer than the events.
 func (p *past) check(apart int) {
 	p.checkpoints = []checkpoint{{}}
 	for {
@@ -97,7 +97,7 @@ func (p *past) check(apart int) {
 	}
 }
 
-// eachLive calls visit for every block that is live behind an event, in the order of their beginnings.
+// eachLive calls visit for every block that is live after an event, in the order of their beginnings.
 func (p *past) eachLive(event int, visit func(block int32)) {
 	n := sort.Search(len(p.checkpoints), func(i int) bool { return p.checkpoints[i].event > event })
 	if n == 0 {
@@ -117,7 +117,7 @@ func (p *past) eachLive(event int, visit func(block int32)) {
 	p.visited += len(from.blocks) + event - from.event + 1
 }
 
-// totalAt is what is live behind an event.
+// totalAt is the bytes live after an event.
 func (p *past) totalAt(event int) int64 {
 	first := (event + 1) &^ chunkMask
 	total := p.before(first)
@@ -129,7 +129,7 @@ func (p *past) totalAt(event int) int64 {
 	return total
 }
 
-// before is what is live before a chunk's first event.
+// before is the bytes live before a chunk's first event.
 func (p *past) before(first int) int64 {
 	if n := first >> chunkShift; n < len(p.chunks) {
 		return p.chunks[n].before
@@ -137,14 +137,14 @@ func (p *past) before(first int) int64 {
 	return p.total
 }
 
-// walk is a way through events: live is what is live before next; best and at are the most so far, and behind which
-// event.
+// walk is a position in the events: live is the bytes live before next; best and at are the maximum so far, and the
+// event before it.
 type walk struct {
 	next, at   int
 	live, best int64
 }
 
-// climb goes on with a walk up to an event.
+// climb continues a walk up to an event.
 func (p *past) climb(w *walk, to int) {
 	for w.next <= to {
 		p.visited++
@@ -164,13 +164,13 @@ func (p *past) climb(w *walk, to int) {
 	}
 }
 
-// apply brings what layers hold to behind an event, from before it.
+// apply updates the bytes of layers to those after an event, from those before it.
 func (p *past) apply(now []uint64, layerOf []int, event int) {
 	b, bytes := p.block(event)
 	now[layerOf[b.Owner]] += uint64(bytes)
 }
 
-// layer finds what each layer holds before each chunk, unless that is known.
+// layer finds the bytes of each layer before each chunk, unless they are known.
 func (p *past) layer(layerOf []int, layers int) {
 	if l := &p.layered; l.layers == layers && slices.Equal(l.layerOf, layerOf) {
 		return
@@ -186,7 +186,7 @@ func (p *past) layer(layerOf []int, layers int) {
 	p.layered = l
 }
 
-// layersAt is what layers hold behind each of some events, which rise.
+// layersAt is the bytes of layers after each of some events, in ascending order.
 func (p *past) layersAt(events []int, layerOf []int, layers int) []uint64 {
 	bytes := make([]uint64, 0, len(events)*layers)
 	now, done := make([]uint64, layers), 0 // now is before the event done
@@ -204,7 +204,7 @@ func (p *past) layersAt(events []int, layerOf []int, layers int) []uint64 {
 	return bytes
 }
 
-// livesBetween counts the blocks that ended behind edge and up to event.
+// livesBetween counts the blocks that ended after edge and up to event.
 func (p *past) livesBetween(edge, event int) []lives {
 	var sums [powers]lifeSum
 	for e := max(edge+1, 0); e <= event; p.visited++ {
@@ -233,7 +233,7 @@ func (p *past) livesBetween(edge, event int) []lives {
 	return list
 }
 
-// liveBlocks are the blocks that are live behind an event.
+// liveBlocks are the blocks that are live after an event.
 func (p *past) liveBlocks(event int) []*report.HistoryBlock {
 	var list []*report.HistoryBlock
 	p.eachLive(event, func(b int32) { list = append(list, &p.h.Blocks[b]) })

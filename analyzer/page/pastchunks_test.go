@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// randomHistory is blocks of five owners that come and go.
+// randomHistory is blocks of five owners that are allocated and freed.
 func randomHistory(events int, seed uint64) *report.History {
 	rng, h, now := rand.New(rand.NewPCG(seed, 3)), &report.History{Owners: make([]report.HistoryOwner, 5)}, int64(0)
 	var live []int
@@ -29,7 +29,7 @@ func randomHistory(events int, seed uint64) *report.History {
 	return h
 }
 
-// plainLive are the blocks behind an event, from a look at every one.
+// plainLive are the blocks after an event, computed from every one.
 func plainLive(h *report.History, event int) (list []int32, bytes int64) {
 	for i, b := range h.Blocks {
 		if int(b.Born) <= event && int(b.Died) > event {
@@ -39,7 +39,7 @@ func plainLive(h *report.History, event int) (list []int32, bytes int64) {
 	return list, bytes
 }
 
-// TestPastAgreesWithPlainLists: what sums of chunks and checkpoints say is what every block says.
+// TestPastAgreesWithPlainLists: sums of chunks and checkpoints equal those computed from every block.
 func TestPastAgreesWithPlainLists(t *testing.T) {
 	const events = 4*chunkEvents + 77
 	for seed := range uint64(4) {
@@ -128,8 +128,8 @@ func comparePastColumns(t *testing.T, p *past, totals []int64, from, to int, by 
 	}
 }
 
-// TestAnswersCostWhatThePictureIsWide: eight times the events make an answer hardly dearer.
-func TestAnswersCostWhatThePictureIsWide(t *testing.T) {
+// TestQueryCostDependsOnWidth: the cost of a query depends on the picture's width, and hardly on the number of events.
+func TestQueryCostDependsOnWidth(t *testing.T) {
 	const width = 200
 	cost := map[int]int{}
 	for _, events := range []int{60_000, 480_000} {

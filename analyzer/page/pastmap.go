@@ -7,7 +7,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// segmentMap is how blocks lie in what the allocator took from the driver: see segmentsAt of segments.js.
+// segmentMap is the positions of blocks in the allocator's segments: see segmentsAt of segments.js.
 type segmentMap struct {
 	Segments []*mapSegment `json:"segments"`
 	Outside  uint64        `json:"outside"` // bytes of blocks in no segment
@@ -31,7 +31,7 @@ type mapPiece struct {
 	Owner uint32 `json:"owner"` // of a block
 }
 
-// segments draws the map behind an event.
+// segments draws the map after an event.
 func (p *past) segments(event int) *segmentMap {
 	m := &segmentMap{Segments: joinedSegments(p.h.Segments, event)}
 	blocks := p.liveBlocks(event)
@@ -58,7 +58,7 @@ func (p *past) segments(event int) *segmentMap {
 	return m
 }
 
-// joinedSegments are those behind an event, in the order of addresses.
+// joinedSegments are those after an event, in the order of addresses.
 func joinedSegments(all []report.HistorySegment, event int) []*mapSegment {
 	var live []*mapSegment
 	for _, s := range all {

@@ -1,5 +1,5 @@
-// Package palette says which colour stands for what on pages and in pictures, so that a purpose of memory or a phase
-// looks the same in all of them.
+// Package palette assigns colours on pages and in pictures, so that a purpose of memory or a phase looks the same in
+// all of them.
 package palette
 
 import (
@@ -18,13 +18,13 @@ var Layers = []Shade{
 	shade(0x99c7e0, 0xb5d8ec), shade(0xf5d899, 0xf7dfaa), shade(0x99d8c7, 0xa9e0d0), shade(0x3c3c3c, 0xd9dde2),
 }
 
-// Rest is the colour of what is taken together because there are too many.
+// Rest is the colour of the sum of all names without a colour.
 var Rest = shade(0xb4bac2, 0x6b7480)
 
-// Uncategorized is what pages and pictures call memory that no rule matches.
+// Uncategorized is the name, on pages and in pictures, of memory that no rule matches.
 const Uncategorized = "not categorized"
 
-// Own are places in Layers of what memory is for.
+// Own are the indices in Layers of the purposes of memory.
 var Own = map[string]int{"Parameters": 0, "Gradients": 1, "Optimizer state": 2, "Feature maps": 3, "Workspace": 4,
 	"Temporary": 5, "Intermediate gradients": 6, Uncategorized: 7}
 
@@ -41,7 +41,7 @@ var Phases = []Phase{
 	{"optimizer", shade(0x99d8c7, 0x1d6b55)}, {"data", shade(0xf5eea0, 0x6b6420)},
 }
 
-// Of gives each name a place in Layers: its own, if it has one, else the next one that no other name has.
+// Of gives each name an index in Layers: its own, if it has one, else the next one that no other name has.
 func Of(names []string) []int {
 	taken := map[int]bool{}
 	for _, name := range names {

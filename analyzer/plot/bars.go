@@ -18,7 +18,7 @@ const (
 	panelMost = 420 * pixel // of a panel
 )
 
-// panelRows is how many rows the panels make: one panel has the whole width, more stand in twos.
+// panelRows is the number of rows of panels: one panel has the whole width, more are in two columns.
 func (c *Chart) panelRows() int { return (len(c.Panels) + 1) / 2 }
 
 // panelHeight is as much as the panel of a row with most bars needs.
@@ -30,7 +30,7 @@ func (c *Chart) panelHeight(row int) vg.Length {
 	return min(panelHead+vg.Length(bars)*panelBar, panelMost)
 }
 
-// drawPanels draws horizontal bars, one panel for each run, two beside each other.
+// drawPanels draws horizontal bars, one panel for each run, in two columns.
 func (c *Chart) drawPanels(dc draw.Canvas) {
 	columns := min(2, len(c.Panels))
 	wide, top := (dc.Max.X-dc.Min.X)/vg.Length(columns), dc.Max.Y
@@ -74,7 +74,7 @@ func drawPanel(dc draw.Canvas, p Panel, most int64) {
 	}
 }
 
-// drawStacks draws columns of parts with a legend beside each. Parts of 5 % and more have a percentage.
+// drawStacks draws columns of parts with a legend next to each. Parts of 5 % and more have a percentage.
 func (c *Chart) drawStacks(dc draw.Canvas) {
 	wide := (dc.Max.X - dc.Min.X) / vg.Length(len(c.Stacks))
 	most := int64(1)
@@ -124,7 +124,7 @@ func bracket(dc draw.Canvas, x, low, high vg.Length, text string) {
 	dc.FillText(label, vg.Point{X: x + 10*pixel, Y: (low + high) / 2}, text)
 }
 
-// fillBar draws a part in its colour, white if it is what no rule matched, hatched if no trace has it.
+// fillBar draws a part in its colour, white if no rule matched it, hatched if no trace has it.
 func fillBar(dc draw.Canvas, look Look, c color.RGBA, x0, y0, x1, y1 vg.Length) {
 	box := rectangle(x0, y0, x1, y1)
 	if look != Plain {

@@ -11,7 +11,7 @@ import (
 )
 
 // Chart is one picture before it is drawn. It has either Series over one axis, or one of the others below them. Texts
-// may hold what a trace says: drawing cleans them.
+// may contain text from a trace: drawing cleans them.
 type Chart struct {
 	Kind  string
 	Title string
@@ -19,8 +19,8 @@ type Chart struct {
 
 	XLabel string
 	Time   bool  // X is nanoseconds
-	Stack  bool  // series lie upon each other, the first one lowest
-	Width  int64 // of the columns of a stack, which begin at X; 0: they are 1 wide, and X lies in their middle
+	Stack  bool  // series are stacked, the first one lowest
+	Width  int64 // of the columns of a stack, which begin at X; 0: they are 1 wide, centred on X
 	Series []Series
 	Peak   *Point  // marked and labelled
 	OOM    []int64 // where memory ran out
@@ -29,7 +29,7 @@ type Chart struct {
 	begin, end float64 // of the axis, as it is drawn
 
 	Panels []Panel
-	Stacks []Panel // columns that stand beside each other
+	Stacks []Panel // adjacent columns
 	Sizes  []SizeClass
 	Flame  *Flame
 	Map    *Map
@@ -61,14 +61,14 @@ type Panel struct {
 	Total int64 // that percentages are of, in bytes
 }
 
-// Bar is one value. Bytes are negative only of what is untrackable.
+// Bar is one value. Bytes are negative only for untrackable memory.
 type Bar struct {
 	Name  string
 	Bytes int64
 	Look  Look
 }
 
-// Look says what a bar stands for.
+// Look is the kind of a bar.
 type Look uint8
 
 const (

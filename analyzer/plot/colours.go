@@ -18,7 +18,7 @@ func colours(names []string) []color.RGBA {
 
 func light(s palette.Shade) color.RGBA { return s.Light }
 
-// moreName is the layer or bar of so many that are taken together.
+// moreName is the name of the layer or bar that joins the given number of others.
 func moreName(count int) string { return fmt.Sprintf("%d more", count) }
 
 func namesOf[T any](list []T, name func(T) string) []string {

@@ -7,7 +7,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// crop says below the axis which part of the run a picture shows, and returns where it ends: behind the last change and
+// crop labels the axis with the part of the run that a picture shows, and returns its end: after the last change and
 // the last time that memory ran out.
 func (c *Chart) crop(s *report.Summary, from, to int64) int64 {
 	if t := s.Training; t != nil {
@@ -39,7 +39,7 @@ func (c *Chart) cropAll() {
 	}
 }
 
-// lastChange is the end of the stretch that a series' last change leads to.
+// lastChange is the end of the interval of a series' last change.
 func (s *Series) lastChange() int64 {
 	n := len(s.X)
 	for n > 2 && s.Bytes[n-2] == s.Bytes[n-1] {
@@ -51,7 +51,7 @@ func (s *Series) lastChange() int64 {
 	return s.X[n]
 }
 
-// cut is the part of a series from one place to another, at which it holds what it held before.
+// cut is the part of a series from one position to another, at which it has its last value.
 func (s Series) cut(from, to int64) Series {
 	first, _ := slices.BinarySearch(s.X, from+1)
 	last, _ := slices.BinarySearch(s.X, to)

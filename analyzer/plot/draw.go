@@ -116,7 +116,7 @@ func style(size float64, c color.Color) draw.TextStyle {
 
 func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "Sans"} }
 
-// clip makes a text from a trace fit to be drawn: one line, nothing invisible, cut in the middle if it is long.
+// clip sanitizes a text from a trace for drawing: one line, nothing invisible, shortened in the middle if it is long.
 func clip(text string, most int) string {
 	text = visible.Text(text)
 	if r := []rune(text); len(r) > most {

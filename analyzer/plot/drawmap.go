@@ -14,7 +14,7 @@ import (
 
 const (
 	mapLines  = 14 // rows that hold all segments, if none were left partly empty
-	mapFew    = 5  // rows that are enough, so that no segment has to go on in the next one
+	mapFew    = 5  // number of rows from which no segment is continued in the next one
 	mapLine   = 26 * pixel
 	mapBar    = 18 * pixel
 	mapGap    = 5 * pixel
@@ -25,7 +25,7 @@ const (
 	mapMost   = 8000       // segments that are drawn
 )
 
-// mapPart is a piece of a segment that lies in one row.
+// mapPart is a part of a segment within one row.
 type mapPart struct {
 	segment  int
 	row      int
@@ -36,7 +36,7 @@ type mapPart struct {
 // shown are the segments that are drawn.
 func (m *Map) shown() []MapSegment { return m.Segments[:min(len(m.Segments), mapMost)] }
 
-// layOut puts segments into rows. Larger ones than a row go on in the next one.
+// layOut assigns segments to rows. Larger ones than a row continue in the next one.
 func (m *Map) layOut() (parts []mapPart, rows int, scale float64) {
 	most := int64(0)
 	for _, s := range m.Segments {
@@ -154,7 +154,7 @@ type mapRow struct {
 	scale float64
 }
 
-// span is where bytes of the segment lie; ok is false for those in other parts.
+// span is the position of bytes of the segment; ok is false for those in other parts.
 func (r *mapRow) span(at, size int64) (x0, x1 vg.Length, ok bool) {
 	from, to := max(at, r.part.from), min(at+size, r.part.to)
 	if from >= to {

@@ -16,10 +16,10 @@ type Flame struct {
 	Sum         uint64
 	Depth       int // rows
 	Boxes       []FlameBox
-	Legend      []FlameWhose // the classes of boxes, of which those that occur are shown
+	Legend      []FrameOwner // the classes of boxes, of which those that occur are shown
 }
 
-// FlameBox is a box of Value out of Sum that begins behind From. The first of Names that fits is written.
+// FlameBox is a box of Value out of Sum that begins after From. The first of Names that fits is written.
 type FlameBox struct {
 	Depth       int
 	From, Value uint64
@@ -28,8 +28,8 @@ type FlameBox struct {
 	Class       string
 }
 
-// FlameWhose is whose code a box is.
-type FlameWhose struct{ Class, Words string }
+// FrameOwner is the owner of a box's code.
+type FrameOwner struct{ Class, Label string }
 
 func flame(runs []Run, _ Options) (*Chart, error) {
 	f := runs[0].Flame
@@ -64,7 +64,7 @@ func (f *Flame) height() vg.Length {
 	return 52*pixel + flameTop + vg.Length(f.Depth)*flameRow + 2*margin + 6*pixel
 }
 
-// flameColours are apart for the colour-blind by lightness, too: the reader's own code is darkest.
+// flameColours differ in lightness, too, for colour-blind readers: the user's own code is darkest.
 var flameColours = map[string]color.RGBA{"": {228, 231, 235, 255}, "user": {240, 160, 50, 255},
 	"package": {205, 226, 241, 255}, "native": {224, 224, 224, 255}, "other": {241, 241, 241, 255}}
 
@@ -74,12 +74,12 @@ func (f *Flame) draw(dc draw.Canvas) {
 		seen[b.Class] = true
 	}
 	x, y := dc.Min.X, dc.Max.Y-14*pixel
-	for _, whose := range f.Legend {
-		if seen[whose.Class] {
-			dc.FillPolygon(flameColours[whose.Class], rectangle(x, y, x+12*pixel, y+12*pixel))
+	for _, owner := range f.Legend {
+		if seen[owner.Class] {
+			dc.FillPolygon(flameColours[owner.Class], rectangle(x, y, x+12*pixel, y+12*pixel))
 			text := style(12, ink)
-			dc.FillText(text, vg.Point{X: x + 18*pixel, Y: y + pixel}, whose.Words)
-			x += 18*pixel + text.Width(whose.Words) + 20*pixel
+			dc.FillText(text, vg.Point{X: x + 18*pixel, Y: y + pixel}, owner.Label)
+			x += 18*pixel + text.Width(owner.Label) + 20*pixel
 		}
 	}
 	hint := style(12, grey)

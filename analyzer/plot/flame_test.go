@@ -10,7 +10,7 @@ import (
 // stacks is a flame graph of hostile names.
 func stacks() *Flame {
 	return &Flame{Title: "</text><script>", Note: "\x1b[31m", Sum: 100, Depth: 3,
-		Legend: []FlameWhose{{"user", "your code"}, {"native", "compiled libraries"}}, Boxes: []FlameBox{
+		Legend: []FrameOwner{{"user", "your code"}, {"native", "compiled libraries"}}, Boxes: []FlameBox{
 			{0, 0, 100, []string{"all"}, "100 B", ""},
 			{1, 0, 60, []string{"train.py:1 main <&>", "train.py:1"}, "60 B", "user"},
 			{2, 0, 59, []string{"at::empty"}, "59 B", "native"},

@@ -5,12 +5,12 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// layerName is what a picture calls an owner by the first grouping.
+// layerName is the name of an owner in a picture, by the first grouping.
 func layerName(h *report.History, owner uint32) string {
 	return phrase.KeyName(h.By[0], h.Owners[owner].Keys[0])
 }
 
-// grouping is the first of a number of groupings that tells owners apart, 0 if none does.
+// grouping is the first of a number of groupings that divides the owners, 0 if none does.
 func grouping(count int, owners []report.HistoryOwner) int {
 	for by := range count {
 		for _, o := range owners {
@@ -22,8 +22,8 @@ func grouping(count int, owners []report.HistoryOwner) int {
 	return 0
 }
 
-// withOwners returns a summary whose history has the first grouping that tells owners apart before the others: an
-// imported trace knows neither categories nor modules.
+// withOwners returns a summary whose history has the first grouping that divides the owners before the others: an
+// imported trace has neither categories nor modules.
 func withOwners(s *report.Summary) *report.Summary {
 	by := grouping(len(s.History.By), s.History.Owners)
 	if by == 0 {

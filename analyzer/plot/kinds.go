@@ -20,7 +20,7 @@ type Run struct {
 	Flame   *Flame // nil unless call stacks were read, for a flame graph
 }
 
-// Options say how values are shown.
+// Options select how values are shown.
 type Options struct {
 	Title    string  // "": made from the runs
 	MinShare float64 // percent; categories below are joined in one bar
@@ -29,10 +29,10 @@ type Options struct {
 	Events   bool    // timeline, overlay: every allocation and free is as wide as the next one
 }
 
-// Kind is a sort of picture. A new one is a row of Kinds.
+// Kind is a kind of picture. A new one is a row of Kinds.
 type Kind struct {
 	Name, Doc string
-	Many      bool // takes more than one run
+	Many      bool // accepts more than one run
 	make      func(runs []Run, o Options) (*Chart, error)
 }
 
@@ -51,7 +51,7 @@ var Kinds = []Kind{
 	{"segments", "the framework's allocator: blocks, holes, and what pins them", false, segments},
 }
 
-// Make draws up a chart; with kind "", the one that fits the runs best.
+// Make makes a chart; with kind "", the one that fits the runs best.
 func Make(kind string, runs []Run, o Options) (*Chart, error) {
 	if kind == "" {
 		if kind = "timeline"; len(runs) > 1 {
@@ -125,7 +125,7 @@ func levelOf(s *report.Summary, level string) report.Level {
 	return s.Driver
 }
 
-// heightSeries turns highest values of equal stretches into a series.
+// heightSeries converts highest values of equal intervals to a series.
 func heightSeries(name string, h report.Heights, end int64) Series {
 	s := Series{Name: name, Level: true}
 	for i, bytes := range h.PeakBytes {
@@ -141,7 +141,7 @@ func heightSeries(name string, h report.Heights, end int64) Series {
 
 var errNothing = errors.New("nothing was allocated")
 
-// noteOf says whose picture it is, and of which part of the run.
+// noteOf names the run of the picture, and the part of the run.
 func noteOf(run Run) string {
 	if w := run.Summary.Window; w != nil {
 		return fmt.Sprintf("%s, from %s to %s", run.Name, cmp.Or(w.From, "the beginning"), cmp.Or(w.To, "the end"))
@@ -173,7 +173,7 @@ func timeline(runs []Run, o Options) (*Chart, error) {
 	return c, nil
 }
 
-// stackTimeline divides the main level by its owners, with what was taken from the driver as a line above it.
+// stackTimeline divides the main level by its owners, with the memory allocated from the driver as a line above it.
 func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	h := s.History
 	positions, begin, end := h.Times, s.BeginNS(), max(s.EndNS(), h.Times[len(h.Times)-1])
@@ -212,8 +212,8 @@ func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	return nil
 }
 
-// markTimeline marks the peak and out-of-memory errors, and puts lanes below the axis; at is the place of a time on the
-// axis.
+// markTimeline marks the peak and out-of-memory errors, and adds lanes below the axis; at is the position of a time on
+// the axis.
 func (c *Chart) markTimeline(s *report.Summary, at func(time int64) int64) {
 	main := levelOf(s, s.Heights[0].Level)
 	c.Peak = &Point{at(main.PeakTimeNS), signed(main.PeakBytes), "peak " + report.SizeText(main.PeakBytes)}
@@ -261,7 +261,7 @@ func iterations(runs []Run, _ Options) (*Chart, error) {
 	return c, nil
 }
 
-// barsOf returns the bars of one grouping, largest first, then others and what is untrackable.
+// barsOf returns the bars of one grouping, largest first, then others and untrackable memory.
 func barsOf(g *report.Categories) Panel {
 	p := Panel{Title: g.By}
 	for _, row := range g.Rows {
@@ -303,7 +303,7 @@ func joinSmall(bars []Bar, total int64, percent float64) []Bar {
 	kept, rest := slices.DeleteFunc(slices.Clone(bars), small), slices.DeleteFunc(slices.Clone(bars), func(b Bar) bool {
 		return !small(b)
 	})
-	if len(rest) < 2 { // its own name takes no more room
+	if len(rest) < 2 { // a single one can be named in the same space
 		return bars
 	}
 	joined := Bar{Name: moreName(len(rest))}
@@ -317,10 +317,10 @@ func joinSmall(bars []Bar, total int64, percent float64) []Bar {
 	return slices.Insert(kept, at, joined)
 }
 
-// mostBars are what a panel has room for.
+// mostBars is the number of bars that fit in a panel.
 const mostBars = 24
 
-// joinTail replaces the smallest plain bars, which come last among them, by one if there are too many.
+// joinTail replaces the smallest plain bars, which are last among them, by one if there are too many.
 func joinTail(bars []Bar) []Bar {
 	if len(bars) <= mostBars {
 		return bars

@@ -12,18 +12,18 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Lane is what happened below a plot over time.
+// Lane is the events below a plot over time.
 type Lane struct {
 	Name  string
 	Items []LaneItem
 }
 
-// LaneItem is a stretch of the axis, or a place on it.
+// LaneItem is an interval of the axis, or a position on it.
 type LaneItem struct {
 	Name     string
 	From, To int64
 	Moment   bool
-	Parts    []report.PhasePart // of a stretch that belongs to phases
+	Parts    []report.PhasePart // of an interval that belongs to phases
 }
 
 const (
@@ -35,7 +35,7 @@ const (
 
 var laneShades = []color.RGBA{{205, 205, 205, 255}, {228, 228, 228, 255}}
 
-// lanesOf puts lanes on a chart's axis; at is the place of a time on it.
+// lanesOf adds lanes to a chart's axis; at is the position of a time on it.
 func lanesOf(s *report.Summary, at func(time int64) int64) (list []Lane) {
 	for _, l := range lanes.Of(s) {
 		if l.Name == lanes.OutOfMemory { // a line through the plot
@@ -50,7 +50,7 @@ func lanesOf(s *report.Summary, at func(time int64) int64) (list []Lane) {
 	return list
 }
 
-// phases are those that the lanes have, in the order of their first stretches.
+// phases are those that the lanes have, in the order of their first intervals.
 func (c *Chart) phases() (all []report.PhasePart) {
 	for _, l := range c.Lanes {
 		for _, i := range l.Items {
@@ -60,7 +60,7 @@ func (c *Chart) phases() (all []report.PhasePart) {
 	return all
 }
 
-// lanesHeight is how much of the picture the lanes take.
+// lanesHeight is the height of the lanes in the picture.
 func (c *Chart) lanesHeight() vg.Length {
 	if len(c.Lanes) == 0 {
 		return 0
@@ -121,7 +121,7 @@ func (c *Chart) drawLane(dc draw.Canvas, l Lane, top vg.Length, x func(at int64)
 	}
 }
 
-// drawPhases divides a stretch among its phases.
+// drawPhases divides an interval among its phases.
 func drawPhases(dc draw.Canvas, parts []report.PhasePart, from, to, top vg.Length) {
 	var sum int64
 	for _, p := range parts {
@@ -146,7 +146,7 @@ func (c *Chart) drawPhaseLegend(dc draw.Canvas, left, top vg.Length) {
 	}
 }
 
-// axisOf is where a plot's axis lies on a canvas: 0 its left end, 1 its right end.
+// axisOf is the position of a plot's axis on a canvas: 0 its left end, 1 its right end.
 func axisOf(p *plot.Plot, dc draw.Canvas) func(float64) vg.Length {
 	data := p.DataCanvas(dc)
 	return data.X

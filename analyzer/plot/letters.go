@@ -9,8 +9,8 @@ import (
 	"gonum.org/v1/plot/vg/vgpdf"
 )
 
-// pngCanvas places letters itself. The face that vgimg draws with moves letters towards each other as if they were 32
-// pixels high, so that in a small "Te" one lies upon the other.
+// pngCanvas places letters itself. The face that vgimg uses kerns letters as if they were 32 pixels high, so that the
+// letters of a small "Te" overlap.
 type pngCanvas struct{ vgimg.PngCanvas }
 
 // FillString implements vg.Canvas.
@@ -50,7 +50,7 @@ func windows1252(text string) string {
 	return string(out)
 }
 
-// outside1252 are characters of the code that stand elsewhere in Unicode.
+// outside1252 are characters of the code page at other positions in Unicode.
 var outside1252 = map[rune]byte{'€': 0x80, '‚': 0x82, 'ƒ': 0x83, '„': 0x84, '…': 0x85, '†': 0x86, '‡': 0x87, 'ˆ': 0x88,
 	'‰': 0x89, 'Š': 0x8a, '‹': 0x8b, 'Œ': 0x8c, 'Ž': 0x8e,
 	'‘': 0x91, '’': 0x92, '“': 0x93, '”': 0x94, '•': 0x95, '–': 0x96, '—': 0x97, '˜': 0x98, '™': 0x99, 'š': 0x9a,

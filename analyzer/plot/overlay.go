@@ -10,8 +10,8 @@ import (
 // overlayColumns is how many values a run has on an axis of events.
 const overlayColumns = 2000
 
-// placed puts a run's series where it is compared with others: across events instead of time, less what the run held
-// at first, from its first allocation on.
+// placed shifts a run's series for comparison with others: across events instead of time, less the run's initial
+// memory, from its first allocation on.
 func placed(s Series, run Run, level string, o Options) (Series, error) {
 	h := run.Summary.History
 	known := h != nil && h.Level == level && h.LeftOut == 0 && len(h.Blocks) > 0
@@ -24,7 +24,7 @@ func placed(s Series, run Run, level string, o Options) (Series, error) {
 	}
 	base := int64(0)
 	if o.Baseline {
-		if base = s.Bytes[0]; known { // the first stretch of time may hold more than its beginning
+		if base = s.Bytes[0]; known { // the first interval may hold more than its beginning
 			base = heldAtStart(h)
 		}
 		peak := levelOf(run.Summary, level).PeakBytes
@@ -43,7 +43,7 @@ func placed(s Series, run Run, level string, o Options) (Series, error) {
 	return s, nil
 }
 
-// heldAtStart is what was live when the run began: nothing, where it was recorded from its beginning on.
+// heldAtStart is the memory live when the run began: zero, if it was recorded from its beginning on.
 func heldAtStart(h *report.History) (bytes int64) {
 	for _, b := range h.Blocks {
 		if h.Times[b.Born] == 0 && (int(b.Died) >= len(h.Times) || h.Times[b.Died] > 0) {

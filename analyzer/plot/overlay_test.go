@@ -20,8 +20,8 @@ func sampled() *report.Summary {
 	return s
 }
 
-// The first stretch of time holds more than the run's beginning: the baseline is what was there at time 0.
-func TestBaselineIsWhatStoodAtTheStart(t *testing.T) {
+// The first interval holds more than the run's beginning: the baseline is the memory at time 0.
+func TestBaselineIsInitialMemory(t *testing.T) {
 	c := mustMake(t, "overlay", Options{Baseline: true}, sampled())
 	if s := c.Series[0]; !slices.Equal(s.Bytes, []int64{5, 7, 0, 0}) || !strings.Contains(s.Name, "peak 7 B") {
 		t.Errorf("%+v", s)

@@ -114,7 +114,7 @@ func wellFormed(t *testing.T, svg []byte) {
 	}
 }
 
-// TestValues compares what is drawn with the summary.
+// TestValues compares the drawn values with the summary.
 func TestValues(t *testing.T) {
 	s := training()
 	c := mustMake(t, "timeline", Options{}, s)

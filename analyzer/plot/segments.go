@@ -12,16 +12,16 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Map is what an allocator took from the driver at one moment, with the blocks and the holes in it.
+// Map is an allocator's driver memory at one moment, with the blocks and the holes in it.
 type Map struct {
 	Segments []MapSegment // by device, then the largest first
-	Layers   []string     // what blocks are told apart by, those that hold most first
+	Layers   []string     // keys of the blocks' grouping, those that hold most first
 	More     int          // how many have no layer of their own
 	Size     int64        // bytes of all segments
 	Held     int64        // in blocks
 	Whole    int64        // in segments without any block
 	Holes    int
-	Outside  int64 // of blocks that lie in no known segment
+	Outside  int64 // of blocks that are in no known segment
 }
 
 // MapSegment is a range of addresses.
@@ -33,10 +33,10 @@ type MapSegment struct {
 	Blocks  []MapBlock
 	Holes   int
 	Largest Hole
-	Pin     string // who keeps the segment, if that is little; "" otherwise
+	Pin     string // the blocks that keep the segment, if they are small; "" otherwise
 }
 
-// MapBlock lies At bytes behind the beginning of its segment.
+// MapBlock begins At bytes after the beginning of its segment.
 type MapBlock struct {
 	At, Size int64
 	Layer    int // of Map.Layers; -1: all others
@@ -46,7 +46,7 @@ type MapBlock struct {
 // Hole is free memory in a segment.
 type Hole struct{ At, Size int64 }
 
-// pinShare is how many times its blocks a segment is that they are said to pin.
+// pinShare is the ratio of a segment to its blocks from which they are said to pin it.
 const pinShare = 8
 
 func segments(runs []Run, _ Options) (*Chart, error) {
@@ -92,7 +92,7 @@ func eventAt(h *report.History, time int64) uint32 {
 	return uint32(max(n-1, 0))
 }
 
-// mapAt puts the blocks that are live behind an event into their segments.
+// mapAt assigns the blocks that are live after an event to their segments.
 func mapAt(h *report.History, event uint32) *Map {
 	m := &Map{Segments: segmentsAt(h, event)}
 	live := make([]*report.HistoryBlock, 0, 1024)
@@ -133,7 +133,7 @@ func mapAt(h *report.History, event uint32) *Map {
 	return m
 }
 
-// segmentsAt are the segments behind an event by address; those that blocks may cross are one where they touch.
+// segmentsAt are the segments after an event by address; adjacent ones that blocks may cross are joined.
 func segmentsAt(h *report.History, event uint32) (list []MapSegment) {
 	var there []report.HistorySegment
 	for _, s := range h.Segments {
@@ -181,7 +181,7 @@ func (m *Map) layers(h *report.History, live []*report.HistoryBlock, by int) fun
 	}
 }
 
-// sum finds a segment's holes, and who pins it.
+// sum finds a segment's holes, and the blocks that pin it.
 func (m *Map) sum(s *MapSegment, h *report.History, by int) {
 	end := int64(0)
 	hole := func(until int64) {
@@ -211,7 +211,7 @@ func (m *Map) sum(s *MapSegment, h *report.History, by int) {
 	}
 }
 
-// pinOf names the blocks of a segment that is mostly free: by what they are told apart, and the line that asked.
+// pinOf names the blocks of a segment that is mostly free: by their key, and the line that allocated them.
 func pinOf(s *MapSegment, o report.HistoryOwner, all []string, by int) string {
 	name := phrase.KeyName(all[by], o.Keys[by])
 	if site := slices.Index(all, "site"); site >= 0 && site != by && o.Keys[site] != "" {

@@ -42,7 +42,7 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// Segments that blocks may cross are one where they touch; others are not. Blocks outside of all are counted.
+// Adjacent segments that blocks may cross are joined; others are not. Blocks outside of all are counted.
 func TestSegmentsThatJoin(t *testing.T) {
 	s := placedBlocks()
 	h := s.History
@@ -60,7 +60,7 @@ func TestSegmentsThatJoin(t *testing.T) {
 	}
 }
 
-// One segment of very many rows, and ten thousand segments, lie within the picture.
+// One segment of very many rows, and ten thousand segments, fit in the picture.
 func TestSegmentsLayOut(t *testing.T) {
 	one := &Map{Size: 5 << 30, Segments: []MapSegment{{Size: 5 << 30}}}
 	parts, rows, _ := one.layOut()
@@ -87,7 +87,7 @@ func TestSegmentsLayOut(t *testing.T) {
 	}
 }
 
-func TestSegmentsOfWhat(t *testing.T) {
+func TestSegmentsOfSelections(t *testing.T) {
 	none, short := placedBlocks(), placedBlocks()
 	none.History.Segments, short.History.LeftOut = nil, 1
 	for want, s := range map[string]*report.Summary{"no allocator of a framework": none,
@@ -99,8 +99,8 @@ func TestSegmentsOfWhat(t *testing.T) {
 	}
 }
 
-// An imported trace knows no modules: its picture over time is divided by lines.
-func TestTimelineIsDividedByWhatTellsApart(t *testing.T) {
+// An imported trace has no modules: its picture over time is divided by lines.
+func TestTimelineGrouping(t *testing.T) {
 	s := placedBlocks()
 	s.Heights = []report.Heights{{Level: "framework", WidthNS: 50, PeakBytes: []uint64{22*mib + 512}}}
 	s.History.By[0] = "module"

@@ -11,7 +11,7 @@ import (
 	"memtrace/analyzer/palette"
 )
 
-// drawSeries draws values over one axis, with the legend beside it.
+// drawSeries draws values over one axis, with the legend next to it.
 func (c *Chart) drawSeries(dc draw.Canvas) {
 	p := plot.New()
 	p.X.Label.Text, p.X.Label.TextStyle.Font.Size = clip(c.XLabel, 80), 12*pixel
@@ -29,7 +29,7 @@ func (c *Chart) drawSeries(dc draw.Canvas) {
 	legend.TextStyle.Font.Size, legend.ThumbnailWidth = 12*pixel, 16*pixel
 	shapes := c.shapes()
 	for i, s := range shapes {
-		if c.Stack { // as they lie upon each other
+		if c.Stack { // in stacking order
 			s = shapes[len(shapes)-1-i]
 		}
 		legend.Add(clip(s.name, nameRunes), s)

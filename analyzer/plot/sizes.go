@@ -62,8 +62,8 @@ func sizeRows(classes []SizeClass) [][]string {
 	return rows
 }
 
-// drawSizes draws two rows of columns over one axis of sizes: what was live at the peak, and how often such blocks were
-// asked for.
+// drawSizes draws two rows of columns over one axis of sizes: the blocks live at the peak, and the number of
+// allocations of such blocks.
 func (c *Chart) drawSizes(dc draw.Canvas) {
 	half := (dc.Max.Y - dc.Min.Y) / 2
 	var bytes, counts int64
@@ -80,7 +80,7 @@ func (c *Chart) drawSizes(dc draw.Canvas) {
 	})
 }
 
-// shareLabel stands above a column that is not nothing.
+// shareLabel is the label above a column that is not zero.
 func shareLabel(part, whole int64) string {
 	switch share := 100 * float64(part) / float64(max(whole, 1)); {
 	case part == 0:

@@ -9,12 +9,12 @@ import (
 
 const (
 	timelineColumns = 640 // one for each pixel of the plot
-	timelineLayers  = 7   // beside the rest
+	timelineLayers  = 7   // in addition to the rest
 )
 
-// stacked divides a level over time by the first key of its history: each column shows the highest moment that lies in
-// it. Of the layers those that hold most at the peak and over time are told apart. positions are the events' places on
-// the axis, which goes from begin to end.
+// stacked divides a level over time by the first key of its history: each column shows its highest moment. The layers
+// that hold most at the peak and over time are separate. positions are the events' positions on the axis, which goes
+// from begin to end.
 func stacked(h *report.History, positions []int64, begin, end int64) (layers []Series, width int64) {
 	width = max((end-begin)/timelineColumns, 1)
 	names, of, rest := layersOf(h, positions, end)
@@ -59,7 +59,7 @@ func stacked(h *report.History, positions []int64, begin, end int64) (layers []S
 	return layers, width
 }
 
-// layersOf names the layers, gives each owner's, and says whether the last one is all that have none of their own.
+// layersOf names the layers, returns each owner's, and reports whether the last one joins all others.
 func layersOf(h *report.History, positions []int64, end int64) (names []string, of []int, rest bool) {
 	weight := map[string]float64{}
 	for _, b := range h.Blocks {
@@ -88,7 +88,7 @@ func layersOf(h *report.History, positions []int64, end int64) (names []string, 
 	return names, of, rest
 }
 
-// eventNumbers are the places of events on an axis of events.
+// eventNumbers are the positions of events on an axis of events.
 func eventNumbers(h *report.History) []int64 {
 	list := make([]int64, len(h.Times))
 	for i := range list {

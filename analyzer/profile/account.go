@@ -16,16 +16,16 @@ type AccountStats struct {
 	PeakEvent uint64 // with which the latest maximum was reached
 }
 
-// DeviceMeter has a peak of its own, and also knows its part of the peak of all devices together and, of another
-// account, its value at the framework's peak.
+// DeviceMeter has its own peak, and also its part of the peak of all devices together and, for another account, its
+// value at the framework's peak.
 type DeviceMeter struct {
 	meter.Meter
 	Part        meter.Share
 	AtFramework meter.Share
 }
 
-// Open adds a block to its cell and its device; framework is the epoch of the framework's total. The parts go before
-// the total: see meter.grow.
+// Open adds a block to its cell and its device; framework is the epoch of the framework's total. The parts must be
+// updated before the total: see meter.grow.
 func (d *AccountStats) Open(b *heap.Block, v *Cell, framework uint64) {
 	epoch := d.Total.Epoch
 	v.Grow(b.Size, epoch)

@@ -11,16 +11,16 @@ import (
 	"memtrace/trace"
 )
 
-// Place is where a block belongs: the stream that it was allocated for, and the private pool of the framework's
-// allocator that it came from, 0 the common one.
+// Place is the stream for which a block was allocated, and its private pool of the framework's allocator, 0 the common
+// one.
 type Place struct {
 	Stream uint64
 	Pool   uint32
 }
 
-// Places numbers places in the order in which they come; 0 is the default stream and the common pool.
+// Places numbers places in the order of their first use; 0 is the default stream and the common pool.
 type Places struct {
-	list    []Place // behind the first
+	list    []Place // after the first
 	index   map[Place]uint16
 	streams map[uint64]int // number of a stream that is not the default one, from 1
 	latest  Place
@@ -67,7 +67,7 @@ func (p *Places) At(number uint16) Place {
 	return p.list[number-1]
 }
 
-// Counts returns how many streams there are beside the default one, and how many private pools.
+// Counts returns the number of streams other than the default one, and of private pools.
 func (p *Places) Counts() (streams, pools int) {
 	seen := make(map[uint32]bool)
 	for _, at := range p.list {
@@ -99,7 +99,7 @@ const (
 	placeNumbers = 1<<16 - 1
 )
 
-// streamID tells memory that has no stream, and blocks of which it was not recorded, from others.
+// streamID distinguishes memory that has no stream from blocks whose stream was not recorded.
 func streamID(r *Resolver, o *Origin) uint64 {
 	if o.account != heap.AccountFramework && o.kind != cuda.MemoryAsync {
 		return placeless
@@ -110,7 +110,7 @@ func streamID(r *Resolver, o *Origin) uint64 {
 	return uint64(o.Place)
 }
 
-// poolID is the same for pools, which a framework's blocks come from and what pools of the program's own hold.
+// poolID does the same for pools, from which a framework's blocks come and which the program's own pools hold.
 func poolID(r *Resolver, o *Origin) uint64 {
 	switch {
 	case r.Places.At(o.Place).Pool >= trace.OwnPool:
@@ -145,9 +145,9 @@ func streamLabel(r *Resolver, id uint64) string {
 	return ""
 }
 
-// poolKey names a pool as PyTorch does: a pair, of which the first number counts pools that captures of graphs made,
-// the second those that the program made.
-// poolKind leaves out the number of a private pool, which another order of captures changes.
+// poolKey names a pool as PyTorch does: a pair, of which the first number counts pools created by captures of graphs,
+// the second those created by the program. poolKind leaves out the number of a private pool, which depends on the order
+// of captures.
 func poolKind(key string) string {
 	if rest, private := strings.CutPrefix(key, "private pool ("); private {
 		_, of, _ := strings.Cut(rest, ")")

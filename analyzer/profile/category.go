@@ -10,16 +10,16 @@ import (
 	"memtrace/trace"
 )
 
-// RuleGrouping is a grouping whose keys are the categories of a set of rules. In multi-match mode, what belongs to
-// several categories is a key of its own, "RNN + Embedding", so that rows add up here as everywhere; Categories alone
+// RuleGrouping is a grouping whose keys are the categories of a set of rules. In multi-match mode, a combination of
+// several categories is a key of its own, "RNN + Embedding", so that the sum of the rows is the total; Categories alone
 // counts a block more than once.
 type RuleGrouping struct {
-	Name  string // as Question.Groupings has it
+	Name  string // a name in Question.Groupings
 	Rules *rules.Set
 }
 
-// Categorizer answers what categories origins belong to. What the rules do not look at is left out of the question, and
-// every question is asked once.
+// Categorizer returns the categories of origins. Fields that the rules do not use are ignored, and every combination is
+// evaluated once.
 type Categorizer struct {
 	Set     *rules.Set
 	matcher *rules.Matcher
@@ -30,7 +30,7 @@ type Categorizer struct {
 	index   map[Origin]uint64
 	origins []Origin            // by identifier
 	found   map[uint64][]string // by identifier; nil value: none
-	named   *symbol.Resolver    // that names were found with, as they may be found anew
+	named   *symbol.Resolver    // the resolver of the cached names, which may be resolved again
 }
 
 func NewCategorizer(set *rules.Set, bounds []uint64) *Categorizer {
@@ -43,7 +43,7 @@ func NewCategorizer(set *rules.Set, bounds []uint64) *Categorizer {
 	return k
 }
 
-// Grouping makes the grouping that reports know.
+// Grouping returns the grouping that reports use.
 func (k *Categorizer) Grouping(name string) *Grouping {
 	return &Grouping{Name: name, doc: "category by the rules " + k.Set.Name, Categories: k,
 		ID:  func(_ *Resolver, o *Origin) uint64 { return k.ID(o) },
@@ -58,7 +58,7 @@ func CategoryKey(list []string) string {
 	return strings.Join(list, " + ")
 }
 
-// ID numbers what the rules can tell apart.
+// ID numbers the origins that the rules distinguish.
 func (k *Categorizer) ID(o *Origin) uint64 {
 	q := *o
 	q.Device = 0
@@ -92,7 +92,7 @@ func (k *Categorizer) ID(o *Origin) uint64 {
 	return id
 }
 
-// Of returns the categories of an identifier. It looks names up, so that it must wait for the end of the dictionary.
+// Of returns the categories of an identifier. It looks names up, and therefore needs the complete dictionary.
 func (k *Categorizer) Of(r *Resolver, id uint64) []string {
 	if k.usesStack {
 		r.Stacks.Start()

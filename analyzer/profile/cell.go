@@ -10,18 +10,18 @@ import (
 	"memtrace/trace"
 )
 
-// Origin is what a block is grouped and filtered by: who asked for it, and where.
+// Origin is the fields by which a block is grouped and filtered: which code allocated it, and where.
 type Origin struct {
 	Stack   trace.StackID
 	PyStack trace.StackID
 	Tag     trace.StringID
 	Thread  trace.ThreadID
-	Name    trace.StringID // what the framework calls the block; it says so after the block was made
-	Module  trace.StringID // innermost one that asked for the block, by the names that were known then
+	Name    trace.StringID // the framework's name of the block, which is set after its allocation
+	Module  trace.StringID // innermost one that allocated the block, by its name at that time
 	call    cuda.API
 	Device  int16
 
-	// number of the interval between the boundaries that rules name; 0 without any; only rules look at it
+	// number of the interval between the boundaries in rules; 0 without any; only rules use it
 	SizeClass uint16
 	kind      cuda.MemoryKind // the same
 	account   heap.Account    // the same
@@ -30,20 +30,20 @@ type Origin struct {
 	Place     uint16 // number of its stream and its pool
 }
 
-// OriginOf leaves the size class to those who know the boundaries, and the place to those who number places.
+// OriginOf returns the origin of a block; its size class and place are filled in by the caller.
 func OriginOf(b *heap.Block) (o Origin) {
 	o.Set(b)
 	return o
 }
 
-// Set is OriginOf for an origin of which the rest is zero. Its fields are written one by one, as they are compared:
-// processors wait for wide pieces that were just written in narrow ones.
+// Set is OriginOf for an origin whose other fields are zero. Its fields are written one by one, as they are compared: a
+// wide load after narrow stores stalls the processor (failed store forwarding).
 func (o *Origin) Set(b *heap.Block) {
 	o.Stack, o.PyStack, o.Tag, o.Thread = b.Stack, b.PyStack, b.Tag, b.Thread
 	o.call, o.Device, o.kind, o.account = b.Call, b.Device, b.Mem, b.Account
 }
 
-// is reports whether two origins are the same. What differs most often comes first.
+// is reports whether two origins are the same. The fields that differ most often are compared first.
 func (o *Origin) is(p *Origin) bool {
 	return o.PyStack == p.PyStack && o.Stack == p.Stack && o.Tag == p.Tag && o.Thread == p.Thread && o.Name == p.Name &&
 		o.Module == p.Module &&
@@ -73,20 +73,20 @@ func (c *Counts) Add(d Counts) {
 	c.AllocBytes += d.AllocBytes
 }
 
-// Cell holds the numbers of all blocks of one origin. Every row of every grouping is a sum of cells, made when somebody
-// asks: what an event costs does not depend on what it will be grouped by.
+// Cell holds the numbers of all blocks of one origin. Every row of every grouping is a sum of cells, computed on
+// demand: the cost of an event does not depend on the groupings.
 type Cell struct {
 	Origin
 	Hidden bool       // the filters leave it out
 	Alike  heap.Alike // its blocks
 
-	// What the iterations ask for, each plus one; 0: not known yet.
+	// The fields that iterations need, each plus one; 0: not known yet.
 	phase        uint8
 	Class        uint16
 	ModuleNumber uint32
 
-	// Cells that came up before where this one did, plus one; they may be another origin's by now.
-	next  uint32 // behind it
+	// Hints: cells used after this one the last time, plus one; by now they may have another origin.
+	next  uint32 // for the next new block
 	Moved uint32 // when a block moved away
 
 	TimelineKey uint32 // number of its key in a timeline plus one; 0: not looked up yet
@@ -94,14 +94,14 @@ type Cell struct {
 	owner uint32 // number of its call stack in the account's HeldSeries plus one; 0: not looked up yet
 
 	meter.Share
-	Request requestShares // of the share, what a framework's blocks have beyond the requests; zero for others
+	Request requestShares // of the share, a framework's bytes beyond the requests; zero for others
 	Counts
 }
 
-// idle reports whether a cell matters for nothing but its counts: no block of it is live or stood at the peak.
+// idle reports whether only a cell's counts matter: it has no block that is live or was live at the peak.
 func (v *Cell) idle(epoch uint64) bool { return v.Allocs == v.Frees && v.Peak(epoch) == 0 }
 
-// CellsKept is how many cells may lie idle before they are retired. Programs that name every iteration make ever new
+// CellsKept is how many cells may be idle before they are retired. Programs that name every iteration keep creating
 // origins.
 const CellsKept = 1 << 16
 
@@ -110,12 +110,12 @@ type Cells struct {
 	List   []Cell
 	slots  []uint32 // by hash; number plus one, 0 free
 	unused []uint32
-	// cells that may be in use before the idle ones are looked for; 0: CellsKept
+	// cells that may be in use before the idle ones are retired; 0: CellsKept
 	Keep    int
-	limit   int                             // cells in use at which the idle ones are looked for next
+	limit   int                             // number of cells at which idle ones are next retired
 	retired map[*Grouping]map[uint64]Counts // nil until cells were retired
 	last    uint32                          // cell of the latest block
-	// by number: what of the cell's share is certain, see losses; nil while everything is
+	// by number: the certain part of the cell's share, see losses; nil while everything is
 	Sure    []meter.Share
 	vouched bool // something is
 }
@@ -139,8 +139,8 @@ func (c *Cells) find(o *Origin) (n uint32, ok bool) {
 	}
 }
 
-// FindNext is find for the origin of a new block. Programs run in loops: the cell that came behind the latest one the
-// last time is looked at first.
+// FindNext is find for the origin of a new block. Programs run in loops: the cell that followed the latest one the last
+// time is tried first.
 func (c *Cells) FindNext(o *Origin) (n uint32, ok bool) {
 	if int(c.last) >= len(c.List) {
 		return 0, false
@@ -152,7 +152,7 @@ func (c *Cells) FindNext(o *Origin) (n uint32, ok bool) {
 	return n, ok
 }
 
-// FindFrom is find where the number of a likely cell, plus one, is known; it keeps the one that it finds.
+// FindFrom is find with a hint: the number of a likely cell, plus one, which it updates.
 func (c *Cells) FindFrom(o *Origin, likely *uint32) (n uint32, ok bool) {
 	if k := *likely; k != 0 && c.List[k-1].is(o) {
 		return k - 1, true
@@ -180,7 +180,7 @@ func (c *Cells) Add(o *Origin) uint32 {
 	return n
 }
 
-// index makes the hash table anew.
+// index rebuilds the hash table.
 func (c *Cells) index(size int) {
 	c.slots = make([]uint32, size)
 	gone := make([]bool, len(c.List))
@@ -203,9 +203,9 @@ func (c *Cells) enter(n uint32) {
 	c.slots[i] = n + 1
 }
 
-// Retire drops idle cells and leaves their counts with each of the groupings, so that memory is bounded by what is
-// live, what stood at the peak and the keys of each grouping. What two groupings have in common is lost. It looks again
-// when twice as many are in use as were left over.
+// Retire drops idle cells and adds their counts to each of the groupings, so that memory is bounded by the live blocks,
+// the blocks of the peak and the keys of each grouping. The combinations of two groupings are lost. It runs again when
+// the number of cells has doubled.
 func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
 	least := cmp.Or(c.Keep, CellsKept)
 	if c.inUse() < max(least, c.limit) {
@@ -240,8 +240,8 @@ func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
 	c.limit = 2 * c.inUse()
 }
 
-// Retired returns the counts of cells that were retired, by the identifiers of one of the groupings that Retire was
-// given, or of one that they answer for: see Counting.
+// Retired returns the counts of cells that were retired, by the identifiers of one of the groupings passed to Retire,
+// or of one that they cover: see Counting.
 func (c *Cells) Retired(g *Grouping) map[uint64]Counts {
 	if g.ByStack {
 		g = &ByStack
@@ -253,14 +253,13 @@ func (c *Cells) Retired(g *Grouping) map[uint64]Counts {
 type Held struct {
 	Origin
 	Bytes uint64
-	Sure  uint64 // of them, what is certain
+	Sure  uint64 // the certain part of them
 
-	// of them, what a framework's blocks have beyond the requests, and what is in blocks whose request is not known
+	// of them, a framework's bytes beyond the requests, and bytes of blocks whose request is not known
 	Rest, Unknown uint64
 }
 
-// Holding lists what the cells hold that of lets pass, nil all, by the given measures of a share and of what is
-// certain of it.
+// Holding lists what the selected cells hold, nil for all, by the given measures of a share and of its certain part.
 func (c *Cells) Holding(of func(v *Cell) bool, bytes, sure func(*meter.Share) uint64) []Held {
 	list := []Held{}
 	for n := range c.List {
@@ -279,7 +278,7 @@ func (c *Cells) Holding(of func(v *Cell) bool, bytes, sure func(*meter.Share) ui
 	return list
 }
 
-// Restart forgets the blocks that are gone: counts begin with those that are live.
+// Restart resets the counts to the live blocks.
 func (c *Cells) Restart() {
 	for n := range c.List {
 		v := &c.List[n]

@@ -1,3 +1,3 @@
-// Package profile keeps bytes by origin: live, at the peak, and how many allocations that took. Cells of one origin are
-// what every grouping, filter and name is asked about.
+// Package profile keeps bytes by origin: live, at the peak, and the number of allocations. Every grouping, filter and
+// name is computed from cells, one per origin.
 package profile

@@ -4,7 +4,7 @@ import (
 	"memtrace/analyzer/meter"
 )
 
-// Doubt lets nothing be certain any more.
+// Doubt marks everything as uncertain.
 func (c *Cells) Doubt(epoch uint64) {
 	if !c.vouched {
 		return
@@ -32,8 +32,8 @@ func (c *Cells) Vouch(n uint32, size, epoch uint64, sure bool) {
 	}
 }
 
-// MoveSure follows a block from one cell to another; past: also in what stood at the peak. What was certain then is not
-// known of a block that is not certain now, so neither cell gets the benefit.
+// MoveSure moves a block's certain bytes from one cell to another; past: also those at the peak. It is unknown whether
+// a block that is uncertain now was certain then, so neither cell counts it.
 func (c *Cells) MoveSure(from, to uint32, size, epoch uint64, now, past, pastSure bool) {
 	c.Vouch(max(from, to), 0, epoch, false)
 	c.Vouch(min(from, to), 0, epoch, false)
@@ -50,7 +50,7 @@ func (c *Cells) MoveSure(from, to uint32, size, epoch uint64, now, past, pastSur
 	}
 }
 
-// SureOf returns what is certain of a cell by a measure of its share.
+// SureOf returns the certain part of a cell by a measure of its share.
 func (c *Cells) SureOf(n int, measure func(*meter.Share) uint64) uint64 {
 	if n >= len(c.Sure) {
 		return 0

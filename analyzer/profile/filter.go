@@ -11,8 +11,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Filter decides which blocks a summary counts. It is asked once per origin, and regular expressions run once per
-// distinct key.
+// Filter decides which blocks a summary counts. It runs once per origin, and regular expressions run once per distinct
+// key.
 type Filter struct {
 	Devices map[int16]bool // nil: all
 	Exact   []*KeyFilter   // all must pass
@@ -20,7 +20,7 @@ type Filter struct {
 	ignore  []*KeyFilter   // none may pass
 }
 
-// KeyFilter asks one question about an origin, in the terms of one grouping, and remembers the answers.
+// KeyFilter tests the key of an origin in one grouping, and caches the results.
 type KeyFilter struct {
 	Grouping *Grouping
 	matches  func(r *Resolver, id uint64) bool
@@ -28,8 +28,8 @@ type KeyFilter struct {
 	Answers  []bool // by number of the id
 }
 
-// keyQuestion asks about the keys of a grouping.
-func keyQuestion(g *Grouping, matches func(key string) bool) *KeyFilter {
+// newKeyFilter returns a filter on the keys of a grouping.
+func newKeyFilter(g *Grouping, matches func(key string) bool) *KeyFilter {
 	return &KeyFilter{Grouping: g, matches: func(r *Resolver, id uint64) bool { return matches(g.Key(r, id)) }}
 }
 
@@ -42,7 +42,7 @@ func (f *KeyFilter) pass(r *Resolver, o *Origin) bool {
 	return f.Answers[n]
 }
 
-// Selection says which blocks a summary counts; see Options.
+// Selection is the blocks that a summary counts; see Options.
 type Selection struct {
 	Devices       []int16
 	Tag           string
@@ -50,7 +50,7 @@ type Selection struct {
 	Focus, Ignore *regexp.Regexp
 }
 
-// Words lists what is selected by, in the order in which people think of it.
+// Words describes the selection, in the order of its options.
 func (o *Selection) Words() []string {
 	var list []string
 	for _, d := range o.Devices {
@@ -84,12 +84,12 @@ func NewFilter(o Selection) *Filter {
 		}
 	}
 	if o.Tag != "" {
-		f.Exact = append(f.Exact, keyQuestion(FindGrouping("tag"), func(key string) bool {
+		f.Exact = append(f.Exact, newKeyFilter(FindGrouping("tag"), func(key string) bool {
 			return underTag(key, o.Tag)
 		}))
 	}
 	if o.Library != "" {
-		f.Exact = append(f.Exact, keyQuestion(FindGrouping("library"), func(key string) bool {
+		f.Exact = append(f.Exact, newKeyFilter(FindGrouping("library"), func(key string) bool {
 			return strings.Contains(key, o.Library)
 		}))
 	}
@@ -99,10 +99,10 @@ func NewFilter(o Selection) *Filter {
 	return f
 }
 
-// nothingKnown are keys that are no name of anything.
-var nothingKnown = []string{report.Untagged, report.Unnamed, report.NoModule}
+// unnamedKeys are keys that are not names.
+var unnamedKeys = []string{report.Untagged, report.Unnamed, report.NoModule}
 
-// textFilters makes one question for every grouping whose keys are names, and one for the frames of the call stack,
+// textFilters makes one filter for every grouping whose keys are names, and one for the frames of the call stack,
 // folded or not.
 func textFilters(re *regexp.Regexp) []*KeyFilter {
 	if re == nil {
@@ -111,38 +111,38 @@ func textFilters(re *regexp.Regexp) []*KeyFilter {
 	var list []*KeyFilter
 	for i := range groupings {
 		if groupings[i].text {
-			list = append(list, keyQuestion(&groupings[i], func(key string) bool {
-				return !slices.Contains(nothingKnown, key) && re.MatchString(key)
+			list = append(list, newKeyFilter(&groupings[i], func(key string) bool {
+				return !slices.Contains(unnamedKeys, key) && re.MatchString(key)
 			}))
 		}
 	}
-	answers := make(map[*callstack.Frame]bool)
+	results := make(map[*callstack.Frame]bool)
 	anyFrame := func(r *Resolver, id uint64) bool {
 		return slices.ContainsFunc(r.Stacks.Of(callstack.PairOf(id)).All, func(f *callstack.Frame) bool {
-			answer, known := answers[f]
+			result, known := results[f]
 			if !known {
-				answer = f.Matches(re)
-				answers[f] = answer
+				result = f.Matches(re)
+				results[f] = result
 			}
-			return answer
+			return result
 		})
 	}
 	return append(list, &KeyFilter{Grouping: &ByStack, matches: anyFrame})
 }
 
-// underTag reports whether a tag path is the wanted one or lies below it.
+// underTag reports whether a tag path is the wanted one or is below it.
 func underTag(tag, wanted string) bool {
 	rest, ok := strings.CutPrefix(tag, wanted)
 	return ok && (rest == "" || rest[0] == '.' || rest[0] == '/')
 }
 
-// Narrowed reports whether the filter selects by anything but the device, so that whole-device figures no longer fit
-// beside the blocks.
+// Narrowed reports whether the filter selects by anything but the device, so that whole-device figures no longer apply
+// to the selected blocks.
 func (f *Filter) Narrowed() bool {
 	return f != nil && (f.Exact != nil || f.Focus != nil || f.ignore != nil)
 }
 
-// HasDevice reports whether a device is among those asked for.
+// HasDevice reports whether a device is selected.
 func (f *Filter) HasDevice(device int16) bool {
 	return f == nil || f.Devices == nil || f.Devices[device]
 }

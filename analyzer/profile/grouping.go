@@ -15,27 +15,27 @@ import (
 const unknownThread = "(unknown)"
 
 // Grouping is one way to divide blocks among keys. The key of an origin is an identifier first; it becomes text when
-// the dictionary is complete, or when a filter asks for it.
+// the dictionary is complete, or when a filter needs it.
 type Grouping struct {
 	Name   string
 	doc    string
 	ID     func(r *Resolver, o *Origin) uint64
 	Key    func(r *Resolver, id uint64) string
-	Label  func(r *Resolver, id uint64) string // what people read instead of the key; nil: the key itself
+	Label  func(r *Resolver, id uint64) string // displayed instead of the key; nil: the key itself
 	Stable func(key string) string             // the part of a key that is the same in two runs; nil: all of it
 	// what stable leaves out is a line: two runs' keys are matched one by one where that can be done
 	Moved bool
-	// keys come from call stacks: to make them, names are looked for in files
+	// keys come from call stacks: names are looked up in files
 	Stacks bool
-	// ByStack says that identifiers are those of the grouping ByStack.
+	// ByStack: the identifiers are those of the grouping ByStack.
 	ByStack bool
-	// categories is what makes the keys of a grouping by rules; nil for others.
+	// categories creates the keys of a grouping by rules; nil for others.
 	Categories *Categorizer
-	// text says that the key is a name that people choose or recognise, so that --focus and --ignore look at it.
+	// text: the key is a name that users choose or recognise; --focus and --ignore match it.
 	text bool
 }
 
-// groupings is the registry: everything that can stand behind "by". Order is the order in help texts.
+// groupings is the registry: all values of --by. Order is the order in help texts.
 var groupings = []Grouping{
 	{Name: "tag", doc: "tag path set by the program", text: true,
 		ID: func(_ *Resolver, o *Origin) uint64 { return uint64(o.Tag) },
@@ -104,7 +104,8 @@ func FindGrouping(name string) *Grouping {
 	return nil
 }
 
-// PickGroupings looks names up, dropping repetitions. Names of groupings by rules go before those of the registry.
+// PickGroupings finds groupings by name, without repetitions. Names of groupings by rules take precedence over those of
+// the registry.
 func PickGroupings(wanted []string, byRules []*Grouping) ([]*Grouping, error) {
 	var picked []*Grouping
 	seen := make(map[string]bool, len(wanted))
@@ -124,8 +125,8 @@ func PickGroupings(wanted []string, byRules []*Grouping) ([]*Grouping, error) {
 	return picked, nil
 }
 
-// Counting returns the groupings by which cells must be counted when they are retired so that every grouping can be
-// asked for afterwards: those of the registry and those by rules, and ByStack for all that have its identifiers.
+// Counting returns the groupings by which retired cells must be counted so that every grouping stays available
+// afterwards: those of the registry and those by rules, and ByStack for all that have its identifiers.
 func Counting(byRules []*Grouping) []*Grouping {
 	var list []*Grouping
 	for i := range groupings {
@@ -146,7 +147,7 @@ type Resolver struct {
 	Lifetimes bool // are known
 	Places    Places
 
-	StreamsKnown, PoolsKnown bool // the trace tells the streams of the framework's blocks, and their pools
+	StreamsKnown, PoolsKnown bool // the trace contains the streams of the framework's blocks, and their pools
 }
 
 // DeviceSlot is a device's index in slices that hold the unknown device first.

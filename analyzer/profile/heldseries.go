@@ -5,26 +5,27 @@ import (
 )
 
 const (
-	heldBins     = 128     // at most so many points of a series; then neighbours are joined
+	heldBins     = 128     // maximum number of points of a series; then neighbours are joined
 	heldBinFirst = 1       // allocations and frees of the first points
-	heldOwners   = 1 << 16 // call stacks with a series of their own; those that come up later share one
+	heldOwners   = 1 << 16 // call stacks with a series of their own; later ones share one
 )
 
-// HeldSeries keeps, for every call stack of every account, the least that its blocks held during each of up to heldBins
-// stretches of the run. What a loop allocates and frees again does not show in that; what it leaves behind does.
-// Stretches are counted in allocations and frees of all accounts, so a program that waits adds nothing, the result does
-// not depend on how fast the machine is, and memory that one account stopped taking is seen to have stopped.
+// HeldSeries keeps, for every call stack of every account, the minimum that its blocks held during each of up to
+// heldBins intervals of the run. Memory that a loop allocates and frees again does not show in that; memory that it
+// leaves allocated does. Intervals are counted in allocations and frees of all accounts, so that an idle program adds
+// nothing, the result does not depend on the machine's speed, and an account that stopped growing is seen to have
+// stopped.
 type HeldSeries struct {
 	owners []heldOwner
 	index  map[heldKey]uint32 // number of its owner
 
-	perBin uint64  // allocations and frees per stretch
+	perBin uint64  // allocations and frees per interval
 	count  uint64  // of the open one
-	paused bool    // no stretch is open
-	Ends   []int64 // when each closed stretch ended
+	paused bool    // no interval is open
+	Ends   []int64 // when each closed interval ended
 	Freed  []uint64
 
-	LastAlloc  int    // the stretch of the last allocation: what comes behind is teardown
+	LastAlloc  int    // the interval of the last allocation: teardown follows
 	LastTimeNS int64  // when that was
 	allocs     uint64 // so far
 	events     uint64 // the same and frees
@@ -39,8 +40,8 @@ type heldKey struct {
 type heldOwner struct {
 	heldKey
 	live uint64
-	low  uint64 // of the open stretch
-	bin  int    // the stretch that low belongs to
+	low  uint64 // of the open interval
+	bin  int    // the interval that low belongs to
 	lows []uint64
 
 	blocks   uint32 // live ones
@@ -51,15 +52,15 @@ type heldOwner struct {
 	closedAt uint64 // number of the event that closed its latest block
 }
 
-// HeldStack is what one call stack held over time.
+// HeldStack is the memory that one call stack held over time.
 type HeldStack struct {
 	ID     uint64   // of the call stack
-	Lows   []uint64 // the least of each stretch before teardown, and what it was at the last allocation
+	Lows   []uint64 // the minimum of each interval before teardown, and the value at the last allocation
 	Allocs uint32
 	Blocks uint32 // at the last allocation
 	Live   uint64 // bytes at the end of the trace
 	Left   uint32 // blocks then
-	// number of the event that closed its latest block, to be compared with that of others
+	// number of the event that closed its latest block, comparable between stacks
 	ClosedAt uint64
 }
 
@@ -85,7 +86,7 @@ func (h *HeldSeries) owner(account heap.Account, id uint64) uint32 {
 	return n + 1
 }
 
-// OwnerOf is owner for a cell, which remembers it.
+// OwnerOf is owner for a cell, which caches it.
 func (h *HeldSeries) OwnerOf(v *Cell) uint32 {
 	if v.owner != 0 {
 		return v.owner
@@ -139,7 +140,7 @@ func (h *HeldSeries) Closed(owner uint32, size uint64, time int64) {
 	}
 }
 
-// Pause keeps the series from going on, or lets it begin anew: what happened before is forgotten, but for what is held.
+// Pause stops the series, or restarts it: earlier points are dropped, except the memory held.
 func (h *HeldSeries) Pause(paused bool) {
 	h.paused = paused
 	h.Ends, h.Freed, h.count, h.LastAlloc = nil, []uint64{0}, 0, 0
@@ -149,7 +150,7 @@ func (h *HeldSeries) Pause(paused bool) {
 	}
 }
 
-// next begins the next stretch.
+// next begins the next interval.
 func (h *HeldSeries) next(time int64) {
 	if h.count = 0; h.paused {
 		return
@@ -161,12 +162,12 @@ func (h *HeldSeries) next(time int64) {
 	}
 }
 
-// reach closes the stretches up to bin: the owner held the same in all of those that it had no part in.
+// reach closes the intervals up to bin: the owner's memory did not change in those without its events.
 func (o *heldOwner) reach(bin int) {
 	if o.bin == bin {
 		return
 	}
-	if o.lows == nil && o.low == 0 && o.live == 0 { // most call stacks hold nothing from one stretch to the next
+	if o.lows == nil && o.low == 0 && o.live == 0 { // most call stacks hold nothing from one interval to the next
 		o.bin = bin
 		return
 	}
@@ -182,7 +183,7 @@ func (o *heldOwner) reach(bin int) {
 	o.low, o.bin = o.live, bin
 }
 
-// join makes one stretch of every two.
+// join joins every two intervals.
 func (h *HeldSeries) join() {
 	n := len(h.Ends)
 	for i := range h.owners {
@@ -203,10 +204,10 @@ func (h *HeldSeries) join() {
 	h.perBin *= 2
 }
 
-// Points is how many stretches there are before teardown.
+// Points is the number of intervals before teardown.
 func (h *HeldSeries) Points() int { return min(h.LastAlloc, len(h.Ends)) }
 
-// Of returns all call stacks of an account. Those that never held anything over a whole stretch have no Lows, unless
+// Of returns all call stacks of an account. Those that never held anything over a whole interval have no Lows, unless
 // they do at the last allocation.
 func (h *HeldSeries) Of(account heap.Account) (list []HeldStack) {
 	n := h.Points()
@@ -222,7 +223,7 @@ func (h *HeldSeries) Of(account heap.Account) (list []HeldStack) {
 			last, v.Blocks = o.last, o.lastOf
 		}
 		if o.lows != nil || last > 0 {
-			v.Lows = make([]uint64, n+1) // before its first low nothing was held over a stretch
+			v.Lows = make([]uint64, n+1) // before its first low nothing was held over an interval
 			copy(v.Lows[:n], o.lows)
 			v.Lows[n] = last
 		}
@@ -231,7 +232,7 @@ func (h *HeldSeries) Of(account heap.Account) (list []HeldStack) {
 	return list
 }
 
-// Restart begins the series anew, with what is held now.
+// Restart restarts the series with the memory held now.
 func (h *HeldSeries) Restart() {
 	for i := range h.owners {
 		o := &h.owners[i]

@@ -8,7 +8,8 @@ import (
 	"memtrace/analyzer/heap"
 )
 
-// The series of every owner is what a plain list of all its states says, however often stretches were joined.
+// The series of every owner equals that computed from a plain list of all its states, however often intervals were
+// joined.
 func TestHeldSeries(t *testing.T) {
 	t.Parallel()
 	for _, events := range []int{0, 1, 2, 16, 127, 128, 129, 2047, 2048, 2049, 5000, 70000} {

@@ -7,7 +7,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// InnerKey names that line, else the site.
+// InnerKey is the key of that line, else the site.
 func InnerKey(r *Resolver, id uint64) string {
 	stack := r.Stacks.Of(callstack.PairOf(id))
 	if stack.Key == report.BeforeStart {
@@ -25,7 +25,7 @@ func InnerKey(r *Resolver, id uint64) string {
 	}
 }
 
-// InnerLabel leaves the middle of long paths out; "" if there is none to leave out.
+// InnerLabel removes the middle of long paths; "" if there is nothing to remove.
 func InnerLabel(r *Resolver, id uint64) string {
 	key := InnerKey(r, id)
 	if short := ShortPlace(key); short != key {
@@ -34,7 +34,7 @@ func InnerLabel(r *Resolver, id uint64) string {
 	return ""
 }
 
-// ShortPlace writes the key of a place that lies deep in a package with the package's and the file's name only:
+// ShortPlace shortens the key of a place deep in a package to the names of the package and the file:
 // "transformers/…/modeling_llama.py:197 forward".
 func ShortPlace(key string) string {
 	place, rest, _ := strings.Cut(key, " ")

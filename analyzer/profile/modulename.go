@@ -9,10 +9,10 @@ import (
 	"memtrace/trace"
 )
 
-// ModuleNames knows what the framework calls the modules whose methods run in call stacks. Frames hold the address of
-// the object; another object may come to live there, and is then named anew.
+// ModuleNames maps the modules whose methods run in call stacks to the framework's names. Frames hold the address of
+// the object; the address may be reused by another object, which is then named again.
 type ModuleNames struct {
-	First  map[uint64]trace.StringID // by address: the first name, which holds before it was said, too
+	First  map[uint64]trace.StringID // by address: the first name, which also applies before it was recorded
 	latest map[uint64]trace.StringID
 
 	own, tied []moduleAnswer // by Python stack
@@ -37,7 +37,7 @@ func (m *ModuleNames) answer(stack trace.StackID) *moduleAnswer {
 	return meter.Slot(list, int(stack))
 }
 
-// Named takes in what a module is called from now on.
+// Named records the name of a module from now on.
 func (m *ModuleNames) Named(object uint64, name trace.StringID) {
 	if m.latest[object] == name {
 		return
@@ -82,8 +82,7 @@ func moduleOfParameter(parameter string) string {
 	return parameter[:max(strings.LastIndexByte(parameter, '.'), 0)]
 }
 
-// ModuleOf names the module that a block belongs to: the one that it is a parameter of, or that asked for it. "" if
-// none is known.
+// ModuleOf names the module of a block: the one whose parameter it is, or that allocated it. "" if none is known.
 func (r *Resolver) ModuleOf(o *Origin) string {
 	if o.Category != trace.CategoryNone {
 		return moduleOfParameter(ParameterOf(r.Tables.String(o.Name)))

@@ -7,8 +7,8 @@ import (
 	"memtrace/trace"
 )
 
-// labelPrefixes are what names of categories begin with where they are texts of their own. MXNet's have such beginnings
-// of their own.
+// labelPrefixes are the prefixes of names of categories that have texts of their own. MXNet's have prefixes of their
+// own.
 var labelPrefixes = [...]string{trace.CategoryParameter: "parameter:", trace.CategoryBuffer: "buffer:",
 	trace.CategoryGradient: "gradient:", trace.CategoryOptimizer: "optimizer_state:"}
 

@@ -9,7 +9,7 @@ import (
 	"memtrace/trace"
 )
 
-// lifetime tells blocks that a pass keeps from those that it frees again.
+// lifetime distinguishes blocks that a pass keeps from those that it frees again.
 type lifetime uint8
 
 const (
@@ -19,18 +19,18 @@ const (
 
 func (l lifetime) String() string { return rules.Words(rules.Lifetime)[l] }
 
-// phaseID tells apart what phases depend on: call stacks, and the thread, which may be one that computes gradients.
+// phaseID identifies what a phase depends on: call stacks, and the thread, which may be one that computes gradients.
 func phaseID(r *Resolver, o *Origin) uint64 { return r.phases().id(r, o) }
 
 func phaseKey(r *Resolver, id uint64) string { return r.phases().list[id].of(r) }
 
-// phases numbers the origins that a phase is known or asked of.
+// phases numbers the origins whose phase is known or requested.
 type phases struct {
 	index map[phaseOrigin]uint64
 	list  []phaseAnswer
 }
 
-// otherThread stands for all threads that compute no gradients, of which a program may have ever new ones.
+// otherThread represents all threads that compute no gradients, whose number is unbounded.
 const otherThread = ^trace.ThreadID(0)
 
 type phaseOrigin struct {
@@ -40,7 +40,7 @@ type phaseOrigin struct {
 
 type phaseAnswer struct {
 	phaseOrigin
-	text  string           // "" until it was asked for
+	text  string           // "" until it is requested
 	named *symbol.Resolver // what stacks were named with then
 }
 
@@ -75,8 +75,8 @@ func (a *phaseAnswer) of(r *Resolver) string {
 	return a.text
 }
 
-// PhaseOf returns the phase that a call stack of a thread is part of, one of rules.Words(rules.Phase), and the stack's
-// frames. It remembers nothing.
+// PhaseOf returns the phase of a call stack of a thread, one of rules.Words(rules.Phase), and the stack's frames. It
+// caches nothing.
 func (r *Resolver) PhaseOf(pair callstack.Pair, thread trace.ThreadID) (phase string, frames []*rules.Frame) {
 	stack := r.Stacks.Of(pair)
 	frames = make([]*rules.Frame, len(stack.All))
@@ -90,7 +90,7 @@ func (r *Resolver) PhaseOf(pair callstack.Pair, thread trace.ThreadID) (phase st
 // PhaseNumber returns the place of a phase among rules.Words(rules.Phase).
 func PhaseNumber(text string) uint8 { return uint8(slices.Index(rules.Words(rules.Phase), text)) }
 
-// Phase returns the phase that a cell's blocks were asked for in.
+// Phase returns the phase in which a cell's blocks were allocated.
 func (r *Resolver) Phase(v *Cell) uint8 {
 	if v.phase == 0 {
 		list := r.phases()
@@ -99,7 +99,7 @@ func (r *Resolver) Phase(v *Cell) uint8 {
 	return v.phase - 1
 }
 
-// PhaseName is the word of a phase's number.
+// PhaseName is the name of a phase's number.
 func PhaseName(number uint8) string { return phaseNames[number] }
 
 var phaseNames = rules.Words(rules.Phase)

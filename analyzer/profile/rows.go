@@ -4,8 +4,8 @@ import (
 	"memtrace/analyzer/meter"
 )
 
-// RowIndex numbers the keys of a grouping, each of which may belong to several identifiers. Keys take time to make up,
-// so that all tables of a summary share it.
+// RowIndex numbers the keys of a grouping, each of which may belong to several identifiers. Keys are expensive to
+// compute, so all tables of a summary share it.
 type RowIndex struct {
 	resolver *Resolver
 	By       *Grouping
@@ -46,7 +46,7 @@ func (x *RowIndex) Name(id uint64) (key, label string) {
 	return key, label
 }
 
-// rowSet numbers the rows of one table, in the order in which they come.
+// rowSet numbers the rows of one table, in the order of their first use.
 type rowSet struct {
 	*RowIndex
 	rows []int32 // by number of the key: that of the row, plus one
@@ -56,7 +56,7 @@ type rowSet struct {
 // NewRowSet returns a set of no rows yet.
 func NewRowSet(x *RowIndex) *rowSet { return &rowSet{RowIndex: x} }
 
-// Row returns the number of an identifier's row; isNew says that it was given just now.
+// Row returns the number of an identifier's row; isNew reports that it was assigned by this call.
 func (t *rowSet) Row(id uint64) (n int, isNew bool) {
 	row := meter.Slot(&t.rows, t.Number(id))
 	if isNew = *row == 0; isNew {

@@ -2,17 +2,17 @@ package profile
 
 import "memtrace/analyzer/report"
 
-// ByStack tells blocks apart by both of their call stacks. It is no grouping for people.
+// ByStack distinguishes blocks by both of their call stacks. It is not offered to users.
 var ByStack = Grouping{Name: "stack", ByStack: true,
 	ID:  StackID,
 	Key: func(_ *Resolver, id uint64) string { return report.Number(id) }}
 
-// StackCount is what a pair of stacks amounts to over the whole run.
+// StackCount is the totals of a pair of stacks over the whole run.
 type StackCount struct {
 	ID     uint64
 	Origin *Origin // nil for retired cells, of which only the stack is known
 	Live   uint64
-	Older  bool // what is older than the part of the run that was asked for, to be taken off: the counts are negative
+	Older  bool // counts before the requested part of the run, to be subtracted: the counts are negative
 	Counts
 }
 

@@ -5,7 +5,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// StackHealth sums up how whole the call stacks of accounts are. It looks no name up.
+// StackHealth sums up how complete the call stacks of accounts are. It looks no name up.
 func StackHealth(stacks *callstack.Stacks, accounts ...[]StackCount) report.StackHealth {
 	h := report.StackHealth{NativeCut: make(map[string]uint64), PythonCut: make(map[string]uint64)}
 	for _, counts := range accounts {
@@ -16,7 +16,7 @@ func StackHealth(stacks *callstack.Stacks, accounts ...[]StackCount) report.Stac
 	return h
 }
 
-// addStackHealth takes in the allocations of a pair of stacks.
+// addStackHealth counts the allocations of a pair of stacks.
 func addStackHealth(h *report.StackHealth, recorded callstack.Recorded, allocs uint64) {
 	h.AllocCount += allocs
 	if recorded.Python {

@@ -12,9 +12,9 @@ import (
 // namesShown is how many names an explanation lists.
 const namesShown = 8
 
-// Unmatched says of each filter that let nothing pass what there is instead; used are the devices on which memory was
-// allocated, whatever the filters say. Empty if there is none, or if the filters were not asked about any memory at
-// all.
+// Unmatched reports, for each filter that matched nothing, the keys that exist instead; used are the devices on which
+// memory was allocated, whatever the filters are. Empty if there is none, or if the filters were not applied to any
+// memory at all.
 func (f *Filter) Unmatched(o *Selection, used []int16, r *Resolver) (list []string) {
 	if f == nil {
 		return nil
@@ -28,9 +28,9 @@ func (f *Filter) Unmatched(o *Selection, used []int16, r *Resolver) (list []stri
 		}
 	}
 	passed := func(k *KeyFilter) bool { return slices.Contains(k.Answers, true) }
-	asked := func(k *KeyFilter) bool { return len(k.Answers) > 0 }
+	applied := func(k *KeyFilter) bool { return len(k.Answers) > 0 }
 	for _, k := range f.Exact {
-		if passed(k) || !asked(k) {
+		if passed(k) || !applied(k) {
 			continue
 		}
 		switch k.Grouping.Name {
@@ -41,7 +41,7 @@ func (f *Filter) Unmatched(o *Selection, used []int16, r *Resolver) (list []stri
 				k.known(r, "calls from", report.UnknownLibrary)))
 		}
 	}
-	if slices.ContainsFunc(f.Focus, asked) && !slices.ContainsFunc(f.Focus, passed) {
+	if slices.ContainsFunc(f.Focus, applied) && !slices.ContainsFunc(f.Focus, passed) {
 		list = append(list, fmt.Sprintf("nothing matches --focus %s", o.Focus))
 	}
 	return list
@@ -59,7 +59,7 @@ func deviceNames(devices []int16) string {
 	return strings.Join(names, ", ")
 }
 
-// known lists the keys that a filter was asked about.
+// known lists the keys that a filter was applied to.
 func (k *KeyFilter) known(r *Resolver, what, none string) string {
 	var keys []string
 	for _, id := range k.IDs.IDs {

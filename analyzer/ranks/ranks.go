@@ -1,4 +1,4 @@
-// Package ranks sets the processes of one run side by side: which of them differs from the others, and by what.
+// Package ranks compares the processes of one run: which of them differs from the others, and by what.
 package ranks
 
 import (
@@ -17,7 +17,7 @@ type Process struct {
 	Stray   []Use // other devices that it used a little of, each of which another process of its host uses most
 }
 
-// Use is what a process had on a device.
+// Use is the memory of a process on a device.
 type Use struct {
 	Device int16
 	Bytes  uint64 // at most, of the driver's
@@ -27,20 +27,20 @@ type Use struct {
 type Ranks struct {
 	Processes []Process
 	Typical   int        // the process whose peak is the median
-	Worst     int        // the process to look at: one that ran out of memory, else the one with the highest peak
+	Worst     int        // the process to examine: one that ran out of memory, else the one with the highest peak
 	Outlier   int        // the process whose peak differs most from the median, if by more than a twentieth; -1: none
 	Diff      *diff.Diff // from the typical process to the outlier; nil without one
 	Scale     *Scale     // how the outlier's activations compare with the typical ones; nil where that explains nothing
 }
 
-// outlierPart is the part of the median, one in so many, that a peak may differ by.
+// outlierPart is the part of the median, as a divisor, by which a peak may differ.
 const outlierPart = 20
 
-// strayPart is the part of a process's memory, one in so many, that it may have on another's device to be a stray.
+// strayPart is the part of a process's memory, as a divisor, up to which memory on another's device is a stray.
 const strayPart = 2
 
-// Compare sets processes side by side, of which there is at least one. category is the grouping by rules that may
-// explain differences where no grouping was asked for; see diff.Diff.ShowDefaults.
+// Compare compares processes, at least one. category is the grouping by rules that may explain differences if no
+// grouping was requested; see diff.Diff.ShowDefaults.
 func Compare(list []Process, category string) *Ranks {
 	r := &Ranks{Processes: slices.Clone(list), Outlier: -1}
 	slices.SortStableFunc(r.Processes, func(a, b Process) int {
@@ -58,7 +58,7 @@ func Compare(list []Process, category string) *Ranks {
 	return r
 }
 
-// rankOf puts processes without a rank behind the others.
+// rankOf sorts processes without a rank after the others.
 func rankOf(p report.Process) int {
 	if p.Rank == nil {
 		return 1 << 30
@@ -112,7 +112,7 @@ func mainDevice(s *report.Summary) int16 {
 
 func used(d *report.Device) uint64 { return max(d.Driver.PeakBytes, d.Framework.PeakBytes) }
 
-// findStray looks for devices that a process uses beside its own and that belong to another process.
+// findStray looks for devices that a process uses in addition to its own and that belong to another process.
 func (r *Ranks) findStray(p *Process) {
 	var own uint64
 	for i := range p.Summary.Devices {

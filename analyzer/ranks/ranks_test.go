@@ -31,7 +31,7 @@ func TestOutlier(t *testing.T) {
 		{"one", []uint64{100}, -1, -1, 0},
 	} {
 		var list []Process
-		for rank := len(test.peaks) - 1; rank >= 0; rank-- { // files come in any order
+		for rank := len(test.peaks) - 1; rank >= 0; rank-- { // files in any order
 			p := process(rank, test.peaks[rank]*mib)
 			if rank == test.oom {
 				p.Summary.OOM.Count = 1
@@ -51,7 +51,8 @@ func TestOutlier(t *testing.T) {
 	}
 }
 
-// TestStray: a little memory on another's device is a stray; a second device of one's own, or as much on both, is none.
+// TestStray: a little memory on another's device is a stray; a second device of its own, or equal memory on both, is
+// not.
 func TestStray(t *testing.T) {
 	zero, one := process(0, 1000*mib), process(1, 1000*mib)
 	add := func(p Process, device int16, bytes uint64) {

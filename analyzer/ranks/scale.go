@@ -7,10 +7,10 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Scale says that a process does the same as another with more or less of its input.
+// Scale reports that a process does the same as another with more or less input.
 type Scale struct {
 	Ratio float64 // of its activations to the other's
-	Even  bool    // each module's are larger by that: a batch is, and not, say, a sequence
+	Even  bool    // each module's activations have Ratio: a larger batch, not, say, a longer sequence
 }
 
 const (
@@ -22,8 +22,8 @@ const (
 // lasting are the categories that two processes with the same model have the same of.
 var lasting = []string{"Parameters", "Optimizer state"}
 
-// scaleOf compares the activations of two processes that train the same model; nil where they do not, or where theirs
-// are alike.
+// scaleOf compares the activations of two processes that train the same model; nil if they do not, or if theirs are
+// equal.
 func scaleOf(base, changed *report.Summary) *Scale {
 	b, c := base.Training, changed.Training
 	if b == nil || c == nil {

@@ -6,7 +6,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// trained is a process with so many bytes of parameters, and of activations in two modules.
+// trained is a process with the given bytes of parameters, and of activations in two modules.
 func trained(parameters, first, second uint64) *report.Summary {
 	module := func(path string, maps uint64) report.Module {
 		return report.Module{Path: path, Moments: []report.ModuleBytes{{Moment: "peak", Own: []uint64{0, maps}}}}

@@ -10,7 +10,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// writeAllocator says what PyTorch's allocator was told beside its blocks, and who asked how much is free.
+// writeAllocator prints the settings and events of PyTorch's allocator, and the queries of free memory.
 func writeAllocator(p *layout.Page, s *report.Summary) {
 	a := s.Allocator
 	if a == nil {
@@ -28,7 +28,7 @@ func writeAllocator(p *layout.Page, s *report.Summary) {
 		{"streams", placesText(a)},
 		{"waiting", waitingText(&a.Waiting)},
 		{"emptied", emptyCacheText(&a.EmptyCache)},
-		{"free?", askedText(a.Asked)},
+		{"free?", queriesText(a.Asked)},
 		{"lacks", strings.Join(cleanAll(a.NotRecorded), "; ")},
 	} {
 		if f.text != "" {
@@ -115,7 +115,7 @@ func emptyCacheText(e *report.EmptyCache) string {
 	return text
 }
 
-func askedText(list []report.FreeQuestion) string {
+func queriesText(list []report.FreeQuestion) string {
 	var parts []string
 	for _, q := range list {
 		who := q.Place

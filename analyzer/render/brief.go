@@ -28,7 +28,7 @@ const (
 	briefThrough    = 4 // lines of a library, below the modules
 )
 
-// screen is a page that is to be seen at once.
+// screen is a page that fits on one screen.
 type screen struct {
 	*layout.Page
 	trimmed   int      // rows that its tables have less than they may have
@@ -52,7 +52,7 @@ func firstScreen(w io.Writer, s *report.Summary, o layout.Options) error {
 	}
 }
 
-// rows is how many rows a table of the first screen has, unless the number was asked for.
+// rows is how many rows a table of the first screen has, unless the number was given.
 func (p *screen) rows(limit int) int {
 	return p.Fewer(max(limit-p.trimmed, briefRows))
 }
@@ -61,7 +61,7 @@ func (p *screen) rows(limit int) int {
 func (p *screen) brief(s *report.Summary) {
 	p.verdict(s)
 	p.shortHeading(s)
-	if fatalOOM(s) == nil { // else the device was full
+	if fatalOOM(s) == nil { // otherwise the device was full
 		writePeakTable(p.Page, s)
 	}
 	p.shortTables(s)
@@ -95,7 +95,7 @@ func (p *screen) verdict(s *report.Summary) {
 	p.Gap()
 }
 
-// shortHeading says who ran, on what, and whether the trace is complete, and draws memory over time.
+// shortHeading describes the process, the device, and whether the trace is complete, and draws memory over time.
 func (p *screen) shortHeading(s *report.Summary) {
 	for _, fact := range Facts(s) {
 		switch {
@@ -113,7 +113,7 @@ func (p *screen) shortHeading(s *report.Summary) {
 	p.Gap()
 }
 
-// shortTables are what the memory was for, and where it was asked for.
+// shortTables are the memory by category, and by the code that allocated it.
 func (p *screen) shortTables(s *report.Summary) {
 	if reported := fatalOOM(s); reported != nil {
 		p.shortOOM(s, reported)
@@ -134,14 +134,14 @@ func (p *screen) shortTables(s *report.Summary) {
 	p.shortCallers(s.Division, s.Main().PeakBytes)
 }
 
-// shortOOM says what filled the device when memory ran out, and what to try.
+// shortOOM prints what filled the device when memory ran out, and advice.
 func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	var rows []owner
 	for _, c := range e.Categories {
 		rows = append(rows, owner{name: visible.Text(phrase.CategoryWord(c.Category)), bytes: c.Bytes,
 			style: layout.Blocks})
 	}
-	// also what is not categorized has its place by size: no row that is folded away is larger than one that is shown
+	// uncategorized memory is sorted by size, too: no hidden row is larger than one that is shown
 	slices.SortStableFunc(rows, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
 	if len(rows) > 0 && trains(s.Training) {
 		p.shortTable("What it was for", coverOwners("category", rows, p.rows(briefCategories-1), 0), e.UsedBytes, nil)
@@ -166,7 +166,7 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	p.shortAdvice(e)
 }
 
-// shortCategories says what the memory was for at one moment.
+// shortCategories prints the memory by category at one moment.
 func (p *screen) shortCategories(title string, t *report.Training, held []uint64, whole uint64, limit int) {
 	var rows []owner
 	for _, i := range layout.Heaviest(held) {
@@ -176,7 +176,7 @@ func (p *screen) shortCategories(title string, t *report.Training, held []uint64
 	p.shortTable(title, coverOwners("category", rows, p.rows(limit), 0), whole, nil)
 }
 
-// shortLedger says where the memory was asked for.
+// shortLedger prints the memory by the code that allocated it.
 func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, whole uint64, limit int) {
 	if l == nil || len(l.Rows) == 0 {
 		return
@@ -193,8 +193,8 @@ func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, whole uint64, 
 	p.Gap()
 }
 
-// shortModules divides the blocks by module, repeated modules taken together, no closer than the module that the first
-// sentence names.
+// shortModules divides the blocks by module, repeated modules joined, no deeper than the module that the first sentence
+// names.
 func (p *screen) shortModules(s *report.Summary, l *report.Ledger, whole uint64) {
 	p.shortTable("By module", peakModules(s, l, p.rows(briefModules), p.Each), whole, nil)
 }
@@ -209,8 +209,8 @@ func peakModules(s *report.Summary, l *report.Ledger, limit int, each func(int, 
 	return coverOwners("module", rows, limit, moduleDepth(s))
 }
 
-// shortTable prints rows without titles of columns, which explain themselves. Shares are of the figure that the
-// sentences above have them of; see sharesOf.
+// shortTable prints rows without titles of columns, which are self-explanatory. Shares are of the figure used in the
+// sentences above; see sharesOf.
 func (p *screen) shortTable(title string, owners []owner, whole uint64, b *report.Bounds) {
 	shares, largest := sharesOf(owners, whole)
 	var rows [][]layout.Cell
@@ -274,7 +274,7 @@ func (p *screen) shortIterations(s *report.Summary) {
 	p.Gap()
 }
 
-// shortTotals names the accounts beside device memory that are worth a look.
+// shortTotals names the accounts other than device memory that are significant.
 func (p *screen) shortTotals(s *report.Summary) {
 	var parts []string
 	for _, n := range phrase.Accounts() {
@@ -294,7 +294,7 @@ func (p *screen) shortTotals(s *report.Summary) {
 	}
 }
 
-// iteratedWords says what iterations were told apart by.
+// iteratedWords describes how iterations were detected.
 func iteratedWords(t *report.Training) string {
 	if t.IterationsBy == report.IterationsByPeriod {
 		return "inferred from a recurring allocation"
@@ -316,7 +316,7 @@ func (p *screen) shortNotes(s *report.Summary) {
 	}
 }
 
-// shortNext proposes the commands that show the rest.
+// shortNext prints the commands that show the rest.
 func (p *screen) shortNext(s *report.Summary) {
 	label := "Next:"
 	for _, next := range nextCommands(s, p.Path) {

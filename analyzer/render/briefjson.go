@@ -21,7 +21,7 @@ const (
 	briefSentence = 300
 )
 
-// briefReport is what programs and agents read first: the answer, what it rests on, and what to run next.
+// briefReport is the first output for programs and agents: the answer, its basis, and commands to run next.
 type briefReport struct {
 	Schema     string            `json:"schema"`
 	Trace      string            `json:"trace"`
@@ -38,7 +38,7 @@ type briefReport struct {
 	Next       []briefNext       `json:"next"`
 }
 
-// briefOwner is a row; the last one may stand for several.
+// briefOwner is a row; the last one may join several.
 type briefOwner struct {
 	Name  string `json:"name"`
 	Bytes uint64 `json:"bytes"`
@@ -50,8 +50,8 @@ type briefNext struct {
 	Shows   string `json:"shows"`
 }
 
-// BriefJSON writes the answer as one JSON object of at most 6,000 bytes, whatever the trace holds; see docs/skill.md.
-// Options.Path is the trace.
+// BriefJSON writes the answer as one JSON object of at most 6,000 bytes, for any trace; see docs/skill.md. Options.Path
+// is the trace.
 func BriefJSON(w io.Writer, s *report.Summary, o layout.Options) error {
 	for rows := 8; ; rows-- {
 		text, err := json.Marshal(briefOf(s, o, rows))

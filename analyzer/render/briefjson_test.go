@@ -11,7 +11,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestBriefIsBrief: whatever names and however many rows a trace has, the brief form is one line of JSON that fits.
+// TestBriefIsBrief: for any names and any number of rows, the brief form is one line of JSON that fits.
 func TestBriefIsBrief(t *testing.T) {
 	long := strings.Repeat("\u00e9\U0001f4a5\x1b[31m\"", 5000)
 	s := &report.Summary{By: []string{"site"}, Notes: []string{long, long, long}}

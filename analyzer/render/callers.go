@@ -30,14 +30,14 @@ func callerRows(d *report.Division, limit int) (title string, rows []owner) {
 	return title + visible.Text(d.Site), coverOwners("site", rows, limit, 0)
 }
 
-// shortCallers says who called the place that holds most.
+// shortCallers prints the callers of the place that holds most.
 func (p *screen) shortCallers(d *report.Division, whole uint64) {
 	if title, rows := callerRows(d, p.rows(briefCallers)); len(rows) > 1 {
 		p.shortTable(title, rows, whole, nil)
 	}
 }
 
-// writeCallers is the same at the moment that was asked for.
+// writeCallers is the same at the requested moment.
 func writeCallers(p *layout.Page, s *report.Summary) {
 	if title, rows := callerRows(s.Division, p.RowLimit()); len(rows) > 1 {
 		part := screen{Page: p}

@@ -11,8 +11,8 @@ import (
 	"memtrace/internal/visible"
 )
 
-// categories prints what a set of rules makes of the memory: the categories, what the framework's allocator and other
-// libraries hold beside them, what nobody tracks, and the largest entries of each category.
+// writeCategories prints the memory by the categories of a set of rules: the categories, the memory of the framework's
+// allocator and other libraries, untracked memory, and the largest entries of each category.
 func writeCategories(p *layout.Page, s *report.Summary, v *report.Categories) {
 	l := s.Ledger(v.By)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
@@ -43,14 +43,14 @@ func by(v *report.Categories) string {
 }
 
 // categoryOwners lists the categories, as many as a table has rows, Others in any case, and the ledger's rows that are
-// no blocks.
+// not blocks.
 func categoryOwners(p *layout.Page, s *report.Summary, v *report.Categories, l *report.Ledger) []owner {
 	var named, rest []owner
 	rows := rowsByKey(s.Group(v.By, v.Level))
 	requested := v.ExcessBytes == 0 && showsRequests(p, s, l)
 	for _, r := range v.Rows {
 		o := owner{name: visible.Text(phrase.CategoryWord(r.Key)), bytes: r.Bytes, style: layout.Blocks}
-		if v.ExcessBytes == 0 { // else rows of the group are other ones
+		if v.ExcessBytes == 0 { // otherwise the group has other rows
 			o.row = rows[r.Key]
 		}
 		if requested && r.Requested != nil {
@@ -126,7 +126,7 @@ func untrackable(u *report.Untrackable) string {
 		layout.Bytes(u.ReportedBytes), layout.Bytes(u.TrackedBytes))
 }
 
-// writeEntries lists what a category is made of, with whole tags and sites.
+// writeEntries lists the entries of a category, with whole tags and sites.
 func writeEntries(p *layout.Page, c *report.Category) {
 	if c.Bytes == 0 || len(c.Entries) == 0 {
 		return

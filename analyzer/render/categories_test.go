@@ -10,7 +10,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// The tags and places of a category keep to the terminal, and stay different.
+// The tags and places of a category fit the terminal's width, and stay different.
 func TestCategoryEntriesKeepToTheirWidth(t *testing.T) {
 	c := &report.Category{Key: "Feature maps", Bytes: 100, EntryCount: 3}
 	for _, layer := range []string{"10", "11", "2"} {

@@ -14,9 +14,9 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// coverOwners shortens the rows of a first screen's table to so many and one for the rest. Where the largest rows would
-// show too little of the bytes, lines are taken together by function or by file, and modules and tags by what they are
-// part of; no closer than depth parts of a name where that is not 0.
+// coverOwners shortens the rows of a first screen's table to limit rows and one for the rest. If the largest rows would
+// show too little of the bytes, lines are joined by function or by file, and modules and tags by their parents; depth,
+// if not 0, bounds the parts of a name.
 func coverOwners(by string, list []owner, limit, depth int) []owner {
 	if by == "tag" {
 		list = foldedTags(list)
@@ -28,7 +28,7 @@ func coverOwners(by string, list []owner, limit, depth int) []owner {
 	if depth == 0 {
 		depth = math.MaxInt
 	}
-	if by == "category" { // few, and each says something
+	if by == "category" { // few, and each informative
 		limit = max(limit, enough(bytes))
 	}
 	var rows []owner
@@ -51,8 +51,8 @@ func moduleDepth(s *report.Summary) int {
 	return 0
 }
 
-// ModuleGroups names the row of a short table that each module is part of, by what modules hold at the peak: repeated
-// modules are one row, which is no deeper than what the sentence names, and less deep where so many rows would show too
+// ModuleGroups names the row of a short table that contains each module, by the modules' bytes at the peak: repeated
+// modules are one row, which is no deeper than the module in the sentence, and less deep if rows rows would show too
 // little.
 func ModuleGroups(s *report.Summary, names []string, bytes []uint64, rows int) []string {
 	folds, depth := fold.Modules(names, bytes), cmp.Or(moduleDepth(s), math.MaxInt)
@@ -74,7 +74,7 @@ func ModuleGroups(s *report.Summary, names []string, bytes []uint64, rows int) [
 	return list
 }
 
-// foldedTags takes tags as one that differ in an index only, as those of layers do.
+// foldedTags joins tags that differ in an index only, as those of layers do.
 func foldedTags(list []owner) []owner {
 	names, bytes := make([]string, len(list)), make([]uint64, len(list))
 	for i := range list {
@@ -93,8 +93,7 @@ func enough(bytes []uint64) (n int) {
 	return n
 }
 
-// coverBlocks is coverOwners for a table of blocks and of what stands beside them, most first, the rest of the blocks
-// at the end.
+// coverBlocks is coverOwners for a table of blocks and other memory, most first, the rest of the blocks at the end.
 func coverBlocks(by string, list []owner, limit int) []owner {
 	blocks, beside := []owner{}, []owner{}
 	for _, o := range list {
@@ -111,7 +110,7 @@ func coverBlocks(by string, list []owner, limit int) []owner {
 	return append(rows, blocks[shown:]...)
 }
 
-// ownerPath takes the name of a row apart, from the whole to its parts.
+// ownerPath splits the name of a row, from the whole to its parts.
 func ownerPath(by, name string) []string {
 	switch by {
 	case "module", "tag":
@@ -124,7 +123,7 @@ func ownerPath(by, name string) []string {
 	return []string{name}
 }
 
-// groupName is the row of several that have a beginning in common.
+// groupName is the row of several names with a common prefix.
 func groupName(by string, g fold.Group) string {
 	if by == "module" || by == "tag" {
 		return strings.Join(g.Path, ".") + ".*"
@@ -132,8 +131,8 @@ func groupName(by string, g fold.Group) string {
 	return fmt.Sprintf("%s (%d lines)", strings.TrimSpace(strings.Join(g.Path, " ")), len(g.Members))
 }
 
-// sharesOf writes shares of a figure, and tells the largest row's bytes. Where blocks alone add up to it, what stands
-// beside them, as memory that is reserved and in no block does, has no share.
+// sharesOf formats shares of a figure, and returns the largest row's bytes. If blocks alone add up to it, other memory,
+// such as reserved memory outside of blocks, has no share.
 func sharesOf(owners []owner, whole uint64) (shares []string, largest uint64) {
 	var blocks uint64
 	for i := range owners {

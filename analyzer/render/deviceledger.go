@@ -12,12 +12,12 @@ import (
 	"memtrace/internal/visible"
 )
 
-// shortOwners is how many owners the table shows unless groupings were asked for: the table of the peak has them all.
+// shortOwners is how many owners the table shows unless groupings were requested: the table of the peak has them all.
 const shortOwners = 5
 
-// writeDeviceLedgers prints what fills each device: this process by owner, what surrounds it, and what nobody explains.
-// Unless groupings were asked for, that is one moment, and none for the device that ran out of memory, whose table
-// stands at the top.
+// writeDeviceLedgers prints the memory of each device: this process by owner, other users, and the unexplained rest.
+// Unless groupings were requested, that is one moment, and none for the device that ran out of memory, whose table is
+// at the top.
 func writeDeviceLedgers(p *layout.Page, s *report.Summary) {
 	r := s.DeviceLedger
 	if r == nil || len(s.By) == 0 {
@@ -55,7 +55,7 @@ func writeDeviceLedgers(p *layout.Page, s *report.Summary) {
 	p.Gap()
 }
 
-// detailedOOMOn reports whether the report begins with a table of who filled this device, by the device's own word.
+// detailedOOMOn reports whether the report begins with a table of the memory of this device, as reported by the device.
 func detailedOOMOn(s *report.Summary, device int16) bool {
 	if len(s.OOM.Events) == 0 {
 		return false
@@ -118,7 +118,7 @@ func writeDeviceLedger(p *layout.Page, s *report.Summary, index int16, by string
 	p.Gap()
 }
 
-// deviceBytes writes a size that is only in trouble below zero.
+// deviceBytes formats a size, which is highlighted only if negative.
 func deviceBytes(n int64) string {
 	if n < 0 {
 		return layout.SignedBytes(n)
@@ -209,7 +209,7 @@ func requestsKnown(moments []*report.DeviceLedger) bool {
 	return differs
 }
 
-// deviceRows are a ledger's rows; requested: blocks by what was requested, and the rest as a row of its own.
+// deviceRows are a ledger's rows; requested: blocks by requested bytes, and the rest as a separate row.
 func deviceRows(l *report.DeviceLedger, requested bool) []report.DeviceRow {
 	if !requested {
 		return l.Rows
@@ -261,7 +261,7 @@ func deviceOwnerName(s *report.Summary, by string, r report.DeviceRow, shareKnow
 	return name, st
 }
 
-// writeDeviceRemarks says what a reader must know to read the table rightly.
+// writeDeviceRemarks prints what the reader needs to interpret the table.
 func writeDeviceRemarks(p *layout.Page, moments []*report.DeviceLedger) {
 	l := moments[len(moments)-1]
 	var unexplained int64
@@ -287,7 +287,7 @@ func writeDeviceRemarks(p *layout.Page, moments []*report.DeviceLedger) {
 	}
 }
 
-// DeviceSheets say what fills each device; where that is not known, why.
+// DeviceSheets are the memory of each device by owner; if that is unknown, the reason.
 func DeviceSheets(s *report.Summary, rows int) []layout.Sheet {
 	all := *s
 	all.Asked = true // every moment that the ledger has, and every owner

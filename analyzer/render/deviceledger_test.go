@@ -6,8 +6,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// A device ledger's blocks are told by what was requested where that is known of all of them; its rows still add up.
-func TestDeviceRowsTellTheRest(t *testing.T) {
+// A device ledger's blocks are shown by requested bytes if those are known of all of them; its rows still add up.
+func TestDeviceRowsAddUp(t *testing.T) {
 	l := &report.DeviceLedger{Rows: []report.DeviceRow{
 		{Owner: report.OwnerBlocks, Key: "a", Bytes: 1024, Requested: &report.Requested{Bytes: 1000, RestBytes: 24}},
 		{Owner: report.OwnerBlocks, Key: "b", Bytes: 512, Requested: &report.Requested{UnknownBytes: 512}},

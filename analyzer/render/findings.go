@@ -9,8 +9,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Findings lists all that a report says in words: the verdict, what to try where memory ran out, and what limits the
-// figures. The text has the same sentences in their places.
+// Findings lists all sentences of a report: the verdict, advice where memory ran out, and the limits of the figures.
+// The text contains the same sentences.
 func Findings(s *report.Summary) []finding.Finding {
 	list := verdictFindings(s)
 	for i := range s.OOM.Events {
@@ -22,7 +22,7 @@ func Findings(s *report.Summary) []finding.Finding {
 	return append(list, s.Limits...)
 }
 
-// verdictFindings answer where the memory went, each in a sentence or two.
+// verdictFindings describe where the memory went, each in a sentence or two.
 func verdictFindings(s *report.Summary) []finding.Finding {
 	v := s.Verdict()
 	list := []finding.Finding{}
@@ -38,7 +38,7 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 	switch v.Outcome {
 	case report.OutcomeNothing:
 		text := "No CUDA memory was allocated."
-		if !nothingSeen(s) {
+		if !hasNoMemory(s) {
 			text = "No device memory was allocated."
 		}
 		add("nothing-allocated", text, 0, "verdict.outcome")
@@ -73,7 +73,7 @@ func verdictFindings(s *report.Summary) []finding.Finding {
 	return append(list, growthFindings(s, v)...)
 }
 
-// keptSentence says what keeps tensors alive where memory ran out or grows.
+// keptSentence names what keeps tensors alive where memory ran out or grows.
 func keptSentence(s *report.Summary, v *report.Verdict) (text string, bytes uint64) {
 	grows := s.Trend != nil && s.Trend.Kind == report.GrowthSteady
 	switch {
@@ -86,7 +86,7 @@ func keptSentence(s *report.Summary, v *report.Verdict) (text string, bytes uint
 	return "", 0
 }
 
-// holderBytes is what held most: the owner's share, else the category's.
+// holderBytes is the bytes of the largest holder: the owner's share, else the category's.
 func holderBytes(v *report.Verdict) uint64 {
 	switch {
 	case v.Owner != nil:
@@ -97,7 +97,7 @@ func holderBytes(v *report.Verdict) uint64 {
 	return 0
 }
 
-// growthFindings say whether the program holds more and more, and who does; none where that cannot be told.
+// growthFindings report whether the program's memory keeps growing, and at which lines; none if that is unknown.
 func growthFindings(s *report.Summary, v *report.Verdict) []finding.Finding {
 	list := []finding.Finding{}
 	for _, t := range s.Growing() {

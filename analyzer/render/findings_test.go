@@ -55,9 +55,9 @@ func checkFinding(t *testing.T, f finding.Finding) {
 	}
 }
 
-// TestTextSaysTheFindings: what JSON has as findings the text says as well, in the same words, and every sentence among
-// the notes is a finding.
-func TestTextSaysTheFindings(t *testing.T) {
+// TestTextContainsFindings: the text contains the findings of the JSON, in the same words, and every sentence among the
+// notes is a finding.
+func TestTextContainsFindings(t *testing.T) {
 	words := func(text string) string {
 		return strings.Join(strings.Fields(regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(text, "")), " ")
 	}
@@ -68,7 +68,7 @@ func TestTextSaysTheFindings(t *testing.T) {
 			continue
 		}
 		s := g.summary(t, "trace")
-		s.Asked, s.At = false, nil // else the answer gives way to what was asked for
+		s.Asked, s.At = false, nil // otherwise the requested parts replace the answer
 		style := g.style
 		text := written(t, func(w io.Writer) error { return Text(w, s, style) })
 		style.Details = true
@@ -76,9 +76,9 @@ func TestTextSaysTheFindings(t *testing.T) {
 		for _, f := range Findings(s) {
 			seen[f.ID] = true
 			checkFinding(t, f)
-			if said := visible.Text(f.Text); f.Severity != finding.Advice &&
-				!strings.Contains(words(text), words(said)) {
-				t.Errorf("%s: the text does not say %s: %s", filepath.Base(path), f.ID, said)
+			if sentence := visible.Text(f.Text); f.Severity != finding.Advice &&
+				!strings.Contains(words(text), words(sentence)) {
+				t.Errorf("%s: the text does not say %s: %s", filepath.Base(path), f.ID, sentence)
 			}
 		}
 		if len(s.Limits) != len(s.Notes) {

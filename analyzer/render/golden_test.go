@@ -36,7 +36,7 @@ type golden struct {
 	archive *txtar.Archive
 	count   analyzer.Options
 	style   layout.Options
-	cut     int      // bytes to take off the end of the trace
+	cut     int      // bytes to cut off the end of the trace
 	fields  []string // of the JSON that the case is about; all if there are none
 }
 
@@ -112,7 +112,7 @@ func (g *golden) part(name string) string {
 	return ""
 }
 
-// check compares a report with its part of the archive, or puts it there. Escape sequences are written as \e.
+// check compares a report with its part of the archive, or updates it there. Escape sequences are written as \e.
 func (g *golden) check(t *testing.T, name, got string) {
 	t.Helper()
 	got = strings.ReplaceAll(got, "\x1b", `\e`)

@@ -40,7 +40,8 @@ var outsideGoldens = []struct{ field, needs string }{
 	{`^diff\.levels\.failed_count\.percent$`, "failures in the base"},
 }
 
-// TestGoldensHoldEveryField: every field that the JSON can have is in the JSON of a case, or stands in outsideGoldens.
+// TestGoldensHoldEveryField: every field that the JSON can have is in the JSON of a case, or is listed in
+// outsideGoldens.
 func TestGoldensHoldEveryField(t *testing.T) {
 	known := make(map[string]string)
 	fieldKinds(known, published["report"], "report")
@@ -52,7 +53,7 @@ func TestGoldensHoldEveryField(t *testing.T) {
 		if g.part("base") != "" {
 			of = "diff"
 		}
-		takePaths(missing, known, decoded[any](t, json.RawMessage(g.part("json"))), of)
+		removePaths(missing, known, decoded[any](t, json.RawMessage(g.part("json"))), of)
 	}
 	excused := make(map[string]bool)
 	for _, outside := range outsideGoldens {
@@ -76,12 +77,12 @@ func TestGoldensHoldEveryField(t *testing.T) {
 	}
 }
 
-// takePaths takes away the paths that JSON holds.
-func takePaths(paths, known map[string]string, value any, path string) {
+// removePaths removes the paths that JSON holds.
+func removePaths(paths, known map[string]string, value any, path string) {
 	switch value := value.(type) {
 	case []any:
 		for _, element := range value {
-			takePaths(paths, known, element, path)
+			removePaths(paths, known, element, path)
 		}
 	case map[string]any:
 		for name, field := range value {
@@ -90,7 +91,7 @@ func takePaths(paths, known map[string]string, value any, path string) {
 				below = path + ".*"
 			}
 			delete(paths, below)
-			takePaths(paths, known, field, below)
+			removePaths(paths, known, field, below)
 		}
 	}
 }

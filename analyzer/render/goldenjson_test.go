@@ -16,7 +16,7 @@ func (g *golden) checkJSON(t *testing.T, whole string) {
 		return
 	}
 	for _, field := range g.fields {
-		if !holdsSomething(chosen(t, json.RawMessage(whole), []string{field})) {
+		if !isNonEmpty(chosen(t, json.RawMessage(whole), []string{field})) {
 			t.Errorf("the JSON has no %s", field)
 		}
 	}
@@ -24,8 +24,8 @@ func (g *golden) checkJSON(t *testing.T, whole string) {
 	g.check(t, "json", written(t, func(w io.Writer) error { return writeJSON(w, kept) }))
 }
 
-// chosen is what JSON holds at paths like oom.events.sample. They lead through arrays; ledgers:tag is those elements of
-// the array whose field "by" is "tag".
+// chosen is the values in JSON at paths like oom.events.sample. They lead through arrays; ledgers:tag is those elements
+// of the array whose field "by" is "tag".
 func chosen(t *testing.T, raw json.RawMessage, paths []string) any {
 	t.Helper()
 	if slices.Contains(paths, "") {
@@ -52,8 +52,8 @@ func chosen(t *testing.T, raw json.RawMessage, paths []string) any {
 	return json.RawMessage("null")
 }
 
-// pathsBelow is what is left of those paths that lead through a step: a field, written .name, or an element, written
-// :name. A path without a step for an array leads through all of its elements.
+// pathsBelow is the rest of those paths that lead through a step: a field, written .name, or an element, written :name.
+// A path without a step for an array leads through all of its elements.
 func pathsBelow(paths []string, step string) (below []string) {
 	for _, path := range paths {
 		if path[0] != '.' && path[0] != ':' {
@@ -88,14 +88,14 @@ func decoded[T any](t *testing.T, raw json.RawMessage) (value T) {
 	return value
 }
 
-// holdsSomething: a path led to a field, not only to objects and arrays above it.
-func holdsSomething(kept any) bool {
+// isNonEmpty: a path led to a field, not only to objects and arrays above it.
+func isNonEmpty(kept any) bool {
 	switch kept := kept.(type) {
 	case []any:
-		return slices.ContainsFunc(kept, holdsSomething)
+		return slices.ContainsFunc(kept, isNonEmpty)
 	case map[string]any:
 		for _, value := range kept {
-			if holdsSomething(value) {
+			if isNonEmpty(value) {
 				return true
 			}
 		}

@@ -10,8 +10,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Schemas name the shape of JSON output. A number grows only when something is changed or taken away; additions leave
-// it as it is.
+// Schemas name the versions of JSON output. A number is incremented only when something is changed or removed;
+// additions do not change it.
 const (
 	ReportSchema = "memtrace.report/1"
 	DiffSchema   = "memtrace.diff/1"

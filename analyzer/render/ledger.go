@@ -15,15 +15,15 @@ import (
 type owner struct {
 	name  string
 	bytes uint64
-	lower *uint64 // of the bytes, what is certain; nil where all is
+	lower *uint64 // the certain part of the bytes; nil if all is
 	style layout.Style
-	row   *report.Row // what else is known of it; nil for what has no row of its own
+	row   *report.Row // further data; nil if the memory has no row
 	key   string      // of the ledger's row
 	sites []report.RowSite
 	each  string // of several rows in one, how many there are and what each holds
 }
 
-// writeLedger prints where the memory was, and for groupings that were asked for, what each level's calls amount to.
+// writeLedger prints the memory by owner, and for requested groupings the totals of each level's calls.
 func writeLedger(p *layout.Page, s *report.Summary, by string) {
 	l := s.Ledger(by)
 	if l == nil || s.Driver.Empty() && s.Framework.Empty() {
@@ -93,8 +93,8 @@ func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger, shorten f
 	return append(append(inside, between...), beyond...)
 }
 
-// showsRequests reports whether a ledger's blocks are shown by what was requested: in what was asked for, where it is
-// known and makes a difference.
+// showsRequests reports whether a ledger's blocks are shown by requested bytes: if they are known and make a
+// difference.
 func showsRequests(p *layout.Page, s *report.Summary, l *report.Ledger) bool {
 	return (s.Asked || p.Details) && l.Requested != nil && l.Requested.RestBytes > 0
 }
@@ -107,7 +107,7 @@ func withoutRest(sites []report.RowSite) []report.RowSite {
 	return list
 }
 
-// slackOwners divides what the allocator holds in no block: what was given back and waits for other streams is not free
+// slackOwners divides the allocator's memory outside of blocks: freed blocks that wait for other streams are not free
 // yet.
 func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owner {
 	list := []owner{{name: phrase.FrameworkName(s.Versions) + " reserved, unused (slack)", bytes: r.Bytes,
@@ -139,8 +139,8 @@ func sumOfLower(sum, lower *uint64) *uint64 {
 	return new(*sum + *lower)
 }
 
-// rowsByKey finds the rows of a group, which may be nil. A search for each row of a ledger took a minute for a hundred
-// thousand tags.
+// rowsByKey indexes the rows of a group, which may be nil. A linear search for each row of a ledger took a minute for a
+// hundred thousand tags.
 func rowsByKey(g *report.Group) map[string]*report.Row {
 	if g == nil {
 		return nil
@@ -190,8 +190,8 @@ func writeOwnerTable(p *layout.Page, owners []owner, whole uint64, b *report.Bou
 	p.Table(columns, rows)
 }
 
-// writeGroup prints one level's rows of a grouping: the share of that level's own peak, and what was asked for over the
-// whole run.
+// writeGroup prints one level's rows of a grouping: the share of that level's own peak, and the bytes allocated over
+// the whole run.
 func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	g := s.Group(by, level)
 	if g == nil {
@@ -234,7 +234,7 @@ func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	p.Gap()
 }
 
-// requestedCell is what was requested of the blocks at the peak: "" where it is not known.
+// requestedCell is the requested bytes of the blocks at the peak: "" if unknown.
 func requestedCell(r *report.Requested) string {
 	switch {
 	case r == nil, r.Bytes == 0 && r.UnknownBytes > 0:

@@ -31,7 +31,7 @@ func (p *screen) overTime(s *report.Summary) {
 		words)
 }
 
-// inMotion leaves out what follows the last change, but for the stretch that it leads to and as many as a line needs.
+// inMotion leaves out the part after the last change, except for its interval and as many as a line needs.
 func inMotion(highs []uint64) []uint64 {
 	n := len(highs)
 	for n > sparkColumnsMin && highs[n-2] == highs[n-1] {

@@ -8,10 +8,10 @@ import (
 	"memtrace/internal/visible"
 )
 
-// ownNames are what people call the frameworks that have accounts of their own.
+// ownNames are the display names of the frameworks that have accounts of their own.
 var ownNames = map[string]string{"jax": "JAX"}
 
-// writeOwnAccounts says what frameworks say themselves of what lies in the pieces that they took from the driver.
+// writeOwnAccounts prints the frameworks' own accounts of the memory that they took from the driver.
 func writeOwnAccounts(p *layout.Page, s *report.Summary) {
 	for i := range s.OwnAccounts {
 		a := &s.OwnAccounts[i]

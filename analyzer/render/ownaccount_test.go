@@ -8,8 +8,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestOwnAccounts: a framework's own account stands in the report, the largest lines first, and what is not shown is
-// counted.
+// TestOwnAccounts: the report contains a framework's own account, the largest lines first, and counts the hidden ones.
 func TestOwnAccounts(t *testing.T) {
 	a := report.OwnAccount{Framework: "jax", Device: "cuda:0", Bytes: 7 << 20, Count: 9, Sites: []report.OwnSite{
 		{Site: "train/a.py:1 main", Bytes: 4 << 20, Count: 2}, {Site: "train/b\x1b.py:2 main", Bytes: 2 << 20,

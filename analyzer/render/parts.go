@@ -13,7 +13,7 @@ import (
 
 // What other forms of a report have in common with the text. All texts are escaped for a terminal.
 
-// writeProcess says where the program ran and how it ended. Of an imported trace that is not known.
+// writeProcess prints where the program ran and how it ended. For an imported trace that is unknown.
 func writeProcess(p *layout.Page, s *report.Summary) {
 	if s.Process.Imported == "" {
 		p.Field("process", phrase.Process(s.Process))
@@ -21,7 +21,7 @@ func writeProcess(p *layout.Page, s *report.Summary) {
 	}
 }
 
-// Facts says who ran, on what, and whether the trace is complete.
+// Facts describes the process, the device, and whether the trace is complete.
 func Facts(s *report.Summary) []layout.Fact {
 	name, value := phrase.Source(s.Process)
 	list := []layout.Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
@@ -53,11 +53,11 @@ func Facts(s *report.Summary) []layout.Fact {
 type Owner struct {
 	Name   string
 	Bytes  uint64
-	Share  string // of the peak; "" for what stands beside it
-	Blocks bool   // blocks of the level, not what its allocator or other libraries hold beside them
+	Share  string // of the peak; "" for memory outside of it
+	Blocks bool   // blocks of the level, not memory of its allocator or of other libraries
 }
 
-// Owners lists a ledger's rows, those beyond so many put together.
+// Owners lists a ledger's rows, those beyond rows joined.
 func Owners(s *report.Summary, l *report.Ledger, rows int) []Owner {
 	p := layout.NewPage(io.Discard, layout.Options{Rows: rows})
 	return ownersOf(ledgerOwners(p, s, l, func(list []owner) []owner { return coverOwners(l.By, list, rows, 0) }),
@@ -79,7 +79,7 @@ func PeakCategories(s *report.Summary, rows int) []Owner {
 	return ownersOf(coverOwners("category", list, rows, 0), t.Iterations[t.Highest].Peak.Bytes)
 }
 
-// PeakModules divides the peak by module, repeated modules taken together; nil if there are no modules.
+// PeakModules divides the peak by module, repeated modules joined; nil if there are no modules.
 func PeakModules(s *report.Summary, rows int) []Owner {
 	l := s.Ledger("module")
 	if l == nil || !modulesKnown(s) {
@@ -104,7 +104,7 @@ func ownersOf(list []owner, whole uint64) []Owner {
 	return owners
 }
 
-// Advice says what to try where memory ran out, nil if it did not.
+// Advice is what to try if memory ran out, nil if it did not.
 func Advice(s *report.Summary) []string {
 	e := fatalOOM(s)
 	if e == nil {
@@ -117,7 +117,7 @@ func Advice(s *report.Summary) []string {
 	return list
 }
 
-// Notes are what a reader must know to read the figures right.
+// Notes are what the reader needs to interpret the figures.
 func Notes(s *report.Summary) []string {
 	list := make([]string, len(s.Notes))
 	for i, note := range s.Notes {

@@ -21,7 +21,7 @@ func writeRemarks(p *layout.Page, s *report.Summary) {
 	if text := objectsLine(s); text != "" {
 		p.Field("objects", text)
 	}
-	// those of OOM events are told there
+	// those of OOM events are printed there
 	if n := s.Driver.FailedCount + s.Framework.FailedCount; n > s.OOM.RefusedCount {
 		p.Field("refused", layout.Plural(n, "allocation was", "allocations were")+" refused")
 	}
@@ -37,7 +37,7 @@ func writeRemarks(p *layout.Page, s *report.Summary) {
 	}
 }
 
-// endLine says what was live when the trace ended.
+// endLine describes the live memory at the end of the trace.
 func endLine(s *report.Summary) string {
 	var parts []string
 	if !s.Framework.Empty() {
@@ -79,7 +79,7 @@ func lifetimeLine(s *report.Summary) string {
 		layout.PercentOf(h.TemporaryCount, h.FreedCount))
 }
 
-// medianBelow returns the upper bound of the bucket in which the median life lies.
+// medianBelow returns the upper bound of the bucket that contains the median lifetime.
 func medianBelow(h report.LifetimeHist) uint64 {
 	var seen uint64
 	for _, b := range h.Buckets {

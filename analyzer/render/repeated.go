@@ -9,8 +9,8 @@ import (
 	"memtrace/internal/visible"
 )
 
-// foldedOwners takes owners as one that are repeated modules or what belongs to them. The list is sorted, most first,
-// and so is the result.
+// foldedOwners joins owners that are repeated modules or their parts. The list is sorted, most first, and so is the
+// result.
 func foldedOwners(p *layout.Page, by string, list []owner) []owner {
 	keys, bytes := make([]string, len(list)), make([]uint64, len(list))
 	for i := range list {
@@ -24,7 +24,7 @@ func foldedOwners(p *layout.Page, by string, list []owner) []owner {
 	})
 }
 
-// sumFolds makes a row of each fold; name says what a row of several is called.
+// sumFolds makes a row of each fold; name returns the title of a joined row.
 func sumFolds(list []owner, folds []fold.Fold, name func(sum *owner, f *fold.Fold)) (rows []owner) {
 	for i := range folds {
 		f := &folds[i]
@@ -38,8 +38,7 @@ func sumFolds(list []owner, folds []fold.Fold, name func(sum *owner, f *fold.Fol
 	return rows
 }
 
-// sumOwners adds owners up. Their places are told only where all have the same ones, since each tells its largest
-// alone.
+// sumOwners adds owners up. Their places are kept only if all have the same ones, since each lists only its largest.
 func sumOwners(list []owner, members []int) owner {
 	sum := list[members[0]]
 	sum.sites, sum.bytes, sum.lower, sum.row = slices.Clone(sum.sites), 0, nil, nil
@@ -72,7 +71,7 @@ func addRow(sum, row *report.Row) {
 	sum.RequestedLive = report.PlusRequested(sum.RequestedLive, row.RequestedLive)
 }
 
-// addSites adds up places that stand in both lists; nil if they are not the same ones.
+// addSites adds up places that are in both lists; nil if they differ.
 func addSites(sum, sites []report.RowSite) []report.RowSite {
 	if len(sum) != len(sites) {
 		return nil

@@ -15,8 +15,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// published are the types of JSON output, by the path at which they stand: the events and retries are those of the file
-// that is written beside a trace when memory runs out.
+// published are the types of JSON output, by their path: the events and retries are those of the file written next to a
+// trace when memory runs out.
 var published = map[string]reflect.Type{
 	"brief":       reflect.TypeFor[briefReport](),
 	"diff":        reflect.TypeFor[diff.Diff](),
@@ -52,7 +52,7 @@ func fieldKinds(kinds map[string]string, t reflect.Type, path string, above ...r
 	}
 }
 
-// kindOf is what JSON has for a type.
+// kindOf is the JSON type of a Go type.
 func kindOf(t reflect.Type) string {
 	switch t.Kind() {
 	case reflect.Pointer:
@@ -67,9 +67,9 @@ func kindOf(t reflect.Type) string {
 	return "number"
 }
 
-// TestSchemaPaths: no field of JSON output is renamed, moved or taken away, or becomes of another kind. Whoever decodes
-// a report into the product's own types, as the end-to-end tests do, would not notice. testdata/schema.txt has a line
-// for each object with its fields.
+// TestSchemaPaths: no field of JSON output is renamed, moved, removed or changed in type. Decoding a report into the
+// product's own types, as the end-to-end tests do, would not detect that. testdata/schema.txt has a line for each
+// object with its fields.
 func TestSchemaPaths(t *testing.T) {
 	const file = "testdata/schema.txt"
 	got, objects := make(map[string]string), make(map[string][]string)
@@ -142,7 +142,7 @@ func TestSchemaIsDocumented(t *testing.T) {
 			documented[m[1]] = true
 		}
 		for name := range names {
-			// What a diff takes over from a report is described there.
+			// The parts of a report in a diff are described there.
 			if !documented[name] && !(part.name == "diff" && strings.Contains(ofReport, "`"+name+"`")) {
 				t.Errorf("%s: field %q is not in docs/report-json.md", part.name, name)
 			}

@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	stackLines    = 6  // of a call stack, unless all were asked for
-	functionWidth = 32 // columns that functions get before the places where they stand do
+	stackLines    = 6  // of a call stack, unless all were requested
+	functionWidth = 32 // columns that functions get before their source positions do
 )
 
-// ownMark sets the program's own code off from that of libraries, with or without colours.
+// ownMark marks the program's own code, with or without colours.
 func ownMark(o layout.Options, own bool) string {
 	switch {
 	case !own:
@@ -35,7 +35,7 @@ func ownStyle(own bool) layout.Style {
 	return layout.Faint
 }
 
-// writeSites lists the places that asked for the memory, each with its call stack.
+// writeSites lists the places that allocated the memory, each with its call stack.
 func writeSites(p *layout.Page, s *report.Summary) {
 	if s.Sites == nil || !worthShowing(s.Sites) {
 		return
@@ -64,7 +64,7 @@ func writeSites(p *layout.Page, s *report.Summary) {
 }
 
 // sites is how many places are shown with their stacks, which take more lines than the rows of a table: a third as
-// many, and none but the first that holds less than a hundredth of the whole.
+// many, and after the first only those that hold a hundredth of the whole or more.
 func siteLimit(o layout.Options, places []report.Site, whole uint64) int {
 	if o.Rows < 0 {
 		return len(places)
@@ -76,7 +76,7 @@ func siteLimit(o layout.Options, places []report.Site, whole uint64) int {
 	return n
 }
 
-// worthShowing reports whether the stacks say more than the library that made the call.
+// worthShowing reports whether the stacks show more than the library that made the call.
 func worthShowing(s *report.Sites) bool {
 	return slices.ContainsFunc(s.Places, func(p report.Site) bool { return len(p.Frames) > 1 })
 }
@@ -114,19 +114,19 @@ func writePlace(p *layout.Page, place *report.Site, whole uint64) {
 	p.Gap()
 }
 
-// writeStack prints frames, innermost first, with the places where they stand beside them.
+// writeStack prints frames, innermost first, with their source positions.
 func writeStack(p *layout.Page, place *report.Site) {
 	picked := pickFrames(place.Frames, stackLimit(p.Options))
 	const indent = 8
 	width, longest := 0, 0
 	for _, f := range picked {
 		width = max(width, layout.Width(visible.Text(f.Function)))
-		longest = max(longest, layout.Width(visible.Text(whereOf(&f))))
+		longest = max(longest, layout.Width(visible.Text(positionOf(&f))))
 	}
 	width = min(width, max(functionWidth, p.Columns()-indent-4-longest))
 	for _, f := range picked {
 		function := layout.Clip(visible.Text(f.Function), width, p.ASCII)
-		where := layout.Clip(visible.Text(whereOf(&f)), p.Columns()-indent-4-width, p.ASCII)
+		where := layout.Clip(visible.Text(positionOf(&f)), p.Columns()-indent-4-width, p.ASCII)
 		text := function
 		if where != "" {
 			text = layout.Pad(function, width) + "  " + where
@@ -148,8 +148,8 @@ func stackLimit(o layout.Options) int {
 	return stackLines
 }
 
-// whereOf says where a frame's code stands: source file and line, or for native code without them the object file.
-func whereOf(f *report.StackFrame) string {
+// positionOf is the position of a frame's code: source file and line, or for native code without them the object file.
+func positionOf(f *report.StackFrame) string {
 	switch {
 	case f.File != "" && f.Line > 0:
 		return fmt.Sprintf("%s:%d", f.File, f.Line)
@@ -173,7 +173,7 @@ func baseName(path string) string {
 // pickFrames keeps a limited number of frames in their order: the innermost one, then the program's own from the inside
 // out, then others.
 func pickFrames(frames []report.StackFrame, limit int) []report.StackFrame {
-	if len(frames)-1 <= limit { // to say that there is one more takes as much room as the frame itself
+	if len(frames)-1 <= limit { // the line that counts the hidden frames takes as much room as one frame
 		return frames
 	}
 	keep := make([]bool, len(frames))
@@ -199,7 +199,7 @@ func pickFrames(frames []report.StackFrame, limit int) []report.StackFrame {
 	return picked
 }
 
-// ownersWithSites is the part of the whole that an owner must hold for its places to be worth their lines.
+// ownersWithSites is the part of the whole that an owner must hold for its places to be listed.
 const ownersWithSites = 20
 
 // siteRows are the places that belong to a row of a ledger.

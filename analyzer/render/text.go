@@ -1,6 +1,6 @@
 // Package render writes summaries for people and for programs, on the pages of layout: the report as text, in its short
-// form and with all its tables, and as JSON. It may import oomtext, phrase and layout, and the values that reports
-// consist of; it computes nothing that another package could want to know.
+// form and with all its tables, and as JSON. It may import oomtext, phrase and layout, and the types of reports; it
+// computes nothing that another package could need.
 package render
 
 import (
@@ -15,8 +15,8 @@ import (
 	"memtrace/internal/visible"
 )
 
-// Text writes a summary for people: the answer and what it rests on, on one screen; all of it with Options.Details, or
-// where something was asked for.
+// Text writes a summary for people: the answer and its basis, on one screen; all of it with Options.Details, or if
+// parts were requested.
 func Text(w io.Writer, s *report.Summary, o layout.Options) error {
 	var err error
 	if s.Asked || s.At != nil || o.Details {
@@ -32,7 +32,7 @@ func Text(w io.Writer, s *report.Summary, o layout.Options) error {
 	return nil
 }
 
-// writeDetails writes everything that is known, or that was asked for.
+// writeDetails writes everything that is known, or that was requested.
 func writeDetails(p *layout.Page, s *report.Summary) {
 	writeHeading(p, s)
 	oomtext.WriteEvents(p, s)
@@ -89,7 +89,8 @@ func writePeaks(p *layout.Page, s *report.Summary) {
 	}
 }
 
-// requested says what the program asked its framework for at the peak, "" if that is not known of most.
+// requested describes the bytes that the program requested from its framework at the peak, "" if they are unknown for
+// most.
 func requested(s *report.Summary) string {
 	r := s.Framework.RequestedAtPeak
 	if r == nil || r.Bytes < s.Framework.PeakBytes/2 {
@@ -155,7 +156,7 @@ func levelPeak(l report.Level, b *report.Bounds, f layout.Figure) []layout.Cell 
 		{Text: layout.Moment(l.PeakTimeNS)}}
 }
 
-// writeMoment prints the state at the moment that was asked for.
+// writeMoment prints the state at the requested moment.
 func writeMoment(p *layout.Page, s *report.Summary) {
 	if s.At == nil {
 		return
@@ -187,7 +188,7 @@ func momentRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 
 // writeNext proposes the command that shows what this report does not.
 func writeNext(p *layout.Page, s *report.Summary) {
-	if nothingSeen(s) {
+	if hasNoMemory(s) {
 		return
 	}
 	p.Gap()
@@ -213,17 +214,17 @@ func writeNext(p *layout.Page, s *report.Summary) {
 
 func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Training.Modules != nil }
 
-// nothingSeen reports whether no table has anything to show.
-func nothingSeen(s *report.Summary) bool {
+// hasNoMemory reports whether no table has anything to show.
+func hasNoMemory(s *report.Summary) bool {
 	return s.Driver.Empty() && s.Framework.Empty() && len(s.Other) == 0
 }
 
 // nextCommand is a command that shows more, and what.
 type nextCommand struct{ command, shows string }
 
-// nextCommands are what to type next, the most useful first; none where the trace holds nothing to show.
+// nextCommands are the commands to run next, the most useful first; none if the trace is empty.
 func nextCommands(s *report.Summary, path string) []nextCommand {
-	if nothingSeen(s) && len(s.Notes) == 0 {
+	if hasNoMemory(s) && len(s.Notes) == 0 {
 		return nil
 	}
 	if path == "" {

@@ -14,7 +14,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// eachStyle renders every golden case in a style of its own.
+// eachStyle renders every golden case in its own style.
 func eachStyle(t *testing.T, o layout.Options, look func(t *testing.T, name, text string)) {
 	for _, path := range goldenPaths(t) {
 		g := readGolden(t, path)
@@ -94,7 +94,7 @@ func (b *brokenWriter) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-func TestWriteErrorsComeBack(t *testing.T) {
+func TestWriteErrorsAreReturned(t *testing.T) {
 	s := readGolden(t, "testdata/training.txtar").summary(t, "trace")
 	d := diff.New(s, s)
 	for _, left := range []int{0, 10, 500} {
@@ -111,9 +111,9 @@ func TestWriteErrorsComeBack(t *testing.T) {
 	}
 }
 
-// TestJSONHoldsWhatScriptsRelyOn checks the fields that other programs were promised, in a report of a run with a
+// TestJSONGuaranteedFields checks the fields that are guaranteed to other programs, in a report of a run with a
 // framework.
-func TestJSONHoldsWhatScriptsRelyOn(t *testing.T) {
+func TestJSONGuaranteedFields(t *testing.T) {
 	s := readGolden(t, "testdata/training.txtar").summary(t, "trace")
 	text := written(t, func(w io.Writer) error { return JSON(w, s) })
 	type level struct {
@@ -196,7 +196,7 @@ func TestJSONHoldsWhatScriptsRelyOn(t *testing.T) {
 	}
 }
 
-// TestJSONListsAreNeverNull: programs may loop over every list without asking first.
+// TestJSONListsAreNeverNull: programs may loop over every list without a check.
 func TestJSONListsAreNeverNull(t *testing.T) {
 	empty := &report.Summary{}
 	for _, path := range goldenPaths(t) {

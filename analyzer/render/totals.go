@@ -8,8 +8,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// totals are the accounts side by side, where there is more than device memory: what is never added up stands under its
-// own name.
+// writeTotals prints the accounts, if there are others than device memory: figures that must not be added up have
+// separate names.
 func writeTotals(p *layout.Page, s *report.Summary) {
 	if len(s.Other) == 0 {
 		return
@@ -40,8 +40,8 @@ func totalRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 	return rows
 }
 
-// sizes compares, for every device, what was asked for with what it takes; unless groupings were asked for, only where
-// that is something else.
+// writeSizes compares, for every device, the requested bytes with the allocated ones; unless groupings were requested,
+// only if they differ.
 func writeSizes(p *layout.Page, s *report.Summary) {
 	var rows [][]layout.Cell
 	var pools, graphs bool
@@ -51,7 +51,7 @@ func writeSizes(p *layout.Page, s *report.Summary) {
 	}
 	for _, d := range s.Devices {
 		v, name := d.Sizes, phrase.DeviceName(d.Index)
-		if v == (report.DeviceSizes{}) || !s.Asked && !takesMore(v.AtPeak) && !takesMore(v.AtEnd) {
+		if v == (report.DeviceSizes{}) || !s.Asked && !exceedsRequest(v.AtPeak) && !exceedsRequest(v.AtEnd) {
 			continue
 		}
 		rows = append(rows, sizesRow(name+" at its peak", v.AtPeak, pools, graphs))
@@ -80,8 +80,8 @@ func writeSizes(p *layout.Page, s *report.Summary) {
 	p.Gap()
 }
 
-// takesMore reports whether memory takes noticeably more than was asked for: one percent.
-func takesMore(v report.SizesAt) bool {
+// exceedsRequest reports whether memory takes noticeably more than requested: one percent.
+func exceedsRequest(v report.SizesAt) bool {
 	return v.PoolIdleBytes > 0 || v.GraphPoolBytes > 0 || max(v.RoundedBytes, v.PageBytes) > v.RequestedBytes+
 		v.RequestedBytes/100
 }
@@ -98,7 +98,7 @@ func sizesRow(name string, v report.SizesAt, pools, graphs bool) []layout.Cell {
 	return row
 }
 
-// objectNames are the kinds of objects that a report speaks of, in its order.
+// objectNames are the kinds of objects in a report, in its order.
 var objectNames = []struct{ kind, one, many string }{
 	{"context", "context", "contexts"},
 	{"green", "green context", "green contexts"},
@@ -110,8 +110,8 @@ var objectNames = []struct{ kind, one, many string }{
 	{"external", "external memory object", "external memory objects"},
 }
 
-// objectsLine counts what owns memory besides blocks. One context and its code are nothing to speak of, unless
-// groupings were asked for.
+// objectsLine counts what owns memory besides blocks. One context and its code are omitted, unless groupings were
+// requested.
 func objectsLine(s *report.Summary) string {
 	var parts []string
 	for _, n := range objectNames {
@@ -140,7 +140,7 @@ func objectsLine(s *report.Summary) string {
 	return strings.Join(parts, ", ")
 }
 
-// writeLost says what lost records mean for the figures, and what can be done about it.
+// writeLost prints the effect of lost records on the figures, and the remedy.
 func writeLost(p *layout.Page, s *report.Summary) {
 	if s.Bounds != nil {
 		p.Styled(layout.Alarm, "lost", phrase.Lost(s.Bounds))

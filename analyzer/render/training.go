@@ -18,7 +18,7 @@ func trains(t *report.Training) bool {
 		len(t.Parameters) > 0 || t.Modules != nil)
 }
 
-// writeTraining prints the report's own part about it: what the memory was for at the peak, and how iterations went.
+// writeTraining prints the report's part on training: the memory at the peak by category, and the iterations.
 func writeTraining(p *layout.Page, s *report.Summary) {
 	if !trains(s.Training) || s.Asked {
 		return
@@ -33,8 +33,7 @@ func writeTraining(p *layout.Page, s *report.Summary) {
 	p.Gap()
 }
 
-// sorted reports whether the rules could tell anything about the peak: in programs that no framework runs they often
-// cannot.
+// sorted reports whether the rules matched any of the peak: in programs without a framework they often do not.
 func sorted(t *report.Training) bool {
 	for i, bytes := range t.Iterations[t.Highest].Peak.Held {
 		if bytes > 0 && t.Categories[i] != rules.Others {

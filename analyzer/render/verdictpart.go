@@ -20,8 +20,8 @@ func operatorWords(name string) string {
 // operatorShare is the least part of the memory that makes an operator worth a sentence.
 const operatorShare = 0.25
 
-// partWords names the part of the model that held most, with what is below it, and the operator where one stands out
-// in it; "" where nothing is known.
+// partWords names the part of the model that held most, including its children, and the operator if one is prominent in
+// it; "" if nothing is known.
 func partWords(v *report.Verdict) string {
 	switch m, o := v.Module, v.Operator; {
 	case v.Function != nil:
@@ -44,14 +44,14 @@ func partWords(v *report.Verdict) string {
 	return ""
 }
 
-// namesOperator reports whether one operator holds so much that it is worth naming. Beside a module it is where the
-// program's own lines are too few to say what the module does.
+// namesOperator reports whether one operator holds enough to be named. With a module it is only named if the program's
+// own lines are too few to show what the module does.
 func namesOperator(v *report.Verdict) bool {
 	return v.Operator != nil && v.Operator.Share >= operatorShare &&
 		(v.Module == nil || v.Owner != nil && v.Owner.By == "inner")
 }
 
-// loadedSentence speaks of a checkpoint that was on the device twice at the peak, where that is much.
+// loadedSentence reports a checkpoint that was on the device twice at the peak, if that is much.
 func loadedSentence(s *report.Summary, v *report.Verdict) string {
 	if v.Outcome != report.OutcomePeak || s.LoadedTwiceBytes == 0 || s.LoadedTwiceBytes < v.PeakBytes/10 {
 		return ""
@@ -60,7 +60,8 @@ func loadedSentence(s *report.Summary, v *report.Verdict) string {
 		"%s of it were read from a checkpoint and were on the device twice; torch.load with map_location=\"cpu\" avoids that.", layout.Bytes(s.LoadedTwiceBytes))
 }
 
-// engineSentence says how to see more of an MXNet program whose blocks come from the threads of MXNet's engine.
+// engineSentence describes how to get more detail of an MXNet program whose blocks come from the threads of MXNet's
+// engine.
 func engineSentence(s *report.Summary, v *report.Verdict) string {
 	if s.Versions["mxnet"] == "" || v.Module != nil || v.Owner == nil || v.Owner.By != "library" ||
 		!strings.HasPrefix(v.Owner.Name, "libmxnet") {

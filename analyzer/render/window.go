@@ -22,7 +22,7 @@ func (p *screen) shortWindow(s *report.Summary) {
 	}
 }
 
-// writeWindow says what became of the blocks.
+// writeWindow prints the fate of the blocks.
 func writeWindow(p *layout.Page, s *report.Summary) {
 	if s.Window == nil {
 		return
@@ -98,7 +98,7 @@ func windowCells(name string, r *report.WindowRow) []layout.Cell {
 		{Text: layout.SignedBytes(r.Change())}}
 }
 
-// unfinished says that no iteration ended, in other words than a whole run's where there is a window.
+// unfinished reports that no iteration ended, worded differently from a whole run's if there is a window.
 func unfinished(w *report.Window, words string) string {
 	if w != nil {
 		return "none ended in the window"

@@ -1,15 +1,15 @@
 package report
 
-// Allocator is what a framework's allocator was told, and did, beside its blocks.
+// Allocator is the settings and the activity of a framework's allocator apart from its blocks.
 type Allocator struct {
 	Settings    []Setting      `json:"settings"`           // in order of time
 	Fractions   []Fraction     `json:"memory_fractions"`   // in order of time
 	EmptyCache  EmptyCache     `json:"empty_cache"`        //
-	Asked       []FreeQuestion `json:"free_memory_asked"`  // by who asked, most often first
+	Asked       []FreeQuestion `json:"free_memory_asked"`  // by caller, most often first
 	Waiting     Waiting        `json:"waiting"`            //
-	PoolCount   int            `json:"private_pool_count"` // private pools that blocks came from
+	PoolCount   int            `json:"private_pool_count"` // private pools of blocks
 	StreamCount int            `json:"stream_count"`       // streams that blocks were allocated for
-	NotRecorded []string       `json:"not_recorded"`       // what of all this the trace cannot tell, and why
+	NotRecorded []string       `json:"not_recorded"`       // what the trace does not contain of this, and why
 }
 
 // Setting is a text that was passed to the allocator, such as "expandable_segments:True".
@@ -18,15 +18,14 @@ type Setting struct {
 	Text   string `json:"text"`
 }
 
-// Fraction is the share of a device that the allocator may take from a moment on.
+// Fraction is the share of a device that the allocator may use from a moment on.
 type Fraction struct {
 	TimeNS   int64   `json:"time_ns"`
 	Device   int16   `json:"device"`
 	Fraction float64 `json:"fraction"`
 }
 
-// EmptyCache counts the times at which the allocator was told to give back what it does not use, with those that it
-// did for itself, as when a private pool ends.
+// EmptyCache counts the requests to release unused memory, including the allocator's own, as when a private pool ends.
 type EmptyCache struct {
 	Count         uint64 `json:"count"`
 	GivenBack     uint64 `json:"given_back_bytes"` // to the driver, by all of them
@@ -36,7 +35,7 @@ type EmptyCache struct {
 	Place         string `json:"largest_place"`    // where in the program that one was called; "" unknown
 }
 
-// FreeQuestion is one place that asked the driver how much is free.
+// FreeQuestion is one place that queried the driver's free memory.
 type FreeQuestion struct {
 	Place     string `json:"place"`   // in the program; "" unknown
 	Library   string `json:"library"` // that made the call
@@ -45,29 +44,29 @@ type FreeQuestion struct {
 	Count     uint64 `json:"count"`
 	FirstFree uint64 `json:"first_free_bytes"` // the first answer
 	LastFree  uint64 `json:"last_free_bytes"`
-	Total     uint64 `json:"total_bytes"` // of the device, as told last
+	Total     uint64 `json:"total_bytes"` // of the device, as of the last query
 	FirstNS   int64  `json:"first_time_ns"`
 }
 
-// Waiting are blocks that the program gave back and that the allocator cannot use again before other streams have
-// done with them.
+// Waiting are blocks that the program freed and that the allocator cannot reuse before other streams are done with
+// them.
 type Waiting struct {
-	Blocks  uint64 `json:"block_count"`   // that ever waited
+	Blocks  uint64 `json:"block_count"`   // that waited at any time
 	Peak    uint64 `json:"peak_bytes"`    // the most at one time, of all devices
 	AtPeak  uint64 `json:"at_peak_bytes"` // when the framework's blocks peaked
 	Live    uint64 `json:"live_bytes"`    // at the end
-	Unknown uint64 `json:"unknown_count"` // waits of blocks that are not known: given back while a graph was captured
+	Unknown uint64 `json:"unknown_count"` // waits of unknown blocks: freed while a graph was captured
 }
 
-// Requested divides a framework's blocks by what the program requested: an allocator rounds sizes up, and hands a block
-// out whole where its rest is not worth splitting off. The three add up to the level's bytes.
+// Requested divides a framework's blocks by the requested bytes: an allocator rounds sizes up, and returns a block
+// whole if its remainder is not worth splitting off. The three add up to the level's bytes.
 type Requested struct {
 	Bytes        uint64 `json:"bytes"`         // requested
 	RestBytes    uint64 `json:"rest_bytes"`    // in the same blocks beyond that
-	UnknownBytes uint64 `json:"unknown_bytes"` // in blocks whose request is not known
+	UnknownBytes uint64 `json:"unknown_bytes"` // in blocks whose request is unknown
 }
 
-// PlusRequested adds up what is known of two; nil for nothing.
+// PlusRequested adds up the known parts of two; nil for nothing.
 func PlusRequested(a, b *Requested) *Requested {
 	switch {
 	case b == nil:

@@ -1,11 +1,11 @@
 package report
 
-// Bounds say what lost records mean for the figures of a summary. A figure's lower bound stands beside it, under its
-// name with _lower behind it.
+// Bounds describe what lost records mean for the figures of a summary. A figure's lower bound is next to it, under its
+// name with the suffix _lower.
 type Bounds struct {
 	LostRecords uint64  `json:"lost_records"`
 	LostFrees   *uint64 `json:"lost_frees,omitempty"`  // of them, frees, unmappings and destructions; nil: not known
-	LostOthers  *uint64 `json:"lost_others,omitempty"` // of them, all others, which may be allocations; nil: not known
+	LostOthers  *uint64 `json:"lost_others,omitempty"` // of them, all others, which may be allocations; nil: unknown
 	Cause       string  `json:"cause"`
 
 	// RecordedIsUpper: only records were lost that end memory, so that the true values are at most those recorded.

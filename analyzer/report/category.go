@@ -12,7 +12,7 @@ type Categories struct {
 	SumBytes     uint64 `json:"sum_bytes"`     // of all rows
 	// SumBytes less TrackedBytes: counted more than once; 0 unless multi-match
 	ExcessBytes uint64       `json:"excess_bytes"`
-	Rows        []Category   `json:"rows"` // most first, then rules.Others, which is always there
+	Rows        []Category   `json:"rows"` // most first, then rules.Others, which is always listed
 	Untrackable *Untrackable `json:"untrackable,omitempty"`
 }
 
@@ -20,13 +20,13 @@ type Categories struct {
 type Category struct {
 	Key        string          `json:"key"`
 	Bytes      uint64          `json:"bytes"`
-	EntryCount uint64          `json:"entry_count"` // tags and places that it is made of
+	EntryCount uint64          `json:"entry_count"` // number of its tags and places
 	Entries    []CategoryEntry `json:"entries"`     // the largest of them, as many as Options.Entries
 
 	Requested *Requested `json:"requested,omitempty"` // as of a Level
 }
 
-// CategoryEntry is what one tag held from one place.
+// CategoryEntry is the memory of one tag from one place.
 type CategoryEntry struct {
 	Tag   string `json:"tag,omitempty"`
 	Site  string `json:"site,omitempty"` // only with Question.Sites
@@ -34,16 +34,16 @@ type CategoryEntry struct {
 	Bytes uint64 `json:"bytes"`
 }
 
-// Untrackable is what somebody else counts beyond what the trace accounts for. It may be negative.
+// Untrackable is the memory counted by another source beyond what the trace accounts for. It may be negative.
 type Untrackable struct {
 	From          string `json:"from"`           // UntrackableExpected or UntrackableDevice
-	ReportedBytes uint64 `json:"reported_bytes"` // by whom From says
+	ReportedBytes uint64 `json:"reported_bytes"` // by the source in From
 	TrackedBytes  uint64 `json:"tracked_bytes"`  // by the trace, of the driver's memory, at the same moment
 	Bytes         int64  `json:"bytes"`          // the difference
 }
 
-// Where the figure comes from that tracked memory is taken from.
+// The source of the figure from which tracked memory is subtracted.
 const (
 	UntrackableExpected = "expected" // Options.Expected, at the ledgers' moment
-	UntrackableDevice   = "device"   // the device's word on this process, at the sample of the device ledger
+	UntrackableDevice   = "device"   // the device's figure for this process, at the sample of the device ledger
 )

@@ -9,7 +9,7 @@ import (
 type Cross struct {
 	By         [2]string     `json:"by"` // of the rows and of the columns
 	Level      string        `json:"level"`
-	Moment     string        `json:"moment"` // "peak", or what was asked for
+	Moment     string        `json:"moment"` // "peak", or the requested moment
 	TimeNS     int64         `json:"time_ns"`
 	WholeBytes uint64        `json:"whole_bytes"` // held by blocks of the level
 	Columns    []CrossColumn `json:"columns"`     // most first
@@ -31,8 +31,8 @@ type CrossRow struct {
 	Cells []uint64 `json:"cells"` // by column
 }
 
-// Title returns what people read: the label, or the key.
+// Title returns the displayed text: the label, or the key.
 func (c *CrossColumn) Title() string { return cmp.Or(c.Label, c.Key) }
 
-// Title returns what people read: the label, or the key.
+// Title returns the displayed text: the label, or the key.
 func (r *CrossRow) Title() string { return cmp.Or(r.Label, r.Key) }

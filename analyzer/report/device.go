@@ -2,7 +2,7 @@ package report
 
 import "iter"
 
-// DeviceReport is what the devices said about themselves, joined with what the trace knows.
+// DeviceReport is what the devices reported, joined with the trace's own figures.
 type DeviceReport struct {
 	Status  string          `json:"status"`  // "on"; "off" without samples
 	Why     string          `json:"why"`     // why there are no samples or no more; "" otherwise
@@ -35,11 +35,12 @@ type DeviceSamples struct {
 	Samples     []Sample       `json:"samples"` // thinned out when there are very many
 }
 
-// DeviceLedger says what fills a device at one sample. Its rows add up to what the device reports as used.
+// DeviceLedger is the memory of a device at one sample, by owner. The sum of its rows is the memory that the device
+// reports as used.
 type DeviceLedger struct {
 	By     string `json:"by"`
-	Moment string `json:"moment"` // MomentHighest, MomentLast, or what was asked for
-	// of the device with what the driver keeps of it, which CUDA leaves out of its size
+	Moment string `json:"moment"` // MomentHighest, MomentLast, or the requested moment
+	// of the device, including the driver's reserve, which CUDA excludes from its size
 	TotalBytes uint64 `json:"total_bytes"`
 	Sample     Sample `json:"sample"`
 	// PartialPageBytes is by how much the pages of 2 MiB that blocks touch exceed the blocks: on hardware, that much of
@@ -58,32 +59,32 @@ type DeviceRow struct {
 	Requested *Requested `json:"requested,omitempty"` // of a framework's blocks, as of a Level
 }
 
-// DeviceSizes compares what was asked for on a device with what it takes there, whatever filters are on.
+// DeviceSizes compares the memory requested on a device with its size there, regardless of filters.
 type DeviceSizes struct {
 	AtPeak SizesAt `json:"at_peak"` // at the first peak of the requested bytes
 	AtEnd  SizesAt `json:"at_end"`
 }
 
-// SizesAt is the comparison at one moment. What the blocks take is their page bytes; idle pool memory and the graph
-// pool come on top.
+// SizesAt is the comparison at one moment. The blocks' size is their page bytes; idle pool memory and the graph pool
+// are added.
 type SizesAt struct {
 	RequestedBytes uint64 `json:"requested_bytes"` // live driver memory
 	// the same with plain blocks, arrays and variables in multiples of 512 bytes
 	RoundedBytes uint64 `json:"rounded_bytes"`
 	// an estimate: the same with plain blocks and variables in the 2 MiB pages that they touch
 	PageBytes         uint64 `json:"page_bytes"`
-	PoolReservedBytes uint64 `json:"pool_reserved_bytes"` // what memory pools held, as far as they were asked
+	PoolReservedBytes uint64 `json:"pool_reserved_bytes"` // memory held by pools, as far as it was queried
 	PoolIdleBytes     uint64 `json:"pool_idle_bytes"`     // of it in no live block
 	GraphPoolBytes    uint64 `json:"graph_pool_bytes"`    // held for the allocation nodes of graphs
 }
 
-// Sample is what a device reported at one moment, beside what the trace knows of that moment. Used = tracked + context
-// + others + kept + remainder.
+// Sample is a device's report at one moment, with the trace's figures of that moment. Used = tracked + context + others
+// + kept + remainder.
 type Sample struct {
 	TimeNS     int64  `json:"time_ns"`
 	Occasion   string `json:"occasion"`    // "context", "period", "peak", "oom" or "exit"
-	Settled    bool   `json:"settled"`     // no memory call was under way meanwhile
-	ShareKnown bool   `json:"share_known"` // the device said which process uses how much
+	Settled    bool   `json:"settled"`     // no memory call was in progress meanwhile
+	ShareKnown bool   `json:"share_known"` // the device reported the use of each process
 
 	UsedBytes   uint64 `json:"used_bytes"`   // in use on the device, by whomever
 	OwnBytes    uint64 `json:"own_bytes"`    // by this process; 0 unless ShareKnown
@@ -92,11 +93,11 @@ type Sample struct {
 	// what the trace accounts for: rounded blocks, idle pool memory, the graph pool
 	TrackedBytes   uint64 `json:"tracked_bytes"`
 	ContextBytes   uint64 `json:"context_bytes"`   // context and code, as measured when the context was new
-	RemainderBytes int64  `json:"remainder_bytes"` // what nobody explains; negative if a free was missed
+	RemainderBytes int64  `json:"remainder_bytes"` // unexplained memory; negative if a free was missed
 }
 
-// Rank says how far a sample's figures go: those that belong to one moment before others, those that tell processes
-// apart before the rest.
+// Rank orders samples by how complete they are: those whose figures belong to one moment before others, those that
+// distinguish processes before the rest.
 func (s *Sample) Rank() int {
 	switch {
 	case !s.Settled:
@@ -107,7 +108,7 @@ func (s *Sample) Rank() int {
 	return 2
 }
 
-// Own is what the process used, or the closest word on it.
+// Own is the memory that the process used, or the closest known figure.
 func (s *Sample) Own() uint64 {
 	if s.ShareKnown {
 		return s.OwnBytes
@@ -118,18 +119,18 @@ func (s *Sample) Own() uint64 {
 // PartialPages is by how much the pages that blocks touch exceed the blocks.
 func (v *SizesAt) PartialPages() uint64 { return v.PageBytes - min(v.PageBytes, v.RoundedBytes) }
 
-// What a device ledger's Moment is when Question.At asks for none.
+// The values of a device ledger's Moment if Question.At requests none.
 const (
 	MomentHighest = "highest" // the sample at which the process used most
 	MomentLast    = "last"
 )
 
-// Fragments tells how the memory of an allocator that is in no block lies between its blocks.
+// Fragments describes how an allocator's memory outside of blocks is distributed between its blocks.
 type Fragments struct {
 	FreeBytes        uint64 `json:"free_bytes"`         // in no block
 	FreePieces       uint64 `json:"free_pieces"`        // into how many pieces it is cut
-	LargestFreeBytes uint64 `json:"largest_free_bytes"` // the largest of them: what the allocator can hand out at once
-	// in segments without any block, which the allocator can give back
+	LargestFreeBytes uint64 `json:"largest_free_bytes"` // the largest of them: the largest possible allocation
+	// in segments without any block, which the allocator can release
 	WholeFreeBytes uint64 `json:"whole_free_bytes"`
 }
 

@@ -5,22 +5,21 @@ import (
 	"strings"
 )
 
-// Division says what the memory of one place in the program consists of, where that place holds most of a level: the
-// line that calls a library's training loop, say, tells nobody what the memory is for. Its rows and the rest add up to
-// Bytes.
+// Division is the parts of the memory of one place in the program that holds most of a level: the line that calls a
+// library's training loop, say, does not show what the memory is for. Its rows and the rest add up to Bytes.
 type Division struct {
 	Site       string        `json:"site"` // key of the place, without "backward of"
 	User       bool          `json:"user"` // the place is the program's own code
 	Level      string        `json:"level"`
 	Bytes      uint64        `json:"bytes"`       // held by the place and by the backward pass of what it called
 	WholeBytes uint64        `json:"whole_bytes"` // held by all blocks of the level
-	By         string        `json:"by"`          // "module", "inner", "operator": the grouping that says most; or ByCaller
+	By         string        `json:"by"`          // "module", "inner", "operator": the best grouping; or ByCaller
 	Rows       []DivisionRow `json:"rows"`        // most first
 	RestCount  uint64        `json:"rest_count"`  // rows that are not listed
 	RestBytes  uint64        `json:"rest_bytes"`
 }
 
-// ByCaller is what a division is by where a place is divided by the program's lines that called it. It is no grouping.
+// ByCaller is By of a division by the program's lines that called the place. It is not a grouping.
 const ByCaller = "caller"
 
 // CompiledPrefix begins the name of operators that PyTorch's compiler made one kernel of.
@@ -42,9 +41,9 @@ func CompiledBytes(rows []DivisionRow) (bytes uint64) {
 // DivisionRow is one key, or several modules that differ in an index only.
 type DivisionRow struct {
 	Key     string `json:"key"`             // of several modules "h.{0..11}.attn"
-	Label   string `json:"label,omitempty"` // for people, where the key says more than they want to read
-	Known   bool   `json:"known"`           // false: the key says that there is no name
-	Count   uint64 `json:"count"`           // modules that the key stands for; 1 of other groupings
+	Label   string `json:"label,omitempty"` // displayed text, where the key is too detailed
+	Known   bool   `json:"known"`           // false: the key means that there is no name
+	Count   uint64 `json:"count"`           // number of modules in the key; 1 for other groupings
 	Bytes   uint64 `json:"bytes"`
 	EachMin uint64 `json:"each_min_bytes"` // the smallest and the largest of them
 	EachMax uint64 `json:"each_max_bytes"`
@@ -61,8 +60,8 @@ type DivisionPart struct {
 	Bytes uint64 `json:"bytes"`
 }
 
-// Title returns what people read: the label, or the key.
+// Title returns the displayed text: the label, or the key.
 func (r *DivisionRow) Title() string { return cmp.Or(r.Label, r.Key) }
 
-// Title returns what people read: the label, or the key.
+// Title returns the displayed text: the label, or the key.
 func (p *DivisionPart) Title() string { return cmp.Or(p.Label, p.Key) }

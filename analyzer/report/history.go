@@ -5,25 +5,25 @@ import (
 	"slices"
 )
 
-// History is every block of one level: when it came, when it went, and whose it is. What is live at an event, summed
-// over the blocks, is the level's exactly, unless blocks were left out.
+// History is every block of one level: its allocation, its free, and its owner. The live memory at an event, summed
+// over the blocks, is exactly the level's, unless blocks were left out.
 type History struct {
 	Level  string
-	Times  []int64  // nanoseconds since the trace's base, of each event that a block begins or ends with
-	Levels []uint64 // bytes of the level behind each of these events, those of missing blocks among them
+	Times  []int64  // nanoseconds since the trace's base, of each event at which a block begins or ends
+	Levels []uint64 // bytes of the level after each of these events, including those of missing blocks
 	Blocks []HistoryBlock
 	Owners []HistoryOwner
 	By     []string // what HistoryOwner.Keys are keys of
 
-	// Segments are what the framework's allocator took from the driver, in the order in which it did. None where the
-	// level is the driver's, or filters leave blocks out, which would look like holes.
+	// Segments are what the framework's allocator allocated from the driver, in that order. None if the level is the
+	// driver's, or if filters leave blocks out, which would look like holes.
 	Segments []HistorySegment
 
 	LeftOut      uint64 // blocks that are missing: those that held least for the shortest time
 	LeftOutBytes uint64 // the largest sum of theirs that is possible at one moment
 }
 
-// Older is how many events stand for blocks that are older than the summary's window: they begin with it.
+// Older is the number of events of blocks that are older than the summary's window: they come first.
 func (h *History) Older(s *Summary) int {
 	if s.Window == nil || s.Window.From == "" {
 		return 0
@@ -36,37 +36,37 @@ func (h *History) Older(s *Summary) int {
 type HistoryBlock struct {
 	Born, Died uint32 // events, as indexes of Times; a block that is never freed dies at len(Times)
 	Size       uint64 // bytes
-	Addr       uint64 // where it begins, on its device
+	Addr       uint64 // its address, on its device
 	Owner      uint32 // index of Owners
 	Device     int16
 }
 
-// HistorySegment is a range of addresses in which blocks lie.
+// HistorySegment is a range of addresses that contains blocks.
 type HistorySegment struct {
-	Born, Died uint32 // events, as of a block: it is there behind all from Born on that come before Died
+	Born, Died uint32 // events, as of a block: it exists after all from Born on that come before Died
 	Addr, Size uint64
 	Device     int16
 	Joins      bool // a block may reach from it into the next one, as in PyTorch's expandable segments
 }
 
-// HistoryOwner is what blocks of one origin have in common.
+// HistoryOwner is the common properties of the blocks of one origin.
 type HistoryOwner struct {
-	Keys   []string     // in the order of By, as people read them
+	Keys   []string     // displayed keys, in the order of By
 	Frames []StackFrame // innermost first, library noise folded away
 }
 
-// Heights are the highest bytes of a level in each of many equal stretches of time, the first of which begins with the
+// Heights are the highest bytes of a level in each of many equal time intervals, the first of which begins with the
 // trace, or with the window.
 type Heights struct {
 	Level     string   `json:"level"`
-	WidthNS   int64    `json:"width_ns"`   // of one stretch
-	PeakBytes []uint64 `json:"peak_bytes"` // by stretch; the last one may have been cut short by the end
+	WidthNS   int64    `json:"width_ns"`   // of one interval
+	PeakBytes []uint64 `json:"peak_bytes"` // by interval; the last one may have been cut short by the end
 
-	FromNS int64 `json:"from_ns,omitempty"` // when the first stretch begins: with the window, where there is one
+	FromNS int64 `json:"from_ns,omitempty"` // when the first interval begins: with the window, if there is one
 }
 
-// InMotion is the stretch from begin to end in which blocks come and go, with a little room on both sides; all of it
-// where that is most of it.
+// InMotion is the interval from begin to end in which blocks are allocated and freed, with a margin on both sides; all
+// of it if that is most of it.
 func (h *History) InMotion(s *Summary, begin, end int64) (from, to int64) {
 	older := h.Older(s)
 	if older >= len(h.Times) {
@@ -80,8 +80,8 @@ func (h *History) InMotion(s *Summary, begin, end int64) (from, to int64) {
 	return from, to
 }
 
-// GrowthLine is the highest line of a growth's slope that memory is not below while it grows: what it holds at the
-// beginning of the growth and at its end. There is none without growth of this level.
+// GrowthLine is the highest line of a growth's slope that memory stays above while it grows: the bytes at the beginning
+// of the growth and at its end. There is none without growth of this level.
 func (h *History) GrowthLine(t *Trend) (from, to uint64, grows bool) {
 	if t == nil || t.Kind != GrowthSteady || t.Level != h.Level || t.ToTimeNS <= t.FromTimeNS {
 		return 0, 0, false
@@ -99,10 +99,10 @@ func (h *History) GrowthLine(t *Trend) (from, to uint64, grows bool) {
 	return from, from + t.Bytes, true
 }
 
-// motionRoom is the part of a stretch in motion that is left free beside it, as a divisor.
+// motionRoom is the margin of an interval in motion, as a divisor.
 const motionRoom = 100
 
-// PeakEvent is the first event behind which most is live.
+// PeakEvent is the first event after which most is live.
 func (h *History) PeakEvent() uint32 {
 	change := make([]int64, len(h.Times)+1)
 	for _, b := range h.Blocks {

@@ -2,7 +2,7 @@ package report
 
 import "testing"
 
-// A picture leaves out what lies before the first and behind the last change, but not where that is little.
+// A picture leaves out the time before the first and after the last change, but not if it is short.
 func TestInMotion(t *testing.T) {
 	h := &History{Times: []int64{4000, 4500, 5000}}
 	for _, c := range []struct{ begin, end, from, to int64 }{

@@ -1,6 +1,6 @@
 package report
 
-// Keys of groupings for what is not known.
+// Keys of groupings for unknown values.
 const (
 	Untagged = "(untagged)"
 	Unnamed  = "(unnamed)"  // memory that no framework has a name for
@@ -8,13 +8,13 @@ const (
 	// blocks that PyTorch held when recording began; their stacks are not known
 	BeforeStart = "before recording began"
 	NoModule    = "(no module)"   // memory of no known module
-	NoOperator  = "(no operator)" // blocks whose call stack shows none
-	// the caller of an event without a stack, or whose first frame lies in no recorded module
+	NoOperator  = "(no operator)" // blocks whose call stack contains none
+	// the caller of an event without a stack, or whose first frame is in no recorded module
 	UnknownLibrary = "(unknown)"
-	UnknownCall    = "(unknown call)" // of imported traces, which do not tell calls
+	UnknownCall    = "(unknown call)" // of imported traces, which do not contain calls
 )
 
-// PoolOwner is what holds driver memory that a pool of the program's own cuts up.
+// PoolOwner is the owner of driver memory that a pool of the program subdivides.
 func PoolOwner(name string) string { return "pool " + name }
 
 // Levels that blocks are reported at.

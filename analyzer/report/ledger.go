@@ -8,18 +8,18 @@ import (
 	"memtrace/analyzer/fold"
 )
 
-// Ledger says where the memory was at one moment. Its rows add up to the whole.
+// Ledger is the memory by owner at one moment. Its rows add up to the whole.
 type Ledger struct {
 	By         string `json:"by"`
 	Level      string `json:"level"`  // which level the moment and the blocks belong to
-	Moment     string `json:"moment"` // "peak", or what was asked for
+	Moment     string `json:"moment"` // "peak", or the requested moment
 	TimeNS     int64  `json:"time_ns"`
 	WholeBytes uint64 `json:"whole_bytes"`
 	// reserved minus allocated; negative if the framework counts more than the driver gave it
 	SlackBytes int64       `json:"slack_bytes"`
 	Rows       []LedgerRow `json:"rows"`
 	Requested  *Requested  `json:"requested,omitempty"` // of all its blocks, as of a Level
-	// of the slack: blocks that were given back and wait for other streams
+	// of the slack: freed blocks that wait for other streams
 	Waiting uint64 `json:"waiting_bytes,omitempty"`
 	// records were lost, but after this moment: the rows are exact
 	BeforeLoss bool `json:"before_loss,omitempty"`
@@ -39,11 +39,11 @@ type LedgerRow struct {
 	Label string `json:"label,omitempty"`
 	Bytes uint64 `json:"bytes"`
 
-	BytesLower *uint64 `json:"bytes_lower,omitempty"` // what is certain where records were lost; nil where none were
+	BytesLower *uint64 `json:"bytes_lower,omitempty"` // the certain part where records were lost; nil where none were
 
 	Requested *Requested `json:"requested,omitempty"` // of a framework's blocks, as of a Level
 
-	// where most of it was asked for; only weighty rows are told, and only with Question.Sites
+	// the largest places that allocated it; only of large rows, and only with Question.Sites
 	Sites []RowSite `json:"sites,omitempty"`
 }
 
@@ -83,8 +83,8 @@ func ledgerBy(list []Ledger, by string) *Ledger {
 	return nil
 }
 
-// SeesThrough reports, for a ledger by innermost line, whether a line of the program that asked for so much has most of
-// the whole and lines of a library beneath it say more, as where a trainer runs the loop.
+// SeesThrough reports, for a ledger by innermost line, whether a line of the program that allocated the given bytes has
+// most of the whole and the library lines that it calls are more informative, as where a trainer runs the loop.
 func (l *Ledger) SeesThrough(line string, bytes, whole uint64) bool {
 	own, found := l.Largest(OwnerBlocks, func(r LedgerRow) bool { return r.Key == line })
 	return bytes >= whole/2 && (!found || own.Bytes < bytes/2)
@@ -97,7 +97,7 @@ func (l *Ledger) blockBytes() (sum uint64) {
 	return sum
 }
 
-// keyBytes is what keys hold.
+// keyBytes is the bytes of keys.
 type keyBytes struct {
 	keys  []string
 	bytes []uint64
@@ -128,8 +128,8 @@ func OwnerRows(sums map[OwnerKey]uint64) []LedgerRow {
 	return rows
 }
 
-// RepeatedModules are the rows of blocks of a ledger by module, repeated modules put together, most bytes first. They
-// add up to the blocks.
+// RepeatedModules are the rows of blocks of a ledger by module, repeated modules joined, most bytes first. They add up
+// to the blocks.
 func (l *Ledger) RepeatedModules() []RepeatedModule {
 	modules := l.blocks()
 	var list []RepeatedModule
@@ -140,20 +140,20 @@ func (l *Ledger) RepeatedModules() []RepeatedModule {
 	return list
 }
 
-// HeavyModule finds the part of a model that holds most of a ledger's blocks by module together with what is below it,
-// and a quarter of the whole; title is "" if there is none: see fold.Heaviest.
+// HeavyModule finds the part of a model that holds most of a ledger's blocks by module including its children, and a
+// quarter of the whole; title is "" if there is none: see fold.Heaviest.
 func (l *Ledger) HeavyModule(whole uint64) (title string, bytes uint64) {
 	modules := l.blocks(NoModule)
 	return fold.Heaviest(modules.keys, modules.bytes, whole)
 }
 
-// RepeatedModule is one module, or several that fold.Modules takes as one.
+// RepeatedModule is one module, or several that fold.Modules joins.
 type RepeatedModule struct {
 	Title    string // "model.layers.{0..7}.mlp" for several
 	Count    int
 	Bytes    uint64 // of all together
 	Smallest uint64 // of one
 	Largest  uint64
-	Same     bool // each holds as much as the others
+	Same     bool // each holds the same bytes
 	Known    bool // not NoModule
 }

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Whatever the names are, each is in one group, and the bytes add up.
+// For any names, each is in one group, and the bytes add up.
 func TestRepeatedModulesAddUp(t *testing.T) {
 	t.Parallel()
 	r := rand.New(rand.NewPCG(1, 2))

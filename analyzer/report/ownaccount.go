@@ -1,8 +1,8 @@
 package report
 
-// OwnAccount is what a framework itself says of its memory on one device, at that of the moments at which it was asked
-// when it had most: about once a second, when memory ran out, and as the interpreter ended. It lies inside of what the
-// driver gave and is added to nothing. Frameworks that report every block have none.
+// OwnAccount is a framework's own account of its memory on one device, at the highest of its samples: about once a
+// second, when memory ran out, and when the interpreter ended. It is part of the driver's memory and is added to
+// nothing. Frameworks that report every block have none.
 type OwnAccount struct {
 	Framework string    `json:"framework"`
 	Device    string    `json:"device"` // as the framework calls it

@@ -9,7 +9,7 @@ import (
 	"memtrace/trace"
 )
 
-// ProcessOf takes from info who ran, which leaves out how it ended.
+// ProcessOf returns the process described in info, without its end.
 func ProcessOf(info trace.Info) Process {
 	p := Process{Command: info["process.command"], Args: []string{}, Exe: info["process.exe"],
 		Host: info["process.host"], Signal: info[trace.SignalKey]}
@@ -53,7 +53,7 @@ func firstNumber(info trace.Info, keys ...string) *int {
 	return nil
 }
 
-// Control groups name the container by its whole id, and Kubernetes the pod by its own.
+// Control groups contain the container's whole id, and Kubernetes the pod's.
 var (
 	containerID = regexp.MustCompile(`(?:^|[^0-9a-f])([0-9a-f]{64})(?:\.scope)?(?:$|[^0-9a-f])`)
 	podID       = regexp.MustCompile(`pod([0-9a-f]{8}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{4}[-_][0-9a-f]{12})`)
@@ -74,7 +74,7 @@ func podOf(cgroup string) string {
 	return ""
 }
 
-// AddPools adds pools of the program's own to the versions: they report blocks as frameworks do.
+// AddPools adds pools of the program to the versions: they report blocks as frameworks do.
 func AddPools(versions map[string]string, names []string) {
 	switch len(names) {
 	case 0:
@@ -85,7 +85,7 @@ func AddPools(versions map[string]string, names []string) {
 	}
 }
 
-// Versions takes from info which versions of CUDA, Python and frameworks ran, by name.
+// Versions returns the versions of CUDA, Python and frameworks in info, by name.
 func Versions(info trace.Info) map[string]string {
 	v := make(map[string]string)
 	for key, value := range info {
@@ -103,7 +103,7 @@ func Versions(info trace.Info) map[string]string {
 	return v
 }
 
-// Process is who ran.
+// Process is the recorded process.
 type Process struct {
 	PID        int64    `json:"pid"` // 0 if unknown
 	Command    string   `json:"command"`
@@ -115,7 +115,7 @@ type Process struct {
 	NoEnd      bool     `json:"-"`                // see Health.NoEnd
 	Signal     string   `json:"signal,omitempty"` // that ended it, such as "SIGFPE"; "" unknown
 	DurationNS int64    `json:"duration_ns"`
-	Rank       *int     `json:"rank,omitempty"`       // in a distributed run; nil if nothing says that it is one
+	Rank       *int     `json:"rank,omitempty"`       // in a distributed run; nil if it is unknown to be one
 	WorldSize  int      `json:"world_size,omitempty"` // how many ranks there are; 0 unknown
 	// id of the container that the process ran in, shortened as container tools do; "" outside, or unknown
 	Container string `json:"container,omitempty"`
@@ -125,14 +125,14 @@ type Process struct {
 
 	// how long the process had run when recording began; 0 where it began with the program, or unknown
 	BeganAfterNS int64 `json:"began_after_ns,omitempty"`
-	// what stopped the recording while the program went on, such as "memtrace ctl"; "" nothing did
+	// what stopped the recording while the program continued, such as "memtrace ctl"; "" if nothing did
 	Stopped  string `json:"stopped,omitempty"`
 	Snapshot bool   `json:"snapshot,omitempty"` // the trace holds only what was live at one moment
 	// what file of another tool the trace was made from, and what that lacks in short; "" if memtrace recorded it
 	Imported string `json:"imported,omitempty"`
 }
 
-// StackHealth counts the allocations of both levels by what is known of their call stacks.
+// StackHealth counts the allocations of both levels by the completeness of their call stacks.
 type StackHealth struct {
 	AllocCount  uint64            `json:"alloc_count"`
 	NoneCount   uint64            `json:"without_stack"` // neither a native nor a Python stack
@@ -140,5 +140,5 @@ type StackHealth struct {
 	NativeCut   map[string]uint64 `json:"native_cut"`    // native stacks that are not whole, by the reason
 	PythonCut   map[string]uint64 `json:"python_cut"`    // Python stacks that are not whole, by the reason
 	CutCount    uint64            `json:"cut"`           // of which one of the two is not whole
-	CallerOnly  uint64            `json:"caller_only"`   // no more than the caller was asked for
+	CallerOnly  uint64            `json:"caller_only"`   // only the caller was requested
 }

@@ -1,9 +1,9 @@
 package report
 
-// Sites are the places in the program that asked for what was held at the ledgers' moment.
+// Sites are the places in the program that allocated what was held at the ledgers' moment.
 type Sites struct {
 	Level      string `json:"level"`       // the ledgers' level
-	Moment     string `json:"moment"`      // "peak", or what was asked for
+	Moment     string `json:"moment"`      // "peak", or the requested moment
 	TimeNS     int64  `json:"time_ns"`     // when that was
 	WholeBytes uint64 `json:"whole_bytes"` // held by blocks of the level; the places add up to it
 	Places     []Site `json:"places"`      // most first
@@ -16,7 +16,7 @@ type Site struct {
 	Bytes      uint64 `json:"bytes"`
 	AllocCount uint64 `json:"alloc_count"` // in the whole run
 	AllocBytes uint64 `json:"alloc_bytes"`
-	// call stacks that held something then, those that look the same taken as one
+	// call stacks that held something then, equal ones joined
 	StackCount uint64       `json:"stack_count"`
 	StackBytes uint64       `json:"stack_bytes"` // held by the one that is shown, the largest
 	Frames     []StackFrame `json:"frames"`      // innermost first; empty without a stack

@@ -23,7 +23,7 @@ func SizeText(n uint64) string {
 	return strconv.FormatFloat(value, 'f', digits, 64) + " " + binaryUnits[unit]
 }
 
-// Count writes a number with the words that fit it.
+// Count formats a number with its singular or plural noun.
 func Count(n uint64, one, many string) string {
 	if n == 1 {
 		return "1 " + one

@@ -5,17 +5,17 @@ import (
 	"slices"
 )
 
-// Timeline is what was held over time, in stretches of equal width. Every stretch tells its highest moment, with who
-// held it; where stretches are joined, the higher one's stands, so that no maximum is lost.
+// Timeline is what was held over time, in intervals of equal width. Every interval has its highest moment, with the
+// bytes by key; joined intervals keep the higher one's, so that no maximum is lost.
 type Timeline struct {
 	By      string          `json:"by"`      // the grouping of Keys
-	FromNS  int64           `json:"from_ns"` // when the first stretch begins
+	FromNS  int64           `json:"from_ns"` // when the first interval begins
 	WidthNS int64           `json:"width_ns"`
 	EndNS   int64           `json:"end_ns"` // when the last one is cut off
 	Keys    []TimelineKey   `json:"keys"`
 	Levels  []TimelineLevel `json:"levels"` // that were used, the framework first
 	Lines   []TimelineLine  `json:"lines"`
-	Lanes   []TimelineLane  `json:"lanes"`            // by stretch
+	Lanes   []TimelineLane  `json:"lanes"`            // by interval
 	Phases  []PhaseSpan     `json:"phases,omitempty"` // of a training program, in the order of time
 }
 
@@ -31,18 +31,18 @@ type TimelineLevel struct {
 	Bins  []TimelineBin `json:"bins"`
 }
 
-// TimelineBin is the highest moment of one stretch.
+// TimelineBin is the highest moment of one interval.
 type TimelineBin struct {
 	PeakBytes uint64         `json:"peak_bytes"`
-	PeakNS    int64          `json:"peak_time_ns"`    // the first such moment; the stretch's beginning if it began so
+	PeakNS    int64          `json:"peak_time_ns"`    // the first such moment, or the interval's beginning
 	Phase     string         `json:"phase,omitempty"` // of the allocation that reached it; "" unknown, or none did
-	Idle      uint64         `json:"idle_bytes"`      // what the framework's allocator held then and nobody used
+	Idle      uint64         `json:"idle_bytes"`      // memory that the framework's allocator held idle then
 	Held      []TimelinePart `json:"held"`            // by key, ascending
 
 	Allocs uint64 `json:"-"` // number of the level's latest allocation then
 }
 
-// TimelinePart is what a key held.
+// TimelinePart is the bytes of a key.
 type TimelinePart struct {
 	Key   uint32 `json:"key"` // index of Timeline.Keys
 	Bytes uint64 `json:"bytes"`
@@ -53,17 +53,17 @@ const (
 	LineFramework = LevelFramework
 	LineDriver    = LevelDriver
 	LineReserved  = "reserved" // held by the framework's allocator
-	LineUsed      = "used"     // by the device's own word, whoever uses it
+	LineUsed      = "used"     // as reported by the device, for all processes
 )
 
-// TimelineLine is the highest value of one figure in each stretch.
+// TimelineLine is the highest value of one figure in each interval.
 type TimelineLine struct {
 	Name      string   `json:"name"`
 	Device    int16    `json:"device"`
 	PeakBytes []uint64 `json:"peak_bytes"`
 }
 
-// TimelineLane is what happened in one stretch.
+// TimelineLane is the events of one interval.
 type TimelineLane struct {
 	Steps     uint64   `json:"steps,omitempty"` // that began
 	FirstStep uint64   `json:"first_step,omitempty"`
@@ -72,22 +72,22 @@ type TimelineLane struct {
 	LastEpoch uint64   `json:"last_epoch,omitempty"`
 	Marks     uint64   `json:"marks,omitempty"`
 	MarkNames []string `json:"mark_names,omitempty"` // the first TimelineMarks of them
-	OOMs      uint64   `json:"ooms,omitempty"`       // refusals for want of memory
+	OOMs      uint64   `json:"ooms,omitempty"`       // allocations refused for lack of memory
 
-	// what of the stretch belongs to phases, in the order of their first allocations
+	// the parts of the interval by phase, in the order of their first allocations
 	Phases []PhasePart `json:"phases,omitempty"`
 }
 
-// PhaseSpan is a stretch of time in which the main level's allocations were made in one phase of a training program:
-// from the first of them in a row to the last. Where there are more than MaxPhaseSpans of them, those that follow each
-// other are joined, and the span begins with the first one and ends with the last one; its parts stay exact.
+// PhaseSpan is an interval in which the main level's allocations were made in one phase of a training program: from the
+// first of consecutive ones to the last. If there are more than MaxPhaseSpans of them, consecutive ones are joined, and
+// the span begins with the first one and ends with the last one; its parts stay exact.
 type PhaseSpan struct {
 	FromNS int64       `json:"from_ns"`
 	ToNS   int64       `json:"to_ns"`
 	Parts  []PhasePart `json:"parts"` // in the order of their first allocations; several only of joined spans
 }
 
-// PhasePart is how much of a stretch of time belongs to a phase.
+// PhasePart is the part of an interval that belongs to a phase.
 type PhasePart struct {
 	Phase  string `json:"phase"`       // one of rules.Words(rules.Phase), but for "other"
 	NS     int64  `json:"ns"`          // from a row's first allocation to its last, added up over rows
@@ -123,10 +123,10 @@ func JoinPhaseSpan(a, b PhaseSpan) PhaseSpan {
 	return PhaseSpan{a.FromNS, b.ToNS, JoinPhases(a.Parts, b.Parts)}
 }
 
-// TimelineMarks is how many names of marks a stretch keeps.
+// TimelineMarks is how many names of marks an interval keeps.
 const TimelineMarks = 3
 
-// JoinBin joins two stretches that follow each other: the higher one's moment stands, of equal ones the first.
+// JoinBin joins two consecutive intervals: the higher moment is kept, of equal ones the first.
 func JoinBin(a, b TimelineBin) TimelineBin {
 	if b.PeakBytes > a.PeakBytes {
 		return b
@@ -134,7 +134,7 @@ func JoinBin(a, b TimelineBin) TimelineBin {
 	return a
 }
 
-// JoinLane joins two stretches that follow each other.
+// JoinLane joins two intervals that follow each other.
 func JoinLane(a, b TimelineLane) TimelineLane {
 	if a.Steps == 0 {
 		a.FirstStep = b.FirstStep
@@ -168,10 +168,10 @@ func JoinPairs[T any](list []T, join func(a, b T) T) []T {
 	return joined
 }
 
-// Bins is how many stretches there are.
+// Bins is how many intervals there are.
 func (t *Timeline) Bins() int { return len(t.Lanes) }
 
-// Joined is the next coarser level of detail: stretches of twice the width.
+// Joined is the next coarser level of detail: intervals of twice the width.
 func (t *Timeline) Joined() *Timeline {
 	v := *t
 	v.WidthNS *= 2
@@ -188,7 +188,7 @@ func (t *Timeline) Joined() *Timeline {
 	return &v
 }
 
-// AtMost is the finest level of detail with so many stretches at most.
+// AtMost is the finest level of detail with at most bins intervals.
 func (t *Timeline) AtMost(bins int) *Timeline {
 	for t.Bins() > max(bins, 1) {
 		t = t.Joined()
@@ -206,7 +206,7 @@ func (t *Timeline) Level(level string) *TimelineLevel {
 	return nil
 }
 
-// Sum adds up the lines of a name over all devices: in each stretch, the sum of their highest values. nil if there are
+// Sum adds up the lines of a name over all devices: in each interval, the sum of their highest values. nil if there are
 // none.
 func (t *Timeline) Sum(name string) []uint64 {
 	var sum []uint64
@@ -224,15 +224,15 @@ func (t *Timeline) Sum(name string) []uint64 {
 	return sum
 }
 
-// Begin is when a stretch begins, End when it ends.
+// Begin is when an interval begins, End when it ends.
 func (t *Timeline) Begin(bin int) int64 { return t.FromNS + int64(bin)*t.WidthNS }
 
-// End is when a stretch ends.
+// End is when an interval ends.
 func (t *Timeline) End(bin int) int64 { return min(t.Begin(bin+1), t.EndNS) }
 
-// Name gives the parts of all stretches their keys: names are those of the numbers that parts have now. Parts of the
-// same name are put together, and keys are in the order of the most that they hold at a highest moment, those of the
-// first level before others.
+// Name sets the keys of the parts of all intervals: names are those of the parts' present numbers. Parts of the same
+// name are joined, and keys are ordered by the most that they hold at a highest moment, those of the first level before
+// others.
 func (t *Timeline) Name(names []TimelineKey) {
 	number := make(map[TimelineKey]uint32)
 	same := make([]uint32, len(names))
@@ -273,7 +273,7 @@ func (t *Timeline) Name(names []TimelineKey) {
 	t.rename(places)
 }
 
-// rename gives parts other numbers, puts those of the same number together, and sorts them.
+// rename renumbers parts, joins those of the same number, and sorts them.
 func (t *Timeline) rename(to []uint32) {
 	t.eachBin(func(_ int, b *TimelineBin) {
 		for i := range b.Held {

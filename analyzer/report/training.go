@@ -2,23 +2,22 @@ package report
 
 import "fmt"
 
-// Training says what a training program held memory for: iteration by iteration, parameter by parameter, module by
-// module. It speaks of the level that reports put first. Sizes are those of blocks unless it says otherwise, so that
-// they add up to what the level held.
+// Training is the memory of a training program by iteration, parameter and module. It describes the level that reports
+// put first. Sizes are those of blocks unless stated otherwise, so that they add up to the level's.
 type Training struct {
 	Level string `json:"level"` // "framework" or "driver"
 	Rules string `json:"rules"` // name of the rule set that the categories are of
-	// what the columns of all moments are, in the order of the rules; rules.Others is the last one
+	// the columns of all moments, in the order of the rules; rules.Others is the last one
 	Categories   []string `json:"categories"`
 	IterationsBy string   `json:"iterations_by"` // one of the IterationsBy constants
-	// what ends an iteration, in words: "steps of AdamW"; "" without iterations
+	// what ends an iteration: "steps of AdamW"; "" without iterations
 	Iterated string `json:"iterated"`
 
-	// Adapters are the recorder's words on the scripts that name memory, by framework: "on", or "off: " and why. A
-	// framework that is missing was not met, or MEMTRACE_ADAPTERS left it out. Never nil.
+	// Adapters are the states of the recorder's scripts that name memory, by framework: "on", or "off: " and why. A
+	// missing framework was not loaded, or was excluded by MEMTRACE_ADAPTERS. Never nil.
 	Adapters map[string]string `json:"adapters"`
 
-	// Iterations are those that ended, and last what came after them. The first one holds everything before it, too.
+	// Iterations are those that ended, and finally the part after them. The first one includes everything before it.
 	Iterations []Iteration `json:"iterations"`
 	LeftOut    uint64      `json:"left_out"` // iterations beyond MaxIterations, which come after those listed
 
@@ -35,7 +34,7 @@ type Training struct {
 	Phases []PhaseSpan `json:"-"` // in the order of time; Timeline has them in JSON
 }
 
-// OOMCategories is what the level's memory was for at one moment at which there was no more.
+// OOMCategories is the level's memory by category at one moment at which memory ran out.
 type OOMCategories struct {
 	TimeNS int64    `json:"time_ns"`
 	Bytes  uint64   `json:"bytes"` // sum of Held
@@ -52,16 +51,16 @@ const MaxIterations = 100_000
 const (
 	IterationsByStep      = "step"      // memtrace.step()
 	IterationsByOptimizer = "optimizer" // the optimizer that stepped most often finished a step
-	IterationsByRange     = "range"     // the beginning of a range, of NVTX or memtrace.tag, whose name counts
+	IterationsByRange     = "range"     // the beginning of a range named like an iteration, of NVTX or memtrace.tag
 	IterationsByPeriod    = "period"    // an allocation that returns at even distances
 	IterationsByNothing   = "none"      // the whole run is one
 )
 
 // Iteration is one pass of the training loop.
 type Iteration struct {
-	Number  uint64 `json:"number"` // from 1; of memtrace.step() the program's own number
+	Number  uint64 `json:"number"` // from 1; for memtrace.step() the program's own number
 	Epoch   uint64 `json:"epoch"`  // that the program announced last, 0 none
-	Ended   bool   `json:"ended"`  // false: what came after the last end of an iteration
+	Ended   bool   `json:"ended"`  // false: the part after the last end of an iteration
 	StartNS int64  `json:"start_ns"`
 	EndNS   int64  `json:"end_ns"`
 
@@ -70,11 +69,11 @@ type Iteration struct {
 	Forward   *IterationMoment `json:"forward,omitempty"`
 	Backward  *IterationMoment `json:"backward,omitempty"`  // the same of the backward pass
 	Optimizer *IterationMoment `json:"optimizer,omitempty"` // and of the optimizer
-	// by category: its own highest bytes, each at a moment of its own
+	// by category: its own highest bytes, each at a different moment
 	Highest []uint64 `json:"highest"`
 	End     []uint64 `json:"end"` // by category: bytes when the iteration ended
 
-	ReservedPeakBytes uint64 `json:"reserved_peak_bytes"` // what the framework's allocator held; 0 if there is none
+	ReservedPeakBytes uint64 `json:"reserved_peak_bytes"` // held by the framework's allocator; 0 if there is none
 	ReservedEndBytes  uint64 `json:"reserved_end_bytes"`
 
 	// of the framework's blocks when the iteration ended, as of a Level
@@ -84,7 +83,7 @@ type Iteration struct {
 	FreeCount  uint64 `json:"free_count"`
 }
 
-// IterationMoment is what was held at one moment.
+// IterationMoment is the memory at one moment.
 type IterationMoment struct {
 	TimeNS int64    `json:"time_ns"`
 	Phase  string   `json:"phase"` // of the allocation that reached it, one of rules.Words(rules.Phase)
@@ -92,8 +91,8 @@ type IterationMoment struct {
 	Held   []uint64 `json:"held"`  // by category
 }
 
-// Parameter is a parameter or buffer of a model, with what belongs to it. Bytes are those of the elements, as the
-// framework counts them; BlockBytes are those of the blocks that hold them, which are rounded and may be shared.
+// Parameter is a parameter or buffer of a model, with the memory that belongs to it. Bytes are those of the elements,
+// as the framework counts them; BlockBytes are those of the blocks that hold them, which are rounded and may be shared.
 type Parameter struct {
 	Name       string  `json:"name"`
 	Category   string  `json:"category"` // "parameter", "buffer", or "optimizer": what one keeps for itself
@@ -109,14 +108,14 @@ type Parameter struct {
 	FromNS int64 `json:"-"` // when the first block was allocated that had the parameter
 }
 
-// State is what an optimizer keeps for a parameter under one name, such as exp_avg.
+// State is an optimizer's state for a parameter under one name, such as exp_avg.
 type State struct {
 	Name       string `json:"name"`
 	Bytes      uint64 `json:"bytes"`
 	BlockBytes uint64 `json:"block_bytes"`
 }
 
-// Module is a node of the tree of modules. What no module is known for stands in a child named NoModule of the root.
+// Module is a node of the tree of modules. Memory without a known module is in a child of the root named NoModule.
 type Module struct {
 	Name     string        `json:"name"`     // last part of the path; of the root ""
 	Path     string        `json:"path"`     // the framework's qualified name
@@ -125,7 +124,7 @@ type Module struct {
 	Children []Module      `json:"children"` // largest subtree at the peak first
 }
 
-// ModuleBytes is what a module held at one moment.
+// ModuleBytes is the memory of a module at one moment.
 type ModuleBytes struct {
 	Moment  string   `json:"moment"`  // "peak", "forward", "backward" or "optimizer": the moments of the iteration
 	Own     []uint64 `json:"own"`     // by category
@@ -142,7 +141,7 @@ func (m *Module) Moment(name string) []uint64 {
 	return nil
 }
 
-// Trains reports whether a framework said what its memory is.
+// Trains reports whether a framework described the purpose of its memory.
 func (s *Summary) Trains() bool { return s.Training != nil && len(s.Training.Parameters) > 0 }
 
 // EndOf returns when the iteration of a number ended; found is false where none did. t may be nil.
@@ -158,7 +157,7 @@ func (t *Training) EndOf(number uint64) (timeNS int64, found bool) {
 	return 0, false
 }
 
-// EndedWords says of which iterations the end is known. t may be nil.
+// EndedWords describes of which iterations the end is known. t may be nil.
 func (t *Training) EndedWords() string {
 	if t == nil || t.IterationsBy == IterationsByNothing {
 		return "no iterations were detected; call memtrace.step() in the training loop"
@@ -177,8 +176,8 @@ func (t *Training) EndedWords() string {
 	return fmt.Sprintf("the iterations whose end is known are %d to %d", first, last)
 }
 
-// IsBefore reports whether what stands at an index is no iteration but the part of a compacted trace before the ones
-// that are there: of that part only the highest peak is told.
+// IsBefore reports whether the entry at an index is not an iteration but the part of a compacted trace before the first
+// one: of that part only the highest peak is known.
 func (t *Training) IsBefore(index int) bool {
 	return index == 0 && len(t.Iterations) > 1 && !t.Iterations[0].Ended
 }

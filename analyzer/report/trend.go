@@ -1,13 +1,13 @@
 package report
 
-// Trend is the judgement on whether one kind of memory grows, from what each of its call stacks held over the run,
-// before its teardown, in which all is freed. Every sentence on growth asks it.
+// Trend is the judgement on whether one kind of memory grows, from the memory of each of its call stacks over the run,
+// before its teardown, in which all is freed. Every sentence on growth uses it.
 type Trend struct {
 	Level string `json:"level"` // a level, or another kind of memory by the name of Summary.Other
 	// GrowthUnknown, GrowthNone or GrowthSteady; the rest is zero unless it is that
 	Kind       string `json:"kind"`
 	FromTimeNS int64  `json:"from_time_ns"` // since when
-	ToTimeNS   int64  `json:"to_time_ns"`   // up to when it was looked at: about the last allocation
+	ToTimeNS   int64  `json:"to_time_ns"`   // end of the judged part: about the last allocation
 	FromBytes  uint64 `json:"from_bytes"`   // that stayed then
 	ToBytes    uint64 `json:"to_bytes"`     // the same at the end: Bytes more
 	// how much more is held since then, without what was only held for a while
@@ -15,7 +15,7 @@ type Trend struct {
 	BytesPerSecond float64 `json:"bytes_per_second"`
 	// the same for each iteration; 0 where the program's iterations are not known
 	BytesPerIteration uint64 `json:"bytes_per_iteration,omitempty"`
-	// the places that grow, most first; what is missing from Bytes is spread over others that do not grow steadily
+	// the places that grow, most first; the rest of Bytes is spread over others that do not grow steadily
 	Owners []TrendOwner `json:"owners"`
 	// until the device is full at this rate; 0: not known
 	FullInSeconds float64 `json:"full_in_seconds,omitempty"`
@@ -30,11 +30,10 @@ type TrendOwner struct {
 
 // Whether memory grows.
 const (
-	// too short a run, records were lost, or something grew in a way that may be a leak and may be the first pass of
-	// many
+	// too short a run, records were lost, or growth that may be a leak or the first round of many
 	GrowthUnknown = "unknown"
 	GrowthNone    = "none"
-	GrowthSteady  = "steady" // the same places hold more again and again, up to the end
+	GrowthSteady  = "steady" // the same places hold more repeatedly, up to the end
 )
 
 // Growing lists the judgements by which memory grows, the one on the main level first.

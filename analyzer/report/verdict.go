@@ -6,16 +6,16 @@ import (
 	"memtrace/analyzer/rules"
 )
 
-// Outcomes of a run, as a Verdict tells them.
+// Outcomes of a run in a Verdict.
 const (
-	OutcomeNothing   = "nothing"       // no memory was asked for
+	OutcomeNothing   = "nothing"       // no memory was requested
 	OutcomePeak      = "peak"          // it ran and had its peak
 	OutcomeOOM       = "out_of_memory" // memory ran out, and as far as known that was the end
-	OutcomeCaughtOOM = "caught_oom"    // memory ran out, and the program went on
+	OutcomeCaughtOOM = "caught_oom"    // memory ran out, and the program continued
 )
 
-// Verdict is the answer to the first question: where did the memory go? It repeats the few figures of a Summary that
-// say it, so that a reader need not search.
+// Verdict is the answer to the main question: where did the memory go? It repeats the few figures of a Summary that
+// answer it.
 type Verdict struct {
 	Outcome     string `json:"outcome"`
 	Level       string `json:"level"` // that the peak belongs to: "framework" or "driver"
@@ -23,13 +23,13 @@ type Verdict struct {
 	PeakTimeNS  int64  `json:"peak_time_ns"`
 	DeviceCount int    `json:"device_count"`           // devices that the program used
 	DeviceBytes uint64 `json:"device_bytes,omitempty"` // size of the device, where it used one
-	// in which the peak stood, from 1; 0: not known, or after the last one
+	// of the peak, from 1; 0: unknown, or after the last one
 	Iteration uint64        `json:"iteration,omitempty"`
 	Phase     string        `json:"phase,omitempty"`    // of the allocation that reached it; "" unknown
-	Category  *VerdictShare `json:"category,omitempty"` // that held most at the peak; nil if no rule knows
-	Owner     *VerdictShare `json:"owner,omitempty"`    // the same by the grouping that says most
+	Category  *VerdictShare `json:"category,omitempty"` // largest one at the peak; nil if no rule matches
+	Owner     *VerdictShare `json:"owner,omitempty"`    // the same by the most informative grouping
 	Operator  *VerdictShare `json:"operator,omitempty"` // the operator that holds most; nil if none is known
-	// the module that holds most with those below it, repeated ones taken together; nil if none stands out
+	// the module that holds most including its children, repeated ones joined; nil if none is prominent
 	Module    *VerdictShare `json:"module,omitempty"`
 	Function  *VerdictShare `json:"-"`          // the same of functions that are no modules
 	IdleBytes uint64        `json:"idle_bytes"` // reserved by the framework's allocator then, in no block
@@ -37,7 +37,7 @@ type Verdict struct {
 	OOMCount  uint64        `json:"oom_count"`
 }
 
-// VerdictShare is a row that stands out.
+// VerdictShare is a prominent row.
 type VerdictShare struct {
 	By    string  `json:"by"`
 	Name  string  `json:"name"`
@@ -75,8 +75,8 @@ func (s *Summary) Verdict() *Verdict {
 	return v
 }
 
-// name says which operator and which module hold most: when memory ran out, if it did and that is known, otherwise at
-// the peak. Of an event also the inner line, if a library runs the loop.
+// name sets the operator and the module that hold most: when memory ran out, if it did and that is known, otherwise at
+// the peak. For an event also the inner line, if a library runs the loop.
 func (v *Verdict) name(s *Summary) {
 	operators, modules, whole := s.Ledger("operator"), s.Ledger("module"), v.PeakBytes
 	if v.Outcome == OutcomeOOM || v.Outcome == OutcomeCaughtOOM {
@@ -105,7 +105,7 @@ func (v *Verdict) name(s *Summary) {
 	}
 }
 
-// peakOfTraining says in which iteration the peak stood, and what it was for.
+// peakOfTraining sets the iteration of the peak, and its categories.
 func (v *Verdict) peakOfTraining(t *Training) {
 	if t == nil || t.Highest < 0 || t.Level != v.Level {
 		return
@@ -149,7 +149,7 @@ func (v *Verdict) largestOwner(s *Summary) {
 	}
 }
 
-// KnownKey reports whether the key of a row says anything.
+// KnownKey reports whether the key of a row is a name.
 func KnownKey(key string) bool {
 	switch key {
 	case Untagged, UnknownLibrary, UnknownCall, NoStack, rules.Others, "":

@@ -1,15 +1,15 @@
 package report
 
-// Window is the part of the run that was asked for, and what became of its blocks. The levels' peaks and counts, and
-// all tables, are those of the window.
+// Window is the requested part of the run, and the fate of its blocks. The levels' peaks and counts, and all tables,
+// are those of the window.
 type Window struct {
 	WindowEnds
 	Levels []WindowLevel `json:"levels"` // of those that were used up to the window's end, the framework first
 }
 
-// WindowEnds are the moments that a window lies between.
+// WindowEnds are the moments at the ends of a window.
 type WindowEnds struct {
-	From   string `json:"from"` // the moment as it was asked for; "": the beginning of the run
+	From   string `json:"from"` // the moment as requested; "": the beginning of the run
 	To     string `json:"to"`   // the same; "": its end
 	FromNS int64  `json:"from_ns"`
 	ToNS   int64  `json:"to_ns"`
@@ -102,7 +102,7 @@ func (l *WindowLevel) By(grouping string) *WindowGroup {
 	return nil
 }
 
-// EndNS is when what a summary tells of ends: its window, or the run.
+// EndNS is the end of the part that a summary covers: its window, or the run.
 func (s *Summary) EndNS() int64 {
 	if s.Window != nil {
 		return s.Window.ToNS
@@ -110,7 +110,7 @@ func (s *Summary) EndNS() int64 {
 	return s.Process.DurationNS
 }
 
-// BeginNS is when what a summary tells of begins.
+// BeginNS is the beginning of the part that a summary covers.
 func (s *Summary) BeginNS() int64 {
 	if s.Window != nil {
 		return s.Window.FromNS

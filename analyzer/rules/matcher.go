@@ -5,21 +5,21 @@ import (
 	"strings"
 )
 
-// Frame is a function of a call stack. A Matcher knows frames by their addresses, so that whoever hands them in keeps
-// one for each.
+// Frame is a function of a call stack. A Matcher identifies frames by their addresses, so callers must pass the same
+// pointer for the same frame.
 type Frame struct {
 	Functions []string // its name, and other ways to write it
 	File      string   // source file
 	Library   string   // base name of the object file
 }
 
-// Subject is what rules are asked about. Empty fields match no text.
+// Subject is the block that rules are applied to. Empty fields match no text.
 type Subject struct {
 	Tag     string
 	Name    string
 	Module  string
 	Frames  []*Frame // innermost first
-	Site    *Frame   // where the program itself asked for the memory; nil if unknown
+	Site    *Frame   // the program's own frame that allocated; nil if unknown
 	Library string   // that made the call
 	API     string
 	Kind    string // one of Words(Kind)
@@ -29,46 +29,46 @@ type Subject struct {
 	Size    uint64
 }
 
-// Matcher asks the rules of one set. It remembers frames and must not be used from several goroutines at once.
+// Matcher applies the rules of one set. It caches frames and must not be used from several goroutines at once.
 type Matcher struct {
 	set      *Set
-	rules    []asked
-	ofFrames []question // the number of each is its bit
-	words    int        // of a frame's answers
-	frames   map[*Frame]*answers
+	rules    []compiledRule
+	ofFrames []frameTest // the index of each is its bit
+	words    int         // of a frame's results
+	frames   map[*Frame]*frameResults
 
-	stack []uint64 // answers of all frames of a subject, reused
+	stack []uint64 // results of all frames of a subject, reused
 }
 
-// asked is a rule as the matcher sees it.
-type asked struct {
+// compiledRule is a rule in the matcher's form.
+type compiledRule struct {
 	*Rule
-	bits []int // by condition: number of the question about frames, -1 for none
+	bits []int // by condition: index of the frame test, -1 for none
 }
 
-// question is what a condition wants to know about each frame.
-type question struct {
+// frameTest is a condition on a single frame.
+type frameTest struct {
 	field    Field
 	patterns []Pattern
 }
 
-// answers are what is known of a frame.
-type answers struct {
+// frameResults are the cached results for a frame.
+type frameResults struct {
 	bits  []uint64
 	phase phase
 }
 
 // Matcher returns a matcher of the set.
 func (s *Set) Matcher() *Matcher {
-	m := &Matcher{set: s, frames: make(map[*Frame]*answers)}
+	m := &Matcher{set: s, frames: make(map[*Frame]*frameResults)}
 	for i := range s.Rules {
-		r := asked{Rule: &s.Rules[i], bits: make([]int, len(s.Rules[i].Conditions))}
+		r := compiledRule{Rule: &s.Rules[i], bits: make([]int, len(s.Rules[i].Conditions))}
 		for n, c := range r.Conditions {
 			r.bits[n] = -1
 			switch c.Field {
 			case Any, Function, File, SiteFunction, SiteFile, Library:
 				r.bits[n] = len(m.ofFrames)
-				m.ofFrames = append(m.ofFrames, question{c.Field, c.Patterns})
+				m.ofFrames = append(m.ofFrames, frameTest{c.Field, c.Patterns})
 			}
 		}
 		m.rules = append(m.rules, r)
@@ -83,7 +83,7 @@ func (s *Set) Matcher() *Matcher {
 func (m *Matcher) Match(s *Subject) (categories []string) {
 	clear(m.stack)
 	for _, f := range s.Frames {
-		for i, word := range m.answers(f).bits {
+		for i, word := range m.results(f).bits {
 			m.stack[i] |= word
 		}
 	}
@@ -102,7 +102,7 @@ func (m *Matcher) Match(s *Subject) (categories []string) {
 	return categories
 }
 
-func (m *Matcher) holds(r *asked, s *Subject) bool {
+func (m *Matcher) holds(r *compiledRule, s *Subject) bool {
 	for n := range r.Conditions {
 		if !m.condition(&r.Conditions[n], r.bits[n], s) {
 			return false
@@ -121,7 +121,7 @@ func (m *Matcher) condition(c *Condition, bit int, s *Subject) bool {
 	case Function, File:
 		return has(m.stack, bit)
 	case SiteFunction, SiteFile:
-		return s.Site != nil && has(m.answers(s.Site).bits, bit)
+		return s.Site != nil && has(m.results(s.Site).bits, bit)
 	case Library:
 		return has(m.stack, bit) || oneOf(c.Patterns, s.Library)
 	case Tag:
@@ -140,18 +140,18 @@ func (m *Matcher) condition(c *Condition, bit int, s *Subject) bool {
 		return slices.Contains(c.Words, s.Lasts)
 	case Phase:
 		return slices.Contains(c.Words,
-			phaseNames[phaseOf(s.Frames, s.Thread, func(f *Frame) phase { return m.answers(f).phase })])
+			phaseNames[phaseOf(s.Frames, s.Thread, func(f *Frame) phase { return m.results(f).phase })])
 	}
 	return !slices.ContainsFunc(c.Bounds, func(b Bound) bool { return !b.holds(s.Size) })
 }
 
-// answers asks all questions about a frame once.
-func (m *Matcher) answers(f *Frame) *answers {
+// results evaluates all conditions on a frame once.
+func (m *Matcher) results(f *Frame) *frameResults {
 	a := m.frames[f]
 	if a == nil {
-		a = &answers{bits: make([]uint64, m.words), phase: f.said()}
+		a = &frameResults{bits: make([]uint64, m.words), phase: f.ownPhase()}
 		for i := range m.ofFrames {
-			if m.ofFrames[i].about(f) {
+			if m.ofFrames[i].matches(f) {
 				a.bits[i/64] |= 1 << (i % 64)
 			}
 		}
@@ -160,20 +160,20 @@ func (m *Matcher) answers(f *Frame) *answers {
 	return a
 }
 
-func (q *question) about(f *Frame) bool {
-	switch q.field {
+func (t *frameTest) matches(f *Frame) bool {
+	switch t.field {
 	case Function, SiteFunction:
-		return q.function(f)
+		return t.function(f)
 	case File, SiteFile:
-		return oneOf(q.patterns, f.File)
+		return oneOf(t.patterns, f.File)
 	case Library:
-		return oneOf(q.patterns, f.Library)
+		return oneOf(t.patterns, f.Library)
 	}
-	return q.function(f) || oneOf(q.patterns, f.File) || oneOf(q.patterns, f.Library)
+	return t.function(f) || oneOf(t.patterns, f.File) || oneOf(t.patterns, f.Library)
 }
 
-func (q *question) function(f *Frame) bool {
-	return slices.ContainsFunc(f.Functions, func(name string) bool { return oneOf(q.patterns, name) })
+func (t *frameTest) function(f *Frame) bool {
+	return slices.ContainsFunc(f.Functions, func(name string) bool { return oneOf(t.patterns, name) })
 }
 
 func has(bits []uint64, n int) bool { return bits[n/64]&(1<<(n%64)) != 0 }
@@ -191,7 +191,7 @@ func oneOf(list []Pattern, text string) bool {
 	return false
 }
 
-// category is the rule's category with the subject's own names in it.
+// category is the rule's category with the subject's names inserted.
 func (r *Rule) category(s *Subject) string {
 	if !strings.Contains(r.Category, "{") {
 		return r.Category

@@ -5,7 +5,7 @@ import (
 	"strings"
 )
 
-// phaseNames are the parts of a training program that call stacks tell apart.
+// phaseNames are the parts of a training program that call stacks distinguish.
 var phaseNames = [...]string{"init", "forward", "recompute", "backward", "optimizer", "data", "other"}
 
 type phase uint8
@@ -18,15 +18,15 @@ const (
 	phaseOptimizer
 	phaseData
 	phaseOther
-	phaseUnsaid phase = 255 // a frame that belongs to every phase
+	phaseNone phase = 255 // a frame that belongs to every phase
 )
 
-// GradientOf is the function of a frame that stands between the frames of a backward pass and those of the forward
-// operator that it is the gradient of.
+// GradientOf is the function of the frame between the frames of a backward pass and those of the forward operator whose
+// gradient it computes.
 const GradientOf = "(gradient of)"
 
-// phaseClue says that a frame belongs to a phase: its function's last part is name or, with inside, contains it; its
-// file contains file. Empty ones match everything.
+// phaseClue assigns a frame to a phase: its function's last part is name or, with inside, contains it; its file
+// contains file. Empty fields match everything.
 type phaseClue struct {
 	name   string
 	inside bool
@@ -34,7 +34,7 @@ type phaseClue struct {
 	phase  phase
 }
 
-// phaseClues are asked in order; the first one that a frame matches decides about the frame.
+// phaseClues are tried in order; the first match decides the frame's phase.
 var phaseClues = []phaseClue{
 	{"torch::autograd::Engine::", true, "", phaseBackward},
 	{"torch::autograd::generated::", true, "", phaseBackward}, // steps, where a stack was cut below the engine
@@ -74,8 +74,8 @@ var phaseClues = []phaseClue{
 	{"THPVariable_cuda", true, "", phaseData},
 }
 
-// said returns the phase that a frame alone speaks for, phaseUnsaid if it speaks for none.
-func (f *Frame) said() phase {
+// ownPhase returns the phase of a frame by itself, phaseNone if it has none.
+func (f *Frame) ownPhase() phase {
 	for i := range phaseClues {
 		c := &phaseClues[i]
 		if !strings.Contains(f.File, c.file) {
@@ -91,11 +91,11 @@ func (f *Frame) said() phase {
 		}
 	}
 	for _, function := range f.Functions {
-		if p := mxnetPhase(function); p != phaseUnsaid {
+		if p := mxnetPhase(function); p != phaseNone {
 			return p
 		}
 	}
-	return phaseUnsaid
+	return phaseNone
 }
 
 // lastPart is a function without its class: forward of Block.forward.
@@ -103,26 +103,26 @@ func lastPart(function string) string {
 	return function[max(strings.LastIndexByte(function, '.'), strings.LastIndexByte(function, ':'))+1:]
 }
 
-// PhaseOf tells from a call stack, innermost frame first, what part of a training program asked for the memory. The
-// innermost frame that speaks for a phase decides, so that a closure of an optimizer that runs the model is forward. A
-// forward pass that a checkpoint repeats is recompute. A transfer counts as data only where no other phase is around
-// it: parts of models are moved by the same calls. Threads that compute gradients are backward.
+// PhaseOf derives from a call stack, innermost frame first, the part of a training program that allocated the memory.
+// The innermost frame with a phase decides, so that a closure of an optimizer that runs the model is forward. A forward
+// pass repeated by a checkpoint is recompute. A transfer counts as data only if no other phase is around it: parts of
+// models are moved by the same calls. Threads that compute gradients are backward.
 func PhaseOf(frames []*Frame, thread string) string {
-	return phaseNames[phaseOf(frames, thread, (*Frame).said)]
+	return phaseNames[phaseOf(frames, thread, (*Frame).ownPhase)]
 }
 
 // ComputesGradients reports whether a thread of this name is one in which PyTorch runs backward passes.
 func ComputesGradients(thread string) bool { return strings.HasPrefix(thread, "pt_autograd") }
 
-func phaseOf(frames []*Frame, thread string, said func(*Frame) phase) phase {
+func phaseOf(frames []*Frame, thread string, phaseOfFrame func(*Frame) phase) phase {
 	transfer := false
 	for i, f := range frames {
-		switch p := said(f); p {
-		case phaseUnsaid:
+		switch p := phaseOfFrame(f); p {
+		case phaseNone:
 		case phaseData:
 			transfer = true
 		case phaseForward:
-			if slices.ContainsFunc(frames[i+1:], func(f *Frame) bool { return said(f) == phaseRecompute }) {
+			if slices.ContainsFunc(frames[i+1:], func(f *Frame) bool { return phaseOfFrame(f) == phaseRecompute }) {
 				return phaseRecompute
 			}
 			return p

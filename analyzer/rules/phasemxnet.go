@@ -2,12 +2,12 @@ package rules
 
 import "strings"
 
-// mxnetPhase returns the phase that a function of MXNet's library speaks for. Its operators run in threads of its
-// engine, where no Python frame says more. What computes an operator's result runs in the optimizer and for initial
-// values as well, so that only those which exist in two directions tell them apart.
+// mxnetPhase returns the phase of a function of MXNet's library. Its operators run in threads of its engine, without
+// Python frames. The functions that compute an operator's result run in the optimizer and for initial values as well,
+// so that only operators with two directions distinguish the phases.
 func mxnetPhase(function string) phase {
 	if !strings.HasPrefix(function, "mxnet::") {
-		return phaseUnsaid
+		return phaseNone
 	}
 	switch last := lastPart(function); {
 	case strings.HasPrefix(function, "mxnet::CopyFromTo") && strings.Contains(function, "<mshadow::cpu, mshadow::gpu>"):
@@ -19,5 +19,5 @@ func mxnetPhase(function string) phase {
 	case strings.HasPrefix(function, "mxnet::op::") && strings.Contains(function, "Update"):
 		return phaseOptimizer
 	}
-	return phaseUnsaid
+	return phaseNone
 }

@@ -47,7 +47,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-// TestConditions asks every field a question with one subject that fits and one that does not.
+// TestConditions tests every field with one subject that matches and one that does not.
 func TestConditions(t *testing.T) {
 	frame := &Frame{Functions: []string{"Block.forward"}, File: "/home/ada/train.py", Library: "libtorch_cpu.so"}
 	bound := func(text string) Condition {
@@ -324,7 +324,7 @@ func TestOracle(t *testing.T) {
 	matched := 0
 	for round := range 100 {
 		var list []Rule
-		for range 1 + rng.IntN(90) { // more than 64 questions about frames
+		for range 1 + rng.IntN(90) { // more than 64 frame tests
 			r := Rule{Category: fmt.Sprint("c", rng.IntN(20))}
 			for range 1 + rng.IntN(2) {
 				r.Conditions = append(r.Conditions, condition())
@@ -349,7 +349,7 @@ func TestOracle(t *testing.T) {
 				t.Fatalf("round %d: %q, want %q\nrules %+v\nsubject %+v", round, got, want, list, s)
 			}
 			matched += min(len(got), 1)
-			// The smallest size between two boundaries stands for all of them.
+			// The smallest size between two boundaries represents all of them.
 			like := *s
 			n, found := slices.BinarySearch(edges, s.Size)
 			if found {

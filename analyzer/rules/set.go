@@ -7,15 +7,14 @@ import (
 	"strings"
 )
 
-// Limits of a set. They are far above what people write, and keep a damaged or hostile file from costing more than it
-// may.
+// Limits of a set. They are far above those of real files, and bound the cost of a damaged or hostile file.
 const (
 	MaxRules    = 2000
-	MaxText     = 1000 // bytes of a category's name or of a text to look for
+	MaxText     = 1000 // bytes of a category's name or of a text in a pattern
 	MaxPatterns = 200  // of one condition
 )
 
-// Mode says what happens to a block that several rules match.
+// Mode is the treatment of a block that several rules match.
 type Mode uint8
 
 // The modes.
@@ -36,7 +35,7 @@ func ParseMode(text string) (Mode, error) {
 	return FirstMatch, fmt.Errorf("mode %q: choose from %s", text, strings.Join(modeNames[:], ", "))
 }
 
-// Field is what a condition looks at.
+// Field is the field that a condition tests.
 type Field uint8
 
 // The fields.
@@ -45,7 +44,7 @@ const (
 	Label                     // tag, name or module
 	Tag                       // the tag path
 	Name                      // what the framework calls the block: "parameter:h.0.weight"
-	Module                    // the framework's module that asked for the block, or that it is a parameter of
+	Module                    // the framework's module that allocated the block, or whose parameter it is
 	Function                  // the functions of the call stack
 	File                      // their source files
 	SiteFunction              // the function of the site: the program's innermost own
@@ -61,8 +60,8 @@ const (
 	fieldCount
 )
 
-// standsFor lists the fields that are asked one after the other.
-var standsFor = map[Field][]Field{Any: {Tag, Name, Module, Function, File, Library, API}, Label: {Tag, Name, Module}}
+// fieldsOf lists the fields that a combined field tests, in order.
+var fieldsOf = map[Field][]Field{Any: {Tag, Name, Module, Function, File, Library, API}, Label: {Tag, Name, Module}}
 
 var fieldNames = [fieldCount]string{"any", "label", "tag", "name", "module", "function", "file", "site.function",
 	"site.file", "library", "api",
@@ -78,7 +77,7 @@ func ParseField(text string) (Field, error) {
 	return Any, fmt.Errorf("there is no field %q; choose from %s", text, strings.Join(fieldNames[:], ", "))
 }
 
-// Words lists all values of a field that has a fixed set of them, nil for the others.
+// Words lists all values of a field with a fixed set of values, nil for the others.
 func Words(f Field) []string {
 	switch f {
 	case Kind:
@@ -101,10 +100,10 @@ const (
 	Temporary = "temporary"
 )
 
-// Pattern is one text to look for.
+// Pattern is one text to match.
 type Pattern struct {
 	Text       string
-	Regex      bool // Text is a regular expression (RE2); otherwise it is looked for as it stands
+	Regex      bool // Text is a regular expression (RE2); otherwise it is matched literally
 	IgnoreCase bool
 	compiled   *regexp.Regexp // of a regular expression, and where case does not matter
 }
@@ -138,8 +137,8 @@ func (p *Pattern) matches(text string) bool {
 	return strings.Contains(text, p.Text)
 }
 
-// Condition asks one question about one field. Texts are looked for anywhere in the field, and one of the Patterns is
-// enough; the fields Kind, Level, Phase and Lifetime equal one of the Words; for Size all Bounds hold.
+// Condition tests one field. Texts match anywhere in the field, and one of the Patterns is enough; the fields Kind,
+// Level, Phase and Lifetime equal one of the Words; for Size all Bounds hold.
 type Condition struct {
 	Field    Field
 	Patterns []Pattern
@@ -172,14 +171,14 @@ func (c *Condition) check() error {
 
 // Rule gives a category to what fulfils all of its conditions.
 type Rule struct {
-	Category   string // {library}, {function}, {file}, {tag}, {api} and {module} stand for the block's own
+	Category   string // {library}, {function}, {file}, {tag}, {api} and {module} are replaced by the block's own
 	Conditions []Condition
 }
 
 // Placeholders of a category's name.
 var placeholders = []string{"{library}", "{function}", "{file}", "{tag}", "{api}", "{module}"}
 
-// Check reports what is wrong with a rule, and prepares its patterns.
+// Check reports an invalid rule, and compiles its patterns.
 func (r *Rule) Check() error {
 	switch {
 	case strings.TrimSpace(r.Category) == "":
@@ -207,7 +206,7 @@ func (r *Rule) Check() error {
 	return nil
 }
 
-// Others is the category of what no rule matches.
+// Others is the category of blocks without a matching rule.
 const Others = "Others"
 
 // Set is an ordered list of rules under a name.
@@ -234,12 +233,12 @@ func New(name, doc string, mode Mode, list []Rule) (*Set, error) {
 	return &Set{Name: name, Doc: doc, Mode: mode, Rules: list}, nil
 }
 
-// Uses reports whether a rule, or the name of a category, looks at a field. Any and Label count as the fields that they
-// stand for.
+// Uses reports whether a rule, or the name of a category, uses a field. Any and Label count as the fields that they
+// include.
 func (s *Set) Uses(f Field) bool {
 	for i := range s.Rules {
 		r := &s.Rules[i]
-		if r.uses(f) || slices.Contains(standsFor[Any], f) && r.uses(Any) || slices.Contains(standsFor[Label], f) &&
+		if r.uses(f) || slices.Contains(fieldsOf[Any], f) && r.uses(Any) || slices.Contains(fieldsOf[Label], f) &&
 			r.uses(Label) {
 			return true
 		}
@@ -256,8 +255,8 @@ func (r *Rule) uses(f Field) bool {
 	return slices.ContainsFunc(r.Conditions, func(c Condition) bool { return c.Field == f })
 }
 
-// Boundaries lists, in order, the sizes at which a condition's answer may change: blocks of sizes between the same two
-// boundaries are alike to the set.
+// Boundaries lists, in order, the sizes at which a condition's result may change: blocks of sizes between the same two
+// boundaries have the same category.
 func (s *Set) Boundaries() []uint64 {
 	var list []uint64
 	for i := range s.Rules {

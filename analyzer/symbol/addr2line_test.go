@@ -12,14 +12,14 @@ import (
 	"testing"
 )
 
-// reference is what another tool says of one function at an address.
+// reference is another tool's result for one function at an address.
 type reference struct {
-	function string // as the linker knows it; "" unknown
+	function string // the linker's name; "" unknown
 	file     string
 	line     int
 }
 
-// addr2line asks binutils about addresses.
+// addr2line runs binutils' addr2line on addresses.
 func addr2line(t *testing.T, path string, addresses []uint64) map[uint64][]reference {
 	t.Helper()
 	var input strings.Builder
@@ -54,8 +54,8 @@ func addr2line(t *testing.T, path string, addresses []uint64) map[uint64][]refer
 	return all
 }
 
-// ours is what this package says, in the same form.
-func ours(r *Resolver, address uint64) []reference {
+// ownFrames is this package's result in the same form.
+func ownFrames(r *Resolver, address uint64) []reference {
 	var all []reference
 	for _, f := range r.Native(address + 1) {
 		file := f.File
@@ -67,7 +67,7 @@ func ours(r *Resolver, address uint64) []reference {
 	return all
 }
 
-// llvmSymbolizer asks LLVM about addresses.
+// llvmSymbolizer runs llvm-symbolizer on addresses.
 func llvmSymbolizer(t *testing.T, path string, addresses []uint64) map[uint64][]reference {
 	t.Helper()
 	var input strings.Builder
@@ -94,9 +94,9 @@ func llvmSymbolizer(t *testing.T, path string, addresses []uint64) map[uint64][]
 	return all
 }
 
-// TestAgainstOthers compares names, files, lines and inlined functions at the addresses of programs' functions with
-// what binutils and LLVM say. Where the two differ from each other either may be right; they differ where one of them
-// does not know what compilers write today.
+// TestAgainstOthers compares names, files, lines and inlined functions at addresses of programs with the results of
+// binutils and LLVM. Where those two differ, either may be right; they differ where one of them does not support
+// current compiler output.
 func TestAgainstOthers(t *testing.T) {
 	const both, llvmOnly = true, false
 	for _, c := range []struct {
@@ -150,7 +150,7 @@ func compareWithOthers(t *testing.T, path string, binutils bool) {
 	r := resolverOf(t, path, base, Options{Mangled: true})
 	withGNU, withLLVM, alone, deepest := 0, 0, 0, 0
 	for _, a := range addresses {
-		got := ours(r, a+base)
+		got := ownFrames(r, a+base)
 		deepest = max(deepest, len(got))
 		asGNU, asLLVM := agrees(got, gnu[a], names[a]), agrees(got, llvm[a], names[a])
 		if asGNU {
@@ -175,8 +175,8 @@ func compareWithOthers(t *testing.T, path string, binutils bool) {
 	}
 }
 
-// agrees compares two answers. Of an address without a line only the function counts: the tools then differ in what
-// they call the file. A function that has several names may have any.
+// agrees compares two results. For an address without a line only the function counts: the tools then differ in the
+// file's name. A function that has several names may have any.
 func agrees(got, want []reference, names []string) bool {
 	if len(got) != len(want) {
 		return false

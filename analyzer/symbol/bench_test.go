@@ -48,8 +48,8 @@ func someAddresses(b *testing.B, path string, base uint64, n int) []uint64 {
 	return addresses
 }
 
-// BenchmarkLargeObject looks 1,000 addresses of a large library up: with nothing known, and with what the time before
-// left in the cache.
+// BenchmarkLargeObject looks up 1,000 addresses of a large library: without a cache, and with the cache of the previous
+// run.
 func BenchmarkLargeObject(b *testing.B) {
 	const base = 0x7f0000000000
 	for _, name := range []string{"libtorch_cpu.so", "libtorch_cuda.so"} {

@@ -15,12 +15,12 @@ import (
 	"memtrace/internal/regular"
 )
 
-// The cache keeps, in one file for each build-id, what was found for addresses of an object file. An address that is in
-// there costs no look at the object file.
+// The cache keeps, in one file per build-id, the frames found for addresses of an object file. A cached address needs
+// no access to the object file.
 //
-// File: cacheMagic, CRC-32C of what follows (4 bytes, little end first), then uvarints and texts (length, bytes): what
-// the object file and its debug file were when the names were found; number of texts, texts; number of addresses, and
-// for each: distance to the address before, number of frames, and for each frame: number of its function and of its
+// File: cacheMagic, CRC-32C of the rest (4 bytes, little-endian), then uvarints and texts (length, bytes): the identity
+// of the object file and of its debug file when the names were found; number of texts, texts; number of addresses, and
+// for each: distance to the previous address, number of frames, and for each frame: number of its function and of its
 // file, line, start of the function, 1 if it is inlined.
 const cacheMagic = "MTSYMS\x00\x01"
 
@@ -28,22 +28,21 @@ const (
 	maxCacheFile      = 32 << 20
 	maxCacheAddresses = 1 << 20
 	maxCacheFrames    = 1 << 12
-	// maxCacheFolder is what all files may take together; the ones that were not written to for the longest time go
-	// first.
+	// maxCacheFolder bounds the size of all files together; the least recently written are removed first.
 	maxCacheFolder = 512 << 20
 )
 
 var errCache = errors.New("not a whole cache file of this version")
 
-// cacheFile is what the cache has of one object file.
+// cacheFile is the cached content for one object file.
 type cacheFile struct {
 	path   string // "" nothing is kept
-	source string // what the names come from, see object.source
+	source string // the source of the names, see object.source
 	frames map[uint64][]Frame
 	dirty  bool
 }
 
-// cachePath is where the names of an object file are kept; "" for object files that cannot be told apart from others.
+// cachePath is the cache file of an object file; "" for object files without an identity.
 func cachePath(folder, buildID string) string {
 	if folder == "" || len(buildID) < 8 || len(buildID) > 128 || strings.Trim(buildID, "0123456789abcdef") != "" {
 		return ""
@@ -51,9 +50,9 @@ func cachePath(folder, buildID string) string {
 	return filepath.Join(folder, buildID)
 }
 
-// openCache reads a file of the cache. One that is missing, damaged, of another version, or of other sources is as good
-// as empty. Without any source at hand (source is empty) what is kept is used whatever it came from: the build-id says
-// that it is right.
+// openCache reads a file of the cache. One that is missing, damaged, of another version, or of other sources is treated
+// as empty. If no source is available (source is empty), cached names are used regardless of theirs: the build-id
+// matches.
 func openCache(path, source string) *cacheFile {
 	c := &cacheFile{path: path, source: source}
 	if path == "" {
@@ -182,8 +181,8 @@ func (c *cacheFile) add(address uint64, frames []Frame) {
 	}
 }
 
-// save writes the file anew, so that readers see the old or the new one. A cache that cannot be written is no fault of
-// the report.
+// save rewrites the file atomically: readers see the old or the new one. A cache that cannot be written is not an error
+// of the report.
 func (c *cacheFile) save() {
 	if !c.dirty {
 		return
@@ -235,8 +234,8 @@ func trimCache(folder string, limit int64) {
 	}
 }
 
-// source says what the names of an object come from, so that names from before a debug file was installed are not taken
-// for all there is. It is "" where nothing is here.
+// source identifies the files from which an object's names come, so that names cached before a debug file was installed
+// are not taken as complete. It is "" if no file is available.
 func (ob *object) source() string {
 	var all []string
 	for _, im := range []*image{ob.image, ob.extra} {

@@ -36,7 +36,7 @@ func TestCacheFile(t *testing.T) {
 	}
 }
 
-// What was found is found again without a look at the file, and only while it is all there is.
+// Cached names are found without reading the file, and only while the sources are the same.
 func TestCacheIsUsed(t *testing.T) {
 	path := compiled(t, "gcc", "inlined.c", "-O2", "-g")
 	folder := filepath.Join(t.TempDir(), "memtrace", "symbols")
@@ -55,7 +55,7 @@ func TestCacheIsUsed(t *testing.T) {
 		t.Fatalf("%v %v", st, err)
 	}
 
-	// The object file is gone: what was found stays known, what was not does not become known, and that is told.
+	// The object file is gone: cached names stay known, others stay unknown, and that is reported.
 	moved := path + ".moved"
 	if err := os.Rename(path, moved); err != nil {
 		t.Fatal(err)
@@ -75,8 +75,8 @@ func TestCacheIsUsed(t *testing.T) {
 		t.Fatal(err)
 	}
 
-	// The names from a lie in the cache are seen, so that this test knows that the cache was asked; they are not when
-	// the sources are others.
+	// Forged names in the cache are returned, which proves that the cache was read; they are not when the sources
+	// differ.
 	lie := func(source string) {
 		frames := map[uint64][]Frame{at - 1: {{FullFunction: "lie", Address: at - 1}}}
 		if err := os.WriteFile(kept, encodeCache(source, frames), 0o600); err != nil {
@@ -157,7 +157,7 @@ func FuzzCache(f *testing.F) {
 	f.Add(encodeCache("", nil))
 	f.Add([]byte(cacheMagic))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		if len(data) > len(cacheMagic)+4 { // else the checksum keeps nearly everything out
+		if len(data) > len(cacheMagic)+4 { // otherwise the checksum rejects nearly everything
 			data = withChecksum(data)
 		}
 		source, frames, err := decodeCache(data)

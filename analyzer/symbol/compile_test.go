@@ -27,7 +27,7 @@ func command(t testing.TB, stdin string, name string, args ...string) string {
 	return string(out)
 }
 
-// builds holds what was compiled already, by the command line: the tests want the same few programs again and again.
+// builds caches compiled programs by command line: the tests need the same few again and again.
 var builds struct {
 	sync.Mutex
 	folder string
@@ -80,7 +80,7 @@ func moduleOf(t testing.TB, path string, base uint64) trace.Module {
 		Size: uint64(im.size), ModTime: im.mtime}
 }
 
-// resolverOf returns a resolver for one object file that lies at base.
+// resolverOf returns a resolver for one object file loaded at base.
 func resolverOf(t testing.TB, path string, base uint64, o Options) *Resolver {
 	t.Helper()
 	var tables trace.Tables

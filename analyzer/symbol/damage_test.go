@@ -15,7 +15,7 @@ import (
 	"memtrace/trace"
 )
 
-// maxDamageMemory is what looking at a damaged program of some ten KiB may take, bytes.
+// maxDamageMemory bounds the memory for reading a damaged program of some ten KiB, bytes.
 const maxDamageMemory = 48 << 20
 
 // TestDamagedObjects changes, cuts and overwrites object files everywhere: nothing may panic or take much memory, and
@@ -48,7 +48,7 @@ func TestDamagedObjects(t *testing.T) {
 // damage returns a copy of a file with something wrong with it.
 func damage(random *rand.Rand, whole []byte, path string) []byte {
 	data := slices.Clone(whole)
-	section := func() (at, size int) { // most damage is to what is parsed, not to code
+	section := func() (at, size int) { // most damage is to parsed parts, not to code
 		im, err := openImage(path)
 		if err != nil {
 			return 0, len(data)
@@ -130,7 +130,7 @@ func TestCutWhileMapped(t *testing.T) {
 	path := compiled(t, "rustc", "inlined.rs", "-O", "-g") // its debug information is large enough to be mapped
 	addresses := spread(slices.Sorted(maps.Keys(functionNames(t, path))), 50)
 	r := resolverOf(t, path, 0, Options{Sources: []string{}})
-	r.look(pcsOf(addresses[:1]))
+	r.lookUp(pcsOf(addresses[:1]))
 	ob := r.object(r.tables.Modules()[0])
 	if ob.debug == nil || len(ob.debug.maps.parts) == 0 {
 		t.Fatal("nothing is mapped")
@@ -138,7 +138,7 @@ func TestCutWhileMapped(t *testing.T) {
 	if err := os.Truncate(path, 4096); err != nil {
 		t.Fatal(err)
 	}
-	r.look(pcsOf(addresses))
+	r.lookUp(pcsOf(addresses))
 	if len(r.Problems()) == 0 {
 		t.Error("no problem is told")
 	}

@@ -14,16 +14,16 @@ import (
 // maxLink bounds .gnu_debuglink and .gnu_debugaltlink: a file's name and a checksum.
 const maxLink = 8 << 10
 
-// defaultSources is where distributions put debug files.
+// defaultSources is the folder of debug files in distributions.
 var defaultSources = []string{"/usr/lib/debug"}
 
-// isBuildID reports whether a text is a build-id: an even number of hexadecimal digits. In a trace any text may stand
-// for one, such as a path that leads out of the folder in which a build-id's file is looked for.
+// isBuildID reports whether a text is a build-id: an even number of hexadecimal digits. A trace may contain any text in
+// its place, such as a path that leads out of the folder in which a build-id's file is looked up.
 func isBuildID(id string) bool {
 	return len(id) >= 4 && len(id) <= 128 && len(id)%2 == 0 && strings.Trim(id, "0123456789abcdef") == ""
 }
 
-// idPath is where a folder of debug files has the one of a build-id; "" for what is none.
+// idPath is the path of a build-id's file in a folder of debug files; "" if the build-id is invalid.
 func idPath(folder, id string) string {
 	if !isBuildID(id) {
 		return ""
@@ -31,8 +31,8 @@ func idPath(folder, id string) string {
 	return filepath.Join(folder, ".build-id", id[:2], id[2:]+".debug")
 }
 
-// findDebugFile looks for the debug file of an object by its build-id. It returns nil if there is none; a file that is
-// there and is of another object, or cannot be used, is told to problem.
+// findDebugFile looks for the debug file of an object by its build-id. It returns nil if there is none; a file that
+// belongs to another object, or cannot be used, is reported to problem.
 func findDebugFile(folders []string, id string, problem func(path string, err error)) *image {
 	for _, folder := range folders {
 		path := idPath(folder, id)
@@ -54,7 +54,7 @@ func findDebugFile(folders []string, id string, problem func(path string, err er
 	return nil
 }
 
-// linkedDebugFile looks for the file that .gnu_debuglink names: beside the object, in .debug there, and under each
+// linkedDebugFile looks for the file that .gnu_debuglink names: next to the object, in .debug there, and under each
 // folder by the object's path.
 func (im *image) linkedDebugFile(folders []string, problem func(path string, err error)) *image {
 	name, sum, ok := im.debugLink()

@@ -21,8 +21,8 @@ const (
 	carefulDebug = 64 << 20
 )
 
-// debugInfo is the DWARF information of one file: which lines and which inlined functions an address belongs to. Units
-// are read when they are first asked for.
+// debugInfo is the DWARF information of one file: the lines and inlined functions at an address. Units are read on
+// first use.
 type debugInfo struct {
 	data  *dwarf.Data
 	alt   *dwarf.Data // of the file that several share (dwz); nil none
@@ -33,8 +33,8 @@ type debugInfo struct {
 	ranges []unitRange // by start
 	units  []*unit
 	names  map[dwarf.Offset]entryName
-	low    uint64 // addresses below are of functions that were left out of the file
-	split  bool   // some units keep most of what they know in other files
+	low    uint64 // addresses below belong to functions removed by the linker
+	split  bool   // some units have most of their information in other files
 	maps   *mappings
 }
 
@@ -57,11 +57,11 @@ type unitRange struct {
 
 var errNoDebug = errors.New("no debug information")
 
-// readDebug opens the DWARF information of a file. careful keeps from mapping files, and from reading much.
+// readDebug opens the DWARF information of a file. If careful, it maps no files and reads little.
 func (im *image) readDebug(careful bool) (*debugInfo, error) {
 	d := &debugInfo{order: im.elf.ByteOrder, low: im.codeStart(), names: make(map[dwarf.Offset]entryName),
 		maps: new(mappings)}
-	runtime.AddCleanup(d, (*mappings).release, d.maps) // for resolvers that nobody closes
+	runtime.AddCleanup(d, (*mappings).release, d.maps) // for resolvers that are never closed
 	info, err := im.dwarfData(d, careful)
 	if err != nil {
 		d.close()
@@ -126,9 +126,9 @@ func (im *image) dwarfData(d *debugInfo, careful bool) (info []byte, err error) 
 
 func damagedDebug(err error) error { return fmt.Errorf("damaged debug information: %w", err) }
 
-// readShared takes in the file that several debug files share: names of functions are looked up there.
+// readShared reads the file shared by several debug files: names of functions are looked up there.
 func (d *debugInfo) readShared(im *image, careful bool) error {
-	other := &debugInfo{order: d.order, maps: d.maps} // closing d gives them back
+	other := &debugInfo{order: d.order, maps: d.maps} // closing d unmaps them
 	_, err := im.dwarfData(other, careful)
 	if err != nil {
 		return err
@@ -138,8 +138,8 @@ func (d *debugInfo) readShared(im *image, careful bool) error {
 	return err
 }
 
-// debugSection returns .debug_NAME, nil if there is none. Large sections that are not compressed are mapped: only the
-// pages that are looked at take memory.
+// debugSection returns .debug_NAME, nil if there is none. Large uncompressed sections are mapped: only the pages that
+// are read use memory.
 func (im *image) debugSection(d *debugInfo, name string, careful bool, limit uint64) ([]byte, error) {
 	s := im.section(".debug_" + name)
 	if s == nil {
@@ -169,14 +169,14 @@ func (im *image) debugSection(d *debugInfo, name string, careful bool, limit uin
 	return mapped[s.Offset-first:], nil
 }
 
-// faultsAsPanics makes the loss of a mapped file, cut by someone meanwhile, a panic that guard turns into an error. The
-// function that it returns undoes it.
+// faultsAsPanics turns access to a mapped file that was truncated meanwhile into a panic, which guard turns into an
+// error. The returned function undoes it.
 func faultsAsPanics() func() {
 	before := debug.SetPanicOnFault(true)
 	return func() { debug.SetPanicOnFault(before) }
 }
 
-// indexUnits finds out which code each unit has.
+// indexUnits finds the code ranges of each unit.
 func (d *debugInfo) indexUnits(info []byte) error {
 	defer faultsAsPanics()()
 	return guard(func() error {
@@ -202,7 +202,7 @@ func (d *debugInfo) indexUnits(info []byte) error {
 	})
 }
 
-// attrOldDwoName is what DW_AT_dwo_name was called before DWARF 5 (DW_AT_GNU_dwo_name).
+// attrOldDwoName is DW_AT_GNU_dwo_name, the name of DW_AT_dwo_name before DWARF 5.
 const attrOldDwoName = dwarf.Attr(0x2130)
 
 func (d *debugInfo) addUnit(entry *dwarf.Entry, offset dwarf.Offset) {
@@ -246,7 +246,7 @@ func (d *debugInfo) unitAt(address uint64) *unit {
 	return best.unit
 }
 
-// unitOffsets returns where the first entry of each unit of .debug_info stands.
+// unitOffsets returns the offset of the first entry of each unit of .debug_info.
 func unitOffsets(info []byte, order binary.ByteOrder) []dwarf.Offset {
 	var offsets []dwarf.Offset
 	for at := uint64(0); at+11 <= uint64(len(info)); {

@@ -1,7 +1,7 @@
 // Package symbol gives code addresses and Python frames of a trace their names: function, file, line and the functions
 // that were inlined there.
 //
-// It works after the run and away from the program. What a trace holds about an object file (path, build-id, or size
+// It works after the run and outside of the program. The identity of an object file in a trace (path, build-id, or size
 // and time) is compared with the file before anything is read from it: a file that is not the one of the run is
 // reported and never used.
 //
@@ -18,6 +18,5 @@
 //
 // # Addresses
 //
-// Stacks hold return addresses. Native takes one as it stands in the stack and looks up the byte before it, which
-// belongs to the call.
+// Stacks hold return addresses. Native takes one unchanged and looks up the byte before it, which belongs to the call.
 package symbol

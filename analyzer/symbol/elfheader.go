@@ -6,9 +6,9 @@ import (
 	"encoding/binary"
 )
 
-// debug/elf reads all headers of sections and the name of each before anything can be asked of a file. A file with
-// holes has any size at no cost, and many sections may share one long name, so what the headers claim is added up
-// first: no memory would do for some files of a few KiB.
+// debug/elf reads all section headers and their names before it can be queried. A sparse file has any size at no cost,
+// and many sections may share one long name, so the claimed sizes are added up first: otherwise files of a few KiB
+// could exhaust memory.
 
 const (
 	// maxSections bounds an object file's sections. Those that linkers make have some dozens.
@@ -36,7 +36,7 @@ func (im *image) checkHeaders() error {
 	if h.Shoff == 0 {
 		return nil
 	}
-	// where the file's header has no room for the number of sections, or of the one with the names, this one has it
+	// if the file header cannot hold the number of sections or the index of the name section, this one does
 	var first elf.Section64
 	if err := im.header(h.Shoff, &first, order); err != nil {
 		return err

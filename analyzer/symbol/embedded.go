@@ -6,7 +6,7 @@ import (
 	"memtrace/trace"
 )
 
-// embedded returns what the trace itself says of an address; nil if nothing.
+// embedded returns the frames that the trace itself contains for an address; nil if none.
 func (r *Resolver) embedded(p place) []Frame {
 	raw := r.tables.RawAddress(p.pc)
 	symbols, ok := r.tables.Symbol(p.module.ID, raw)
@@ -29,9 +29,9 @@ func (r *Resolver) embedded(p place) []Frame {
 	return frames
 }
 
-// Collect returns what is to be written into a trace so that it can be read without the object files: the names of
-// every code address of its native stacks that has one and has none in the trace yet. It reads the tables as far as
-// they go, and the files by way of the resolver.
+// Collect returns the symbols to be embedded in a trace so that it can be read without the object files: the names of
+// every code address of its native stacks that has one and is not yet named in the trace. It reads the tables as they
+// are now, and the files through the resolver.
 func Collect(tables *trace.Tables, r *Resolver) []trace.Symbol {
 	pcs := unnamed(tables)
 	r.Warm(pcs)
@@ -44,15 +44,15 @@ func Collect(tables *trace.Tables, r *Resolver) []trace.Symbol {
 	return symbols
 }
 
-// CollectInside does what Collect does for a process that records itself: one object file after the other, without
-// mapping any or keeping any open, with little debug information and no cache. It leaves off when stop returns true;
-// whole is false then.
+// CollectInside does the same as Collect in a process that records itself: one object file at a time, without mapping
+// any or keeping any open, with little debug information and no cache. It stops when stop returns true; whole is false
+// then.
 func CollectInside(tables *trace.Tables, info trace.Info, stop func() bool) (symbols []trace.Symbol, whole bool) {
 	r := New(tables, info, Options{careful: true})
 	r.warmed = true
 	defer r.Close()
 	var before trace.Module
-	for _, pc := range unnamed(tables) { // rising: those of one object file follow each other
+	for _, pc := range unnamed(tables) { // ascending: those of one object file are consecutive
 		if stop() {
 			return symbols, false
 		}
@@ -76,7 +76,7 @@ func unnamed(tables *trace.Tables) []uint64 {
 	})
 }
 
-// symbol is what is known of an address in the form in which a trace holds it; ok is false if that is nothing.
+// symbol returns the symbol of an address in the form of a trace; ok is false if nothing is known.
 func (r *Resolver) symbol(pc uint64) (s trace.Symbol, ok bool) {
 	module, _ := r.tables.ModuleAt(max(pc, 1) - 1)
 	raw := r.tables.RawAddress(pc)
@@ -93,7 +93,7 @@ func (r *Resolver) symbol(pc uint64) (s trace.Symbol, ok bool) {
 	return s, len(s.Frames) > 0
 }
 
-// limited cuts a text to what a trace is given: no name that people read is that long.
+// limited cuts a text to the length allowed in a trace, far beyond readable names.
 func limited(text string) string { return text[:min(len(text), maxEmbeddedText)] }
 
 const maxEmbeddedText = 16 << 10

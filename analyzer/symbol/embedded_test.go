@@ -13,7 +13,7 @@ import (
 	"memtrace/trace"
 )
 
-// What Collect takes from the files is what a reader without them says.
+// The symbols that Collect takes from the files are returned by a resolver without the files.
 func TestEmbedded(t *testing.T) {
 	var tables trace.Tables
 	var pcs []uint64
@@ -69,7 +69,7 @@ func TestEmbedded(t *testing.T) {
 	}
 }
 
-// Code that was compiled at run time keeps its names, too: nobody has the map of the run later.
+// Code compiled at run time keeps its names, too: its map is gone after the run.
 func TestEmbeddedCompiledCode(t *testing.T) {
 	mapFile := filepath.Join(t.TempDir(), "perf.map")
 	if err := os.WriteFile(mapFile, []byte("100 10 _ZN4toys4spinEi\n200 20 py::spam:/a/b.py\n"), 0o600); err != nil {

@@ -5,14 +5,14 @@ import (
 	"path/filepath"
 )
 
-// Kind says what sort of code a frame belongs to.
+// Kind is the kind of code of a frame.
 type Kind uint8
 
 // The kinds of frames.
 const (
 	Native      Kind = iota
 	Python           // a frame of the Python interpreter's own stack
-	Interpreter      // a native frame that runs Python code: its Python frames stand in the Python stack
+	Interpreter      // a native frame that runs Python code: its Python frames are in the Python stack
 	JIT              // native code outside of every module
 )
 
@@ -25,10 +25,10 @@ type Frame struct {
 	File     string // source file; "" unknown
 	Line     int    // in File; 0 unknown
 	Module   string // path of the object file; "" for Python and JIT
-	Address  uint64 // of the call, inside the object file: what addr2line takes; for JIT the address in the process
+	Address  uint64 // of the call, inside the object file, as for addr2line; for JIT the address in the process
 	Start    uint64 // of the function, inside the object file, by its symbol or its unwind entry; 0 unknown
 	Inlined  bool   // into the frame that follows
-	Self     uint64 // Python: the object that is called, for calls of a framework's modules; else 0
+	Self     uint64 // Python: the object of the call, for calls of a framework's modules; else 0
 	Entry    bool   // Python: C code entered the interpreter with this frame
 
 	Compiled string // Python code that Inductor made: the operators that the line computes; "" unknown
@@ -36,8 +36,8 @@ type Frame struct {
 	FullFunction string // Function with everything that was elided from it
 }
 
-// Name is what people read: the function; else the object file and where the function starts in it, so that all
-// addresses of one function share a name.
+// Name is the displayed name: the function; else the object file and the function's start in it, so that all addresses
+// of one function share a name.
 func (f Frame) Name() string {
 	switch {
 	case f.Function != "":

@@ -13,7 +13,7 @@ import (
 	"memtrace/trace"
 )
 
-// problemsOf returns what is told of a file under a path that a trace names.
+// problemsOf returns the problems reported for a file at a path from a trace.
 func problemsOf(t *testing.T, m trace.Module, sources ...string) []string {
 	t.Helper()
 	m.Start, m.End, m.Base = 0x1000, 0x2000, 0x1000
@@ -26,9 +26,9 @@ func problemsOf(t *testing.T, m trace.Module, sources ...string) []string {
 }
 
 // A trace may name any file. One that named /etc/shadow had "bad magic number '[114 111 111 116]'" in its report: the
-// first bytes of a file that its author may not read. Nothing of a file is told before it is known to be the run's: all
-// contents of one size read the same.
-func TestNothingIsToldOfOtherFiles(t *testing.T) {
+// first bytes of a file that the trace's author may not read. No content of a file is reported before it is identified
+// as the run's: all contents of one size give the same text.
+func TestOtherFilesAreNotDisclosed(t *testing.T) {
 	program := compiled(t, "gcc", "inlined.c", "-O2", "-Wl,--build-id=0x0123456789abcdef")
 	whole, err := os.ReadFile(program)
 	if err != nil {
@@ -63,7 +63,7 @@ func TestNothingIsToldOfOtherFiles(t *testing.T) {
 			t.Errorf("%s: %q, of another content %q", name, got, want)
 		}
 	}
-	// An object of another build keeps its build-id to itself, also as a debug file.
+	// The build-id of an object of another build is not disclosed, also not of a debug file.
 	id := strings.Repeat("ab", 20)
 	sources := t.TempDir()
 	place := idPath(sources, id)
@@ -80,8 +80,8 @@ func TestNothingIsToldOfOtherFiles(t *testing.T) {
 	}
 }
 
-// A build-id is hexadecimal digits. Others chose files outside of the folder of debug files.
-func TestBuildIDIsNoPath(t *testing.T) {
+// A build-id is hexadecimal digits. Other texts selected files outside of the folder of debug files.
+func TestBuildIDIsHexadecimal(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.MkdirAll(filepath.Join(folder, ".build-id", "ab"), 0o700); err != nil {
 		t.Fatal(err)
@@ -105,7 +105,7 @@ func TestBuildIDIsNoPath(t *testing.T) {
 	}
 }
 
-// What is no regular file is not opened, under whatever name it comes.
+// Only regular files are opened, whatever their name.
 func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	id := strings.Repeat("ab", 20)
 	sources := t.TempDir()
@@ -133,8 +133,8 @@ func TestOnlyRegularFilesAreOpened(t *testing.T) {
 	}
 }
 
-// A file of a few KiB with holes may say that it has any number of sections, or that all of them have one long name: no
-// memory would do.
+// A sparse file of a few KiB may claim any number of sections, or one long name for all of them, which would exhaust
+// memory.
 func TestHugeHeaders(t *testing.T) {
 	program := compiled(t, "gcc", "inlined.c", "-O2")
 	whole, err := os.ReadFile(program)

@@ -16,9 +16,9 @@ import (
 )
 
 const (
-	// maxDebugSection bounds one section of debug information when it has to be held in memory, being compressed.
+	// maxDebugSection bounds one section of debug information that must be held in memory because it is compressed.
 	maxDebugSection = 1 << 30
-	// maxNote bounds the notes that a build-id is looked for in.
+	// maxNote bounds the notes that are searched for a build-id.
 	maxNote = 64 << 10
 )
 
@@ -38,12 +38,12 @@ type image struct {
 	id    string // build-id, hexadecimal; "" none
 }
 
-// errNotObject says all that is said of a file whose build-id was not compared yet. A trace may name any file that its
-// reader may read, and its author may be waiting to see what the report says of it: not a byte of such a file, nor what
-// a parser made of one, may stand there.
+// errNotObject is the only error reported for a file whose build-id was not compared yet. A trace may name any file
+// that its reader may read, and the trace's author may see the report: it must contain neither a byte of such a file
+// nor a parser's result for one.
 var errNotObject = errors.New("not a whole 64-bit object file")
 
-// openImage opens an object file. Whatever else stands under the name is left alone.
+// openImage opens an object file. Only regular files are opened.
 func openImage(path string) (*image, error) {
 	file, err := regular.Open(path)
 	if err != nil {
@@ -138,7 +138,7 @@ func (im *image) noteID(offset, size, align uint64) string {
 	return ""
 }
 
-// bytes reads a piece of the file, which must lie inside of it.
+// bytes reads a range of the file, which must be inside of it.
 func (im *image) bytes(offset, size uint64) ([]byte, error) {
 	if offset > uint64(im.size) || size > uint64(im.size)-offset {
 		return nil, io.ErrUnexpectedEOF
@@ -177,8 +177,8 @@ func (im *image) content(s *elf.Section, limit uint64) ([]byte, error) {
 	return data, nil
 }
 
-// oldCompressed reads a section of the kind that came before SHF_COMPRESSED: "ZLIB", the size as 8 bytes, big end
-// first, and a zlib stream.
+// oldCompressed reads a section in the format before SHF_COMPRESSED: "ZLIB", the size as 8 bytes, big-endian, and a
+// zlib stream.
 func (im *image) oldCompressed(s *elf.Section, limit uint64) ([]byte, error) {
 	raw, err := im.bytes(s.Offset, s.FileSize)
 	if err != nil || len(raw) < 12 || string(raw[:4]) != "ZLIB" {
@@ -194,7 +194,7 @@ func (im *image) oldCompressed(s *elf.Section, limit uint64) ([]byte, error) {
 	return io.ReadAll(io.LimitReader(stream, int64(limit)))
 }
 
-// fileOffset translates an address inside the object to its place in the file.
+// fileOffset translates an address inside the object to its offset in the file.
 func (im *image) fileOffset(address uint64) (uint64, bool) {
 	for _, p := range im.elf.Progs {
 		if p.Type == elf.PT_LOAD && address >= p.Vaddr && address-p.Vaddr < p.Filesz {
@@ -204,8 +204,8 @@ func (im *image) fileOffset(address uint64) (uint64, bool) {
 	return 0, false
 }
 
-// codeStart is the lowest address of executable code. What debug information says about lower ones is about functions
-// that the linker left out.
+// codeStart is the lowest address of executable code. Debug information about lower ones describes functions that the
+// linker removed.
 func (im *image) codeStart() uint64 {
 	lowest := ^uint64(0)
 	for _, s := range im.elf.Sections {

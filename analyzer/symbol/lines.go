@@ -18,8 +18,7 @@ const (
 	maxLineRows, maxLineFiles = 16 << 20, 1 << 20
 )
 
-// lineRow says that code from address on, up to the next row, comes from a line. A row with end set says that no line
-// follows.
+// lineRow maps the code from address up to the next row to a line. A row with end set ends a sequence.
 type lineRow struct {
 	address uint64
 	file    int32 // index into the unit's files
@@ -99,8 +98,8 @@ func (s *sequences) add(row lineRow) {
 	s.closed = row.end
 }
 
-// join puts the sequences in order of their addresses. Those of functions that were left out of the file, and those
-// that others overlap, go.
+// join sorts the sequences by address. It drops those of functions that were removed from the file, and those that
+// others overlap.
 func (s *sequences) join(low uint64) []lineRow {
 	pieces := make([][]lineRow, 0, len(s.starts))
 	for i, start := range s.starts {
@@ -131,8 +130,8 @@ func (s *sequences) join(low uint64) []lineRow {
 	return rows
 }
 
-// checkLineHeader looks at the counts of a table's header, which package dwarf allocates by without a look at what is
-// there.
+// checkLineHeader checks the counts of a table's header, by which package dwarf allocates without checking them against
+// the data.
 func checkLineHeader(data []byte, order binary.ByteOrder) error {
 	h := headerReader{data: data, order: order}
 	offsetSize := 4

@@ -10,8 +10,7 @@ import (
 // longName is how long a name may be before its template arguments are elided.
 const longName = 60
 
-// readable returns the names that people read for what the linker knows a function as: whole, and with long template
-// arguments elided.
+// readable returns the displayed names of a linker's name: full, and with long template arguments elided.
 func readable(linked string) (full, brief string) {
 	linked = withoutClone(linked)
 	full, err := demangle.ToString(linked, demangle.NoParams, demangle.NoEnclosingParams, demangle.MaxLength(14))
@@ -29,7 +28,7 @@ func short(full string) string {
 	return elideArguments(full)
 }
 
-// cloneSuffix is what compilers put behind the name of a function that they copied or split.
+// cloneSuffix is the suffix that compilers append to the name of a function that they copied or split.
 var cloneSuffix = regexp.MustCompile(`(\.(cold|part\.\d+|isra\.\d+|constprop\.\d+|lto_priv\.\d+|llvm\.\d+|localalias|warm|unlikely\.?|\d+))+$`)
 
 func withoutClone(name string) string {
@@ -39,8 +38,8 @@ func withoutClone(name string) string {
 	return cloneSuffix.ReplaceAllString(name, "")
 }
 
-// elideArguments replaces template arguments by three dots. What stands in angle brackets at the start of a path is no
-// argument: <T as Trait>::f in Rust.
+// elideArguments replaces template arguments by three dots. Angle brackets at the start of a path are not arguments: <T
+// as Trait>::f in Rust.
 func elideArguments(name string) string {
 	var out strings.Builder
 	depth := 0
@@ -73,7 +72,7 @@ func elideArguments(name string) string {
 	return out.String()
 }
 
-// operatorLength is the length of the symbols behind "operator": those of comparisons and shifts would look like
+// operatorLength is the length of the symbols after "operator": those of comparisons and shifts would look like
 // brackets.
 func operatorLength(rest string) int {
 	for _, symbols := range []string{"<=>", "<<=", ">>=", "->*", "<<", ">>", "<=", ">=", "->", "<", ">", "()"} {

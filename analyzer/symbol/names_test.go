@@ -8,7 +8,7 @@ import (
 )
 
 // Nothing that a compiler mangled stays so, in programs of every language and scheme.
-func TestNothingStaysMangled(t *testing.T) {
+func TestAllNamesAreDemangled(t *testing.T) {
 	for _, c := range []struct {
 		compiler, source string
 		flags            []string

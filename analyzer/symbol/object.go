@@ -13,34 +13,34 @@ import (
 	"memtrace/trace"
 )
 
-// object is what is known about one object file of the run. It belongs to one goroutine at a time.
+// object is one object file of the run. It is for one goroutine at a time.
 type object struct {
 	module  trace.Module
 	file    string // its path, absolute where that is known
 	options *Options
 	problem func(problem)
 
-	opened   bool     // files were looked for
-	loaded   bool     // their tables were read
-	broken   bool     // a part of them could not be read
-	lacks    *problem // why the file of the run is not used; told when it is first missed
-	kept     *cacheFile
-	image    *image // the file of the run; nil: not here, or another one
-	extra    *image // its debug file; nil none
-	debug    *debugInfo
-	tables   []symbolSource // in the order in which they are asked
-	unwind   *unwindIndex
-	reported map[*unit]bool       // damaged units that were reported
-	names    map[string][2]string // readable names, full and brief, of linked ones
+	opened    bool     // files were searched
+	loaded    bool     // their tables were read
+	broken    bool     // a part of them could not be read
+	rejection *problem // why the file of the run is not used; reported when it is first needed
+	kept      *cacheFile
+	image     *image // the file of the run; nil: not here, or another one
+	extra     *image // its debug file; nil none
+	debug     *debugInfo
+	tables    []symbolSource // in the order in which they are searched
+	unwind    *unwindIndex
+	reported  map[*unit]bool       // damaged units that were reported
+	names     map[string][2]string // readable names, full and brief, of linked ones
 }
 
-// open opens what is here of a module. What is missing is told.
+// open opens the files of a module. Missing ones are reported.
 func (ob *object) open() {
 	if ob.opened {
 		return
 	}
 	ob.opened, ob.reported, ob.names = true, make(map[*unit]bool), make(map[string][2]string)
-	if ob.options.NoFiles || kernelsOwn(ob.module.Path) {
+	if ob.options.NoFiles || isKernelMapping(ob.module.Path) {
 		return
 	}
 	ob.openFile()
@@ -52,8 +52,8 @@ func (ob *object) open() {
 	ob.kept = openCache(path, ob.source())
 }
 
-// kernelsOwn reports whether a module has no file, since it is the kernel that gives it to programs.
-func kernelsOwn(path string) bool {
+// isKernelMapping reports whether a module is mapped by the kernel and has no file.
+func isKernelMapping(path string) bool {
 	return path == "" || path[0] == '[' || strings.HasPrefix(path, "linux-vdso.so") ||
 		strings.HasPrefix(path, "linux-gate.so")
 }
@@ -68,7 +68,7 @@ func (ob *object) all(places []place) [][]Frame {
 	return all
 }
 
-// framesKept returns what the cache knows of an address, or else what the files say.
+// framesKept returns the cached frames of an address, or else those found in the files.
 func (ob *object) framesKept(address uint64) []Frame {
 	if ob.kept == nil {
 		return ob.frames(address)
@@ -94,7 +94,7 @@ func (ob *object) save() {
 	}
 }
 
-// close gives the files back.
+// close closes the files.
 func (ob *object) close() {
 	if ob.debug != nil {
 		ob.debug.close()
@@ -109,22 +109,22 @@ func (ob *object) close() {
 
 func (ob *object) openFile() {
 	if !filepath.IsAbs(ob.file) { // it was shortened, or the run's folder is not known
-		ob.lacks = &problem{kind: missing, path: ob.file}
+		ob.rejection = &problem{kind: missing, path: ob.file}
 		return
 	}
 	im, err := openImage(ob.file)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		ob.lacks = &problem{kind: missing, path: ob.file}
+		ob.rejection = &problem{kind: missing, path: ob.file}
 	case err != nil:
 		var pathError *fs.PathError
 		if errors.As(err, &pathError) {
 			err = pathError.Err
 		}
-		ob.lacks = &problem{kind: unusable, path: ob.file, detail: err.Error()}
+		ob.rejection = &problem{kind: unusable, path: ob.file, detail: err.Error()}
 	default:
 		if differs := difference(ob.module, im); differs != "" {
-			ob.lacks = &problem{kind: replaced, path: ob.file, detail: differs}
+			ob.rejection = &problem{kind: replaced, path: ob.file, detail: differs}
 			im.close()
 			return
 		}
@@ -132,14 +132,14 @@ func (ob *object) openFile() {
 	}
 }
 
-// difference says why a file is not known to be the one of the run; "" means that it is.
+// difference returns why a file is not known to be the one of the run; "" if it is.
 func difference(m trace.Module, im *image) string {
 	switch {
 	case m.BuildID != "" && im.id != m.BuildID:
 		if im.id == "" {
 			return fmt.Sprintf("the run's had build-id %s, this one has none", m.BuildID)
 		}
-		return fmt.Sprintf("the run's had build-id %s, this one has another", m.BuildID) // not which: see errNotObject
+		return fmt.Sprintf("the run's had build-id %s, this one has another", m.BuildID) // no details: see errNotObject
 	case m.BuildID != "":
 		return ""
 	case m.Size == 0 && m.ModTime == 0:
@@ -152,22 +152,22 @@ func difference(m trace.Module, im *image) string {
 	return ""
 }
 
-// openDebugFile looks for a separate debug file, also where the object file itself is not here.
+// openDebugFile looks for a separate debug file, even if the object file itself is missing.
 func (ob *object) openDebugFile() {
 	folders := ob.options.Sources
 	if folders == nil {
 		folders = defaultSources
 	}
-	complain := func(path string, err error) { ob.problem(problem{kind: unusable, path: path, detail: err.Error()}) }
+	report := func(path string, err error) { ob.problem(problem{kind: unusable, path: path, detail: err.Error()}) }
 	if ob.module.BuildID != "" {
-		ob.extra = findDebugFile(folders, ob.module.BuildID, complain)
+		ob.extra = findDebugFile(folders, ob.module.BuildID, report)
 	}
 	if ob.extra == nil && ob.image != nil && ob.image.section(".debug_info") == nil {
-		ob.extra = ob.image.linkedDebugFile(folders, complain)
+		ob.extra = ob.image.linkedDebugFile(folders, report)
 	}
 }
 
-// symbolSource is a symbol table that is read when it is first asked.
+// symbolSource is a symbol table that is read on first use.
 type symbolSource struct {
 	image *image
 	kind  elf.SectionType
@@ -206,7 +206,7 @@ func (ob *object) readTables() {
 	}
 }
 
-// symbolAt asks the symbol tables for the function at an address; bounds is what the unwind table says of it.
+// symbolAt looks up the function at an address in the symbol tables; bounds is its range in the unwind table.
 func (ob *object) symbolAt(address uint64, bounds span) (name string, where span) {
 	for i := range ob.tables {
 		s := &ob.tables[i]
@@ -227,7 +227,7 @@ func (ob *object) symbolAt(address uint64, bounds span) (name string, where span
 	return "", bounds
 }
 
-// damage tells of a part of a file that cannot be read.
+// damage reports a part of a file that cannot be read.
 func (ob *object) damage(im *image, err error) {
 	if err != nil && !errors.Is(err, errNoSection) && !errors.Is(err, errNoDebug) {
 		ob.broken = true
@@ -253,15 +253,15 @@ func (ob *object) readDebug(im *image) {
 	ob.damage(im, err)
 	if shared != nil {
 		ob.damage(shared, d.readShared(shared, ob.options.careful))
-		shared.close() // what is mapped stays
+		shared.close() // mapped sections stay
 	}
 }
 
 // frames returns the functions at an address inside the object, innermost inlined one first, at least one.
 func (ob *object) frames(address uint64) []Frame {
-	if ob.lacks != nil {
-		ob.problem(*ob.lacks)
-		ob.lacks = nil
+	if ob.rejection != nil {
+		ob.problem(*ob.rejection)
+		ob.rejection = nil
 	}
 	ob.readTables()
 	bounds, _ := ob.bounds(address)
@@ -299,7 +299,7 @@ func (ob *object) naming(linked string) (brief, full string) {
 	return names[1], names[0]
 }
 
-// bounds is what the unwind table says of the function around an address.
+// bounds returns the range of the function around an address in the unwind table.
 func (ob *object) bounds(address uint64) (where span, ok bool) {
 	_ = guard(func() error {
 		where, ok = ob.unwind.at(address)
@@ -308,7 +308,7 @@ func (ob *object) bounds(address uint64) (where span, ok bool) {
 	return where, ok
 }
 
-// locate asks the debug information.
+// locate looks an address up in the debug information.
 func (ob *object) locate(address uint64) (locations []location) {
 	if ob.debug == nil {
 		return nil

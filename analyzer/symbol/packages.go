@@ -8,8 +8,8 @@ import (
 	"memtrace/internal/regular"
 )
 
-// PackageFolders finds the folders that pip, or another installer, put Python packages into, whatever they are called:
-// `pip install --target` leaves metadata beside each package. The zero value is ready.
+// PackageFolders finds the folders into which pip, or another installer, installed Python packages, whatever their
+// names: `pip install --target` leaves metadata next to each package. The zero value is ready.
 type PackageFolders struct {
 	// by a source file's folder: the folder that its package was installed into, "" if it was not
 	known map[string]string
@@ -35,8 +35,8 @@ func (p *PackageFolders) Of(file string) string {
 	return found
 }
 
-// packageFolder goes up to the outermost folder of a package and looks for its metadata beside it:
-// NAME-VERSION.dist-info or .egg-info.
+// packageFolder finds the outermost folder of a package and looks for its metadata next to it: NAME-VERSION.dist-info
+// or .egg-info.
 func packageFolder(folder string) string {
 	top := ""
 	for range packageDepth {
@@ -80,7 +80,7 @@ func lists(path, line string) bool {
 	return false
 }
 
-// escapeGlob makes a path stand for itself in a pattern.
+// escapeGlob escapes a path for use in a pattern.
 func escapeGlob(path string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`).Replace(path)
 }

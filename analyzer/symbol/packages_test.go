@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Packages are known by the metadata beside them, under the name of the distribution or that of the package; folders of
-// the program are not.
+// Packages are recognized by the metadata next to them, under the name of the distribution or that of the package;
+// folders of the program are not.
 func TestPackageFolders(t *testing.T) {
 	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "odd [name]*")

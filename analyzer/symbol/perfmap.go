@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	// maxPerfMap bounds what is read of a map, maxPerfEntries how many functions it may have.
+	// maxPerfMap bounds the bytes read of a map, maxPerfEntries its functions.
 	maxPerfMap, maxPerfEntries = 256 << 20, 4 << 20
 	maxPerfLine                = 64 << 10
 )
 
-// trampoline is how CPython's own map (-X perf) names the code that stands between its loop and a Python function:
+// trampoline is the prefix in CPython's own map (-X perf) of the code between its loop and a Python function:
 // py::NAME:FILE.
 const trampoline = "py::"
 
@@ -47,8 +47,8 @@ func perfMapPath(o *Options, info trace.Info) string {
 	return fmt.Sprintf("/tmp/perf-%d.map", pid)
 }
 
-// openPerfMap reads the map of a run; nil if there is none. A map that is found by the process's number must be of the
-// same host and user, and be younger than the run's first record.
+// openPerfMap reads the map of a run; nil if there is none. A map found by process number must be of the same host and
+// user, and be younger than the run's first record.
 func openPerfMap(o *Options, info trace.Info) (*perfMap, error) {
 	path := perfMapPath(o, info)
 	if path == "" {
@@ -134,7 +134,7 @@ func (m *perfMap) at(address uint64) (jitFunction, bool) {
 	return m.functions[i], true
 }
 
-// compiledKind tells CPython's trampolines from other code that was compiled at run time.
+// compiledKind distinguishes CPython's trampolines from other code compiled at run time.
 func compiledKind(name string) Kind {
 	if strings.HasPrefix(name, trampoline) {
 		return Interpreter
@@ -142,7 +142,7 @@ func compiledKind(name string) Kind {
 	return JIT
 }
 
-// frame names compiled code. CPython's trampolines stand for Python frames, which the Python stack has.
+// frame names compiled code. CPython's trampolines represent Python frames, which the Python stack contains.
 func (m *perfMap) frame(address uint64) Frame {
 	frame := Frame{Kind: JIT, Address: address}
 	if f, ok := m.at(address); ok {

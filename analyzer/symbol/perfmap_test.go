@@ -13,7 +13,7 @@ import (
 	"memtrace/trace"
 )
 
-// The map under the process's number is taken only if it can be the run's.
+// The map with the process's number is used only if it can be the run's.
 func TestPerfMapOfTheRun(t *testing.T) {
 	host, err := os.Hostname()
 	if err != nil {

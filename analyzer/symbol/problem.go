@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// problem is something that kept names from being found.
+// problem is something that prevented names from being found.
 type problem struct {
 	kind   problemKind
 	path   string
@@ -23,7 +23,7 @@ const (
 	split                       // it refers to .dwo files
 )
 
-// problemWords says what is the matter with one file, and with several, and what can be done.
+// problemWords describe a problem of one file, and of several, and its remedy.
 var problemWords = map[problemKind]struct{ one, many, advice string }{
 	missing: {"is not here", "object files of the run are not here",
 		"functions in there show as addresses: look at the trace where it was recorded, or record with 'memtrace run --embed-symbols'"},
@@ -40,7 +40,7 @@ var problemWords = map[problemKind]struct{ one, many, advice string }{
 // manyFiles is how many files with the same problem are named one by one.
 const manyFiles = 3
 
-// problemTexts words problems, each once, in a stable order; many of a kind become one text.
+// problemTexts formats problems, each once, in a stable order; many of a kind become one text.
 func problemTexts(all map[problem]struct{}) []string {
 	kinds := make(map[problemKind][]problem)
 	for p := range all {

@@ -11,8 +11,8 @@ type codePlace struct {
 	offset uint32
 }
 
-// Python returns what a frame of a Python stack stands for. Its line is the running one, or the first of the function
-// where the table of lines does not say.
+// Python returns the frame of a Python stack's entry. Its line is the running one, or the function's first if the line
+// table has none.
 func (r *Resolver) Python(f trace.PyFrame) Frame {
 	place := codePlace{f.Code, f.Offset}
 	frame, known := r.python[place]

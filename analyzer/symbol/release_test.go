@@ -19,8 +19,8 @@ func mapped(t *testing.T, path string) bool {
 	return strings.Contains(string(list), path)
 }
 
-// Mapped files are given back by Close, and also when nobody calls it.
-func TestFilesAreGivenBack(t *testing.T) {
+// Mapped files are unmapped by Close, and also if Close is never called.
+func TestFilesAreUnmapped(t *testing.T) {
 	path := compiled(t, "rustc", "inlined.rs", "-O", "-g")
 	pcs := pcsOf(spread(slices.Sorted(maps.Keys(functionNames(t, path))), 50))
 	r := resolverOf(t, path, 0, Options{Sources: []string{}})

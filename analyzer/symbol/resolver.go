@@ -29,7 +29,7 @@ type Resolver struct {
 	problems map[problem]struct{}
 }
 
-// moduleKey tells object files apart. One file that was loaded twice is one object.
+// moduleKey identifies an object file. One file that was loaded twice is one object.
 type moduleKey struct {
 	path, buildID string
 	size          uint64
@@ -38,8 +38,8 @@ type moduleKey struct {
 
 func keyOf(m trace.Module) moduleKey { return moduleKey{m.Path, m.BuildID, m.Size, m.ModTime} }
 
-// New returns a resolver for the frames of a trace. The tables may still grow; an address is looked up when it is first
-// asked for, when its module has to be in the tables.
+// New returns a resolver for the frames of a trace. The tables may still grow; an address is looked up on first use,
+// when its module must be in the tables.
 func New(tables *trace.Tables, info trace.Info, o Options) *Resolver {
 	return &Resolver{
 		tables:   tables,
@@ -58,20 +58,20 @@ func (r *Resolver) Native(pc uint64) []Frame {
 	frames, known := r.native[pc]
 	if !known {
 		if !r.warmed && !r.options.NoFiles {
-			r.Warm(append(r.tables.CodeAddresses(), pc)) // who asks for one address asks for most of them
+			r.Warm(append(r.tables.CodeAddresses(), pc)) // callers that need one address need most of them
 		} else {
-			r.look([]uint64{pc})
+			r.lookUp([]uint64{pc})
 		}
 		frames = r.native[pc]
 	}
 	return frames
 }
 
-// Warm looks many addresses up at once, several object files at a time, and keeps what it found in the cache, if there
-// is one. Native gives the same with and without it.
+// Warm looks up many addresses at once, several object files at a time, and saves the results in the cache, if there is
+// one. Native returns the same with and without it.
 func (r *Resolver) Warm(pcs []uint64) {
 	r.warmed = true
-	r.look(pcs)
+	r.lookUp(pcs)
 	for _, ob := range r.objects {
 		ob.save()
 	}
@@ -80,8 +80,7 @@ func (r *Resolver) Warm(pcs []uint64) {
 	}
 }
 
-// Close keeps what was found in the cache and gives the files back. What was found stays; what is asked for afterwards
-// is looked up anew.
+// Close saves the results to the cache and closes the files. Results stay valid; later requests are looked up again.
 func (r *Resolver) Close() {
 	for _, ob := range r.objects {
 		ob.save()
@@ -89,14 +88,14 @@ func (r *Resolver) Close() {
 	}
 }
 
-// place is where one address to be looked up lies.
+// place is the location of one address to be looked up.
 type place struct {
 	pc      uint64
 	address uint64 // inside the object
 	module  trace.Module
 }
 
-func (r *Resolver) look(pcs []uint64) {
+func (r *Resolver) lookUp(pcs []uint64) {
 	work := make(map[*object][]place)
 	for _, pc := range pcs {
 		if _, known := r.native[pc]; known {
@@ -115,7 +114,7 @@ func (r *Resolver) look(pcs []uint64) {
 		}
 		ob := r.object(module)
 		work[ob] = append(work[ob], p)
-		r.native[pc] = nil // asked for
+		r.native[pc] = nil // requested
 	}
 	found := make(map[*object][][]Frame, len(work))
 	if len(work) == 1 {
@@ -123,7 +122,7 @@ func (r *Resolver) look(pcs []uint64) {
 			found[ob] = ob.all(places)
 		}
 	} else {
-		found = lookAtOnce(work)
+		found = lookUpConcurrently(work)
 	}
 	for ob, places := range work {
 		for i, p := range places {
@@ -132,8 +131,8 @@ func (r *Resolver) look(pcs []uint64) {
 	}
 }
 
-// lookAtOnce gives each object to a goroutine; as many run as there are processors.
-func lookAtOnce(work map[*object][]place) map[*object][][]Frame {
+// lookUpConcurrently looks up each object in a goroutine of its own; as many run as there are processors.
+func lookUpConcurrently(work map[*object][]place) map[*object][][]Frame {
 	var wait sync.WaitGroup
 	var mu sync.Mutex
 	found := make(map[*object][][]Frame, len(work))
@@ -199,7 +198,7 @@ func (r *Resolver) addProblem(p problem) {
 	r.mu.Unlock()
 }
 
-// Problems says what kept names from being found so far and what to do, each once, sorted.
+// Problems returns what prevented names from being found so far, with remedies, each once, sorted.
 func (r *Resolver) Problems() []string {
 	r.mu.Lock()
 	defer r.mu.Unlock()

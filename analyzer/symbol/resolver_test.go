@@ -32,7 +32,7 @@ func address(t *testing.T, path, function string) uint64 {
 	return 0
 }
 
-// What has no symbol is named by its module and where the unwind table says that it begins, and never by a neighbour.
+// An address without a symbol is named by its module and the start in the unwind table, never by a neighbour.
 func TestNameless(t *testing.T) {
 	whole := compiled(t, "gcc", "inlined.c", "-O2", "-shared", "-fPIC")
 	names := functionNames(t, whole)
@@ -65,7 +65,7 @@ func TestNameless(t *testing.T) {
 		f.Address != exported {
 		t.Errorf("%+v", f)
 	}
-	// A return address is where the call ends: what comes behind the last call of a function may be the next function.
+	// A return address is the end of the call: the code after the last call of a function may be the next function.
 	if f := r.Native(exported)[0]; f.Function == "api_call" {
 		t.Errorf("the address before is taken for the function itself: %+v", f)
 	}

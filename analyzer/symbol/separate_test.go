@@ -11,9 +11,9 @@ import (
 	"testing"
 )
 
-// answers is what a resolver says of addresses of a file that lies at 0, as text. Modules are left out: copies have
+// results returns a resolver's results for addresses of a file loaded at 0, as text. Modules are left out: copies have
 // other paths.
-func answers(r *Resolver, addresses []uint64) []string {
+func results(r *Resolver, addresses []uint64) []string {
 	r.Warm(pcsOf(addresses))
 	all := make([]string, len(addresses))
 	for i, a := range addresses {
@@ -33,8 +33,8 @@ func pcsOf(addresses []uint64) []uint64 {
 	return pcs
 }
 
-// sameAnswers compares what two resolvers say.
-func sameAnswers(t *testing.T, what string, got, want []string) {
+// sameResults compares the results of two resolvers.
+func sameResults(t *testing.T, what string, got, want []string) {
 	t.Helper()
 	different := 0
 	for i := range want {
@@ -49,13 +49,13 @@ func sameAnswers(t *testing.T, what string, got, want []string) {
 	}
 }
 
-// strippedProgram builds a program and takes its debug information into a file of its own. want is what the whole
-// program says.
+// strippedProgram builds a program and moves its debug information to a separate file. want is the result for the
+// unstripped program.
 func strippedProgram(t *testing.T, flags ...string) (path, debugFile string, addresses []uint64, want []string) {
 	t.Helper()
 	whole := compiled(t, "gcc", "inlined.c", append([]string{"-O2", "-g"}, flags...)...)
 	addresses = spread(slices.Sorted(maps.Keys(functionNames(t, whole))), 1500)
-	want = answers(resolverOf(t, whole, 0, Options{}), addresses)
+	want = results(resolverOf(t, whole, 0, Options{}), addresses)
 	path = copyOf(t, whole)
 	debugFile = filepath.Join(filepath.Dir(path), "separate.debug")
 	command(t, "", "objcopy", "--only-keep-debug", path, debugFile)
@@ -82,16 +82,16 @@ func TestDebugFileByBuildID(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := resolverOf(t, path, 0, Options{Sources: []string{t.TempDir(), folder}})
-	sameAnswers(t, "by build-id", answers(r, addresses), want)
+	sameResults(t, "by build-id", results(r, addresses), want)
 	noProblems(t, r)
 
-	// The object file is gone: its debug file still says all but where nameless functions begin.
+	// The object file is gone: its debug file still has everything except the starts of nameless functions.
 	module := moduleOf(t, path, 0)
 	if err := os.Remove(path); err != nil {
 		t.Fatal(err)
 	}
 	r = resolverWith(module, Options{Sources: []string{folder}})
-	sameAnswers(t, "without the object file", answers(r, addresses), want)
+	sameResults(t, "without the object file", results(r, addresses), want)
 	if p := r.Problems(); len(p) != 1 || !strings.Contains(p[0], path+" is not here") {
 		t.Errorf("problems: %q", p)
 	}
@@ -123,7 +123,7 @@ func TestDebugFileByLink(t *testing.T) {
 				t.Fatal(err)
 			}
 			r := resolverOf(t, path, 0, Options{Sources: []string{}})
-			sameAnswers(t, "by link", answers(r, addresses), want)
+			sameResults(t, "by link", results(r, addresses), want)
 			noProblems(t, r)
 
 			// Another build's file under the name is reported and not used.
@@ -136,7 +136,7 @@ func TestDebugFileByLink(t *testing.T) {
 				t.Fatal(err)
 			}
 			r = resolverOf(t, path, 0, Options{Sources: []string{}})
-			for _, text := range answers(r, addresses) {
+			for _, text := range results(r, addresses) {
 				if strings.Contains(text, "inlined.c") || strings.Contains(text, "table_lookup") {
 					t.Fatalf("a name from another build's file: %s", text)
 				}
@@ -160,11 +160,11 @@ func TestDebugFileUnderFolder(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := resolverOf(t, path, 0, Options{Sources: []string{folder}})
-	sameAnswers(t, "under a folder", answers(r, addresses), want)
+	sameResults(t, "under a folder", results(r, addresses), want)
 	noProblems(t, r)
 }
 
-// What several debug files have in common may stand in a file of its own.
+// Information common to several debug files may be in a separate file.
 func TestSharedDebugFile(t *testing.T) {
 	if _, err := exec.LookPath("dwz"); err != nil {
 		t.Skip("no dwz here")
@@ -172,7 +172,7 @@ func TestSharedDebugFile(t *testing.T) {
 	first := compiled(t, "g++", "inlined.cc", "-O2", "-g", "-gdwarf-4")
 	second := compiled(t, "g++", "inlined.cc", "-O3", "-g", "-gdwarf-4")
 	addresses := spread(slices.Sorted(maps.Keys(functionNames(t, first))), 1500)
-	want := answers(resolverOf(t, first, 0, Options{}), addresses)
+	want := results(resolverOf(t, first, 0, Options{}), addresses)
 	folder := t.TempDir()
 	a, b := filepath.Join(folder, "a.out"), filepath.Join(folder, "b.out")
 	for from, to := range map[string]string{first: a, second: b} {
@@ -182,20 +182,20 @@ func TestSharedDebugFile(t *testing.T) {
 	}
 	command(t, "", "dwz", "-m", filepath.Join(folder, "common.debug"), a, b)
 	r := resolverOf(t, a, 0, Options{Sources: []string{}})
-	sameAnswers(t, "with a shared file", answers(r, addresses), want)
+	sameResults(t, "with a shared file", results(r, addresses), want)
 	noProblems(t, r)
 
 	if err := os.Remove(filepath.Join(folder, "common.debug")); err != nil {
 		t.Fatal(err)
 	}
 	r = resolverOf(t, a, 0, Options{Sources: []string{}})
-	answers(r, addresses)
+	results(r, addresses)
 	if p := r.Problems(); len(p) != 1 || !strings.Contains(p[0], "common.debug") {
 		t.Errorf("problems: %q", p)
 	}
 }
 
-// Lines are found without the files that hold the rest; that there is more is said.
+// Lines are found without the files that hold the rest; the missing files are reported.
 func TestSplitDebug(t *testing.T) {
 	path := compiled(t, "gcc", "inlined.c", "-O2", "-g", "-gsplit-dwarf", "-dumpdir", builds.folder+"/")
 	addresses := slices.Sorted(maps.Keys(functionNames(t, path)))

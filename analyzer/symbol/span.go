@@ -19,7 +19,7 @@ func containsAddress(spans []span, address uint64) bool {
 	return false
 }
 
-// parseSpans reads hexadecimal ranges, "start-end", separated by commas. What is no range is left out.
+// parseSpans reads hexadecimal ranges, "start-end", separated by commas. Invalid ranges are skipped.
 func parseSpans(text string) []span {
 	var spans []span
 	for part := range strings.SplitSeq(text, ",") {

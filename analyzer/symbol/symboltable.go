@@ -17,11 +17,11 @@ const (
 	maxSymbolName = 64 << 10
 )
 
-// symbolTable is the functions of one ELF symbol table. Names stay in the file until they are asked for: they are many
+// symbolTable is the functions of one ELF symbol table. Names stay in the file until they are requested: they are many
 // times larger than the rest.
 type symbolTable struct {
 	entries []function // by start
-	reach   []uint64   // reach[i] is the highest end among entries[:i+1]: how far back a search has to look
+	reach   []uint64   // reach[i] is the highest end among entries[:i+1]: the bound of a backward search
 	names   io.ReaderAt
 }
 
@@ -87,8 +87,8 @@ func (t *symbolTable) read(im *image, section *elf.Section) error {
 	return nil
 }
 
-// symbolRank orders the names of one address: global before weak before local, and what is no function, only a label in
-// code, last.
+// symbolRank orders the names of one address: global before weak before local; labels in code that are not functions
+// are last.
 func symbolRank(info byte) (rank uint8, isCode bool) {
 	switch elf.ST_BIND(info) {
 	case elf.STB_GLOBAL, elf.STB_LOOS: // the latter: STB_GNU_UNIQUE
@@ -122,8 +122,8 @@ func (t *symbolTable) sort() {
 	}
 }
 
-// at returns the function that covers an address, the innermost one, by its best name. bounds is what the unwind table
-// says of the function there, for symbols without a size.
+// at returns the innermost function that covers an address, by its best name. bounds is the function's range in the
+// unwind table, for symbols without a size.
 func (t *symbolTable) at(address uint64, bounds span) (name string, where span, ok bool) {
 	after := sort.Search(len(t.entries), func(i int) bool { return t.entries[i].start > address })
 	for i := after - 1; i >= 0 && t.reach[i] > address; i-- {
@@ -159,7 +159,7 @@ func (t *symbolTable) bestName(start uint64, fits func(function) bool) string {
 	return best
 }
 
-// name reads a name, without the version that some have behind an @.
+// name reads a name, without the version that some have after an @.
 func (t *symbolTable) name(offset uint32) (string, error) {
 	for size := 256; ; size *= 4 {
 		piece := make([]byte, size)

@@ -24,29 +24,29 @@ type unit struct {
 
 	lines  []lineRow // by address
 	files  []string
-	scopes []scope // a scope stands behind the one that it lies in
+	scopes []scope // a scope follows its parent
 }
 
 // scope is a function that has code, or an inlined call of one.
 type scope struct {
 	spans    []span
 	offset   dwarf.Offset
-	parent   int32 // index of the scope that it lies in; -1 none
+	parent   int32 // index of the enclosing scope; -1 none
 	inlined  bool
 	callFile int32
 	callLine int32
 }
 
-// location is what debug information says about one address, for one function of it.
+// location is the debug information of one address, for one function at it.
 type location struct {
-	linked  string // the function as the linker knows it; "" unknown
-	plain   string // as the source names it, without what it lies in; "" unknown
+	linked  string // the linker's name; "" unknown
+	plain   string // the source's name, without enclosing scopes; "" unknown
 	file    string
 	line    int
 	inlined bool
 }
 
-// locate returns the functions at an address, innermost inlined one first. It returns nil if the unit says nothing of
+// locate returns the functions at an address, innermost inlined one first. It returns nil if the unit does not cover
 // the address. Damage is in u.err.
 func (u *unit) locate(address uint64) []location {
 	if !u.loaded {
@@ -76,7 +76,7 @@ func (u *unit) chain(address uint64) []int32 {
 	innermost := int32(-1)
 	for i := range u.scopes {
 		if containsAddress(u.scopes[i].spans, address) {
-			innermost = int32(i) // what lies inside stands behind
+			innermost = int32(i) // nested scopes follow
 		}
 	}
 	var chain []int32
@@ -157,10 +157,10 @@ type nameKey struct {
 	shared bool
 }
 
-// entryName is what a function is called, as location has it.
+// entryName is the names of a function, as location has them.
 type entryName struct{ linked, plain string }
 
-// name returns what a function is called: by the entry itself or by the one that it completes or was made from.
+// name returns the names of a function: those of the entry itself or of the one that it completes or was made from.
 func (d *debugInfo) name(offset dwarf.Offset) entryName {
 	name, known := d.names[offset]
 	if !known {
@@ -170,7 +170,7 @@ func (d *debugInfo) name(offset dwarf.Offset) entryName {
 	return name
 }
 
-// attrOldLinkageName is what DW_AT_linkage_name was before DWARF 4 (DW_AT_MIPS_linkage_name).
+// attrOldLinkageName is DW_AT_MIPS_linkage_name, the name of DW_AT_linkage_name before DWARF 4.
 const attrOldLinkageName = dwarf.Attr(0x2007)
 
 func (d *debugInfo) findName(key nameKey) (name entryName) {

@@ -10,7 +10,7 @@ import (
 )
 
 const (
-	maxUnwindIndex = 256 << 20 // bytes of .eh_frame_hdr's table, or of .eh_frame where it has to be read as a whole
+	maxUnwindIndex = 256 << 20 // bytes of .eh_frame_hdr's table, or of .eh_frame if it must be read as a whole
 	maxUnwindEntry = 64 << 10  // bytes of one CIE
 )
 
@@ -23,12 +23,12 @@ const (
 	pointer4        = 0x03
 	pointer8        = 0x04
 	pointerSigned   = 0x08
-	pointerHere     = 0x10 // counts from where it stands
-	pointerTable    = 0x30 // counts from the start of .eh_frame_hdr
+	pointerHere     = 0x10 // relative to its own address
+	pointerTable    = 0x30 // relative to the start of .eh_frame_hdr
 	pointerOmitted  = 0xff
 )
 
-// unwindIndex says where functions begin and end, named or not.
+// unwindIndex is the ranges of functions, named or not.
 type unwindIndex struct {
 	image *image
 	base  uint64            // address of .eh_frame_hdr
@@ -238,15 +238,15 @@ func (u *unwindIndex) read(address, size uint64) ([]byte, error) {
 // pointerReader reads the pointers of unwind tables, too.
 type pointerReader struct {
 	headerReader
-	end uint64 // address behind the data
+	end uint64 // address after the data
 }
 
-// pointersIn reads data that lies at an address of the object.
+// pointersIn reads data at an address of the object.
 func pointersIn(data []byte, order binary.ByteOrder, address uint64) pointerReader {
 	return pointerReader{headerReader{data: data, order: order}, address + uint64(len(data))}
 }
 
-// pointer reads one pointer. table is what pointers of the kind pointerTable count from.
+// pointer reads one pointer. table is the base of pointers of the kind pointerTable.
 func (c *pointerReader) pointer(code uint8, table uint64) uint64 {
 	if code == pointerOmitted {
 		return 0

@@ -2,14 +2,14 @@ package timeline
 
 import "memtrace/analyzer/report"
 
-// phase is the row of allocations in one phase that goes on.
+// phase is the current run of allocations in one phase.
 type phase struct {
 	name string // "": none
 	to   int64  // the latest allocation
 }
 
-// Phase takes in an allocation in a phase of a training program, "" for none, at a time that was reached. What passes
-// between two allocations in a row belongs to their phase, in every stretch that it lies in.
+// Phase records an allocation in a phase of a training program, "" for none, at a time that was reached. The time
+// between two consecutive allocations of a phase counts for it, in every interval that it overlaps.
 func (t *Timeline) Phase(name string, time int64) {
 	time = max(time, t.phase.to, t.from)
 	if name != "" {
@@ -22,7 +22,7 @@ func (t *Timeline) Phase(name string, time int64) {
 	t.phase = phase{name, time}
 }
 
-// passed divides a time among the stretches that it lies in.
+// passed divides a time among the intervals that it overlaps.
 func (t *Timeline) passed(name string, from, to int64) {
 	for from < to {
 		bin := min((from-t.from)/t.width, int64(len(t.lanes)-1))

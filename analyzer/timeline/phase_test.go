@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestPhasesAgreeWithNaive: at every level of detail each stretch has the time that passed in it between two
+// TestPhasesAgreeWithNaive: at every level of detail each interval has the time that passed in it between two
 // allocations in a row of one phase, to the nanosecond, and their number.
 func TestPhasesAgreeWithNaive(t *testing.T) {
 	names := []string{"", "forward", "backward", "optimizer"}
@@ -80,7 +80,7 @@ func TestPhasesAgreeWithNaive(t *testing.T) {
 	}
 }
 
-// A timeline that begins anew forgets the phases before.
+// A timeline that restarts drops the earlier phases.
 func TestPhasesRestart(t *testing.T) {
 	line := New(1, 0)
 	for at := range int64(10) {

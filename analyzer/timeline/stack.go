@@ -8,17 +8,17 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Stack is one level, divided by keys. Keys remember what they held at the open stretch's highest moment without being
-// told when that is: see meter.Share.
+// Stack is one level, divided by keys. Keys keep their value at the open interval's highest moment without a
+// notification of that moment: see meter.Share.
 type Stack struct {
 	keys   []key
-	active []uint32 // keys that hold something or did in the open stretch
+	active []uint32 // keys that hold something or did in the open interval
 	total  uint64
 	allocs uint64 // number of the latest allocation
 	epoch  uint64 // of the highest moments
 
-	open report.TimelineBin   // the highest moment so far of the open stretch, without who held it
-	bins []report.TimelineBin // of the stretches that are closed
+	open report.TimelineBin   // the highest moment so far of the open interval, without its parts
+	bins []report.TimelineBin // of the intervals that are closed
 
 	reserved uint64 // what the allocator holds
 	fresh    bool   // the highest moment is that of the present event
@@ -38,20 +38,20 @@ func (s *Stack) key(k uint32) *key {
 	return v
 }
 
-// Grow gives a key bytes of a new block, whose other parts may follow; then comes Opened.
+// Grow adds the bytes of a new block to a key; other parts of the block may follow; then Opened is called.
 func (s *Stack) Grow(k uint32, size uint64) {
 	s.key(k).Grow(size, s.epoch)
 	s.total += size
 }
 
-// Shrink takes bytes of a block that ends.
+// Shrink subtracts the bytes of a freed block.
 func (s *Stack) Shrink(k uint32, size uint64) {
 	s.key(k).Shrink(size, s.epoch)
 	s.total -= size
 }
 
-// Opened comes behind the parts of a new block, the allocs-th of the level. It reports whether this is the highest
-// moment of the stretch.
+// Opened is called after the parts of a new block, the allocs-th of the level. It reports whether this is the highest
+// moment of the interval.
 func (s *Stack) Opened(time int64, allocs uint64) bool {
 	s.allocs = allocs
 	if s.total <= s.open.PeakBytes {
@@ -66,7 +66,7 @@ func (s *Stack) Opened(time int64, allocs uint64) bool {
 // SetPhase names the phase of the allocation that reached the highest moment.
 func (s *Stack) SetPhase(phase string) { s.open.Phase = phase }
 
-// Reserved says what the level's allocator holds after an event, for what of it is idle.
+// Reserved sets the memory that the level's allocator holds after an event, from which its idle memory is computed.
 func (s *Stack) Reserved(bytes uint64) {
 	if s.reserved = bytes; s.fresh {
 		s.open.Idle, s.fresh = s.idle(), false
@@ -75,13 +75,13 @@ func (s *Stack) Reserved(bytes uint64) {
 
 func (s *Stack) idle() uint64 { return max(s.reserved, s.total) - s.total }
 
-// begin opens a stretch with what is live.
+// begin opens an interval with the live memory.
 func (s *Stack) begin(time int64) {
 	s.epoch++
 	s.open = report.TimelineBin{PeakBytes: s.total, PeakNS: time, Idle: s.idle(), Allocs: s.allocs}
 }
 
-// current is the open stretch as it stands.
+// current is the open interval in its present state.
 func (s *Stack) current() report.TimelineBin {
 	v := s.open
 	v.Held = make([]report.TimelinePart, 0, len(s.active))
@@ -94,7 +94,7 @@ func (s *Stack) current() report.TimelineBin {
 	return v
 }
 
-// close ends the open stretch.
+// close ends the open interval.
 func (s *Stack) close() {
 	s.bins = append(s.bins, s.current())
 	kept := s.active[:0]
@@ -108,8 +108,8 @@ func (s *Stack) close() {
 	s.active = kept
 }
 
-// Move gives a live block's bytes another key; past: also in what was highest since the block's allocation, which was
-// the opened-th of the level.
+// Move moves a live block's bytes to another key; past: also in the highest moments since the block's allocation, which
+// was the opened-th of the level.
 func (s *Stack) Move(from, to uint32, size, opened uint64, past bool) {
 	if from == to || size == 0 {
 		return
@@ -128,7 +128,7 @@ func (s *Stack) Move(from, to uint32, size, opened uint64, past bool) {
 	}
 }
 
-// movePart takes bytes from one key of a stretch to another. The list stays in order, without keys that hold nothing.
+// movePart moves bytes from one key of an interval to another. The list stays in order, without keys that hold nothing.
 func movePart(held *[]report.TimelinePart, from, to uint32, size uint64) {
 	find := func(k uint32) (int, bool) {
 		return slices.BinarySearchFunc(*held, k, func(p report.TimelinePart, k uint32) int {
@@ -147,7 +147,7 @@ func movePart(held *[]report.TimelinePart, from, to uint32, size uint64) {
 	(*held)[i].Bytes += size
 }
 
-// Bins are the stretches, the open one last.
+// Bins are the intervals, the open one last.
 func (s *Stack) Bins() []report.TimelineBin {
 	list := make([]report.TimelineBin, 0, len(s.bins)+1)
 	for _, b := range s.bins {

@@ -1,10 +1,10 @@
-// Package timeline keeps what was held over time while a trace is replayed: stretches of time, whose width doubles when
-// there are too many, with the highest moment of each and who held it. Its memory is bounded by MaxBins and MaxKeys,
-// however long the trace is.
+// Package timeline keeps what was held over time while a trace is replayed: time intervals, whose width doubles when
+// there are too many, with the highest moment of each and the memory by key. Its memory is bounded by MaxBins and
+// MaxKeys, however long the trace is.
 //
-// Every value counts in the stretch of the latest time so far: a late event, whose time lies before that, changes
-// nothing in the past. A stretch begins with what was live when it began, which is its highest moment until there is a
-// higher one.
+// Every value counts in the interval of the latest time so far: a late event, whose time is before that, does not
+// change earlier intervals. An interval begins with the memory that was live at its start, which is its highest moment
+// until there is a higher one.
 package timeline
 
 import (
@@ -14,9 +14,9 @@ import (
 )
 
 const (
-	// MaxBins is how many stretches there are at most; then neighbours are joined.
+	// MaxBins is how many intervals there are at most; then neighbours are joined.
 	MaxBins = 1024
-	// MaxKeys is how many keys are told apart; those that come up later share the last one.
+	// MaxKeys is the number of separate keys; later ones share the last one.
 	MaxKeys = 4096
 
 	firstWidth = 1 << 10 // nanoseconds
@@ -28,17 +28,17 @@ type Timeline struct {
 	width, from int64
 	Stacks      []*Stack
 	lines       []line
-	lanes       []report.TimelineLane // by stretch; the last one is open
+	lanes       []report.TimelineLane // by interval; the last one is open
 	phase       phase
 }
 
 // line is one figure.
 type line struct {
 	now   uint64
-	highs []uint64 // by stretch
+	highs []uint64 // by interval
 }
 
-// New returns a timeline with so many stacks, that begins at a time.
+// New returns a timeline with the given number of stacks that begins at a time.
 func New(stacks int, from int64) *Timeline {
 	t := &Timeline{width: firstWidth, from: from, lanes: make([]report.TimelineLane, 1, MaxBins)}
 	for range stacks {
@@ -49,7 +49,7 @@ func New(stacks int, from int64) *Timeline {
 	return t
 }
 
-// Restart lets the timeline begin at a time, with what is live now.
+// Restart restarts the timeline at a time, with the memory that is live now.
 func (t *Timeline) Restart(from int64) {
 	t.width, t.from = firstWidth, from
 	t.lanes, t.phase = append(t.lanes[:0], report.TimelineLane{}), phase{}
@@ -62,7 +62,7 @@ func (t *Timeline) Restart(from int64) {
 	}
 }
 
-// Reach makes the stretch of a time the open one. It comes before every change.
+// Reach makes the interval of a time the open one. It must be called before every change.
 func (t *Timeline) Reach(time int64) {
 	bin := min(max(time-t.from, 0), lastTime) / t.width
 	if bin < int64(len(t.lanes)) {
@@ -71,7 +71,7 @@ func (t *Timeline) Reach(time int64) {
 	for _, s := range t.Stacks {
 		s.close()
 	}
-	for bin >= MaxBins { // the one that was open lies before it, also when stretches are wider
+	for bin >= MaxBins { // the one that was open is before it, also when intervals are wider
 		t.join()
 		bin /= 2
 	}
@@ -89,7 +89,7 @@ func (t *Timeline) Reach(time int64) {
 	}
 }
 
-// join doubles the width. All stretches must be closed.
+// join doubles the width. All intervals must be closed.
 func (t *Timeline) join() {
 	t.width *= 2
 	for _, s := range t.Stacks {
@@ -117,10 +117,10 @@ func (t *Timeline) Set(number int, value uint64) {
 	*last = max(*last, value)
 }
 
-// Lane is what happens in the open stretch, to be added to.
+// Lane returns the events of the open interval, to be updated.
 func (t *Timeline) Lane() *report.TimelineLane { return &t.lanes[len(t.lanes)-1] }
 
-// Highs are a figure's highest values by stretch.
+// Highs are a figure's highest values by interval.
 func (t *Timeline) Highs(number int) []uint64 { return slices.Clone(t.lines[number].highs) }
 
 // Value is the timeline without levels, lines and keys.

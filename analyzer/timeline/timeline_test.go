@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// naive keeps every state there ever was.
+// naive keeps every state of the run.
 type naive struct {
 	states []state
 	now    map[int]block // by number
@@ -31,7 +31,7 @@ func (n *naive) keep(time int64) {
 	n.states = append(n.states, state{n.time, maps.Clone(n.now)})
 }
 
-// highest returns the highest moment of a stretch.
+// highest returns the highest moment of an interval.
 func (n *naive) highest(begin, end int64) (most uint64, held map[uint32]uint64) {
 	look := func(live map[int]block, first bool) {
 		var sum uint64
@@ -63,7 +63,7 @@ func (n *naive) highest(begin, end int64) (most uint64, held map[uint32]uint64) 
 	return most, held
 }
 
-// compare looks at every stretch of every level of detail.
+// compare checks every interval of every level of detail.
 func (n *naive) compare(t *testing.T, seed uint64, line *Timeline, number int) {
 	v := line.Value(n.time)
 	v.Levels = []report.TimelineLevel{{Bins: line.Stacks[0].Bins()}}
@@ -87,8 +87,8 @@ func (n *naive) compare(t *testing.T, seed uint64, line *Timeline, number int) {
 	}
 }
 
-// TestAgreesWithNaive: blocks come, go and get other keys, some of them for all of their past, at times that are close
-// together and far apart.
+// TestAgreesWithNaive: blocks are allocated, freed and get other keys, some of them for all of their past, at times
+// that are close together and far apart.
 func TestAgreesWithNaive(t *testing.T) {
 	for seed := range uint64(150) {
 		rng := rand.New(rand.NewPCG(seed, 21))
@@ -127,7 +127,7 @@ func TestAgreesWithNaive(t *testing.T) {
 				for i := since[id]; past && i < len(n.states); i++ {
 					n.states[i].live[id] = n.now[id]
 				}
-				if !past { // what was highest keeps the old key, and a later word holds for the past since then only
+				if !past { // a highest moment keeps its key; a later change applies to the time since then only
 					opened[id], since[id] = allocs+1, len(n.states)
 					allocs++
 					s.allocs = allocs
@@ -147,7 +147,7 @@ func TestAgreesWithNaive(t *testing.T) {
 	}
 }
 
-// TestBounded: neither stretches nor keys grow with the trace.
+// TestBounded: neither intervals nor keys grow with the trace.
 func TestBounded(t *testing.T) {
 	line := New(1, 0)
 	s := line.Stacks[0]

@@ -11,17 +11,17 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// growth is memory of one account that comes to stay again and again.
+// growth is memory of one account that repeatedly rises and stays.
 type growth struct {
 	account heap.Account
 	stacks  []profile.HeldStack // that grow
 	by      []uint64            // by how much, each
 	others  []profile.HeldStack // the account's
 	from    int                 // the point since when
-	grown   []uint64            // what the stacks that grow held for good, by point
+	grown   []uint64            // bytes that the growing stacks kept, by point
 	held    []uint64            // what all stacks held at the least
-	kept    []uint64            // what all held for good
-	rest    uint64              // by how much the others rise, steadily
+	kept    []uint64            // bytes that all stacks kept
+	rest    uint64              // steady growth of the others
 	bytes   uint64              // by how much all rise
 	replace bool                // blocks are replaced by larger ones, and there are no more of them
 }
@@ -29,14 +29,14 @@ type growth struct {
 // place is the call stacks of one line of the program.
 type place struct {
 	members []int    // among the account's stacks
-	sum     []uint64 // bytes that they held for good, by point
+	sum     []uint64 // bytes that they kept, by point
 	held    []uint64 // and at the least
 	rises   int
 	blocks  uint32
 	again   bool // its call stacks rise more than once
 }
 
-// growthOf looks for the lines of the program whose memory rises again and again, nil if there are none.
+// growthOf looks for the lines of the program whose memory rises repeatedly, nil if there are none.
 func (j *Judge) growthOf(account heap.Account) *growth {
 	list, last := j.stacks(account), len(j.times)-1
 	g := &growth{account: account, held: make([]uint64, last+1), kept: make([]uint64, last+1),
@@ -53,7 +53,7 @@ func (j *Judge) growthOf(account heap.Account) *growth {
 	var replaced, all uint64
 	for _, p := range j.places(list, kept) {
 		from, found := beginOfRise(p.sum)
-		if !found || p.cameBack(from) {
+		if !found || p.wasFreed(from) {
 			continue
 		}
 		addSeries(g.grown, p.sum)
@@ -96,13 +96,13 @@ func (j *Judge) places(list []profile.HeldStack, kept [][]uint64) map[string]*pl
 	for i, v := range list {
 		at := rises(kept[i])
 		if len(at) == 0 || at[0] == points-1 {
-			continue // what came last may be on its way
+			continue // the latest memory may be in flight
 		}
 		key, _ := j.Resolver.PlaceOf(v.ID)
 		p := places[key]
 		again := len(at) > 1
 		switch {
-		case p == nil || again && !p.again: // what came once beside it is something else
+		case p == nil || again && !p.again: // a single other rise is unrelated
 			p = &place{sum: make([]uint64, points), held: make([]uint64, points), again: again}
 			places[key] = p
 		case p.again && !again:
@@ -116,7 +116,7 @@ func (j *Judge) places(list []profile.HeldStack, kept [][]uint64) map[string]*pl
 	return places
 }
 
-// addRest adds what the others rise by, if they still do in the second half.
+// addRest adds the growth of the others, if they still grow in the second half.
 func (g *growth) addRest(rest []uint64) {
 	last := len(rest) - 1
 	middle := (g.from + last) / 2
@@ -131,8 +131,8 @@ func (g *growth) addRest(rest []uint64) {
 	}
 }
 
-// cameBack reports whether memory as large as the growth was given back before: it fills up and is emptied in turn.
-func (p *place) cameBack(from int) bool {
+// wasFreed reports whether memory as large as the growth was freed before: it fills up and is emptied in turn.
+func (p *place) wasFreed(from int) bool {
 	last := len(p.sum) - 1
 	rise := p.sum[last] - p.sum[from]
 	for i := range last {
@@ -143,19 +143,19 @@ func (p *place) cameBack(from int) bool {
 	return false
 }
 
-// moves reports whether others gave back what grew.
+// moves reports whether others freed the memory that grew.
 func (g *growth) moves() bool {
-	last := len(g.held) - 2 // at the last allocation there is also what is on its way
+	last := len(g.held) - 2 // the last allocation includes memory in flight
 	return g.held[last] < g.held[g.from+1]+g.bytes/keptPart
 }
 
-// goesRound reports whether the program came back often enough while memory grew: by its iterations, by the modules
-// that it calls, else by what it frees.
-func (j *Judge) goesRound(g *growth) bool {
+// repeats reports whether the program repeated its work often enough while memory grew: by its iterations, by the
+// modules that it calls, else by what it frees.
+func (j *Judge) repeats(g *growth) bool {
 	if j.iterations(j.times[g.from], j.times[len(j.times)-1]) >= minRounds {
 		return true
 	}
-	switch again, known := j.modulesAgain(); {
+	switch again, known := j.modulesRepeat(); {
 	case known:
 		return again
 	case j.Imported, j.Summary.Training != nil && j.Summary.Training.IterationsBy != report.IterationsByNothing &&
@@ -163,7 +163,7 @@ func (j *Judge) goesRound(g *growth) bool {
 		return false
 	}
 	if g.account != heap.AccountFramework && j.Summary.Framework.Empty() && !j.python(g) {
-		return j.goesOnInTime(g)
+		return j.continuesOverTime(g)
 	}
 	var freed uint64
 	for _, bytes := range j.Held.Freed[g.from : len(j.times)-1] {
@@ -172,8 +172,8 @@ func (j *Judge) goesRound(g *growth) bool {
 	return freed >= minChurn*g.bytes
 }
 
-// modulesAgain reports whether most of a framework's modules were called again and again, known whether there are any.
-func (j *Judge) modulesAgain() (again, known bool) {
+// modulesRepeat reports whether most of a framework's modules were called again and again, known whether there are any.
+func (j *Judge) modulesRepeat() (again, known bool) {
 	calls := make(map[uint64]uint32)
 	for _, v := range j.Held.Of(heap.AccountFramework) {
 		if module := j.Resolver.Stacks.Module(callstack.PairOf(v.ID)); module != 0 {
@@ -194,17 +194,17 @@ func (j *Judge) python(g *growth) bool {
 	return slices.ContainsFunc(g.stacks, func(v profile.HeldStack) bool { return callstack.PairOf(v.ID).Python != 0 })
 }
 
-// goesOnInTime reports whether a program of whose rounds nothing is known took memory up to its end: what is loaded at
-// the beginning is worked with afterwards.
-func (j *Judge) goesOnInTime(g *growth) bool {
+// continuesOverTime reports whether a program whose rounds are unknown allocated up to its end: data loaded at the
+// beginning is in use afterwards.
+func (j *Judge) continuesOverTime(g *growth) bool {
 	at := rises(g.grown[g.from:])
 	from, latest := j.times[g.from], j.times[g.from+at[len(at)-1]]
 	end := max(j.Summary.EndNS(), latest)
 	return len(at) >= nativeRises && end-latest <= max((end-from)/4, ending)
 }
 
-// ended reports whether what grew was given back while the rest stayed: it ended with what it was for, such as the
-// answer to a request.
+// ended reports whether the memory that grew was freed while the rest stayed: it ended with its purpose, such as the
+// response to a request.
 func (j *Judge) ended(g *growth) bool {
 	if j.Summary.OOM.Count > 0 {
 		return false
@@ -235,7 +235,7 @@ func (j *Judge) ended(g *growth) bool {
 	return stay > rest/2
 }
 
-// appends reports whether an operator put what grows together from what there was and something new.
+// appends reports whether an operator built the growing memory from the previous contents and something new.
 func (j *Judge) appends(g *growth) bool {
 	return !slices.ContainsFunc(g.stacks, func(v profile.HeldStack) bool {
 		return !strings.HasSuffix(profile.OperatorText(j.Resolver, v.ID), "::cat")

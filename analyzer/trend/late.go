@@ -9,9 +9,9 @@ const (
 	latePart  = 80 // percent of the growth that they must be
 )
 
-// madeLate reports whether what grew is gradients and optimizer state, and no more of them than the parameters need:
-// they are made when they are first needed, such as by a layer that is trained from then on.
-func (j *Judge) madeLate(g *growth) bool {
+// allocatedLate reports whether what grew is gradients and optimizer state, and no more of them than the parameters
+// need: they are made when they are first needed, such as by a layer that is trained from then on.
+func (j *Judge) allocatedLate(g *growth) bool {
 	t := j.Summary.Training
 	if t == nil || t.Level != g.account.String() {
 		return false

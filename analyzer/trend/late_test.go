@@ -7,8 +7,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestMadeLate: gradients and optimizer state that come layer by layer are no leak, unless there are more of them than
-// parameters can need, or they are not what grows.
+// TestMadeLate: gradients and optimizer state that are allocated layer by layer are no leak, unless there are more of
+// them than parameters can need, or other memory grows.
 func TestMadeLate(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
@@ -29,7 +29,7 @@ func TestMadeLate(t *testing.T) {
 		last := len(c.state) - 1
 		j := &Judge{Summary: &report.Summary{Training: v}, times: []int64{1, 6}}
 		g := &growth{account: heap.AccountFramework, bytes: c.state[last] - c.state[0] + c.others[last] - c.others[0]}
-		if got := j.madeLate(g); got != c.want {
+		if got := j.allocatedLate(g); got != c.want {
 			t.Errorf("%s: %v", name, got)
 		}
 	}

@@ -3,13 +3,13 @@ package trend
 import "slices"
 
 const (
-	minRises = 4 // times at which memory must come to stay
-	// tailPart is the part of the run, one in so many, for which nothing may have come to stay at its end: else it
+	minRises = 4 // number of times that memory must rise and stay
+	// tailPart is the last part of the run, as a divisor, in which memory must have stayed allocated: otherwise growth
 	// has stopped.
 	tailPart = 8
 )
 
-// stayed returns, for each point, the bytes that were never given back afterwards.
+// stayed returns, for each point, the bytes that were never freed afterwards.
 func stayed(lows []uint64) []uint64 {
 	v := slices.Clone(lows)
 	for i := len(v) - 2; i >= 0; i-- {
@@ -28,8 +28,8 @@ func rises(v []uint64) (list []int) {
 	return list
 }
 
-// beginOfRise returns the first point from which on memory that never shrinks rises again and again, up to the end and
-// for at least two fifths of the run.
+// beginOfRise returns the first point from which on memory that never shrinks rises repeatedly, up to the end and for
+// at least two fifths of the run.
 func beginOfRise(v []uint64) (from int, found bool) {
 	at, last := rises(v), len(v)-1
 	for k := range at {
@@ -37,19 +37,19 @@ func beginOfRise(v []uint64) (from int, found bool) {
 		if last-from < last*2/5 || len(at)-k < minRises {
 			return 0, false
 		}
-		if goesOn(v, at[k:]) {
+		if continues(v, at[k:]) {
 			return from, true
 		}
 	}
 	return 0, false
 }
 
-// goesOn reports whether the rises at some points are those of one process that has not ended: they do not flatten
-// out, none of them is most of it, and after the last one passed no longer than between others.
-func goesOn(v []uint64, at []int) bool {
+// continues reports whether the rises at some points are those of one process that has not ended: they do not flatten
+// out, none of them is most of it, and the time after the last one is no longer than that between others.
+func continues(v []uint64, at []int) bool {
 	from, last := at[0]-1, len(v)-1
 	whole := v[last] - v[from]
-	if whole < v[from]/4 { // what is full varies
+	if whole < v[from]/4 { // a full pool varies
 		return false
 	}
 	// before which all but a trifle was there: a replacement is allocated before its predecessor is freed

@@ -1,5 +1,5 @@
-// Package trend judges whether memory grows without end, from what each of its call stacks held over time. It may use
-// the series of package profile, call stacks, and the values of package report, and never follows events itself.
+// Package trend judges whether memory grows without end, from the memory of each call stack over time. It may use the
+// series of package profile, call stacks, and the values of package report, and never replays events itself.
 package trend
 
 import (
@@ -10,24 +10,25 @@ import (
 
 const (
 	minPoints = 16 // of a series
-	// minRounds is how often a program must have come back to what it does while memory grew: a first pass makes what
-	// is needed from then on, and goes through many layers that look alike.
+	// minRounds is how many rounds a program must have repeated while memory grew: the first round allocates what is
+	// needed from then on, and runs through many layers that look the same.
 	minRounds = 3
-	// floorPart is the part of the peak, one in so many, below which growth is no matter, nor is it below floorBytes.
+	// floorPart is the part of the peak, as a divisor, below which growth is ignored, as it is below floorBytes.
 	floorPart  = 200
 	floorBytes = 1 << 20
-	// keptPart is the part of the growth, one in so many, that must remain when what others hold less is taken off:
-	// else memory only moves from one place to another.
+	// keptPart is the part of the growth, as a divisor, that must remain after subtracting what others hold less:
+	// otherwise memory only moves from one place to another.
 	keptPart = 4
-	// minChurn is how many times as much as stays must be freed meanwhile where a program's rounds cannot be seen: else
-	// it is still building up what it needs.
+	// minChurn is the ratio of freed to kept memory that is required if a program's rounds are unknown: otherwise it is
+	// still building up what it needs.
 	minChurn = 3
-	// nativeRises is how often memory must come to stay in a program without Python, of whose rounds nothing is known.
+	// nativeRises is how often memory must rise and stay in a program without Python, whose rounds are unknown.
 	nativeRises = 32
-	ending      = 500e6 // nanoseconds that such a program takes to end
+	ending      = 500e6 // nanoseconds that such a program needs to end
 )
 
-// Judges reports whether an account's memory is judged: what is somebody else's, or no memory, is not.
+// Judges reports whether an account's memory is judged: memory of other processes, or address space without memory, is
+// not.
 func Judges(account heap.Account) bool {
 	switch account {
 	case heap.AccountDriver, heap.AccountFramework, heap.AccountManaged, heap.AccountHost, heap.AccountRegistered:
@@ -36,19 +37,20 @@ func Judges(account heap.Account) bool {
 	return false
 }
 
-// A Judge has all that a judgement on growth goes by. The summary must have its bounds, devices, levels and training.
+// A Judge has the inputs of a judgement on growth. The summary must have its bounds, devices, levels and training.
 type Judge struct {
 	Held     *profile.HeldSeries // nil where none was kept
 	Summary  *report.Summary
 	Resolver *profile.Resolver
-	Imported bool // from another tool's file, which does not tell how often the program came back
-	// Reserves reports whether a call stack takes the driver's memory for an allocator whose blocks are judged instead
+	Imported bool // from another tool's file, without the number of rounds
+	// Reserves reports whether a call stack allocates the driver's memory for an allocator whose blocks are judged
+	// instead
 	Reserves func(stack uint64) bool
 
 	times []int64 // of the points
 }
 
-// Judge judges the main level and, beside it, the other kinds of memory that the program used.
+// Judge judges the main level and the other kinds of memory that the program used.
 func (j *Judge) Judge(main heap.Account) (*report.Trend, []report.Trend) {
 	others := []report.Trend{}
 	for account := range heap.AccountCount {
@@ -81,9 +83,9 @@ func (j *Judge) of(account heap.Account) *report.Trend {
 	switch {
 	case g == nil || g.bytes < max(floorBytes, j.peakOf(account)/floorPart) || g.moves():
 		t.Kind = report.GrowthNone
-	case j.goesRound(g) && !j.ended(g) && !j.madeLate(g):
+	case j.repeats(g) && !j.ended(g) && !j.allocatedLate(g):
 		t.Kind = report.GrowthSteady
-		j.tell(t, g)
+		j.describe(t, g)
 	}
 	return t
 }
@@ -103,8 +105,8 @@ func (j *Judge) stacks(account heap.Account) []profile.HeldStack {
 	return kept
 }
 
-// tell fills in what is known of a growth that was found.
-func (j *Judge) tell(t *report.Trend, g *growth) {
+// describe fills in the known facts of a growth.
+func (j *Judge) describe(t *report.Trend, g *growth) {
 	last := len(j.times) - 1
 	t.FromTimeNS, t.ToTimeNS, t.Bytes = j.times[g.from], j.times[last], g.bytes
 	t.FromBytes = g.kept[g.from]
@@ -133,7 +135,7 @@ func (j *Judge) perIteration(g *growth) uint64 {
 	return (g.grown[latest] - g.grown[first] + rest) / uint64(count)
 }
 
-// iterations counts the iterations that ended in a stretch of time; none where they are guessed.
+// iterations counts the iterations that ended in an interval; none if they are guessed.
 func (j *Judge) iterations(from, to int64) (count int) {
 	t := j.Summary.Training
 	if t == nil || t.IterationsBy == report.IterationsByNothing || t.IterationsBy == report.IterationsByPeriod {
@@ -147,7 +149,7 @@ func (j *Judge) iterations(from, to int64) (count int) {
 	return count
 }
 
-// fullIn returns the seconds until the only device that is used is full, 0 if that cannot be said, or has come.
+// fullIn returns the seconds until the only device in use is full, 0 if that is unknown, or has happened.
 func fullIn(s *report.Summary, rate float64) float64 {
 	var used *report.Device
 	for i := range s.Devices {

@@ -204,7 +204,7 @@ func (a *app) readFlame(path string, count analyzer.Options) (*plot.Flame, error
 	l := export.LayOut(sets[0], options)
 	f := &plot.Flame{Title: l.Headline, Note: l.Subtitle, Sum: l.Sum, Depth: l.Depth}
 	for _, c := range export.FlameClasses() {
-		f.Legend = append(f.Legend, plot.FlameWhose(c))
+		f.Legend = append(f.Legend, plot.FrameOwner(c))
 	}
 	for _, b := range l.Boxes {
 		f.Boxes = append(f.Boxes, plot.FlameBox(b))

@@ -1,5 +1,5 @@
-// Package compare writes runs side by side, for people: the difference between two, what became of the parameters, and
-// the processes of one run. It may import layout, phrase, and the values of diff, ranks and report; it computes no
+// Package compare prints runs for comparison: the difference between two, the changes of the parameters, and the
+// processes of one run. It may import layout, phrase, and the values of diff, ranks and report; it computes no
 // difference itself, and writes no JSON.
 package compare
 
@@ -20,11 +20,10 @@ import (
 // diffPage is a page that compares two runs.
 type diffPage struct {
 	*layout.Page
-	doubted bool // question marks behind differences were used and not explained yet
+	uncertain bool // question marks after differences were used and not explained yet
 }
 
-// Text writes a diff for people: what changed in a sentence, the levels, then the rows of the groupings in Diff.By,
-// growth first.
+// Text prints a diff: the change in a sentence, the levels, then the rows of the groupings in Diff.By, growth first.
 func Text(w io.Writer, d *diff.Diff, o layout.Options) error {
 	p := &diffPage{Page: layout.NewPage(w, o)}
 	p.diffHeading(d)
@@ -48,7 +47,7 @@ func Text(w io.Writer, d *diff.Diff, o layout.Options) error {
 	return nil
 }
 
-// diffHeading begins with what changed, and says what was compared.
+// diffHeading begins with the change, and describes the compared runs.
 func (p *diffPage) diffHeading(d *diff.Diff) {
 	p.Title("memtrace diff")
 	p.Gap()
@@ -89,7 +88,7 @@ func (p *diffPage) diffSide(name string, side diff.Side, at string) {
 	}
 }
 
-// sideMoment says which moment a side is of.
+// sideMoment describes the moment of a side.
 func sideMoment(side diff.Side) string {
 	text := layout.Moment(side.TimeNS)
 	if side.Moment == "peak" {
@@ -105,7 +104,7 @@ func momentUnlessPeak(side diff.Side) string {
 	return ", at " + sideMoment(side)
 }
 
-// ofMoments is what the compared figures are of: "peak", or the names of the two moments.
+// ofMoments is the moment of the compared figures: "peak", or the names of the two moments.
 func ofMoments(d *diff.Diff) (base, changed string) {
 	name := func(side diff.Side) string {
 		if side.Moment == "peak" {
@@ -123,7 +122,7 @@ func (p *diffPage) diffLevels(d *diff.Diff) {
 		return
 	}
 	p.RangedTable(p.diffColumns(d, "", true), func(f layout.Figure) [][]layout.Cell { return p.diffLevelRows(d, f) })
-	p.doubts()
+	p.explainMarks()
 	p.Gap()
 	p.diffLost("base", d.Base.Bounds)
 	p.diffLost("new", d.New.Bounds)
@@ -165,7 +164,7 @@ func (p *diffPage) diffLevelRows(d *diff.Diff, f layout.Figure) (rows [][]layout
 		name := l.Level
 		switch {
 		case l.Device == "all":
-		case single && l.Level != "reserved": // the whole says the same
+		case single && l.Level != "reserved": // the whole is the same
 			continue
 		case !single:
 			name += ", device " + l.Device
@@ -200,7 +199,7 @@ func percentChange(c diff.Change) string {
 	return fmt.Sprintf("%+.1f%%", percent)
 }
 
-// diffLost says what the lost records of one run mean.
+// diffLost describes the effect of the lost records of one run.
 func (p *diffPage) diffLost(name string, b *report.Bounds) {
 	if b != nil {
 		p.Styled(layout.Alarm, name+" lost", phrase.Lost(b))
@@ -213,20 +212,20 @@ func (p *diffPage) change(c diff.Change) layout.Cell {
 	text := signed(c)
 	if c.Certain != nil && !*c.Certain {
 		text.Text += " ?"
-		p.doubted = true
+		p.uncertain = true
 	}
 	return text
 }
 
-// doubts explains the question marks since the last time.
-func (p *diffPage) doubts() {
-	if p.doubted {
+// explainMarks explains the question marks since the last time.
+func (p *diffPage) explainMarks() {
+	if p.uncertain {
 		p.Item("? not certain: lost records may have made the difference")
 	}
-	p.doubted = false
+	p.uncertain = false
 }
 
-// signed is a change in bytes: its sign says what its colour repeats.
+// signed is a change in bytes: its sign repeats the meaning of its colour.
 func signed(c diff.Change) layout.Cell {
 	s := layout.Plain
 	switch {
@@ -238,7 +237,7 @@ func signed(c diff.Change) layout.Cell {
 	return layout.Cell{Text: layout.SignedBytes(c.Delta), Style: s}
 }
 
-// states are what a row became, as people read it.
+// states are the labels of the changes of rows.
 var states = map[string]layout.Cell{diff.StateNew: {Text: "NEW", Style: layout.Alarm},
 	diff.StateGrew: {Text: "GREW", Style: layout.Alarm}, diff.StateGone: {Text: "REMOVED", Style: layout.Relief},
 	diff.StateShrank: {Text: "SHRANK", Style: layout.Relief},
@@ -268,7 +267,7 @@ func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
 			{Text: p.Marked(r.PeakBytes.BaseLower, r.PeakBytes.Base, d.Base.Bounds)},
 			{Text: p.Marked(r.PeakBytes.NewLower, r.PeakBytes.New, d.New.Bounds)}, p.change(r.PeakBytes),
 			{Text: percentChange(r.PeakBytes)}}
-		if r.PeakBytes.Delta == 0 { // it is what was left that changed
+		if r.PeakBytes.Delta == 0 { // the rest changed
 			row[1].Text += " at end"
 		}
 		if !d.SameRun {
@@ -288,7 +287,7 @@ func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
 	columns, rows := layout.EachColumn(p.diffColumns(d, g.By, false), rows, each)
 	p.Table(columns, rows)
 	p.Legend()
-	p.doubts()
+	p.explainMarks()
 	if hidden > 0 {
 		p.Line("  %s not shown; -n 0 shows all", layout.Plural(hidden, "smaller change", "smaller changes"))
 	}
@@ -298,8 +297,8 @@ func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
 	p.Gap()
 }
 
-// largestChanges picks what to print of a sorted list, growth first: the changes that are largest whichever way, which
-// stand at both ends.
+// largestChanges picks the rows to print of a sorted list, growth first: the largest changes of either sign, which are
+// at both ends.
 func largestChanges(count, limit int, delta func(i int) int64) []bool {
 	show := make([]bool, count)
 	order := make([]int, count)
@@ -327,7 +326,7 @@ func largestChanges(count, limit int, delta func(i int) int64) []bool {
 	return show
 }
 
-// diffTitle names a row. A place that moved is told the line where it was.
+// diffTitle names a row. A place that moved includes its previous line.
 func diffTitle(by string, r *diff.Row) string {
 	if line := r.WasLine(); line > 0 {
 		return fmt.Sprintf("%s (was line %d)", visible.Text(r.Title()), line)

@@ -13,8 +13,7 @@ import (
 // Views lists the views that compare two runs.
 func Views() []string { return []string{"parameters"} }
 
-// Parameters writes what became of each parameter, for people. Both summaries must have been made with
-// Options.Training.
+// Parameters prints the change of each parameter. Both summaries must have been made with Options.Training.
 func Parameters(w io.Writer, d *diff.Diff, o layout.Options) error {
 	if d.Parameters == nil {
 		return errors.New("a summary was made without training")

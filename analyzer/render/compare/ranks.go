@@ -14,8 +14,8 @@ import (
 	"memtrace/internal/visible"
 )
 
-// Ranks writes the processes of one run side by side: what differs in a sentence, then a row for each. Options.Path is
-// the folder that their traces lie in.
+// Ranks prints the processes of one run: the difference in a sentence, then a row for each. Options.Path is the folder
+// of their traces.
 func Ranks(w io.Writer, r *ranks.Ranks, o layout.Options) error {
 	p := layout.NewPage(w, o)
 	p.Title("memtrace report  " + visible.Text(o.Path))
@@ -34,7 +34,7 @@ func Ranks(w io.Writer, r *ranks.Ranks, o layout.Options) error {
 	return nil
 }
 
-// ranksVerdict says how far the peaks lie apart, and which process differs from the others by what.
+// ranksVerdict describes the spread of the peaks, and which process differs from the others by what.
 func ranksVerdict(r *ranks.Ranks) string {
 	var hosts []string
 	var peaks []uint64
@@ -68,7 +68,7 @@ func ranksVerdict(r *ranks.Ranks) string {
 		processName(r.Processes[r.Typical].Summary.Process), Verdict(r.Diff)) + scaleWords(r.Scale)
 }
 
-// scaleWords says what explains the difference of two processes that train the same model.
+// scaleWords explains the difference of two processes that train the same model.
 func scaleWords(s *ranks.Scale) string {
 	size := "larger"
 	switch {
@@ -82,7 +82,7 @@ func scaleWords(s *ranks.Scale) string {
 	return fmt.Sprintf(" The model is the same and every activation %.2f times as large: a %s batch.", s.Ratio, size)
 }
 
-// strayVerdict says which processes hold memory on a device that another one uses, and how to mend that.
+// strayVerdict names processes that hold memory on a device that another one uses, and the remedy.
 func strayVerdict(r *ranks.Ranks) []string {
 	var who []string
 	var most ranks.Use
@@ -141,7 +141,7 @@ func writeRanksTable(p *layout.Page, r *ranks.Ranks) {
 	p.Table(columns, rows)
 }
 
-// ending says in a few words how a process ended.
+// ending describes briefly how a process ended.
 func ending(s *report.Summary) string {
 	if s.OOM.Count > 0 {
 		return "out of memory"

@@ -10,7 +10,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// Verdict says in one or two sentences by how much the memory changed, and what changed with it.
+// Verdict describes in one or two sentences by how much the memory changed, and what changed with it.
 func Verdict(d *diff.Diff) string {
 	v := d.Verdict
 	if v == nil || v.Bytes.Base == 0 && v.Bytes.New == 0 && len(d.Levels) == 0 {

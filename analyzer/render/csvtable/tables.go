@@ -1,5 +1,5 @@
-// Package csvtable writes what a summary holds as tables for other programs, in CSV. It may import layout, view and the
-// report's types; it writes nothing for people.
+// Package csvtable writes the tables of a summary for other programs, in CSV. It may import layout, view and the
+// report's types; it writes no text reports.
 package csvtable
 
 import (
@@ -17,7 +17,7 @@ import (
 )
 
 // Table is a table of a summary for other programs: bytes as whole numbers, times in seconds since the trace's time
-// base, names as they are but for those that a spreadsheet would take for a formula.
+// base, names unchanged except those that a spreadsheet would read as a formula.
 type Table struct {
 	Name, Doc string
 
@@ -78,7 +78,7 @@ func (t *Table) Empty(s *report.Summary) bool {
 	return true
 }
 
-// Write writes the table as RFC 4180 has it, but with line feeds; the first line names the columns.
+// Write writes the table as in RFC 4180, but with line feeds; the first line names the columns.
 func (t *Table) Write(w io.Writer, s *report.Summary) error {
 	out := csv.NewWriter(w)
 	if len(t.columns) > 0 {
@@ -159,7 +159,7 @@ func ledgers(s *report.Summary) iter.Seq[[]string] {
 	}
 }
 
-// requested is what was requested of blocks, and what they have beyond that; empty where either is not known of all.
+// requested is the requested bytes of blocks, and the bytes beyond that; empty if either is unknown for any.
 func requested(r *report.Requested) []string {
 	if r == nil || r.UnknownBytes > 0 {
 		return []string{"", ""}

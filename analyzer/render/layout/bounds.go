@@ -6,8 +6,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Range writes a figure that lost records may have changed: from what is certain to what was recorded, with a plus
-// where it may have been more. A nil lower bound, as where nothing was lost, leaves the figure alone.
+// Range formats a figure that lost records may have changed: from its lower bound to the recorded value, with a plus if
+// it may have been more. A nil lower bound, as if nothing was lost, gives the plain figure.
 func Range(lower *uint64, recorded uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return Bytes(recorded)
@@ -31,7 +31,7 @@ func Range(lower *uint64, recorded uint64, b *report.Bounds) string {
 	return low + " " + from + " to " + high + plus + " " + unit
 }
 
-// Marked writes a figure of a table in which there is no room for ranges, with a sign before it where it is not exact.
+// Marked formats a figure of a table that has no room for ranges, with a sign before it if it is not exact.
 func (p *Page) Marked(lower *uint64, recorded uint64, b *report.Bounds) string {
 	return p.mark(lower, recorded, b) + Bytes(recorded)
 }
@@ -56,7 +56,7 @@ func (p *Page) mark(lower *uint64, recorded uint64, b *report.Bounds) string {
 	return p.sign(i)
 }
 
-// Loose marks a difference of figures that are not exact: it may be off both ways, whatever was lost.
+// Loose marks a difference of inexact figures: it may be off in both directions, whatever was lost.
 func (p *Page) Loose(lower *uint64, b *report.Bounds) string {
 	if lower == nil || b == nil {
 		return ""
@@ -91,8 +91,8 @@ func (p *Page) Legend() {
 // Figure writes one figure of a table.
 type Figure func(lower *uint64, recorded uint64, b *report.Bounds) string
 
-// RangedTable prints a table whose figures are ranges where records were lost, or where there is no room for them,
-// figures with signs.
+// RangedTable prints a table whose figures are ranges if records were lost, or if there is no room for them, figures
+// with signs.
 func (p *Page) RangedTable(columns []Column, rows func(f Figure) [][]Cell) {
 	list := rows(Range)
 	if !p.fits(columns, list) {
@@ -102,7 +102,7 @@ func (p *Page) RangedTable(columns []Column, rows func(f Figure) [][]Cell) {
 	p.Legend()
 }
 
-// fits reports whether the columns that are always there have room.
+// fits reports whether the mandatory columns have room.
 func (p *Page) fits(columns []Column, rows [][]Cell) bool {
 	room := p.Columns()
 	for i, c := range columns {

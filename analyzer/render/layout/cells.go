@@ -2,14 +2,14 @@ package layout
 
 import "github.com/clipperhouse/displaywidth"
 
-// widestCharacter is the most cells that one character takes.
+// widestCharacter is the maximum width of a character in cells.
 const widestCharacter = 2
 
-// Width returns how many cells of a terminal a text takes: two for each East Asian wide character and most emoji,
-// none for a combining mark.
+// Width returns the width of a text in cells of a terminal: two for each East Asian wide character and most emoji, none
+// for a combining mark.
 func Width(s string) int { return displaywidth.String(s) }
 
-// Clip shortens text to at most width cells, leaving out the middle: both ends of a path tell more than its middle.
+// Clip shortens text to at most width cells, removing the middle: both ends of a path are more informative.
 func Clip(s string, width int, ascii bool) string {
 	n := Width(s)
 	if n <= width {
@@ -28,8 +28,8 @@ func Clip(s string, width int, ascii bool) string {
 	return head + dots + end(s, n, keep-Width(head))
 }
 
-// cut returns the first characters of a text, at most width cells, and the rest. It looks at no more than these: some
-// words have a million.
+// cut returns the first characters of a text, at most width cells, and the rest. It reads only these: some words have a
+// million.
 func cut(text string, width int) (head, rest string) {
 	at := 0
 	for g := displaywidth.StringGraphemes(text); g.Next(); at += len(g.Value()) {

@@ -9,8 +9,8 @@ import (
 // maxClippedApart bounds the names that are compared letter by letter, in bytes: some have a million.
 const maxClippedApart = 4096
 
-// ClipApart shortens texts as clip does, but leaves in what tells them apart: of two layers with the same ending the
-// numbers.
+// ClipApart shortens texts as Clip does, but keeps the parts in which they differ: of two layers with the same ending
+// the numbers.
 func ClipApart(texts []string, width int, ascii bool) []string {
 	clipped := make([]string, len(texts))
 	alike := make(map[string][]int)
@@ -20,7 +20,7 @@ func ClipApart(texts []string, width int, ascii bool) []string {
 			alike[clipped[i]] = append(alike[clipped[i]], i)
 		}
 	}
-	for i, text := range texts { // one that was not shortened may look like one that was
+	for i, text := range texts { // one that was not shortened may equal one that was
 		if list := alike[text]; clipped[i] == text && len(list) > 0 {
 			alike[text] = append(list, i)
 		}
@@ -48,7 +48,7 @@ func ClipApart(texts []string, width int, ascii bool) []string {
 	return clipped
 }
 
-// lettersOf splits a text into what takes cells of its own.
+// lettersOf splits a text into the units that take cells.
 func lettersOf(text string) (list []string) {
 	for g := displaywidth.StringGraphemes(text); g.Next(); {
 		list = append(list, g.Value())
@@ -56,7 +56,7 @@ func lettersOf(text string) (list []string) {
 	return list
 }
 
-// commonEnds returns how many letters all texts begin and end with.
+// commonEnds returns the length of the common prefix and suffix of all texts, in letters.
 func commonEnds(texts [][]string) (head, tail int) {
 	first := texts[0]
 	head, tail = len(first), len(first)
@@ -95,7 +95,7 @@ func clipAround(letters []string, begin, end, width int, ascii bool) string {
 	}
 	from, to, last := begin, begin+len(kept), len(letters)
 	room -= Width(strings.Join(kept, ""))
-	// what stands before says where they differ, the end what they are
+	// the start shows where they differ, the end what they are
 	for turn := 0; room > 0 && (from > indent || to < last); turn++ {
 		switch {
 		case from > indent && (turn%3 == 0 || to == last):

@@ -41,7 +41,7 @@ func TestClipApart(t *testing.T) {
 	}
 }
 
-// TestClipApartFits: whatever the texts are, none is longer than it may be, and those that fit stay as they are.
+// TestClipApartFits: for any texts, none is longer than allowed, and those that fit are unchanged.
 func TestClipApartFits(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	pieces := []string{"a", "層", "é", "layers.", "0", "1", " ", "…", "🙂", "attention"}

@@ -1,6 +1,6 @@
 package layout
 
-// Style is a way to set text off. Nothing is ever said by style alone.
+// Style is a text style. Style alone carries no information.
 type Style string
 
 const (
@@ -8,7 +8,7 @@ const (
 	Plain Style = ""
 	// Strong is for titles and for the figures that matter most.
 	Strong Style = "\x1b[1m"
-	// Faint is for what a reader may skip.
+	// Faint is for text that readers may skip.
 	Faint Style = "\x1b[2m"
 	// Alarm is for growth and loss.
 	Alarm Style = "\x1b[31m"

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Each says how much the parts of a fold hold: "8 × 832.0 MiB", or from the smallest to the largest. "" for one part
+// Each formats the bytes of each part of a fold: "8 × 832.0 MiB", or from the smallest to the largest. "" for one part
 // alone.
 func (o Options) Each(count int, least, most uint64) string {
 	times, to := " × ", "–"
@@ -27,8 +27,8 @@ func (o Options) Each(count int, least, most uint64) string {
 	return fmt.Sprint(count, times, high)
 }
 
-// EachColumn puts a column behind the names that says how much each part of a fold holds, if any row is a fold. each
-// has one text for every row.
+// EachColumn adds a column after the names with the bytes of each part of a fold, if any row is a fold. each has one
+// text for every row.
 func EachColumn(columns []Column, rows [][]Cell, each []string) ([]Column, [][]Cell) {
 	if !slices.ContainsFunc(each, func(text string) bool { return text != "" }) {
 		return columns, rows

@@ -1,6 +1,6 @@
-// Package layout has what every text is made of: pages of titles, fields, lists and tables that keep to a width, sheets
-// of the same in pieces, and how sizes, counts, times and shares are written. It may import the report's types, for
-// their bounds, and what makes text safe to show; it never knows what a page is about.
+// Package layout has the parts of every text: pages of titles, fields, lists and tables within a width, sheets of the
+// same as data, and the formats of sizes, counts, times and shares. It may import the report's types, for their bounds,
+// and the sanitizer of text; it does not depend on the content of a page.
 package layout
 
 import (
@@ -18,7 +18,7 @@ type Page struct {
 	blank  bool             // the last line was empty
 	signed [len(signs)]bool // signs of inexact figures that were used and not explained yet
 
-	sheets *[]Sheet // takes what is written in pieces; nil: nothing does
+	sheets *[]Sheet // receives the content as data; nil: nothing does
 }
 
 // NewPage returns an empty page that is written to w.
@@ -37,14 +37,14 @@ func (p *Page) Line(format string, args ...any) {
 	_, p.err = io.WriteString(p.w, text+"\n")
 }
 
-// Gap leaves one empty line, never two.
+// Gap prints one empty line, never two.
 func (p *Page) Gap() {
 	if !p.blank {
 		p.Line("")
 	}
 }
 
-// Title prints a line that stands out, and begins a sheet.
+// Title prints a title, and begins a sheet.
 func (p *Page) Title(text string) {
 	p.startSheet(text)
 	if Width(text) <= p.Columns() {
@@ -86,7 +86,7 @@ func Pad(s string, width int) string {
 	return s + strings.Repeat(" ", max(0, width-Width(s)))
 }
 
-// Wrap breaks text at blanks into lines of at most width cells; a longer word stands alone, cut where it must be.
+// Wrap breaks text at blanks into lines of at most width cells; a longer word is on its own line, cut if necessary.
 func Wrap(text string, width int) []string {
 	width = max(width, widestCharacter)
 	var lines []string
@@ -115,7 +115,7 @@ var unitWords = map[string]bool{"B": true, "KiB": true, "MiB": true, "GiB": true
 	"us": true, "ms": true, "s": true,
 	"min": true, "h": true}
 
-// words splits text at blanks, but leaves a number and its unit together.
+// words splits text at blanks, but keeps a number and its unit together.
 func words(text string) []string {
 	var list []string
 	joined := false // a word has one unit: a text may consist of nothing but units
@@ -138,7 +138,7 @@ type Column struct {
 	Optional int  // left out where the names would get too little room, the highest number first; 0: always there
 }
 
-// Cell is a piece of a row; an empty one leaves its place blank.
+// Cell is a field of a row; an empty one leaves its column blank.
 type Cell struct {
 	Text  string
 	Style Style
@@ -149,8 +149,8 @@ const (
 	NameRoom = 40 // columns that names get before optional columns do
 )
 
-// Table prints rows under titles. The first column takes the room that the others leave and clips what does not fit;
-// every other column is as wide as its widest cell. shown says which columns there was room for.
+// Table prints rows under titles. The first column takes the remaining width and is clipped; every other column is as
+// wide as its widest cell. shown reports which columns had room.
 func (p *Page) Table(columns []Column, rows [][]Cell) (shown []bool) {
 	p.keep(func(s *Sheet) { s.take(columns, rows) })
 	widths := make([]int, len(columns))
@@ -177,7 +177,7 @@ func (p *Page) Table(columns []Column, rows [][]Cell) (shown []bool) {
 	return shown
 }
 
-// fit decides which columns are shown, and gives the first one the room that the others leave.
+// fit decides which columns are shown, and gives the first one the remaining width.
 func (p *Page) fit(columns []Column, widths []int) (shown []bool) {
 	shown = make([]bool, len(columns))
 	room := p.Columns() - TableGap

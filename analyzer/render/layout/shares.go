@@ -2,10 +2,10 @@ package layout
 
 import "slices"
 
-// BarWidth is how many columns the longest bar of a table takes.
+// BarWidth is the width of the longest bar of a table, in columns.
 const BarWidth = 16
 
-// Fewer keeps the first rows of a list and puts the sum of the others behind them.
+// Fewer keeps the first rows of a list and appends the sum of the others.
 func Fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
 	if len(list) <= limit {
 		return list

@@ -7,7 +7,7 @@ import (
 // Sheet is a part of the text report in pieces, for forms that lay it out themselves.
 type Sheet struct {
 	Title  string
-	Fields []Fact // names and what they are; one without a name goes on with the one before
+	Fields []Fact // names and values; one without a name continues the previous one
 	Head   []Head // of the table; none without one
 	Rows   [][]string
 	Items  []string // remarks

@@ -6,7 +6,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// ShellWord is a text of the traced program as a word of a shell command: quoted where a shell would take it apart.
+// ShellWord is a text from the traced program as a word of a shell command, quoted if necessary.
 func ShellWord(text string) string {
 	s := visible.Text(text)
 	if !strings.ContainsAny(s, " \t\n'\"\\$&|;<>()*?[]{}~`!#") && s != "" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// Unit is what sizes are counted in where no unit stands beside each of them.
+// Unit is the unit of sizes that are printed without one.
 type Unit string
 
 const (
@@ -14,7 +14,7 @@ const (
 	UnitB Unit = "B"
 	// UnitMiB is 1,048,576 bytes.
 	UnitMiB Unit = "MiB"
-	// UnitMB is 1,000,000 bytes; sizes are whole numbers of them, a half goes to the even one.
+	// UnitMB is 1,000,000 bytes; sizes are whole numbers of them, halves rounded to even.
 	UnitMB Unit = "MB"
 )
 
@@ -45,7 +45,7 @@ func (u Unit) Words() string {
 // UnitWriter writes a size without its unit.
 type UnitWriter func(uint64) string
 
-// Exact writes sizes for programs: in MiB with three decimals, which tell blocks apart.
+// Exact formats sizes for programs: in MiB with three decimals, which distinguish blocks.
 func (u Unit) Exact(n uint64) string {
 	switch u {
 	case UnitMB:

@@ -14,7 +14,7 @@ import (
 // Bytes writes a size in binary units with three or four digits: 512 B, 1.50 GiB, 23.4 MiB, 640.0 KiB.
 func Bytes(n uint64) string { return report.SizeText(n) }
 
-// SignedBytes writes a difference of sizes, always with its sign: +1.50 GiB, -512 B; "0 B" if there is none.
+// SignedBytes formats a difference of sizes, always with its sign: +1.50 GiB, -512 B; "0 B" if there is none.
 func SignedBytes(n int64) string {
 	switch {
 	case n > 0:
@@ -53,7 +53,7 @@ func Plural(n uint64, one, many string) string {
 	return Count(n) + " " + many
 }
 
-// Duration writes nanoseconds as people say them: 740 ns, 1.2 ms, 8.213 s, 4 min 03 s, 2 h 05 min.
+// Duration formats nanoseconds for reading: 740 ns, 1.2 ms, 8.213 s, 4 min 03 s, 2 h 05 min.
 func Duration(ns int64) string {
 	switch {
 	case ns < 0:
@@ -103,8 +103,8 @@ func Tenths(values []uint64) []int {
 	return shares
 }
 
-// summable returns the values with their sum, all of them scaled down if the sum does not fit, which only a damaged
-// trace can bring about.
+// summable returns the values with their sum, all of them scaled down if the sum does not fit, which is possible only
+// in a damaged trace.
 func summable(values []uint64) (scaled []uint64, sum uint64) {
 	for _, v := range values {
 		var carry uint64

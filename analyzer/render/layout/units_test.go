@@ -42,7 +42,7 @@ func TestCountAndDuration(t *testing.T) {
 	}
 }
 
-// TestTenthsAddUp: whatever the values, a column of percents adds up to 100.0, and no share is off by a tenth or more.
+// TestTenthsAddUp: for any values, a column of percents adds up to 100.0, and no share is off by a tenth or more.
 func TestTenthsAddUp(t *testing.T) {
 	rng := rand.New(rand.NewPCG(5, 6))
 	for range 2000 {
@@ -115,8 +115,8 @@ func TestClipAndWrap(t *testing.T) {
 	}
 }
 
-// Columns stand under each other whatever the names consist of: a terminal gives a wide character two cells and a
-// combining mark none.
+// Columns are aligned for any characters in names: a terminal gives a wide character two cells and a combining mark
+// none.
 func TestTablesCountCells(t *testing.T) {
 	names := []string{"train.py:3", "模型训练.py:3", "mode\u0301le.py:3", "🚀.py", strings.Repeat("層", 60),
 		strings.Repeat("e\u0301", 90)}
@@ -135,7 +135,7 @@ func TestTablesCountCells(t *testing.T) {
 	}
 }
 
-// FuzzClip: what is left of a text never takes more cells than there are, and nothing is lost where there is room.
+// FuzzClip: the clipped text never takes more cells than allowed, and nothing is lost if there is room.
 func FuzzClip(f *testing.F) {
 	for _, text := range []string{"", "model.encoder.0", "模型训练.py:3", "e\u0301e\u0301", "👩‍👩‍👧‍👦 family", "\xff\xfe",
 		"\u200b\u0300"} {

@@ -1,6 +1,6 @@
-// Package oomtext tells how memory ran out: the requests that were refused, who held the memory then, what to try, and
-// what became of later attempts. The preloaded library prints it when that happens, and reports contain it. It may
-// import layout, phrase and the report's types, and nothing that only a reader of traces needs.
+// Package oomtext prints out-of-memory events: the refused requests, the owners of the memory then, advice, and the
+// outcome of later attempts. The preloaded library prints it when that happens, and reports contain it. It may import
+// layout, phrase and the report's types, and nothing that only readers of traces need.
 package oomtext
 
 import (
@@ -17,10 +17,10 @@ import (
 	"memtrace/internal/visible"
 )
 
-// maxLines bounds the OOM events that the text report lists besides the one that it tells in full.
+// maxLines bounds the OOM events that the text report lists besides the one printed in full.
 const maxLines = 5
 
-// WriteEvents tells the first time that memory ran out for good, or was short, in full, and lists the others.
+// WriteEvents prints the first event at which memory ran out for good, or was short, in full, and lists the others.
 func WriteEvents(p *layout.Page, s *report.Summary) {
 	list := s.OOM.Events
 	if len(list) == 0 {
@@ -62,7 +62,7 @@ func oneLine(e *report.OOMEvent) string {
 	return text
 }
 
-// writeEvent tells one event: what was asked by whom, who held the memory, what was idle, and what to try.
+// writeEvent prints one event: the request and its code, the owners of the memory, the idle memory, and advice.
 func writeEvent(p *layout.Page, e *report.OOMEvent, framework string) {
 	title := fmt.Sprintf("Out of memory on %s at %s", phrase.DeviceName(e.Device), layout.Moment(e.TimeNS))
 	switch {
@@ -99,7 +99,7 @@ func writeEvent(p *layout.Page, e *report.OOMEvent, framework string) {
 	writeAdvice(p, e)
 }
 
-// HostWord is what to call memory of the host, of which there was not enough.
+// HostWord is the name of the host memory that ran out.
 func HostWord(e *report.OOMEvent) string {
 	if e.Memory == "registered" || e.Memory == "host" {
 		return "pinned host"
@@ -172,7 +172,7 @@ func deviceWords(e *report.OOMEvent) string {
 		layout.Moment(e.Sample.TimeNS))
 }
 
-// lostWords says what the figures below are worth.
+// lostWords describes how reliable the figures below are.
 func lostWords(e *report.OOMEvent) string {
 	text := layout.Plural(e.LostRecords, "record was", "records were") +
 		" lost before that: owners are as recorded, and may hold less (a free is missing) or more (an allocation is)"
@@ -228,8 +228,8 @@ func stepWords(steps []uint64) string {
 	return "the last " + layout.Plural(uint64(len(steps)), "step", "steps") + " began with " + strings.Join(parts, ", ")
 }
 
-// writeOwners tells who filled the device: by tag if the program set any, and shorter by its places, if they are known;
-// else by what says most.
+// writeOwners prints the owners of the device's memory: by tag if the program set any, and shorter by its places, if
+// they are known; else by the most informative grouping.
 func writeOwners(p *layout.Page, e *report.OOMEvent, framework string) {
 	l := BestLedger(e)
 	if l == nil || len(l.Rows) == 0 {
@@ -264,8 +264,8 @@ func writeLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework
 	p.Gap()
 }
 
-// FoldOwners sums up the smallest blocks where there are more than limit; what is no block stays. Largest first, what
-// was summed up behind the blocks.
+// FoldOwners joins the smallest blocks if there are more than limit; rows that are not blocks stay. Largest first, the
+// joined row after the blocks.
 func FoldOwners(by string, list []report.LedgerRow, limit int) []report.LedgerRow {
 	n := 0
 	for n < len(list) && list[n].Owner == report.OwnerBlocks {
@@ -298,7 +298,7 @@ func OwnerStyle(owner string) layout.Style {
 	return layout.Outside
 }
 
-// BestLedger picks the grouping that says most, as bestGrouping does for the whole run.
+// BestLedger picks the most informative grouping that the program's memory has names in.
 func BestLedger(e *report.OOMEvent) *report.Ledger {
 	for _, by := range []string{"tag", "site", "library"} {
 		if l := ledgerBy(e, by); l != nil && slices.ContainsFunc(l.Rows, func(r report.LedgerRow) bool {
@@ -319,7 +319,7 @@ func ledgerBy(e *report.OOMEvent, by string) *report.Ledger {
 	return nil
 }
 
-// OwnerName is what people call who held a row's memory.
+// OwnerName is the displayed name of a row's owner.
 func OwnerName(r *report.LedgerRow, framework string) string {
 	switch r.Owner {
 	case report.OwnerBlocks:
@@ -344,7 +344,7 @@ func writeAdvice(p *layout.Page, e *report.OOMEvent) {
 	p.Gap()
 }
 
-// Write writes one OOM event as a text that stands without its trace.
+// Write writes one OOM event as a self-contained text.
 func Write(w io.Writer, r *report.OOMReport, o layout.Options) error {
 	p := layout.NewPage(w, o)
 	writeEvent(p, &r.Event, phrase.Framework(r.Versions))
@@ -372,7 +372,7 @@ func Write(w io.Writer, r *report.OOMReport, o layout.Options) error {
 	return nil
 }
 
-// RanOut says behind an exit status other than 0 that memory had run out before, if it had.
+// RanOut adds to an exit status other than 0 that memory had run out before, if it had.
 func RanOut(s *report.Summary, ended string) string {
 	status := s.Process.ExitStatus
 	if status == nil || *status == 0 || s.OOM.Count == 0 {
@@ -384,7 +384,7 @@ func RanOut(s *report.Summary, ended string) string {
 	return ended + " after running out of memory"
 }
 
-// Sheets tell the first time that memory ran out, or was short, and list the others; nil if it was not.
+// Sheets are the first event at which memory ran out, or was short, and a list of the others; nil if there is none.
 func Sheets(s *report.Summary, rows int) []layout.Sheet {
 	return layout.SheetsOf(rows, func(p *layout.Page) { WriteEvents(p, s) })
 }

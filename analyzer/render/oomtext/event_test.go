@@ -7,7 +7,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// The largest hole stands against the request, where it is the smaller one.
+// The largest hole is compared with the request, if it is smaller.
 func TestLargestHole(t *testing.T) {
 	a := &report.OOMAllocator{ReservedBytes: 100 << 20, AllocatedBytes: 60 << 20, IdleBytes: 40 << 20}
 	a.Pieces.FreePieces, a.Pieces.LargestFreeBytes = 7, 8<<20
@@ -20,7 +20,8 @@ func TestLargestHole(t *testing.T) {
 	}
 }
 
-// A failed run that ran out of memory says so beside its exit status; one that handled it, or did not fail, does not.
+// A failed run that ran out of memory reports it next to its exit status; one that handled it, or did not fail, does
+// not.
 func TestRanOut(t *testing.T) {
 	one, zero := 1, 0
 	for _, c := range []struct {

@@ -35,7 +35,7 @@ func writeCategories(p *layout.Page, e *report.OOMEvent, framework string) {
 	p.Gap()
 }
 
-// writeRetries says what came after memory had run out.
+// writeRetries prints what followed after memory had run out.
 func writeRetries(p *layout.Page, list []report.OOMRetries) {
 	list = slices.DeleteFunc(slices.Clone(list), func(r report.OOMRetries) bool { return !isDetailed(&r) })
 	if len(list) == 0 {
@@ -52,15 +52,15 @@ func writeRetries(p *layout.Page, list []report.OOMRetries) {
 	p.Gap()
 }
 
-// isDetailed reports whether there is more to say of attempts than that one failed, which stands elsewhere.
+// isDetailed reports whether attempts need more than the statement that one failed, which is printed elsewhere.
 func isDetailed(r *report.OOMRetries) bool {
 	return r.FailedCount > 1 || r.GrantedTimeNS != 0 || r.AsMuchTimeNS != 0 || r.StepTimeNS != 0
 }
 
-// retriesText says which attempts failed, and which one succeeded, as far as that is known.
+// retriesText lists the failed attempts, and the one that succeeded, as far as that is known.
 func retriesText(r *report.OOMRetries) string { return attemptsText(r) + leftText(r) }
 
-// leftText says what failed attempts left behind.
+// leftText describes the memory left by failed attempts.
 func leftText(r *report.OOMRetries) string {
 	if !r.Leaves() {
 		return ""
@@ -99,8 +99,8 @@ func attemptsText(r *report.OOMRetries) string {
 	return text + " No block as large as the refused one was granted."
 }
 
-// AttemptSentence says in the fewest words which attempt succeeded, for a verdict: " Attempt 3 succeeded."; "" where
-// none is known to have.
+// AttemptSentence names briefly the attempt that succeeded, for a verdict: " Attempt 3 succeeded."; "" if none is known
+// to have.
 func AttemptSentence(o *report.OOM) string {
 	for i := range o.Retries {
 		if _, succeeded := o.Retries[i].Succeeded(); !succeeded {
@@ -117,7 +117,7 @@ func AttemptSentence(o *report.OOM) string {
 	return " Each time a later attempt succeeded."
 }
 
-// WriteRetries writes what came after memory had run out, as the end of the text that Write began.
+// WriteRetries prints what followed after memory had run out, as the end of the text that Write began.
 func WriteRetries(w io.Writer, r *report.OOMRetries, o layout.Options) error {
 	p := layout.NewPage(w, o)
 	writeRetries(p, []report.OOMRetries{*r})

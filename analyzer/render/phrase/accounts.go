@@ -1,6 +1,6 @@
 package phrase
 
-// Account is one of the accounts beside a framework's blocks, and what people call it.
+// Account is one of the accounts other than a framework's blocks, with its displayed name.
 type Account struct{ Key, Name string }
 
 var accounts = []Account{
@@ -15,10 +15,11 @@ var accounts = []Account{
 	{"other", "of other kinds"},
 }
 
-// Accounts lists the accounts beside a framework's blocks, in the order in which they are shown.
+// Accounts lists the accounts other than a framework's blocks, in the order in which they are shown.
 func Accounts() []Account { return accounts }
 
-// AccountName is what people call an account beside a framework's blocks, the account's own name if there is none.
+// AccountName is the displayed name of an account other than a framework's blocks, the account's own name if there is
+// none.
 func AccountName(account string) string {
 	for _, a := range accounts {
 		if a.Key == account {

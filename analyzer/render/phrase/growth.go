@@ -11,18 +11,18 @@ import (
 	"memtrace/internal/visible"
 )
 
-// Growth says how fast which memory grows, by how much it did, and at which lines. The judgement must be that it does;
-// main is the level that the report puts first.
+// Growth describes the rate of growth, its amount, and the lines. The judgement must be that memory grows; main is the
+// level that the report puts first.
 func Growth(t *report.Trend, main string) string {
 	rate := RateWords(t.BytesPerSecond)
 	switch each := layout.Bytes(t.BytesPerIteration) + " per iteration"; {
-	case t.BytesPerIteration > 0 && t.ToTimeNS-t.FromTimeNS < int64(time.Second): // a rate would say more than is known
+	case t.BytesPerIteration > 0 && t.ToTimeNS-t.FromTimeNS < int64(time.Second): // a rate is not known well enough
 		rate = each
 	case t.BytesPerIteration > 0:
 		rate += ", " + each
 	}
 	text := fmt.Sprintf("%s grows by %s (%s since %s). %s.", grownMemory(t.Level, main), rate, layout.Bytes(t.Bytes),
-		layout.Moment(t.FromTimeNS), growers(t))
+		layout.Moment(t.FromTimeNS), growingPlaces(t))
 	if full := fullWords(t.FullInSeconds); full != "" {
 		text += " At this rate the device will be full in about " + full + "."
 	}
@@ -41,7 +41,7 @@ func grownMemory(level, main string) string {
 		"managed": "Managed memory"}[level]
 }
 
-// RateWords writes a rate in the unit of time in which people would watch it.
+// RateWords formats a rate in a suitable unit of time.
 func RateWords(perSecond float64) string {
 	switch {
 	case perSecond >= 1<<20:
@@ -52,8 +52,8 @@ func RateWords(perSecond float64) string {
 	return layout.Bytes(uint64(perSecond*3600)) + "/h"
 }
 
-// growers names the places that grow, with their shares, and says so where they are not most of it.
-func growers(t *report.Trend) string {
+// growingPlaces names the places that grow, with their shares, and states if they are less than most of it.
+func growingPlaces(t *report.Trend) string {
 	const shown, whole = 2, 99
 	share := func(bytes uint64) float64 { return 100 * float64(bytes) / float64(max(t.Bytes, 1)) }
 	if len(t.Owners) > 0 && share(t.Owners[0].Bytes) >= whole {

@@ -17,7 +17,7 @@ func SummaryHealth(s *report.Summary) string {
 	return text
 }
 
-// Health is one line on how far the numbers of a trace can be trusted; the notes say more.
+// Health is one line on how reliable the figures of a trace are; the notes have the details.
 func Health(h report.Health, lostRecords uint64) string {
 	events := layout.Plural(h.Events, "event", "events")
 	if h.Complete {

@@ -10,7 +10,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// WriteIterations sums the iterations up: how many, how high, and whether they leave more and more behind.
+// WriteIterations summarizes the iterations: their number, their peaks, and whether the memory left after them grows.
 func WriteIterations(p *layout.Page, s *report.Summary) {
 	t := s.Training
 	ended := EndedIterations(t)
@@ -70,7 +70,7 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 		visible.Text(highest.Peak.Phase))
 }
 
-// writeGrowthLine says what iterations leave behind, and whether the judgement on memory is that it grows.
+// writeGrowthLine prints what iterations leave allocated, and whether the memory is judged to grow.
 func writeGrowthLine(p *layout.Page, s *report.Summary) {
 	ended, g := EndedIterations(s.Training), s.Trend
 	kept := layout.Bytes(layout.Sum(ended[len(ended)-1].End)) + " at the end of the last"

@@ -9,15 +9,15 @@ import (
 	"memtrace/internal/visible"
 )
 
-// keptShown is how many holders a sentence names, and keptPart the least part of what is allocated, as a divisor, that
-// makes one worth it.
+// keptShown is how many holders a sentence names, and keptPart the least part of the allocated bytes, as a divisor, of
+// a holder to be named.
 const (
 	keptShown = 2
 	keptPart  = 10
 )
 
-// KeptBy says in a sentence or two what keeps most of the tensors alive, and how much it frees to drop that; "" where
-// nothing keeps much of what is allocated.
+// KeptBy describes in a sentence or two what keeps most of the tensors alive, and how much is freed by dropping it; ""
+// if nothing keeps much of the allocated bytes.
 func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 	if k == nil {
 		return "", 0
@@ -48,7 +48,7 @@ func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 	return strings.Join(garbage, " "), bytes
 }
 
-// keptUnknown is the path of tensors that the search had not come to when it was cut short.
+// keptUnknown is the path of tensors that the search had not reached when it was cut short.
 const keptUnknown = "?"
 
 // KeptName is how tensors are reached, as memtrace ctl PID referrers shows it.
@@ -62,7 +62,7 @@ func KeptName(h *report.Kept) string {
 	return visible.Text(h.Path)
 }
 
-// KeptRow says of a holder what is freed with it, how its tensors are reached, and what they are.
+// KeptRow returns for a holder the bytes freed with it, how its tensors are reached, and what they are.
 func KeptRow(h *report.Kept) (bytes, name, what string) {
 	name, what = KeptName(h), keptWhat(h)
 	if h.Garbage {
@@ -78,7 +78,7 @@ func keptBytes(h *report.Kept) string {
 	return layout.Bytes(h.FreesBytes)
 }
 
-// keptWhat says what is kept: tensors, and what their autograd graphs have saved.
+// keptWhat describes what is kept: tensors, and what their autograd graphs have saved.
 func keptWhat(h *report.Kept) string {
 	text := layout.Plural(h.Tensors, "tensor", "tensors")
 	switch {

@@ -7,7 +7,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// Lost says how many records are missing, and what that makes of the figures.
+// Lost reports how many records are missing, and the effect on the figures.
 func Lost(b *report.Bounds) string {
 	text := layout.Plural(b.LostRecords, "record", "records")
 	if b.LostFrees != nil {

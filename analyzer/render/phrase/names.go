@@ -39,7 +39,7 @@ func Software(versions map[string]string) string {
 	return strings.Join(append(parts, rest...), ", ")
 }
 
-// FrameworkName is what to call the framework level of a run with these versions: who reports blocks.
+// FrameworkName is the display name of the framework level of a run with these versions.
 func FrameworkName(versions map[string]string) string {
 	name := "framework"
 	for _, n := range softwareNames[:4] {
@@ -63,7 +63,7 @@ func FrameworkName(versions map[string]string) string {
 	return name + " and " + pools
 }
 
-// DeviceName is what a table calls a device.
+// DeviceName is the name of a device in tables.
 func DeviceName(index int16) string {
 	if index < 0 {
 		return "no device"
@@ -86,7 +86,7 @@ func Device(d report.Device, null bool) string {
 	return text
 }
 
-// Framework is what a sentence calls the framework.
+// Framework is the name of the framework in sentences.
 func Framework(versions map[string]string) string {
 	if name := FrameworkName(versions); name != "framework" {
 		return name
@@ -94,7 +94,7 @@ func Framework(versions map[string]string) string {
 	return "the framework"
 }
 
-// Genitive is "PyTorch's" of the name of who reports blocks.
+// Genitive is the genitive of a framework's name: "PyTorch's".
 func Genitive(name string) string {
 	if strings.HasSuffix(name, "pools") {
 		return name + "'"
@@ -102,7 +102,7 @@ func Genitive(name string) string {
 	return name + "'s"
 }
 
-// FrameworkBlocks is what to call the blocks of the framework level.
+// FrameworkBlocks is the name of the blocks of the framework level.
 func FrameworkBlocks(versions map[string]string) string {
 	name := FrameworkName(versions)
 	if strings.HasSuffix(name, "pools") {
@@ -111,7 +111,7 @@ func FrameworkBlocks(versions map[string]string) string {
 	return name + " blocks"
 }
 
-// TrainingLevel is what to call the level that training speaks of.
+// TrainingLevel is the name of the level that training describes.
 func TrainingLevel(s *report.Summary, t *report.Training) string {
 	if t.Level == report.LevelFramework {
 		return FrameworkName(s.Versions)
@@ -119,7 +119,7 @@ func TrainingLevel(s *report.Summary, t *report.Training) string {
 	return "the driver"
 }
 
-// CategoryWord is what a table calls a category.
+// CategoryWord is the name of a category in tables.
 func CategoryWord(category string) string {
 	if category == rules.Others {
 		return "not categorized"
@@ -127,7 +127,7 @@ func CategoryWord(category string) string {
 	return category
 }
 
-// LevelName is what people call the main level: the framework's name, or the driver.
+// LevelName is the display name of the main level: the framework's name, or the driver.
 func LevelName(s *report.Summary) string {
 	if s.MainLevel() == report.LevelFramework {
 		return Framework(s.Versions)

@@ -1,6 +1,6 @@
-// Package phrase has the words that more than one report says: what people call devices, frameworks, processes and
-// windows, and the lines on health, growth and iterations. It may import layout, the report's types and the names of
-// rules; it prints no tables and decides nothing about what a report shows.
+// Package phrase has the text shared by several reports: names of devices, frameworks, processes and windows, and the
+// lines on health, growth and iterations. It may import layout, the report's types and the names of rules; it prints no
+// tables and does not select the content of a report.
 package phrase
 
 import (
@@ -11,7 +11,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// WriteBeginning says whose report it is.
+// WriteBeginning prints which process the report is about.
 func WriteBeginning(p *layout.Page, s *report.Summary) {
 	name := "memtrace report"
 	if p.Path != "" {
@@ -22,7 +22,7 @@ func WriteBeginning(p *layout.Page, s *report.Summary) {
 	p.Field(Source(s.Process))
 }
 
-// WriteSelection says what of the run is shown.
+// WriteSelection prints which part of the run is shown.
 func WriteSelection(p *layout.Page, s *report.Summary) {
 	if s.Window != nil {
 		p.Styled(layout.Strong, "window", WindowFact(s).Value)

@@ -21,7 +21,7 @@ func Command(proc report.Process) string {
 	return visible.Text(proc.Exe)
 }
 
-// Process says which process it was, where it ran and when it began.
+// Process describes the process, where it ran and when it began.
 func Process(proc report.Process) string {
 	text := "unknown pid"
 	if proc.PID != 0 {
@@ -52,7 +52,7 @@ func Process(proc report.Process) string {
 	return text
 }
 
-// rankName is a process's place in a distributed run, "" where there is none.
+// rankName is a process's rank in a distributed run, "" if there is none.
 func rankName(proc report.Process) string {
 	switch {
 	case proc.Rank == nil:
@@ -63,7 +63,7 @@ func rankName(proc report.Process) string {
 	return fmt.Sprintf("rank %d", *proc.Rank)
 }
 
-// Ending says how long a process ran and how it ended.
+// Ending describes how long a process ran and how it ended.
 func Ending(proc report.Process) string {
 	words := map[string]string{
 		report.EndedClean:   "exited",

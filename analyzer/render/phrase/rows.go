@@ -2,13 +2,13 @@ package phrase
 
 import "memtrace/analyzer/render/layout"
 
-// rowNouns are what a row of a grouping is called, one and several.
+// rowNouns are the singular and plural names of a grouping's rows.
 var rowNouns = map[string][2]string{"site": {"line", "lines"}, "inner": {"line", "lines"}, "line": {"line", "lines"},
 	"module": {"module", "modules"}, "tag": {"tag", "tags"}, "category": {"category", "categories"},
 	"library": {"library", "libraries"}, "operator": {"operator", "operators"}, "thread": {"thread", "threads"},
 	"function": {"function", "functions"}, "file": {"file", "files"}}
 
-// KeyName is what a table calls a key of a grouping: categories, and what other sets of rules make, may be none.
+// KeyName is the name of a grouping's key in tables: for sets of rules, including the absence of a category.
 func KeyName(by, key string) string {
 	if _, known := rowNouns[by]; known && by != "category" {
 		return key
@@ -16,7 +16,7 @@ func KeyName(by, key string) string {
 	return CategoryWord(key)
 }
 
-// MoreRows names the rows of a grouping that a table puts together at its end: "36 more lines".
+// MoreRows names the rows of a grouping that a table joins at its end: "36 more lines".
 func MoreRows(by string, count int) string {
 	noun, known := rowNouns[by]
 	if !known {

@@ -22,13 +22,13 @@ func DuringWindow(w *report.Window) string {
 	return fmt.Sprintf(" between %s and %s", visible.Text(w.From), visible.Text(w.To))
 }
 
-// WindowFact says where the window lies in the run.
+// WindowFact describes the position of the window in the run.
 func WindowFact(s *report.Summary) layout.Fact {
 	return layout.Fact{Name: "window", Value: Window(&s.Window.WindowEnds, s.Process.DurationNS) +
 		"; peaks, counts and tables are the window's"}
 }
 
-// Window says from where to where a window goes, and how much of the run that is.
+// Window describes the ends of a window, and its part of the run.
 func Window(w *report.WindowEnds, duration int64) string {
 	end := func(name, otherwise string, ns int64) string {
 		if name == "" {
@@ -43,7 +43,7 @@ func Window(w *report.WindowEnds, duration int64) string {
 		layout.Duration(w.ToNS-w.FromNS), layout.Duration(duration))
 }
 
-// WindowFlags are what asks for the same window again, with a blank behind them.
+// WindowFlags are the flags that select the same window again, followed by a blank.
 func WindowFlags(s *report.Summary) (flags string) {
 	if s.Window == nil {
 		return ""
@@ -57,7 +57,7 @@ func WindowFlags(s *report.Summary) (flags string) {
 	return flags
 }
 
-// Filters are those that are on, without the window, which has a line of its own.
+// Filters are the active ones, without the window, which has a separate line.
 func Filters(s *report.Summary) []string {
 	if s.Window != nil && len(s.Filter) > 0 {
 		return s.Filter[1:]

@@ -16,8 +16,8 @@ const (
 var caseCategories = []string{"Parameters", "Gradients", "Optimizer state", "Feature maps", "Intermediate gradients",
 	"Workspace", "Others"}
 
-// trainingCase is a run of so many iterations by an optimizer, in two epochs. Each iteration leaves leak bytes of
-// Others behind.
+// trainingCase is a run of the given number of iterations by an optimizer, in two epochs. Each iteration leaves leak
+// bytes of Others allocated.
 func trainingCase(iterations int, leak uint64) *report.Summary {
 	t := &report.Training{Level: "framework", Rules: "torch", Categories: caseCategories,
 		Adapters:     map[string]string{"torch": "on"},

@@ -13,10 +13,10 @@ import (
 )
 
 // crossColumns is how many columns a crossed table has at most before the others are summed up, unless all rows were
-// asked for.
+// requested.
 const crossColumns = 6
 
-// noCross says why there is no crossed table.
+// noCross explains why there is no crossed table.
 func noCross(s *report.Summary) string {
 	switch {
 	case s.Cross == nil:
@@ -43,7 +43,7 @@ func writeCross(p *layout.Page, s *report.Summary) {
 	p.Title(fmt.Sprintf("Where the memory was at %s, %s: %s by %s", when, layout.Moment(c.TimeNS), c.By[0], c.By[1]))
 	p.Gap()
 	rows := foldedCross(p, c)
-	// more columns say more than what each of repeated modules holds
+	// more columns are more informative than the bytes of each of repeated modules
 	for shown := crossWidth(p, len(c.Columns)); ; shown-- {
 		columns, table, each := crossTable(p, c, rows, shown)
 		plain := crossFits(p, columns, table)
@@ -73,7 +73,7 @@ func crossWidth(p *layout.Page, columns int) int {
 	return min(columns, crossColumns)
 }
 
-// crossFits reports whether the names keep room beside all columns.
+// crossFits reports whether the names have room next to all columns.
 func crossFits(p *layout.Page, columns []layout.Column, rows [][]layout.Cell) bool {
 	room := p.Columns()
 	for i := range columns {

@@ -13,8 +13,8 @@ import (
 
 const iterationEnds = 3 // iterations shown at both ends of the run
 
-// categoryColumns is how many categories get a column of their own. Columns that a table leaves out for want of room
-// would be missing from the column of the others.
+// categoryColumns is how many categories get a column of their own. Columns dropped for lack of room would be missing
+// from the column of the others.
 func categoryColumns(p *layout.Page) int {
 	const (
 		sizeColumn = 11
@@ -60,7 +60,7 @@ func writeIterations(p *layout.Page, s *report.Summary) {
 		legend(t.Categories, used)))
 }
 
-// withoutBlank leaves out columns in which no row says anything.
+// withoutBlank removes columns that are blank in every row.
 func withoutBlank(columns []layout.Column, rows [][]layout.Cell) ([]layout.Column, [][]layout.Cell) {
 	var kept []layout.Column
 	slim := make([][]layout.Cell, len(rows))
@@ -124,8 +124,8 @@ func iterationCells(t *report.Training, index int, own []int) []layout.Cell {
 		layout.Cell{Text: layout.Bytes(layout.Sum(it.End))})
 }
 
-// pickIterations chooses what a table of so many rows shows: the first and the last ones and the highest, then powers
-// of ten and of two, and evenly what is left of the room.
+// pickIterations chooses the limit rows of a table: the first and the last ones and the highest, then powers of ten and
+// of two, then evenly spaced ones.
 func pickIterations(t *report.Training, limit int) []int {
 	n := len(t.Iterations)
 	chosen := make(map[int]bool)

@@ -9,7 +9,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// noParameters says why there are no names, for the three reasons are mended in three ways.
+// noParameters explains why there are no names: the three reasons have different remedies.
 func noParameters(s *report.Summary) string {
 	if len(s.Training.Parameters) > 0 {
 		return ""

@@ -13,7 +13,7 @@ import (
 
 const (
 	moduleIndent  = "  "
-	moduleIndents = 40 // deeper modules stand below one another
+	moduleIndents = 40 // deeper modules are not indented further
 	// a module with less than the whole's 200th part, at every moment, is summed up with its like
 	moduleLeast      = 200
 	moduleCategories = 2  // named in a row
@@ -28,9 +28,9 @@ type moduleTable struct {
 	short []string
 	used  []bool // categories that some row names
 	rows  [][]layout.Cell
-	each  []string // of rows that stand for several modules, how many there are and what each holds
+	each  []string // for rows of several modules, their number and the bytes of each
 	all   bool     // nothing is summed up
-	deep  bool     // some modules lie below the depth
+	deep  bool     // some modules are below the depth
 }
 
 // writeModules prints the tree.
@@ -58,7 +58,7 @@ func writeModules(p *layout.Page, s *report.Summary) {
 	}
 }
 
-// moduleMoment says of which iteration the tree speaks.
+// moduleMoment names the iteration of the tree.
 func moduleMoment(s *report.Summary, t *report.Training) string {
 	what := fmt.Sprintf("the highest peak of %s", phrase.TrainingLevel(s, t))
 	if t.Highest < 0 {
@@ -77,7 +77,7 @@ func moduleMoment(s *report.Summary, t *report.Training) string {
 	return fmt.Sprintf("%s of iteration %d", what, it.Number)
 }
 
-// add prints a module that stands indent levels below the root; depth is how many of them count.
+// add prints a module that is indent levels below the root; depth is how many of them count.
 func (m *moduleTable) add(module *moduleFold, indent, depth int) {
 	m.row(module, indent)
 	if len(module.Children) == 0 {
@@ -120,8 +120,8 @@ func (m *moduleTable) children(module *report.Module) []moduleFold {
 	return list
 }
 
-// below is the depth of a child. Where nobody asked for a depth, levels on the way to what holds nearly all of the
-// memory do not count: they only wrap it.
+// below is the depth of a child. If no depth was requested, levels on the path to the module that holds nearly all of
+// the memory do not count: they only wrap it.
 func (m *moduleTable) below(module, child *moduleFold, depth int) int {
 	if !m.page.DepthAsked && atPeak(&child.Module) >= atPeak(&module.Module)/moduleWraps*(moduleWraps-1) &&
 		atPeak(m.root)/2 <= atPeak(&child.Module) {
@@ -130,7 +130,7 @@ func (m *moduleTable) below(module, child *moduleFold, depth int) int {
 	return depth + 1
 }
 
-// slight reports whether a module never matters.
+// slight reports whether a module is negligible at all moments.
 func (m *moduleTable) slight(module *report.Module) bool {
 	for _, name := range moduleMoments {
 		_, whole := momentOf(m.root, name)
@@ -198,7 +198,7 @@ func moduleRows(s *report.Summary, _ layout.Options, write layout.UnitWriter) it
 	}
 }
 
-// eachModule yields the rows of a tree; false if the reader has enough.
+// eachModule yields the rows of a tree; false if the consumer stopped.
 func eachModule(module *report.Module, depth int, write layout.UnitWriter, yield func([]string) bool) bool {
 	path := module.Path
 	if path == "" {

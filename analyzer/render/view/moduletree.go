@@ -14,7 +14,7 @@ import (
 // The moments of modules, in the order of an iteration.
 var moduleMoments = []string{"peak", "forward", "backward", "optimizer"}
 
-// momentOf returns what a module held at a moment; zero lists where the moment did not come.
+// momentOf returns the memory of a module at a moment; zero lists if the moment was not reached.
 func momentOf(m *report.Module, name string) (own, subtree []uint64) {
 	for i := range m.Moments {
 		if m.Moments[i].Moment == name {
@@ -24,9 +24,8 @@ func momentOf(m *report.Module, name string) (own, subtree []uint64) {
 	return nil, nil
 }
 
-// alikeMin is how many siblings with names of their own and the same bytes are worth one row: two can be compared at a
-// glance.
-const alikeMin = 3
+// minEqual is how many siblings with names of their own and equal bytes are joined: two can be compared at a glance.
+const minEqual = 3
 
 // moduleFold is a module, or several siblings in one: its bytes are those of all of them, so that trees add up.
 type moduleFold struct {
@@ -49,8 +48,8 @@ func severalModules(name string, list []report.Module) moduleFold {
 	return f
 }
 
-// foldLayers takes the layers of a list as one that are the same part of a repeated module: they are made of the same
-// modules, or hold the same bytes at every moment. What has a name of its own is left to mergeAlike.
+// foldLayers joins the layers of a list that are the same part of a repeated module: they have the same modules, or
+// hold the same bytes at every moment. Modules with names of their own are left to mergeEqual.
 func foldLayers(children []report.Module) []moduleFold {
 	var list []moduleFold
 	done := make([]bool, len(children))
@@ -74,7 +73,7 @@ func foldLayers(children []report.Module) []moduleFold {
 		}
 		list = append(list, severalModules("{"+fold.IndexRanges(numbers)+"}", alike))
 	}
-	return mergeAlike(list)
+	return mergeEqual(list)
 }
 
 func isNumber(name string) bool {
@@ -100,9 +99,8 @@ func sameKind(a, b *report.Module) bool {
 	return sameBytes(a, b)
 }
 
-// mergeAlike takes neighbours with names of their own as one that hold the same bytes everywhere, and whose children
-// do.
-func mergeAlike(children []moduleFold) []moduleFold {
+// mergeEqual joins adjacent modules with names of their own that hold the same bytes everywhere, as do their children.
+func mergeEqual(children []moduleFold) []moduleFold {
 	var list []moduleFold
 	for i := 0; i < len(children); {
 		end := i + 1
@@ -110,7 +108,7 @@ func mergeAlike(children []moduleFold) []moduleFold {
 			sameBytes(&children[i].Module, &children[end].Module) {
 			end++
 		}
-		if end-i < alikeMin {
+		if end-i < minEqual {
 			end = i + 1
 			list = append(list, children[i])
 		} else {
@@ -154,8 +152,7 @@ func compareNames(a, b string) int {
 	return cmp.Compare(a, b)
 }
 
-// inOrder puts the layers of a list of modules, which have numbers for names, in their order; others stay as they are,
-// the largest first.
+// inOrder sorts the layers of a list of modules, whose names are numbers; others stay as they are, the largest first.
 func inOrder(children []report.Module) []report.Module {
 	named := func(m report.Module) bool { _, err := strconv.Atoi(m.Name); return err != nil }
 	if slices.ContainsFunc(children, named) {
@@ -198,7 +195,7 @@ func addModules(name string, list []report.Module) report.Module {
 	return sum
 }
 
-// atPeak is what a module and those below it held at the peak.
+// atPeak is the memory of a module and its children at the peak.
 func atPeak(m *report.Module) uint64 {
 	_, subtree := momentOf(m, "peak")
 	return layout.Sum(subtree)

@@ -80,7 +80,7 @@ func writeParameters(p *layout.Page, s *report.Summary) {
 		"Sizes in the tables are those of the elements, as the framework counts them. --csv and --json give exact bytes and each state of the optimizer by its name.")
 }
 
-// foldedParameters takes parameters of the same size in repeated modules as one, in the model's order.
+// foldedParameters joins parameters of the same size in repeated modules, in the model's order.
 func foldedParameters(p *layout.Page, list []report.Parameter) []parameterSum {
 	names, bytes, sizes := make([]string, len(list)), make([]uint64, len(list)), make([]uint64, len(list))
 	for i := range list {
@@ -170,7 +170,7 @@ func (s *parameterSum) blockRows() (rows [][]layout.Cell) {
 	return rows
 }
 
-// blockRemark says what the blocks hold beyond the elements, in exact bytes.
+// blockRemark describes the bytes of the blocks beyond the elements, exactly.
 func (s *parameterSum) blockRemark() string {
 	more := s.blocks - min(s.blocks, s.bytes())
 	switch {
@@ -187,7 +187,7 @@ func (s *parameterSum) blockRemark() string {
 		layout.ExactBytes(s.bytes()), layout.ExactBytes(s.blocks))
 }
 
-// parameterRows is the CSV of parameters and buffers; optimizer state by name stands in the last columns.
+// parameterRows is the CSV of parameters and buffers; the last columns are optimizer state by name.
 func parameterRows(s *report.Summary, _ layout.Options, write layout.UnitWriter) iter.Seq[[]string] {
 	var states []string
 	known := make(map[string]bool)

@@ -10,11 +10,11 @@ import (
 	"memtrace/internal/visible"
 )
 
-// laneCells is how many letters the phases of a stretch are.
+// laneCells is the number of letters for the phases of an interval.
 const laneCells = 8
 
-// phaseCells says in letters how much of a stretch belongs to which phase: each letter is the first one of a phase, and
-// stands for an eighth of the stretch. A phase that is there has one at least.
+// phaseCells shows the phases of an interval as letters: each letter is the first one of a phase, and represents an
+// eighth of the interval. A phase that occurs has at least one.
 func phaseCells(parts []report.PhasePart, width int64) string {
 	cells, sum := make([]int, len(parts)), 0
 	for i, p := range parts {
@@ -45,7 +45,7 @@ func phaseWordsOf(t *report.Timeline, first, last int) string {
 	return fmt.Sprintf("Phases: a letter is about an eighth of the row's time, %s.", strings.Join(names, ", "))
 }
 
-// phasesOf are the phases of some stretches together.
+// phasesOf are the phases of some intervals together.
 func phasesOf(lanes []report.TimelineLane) (all []report.PhasePart) {
 	for i := range lanes {
 		all = report.JoinPhases(all, lanes[i].Phases)
@@ -61,7 +61,7 @@ func phaseColumns(all []report.PhasePart) (titles []string) {
 	return titles
 }
 
-// phaseSeconds is how long a stretch belongs to each of the phases.
+// phaseSeconds is the time of an interval in each of the phases.
 func phaseSeconds(all, parts []report.PhasePart) []string {
 	row := make([]string, len(all))
 	for i, p := range all {

@@ -8,8 +8,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestPhaseCells: letters are eighths, no phase is without one, and times that a damaged trace may have, longer than
-// the stretch that they lie in, make no more of them than there is room for.
+// TestPhaseCells: letters are eighths, every phase has one, and times of a damaged trace that are longer than their
+// interval do not give more letters than there is room for.
 func TestPhaseCells(t *testing.T) {
 	part := func(phase string, ns int64) report.PhasePart {
 		return report.PhasePart{Phase: phase, NS: ns, Allocs: 1}

@@ -20,20 +20,20 @@ const (
 	tbdIndent = "  "
 )
 
-// Categories that the profiler's figures are made of, which the rules must have.
+// Categories of the profiler's figures, which the rules must have.
 const (
 	FeatureMaps           = "Feature maps"
 	IntermediateGradients = "Intermediate gradients"
 )
 
-// numberedIteration is an iteration under the profiler's numbers: both count from 1, iterations anew in every epoch.
+// numberedIteration is an iteration under the profiler's numbers: both count from 1, iterations from 1 in every epoch.
 type numberedIteration struct {
 	*report.Iteration
 	epoch, number int
 }
 
-// numberedIterations lists the iterations that ended, or the whole run where nothing tells iterations apart, as far as
-// the options ask for them.
+// numberedIterations lists the iterations that ended, or the whole run if iterations are unknown, as selected by the
+// options.
 func numberedIterations(t *report.Training, o layout.Options) (list []numberedIteration) {
 	epoch, number := 0, 0
 	var announced uint64
@@ -53,8 +53,8 @@ func numberedIterations(t *report.Training, o layout.Options) (list []numberedIt
 	return list
 }
 
-// NothingSelected says why --period and --epoch leave no table, "" if they leave one, or if there are no iterations at
-// all, as in an imported trace.
+// NothingSelected explains why --period and --epoch leave no table, "" if they leave one, or if there are no iterations
+// at all, as in an imported trace.
 func NothingSelected(s *report.Summary, o layout.Options) string {
 	if s.Training == nil {
 		return ""
@@ -81,8 +81,8 @@ func NothingSelected(s *report.Summary, o layout.Options) string {
 		layout.Plural(uint64(longest), "iteration", "iterations"))
 }
 
-// cachedIn is what the allocator held at most and in the end: by its own word, or of a framework that says nothing of
-// it, such as MXNet, what was taken from the driver.
+// cachedIn is the allocator's memory at most and at the end: by its own figure, or for a framework without one, such as
+// MXNet, the memory allocated from the driver.
 func cachedIn(s *report.Summary, it *report.Iteration) (peak, current uint64) {
 	if !s.Framework.Empty() {
 		return it.ReservedPeakBytes, it.ReservedEndBytes
@@ -118,7 +118,7 @@ func weightsOf(t *report.Training) (list []report.Parameter, weights, gradients 
 	return list, weights, gradients
 }
 
-// modelOf is what all names begin with, the name of the only model and a dot; "" if there are several.
+// modelOf is the common prefix of all names, the name of the only model and a dot; "" if there are several.
 func modelOf(list []report.Parameter) string {
 	if len(list) == 0 {
 		return ""

@@ -14,10 +14,10 @@ import (
 	"memtrace/internal/visible"
 )
 
-// timelineRows is how many stretches the text shows unless the number was asked for.
+// timelineRows is how many intervals the text shows unless the number was given.
 const timelineRows = 32
 
-// noTimeline says why there is no timeline.
+// noTimeline explains why there is no timeline.
 func noTimeline(s *report.Summary) string {
 	switch {
 	case s.Timeline == nil:
@@ -28,7 +28,7 @@ func noTimeline(s *report.Summary) string {
 	return ""
 }
 
-// timelineDetail is the level of detail that was asked for.
+// timelineDetail is the requested level of detail.
 func timelineDetail(s *report.Summary, o layout.Options, otherwise int) *report.Timeline {
 	switch {
 	case o.Rows < 0:
@@ -39,7 +39,7 @@ func timelineDetail(s *report.Summary, o layout.Options, otherwise int) *report.
 	return s.Timeline.AtMost(otherwise)
 }
 
-// heldRange are the stretches from the first to the last in which anything was held.
+// heldRange are the intervals from the first to the last in which anything was held.
 func heldRange(l *report.TimelineLevel) (first, last int) {
 	held := func(b report.TimelineBin) bool { return b.PeakBytes > 0 }
 	first = max(slices.IndexFunc(l.Bins, held), 0)
@@ -49,7 +49,7 @@ func heldRange(l *report.TimelineLevel) (first, last int) {
 	return first, last
 }
 
-// writeTimeline prints a row for each stretch: its highest moment, and who held most then.
+// writeTimeline prints a row for each interval: its highest moment, and the largest owners then.
 func writeTimeline(p *layout.Page, s *report.Summary) {
 	t := timelineDetail(s, p.Options, timelineRows)
 	l := &t.Levels[0]
@@ -92,7 +92,7 @@ func writeTimeline(p *layout.Page, s *report.Summary) {
 	writeTimelineNotes(p, s, t, titles, short, first, last)
 }
 
-// Columns of keys: as wide as bytes are, and as many as there is room for beside the others.
+// Columns of keys: as wide as bytes are, and as many as there is room for next to the others.
 const (
 	timelineKeyWidth = 10
 	timelineBasic    = 48 // time, peak, rest, driver, steps
@@ -146,7 +146,7 @@ func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used 
 	return row
 }
 
-// columnNames are titles that fit a column: categories have well-known short names, others numbers where they are too
+// columnNames are titles that fit a column: categories have well-known short names, others numbers if they are too
 // long.
 func columnNames(by string, titles []string) []string {
 	if by == "category" {
@@ -168,7 +168,7 @@ func bytesOrBlank(n uint64) string {
 	return layout.Bytes(n)
 }
 
-// laneWords says what happened in a stretch, in a few characters.
+// laneWords describes the events of an interval in a few characters.
 func laneWords(l *report.TimelineLane) string {
 	var parts []string
 	if l.OOMs > 0 {
@@ -192,7 +192,7 @@ func laneWords(l *report.TimelineLane) string {
 	return strings.Join(parts, " ")
 }
 
-// writeTimelineNotes explains the columns, and proposes to look closer at the highest stretch.
+// writeTimelineNotes explains the columns, and suggests a closer view of the highest interval.
 func writeTimelineNotes(p *layout.Page, s *report.Summary, t *report.Timeline, titles, short []string, first,
 	last int) {
 	var parts []string
@@ -232,10 +232,10 @@ func writeTimelineNotes(p *layout.Page, s *report.Summary, t *report.Timeline, t
 		exactSeconds(t.Begin(highest)), exactSeconds(t.End(highest)), layout.ShellWord(path))
 }
 
-// exactSeconds is a time as flags take it.
+// exactSeconds is a time in the form of flags.
 func exactSeconds(ns int64) string { return layout.Seconds(ns) + "s" }
 
-// timelineTable is a row for each stretch of each level.
+// timelineTable is a row for each interval of each level.
 func timelineTable(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string] {
 	t := timelineDetail(s, o, s.Timeline.Bins())
 	header := []string{"level", "begin_seconds", "end_seconds", "peak_seconds", "peak_bytes", "idle_bytes", "phase",

@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// timelineCase is a run of forty stretches: a model, steps whose memory rises and falls, two devices, a refusal, and
+// timelineCase is a run of forty intervals: a model, steps whose memory rises and falls, two devices, a refusal, and
 // nothing at both ends.
 func timelineCase() *report.Timeline {
 	t := &report.Timeline{By: "category", FromNS: 0, WidthNS: 1 << 22, EndNS: 40<<22 - 1000,
@@ -53,7 +53,7 @@ func timelineCase() *report.Timeline {
 	return t
 }
 
-// TestTimelineKeepsPeaks: however few rows are asked for, one of them has the peak.
+// TestTimelineKeepsPeaks: for any number of rows, one of them has the peak.
 func TestTimelineKeepsPeaks(t *testing.T) {
 	s := trainingCase(1, 0)
 	for rows := 1; rows <= 40; rows++ {

@@ -12,9 +12,9 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// The case of these views is also what a default report and a difference of parameters are tested with.
+// The case of these views is also that of the tests of the default report and of a difference of parameters.
 
-// TestReportsOfTraining renders what the default report says of training.
+// TestReportsOfTraining renders the training part of the default report.
 func TestReportsOfTraining(t *testing.T) {
 	compareFile(t, "report.txt", written(t, func(w io.Writer) error {
 		return render.Text(w, trainingCase(12, 3*mib), layout.Options{})

@@ -1,6 +1,6 @@
-// Package view has the tables that a report shows when they are asked for by name: modules, parameters, iterations and
-// others, each as text and as CSV. It may import layout, phrase, the report's types and what folds and sorts; it
-// decides nothing about the report itself, which does not know it.
+// Package view has the tables that a report shows when they are requested by name: modules, parameters, iterations and
+// others, each as text and as CSV. It may import layout, phrase, the report's types and packages that fold and sort; it
+// does not depend on the report's text.
 package view
 
 import (
@@ -16,8 +16,8 @@ import (
 	"memtrace/internal/visible"
 )
 
-// View is a table that reports show when they are asked for it, most of them about a training program: their summary
-// must have been made with Options.Training.
+// View is a table that reports show on request, most of them about a training program: their summary must have been
+// made with Options.Training.
 type View struct {
 	Name, Doc string
 
@@ -25,7 +25,7 @@ type View struct {
 	bare    bool // prints its table and nothing else
 	missing func(s *report.Summary) string
 	text    func(p *layout.Page, s *report.Summary)
-	// the first row holds the names of columns; rows are the reader's until the next one
+	// the first row holds the names of columns; rows are valid until the next one
 	table func(s *report.Summary, o layout.Options, write layout.UnitWriter) iter.Seq[[]string]
 }
 
@@ -62,7 +62,7 @@ func Find(name string) *View {
 	return nil
 }
 
-// Missing says why a summary has nothing that the view could show, and what to do about it; "" if it has.
+// Missing explains why a summary has no data for the view, and the remedy; "" if it has.
 func (v *View) Missing(s *report.Summary) string {
 	if s.Training == nil && !v.any {
 		return "an imported trace has no names of modules and parameters, and does not tell iterations apart; 'memtrace report' and --by site show it"
@@ -70,8 +70,7 @@ func (v *View) Missing(s *report.Summary) string {
 	return v.missing(s)
 }
 
-// Bare reports whether the view's text is its table alone, so that what keeps figures from being right must be said
-// elsewhere.
+// Bare reports whether the view's text is its table alone, so that limits of the figures must be printed elsewhere.
 func (v *View) Bare() bool { return v.bare }
 
 // Text writes the view for people.
@@ -102,8 +101,8 @@ func writeViewHeading(p *layout.Page, s *report.Summary) {
 	p.Gap()
 }
 
-// Rows is the view's whole table in bytes: the first row holds the names of columns, and a row is the reader's until
-// the next one. There is none where something is missing.
+// Rows is the view's whole table in bytes: the first row holds the names of columns, and a row is valid until the next
+// one. There is none if data is missing.
 func (v *View) Rows(s *report.Summary) iter.Seq[[]string] {
 	if v.Missing(s) != "" {
 		return func(func([]string) bool) {}
@@ -112,7 +111,7 @@ func (v *View) Rows(s *report.Summary) iter.Seq[[]string] {
 }
 
 // CSV writes the view's whole table. The first line is a comment that states the unit; in MB there is none, so that the
-// file of iterations has the very shape of the TBD memory profiler's.
+// file of iterations has exactly the format of the TBD memory profiler's.
 func (v *View) CSV(w io.Writer, s *report.Summary, o layout.Options) error {
 	if why := v.Missing(s); why != "" {
 		return errors.New(why)

@@ -102,7 +102,7 @@ func TestGoldenViews(t *testing.T) {
 	}
 }
 
-// TestViewsAsCSV reads every CSV back: names with commas, quotes and line breaks come through, and the numbers are the
+// TestViewsAsCSV reads every CSV back: names with commas, quotes and line breaks are preserved, and the numbers are the
 // summary's.
 func TestViewsAsCSV(t *testing.T) {
 	s := trainingCase(12, 0)
@@ -153,7 +153,7 @@ func readCSV(t *testing.T, view string, s *report.Summary) [][]string {
 	return rows
 }
 
-// TestUnitsOfViews checks the rounding: whole numbers go half to even.
+// TestUnitsOfViews checks the rounding: halves are rounded to even.
 func TestUnitsOfViews(t *testing.T) {
 	for _, c := range []struct {
 		unit         layout.Unit
@@ -177,7 +177,7 @@ func TestUnitsOfViews(t *testing.T) {
 	}
 }
 
-// TestImportedTracesHaveNoIterations: what an imported trace lacks is said, and nothing asks for it.
+// TestImportedTracesHaveNoIterations: the output reports what an imported trace lacks, and does not suggest it.
 func TestImportedTracesHaveNoIterations(t *testing.T) {
 	s := trainingCase(1, 0)
 	s.Training = nil
@@ -197,7 +197,7 @@ func TestImportedTracesHaveNoIterations(t *testing.T) {
 	}
 }
 
-// TestMissingNames words why a trace has no names.
+// TestMissingNames checks the explanations of missing names.
 func TestMissingNames(t *testing.T) {
 	s := trainingCase(1, 0)
 	s.Training.Parameters, s.Training.Modules = nil, nil

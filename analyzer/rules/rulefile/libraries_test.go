@@ -6,8 +6,8 @@ import (
 	"memtrace/analyzer/rules"
 )
 
-// TestLibraries asks the preset about stacks as they stand in traces: file names of the vendor's and the frameworks'
-// packages, functions as their symbol tables have them.
+// TestLibraries applies the preset to stacks as in traces: file names of the vendor's and the frameworks' packages,
+// functions as in their symbol tables.
 func TestLibraries(t *testing.T) {
 	const site = "/v/lib/python3.11/site-packages/"
 	native := func(function, library string) *rules.Frame {
@@ -74,7 +74,7 @@ func TestLibraries(t *testing.T) {
 		{"ggml", "libggml-cuda.so", nil},
 		{"Faiss", "_swigfaiss.so", nil},
 		{"PyTorch", "libc10_cuda.so", []*rules.Frame{native("aten::mm", ""), mine}},
-		// The names of a program's own folders say nothing.
+		// The names of a program's own folders have no effect.
 		{"PyTorch", "libc10_cuda.so", []*rules.Frame{native("aten::mm", ""),
 			python("main", "/home/me/jax/rmm/cupy/numba/triton/train.py")}},
 		{"app, load", "app", []*rules.Frame{native("load", "app"), native("main", "app")}},

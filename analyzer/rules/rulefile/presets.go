@@ -12,10 +12,10 @@ import (
 //go:embed presets/*.toml
 var presets embed.FS
 
-// Default is the preset for those who name none.
+// Default is the preset used if none is named.
 const Default = "torch"
 
-// presetNames is in the order in which people should see them.
+// presetNames is in the order of help texts.
 var presetNames = []string{Default, "libraries", "mxnet-tbd", "mxnet-layers", "mxnet-data-structures", "tbd-paper"}
 
 // Presets lists the names of the sets that come with memtrace.

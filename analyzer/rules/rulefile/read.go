@@ -28,13 +28,13 @@ func Load(path string) (*rules.Set, error) {
 	return Parse(path, text)
 }
 
-// Parse reads the text of a file; path stands in errors and, without its folder and extension, for a set that has no
-// name of its own.
+// Parse reads the text of a file; path is used in errors and, without its folder and extension, as the name of a set
+// without one.
 func Parse(path string, text []byte) (*rules.Set, error) {
 	if len(text) > maxFile {
 		return nil, fmt.Errorf("%s: a file of rules may have %d bytes", path, maxFile)
 	}
-	var whole map[string]any // what the walk below does not look at: keys that stand twice, values out of range
+	var whole map[string]any // what the walk below does not check: duplicate keys, values out of range
 	if err := toml.Unmarshal(text, &whole); err != nil {
 		line := 1
 		var syntax *toml.DecodeError
@@ -60,7 +60,7 @@ func stem(path string) string {
 	return strings.TrimSuffix(name, ".toml")
 }
 
-// reader walks through a file line by line, so that it can say where something is wrong.
+// reader reads a file line by line, so that errors have a position.
 type reader struct {
 	text   []byte
 	parser unstable.Parser
@@ -89,7 +89,7 @@ func (r *reader) read() error {
 	return r.endRule()
 }
 
-// at notes where a node stands. Nodes without a place of their own are on the line of what came before.
+// at records the position of a node. A node without a position is on the line of the previous one.
 func (r *reader) at(node *unstable.Node) {
 	if node.Raw.Length > 0 {
 		r.line = 1 + bytes.Count(r.text[:node.Raw.Offset], []byte{'\n'})
@@ -146,7 +146,7 @@ func (r *reader) key(node *unstable.Node) string {
 	return strings.Join(parts, ".")
 }
 
-// header reads what stands before the first rule.
+// header reads the part before the first rule.
 func (r *reader) header(key string, value *unstable.Node) error {
 	switch key {
 	case "name", "description", "mode":

@@ -72,7 +72,7 @@ func TestKeywordsOfTBD(t *testing.T) {
 	}
 }
 
-// TestOtherPresets asks each of them a few questions.
+// TestOtherPresets applies each of them to a few subjects.
 func TestOtherPresets(t *testing.T) {
 	f := func(function, file, library string) *rules.Frame {
 		return &rules.Frame{Functions: []string{function}, File: file, Library: library}
@@ -155,7 +155,7 @@ site.function = "main"
 	}
 }
 
-// TestErrors: each names the file, the line, what is wrong and what is allowed.
+// TestErrors: each names the file, the line, the fault and the allowed values.
 func TestErrors(t *testing.T) {
 	rule := "[[rule]]\ncategory = \"a\"\n"
 	for _, test := range []struct{ text, want string }{
@@ -239,7 +239,7 @@ func TestOpen(t *testing.T) {
 	}
 }
 
-// FuzzParse: no text makes the reader panic, what it takes is a set within the limits, and errors name the file.
+// FuzzParse: no text makes the reader panic, an accepted set is within the limits, and errors name the file.
 func FuzzParse(f *testing.F) {
 	text, err := PresetText("mxnet-data-structures") // longer ones would be mutated at a snail's pace
 	if err != nil {
