@@ -2,8 +2,8 @@ package cuda
 
 import "slices"
 
-// MemoryKind says what sort of memory an allocation is made of. Kinds are never added up blindly: only the kinds for
-// which OccupiesDevice is true share a device's physical memory. Numbers are part of the trace format: append only.
+// MemoryKind is the sort of memory of an allocation. Kinds are never added up blindly: only the kinds for which
+// OccupiesDevice is true share a device's physical memory. Numbers are part of the trace format: append only.
 type MemoryKind uint8
 
 // The memory kinds.
@@ -14,16 +14,16 @@ const (
 	MemoryHost       MemoryKind = 3 // pinned host memory the driver allocated
 	MemoryRegistered MemoryKind = 4 // host memory of the program that was pinned in place
 	MemoryAsync      MemoryKind = 5 // stream-ordered, cut from a driver memory pool
-	MemoryVMM        MemoryKind = 6 // physical memory behind a cuMemCreate handle; the address is the handle
+	MemoryVMM        MemoryKind = 6 // physical memory of a cuMemCreate handle; the address is the handle
 	MemoryArray      MemoryKind = 7 // arrays and mipmapped arrays; sizes are estimates
 	MemoryForeign    MemoryKind = 8 // opened from another process or another API; not ours to count
 	// address of a graph's allocation node; its memory comes with the launch, from the device's graph pool
 	MemoryGraph   MemoryKind = 9
 	MemoryAddress MemoryKind = 10 // reserved address space, no memory
-	// multicast object over memory of several devices; the address is the handle; no memory of its own
+	// multicast object over memory of several devices; the address is the handle; without its own memory
 	MemoryMulticast MemoryKind = 11
 	MemoryImported  MemoryKind = 12 // VMM handle of another process's memory; the address is the handle
-	MemoryModule    MemoryKind = 13 // variable of a module or library, known since the program asked for its address
+	MemoryModule    MemoryKind = 13 // variable of a module or library, known once the program has requested its address
 
 	memoryKindCount = 14
 )

@@ -2,7 +2,7 @@ package cuda
 
 import "slices"
 
-// ObjectKind says what sort of CUDA object a handle names. Numbers are part of the trace format: append only.
+// ObjectKind is the sort of CUDA object of a handle. Numbers are part of the trace format: append only.
 type ObjectKind uint8
 
 // The object kinds.

@@ -28,8 +28,8 @@ const (
 	// fills fewer than shortFill within shortWait.
 	shortFill = 64
 	longFill  = 8
-	// flushEvents and flushAge say when a block is closed: large blocks compress better, old ones make a living trace
-	// stale.
+	// flushEvents and flushAge close a block: large blocks compress better, old ones make the trace of a running
+	// program stale.
 	flushEvents = 16 << 10
 	flushAge    = time.Second
 	// stuckAfter is how long one thread inside a free may hold back the events of all others.
@@ -61,7 +61,7 @@ type drainer struct {
 	limit   *limiter        // nil: the trace may become as large as it will
 }
 
-// settings are what C hands on.
+// settings are what C passes on.
 type settings struct {
 	spoolPath, tracePath string
 	spoolFile, traceFile regular.Identity // of the files that C made under these names
@@ -86,7 +86,7 @@ func (d *drainer) run() {
 	}
 }
 
-// newDrainer opens both files. A failure, panics included, is said and returned; then nothing stays open.
+// newDrainer opens both files. A failure, panics included, is logged and returned; then nothing stays open.
 func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	d := &drainer{log: log, progress: time.Now(), memory: set.memory, packages: newPackageFinder(),
 		tracePath: set.tracePath}
@@ -99,8 +99,7 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 		}
 		level := zerolog.ErrorLevel
 		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) {
-			// the program deleted the spool before we came to it, or gave up its rights to it: nobody did anything
-			// wrong
+			// the program deleted the spool before it was opened, or gave up its rights to it: no error
 			level = zerolog.InfoLevel
 		}
 		log.WithLevel(level).Msg(stopped(err, set.tracePath, "the drainer cannot start"))
@@ -111,9 +110,9 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 			d.spool.Close()
 		}
 	}()
-	// C made both files; they are opened, never created, so that nothing is written where nobody asked for it. In a
-	// folder that others can write to, somebody may have put another file under their names since, or a link to one
-	// that only this process may write to: what is opened is what C made, or nothing.
+	// C made both files; they are opened, never created, so that nothing is written to a file that was not requested.
+	// In a folder that others can write to, another file may have replaced them since, or a link to one that only this
+	// process may write to: what is opened is what C made, or nothing.
 	if d.spool, err = spool.OpenOwn(set.spoolPath, set.spoolFile); err != nil {
 		return nil, err
 	}
@@ -137,7 +136,7 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	return d, d.writer.WriteInfo(info)
 }
 
-// stopped says what follows for the records where the trace cannot be written.
+// stopped logs what becomes of the records where the trace cannot be written.
 func stopped(err error, tracePath, what string) string {
 	if errors.Is(err, syscall.ENOSPC) {
 		return "no space is left for the trace " + tracePath +
@@ -146,7 +145,7 @@ func stopped(err error, tracePath, what string) string {
 	return what + ", records stay in the spool: " + err.Error()
 }
 
-// fail gives up draining. What was not released stays in the spool, from where readers take it.
+// fail gives up draining. What was not released stays in the spool, where readers find it.
 func (d *drainer) fail(err error) {
 	d.limit.abandon()
 	d.log.Error().Msg(stopped(err, d.tracePath, "writing the trace has stopped"))
@@ -265,7 +264,7 @@ func (d *drainer) finish() error {
 	if err := d.file.Close(); err != nil {
 		return fmt.Errorf("close the trace: %w", err)
 	}
-	// The program may have given up the rights to its folder, or left for another root. A spool beside a whole trace is
+	// The program may have dropped the rights to its folder, or changed its root. A spool beside a whole trace is
 	// superfluous and does no harm.
 	if err := d.spool.Remove(d.tracePath); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		d.log.Info().Msg("the trace is whole, its spool stays: " + err.Error())

@@ -10,12 +10,12 @@ import (
 	"memtrace/trace"
 )
 
-// guestMemory is how many bytes the replay may take in somebody else's process: MEMTRACE_GUEST_MEMORY. Five eighths are
-// for the tables of live blocks, which stand outside of Go's heap; a quarter is for what is live in that heap, the
-// dictionary above all; the rest is for what awaits the garbage collector.
+// guestMemory is how many bytes the replay may take in the traced process: MEMTRACE_GUEST_MEMORY. Five eighths are for
+// the tables of live blocks, which are outside Go's heap; a quarter is for what is live in that heap, the dictionary
+// above all; the rest is for what awaits the garbage collector.
 type guestMemory int64
 
-// parseGuestMemory reads what C hands on; nothing means none.
+// parseGuestMemory parses what C passes on; empty means none.
 func parseGuestMemory(text string) guestMemory {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -40,7 +40,7 @@ func (m guestMemory) limitHeap() {
 	debug.SetMemoryLimit(max(m.live(), minHeap))
 }
 
-// boundOOM gives the replay up when it takes more memory than it may.
+// boundOOM abandons the replay when it exceeds its memory limit.
 func (d *drainer) boundOOM(t *oomReporter) error {
 	blocks, short := t.watch.Short()
 	if !short && liveHeap() <= max(t.memory.live(), minHeap/2) {

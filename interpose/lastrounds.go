@@ -6,9 +6,9 @@ import "memtrace/trace"
 // process began to end.
 const maxFinalRounds = 8
 
-// drainRest drains what is left until nothing comes any more, and returns which order numbers will never come: those of
-// calls that do not return before the process ends. A number that is missing was drawn by a thread that is inside a
-// call still, or it was recorded before this looked at who is, and the round behind it would have brought it.
+// drainRest drains until nothing more arrives, and returns which order numbers will never come: those of calls that do
+// not return before the process ends. A number that is missing was drawn by a thread that is inside a call still, or it
+// was recorded before the calls in flight were read, and the next round would have brought it.
 func (d *drainer) drainRest() (trace.Drawn, error) {
 	for rounds := 1; ; rounds++ {
 		drawn := d.spool.Drawn()

@@ -16,10 +16,10 @@ import (
 
 const (
 	// maxRecord bounds the list of a package's files that is read, in bytes, and maxPackages how many packages of a
-	// folder are looked at.
+	// folder are read.
 	maxRecord   = 8 << 20
 	maxPackages = 1000
-	// maxFolders bounds the folders that are looked into for packages, and maxFiles the files that are looked at.
+	// maxFolders bounds the folders that are searched for packages, and maxFiles the files that are checked.
 	maxFolders = 2000
 	maxFiles   = 1 << 16
 	// libraryDepth is how many folders above a file packages are looked for.
@@ -27,8 +27,8 @@ const (
 )
 
 // packageFinder finds out which of the program's Python files belong to packages that pip installed with --target, into
-// a folder whose name does not tell. Beside such a package lies its metadata, which lists its files. Files that were
-// met are looked at when the trace is written, not when they come.
+// a folder whose name does not show it. The metadata beside such a package lists its files. Files are checked when the
+// trace is written, not when they come.
 type packageFinder struct {
 	waiting []string
 	seen    map[string]bool     // files
@@ -36,7 +36,7 @@ type packageFinder struct {
 	found   map[string]bool     // packages and modules, by path
 }
 
-// pythonDictionary passes dictionary entries on and tells the finder of Python files.
+// pythonDictionary passes dictionary entries on and reports Python files to the finder.
 type pythonDictionary struct {
 	spool.Dictionary
 	finder *packageFinder
@@ -47,7 +47,7 @@ func (p pythonDictionary) WriteCode(c trace.Code) error {
 	return p.Dictionary.WriteCode(c)
 }
 
-// knownFolder matches files whose folder tells whose they are.
+// knownFolder matches files whose owner is known from their folder.
 var knownFolder = regexp.MustCompile(`(^|/)(site|dist)-packages/|(^|/)lib(64)?/python3(\.[0-9]+t?)?/`)
 
 func newPackageFinder() *packageFinder {
@@ -62,7 +62,7 @@ func (f *packageFinder) note(file string) {
 	}
 }
 
-// look looks at the files that came since the last time and returns the fact to write, nil if there is nothing new.
+// look checks the files that came since the last time and returns the fact to write, nil if nothing is new.
 func (f *packageFinder) look() trace.Info {
 	before := len(f.found)
 	for _, file := range f.waiting {

@@ -23,7 +23,7 @@ type limiter struct {
 	least  int64     // size from which the next one pays
 }
 
-// parseLimit reads what C hands on; nothing means none.
+// parseLimit parses what C passes on; empty means none.
 func parseLimit(text string) int64 {
 	n, err := strconv.ParseInt(text, 10, 64)
 	if err != nil {
@@ -46,14 +46,14 @@ const (
 	thinFrom  = 3. / 8  // size of the trace from which on it is thinned
 	wholePart = 1. / 8  // of its end, which stays whole
 	hurryFrom = 7. / 16 // from then on the thinning does not rest any more
-	// from then on the drainer waits for it, as long as the spool has room for what is recorded meanwhile
+	// from then on the drainer waits for it, as long as what is recorded meanwhile fits in the spool
 	waitFrom = 1. / 2
 )
 
 // waitUpTo is how full the spool may become for that, in terms of its usual size.
 const waitUpTo = 4
 
-// thinWindow is how many events are looked at together in somebody else's process.
+// thinWindow is how many events are processed together in the traced process.
 const thinWindow = 1 << 15
 
 // catchUp is how much of the trace may be left to copy when the drainer stops for it.
@@ -86,7 +86,7 @@ func (d *drainer) keepLimit() error {
 		return nil
 	}
 	if d.writer.Offset()-l.now.reader.Offset() > catchUp {
-		l.now.goOn(d.writer.Offset())
+		l.now.resume(d.writer.Offset())
 		return nil
 	}
 	return d.replaceTrace()
@@ -108,7 +108,7 @@ func (d *drainer) holdBack() {
 // share is a part of the limit, in bytes.
 func (l *limiter) share(part float64) int64 { return int64(part * float64(l.most)) }
 
-// giveUpLimit goes on without a limit, and says so.
+// giveUpLimit goes on without a limit, and logs it.
 func (d *drainer) giveUpLimit(why error) error {
 	d.limit.abandon()
 	d.limit = nil
@@ -124,7 +124,7 @@ func (d *drainer) replaceTrace() error {
 	}
 	l, t := d.limit, d.limit.now
 	t.reader.hurry.Store(true)
-	t.goOn(d.writer.Offset())
+	t.resume(d.writer.Offset())
 	err := t.wait()
 	if err == nil {
 		err = t.copier.HandOver()

@@ -11,7 +11,7 @@ import (
 	"memtrace/internal/visible"
 )
 
-// programStderr is the program's standard error as it stands at each write. This half has descriptors of its own
+// programStderr is the program's standard error as it is at each write. The drainer has its own descriptor table
 // (cshim/process/boot.c), and keeping a copy would hold open what the program closes. Package os is not used for the
 // write: on a broken pipe it ends the process.
 //
@@ -45,15 +45,15 @@ func openProgramStderr() (int, error) {
 	return openByProc()
 }
 
-// filtered reports whether a filter stands between this process and the kernel. It might end the process over a call as
-// rare as those for foreign descriptors.
+// filtered reports whether a seccomp filter applies to this process. It might kill the process for calls as rare as
+// those for foreign descriptors.
 func filtered() bool {
 	status, err := os.ReadFile("/proc/thread-self/status")
 	return err != nil || !bytes.Contains(status, []byte("\nSeccomp:\t0\n"))
 }
 
 // openByProc is for older kernels and some containers: /proc/self is the process's first thread, so this is its
-// descriptor, opened anew.
+// descriptor, reopened.
 func openByProc() (int, error) {
 	return unix.Open("/proc/self/fd/2", unix.O_WRONLY|unix.O_APPEND|unix.O_CLOEXEC|unix.O_NOCTTY, 0)
 }

@@ -12,8 +12,8 @@
 //
 //  1. This half never calls C and C never calls it, except for the one start below. Otherwise a hook could wait for a
 //     Go runtime that is stopped for garbage collection, or does not exist in a forked child.
-//  2. It never ends the process, whatever happens: a panic is recovered, said once, and ends the draining only. What
-//     cannot be recovered, internal/lazyrela leads to cshim/process/goend.c instead of to the process's end. The spool
+//  2. It never ends the process, whatever happens: a panic is recovered, logged once, and ends the draining only. What
+//     cannot be recovered, internal/lazyrela jumps to cshim/process/goend.c instead of ending the process. The spool
 //     keeps recording, and readers find it.
 //  3. It publishes its read position only after the write that holds the records succeeded. Otherwise a kill would lose
 //     them.
@@ -23,7 +23,7 @@
 //  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would
 //     take the runtime's away, and the runtime ends the process over that.
 //  6. It makes all its threads at its start. Otherwise the runtime would end the process when one cannot be had later.
-//  7. It reads no environment and no arguments of the program: C hands it an environment block of ten variables of
+//  7. It reads no environment and no arguments of the program: C passes it an environment block of ten variables of
 //     ours.
 package main
 
@@ -60,7 +60,7 @@ func mtDrainStart() C.int {
 	return 1
 }
 
-// identity reads a file's identity from a variable. One that cannot be read is no file's.
+// identity reads a file's identity from a variable. One that cannot be parsed matches no file.
 func identity(variable string) regular.Identity {
 	id, err := regular.ParseIdentity(os.Getenv(variable))
 	if err != nil {

@@ -17,20 +17,20 @@ import (
 )
 
 const (
-	// maxSidecars bounds the times that one process's text tells of; what comes after is in the trace.
+	// maxSidecars bounds the OOMs in one process's text; later ones are in the trace only.
 	maxSidecars = 10
 	// quietAfter is how long nothing may come before a time of running out of memory counts as over.
 	quietAfter = 200 * time.Millisecond
 )
 
-// Which times of running out of memory get a text file: the values of MEMTRACE_OOM as C hands them on.
+// Which OOMs get a text file: the values of MEMTRACE_OOM as C passes them on.
 const (
 	oomTextsNone = "none"
 	oomTextsAll  = "all"
 )
 
-// oomReporter follows the live memory, so that the story of running out of it can be told at once, by the process that
-// it happened to: the text must exist even if nobody ever reads the trace. It is never the reason for draining to stop.
+// oomReporter follows the live memory, so that the process that runs out of it can report that at once: the text must
+// exist even if the trace is never read. It never stops the draining.
 type oomReporter struct {
 	watch    *oom.Watch
 	tables   *trace.Tables
@@ -53,7 +53,7 @@ func newOOMReporter(texts string, info trace.Info, memory guestMemory) *oomRepor
 	return t
 }
 
-// guardOOM runs a part of the teller's work. A panic in it ends the telling, not the draining.
+// guardOOM runs a part of the reporter's work. A panic in it ends the reports, not the draining.
 func (d *drainer) guardOOM(work func(t *oomReporter) error) (err error) {
 	if d.oom == nil {
 		return nil
@@ -67,7 +67,7 @@ func (d *drainer) guardOOM(work func(t *oomReporter) error) (err error) {
 	return work(d.oom)
 }
 
-// reportOOM replays batches of events and tells what came of them. last says that no more will come.
+// reportOOM replays batches of events and writes what follows from them. last: there will be no more.
 func (d *drainer) reportOOM(last bool, now time.Time, batches ...[]trace.Event) error {
 	return d.guardOOM(func(t *oomReporter) error {
 		for _, events := range batches {
@@ -109,16 +109,15 @@ func (t *oomReporter) apply(events []trace.Event, now time.Time) {
 		return
 	}
 	t.applied = now
-	if !t.known && ranOut(events) {
+	if !t.known && mayBeOOM(events) {
 		t.known = true
 		t.watch.UpdateInfo(versions())
 	}
 	t.watch.Apply(events)
 }
 
-// ranOut reports whether memory may have run out among the events: only then is it worth the look at what the program
-// is made of.
-func ranOut(events []trace.Event) bool {
+// mayBeOOM reports whether memory may have run out among the events: only then are the program's library versions read.
+func mayBeOOM(events []trace.Event) bool {
 	for i := range events {
 		if events[i].Kind == trace.EventOOM || events[i].Kind == trace.EventAlloc && events[i].Status != 0 {
 			return true
@@ -127,7 +126,7 @@ func ranOut(events []trace.Event) bool {
 	return false
 }
 
-// pendingOOM reports whether the drainer should look again soon.
+// pendingOOM reports whether the drainer should check again soon.
 func (d *drainer) pendingOOM() bool { return d.oom != nil && d.oom.watch.Pending() }
 
 // writeReport writes one report: the text file first, then the section that names it. Only the trace itself can make it
@@ -135,8 +134,8 @@ func (d *drainer) pendingOOM() bool { return d.oom != nil && d.oom.watch.Pending
 func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 	failed := found.Event.Outcome == report.OOMFailed
 	if (failed || t.all) && t.sidecars < maxSidecars {
-		t.sidecars++ // tries count: a full disk is not asked again and again
-		path, err := t.writeStory(d.tracePath, found)
+		t.sidecars++ // tries count: a full disk is not retried for ever
+		path, err := t.writeOOMReport(d.tracePath, found)
 		if err != nil {
 			d.log.Warn().Msg("no text about running out of memory: " + err.Error())
 		} else {
@@ -145,14 +144,14 @@ func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 		}
 	}
 	if !found.Event.Detailed && found.Event.Sidecar == "" {
-		return nil // the events say as much
+		return nil // the events hold as much
 	}
 	text, err := found.Section()
 	if err != nil {
 		d.log.Warn().Msg(err.Error())
 		return nil
 	}
-	if err := d.flush(); err != nil { // so that the events it speaks of stand before it
+	if err := d.flush(); err != nil { // so that the events it refers to precede it
 		return err
 	}
 	if err := d.writer.WriteOOM(text); err != nil {
@@ -161,8 +160,8 @@ func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 	return nil
 }
 
-// writeStory adds one time to the text beside the trace and returns the text's path.
-func (t *oomReporter) writeStory(tracePath string, found *report.OOMReport) (string, error) {
+// writeOOMReport adds one OOM to the text beside the trace and returns the text's path.
+func (t *oomReporter) writeOOMReport(tracePath string, found *report.OOMReport) (string, error) {
 	var text bytes.Buffer
 	safe := visible.NewWriter(&text, visible.Lines)
 	if err := errors.Join(oomtext.Write(safe, found, layout.Options{Path: tracePath}), safe.Flush()); err != nil {

@@ -14,15 +14,15 @@ import (
 // maxSidecarNumber is the highest number that the files may get where lower ones are taken.
 const maxSidecarNumber = 1000
 
-// storyFile is a file of this process that grows: all times that memory ran out stand in one text and in one JSON list.
-type storyFile struct {
+// oomReportFile is a file of this process that grows: one text and one JSON list hold all OOMs.
+type oomReportFile struct {
 	file *os.File
 	size int64 // of what is whole
 }
 
 // add writes text over the tail that the file ends with, in one call. A part that does not fit on the disk is removed
 // and the tail restored; the file itself is removed if there was nothing in it before.
-func (f *storyFile) add(text, tail string) error {
+func (f *oomReportFile) add(text, tail string) error {
 	at := f.size - int64(len(tail))
 	_, err := f.file.WriteAt([]byte(text), at)
 	if err == nil {
@@ -38,13 +38,13 @@ func (f *storyFile) add(text, tail string) error {
 
 // oomFiles are the files beside the trace: TRACE.oom.N.txt and TRACE.oom.N.json, N being the first number that is free.
 type oomFiles struct {
-	text, json *storyFile
+	text, json *oomReportFile
 	retries    []string // what came afterwards, as JSON
 }
 
 const jsonHead = `{"schema":"memtrace.oom/1","events":[` + "\n"
 
-// tail is what stands behind the last event of the JSON file.
+// tail follows the last event of the JSON file.
 func (f *oomFiles) tail() string {
 	if len(f.retries) == 0 {
 		return "\n]}\n"
@@ -52,8 +52,8 @@ func (f *oomFiles) tail() string {
 	return "\n],\"retries\":[\n" + strings.Join(f.retries, ",\n") + "\n]}\n"
 }
 
-// write adds one time that memory ran out and returns the path of the text. section is the same as JSON, "" if there is
-// none. A JSON file that cannot be written is done without.
+// write adds one OOM and returns the path of the text. section is the same as JSON, or "". A JSON file that cannot be
+// written is skipped.
 func (f *oomFiles) write(tracePath string, text []byte, section string) (string, error) {
 	if f.text == nil {
 		if err := f.create(tracePath); err != nil {
@@ -80,8 +80,7 @@ func (f *oomFiles) write(tracePath string, text []byte, section string) (string,
 	return f.text.file.Name(), nil
 }
 
-// writeAfter adds what came after memory had run out to the files that tell of that; without them it does nothing. An
-// empty text says that there is nothing to tell people.
+// writeAfter adds what followed an OOM to its files; without them it does nothing. An empty text is not written.
 func (f *oomFiles) writeAfter(text []byte, section string) error {
 	if f.text == nil {
 		return nil
@@ -104,7 +103,7 @@ func (f *oomFiles) writeAfter(text []byte, section string) error {
 func (f *oomFiles) create(tracePath string) error {
 	for number := 1; number <= maxSidecarNumber; number++ {
 		base := tracePath + ".oom." + strconv.Itoa(number)
-		text, err := createStory(base + ".txt")
+		text, err := createOOMReport(base + ".txt")
 		if errors.Is(err, fs.ErrExist) {
 			continue
 		}
@@ -112,16 +111,16 @@ func (f *oomFiles) create(tracePath string) error {
 			return err
 		}
 		f.text = text
-		f.json, _ = createStory(base + ".json")
+		f.json, _ = createOOMReport(base + ".json")
 		return nil
 	}
 	return fmt.Errorf("%s.oom.%d.txt and all lower numbers are taken", tracePath, maxSidecarNumber)
 }
 
-func createStory(path string) (*storyFile, error) {
+func createOOMReport(path string) (*oomReportFile, error) {
 	file, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL|unix.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return nil, err
 	}
-	return &storyFile{file: file}, nil
+	return &oomReportFile{file: file}, nil
 }

@@ -6,18 +6,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pace is the drainer's place among the program's threads. It stands back behind them (cshim/process/boot.c), which
-// costs the program least, as long as it keeps up all the same. Where the program keeps every processor busy, what it
-// records piles up in the spool: then the drainer takes its share as any other thread, and a better one where it may.
+// pace is the drainer's scheduling priority among the program's threads. It is below theirs (cshim/process/boot.c),
+// which costs the program least, as long as it keeps up all the same. Where the program keeps every processor busy,
+// what it records piles up in the spool: then the drainer takes its share as any other thread, and a better one where
+// it may.
 type pace int
 
 const (
-	paceBehind pace = iota // behind the program's threads
+	paceBehind pace = iota // below the program's threads
 	paceEqual              // as one of them
 	paceAhead              // before them
 )
 
-// From how full a spool on a pace is taken, and below which it is given up again.
+// How full a spool must be for each pace, and below which the pace ends.
 const (
 	equalFrom  = 1. / 4
 	aheadFrom  = 1. / 2
@@ -25,10 +26,10 @@ const (
 )
 
 // fullBacklog is how many records a drainer takes some 60 ms for: as long as that, a process would live on after its
-// last event. A spool that holds so many counts as full, however much room it has left.
+// last event. A spool that holds so many counts as full, however much space is left.
 const fullBacklog = 1 << 18
 
-// aheadNice is how much nearer to the processor the drainer's thread asks to be; most processes may not.
+// aheadNice is by how much the drainer's thread lowers its nice value; most processes may not.
 const aheadNice = 20
 
 // paceFor returns the pace for a spool that is so full (spool.Pressure).
@@ -44,7 +45,7 @@ func (p pace) paceFor(full float64) pace {
 	return p
 }
 
-// pacer keeps the pace of one thread: that which ran newPacer, and which C made stand back.
+// pacer sets the priority of one thread: the one that ran newPacer, whose priority C lowered.
 type pacer struct {
 	now  pace
 	nice int32 // the program's
@@ -65,7 +66,7 @@ func newPacer() *pacer {
 	return p
 }
 
-// keep gives the thread the place that a spool so full asks for.
+// keep sets the priority that fits how full the spool is.
 func (p *pacer) keep(full float64) {
 	want := p.now.paceFor(full)
 	if want == p.now || p.off {

@@ -21,7 +21,7 @@ type thinning struct {
 	source  *os.File // the trace, to read
 	file    *os.File // the copy
 	writer  *trace.Writer
-	reader  *unhurried
+	reader  *throttledReader
 	copier  *thin.Copier
 	running bool
 	ran     chan error
@@ -48,7 +48,7 @@ func newThinning(path string, own regular.Identity, size int64, o thin.Options) 
 	if err != nil {
 		return nil, err
 	}
-	t.reader = &unhurried{Reader: reader}
+	t.reader = &throttledReader{Reader: reader}
 	if t.copier, err = thin.NewCopier(t.writer, t.reader, o); err != nil {
 		return nil, err
 	}
@@ -61,8 +61,8 @@ func (t *thinning) start() {
 	go t.run()
 }
 
-// goOn lets the goroutine copy what the trace has by now.
-func (t *thinning) goOn(size int64) {
+// resume lets the goroutine copy what the trace has by now.
+func (t *thinning) resume(size int64) {
 	t.reader.Continue(io.NewSectionReader(t.source, t.reader.Offset(), size-t.reader.Offset()), size)
 	t.start()
 }
@@ -80,7 +80,7 @@ func (t *thinning) run() {
 	t.ran <- err
 }
 
-// done reports whether the goroutine has come to the end of what it was given, and how that went.
+// done reports whether the goroutine has finished its input, and its error.
 func (t *thinning) done() (done bool, err error) {
 	select {
 	case err := <-t.ran:
@@ -107,7 +107,7 @@ func (t *thinning) abandon() {
 	}
 }
 
-// end gives back what the copying needed. A goroutine that runs is stopped: its next read fails.
+// end releases what the copying needed. A goroutine that runs is stopped: its next read fails.
 func (t *thinning) end() {
 	if t.source != nil {
 		t.source.Close()
@@ -120,18 +120,18 @@ func (t *thinning) end() {
 	}
 }
 
-// unhurried is a Reader that leaves the processor to others half of the time.
-type unhurried struct {
+// throttledReader is a Reader that sleeps half of the time, so that other threads can run.
+type throttledReader struct {
 	*trace.Reader
 	hurry  atomic.Bool
 	rested time.Time
 }
 
-// rest is how long it works before it rests as long.
+// rest is how long it reads before it sleeps as long.
 const rest = 5 * time.Millisecond
 
 // ReadBatch implements trace.Source.
-func (u *unhurried) ReadBatch() ([]trace.Event, error) {
+func (u *throttledReader) ReadBatch() ([]trace.Event, error) {
 	if !u.hurry.Load() && time.Since(u.rested) > rest {
 		time.Sleep(rest)
 		u.rested = time.Now()

@@ -12,7 +12,8 @@ import (
 	"memtrace/trace"
 )
 
-// versions finds out what the program is made of by the files it has mapped, without asking the program.
+// versions finds the versions of the program's libraries from the files it has mapped, without calling into the
+// program.
 func versions() trace.Info {
 	info := trace.Info{"library.version": version.String}
 	maps, err := os.Open("/proc/thread-self/maps") // /proc/self is the first thread, which may have ended

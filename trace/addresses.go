@@ -6,9 +6,9 @@ import (
 	"slices"
 )
 
-// addressMap says which module addresses belong to: the last one that covers them. It is a treap of ranges that do not
-// overlap, so that an address costs the logarithm of the number of modules, also in a trace that has far more of them
-// than any program. The zero value is empty.
+// addressMap maps addresses to modules: the last one that covers them. It is a treap of ranges that do not overlap, so
+// that an address costs the logarithm of the number of modules, also in a trace that has far more of them than any
+// program. The zero value is empty.
 type addressMap struct{ root *addressRange }
 
 type addressRange struct {
@@ -18,7 +18,7 @@ type addressRange struct {
 	left, right *addressRange
 }
 
-// cover gives the addresses [start, end) to a module, and returns the last one of those that had some of them before;
+// cover assigns the addresses [start, end) to a module, and returns the last one of those that had some of them before;
 // -1 none.
 func (m *addressMap) cover(start, end uint64, module int) (before int) {
 	if start >= end {
@@ -46,7 +46,7 @@ func (m *addressMap) at(address uint64) (module int) {
 	return -1
 }
 
-// split parts the ranges at an address; one that lies across it is cut in two.
+// split divides the ranges at an address; one that spans it is cut in two.
 func (r *addressRange) split(at uint64) (below, above *addressRange) {
 	switch {
 	case r == nil:
@@ -79,7 +79,7 @@ func joinRanges(below, above *addressRange) *addressRange {
 	return above
 }
 
-// last returns the highest number of a module; -1 if there is none.
+// last returns the highest module number, or -1.
 func (r *addressRange) last() int {
 	if r == nil {
 		return -1
@@ -87,11 +87,10 @@ func (r *addressRange) last() int {
 	return max(r.module, r.left.last(), r.right.last())
 }
 
-// A library may be closed and another one opened where it lay, so that one code address means two things in one run.
+// A library may be closed and another one loaded at its address, so that one code address means two things in one run.
 // The recorder then gives stacks new ids, and writes the new module before them. Tables keeps the meanings apart: the
-// addresses of stacks that came after such a module are moved, together with the module, to where no program's code
-// lies, so that whoever asks for an address, or remembers what he was told of it, need not know. The file has the
-// addresses as they were.
+// addresses of stacks that came after such a module are moved, together with the module, to where no program has code,
+// so that callers that look up an address, or cache the result, need not know. The file has the addresses as they were.
 
 // reuseShift is the distance of moved addresses: above all that programs use. Those of the last libraries of a run that
 // reused more than maxReused places are not kept apart from each other.
@@ -100,7 +99,7 @@ const (
 	maxReused  = 1<<(64-reuseShift) - 1
 )
 
-// shiftOf returns how far a new module has to be moved: not at all, unless it lies where another one lay before it.
+// shiftOf returns how far a new module has to be moved: not at all, unless another one was at its addresses before.
 // before is the number of the last one there; -1 none.
 func (t *Tables) shiftOf(m Module, before int) uint64 {
 	if before < 0 {
@@ -115,8 +114,8 @@ func (t *Tables) shiftOf(m Module, before int) uint64 {
 	return t.reused << reuseShift
 }
 
-// moved returns the frames of a stack whose last modules are the present ones: as they are, unless one of them lies in
-// a module that was moved.
+// moved returns the frames of a stack that belongs to the current modules: unchanged, unless one of them is in a module
+// that was moved.
 func (t *Tables) moved(frames []uint64) []uint64 {
 	var list []uint64
 	for i, pc := range frames {

@@ -8,8 +8,8 @@ import (
 )
 
 const (
-	// aheadBatches is how many batches of events may lie between the decoder and the reader's caller: more than are
-	// replayed while a block is decompressed.
+	// aheadBatches is how many batches of events may be buffered between the decoder and the reader's caller: more than
+	// are replayed while a block is decompressed.
 	aheadBatches = 16
 	// aheadReturned is how many of them the caller must be done with before the decoder has them back. One by one, each
 	// would wake it up.
@@ -21,8 +21,8 @@ const (
 // books, stays with the reader, to whom the sections go one by one.
 //
 // From the first batch on the goroutine owns the file and the section.Reader. The reader has them back when pieces is
-// closed: behind the end of the file, the end section, damage and a failure to read. It then goes on alone. What its
-// own section.Reader says meanwhile is its progress over the sections that it has taken over.
+// closed: after the end of the file, the end section, damage or a read error. It then goes on alone. Until then its own
+// section.Reader reports the progress over the sections that it has taken over.
 type decodeAhead struct {
 	sections section.Reader
 	block    blockDecoder
@@ -36,8 +36,8 @@ type decodeAhead struct {
 	section piece    // the latest one
 }
 
-// piece is what stands next in the file: a batch of events, or else a section. That of an event block comes before its
-// events, without payload.
+// piece is the next part of the file: a batch of events, or else a section. The section of an event block comes before
+// its events, without payload.
 type piece struct {
 	batch *Batch
 	fault error // events or their block are inconsistent
@@ -47,13 +47,13 @@ type piece struct {
 	watermark uint64 // of an event block
 	err       error  // of section.Reader.Next
 
-	progress section.Progress // behind the section
+	progress section.Progress // after the section
 	unknown  uint64           // blockDecoder's
 }
 
-// DecodeAhead lets a goroutine decode what the next calls of ReadBatch will return, where there is a processor for it.
-// It must be called before the first ReadBatch, and the caller must call Close unless it reads to the end. The file is
-// the reader's until then.
+// DecodeAhead lets a goroutine decode what the next calls of ReadBatch will return, if there is a processor for it. It
+// must be called before the first ReadBatch, and the caller must call Close unless it reads to the end. The file is the
+// reader's until then.
 func (r *Reader) DecodeAhead() {
 	if runtime.GOMAXPROCS(0) > 1 && r.batch == nil {
 		r.ahead = &decodeAhead{}
@@ -73,7 +73,7 @@ func (a *decodeAhead) begin(r *Reader) {
 	if a.pieces != nil {
 		return
 	}
-	a.sections, a.block.leaveOut = r.sections, r.block.leaveOut
+	a.sections, a.block.skip = r.sections, r.block.skip
 	a.pieces, a.free, a.halted = make(chan piece, aheadBatches), make(chan *Batch, aheadBatches), make(chan struct{})
 	for range aheadBatches {
 		a.free <- new(Batch)
@@ -130,7 +130,7 @@ func (a *decodeAhead) send(p piece) bool {
 	}
 }
 
-// nextBatch returns the next events of the open block, none behind its last one.
+// nextBatch returns the next events of the open block, none after its last one.
 func (a *decodeAhead) nextBatch(r *Reader) (*Batch, error) {
 	a.begin(r)
 	a.recycle()
@@ -179,7 +179,7 @@ func (a *decodeAhead) openBlock(r *Reader) error {
 	return a.section.fault
 }
 
-// halt ends decoding ahead. The reader goes on alone, behind the last section that it took over; it can go on reading
+// halt ends decoding ahead. The reader goes on alone, after the last section that it took over; it can go on reading
 // there only if the goroutine came no further, as at the end of the file.
 func (r *Reader) halt() {
 	a := r.ahead

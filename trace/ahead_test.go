@@ -12,7 +12,7 @@ import (
 	"memtrace/trace/section"
 )
 
-// everythingRead is what a reader says of a file.
+// everythingRead is all that a reader returns of a file.
 type everythingRead struct {
 	events    []Event
 	health    Health
@@ -77,14 +77,14 @@ func TestAheadReadsTheSame(t *testing.T) {
 		wantSameAhead(t, damaged)
 		damaged[i] = file[i]
 	}
-	sections := mapSections(t, file) // a dictionary that contradicts itself, with decoded events behind it
+	sections := mapSections(t, file) // a dictionary that contradicts itself, with decoded events after it
 	wrong := withSection(section.Dictionary, []byte{2, 5, 1, 1, 2, 0x80, 0x02}, 0)[section.HeadSize:]
 	for _, at := range sections.starts {
 		wantSameAhead(t, bytes.Join([][]byte{file[:at], wrong, file[at:]}, nil))
 	}
 }
 
-// A failure to read reaches the caller behind all events that stand before it, as often as the caller tries.
+// A read error reaches the caller after all events before it, as often as the caller tries.
 func TestAheadReadError(t *testing.T) {
 	severalProcessors(t)
 	file := encodeTrace(t, trainingStream(5000, 9), 1000)
@@ -135,7 +135,7 @@ func TestAheadContinues(t *testing.T) {
 	}
 }
 
-// A reader that is closed early leaves no goroutine behind that waits for it, and none that still reads the file.
+// A reader that is closed early leaves no goroutine that waits for it, and none that still reads the file.
 func TestAheadClosedEarly(t *testing.T) {
 	severalProcessors(t)
 	file := encodeTrace(t, trainingStream(40*batchEvents, 9), 3*batchEvents)
@@ -174,7 +174,7 @@ func (c *closableReader) Read(p []byte) (int, error) {
 }
 
 // What is left out costs the other fields nothing: those that are predicted from it are right all the same.
-func TestLeaveOut(t *testing.T) {
+func TestSkip(t *testing.T) {
 	want := trainingStream(5000, 13)
 	file := encodeTrace(t, want, 700)
 	for f := range Field(fieldCount) {
@@ -182,7 +182,7 @@ func TestLeaveOut(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		r.LeaveOut(f)
+		r.Skip(f)
 		got, _ := drain(t, r)
 		left := 0
 		for i := range got {

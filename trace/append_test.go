@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// A file that a killed program left is continued behind its last whole section, as the finaliser of a spool does.
+// A file that a killed program left is continued after its last whole section, as the finaliser of a spool does.
 func TestAppendToCutFile(t *testing.T) {
 	events := trainingStream(900, 6)
 	whole := encodeTrace(t, events[:600], 200)
@@ -31,7 +31,7 @@ func TestAppendToCutFile(t *testing.T) {
 	got, r := readAll(t, file.Bytes())
 	want := append([]Event(nil), events...)
 	for i := 400; i < 449; i++ {
-		want[i].Flags |= FlagLate // numbered below the watermark that was promised
+		want[i].Flags |= FlagLate // numbered below the watermark
 	}
 	wantEvents(t, got, want)
 	if h := r.Health(); h.Truncated || h.LateEvents != 49 || h.Gaps != 0 {
@@ -73,7 +73,7 @@ func TestFailedWriteStaysFailed(t *testing.T) {
 	if err := w.Flush(0); !errors.Is(err, errDisk) {
 		t.Fatalf("flush to a full disk: %v", err)
 	}
-	disk.left = 100 // room again; but the file now ends in half a section, and nothing may follow it
+	disk.left = 100 // space again; but the file now ends in half a section, and nothing may follow it
 	size := disk.Len()
 	for name, err := range map[string]error{"events": w.WriteEvents(events), "flush": w.Flush(0),
 		"string": w.WriteString(1, "x"), "close": w.Close(End{})} {

@@ -8,10 +8,10 @@ type Batch struct {
 	runs   []Columns
 	length int
 	kinds  [batchEvents]EventKind
-	values [fieldCount][]uint64 // room for the columns that vary, made when it is first needed
+	values [fieldCount][]uint64 // buffers of the columns that vary, allocated on first use
 
 	rows []Event // of a batch of rows: its events
-	made []Event // room for Rows
+	made []Event // buffer of Rows
 	same []uint64
 }
 
@@ -61,7 +61,7 @@ func (b *Batch) Dense() (first uint64, ok bool) {
 	return first, len(b.runs) > 0 && next > first
 }
 
-// column is the room for the values of a field.
+// column returns the buffer for the values of a field.
 func (b *Batch) column(f Field) []uint64 {
 	if b.values[f] == nil {
 		b.values[f] = make([]uint64, batchEvents)
@@ -69,7 +69,7 @@ func (b *Batch) column(f Field) []uint64 {
 	return b.values[f]
 }
 
-// Columns are events of a batch that lie next to each other and have the same fields.
+// Columns are adjacent events of a batch that have the same fields.
 type Columns struct {
 	batch   *Batch
 	start   int
@@ -87,7 +87,7 @@ func (c *Columns) at(f Field, i int) uint64 {
 	return c.batch.values[f][c.start+i]
 }
 
-// countsUp reports whether the events' numbers are first and those behind it.
+// countsUp reports whether the events' numbers are first, first+1, and so on.
 func (c *Columns) countsUp(first uint64) bool {
 	if v, fixed := c.Fixed(FieldSeq); fixed {
 		return c.n == 1 && v == first

@@ -63,7 +63,7 @@ func wantColumns(t *testing.T, c *Columns, rows []Event) int {
 	return c.Len()
 }
 
-// Events are the same by columns as by rows, and so is what the reader says of them.
+// Events are the same by columns as by rows, and so is the reader's health.
 func TestColumnsAreTheRows(t *testing.T) {
 	severalProcessors(t)
 	late := trainingStream(5000, 3)

@@ -10,7 +10,7 @@ import (
 
 // An event block before compression:
 //
-//	uvarint watermark        every event numbered below it stands in this block or before
+//	uvarint watermark        every event numbered below it is in this block or before
 //	uvarint event count      1 .. MaxBlockEvents
 //	uvarint kind count, then per kind: uvarint kind, uvarint set of its fields (bit i is Field i)
 //	kind column              uvarint length, bytes: one byte per event, the place of its kind in the list above
@@ -50,7 +50,7 @@ func accountStep(ev *Event) uint64 {
 	return 0
 }
 
-// batchLanes computes the lanes of a batch, each when it is first asked for.
+// batchLanes computes the lanes of a batch, each on first use.
 type batchLanes struct {
 	call, account                [batchEvents]uint8
 	step                         [batchEvents]uint64
@@ -60,7 +60,7 @@ type batchLanes struct {
 
 func (l *batchLanes) reset() { l.hasCall, l.hasAccount, l.hasStep = false, false, false }
 
-// of returns the lanes that an encoding looks at.
+// of returns the lanes that an encoding uses.
 func (l *batchLanes) of(encoding Encoding, events []Event) lanes {
 	by := lanes{call: l.call[:len(events)], account: l.account[:len(events)], step: l.step[:len(events)]}
 	switch encoding {

@@ -14,7 +14,7 @@ type blockKind struct {
 	known bool
 }
 
-// blockDecoder hands out the events of a block in batches; all columns advance together.
+// blockDecoder returns the events of a block in batches; all columns advance together.
 type blockDecoder struct {
 	watermark uint64
 	left      int // events not decoded yet
@@ -24,8 +24,8 @@ type blockDecoder struct {
 	fields    uint64
 	unknown   uint64 // events dropped because their kind is not known, since the decoder was made
 
-	leaveOut *atomic.Uint64 // set of fields that nobody asks for; nil: none
-	wanted   uint64         // fields of the open block that are decoded
+	skip   *atomic.Uint64 // set of fields that no reader needs; nil: none
+	wanted uint64         // fields of the open block that are decoded
 
 	lanes columnLanes
 }
@@ -72,12 +72,12 @@ func (b *blockDecoder) open(payload []byte) error {
 // bookFields are what readers keep their books by.
 const bookFields = 1<<FieldSeq | 1<<FieldFlags | 1<<FieldCount
 
-// needed returns the fields to decode: those that somebody asks for, and those that these are predicted from.
+// needed returns the fields to decode: those that are read, and those that they are predicted from.
 func (b *blockDecoder) needed() uint64 {
-	if b.leaveOut == nil {
+	if b.skip == nil {
 		return knownFields
 	}
-	set := knownFields&^b.leaveOut.Load() | bookFields
+	set := knownFields&^b.skip.Load() | bookFields
 	for f := range b.columns {
 		if set&b.fields>>f&1 == 0 {
 			continue
@@ -111,7 +111,7 @@ func (b *blockDecoder) next(to *Batch, most int) error {
 	return nil
 }
 
-// decode adds events to a batch that has room for them.
+// decode adds events to a batch that has capacity for them.
 func (b *blockDecoder) decode(to *Batch, kinds []byte) error {
 	for len(kinds) > 0 {
 		first := &b.listed[kinds[0]]
@@ -186,7 +186,7 @@ func allSame(values []uint64) bool {
 	return true
 }
 
-// columnLanes computes the lanes of columns, each when it is first asked for.
+// columnLanes computes the lanes of columns, each on first use.
 type columnLanes struct {
 	lanes
 	c                            *Columns
@@ -200,7 +200,7 @@ func (l *columnLanes) begin(c *Columns) {
 	l.call, l.account, l.step = l.callRoom[:c.n], l.accountRoom[:c.n], l.stepRoom[:c.n]
 }
 
-// of returns the lanes that an encoding looks at.
+// of returns the lanes that an encoding uses.
 func (l *columnLanes) of(encoding Encoding) *lanes {
 	switch encoding {
 	case EncodingSame:

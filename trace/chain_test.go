@@ -38,7 +38,7 @@ func TestMovedSections(t *testing.T) {
 		if h := r.Health(); h.Truncated || (h.Altered == "") != unchanged {
 			t.Errorf("%s: %+v", what, h)
 		}
-		// The copy's own sections are in order: it has to say that those of the original were not, and its events must
+		// The copy's own sections are in order: it must record that those of the original were not, and its events must
 		// be flagged as there.
 		copied, c := readAll(t, copyOf(t, file, verbatim{}))
 		if c.Health().Altered != r.Health().Altered || c.Health().LateEvents != r.Health().LateEvents {
@@ -48,8 +48,8 @@ func TestMovedSections(t *testing.T) {
 	}
 }
 
-// Events that stand twice are counted. Those of losses bear the number of another event, and a file that is continued
-// says nothing of its first half.
+// Repeated events are counted. Lost events have the number of another event, and a file that is continued holds nothing
+// about its first half.
 func TestRepeatedEvents(t *testing.T) {
 	for text, want := range map[string]uint64{
 		"mark seq=1\nmark seq=2\nmark seq=2\nflush watermark=3\nmark seq=1\nmark seq=3": 2,

@@ -8,8 +8,8 @@ import (
 
 var errColumn = errors.New("a column of the event block is inconsistent")
 
-// lanes are the values that predicting encodings look at besides their own column, one per value: they come from fields
-// that stand earlier in a block.
+// lanes are the values that predicting encodings use besides their own column, one per value: they come from fields
+// that are earlier in a block.
 type lanes struct {
 	call    []uint8 // kind and level: slot for EncodingSame
 	calls   uint64  // the set of slots that occur in call
@@ -49,7 +49,7 @@ func (c *columnEncoder) reset() {
 	}
 }
 
-// reserve makes room for n more bytes and returns the buffer with that room in its length, and the place to write at.
+// reserve grows the buffer by n bytes and returns it, and the offset to write at.
 func (c *columnEncoder) reserve(n int) ([]byte, int) {
 	at := len(c.buf)
 	if cap(c.buf)-at < n {
@@ -60,7 +60,7 @@ func (c *columnEncoder) reserve(n int) ([]byte, int) {
 	return c.buf[:cap(c.buf)], at
 }
 
-// putUvarint writes v at buf[at:] and returns the place behind it.
+// putUvarint writes v at buf[at:] and returns the offset after it.
 func putUvarint(buf []byte, at int, v uint64) int {
 	for v >= 0x80 {
 		buf[at] = byte(v) | 0x80
@@ -249,7 +249,7 @@ func (t *recentTable) reset() {
 	}
 }
 
-// find returns the number of a value that is in the table. Otherwise it gives the value the next number.
+// find returns the number of a value that is in the table. Otherwise it assigns the value the next number.
 func (t *recentTable) find(v uint64) (number uint64, known bool) {
 	slot := &t.slots[v*0x9e3779b97f4a7c15>>(64-recentBits)]
 	if slot.value == v && slot.block == t.block {

@@ -326,7 +326,7 @@ func (c *columnCursor) nextPredicted(out []uint64, slots []uint8, steps []uint64
 				return errColumn
 			}
 			v += uint64(unzigzag(d))
-			run, _ = c.uvarint() // the count behind the last miss may be left out
+			run, _ = c.uvarint() // the count after the last miss may be left out
 		}
 		*last = v
 		out[i] = v
@@ -362,7 +362,7 @@ func (c *columnCursor) nextFrom(out []uint64, slots uint64, steps []uint64) erro
 			return errColumn
 		}
 		v += uint64(unzigzag(d))
-		c.run, _ = c.uvarint() // the count behind the last miss may be left out
+		c.run, _ = c.uvarint() // the count after the last miss may be left out
 		out[i] = v
 		i++
 	}

@@ -92,7 +92,7 @@ func TestEveryEncodingRoundTrips(t *testing.T) {
 		b := newBlockEncoder()
 		for f := range b.columns {
 			b.columns[f].encoding = encoding
-			// Slots come from fields that stand earlier in the block, so these two cannot be predicted from them.
+			// Slots come from earlier fields of the block, so these two cannot be predicted from them.
 			if Field(f) <= FieldSize && encoding >= EncodingSame {
 				b.columns[f].encoding = EncodingDelta
 			}

@@ -8,8 +8,8 @@ import (
 	"slices"
 )
 
-// Editor decides what a copy of a trace says in place of the original's words. Its methods are called in the order of
-// the file; ids must stay as they are.
+// Editor replaces the texts of a trace in a copy. Its methods are called in the order of the file; ids must stay as
+// they are.
 type Editor interface {
 	Info(key, value string) (edited string, keep bool)
 	String(s string) string
@@ -24,7 +24,7 @@ type Editor interface {
 
 // Copy writes the rest of src to w, as edit has it. Events, stacks and all numbers are the same; blocks of events end
 // where they end in src, if that is one file. Sections and events of kinds that this version does not know are left
-// out, and so is what stands behind damage: src.Health says how much that was. w is closed where src ended cleanly, and
+// out, and so is what follows damage: src.Health reports how much that was. w is closed where src ended cleanly, and
 // flushed otherwise. Its memory is that of src, which grows with the dictionary, not with the events.
 func Copy(w *Writer, src Source, edit Editor) error {
 	c := NewCopier(w, src, edit)
@@ -34,7 +34,7 @@ func Copy(w *Writer, src Source, edit Editor) error {
 	return c.Finish()
 }
 
-// faultOf says why what src holds is not what was written, "" if it is.
+// faultOf returns why the contents of src are not what was written, "" if they are.
 func faultOf(h Health) string {
 	if h.Torn.Stretches > 0 {
 		return fmt.Sprintf("damaged at byte %d, %d bytes were left out", h.Torn.At, h.Torn.Bytes)
@@ -74,11 +74,11 @@ type Copier struct {
 func NewCopier(w *Writer, src Source, edit Editor) *Copier {
 	c := &Copier{out: w, src: src, edit: edit, info: make(Info)}
 	c.tracker, _ = src.(BlockSource)
-	w.flagged = true // by who wrote src: a copy of a file that contradicts itself says the same
+	w.flagged = true // by the writer of src: a copy of an inconsistent file is flagged as the file is
 	return c
 }
 
-// Pick lets p decide which of the first events stay. Blocks end where p says so until it is done.
+// Pick lets p decide which of the first events stay. Until p is done it also decides where blocks end.
 func (c *Copier) Pick(p Picker) { c.pick = p }
 
 // Run copies what the source has now. It may be called again once the source has more.
@@ -109,7 +109,7 @@ func (c *Copier) copyFacts() error {
 	return errors.Join(c.copyInfo(), c.copyEntries(), c.copyOOM())
 }
 
-// picked writes what the picker says, and returns the events that it leaves alone.
+// picked writes what the picker keeps, and returns the events that it does not touch.
 func (c *Copier) picked(batch []Event) ([]Event, error) {
 	if err := c.copyFacts(); err != nil { // what the events refer to
 		return nil, err
@@ -174,7 +174,7 @@ func (c *Copier) Finish() error {
 	return c.finishUnended()
 }
 
-// finishUnended writes what the source says in place of an end.
+// finishUnended writes the facts that the source has in place of an end.
 func (c *Copier) finishUnended() error {
 	src, ok := c.src.(Unended)
 	if !ok {

@@ -60,7 +60,7 @@ func TestCopyVerbatim(t *testing.T) {
 	}
 }
 
-// Symbols from behind the end come to stand before it.
+// Symbols from after the end are written before it.
 func TestCopyTakesTheEpilogue(t *testing.T) {
 	path := writeFile(t, encodeTrace(t, trainingStream(50, 1), 20))
 	symbols := someSymbols(3000)

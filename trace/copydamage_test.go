@@ -38,8 +38,8 @@ func lossyTrace(t *testing.T) []byte {
 	return file.Bytes()
 }
 
-// A mutated trace had a copy that told of other losses than the trace itself: where damage took an account of dropped
-// records, the end still has these, and what the damage took is lost on top.
+// A mutated trace had a copy with other losses than the trace itself: where damage took an account of dropped records,
+// the end still has these, and what the damage took is lost on top.
 func TestCopyOfDamageLosesTheSame(t *testing.T) {
 	whole := lossyTrace(t)
 	seen := make(map[string]bool)

@@ -15,7 +15,7 @@ import (
 	"memtrace/trace/section"
 )
 
-// sectionMap knows where the sections of a whole trace begin and how many events stand before each.
+// sectionMap holds where the sections of a whole trace begin and how many events precede each.
 type sectionMap struct{ starts, events []int }
 
 func mapSections(t testing.TB, file []byte) (m sectionMap) {
@@ -107,7 +107,7 @@ func drain(t testing.TB, r *Reader) ([]Event, Health) {
 	}
 }
 
-// A flipped bit costs nothing: all that can be restored is, and that is told.
+// A flipped bit costs nothing: all that can be restored is, and that is reported.
 func TestFlipEveryBit(t *testing.T) {
 	file := mixedTrace(t)
 	all, whole := readAll(t, file)
@@ -142,7 +142,7 @@ func TestFlipEveryBit(t *testing.T) {
 
 // A hundred bad bytes cost no event, wherever they are.
 //
-// A trace of 14,953 events with 100 zero bytes in the middle gave none of them: they stood in one block.
+// A trace of 14,953 events with 100 zero bytes in the middle returned none of them: they were in one block.
 func TestHundredBadBytes(t *testing.T) {
 	events := trainingStream(15000, 3)
 	file := encodeTrace(t, events, 4000)
@@ -174,8 +174,7 @@ func TestHundredBadBytes(t *testing.T) {
 	}
 }
 
-// Larger damage costs the sections that it is in. What is behind them is read, and what is missing is told of where it
-// is.
+// Larger damage costs the sections that it is in. What follows is read, and what is missing is reported at its place.
 func TestLargeDamageIsPassedOver(t *testing.T) {
 	events := trainingStream(15000, 3)
 	file := encodeTrace(t, events, 1000)
@@ -188,7 +187,7 @@ func TestLargeDamageIsPassedOver(t *testing.T) {
 		clear(damaged[at : at+400])
 		got, r := readAll(t, damaged)
 		h := r.Health()
-		// The few bytes of it that reach into a section before or behind are restored there.
+		// The few bytes of it that reach into a section before or after are restored there.
 		covered := h.Torn.At <= int64(at) && h.Torn.At+h.Torn.Bytes >= int64(at)+400 || h.Restored.Stretches > 0
 		if h.Torn.Stretches != 1 || !covered || h.Truncated || h.Torn.Reason == "" {
 			t.Fatalf("400 bytes at %d: %+v", at, h)
@@ -227,7 +226,7 @@ func TestDamageInALargeBlock(t *testing.T) {
 	}
 }
 
-// What can only be read in order is not restored, but read on behind the damage.
+// What can only be read in order is not restored, but reading goes on after the damage.
 func TestDamageInAPipe(t *testing.T) {
 	events := trainingStream(3000, 3)
 	file := encodeTrace(t, events, 1000)

@@ -5,7 +5,7 @@ import (
 	"fmt"
 )
 
-// entryKind says what a dictionary entry defines. Numbers are append-only and are written to disk; readers skip kinds
+// entryKind is what a dictionary entry defines. Numbers are append-only and are written to disk; readers skip kinds
 // they do not know.
 type entryKind uint8
 
@@ -18,13 +18,13 @@ const (
 	entryPyStack entryKind = 6
 	entryCode    entryKind = 7
 
-	entrySymbol entryKind = 255 // in memory only: symbols stand in sections of their own
+	entrySymbol entryKind = 255 // in memory only: symbols have their own sections
 )
 
 // A dictionary section is a row of entries: one byte kind, uvarint length of the body, body. A later version may append
 // values to a body; a reader leaves what it does not know unread.
 
-// entryEncoder appends entries to a buffer, reusing its scratch space for the body, whose length stands in front of it.
+// entryEncoder appends entries to a buffer, reusing its scratch space for the body, whose length precedes it.
 type entryEncoder struct{ body []byte }
 
 func (e *entryEncoder) finish(dst []byte, kind entryKind, body []byte) []byte {

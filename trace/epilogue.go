@@ -9,14 +9,14 @@ import (
 	"memtrace/trace/section"
 )
 
-// The epilogue is what stands behind the end section: symbols that were added to a finished trace, then a copy of the
-// end section, so that the last bytes of the file lead to the index as before. Readers that know no epilogue read
-// nothing behind the end.
+// The epilogue follows the end section: symbols that were added to a finished trace, then a copy of the end section, so
+// that the last bytes of the file lead to the index as before. Readers without support for epilogues read nothing after
+// the end.
 
-// readEpilogue reads on behind the end section. Damage there costs the epilogue alone.
+// readEpilogue reads what follows the end section. Damage there costs the epilogue alone.
 func (r *Reader) readEpilogue() error {
 	for {
-		kind, payload, err := r.sections.NextWhole() // there is nothing behind it to look for
+		kind, payload, err := r.sections.NextWhole() // nothing follows that could be searched for
 		if err == nil && kind == section.Symbols {
 			if faulty := decodeSymbols(payload, r.entries.tables); faulty != nil {
 				err = section.Damaged("%v", faulty)
@@ -38,11 +38,10 @@ func (r *Reader) readEpilogue() error {
 // ErrNoEnd is returned where something is to be added to a trace that did not end cleanly.
 var ErrNoEnd = errors.New("the trace has no clean end: its program is still running, or was killed")
 
-// AppendSymbols adds symbols to a finished trace, behind its end. It reads the whole file, to refuse one that a reader
-// would not read to its end, and changes nothing of what stands there but the remains of an earlier attempt that was
-// interrupted. The caller opened the file for reading and writing, closes it, and keeps others from appending at the
-// same time. Besides the system's errors it returns ErrNoEnd, ErrNotTrace, ErrVersion and ErrEmpty, wrapped with the
-// path.
+// AppendSymbols adds symbols to a finished trace, after its end. It reads the whole file, to refuse one that a reader
+// would not read to its end, and changes nothing but the remains of an earlier attempt that was interrupted. The caller
+// opened the file for reading and writing, closes it, and keeps others from appending at the same time. Besides the
+// system's errors it returns ErrNoEnd, ErrNotTrace, ErrVersion and ErrEmpty, wrapped with the path.
 func AppendSymbols(file *os.File, symbols []Symbol) error {
 	if len(symbols) == 0 {
 		return nil
@@ -84,15 +83,15 @@ func appendSymbols(file *os.File, symbols []Symbol) error {
 	if err = w.WriteSymbols(symbols); err == nil {
 		err = w.sections.Write(section.End, end, false)
 	}
-	if err != nil { // a full disk must not leave half a section behind
+	if err != nil { // a full disk must not leave half a section
 		return errors.Join(err, file.Truncate(offset))
 	}
 	return nil
 }
 
-// findEnd returns where something can be added behind the end section, and that section's payload. Whole sections
-// behind the end stay; symbols that are cut or damaged there do not count; anything else is refused, since it is not
-// known what it is.
+// findEnd returns the offset at which sections can be added after the end section, and that section's payload. Whole
+// sections after the end stay; symbols that are cut or damaged there do not count; anything else is unknown and
+// refused.
 func findEnd(file io.ReaderAt, size int64) (offset int64, end []byte, err error) {
 	sections := section.NewReader(io.NewSectionReader(file, section.HeadSize, size-section.HeadSize), size,
 		section.HeadSize)

@@ -14,7 +14,7 @@ import (
 	"memtrace/trace/section"
 )
 
-// someSymbols gives n symbols whose names tell their number.
+// someSymbols returns n symbols whose names contain their number.
 func someSymbols(n int) []Symbol {
 	symbols := make([]Symbol, n)
 	for i := range symbols {
@@ -150,7 +150,7 @@ func TestAppendSymbols(t *testing.T) {
 	}
 }
 
-// However the epilogue is cut or damaged, the trace before it stands as it is.
+// However the epilogue is cut or damaged, the trace before it is unchanged.
 func TestDamagedEpilogueLosesOnlyItself(t *testing.T) {
 	whole := encodeTrace(t, trainingStream(50, 1), 20)
 	path := writeFile(t, whole)
@@ -194,7 +194,7 @@ func TestDamagedEpilogueLosesOnlyItself(t *testing.T) {
 	}
 }
 
-// What an interrupted attempt left behind the end is replaced by the next one.
+// What an interrupted attempt left after the end is replaced by the next one.
 func TestAppendSymbolsRepairsCutEpilogue(t *testing.T) {
 	whole := encodeTrace(t, trainingStream(50, 1), 20)
 	path := writeFile(t, whole)

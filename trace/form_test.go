@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// The text form lies above this package, whose tests use it: external_test.go sets these.
+// The text form is above this package, whose tests use it: external_test.go sets these.
 var (
 	WriteText  func(io.Writer, Source) error
 	EncodeText func(io.Writer, io.Reader) error

@@ -29,8 +29,8 @@ const (
 	magic = "MEMTRACE"
 )
 
-// Errors of NewReader: the file is no trace that this program can read. A trace that is cut or damaged further on is no
-// error, see Health.
+// Errors of NewReader: the file is not a trace that this program can read. A trace that is cut or damaged further on is
+// not an error, see Health.
 var (
 	ErrNotTrace = errors.New("not a memtrace trace")
 	ErrVersion  = errors.New("trace format version not supported")
@@ -85,8 +85,7 @@ const (
 
 	// compressAbove is the size at which a dictionary is worth a zstd frame.
 	compressAbove = 256
-	// dictionaryTarget is the size at which the writer closes a dictionary section without being asked, which bounds
-	// its buffer.
+	// dictionaryTarget is the size at which the writer closes a dictionary section by itself, which bounds its buffer.
 	dictionaryTarget = 1 << 20
 	// batchEvents is the number of events that travel through the column codecs at a time: their rows (112 bytes each)
 	// stay in a second-level cache.

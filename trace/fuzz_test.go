@@ -13,10 +13,10 @@ import (
 	"memtrace/trace/section"
 )
 
-// FuzzReader: any bytes give a reader or an error, never both or neither; reading ends with io.EOF, and what was read
+// FuzzReader: any bytes return a reader or an error, never both or neither; reading ends with io.EOF, and what was read
 // has a text that can be encoded. Each input is also read with its checksums made right, or the fuzzer would never get
-// past them, and with the faults that it chooses: what stands before them is read as it was, and those that a checksum
-// covers are told of.
+// past them, and with the faults that it chooses: what precedes them is read as it was, and those that a checksum
+// covers are reported.
 func FuzzReader(f *testing.F) {
 	var symbols symbolEncoder
 	for _, s := range someSymbols(3) {
@@ -43,8 +43,7 @@ func FuzzReader(f *testing.F) {
 	})
 }
 
-// checkDamaged reads a whole trace and what damage made of it: events of blocks that stand before the damage are what
-// they were.
+// checkDamaged reads a whole trace and what damage made of it: events of blocks before the damage are unchanged.
 func checkDamaged(t *testing.T, whole *faults.Trace, damaged faults.Damaged) {
 	before, ends, h := readBlocks(t, whole.Data)
 	if h == nil || h.Truncated || h.Altered != "" || h.Trailing != 0 || h.Torn.Stretches+h.Restored.Stretches > 0 {
@@ -63,11 +62,11 @@ func checkDamaged(t *testing.T, whole *faults.Trace, damaged faults.Damaged) {
 	}
 	wantEvents(t, events[:len(before)], before)
 	if damaged.Kind == faults.Bytes && damaged.First >= 0 {
-		checkToldOf(t, whole, damaged, h)
+		checkReported(t, whole, damaged, h)
 	}
 }
 
-// intact tells whether a file consists of whole sections with right checksums.
+// intact reports whether a file consists of whole sections with right checksums.
 func intact(file []byte) bool {
 	t := faults.Parse(file)
 	return len(t.Rest) == 0 && bytes.Equal(t.Repaired(), file)
@@ -93,8 +92,8 @@ func readBlocks(t *testing.T, file []byte) (events []Event, ends []int, _ *Healt
 	return events, ends, &h
 }
 
-// checkToldOf wants damage with wrong checksums to be told of, at the section where it begins.
-func checkToldOf(t *testing.T, whole *faults.Trace, damaged faults.Damaged, h *Health) {
+// checkReported checks that damage with wrong checksums is reported, at the section where it begins.
+func checkReported(t *testing.T, whole *faults.Trace, damaged faults.Damaged, h *Health) {
 	start, end := whole.SectionAt(damaged.First), whole.EndAt()
 	switch {
 	case damaged.First == len(damaged.Data) && damaged.First == start: // cut between sections, as a kill leaves it
@@ -106,7 +105,7 @@ func checkToldOf(t *testing.T, whole *faults.Trace, damaged faults.Damaged, h *H
 			t.Errorf("%s: damage behind the end, and %+v", damaged.How, h)
 		}
 	case intact(damaged.Data): // what came is whole sections as well
-	case !h.Truncated && h.Altered != "": // whole sections twice: the end tells, whatever else is damaged behind it
+	case !h.Truncated && h.Altered != "": // repeated sections: the end shows it, whatever else is damaged after it
 	case !slices.Contains([]int64{h.Restored.At, h.Torn.At, h.TruncatedAt}, int64(start)):
 		t.Errorf("%s: damage at %d, in the section at %d, and %+v", damaged.How, damaged.First, start, h)
 	}

@@ -52,9 +52,9 @@ func (a *archive) format() string {
 	return b.String()
 }
 
-// TestGoldenTraces encodes the text of each file in testdata/traces, damages the trace as the part "damage" says ("cut
-// N" bytes off the end, "flip N": the lowest bit of byte N), and compares what a reader says of it with the part
-// "health", and its dump with the part "dump" or, without one, with the text.
+// TestGoldenTraces encodes the text of each file in testdata/traces, damages the trace as in the part "damage" ("cut N"
+// bytes off the end, "flip N": the lowest bit of byte N), and compares the reader's health with the part "health", and
+// its dump with the part "dump" or, without one, with the text.
 func TestGoldenTraces(t *testing.T) {
 	paths, err := filepath.Glob("../testdata/traces/*.txtar")
 	if err != nil || len(paths) == 0 {

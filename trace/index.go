@@ -95,8 +95,8 @@ func decodeIndex(payload []byte) ([]IndexEntry, error) {
 	return entries, nil
 }
 
-// ReadIndex reads the index of a trace that ended cleanly, looking only at the end of the file and at the index itself.
-// A trace without a clean end gives an error; it can still be read from the front.
+// ReadIndex reads the index of a trace that ended cleanly, reading only the end of the file and the index itself. A
+// trace without a clean end is an error; it can still be read from the start.
 func ReadIndex(r io.ReaderAt, size int64) ([]IndexEntry, error) {
 	var tail [8]byte
 	if size < section.HeadSize+section.HeaderSize+8 {

@@ -91,7 +91,7 @@ func mostPairs(missing, room []uint64) int {
 	return most
 }
 
-// What the recorder says survives the way through the facts about the run; nonsense is no number.
+// The recorder's numbers survive the round trip through the facts about the run; nonsense is rejected.
 func TestDrawnInfo(t *testing.T) {
 	d := Drawn{Last: 7, InFlight: []uint64{5, 3}}
 	info := d.Info()

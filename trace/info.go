@@ -17,7 +17,7 @@ import (
 //	format.writer                            version of memtrace that wrote the file
 //	process.pid .exe .command .cwd .host     who ran; process.argv holds the arguments separated by NUL
 //	process.start_unix_ns                    when
-//	process.recording                        tells the recording from all others: what its spool's header has, too
+//	process.recording                        identifies the recording; also in its spool's header
 //	process.exit_status                      what the program passed to exit or _exit, 0 to 255; absent if something else ended it
 //	process.signal                           the signal that ended it, by name, where memtrace run saw it
 //	process.numbers, process.in_flight       order numbers drawn, and for each call that had not returned the lowest that may be its own
@@ -25,7 +25,7 @@ import (
 //	clock.base_unix_ns, clock.source         time 0 of the events; tsc or monotonic
 //	env.NAME                                 variables that shape memory use or name the rank
 //	cuda.driver_version, cuda.runtime_version, framework.torch, framework.mxnet, python.version, library.version
-//	python.libraries                         packages in folders whose names do not say so, separated by NUL: pip --target put them there
+//	python.libraries                         packages of pip --target, in folders not named for them, separated by NUL
 //	start                                    "early", or "late": after CUDA was used; when a recording began that did not begin with the program
 //	start.after_ns                           how long the process had run by then
 //	stop                                     who stopped the recording, where the program went on without it
@@ -40,10 +40,10 @@ import (
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
 
-// SignalKey is the key of the signal that ended a program, such as SIGFPE, where somebody saw it: `memtrace run`.
+// SignalKey is the key of the signal that ended a program, such as SIGFPE, where it was observed: by `memtrace run`.
 const SignalKey = "process.signal"
 
-// Keys of what the library found about who refers to tensors, of the search's beginning, and of why there is no result.
+// Keys of the search for referrers of tensors: its result, its beginning, and why there is no result.
 const (
 	ReferrersKey        = "referrers"
 	ReferrersBegunKey   = "referrers.begun"
@@ -53,7 +53,7 @@ const (
 // LimitKey is the key of why MEMTRACE_TRACE_MAX was not kept.
 const LimitKey = "trace.limit"
 
-// StartKey is the key of when a recording began that did not begin with its program, and StartedLate what it says where
+// StartKey is the key of when a recording began that did not begin with its program; StartedLate is its value where
 // CUDA was used before.
 const (
 	StartKey    = "start"
@@ -163,7 +163,7 @@ type OOMReporter interface {
 }
 
 // WriteOOM writes the recorder's report of running out of memory, a JSON object of at most MaxOOMBytes, at once. Events
-// that it speaks of may stand behind it.
+// that it refers to may follow it.
 func (w *Writer) WriteOOM(report string) error {
 	if err := w.usable(); err != nil {
 		return err
@@ -198,14 +198,14 @@ func (r *Reader) takeOOM(payload []byte) error {
 	return nil
 }
 
-// Glance is what a file says of its run without its events being read.
+// Glance is what a file holds about its run outside its events.
 type Glance struct {
 	Info  Info
 	Ended bool // it has an end section
 }
 
-// GlanceAt looks at a file of the given size: at facts and at the end, in passing from header to header. It finds what
-// stands before the first header that is damaged.
+// GlanceAt reads the facts and the end of a file of the given size, going from header to header. It stops at the first
+// header that is damaged.
 func GlanceAt(file io.ReaderAt, size int64) Glance {
 	g := Glance{Info: make(Info)}
 	var head [section.HeaderSize]byte
@@ -226,7 +226,7 @@ func GlanceAt(file io.ReaderAt, size int64) Glance {
 	return g
 }
 
-// take reads one section; one that is damaged says nothing.
+// take reads one section; a damaged one is ignored.
 func (g *Glance) take(sections section.Reader) {
 	kind, payload, err := sections.NextWhole()
 	if err != nil {

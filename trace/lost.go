@@ -8,19 +8,19 @@ import (
 	"memtrace/trace/seqset"
 )
 
-// What a lost event says, and where it stands:
+// Contents and place of a lost event:
 //
 //   - Count records were dropped since the lost event before.
 //   - Size-1 of them ended memory: frees, unmappings, destructions. The others may have begun some. Size 0: their kinds
 //     are not known.
-//   - It stands before the first event that one of them may have come before, so that everything in front of it can be
+//   - It is before the first event that one of them may have preceded, so that everything before it can be
 //     trusted.
 //   - Handle is an order number by which all of them had been lost: what has a higher one came after. Handle 0: neither
 //     this nor the place can be relied on.
 //
-// Earlier recorders wrote Count alone, and wrote it behind events that it may concern.
+// Earlier recorders wrote Count alone, and wrote it after events that it may concern.
 
-// Lost tells of records that were dropped.
+// Lost counts records that were dropped.
 type Lost struct {
 	Count  uint64
 	Enders uint64 // of them, those that ended memory
@@ -28,7 +28,7 @@ type Lost struct {
 	Until  uint64 // order number by which all were lost; 0: unknown, and so is since when
 }
 
-// Event returns the event that says so, without thread and time; seq is the number of an event before it.
+// Event returns the lost event, without thread and time; seq is the number of an event before it.
 func (l Lost) Event(seq uint64) Event {
 	e := Event{Kind: EventLost, Seq: seq, Count: l.Count, Handle: l.Until}
 	if l.Known {
@@ -37,7 +37,7 @@ func (l Lost) Event(seq uint64) Event {
 	return e
 }
 
-// Lost returns what a lost event says.
+// Lost decodes a lost event.
 func (e *Event) Lost() Lost {
 	l := Lost{Count: e.Count, Until: e.Handle}
 	if e.Size > 0 && e.Size-1 <= e.Count {
@@ -46,8 +46,8 @@ func (e *Event) Lost() Lost {
 	return l
 }
 
-// What the recorder of a killed process had dropped, beside records, of which lost events tell. Orderly ends say it in
-// the end section.
+// What the recorder of a killed process had dropped, besides records, which lost events count. After an orderly end the
+// end section holds it.
 const (
 	lostThreadsKey    = "process.lost_threads"
 	lostDictionaryKey = "process.lost_dictionary"
@@ -72,8 +72,8 @@ func lostFrom(info Info) (rings, dict uint64) {
 	return rings, dict
 }
 
-// tornBefore returns the event that tells of what was lost in the stretches passed over since the last events, which
-// these follow; false if nothing was.
+// tornBefore returns the lost event for the stretches passed over between the last events and these; false if nothing
+// was lost.
 func (r *Reader) tornBefore(b *Batch) (Event, bool) {
 	if r.sections.Torn.Stretches == r.tornReported {
 		return Event{}, false
@@ -88,13 +88,13 @@ func (r *Reader) tornBefore(b *Batch) (Event, bool) {
 	return Event{}, false
 }
 
-// tellOf returns a batch of one event.
-func (r *Reader) tellOf(e Event) *Batch {
+// batchOf returns a batch of one event.
+func (r *Reader) batchOf(e Event) *Batch {
 	r.reported[0] = e
 	return RowBatch(r.reported[:])
 }
 
-// tornUpTo tells of the order numbers between those seen and next.
+// tornUpTo returns the lost event for the order numbers between those seen and next.
 func (r *Reader) tornUpTo(next uint64) (Event, bool) {
 	last, _ := r.seqs.Max()
 	if next <= last+1 {
@@ -107,8 +107,8 @@ func (r *Reader) tornUpTo(next uint64) (Event, bool) {
 	return Lost{Count: n, Until: next - 1}.Event(last), true
 }
 
-// tornAtEnd is tornBefore where no events follow: what the recorder says of the numbers that it drew, and of the events
-// that it wrote, tells how many.
+// tornAtEnd is tornBefore where no events follow: how many follows from the numbers that the recorder drew and the
+// events that it wrote.
 func (r *Reader) tornAtEnd() (Event, bool) {
 	if r.sections.Torn.Stretches == r.tornReported {
 		return Event{}, false
@@ -122,9 +122,9 @@ func (r *Reader) tornAtEnd() (Event, bool) {
 	return r.tornUpTo(next)
 }
 
-// What the recorder knew of its order numbers when it stopped. Without it a reader could not tell numbers of calls that
-// had not returned, which were drawn and which no event will ever have, from numbers whose events are lost; nor see
-// that the highest numbers are missing.
+// The recorder's order numbers when it stopped. Without them a reader could not distinguish numbers of calls that had
+// not returned, which were drawn and which no event will ever have, from numbers whose events are lost; nor see that
+// the highest numbers are missing.
 const (
 	numbersKey = "process.numbers" // order numbers drawn: the highest one
 	// for each thread that was inside a call, the lowest number that it may have drawn for it, ascending
@@ -136,14 +136,14 @@ const (
 	// what is recorded inside of that. Only signal handlers that free in the middle of a free have more; their numbers
 	// count as lost.
 	numbersPerCall = 2
-	// maxInFlight bounds the calls that are believed: a spool has no more rings.
+	// maxInFlight bounds the calls that are accepted: a spool has no more rings.
 	maxInFlight = 1 << 16
 )
 
-// HasDrawn reports whether facts say which numbers were drawn, which a recording does at its end alone.
+// HasDrawn reports whether facts hold which numbers were drawn, which a recording does at its end alone.
 func HasDrawn(info Info) bool { return info[numbersKey] != "" }
 
-// Drawn says which order numbers a recorder had given away: all up to Last, some of which may never come.
+// Drawn holds the order numbers that a recorder had drawn: all up to Last, some of which may never come.
 type Drawn struct {
 	Last     uint64
 	InFlight []uint64 // for each thread inside a call, the lowest number that may be its own
@@ -165,7 +165,7 @@ func (d Drawn) Info() Info {
 	return info
 }
 
-// drawnFrom reads what Info wrote. Traces of recorders that did not say have the zero value.
+// drawnFrom reads what Info wrote. Traces of recorders that did not write it have the zero value.
 func drawnFrom(info Info) Drawn {
 	d := Drawn{LeftOut: ThinnedFrom(info).Events}
 	d.Last, _ = strconv.ParseUint(info[numbersKey], 10, 64)
@@ -200,7 +200,7 @@ func (d Drawn) Missing(from *seqset.Set) (gaps, inFlight uint64) {
 	return missing - explained, explained
 }
 
-// explainer gives missing numbers, in ascending order, to the calls whose own they may be.
+// explainer assigns missing numbers, in ascending order, to the calls that may have drawn them.
 type explainer struct {
 	bounds    []uint64 // of calls that cannot explain anything yet
 	room      uint64   // numbers that the others can still explain

@@ -8,7 +8,7 @@ import (
 	"memtrace/trace/section"
 )
 
-// Reports stand where they were written, between the blocks of events, and a text form keeps them there.
+// Reports are where they were written, between the blocks of events, and a text form keeps them there.
 func TestOOMReportsRoundTrip(t *testing.T) {
 	const text = `trace version=1
 alloc seq=1 time=1 level=driver api=cudaMalloc mem=device size=5 status=2

@@ -28,12 +28,12 @@ type Reader struct {
 	batch   *Batch
 	blockAt int64 // offset of the open block's section
 
-	held         *Batch // to be returned behind the event that tells of what is missing before them
+	held         *Batch // to be returned after the lost event for what is missing before them
 	reported     [1]Event
-	tornReported uint64 // stretches passed over that were told of
-	torn         uint64 // records that stood in them
+	tornReported uint64 // stretches passed over that were reported
+	torn         uint64 // records that were in them
 
-	tornEvents uint64 // events that told of them
+	tornEvents uint64 // lost events for them
 	seqs       seqset.Set
 	health     Health
 	oom        []string
@@ -65,13 +65,13 @@ func (r *Reader) Version() uint32 { return r.version }
 // Tables returns the dictionary as far as it was read.
 func (r *Reader) Tables() *Tables { return r.entries.tables }
 
-// LeaveOut implements FieldSparer.
-func (r *Reader) LeaveOut(fields ...Field) {
-	if r.block.leaveOut == nil {
-		r.block.leaveOut = new(atomic.Uint64)
+// Skip implements Projector.
+func (r *Reader) Skip(fields ...Field) {
+	if r.block.skip == nil {
+		r.block.skip = new(atomic.Uint64)
 	}
 	for _, f := range fields {
-		r.block.leaveOut.Or(1 << f)
+		r.block.skip.Or(1 << f)
 	}
 }
 
@@ -86,7 +86,7 @@ func (r *Reader) End() (end End, ok bool) {
 	return *r.end, true
 }
 
-// Watermark returns the highest watermark read: every event numbered below it stands in the file up to here.
+// Watermark returns the highest watermark read: every event numbered below it is in the file up to here.
 func (r *Reader) Watermark() uint64 { return r.watermark }
 
 // Offset returns how many bytes were read as whole sections, for progress and for continuing the file.
@@ -101,7 +101,7 @@ func (r *Reader) Lost() (records, rings, dict uint64) {
 	return max(r.lost, r.end.LostRecords) + r.torn, r.end.LostRings, r.end.LostDict
 }
 
-// Health says what was read so far and what is missing.
+// Health reports what was read so far and what is missing.
 func (r *Reader) Health() Health {
 	h := r.health
 	h.Sections, h.SkippedSections = r.sections.Read, r.sections.Skipped
@@ -145,7 +145,7 @@ func (r *Reader) ReadColumns() (*Batch, error) {
 		if b != nil && b.length > 0 {
 			if lost, ok := r.tornBefore(b); ok {
 				r.held = b
-				return r.tellOf(lost), nil
+				return r.batchOf(lost), nil
 			}
 			r.count(b)
 			return b, nil
@@ -155,12 +155,12 @@ func (r *Reader) ReadColumns() (*Batch, error) {
 		}
 	}
 	if lost, ok := r.tornAtEnd(); ok {
-		return r.tellOf(lost), nil
+		return r.batchOf(lost), nil
 	}
 	return nil, io.EOF
 }
 
-// nextBatch returns the next events of the open block, none behind its last one.
+// nextBatch returns the next events of the open block, none after its last one.
 func (r *Reader) nextBatch() (*Batch, error) {
 	if r.ahead != nil {
 		return r.ahead.nextBatch(r)
@@ -277,10 +277,10 @@ func (r *Reader) countOne(c *Columns, i int) {
 	}
 }
 
-// Continue lets a reader that has come to the end of a growing file go on. from stands at Offset in the same file,
-// whose size is now size (-1 if unknown). It returns false, and changes nothing, where the file cannot have grown a
-// part that the reader could use: its end section was read, what a section holds was damaged, or the end was not
-// reached yet. A section that was half written when the reader came to it is read anew.
+// Continue lets a reader that has come to the end of a growing file go on. from is at Offset in the same file, whose
+// size is now size (-1 if unknown). It returns false, and changes nothing, where the file cannot have grown by a part
+// that the reader could use: its end section was read, what a section holds was damaged, or the end was not reached
+// yet. A section that was half written when the reader reached it is read again.
 func (r *Reader) Continue(from io.Reader, size int64) bool {
 	if !r.MayGrow() {
 		return false

@@ -15,26 +15,26 @@ type Source interface {
 	Info() Info
 	// End returns the clean end, ok=false before it was read and in a killed run.
 	End() (end End, ok bool)
-	// Health says what was read and what is missing.
+	// Health reports what was read and what is missing.
 	Health() Health
 	// Lost returns what the recorder itself had to drop: records, whole rings, dictionary entries.
 	Lost() (records, rings, dict uint64)
 }
 
-// FieldSparer is a Source that can spare itself the decoding of fields that nobody asks for.
-type FieldSparer interface {
-	// LeaveOut says that these fields are of no use: in events of later batches they are zero, or hold their values. It
-	// may be called again and again, between batches.
-	LeaveOut(fields ...Field)
+// Projector is a Source that need not decode fields that no reader needs.
+type Projector interface {
+	// Skip names fields that are not needed: in later batches they are zero or hold their values. It may be called
+	// repeatedly, between batches.
+	Skip(fields ...Field)
 }
 
 // Unended is a Source that may have no End.
 type Unended interface {
-	// Ending returns the facts that stand behind the last event where no end section does: nil if there are none.
+	// Ending returns the facts that follow the last event where there is no end section, or nil.
 	Ending() Info
 }
 
-// ColumnSource is a Source that hands out events column by column, for those who look at millions of them.
+// ColumnSource is a Source that returns events column by column, for readers of millions of them.
 type ColumnSource interface {
 	// ReadColumns is ReadBatch for columns. Which of the two is called may change from call to call.
 	ReadColumns() (*Batch, error)
@@ -48,26 +48,26 @@ type BlockSource interface {
 // CurrentBlock implements BlockSource.
 func (r *Reader) CurrentBlock() (number, watermark uint64) { return r.health.Blocks, r.block.watermark }
 
-// Health says how complete the part of a trace is that was read so far. Reading on may change it; it is final once
+// Health is how complete the part of a trace is that was read so far. Reading on may change it; it is final once
 // ReadBatch has returned io.EOF.
 type Health struct {
 	Truncated       bool             // the file is cut or damaged; everything before TruncatedAt was read
 	TruncatedAt     int64            // offset of the first section that could not be used
 	Reason          string           // why, in words; empty unless Truncated
-	Torn            section.Torn     // stretches of damage that were passed over; what is behind them was read
+	Torn            section.Torn     // stretches of damage that were passed over; what follows was read
 	Restored        section.Restored // damage that was made good
 	Sections        uint64           // sections read, skipped ones included
 	SkippedSections uint64           // sections of a kind that this version does not know
 	Blocks          uint64           // event blocks read
 	Events          uint64           // events returned
 	UnknownEvents   uint64           // events of a kind that this version does not know; they are not returned
-	LateEvents      uint64           // events that stand later in the file than their order number says
+	LateEvents      uint64           // events that are later in the file than their order number
 	Bytes           int64            // bytes of the file that were read as whole sections, head included
-	// bytes behind the end section that could not be read as sections; -1 if there are some and the size is unknown
+	// bytes after the end section that could not be read as sections; -1 if there are some and the size is unknown
 	Trailing int64
 	Epilogue string // why they could not, in words; empty if there are none
 	Repeated uint64 // events whose order number another one had before
-	// why what stands before the end is not what was written there, in words; empty if it is, or if nothing tells
+	// why what precedes the end is not what was written there, in words; empty if it is, or if unknown
 	Altered string
 	// order numbers that were drawn, as far as is known, that no event has and that no call in flight explains
 	Gaps uint64
@@ -76,6 +76,6 @@ type Health struct {
 	InFlight uint64
 	MaxSeq   uint64 // highest order number seen
 	// why the run's last records may be missing although nothing is damaged, in words: it has no end, and no spool
-	// continues it. Empty if it has, and where nobody looked for a spool.
+	// continues it. Empty if it has, and where no spool was looked for.
 	NoEnd string
 }

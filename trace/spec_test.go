@@ -9,7 +9,7 @@ import (
 )
 
 // recorded lists the fields of every event kind as version 1 wrote them. Later versions may append kinds, and fields to
-// a kind; what stands here must stay, since files hold these numbers.
+// a kind; what is here must stay, since files hold these numbers.
 var recorded = []struct {
 	kind   string
 	fields string
@@ -79,7 +79,7 @@ func TestSpecIsConsistent(t *testing.T) {
 			t.Errorf("field %d: %+v", i, f)
 		}
 		seen[f.Name] = true
-		// A predicted column looks at fields that were decoded before it.
+		// A predicted column uses fields that were decoded before it.
 		if f.Encoding == EncodingSame && f.Field < FieldLevel || f.Encoding == EncodingAccount &&
 			f.Field < FieldDevice ||
 			f.Encoding == EncodingBalance && f.Field < FieldStatus {

@@ -8,7 +8,7 @@ import (
 	"strconv"
 )
 
-// StackEnd says why a stack ends where it does. Numbers are append-only and are written to disk.
+// StackEnd is why a stack ends where it does. Numbers are append-only and are written to disk.
 type StackEnd uint8
 
 // The ends of stacks.
@@ -16,12 +16,12 @@ const (
 	StackWhole StackEnd = 0 // its outermost frame was reached
 	// native: cut at the innermost frame of the Python interpreter; the Python stack goes on from there
 	StackInterpreter StackEnd = 1
-	StackDepth       StackEnd = 2 // as deep as was asked for
+	StackDepth       StackEnd = 2 // as deep as requested
 	StackNoRow       StackEnd = 3 // code without unwind information: compiled at run time, or Go
 	StackUnsupported StackEnd = 4 // a rule that the unwinder does not follow
-	StackBounds      StackEnd = 5 // the next frame would lie outside of the thread's stack
+	StackBounds      StackEnd = 5 // the next frame would be outside the thread's stack
 	StackUnreadable  StackEnd = 6 // Python: what should be a frame does not look like one
-	StackCaller      StackEnd = 7 // only the caller was asked for
+	StackCaller      StackEnd = 7 // only the caller was requested
 )
 
 var stackEndNames = [...]string{"whole", "interpreter", "depth", "norow", "unsupported", "bounds", "unreadable",
@@ -59,7 +59,7 @@ type Stack struct {
 type PyFrame struct {
 	Code   CodeID
 	Offset uint32 // of the instruction, bytes into the code object's bytecode
-	Entry  bool   // C code entered the interpreter with this frame: native frames lie between it and the next outer one
+	Entry  bool   // C code entered the interpreter with this frame: native frames are between it and the next outer one
 	Self   uint64 // address of the object that is called, for frames that call a framework's modules; else 0
 }
 
@@ -131,7 +131,7 @@ func (w *Writer) WritePyStack(s PyStack) error {
 // CodeID names a Python code object.
 type CodeID uint32
 
-// LineTable says how a code object's line table is written. Numbers are append-only and are written to disk.
+// LineTable is the format of a code object's line table. Numbers are append-only and are written to disk.
 type LineTable uint8
 
 // The kinds of line tables.

@@ -7,10 +7,10 @@ import (
 	"memtrace/trace/section"
 )
 
-// MaxSymbolFrames bounds the frames that one code address may stand for.
+// MaxSymbolFrames bounds the frames of one code address.
 const MaxSymbolFrames = 256
 
-// SymbolFrame is one function that a code address stands for.
+// SymbolFrame is one function at a code address.
 type SymbolFrame struct {
 	Function string // as a reader would write it; empty if unknown
 	File     string // of the source; empty if unknown
@@ -20,11 +20,10 @@ type SymbolFrame struct {
 	Start uint64
 }
 
-// Symbol says what a code address is called, so that a trace can be read on another machine than the one it was
-// recorded on.
+// Symbol names a code address, so that a trace can be read on another machine than the one it was recorded on.
 type Symbol struct {
 	Module  ModuleID      // the loaded object file that the address belongs to; 0 none
-	Address uint64        // as it stands in stacks
+	Address uint64        // as in stacks
 	Frames  []SymbolFrame // innermost first: inlined functions, then the one they were inlined into; at least one
 }
 
@@ -96,7 +95,7 @@ func (w *Writer) WriteSymbols(symbols []Symbol) error {
 			return fmt.Errorf("write trace: %w", err)
 		}
 	}
-	if err := w.flushDictionary(); err != nil { // modules stand before what refers to them
+	if err := w.flushDictionary(); err != nil { // modules precede what refers to them
 		return err
 	}
 	for len(symbols) > 0 {
@@ -112,7 +111,7 @@ func (w *Writer) WriteSymbols(symbols []Symbol) error {
 	return nil
 }
 
-// Check says what keeps a symbol from being written.
+// Check returns what prevents a symbol from being written.
 func (s Symbol) Check() error {
 	if len(s.Frames) == 0 || len(s.Frames) > MaxSymbolFrames {
 		return fmt.Errorf("symbol of %d frames, 1 to %d are allowed", len(s.Frames), MaxSymbolFrames)
@@ -191,7 +190,7 @@ type symbolKey struct {
 	address uint64
 }
 
-// AddSymbol says what a code address is called; the frames are copied. A later definition replaces an earlier one.
+// AddSymbol names a code address; the frames are copied. A later definition replaces an earlier one.
 func (t *Tables) AddSymbol(s Symbol) {
 	if t.symbols == nil {
 		t.symbols = make(map[symbolKey][]SymbolFrame)
@@ -201,8 +200,8 @@ func (t *Tables) AddSymbol(s Symbol) {
 	t.log = append(t.log, tableEntry{kind: entrySymbol, value: s})
 }
 
-// Symbol returns what a code address of a module is called, innermost (inlined) function first; ok=false if the trace
-// does not say.
+// Symbol returns the names of a code address of a module, innermost (inlined) function first; ok=false if the trace has
+// none.
 func (t *Tables) Symbol(module ModuleID, address uint64) (frames []SymbolFrame, ok bool) {
 	frames, ok = t.symbols[symbolKey{module, address}]
 	return frames, ok

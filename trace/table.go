@@ -32,7 +32,7 @@ type Device struct {
 	TotalBytes uint64
 }
 
-// Tables is the dictionary of a trace. It grows while the trace is read; look-ups never fail: an unknown id gives the
+// Tables is the dictionary of a trace. It grows while the trace is read; look-ups never fail: an unknown id returns the
 // zero value. The zero value is an empty dictionary. Slices that it returns belong to it and must not be changed.
 type Tables struct {
 	strings  map[StringID]string
@@ -73,7 +73,7 @@ type tableEntry struct {
 	value any // Module, Thread, Device, Symbol: the value as it came, since a later entry may replace it
 }
 
-// String is an entry of the dictionary: a string and the id that stands for it.
+// String is an entry of the dictionary: a string and its id.
 type String struct {
 	ID    StringID
 	Value string
@@ -212,7 +212,7 @@ func (t *Tables) String(id StringID) string { return t.strings[id] }
 // Stack returns the frames of a stack, innermost first; nil for an unknown id.
 func (t *Tables) Stack(id StackID) []uint64 { return t.stacks[id].frames }
 
-// StackEnd says why a native stack ends where it does.
+// StackEnd returns why a native stack ends where it does.
 func (t *Tables) StackEnd(id StackID) StackEnd { return t.stacks[id].end }
 
 // PyStack returns the frames of a Python stack, innermost first, and why it ends where it does; nil for an unknown id.

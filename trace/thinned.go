@@ -8,8 +8,8 @@ import (
 )
 
 // Facts about a trace whose older part was thinned: of that part it has only the blocks that were live at the moments
-// that count (analyzer/thin). The first one stands before the events, the others behind the last event that thinning
-// went over.
+// that count (analyzer/thin). The first one precedes the events, the others follow the last event that thinning
+// processed.
 const (
 	thinningKey      = "thinned"        // "1"
 	thinnedUntilKey  = "thinned.until"  // order number and time from which on every event is there
@@ -17,7 +17,7 @@ const (
 	thinnedBlocksKey = "thinned.blocks" // allocations left out, by account and device
 )
 
-// Thinned says what was left out of the older part of a trace. The zero value is that of a whole trace.
+// Thinned is what was left out of the older part of a trace. The zero value is that of a whole trace.
 type Thinned struct {
 	UntilSeq  uint64 // from this order number on every event is there; 0: none was thinned
 	UntilTime int64  // nanoseconds since the trace's time base
@@ -75,10 +75,10 @@ func (t *Thinned) Add(before Thinned) {
 	}
 }
 
-// BeginThinned returns the facts that stand before the first event of a thinned trace.
+// BeginThinned returns the facts that precede the first event of a thinned trace.
 func BeginThinned() Info { return Info{thinningKey: "1"} }
 
-// Info returns the facts that stand behind the last event that thinning went over.
+// Info returns the facts that follow the last event that thinning processed.
 func (t *Thinned) Info() Info {
 	blocks := slices.SortedFunc(slices.Values(t.Blocks), func(x, y ThinnedBlocks) int {
 		return cmp.Or(strings.Compare(x.Account, y.Account), cmp.Compare(x.Device, y.Device))
@@ -94,7 +94,7 @@ func (t *Thinned) Info() Info {
 	}
 }
 
-// maxThinnedBlocks bounds what is believed: more accounts of devices there are not.
+// maxThinnedBlocks bounds what is accepted: there are no more device ledgers.
 const maxThinnedBlocks = 1 << 10
 
 // ThinnedFrom reads what Info wrote. What cannot be read counts as nothing.
@@ -122,7 +122,7 @@ func ThinnedFrom(info Info) (t Thinned) {
 // IsThin reports whether the events that were read last are of a thinned part.
 func IsThin(info Info) bool { return info[thinningKey] != "" && info[thinnedUntilKey] == "" }
 
-// ThinnedKeys are the facts by which a trace says that it was thinned.
+// ThinnedKeys are the facts that mark a trace as thinned.
 func ThinnedKeys() []string {
 	return []string{thinningKey, thinnedUntilKey, thinnedEventsKey, thinnedBlocksKey}
 }

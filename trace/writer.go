@@ -26,7 +26,7 @@ type WriterOptions struct {
 type Writer struct {
 	sections  *section.Writer
 	closed    bool
-	flagged   bool // events that are late say so already
+	flagged   bool // late events are flagged already
 	watermark uint64
 	events    uint64
 
@@ -34,7 +34,7 @@ type Writer struct {
 	dictionary []byte // entries not yet written
 	block      *blockEncoder
 	index      indexBuilder
-	pending    IndexEntry // what the index will say of the open block
+	pending    IndexEntry // index entry of the open block
 
 	raw []byte // a block before compression
 }
@@ -92,7 +92,7 @@ func tooLong(what string, texts ...string) error {
 	return nil
 }
 
-// WriteString defines a string. Like all dictionary entries it is buffered and stands in the file before the events
+// WriteString defines a string. Like all dictionary entries it is buffered and precedes, in the file, the events
 // written after it.
 func (w *Writer) WriteString(id StringID, s string) error {
 	if err := errors.Join(w.usable(), tooLong("string", s)); err != nil {
@@ -182,7 +182,7 @@ func (w *Writer) appendEvents(events []Event) {
 }
 
 // Flush writes what is buffered: the dictionary, then the events, stating that every event numbered below watermark is
-// now in the file. Without buffered events nothing carries the watermark to the file; it then stands with the next
+// now in the file. Without buffered events nothing carries the watermark to the file; it is then written with the next
 // block.
 func (w *Writer) Flush(watermark uint64) error {
 	if err := w.usable(); err != nil {

@@ -123,8 +123,8 @@ func (p *Lookahead) framework(c *trace.Columns) {
 
 // skipFields spares a source fields that are not looked at.
 func skipFields(src trace.Source, fields ...trace.Field) {
-	if s, ok := src.(trace.FieldSparer); ok {
-		s.LeaveOut(fields...)
+	if s, ok := src.(trace.Projector); ok {
+		s.Skip(fields...)
 	}
 }
 

@@ -70,7 +70,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(a.helpCommand())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage.Errorf("%w", inWords(err)) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage.Errorf("%w", rewordNumberError(err)) })
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
 	root.PersistentFlags().CountVarP(&a.Verbose, "verbose", "v", "print more about what is done``; -vv: in detail")
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print errors only")
@@ -120,8 +120,8 @@ func (a *app) helpCommand() *cobra.Command {
 	}
 }
 
-// inWords says of a flag's value that it is no number, without the function that found out.
-func inWords(err error) error {
+// rewordNumberError rewords strconv's error on a flag's value, without the function's name.
+func rewordNumberError(err error) error {
 	var number *strconv.NumError
 	if !errors.As(err, &number) {
 		return err
@@ -133,7 +133,7 @@ func inWords(err error) error {
 	return fmt.Errorf("%s: must be a number", text)
 }
 
-// unknownVerb words the mistake of a first argument that is no verb, with the nearest verbs.
+// unknownVerb returns the error for a first argument that is not a verb, with the nearest verbs.
 func unknownVerb(cmd *cobra.Command, args []string) error {
 	if len(args) == 0 {
 		return nil
@@ -152,11 +152,10 @@ const (
 	exitFailure = 2
 )
 
-// finish prints what err has to say and returns the exit status that belongs to it. cmd is the verb that failed, or the
-// root.
+// finish prints err and returns its exit status. cmd is the verb that failed, or the root.
 func (a *app) finish(cmd *cobra.Command, err error) int {
 	if err == nil || errors.Is(err, syscall.EPIPE) {
-		return exitOK // whoever read our output has seen enough
+		return exitOK // the reader of the output has closed it
 	}
 	var status *launch.StatusError
 	if errors.As(err, &status) {

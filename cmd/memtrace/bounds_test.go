@@ -103,7 +103,7 @@ func overflow(t *testing.T, drained bool, args ...string) (path string, peak uin
 	return path, peak
 }
 
-// drainLate plays a drainer that looks whenever more was lost, until the guest has said its answer.
+// drainLate acts as a drainer that collects whenever more was lost, until the program has printed its answer.
 func drainLate(t *testing.T, path string, answer chan string) string {
 	t.Helper()
 	s := openSpool(t, path+spool.Extension, answer)
@@ -153,7 +153,7 @@ func drainLate(t *testing.T, path string, answer chan string) string {
 	}
 }
 
-// openSpool waits until the guest has made its spool, or has said its answer without one.
+// openSpool waits until the program has created its spool, or has printed its answer without one.
 func openSpool(t *testing.T, path string, answer chan string) *spool.Spool {
 	t.Helper()
 	for answered := false; ; {

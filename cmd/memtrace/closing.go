@@ -19,7 +19,7 @@ import (
 	"memtrace/internal/tracefile"
 )
 
-// afterRun shows the report that was asked for and says in one line what was recorded and what to type next.
+// afterRun prints the requested report, and one line with what was recorded and the next command.
 func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, traces []string) error {
 	if o.report == "" && a.Quiet {
 		return nil
@@ -43,9 +43,9 @@ func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, trace
 		err = a.reportAfterRun(o, summaries)
 	}
 	if !a.Quiet {
-		for i, line := range closingWords(program, o.output, summaries, len(traces)) {
+		for i, line := range closingLines(program, o.output, summaries, len(traces)) {
 			if i == 0 {
-				line = after(endedWords(program, ended), line)
+				line = after(describeSignal(program, ended), line)
 			}
 			a.Say("%s", line)
 		}
@@ -53,17 +53,17 @@ func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, trace
 	return err
 }
 
-// quickBytes is the size of a trace from which on the closing line does without what takes a second look at it.
+// quickBytes is the size of a trace from which on the closing line omits what needs a second pass.
 const quickBytes = 64 << 20
 
-// closingOptions is what is counted for the closing line and, if that was asked for, the report.
+// closingOptions are the options for the closing line and, if requested, the report.
 func closingOptions(path string, report bool) (options analyzer.Options, err error) {
 	if info, err := os.Stat(path); !report && (err != nil || info.Size() > quickBytes) {
 		return options, nil
 	}
 	options.Sites = true
 	options.Symbols, options.Own = questions.Symbols(), questions.Own(nil)
-	return options, (&questions.ViewFlags{}).AskForTraining(&questions.Flags{}, &options)
+	return options, (&questions.ViewFlags{}).RequestTraining(&questions.Flags{}, &options)
 }
 
 // reportAfterRun writes to stderr unless a file is named: standard output is the program's.
@@ -82,8 +82,8 @@ func (a *app) reportAfterRun(o runOptions, summaries []readSummary) error {
 	})
 }
 
-// endedWords tells of a signal, since the shell does not: it only sees memtrace end with a status.
-func endedWords(program string, ended launch.Outcome) string {
+// describeSignal describes a signal, since the shell does not: it only sees memtrace's exit status.
+func describeSignal(program string, ended launch.Outcome) string {
 	if ended.Signal == 0 {
 		return ""
 	}
@@ -105,13 +105,14 @@ func after(first, second string) string {
 	return first + "; " + second
 }
 
-// closingWords sums the run up, line by line. wrote counts the traces, of which summaries are those that could be read.
-func closingWords(program, output string, summaries []readSummary, wrote int) []string {
+// closingLines summarizes the run, one string a line. wrote counts the traces, of which summaries are those that could
+// be read.
+func closingLines(program, output string, summaries []readSummary, wrote int) []string {
 	switch {
-	case wrote == 0 && noFolder(output) != "":
-		return []string{"no trace was written: " + noFolder(output)}
+	case wrote == 0 && missingFolder(output) != "":
+		return []string{"no trace was written: " + missingFolder(output)}
 	case wrote == 0:
-		return []string{"no trace was written: no CUDA memory call was recorded" + launch.WhyNothing(program)}
+		return []string{"no trace was written: no CUDA memory call was recorded" + launch.Diagnose(program)}
 	case len(summaries) == 0:
 		return []string{"no trace could be read"}
 	}
@@ -120,7 +121,7 @@ func closingWords(program, output string, summaries []readSummary, wrote int) []
 	if wrote > 1 {
 		next = fmt.Sprintf("%s (the highest of %d traces)", next, wrote)
 	}
-	if madeNoCall(top.summary) {
+	if withoutCalls(top.summary) {
 		if len(top.summary.Health.Unseen) > 0 {
 			return []string{"The program bypassed the recorder, so no memory call was recorded; " + next}
 		}
@@ -132,9 +133,9 @@ func closingWords(program, output string, summaries []readSummary, wrote int) []
 	return []string{strings.Join(render.Verdict(top.summary), " "), next}
 }
 
-// noFolder says why no trace can be created where the output pattern points, "" if it can or if the pattern leaves the
+// missingFolder returns why no trace can be created at the output pattern, or "" if it can or the pattern leaves the
 // folder open.
-func noFolder(pattern string) string {
+func missingFolder(pattern string) string {
 	if pattern == "" {
 		pattern = os.Getenv("MEMTRACE_OUTPUT")
 	}
@@ -174,7 +175,7 @@ func sidecar(r readSummary) string {
 	return ""
 }
 
-func madeNoCall(s *report.Summary) bool {
+func withoutCalls(s *report.Summary) bool {
 	for _, level := range s.Other {
 		if !level.Empty() {
 			return false

@@ -56,7 +56,7 @@ func (a *app) compactCommand() *cobra.Command {
 	return cmd
 }
 
-// compactPasses bounds how often a trace is thinned: each pass looks at wider stretches of the run.
+// compactPasses bounds how often a trace is thinned: each pass merges wider stretches of the run.
 const compactPasses = 8
 
 func (a *app) compact(o compactOptions, arg string) error {
@@ -117,7 +117,7 @@ func compactTo(folder string, source trace.Source, size, most int64) (*compacted
 	return made, err
 }
 
-// thinTo thins what lies before an offset of a trace, once.
+// thinTo thins the part of a trace before an offset, once.
 func thinTo(folder string, source trace.Source, wholeFrom int64) (_ *compacted, err error) {
 	located, ok := source.(thin.Source)
 	if !ok {

@@ -53,7 +53,7 @@ const (
 	referrersTimeout = 10 * time.Second
 )
 
-// controlVerbs are what a process can be asked, and how many words follow.
+// controlVerbs are the requests to a process, and how many arguments they take.
 var controlVerbs = []struct {
 	name      string
 	arguments int
@@ -90,7 +90,7 @@ func (a *app) controlCommand() *cobra.Command {
 	return cmd
 }
 
-// check refuses words that no process can be asked.
+// check rejects words that are not requests.
 func (o *controlOptions) check(_ *cobra.Command, args []string) error {
 	if len(args) < 2 {
 		return usage.Errorf("name a process and what to do, such as: memtrace ctl 4711 status")
@@ -152,7 +152,7 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 		return r.Referrers(attach.ReferrersOptions{Output: o.output, Force: o.force, JSON: o.json, Rows: o.rows,
 			Timeout: o.timeout}, pid)
 	}
-	answer, err := a.recorder().Ask(pid, "status")
+	answer, err := a.recorder().Request(pid, "status")
 	if err != nil {
 		return err
 	}
@@ -173,7 +173,7 @@ func (a *app) mark(pid int, name string) error {
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		return usage.Errorf("a mark's name contains no control character")
 	}
-	if _, err := a.recorder().Ask(pid, "mark "+name); err != nil {
+	if _, err := a.recorder().Request(pid, "mark "+name); err != nil {
 		return fmt.Errorf("set a mark in process %d: %w", pid, err)
 	}
 	return nil
@@ -201,7 +201,7 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 
 // snapshot writes what is live in a process that is recorded as a trace of its own.
 func (a *app) snapshot(o controlOptions, pid int) error {
-	answer, err := a.recorder().Ask(pid, "status")
+	answer, err := a.recorder().Request(pid, "status")
 	if err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func mapLibrary(t *testing.T) {
 	t.Cleanup(func() { unix.Munmap(mapped) })
 }
 
-// leaveSocket puts a socket under this process's name that nobody listens at, so old that whoever looks removes it.
+// leaveSocket creates a socket of this process's name without a listener, so old that a client removes it.
 func leaveSocket(t *testing.T) (path string) {
 	t.Helper()
 	folder := t.TempDir()
@@ -53,7 +53,7 @@ func leaveSocket(t *testing.T) (path string) {
 	return path
 }
 
-// answerLater opens this process's control socket once somebody has looked for it, and answers one request.
+// answerLater opens this process's control socket once a client has looked for it, and answers one request.
 func answerLater(t *testing.T, path, answer string) {
 	t.Helper()
 	done := make(chan struct{})
@@ -91,7 +91,7 @@ func answerLater(t *testing.T, path, answer string) {
 func TestControlWaitsForASocket(t *testing.T) {
 	mapLibrary(t)
 	answerLater(t, leaveSocket(t), "state=recording\ntrace=/a/b.bin")
-	answer, err := new(app).recorder().Ask(os.Getpid(), "status")
+	answer, err := new(app).recorder().Request(os.Getpid(), "status")
 	if err != nil || answer.Trace != "/a/b.bin" {
 		t.Errorf("%+v, %v", answer, err)
 	}
@@ -99,7 +99,7 @@ func TestControlWaitsForASocket(t *testing.T) {
 
 // Without the library there is nothing to wait for.
 func TestControlOfAProcessWithoutTheLibrary(t *testing.T) {
-	_, err := new(app).recorder().Ask(os.Getpid(), "status")
+	_, err := new(app).recorder().Request(os.Getpid(), "status")
 	if err == nil || !strings.Contains(err.Error(), "memtrace attach") {
 		t.Errorf("%v", err)
 	}

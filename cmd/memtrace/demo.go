@@ -29,7 +29,7 @@ const demoExample = `  memtrace demo
   memtrace demo --python /opt/venv/bin/python
   memtrace demo -o demo.bin && memtrace export flamegraph demo.bin -o demo.svg`
 
-// demoFolders are where the demo's files may lie, seen from the folder of this executable: a wheel and a build tree,
+// demoFolders are where the demo's files may be, relative to the folder of this executable: a wheel and a build tree,
 // then an installation.
 var demoFolders = []string{".", "../lib/memtrace"}
 
@@ -88,7 +88,7 @@ func (a *app) demo(o demoOptions) error {
 	}
 	if ended.Status != 0 {
 		return fmt.Errorf("%sthe demo's program ended with status %d: its output is above",
-			endedWords(guest.argv[0], ended), ended.Status)
+			describeSignal(guest.argv[0], ended), ended.Status)
 	}
 	traces := a.finishedTraces(list, ended)
 	if len(traces) == 0 {
@@ -135,8 +135,8 @@ func newDemoGuest(python string, env []string) (demoGuest, error) {
 		"a small program in C on the null GPU, since " + why}, nil
 }
 
-// probeTorch asks an interpreter for its PyTorch; "" without one. A report on what goes wrong inside it is not the
-// demo's business.
+// probeTorch returns the version of an interpreter's PyTorch; "" without one. The demo does not report errors inside
+// it.
 func probeTorch(python string, env []string) (version string, usable bool) {
 	probe := exec.Command(python, "-c", torchProbe)
 	probe.Env = env
@@ -145,7 +145,7 @@ func probeTorch(python string, env []string) (version string, usable bool) {
 		return "", false
 	}
 	fields := bytes.Fields(said)
-	if len(fields) < 2 { // what an import printed may stand before it
+	if len(fields) < 2 { // imports may have printed before it
 		return "", false
 	}
 	return string(fields[len(fields)-2]), string(fields[len(fields)-1]) == "True"

@@ -78,7 +78,7 @@ func (a *app) diffCommand() *cobra.Command {
 	return cmd
 }
 
-// checkTraces wants two traces, or one with two moments.
+// checkTraces requires two traces, or one with two moments.
 func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
 	from := f.Window.From
 	switch {
@@ -145,7 +145,7 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 	}
 	asked := len(options.Groupings) > 0
 	if !asked {
-		if err := flags.askForDefaults(&options); err != nil {
+		if err := flags.requestDefaults(&options); err != nil {
 			return err
 		}
 	}
@@ -165,10 +165,10 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 	}))
 }
 
-// askForDefaults asks for what a difference shows unless it is told otherwise.
-func (f *diffFlags) askForDefaults(options *analyzer.Options) error {
+// requestDefaults requests what a difference shows by default.
+func (f *diffFlags) requestDefaults(options *analyzer.Options) error {
 	viewed := questions.ViewFlags{Names: f.views}
-	if err := viewed.AskForTraining(&f.Flags, options); err != nil {
+	if err := viewed.RequestTraining(&f.Flags, options); err != nil {
 		return err
 	}
 	options.Sites = true
@@ -176,7 +176,7 @@ func (f *diffFlags) askForDefaults(options *analyzer.Options) error {
 	return nil
 }
 
-// diffResult is a difference and what is to be said of the traces behind it.
+// diffResult is a difference and the remarks on its traces.
 type diffResult struct {
 	diff      *diff.Diff
 	summaries [2]*report.Summary // what it was made of

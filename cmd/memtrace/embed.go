@@ -63,7 +63,7 @@ func (a *app) embed(args []string) error {
 		if !a.Quiet {
 			a.Say("%s: %s", in.Path, sum.words())
 		}
-		a.warnOfNames(in.Path, sum.problems)
+		a.warnMissingSymbols(in.Path, sum.problems)
 	}
 	if embedded == 0 && problems == nil {
 		return tracefile.NoTraceError(args[0])
@@ -71,7 +71,7 @@ func (a *app) embed(args []string) error {
 	return errors.Join(problems...)
 }
 
-// embedAfterRun names what the traces of a run hold. That it fails is no failure of the program.
+// embedAfterRun embeds symbols in the traces of a run. Its failure is not the program's.
 func (a *app) embedAfterRun(traces []string) {
 	var total embedding
 	done := 0
@@ -81,7 +81,7 @@ func (a *app) embedAfterRun(traces []string) {
 			a.Log.Warn().Msg("the names of functions are not written into the trace: " + err.Error())
 			continue
 		}
-		a.warnOfNames(path, sum.problems)
+		a.warnMissingSymbols(path, sum.problems)
 		total.add(sum)
 		done++
 	}
@@ -90,8 +90,8 @@ func (a *app) embedAfterRun(traces []string) {
 	}
 }
 
-// warnOfNames says what is missing. Many programs have files without names, so this is for those who ask.
-func (a *app) warnOfNames(path string, problems []string) {
+// warnMissingSymbols logs what is missing. Many programs have files without names, so this is shown on request only.
+func (a *app) warnMissingSymbols(path string, problems []string) {
 	for _, problem := range problems {
 		a.Log.Info().Msg(path + ": " + problem)
 	}
@@ -139,7 +139,7 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 		return sum, err
 	}
 	defer unlock()
-	// what stands under the spool's name then is told where the trace is opened
+	// another file at the spool's name is reported when the trace is opened
 	if err := spool.Finalize(path); err != nil && !errors.Is(err, regular.ErrNotRegular) {
 		if errors.Is(err, spool.ErrRunning) {
 			return sum, fmt.Errorf("%w; embed the names when it has ended", err)
@@ -205,7 +205,7 @@ func (a *app) collectNames(path string) (_ *spool.Run, _ []trace.Symbol, problem
 	return run, symbols, names.Problems(), nil
 }
 
-// appendNames writes behind the end of a trace; where its program was killed, behind the last thing that it recorded.
+// appendNames writes after the end of a trace; where its program was killed, after its last record.
 func appendNames(path string, run *spool.Run, symbols []trace.Symbol) error {
 	if len(symbols) == 0 {
 		return nil
@@ -240,7 +240,7 @@ func appendUnended(file *os.File, health trace.Health, symbols []trace.Symbol) e
 	if err != nil {
 		return err
 	}
-	if err := w.WriteSymbols(symbols); err != nil { // a full disk must not leave half a section behind
+	if err := w.WriteSymbols(symbols); err != nil { // a full disk must not leave half a section
 		return errors.Join(err, file.Truncate(health.Bytes))
 	}
 	return nil

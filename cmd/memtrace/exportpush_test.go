@@ -31,8 +31,8 @@ free seq=4 time=4000 thread=1 level=framework api=reportMemoryUsageToProfiler me
 end reason="exit" time=60000000000
 `
 
-// What a server gets is the profile that export writes, dated by the run's end, under labels that tell runs apart and
-// no secret.
+// A server gets the profile that export writes, dated by the run's end, under labels that identify runs and hold no
+// secret.
 func TestExportPush(t *testing.T) {
 	var labels map[string]string
 	var sent []byte

@@ -23,10 +23,10 @@ flush watermark=3
 end reason="exit" events=2 time=9223372036854775807
 `
 
-// FuzzVerbs: whatever becomes of a trace, no verb panics or takes memory that the file does not justify, each gives
-// JSON that parses, figures that do not contradict each other and the same ones as the others; and where whole
-// sections are missing, no report calls other figures than the trace's complete. turn chooses among verbs, of which
-// not all are run each time.
+// FuzzVerbs: whatever the damage to a trace, no verb panics or takes memory that the file does not justify, each writes
+// JSON that parses, figures that do not contradict each other and the same ones as the others; and where whole sections
+// are missing, no report calls other figures than the trace's complete. turn chooses among verbs, of which not all are
+// run each time.
 func FuzzVerbs(f *testing.F) {
 	f.Setenv("XDG_CACHE_HOME", f.TempDir())
 	seeds := traceSeeds(f)
@@ -91,8 +91,8 @@ func traceSeeds(t testing.TB) (files [][]byte) {
 	return files
 }
 
-// checkSaysSo wants a summary that differs from that of the whole trace to be called incomplete, or its run killed.
-// Sections came or went as a whole, so no checksum tells.
+// checkSaysSo requires that a summary that differs from that of the whole trace is marked incomplete, or its run
+// killed. Sections came or went as a whole, so no checksum shows it.
 func checkSaysSo(t *testing.T, whole *faults.Trace, how string, before, after *report.Summary) {
 	t.Helper()
 	if !after.Health.Complete || after.Process.Ended != before.Process.Ended || !before.Health.Complete {
@@ -115,7 +115,7 @@ func checkSaysSo(t *testing.T, whole *faults.Trace, how string, before, after *r
 		around(got), around(want))
 }
 
-// figures is what a report says of memory.
+// figures are a report's figures of memory.
 func figures(s *report.Summary, killed bool) string {
 	list := []any{s.Driver, s.Framework, s.Other, s.Steps, s.Epochs, s.Lifetimes, s.Objects, len(s.OOM.Events),
 		len(s.Marks)}
@@ -139,7 +139,7 @@ func (r *verbReader) write(t *testing.T, name string, data []byte) string {
 	return path
 }
 
-// report returns what report says of a trace, nil if it cannot be read.
+// report returns the report on a trace, nil if it cannot be read.
 func (r *verbReader) report(t *testing.T, events uint64, args ...string) *report.Summary {
 	t.Helper()
 	text, ok := r.run(t, events, append([]string{"report", "--json"}, args...)...)

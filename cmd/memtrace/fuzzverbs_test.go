@@ -69,7 +69,7 @@ func (r *verbReader) run(t *testing.T, events uint64, args ...string) (text []by
 	return text, status == exitOK
 }
 
-// turns are what is not asked of every trace: copies that must say the same, and files of all formats.
+// turns are checks that do not run for every trace: copies that must give the same figures, and files of all formats.
 var turns = func() []string {
 	list := []string{"strip", "anonymize", "compact", "embed", "html", "plot", "views"}
 	for _, kind := range plot.Names() {
@@ -81,8 +81,8 @@ var turns = func() []string {
 	return list
 }()
 
-// read lets verbs read the trace at path, some beside that at before, compares what they say, and returns the summary,
-// nil if the trace cannot be read.
+// read runs verbs on the trace at path, some together with that at before, compares their output, and returns the
+// summary, nil if the trace cannot be read.
 func (r *verbReader) read(t *testing.T, before, path string, turn uint8) *report.Summary {
 	t.Helper()
 	s := r.report(t, 1<<16, path)
@@ -139,7 +139,7 @@ func checkContradictions(t *testing.T, what string, s *report.Summary) {
 	}
 }
 
-// groupings asks for other divisions of the same trace: what belongs to no division must be the same.
+// groupings requests other divisions of the same trace: what belongs to no division must be the same.
 func (r *verbReader) groupings(t *testing.T, whole *report.Summary, path string, turn uint8) {
 	t.Helper()
 	by := [][]string{
@@ -173,7 +173,7 @@ func (r *verbReader) info(t *testing.T, s *report.Summary, path string) {
 	r.run(t, s.Health.Events, "info", path)
 }
 
-// diff wants the new side of a difference to be the trace's summary.
+// diff checks that the new side of a difference is the trace's summary.
 func (r *verbReader) diff(t *testing.T, s *report.Summary, before, path string) {
 	t.Helper()
 	text, ok := r.run(t, s.Health.Events, "diff", "--json", before, path)
@@ -200,12 +200,12 @@ func (r *verbReader) diff(t *testing.T, s *report.Summary, before, path string) 
 	}
 }
 
-// copied makes a copy, which must give the same figures.
+// copied makes a copy, which must have the same figures.
 func (r *verbReader) copied(t *testing.T, s *report.Summary, path, verb string) {
 	t.Helper()
 	to, events := filepath.Join(r.dir, "copy.bin"), s.Health.Events
 	args := []string{verb, "-o", to, "-f", path}
-	if verb == "embed" { // adds names where the trace lies
+	if verb == "embed" { // adds names in place
 		to, args = path, []string{verb, path}
 	}
 	if _, ok := r.run(t, events, args...); !ok {
@@ -233,7 +233,7 @@ func (r *verbReader) copied(t *testing.T, s *report.Summary, path, verb string) 
 	}
 }
 
-// sameLevels compares what two summaries say of levels: the bounds that they point to, too, which == would compare by
+// sameLevels compares the levels of two summaries: the bounds that they point to, too, which == would compare by
 // address.
 func sameLevels(a, b *report.Summary) bool {
 	return reflect.DeepEqual(a.Driver, b.Driver) && reflect.DeepEqual(a.Framework, b.Framework)

@@ -15,8 +15,8 @@ import (
 	"memtrace/trace/textform"
 )
 
-// evil is what a terminal obeys, as Go writes it in quotes: a title, a cleared screen, colours in seven bits and in
-// eight, marks of direction, a forged line, and bytes that are no text.
+// evil is a text that controls terminals, as a quoted Go string: a title, a cleared screen, colours in seven bits and
+// in eight, marks of direction, a forged line, and bytes that are not text.
 const evil = `\x1b]0;pwned\x07\x1b[2J\x1b[31m\u202e\u2066\u200e\u009b31m\u0085<script>&\"'\r\nforged: line\x00\x7f\xff`
 
 // evilTrace is a trace whose every text is evil.
@@ -59,7 +59,7 @@ end reason="EVIL" lost_records=3 lost_rings=0 lost_dict=0 events=6 time=5000
 
 const evilRules = "name = \"x\"\n[[rule]]\ncategory = \"EVIL\"\nlibrary = \"nothing\"\n[[rule]]\ncategory = \"EVIL\"\n"
 
-// evilRun plays a recorded program: it leaves the trace that it is given, and says so.
+// evilRun acts as a recorded program: it leaves the trace that it is given, and prints that.
 const evilRun = `cp "$1" "$2"; printf '%s\n' "$2" > "$MEMTRACE_RUN_DIR/$$.0"; kill -9 $$`
 
 // evilCommands has command lines for every verb. <trace> is the hostile trace, under a hostile name; <cut> is the same
@@ -140,9 +140,9 @@ var evilCommands = map[string][][]string{
 
 var ownColours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 
-// `memtrace info` and the warnings of `memtrace export` printed what a trace says as it stood there: a title for the
-// terminal, a cleared screen, a line such as "damage none". Whatever a trace, a rule or a file is called, no verb
-// prints a control character but line ends, and no line of its own making.
+// `memtrace info` and the warnings of `memtrace export` printed a trace's texts unescaped: a title for the terminal, a
+// cleared screen, a line such as "damage none". Whatever a trace, a rule or a file is called, no verb prints a control
+// character but line ends, and no line of its own making.
 func TestEveryVerbIsHarmless(t *testing.T) {
 	words := strings.NewReplacer(evilFiles(t)...)
 	t.Setenv("MEMTRACE_LIBRARY", emptyLibrary(t))
@@ -208,7 +208,7 @@ func execute(t *testing.T, args []string) (stdout, stderr string) {
 	return texts[0], texts[1]
 }
 
-// evilFiles makes the files that command lines name, and returns what stands for them.
+// evilFiles creates the files that command lines name, and returns their placeholders.
 func evilFiles(t *testing.T) []string {
 	t.Helper()
 	folder := filepath.Join(t.TempDir(), "folder")
@@ -237,7 +237,7 @@ func evilFiles(t *testing.T) []string {
 		filepath.Join(t.TempDir(), name+"copy.bin")}
 }
 
-// evilTOML is evil as TOML writes it, which has no bytes that are no text.
+// evilTOML is evil as TOML writes it, which has no bytes that are not text.
 const evilTOML = `\u001b]0;pwned\u0007\u001b[2J\u202e\u009b31m\u007f`
 
 func encoded(t testing.TB, text string) []byte {

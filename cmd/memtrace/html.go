@@ -147,7 +147,7 @@ func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 	compared.Entries = -1
 	options, err := compared.Options()
 	if err == nil {
-		err = compared.askForDefaults(&options)
+		err = compared.requestDefaults(&options)
 	}
 	if err != nil {
 		return err
@@ -173,7 +173,7 @@ func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 	})
 }
 
-// pageName is where a trace's page lies unless it is told otherwise.
+// pageName is the default path of a trace's page.
 func pageName(path, extension string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, spool.Extension), tracefile.Suffix) + extension
 }
@@ -192,7 +192,7 @@ func (a *app) writePage(flags *htmlFlags, output string, write func(io.Writer) e
 }
 
 // pseudonymous makes anonymized copies of traces for as long as a page is made of them. The same name has the same
-// pseudonym in all of them, and nobody can find out by trying which name that is: the key is forgotten.
+// pseudonym in all of them, and no name can be found by trial: the key is discarded.
 type pseudonymous struct {
 	dir string
 	key []byte
@@ -211,7 +211,7 @@ func newPseudonymous() (*pseudonymous, error) {
 
 func (p *pseudonymous) remove() { _ = os.RemoveAll(p.dir) }
 
-// copy returns the path of a copy. number tells copies of one name apart.
+// copy returns the path of a copy. number distinguishes copies of one name.
 func (p *pseudonymous) copy(a *app, path string, number int) (string, error) {
 	source, closeSource, err := tracefile.OpenPlain(&a.Console, path, false)
 	if err != nil {

@@ -26,7 +26,7 @@ import (
 // infoSchema names the shape of info's JSON. Its number grows only when something is changed or taken away.
 const infoSchema = "memtrace.info/1"
 
-// traceInfo is what info tells about one file: what the recorder wrote down about the run, and how whole the file is.
+// traceInfo is what info reports about one file: what the recorder wrote down about the run, and how whole the file is.
 type traceInfo struct {
 	Schema        string            `json:"schema"`
 	Path          string            `json:"path"`
@@ -55,7 +55,7 @@ type stackInfo struct {
 
 type lostInfo struct {
 	Records    uint64 `json:"records"`
-	Frees      uint64 `json:"frees,omitempty"`  // of them, by events that tell: frees, unmappings and destructions
+	Frees      uint64 `json:"frees,omitempty"`  // of them, by events that show it: frees, unmappings and destructions
 	Others     uint64 `json:"others,omitempty"` // the same: all others
 	Rings      uint64 `json:"rings"`
 	Dictionary uint64 `json:"dictionary"`

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// TestManPages: every page says what its exit status means, and which variables and files matter; the page of run names
-// every variable that docs/environment.md has.
+// TestManPages: every page has its exit statuses, variables and files; the page of run names every variable that
+// docs/environment.md has.
 func TestManPages(t *testing.T) {
 	folder := t.TempDir()
 	root := newApp(os.Stdin, os.Stdout, os.Stderr).rootCommand()

@@ -95,7 +95,7 @@ func (a *app) plotCommand() *cobra.Command {
 	return cmd
 }
 
-// check looks at the flags before any trace is read, and returns the picture's format and what to count.
+// check validates the flags before any trace is read, and returns the picture's format and what to count.
 func (flags *plotFlags) check() (format string, count analyzer.Options, err error) {
 	format = strings.TrimPrefix(strings.ToLower(filepath.Ext(flags.output)), ".")
 	switch {
@@ -115,7 +115,7 @@ func (flags *plotFlags) check() (format string, count analyzer.Options, err erro
 		return "", count, err
 	}
 	if len(flags.filters.Groups) == 0 {
-		if err := (&questions.ViewFlags{Names: []string{"iterations"}}).AskForTraining(&flags.filters, &count); err !=
+		if err := (&questions.ViewFlags{Names: []string{"iterations"}}).RequestTraining(&flags.filters, &count); err !=
 			nil {
 			return "", count, err
 		}

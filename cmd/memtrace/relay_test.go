@@ -15,8 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// guestScript is a program that notes each signal it gets, one line each, until it is told to go. It ends with status
-// 3.
+// guestScript is a program that writes a line for each signal it gets, until it is to end. It ends with status 3.
 const guestScript = `
 note() { echo $1 >> got; }
 for s in HUP INT QUIT TERM USR1 USR2 WINCH; do trap "note $s" $s; done

@@ -98,7 +98,7 @@ func (a *app) report(flags *questions.Flags, viewed *questions.ViewFlags, args [
 	if err != nil {
 		return err
 	}
-	if err := viewed.AskForTraining(flags, &options); err != nil {
+	if err := viewed.RequestTraining(flags, &options); err != nil {
 		return err
 	}
 	options.Sites = len(views) == 0
@@ -214,7 +214,7 @@ func sideBySide(args []string) bool {
 }
 
 // reportRanks shows the processes of a folder side by side, then the report of the one to look at, or with all of each.
-// A trace that cannot be read does not keep the others from being shown.
+// A trace that cannot be read does not prevent the others from being shown.
 func (a *app) reportRanks(flags *questions.Flags, folder string, options analyzer.Options, style layout.Options) error {
 	inputs, err := tracefile.Expand([]string{folder})
 	if err != nil {

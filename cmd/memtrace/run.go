@@ -172,7 +172,7 @@ func (a *app) guestSettings(o runOptions) (launch.Settings, error) {
 	return g, err
 }
 
-// guestLogLevel is what the recorder may say on the program's stderr; "" leaves it as the user's environment has it.
+// guestLogLevel is the recorder's log level on the program's stderr; "" keeps that of the user's environment.
 func (a *app) guestLogLevel() string {
 	switch {
 	case a.Quiet:
@@ -185,7 +185,7 @@ func (a *app) guestLogLevel() string {
 	return ""
 }
 
-// unfinished says what became of records that could not be moved into their trace.
+// unfinished describes what became of records that could not be moved into their trace.
 func unfinished(path string, err error) string {
 	if errors.Is(err, unix.ENOSPC) {
 		return fmt.Sprintf("no space is left for the rest of %s, which stays in %s%s; memtrace report reads both", path,

@@ -49,8 +49,8 @@ func (s *scaleTrace) encode(t *testing.T, path string) {
 	}
 }
 
-// scales are what a trace may have many of, and what is to be asked of it then. How many of each there are for one of n
-// is such that a search for each of them would show.
+// scales are what a trace may have many of, and the queries for it. How many of each there are for one of n is such
+// that a search for each of them would show.
 var scales = []struct {
 	name string
 	fill func(s *scaleTrace, n int)
@@ -147,7 +147,7 @@ var scales = []struct {
 }
 
 // A report of a hundred thousand tags took a minute and a word of a million letters hung it for longer: rows were
-// searched for one by one, a word was copied for each of its lines, live blocks were counted anew for each iteration.
+// searched for one by one, a word was copied for each of its lines, live blocks were counted again for each iteration.
 // Ten times as much may cost ten times as much and a little, but not a hundred times.
 //
 // What is compared is processor time in one process, the best of several tries, so the machine's speed and load do not

@@ -108,7 +108,7 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 		if path, err = tracefile.One(arg); err != nil {
 			return err
 		}
-		run, err := tracefile.Open(&a.Console, path) // what is no trace is told here, not in the browser
+		run, err := tracefile.Open(&a.Console, path) // a file that is not a trace is reported here, not in the browser
 		if err != nil {
 			return err
 		}
@@ -160,7 +160,7 @@ func serveUntil(ctx context.Context, listener net.Listener, server *http.Server)
 	return nil
 }
 
-// summarizeQuietly is summarize without a bar and without warnings of what lies beside: it is done again and again.
+// summarizeQuietly is summarize without a bar and without warnings of other files: it runs repeatedly.
 func (a *app) summarizeQuietly(path string, options analyzer.Options) (*report.Summary, error) {
 	quiet := a.Quieted()
 	return tracefile.Summarize(quiet, path, options)
@@ -177,7 +177,7 @@ func fileVersion(path string) string {
 	return b.String()
 }
 
-// servedEntries lists what can be looked at, and says why a file cannot.
+// servedEntries lists the files that can be shown, and why others cannot.
 func (a *app) servedEntries(arg string) ([]pageserver.Entry, error) {
 	inputs, err := tracefile.Expand([]string{arg})
 	if info, statErr := os.Stat(arg); err != nil && statErr == nil && info.IsDir() {

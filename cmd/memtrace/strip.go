@@ -104,7 +104,7 @@ func (a *app) anonymizeCommand() *cobra.Command {
 	return cmd
 }
 
-// register sets what both verbs share. keep lists what is kept where nothing else is said.
+// register sets what both verbs share. keep lists what is kept by default.
 func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
 	cmd.ValidArgsFunction, cmd.Args = cmdline.Traces, cmdline.OneTrace
 	o.copyFlags.define(cmd)
@@ -127,7 +127,7 @@ func (a *app) scrub(o scrubOptions, arg string, anonymize bool) error {
 	return a.copyTrace(arg, o.copyFlags, visible.Bytes, false,
 		func(w io.Writer, source trace.Source, _ string) (string, error) {
 			err := editTrace(w, source, edit)
-			return scrubbedWords(source.Health(), strip.Counts), err
+			return describeCounts(source.Health(), strip.Counts), err
 		})
 }
 
@@ -174,8 +174,8 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	return made, nil
 }
 
-// scrubbedWords lists what was left out or replaced.
-func scrubbedWords(h trace.Health, counts scrub.Counts) string {
+// describeCounts lists what was removed or replaced.
+func describeCounts(h trace.Health, counts scrub.Counts) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%d %s", counts[what], what))

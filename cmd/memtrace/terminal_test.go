@@ -116,7 +116,7 @@ func TestHelpIsShort(t *testing.T) {
 	}
 }
 
-// TestFitLine: what stands in a column stays there, and lists hang under their text.
+// TestFitLine: text in a column stays there, and lists are indented under their text.
 func TestFitLine(t *testing.T) {
 	for _, c := range []struct{ line, want string }{
 		{"  snapshot   write a small trace of what is live now, with call stacks",

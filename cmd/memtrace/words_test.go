@@ -41,7 +41,7 @@ func findingWords(words []string) *regexp.Regexp {
 	return regexp.MustCompile(`(?i)(` + strings.Join(quoted, "|") + `)`)
 }
 
-// TestWords: no help text and no golden report has one of the words that docs/glossary.md says texts avoid.
+// TestWords: no help text and no golden report has one of the words that docs/glossary.md lists to be avoided.
 func TestWords(t *testing.T) {
 	words := findingWords(avoidedWords(t))
 	texts := helpTexts(newApp(os.Stdin, os.Stdout, os.Stderr).rootCommand())

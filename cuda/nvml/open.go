@@ -25,8 +25,8 @@ const libraryName = "libnvidia-ml.so.1"
 // Library is the loaded management library. It is for one goroutine; only one may be open at a time.
 type Library struct{ api api }
 
-// Open loads and starts the library. The error is ErrNoLibrary where there is none; others say what the library
-// answered.
+// Open loads and starts the library. The error is ErrNoLibrary where there is none; other errors hold what the library
+// returned.
 func Open() (*Library, error) {
 	if err := bind(); err != nil {
 		return nil, err
@@ -38,8 +38,8 @@ func Open() (*Library, error) {
 	return l, nil
 }
 
-// bind leads the names that go-nvml calls to the library, before go-nvml loads it for itself. The handle is kept: the
-// stand-ins lead into it.
+// bind resolves the names that go-nvml calls to the library, before go-nvml loads it itself. The handle stays open: the
+// stubs jump into it.
 func bind() error {
 	name := C.CString(libraryName)
 	defer C.free(unsafe.Pointer(name))

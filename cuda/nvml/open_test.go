@@ -47,11 +47,12 @@ func TestNoSymbolIsLeftOpen(t *testing.T) {
 	}
 }
 
-// asked makes this test binary print what Open finds, in an environment that the dynamic linker reads at its start.
-const asked = "MEMTRACE_TEST_NVML_OPEN"
+// openVariable makes this test binary print what Open finds, in an environment that the dynamic linker reads at its
+// start.
+const openVariable = "MEMTRACE_TEST_NVML_OPEN"
 
 func TestMain(m *testing.M) {
-	if os.Getenv(asked) == "" {
+	if os.Getenv(openVariable) == "" {
 		os.Exit(m.Run())
 	}
 	l, err := Open()
@@ -80,7 +81,7 @@ func open(t *testing.T, env ...string) string {
 		t.Fatal(err)
 	}
 	cmd := exec.Command(self)
-	cmd.Env = append(append(os.Environ(), asked+"=1"), env...)
+	cmd.Env = append(append(os.Environ(), openVariable+"=1"), env...)
 	out, err := cmd.CombinedOutput()
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
@@ -121,7 +122,7 @@ int nvmlDeviceGetName(void *d, char *name, unsigned n) { strncpy(name, "Small", 
 int nvmlDeviceGetUUID(void *d, char *name, unsigned n) { strncpy(name, "GPU-5", n); return 0; }
 `
 
-// A library of a few functions is used as far as it goes, however the linker was told to bind.
+// A library of a few functions is used as far as it goes, with lazy and with immediate binding.
 func TestOpenOldLibrary(t *testing.T) {
 	env := library(t, smallLibrary)
 	for _, more := range []string{"LD_BIND_NOW=", "LD_BIND_NOW=1"} {

@@ -22,13 +22,13 @@ type api interface {
 	DeviceGetHandleByIndex(int) (nvml.Device, nvml.Return)
 }
 
-// Limits of what a library is believed: no machine has more.
+// Limits on what the library may return: no machine has more.
 const (
 	maxDevices   = 1024
 	maxInstances = 64
 )
 
-// failure words an error code without asking the library, which may be the part that is broken.
+// failure describes an error code without calling the library, which may be what is broken.
 func failure(ret nvml.Return) error {
 	if text, known := failures[ret]; known {
 		return errors.New(text)
@@ -51,8 +51,8 @@ var failures = map[nvml.Return]string{
 	nvml.ERROR_ARGUMENT_VERSION_MISMATCH: "the driver knows another version of this question (NVML error 25)",
 }
 
-// Read asks for all devices and their processes. A device that does not answer is in the snapshot with its problem; an
-// error means that nothing was learnt.
+// Read queries all devices and their processes. A device that fails is in the snapshot with its problem; an error means
+// that there is no snapshot.
 func (l *Library) Read() (Snapshot, error) {
 	var s Snapshot
 	if v, ret := l.api.SystemGetDriverVersion(); ret == nvml.SUCCESS {
@@ -80,7 +80,7 @@ func (l *Library) Read() (Snapshot, error) {
 	return s, nil
 }
 
-// readDevice returns a GPU and, behind it, its MIG instances.
+// readDevice returns a GPU, followed by its MIG instances.
 func readDevice(handle nvml.Device, index int) []Device {
 	d := Device{Index: index, Instance: NoInstance}
 	d.describe(handle)
@@ -106,7 +106,7 @@ func (d *Device) describe(handle nvml.Device) {
 	d.readMemory(handle)
 }
 
-// readMemory asks for the second form, which tells the driver's reserve apart, and on older drivers for the first.
+// readMemory calls version 2, which reports the driver's reserve separately, and on older drivers version 1.
 func (d *Device) readMemory(handle nvml.Device) {
 	if m, ret := handle.GetMemoryInfo_v2(); ret == nvml.SUCCESS {
 		d.Memory = &Memory{Total: m.Total, Used: m.Used, Free: m.Free, Reserved: m.Reserved}
@@ -120,7 +120,7 @@ func (d *Device) readMemory(handle nvml.Device) {
 	d.Memory = &Memory{Total: m.Total, Used: m.Used, Free: m.Free}
 }
 
-// readUtilization leaves the figure out where there is none, which is usual under MIG and virtualisation.
+// readUtilization returns nil where there is no figure, which is usual under MIG and virtualisation.
 func (d *Device) readUtilization(handle nvml.Device) {
 	if u, ret := handle.GetUtilizationRates(); ret == nvml.SUCCESS {
 		d.Utilization = &u.Gpu

@@ -76,7 +76,7 @@ func TestReadDevice(t *testing.T) {
 	}
 }
 
-// A driver older than the second form of the question still tells its memory.
+// A driver older than version 2 of the query still reports its memory.
 func TestMemoryOfOldDriver(t *testing.T) {
 	device := fakeDevice("GPU-1")
 	device.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {
@@ -96,7 +96,7 @@ func TestMemoryOfOldDriver(t *testing.T) {
 	}
 }
 
-// A process that computes and draws stands in both lists with the same figure, which counts once.
+// A process that computes and draws is in both lists with the same figure, which counts once.
 func TestProcessInBothLists(t *testing.T) {
 	device := fakeDevice("GPU-1")
 	device.GetComputeRunningProcessesFunc = processes(nvml.ProcessInfo{Pid: 20, UsedGpuMemory: 7},
@@ -128,8 +128,8 @@ func TestProcessFigureNotReported(t *testing.T) {
 	}
 }
 
-// A divided GPU has its instances behind it, each with its own memory and processes; the GPU itself names no process a
-// second time.
+// A divided GPU is followed by its instances, each with its own memory and processes; the GPU itself does not list a
+// process a second time.
 func TestMIG(t *testing.T) {
 	instance := fakeDevice("MIG-1")
 	instance.GetMemoryInfo_v2Func = func() (nvml.Memory_v2, nvml.Return) {

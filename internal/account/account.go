@@ -14,12 +14,12 @@ import (
 	"memtrace/trace"
 )
 
-// Change is one block that came, went, or was refused for want of memory.
+// Change is one block that was allocated, freed, or refused for lack of memory.
 type Change struct {
 	Device     int
-	Kind       string // as the driver says: device, managed, host, async, vmm, array, ...
+	Kind       string // as the driver has it: device, managed, host, async, vmm, array, ...
 	Op         string // alloc, free or oom
-	Addr, Size uint64 // the handle's, where the memory has no address; the size that was asked for
+	Addr, Size uint64 // the handle's, where the memory has no address; the requested size
 }
 
 // placed leaves the device out of memory that is on none, or on several.

@@ -1,4 +1,4 @@
-// Package arrows keeps the edges between packages: who may import whom, of ours and of others'.
+// Package arrows keeps the edges between packages: who may import whom, within the module and outside it.
 package arrows
 
 import (
@@ -198,7 +198,7 @@ var theirs = map[string][]string{
 }
 
 // guestNever must not be reachable from the preloaded library at all. go-nvml would leave it with undefined symbols,
-// with which LD_BIND_NOW=1 ends every program at its start; the others are dead weight in somebody's process.
+// with which LD_BIND_NOW=1 ends every program at its start; the others are dead weight in the traced process.
 var guestNever = []string{
 	"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml",
 	module + "cmd", module + "cuda/nvml", module + "analyzer/export", module + "analyzer/page",
@@ -213,7 +213,7 @@ var guestNever = []string{
 // guestNeverItself are packages that the preloaded library must not contain, though it does contain rooms below them.
 var guestNeverItself = []string{module + "analyzer", module + "analyzer/render"}
 
-// pkg is what `go list` says of one package.
+// pkg is what `go list` reports of one package.
 type pkg struct {
 	ImportPath, Name                   string
 	Imports, TestImports, XTestImports []string
@@ -265,7 +265,7 @@ func list(t *testing.T, patterns ...string) []pkg {
 	}
 }
 
-// under reports whether a package is path or lies below it.
+// under reports whether a package is path or is below it.
 func under(pkg, path string) bool { return pkg == path || strings.HasPrefix(pkg, path+"/") }
 
 // TestOwnImports: arrows point downwards only, and every package that ships has a row.
@@ -314,7 +314,7 @@ func TestForeignImports(t *testing.T) {
 	}
 }
 
-// TestGuestStaysSmall looks at everything that is linked into the preloaded library, however indirectly.
+// TestGuestStaysSmall checks everything that is linked into the preloaded library, however indirectly.
 func TestGuestStaysSmall(t *testing.T) {
 	found := list(t, "./interpose")
 	if len(found) != 1 || len(found[0].Deps) == 0 {
@@ -328,7 +328,7 @@ func TestGuestStaysSmall(t *testing.T) {
 	}
 }
 
-// TestAnalyzerComputes: no room of the analyzer logs, talks to others, runs commands or goes around Go's types.
+// TestAnalyzerComputes: no package of the analyzer logs, uses the network, runs commands or goes around Go's types.
 func TestAnalyzerComputes(t *testing.T) {
 	never := []string{"C", "log", "log/slog", "net", "net/http", "os/exec", "unsafe"}
 	found := list(t, "./analyzer/...")

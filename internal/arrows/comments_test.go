@@ -12,7 +12,7 @@ var (
 	words = regexp.MustCompile(`\w+`)
 	// goNames match what can only be an identifier in a comment in Go: camel case, and a doc link.
 	goNames = regexp.MustCompile(`(?:^|[^\w/.\\-])([a-z][a-z0-9]*[A-Z]\w*)|\[([A-Z]\w*)\]`)
-	// cNames match the library's own identifiers, unless they stand for all that begin in that way: mt_noun_*.
+	// cNames match the library's own identifiers, unless they are a pattern: mt_noun_*.
 	cNames   = regexp.MustCompile(`\b((?:mt|MT|memtrace)_\w*[A-Za-z0-9])(?:[^\w*]|$)`)
 	cComment = regexp.MustCompile(`(?s)/\*.*?\*/|//[^\n]*|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'`)
 )

@@ -32,7 +32,7 @@ var opensItself = map[string]string{
 	"interpose/newThinning":              "makes a new file, O_EXCL",
 	"interpose/openByProc":               "the program's own stderr, by /proc",
 	"interpose/versions":                 "/proc",
-	"interpose/createStory":              "makes a new file, O_EXCL",
+	"interpose/createOOMReport":          "makes a new file, O_EXCL",
 	"internal/manual/addManSections":     "the pages that it has just written",
 	"cmd/memtrace/completePIDs":          "/proc",
 	"internal/attach/CommandOf":          "/proc",
@@ -58,9 +58,8 @@ var opensItself = map[string]string{
 	"internal/launch/writeManifestEntry": "makes a file in the folder of an enclosing run, through no link",
 }
 
-// Files that somebody else may have named or put there were opened in a dozen places, and eight of them hung for ever
-// on a FIFO that stood under the name. Now there is one place that knows what may be opened, and nothing that ships
-// opens files by itself.
+// Files that other users may have named or created were opened in a dozen places, eight of which hung for ever on a
+// FIFO of that name. Now one place decides what may be opened, and nothing that ships opens files by itself.
 func TestFilesAreOpenedInOnePlace(t *testing.T) {
 	var found []string
 	top := root(t)

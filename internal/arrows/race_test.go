@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// starts tells whether a file of Go starts goroutines or has others start them: a go statement, WaitGroup.Go and its
+// starts reports whether a Go file starts goroutines or calls what starts them: a go statement, WaitGroup.Go and its
 // like, or a handler of requests.
 func starts(name string, text []byte) (found bool, _ error) {
 	file, err := parser.ParseFile(token.NewFileSet(), name, text, 0)
@@ -67,7 +67,7 @@ func TestRacePackages(t *testing.T) {
 	})
 }
 
-// hasTest tells whether a package has a test whose name matches.
+// hasTest reports whether a package has a test whose name matches.
 func hasTest(t *testing.T, folder, name string) bool {
 	t.Helper()
 	test := regexp.MustCompile(`(?m)^func (Test|Fuzz)\w*` + name)

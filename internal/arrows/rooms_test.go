@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// rooms lists the folders of the C half from the bottom up. A room may use itself and those before it, and the
-// contracts that lie in cshim itself.
+// rooms lists the folders of the C half from the bottom up. A room may use itself and those before it, and the shared
+// headers in cshim itself.
 var rooms = []string{"elf", "base", "unwind", "spool", "python", "record", "attach", "hooks", "device", "nvtx",
 	"allocator", "adapters", "process"}
 
@@ -27,10 +27,10 @@ var upward = map[string]string{
 // filesOfRoom is how many files of production code a folder may have.
 const filesOfRoom = 40
 
-// include matches an include of ours, which names the room.
+// include matches an include of the project's, which contains the room.
 var include = regexp.MustCompile(`(?m)^#\s*include\s+"([^"]+)"`)
 
-// rank returns a room's place from the bottom, -1 for what is no room.
+// rank returns a room's place from the bottom, -1 for other folders.
 func rank(room string) int { return slices.Index(rooms, room) }
 
 // filesIn returns a room's C files.
@@ -176,7 +176,7 @@ func newer(t *testing.T, file string, than time.Time) bool {
 	return info.ModTime().After(than)
 }
 
-// symbols adds what an object defines and what it wants of others, as nm says.
+// symbols adds what an object defines and what is undefined in it, from nm.
 func symbols(t *testing.T, object, room string, defined map[string]string, wanted map[string][]string) {
 	t.Helper()
 	out, err := exec.Command("nm", object).Output()

@@ -80,7 +80,7 @@ func eachFile(t *testing.T, extensions []string, look func(name, extension strin
 	}
 }
 
-// TestSizes: files, functions and folders are of a size to be read at once, or stand in the list.
+// TestSizes: files, functions and folders are of a size to be read at once, or are in the list.
 func TestSizes(t *testing.T) {
 	folders, found := map[string]int{}, map[string]string{}
 	eachSource(t, func(name, extension string, text []byte) error {

@@ -18,8 +18,8 @@ var longLiteral = regexp.MustCompile("(\"(?:[^\"\\\\]|\\\\.){78,}\"|`[^`]{78,}`)
 // width returns how many columns a line takes.
 func width(line string) int { return utf8.RuneCountInString(strings.ReplaceAll(line, "\t", "    ")) }
 
-// TestWidth: lines fit beside each other on a screen, but for long strings and what stands as it is: raw strings of
-// several lines, and examples in comments.
+// TestWidth: lines fit beside each other on a screen, except long strings and verbatim text: raw strings of several
+// lines, and examples in comments.
 func TestWidth(t *testing.T) {
 	seen := 0
 	eachSource(t, func(name, extension string, text []byte) error {

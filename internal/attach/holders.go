@@ -17,7 +17,7 @@ type holderText struct {
 	width int
 }
 
-// Columns of what stands beside and below a holder's bytes.
+// Columns beside and below a holder's bytes.
 const (
 	holderBytes  = 10
 	holderIndent = holderBytes + 2
@@ -86,12 +86,12 @@ func (s holderSite) text(several bool) string {
 	return text
 }
 
-// words writes a text behind a label, in as many lines as its words take.
+// words writes a text after a label, in as many lines as its words take.
 func (t *holderText) words(label, text string) {
 	t.lines(console.Hang(label, visible.Text(text), t.width))
 }
 
-// path writes a path behind a label, in as many lines as it takes.
+// path writes a path after a label, in as many lines as it takes.
 func (t *holderText) path(label, path string) {
 	path = ansi.Hardwrap(visible.Text(path), t.width-ansi.StringWidth(label), true)
 	t.lines(console.Under(label, strings.Split(path, "\n")))

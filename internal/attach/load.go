@@ -16,14 +16,14 @@ import (
 	"memtrace/internal/usage"
 )
 
-// loadFunction is what the library is asked to do in a process that it was loaded into: to sleep until it is asked
+// loadFunction is the function that is called in a process that the library was loaded into: it sleeps until a request
 // over its socket (cshim/process/control.c).
 const loadFunction = "memtrace_attach"
 
 // A library that was just loaded opens its socket in a thread of its own, once its runtime has started. Looks are
 // counted and not seconds: on a machine that does something else this process gets no more of it than that one.
 const (
-	socketLook  = 2 * time.Millisecond // between two looks for it
+	socketLook  = 2 * time.Millisecond // between two checks for it
 	socketLooks = 2500                 // 5 s at least
 )
 
@@ -95,7 +95,7 @@ func awaitSocket(ctx context.Context, pid int, loaded error) (control.Answer, er
 		return control.Answer{}, loaded
 	}
 	patient := patience()
-	answer, err := askWhile(pid, "status", func() bool { return patient() && isRunning(pid) && ctx.Err() == nil })
+	answer, err := requestWhile(pid, "status", func() bool { return patient() && isRunning(pid) && ctx.Err() == nil })
 	switch {
 	case !errors.Is(err, control.ErrNoSocket):
 		return answer, err
@@ -112,11 +112,11 @@ func patience() func() bool {
 	return func() bool { looks++; return looks < socketLooks }
 }
 
-// askWhile asks a process until it has a socket, or there is no hope of one any more: then the error is
+// requestWhile repeats a request until the process has a socket, or can no longer get one: then the error is
 // control.ErrNoSocket.
-func askWhile(pid int, request string, hope func() bool) (control.Answer, error) {
+func requestWhile(pid int, request string, hope func() bool) (control.Answer, error) {
 	for {
-		answer, err := control.Ask(pid, request)
+		answer, err := control.Request(pid, request)
 		if !errors.Is(err, control.ErrNoSocket) || !hope() {
 			return answer, err
 		}

@@ -29,7 +29,7 @@ func factsOf(path string) (facts, error) {
 	return f, nil
 }
 
-// number is the first word of a line, 0 if that is none.
+// number is the first word of a line, 0 if that is not a number.
 func (f facts) number(name string) uint64 {
 	word, _, _ := strings.Cut(f[name], " ")
 	n, _ := strconv.ParseUint(word, 10, 64)
@@ -37,7 +37,7 @@ func (f facts) number(name string) uint64 {
 }
 
 // obstacle returns why the library may not be loaded into a process as it is now, nil if it may: it would hang, harm
-// the program or end it. Nothing is loaded before it was asked, for what is loaded stays.
+// the program or end it. It is called before anything is loaded, for what is loaded stays.
 func obstacle(pid int) error {
 	status, err := factsOf(filepath.Join(procOf(pid), "status"))
 	if err != nil {
@@ -63,7 +63,7 @@ func foreign(pid int, verb string) error {
 	return fmt.Errorf("process %d belongs to another user: run memtrace %s as that user or as root", pid, verb)
 }
 
-// tracerObstacle says who traces the process already: it can have one tracer.
+// tracerObstacle returns the tracer that the process has already: it can have one only.
 func tracerObstacle(pid int) error {
 	status, err := factsOf(filepath.Join(procOf(pid), "status"))
 	if err != nil {
@@ -84,9 +84,9 @@ const (
 	firstNumbers = "pid:[4026531836]"
 )
 
-// filterObstacle refuses a process of which a thread may be killed over what loading a library does. What a filter says
-// cannot be read. One that the parent has as well was there before the program, and in a container it refuses without
-// killing; the library itself judges in the same way (cshim/base/sandbox.c).
+// filterObstacle refuses a process of which a thread may be killed for the system calls of loading a library. The
+// contents of a filter cannot be read. One that the parent has as well was there before the program, and in a container
+// it denies without killing; the library itself decides in the same way (cshim/base/sandbox.c).
 func filterObstacle(pid int, status facts) error {
 	tasks, err := filepath.Glob(filepath.Join(procOf(pid), "task", "*", "status"))
 	if err != nil {

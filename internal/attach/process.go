@@ -29,8 +29,8 @@ func CommandOf(pid int) string {
 	return strings.TrimSpace(string(bytes.ReplaceAll(text, []byte{0}, []byte{' '})))
 }
 
-// recordedBy finds the trace of a process that records and cannot be asked: by the spool that it has mapped, which
-// names its process, for a forked child may still have its parent's.
+// recordedBy finds the trace of a process that records and has no socket: by the spool that it has mapped, which names
+// its process, for a forked child may still have its parent's.
 func recordedBy(pid int) (trace string, recorded bool) {
 	path := mappedFile(procOf(pid), func(base string) bool { return strings.HasSuffix(base, spool.Extension) })
 	if path == "" {
@@ -64,7 +64,7 @@ func sameFiles(pid int) bool {
 	return (err != nil || ours == theirs) && (rootErr != nil || root == "/")
 }
 
-// mappedFile returns the path of a file that a process has mapped, chosen by its base name; "" if there is none.
+// mappedFile returns the path of a file that a process has mapped, chosen by its base name; or "".
 func mappedFile(proc string, is func(base string) bool) string {
 	text, err := os.ReadFile(filepath.Join(proc, "maps"))
 	if err != nil {

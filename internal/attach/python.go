@@ -17,11 +17,12 @@ import (
 	"memtrace/internal/control"
 )
 
-// remoteExec is what the interpreter that the process runs is started with, to ask the other one to run a script.
+// remoteExec is the script for a second interpreter of the process's version: it has the process run a script.
 const remoteExec = "import sys; sys.remote_exec(int(sys.argv[1]), sys.argv[2])"
 
 // loadScript runs in the process, in its main thread, between two instructions. Once the command has given up it does
-// nothing, for the user was told that nothing was changed. Why a library cannot be loaded the next door tells.
+// nothing, for the user has read that nothing was changed. Why a library cannot be loaded is reported by the next
+// method, ptrace.
 const loadScript = `import time
 if time.time() < %.3f:
     try:
@@ -59,7 +60,7 @@ func (r *Recorder) loadByPython(ctx context.Context, o Options, pid int, library
 	if err != nil {
 		return errors.Join(fmt.Errorf("its interpreter refuses: %s", lastLine(said)), os.Remove(script))
 	}
-	_, err = askWhile(pid, "status", func() bool {
+	_, err = requestWhile(pid, "status", func() bool {
 		return time.Now().Before(over) && isRunning(pid) && ctx.Err() == nil
 	})
 	switch {
@@ -72,7 +73,7 @@ func (r *Recorder) loadByPython(ctx context.Context, o Options, pid int, library
 	return fmt.Errorf("its main thread runs no Python now, and %s is left for it, which does nothing by then", script)
 }
 
-// writeScript writes a script that the user of the process may read, and nobody else may change.
+// writeScript writes a script that the user of the process may read, and no other user may change.
 func writeScript(pid int, text string) (string, error) {
 	file, err := os.CreateTemp("", "memtrace-*.py")
 	if err != nil {

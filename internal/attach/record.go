@@ -1,5 +1,5 @@
-// Package attach is about processes that run: it has them load the library and record, asks those that are recorded,
-// and tells what refers to their tensors. What the library answers is read by internal/control.
+// Package attach handles running processes: it has them load the library and record, sends requests to those that are
+// recorded, and lists what refers to their tensors. internal/control reads the library's answers.
 package attach
 
 import (
@@ -21,7 +21,7 @@ import (
 	"memtrace/internal/usage"
 )
 
-// Options say how a process comes to be recorded, and for how long.
+// Options are how a process comes to be recorded, and for how long.
 type Options struct {
 	Output   string        // the trace, as a pattern
 	Force    bool          // replaces a trace that exists
@@ -31,7 +31,7 @@ type Options struct {
 	Door     string
 }
 
-// Recorder has running processes recorded, and says on a console what came of it.
+// Recorder has running processes recorded, and prints the results on a console.
 type Recorder struct {
 	*console.Console
 }
@@ -58,7 +58,7 @@ func (r *Recorder) Attach(o Options, pid int) error {
 	if err != nil {
 		return err
 	}
-	answer, err := control.Ask(pid, "status")
+	answer, err := control.Request(pid, "status")
 	if errors.Is(err, control.ErrNoSocket) {
 		answer, err = r.loadInto(o, pid)
 	}
@@ -68,14 +68,14 @@ func (r *Recorder) Attach(o Options, pid int) error {
 	if err != nil {
 		return err
 	}
-	r.sayBegun(pid, answer)
+	r.printStarted(pid, answer)
 	if o.Duration == 0 {
 		return nil
 	}
 	return r.stopAfter(pid, o.Duration, answer)
 }
 
-// startRequest asks for a recording with the settings of the command line. A trace without a name comes into this
+// startRequest requests a recording with the settings of the command line. A trace without a name comes into this
 // folder, unless the process is another user's or sees other files: then into the folder in which it started.
 func startRequest(output string, force bool, pid int) (string, error) {
 	request := "start"
@@ -122,14 +122,14 @@ func (r *Recorder) begin(pid int, now control.Answer, request string) (control.A
 			pid, now.Trace)
 	}
 	r.Log.Info().Msgf("asking process %d to record", pid)
-	answer, err := control.Ask(pid, request)
+	answer, err := control.Request(pid, request)
 	if err == nil && answer.State != control.Recording && answer.State != control.Idle {
 		err = fmt.Errorf("process %d could not begin to record: it is %s", pid, answer.State)
 	}
 	return answer, err
 }
 
-func (r *Recorder) sayBegun(pid int, answer control.Answer) {
+func (r *Recorder) printStarted(pid int, answer control.Answer) {
 	if r.Quiet {
 		return
 	}
@@ -172,10 +172,10 @@ func (r *Recorder) stopAfter(pid int, duration time.Duration, begun control.Answ
 	return r.Stop(pid)
 }
 
-// Ask asks a process that has a socket, or will have one soon.
-func (r *Recorder) Ask(pid int, request string) (control.Answer, error) {
+// Request sends a request to a process that has a socket, or will have one soon.
+func (r *Recorder) Request(pid int, request string) (control.Answer, error) {
 	patient := patience()
-	answer, err := askWhile(pid, request, func() bool { return patient() && mappedLibrary(pid) != "" })
+	answer, err := requestWhile(pid, request, func() bool { return patient() && mappedLibrary(pid) != "" })
 	if !errors.Is(err, control.ErrNoSocket) {
 		return answer, err
 	}
@@ -200,19 +200,19 @@ func (r *Recorder) Start(output string, force bool, pid int) error {
 	if err != nil {
 		return err
 	}
-	answer, err := r.Ask(pid, "status")
+	answer, err := r.Request(pid, "status")
 	if err == nil {
 		answer, err = r.begin(pid, answer, request)
 	}
 	if err == nil {
-		r.sayBegun(pid, answer)
+		r.printStarted(pid, answer)
 	}
 	return err
 }
 
 // Stop ends a recording.
 func (r *Recorder) Stop(pid int) error {
-	answer, err := r.Ask(pid, "stop")
+	answer, err := r.Request(pid, "stop")
 	if err != nil {
 		return fmt.Errorf("stop recording process %d: %w", pid, err)
 	}

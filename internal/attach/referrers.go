@@ -44,13 +44,13 @@ type holderSite struct {
 	Storages int    `json:"storages"`
 }
 
-// ReferrersOptions bound a search for referrers and say where its result goes.
+// ReferrersOptions bound a search for referrers and hold where its result goes.
 type ReferrersOptions struct {
 	Output  string
 	Force   bool
 	JSON    bool
 	Rows    int
-	Timeout time.Duration // for which the program may stand still
+	Timeout time.Duration // for which the program may be stopped
 }
 
 // Referrers shows what refers to the tensors of a process.
@@ -61,7 +61,7 @@ func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 	if o.Timeout < time.Millisecond || o.Timeout > control.MostPatience {
 		return usage.Errorf("--timeout %s: choose between 1ms and %s", o.Timeout, control.MostPatience)
 	}
-	status, err := r.Ask(pid, "status")
+	status, err := r.Request(pid, "status")
 	if err != nil {
 		return err
 	}
@@ -105,7 +105,7 @@ func (r *Recorder) writeReferrers(o ReferrersOptions, report *referrersReport, l
 	})
 }
 
-// allocationSites are where a process's storages were allocated; nil without a trace that tells.
+// allocationSites are where a process's storages were allocated; nil without a trace that holds them.
 type allocationSites map[uint64]analyzer.LiveSite
 
 // sitesOf looks the storages up in the trace as it is now. Without it the holders are known all the same.

@@ -1,4 +1,4 @@
-// Package browser opens pages in a real browser. What is done there stands in pages.mjs.
+// Package browser opens pages in a real browser. What is done there is in pages.mjs.
 package browser
 
 import (
@@ -45,7 +45,7 @@ const (
 	many       = 1 << 20 // blocks of a history
 )
 
-// modules installs playwright-core and axe-core, once, as the lock file says, and returns their folder.
+// modules installs playwright-core and axe-core, once, as locked, and returns their folder.
 func modules(t *testing.T) string {
 	t.Helper()
 	npm, err := exec.LookPath("npm")
@@ -162,7 +162,7 @@ type namedURL struct {
 	URL  string `json:"url"`
 }
 
-// expectation is what the report says of the run.
+// expectation is the report's figures of the run.
 type expectation struct {
 	Owners [][]string `json:"owners"` // by category, at the peak
 	Peak   string     `json:"peak"`

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// layout is where the parts of a page lie, in pixels, and what is drawn where in the picture.
+// layout is where the parts of a page are, in pixels, and what is drawn where in the picture.
 type layout struct {
 	Overflow bool     `json:"overflow"`
 	Ground   string   `json:"ground"`

@@ -152,9 +152,9 @@ func differing(a, b image.Image) float64 {
 	return float64(count) / float64(max(all.Dx()*all.Dy(), 1))
 }
 
-// TestShotsTellPagesApart: what the comparison lets pass is far less than what tells any two of the kept pictures of
-// one width apart, a page that is shifted by a line of text, or one without its picture.
-func TestShotsTellPagesApart(t *testing.T) {
+// TestShotsDistinguishPages: the comparison's tolerance is far below the difference of any two of the kept pictures of
+// one width, a page that is shifted by a line of text, or one without its picture.
+func TestShotsDistinguishPages(t *testing.T) {
 	paths, err := filepath.Glob(filepath.Join(shotsFolder, "*.png"))
 	if err != nil || len(paths) != 18 {
 		t.Fatalf("%d pictures: %v", len(paths), err)

@@ -69,7 +69,7 @@ func (s *story) alloc(size uint64, thread int, stack string) uint64 {
 	return addr
 }
 
-// place finds room, in a new segment if there is none.
+// place finds a hole, in a new segment if no other has one.
 func (s *story) place(size uint64) uint64 {
 	for _, segment := range s.segments {
 		at := segment

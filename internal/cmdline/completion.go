@@ -36,7 +36,7 @@ func List(values ...string) cobra.CompletionFunc {
 
 // Complete attaches a completion to a flag that the caller has just defined.
 //
-// cobra keeps what is registered for ever, so that is done only where it will be asked for.
+// cobra keeps what is registered for ever, so that is done only where it is needed.
 func Complete(cmd *cobra.Command, flag string, complete cobra.CompletionFunc) {
 	if len(os.Args) < 2 || !strings.HasPrefix(os.Args[1], cobra.ShellCompRequestCmd) {
 		return

@@ -33,7 +33,7 @@ func New(stdin io.Reader, stdout, stderr *os.File) Console {
 		bar: new(atomic.Pointer[Progress])}
 }
 
-// SetLevel lets the logger say as much as was asked for.
+// SetLevel sets the logger's level.
 func (c *Console) SetLevel() { c.Log = newLogger(c.Stderr, c.logLevel()) }
 
 // Quieted returns a console that shows no progress and prints errors only.

@@ -13,7 +13,7 @@ import (
 	"memtrace/analyzer/render/layout"
 )
 
-// Columns returns the columns of the terminal that a file is, or 0 if it is none. Of narrow ones it returns
+// Columns returns the columns of the terminal that a file is, or 0 if it is not one. Of narrow ones it returns
 // WidthMin.
 func Columns(out *os.File) int {
 	if out == nil || !term.IsTerminal(int(out.Fd())) {
@@ -30,7 +30,7 @@ func Columns(out *os.File) int {
 // is written by Flush.
 type fittingWriter struct {
 	out     io.Writer
-	columns int // 0: lines stay as they are
+	columns int // 0: lines are not broken
 	begun   []byte
 }
 
@@ -68,7 +68,7 @@ func (w *fittingWriter) Flush() error {
 	return err
 }
 
-// FitText breaks the lines of a text that have more than the given columns; 0: it stays as it is.
+// FitText breaks the lines of a text that have more than the given columns; 0: the text is unchanged.
 func FitText(text string, columns int) string {
 	if columns == 0 {
 		return text
@@ -83,7 +83,7 @@ func FitText(text string, columns int) string {
 }
 
 var (
-	// columned is a line with a name and, behind a gap, what it is.
+	// columned matches a line with a name and, after a gap, its description.
 	columned = regexp.MustCompile(`^( *\S+(?: \S+)* {2,})\S`)
 	// commandLine is a line to type into a shell. Messages, which name the verb that they come from, are not indented.
 	commandLine = regexp.MustCompile(`^(?:Next:| ) *(?:[A-Z_]+=\S+ )*(?:memtrace|python3?|LD_PRELOAD=\S+) `)
@@ -91,11 +91,10 @@ var (
 
 const (
 	hangMore = 4  // how much further than the first line a broken line goes on
-	textRoom = 20 // columns that a text behind a name needs
+	textRoom = 20 // columns that a text after a name needs
 )
 
-// fitLine breaks one line. What stands behind a name in a column of its own stays in that column; a command stays one,
-// for a shell to read.
+// fitLine breaks one line. A description in its own column stays in that column; a command stays valid for a shell.
 func fitLine(line string, columns int) []string {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	switch prefix := columned.FindStringSubmatch(line); {
@@ -114,12 +113,12 @@ func fitLine(line string, columns int) []string {
 	return Hang(first, line[indent:], columns)
 }
 
-// Hang wraps a text behind a prefix, under its own beginning.
+// Hang wraps a text after a prefix, with a hanging indent.
 func Hang(prefix, text string, columns int) []string {
 	return Under(prefix, layout.Wrap(text, columns-ansi.StringWidth(prefix)))
 }
 
-// Under puts lines behind a prefix, under each other.
+// Under puts lines after a prefix, under each other.
 func Under(prefix string, lines []string) []string {
 	width := ansi.StringWidth(prefix)
 	for i := range lines {
@@ -133,7 +132,7 @@ func Under(prefix string, lines []string) []string {
 }
 
 // fitCommand breaks a command between its words, and inside of a word that is longer than a line, as a shell puts it
-// together again. A comment behind it comes to stand above it.
+// together again. A comment after it is moved above it.
 func fitCommand(line string, columns int) (lines []string) {
 	indent := len(line) - len(strings.TrimLeft(line, " "))
 	begin := strings.Repeat(" ", indent)
@@ -193,13 +192,13 @@ func shellWords(line string) (words []string) {
 	return words
 }
 
-// Widths of a report in columns: what --width may ask for, and what is taken from a terminal.
+// Widths of a report in columns: the range of --width, and of a terminal's width.
 const (
 	// WidthMin is the narrowest report.
 	WidthMin = 60
-	// WidthMax is the widest report that --width may ask for.
+	// WidthMax is the largest --width.
 	WidthMax = 1000
-	// WidthDefault is the width where there is no terminal.
+	// WidthDefault is the width without a terminal.
 	WidthDefault = 100
 	widthComfort = 160 // wider terminals do not make a table easier to read
 )

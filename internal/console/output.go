@@ -64,7 +64,7 @@ func (c *Console) openDestination(path string, force bool, form visible.Form) (*
 	return newDestination(f, path, temp), nil
 }
 
-// WithoutPath returns what the system says, without the name of the file that is written in the meantime.
+// WithoutPath returns the system's error, without the name of the temporary file.
 func WithoutPath(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -78,7 +78,7 @@ func newDestination(file *os.File, name, temp string) *destination {
 		temp: temp}
 }
 
-// commit writes out what is buffered and gives the file its name. After an error nothing is left under a temporary
+// commit writes out what is buffered and renames the file to its name. After an error nothing is left under a temporary
 // name.
 func (d *destination) commit() error {
 	err := d.Flush()
@@ -99,8 +99,8 @@ func (d *destination) commit() error {
 	return nil
 }
 
-// WriteError returns err, or where that is of a write to a file, such as to a full disk, an error that gives the file
-// the name that users know.
+// WriteError returns err, or, for a write to a file, such as to a full disk, an error with the file name that users
+// know.
 func WriteError(file *os.File, name string, err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) && of.Op == "write" && of.Path == file.Name() {
@@ -133,8 +133,7 @@ func (c *Console) WriteTo(path string, force bool, form visible.Form, produce fu
 	}
 	fit := NewFittingWriter(safe, columns)
 	if err := errors.Join(produce(fit), fit.Flush(), safe.Flush()); err != nil {
-		// A reader who closes the pipe early has still been served; an error of ours must not eat what was already
-		// made.
+		// A reader who closes the pipe early has still been served; an error must not discard what was already written.
 		if out.temp == "" {
 			_ = out.Flush()
 		}

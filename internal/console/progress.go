@@ -26,8 +26,8 @@ type Progress struct {
 	drawn bool
 }
 
-// NewProgress returns the progress of reading a file. It shows nothing if the console is quiet or standard error is no
-// terminal.
+// NewProgress returns the progress of reading a file. It shows nothing if the console is quiet or standard error is not
+// a terminal.
 func (c *Console) NewProgress(name string, total int64) *Progress {
 	p := &Progress{name: visible.Text(name), total: total, next: time.Now().Add(progressDelay), bar: c.bar}
 	if !c.Quiet && term.IsTerminal(int(c.Stderr.Fd())) {
@@ -36,7 +36,7 @@ func (c *Console) NewProgress(name string, total int64) *Progress {
 	return p
 }
 
-// Update tells how many bytes have been read. It is cheap enough for every batch of events.
+// Update sets how many bytes have been read. It is cheap enough for every batch of events.
 func (p *Progress) Update(read int64) {
 	if p.out == nil || time.Now().Before(p.next) {
 		return

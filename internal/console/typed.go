@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// ShortPath is how people would type a path from where they are.
+// ShortPath is a path as one would type it in the working directory.
 func ShortPath(path string) string {
 	here, err := os.Getwd()
 	if err != nil {

@@ -10,7 +10,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// most is more than any sum of sizes that the analyzer believes; what is higher was a difference below zero.
+// most is more than any sum of sizes that the analyzer accepts; what is higher was a difference below zero.
 const most = 1 << 62
 
 // checker collects what is wrong in a summary.
@@ -238,13 +238,13 @@ func (c *checker) training(t *report.Training) {
 	}
 }
 
-// saidByOthers is what others said, which is passed on as it is: a device's samples and size, a framework's own
-// counters, what was asked for and refused.
-var saidByOthers = map[string]bool{"Sample": true, "Samples": true, "Reported": true, "TotalBytes": true, "OOM": true,
+// external are figures from other sources, which are passed on unchanged: a device's samples and size, a
+// framework's own counters, sizes of failed requests.
+var external = map[string]bool{"Sample": true, "Samples": true, "Reported": true, "TotalBytes": true, "OOM": true,
 	"Untrackable": true, "Parameters": true, "Health": true, "LostRecords": true,
 	"OwnAccounts": true}
 
-// wrapped looks at every number of bytes.
+// wrapped checks every number of bytes.
 func (c *checker) wrapped(path string, v reflect.Value) {
 	switch v.Kind() {
 	case reflect.Pointer:
@@ -261,7 +261,7 @@ func (c *checker) wrapped(path string, v reflect.Value) {
 		}
 	case reflect.Struct:
 		for i := range v.NumField() {
-			if name := v.Type().Field(i).Name; v.Type().Field(i).IsExported() && !saidByOthers[name] {
+			if name := v.Type().Field(i).Name; v.Type().Field(i).IsExported() && !external[name] {
 				c.wrapped(path+"."+name, v.Field(i))
 			}
 		}

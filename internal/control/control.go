@@ -1,4 +1,5 @@
-// Package control asks a running process that libmemtrace.so is loaded in, over its socket (cshim/process/control.h).
+// Package control sends requests to a running process that has loaded libmemtrace.so, over its socket
+// (cshim/process/control.h).
 package control
 
 import (
@@ -18,16 +19,16 @@ import (
 // States of a process.
 const (
 	Idle      = "idle"      // records from its first CUDA call on
-	Asleep    = "asleep"    // records nothing until it is asked
+	Asleep    = "asleep"    // records nothing until a request
 	Recording = "recording" //
 	Ended     = "ended"     // the recording was stopped, or the process is ending
 	Off       = "off"       // recording failed
 )
 
-// StartedLate is what Answer.Start says where CUDA was in use before.
+// StartedLate is Answer.Start where CUDA was in use before.
 const StartedLate = "late"
 
-// ErrNoSocket says that nobody answers for the process.
+// ErrNoSocket is returned where the process has no socket that answers.
 var ErrNoSocket = errors.New("the process has no control socket")
 
 // patience is how long an answer may take: a late start waits for the interpreter's lock and for PyTorch's account.
@@ -36,20 +37,20 @@ var patience = 90 * time.Second
 // largestPacket is in bytes.
 const largestPacket = 64 << 10
 
-// Answer is what a process says of itself.
+// Answer is a process's status.
 type Answer struct {
 	State string
 	Trace string        // as the process itself calls it; "" before it records
 	Start string        // "early", "late", or "" where recording began with the program
 	Held  uint64        // bytes of PyTorch's blocks that were there when a late recording began
-	Stood time.Duration // for which Python stood still for that account, at most
+	Stood time.Duration // for which Python was stopped for that account, at most
 
 	referrers uint64 // bytes that follow
-	seq       uint64 // at which the tensors that they tell of were live
+	seq       uint64 // at which their tensors were live
 }
 
-// Ask sends a request to a process and returns its answer. ErrNoSocket where there is nobody to ask.
-func Ask(pid int, request string) (Answer, error) {
+// Request sends a request to a process and returns its answer. Without a listener the error is ErrNoSocket.
+func Request(pid int, request string) (Answer, error) {
 	c, err := dial(pid)
 	if err != nil {
 		return Answer{}, err
@@ -135,7 +136,7 @@ func dial(pid int) (conversation, error) {
 		case errors.Is(err, syscall.EACCES):
 			return conversation{}, fmt.Errorf("%s belongs to another user: only that user and root may ask", path)
 		case err != nil:
-			removeOld(path) // left behind by a process that was killed
+			removeOld(path) // left by a process that was killed
 			continue
 		}
 		if peer, err := peerOf(connection); err == nil && peer == pid {
@@ -146,7 +147,7 @@ func dial(pid int) (conversation, error) {
 	return conversation{}, ErrNoSocket
 }
 
-// connect takes paths that are too long for a socket's name as well: a folder's, behind /proc/PID/root.
+// connect takes paths that are too long for a socket's name as well: a folder's, below /proc/PID/root.
 func connect(path string) (*net.UnixConn, error) {
 	folder, err := unix.Open(filepath.Dir(path), unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -157,7 +158,7 @@ func connect(path string) (*net.UnixConn, error) {
 	return net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: name, Net: "unixpacket"})
 }
 
-// removeOld removes what a killed process left behind. One that just begins has a name before anybody listens.
+// removeOld removes the socket of a killed process. One that just begins has a name before it listens.
 func removeOld(path string) {
 	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 &&
 		time.Since(info.ModTime()) > time.Minute {

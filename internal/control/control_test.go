@@ -12,7 +12,7 @@ import (
 	"time"
 )
 
-// socketPath is where a process's control socket lies without a setting, in a folder of the test's own.
+// socketPath is the default path of a process's control socket, in a folder of the test's own.
 func socketPath(t *testing.T, pid int) string {
 	t.Helper()
 	folder, err := os.MkdirTemp("/tmp", "memtrace-test")
@@ -23,7 +23,7 @@ func socketPath(t *testing.T, pid int) string {
 	return filepath.Join(folder, fmt.Sprintf("%d.sock", pid))
 }
 
-// silence stands for no packet, for as long as the one who asked is there.
+// silence means no packet until the client is gone.
 const silence = "silence"
 
 // serve answers this process's requests as its library would: each by the packets that answer returns for it.
@@ -82,8 +82,8 @@ func impatient(t *testing.T) {
 	t.Cleanup(func() { patience = before })
 }
 
-// What a process says is read line by line; what is no answer of the library's is an error, never a state.
-func TestAsk(t *testing.T) {
+// A process's answer is read line by line; what is not an answer of the library's is an error, never a state.
+func TestRequest(t *testing.T) {
 	for _, c := range []struct {
 		says    string
 		want    Answer
@@ -113,7 +113,7 @@ func TestAsk(t *testing.T) {
 				}
 				return []string{c.says}
 			})
-			answer, err := Ask(os.Getpid(), "mark x")
+			answer, err := Request(os.Getpid(), "mark x")
 			if c.problem == "" && err != nil || c.problem != "" &&
 				(err == nil || !strings.Contains(err.Error(), c.problem)) || answer != c.want {
 				t.Errorf("%+v, %v; want %+v, %s", answer, err, c.want, c.problem)
@@ -122,18 +122,18 @@ func TestAsk(t *testing.T) {
 	}
 }
 
-// A process that is stopped takes the question and says nothing.
-func TestAskSilence(t *testing.T) {
+// A stopped process receives the request and does not answer.
+func TestRequestTimeout(t *testing.T) {
 	impatient(t)
 	serve(t, says(silence))
-	_, err := Ask(os.Getpid(), "status")
+	_, err := Request(os.Getpid(), "status")
 	if err == nil || !strings.Contains(err.Error(), "may be stopped") || errors.Is(err, ErrNoSocket) {
 		t.Errorf("%v", err)
 	}
 }
 
 // One that ends hangs up before it has read the question.
-func TestAskHangsUp(t *testing.T) {
+func TestRequestHangsUp(t *testing.T) {
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: socketPath(t, os.Getpid()), Net: "unixpacket"})
 	if err != nil {
 		t.Fatal(err)
@@ -144,14 +144,14 @@ func TestAskHangsUp(t *testing.T) {
 			connection.Close()
 		}
 	}()
-	if _, err := Ask(os.Getpid(), "status"); err == nil || !strings.Contains(err.Error(), "does not answer") {
+	if _, err := Request(os.Getpid(), "status"); err == nil || !strings.Contains(err.Error(), "does not answer") {
 		t.Errorf("%v", err)
 	}
 }
 
-// A socket of the right name at which another process listens is not believed: whoever may write to /tmp could have
-// made it.
-func TestAskImpostor(t *testing.T) {
+// A socket of the right name with another process as its listener is rejected: any user who may write to /tmp could
+// have created it.
+func TestRequestImpostor(t *testing.T) {
 	path := socketPath(t, os.Getpid())
 	impostor := exec.Command(os.Args[0], "-test.run=TestHelperImpostor")
 	impostor.Env = append(os.Environ(), "IMPOSTOR="+path)
@@ -167,12 +167,12 @@ func TestAskImpostor(t *testing.T) {
 	if _, err := out.Read(make([]byte, 1)); err != nil { // it listens
 		t.Fatal(err)
 	}
-	if answer, err := Ask(os.Getpid(), "status"); !errors.Is(err, ErrNoSocket) {
+	if answer, err := Request(os.Getpid(), "status"); !errors.Is(err, ErrNoSocket) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 	// Beside it the process itself is found.
 	serve(t, says("state=recording"))
-	if answer, err := Ask(os.Getpid(), "status"); err != nil || answer.State != Recording {
+	if answer, err := Request(os.Getpid(), "status"); err != nil || answer.State != Recording {
 		t.Errorf("%+v, %v", answer, err)
 	}
 }
@@ -181,7 +181,7 @@ func TestAskImpostor(t *testing.T) {
 func TestHelperImpostor(t *testing.T) {
 	path := os.Getenv("IMPOSTOR")
 	if path == "" {
-		t.Skip("a helper of TestAskImpostor")
+		t.Skip("a helper of TestRequestImpostor")
 	}
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
@@ -197,8 +197,8 @@ func TestHelperImpostor(t *testing.T) {
 	}
 }
 
-// What a killed process left behind is nobody's socket and is removed once it is old; other files are left alone.
-func TestAskNobody(t *testing.T) {
+// A killed process's socket has no listener and is removed once it is old; other files are kept.
+func TestRequestNoListener(t *testing.T) {
 	path := socketPath(t, os.Getpid())
 	listener, err := net.ListenUnix("unixpacket", &net.UnixAddr{Name: path, Net: "unixpacket"})
 	if err != nil {
@@ -211,7 +211,7 @@ func TestAskNobody(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, there := range []bool{true, false} {
-		if _, err := Ask(os.Getpid(), "status"); !errors.Is(err, ErrNoSocket) {
+		if _, err := Request(os.Getpid(), "status"); !errors.Is(err, ErrNoSocket) {
 			t.Errorf("%v", err)
 		}
 		if _, err := os.Lstat(path); (err == nil) != there {
@@ -227,7 +227,7 @@ func TestAskNobody(t *testing.T) {
 	if _, err := os.Lstat(file); err != nil {
 		t.Error(err)
 	}
-	if _, err := Ask(1<<22+1, "status"); !errors.Is(err, ErrNoSocket) { // no process has that number
+	if _, err := Request(1<<22+1, "status"); !errors.Is(err, ErrNoSocket) { // no process has that number
 		t.Errorf("%v", err)
 	}
 }

@@ -10,11 +10,11 @@ import (
 // FolderVariable names the folder of control sockets, to the library and to the command (docs/environment.md).
 const FolderVariable = "MEMTRACE_CONTROL_DIR"
 
-// Folder returns what this command's environment says of it, "" for nothing.
+// Folder returns the folder of this command's environment, or "".
 func Folder() string { return os.Getenv(FolderVariable) }
 
-// sockets lists where the process's socket may be, under the process's own number: where its environment says or, in
-// its own file system, where it is without that; and where this command's environment says.
+// sockets lists where the process's socket may be, under the process's own number: in the folder of its environment or,
+// in its own file system, in the default one; and in the folder of this command's environment.
 func sockets(pid int) []string {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	name := socketName(proc, pid)
@@ -30,7 +30,7 @@ func sockets(pid int) []string {
 	return append(paths, usual...)
 }
 
-// InFolder reports whether a process's socket is in a folder, or will be there by what the process's environment says.
+// InFolder reports whether a process's socket is in a folder, or will be there according to the process's environment.
 func InFolder(pid int, folder string) bool {
 	proc := filepath.Join("/proc", strconv.Itoa(pid))
 	if own := variable(proc, FolderVariable); filepath.IsAbs(own) {
@@ -58,8 +58,8 @@ func socketName(proc string, pid int) string {
 	return own + ".sock"
 }
 
-// variable returns a variable of the environment that a process was started with, "" if there is none or this user may
-// not know.
+// variable returns a variable of the environment that a process was started with, "" if it is unset or this user may
+// not read it.
 func variable(proc, name string) string {
 	text, err := os.ReadFile(filepath.Join(proc, "environ"))
 	if err != nil {

@@ -21,7 +21,7 @@ func child(t *testing.T, env string) int {
 	return cmd.Process.Pid
 }
 
-// A process's socket is found in the folder that its own environment names, whatever this one's says.
+// A process's socket is found in the folder that its own environment names, whatever this one's is.
 func TestFolderOfTheProcess(t *testing.T) {
 	folder := t.TempDir()
 	pid := child(t, FolderVariable+"="+folder)
@@ -42,20 +42,20 @@ func TestFolderOfTheProcess(t *testing.T) {
 	}
 }
 
-// Where the environment of a process does not say it, the command's own finds the socket: by the file that is there.
+// Where the environment of a process does not hold it, the command's own does: the socket is there.
 func TestFolderOfTheCommand(t *testing.T) {
 	t.Setenv(FolderVariable, t.TempDir())
 	own := os.Getpid()
-	if _, err := Ask(own, "status"); !errors.Is(err, ErrNoSocket) || InFolder(own, Folder()) {
+	if _, err := Request(own, "status"); !errors.Is(err, ErrNoSocket) || InFolder(own, Folder()) {
 		t.Errorf("in an empty folder: %v", err)
 	}
 	serveAt(t, filepath.Join(Folder(), fmt.Sprintf("%d.sock", own)), says("state=recording"))
-	if answer, err := Ask(own, "status"); err != nil || answer.State != Recording || !InFolder(own, Folder()) {
+	if answer, err := Request(own, "status"); err != nil || answer.State != Recording || !InFolder(own, Folder()) {
 		t.Errorf("%+v, %v", answer, err)
 	}
 }
 
-// A container's folder behind /proc/PID/root may have more bytes than a socket's name.
+// A container's folder below /proc/PID/root may have more bytes than a socket's name.
 func TestLongFolder(t *testing.T) {
 	folder := filepath.Join(t.TempDir(), strings.Repeat("a", 120))
 	if err := os.Mkdir(folder, 0o700); err != nil {
@@ -70,19 +70,19 @@ func TestLongFolder(t *testing.T) {
 	serveAt(t, filepath.Join(link, name), says("state=asleep"))
 	os.Remove(link) // else it is found below /tmp
 	t.Setenv(FolderVariable, folder)
-	if answer, err := Ask(os.Getpid(), "status"); err != nil || answer.State != Asleep {
+	if answer, err := Request(os.Getpid(), "status"); err != nil || answer.State != Asleep {
 		t.Errorf("%+v, %v", answer, err)
 	}
 }
 
-// A process may name what is no folder: nothing waits for it.
+// A process's environment may name what is not a folder: that is not waited for.
 func TestFolderThatIsNone(t *testing.T) {
 	pipe := filepath.Join(t.TempDir(), "pipe")
 	if out, err := exec.Command("mkfifo", pipe).CombinedOutput(); err != nil {
 		t.Fatalf("%v: %s", err, out)
 	}
 	for _, folder := range []string{pipe, "relative", "", "/gone"} {
-		if _, err := Ask(child(t, FolderVariable+"="+folder), "status"); !errors.Is(err, ErrNoSocket) {
+		if _, err := Request(child(t, FolderVariable+"="+folder), "status"); !errors.Is(err, ErrNoSocket) {
 			t.Errorf("%q: %v", folder, err)
 		}
 	}

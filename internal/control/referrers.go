@@ -8,7 +8,7 @@ import (
 	"memtrace/trace/referrers"
 )
 
-// Limits of what a process may say.
+// Limits of a process's answer.
 const (
 	MostRows     = referrers.MostRows
 	MostPatience = 30 * time.Second

@@ -55,7 +55,7 @@ func TestFindReferrers(t *testing.T) {
 	}
 }
 
-// Whatever else a process says is one error.
+// Any other answer of a process is one error.
 func TestFindReferrersOdd(t *testing.T) {
 	row := "1\t1\t0\t0\t0\t0\tf\t1\tcuda:0\tp\tt\t1\n"
 	const senseless = "makes no sense"

@@ -131,7 +131,7 @@ func arrow(from, to *box) string {
 		`<path d="M%.1f %.1fC%.1f %.1f %.1f %.1f %.1f %.1f" fill="none" stroke="#94a3b8" stroke-width="1.2" marker-end="url(#tip)"/>`+"\n", x1, y1, x1, y1+bend, x2, y2-bend, x2, y2)
 }
 
-// fill tells the parts apart.
+// fill is the colour of each part.
 func fill(name string) string {
 	switch top, _, _ := strings.Cut(name, "/"); top {
 	case "analyzer":

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// graph is who needs whom, by name.
+// graph maps each name to the names that it depends on.
 type graph map[string][]string
 
 const module = "memtrace/"
@@ -21,7 +21,7 @@ const module = "memtrace/"
 // shown are the Go packages that the picture has: what ships, without small helpers that everybody may use.
 var shown = []string{"analyzer", "trace", "cmd", "interpose"}
 
-// goGraph asks the go command for the packages of a tree.
+// goGraph gets the packages of a tree from the go command.
 func goGraph(root string) (graph, error) {
 	cmd := exec.Command("go", "list", "-json=ImportPath,Imports", "./...")
 	cmd.Dir = root
@@ -114,7 +114,7 @@ func (g graph) reduced() graph {
 	return r
 }
 
-// reaches reports whether a way leads from one room to another that does not pass a third.
+// reaches reports whether a path leads from one room to another that avoids a third.
 func (g graph) reaches(from, to, not string) bool {
 	seen := map[string]bool{not: true}
 	var walk func(string) bool

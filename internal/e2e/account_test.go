@@ -12,8 +12,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// driverLog reads what the null driver wrote about itself, without what no hooked call asks for: pools' reserves,
-// contexts, globals, refused requests.
+// driverLog reads the null driver's own log, without what no hooked call requests: pools' reserves, contexts, globals,
+// refused requests.
 func driverLog(t *testing.T, path string) account.Account {
 	t.Helper()
 	log, err := account.Log(path)

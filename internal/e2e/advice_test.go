@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// adviceOf runs a case of advice.py into a device that is too small, and returns what the report says of the failure.
+// adviceOf runs a case of advice.py into a device that is too small, and returns the report's account of the failure.
 func adviceOf(t *testing.T, args ...string) (rules []string, text string) {
 	t.Helper()
 	p := program{framework: torch27, args: append([]string{"advice.py"}, args...),
@@ -29,8 +29,8 @@ func adviceOf(t *testing.T, args ...string) (rules []string, text string) {
 	return nil, ""
 }
 
-// TestAdviceFromWhatIsKnown: each advice is given where it helps, with what it gives back, and not to a program that
-// does already what it says.
+// TestAdviceFromWhatIsKnown: each advice is given where it helps, with the memory it frees, and not to a program that
+// follows it already.
 func TestAdviceFromWhatIsKnown(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -62,7 +62,7 @@ func TestAdviceFromWhatIsKnown(t *testing.T) {
 	}
 }
 
-// A checkpoint that is on the device twice is told of also where memory does not run out.
+// A checkpoint that is on the device twice is also reported where memory does not run out.
 func TestLoadedTwiceAtThePeak(t *testing.T) {
 	t.Parallel()
 	extended(t)

@@ -52,8 +52,7 @@ func allocatorAt(t *testing.T, trace, moment string) render.Document {
 }
 
 // TestAllocatorCalls: at every mark the bytes of each stream and of each private pool, what was requested of them, and
-// what waits for other streams are those of PyTorch's own snapshot; and what the allocator was told stands in the
-// report.
+// what waits for other streams are those of PyTorch's own snapshot; and the allocator's settings are in the report.
 func TestAllocatorCalls(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {

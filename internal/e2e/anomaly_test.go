@@ -27,7 +27,7 @@ type node struct {
 	Stack    []anomalyFrame `json:"stack"` // outermost first
 }
 
-// anomalyFrame is a frame as anomaly mode says it.
+// anomalyFrame is a frame as anomaly mode prints it.
 type anomalyFrame struct {
 	file, function string
 	line           int64
@@ -68,11 +68,11 @@ func (n *node) chain() chain {
 	return chainOf(places, functions)
 }
 
-// gradientOf stands in exported stacks between the frames of a forward operator and those of its backward.
+// gradientOf separates, in exported stacks, the frames of a forward operator and those of its backward.
 const gradientOf = "(gradient of)"
 
-// tiedChains returns the bytes of all allocations of the backward pass by what memtrace says that they are the gradient
-// of, and the bytes of those with a line of the script in it.
+// tiedChains returns the bytes of all allocations of the backward pass by what memtrace reports as the forward
+// operator, and the bytes of those with a line of the script in it.
 func tiedChains(t *testing.T, path, script string) (tied map[chain]uint64, lined uint64) {
 	t.Helper()
 	tied = map[chain]uint64{}
@@ -106,8 +106,8 @@ func tiedChains(t *testing.T, path, script string) (tied map[chain]uint64, lined
 	return tied, lined
 }
 
-// backwardBytes says how many bytes the backward passes of a trace took, and by operator; and which operators took
-// memory themselves.
+// backwardBytes returns how many bytes the backward passes of a trace allocated, in all and by operator; and which
+// operators allocated themselves.
 func backwardBytes(t *testing.T, path string) (all uint64, byOperator map[uint32]uint64, allocated map[uint32]bool) {
 	t.Helper()
 	events, _ := readEvents(t, path)

@@ -21,7 +21,7 @@ import (
 	"memtrace/trace"
 )
 
-// attachable trains when it is told to. What it prints is the same whether it is attached to or not.
+// attachable trains on request. Its output is the same whether it is attached to or not.
 const attachable = `
 import sys, threading, torch
 from torch import nn
@@ -51,7 +51,7 @@ for line in sys.stdin:
 print("end", len(kept))
 `
 
-// attachedProgram is a program that is told what to do on its standard input.
+// attachedProgram is a program that reads commands from its standard input.
 type attachedProgram struct {
 	cmd    *exec.Cmd
 	dir    string
@@ -133,7 +133,7 @@ func (a *attachedProgram) end(t *testing.T) {
 	}
 }
 
-// trainWatched has the program train between two marks, and returns what it said.
+// trainWatched has the program train between two marks, and returns its output.
 func (a *attachedProgram) trainWatched(t *testing.T) (lines [3]string) {
 	t.Helper()
 	a.memtrace(t, "ctl", a.pid(), "mark", "begin")
@@ -166,7 +166,7 @@ func betweenMarks(t *testing.T, path string) map[string]int {
 }
 
 // TestAttach: from attaching on, the trace of a program has the events that it has under LD_PRELOAD, with the same
-// sizes, requested sizes and call stacks; and what was there before has the sum that PyTorch says.
+// sizes, requested sizes and call stacks; and what was there before has the sum that PyTorch reports.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -201,7 +201,7 @@ func TestAttach(t *testing.T) {
 	}
 }
 
-// checkAttached compares a trace with what PyTorch said at the two marks.
+// checkAttached compares a trace with PyTorch's figures at the two marks.
 func checkAttached(t *testing.T, path, ready, trained string, native bool) {
 	t.Helper()
 	var allocated, reserved [2]uint64
@@ -275,8 +275,8 @@ def main():
 main()
 `
 
-// TestAttachWhileTraining attaches to a program that never waits: threads allocate while what they hold is looked at.
-// PyTorch's own word, which comes with each event, is the sum of what was there and what came and went since.
+// TestAttachWhileTraining attaches to a program that never waits: threads allocate while their memory is scanned.
+// PyTorch's own counter, which comes with each event, is the sum of what was there and what came and went since.
 // ATTACHES makes the campaign longer.
 func TestAttachWhileTraining(t *testing.T) {
 	t.Parallel()
@@ -291,7 +291,7 @@ func TestAttachWhileTraining(t *testing.T) {
 		a := startAttachable(t, []string{torch27, torch215}[round/2%2], "", neverWaiting, settings, false)
 		a.line(t, "ready")
 		said := a.memtrace(t, "attach", "-v", "-o", a.trace, a.pid())
-		stood = append(stood, stoodStill(said)...)
+		stood = append(stood, pauses(said)...)
 		// it goes on
 		until(t, fmt.Sprintf("round %d: the program goes on", round), func() bool {
 			return jsonReport(t, a.trace).Framework.AllocCount >= 100
@@ -312,8 +312,8 @@ func TestAttachWhileTraining(t *testing.T) {
 		rounds, stood[len(stood)/2], stood[len(stood)*99/100], stood[len(stood)-1])
 }
 
-// stoodStill finds how long the thread and the interpreter stood still.
-func stoodStill(said string) (list []time.Duration) {
+// pauses returns how long the thread and the interpreter were stopped.
+func pauses(said string) (list []time.Duration) {
 	for _, line := range strings.Split(said, "\n") {
 		if _, text, found := strings.Cut(line, "stood still for "); found {
 			if d, err := time.ParseDuration(text); err == nil {

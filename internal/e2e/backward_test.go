@@ -23,7 +23,7 @@ func TestBackwardOperators(t *testing.T) {
 				t.Fatalf("%d pieces, %v: %s", len(pieces), err, r.stdout)
 			}
 			events, reader := readEvents(t, r.trace)
-			if how := reader.Info()["adapter.torch.backward"]; how != "on" { // no function has to be asked
+			if how := reader.Info()["adapter.torch.backward"]; how != "on" { // no function has to be called
 				t.Errorf("operators are told of: %q", how)
 			}
 			bySize, engine := map[uint64][]*trace.Event{}, 0

@@ -17,8 +17,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// Profilers of the processor and of host memory work beside the library: both tell all that they know, and the program
-// says the same.
+// Profilers of the processor and of host memory work beside the library: both report all that they do alone, and the
+// program's output is the same.
 func TestBesideProfilers(t *testing.T) {
 	t.Parallel()
 	extended(t)
@@ -69,7 +69,7 @@ func (p program) beside(t *testing.T, before, module []string) *result {
 	return r
 }
 
-// checkProfile wants what the profiler wrote to be whole: a picture that shows the program's functions, or a file that
+// checkProfile checks that the profiler's output is whole: a picture that shows the program's functions, or a file that
 // can be read again.
 func (p program) checkProfile(t *testing.T, path string) {
 	t.Helper()
@@ -87,7 +87,7 @@ func (p program) checkProfile(t *testing.T, path string) {
 	}
 }
 
-// attached lets py-spy look at the running program again and again.
+// attached has py-spy sample the running program repeatedly.
 func (p program) attached(t *testing.T, spy string) {
 	t.Helper()
 	cmd, r := p.start(t)

@@ -6,9 +6,10 @@ import (
 	"testing"
 )
 
-// A program with everything that a script inside it could stumble over, or wake: proxies, classes that lie, methods and
-// hooks that raise, modules that go in the middle of a step, tracers, timeouts by signals. It runs as without the
-// library: every byte of its output and errors is the same, and so is its exit status. Addresses are not its own.
+// A program with everything that could break a script inside it, or that it could trigger: proxies, classes with a
+// false __class__, methods and hooks that raise, modules that are deleted in the middle of a step, tracers, timeouts by
+// signals. It runs as without the library: every byte of its output and errors is the same, and so is its exit status.
+// Addresses are not its own.
 func TestAdapterBreaking(t *testing.T) {
 	t.Parallel()
 	extended(t)

@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What nobody trains is told of where it is differentiated, and a second set of a model's parameters always.
+// Gradients of what is not trained are reported where they are computed, and a second set of a model's parameters
+// always.
 func TestCauses(t *testing.T) {
 	t.Parallel()
 	extended(t)

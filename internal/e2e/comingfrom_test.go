@@ -22,7 +22,7 @@ func root() string { return guest.Root() }
 var pages = []string{"docs/coming-from.md", "docs/training.md", "docs/rules.md", "docs/names.md",
 	"docs/libraries.md", "docs/oom.md", "docs/questions.md", "docs/import.md"}
 
-// frameworkOf tells by the names of a block's programs what they need, "" where it has none.
+// frameworkOf returns, from the names of a block's programs, the framework that they need, or "".
 func frameworkOf(block []example) string {
 	for _, e := range block {
 		switch program := pythonProgram.FindString(e.command); {
@@ -80,8 +80,8 @@ func trimmed(lines []string) []string {
 	return lines
 }
 
-// TestPages types what the pages say into a shell, in their order, and compares what it prints with what they show,
-// every figure of it.
+// TestPages runs the pages' commands in a shell, in their order, and compares its output with the pages, every figure
+// of it.
 func TestPages(t *testing.T) {
 	t.Parallel()
 	extended(t)
@@ -148,7 +148,7 @@ var (
 	option = regexp.MustCompile(`(?:^|\s)(--?[a-z][a-z-]*)`)
 )
 
-// TestFlagsOfPages: every flag that a page writes behind a verb is one of the verb's.
+// TestFlagsOfPages: every flag that a page has after a verb is one of the verb's.
 func TestFlagsOfPages(t *testing.T) {
 	t.Parallel()
 	paths, err := filepath.Glob(filepath.Join(root(), "docs", "*.md"))
@@ -181,7 +181,7 @@ func TestFlagsOfPages(t *testing.T) {
 	}
 }
 
-// TestPageComparison: a page with one wrong figure, a line too few or one too many is told.
+// TestPageComparison: a page with one wrong figure, a line too few or one too many is reported.
 func TestPageComparison(t *testing.T) {
 	t.Parallel()
 	p :=

@@ -29,7 +29,7 @@ func TestRunCommand(t *testing.T) {
 		t.Errorf("stdout %q, stderr %q", stdout.String(), closing)
 	}
 	if rep := jsonReport(t, r.trace); rep.Framework.PeakBytes == 0 || rep.Process.Ended != "clean" {
-		t.Errorf("the report says: %s", told(rep))
+		t.Errorf("the report says: %s", excerpt(rep))
 	}
 }
 
@@ -57,12 +57,12 @@ print("done", torch.cuda.max_memory_allocated())
 	}
 	rep := jsonReport(t, r.trace)
 	if rep.Framework.AllocCount == 0 || !rep.Health.Complete {
-		t.Errorf("the report says: %s", told(rep))
+		t.Errorf("the report says: %s", excerpt(rep))
 	}
 }
 
 // A program that has the library beside it but the null GPU's device memory is too small even for a context still ends
-// as it does alone, and the command says what is wrong with files that are no traces.
+// as it does alone, and the command reports what is wrong with files that are not traces.
 func TestReportOfNoTrace(t *testing.T) {
 	t.Parallel()
 	path := filepath.Join(t.TempDir(), "no.bin")

@@ -171,7 +171,7 @@ func checkSnapshot(t *testing.T, r *result, moment, file, again string) {
 			beside += size
 		}
 		what := moment + ", " + version + ": "
-		if moment != "peak" { // for which a report does not tell requests
+		if moment != "peak" { // for which a report has no requests
 			equal(t, what+"requested, and beside PyTorch", v.Used, value(at.Framework.Requested).Bytes+beside)
 		}
 		if moment == "exit" {

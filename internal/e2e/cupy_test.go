@@ -20,7 +20,7 @@ func TestCuPy(t *testing.T) {
 	compareAccounts(t, r)
 	rep := jsonReport(t, r.trace, "--at", "mark:stats")
 	if rep.Driver.AllocCount == 0 || rep.Process.Ended != "clean" || !rep.Health.Complete {
-		t.Errorf("the report says: %s", told(rep))
+		t.Errorf("the report says: %s", excerpt(rep))
 	}
 	if _, err := os.Stat(r.stats); err != nil {
 		t.Fatal(err)
@@ -37,8 +37,8 @@ func TestCuPy(t *testing.T) {
 	}
 }
 
-// Whatever pool CuPy uses, the trace has what the pool says it holds, or, where the driver keeps the pool, what it says
-// is in use, to the byte; every block is CuPy's and has the program's line, and pinned memory stands apart.
+// Whatever pool CuPy uses, the trace has what the pool reports as held or, where the driver keeps the pool, as in use,
+// to the byte; every block is CuPy's and has the program's line, and pinned memory is separate.
 func TestCuPyPools(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -82,7 +82,7 @@ func TestCuPyPools(t *testing.T) {
 	}
 }
 
-// CuPy gives its pool's idle blocks back before it gives up: one story, with the line that asked. What its own limit
+// CuPy releases its pool's idle blocks before it gives up: one OOM, with the line of the request. What its own limit
 // refuses never reaches the driver.
 func TestCuPyOutOfMemory(t *testing.T) {
 	t.Parallel()
@@ -103,8 +103,8 @@ func TestCuPyOutOfMemory(t *testing.T) {
 	}
 }
 
-// A rule about a tag that stands before those about libraries wins over them, whether the program's own call set the
-// tag or CuPy's NVTX.
+// A rule about a tag that precedes those about libraries wins over them, whether the program's own call set the tag or
+// CuPy's NVTX.
 func TestTagsBeforeLibraries(t *testing.T) {
 	t.Parallel()
 	r := program{framework: cupy, args: []string{"cupy_pools.py", "--memory-stats", "STATS"}}.record(t)

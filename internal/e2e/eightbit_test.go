@@ -10,7 +10,7 @@ import (
 )
 
 // TestEightBitAdam: what the real bitsandbytes keeps for each parameter has its names, to the byte. What it keeps for
-// itself, two tables of 256 numbers, is no parameter.
+// itself, two tables of 256 numbers, is not a parameter.
 func TestEightBitAdam(t *testing.T) {
 	t.Parallel()
 	extended(t)

@@ -53,7 +53,7 @@ func TestStacksOfEmbeddedPython(t *testing.T) {
 	}
 }
 
-// checkEmbedded compares the Python functions on the stack of each allocation with what its size says.
+// checkEmbedded compares the Python functions on the stack of each allocation with those that its size encodes.
 func checkEmbedded(t *testing.T, path string, again bool) {
 	t.Helper()
 	// comprehensions are functions before 3.12

@@ -15,7 +15,7 @@ import (
 )
 
 // The frameworks that the tests run on. torch113 is the oldest PyTorch whose memory has names: it has no hook for all
-// optimizers. JAX, CuPy, Numba and RMM stand beside their tests.
+// optimizers. JAX, CuPy, Numba and RMM are beside their tests.
 const (
 	torch27  = "torch==2.7.1"
 	torch215 = "torch==2.15.0"
@@ -58,7 +58,7 @@ func (c combination) String() string { return strings.TrimSuffix(c.framework+"/"
 // for which old frameworks have wheels.
 var usual = map[string]string{torch215: "3.14", torch113: "3.11", mxnet: "3.11"}
 
-// tierOf tells in which tier an environment is installed.
+// tierOf returns the tier in which an environment is installed.
 func tierOf(framework, python string) tier {
 	switch {
 	case python != usual[framework]:
@@ -71,7 +71,7 @@ func tierOf(framework, python string) tier {
 	return nightly
 }
 
-// once keeps what costs a process to find out: every test asks for it, by a key.
+// once caches what costs a process to find out, by a key: every test needs it.
 type once struct{ found sync.Map }
 
 func (o *once) get(key string, find func() (string, error)) (string, error) {

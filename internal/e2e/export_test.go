@@ -35,7 +35,7 @@ json.dump({
 }, sys.stdout)
 `
 
-// TestExportCSV: the tables of a training run, read by Python's csv module, add up to what the report says.
+// TestExportCSV: the tables of a training run, read by Python's csv module, add up to the report's figures.
 func TestExportCSV(t *testing.T) {
 	t.Parallel()
 	extended(t)

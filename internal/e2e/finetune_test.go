@@ -11,9 +11,9 @@ import (
 )
 
 // Where a trainer runs the loop, one line of the program has nearly all memory. The report's first sentences name the
-// library's line, the operator and the modules instead; the library is known for one by the metadata beside it, as it
-// lies in no folder called site-packages.
-func TestTrainerIsSeenThrough(t *testing.T) {
+// library's line, the operator and the modules instead; the library is recognized by the metadata beside it, as it is
+// not in a folder called site-packages.
+func TestTrainerLinesAreSkipped(t *testing.T) {
 	t.Parallel()
 	extended(t)
 	p := program{framework: torch27,

@@ -17,7 +17,7 @@ import (
 
 var fitting = regexp.MustCompile(`about ([\d.]+) times this batch would fit on device 0\.`)
 
-// The batch that a report says would fit does, and one that is a tenth larger does not.
+// The batch that fits according to a report does, and one that is a tenth larger does not.
 func TestBatchFits(t *testing.T) {
 	t.Parallel()
 	extended(t)

@@ -32,9 +32,9 @@ var (
 	galleryNumber  = regexp.MustCompile(`(?m)^\| (.+) \| ([\d,]+) \|$`)
 )
 
-// TestGallery makes docs/gallery.md anew, from runs of the programs that it shows: the script fails where values of a
-// picture are not those of the report, and the page must be the one in docs, picture by picture and byte by byte of
-// what its tables say.
+// TestGallery regenerates docs/gallery.md, from runs of the programs that it shows: the script fails where values of a
+// picture are not those of the report, and the page must be the one in docs, picture by picture and byte by byte of its
+// tables.
 func TestGallery(t *testing.T) {
 	t.Parallel()
 	extended(t)

@@ -35,16 +35,16 @@ func growthPrograms(t *testing.T, path string) (leaks map[string]string, healthy
 			healthy = append(healthy, m[1])
 		case m != nil && kind == "@leak":
 			kind, name = "", m[1]
-		case mark.MatchString(line): // of a program that stands elsewhere by its name
+		case mark.MatchString(line): // of a program that is elsewhere, by its name
 			leaks[cmp.Or(mark.FindStringSubmatch(line)[1], name)] = fmt.Sprintf("%s:%d", filepath.Base(path), n+1)
 		}
 	}
 	return leaks, healthy
 }
 
-// Programs that leak are told with the line that does and how much, by their own count, and none of those that only
-// look so. GROWTH, for nightly runs, is how often: all of them, each time longer, with other random numbers, and on
-// both versions of PyTorch. Else it is every other one, once.
+// Programs that leak are reported with the line and the amount, by their own count, and none of those that only seem
+// to. GROWTH, for nightly runs, is how often: all of them, each time longer, with other random numbers, and on both
+// versions of PyTorch. Else it is every other one, once.
 func TestGrowth(t *testing.T) {
 	t.Parallel()
 	rounds, err := strconv.Atoi(cmp.Or(os.Getenv("GROWTH"), "1"))
@@ -80,8 +80,8 @@ func TestGrowth(t *testing.T) {
 	}
 }
 
-// checkGrowth runs programs under a version of PyTorch, so many times as long as they are, and compares what is told of
-// them with where they leak.
+// checkGrowth runs programs under a version of PyTorch, so many times as long as they are, and compares what is
+// reported of them with where they leak.
 func checkGrowth(t *testing.T, framework, round string, names []string, leaks map[string]string) {
 	t.Helper()
 	r := program{framework: framework, args: append([]string{"../growth/programs.py"}, names...),

@@ -52,8 +52,8 @@ func TestImportedSnapshots(t *testing.T) {
 	}
 }
 
-// A history that begins amid a run does not say how large the blocks are that are cut from what was cached before; what
-// the snapshot has of segments and of older blocks does.
+// A history that begins during a run does not hold the sizes of blocks cut from what was cached before; the snapshot's
+// segments and older blocks do.
 func TestImportedLateHistories(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct{ framework, settings string }{{torch27, ""}, {torch215, ""},

@@ -12,7 +12,7 @@ import (
 
 const jax = "jax-cuda12-plugin==0.6.2"
 
-// runJAX trains with one of JAX's allocators. Kernels do nothing here: there is no point in choosing among them.
+// runJAX trains with one of JAX's allocators. Kernels do nothing here: autotuning is pointless.
 func runJAX(t *testing.T, allocator string, args ...string) *result {
 	t.Helper()
 	env := []string{"XLA_PYTHON_CLIENT_ALLOCATOR=" + allocator, "XLA_FLAGS=--xla_gpu_autotune_level=0",
@@ -23,7 +23,7 @@ func runJAX(t *testing.T, allocator string, args ...string) *result {
 	return r
 }
 
-// buffersOf returns what the program says of its live arrays: bytes by address.
+// buffersOf returns the program's live arrays: bytes by address.
 func buffersOf(t *testing.T, counters map[string]any) map[uint64]uint64 {
 	t.Helper()
 	buffers := map[uint64]uint64{}
@@ -44,9 +44,9 @@ func buffersOf(t *testing.T, counters map[string]any) map[uint64]uint64 {
 	return buffers
 }
 
-// With its platform and its asynchronous allocator JAX asks the driver for every buffer: the live blocks are the live
-// arrays, address by address and to the byte, and the asynchronous allocator's own counter is their sum. Every block
-// has the line of the program that made the array.
+// With its platform and its asynchronous allocator JAX requests every buffer from the driver: the live blocks are the
+// live arrays, address by address and to the byte, and the asynchronous allocator's own counter is their sum. Every
+// block has the line of the program that made the array.
 func TestJAXBuffers(t *testing.T) {
 	t.Parallel()
 	for allocator, mem := range map[string]cuda.MemoryKind{"platform": cuda.MemoryDevice,
@@ -82,8 +82,8 @@ func TestJAXBuffers(t *testing.T) {
 	}
 }
 
-// By default JAX takes three quarters of the device at once and cuts its buffers from that: the driver gives one block,
-// of as many bytes as JAX says that its pool has.
+// By default JAX takes three quarters of the device at once and cuts its buffers from that: the driver returns one
+// block, of as many bytes as JAX reports for its pool.
 func TestJAXPreallocates(t *testing.T) {
 	t.Parallel()
 	r := runJAX(t, "default")
@@ -95,7 +95,7 @@ func TestJAXPreallocates(t *testing.T) {
 }
 
 // An array that does not fit is refused by the driver, and JAX goes on: the trace has the request, what held the memory
-// then, and the line that asked.
+// then, and the line of the request.
 func TestJAXOutOfMemory(t *testing.T) {
 	t.Parallel()
 	r := runJAX(t, "platform", "--too-large", "99000000000")
@@ -115,8 +115,8 @@ func TestJAXOutOfMemory(t *testing.T) {
 	}
 }
 
-// What lies in the block that JAX takes at its start, it says itself: the trace has its own memory profile, whose
-// buffers are the live arrays, to the byte, each with the line that made it. Without the adapter there is none.
+// JAX itself reports what is in the block that it takes at its start: the trace has its memory profile, whose buffers
+// are the live arrays, to the byte, each with the line that made it. Without the adapter there is none.
 func TestJAXOwnAccount(t *testing.T) {
 	t.Parallel()
 	for adapters, want := range map[string]int{"jax": 1, "torch,mxnet": 0} {

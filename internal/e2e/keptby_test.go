@@ -37,7 +37,7 @@ func readKeptBy(t *testing.T, r *result) keptBy {
 const patience = "MEMTRACE_REFERRERS=60000"
 
 // What keeps most of the memory is named when it runs out, in the report of the trace alone and in the text beside it,
-// and what is said to be freed with it is freed, as the program's own counters have it.
+// and what is reported to be freed with it is freed, according to the program's own counters.
 func TestKeptBy(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
@@ -85,8 +85,8 @@ func TestKeptBy(t *testing.T) {
 	}
 }
 
-// A program whose interpreter another thread keeps is not waited for longer than was said, and the report says why
-// there is no answer; where it is switched off, nothing is looked for.
+// A program whose interpreter another thread keeps is waited for only until the timeout, and the report holds why there
+// is no result; where the search is switched off, there is none.
 func TestKeptBySkipped(t *testing.T) {
 	t.Parallel()
 	for setting, skipped := range map[string]bool{"MEMTRACE_REFERRERS=50": true, "MEMTRACE_REFERRERS=0": false} {

@@ -30,7 +30,7 @@ func kills(t *testing.T) int {
 	return n
 }
 
-// A training process that is killed at any moment leaves everything that was committed until then, and the report says
+// A training process that is killed at any moment leaves everything that was committed until then, and the report shows
 // that it was killed.
 func TestKilledTraining(t *testing.T) {
 	t.Parallel()

@@ -51,7 +51,7 @@ func deviceReportOf(t *testing.T, trace string, args ...string) *report.DeviceRe
 	return rep.DeviceLedger
 }
 
-// ledgerEnv gives the guests of a test one device of their own.
+// ledgerEnv is an environment with one device for the guests of a test.
 func ledgerEnv(t *testing.T, more ...string) []string {
 	t.Helper()
 	return accountIn(filepath.Join(t.TempDir(), "account"), more...)
@@ -72,8 +72,8 @@ func writeGrowing(t *testing.T) string {
 	return script
 }
 
-// settledShare waits until a running guest's trace holds a settled sample that tells processes apart and at which the
-// guest used so much.
+// settledShare waits until a running guest's trace holds a settled sample that lists processes and at which the program
+// used so much.
 func settledShare(t *testing.T, g *pausedGuest, own uint64) *report.DeviceReport {
 	t.Helper()
 	var r *report.DeviceReport
@@ -86,8 +86,8 @@ func settledShare(t *testing.T, g *pausedGuest, own uint64) *report.DeviceReport
 	return r
 }
 
-// checkLedger demands that a ledger adds up to what the device says, and that this is what the null driver has charged
-// to everybody, to the byte.
+// checkLedger requires that a ledger adds up to what the device reports, and that this is what the null driver has
+// charged to all processes, to the byte.
 func checkLedger(t *testing.T, what string, l report.DeviceLedger, own, others uint64) {
 	t.Helper()
 	s := l.Sample
@@ -123,8 +123,8 @@ func ledgersOf(r *report.DeviceReport, moment string) (list []report.DeviceLedge
 	return list
 }
 
-// Two programs train on one device, with pinned memory beside. At every sample of both, what the device says is used =
-// this process by owner + other processes + context + what the driver keeps, and nothing remains.
+// Two programs train on one device, with pinned memory beside. At every sample of both, what the device reports as used
+// = this process by owner + other processes + context + what the driver keeps, without a remainder.
 func TestDeviceLedger(t *testing.T) {
 	t.Parallel()
 	script, env := writeGrowing(t), ledgerEnv(t)
@@ -252,7 +252,7 @@ func TestDeviceLedgerOfTwoDevices(t *testing.T) {
 	}
 }
 
-// Where the device does not say enough, the report says so, and what is left is one figure.
+// Where the device does not report enough, the report shows that, and the rest is one figure.
 func TestDeviceLedgerWithoutShares(t *testing.T) {
 	t.Parallel()
 	extended(t)
@@ -283,7 +283,7 @@ func TestDeviceLedgerWithoutShares(t *testing.T) {
 	}
 }
 
-// On a slice of a GPU, and where the device counts pages, the figures hold as well; what pages add is said.
+// On a slice of a GPU, and where the device counts pages, the figures hold as well; what pages add is shown.
 func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 	t.Parallel()
 	extended(t)

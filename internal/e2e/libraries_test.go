@@ -49,7 +49,7 @@ func only(t *testing.T, p render.Document, want ...string) {
 	}
 }
 
-// blockOf is a block as the driver's functions gave it.
+// blockOf is a block as the driver's functions returned it.
 type blockOf struct {
 	size uint64
 	mem  cuda.MemoryKind

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A trace that is kept small by a limit says of PyTorch's memory what PyTorch itself does: the peak, who held it, what
-// is left, and what was allocated in all. Its last part is complete, so nothing grows and iterations are told.
+// A trace that is kept small by a limit has PyTorch's own figures of its memory: the peak, what held it, what is left,
+// and what was allocated in all. Its last part is complete, so nothing grows and iterations are reported.
 func TestTraceLimit(t *testing.T) {
 	t.Parallel()
 	extended(t)

@@ -106,9 +106,9 @@ func compareEnds(t *testing.T, got ledger, want kinds) {
 	equal(t, "end: the rest", got.sum("Temporary", "Intermediate gradients"), want["Temp"])
 }
 
-// comparePeaks compares the highest moments, and says whether they are the same one. MemTracker looks when an operator
-// has ended: what operators take and free inside of it does not see, so that the true peak may be another moment, and
-// higher. Itself it holds what operators are given, which may make its own account a little higher.
+// comparePeaks compares the highest moments, and reports whether they are the same one. MemTracker samples when an
+// operator has ended: it misses what operators allocate and free inside, so that the true peak may be another moment,
+// and higher. Itself it holds what operators are given, which may make its own account a little higher.
 func comparePeaks(t *testing.T, got ledger, want kinds, phase string) bool {
 	t.Helper()
 	equal(t, "peak: parameters and buffers", got["Parameters"], want["Parameter"]+want["Buffer"])
@@ -146,7 +146,7 @@ func between(t *testing.T, what string, got, low, high uint64) {
 	}
 }
 
-// compareModules compares the parameters and buffers of every module with all that lie in it.
+// compareModules compares the parameters and buffers of every module with all that are in it.
 func compareModules(t *testing.T, tr *report.Training, row trackerRow) {
 	t.Helper()
 	parameters, got := column(t, tr, "Parameters"), map[string]uint64{}

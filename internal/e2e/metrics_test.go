@@ -174,9 +174,9 @@ func scrape(t *testing.T, at, accept string) []byte {
 	return text
 }
 
-// Two programs train on one device, one of them under hostile tags. What a scrape says of each is what the null driver
-// charged and what PyTorch counts, to the byte; owners, slack and remainder add up to what the driver says; and both
-// formats say the same.
+// Two programs train on one device, one of them under hostile tags. A scrape of each has what the null driver charged
+// and what PyTorch counts, to the byte; owners, slack and remainder add up to the driver's figure; and both formats
+// agree.
 func TestMetrics(t *testing.T) {
 	t.Parallel()
 	extended(t)
@@ -208,10 +208,10 @@ func TestMetrics(t *testing.T) {
 		if stage > 0 {
 			waitForOwner(t, at, metrics.Clean(hostile), len(guests))
 		}
-		// reads everything at once; one that has been there for a while may be a moment behind
+		// reads everything at once; one that has been there for a while may be a moment late
 		at = startMetrics(t, env, only...)
 		read := scrapeUntil(t, at, "what the programs are made of", func(read map[string]metricFamily) bool {
-			// stands in the trace a moment after the first block
+			// is in the trace a moment after the first block
 			return isWhole(read, len(guests)) && knownFrameworks(read) == len(guests)
 		})
 		same(t, "device's use", metricValue(t, read, "hw_gpu_memory_usage_bytes", nil),

@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// spread holds blocks on two devices, runs out of memory twice, and says what PyTorch counts.
+// spread holds blocks on two devices, runs out of memory twice, and prints what PyTorch counts.
 const spread = `
 import json
 import os
@@ -32,7 +32,7 @@ print("ready", torch.cuda.memory_allocated(), flush=True)
 sys.stdin.readline()
 `
 
-// A process with two devices has series for each of them, which agree with PyTorch; a call that failed for want of
+// A process with two devices has series for each of them, which agree with PyTorch; a call that failed for lack of
 // memory is counted.
 func TestMetricsOfTwoDevices(t *testing.T) {
 	t.Parallel()

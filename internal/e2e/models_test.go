@@ -44,8 +44,8 @@ var models = []model{
 	{"accelerate", []string{"accelerated.py"}, true}, // an optimizer in a wrapper, two batches a step, half precision
 }
 
-// program returns the model as a run under a framework. It cannot import memtrace's package, so that nothing but the
-// framework itself says where an iteration ends.
+// program returns the model as a run under a framework. It cannot import memtrace's package, so that only the framework
+// itself marks where an iteration ends.
 func (m model) program(t *testing.T, framework string) program {
 	t.Helper()
 	p := program{framework: framework, args: m.args, env: []string{"PYTHONPATH="}}
@@ -71,8 +71,8 @@ func modelNamed(name string) model {
 	return models[slices.IndexFunc(models, func(m model) bool { return m.name == name })]
 }
 
-// TestIterations: iteration by iteration a trace says what PyTorch's own counters say, to the byte, and the categories
-// add up to it. What an optimizer works on has names.
+// TestIterations: iteration by iteration a trace agrees with PyTorch's own counters, to the byte, and the categories
+// add up to it. An optimizer's tensors have names.
 func TestIterations(t *testing.T) {
 	t.Parallel()
 	for framework, list := range map[string][]model{
@@ -153,8 +153,8 @@ func compareRequested(t *testing.T, it *report.Iteration, want iterationRow) {
 	equal(t, "of unknown request", it.RequestedEnd.UnknownBytes, 0)
 }
 
-// checkPhases: the moments of the phases add up, are no higher than the peak, and one of them is the peak where its
-// phase says so.
+// checkPhases: the moments of the phases add up, are no higher than the peak, and one of them is the peak if its phase
+// is the peak's.
 func checkPhases(t *testing.T, it *report.Iteration, others int) {
 	t.Helper()
 	phases := map[string]*report.IterationMoment{"forward": it.Forward, "backward": it.Backward,
@@ -204,7 +204,7 @@ func compareSizes(t *testing.T, tr *report.Training, want iterationRow) {
 	equal(t, "states", states, want.States)
 }
 
-// TestNamesOnOldPyTorch: without a hook for all optimizers names are the same. The scripts of other tests ask for more
+// TestNamesOnOldPyTorch: without a hook for all optimizers names are the same. The scripts of other tests need more
 // than 1.13 has.
 func TestNamesOnOldPyTorch(t *testing.T) {
 	t.Parallel()
@@ -231,7 +231,7 @@ var neumfWeights = map[string]uint64{
 const neumfTotal = 127_330_308
 
 // TestNeuMF: a script that knows nothing of memtrace, and the table that one had to patch a framework for: every
-// weight, its gradient, and what Adam keeps for it. What forward leaves for backward, and what backward hands on, is
+// weight, its gradient, and what Adam keeps for it. What forward saves for backward, and what backward passes on, is
 // the same in every iteration.
 func TestNeuMF(t *testing.T) {
 	t.Parallel()
@@ -254,7 +254,7 @@ func TestNeuMF(t *testing.T) {
 	}
 }
 
-// checkNeuMF compares the table of parameters with what the model's shapes say.
+// checkNeuMF compares the table of parameters with the model's shapes.
 func checkNeuMF(t *testing.T, tr *report.Training, fused bool) {
 	t.Helper()
 	weights, gradients, states := map[string]uint64{}, map[string]uint64{}, map[string]uint64{}

@@ -12,7 +12,7 @@ func TestMXNet(t *testing.T) {
 	compareAccounts(t, r)
 	rep := jsonReport(t, r.trace, "--by", "library")
 	if rep.Driver.AllocCount == 0 || rep.Process.Ended != "clean" {
-		t.Errorf("the report says: %s", told(rep))
+		t.Errorf("the report says: %s", excerpt(rep))
 	}
 	for _, g := range rep.Groups {
 		if g.By == "library" && g.Rows[0].Key != "libmxnet.so" {

@@ -19,7 +19,7 @@ import (
 	"memtrace/trace"
 )
 
-// named is what a trace says that MXNet calls its memory, at the mark "stats" or, without one, at the end.
+// named is MXNet's names for its memory in a trace, at the mark "stats" or, without one, at the end.
 type named struct {
 	bytes map[string]uint64 // by name: requested bytes, over all devices
 	steps int
@@ -163,7 +163,7 @@ func TestMXNetNames(t *testing.T) {
 	}
 }
 
-// trained is the summary of a trace with all that it says of training, by a preset.
+// trained is the summary of a trace with all its figures of training, by a preset.
 func trained(t *testing.T, path, preset string) *report.Summary {
 	t.Helper()
 	set, err := rulefile.Preset(preset)
@@ -298,8 +298,8 @@ func TestMXNetDevices(t *testing.T) {
 	}
 }
 
-// TestMXNetModule: what the Module API binds, its inputs and outputs among it, and what an updater keeps that the
-// program calls itself. Each step is told once.
+// TestMXNetModule: what the Module API binds, its inputs and outputs among it, and the state of an updater that the
+// program calls itself. Each step is recorded once.
 func TestMXNetModule(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -373,7 +373,7 @@ func TestMXNetReplaced(t *testing.T) {
 	}
 }
 
-// TestMXNetUnchanged: a program that looks at everything that the adapter could have touched sees the same as without
+// TestMXNetUnchanged: a program that inspects everything that the adapter could have touched sees the same as without
 // it.
 func TestMXNetUnchanged(t *testing.T) {
 	t.Parallel()

@@ -11,10 +11,10 @@ import (
 	"memtrace/trace"
 )
 
-// A look reads what other threads have while these train, and PyTorch changes much of that without the interpreter's
-// lock. A program of six threads died of a gradient that was freed twice: a look had read it in the middle of another
+// A scan reads other threads' tensors while these train, and PyTorch changes much of that without the interpreter's
+// lock. A program of six threads died of a gradient that was freed twice: a scan had read it in the middle of another
 // thread's backward pass. So did one whose TorchScript module put new tensors in its buffers' place. Here everything is
-// looked at hundreds of times while threads replace whatever a look reads; it ends well, and what the threads have was
+// scanned hundreds of times while threads replace whatever a scan reads; it ends well, and the threads' tensors were
 // seen.
 func TestNamesThreads(t *testing.T) {
 	t.Parallel()

@@ -179,9 +179,9 @@ func TestNamesInference(t *testing.T) {
 	}
 }
 
-// A program that is over before a thread of the library's came to ask for names has them all the same. It was without
-// any for a tenth of a second after its first call. So has one that was looked at while its model moved to the device:
-// such looks were taken for those of training, after which looks are rare.
+// A program that ends before the library's thread has requested names has them all the same. It was without any for a
+// tenth of a second after its first call. So has one that was scanned while its model moved to the device: such scans
+// were taken for those of training, after which scans are rare.
 func TestNamesShort(t *testing.T) {
 	t.Parallel()
 	parameters := []string{"model.0.bias (parameter)", "model.0.weight (parameter)", "model.1.bias (parameter)",

@@ -15,7 +15,7 @@ import (
 	"memtrace/internal/guest"
 )
 
-// status runs a program that may fail and returns how it ended and what it said.
+// status runs a program that may fail and returns how it ended and its output.
 func (p program) status(t *testing.T) (*result, int) {
 	t.Helper()
 	p.mayFail = true
@@ -225,8 +225,8 @@ func checkSidecar(t *testing.T, r *result, name, largest, site string) {
 	}
 }
 
-// What goes on after the allocator gave back its cache is no failure: no text, unless all are asked for, but the report
-// knows.
+// A program that goes on after the allocator released its cache has not failed: no text, unless all are requested, but
+// the report has it.
 func TestOOMRecovered(t *testing.T) {
 	t.Parallel()
 	for _, c := range []struct {
@@ -320,7 +320,7 @@ func TestOOMPlainProgram(t *testing.T) {
 	}
 }
 
-// The closing line of a run says that memory ran out and where that can be read.
+// The closing line of a run reports that memory ran out, and the path of the text.
 func TestOOMClosingLine(t *testing.T) {
 	t.Parallel()
 	cmd, r := plainProgram(t, t.TempDir(), nil)
@@ -338,7 +338,7 @@ func TestOOMClosingLine(t *testing.T) {
 	}
 }
 
-// One that gives back and asks again has recovered.
+// A program that frees memory and retries has recovered.
 func TestOOMPlainRecovered(t *testing.T) {
 	t.Parallel()
 	cmd, r := plainProgram(t, t.TempDir(), nil, "enough")
@@ -354,8 +354,8 @@ func TestOOMPlainRecovered(t *testing.T) {
 	}
 }
 
-// The text comes while the program runs; and a program that is killed at once leaves what the report needs to tell the
-// same.
+// The text comes while the program runs; and a program that is killed at once leaves what the report needs for the same
+// account.
 func TestOOMKilled(t *testing.T) {
 	t.Parallel()
 	for _, patient := range []bool{true, false} {
@@ -383,7 +383,7 @@ func TestOOMKilled(t *testing.T) {
 	}
 }
 
-// All times stand in one text and in one JSON file, ten at most; all events are counted.
+// All OOMs are in one text and in one JSON file, ten at most; all events are counted.
 func TestOOMManyTimes(t *testing.T) {
 	t.Parallel()
 	cmd, r := plainProgram(t, t.TempDir(), nil, "loop", "13")
@@ -404,7 +404,7 @@ func TestOOMManyTimes(t *testing.T) {
 	}
 }
 
-// A text that cannot be written harms nobody, and none is written over or through what is there.
+// A text that cannot be written does no harm, and none overwrites an existing file or follows a link.
 func TestOOMTextCannotBeWritten(t *testing.T) {
 	t.Parallel()
 	t.Run("full disk", func(t *testing.T) {

@@ -42,7 +42,7 @@ type place struct {
 	addr   uint64
 }
 
-// stacks is what a trace says of one call.
+// stacks is what a trace holds of one call.
 type stacks struct {
 	place
 	size      uint64
@@ -57,7 +57,7 @@ type stacks struct {
 // span is a range of code addresses.
 type span struct{ start, end uint64 }
 
-// sample is what the oracle says of one.
+// sample is what the oracle reports of one.
 type sample struct {
 	place
 	size     uint64
@@ -111,8 +111,8 @@ func (s *stacks) takePython(tables *trace.Tables, id trace.StackID) {
 	}
 }
 
-// readStacks returns what a trace says of the calls that the oracle sees, and of the interpreter: where its loop lies,
-// and whether that pops frames.
+// readStacks returns what a trace holds of the calls that the oracle sees, and of the interpreter: the addresses of its
+// loop, and whether that pops frames.
 func readStacks(t *testing.T, path string) (all []stacks, loop []span, popping bool) {
 	t.Helper()
 	events, r := readEvents(t, path)
@@ -316,7 +316,7 @@ func (s *tally) compareNative(got stacks, want sample, loop []span) string {
 	return ""
 }
 
-// compareStacks compares every call that the oracle was asked about with the trace.
+// compareStacks compares every call that the oracle sampled with the trace.
 func compareStacks(t *testing.T, trc, log string) tally {
 	t.Helper()
 	samples, named := readOracle(t, log)
@@ -392,7 +392,7 @@ var oracleLibrary = sync.OnceValues(func() (string, error) {
 	return out, nil
 })
 
-// underOracle returns the run with the oracle behind the library, which writes oracle.log in the run's folder.
+// underOracle returns the run with the oracle after the library, which writes oracle.log in the run's folder.
 func (p program) underOracle(t *testing.T, rate string) program {
 	t.Helper()
 	oracle, err := oracleLibrary()

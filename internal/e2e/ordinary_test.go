@@ -12,7 +12,7 @@ import (
 	"testing"
 )
 
-// ordinary is one way to run one of the cases of ordinary.py: what the interpreter is told, and how the program ends.
+// ordinary is one way to run one of the cases of ordinary.py: the interpreter's options, and how the program ends.
 type ordinary struct {
 	name   string // of the case
 	flags  []string
@@ -160,11 +160,11 @@ func (o ordinary) compare(t *testing.T, c combination) {
 		return got
 	}
 	without, with := until(true), until(false)
-	// the first one in a new environment compiles modules, and tells what the compiler thinks of them
+	// the first one in a new environment compiles modules, and prints the compiler's warnings
 	if without != with {
 		without = until(true)
 	}
-	if text := without.unlike(with); text != "" {
+	if text := without.difference(with); text != "" {
 		t.Errorf("with the library it is unlike without it:%s", text)
 	}
 	if with.status != want {
@@ -180,7 +180,7 @@ func withTimeout(t *testing.T, cmd *exec.Cmd) *exec.Cmd {
 	return timed
 }
 
-// run runs the case once. A flag stands before the script, which nullcuda-run gets as its second argument.
+// run runs the case once. A flag precedes the script, which nullcuda-run gets as its second argument.
 func (o ordinary) run(t *testing.T, c combination, plain bool) outcome {
 	t.Helper()
 	p := program{framework: c.framework, python: c.python,
@@ -188,7 +188,7 @@ func (o ordinary) run(t *testing.T, c combination, plain bool) outcome {
 		flags: o.flags, env: append(slices.Clone(o.env), "MEMTRACE_OUTPUT=DIR/%p.bin"), plain: plain,
 		mayFail: true}
 	if plain {
-		p.env = append(slices.Clip(p.env), "ORDINARY_LINGER=0") // nobody looks
+		p.env = append(slices.Clip(p.env), "ORDINARY_LINGER=0") // no scans to wait for
 	}
 	var got outcome
 	var r *result

@@ -17,9 +17,9 @@ import (
 	"time"
 )
 
-// Pages of the documentation show what people type and what they see. A block that begins with ```console holds
-// commands, each after "$ ", and below each one its whole output, standard error included; a line "…" stands for any
-// lines, also none. A block that begins with ```toml and a comment "# NAME.toml" is a file.
+// Pages of the documentation show commands and their output. A block that begins with ```console holds commands, each
+// after "$ ", and below each one its whole output, standard error included; a line "…" matches any lines, also none. A
+// block that begins with ```toml and a comment "# NAME.toml" is a file.
 
 // example is a command of a page and what it prints.
 type example struct {
@@ -82,7 +82,7 @@ func (p *page) take(kind string, block []string, begin int) {
 	}
 }
 
-// differs are the parts of an output that no two runs have in common. Everything else must be as the page says.
+// differs are the parts of an output that no two runs have in common. Everything else must be as on the page.
 var differs = []struct {
 	what *regexp.Regexp
 	by   string
@@ -92,7 +92,7 @@ var differs = []struct {
 	{regexp.MustCompile(`^ +\d+  \S+ +(\d+\.?\d* [KMG]?i?B) `), "PID USER $1 "}, // a process in `memtrace top`
 	{regexp.MustCompile(` within \d+\.\d+ [mu]s,`), " within TIME,"},
 	{regexp.MustCompile(`thread (\S+) \(\d+\)`), "thread $1 (TID)"},
-	// when it was asked last
+	// when it was last queried
 	{regexp.MustCompile(`the device reported \d+\.?\d* [KMG]iB in use at`), "the device reported BYTES in use at"},
 	{regexp.MustCompile(`, busy \d+%`), ", busy N%"},
 	{regexp.MustCompile(`^\[\d\d:\d\d:\d\d\] `), "[TIME] "}, // MXNet's log
@@ -140,11 +140,11 @@ func settled(lines []string) []string {
 
 const leftOut = "…"
 
-// agrees compares what a page shows with what came. Of what does not agree it returns the first line of the page for
-// which there is none.
+// agrees compares what a page shows with the output. On a mismatch it returns the first line of the page without a
+// match.
 func agrees(shown, came []string) (ok bool, missing string) {
 	shown, came = settled(shown), settled(came)
-	reached := make([]bool, len(came)+1) // reached[n]: the lines of the page so far may stand for the first n
+	reached := make([]bool, len(came)+1) // reached[n]: the lines of the page so far may match the first n
 	reached[0] = true
 	for _, line := range shown {
 		next, some := make([]bool, len(came)+1), false
@@ -175,7 +175,7 @@ type console struct {
 	prints *bufio.Reader
 }
 
-// commandEnd is what the shell prints behind the output of each command.
+// commandEnd is what the shell prints after the output of each command.
 const commandEnd = "\x1e--\n"
 
 func openConsole(t *testing.T, folder, venv string) *console {
@@ -185,7 +185,7 @@ func openConsole(t *testing.T, folder, venv string) *console {
 		`'; done`
 	c := &console{shell: exec.Command(filepath.Join(venv, "bin", "nullcuda-run"), "bash", "-c", loop)}
 	c.shell.Dir = folder
-	settings := func(variable string) bool { // of whoever runs the tests, which the page does not have
+	settings := func(variable string) bool { // of the user who runs the tests, which the page does not have
 		return strings.HasPrefix(variable, "MEMTRACE_") && !strings.HasPrefix(variable, "MEMTRACE_CACHE=") ||
 			strings.HasPrefix(variable, "NULLCUDA_") || strings.HasPrefix(variable, "PYTHONPATH=")
 	}

@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// TestPhases: the passes of each step lie between the marks that the program set around them, one after the other, and
+// TestPhases: the passes of each step are between the marks that the program set around them, one after the other, and
 // the stretches of the timeline add up to them, to the nanosecond.
 func TestPhases(t *testing.T) {
 	t.Parallel()

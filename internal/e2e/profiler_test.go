@@ -26,7 +26,7 @@ type figures struct {
 	Gradients       map[string]uint64 `json:"gradients"`
 }
 
-// profiled runs the program with the three calls and returns its result and what PyTorch said of each iteration.
+// profiled runs the program with the three calls and returns its result and PyTorch's figures of each iteration.
 func profiled(t *testing.T, args ...string) (*result, []figures) {
 	t.Helper()
 	r := program{framework: torch27,
@@ -128,7 +128,7 @@ func TestIterationsAsCSV(t *testing.T) {
 		}
 	}
 	for _, column := range []string{"total_feature_map_usage", "intermediate_gradients"} {
-		// PyTorch's allocator gives blocks as a whole where less than 1 MiB would be left of them, so that equal
+		// PyTorch's allocator returns blocks as a whole where less than 1 MiB would be left of them, so that equal
 		// iterations differ a little.
 		var highest [3]uint64 // by epoch
 		for _, row := range rows[1:] {
@@ -145,13 +145,13 @@ func TestIterationsAsCSV(t *testing.T) {
 	}
 }
 
-// TestLeakIsTold: a program that keeps 2 MiB of every iteration is told so, with the bytes and the category; the same
-// program without the leak is not.
-func TestLeakIsTold(t *testing.T) {
+// TestLeakPerIteration: a program that keeps 2 MiB of every iteration is reported, with the bytes and the category; the
+// same program without the leak is not.
+func TestLeakPerIteration(t *testing.T) {
 	t.Parallel()
 	leaky, _ := profiled(t, "--leak", "2097152")
-	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it: some of the blocks are a
-	// little larger.
+	// PyTorch's allocator returns a block as a whole where less than 1 MiB would be left of it: some of the blocks are
+	// a little larger.
 	grows := regexp.MustCompile(`GROWS by 2\.\d+ MiB per iteration: Others \+1\d\.\d MiB`)
 	if text := memtrace(t, "report", leaky.trace); !strings.Contains(text, "Memory grows by ") {
 		t.Errorf("the leak is not told:\n%s", text)

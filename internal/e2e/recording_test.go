@@ -94,7 +94,7 @@ func (p program) record(t *testing.T) *result {
 	return r
 }
 
-// script is the program's own file, behind an oracle's.
+// script is the program's own file, after an oracle's.
 func (p program) script() string {
 	script := ""
 	for _, a := range p.args {
@@ -300,8 +300,7 @@ func runOne(t *testing.T, cmd *exec.Cmd) outcome {
 	return outcome{cmd.ProcessState.ExitCode(), stdout.String(), stderr.String()}
 }
 
-// until waits for an event by looking again and again. It fails the test where the event never comes, and says what it
-// was; however long it takes on a busy machine is no fault.
+// until polls for an event. It fails the test with the event's name if it never comes; a busy machine may take long.
 func until(t *testing.T, what string, came func() bool) {
 	t.Helper()
 	for end := time.Now().Add(limit); !came(); time.Sleep(20 * time.Millisecond) {

@@ -25,7 +25,7 @@ type site struct {
 	Storages int    `json:"storages"`
 }
 
-// wantHolders wants every way in which testdata/train/referrers.py keeps a tensor to be named, with its bytes.
+// wantHolders checks that every way in which testdata/train/referrers.py keeps a tensor is listed, with its bytes.
 func wantHolders(t *testing.T, found []holder, graphBytes bool) {
 	t.Helper()
 	const mebi = 1 << 20

@@ -41,7 +41,7 @@ func (a *attachedProgram) referrers(t *testing.T, flags ...string) []holder {
 	return found.Holders
 }
 
-// wantSite wants all storages of a holder to have been allocated at one place.
+// wantSite checks that all storages of a holder were allocated at one place.
 func wantSite(t *testing.T, found []holder, path string, storages int, place string) {
 	t.Helper()
 	for _, h := range found {
@@ -84,7 +84,7 @@ func TestReferrersOfRunningProgram(t *testing.T) {
 	}
 }
 
-// letGo has the program drop a tensor, which nothing of ours may keep, and end.
+// letGo has the program drop a tensor, which no reference of the library may keep, and end.
 func (a *attachedProgram) letGo(t *testing.T) {
 	t.Helper()
 	io.WriteString(a.input, "let go\n")
@@ -121,8 +121,8 @@ func TestReferrersAfterAttach(t *testing.T) {
 	a.letGo(t)
 }
 
-// A program that keeps the interpreter's lock is not waited for longer than was said, goes on undisturbed, and is
-// searched once it lets others run.
+// A program that keeps the interpreter's lock is waited for only until the timeout, goes on undisturbed, and is
+// searched once it releases the lock.
 func TestReferrersOfDeafProgram(t *testing.T) {
 	t.Parallel()
 	extended(t)
@@ -140,7 +140,7 @@ func TestReferrersOfDeafProgram(t *testing.T) {
 	a.letGo(t)
 }
 
-// A program of Python's without PyTorch is told apart from one that has no tensors.
+// A Python program without PyTorch is distinguished from one without tensors.
 func TestReferrersWithoutTorch(t *testing.T) {
 	t.Parallel()
 	extended(t)

@@ -20,8 +20,8 @@ type oomFile struct {
 	Retries []report.OOMRetries
 }
 
-// A program that caught the exception and tried again with a smaller batch was told that it ran out of memory three
-// times; that the fourth attempt succeeded stood nowhere, and what the attempts had held was temporary.
+// A program that caught the exception and retried with a smaller batch was reported as out of memory three times; the
+// success of the fourth attempt was not reported, nor that what the attempts had held was temporary.
 func TestOOMRetries(t *testing.T) {
 	t.Parallel()
 	extended(t)

@@ -21,8 +21,8 @@ func under(c report.Categories, key string) uint64 {
 }
 
 // TestCategoriesOfTraining: with three groupings by rules at once, the categories of each add up to PyTorch's own peak,
-// to the byte. Those that call stacks can tell hold what the model and its optimizer must have: parameters, and twice
-// as much for Adam's state.
+// to the byte. Those by call stacks hold what the model and its optimizer must have: parameters, and twice as much for
+// Adam's state.
 func TestCategoriesOfTraining(t *testing.T) {
 	t.Parallel()
 	extended(t)
@@ -47,7 +47,7 @@ func TestCategoriesOfTraining(t *testing.T) {
 		}
 	}
 	byTorch, paper, who := rep.Categories[0], rep.Categories[1], rep.Categories[2]
-	// PyTorch's allocator gives a block as a whole where less than 1 MiB would be left of it, so that equal tensors
+	// PyTorch's allocator returns a block as a whole where less than 1 MiB would be left of it, so that equal tensors
 	// differ a little.
 	parameters, state := under(byTorch, "Parameters"), under(byTorch, "Optimizer state")
 	if state < 2*parameters*99/100 || state > 2*parameters*101/100 {
@@ -73,7 +73,7 @@ func TestCategoriesOfTraining(t *testing.T) {
 	}
 }
 
-// checkExpected: what is expected less what the driver gave is Untrackable, also below zero.
+// checkExpected: what is expected less what the driver returned is Untrackable, also below zero.
 func checkExpected(t *testing.T, trace string) {
 	t.Helper()
 	rep := jsonReport(t, trace, "--by", "category", "--expected-sum", "1GiB")

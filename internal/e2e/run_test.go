@@ -20,7 +20,7 @@ import (
 	"memtrace/internal/guest"
 )
 
-// limit ends a program that hangs. It is no measure of speed: on a busy machine a program may take twenty times as
+// limit ends a program that hangs. It does not measure speed: on a busy machine a program may take twenty times as
 // long.
 const limit = 20 * time.Minute
 
@@ -69,7 +69,7 @@ func environ() []string {
 	})
 }
 
-// startIn prepares the command. In arguments and settings, STATS stands for result.stats and DIR for the folder.
+// startIn prepares the command. In arguments and settings, STATS is replaced by result.stats and DIR by the folder.
 func (p program) startIn(t *testing.T, dir string) (*exec.Cmd, *result) {
 	t.Helper()
 	r := newResult(dir)
@@ -126,8 +126,8 @@ func jsonReport(t *testing.T, trace string, args ...string) (rep render.Document
 	return rep
 }
 
-// told is what a failed test shows of a report.
-func told(rep render.Document) string {
+// excerpt is what a failed test shows of a report.
+func excerpt(rep render.Document) string {
 	return fmt.Sprintf("it ended %q, %d records are lost, health %+v\nframework %+v\ndriver %+v", rep.Process.Ended,
 		rep.LostRecords, rep.Health, rep.Framework, rep.Driver)
 }

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// servedPage asks `memtrace serve` as a page does.
+// servedPage sends requests to `memtrace serve` as a page does.
 type servedPage struct{ address string }
 
 func startServe(t *testing.T, args ...string) *servedPage {
@@ -60,7 +60,7 @@ func (p *servedPage) get(t *testing.T, path string) string {
 
 var factsOnPage = regexp.MustCompile(`(?s)<script type="application/json" id="facts">(.*?)</script>`)
 
-// allocated is what the page says is live behind the last event of its state.
+// allocated is what the page shows as live after the last event of its state.
 func (p *servedPage) allocated(t *testing.T) (version string, live bool, bytes uint64) {
 	t.Helper()
 	var facts struct {
@@ -88,8 +88,8 @@ func (p *servedPage) allocated(t *testing.T) (version string, live bool, bytes u
 	return facts.Served, facts.Live, bytes
 }
 
-// checkMap wants every block in a segment. The backward pass maps memory in threads that have no device of their own:
-// such segments were taken for another device's, and blocks across their borders lay outside.
+// checkMap checks that every block is in a segment. The backward pass maps memory in threads that have no device of
+// their own: such segments were taken for another device's, and blocks across their borders were outside.
 func (p *servedPage) checkMap(t *testing.T, version string, event int, bytes uint64) {
 	t.Helper()
 	var m struct {
@@ -109,7 +109,7 @@ func (p *servedPage) checkMap(t *testing.T, version string, event int, bytes uin
 	}
 }
 
-// The page of a program that trains says what PyTorch says it has allocated, to the byte, stage after stage, and when
+// The page of a program that trains shows what PyTorch reports as allocated, to the byte, stage after stage, and when
 // the program has ended.
 func TestServeFollowsTheProgram(t *testing.T) {
 	t.Parallel()

@@ -19,7 +19,7 @@ var (
 	mxnets = []combination{{mxnet, "3.9"}, {mxnet, "3.10"}, {mxnet, ""}}
 )
 
-// runOracle runs a program under the oracle, asks it at every call, and compares the stacks.
+// runOracle runs a program under the oracle, samples at every call, and compares the stacks.
 func runOracle(t *testing.T, c combination, env []string, args ...string) (*result, tally) {
 	t.Helper()
 	p := program{framework: c.framework, python: c.python, args: args, env: env}
@@ -52,7 +52,7 @@ func TestStacksOfTraining(t *testing.T) {
 // so are four hundred of MXNet.
 func steps(usual string) string { return cmp.Or(os.Getenv("STACKS_STEPS"), usual) }
 
-// With everything asked for, the native stacks are whole.
+// With everything requested, the native stacks are whole.
 func TestStacksWhole(t *testing.T) {
 	t.Parallel()
 	extended(t)
@@ -67,8 +67,8 @@ func TestStacksWhole(t *testing.T) {
 	}
 }
 
-// Generators, coroutines, greenlets, recursion, exec, callbacks through C and whatever else can stand between two
-// Python frames.
+// Generators, coroutines, greenlets, recursion, exec, callbacks through C and whatever else can be between two Python
+// frames.
 func TestStacksOfShapes(t *testing.T) {
 	t.Parallel()
 	extended(t)

@@ -12,8 +12,8 @@ import (
 	"memtrace/trace/pyline"
 )
 
-// starting trains a small model. Its argument says when it begins to record: before or after PyTorch is imported, after
-// CUDA was asked for its devices, or never.
+// starting trains a small model. Its argument is when it begins to record: before or after PyTorch is imported, after
+// the first CUDA device query, or never.
 const starting = `
 import sys
 import memtrace
@@ -69,7 +69,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// recordStarting runs the program, compares the trace with what PyTorch says, and counts the events by all that does
+// recordStarting runs the program, compares the trace with PyTorch's figures, and counts the events by all that does
 // not depend on addresses.
 func recordStarting(t *testing.T, framework, settings, when string) map[string]int {
 	t.Helper()
@@ -94,7 +94,7 @@ func recordStarting(t *testing.T, framework, settings, when string) map[string]i
 		if e.Kind == trace.EventSample { // as often as there is time
 			continue
 		}
-		if e.Kind == trace.EventName { // told, and told again, when the script in the interpreter has time
+		if e.Kind == trace.EventName { // sent, and repeated, when the script in the interpreter has time
 			counts[fmt.Sprint(e.Kind, e.Size, e.Category, " ", tables.String(e.Name))] = 1
 			continue
 		}
@@ -116,7 +116,7 @@ func pythonLines(tables *trace.Tables, e *trace.Event) string {
 	return strings.Join(lines, " < ")
 }
 
-// startingLate trains a little before it begins to record, and gives memory back afterwards.
+// startingLate trains a little before it begins to record, and frees memory afterwards.
 const startingLate = `
 import torch
 import memtrace
@@ -142,7 +142,7 @@ memtrace.mark("trained")
 print("ready", *started, torch.cuda.memory_allocated(), torch.cuda.memory_reserved())
 `
 
-// TestStartLate: what PyTorch held when recording began is recorded with its own sizes, and what it gives back later is
+// TestStartLate: what PyTorch held when recording began is recorded with its own sizes, and what it frees later is
 // known.
 func TestStartLate(t *testing.T) {
 	t.Parallel()
@@ -165,7 +165,7 @@ func TestStartLate(t *testing.T) {
 					jsonReport(t, r.trace, "--at", "mark:trained")
 				atStart, atEnd := started.At.Devices[0], trained.At.Devices[0]
 				same(t, "bytes from before", float64(atStart.Framework.LiveBytes), float64(before))
-				if requested > 0 { // it tells
+				if requested > 0 { // it is reported
 					same(t, "requested bytes from before", float64(atStart.Framework.Requested.Bytes),
 						float64(requested))
 				}

@@ -70,7 +70,7 @@ func stressOnce(t *testing.T, c combination, built string, seed, round int) (eve
 	if got[0].status != 0 {
 		t.Errorf("seed %d: without the library %+v", seed, got[0])
 	}
-	if text := got[0].unlike(got[1]); text != "" {
+	if text := got[0].difference(got[1]); text != "" {
 		t.Errorf("seed %d, %s: with the library it is unlike without it:%s", seed, env[0], text)
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.bin"))
@@ -80,11 +80,11 @@ func stressOnce(t *testing.T, c combination, built string, seed, round int) (eve
 	for _, path := range paths {
 		rep := jsonReport(t, path)
 		events += rep.Health.Events
-		// A thread that a busy machine left inside of a free for half a second hands its events in late, which the
-		// report says.
+		// A thread that a busy machine left inside a free for half a second delivers its events late, which the report
+		// shows.
 		whole := rep.Health.Complete || rep.LostRecords > 0 || rep.Health.LateEvents > 0
 		if !whole || rep.Process.Ended == "killed" {
-			t.Errorf("seed %d: %s: %s", seed, path, told(rep))
+			t.Errorf("seed %d: %s: %s", seed, path, excerpt(rep))
 		}
 	}
 	if t.Failed() {

@@ -15,7 +15,7 @@ import (
 	"memtrace/trace/spool"
 )
 
-// namesInside counts the code addresses of a trace's stacks that the trace itself names, without a look at any file.
+// namesInside counts the code addresses of a trace's stacks that the trace itself names, without reading any file.
 func namesInside(t *testing.T, path string) (named, all int, functions map[string]bool) {
 	t.Helper()
 	run, err := spool.OpenRun(path)
@@ -67,7 +67,7 @@ func TestEmbedSymbolsAtTheEnd(t *testing.T) {
 	}
 	wantNames(t, r.trace)
 	if rep := jsonReport(t, r.trace); rep.Process.Ended != "clean" || !rep.Health.Complete {
-		t.Errorf("the report says: %s", told(rep))
+		t.Errorf("the report says: %s", excerpt(rep))
 	}
 	if left, _ := filepath.Glob(filepath.Join(r.dir, "*.spool")); len(left) != 0 {
 		t.Errorf("left behind: %v", left)

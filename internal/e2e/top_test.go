@@ -15,7 +15,7 @@ import (
 	"testing"
 )
 
-// pausing trains in stages: after each it says what the framework has allocated and waits for a line.
+// pausing trains in stages: after each it prints what the framework has allocated and waits for a line.
 const pausing = `
 import sys
 import torch
@@ -137,7 +137,7 @@ func (g *pausedGuest) occupied(t *testing.T) uint64 {
 	return charged
 }
 
-// live returns the driver memory that the program asked for and did not give back, by the null driver's log.
+// live returns the driver memory that the program requested and did not free, by the null driver's log.
 func (g *pausedGuest) live(t *testing.T) (bytes uint64) {
 	t.Helper()
 	for _, c := range driverLog(t, g.log) {
@@ -177,9 +177,9 @@ func (top *topOutput) process(pid int) *topProcess {
 	return nil
 }
 
-// Two programs train on one device. What top says of the device and of each process is what the null driver has
-// charged, to the byte; what it says of their owners adds up to the driver memory that each program holds, and the rest
-// of the process's memory is its context.
+// Two programs train on one device. What top shows of the device and of each process is what the null driver has
+// charged, to the byte; their owners add up to the driver memory that each program holds, and the rest of the process's
+// memory is its context.
 func TestTop(t *testing.T) {
 	t.Parallel()
 	const context = 300 << 20

@@ -79,8 +79,8 @@ func compareTorch(t *testing.T, r *result) {
 	}
 }
 
-// Other allocators of torch: the driver level is complete under each; the framework level where torch reports it, and
-// where it does not, the report says so.
+// Other allocators of torch: the driver level is complete under each; the framework level where torch reports it; where
+// it does not, the report notes that.
 func TestTorchBackends(t *testing.T) {
 	t.Parallel()
 	modes := []struct {

@@ -30,7 +30,7 @@ func addUp(list []uint64) (total uint64) {
 	return total
 }
 
-// trainingOf returns what a report says of training.
+// trainingOf returns a report's figures of training.
 func trainingOf(t *testing.T, trace string, args ...string) *report.Training {
 	t.Helper()
 	rep := jsonReport(t, trace, append([]string{"--view", "modules"}, args...)...)
@@ -61,7 +61,7 @@ func oracleJSON[T any](t *testing.T, r *result) (value T) {
 	return value
 }
 
-// withPackages gives a program Hugging Face's libraries, and takes memtrace's package from it.
+// withPackages adds Hugging Face's libraries to a program, and removes memtrace's package.
 func (p program) withPackages(t *testing.T) program {
 	t.Helper()
 	p.env = append(slices.Clone(p.env), "PYTHONPATH="+p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1",

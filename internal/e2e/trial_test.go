@@ -32,8 +32,8 @@ func TestTagsOfCoroutines(t *testing.T) {
 	}
 }
 
-// Marks and steps before the first CUDA call were lost, later steps were numbered anew, and the last step was no
-// iteration: its memory stood under none.
+// Marks and steps before the first CUDA call were lost, later steps were renumbered, and the last step was not an
+// iteration: its memory was assigned to none.
 func TestStepsBeforeCUDA(t *testing.T) {
 	t.Parallel()
 	r := program{framework: torch27, args: []string{"trial.py", "early"}}.record(t)
@@ -53,8 +53,8 @@ func TestStepsBeforeCUDA(t *testing.T) {
 	}
 }
 
-// "What fills device 0" was the last sample: after the program had given back its memory, with nobody in it, under a
-// peak of many times as much.
+// "What fills device 0" was the last sample: after the program had freed its memory, without owners, below a peak of
+// many times as much.
 func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
 	t.Parallel()
 	r := program{framework: torch27, args: []string{"trial.py", "settle"}}.record(t)
@@ -80,9 +80,9 @@ func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
 	}
 }
 
-// A server was told to grow or not by how long it ran: iterations were guessed, one token of one client each, and where
-// none could be guessed there was no word of growth. Its two leaks are told, the larger one first, and a server without
-// any has none, after some hundred requests as after some thousand.
+// Whether a server was reported to grow depended on how long it ran: iterations were guessed, one token of one client
+// each, and where none could be guessed growth was not reported. Its two leaks are reported, the larger one first, and
+// a server without any has none, after some hundred requests as after some thousand.
 func TestGrowthOfAsyncServer(t *testing.T) {
 	t.Parallel()
 	extended(t)
@@ -117,9 +117,9 @@ func TestGrowthOfAsyncServer(t *testing.T) {
 	}
 }
 
-// What was requested for the blocks of parameters, gradients and states of an optimizer is what PyTorch's snapshot
-// says, and the table leads from the elements to the blocks.
-func TestParametersTellRequestedBytes(t *testing.T) {
+// What was requested for the blocks of parameters, gradients and states of an optimizer agrees with PyTorch's snapshot,
+// and the table leads from the elements to the blocks.
+func TestParametersHaveRequestedBytes(t *testing.T) {
 	t.Parallel()
 	r := program{framework: torch27, args: []string{"trial.py", "requested"}}.record(t)
 	var requested, held uint64

@@ -10,15 +10,15 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// verdictCase is a program and what a person finds who goes through all views of its trace: the modules of one kind
-// that hold most, as a pattern of their paths, and an operator, "" if none stands out.
+// verdictCase is a program and what a user finds in all views of its trace: the modules of one kind that hold most, as
+// a pattern of their paths, and an operator, "" if none dominates.
 type verdictCase struct {
 	name     string
 	program  program
 	moment   []string // flags for the views
 	title    string   // as the report writes the modules
 	modules  string   // pattern
-	others   []string // patterns of what stands beside it, which hold less
+	others   []string // patterns of its siblings, which hold less
 	operator string
 }
 
@@ -49,7 +49,7 @@ func verdictCases(t *testing.T) []verdictCase {
 	}
 }
 
-// below adds up the rows of a grouping whose keys are what the pattern says, or lie below it.
+// below adds up the rows of a grouping whose keys match the pattern, or are below a match.
 func below(list []report.Ledger, by, pattern string) (sum uint64) {
 	matches := regexp.MustCompile(`^(?:` + pattern + `)(?:\.|$)`)
 	for _, l := range list {
@@ -102,7 +102,7 @@ func TestVerdictNamesWhatViewsShow(t *testing.T) {
 	}
 }
 
-// With MXNet's default engine blocks have no module and no line; the report says how to see them.
+// With MXNet's default engine blocks have no module and no line; the report shows how to see them.
 func TestVerdictOfMXNetEngine(t *testing.T) {
 	t.Parallel()
 	r := program{framework: mxnet, args: []string{"mxnet_bert.py"}}.record(t)

@@ -8,15 +8,14 @@ import (
 	"testing"
 )
 
-// The library once found out by a small forward and backward pass of its own how PyTorch's nodes look. The program's
+// The library once learned the layout of PyTorch's nodes by a small forward and backward pass of its own. The program's
 // profiles had rows of it, its operators had other numbers than without, and a child that it forked could run no
-// backward pass, for PyTorch's threads were there. Whatever in PyTorch tells what a program does tells the same with
-// the library: keys, counts, shapes, bytes and stacks of profiles and Kineto's file, modes, hooks, numbers of operators
-// and threads.
+// backward pass, for PyTorch's threads were there. All that PyTorch reports of a program is the same with the library:
+// keys, counts, shapes, bytes and stacks of profiles and Kineto's file, modes, hooks, numbers of operators and threads.
 func TestWatchedWork(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	usdt := regexp.MustCompile(`(?m)^USDT:.*\n`) // Kineto says when it starts
+	usdt := regexp.MustCompile(`(?m)^USDT:.*\n`) // Kineto prints when it starts
 	for _, framework := range []string{torch27, torch215} {
 		for _, what := range []string{"profile", "modes", "numbers", "fork"} {
 			t.Run(framework+"/"+what, func(t *testing.T) {

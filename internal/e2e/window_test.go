@@ -53,7 +53,7 @@ func TestWindows(t *testing.T) {
 	}
 }
 
-// compareTimeline looks at memory over time: what keys held adds up at every highest moment, the highest of all is the
+// compareTimeline checks memory over time: what keys held adds up at every highest moment, the highest of all is the
 // report's peak, and the allocator's and the driver's lines are at their peaks, too.
 func compareTimeline(t *testing.T, trace string) {
 	t.Helper()

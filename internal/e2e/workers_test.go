@@ -12,8 +12,8 @@ import (
 	"memtrace/analyzer/render"
 )
 
-// unlike says in which lines the second of two outcomes is unlike the first, "" if it is like it.
-func (o outcome) unlike(other outcome) string {
+// difference returns the lines in which the second of two outcomes differs from the first, or "".
+func (o outcome) difference(other outcome) string {
 	var text strings.Builder
 	if o.status != other.status {
 		fmt.Fprintf(&text, "\nstatus %d, not %d", other.status, o.status)
@@ -45,7 +45,7 @@ func runScript(t *testing.T, script string, args ...string) (outcome, map[string
 			env: []string{"MEMTRACE_OUTPUT=DIR/t.%p.bin"}, mayFail: true}.record(t)
 		got[i], dir = outcome{r.status, r.stdout, r.stderr}, r.dir
 	}
-	if text := got[0].quiet().unlike(got[1].quiet()); text != "" {
+	if text := got[0].quiet().difference(got[1].quiet()); text != "" {
 		t.Errorf("with the library it is unlike without it:%s", text)
 	}
 	paths, err := filepath.Glob(filepath.Join(dir, "*.bin"))
@@ -115,7 +115,7 @@ if __name__ == "__main__":
 			}
 			for path, r := range reports {
 				if r.Process.Ended != "clean" || r.Framework.AllocCount == 0 || !r.Health.Complete {
-					t.Errorf("%s: %s", path, told(r))
+					t.Errorf("%s: %s", path, excerpt(r))
 				}
 			}
 		})
@@ -147,7 +147,7 @@ if __name__ == "__main__":
 			counts := map[string]int{}
 			for path, r := range reports {
 				if r.Process.Ended != "clean" || !r.Health.Complete || r.LostRecords != 0 {
-					t.Errorf("%s: %s", path, told(r))
+					t.Errorf("%s: %s", path, excerpt(r))
 				}
 				counts[fmt.Sprint(r.Framework.AllocCount)]++
 			}
@@ -202,7 +202,7 @@ func TestTrainingEnds(t *testing.T) {
 	}
 }
 
-func TestUnlike(t *testing.T) {
+func TestOutcomeDifference(t *testing.T) {
 	plain := outcome{0, "1\n2\n", ""}
 	for _, c := range []struct {
 		other outcome
@@ -213,7 +213,7 @@ func TestUnlike(t *testing.T) {
 		{outcome{0, "1\n3\n", ""}, "\n- 2\n+ 3"},
 		{outcome{0, "2\n1\n", ""}, "\nthe same lines in another order or number"},
 	} {
-		if got := plain.unlike(c.other); got != c.want {
+		if got := plain.difference(c.other); got != c.want {
 			t.Errorf("%+v: %q, want %q", c.other, got, c.want)
 		}
 	}

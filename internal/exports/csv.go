@@ -43,7 +43,7 @@ func (f *Flags) checkCSV() error {
 		}
 	}
 	switch {
-	case f.push.asked():
+	case f.push.enabled():
 		return usage.Errorf("--push sends pprof's profile; leave out %s", CSVName)
 	case f.output == "-":
 		return usage.Errorf("%s writes a file for each table; name a folder with -o", CSVName)
@@ -65,7 +65,7 @@ func (e *Exporter) CSV(flags *Flags, arg string) error {
 		return err
 	}
 	options.Groupings, options.Sites = profile.GroupingNames(), true
-	if err := askForCSV(&options); err != nil {
+	if err := requestCSV(&options); err != nil {
 		return err
 	}
 	folder := flags.output
@@ -103,10 +103,10 @@ func (e *Exporter) CSV(flags *Flags, arg string) error {
 	return nil
 }
 
-// askForCSV asks for categories, and for what belongs to a training program.
-func askForCSV(o *analyzer.Options) error {
+// requestCSV requests categories, and the figures of a training program.
+func requestCSV(o *analyzer.Options) error {
 	groupings := o.Groupings
-	if err := (&questions.ViewFlags{Names: []string{"modules"}}).AskForTraining(&questions.Flags{}, o); err != nil {
+	if err := (&questions.ViewFlags{Names: []string{"modules"}}).RequestTraining(&questions.Flags{}, o); err != nil {
 		return err
 	}
 	o.Groupings, o.Cross, o.Timeline = append(groupings, questions.ByCategory),

@@ -28,7 +28,7 @@ type Flags struct {
 	changed func(flag string) bool // a flag was given
 }
 
-// Define gives the command its flags.
+// Define adds the flags to the command.
 func (f *Flags) Define(cmd *cobra.Command) {
 	levels := []string{report.LevelFramework, report.LevelDriver}
 	set := cmd.Flags()
@@ -58,7 +58,7 @@ func (f *Flags) Define(cmd *cobra.Command) {
 }
 
 // Pushes reports whether the profile goes to a server instead of a file.
-func (f *Flags) Pushes() bool { return f.push.asked() }
+func (f *Flags) Pushes() bool { return f.push.enabled() }
 
 // check turns the flags into what to count and what to write, before any trace is read.
 func (f *Flags) check() (analyzer.Options, export.Options, error) {

@@ -18,9 +18,9 @@ import (
 type Format struct {
 	Name, Extension, Doc string
 	form                 visible.Form
-	labels               bool   // rows say what their memory is for
-	bothLevels           bool   // a file holds all levels unless one was asked for
-	hint                 string // a command that opens the file, which stands for %s; "": there is no such command
+	labels               bool   // rows hold what their memory is for
+	bothLevels           bool   // a file holds all levels unless one was requested
+	hint                 string // a command that opens the file, with %s for its path; "": there is no such command
 	write                func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error
 	// instead of write: blocks, as they came and went
 	replay func(w io.Writer, run *export.Run, o export.Options) (*export.Written, error)
@@ -54,7 +54,7 @@ var Formats = []Format{
 		takes: []string{"at", "full-stacks", "limit"}},
 }
 
-// opens says how a file of the format is opened.
+// opens returns how a file of the format is opened.
 func (f *Format) opens(file string) string {
 	if strings.Contains(f.hint, "%s") {
 		return "open it with: " + fmt.Sprintf(f.hint, console.ShellWord(file))

@@ -21,7 +21,7 @@ import (
 	"memtrace/internal/usage"
 )
 
-// PushTokenEnv holds a token for the server. A command line is no place for one: every process of the machine can read
+// PushTokenEnv holds a token for the server. It must not be on a command line: every process of the machine can read
 // it.
 const PushTokenEnv = "MEMTRACE_PUSH_TOKEN"
 
@@ -32,13 +32,13 @@ var PushTypes = []pyroscope.SampleType{
 	{Name: "peak_space", Unit: "bytes", Average: true},
 }
 
-// pushFlags say where a profile is sent, and under which labels.
+// pushFlags hold where a profile is sent, and under which labels.
 type pushFlags struct {
 	url             string
 	labels, headers []string
 }
 
-func (p *pushFlags) asked() bool { return p.url != "" }
+func (p *pushFlags) enabled() bool { return p.url != "" }
 
 func (p *pushFlags) define(cmd *cobra.Command) {
 	f := cmd.Flags()
@@ -60,7 +60,7 @@ var (
 
 // target checks the flags; nil if nothing is to be sent.
 func (p *pushFlags) target(format *Format, output string) (*pyroscope.Target, error) {
-	if !p.asked() {
+	if !p.enabled() {
 		if len(p.labels)+len(p.headers) > 0 {
 			return nil, usage.Errorf("--push-label and --push-header: name a server with --push")
 		}
@@ -101,7 +101,7 @@ func (e *Exporter) push(ctx context.Context, target *pyroscope.Target, path stri
 	set *analyzer.StackSet, o export.Options) error {
 	began, err := time.Parse(time.RFC3339Nano, set.Process.Started)
 	if err != nil {
-		began = time.Now().Add(-time.Duration(set.Process.DurationNS)) // an imported snapshot does not tell
+		began = time.Now().Add(-time.Duration(set.Process.DurationNS)) // unknown in an imported snapshot
 	}
 	p := &pyroscope.Profile{Service: top.ProgramName(strings.Join(set.Process.Args, " ")), From: began,
 		Until: began.Add(time.Duration(set.Process.DurationNS)), Types: PushTypes,

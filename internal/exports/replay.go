@@ -18,7 +18,7 @@ import (
 	"memtrace/trace"
 )
 
-// historyLimit is how many blocks or events a format holds in memory unless --limit says otherwise: some 100 MB.
+// historyLimit is how many blocks or events a format holds in memory without --limit: some 100 MB.
 const historyLimit = 500_000
 
 // checkApplies refuses flags that mean nothing to a format.
@@ -94,7 +94,7 @@ func prepareReplay(count *analyzer.Options, flags *Flags) error {
 	return nil
 }
 
-// warnReplayed says what keeps a file from saying more.
+// warnReplayed warns of what a file lacks, and why.
 func (e *Exporter) warnReplayed(path string, w *export.Written) {
 	s := w.Summary
 	if main := s.Main(); main.AllocCount == 0 {

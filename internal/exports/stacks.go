@@ -69,11 +69,11 @@ func (e *Exporter) Stacks(ctx context.Context, flags *Flags, name, arg string) e
 	if err != nil {
 		return err
 	}
-	e.say(path, output, format, sets, options)
+	e.printWritten(path, output, format, sets, options)
 	return nil
 }
 
-// labelStacks asks for what pprof's samples are labelled with. Categories are those of the default rules.
+// labelStacks requests the labels of pprof's samples. Categories are those of the default rules.
 func labelStacks(count *analyzer.Options) error {
 	set, err := rulefile.Open(rulefile.Default)
 	if err != nil {
@@ -116,7 +116,7 @@ func (e *Exporter) ReadStacks(path, level string, both bool,
 	return sets, run.Tables().Modules(), nil
 }
 
-// stacksOf asks for the levels of ReadStacks.
+// stacksOf requests the levels of ReadStacks.
 func stacksOf(p *analyzer.Profile, level string, both bool, q analyzer.Question) ([]*analyzer.StackSet, error) {
 	set, err := p.Stacks(q, level)
 	if err != nil {
@@ -135,8 +135,8 @@ func stacksOf(p *analyzer.Profile, level string, both bool, q analyzer.Question)
 	return sets, nil
 }
 
-// say tells on stderr where the file is, how to open it, and what keeps it from saying more.
-func (e *Exporter) say(path, output string, format *Format, sets []*analyzer.StackSet, o export.Options) {
+// printWritten prints on stderr where the file is, how to open it, and what it lacks.
+func (e *Exporter) printWritten(path, output string, format *Format, sets []*analyzer.StackSet, o export.Options) {
 	e.WarnStacks(path, sets, o)
 	if output == "-" || e.Quiet {
 		return
@@ -145,7 +145,7 @@ func (e *Exporter) say(path, output string, format *Format, sets []*analyzer.Sta
 		format.opens(output))
 }
 
-// WarnStacks says what keeps a file from saying more.
+// WarnStacks warns of what a file lacks, and why.
 func (e *Exporter) WarnStacks(path string, sets []*analyzer.StackSet, o export.Options) {
 	if len(sets[0].Rows) == 0 {
 		e.Log.Warn().Msgf("%s: nothing was allocated at the %s level%s: the file says so", path, sets[0].Level,

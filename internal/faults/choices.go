@@ -50,7 +50,7 @@ func (c *Choices) Word(length int) uint64 {
 	return words[c.IntN(len(words))]
 }
 
-// Bytes damages b in one to three places, and says how. The result is a new slice.
+// Bytes damages b in one to three places, and describes how. The result is a new slice.
 func (c *Choices) Bytes(b []byte) (_ []byte, how string) {
 	b = bytes.Clone(b)
 	for n := 1 + c.IntN(3); n > 0; n-- {
@@ -67,7 +67,7 @@ func (c *Choices) once(b []byte) (_ []byte, how string) {
 		return append(b, byte(c.IntN(256))), "append"
 	}
 	at := c.IntN(len(b))
-	other := at + c.IntN(len(b)-at) + 1 // behind at, up to the end
+	other := at + c.IntN(len(b)-at) + 1 // after at, up to the end
 	if far := at + 1 + c.IntN(64); c.IntN(4) > 0 {
 		other = min(other, far)
 	}

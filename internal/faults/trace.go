@@ -11,14 +11,14 @@ import (
 	"memtrace/trace/section"
 )
 
-// Section is a part of a trace as it stands in the file, header included.
+// Section is a part of a trace as it is in the file, header included.
 type Section []byte
 
 // Trace is a trace taken apart.
 type Trace struct {
 	Data     []byte
 	Sections []Section
-	Rest     []byte // what stands behind the last whole section
+	Rest     []byte // what follows the last whole section
 }
 
 const maxUnpacked = 1 << 22 // of a section that is to be damaged; a larger one is damaged as it is stored
@@ -36,7 +36,7 @@ func must[T any](v T, err error) T {
 	return v
 }
 
-// Parse takes any bytes apart as far as lengths of sections tell; checksums are not looked at.
+// Parse splits any bytes by the lengths of sections; checksums are not verified.
 func Parse(data []byte) *Trace {
 	t := &Trace{Data: data, Rest: data[min(section.HeadSize, len(data)):]}
 	for len(t.Rest) >= section.HeaderSize {
@@ -167,7 +167,7 @@ func (c *Choices) section(s Section) (Section, string) {
 		return s, " nothing"
 	}
 	kind, packed := s.header().Kind, s.header().Raw != 0
-	if c.IntN(12) == 11 { // its header, or its bytes as they are stored: a frame that cannot be unpacked
+	if c.IntN(12) == 11 { // its header, or its stored bytes: a frame that cannot be unpacked
 		stored, how := c.Bytes(s)
 		if len(stored) < section.HeaderSize {
 			return stored, how
@@ -205,8 +205,8 @@ func (c *Choices) moveSections(list []Section, others []*Trace) ([]Section, stri
 	return slices.Insert(list, i, others[o].Sections[n]), fmt.Sprintf(" section %d of trace %d at %d", n, o, i)
 }
 
-// SectionAt returns where the section begins that holds the byte at offset; the end of the last one for an offset
-// behind it.
+// SectionAt returns where the section begins that holds the byte at offset; the end of the last one for an offset after
+// it.
 func (t *Trace) SectionAt(offset int) (start int) {
 	start = section.HeadSize
 	for _, s := range t.Sections {

@@ -30,7 +30,7 @@ var scripts = []struct {
 	{"jax", []string{"jax.py"}},
 }
 
-// referrers are the files of the search for what refers to tensors: those of the package, and what asks for it.
+// referrers are the files of the search for what refers to tensors: those of the package, and its caller.
 var referrers = []string{"../../python/memtrace/_paths.py", "../../python/memtrace/_referrers.py", "referrers.py"}
 
 func main() {

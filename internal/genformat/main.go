@@ -51,7 +51,7 @@ var tables = []struct {
 	{"kinds", kindLines},
 }
 
-// refresh replaces what stands between the markers of each table.
+// refresh replaces what is between the markers of each table.
 func refresh(doc string) (string, error) {
 	for _, t := range tables {
 		begin, end := "<!-- generated:"+t.name+" -->\n", "<!-- /generated:"+t.name+" -->\n"

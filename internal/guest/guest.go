@@ -27,8 +27,8 @@ func Root() string {
 }
 
 // Compile builds an executable from the sources, which are paths below the root or file contents that end in a newline,
-// and returns its path. C++ is told by its ending, .cc. Flags are passed to the compiler after the sources. The file is
-// shared with other tests and processes, so it must stay as it is. The test fails if the compiler does.
+// and returns its path. C++ is recognized by its ending, .cc. Flags are passed to the compiler after the sources. The
+// file is shared with other tests and processes, so it must not be changed. The test fails if the compiler does.
 func Compile(t testing.TB, name string, sources []string, flags ...string) string {
 	t.Helper()
 	return CompileIn(t, filepath.Join(Root(), "build", "guests", key(name, sources, flags)), name, sources, flags...)
@@ -145,7 +145,7 @@ var common = sync.OnceValue(func() string {
 
 var hashes sync.Map // of files, by path
 
-// contents is a hash of a file, empty where there is none.
+// contents is a hash of a file, empty without one.
 func contents(path string) string {
 	if known, ok := hashes.Load(path); ok {
 		return known.(string)

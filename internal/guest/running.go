@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// Running starts a program that says when it is ready and stays until its standard input ends, which is when the test
-// does. It returns the program's first line.
+// Running starts a program that prints a line when it is ready and runs until its standard input ends, which is when
+// the test does. It returns the program's first line.
 func Running(t testing.TB, cmd *exec.Cmd) string {
 	t.Helper()
 	in, err := cmd.StdinPipe()

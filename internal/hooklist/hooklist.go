@@ -75,7 +75,7 @@ func Declared(path string) ([]Function, error) {
 	return list, err
 }
 
-// Class says what a function does to memory.
+// Class is what a function does to memory.
 type Class string
 
 // The classes.
@@ -140,7 +140,7 @@ func split(pattern string) (parts []string) {
 	return append(parts, pattern[from:])
 }
 
-// Find returns the rule for a symbol, nil if there is none.
+// Find returns the rule for a symbol, or nil.
 func (r Rules) Find(symbol string) *Rule {
 	for _, rule := range r {
 		if rule.match.MatchString(symbol) {

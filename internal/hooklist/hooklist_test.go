@@ -39,7 +39,7 @@ func symbols(list []Function) map[string]Function {
 }
 
 // Every function that the headers declare is hooked, left out for a reason, or has nothing to do with memory; and every
-// hook is one of CUDA's functions, with the version and variant that the headers say.
+// hook is one of CUDA's functions, with the headers' version and variant.
 func TestHeaders(t *testing.T) {
 	hooks, declared, rules := load(t)
 	hooked, known := symbols(hooks), symbols(declared)

@@ -67,7 +67,7 @@ func TestAarch64Start(t *testing.T) {
 	}
 }
 
-// checkSites wants every allocation to be that of the guest's function, inlined in its threads' one.
+// checkSites checks that every allocation is that of the guest's function, inlined in its threads' one.
 func checkSites(t *testing.T, path string) {
 	t.Helper()
 	source, err := spool.OpenRun(path)

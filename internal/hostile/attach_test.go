@@ -11,8 +11,8 @@ import (
 	"memtrace/trace"
 )
 
-// From the moment on at which memtrace attach says so, every call is in the trace, whichever way it takes; what came
-// before is not, and what comes after stop is not either. The program goes on and ends as ever.
+// From the time that memtrace attach reports, every call is in the trace, by every route; earlier calls are not, nor
+// those after stop. The program goes on and ends as without it.
 func TestAttach(t *testing.T) {
 	t.Parallel()
 	late := runtimeUser(t, "13")
@@ -143,7 +143,7 @@ func TestAttachBeforeCUDA(t *testing.T) {
 	a.sizes(t, map[uint64]int{4999: 1, 5001: 7})
 }
 
-// What is loaded asleep records nothing, and the program has no trace, until somebody asks; by ctl or by attach.
+// A library that is loaded asleep records nothing, and the program has no trace, until a request by ctl or by attach.
 func TestAsleep(t *testing.T) {
 	t.Parallel()
 	for _, verb := range [][]string{{"ctl", "PID", "start"}, {"attach", "PID"}} {
@@ -176,7 +176,7 @@ func TestAsleep(t *testing.T) {
 	}
 }
 
-// A program that records anyway is asked for a snapshot, a report and its end.
+// A program that records anyway gets requests for a snapshot, a report and its end.
 func TestControl(t *testing.T) {
 	t.Parallel()
 	program := compile(t, "attached", []string{"testdata/guest/attached.c"}, withDriver(t)...)

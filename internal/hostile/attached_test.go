@@ -13,7 +13,7 @@ import (
 	"testing"
 )
 
-// attached is a program (testdata/guest/attached.c) that runs, without the library unless its environment says so.
+// attached is a program (testdata/guest/attached.c) that runs, without the library unless its environment loads it.
 type attached struct {
 	cmd    *exec.Cmd
 	dir    string
@@ -120,7 +120,7 @@ func (a *attached) well(t *testing.T, args ...string) string {
 	return said
 }
 
-// refused runs a verb that fails, and says why.
+// refused runs a verb that fails, and returns its error.
 func (a *attached) refused(t *testing.T, why string, args ...string) {
 	t.Helper()
 	said, well := a.memtrace(t, args...)

@@ -230,8 +230,8 @@ func TestForgedSocket(t *testing.T) {
 	}
 }
 
-// A question that makes no sense gets an answer, whoever asks it how.
-func TestStrangeQuestions(t *testing.T) {
+// A malformed request gets an answer, by every route.
+func TestMalformedRequests(t *testing.T) {
 	t.Parallel()
 	a := startAttached(t, nil, "quiet")
 	a.attach(t)

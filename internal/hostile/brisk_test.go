@@ -14,7 +14,7 @@ func TestEndsWithItsLastThread(t *testing.T) {
 		shortest := time.Hour
 		for range 100 {
 			cmd, _ := start(t, t.TempDir(), endings(t), mode)
-			began := time.Now() // it has said so: start waits for the line
+			began := time.Now() // start has waited for its line
 			if err := cmd.Wait(); err != nil {
 				t.Fatal(err)
 			}

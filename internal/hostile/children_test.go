@@ -7,7 +7,7 @@ import (
 )
 
 // A child that a recorded program forks has nothing of the Go runtime's memory: no runtime lives there, and each fork
-// would copy what the parent's has. The child records all the same, and gives no address space back that may be the
+// would copy what the parent's has. The child records all the same, and does not unmap address space that may be the
 // program's by now when it limits itself.
 func TestChildrenWithoutRuntime(t *testing.T) {
 	t.Parallel()

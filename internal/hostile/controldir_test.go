@@ -46,8 +46,8 @@ func TestControlFolder(t *testing.T) {
 	}
 }
 
-// In a folder that others may write to a socket's name could become theirs: the program is recorded, and nobody can ask
-// it. The user is told once.
+// In a folder that others may write to, they could take a socket's name: the program is recorded, without a socket. The
+// user is warned once.
 func TestControlFolderOfEverybody(t *testing.T) {
 	program := compile(t, "attached", []string{"testdata/guest/attached.c"}, withDriver(t)...)
 	for name, makeFolder := range map[string]func(path string) error{

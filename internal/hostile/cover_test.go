@@ -53,7 +53,7 @@ func compareAccounts(t *testing.T, driver account.Account, r *account.Replay) {
 			len(r.Nodes))
 	}
 	for i := range driver {
-		if driver[i].Kind == "sparse" { // without memory: the driver tells their extent, the trace has none
+		if driver[i].Kind == "sparse" { // without memory: the driver logs their extent, the trace has none
 			driver[i].Size = 0
 		}
 	}
@@ -72,7 +72,7 @@ func compareAccounts(t *testing.T, driver account.Account, r *account.Replay) {
 	}
 }
 
-// checkHealth asks that the analyzer had nothing to repair.
+// checkHealth requires that the analyzer had nothing to repair.
 func checkHealth(t *testing.T, path string) *report.Summary {
 	t.Helper()
 	source, err := spool.OpenRun(path)
@@ -126,8 +126,8 @@ func checkCover(t *testing.T, got result) recorded {
 
 var refusedCall = regexp.MustCompile(`(?m)^cu\w* 2$`)
 
-// compareTotals compares what the summary says is live at the end: what occupies the device in one account, everything
-// else apart.
+// compareTotals compares the summary's live memory at the end: what occupies the device in one account, everything else
+// apart.
 func compareTotals(t *testing.T, driver account.Account, r *account.Replay, s *report.Summary) {
 	t.Helper()
 	want := map[string]uint64{
@@ -175,8 +175,8 @@ func hookedNames(t *testing.T, level string) (names []string) {
 	return names
 }
 
-// isMarker tells hooks that make no event: they tell the others when streams are captured, and which contexts are
-// green.
+// isMarker reports whether a hook makes no event: such hooks tell the others when streams are captured, and which
+// contexts are green.
 func isMarker(name string) bool {
 	return strings.HasPrefix(name, "cuStreamBeginCapture") || strings.HasPrefix(name, "cuStreamEndCapture") ||
 		name == "cuCtxFromGreenCtx"
@@ -209,8 +209,8 @@ func coverRun(t *testing.T, level, route, version string) run {
 	return r
 }
 
-// Every hooked driver function by every route: the program cannot tell, and the trace agrees with the driver, change by
-// change.
+// Every hooked driver function by every route: the program behaves the same, and the trace agrees with the driver,
+// change by change.
 func TestCoverDriver(t *testing.T) {
 	t.Parallel()
 	loaded := coverProgram(t, "cover")
@@ -272,7 +272,7 @@ func TestCoverRuntime(t *testing.T) {
 	}
 }
 
-// namelessOn says where a runtime call leaves no event with its name, and why.
+// namelessOn returns the routes on which a runtime call leaves no event with its name, and why.
 func namelessOn(name, version string) string {
 	switch name {
 	case "cudaGetSymbolAddress":
@@ -291,9 +291,9 @@ func namelessOn(name, version string) string {
 	return ""
 }
 
-// checkRuntimeNames asks that every runtime call is named by an event. A runtime that is built in, or whose functions
-// were asked for with dlvsym, does not lead through the hooks: then only the driver's calls are seen, and they are all
-// that counts.
+// checkRuntimeNames requires that every runtime call is named by an event. A runtime that is linked statically, or
+// whose functions were looked up with dlvsym, bypasses the hooks: then only the driver's calls are seen, and they are
+// all that counts.
 func checkRuntimeNames(t *testing.T, r recorded, version string, unseen bool) {
 	t.Helper()
 	seen := map[string]bool{}

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// What cuGetProcAddress hands out for every base name, version and flag is the wrapper of what the driver would have
-// given.
+// What cuGetProcAddress returns for every base name, version and flag is the wrapper of what the driver would have
+// returned.
 func TestCoverVersions(t *testing.T) {
 	t.Parallel()
 	program := compile(t, "cover-versions", []string{"testdata/guest/cover_versions.c"})
@@ -26,7 +26,7 @@ func TestCoverVersions(t *testing.T) {
 	}
 }
 
-// A function of a version that the hooks do not know is passed through, and the trace says so.
+// A function of a version unknown to the hooks is passed through, and the trace records that.
 func TestCoverFuture(t *testing.T) {
 	t.Parallel()
 	program := compile(t, "cover-versions", []string{"testdata/guest/cover_versions.c"})
@@ -41,7 +41,7 @@ func TestCoverFuture(t *testing.T) {
 	}
 }
 
-// traceInfo returns what `memtrace info` says of the only trace.
+// traceInfo returns the output of `memtrace info` for the only trace.
 func traceInfo(t *testing.T, got result) string {
 	t.Helper()
 	paths := got.traces(t)
@@ -55,9 +55,9 @@ func traceInfo(t *testing.T, got result) string {
 	return string(text)
 }
 
-// Somebody else's interposer before or after the library, which finds the functions behind itself or in the libraries
-// that define them. It is called as often as without the library, the program does the same, and every block is
-// recorded once.
+// Another interposer before or after the library, which looks functions up with RTLD_NEXT or in the libraries that
+// define them. It is called as often as without the library, the program does the same, and every block is recorded
+// once.
 func TestCoverBetween(t *testing.T) {
 	t.Parallel()
 	const source = "testdata/guest/cover_between.c"
@@ -93,7 +93,7 @@ func TestCoverBetween(t *testing.T) {
 
 // A tile was the last to keep a handle's memory alive, and the number of its unmapping was drawn after the driver had
 // done it: another thread could be given the same handle in between, under a lower number. The new memory then ended
-// with the old tile. Here somebody behind the library asks for the new memory at just that moment.
+// with the old tile. Here an interposer after the library requests the new memory at just that moment.
 func TestCoverTileEnds(t *testing.T) {
 	t.Parallel()
 	behind := compile(t, "libbehind.so", []string{`#define _GNU_SOURCE

@@ -17,11 +17,11 @@ import (
 	"memtrace/trace/spool"
 )
 
-// surroundings are the libraries that other tools preload, before ours and behind it. Each has a beginning and an end
-// of its own, at another time than ours.
+// surroundings are the libraries that other tools preload, before memtrace's and after it. Each has its own constructor
+// and destructor, which run at another time.
 var surroundings = []struct {
 	name, file string
-	before     bool // the other library stands before ours
+	before     bool // the other library precedes memtrace's
 	repeated   bool // again and again in the long form: what fails there fails by chance
 }{
 	{name: "alone"},
@@ -31,7 +31,7 @@ var surroundings = []struct {
 	{name: "tcmalloc", file: "libtcmalloc_minimal.so.4", before: true},
 }
 
-// outspoken are the endings in which the library says something of its own by default, and nothing else may differ:
+// outspoken are the endings in which the library prints something by default, and nothing else may differ:
 // docs/process-behaviour.md.
 var outspoken = map[string]string{
 	// no trace can be written, or no whole one
@@ -40,7 +40,7 @@ var outspoken = map[string]string{
 	"nproc":               "no thread for the drainer",
 	"no-openat":           "recording is off",               // nothing can be written at all
 	"dlmopen":             "past this library",              // a CUDA in a namespace of its own
-	"nothing-later":       "the Go runtime could not go on", // a limit that nobody sees coming
+	"nothing-later":       "the Go runtime could not go on", // a limit that cannot be foreseen
 }
 
 // selected run beside the other libraries in the short form, too: what touches threads, memory and time at the end.
@@ -207,8 +207,8 @@ func (want remains) check(t *testing.T, got result) {
 	}
 }
 
-// sweepFaketime removes the shared memory that libfaketime leaves behind in processes that are killed, with the library
-// and without.
+// sweepFaketime removes the shared memory that libfaketime leaves in processes that are killed, with the library and
+// without.
 func sweepFaketime() {
 	files, _ := filepath.Glob("/dev/shm/*faketime_*")
 	for _, file := range files {

@@ -11,9 +11,9 @@ import (
 	"memtrace/trace/spool"
 )
 
-// A child whose driver does what it asks for has a whole trace of its own, from its first allocation on and with the
-// stack of that; one whose calls are refused, as CUDA refuses them in every child of a process that uses it, has none.
-// Each of two hundred children made two files and a spool of megabytes, which took fourteen times as long as the forks
+// A child whose driver calls succeed has a whole trace of its own, from its first allocation on and with the stack of
+// that; one whose calls are refused, as CUDA refuses them in every child of a process that uses it, has none. Each of
+// two hundred children made two files and a spool of megabytes, which took fourteen times as long as the forks
 // themselves.
 func TestForkedChildren(t *testing.T) {
 	t.Parallel()

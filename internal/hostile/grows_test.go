@@ -12,8 +12,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// TestGrows: memory that grows in a program in C is told with its kind, its line and by how much, as the program itself
-// counts it; what was loaded at the beginning, is freed, or is full is not.
+// TestGrows: memory that grows in a program in C is reported with its kind, its line and by how much, as the program
+// itself counts it; what was loaded at the beginning, is freed, or is full is not.
 func TestGrows(t *testing.T) {
 	t.Parallel()
 	program := compile(t, "grows", []string{"testdata/guest/grows.c"}, withDriver(t)...)

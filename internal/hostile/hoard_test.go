@@ -42,9 +42,8 @@ func runHoard(t *testing.T, cmd *exec.Cmd) int {
 	return most
 }
 
-// A program that holds ten million blocks grew by a gigabyte under the recorder: the replay that would tell of running
-// out of memory knew no bound. Past MEMTRACE_GUEST_MEMORY it is given up, and the report tells what the text would have
-// told.
+// A program that holds ten million blocks grew by a gigabyte under the recorder: the replay for OOM reports had no
+// bound. Past MEMTRACE_GUEST_MEMORY it is given up, and the report has what the text would have had.
 func TestManyLiveBlocks(t *testing.T) {
 	t.Parallel()
 	blocks := hoardBlocks(t)

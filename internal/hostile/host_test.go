@@ -1,5 +1,5 @@
 // Package hostile holds tests of the preloaded library inside programs that are not written for it: each program runs
-// with and without the library on the null GPU, and must not be able to tell.
+// with and without the library on the null GPU, and must behave the same.
 package hostile
 
 import (
@@ -63,7 +63,7 @@ type run struct {
 	args    []string
 	env     []string
 	dir     string   // "" for a fresh one that every user may write to
-	preload []string // "" stands for the library
+	preload []string // "" is the library
 	shell   string   // runs before the program in the same process: "ulimit ..."
 }
 
@@ -113,7 +113,7 @@ func (r run) do(t *testing.T) result {
 	return got
 }
 
-// plainly runs the program without the library. What it does then it does whenever it is asked, so once is enough.
+// plainly runs the program without the library. The outcome is the same each time, so once is enough.
 func (r run) plainly(t *testing.T) result {
 	t.Helper()
 	r.preload = slices.DeleteFunc(slices.Clone(r.preload), func(path string) bool { return path == "" })
@@ -144,7 +144,7 @@ func (r run) environment(t *testing.T) []string {
 }
 
 // both runs the program without and with the library, compares exit status, stdout and stderr, and returns the run with
-// the library. If own is not empty, the library may say lines of its own on stderr, own among them.
+// the library. If own is not empty, the library may print its own lines on stderr, own among them.
 func (r run) both(t *testing.T, own string) result {
 	t.Helper()
 	want := r.plainly(t)

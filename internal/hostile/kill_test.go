@@ -124,7 +124,7 @@ func (b *busy) check(t *testing.T, path, ended string) {
 func TestKilledUnderLoad(t *testing.T) {
 	t.Parallel()
 	for round := range kills(8) {
-		// A full spool would count losses instead: rest a little, and have room.
+		// A full spool would count losses instead: pause a little, and have space.
 		b := startBusy(t, 1+round%4, 1000, []string{"MEMTRACE_SPOOL_MAX=1G"})
 		b.goOn(t, b.cmd.Process.Pid, int(rand.Float64()*rand.Float64()*60000))
 		b.cmd.Process.Kill()
@@ -206,7 +206,7 @@ func TestGroupKilled(t *testing.T) {
 	}
 }
 
-// The program is killed under its runner, which says so, merges, and ends with the status of a shell.
+// The program is killed under its runner, which reports that, merges, and ends with the status of a shell.
 func TestKilledUnderRunner(t *testing.T) {
 	t.Parallel()
 	b := startBusy(t, 2, 1000, nil, command(t), "run", "-q", "-o", "memtrace.%p.bin", "--")

@@ -88,9 +88,9 @@ func ledgerSetting(name string, otherwise int) int {
 	return otherwise
 }
 
-// The program's own account, what `memtrace report` says, a second replay of the dump and the null driver's log agree
-// to the byte, in runs of one thread and of many, on one device and several, ended by themselves and killed. Every
-// hooked function is called in them.
+// The program's own account, `memtrace report`, a second replay of the dump and the null driver's log agree to the
+// byte, in runs of one thread and of many, on one device and several, ended by themselves and killed. Every hooked
+// function is called in them.
 func TestLedger(t *testing.T) {
 	t.Parallel()
 	calls := map[string]int{}
@@ -152,7 +152,7 @@ func (l ledgerRun) run(t *testing.T) string {
 	return dir
 }
 
-// killInTheMiddle waits until the driver has done some of the work, how much says the seed, and kills.
+// killInTheMiddle waits until the driver has done part of the work, by the seed, and kills.
 func killInTheMiddle(cmd *exec.Cmd, dir string, seed int) {
 	log := filepath.Join(dir, fmt.Sprintf("null.%d.log", cmd.Process.Pid))
 	enough := int64(rand.New(rand.NewPCG(uint64(seed), 9)).IntN(1 << 20))
@@ -163,8 +163,8 @@ func killInTheMiddle(cmd *exec.Cmd, dir string, seed int) {
 	killLedger(cmd, dir)
 }
 
-// killLedger kills one process. The other one ends by itself, since nobody asks anything of it any more: it has when
-// only the first one's spool is left.
+// killLedger kills one process. The other one ends by itself, without further requests: it has when only the first
+// one's spool is left.
 func killLedger(cmd *exec.Cmd, dir string) {
 	cmd.Process.Signal(syscall.SIGKILL)
 	for {
@@ -308,8 +308,8 @@ func checkInfo(t *testing.T, replay *textReplay, trace string) {
 	}
 }
 
-// checkPeaks asks that each peak lies between what was certainly live and what may have been, which are the same in a
-// serial run, and that both replays say the same.
+// checkPeaks requires that each peak is between what was certainly live and what may have been, which are equal in a
+// serial run, and that both replays agree.
 func checkPeaks(t *testing.T, book ledgerBook, r ledgerReport, replay *textReplay) {
 	t.Helper()
 	devices := map[int]ledgerLevel{}
@@ -339,7 +339,7 @@ var ledgerKinds = map[string]string{"device": "driver", "async": "driver", "vmm"
 	"sparse": "driver", "module": "driver", "managed": "managed", "host": "host",
 	"ipc": "foreign", "multicast": "multicast"}
 
-// poolChunk is the least that a pool of the null driver's takes from the device; the ledger's graphs ask for less.
+// poolChunk is the least that a pool of the null driver's takes from the device; the ledger's graphs request less.
 const poolChunk = 32 << 20
 
 // checkDriver compares the null driver's log. It has no addresses and no nodes of graphs; their memory, which comes
@@ -371,7 +371,7 @@ func checkDriver(t *testing.T, settled statement, open []statement, replay *text
 			have.add(at, figures{Ended: 1, EndedBytes: size}, 1)
 		}
 	}
-	// imported, and not mapped before the end: then nobody but the driver knows its size
+	// imported, and not mapped before the end: then only the driver knows its size
 	for handle := range replay.unsized() {
 		have.add(ledgerPlace{"foreign", -1}, figures{Made: 1, MadeBytes: opened[handle]}, -1)
 	}
@@ -396,7 +396,7 @@ func checkDriver(t *testing.T, settled statement, open []statement, replay *text
 	}
 }
 
-// beyond tells where a statement has less than another, or more by more than the calls that were cut.
+// beyond returns where a statement has less than another, or more by more than the calls that were cut.
 func beyond(have, want, most statement) (words []string) {
 	for _, places := range []map[ledgerPlace]figures{have.at, want.at} {
 		for at := range places {

@@ -73,7 +73,7 @@ func (s *statement) addAll(t statement, times int64) {
 	s.failedFrees += times * t.failedFrees
 }
 
-// differs tells in words what another statement has differently, "" for nothing.
+// differs describes how another statement differs, "" if it does not.
 func (s statement) differs(t statement) string {
 	var words []string
 	seen := map[ledgerPlace]bool{}
@@ -92,7 +92,7 @@ func (s statement) differs(t statement) string {
 	return strings.Join(words, "\n")
 }
 
-// ledgerBook is what the program says of itself.
+// ledgerBook is the program's own account.
 type ledgerBook struct {
 	Process uint64
 	Serial  bool
@@ -106,8 +106,8 @@ type ledgerBook struct {
 	Calls map[string]int
 }
 
-// ledgerThread is one thread's page. One that was killed in the middle of a call also says how things are if the call
-// took effect.
+// ledgerThread is one thread's page. One that was killed in the middle of a call also has the state if the call took
+// effect.
 type ledgerThread struct {
 	Thread  uint64
 	Calling bool

@@ -13,8 +13,8 @@ import (
 	"testing"
 )
 
-// A second replay of a trace, from the text of `memtrace dump` and by the words of the documentation alone: nothing of
-// the analyzer is used. It repairs nothing, and says whatever it cannot explain.
+// A second replay of a trace, from the text of `memtrace dump` and by the documentation alone: nothing of the analyzer
+// is used. It repairs nothing, and reports what it cannot explain.
 
 // textEvent is one line of the dump.
 type textEvent struct {
@@ -64,14 +64,14 @@ func dumpEvents(t *testing.T, path string) (events []textEvent, threads map[stri
 	return events, threads
 }
 
-// textBlock is what lives: memory by address, or behind a handle.
+// textBlock is what lives: memory by address, or by handle.
 type textBlock struct {
 	place      ledgerPlace
 	size       int64
 	owner      string // handle of what it ends with, "" nothing
 	references int
 	mappings   int
-	unsized    bool // imported and not yet mapped: nobody knows how large it is
+	unsized    bool // imported and not yet mapped: its size is unknown
 }
 
 // textReplay is the state of the replay and its result.
@@ -151,8 +151,7 @@ func (r *textReplay) apply(e textEvent) {
 	}
 }
 
-// textKinds says of each kind of memory which account it belongs to and in which space its addresses are; "device" is
-// also where frees look for it.
+// textKinds maps each kind of memory to its account and its address space; "device" is also where frees search for it.
 var textKinds = map[string]struct{ account, space string }{
 	"device": {"driver", "device"}, "async": {"driver", "device"}, "array": {"driver", "device"},
 	"module": {"driver", "device"}, "managed": {"managed", "device"},

@@ -40,8 +40,8 @@ func TestReopenedDriver(t *testing.T) {
 	}
 }
 
-// A host that is itself Go with cgo keeps its signals and its runtime; ours sleeps on, and everything stays in the
-// spool. Go ends processes by itself, so nobody can say how this one ended.
+// A host that is itself Go with cgo keeps its signals and its runtime; memtrace's does not start, and everything stays
+// in the spool. Go ends processes by itself, so how this one ended is unknown.
 func TestGoHost(t *testing.T) {
 	t.Parallel()
 	program := filepath.Join(t.TempDir(), "gohost")

@@ -54,8 +54,8 @@ func limitedSummary(t *testing.T, path string) *report.Summary {
 	return s
 }
 
-// A trace of many events keeps to its limit all the time, together with the copy that replaces it, and says the same of
-// the peak and of what was allocated as one without a limit. Where other programs leave the drainer no processor, the
+// A trace of many events keeps to its limit all the time, together with the copy that replaces it, and has the same
+// peak and the same allocated bytes as one without a limit. Where other programs leave the drainer no processor, the
 // limit gives way before records are lost, so up to twice the limit is allowed here; without one the trace has 8 MB.
 func TestTraceKeepsItsLimit(t *testing.T) {
 	t.Parallel()
@@ -97,7 +97,7 @@ func TestKilledWithLimit(t *testing.T) {
 		}
 		thins := func() bool { return exists(path + ".thinning") }
 		met := await(cmd.Process.Pid, thins) // while the copy is made
-		if i%2 == 1 {                        // behind a replacement
+		if i%2 == 1 {                        // after a replacement
 			met = met && await(cmd.Process.Pid, func() bool { return !thins() })
 		}
 		if !met {
@@ -114,11 +114,11 @@ func TestKilledWithLimit(t *testing.T) {
 	}
 }
 
-// A folder that no copy can be made in is no reason to lose anything: the trace grows, and says why.
+// A folder in which no copy can be created costs no records: the trace grows, and holds why.
 func TestLimitThatCannotBeKept(t *testing.T) {
 	t.Parallel()
 	cmd, path := storm(t, []string{"MEMTRACE_TRACE_MAX=4M"}, "1", "3000000", "24")
-	if err := os.WriteFile(path+".thinning", nil, 0o600); err != nil { // somebody's
+	if err := os.WriteFile(path+".thinning", nil, 0o600); err != nil { // of another user
 		t.Fatal(err)
 	}
 	cmd.Stderr = nil

@@ -141,7 +141,7 @@ int main(void) {
 }
 
 // A report of a run that goes on, by several readers at once, again and again while the drainer flushes: each sees
-// everything that was committed when it began, says that the program still runs, and disturbs nothing.
+// everything that was committed when it began, reports that the program still runs, and disturbs nothing.
 func TestReadersOfARunningProgram(t *testing.T) {
 	t.Parallel()
 	b := startBusy(t, 1, 1000, nil)

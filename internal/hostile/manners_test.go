@@ -10,10 +10,10 @@ import (
 	"memtrace/trace/spool"
 )
 
-// Endings of which the harness (endings_test.go) cannot say all.
+// Endings that the harness (endings_test.go) covers only in part.
 
-// A program with a file of its own in the place of standard error, and a library that has much to say: nothing of it
-// stands in the file.
+// A program with a file of its own in the place of standard error, and a library that logs much: none of it is in the
+// file.
 func TestForeignStderr(t *testing.T) {
 	t.Parallel()
 	run{program: endings(t), args: []string{"data-stderr"}, env: []string{"MEMTRACE_LOG=debug"}}.both(t, "").only(t)
@@ -47,7 +47,7 @@ func TestHundredProcesses(t *testing.T) {
 			got := run{program: endings(t), args: []string{"hundred"},
 				env: append(env, "MEMTRACE_OUTPUT=memtrace.one.bin")}.both(t, "this trace goes to")
 			want := remains{traces: 100}
-			// one that ended before another began is replaced, as was asked for
+			// one that ended before another began is replaced, as requested
 			if name == "forced" {
 				want.traces = min(len(got.traces(t)), 100)
 			}
@@ -80,7 +80,7 @@ func TestExec(t *testing.T) {
 
 // A runtime that gets no more memory ends the process, by SIGABRT, without a word. The recording must go on without it,
 // and everything must be in the spool.
-func TestRuntimeThatCannotGoOn(t *testing.T) {
+func TestRuntimeCannotContinue(t *testing.T) {
 	t.Parallel()
 	got := run{program: endings(t), args: []string{"nothing-later"}}.both(t, outspoken["nothing-later"])
 	leaves["nothing-later"].check(t, got)

@@ -59,7 +59,7 @@ func oracle(t *testing.T, pkg, version string) string {
 	return dir
 }
 
-// nvtxFlags are the compiler's flags for an age of NVTX; the library of v2 is found at run time where it lies.
+// nvtxFlags are the compiler's flags for a version of NVTX; the library of v2 is found at run time by its path.
 func nvtxFlags(t *testing.T, age string) []string {
 	t.Helper()
 	a := nvtxAges[age]
@@ -98,7 +98,8 @@ func nvtxLibrary(t *testing.T, age string, flags ...string) string {
 		nvtxFlags(t, age)...)...)
 }
 
-// named is what a trace says by name: tags of allocations by their size, marks in their order, and who else has NVTX.
+// named is what a trace holds by name: tags of allocations by their size, marks in their order, and which other tool
+// has NVTX.
 type named struct {
 	tags  map[uint64][]string
 	marks []string
@@ -186,7 +187,7 @@ func TestNvtxAnswers(t *testing.T) {
 	}
 }
 
-// The environment is the same whoever reads it, and what the program sets itself counts.
+// The environment is the same for every reader, and includes what the program sets itself.
 func TestNvtxEnvironment(t *testing.T) {
 	t.Parallel()
 	for age := range nvtxAges {
@@ -231,7 +232,7 @@ func guestInterposer(t *testing.T) string {
 	return compile(t, "libnext-interposer.so", []string{"testdata/guest/interposer.c"}, "-shared", "-fPIC")
 }
 
-// Somebody else's tool keeps NVTX, and the trace says who; a value that means "nobody" is obeyed.
+// Another tool keeps NVTX, and the trace holds its name; a value that means "none" is obeyed.
 func TestNvtxTaken(t *testing.T) {
 	t.Parallel()
 	tool := compile(t, "libtool.so", []string{"testdata/guest/nvtx_tool.c"}, "-shared", "-fPIC", "-DTOOL")
@@ -353,7 +354,7 @@ int main(void) {
 	}
 }
 
-// A getenv behind ours sees every other question, one before ours sees all.
+// A getenv after memtrace's sees all lookups that memtrace's does not answer, one before it sees all.
 func TestSecondGetenv(t *testing.T) {
 	t.Parallel()
 	other := compile(t, "libgetenv.so", []string{"testdata/guest/nvtx_tool.c"}, "-shared", "-fPIC")

@@ -86,7 +86,7 @@ func TestAttachWhereItWouldHarm(t *testing.T) {
 	}
 }
 
-// A process that is stopped, or traced by another one, is told from one in which no thread waits.
+// A process that is stopped, or traced by another one, is distinguished from one in which no thread waits.
 func TestAttachToStoppedAndTraced(t *testing.T) {
 	t.Parallel()
 	program := compile(t, "wary", []string{wary})
@@ -134,8 +134,9 @@ func awaitStatus(t *testing.T, pid, line string) {
 	}
 }
 
-// Whoever connected to the control socket and asked nothing kept all others waiting, each for two seconds; then it was
-// left. Now it may ask behind them. On a slow machine it may have been left for its silence, so it has several tries.
+// A client that connected to the control socket and sent nothing kept all others waiting, each for two seconds; then it
+// was dropped. Now it may send its request after them. On a slow machine it may have been dropped for its silence, so
+// it has several tries.
 func TestSilentClientKeepsNobodyWaiting(t *testing.T) {
 	t.Parallel()
 	a := startAttached(t, nil, "quiet")

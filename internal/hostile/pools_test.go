@@ -16,8 +16,8 @@ import (
 // ownPool is what a program counts of one of its pools: blocks, their bytes, and what it took from the driver.
 type ownPool struct{ blocks, bytes, taken uint64 }
 
-// TestPools: what pools of the program's own hand out is reported to the byte as the program itself counts it, from all
-// threads and through resets; what they took from the driver is theirs, and what lies beside them is not.
+// TestPools: what the program's own pools allocate is reported to the byte as the program itself counts it, from all
+// threads and through resets; what they took from the driver is theirs, and no other memory is.
 func TestPools(t *testing.T) {
 	t.Parallel()
 	program := compile(t, "pools", []string{"testdata/guest/pools.c"}, append(withDriver(t), withHeader())...)
@@ -84,7 +84,8 @@ func countedPools(t *testing.T, got result) (pools map[string]ownPool, peak uint
 }
 
 // TestPoolIsDividedByCallers: a C++ program takes all of its memory in one function of its pool, which it does not
-// report. The first screen says which of its functions made the pool take how much, and the JSON report to the byte.
+// report. The first screen shows which of its functions made the pool allocate how much, and the JSON report to the
+// byte.
 func TestPoolIsDividedByCallers(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("g++"); err != nil {
@@ -119,7 +120,7 @@ func TestPoolIsDividedByCallers(t *testing.T) {
 	}
 }
 
-// TestCallersWhenMemoryRanOut: the same where the device is full: what is told of is that moment.
+// TestCallersWhenMemoryRanOut: the same where the device is full: the report is of that moment.
 func TestCallersWhenMemoryRanOut(t *testing.T) {
 	t.Parallel()
 	if _, err := exec.LookPath("g++"); err != nil {

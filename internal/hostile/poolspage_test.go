@@ -26,7 +26,7 @@ int cudaFree(void *address);
 var pageProgram = regexp.MustCompile("(?s)```(c|cpp|go|rust)\n(.*?)```")
 
 // TestPoolsPage: the programs of docs/pools.md compile, run with and without the library, and each is reported as a
-// pool that handed out twelve blocks of 1 MiB of 16 MiB that it took.
+// pool that allocated twelve blocks of 1 MiB of 16 MiB that it took.
 func TestPoolsPage(t *testing.T) {
 	t.Parallel()
 	page, err := os.ReadFile(filepath.Join(guest.Root(), "docs", "pools.md"))

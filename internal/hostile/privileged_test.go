@@ -13,8 +13,8 @@ import (
 	"memtrace/internal/guest"
 )
 
-// Programs with more rights than who runs them: the loader leaves LD_PRELOAD out, so they run as ever, nothing is
-// recorded, and `memtrace run` says why.
+// Programs with more rights than their user: the loader ignores LD_PRELOAD, so they run as without it, nothing is
+// recorded, and `memtrace run` reports why.
 func TestPrivileged(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {

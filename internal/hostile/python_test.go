@@ -131,8 +131,8 @@ if __name__ == "__main__":
 	}
 }
 
-// No signal of the program may ever reach a thread of ours, on whose small stack its handler would run. Two are the C
-// library's own.
+// No signal of the program may ever reach a thread of the library, on whose small stack its handler would run. Two are
+// the C library's own.
 func TestOurThreadsBlockSignals(t *testing.T) {
 	t.Parallel()
 	script := useCUDA + `
@@ -159,9 +159,9 @@ while True:
 	}
 }
 
-// The drainer's threads stand back behind the program's; the program's own keep what they had, whoever makes them and
-// when.
-func TestOurThreadsStandBack(t *testing.T) {
+// The drainer's threads have a lower priority than the program's; the program's own keep theirs, whichever thread
+// creates them and when.
+func TestOurThreadsHaveLowerPriority(t *testing.T) {
 	t.Parallel()
 	script := useCUDA + `
 import threading

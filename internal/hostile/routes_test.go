@@ -149,8 +149,8 @@ func TestSecondInterposer(t *testing.T) {
 	}
 }
 
-// TestGroup: a library that names no library for CUDA's functions has them from those that were loaded along with it,
-// and nobody else has.
+// TestGroup: a library that is linked with none for CUDA's functions gets them from those that were loaded along with
+// it, and no other library does.
 func TestGroup(t *testing.T) {
 	t.Parallel()
 	const visible = `__attribute__((visibility("default"))) `
@@ -175,7 +175,7 @@ func TestGroup(t *testing.T) {
 
 // Two threads that needed one of the driver's answers for the first time at once: the second one took the function that
 // the first was still looking up for missing. Its variable then had no size, or its allocation no device and no owner.
-func TestFirstQuestion(t *testing.T) {
+func TestConcurrentFirstLookups(t *testing.T) {
 	t.Parallel()
 	program := compile(t, "question", []string{`#include <pthread.h>
 #include <stdlib.h>

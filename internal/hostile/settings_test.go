@@ -8,9 +8,9 @@ import (
 	"testing"
 )
 
-// Nonsense was taken in silence: a spool of -1 bytes, a sample every three million years. Each setting is named once,
-// in one line with its value and what is used instead, and the recording goes on.
-func TestNonsenseIsNamed(t *testing.T) {
+// Invalid values were accepted silently: a spool of -1 bytes, a sample every three million years. Each setting is
+// reported once, in one line with its value and what is used instead, and the recording goes on.
+func TestInvalidSettings(t *testing.T) {
 	t.Parallel()
 	for setting, used := range map[string]string{
 		"MEMTRACE_SPOOL_MAX=-1": "64M is used", "MEMTRACE_SPOOL_MAX=7x": "64M is used",
@@ -37,7 +37,7 @@ func TestNonsenseIsNamed(t *testing.T) {
 
 // Each child that was the first of its family to record named it again: a server that forks a hundred workers did so a
 // hundred times.
-func TestNonsenseIsNamedOnce(t *testing.T) {
+func TestInvalidSettingsOnce(t *testing.T) {
 	t.Parallel()
 	settings := []string{"MEMTRACE_SPOOL_MAX=-1", "MEMTRACE_NVML=99999999999999", "MEMTRACE_OUTPT=x"}
 	for _, mode := range []string{"hundred", "threads", "race", "forks", "forks-parallel", "vfork", "spawn"} {

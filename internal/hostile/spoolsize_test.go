@@ -9,7 +9,7 @@ import (
 )
 
 // What a killed process left was shown by `ls` as 140 MiB, twice the documented limit of its spool. It takes disk space
-// only where it was written to, and the documentation says what both figures are.
+// only where it was written to, and the documentation explains both figures.
 func TestKilledSpoolTakesWhatItHolds(t *testing.T) {
 	t.Parallel()
 	b := startBusy(t, 1, 1000, nil)

@@ -5,8 +5,8 @@ import (
 	"testing"
 )
 
-// What a program asked for before it called memtrace_start is not in the trace; all that it asks for afterwards is,
-// whichever way its calls take, and whoever loads libraries meanwhile.
+// What a program allocated before it called memtrace_start is not in the trace; all that it allocates afterwards is, by
+// every route, and whichever thread loads libraries meanwhile.
 func TestStart(t *testing.T) {
 	t.Parallel()
 	for _, link := range []struct {
@@ -62,7 +62,7 @@ func TestStart(t *testing.T) {
 	}
 }
 
-// Under LD_PRELOAD memtrace_start changes nothing; with recording switched off it says so.
+// Under LD_PRELOAD memtrace_start changes nothing; with recording switched off it reports that.
 func TestStartWhereThereIsNothingToDo(t *testing.T) {
 	t.Parallel()
 	program := compile(t, "starts-now", []string{"testdata/guest/starts.c"},

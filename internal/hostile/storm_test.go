@@ -33,7 +33,7 @@ func storm(t *testing.T, settings []string, args ...string) (*exec.Cmd, string) 
 	return stormGuest(t, "storm", settings, args...)
 }
 
-// stormGuest compiles a guest and the driver that hands out numbers, and returns how the guest is run under the
+// stormGuest compiles a guest and the driver that returns only numbers, and returns how the guest is run under the
 // library, with the trace's path.
 func stormGuest(t *testing.T, name string, settings []string, args ...string) (*exec.Cmd, string) {
 	t.Helper()
@@ -48,14 +48,14 @@ func stormGuest(t *testing.T, name string, settings []string, args ...string) (*
 	return cmd, path
 }
 
-// numbersDriver is the driver that hands out numbers, alone in its folder.
+// numbersDriver is the driver that returns only numbers, alone in its folder.
 func numbersDriver(t *testing.T) string {
 	t.Helper()
 	return compile(t, "libcuda.so.1", []string{"testdata/guest/numbers_driver.c"}, "-shared", "-fPIC",
 		"-Wl,-soname,libcuda.so.1")
 }
 
-// stormResult is what a trace says about a storm.
+// stormResult is what a trace holds of a storm.
 type stormResult struct {
 	allocs, frees, lost uint64
 	whole               bool
@@ -98,7 +98,7 @@ func runStorm(t *testing.T, settings []string, args ...string) stormResult {
 	return r
 }
 
-// Threads that keep all processors busy recorded faster than the drainer, standing behind them, took away: with the
+// Threads that keep all processors busy recorded faster than the drainer, with its lower priority, drained: with the
 // usual settings a fifth of their records were lost, with a thousand threads nearly half, some threads had no ring, and
 // lost frees made the peak too high.
 func TestStormsLoseNothing(t *testing.T) {
@@ -118,8 +118,8 @@ func TestStormsLoseNothing(t *testing.T) {
 	}
 }
 
-// Where there is room for no more, threads wait for a moment, for a bounded time in all; what is lost then is counted,
-// and frees are kept as long as there is any room.
+// When the spool is full, threads wait for a moment, for a bounded time in all; what is lost then is counted, and frees
+// are kept as long as there is any space.
 func TestStormInASmallSpool(t *testing.T) {
 	t.Parallel()
 	const events = 400_000

@@ -33,7 +33,7 @@ func TestHardSurroundings(t *testing.T) {
 	}
 }
 
-// Nothing can be written where the trace, or only the spool, is to go: the program runs on, and one line says so.
+// Nothing can be written where the trace, or only the spool, is to go: the program runs on, and one line reports it.
 func TestReadOnlyDisk(t *testing.T) {
 	t.Parallel()
 	readOnly := mount(t, "tmpfs", "ro")
@@ -99,8 +99,8 @@ func mount(t *testing.T, kind, options string) string {
 	return dir
 }
 
-// Variables of other tools and of Go's own runtime, sense and nonsense: the program sees them as they are, and they are
-// not ours to read.
+// Variables of other tools and of Go's own runtime, sense and nonsense: the program sees them unchanged, and the
+// library does not read them.
 func TestVariables(t *testing.T) {
 	t.Parallel()
 	for name, env := range map[string][]string{
@@ -142,8 +142,8 @@ func open(t *testing.T) string {
 	return dir
 }
 
-// A user who may have no more threads gets none of ours. All is in the spool if the limit was there first; later, we
-// have what we need, also where other limits have kept the drainer away.
+// A user at the thread limit gets no thread of the library. All is in the spool if the limit was there first; with a
+// later limit, the library has its threads already, also where other limits have prevented the drainer.
 func TestNoThreads(t *testing.T) {
 	t.Parallel()
 	if os.Getuid() != 0 {
@@ -159,7 +159,7 @@ func TestNoThreads(t *testing.T) {
 	}
 }
 
-// Messages to a stderr that nobody reads do not end the program, whichever half says them: this one makes the drainer
+// Messages to a stderr without a reader do not end the program, whichever half writes them: this one makes the drainer
 // fail.
 func TestBrokenStderr(t *testing.T) {
 	t.Parallel()
@@ -185,7 +185,7 @@ func TestDisabled(t *testing.T) {
 	}
 }
 
-// The random ledger where its trace has little room or loses its folder: the program does what it does, and a trace
+// The random ledger where its trace has little space or loses its folder: the program does what it does, and a trace
 // that claims to be whole is.
 func TestLedgerWithoutRoom(t *testing.T) {
 	t.Parallel()

@@ -12,7 +12,7 @@ import (
 const precious = "precious\n"
 
 // swapping runs a program in whose folder a file of the library's is exchanged, and returns the run, with a file beside
-// it that nobody may touch.
+// it that must not be changed.
 func swapping(t *testing.T, kind, file string, env ...string) (got result, untouched func()) {
 	t.Helper()
 	dir := t.TempDir()
@@ -34,8 +34,8 @@ func swapping(t *testing.T, kind, file string, env ...string) (got result, untou
 }
 
 // The drainer opened the trace and the spool by their names, some milliseconds after C had made them. In a folder that
-// others can write to, somebody who put a link there in between had the trace written over any file of the user's: 20
-// of 20 times.
+// others can write to, a user who put a link there in between had the trace written over any file of the program's
+// user: 20 of 20 times.
 func TestSwappedTrace(t *testing.T) {
 	t.Parallel()
 	for _, kind := range []string{"link", "pipe", "file"} {
@@ -67,8 +67,8 @@ func TestSwappedSpool(t *testing.T) {
 	}
 }
 
-// At the end the spool goes, and with MEMTRACE_SPOOL_DIR what the link beside the trace leads to. Where somebody had
-// turned that link elsewhere, the file there went.
+// At the end the spool goes, and with MEMTRACE_SPOOL_DIR what the link beside the trace leads to. Where that link had
+// been redirected, the file at its target was removed.
 func TestSwappedSpoolAtTheEnd(t *testing.T) {
 	t.Parallel()
 	for _, distant := range []bool{false, true} {

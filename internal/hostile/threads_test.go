@@ -57,8 +57,8 @@ func calls(t *testing.T, path string) (each float64) {
 	return float64(sum) / float64(ended)
 }
 
-// A thread that lived shortly cost five to eight times as much: it read the kernel's list of mappings for its stack,
-// and what filters there are. Counted, since no clock tells on a machine that does something else.
+// A short thread cost five to eight times as much: it read the kernel's list of mappings for its stack, and its seccomp
+// filters. System calls are counted, since times mean nothing on a busy machine.
 func TestShortThreadsCostFewCalls(t *testing.T) {
 	t.Parallel()
 	strace := watcher(t, "strace", "-o", "/dev/null", "true")
@@ -84,7 +84,7 @@ func TestShortThreadsCostFewCalls(t *testing.T) {
 	}
 }
 
-// More than 4,096 threads at once found no room, and a fifth of their records was lost.
+// More than 4,096 threads at once found no ring, and a fifth of their records was lost.
 func TestManyThreadsAtOnce(t *testing.T) {
 	t.Parallel()
 	const threads, each = 6000, 3

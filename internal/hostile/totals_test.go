@@ -9,7 +9,7 @@ import (
 	"memtrace/trace"
 )
 
-// TestTotals compares what the trace says is live at the end with what the null driver says, kind by kind.
+// TestTotals compares live memory at the end in the trace with the null driver's, kind by kind.
 func TestTotals(t *testing.T) {
 	t.Parallel()
 	program := compile(t, "totals", []string{"testdata/guest/totals.c"}, withDriver(t)...)
@@ -20,9 +20,9 @@ func TestTotals(t *testing.T) {
 	compareTotalsOf(t, got, "null.log")
 }
 
-// compareTotalsOf compares what the only trace of a run says is live at the end with the null driver's log. The order
-// is that of the events' numbers: a thread that was held up inside a call, as valgrind holds up all but one, has its
-// event later in the file.
+// compareTotalsOf compares live memory at the end in the only trace of a run with the null driver's log. The order is
+// that of the events' numbers: a thread that was held up inside a call, as valgrind holds up all but one, has its event
+// later in the file.
 func compareTotalsOf(t *testing.T, got result, log string) {
 	t.Helper()
 	driver, have := driverAccount(t, filepath.Join(got.dir, log)), replay(slices.SortedStableFunc(

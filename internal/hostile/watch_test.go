@@ -12,12 +12,12 @@ import (
 	"time"
 )
 
-// A program that hangs is told by its processor time, not by the clock: on a machine that does other things, any
+// A program that hangs is detected by its processor time, not by the clock: on a machine that does other things, any
 // program may take any time, but one that is not over gets on.
 const (
 	patience = 5 * time.Minute       // without any processor time
 	enough   = 20 * time.Minute      // of processor time
-	pace     = 5 * time.Millisecond  // between two looks at what will happen
+	pace     = 5 * time.Millisecond  // polling interval
 	tick     = 10 * time.Millisecond // in which the kernel counts processor time, on every machine
 )
 
@@ -99,7 +99,7 @@ func await(pid int, happened func() bool) bool {
 	return true
 }
 
-// awaitEnd waits until a process that is nobody's child here is gone or has only its name left.
+// awaitEnd waits until a process that is not a child of this one is gone or has only its name left.
 func awaitEnd(pid int) {
 	for lives(pid) {
 		time.Sleep(pace)

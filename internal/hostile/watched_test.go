@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// Programs that somebody watches: debuggers and tracers stop them in the middle of calls, and valgrind runs them on a
+// Programs under observation: debuggers and tracers stop them in the middle of calls, and valgrind runs them on a
 // processor of its own.
 
 // watcher returns a tool's path. A machine without it, or one that forbids tracing, cannot run the test.

@@ -12,11 +12,11 @@ import (
 	"memtrace/internal/regular"
 )
 
-// What follows finds out without a call what a call would tell: each one costs the thread another turn of the
-// processor, for which it waits where many run.
+// The functions below replace calls in the thread: each call costs it another time slice, for which it waits on a busy
+// machine.
 
-// errnoLoad and errnoAdd are __errno_location of glibc on x86-64, behind an endbr64 that may be there: they add a
-// word of the library's to the thread's own address.
+// errnoLoad and errnoAdd are __errno_location of glibc on x86-64, after an optional endbr64: they add a word of the
+// library's to the thread pointer.
 //
 //	48 8b 05 xx xx xx xx           mov   offset(%rip), %rax
 //	64 48 03 04 25 00 00 00 00     add   %fs:0, %rax
@@ -40,7 +40,7 @@ func errnoWord(code []byte, at uint64) (word uint64, ok bool) {
 	return at + load + uint64(int64(offset)), true
 }
 
-// errnoOf returns where the thread's error number lies.
+// errnoOf returns the address of the thread's error number.
 func (t *target) errnoOf(s *stopped) (uint64, error) {
 	if code, err := s.peek(uintptr(t.loader.errno), len(endbr)+7+len(errnoAdd)); err == nil {
 		if word, ok := errnoWord(code, t.loader.errno); ok {
@@ -52,15 +52,14 @@ func (t *target) errnoOf(s *stopped) (uint64, error) {
 	return s.call(t.loader.errno)
 }
 
-// exported is a function of a library's file: where it and the list of what the loader needs lie, from the library's
-// base on.
+// exported is a function of a library's file: its offset from the library's base, and that of the dynamic section.
 type exported struct{ function, dynamic uint64 }
 
 // largestLibrary is what is read of a library in bytes.
 const largestLibrary = 256 << 20
 
-// export looks a function up in a library's file; nil if that cannot be done. It reads all of it, so that no thread
-// stands still until a disk or the network has sent it.
+// export looks a function up in a library's file; nil if that cannot be done. It reads all of it, so that no thread is
+// stopped until a disk or the network has sent it.
 func (t *target) export(library, function string) *exported {
 	data, err := regular.Read(filepath.Join(t.proc, "root", library), largestLibrary)
 	if err != nil {
@@ -91,9 +90,9 @@ func (t *target) export(library, function string) *exported {
 	return &e
 }
 
-// address returns where the function lies in the process. A handle of glibc's is the library's entry in the loader's
-// list (struct link_map): its base, its name, and the address of what the loader needs. ok is false if it looks
-// otherwise.
+// address returns the address of the function in the process. A handle of glibc's is the library's entry in the
+// loader's list (struct link_map): its base, its name, and the address of the dynamic section. ok is false if it
+// differs.
 func (e *exported) address(s *stopped, handle uint64) (address uint64, ok bool) {
 	if e == nil {
 		return 0, false
@@ -106,10 +105,10 @@ func (e *exported) address(s *stopped, handle uint64) (address uint64, ok bool) 
 	return base + e.function, dynamic == base+e.dynamic
 }
 
-// hurry gives a thread that another one's work depends on the highest priority, where the system lets us, and returns
-// what takes it back, once.
-func hurry(tid int) (restore func()) {
-	const none = 20 // what the kernel takes a priority from, so that it is no error number
+// raisePriority raises a thread that another one depends on to the highest priority, where permitted, and returns a
+// function that restores it, once.
+func raisePriority(tid int) (restore func()) {
+	const none = 20 // the kernel returns this minus the nice value, so that the result is not an error number
 	before, err := unix.Getpriority(unix.PRIO_PROCESS, tid)
 	if err != nil || unix.Setpriority(unix.PRIO_PROCESS, tid, highest) != nil {
 		return func() {}

@@ -20,16 +20,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// ErrNoThread says that each thread of the process was running whenever it was looked at.
+// ErrNoThread is returned if each thread of the process was running whenever it was checked.
 var ErrNoThread = errors.New("no thread of the process waits in a system call, and loading a library into one that runs could hang the process")
 
-// ErrUnsupported says that this door is closed on this kind of processor.
+// ErrUnsupported is returned on processors that this method does not support.
 var ErrUnsupported = errors.New("memtrace attach can load the library by itself on x86-64 only: call memtrace.start() in the program, start it with MEMTRACE_START=asleep, or use CPython 3.14 or later")
 
 // Result is what an injection was.
 type Result struct {
 	Thread  int           // that was used
-	Stopped time.Duration // that it stood still for
+	Stopped time.Duration // that it was stopped for
 }
 
 // Load makes the process load a library, a path in the process's own view, and call one of its functions, which takes
@@ -43,9 +43,8 @@ func Load(ctx context.Context, pid int, library, function string) (Result, error
 	if err != nil {
 		return Result{}, err
 	}
-	// Requests must come from the thread that attached, which nobody else may use meanwhile. It ends with its
-	// goroutine, and with it the priority that it has: the process's thread stands still until this one has its next
-	// turn.
+	// Requests must come from the thread that attached, which no other goroutine may use meanwhile. It ends with its
+	// goroutine, and with it the priority that it has: the process's thread is stopped until this one runs again.
 	result := make(chan loaded)
 	go func() {
 		runtime.LockOSThread()
@@ -89,17 +88,17 @@ func (t *target) loadWaiting(ctx context.Context, library, function string) (Res
 	}
 }
 
-// errMoved says that a thread does something else by now.
+// errMoved means that a thread has meanwhile gone on.
 var errMoved = errors.New("the thread went on")
 
 // target is a process that a library is to be loaded into.
 type target struct {
-	pid     int
-	proc    string
-	loader  functions
-	entry   *exported // the function that is to be called; nil: the loader has to be asked
-	regions []region
-	calm    func() // gives the thread that is used its own priority back
+	pid             int
+	proc            string
+	loader          functions
+	entry           *exported // the function that is to be called; nil: the loader is called
+	regions         []region
+	restorePriority func() // restores the priority of the thread that is used
 }
 
 func newTarget(pid int) (*target, error) {
@@ -115,8 +114,8 @@ func newTarget(pid int) (*target, error) {
 // try uses one thread. errMoved: nothing was touched, and another thread may do.
 func (t *target) try(thread waiter, library, function string) (Result, error) {
 	begin := time.Now()
-	t.calm = hurry(thread.tid) // most of the time that a thread stood still on a busy machine it waited to be stopped
-	defer func() { t.calm() }()
+	t.restorePriority = raisePriority(thread.tid) // on a busy machine most of the pause is the wait for the stop
+	defer func() { t.restorePriority() }()
 	stopped, err := stop(thread.tid)
 	switch {
 	case errors.Is(err, unix.ESRCH):
@@ -164,7 +163,7 @@ func (t *target) loadAndCall(s *stopped, library, function string) error {
 		return err
 	}
 	handle, err := s.call(t.loader.dlopen, path, rtldNow|rtldGlobal|t.loader.mode)
-	t.calm() // threads that the function makes have the priority of this one
+	t.restorePriority() // threads that the function makes have the priority of this one
 	if err != nil {
 		return err
 	}
@@ -186,7 +185,7 @@ func (t *target) loadAndCall(s *stopped, library, function string) error {
 	return err
 }
 
-// addressOf returns where a function of a loaded library lies, 0 if it has none.
+// addressOf returns the address of a function of a loaded library, 0 if it has none.
 func (t *target) addressOf(s *stopped, handle uint64, function string) (uint64, error) {
 	if address, ok := t.entry.address(s, handle); ok {
 		return address, nil
@@ -198,7 +197,7 @@ func (t *target) addressOf(s *stopped, handle uint64, function string) (uint64, 
 	return s.call(t.loader.dlsym, handle, name)
 }
 
-// reason is what the loader says.
+// reason is the loader's error.
 func (t *target) reason(s *stopped) string {
 	const unknown = "its loader refuses it"
 	if t.loader.dlerror == 0 {
@@ -220,7 +219,7 @@ func (t *target) reason(s *stopped) string {
 	return string(before)
 }
 
-// explain says what to do about a refusal.
+// explain adds what to do about a refusal.
 func (t *target) explain(err error) error {
 	if !errors.Is(err, os.ErrPermission) {
 		return err

@@ -92,7 +92,7 @@ func TestLoadNoLibrary(t *testing.T) {
 	}
 }
 
-// A function that the library does not have is told apart.
+// A function that the library does not have has its own error.
 func TestLoadNoFunction(t *testing.T) {
 	needsPtrace(t)
 	compiler, err := exec.LookPath("cc")
@@ -135,7 +135,7 @@ func TestLoadBusy(t *testing.T) {
 	}
 }
 
-func TestLoadNobody(t *testing.T) {
+func TestLoadNoProcess(t *testing.T) {
 	needsPtrace(t)
 	if _, err := Load(within(t, ample), 1<<22+1, "/x.so", "f"); err == nil ||
 		!strings.Contains(err.Error(), "there is no process") {
@@ -162,7 +162,7 @@ func fakeProcess(t *testing.T, maps string) *target {
 	return &target{pid: 4711, proc: proc, regions: regions}
 }
 
-// What the process is linked with decides whether it can be attached to, and is said; odd lines say nothing.
+// The libraries of the process decide whether it can be attached to, and are reported; malformed lines are ignored.
 func TestFindFunctions(t *testing.T) {
 	for maps, problem := range map[string]string{
 		"": "linked statically",
@@ -185,8 +185,8 @@ func TestFindFunctions(t *testing.T) {
 	}
 }
 
-// Only a thread that waits in a call of the list, with room on its stack, in no shadow of another stack and not for a
-// file's contents, is used.
+// Only a thread that waits in a call of the list, with space on its stack, without a shadow stack and not for a file's
+// contents, is used.
 func TestLook(t *testing.T) {
 	if len(waits) == 0 {
 		t.Skip("not on this processor")
@@ -237,7 +237,7 @@ func TestLook(t *testing.T) {
 	}
 }
 
-// The error number's place is read out of the function that tells it, if it is the one that glibc has.
+// The error number's address is read from the function that returns it, if it is the one that glibc has.
 func TestErrnoWord(t *testing.T) {
 	load, add := []byte{0x48, 0x8b, 0x05, 0x10, 0, 0, 0}, errnoAdd
 	plain := append(append([]byte{}, load...), add...)
@@ -261,12 +261,12 @@ func TestErrnoWord(t *testing.T) {
 }
 
 // A thread's priority comes back as it was.
-func TestHurry(t *testing.T) {
+func TestRaisePriority(t *testing.T) {
 	p := child(t, "sleep", "100")
 	if err := unix.Setpriority(unix.PRIO_PROCESS, p.Process.Pid, 19); err != nil {
 		t.Fatal(err)
 	}
-	restore := hurry(p.Process.Pid)
+	restore := raisePriority(p.Process.Pid)
 	if priority, err := unix.Getpriority(unix.PRIO_PROCESS, p.Process.Pid); err != nil || os.Geteuid() == 0 &&
 		priority == 1 {
 		t.Logf("its priority is %d, %v: the system does not let it be raised", 20-priority, err)
@@ -275,5 +275,5 @@ func TestHurry(t *testing.T) {
 	if priority, err := unix.Getpriority(unix.PRIO_PROCESS, p.Process.Pid); err != nil || priority != 1 {
 		t.Errorf("its priority is %d, %v", 20-priority, err)
 	}
-	hurry(1 << 22)()
+	raisePriority(1 << 22)()
 }

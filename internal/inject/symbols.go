@@ -49,10 +49,10 @@ func readRegions(proc string) ([]region, error) {
 	return list, lines.Err()
 }
 
-// functions are addresses in the process; 0: there is none.
+// functions are addresses in the process; 0: not found.
 type functions struct {
 	dlopen, dlsym, dlerror, errno uint64
-	mode                          uint64 // a flag that this dlopen wants
+	mode                          uint64 // a flag that this dlopen needs
 }
 
 // fromOwnCode is what __libc_dlopen_mode, which glibc itself used until 2.33, takes as a sign that it is called as

@@ -34,7 +34,7 @@ const (
 	waitAnyChild = unix.WALL
 )
 
-// stopped is a thread that stands still.
+// stopped is a stopped thread.
 type stopped struct {
 	tid     int
 	regs    unix.PtraceRegs // as it was found
@@ -101,8 +101,8 @@ func (s *stopped) push(text string) (uint64, error) {
 }
 
 // call runs a function of the process in the thread and returns its result. The function returns to where there is no
-// code: the fault that stops the thread then is ours, and the program does not see it. No code is written, and no
-// system call of the function's stops the thread.
+// code: the tracer takes the fault that then stops the thread, and the program does not see it. No code is written, and
+// no system call of the function's stops the thread.
 func (s *stopped) call(function uint64, arguments ...uint64) (uint64, error) {
 	regs := s.regs
 	regs.Rsp = s.sp - 8

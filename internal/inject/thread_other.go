@@ -10,7 +10,7 @@ const readCall = 63
 
 var waits [0]uint64
 
-// stopped is a thread that stands still.
+// stopped is a stopped thread.
 type stopped struct{ tid int }
 
 func stop(int) (*stopped, error)                          { return nil, ErrUnsupported }

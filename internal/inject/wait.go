@@ -77,7 +77,7 @@ func (t *target) lookAt(task string) (waiter, error) {
 		return waiter{}, err
 	}
 	fields := strings.Fields(string(line))
-	// a shadow stack knows no call of ours
+	// a shadow stack holds no such call
 	if len(fields) != 9 || strings.Contains(field(status, "x86_Thread_features:"), "shstk") {
 		return waiter{}, errRuns
 	}

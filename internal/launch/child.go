@@ -1,6 +1,6 @@
 // Package launch starts a program with the recorder preloaded: the library that is preloaded, the environment that sets
 // it up, the folder in which processes list their traces, and the program itself, to which signals are passed on. It
-// reads no trace and prints nothing: what a run left is told by the command.
+// reads no trace and prints nothing: the command reports what a run left.
 package launch
 
 import (
@@ -34,7 +34,7 @@ func (o Outcome) SignalName() string {
 }
 
 // Run starts argv with the given environment and this process's standard streams, passes signals on, and waits. An
-// error means that the program never ran; it carries the exit status that a shell would give.
+// error means that the program never ran; it carries the exit status that a shell would return.
 func Run(argv, environment []string) (Outcome, error) {
 	path, err := lookProgram(argv[0])
 	if err != nil {
@@ -114,14 +114,13 @@ const (
 // signalStatusBase is what shells add to the number of the signal that ended a program.
 const signalStatusBase = 128
 
-// StatusError carries an exit status. Without Err there is nothing left to print: whoever made it has said what there
-// was to say.
+// StatusError carries an exit status. Without Err there is nothing left to print: its creator has printed the error.
 type StatusError struct {
 	Status int
 	Err    error
 }
 
-// Error returns the text of Err, or names the status if there is none.
+// Error returns the text of Err, or names the status without one.
 func (e *StatusError) Error() string {
 	if e.Err == nil {
 		return fmt.Sprintf("exit status %d", e.Status)

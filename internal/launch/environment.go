@@ -134,7 +134,7 @@ func OutputPattern(pattern string, force bool) (string, error) {
 	if err != nil {
 		return "", fmt.Errorf("output %s: %w", pattern, err)
 	}
-	// a percent sign in the folder's own name is no placeholder
+	// a percent sign in the folder's own name is not a placeholder
 	return filepath.Join(strings.ReplaceAll(here, "%", "%%"), pattern), nil
 }
 

@@ -14,7 +14,7 @@ const LibraryName = "libmemtrace.so"
 // libraryEnv overrides the search for the recorder.
 const libraryEnv = "MEMTRACE_LIBRARY"
 
-// libraryFolders are where the recorder may lie, seen from the folder of this executable: a build tree, then the two
+// libraryFolders are where the recorder may be, relative to the folder of this executable: a build tree, then the two
 // usual layouts of an installation.
 var libraryFolders = []string{".", "../lib/memtrace", "../lib"}
 

@@ -21,7 +21,7 @@ const ManifestEnv = "MEMTRACE_RUN_DIR"
 // manifestEntryLimit bounds what is read of one entry: the longest path that Linux accepts, and its newline.
 const manifestEntryLimit = 4096 + 1
 
-// Manifest is the folder that tells one run which traces its process tree wrote.
+// Manifest is the folder in which one run finds the traces that its process tree wrote.
 type Manifest struct {
 	Dir string
 }

@@ -8,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// relayed are the signals that people and job managers send to a program and that must reach it although they are sent
+// relayed are the signals that users and job managers send to a program and that must reach it although they are sent
 // to this process.
 var relayed = []syscall.Signal{
 	syscall.SIGHUP, syscall.SIGINT, syscall.SIGQUIT, syscall.SIGTERM, syscall.SIGUSR1, syscall.SIGUSR2,
@@ -28,7 +28,7 @@ type relay struct {
 	queue    chan os.Signal
 	done     chan struct{}
 	process  *os.Process
-	stopping bool // we were asked to stop: we do once the program has
+	stopping bool // a stop was requested: it follows once the program has stopped
 }
 
 // newRelay begins to collect signals. A signal that was ignored when this process began stays ignored, here and in the
@@ -75,16 +75,17 @@ func (r *relay) handle(s syscall.Signal) {
 	case syscall.SIGCONT:
 		r.stopping = false
 	}
-	// Having caught the stop we owe it to the shell that waits for us, but not before the program: it may refuse, or
-	// save its screen first. The news of its stop may overtake the signal that asked for it, hence the look after both.
+	// A stop that was caught must still reach the shell that waits for this process, but after the program's: that may
+	// refuse, or save its screen first. The report of its stop may overtake the signal that requested it, hence the
+	// check after both.
 	if r.stopping && stopped(r.process.Pid) {
 		r.stopping = false
 		_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP)
 	}
 }
 
-// pass sends one signal on. Who sent it cannot be told, only where it probably comes from: a process in the foreground
-// of its terminal gets its interrupts from the keyboard, and the program has then got its own.
+// pass sends one signal on. Its sender is unknown; only its probable origin is: a process in the foreground of its
+// terminal gets its interrupts from the keyboard, and the program has then got its own.
 func (r *relay) pass(s syscall.Signal) {
 	if !fromTerminal[s] || !inForeground() {
 		// os.Process refuses to signal a process that has been waited for, so a reused pid is never hit.
@@ -92,7 +93,7 @@ func (r *relay) pass(s syscall.Signal) {
 	}
 }
 
-// stopped reports whether a child is stopped, and leaves that news to be asked for again.
+// stopped reports whether a child is stopped, and leaves that status to be waited for again.
 func stopped(pid int) bool {
 	var info unix.Siginfo
 	err := unix.Waitid(unix.P_PID, pid, &info, unix.WSTOPPED|unix.WNOHANG|unix.WNOWAIT, nil)

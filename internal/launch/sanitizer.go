@@ -9,12 +9,12 @@ import (
 	"memtrace/internal/regular"
 )
 
-// linkOrder is the option of AddressSanitizer's that has a program end where another library stands before the
-// sanitizer's. The recorder replaces nothing that the sanitizer watches, and may stand there.
+// linkOrder is the option of AddressSanitizer's that ends a program where another library precedes the sanitizer's. The
+// recorder replaces nothing that the sanitizer intercepts, and may precede it.
 const linkOrder = "verify_asan_link_order"
 
 // AllowSanitizer returns an environment in which a program that is built with AddressSanitizer as a shared library
-// starts with the recorder before it. Others, and what the user says of the order, stay as they are.
+// starts with the recorder before it. Others, and the user's setting of the order, are unchanged.
 func AllowSanitizer(env []string, program string) []string {
 	options := LookupVariable(env, "ASAN_OPTIONS")
 	if strings.Contains(options, linkOrder) || !needsSanitizer(program) {

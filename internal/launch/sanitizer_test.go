@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// A program that is built with the sanitizer as a shared library ended at once, for the recorder stood before it.
-func TestSanitizerStartsBehindTheRecorder(t *testing.T) {
+// A program that is built with the sanitizer as a shared library ended at once, since the recorder preceded it.
+func TestSanitizerStartsAfterTheRecorder(t *testing.T) {
 	dir := t.TempDir()
 	plain, checked := filepath.Join(dir, "plain"), filepath.Join(dir, "checked")
 	for path, flag := range map[string]string{plain: "-O1", checked: "-fsanitize=address"} {

@@ -12,8 +12,8 @@ import (
 	"memtrace/internal/regular"
 )
 
-// WhyNothing names the reasons that can be seen from outside for a program that the recorder did not reach.
-func WhyNothing(program string) string {
+// Diagnose returns why the recorder did not reach a program, as far as its file shows it.
+func Diagnose(program string) string {
 	path, err := exec.LookPath(program)
 	if err != nil {
 		return ""
@@ -38,14 +38,14 @@ func WhyNothing(program string) string {
 	}
 	for _, header := range file.Progs {
 		if header.Type == elf.PT_INTERP {
-			return whyNothingOfLoader(program, header)
+			return diagnoseLoader(program, header)
 		}
 	}
 	return "; " + program + " is statically linked, so nothing can be preloaded into it"
 }
 
-// whyNothingOfLoader looks at the loader that a program names.
-func whyNothingOfLoader(program string, header *elf.Prog) string {
+// diagnoseLoader does it by the loader that a program names.
+func diagnoseLoader(program string, header *elf.Prog) string {
 	name, err := io.ReadAll(io.LimitReader(header.Open(), unix.PathMax))
 	if err == nil && strings.Contains(string(name), "ld-musl") {
 		return "; " + program + " uses the musl C library, for which there is no CUDA"

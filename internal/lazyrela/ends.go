@@ -9,7 +9,7 @@ import (
 )
 
 // Where the Go runtime gives up, it ends the process: as a library by SIGABRT, else by exit_group, or, where not even
-// that can be done in order, by an instruction that faults. In somebody else's process a fault of ours may end the
+// that can be done in order, by an instruction that faults. In the traced process a fault of the recorder may end the
 // recording and nothing else, so the beginnings of these functions become a jump to mt_go_ended
 // (cshim/process/goend.c), which keeps the thread for ever.
 //

@@ -5,9 +5,9 @@
 //
 // A Go shared object has thousands of relative relocations, and the loader would apply them, page after page, in every
 // process that the library is preloaded into, though hardly any of those processes ever runs Go. lazyrela sorts the
-// table so that those of Go's own data sections come last, shortens the table that the loader sees, and tells the C
-// half where the rest is (section mt_lazy_rela, struct mt_lazy_rela in cshim/process/relocate.c), which applies it
-// before it starts the runtime. The linker script keeps the C half's own data out of these sections.
+// table so that those of Go's own data sections come last, shortens the table that the loader sees, and passes the
+// place of the rest to the C half (section mt_lazy_rela, struct mt_lazy_rela in cshim/process/relocate.c), which
+// applies it before it starts the runtime. The linker script keeps the C half's own data out of these sections.
 //
 // It also keeps the runtime away from the program's signals (signals.go) and from ending the process (ends.go). The C
 // half never starts the Go half of a library that was not treated.

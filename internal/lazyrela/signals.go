@@ -9,10 +9,10 @@ import (
 	"strings"
 )
 
-// The Go runtime's table of signals: one {flags int32; name string} each. The flags say which signals the runtime takes
-// over at its start, for which handlers it adds SA_ONSTACK, and which it unblocks on every thread of its own. In
-// somebody else's process it has no business with any of them: a handler of the program that ran on a goroutine's stack
-// of two kilobytes would write over its neighbours. With zero flags it leaves dispositions alone and unblocks nothing.
+// The Go runtime's table of signals: one {flags int32; name string} each. The flags determine which signals the runtime
+// takes over at its start, for which handlers it adds SA_ONSTACK, and which it unblocks on every thread of its own. In
+// the traced process it must not handle any of them: a handler of the program that ran on a goroutine's stack of two
+// kilobytes would write over its neighbours. With zero flags it leaves dispositions alone and unblocks nothing.
 const (
 	signalEntrySize  = 24
 	signalNameOffset = 8
@@ -53,7 +53,7 @@ func quietSignals(data []byte, file *elf.File) error {
 	return nil
 }
 
-// relativePointers maps where a pointer lies to what it points to, both as addresses.
+// relativePointers maps the address of a pointer to the address that it points to.
 func relativePointers(data []byte, file *elf.File) (map[uint64]uint64, error) {
 	table := file.Section(tableSection)
 	if table == nil || table.Size%entrySize != 0 || table.Offset+table.Size > uint64(len(data)) {

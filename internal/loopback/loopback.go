@@ -1,5 +1,5 @@
-// Package loopback tells what programs on this machine ask for from what a web page of elsewhere may have made a
-// browser ask for.
+// Package loopback distinguishes requests of programs on this machine from those that a foreign web page may have made
+// a browser send.
 package loopback
 
 import (

@@ -18,7 +18,7 @@ const Details = "details"
 
 // Columns of a help text.
 const (
-	columnsPlain = 80  // where there is no terminal
+	columnsPlain = 80  // without a terminal
 	columnsMost  = 100 // wider lines are hard to read
 )
 
@@ -59,7 +59,7 @@ func helpText(c *cobra.Command, columns int, details bool) string {
 	return console.FitText(strings.Join(sections, "\n\n"), columns) + "\n"
 }
 
-// description is all that is to be said of a command.
+// description is the whole text on a command.
 func description(c *cobra.Command) string {
 	return strings.TrimSpace(c.Long + "\n\n" + c.Annotations[Details])
 }
@@ -72,7 +72,7 @@ func usageLine(c *cobra.Command) string {
 }
 
 // paragraphs joins the lines of each paragraph. Lines that begin with a blank, which are commands or rows of a table,
-// stay as they are.
+// are unchanged.
 func paragraphs(text string) string {
 	lines := strings.Split(text, "\n")
 	joined := lines[:1]

@@ -1,5 +1,5 @@
 // Package manual prints the help of the verbs and writes their man pages, from their texts and flags and from lists of
-// what no flag says: exit statuses, variables and files. It knows no verb but by its name.
+// what no flag holds: exit statuses, variables and files. It depends on no verb.
 package manual
 
 import (
@@ -83,7 +83,7 @@ func addManSections(c *cobra.Command, folder string) error {
 // flagLine is what the generator writes for a flag: its names, and its default where the name of its value belongs.
 var flagLine = regexp.MustCompile(`(?m)^((?:\\fB-\w\\fP, )?\\fB--([\w-]+)\\fP).*\n(.*)$`)
 
-// flagTerms names the values of flags as --help does, and says what they are if not given.
+// flagTerms names the values of flags as --help does, and returns their defaults.
 func flagTerms(c *cobra.Command, page string) string {
 	page = flagLine.ReplaceAllStringFunc(page, func(lines string) string {
 		m := flagLine.FindStringSubmatch(lines)

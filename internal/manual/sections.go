@@ -10,7 +10,7 @@ import (
 // entry is a paragraph of a man page's list: a term and what it means.
 type entry struct{ term, text string }
 
-// exitStatuses says what the status of a verb means.
+// exitStatuses lists the exit statuses of a verb.
 func exitStatuses(c *cobra.Command) []entry {
 	switch c.Name() {
 	case "run":

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Others is the value of a label that stands for everything that has no series of its own.
+// Others is the label value of everything that has no series of its own.
 const Others = "others"
 
 // Part is one key of what is divided, and what it has.

@@ -1,11 +1,11 @@
-// Package metrics writes figures as Prometheus and OpenMetrics read them, and serves them over HTTP. It knows nothing
-// of memtrace's own figures.
+// Package metrics writes figures as Prometheus and OpenMetrics read them, and serves them over HTTP. It does not depend
+// on memtrace's own figures.
 //
 // # Invariants
 //
 //  1. What is written can be parsed, whatever the values of labels are: families and series are unique, names are
 //     checked, text is escaped.
-//  2. The number of series has a bound that does not depend on the programs that are looked at: see Chooser and
+//  2. The number of series has a bound that does not depend on the programs that are measured: see Chooser and
 //     Families.
 //  3. A server answers one path, reads nothing but the request's head, and changes nothing.
 package metrics
@@ -54,7 +54,7 @@ type Family struct {
 // longer ones with all samples beside them.
 const maxLabelRunes = 200
 
-// cutMark stands for what was cut out of a value.
+// cutMark replaces what was cut out of a value.
 const cutMark = "…"
 
 // Clean returns what a label shows of a text that others chose: printable characters only, and not too many of them. Of

@@ -9,8 +9,8 @@ import (
 // openMetricsVersions are those that Write's output is right for.
 var openMetricsVersions = map[string]bool{"": true, "0.0.1": true, "1.0.0": true}
 
-// Negotiate chooses the format that an Accept header wants most. The classic one is for those who do not say, or who
-// want something else: curl and browsers can show it.
+// Negotiate chooses the format that an Accept header prefers. The classic one is the default, also where another one is
+// requested: curl and browsers can show it.
 func Negotiate(accept string) Format {
 	best, format := 0.0, Classic
 	classic := 0.0

@@ -15,16 +15,16 @@ const Path = "/metrics"
 
 const (
 	maxScrapes   = 4        // that wait for an answer at the same time
-	maxHead      = 16 << 10 // bytes of a request before its body, which nobody reads
+	maxHead      = 16 << 10 // bytes of a request before its body, which is not read
 	headTimeout  = 5 * time.Second
 	writeTimeout = 30 * time.Second
 	idleTimeout  = 2 * time.Minute
 	maxPatience  = 5 * time.Second // half of Prometheus's usual timeout
 )
 
-// NewServer returns a server of what collect returns. collect is told how long the answer may take. With ownHostsOnly,
-// only requests that name this machine by a loopback address or as localhost are answered: otherwise a web page could
-// read the metrics by a name of its own that it lets point here.
+// NewServer returns a server of what collect returns. collect gets the time that the answer may take. With
+// ownHostsOnly, only requests that name this machine by a loopback address or as localhost are answered: otherwise a
+// web page could read the metrics by a name of its own that resolves to this machine.
 func NewServer(collect func(patience time.Duration) ([]*Family, error), ownHostsOnly bool) *http.Server {
 	turns := make(chan struct{}, maxScrapes)
 	handler := func(w http.ResponseWriter, r *http.Request) {
@@ -63,13 +63,13 @@ func NewServer(collect func(patience time.Duration) ([]*Family, error), ownHosts
 		head.Set("Content-Type", format.ContentType())
 		head.Set("Vary", "Accept")
 		head.Set("Content-Length", strconv.Itoa(text.Len()))
-		_, _ = w.Write(text.Bytes()) // whoever hung up does not want it
+		_, _ = w.Write(text.Bytes()) // the client may have closed the connection
 	}
 	return &http.Server{Handler: http.HandlerFunc(handler), ReadHeaderTimeout: headTimeout, ReadTimeout: headTimeout,
 		WriteTimeout: writeTimeout, IdleTimeout: idleTimeout, MaxHeaderBytes: maxHead}
 }
 
-// patience is half of what the scraper says that it waits.
+// patience is half of the scraper's stated timeout.
 func patience(seconds string) time.Duration {
 	if v, err := strconv.ParseFloat(seconds, 64); err == nil && v > 0 && v < 2*maxPatience.Seconds() {
 		return time.Duration(v / 2 * float64(time.Second))

@@ -12,8 +12,8 @@ import (
 	"github.com/prometheus/common/expfmt"
 )
 
-// Prometheus, in its versions, and others ask like this. What is chosen agrees with Prometheus's own library, where
-// that has the format.
+// Prometheus, in its versions, and others send these headers. What is chosen agrees with Prometheus's own library,
+// where that has the format.
 func TestNegotiate(t *testing.T) {
 	for accept, want := range map[string]Format{
 		"":                             Classic,

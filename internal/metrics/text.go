@@ -18,7 +18,7 @@ const (
 	OpenMetrics               // version 1.0.0
 )
 
-// ContentType is what the header of that name says.
+// ContentType is the value of the header of that name.
 func (f Format) ContentType() string {
 	if f == OpenMetrics {
 		return "application/openmetrics-text; version=1.0.0; charset=utf-8"

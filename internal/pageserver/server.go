@@ -19,13 +19,13 @@ import (
 
 const (
 	maxRequests  = 16       // that are answered at the same time
-	maxHead      = 64 << 10 // bytes of a request before its body, which nobody reads
+	maxHead      = 64 << 10 // bytes of a request before its body, which is not read
 	headTimeout  = 5 * time.Second
 	writeTimeout = 15 * time.Minute // a long trace takes its time to be read
 	idleTimeout  = 2 * time.Minute
 )
 
-// NewToken makes the part of the address that nobody can guess.
+// NewToken makes the part of the address that cannot be guessed.
 func NewToken() string {
 	var token [20]byte
 	_, _ = rand.Read(token[:]) // never fails: see crypto/rand
@@ -77,8 +77,8 @@ func (s *server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	s.answer(w, r, rest)
 }
 
-// foreign says why a request is not one of this machine's own, "" if it is. Browsers say for whom they ask. A link
-// in another page may lead here, for nothing but to be opened.
+// foreign returns why a request does not come from this machine's own pages, or "". Browsers send their origin. Another
+// page may link here, only to be opened.
 func foreign(r *http.Request) string {
 	site := r.Header.Get("Sec-Fetch-Site")
 	opened := r.Header.Get("Sec-Fetch-Mode") == "navigate" && r.Header.Get("Sec-Fetch-Dest") == "document" &&
@@ -94,7 +94,7 @@ func foreign(r *http.Request) string {
 	return ""
 }
 
-// answer sends what lies below the token: the index, a trace's page, or the answer to a question of such a page.
+// answer sends what is below the token: the index, a trace's page, or the response to a request of such a page.
 func (s *server) answer(w http.ResponseWriter, r *http.Request, path string) {
 	parts := strings.Split(path, "/")
 	switch {
@@ -140,7 +140,7 @@ func send(w http.ResponseWriter, kind string, text []byte, err error) {
 	default:
 		w.Header().Set("Content-Type", kind)
 		w.Header().Set("Content-Length", fmt.Sprint(len(text)))
-		_, _ = w.Write(text) // whoever hung up does not want it
+		_, _ = w.Write(text) // the client may have closed the connection
 	}
 }
 

@@ -76,7 +76,7 @@ func ask(t *testing.T, h http.Handler, method, target string,
 }
 
 // Without the token there is nothing, with it pages for this machine's own browser, and nothing for others.
-func TestWhoIsAnswered(t *testing.T) {
+func TestForeignRequests(t *testing.T) {
 	h, _ := served(t, "run.bin", func() (*report.Summary, error) { return summary(t, "a", 5), nil })
 	page := PathOf(token, "run.bin")
 	for _, c := range []struct {
@@ -167,7 +167,8 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// A trace that grows has a new version once it was read again, and the page of the state before can still ask.
+// A trace that grows has a new version once it was read again, and the page of the previous state can still send
+// requests.
 func TestGrowingTrace(t *testing.T) {
 	var blocks atomic.Int64
 	blocks.Store(120)
@@ -236,8 +237,8 @@ func TestGrowingTrace(t *testing.T) {
 	}
 }
 
-// What cannot be read is told, and does not end the server; a question that no page asks has no answer.
-func TestWrongQuestions(t *testing.T) {
+// What cannot be read is reported, and does not end the server; a request that no page sends has no answer.
+func TestMalformedRequests(t *testing.T) {
 	fails := true
 	h, _ := served(t, "run.bin", func() (*report.Summary, error) {
 		if fails {
@@ -274,7 +275,7 @@ func TestWrongQuestions(t *testing.T) {
 	}
 }
 
-// Of many traces the latest ones are kept; the others are read again when they are asked for.
+// Of many traces the latest ones are kept; the others are read again on request.
 func TestManyTraces(t *testing.T) {
 	reads := map[string]int{}
 	var list []Entry
@@ -295,8 +296,8 @@ func TestManyTraces(t *testing.T) {
 	}
 }
 
-// A fault in reading, such as a file that somebody cuts while it is mapped, is an answer like others.
-func TestFaultsAreTold(t *testing.T) {
+// A fault in reading, such as a file that is truncated while it is mapped, is an answer like others.
+func TestFaultsAreReported(t *testing.T) {
 	h, _ := served(t, "run.bin", func() (*report.Summary, error) { panic("cut") })
 	if status, text, _ := ask(t, h, "GET", PathOf(token, "run.bin"), nil); status != 500 ||
 		!strings.Contains(text, "internal fault: cut") {

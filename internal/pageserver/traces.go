@@ -26,7 +26,7 @@ const (
 	maxRead = 4
 )
 
-// Entry is a trace that can be looked at.
+// Entry is a trace that can be shown.
 type Entry struct {
 	Path    string
 	Command string // of the program; "" unknown
@@ -46,7 +46,7 @@ type Traces struct {
 
 	// List finds the traces.
 	List func() ([]Entry, error)
-	// Version says what would change if a trace's files did.
+	// Version changes if a trace's files do.
 	Version func(path string) string
 	// Read summarises a trace, with the history of its blocks.
 	Read func(path string) (*report.Summary, error)
@@ -56,7 +56,7 @@ type Traces struct {
 	order []string          // ids of those that were read, the latest one last
 }
 
-// shown is a trace whose page was asked for.
+// shown is a trace whose page was requested.
 type shown struct {
 	path    string
 	first   sync.Mutex // held while it is read for the first time
@@ -66,7 +66,7 @@ type shown struct {
 	files   string    // as of Version, when it was read
 	problem string    // why the latest reading failed
 	now     *moment   // nil: it was not read
-	before  *moment   // the one before, about which pages may still ask; nil without one
+	before  *moment   // the one before, which pages may still request; nil without one
 }
 
 // moment is a trace as it was when it was read. It does not change.
@@ -79,7 +79,7 @@ type moment struct {
 	answers *page.Answers // nil: all blocks are on the page
 }
 
-// ID is the name of a trace in an address: nothing of its path can be told from it, and no path made of it.
+// ID is the name of a trace in an address: its path cannot be derived from it, nor any path made of it.
 func ID(path string) string {
 	sum := sha256.Sum256([]byte(path))
 	return hex.EncodeToString(sum[:10])
@@ -178,7 +178,7 @@ func (s *shown) of(number string) *moment {
 }
 
 // read makes the page of a trace's present state, unless that is the one before. A fault in reading, such as a spool
-// that somebody cuts while it is mapped, is told like any error: others are being answered.
+// that is truncated while it is mapped, is reported like any error: other requests go on.
 func (t *Traces) read(path string, before *moment) (m *moment, err error) {
 	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
 	defer func() {
@@ -235,7 +235,7 @@ func (t *Traces) page(id string) ([]byte, error) {
 	return m.html, nil
 }
 
-// state is what refresh.js asks for.
+// state is what refresh.js requests.
 type state struct {
 	Version string `json:"version"`
 	Live    bool   `json:"live"`

@@ -1,5 +1,5 @@
-// pgo merges CPU profiles into the one that the compiler is given: scripts/pgo.sh. Of the samples it keeps what the
-// compiler looks at, functions and lines, so that the file says nothing about the machine and the day.
+// pgo merges CPU profiles into the one that the compiler gets: scripts/pgo.sh. Of the samples it keeps what the
+// compiler uses, functions and lines, so that the file holds nothing about the machine and the day.
 //
 // Usage: pgo PROFILE... > cmd/memtrace/reports.pgo
 package main
@@ -60,7 +60,7 @@ func read(name string) (*profile.Profile, error) {
 	return profile.Parse(f)
 }
 
-// strip removes what tells of the run, and makes equal what differs only in addresses.
+// strip removes what identifies the run, and makes equal what differs only in addresses.
 func strip(p *profile.Profile) {
 	p.TimeNanos, p.DurationNanos, p.Comments, p.Mapping = 0, 0, nil, nil
 	for _, l := range p.Location {

@@ -29,7 +29,7 @@ const (
 	pushPath    = "/push.v1.PusherService/Push"
 	ingestPath  = "/ingest"
 	timeout     = 30 * time.Second
-	maxAnswer   = 4 << 10 // bytes of what a server says that are read
+	maxAnswer   = 4 << 10 // bytes of a server's answer that are read
 	metricName  = "memory"
 	serviceName = "service_name"
 )
@@ -43,7 +43,7 @@ type SampleType struct {
 // Profile is what is sent.
 type Profile struct {
 	Service     string            // what the program is called
-	Labels      map[string]string // what tells it from others of that name
+	Labels      map[string]string // what distinguishes it from others of that name
 	From, Until time.Time
 	Types       []SampleType
 	Pprof       []byte // as pprof reads it, compressed
@@ -57,7 +57,7 @@ type Target struct {
 }
 
 // ParseTarget reads an address: that of a server, or of the request on it, http or https. A path that ends in /ingest
-// asks for the older request. A user and a password in the address are sent as HTTP's basic authentication.
+// selects the older request. A user and a password in the address are sent as HTTP's basic authentication.
 func ParseTarget(text string) (*Target, error) {
 	u, err := url.Parse(text)
 	switch {
@@ -84,7 +84,7 @@ func (t *Target) Header(name, value string) { t.head.Set(name, value) }
 // String is the address without a password.
 func (t *Target) String() string { return t.url.Redacted() }
 
-// Push sends a profile. An error says what the server answered.
+// Push sends a profile. An error holds the server's answer.
 func (t *Target) Push(ctx context.Context, p *Profile) error {
 	ctx, cancel := context.WithTimeout(ctx, timeout)
 	defer cancel()
@@ -114,7 +114,7 @@ func (t *Target) Push(ctx context.Context, p *Profile) error {
 	return fmt.Errorf("push to %s: the server answers %s%s", t, answer.Status, inBrackets(words(said)))
 }
 
-// words takes the message from what a server says of an error: an object with a message, or plain text.
+// words extracts the message of a server's error: an object with a message, or plain text.
 func words(said []byte) string {
 	var object struct {
 		Message string `json:"message"`
@@ -221,7 +221,7 @@ func (p *Profile) key() string {
 	return key
 }
 
-// sampleConfig says how a server treats one kind of value.
+// sampleConfig is how a server treats one kind of value.
 type sampleConfig struct {
 	Units       string `json:"units"`
 	DisplayName string `json:"display-name"`

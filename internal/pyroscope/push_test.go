@@ -23,7 +23,7 @@ type received struct {
 	config             map[string]map[string]any
 }
 
-// standIn is a server that takes what the documents of Pyroscope's interface say, and nothing else.
+// standIn is a server that accepts what Pyroscope's API documents, and nothing else.
 func standIn(t *testing.T, answer func(w http.ResponseWriter)) (*httptest.Server, *received) {
 	t.Helper()
 	got := &received{}
@@ -157,7 +157,7 @@ func TestIngest(t *testing.T) {
 	}
 }
 
-// What a server answers is told in its words, without the password, and a profile is not sent on to wherever it says.
+// A server's error is reported in its words, without the password, and redirects are not followed.
 func TestPushFails(t *testing.T) {
 	for want, answer := range map[string]func(http.ResponseWriter){
 		"the server answers 400 Bad Request (profile too old)": func(w http.ResponseWriter) {

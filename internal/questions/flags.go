@@ -245,7 +245,7 @@ func Symbols() symbol.Options {
 	return symbol.Options{Cache: symbol.DefaultCache(), Packages: true}
 }
 
-// CheckBrief refuses what --brief leaves no room for.
+// CheckBrief rejects flags that --brief excludes.
 func (f *Flags) CheckBrief(views int) error {
 	switch {
 	case !f.Brief:

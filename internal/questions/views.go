@@ -72,13 +72,12 @@ func (v *ViewFlags) Define(cmd *cobra.Command) {
 	}
 }
 
-// Has reports whether a view was asked for.
+// Has reports whether a view was requested.
 func (v *ViewFlags) Has(name string) bool {
 	return slices.Contains(v.Names, name)
 }
 
-// Check finds the views and completes the style, before any trace is read. changed tells flags that were given from
-// those that were not.
+// Check finds the views and completes the style, before any trace is read. changed reports whether a flag was given.
 func (v *ViewFlags) Check(s *Flags, traces []string, changed func(flag string) bool,
 	style *layout.Options) ([]*view.View, error) {
 	if err := v.checkCross(); err != nil {
@@ -149,7 +148,7 @@ func (v *ViewFlags) find() (views []*view.View, err error) {
 	return views, nil
 }
 
-// checkCross completes --view cross and --cross, either of which stands for both.
+// checkCross completes --view cross and --cross, either of which implies both.
 func (v *ViewFlags) checkCross() error {
 	switch {
 	case len(v.cross) == 0 && v.Has("cross"):
@@ -172,8 +171,8 @@ func (v *ViewFlags) checkCross() error {
 	return nil
 }
 
-// AskForTraining completes the options for views, and for a report that was not asked for something else.
-func (v *ViewFlags) AskForTraining(s *Flags, o *analyzer.Options) error {
+// RequestTraining completes the options for views, and for a report without other requests.
+func (v *ViewFlags) RequestTraining(s *Flags, o *analyzer.Options) error {
 	if len(v.Names) == 0 && len(o.Groupings) > 0 {
 		return nil
 	}

@@ -8,7 +8,7 @@ import (
 	"memtrace/internal/usage"
 )
 
-// WindowFlags ask for the part of the run between two moments.
+// WindowFlags select the part of the run between two moments.
 type WindowFlags struct {
 	From, To string
 	Moment   bool // --to without --from is a moment and no end of a window

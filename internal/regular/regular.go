@@ -3,12 +3,12 @@
 //
 // # Invariants
 //
-//  1. Only regular files are opened. A FIFO that nobody writes to would hold the reader for ever, a device may do
+//  1. Only regular files are opened. A FIFO without a writer would block the reader for ever, a device may do
 //     something when it is opened, and either may have no end.
-//  2. Opening never waits, whatever takes the name's place between the look at it and the opening.
+//  2. Opening never waits, whatever replaces the file between the check and the opening.
 //  3. What is read ends where the file ended when it was opened, unless the caller means to follow a file that grows.
 //  4. Nothing is written through a link, or into another file than the one that the caller knows by its identity.
-//     Otherwise whoever can write to the folder would choose what is overwritten.
+//     Otherwise users who can write to the folder would choose what is overwritten.
 package regular
 
 import (
@@ -28,7 +28,7 @@ import (
 const MaxSize = 1 << 40
 
 var (
-	// ErrNotRegular is returned for what is no regular file.
+	// ErrNotRegular is returned for what is not a regular file.
 	ErrNotRegular = errors.New("not a regular file")
 	// ErrDirectory is the ErrNotRegular of a folder.
 	ErrDirectory = fmt.Errorf("%w but a directory", ErrNotRegular)
@@ -36,8 +36,7 @@ var (
 	ErrLink = fmt.Errorf("%w but a link", ErrNotRegular)
 	// ErrTooLarge is returned for a file above the limit.
 	ErrTooLarge = errors.New("larger than memtrace reads")
-	// ErrReplaced is returned where another file stands under the name than the one that is to be written to or
-	// removed.
+	// ErrReplaced is returned where the file of that name is not the one that is to be written to or removed.
 	ErrReplaced = errors.New("another file has taken its place")
 )
 
@@ -123,7 +122,7 @@ func Content(file *os.File) (*io.SectionReader, error) {
 	return io.NewSectionReader(file, 0, st.Size()), nil
 }
 
-// open opens without waiting, and looks at what it got.
+// open opens without waiting, and checks what it opened.
 func open(path string, flag int, limit int64) (*os.File, error) {
 	file, err := os.OpenFile(path, flag|neverWait, 0)
 	switch {
@@ -178,8 +177,8 @@ func named(path string, err error) error {
 	return &fs.PathError{Op: "open", Path: path, Err: err}
 }
 
-// Identity tells a file from every other one as long as it exists. When it has been deleted, its inode may become
-// another file's; the owner keeps that from being somebody else's.
+// Identity distinguishes a file from every other one as long as it exists. When it has been deleted, its inode may be
+// reused; the owner ensures that it is not another user's file.
 type Identity struct{ Device, Inode, Owner uint64 }
 
 // IdentityOf returns the identity of the file that os.Stat or Stat of an open file described.

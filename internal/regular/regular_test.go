@@ -20,7 +20,7 @@ func file(t *testing.T, path, text string) string {
 	return path
 }
 
-// others makes one of each thing that is no regular file, by what it is called.
+// others creates one of each kind of file that is not regular, by name.
 func others(t *testing.T) map[string]string {
 	t.Helper()
 	folder := t.TempDir()
@@ -77,7 +77,7 @@ func TestSizes(t *testing.T) {
 	if _, err := Open(path); !errors.Is(err, ErrTooLarge) {
 		t.Error(err)
 	}
-	// The kernel's own files say that they hold nothing, and some of them have no end.
+	// The kernel's own files report size 0, and some of them have no end.
 	if text, err := Read("/proc/self/maps", 100); err != nil || len(text) != 0 {
 		t.Errorf("%d bytes, %v", len(text), err)
 	}
@@ -111,7 +111,7 @@ func identity(t *testing.T, path string) Identity {
 	return IdentityOf(st)
 }
 
-// What is written to or removed is the file that was meant, whatever stands under its name by then.
+// What is written to or removed is the file that was meant, whatever has its name by then.
 func TestIdentity(t *testing.T) {
 	folder := t.TempDir()
 	path, precious := file(t, filepath.Join(folder, "file"), "ours"), file(t, filepath.Join(folder, "precious"),

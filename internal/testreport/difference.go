@@ -10,13 +10,13 @@ import (
 )
 
 const (
-	mostLines = 40 // of what a failure says
+	mostLines = 40 // of a failure's text
 	lastLines = 12 // of them, how many are its last ones
-	longText  = 12 // lines from which on two texts are told by what differs between them
+	longText  = 12 // lines from which on two texts are shown by their differences
 )
 
-// difference returns what a reader wants of a test's output: of long texts that should be the same the lines that are
-// not, of stacks our own functions, and of anything else the beginning and the end.
+// difference returns what matters of a test's output: of long texts that should be equal the lines that differ, of
+// stacks the project's own functions, and of anything else the beginning and the end.
 func difference(lines []string) []string {
 	if slices.ContainsFunc(lines, stackStarts.MatchString) {
 		lines = ours(lines)
@@ -57,7 +57,7 @@ func unindented(lines []string) []string {
 // messageStarts matches the first line of what t.Log, t.Error and t.Fatal print. Its other lines are indented further.
 var messageStarts = regexp.MustCompile(`^( *)[\w.-]+\.go:\d+: `)
 
-// messages divides the output of a test into what it said at one time.
+// messages divides the output of a test into its log messages.
 func messages(lines []string) (all [][]string) {
 	indent := -1
 	for _, line := range lines {
@@ -77,8 +77,8 @@ func messages(lines []string) (all [][]string) {
 	return all
 }
 
-// ofScript returns of the log of package testscript what the script says of the part that failed, and that part's last
-// command with what it printed. If that is next to nothing, it was a look at what the command before had printed.
+// ofScript returns, from the log of package testscript, the script's comment on the part that failed, and that part's
+// last command with its output. If that is almost empty, the command checked the output of the one before.
 func ofScript(message []string) []string {
 	if !strings.HasPrefix(strings.TrimLeft(message[0], " "), "testscript.go:") {
 		return message

@@ -13,7 +13,7 @@ import (
 	"strings"
 )
 
-// failure is what there is to say of something that failed. A file of failures has one a line, as JSON.
+// failure describes something that failed. A file of failures has one a line, as JSON.
 type failure struct {
 	Part       string   `json:",omitempty"` // of the run
 	Name       string   // a test with its package, a build, a command
@@ -23,7 +23,7 @@ type failure struct {
 	Alone      string   // the command that runs it and nothing else
 }
 
-// recording matches what a test logs of the recording that it asks.
+// recording matches what a test logs of the recording that it uses.
 var recording = regexp.MustCompile(`^(?:\s*[\w.-]+\.go:\d+: )?\s*recording: (.+)$`)
 
 // takeRecordings returns the lines without those that name recordings, and these.
@@ -38,10 +38,10 @@ func takeRecordings(lines []string) (rest, recordings []string) {
 	return rest, recordings
 }
 
-// crash matches the first line of what Go's runtime says when it gives up.
+// crash matches the first line of a crash of Go's runtime.
 var crash = regexp.MustCompile(`(?m)^(panic: |fatal error: |SIGQUIT: )`)
 
-// timedOut matches the first line of what it says when tests have taken too long, and the names of those tests.
+// timedOut matches the first line of its output when tests have taken too long, and the names of those tests.
 var timedOut = regexp.MustCompile(`(?m)^panic: test timed out after .*\n\trunning tests:\n((?:\t\t.*\n)+)`)
 
 // testFailures returns the failures of a package's tests. A test that failed only because one of its subtests did is
@@ -90,7 +90,7 @@ func (p *packageRun) failedBelow(name string) bool {
 	})
 }
 
-// crashedAbove reports whether one of a test's parents has the story of the crash that ended it.
+// crashedAbove reports whether one of a test's parents has the output of the crash that ended it.
 func (p *packageRun) crashedAbove(name string) bool {
 	for above := parent(name); above != ""; above = parent(above) {
 		if ran := p.tests[above]; ran != nil && crash.MatchString(ran.said.String()) {
@@ -100,7 +100,7 @@ func (p *packageRun) crashedAbove(name string) bool {
 	return false
 }
 
-// timeout tells of tests that took too long, of which running has a line each, "\t\tTestX (1m0s)".
+// timeout returns the failures of tests that took too long, of which running has a line each, "\t\tTestX (1m0s)".
 func (w *watch) timeout(p *packageRun, running, text string) failure {
 	io.WriteString(w.out, text)
 	var names, roots []string
@@ -122,8 +122,8 @@ func (w *watch) timeout(p *packageRun, running, text string) failure {
 	}
 }
 
-// packageFailure tells of a package none of whose tests failed: its TestMain ended it, something killed it, or it did
-// not come to its end.
+// packageFailure is the failure of a package none of whose tests failed: its TestMain ended it, something killed it, or
+// it did not come to its end.
 func (w *watch) packageFailure(p *packageRun) failure {
 	lines := w.linesOf(p.said.String())
 	for _, name := range p.order {
@@ -141,8 +141,8 @@ func (w *watch) packageFailure(p *packageRun) failure {
 	}
 }
 
-// buildFailure tells of a package that does not compile, of which p is the first to need it, and of what the compiler
-// said.
+// buildFailure is the failure of a package that does not compile, which p is the first to need, with the compiler's
+// output.
 func (w *watch) buildFailure(p *packageRun, importPath, said string) failure {
 	var lines []string
 	for _, line := range w.linesOf(said) {

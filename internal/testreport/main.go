@@ -1,5 +1,5 @@
-// Command testreport runs tests and says of each that failed what there is to do: what it claims, how what it got
-// differs, the command that runs it alone, and where its recording lies.
+// Command testreport runs tests and prints for each that failed what is needed to fix it: its claim, the difference,
+// the command that runs it alone, and where its recording is.
 //
 //	testreport [--failures FILE] [--part NAME] [--slowest N] -- COMMAND...
 //	testreport --summary FILE
@@ -25,15 +25,15 @@ import (
 	"time"
 )
 
-// failuresVariable names the file to which an enclosing testreport wants failures appended.
+// failuresVariable is the file to which an enclosing testreport has failures appended.
 const failuresVariable = "TESTREPORT_FAILURES"
 
-// leftOpen is how long a command that has ended is waited for if a process that it left behind holds its output open.
+// leftOpen is how long a command that has ended is waited for if a process that it left holds its output open.
 var leftOpen = 5 * time.Second
 
 func main() { os.Exit(run(os.Args[1:], os.Stdout, os.Stderr)) }
 
-// run is main with everything that a test wants to choose.
+// run is main with everything that a test sets.
 func run(arguments []string, stdout, stderr io.Writer) int {
 	flags := flag.NewFlagSet("testreport", flag.ContinueOnError)
 	flags.SetOutput(stderr)
@@ -87,14 +87,14 @@ func run(arguments []string, stdout, stderr io.Writer) int {
 }
 
 // command runs the command to its end and returns its exit status, 128 and the signal's number if one ended it. Both
-// its outputs are read as one, for the order of their lines tells.
+// its outputs are read as one, since the order of their lines matters.
 func (w *watch) command(command []string, inner string) (int, error) {
 	cmd := exec.Command(command[0], command[1:]...)
 	lines := &lineWriter{line: w.line}
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = os.Stdin, lines, lines
 	cmd.Env = append(os.Environ(), failuresVariable+"="+inner)
 	cmd.WaitDelay = leftOpen
-	// Ctrl-C reaches the command by itself; what it still says is worth reading.
+	// Ctrl-C reaches the command by itself; its last output is worth reading.
 	signals := make(chan os.Signal, 4)
 	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM)
 	defer signal.Stop(signals)
@@ -126,7 +126,7 @@ func (w *watch) command(command []string, inner string) (int, error) {
 	return 0, err
 }
 
-// lineWriter hands on what is written to it by lines, without their ends.
+// lineWriter passes on what is written to it by lines, without their ends.
 type lineWriter struct {
 	line func(string)
 	rest []byte
@@ -144,7 +144,7 @@ func (l *lineWriter) Write(text []byte) (int, error) {
 	}
 }
 
-// end hands on a last line that has no end.
+// end passes on a last line that has no end.
 func (l *lineWriter) end() {
 	if len(l.rest) > 0 {
 		l.line(string(l.rest))

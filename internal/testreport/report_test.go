@@ -30,7 +30,7 @@ func TestMain(m *testing.M) {
 }
 
 // streams are what commands printed, the status that they ended with, and the command that is run to record it. Output
-// of other languages' tests was taken from runs of ours in which something was broken.
+// of other languages' tests was taken from our runs in which something was broken.
 var streams = []struct {
 	name    string
 	status  int
@@ -105,8 +105,8 @@ func report(t *testing.T, status int, stream, command string) string {
 	return strings.ReplaceAll(shown.String(), path, "STREAM")
 }
 
-// A testreport within a command of another tells its failures to that one, which has no second word on them, and whose
-// part stands before theirs.
+// A testreport within a command of another passes its failures to that one, which does not repeat them, and whose part
+// precedes theirs.
 func TestNested(t *testing.T) {
 	program, err := os.Executable()
 	if err != nil {
@@ -162,8 +162,8 @@ func TestSummaryOfMany(t *testing.T) {
 	}
 }
 
-// A command that cannot be started, or that a signal ends, has failed; one that leaves a process behind is not waited
-// for longer than that it can say its last.
+// A command that cannot be started, or that a signal ends, has failed; one that leaves a process is waited for only
+// until its last output is read.
 func TestCommandsEnd(t *testing.T) {
 	defer func(before time.Duration) { leftOpen = before }(leftOpen)
 	leftOpen = time.Millisecond

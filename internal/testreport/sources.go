@@ -14,7 +14,7 @@ import (
 	"strings"
 )
 
-// sources looks up what the text of the tests says: claims, build tags and variables.
+// sources reads from the text of the tests: claims, build tags and variables.
 type sources struct {
 	root    string // the folder that the command runs in
 	command []string
@@ -22,17 +22,17 @@ type sources struct {
 	parsed  map[string]*folder
 }
 
-// folder is what the test files of a package say.
+// folder is what the test files of a package hold.
 type folder struct {
 	claims    map[string]string   // the first paragraph before a test, by its name
 	tags      map[string][]string // what its file must be built with, by the test's name
-	variables []string            // of the environment that the files ask for
+	variables []string            // of the environment that the files read
 }
 
-// always are variables that change what a test does, and that it need not ask for itself.
+// always are variables that change what a test does, and that it need not read itself.
 var always = []string{"CGO_ENABLED", "TIER"}
 
-// never are variables that say where things are: the same in the shell in which the command will be typed.
+// never are variables that hold where things are: the same in the shell in which the command will be typed.
 var never = []string{"HOME", "MEMTRACE_CACHE", "PATH", "TMPDIR", "XDG_CACHE_HOME"}
 
 func newSources(root string, command []string) *sources {
@@ -53,7 +53,7 @@ func (s *sources) folder(importPath string) string {
 	return importPath
 }
 
-// of returns what a package's files say, as far as they can be read: a claim that is not found is no reason to fail.
+// of returns what a package's files hold, as far as they can be read: a claim that is not found is no reason to fail.
 func (s *sources) of(importPath string) *folder {
 	if f := s.parsed[importPath]; f != nil {
 		return f
@@ -95,7 +95,7 @@ func (f *folder) read(file *ast.File) {
 	})
 }
 
-// tagsOf returns the tags that a file asks for and that are no property of the machine.
+// tagsOf returns the tags that a file requires and that are not properties of the machine.
 func tagsOf(file *ast.File) (tags []string) {
 	machine := []string{"linux", "cgo", "unix", "amd64", "arm64"}
 	for _, group := range file.Comments {
@@ -147,7 +147,7 @@ func (s *sources) alone(importPath, test, pattern string) string {
 }
 
 // environment returns the variables that the command was given by env, and those that are set and that a package's
-// tests ask for, as one writes them before a command.
+// tests read, as one writes them before a command.
 func (s *sources) environment(f *folder) (words []string) {
 	given := map[string]bool{}
 	if s.command[0] == "env" {

@@ -6,7 +6,7 @@ import (
 	"strings"
 )
 
-// text keeps of output that is not of `go test -json` what tells of failures: of C programs, scripts, pytest, make,
+// text keeps, of output that is not of `go test -json`, what reports failures: of C programs, scripts, pytest, make,
 // sanitizers, and of Go tests whose output is text.
 type text struct {
 	found    []line
@@ -17,8 +17,8 @@ type text struct {
 	pytest   []pytestFailure
 }
 
-// line is one that tells of a failure. One that a testreport within the command may have printed is weak: if something
-// else tells what failed, it is not repeated.
+// line is one that reports a failure. One that a testreport within the command may have printed is weak: if the failure
+// is reported otherwise, it is not repeated.
 type line struct {
 	text string
 	weak bool
@@ -36,7 +36,7 @@ var (
 	pytestFailed  = regexp.MustCompile(`^(?:FAILED|ERROR) (\S+\.py(?:::.*?)?)(?: - (.*))?$`)
 )
 
-// followed is how many indented lines after one that tells of a failure belong to it.
+// followed is how many indented lines after one that reports a failure belong to it.
 const followed = 12
 
 // line takes the next line.
@@ -74,19 +74,19 @@ func (t *text) line(s string) {
 	}
 }
 
-// failures returns one failure for each test of pytest, and one of the command for all other lines. With told, the weak
-// ones are of something that is told already.
-func (t *text) failures(command []string, told bool) (all []failure) {
+// failures returns one failure for each test of pytest, and one of the command for all other lines. If reported is
+// true, the weak ones are of failures that are reported already.
+func (t *text) failures(command []string, reported bool) (all []failure) {
 	for _, p := range t.pytest {
 		all = append(all, t.ofPytest(p, command))
 	}
-	told = told || len(t.pytest) > 0
+	reported = reported || len(t.pytest) > 0
 	for _, line := range t.found {
-		told = told || !line.weak
+		reported = reported || !line.weak
 	}
 	var lines []string
 	for _, line := range t.found {
-		if !line.weak || !told {
+		if !line.weak || !reported {
 			lines = append(lines, line.text)
 		}
 	}
@@ -97,7 +97,7 @@ func (t *text) failures(command []string, told bool) (all []failure) {
 	return all
 }
 
-// ofPytest tells of one test of pytest, whose sections have names such as TestClass.test_name.
+// ofPytest is the failure of one test of pytest, whose sections have names such as TestClass.test_name.
 func (t *text) ofPytest(p pytestFailure, command []string) failure {
 	path, test, isTest := strings.Cut(p.id, "::")
 	section := strings.ReplaceAll(test, "::", ".")
@@ -118,7 +118,7 @@ func (t *text) ofPytest(p pytestFailure, command []string) failure {
 	return failure{Name: p.id, Difference: cut(lines, mostLines), Alone: alone}
 }
 
-// unexplained tells of a command that failed and did not say of what.
+// unexplained is the failure of a command that failed without a reason.
 func (t *text) unexplained(command []string, status int) failure {
 	words := spelled(command)
 	lines := append([]string{fmt.Sprintf("it ended with status %d after", status)}, t.last...)

@@ -12,20 +12,20 @@ import (
 // slow is how long a test that passes may take and not be named, in seconds.
 const slow = 5
 
-// event is a line of `go test -json`: something that a test or, without Test, its package did, or, with ImportPath,
-// what the compiler said.
+// event is a line of `go test -json`: something that a test or, without Test, its package did, or, with ImportPath, the
+// compiler's output.
 type event struct {
 	Action, Package, Test, Output string
 	Elapsed                       float64 // seconds
 	ImportPath, FailedBuild       string
 }
 
-// watch follows the output of a command, shows what a reader wants to see while it runs, and keeps what failed.
+// watch follows the output of a command, shows its progress, and keeps what failed.
 type watch struct {
 	out      io.Writer
 	sources  *sources
 	packages map[string]*packageRun
-	builds   map[string]string // what the compiler said, by the package that it compiled
+	builds   map[string]string // the compiler's output, by the package that it compiled
 	broken   map[string]bool   // packages that did not compile and are among the failures
 	failures []failure
 	slowest  []timed
@@ -135,14 +135,14 @@ func (w *watch) testEvent(p *packageRun, e event) {
 	}
 }
 
-// isFrame reports whether a line is of package testing and repeats what the events say.
+// isFrame reports whether a line is of package testing and repeats the events.
 func isFrame(line string) bool {
 	line = strings.TrimLeft(line, " ")
 	return strings.HasPrefix(line, "=== ") || strings.HasPrefix(line, "--- FAIL: ") ||
 		strings.HasPrefix(line, "--- PASS: ") || strings.HasPrefix(line, "--- SKIP: ")
 }
 
-// packageFailed adds to the failures what is known of a package that failed: what the compiler said, its failed tests,
+// packageFailed adds to the failures what is known of a package that failed: the compiler's output, its failed tests,
 // or that it ended without one.
 func (w *watch) packageFailed(p *packageRun, failedBuild string) {
 	if failedBuild != "" {
@@ -162,8 +162,8 @@ func (w *watch) packageFailed(p *packageRun, failedBuild string) {
 	w.failures = append(w.failures, failures...)
 }
 
-// failed returns everything that failed in a command that ended with the status, which is not 0. With nested, others
-// have been told of by the command itself.
+// failed returns everything that failed in a command that ended with the status, which is not 0. With nested, the
+// command itself has reported others.
 func (w *watch) failed(status int, nested bool) []failure {
 	for _, name := range slices.Sorted(maps.Keys(w.packages)) { // the command ended in the midst of them
 		w.packageFailed(w.packages[name], "")

@@ -15,29 +15,29 @@ import (
 	"memtrace/trace/spool"
 )
 
-// rescan is how long a process that was not recorded is believed to stay so: reading a process's memory map holds a
-// lock that its threads need to map memory.
+// rescan is how long a process that was not recorded is assumed to stay so: reading a process's memory map holds a lock
+// that its threads need to map memory.
 const rescan = 3 * time.Second
 
-// mapsLine bounds a line of /proc/PID/maps: the longest path that Linux accepts, escaped, behind the numbers.
+// mapsLine bounds a line of /proc/PID/maps: the longest path that Linux accepts, escaped, after the numbers.
 const mapsLine = 64 << 10
 
-// topKey names a process for as long as the machine runs: a pid alone comes back.
-type topKey struct {
+// recordingKey identifies a process for as long as the machine runs: a pid alone is reused.
+type recordingKey struct {
 	pid   int
 	start uint64 // ticks since boot
 }
 
-// topFound is a recorded process that runs.
-type topFound struct {
-	key       topKey
+// found is a recorded process that runs.
+type found struct {
+	key       recordingKey
 	trace     string // as its user calls it; "" if it was not found
-	tracePath string // as this process must open it: another mount namespace lies below /proc/PID/root
+	tracePath string // as this process must open it: another mount namespace is below /proc/PID/root
 	spoolPath string
 	problem   string // why it cannot be read
 }
 
-func (f *topFound) name() string {
+func (f *found) name() string {
 	if f.trace != "" {
 		return f.trace
 	}
@@ -45,28 +45,28 @@ func (f *topFound) name() string {
 }
 
 // complete reports whether nothing is left to be found.
-func (f *topFound) complete() bool { return f.problem == "" && f.tracePath != "" }
+func (f *found) complete() bool { return f.problem == "" && f.tracePath != "" }
 
-// topFinder finds the processes that memtrace records: by the spool that each of them has mapped, and in folders and
+// finder finds the processes that memtrace records: by the spool that each of them has mapped, and in folders and
 // files that the user names. Where the user names a folder of control sockets, only processes that belong there are
 // looked for, but any that is named itself is shown.
-type topFinder struct {
+type finder struct {
 	host   *Host
 	args   []string
-	pids   []int  // of which nothing else is looked at; none: all
-	folder string // in which the control sockets of all others lie; "": anywhere
+	pids   []int  // the only ones to inspect; none: all
+	folder string // of the control sockets of all others; "": anywhere
 	proc   string // "/proc"
-	known  map[topKey]topFound
-	looked map[topKey]time.Time // when a process was last looked at in vain
+	known  map[recordingKey]found
+	looked map[recordingKey]time.Time // when a process was last inspected in vain
 }
 
-func newTopFinder(host *Host, args []string) *topFinder {
-	return &topFinder{host: host, args: args, folder: control.Folder(), proc: "/proc", known: make(map[topKey]topFound),
-		looked: make(map[topKey]time.Time)}
+func newFinder(host *Host, args []string) *finder {
+	return &finder{host: host, args: args, folder: control.Folder(), proc: "/proc", known: make(map[recordingKey]found),
+		looked: make(map[recordingKey]time.Time)}
 }
 
 // find returns the recorded processes that run now.
-func (t *topFinder) find(now time.Time) []topFound {
+func (t *finder) find(now time.Time) []found {
 	running := t.running()
 	for key := range t.known {
 		if !running[key] {
@@ -88,7 +88,7 @@ func (t *topFinder) find(now time.Time) []topFound {
 		}
 	}
 	t.addNamed(running)
-	list := make([]topFound, 0, len(t.known))
+	list := make([]found, 0, len(t.known))
 	for _, f := range t.known {
 		list = append(list, f)
 	}
@@ -96,19 +96,19 @@ func (t *topFinder) find(now time.Time) []topFound {
 }
 
 // running lists the processes whose memory maps this user may read, but not this one.
-func (t *topFinder) running() map[topKey]bool {
+func (t *finder) running() map[recordingKey]bool {
 	entries, err := os.ReadDir(t.proc)
 	if err != nil {
 		return nil
 	}
-	list := make(map[topKey]bool, len(entries))
+	list := make(map[recordingKey]bool, len(entries))
 	for _, entry := range entries {
 		pid, err := strconv.Atoi(entry.Name())
 		if err != nil || pid == os.Getpid() || len(t.pids) > 0 && !slices.Contains(t.pids, pid) {
 			continue
 		}
 		if start, ok := processStart(t.proc, pid); ok {
-			list[topKey{pid, start}] = true
+			list[recordingKey{pid, start}] = true
 		}
 	}
 	return list
@@ -122,7 +122,7 @@ func processStart(proc string, pid int) (start uint64, ok bool) {
 
 // inspect looks for a spool among the files that a process has mapped. A forked child may still have its parent's: the
 // spool names its process.
-func (t *topFinder) inspect(key topKey) (topFound, bool) {
+func (t *finder) inspect(key recordingKey) (found, bool) {
 	dir := filepath.Join(t.proc, strconv.Itoa(key.pid))
 	pids := namespacePIDs(dir, key.pid)
 	root := ""
@@ -131,17 +131,17 @@ func (t *topFinder) inspect(key topKey) (topFound, bool) {
 	}
 	spools := mappedSpools(dir)
 	if len(spools) > 0 && t.folder != "" && len(t.pids) == 0 && !control.InFolder(key.pid, t.folder) {
-		return topFound{}, false
+		return found{}, false
 	}
 	for _, path := range spools {
 		pid, moved, err := lookInto(root + path)
 		if err != nil {
-			return topFound{key: key, spoolPath: root + path, problem: t.host.OpenError(path, err).Error()}, true
+			return found{key: key, spoolPath: root + path, problem: t.host.OpenError(path, err).Error()}, true
 		}
 		if !pids[pid] {
 			continue
 		}
-		found := topFound{key: key, spoolPath: root + path}
+		found := found{key: key, spoolPath: root + path}
 		if trace := t.traceOf(dir, root, path); trace != "" {
 			found.trace, found.tracePath = trace, root+trace
 		} else if moved {
@@ -149,12 +149,12 @@ func (t *topFinder) inspect(key topKey) (topFound, bool) {
 		}
 		return found, true
 	}
-	return topFound{}, false
+	return found{}, false
 }
 
 // lookInto returns which process a spool is of, and whether records were moved from it to a trace.
 func lookInto(path string) (pid int, moved bool, err error) {
-	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // somebody may cut the file while it is mapped
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true)) // the file may be truncated while it is mapped
 	defer func() {
 		if fault := recover(); fault != nil {
 			err = fmt.Errorf("%s: %v", path, fault)
@@ -226,7 +226,7 @@ func sameMounts(proc, dir string) bool {
 // traceOf returns the trace that a spool belongs to, "" if it is not found: the file beside it, or with
 // MEMTRACE_SPOOL_DIR the one that the drainer has open and that has a link to the spool beside it. The drainer's
 // threads have descriptors of their own.
-func (t *topFinder) traceOf(dir, root, spoolPath string) string {
+func (t *finder) traceOf(dir, root, spoolPath string) string {
 	target, err := os.Stat(root + spoolPath)
 	if err != nil {
 		return ""
@@ -258,7 +258,7 @@ func isTraceOf(root, path string, target os.FileInfo) bool {
 	return err == nil && os.SameFile(info, target)
 }
 
-// resolve looks at a file below another root, following one link there: a link's target counts from that root.
+// resolve resolves a file below another root, following one link there: a link's target is relative to that root.
 func resolve(root, path string) (os.FileInfo, error) {
 	if link, err := os.Readlink(root + path); err == nil && filepath.IsAbs(link) {
 		return os.Stat(root + link)
@@ -266,8 +266,8 @@ func resolve(root, path string) (os.FileInfo, error) {
 	return os.Stat(root + path)
 }
 
-// addNamed adds the processes behind the traces and folders that the user named, which may be another user's.
-func (t *topFinder) addNamed(running map[topKey]bool) {
+// addNamed adds the processes of the traces and folders that the user named, which may be another user's.
+func (t *finder) addNamed(running map[recordingKey]bool) {
 	for _, arg := range t.args {
 		paths, err := t.host.Traces(arg)
 		if err != nil {
@@ -279,14 +279,14 @@ func (t *topFinder) addNamed(running map[topKey]bool) {
 	}
 }
 
-func (t *topFinder) addTrace(path string, running map[topKey]bool) {
+func (t *finder) addTrace(path string, running map[recordingKey]bool) {
 	s, err := spool.Open(path+spool.Extension, false)
 	if err != nil {
 		return // ended, or no recording
 	}
 	defer s.Close()
 	start, ok := processStart(t.proc, s.PID())
-	key := topKey{s.PID(), start}
+	key := recordingKey{s.PID(), start}
 	if !ok || !s.Alive() || !running[key] {
 		return
 	}
@@ -297,5 +297,5 @@ func (t *topFinder) addTrace(path string, running map[topKey]bool) {
 	if err != nil {
 		absolute = path
 	}
-	t.known[key] = topFound{key: key, trace: absolute, tracePath: absolute, spoolPath: absolute + spool.Extension}
+	t.known[key] = found{key: key, trace: absolute, tracePath: absolute, spoolPath: absolute + spool.Extension}
 }

@@ -24,7 +24,7 @@ type Host struct {
 
 	// a line on standard error
 	Say func(format string, args ...any)
-	// an error of whoever typed the command
+	// an error on the command line
 	Usage func(format string, args ...any) error
 	// replaces a file in one step; "": standard output
 	WriteTo func(path string, force bool, form visible.Form, produce func(io.Writer) error) error
@@ -32,7 +32,7 @@ type Host struct {
 	Traces func(arg string) ([]string, error)
 	// why a trace cannot be opened, in words
 	OpenError func(path string, err error) error
-	// as people would type it here
+	// as one would type it here
 	ShortPath func(path string) string
 	// columns of what is printed once
 	Width func(terminal bool) int
@@ -41,7 +41,7 @@ type Host struct {
 	Own     []string // patterns of files that are the user's own
 }
 
-// Run shows what there is, in the form that o asks for, until the user ends it. args name traces and folders of traces
+// Run shows the processes, in the form that o selects, until the user ends it. args name traces and folders of traces
 // beyond those of this user's processes.
 func (h *Host) Run(o *Options, args []string) error {
 	if err := o.check(h); err != nil {
@@ -54,7 +54,7 @@ func (h *Host) Run(o *Options, args []string) error {
 			}
 		}
 	}
-	sampler := newTopSampler(h, o, args)
+	sampler := newSampler(h, o, args)
 	defer sampler.close()
 	if o.metrics() {
 		return h.publishMetrics(sampler, o)
@@ -67,7 +67,7 @@ func (h *Host) Run(o *Options, args []string) error {
 }
 
 // printOnce reads every trace to its present end and prints what there is.
-func (h *Host) printOnce(sampler *topSampler, o *Options, terminal bool) error {
+func (h *Host) printOnce(sampler *sampler, o *Options, terminal bool) error {
 	sample := sampler.sample(math.MaxInt64)
 	form := visible.Lines
 	if o.JSON {
@@ -75,9 +75,9 @@ func (h *Host) printOnce(sampler *topSampler, o *Options, terminal bool) error {
 	}
 	return h.WriteTo("", false, form, func(w io.Writer) error {
 		if o.JSON {
-			return writeTopJSON(w, sample)
+			return writeJSON(w, sample)
 		}
-		page := topPage{sample: sample, width: h.Width(terminal), rows: o.Rows, ascii: o.ASCII, open: func(int) bool {
+		page := page{sample: sample, width: h.Width(terminal), rows: o.Rows, ascii: o.ASCII, open: func(int) bool {
 			return true
 		}}
 		for _, line := range page.lines() {

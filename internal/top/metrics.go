@@ -13,16 +13,16 @@ import (
 	"memtrace/internal/version"
 )
 
-// What bounds the number of series: docs/metrics.md says what they come to.
+// Bounds on the number of series; docs/metrics.md has the totals.
 const (
 	maxMetricProcesses = 64 // the largest ones
 	maxMetricOwners    = 20 // of a process on a device
 	maxMetricKeys      = 20 // categories, likewise
 )
 
-// topMetrics turns samples into metrics. Names are published in docs/metrics.md; those of devices are OpenTelemetry's,
+// metricState turns samples into metrics. Names are published in docs/metrics.md; those of devices are OpenTelemetry's,
 // as its rules for Prometheus write them.
-type topMetrics struct {
+type metricState struct {
 	choosers map[chooserKey]*metrics.Chooser
 }
 
@@ -33,12 +33,14 @@ type chooserKey struct {
 	label  string
 }
 
-func newTopMetrics() *topMetrics { return &topMetrics{choosers: make(map[chooserKey]*metrics.Chooser)} }
+func newMetricState() *metricState {
+	return &metricState{choosers: make(map[chooserKey]*metrics.Chooser)}
+}
 
-// topSet has a family for each name, in the order in which they are written.
-type topSet struct {
-	metrics *topMetrics
-	sample  *topSample
+// metricSet has a family for each name, in the order in which they are written.
+type metricSet struct {
+	metrics *metricState
+	sample  *sample
 
 	build, nvmlUp, processes, leftOut metrics.Family
 	limit, usage, utilization         metrics.Family
@@ -50,9 +52,9 @@ type topSet struct {
 	ooms, lost, growth                metrics.Family
 }
 
-func newTopSet(m *topMetrics, s *topSample) *topSet {
+func newMetricSet(m *metricState, s *sample) *metricSet {
 	const bytes = "bytes"
-	return &topSet{metrics: m, sample: s,
+	return &metricSet{metrics: m, sample: s,
 		build: metrics.Family{Name: "memtrace_build", Type: metrics.Info,
 			Help: "The version of memtrace that made these metrics."},
 		nvmlUp: metrics.Family{Name: "memtrace_nvml_up",
@@ -105,7 +107,7 @@ func newTopSet(m *topMetrics, s *topSample) *topSet {
 	}
 }
 
-func (s *topSet) families() []*metrics.Family {
+func (s *metricSet) families() []*metrics.Family {
 	return []*metrics.Family{&s.build, &s.nvmlUp, &s.processes, &s.leftOut, &s.limit, &s.usage, &s.utilization,
 		&s.process, &s.readable, &s.readTime, &s.occupied, &s.remainder,
 		&s.live, &s.peak, &s.slack, &s.owner, &s.category, &s.other, &s.allocations, &s.allocated, &s.ooms,
@@ -113,8 +115,8 @@ func (s *topSet) families() []*metrics.Family {
 }
 
 // families makes metrics of a sample.
-func (t *topMetrics) families(sample *topSample) []*metrics.Family {
-	s := newTopSet(t, sample)
+func (t *metricState) families(sample *sample) []*metrics.Family {
+	s := newMetricSet(t, sample)
 	s.build.Add(1, metrics.Label{Name: "version", Value: version.String})
 	s.nvmlUp.Add(number(sample.NVML.Available))
 	for i := range sample.Devices {
@@ -153,7 +155,7 @@ func number(yes bool) float64 {
 	return 0
 }
 
-func (s *topSet) addDevice(d *topDevice) {
+func (s *metricSet) addDevice(d *device) {
 	labels := []metrics.Label{{Name: "hw_id", Value: d.UUID}, {Name: "hw_name", Value: d.Name},
 		{Name: "hw_vendor", Value: "NVIDIA"}, {Name: "device", Value: strconv.Itoa(d.Index)}}
 	if d.Instance != nil {
@@ -170,7 +172,7 @@ func (s *topSet) addDevice(d *topDevice) {
 	}
 }
 
-func (s *topSet) addProcess(p *topProcess) {
+func (s *metricSet) addProcess(p *process) {
 	o := p.Owners
 	labels := labelSet{{Name: "process_pid", Value: strconv.Itoa(p.PID)}}
 	about := []metrics.Label{{Name: "process_owner", Value: p.User},
@@ -199,7 +201,7 @@ func (s *topSet) addProcess(p *topProcess) {
 	for _, kind := range slices.Sorted(maps.Keys(o.OtherBytes)) {
 		s.other.Add(float64(o.OtherBytes[kind]), labels.with("kind", kind)...)
 	}
-	for _, name := range topLevels {
+	for _, name := range levels {
 		if level := o.levels[name]; !level.Empty() {
 			s.allocations.Add(float64(level.AllocCount), labels.with("level", name)...)
 			s.allocated.Add(float64(level.AllocBytes), labels.with("level", name)...)
@@ -215,9 +217,9 @@ func (s *topSet) addProcess(p *topProcess) {
 	}
 }
 
-// deviceLabel numbers a device as nvidia-smi does if it is among those that were asked, else as the process does; "" if
-// the trace does not tell which one it is.
-func (s *topSet) deviceLabel(part *topPart) string {
+// deviceLabel numbers a device as nvidia-smi does if it is among those that were queried, else as the process does; ""
+// if the trace does not identify it.
+func (s *metricSet) deviceLabel(part *devicePart) string {
 	for _, d := range s.sample.Devices {
 		if d.UUID == part.UUID && d.UUID != "" {
 			return strconv.Itoa(d.Index)
@@ -229,8 +231,8 @@ func (s *topSet) deviceLabel(part *topPart) string {
 	return strconv.Itoa(int(part.Index))
 }
 
-// addShare adds what the driver says of a process on a device.
-func (s *topSet) addShare(p *topProcess, share *topShare, labels labelSet) {
+// addShare adds what the driver reports of a process on a device.
+func (s *metricSet) addShare(p *process, share *share, labels labelSet) {
 	if share.Used == nil {
 		return
 	}
@@ -245,8 +247,8 @@ func (s *topSet) addShare(p *topProcess, share *topShare, labels labelSet) {
 }
 
 // addPart adds what a trace knows of a process on a device.
-func (s *topSet) addPart(pid int, part *topPart, labels labelSet) {
-	for _, name := range topLevels {
+func (s *metricSet) addPart(pid int, part *devicePart, labels labelSet) {
+	for _, name := range levels {
 		level, used := part.Levels[name]
 		if !used {
 			continue
@@ -266,7 +268,7 @@ func (s *topSet) addPart(pid int, part *topPart, labels labelSet) {
 			owners[levelDriver] = append(owners[levelDriver], metrics.Part{Key: row.Key, Value: float64(row.Bytes)})
 		}
 	}
-	for _, level := range topLevels {
+	for _, level := range levels {
 		if len(owners[level]) == 0 {
 			continue
 		}
@@ -292,7 +294,7 @@ func (s *topSet) addPart(pid int, part *topPart, labels labelSet) {
 	}
 }
 
-func (t *topMetrics) chooser(pid int, device int16, label string, limit int) *metrics.Chooser {
+func (t *metricState) chooser(pid int, device int16, label string, limit int) *metrics.Chooser {
 	key := chooserKey{pid, device, label}
 	if t.choosers[key] == nil {
 		t.choosers[key] = metrics.NewChooser(limit)
@@ -313,7 +315,7 @@ func (l labelSet) with(pairs ...string) labelSet {
 }
 
 // ProgramName shortens a command line to the names of the program and of the script or module that it runs: its other
-// arguments may hold what is nobody else's business, such as tokens.
+// arguments may hold secrets, such as tokens.
 func ProgramName(command string) string {
 	words := strings.Fields(command)
 	if len(words) == 0 {

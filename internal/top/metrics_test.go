@@ -50,17 +50,17 @@ func valueOf(m *dto.Metric) float64 {
 }
 
 // measuredSample is busySample with what metrics need beyond it.
-func measuredSample() topSample {
+func measuredSample() sample {
 	s := busySample()
 	s.Devices[0].UUID, s.Processes[0].Devices[0].UUID = "GPU-a", "GPU-a"
 	p := &s.Processes[0]
 	rank := 3
 	p.Owners.container, p.Owners.pod = "0123456789ab", "trainer-3"
-	p.Owners.Rank, p.Owners.OutOfMemory, p.Owners.LostRecords = &rank, topOOM{Failed: 2, Recovered: 1}, 7
+	p.Owners.Rank, p.Owners.OutOfMemory, p.Owners.LostRecords = &rank, oom{Failed: 2, Recovered: 1}, 7
 	p.Owners.Trend = &report.Trend{BytesPerSecond: 1536.5}
 	p.Owners.levels = map[string]report.Level{levelDriver: {AllocCount: 4, AllocBytes: 1 << 30},
 		levelFramework: {AllocCount: 5, AllocBytes: 2 << 30}}
-	p.Owners.parts = []topPart{{Index: 4, UUID: "GPU-a", By: "tag", Level: levelFramework, Slack: 32 << 20,
+	p.Owners.parts = []devicePart{{Index: 4, UUID: "GPU-a", By: "tag", Level: levelFramework, Slack: 32 << 20,
 		Rows: p.Owners.Rows,
 		Levels: map[string]report.Level{levelDriver: {LiveBytes: 1 << 30, PeakBytes: 2 << 30},
 			levelFramework: {LiveBytes: 960 << 20, PeakBytes: 1 << 30}},
@@ -70,7 +70,7 @@ func measuredSample() topSample {
 
 func TestTopMetrics(t *testing.T) {
 	s := measuredSample()
-	got := series(t, newTopMetrics().families(&s))
+	got := series(t, newMetricState().families(&s))
 	const own = "process_pid=41,rank=3"
 	const here = own + ",device=0,hw_id=GPU-a"
 	const other = "process_pid=42"
@@ -125,19 +125,19 @@ func TestTopMetrics(t *testing.T) {
 	}
 }
 
-// A program without a framework has owners at the driver's level and no allocator whose slack could be told; each of
-// its devices is named as the management library names it, or as the process does.
+// A program without a framework has owners at the driver's level and no allocator whose slack could be reported; each
+// of its devices is named as the management library names it, or as the process does.
 func TestTopMetricsOfDevices(t *testing.T) {
 	s := measuredSample()
 	o := s.Processes[0].Owners
 	o.parts = nil
 	for i, uuid := range []string{"GPU-b", "GPU-a", ""} {
 		bytes := uint64(100 * (i + 1))
-		o.parts = append(o.parts, topPart{Index: int16(i) - 1, UUID: uuid, By: "site", Level: levelDriver,
+		o.parts = append(o.parts, devicePart{Index: int16(i) - 1, UUID: uuid, By: "site", Level: levelDriver,
 			Levels: map[string]report.Level{levelDriver: {LiveBytes: bytes}},
 			Rows:   []report.LedgerRow{{Owner: report.OwnerBlocks, Key: "main.c:7 main", Bytes: bytes}}})
 	}
-	got := series(t, newTopMetrics().families(&s))
+	got := series(t, newMetricState().families(&s))
 	const own, owner = "{process_pid=41,rank=3,", "level=driver,grouping=site,owner=main.c:7 main}"
 	for name, want := range map[string]float64{
 		"memtrace_owner_memory_bytes" + own + "hw_id=GPU-b," + owner:          100,
@@ -170,7 +170,7 @@ func TestTopMetricsAreBounded(t *testing.T) {
 		s.Processes = append(s.Processes, s.Processes[0], s.Processes[1])
 		s.Processes[len(s.Processes)-2].PID, s.Processes[len(s.Processes)-1].PID = 1000+i, 2000+i
 	}
-	m := newTopMetrics()
+	m := newMetricState()
 	got := series(t, m.families(&s))
 	owners, sum := 0, 0.0
 	for name, value := range got {
@@ -195,7 +195,7 @@ func TestTopMetricsAreBounded(t *testing.T) {
 	}
 }
 
-// What a server tells of a command line is no secret.
+// A server reveals no secret of a command line.
 func TestProgramName(t *testing.T) {
 	for command, want := range map[string]string{
 		"": "", "/usr/bin/python3 -u -O /home/me/train.py --token SECRET": "python3 train.py",
@@ -217,7 +217,7 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 	kinds := map[metrics.Type]string{metrics.Gauge: "gauge", metrics.Counter: "counter", metrics.Info: "info"}
 	suffixes := map[metrics.Type]string{metrics.Counter: "_total", metrics.Info: "_info"}
-	families := newTopSet(newTopMetrics(), &topSample{}).families()
+	families := newMetricSet(newMetricState(), &sample{}).families()
 	for _, f := range families {
 		unit := f.Unit
 		if unit == "" {
@@ -234,16 +234,16 @@ func TestMetricsAreDocumented(t *testing.T) {
 	}
 }
 
-// Whoever asks twice within an interval gets the same answer: the devices are not asked again.
+// Two requests within an interval get the same answer: the devices are not queried again.
 func TestPublisherInterval(t *testing.T) {
 	asked := 0
-	sampler := newTopSampler(testHost, &Options{Interval: time.Hour, Listen: "x"}, nil)
+	sampler := newSampler(testHost, &Options{Interval: time.Hour, Listen: "x"}, nil)
 	sampler.finder.proc = t.TempDir()
 	sampler.open = func() (management, error) {
 		asked++
 		return fakeManagement{}, nil
 	}
-	publisher := &topPublisher{sampler: sampler, metrics: newTopMetrics(), interval: time.Hour}
+	publisher := &publisher{sampler: sampler, metrics: newMetricState(), interval: time.Hour}
 	first, _ := publisher.collect(0)
 	publisher.sampler.library = nil // another sample would open it again
 	if second, _ := publisher.collect(0); &first[0] != &second[0] || asked != 1 {

@@ -8,14 +8,14 @@ import (
 	"memtrace/analyzer/profile"
 )
 
-// MinInterval keeps the view from stalling the programs that it looks at: a question for a device's processes takes
+// MinInterval prevents the view from stalling the programs that it shows: a query of a device's processes takes
 // milliseconds under a lock of the driver.
 const MinInterval = time.Second
 
 // categoryGrouping is the grouping by the preset's rules.
 const categoryGrouping = "category"
 
-// Options are what the flags of the command say.
+// Options are the values of the command's flags.
 type Options struct {
 	Once, JSON    bool
 	ASCII         bool

@@ -9,8 +9,8 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// topOwners says who owns what a recorded process holds.
-type topOwners struct {
+// ownership is what holds a recorded process's memory.
+type ownership struct {
 	ReadAt time.Time `json:"read_at"`
 	By     string    `json:"by"`
 	// whose blocks the rows divide: the framework's if it reported any, else the driver's
@@ -22,19 +22,19 @@ type topOwners struct {
 	// managed, pinned and foreign memory, which occupies no device by itself
 	OtherBytes  map[string]uint64  `json:"other_bytes"`
 	Framework   string             `json:"framework"`
-	Devices     []topTracked       `json:"devices"`
+	Devices     []trackedLevel     `json:"devices"`
 	Rows        []report.LedgerRow `json:"rows"`
 	LostRecords uint64             `json:"lost_records"`
 	// what lost records mean for the figures; nil if none were
 	Bounds *report.Bounds `json:"bounds,omitempty"`
-	// how memory grows, of several kinds the first; nil if it does not, or that cannot be told
+	// how memory grows, of several kinds the first; nil if it does not, or that is unknown
 	Trend   *report.Trend `json:"trend,omitempty"`
 	Problem string        `json:"problem"` // why the figures may be wrong
 	// in a distributed run, as its launcher numbers it; nil without one
-	Rank        *int   `json:"rank"`
-	OutOfMemory topOOM `json:"out_of_memory"`
+	Rank        *int `json:"rank"`
+	OutOfMemory oom  `json:"out_of_memory"`
 
-	parts          []topPart               // by device, for metrics only
+	parts          []devicePart            // by device, for metrics only
 	levels         map[string]report.Level // of all devices
 	container, pod string                  // that the process runs in; "" outside, or unknown
 
@@ -44,14 +44,14 @@ type topOwners struct {
 	peak    report.Level    // that level
 }
 
-// topOOM counts the times at which memory ran out.
-type topOOM struct {
+// oom counts the times at which memory ran out.
+type oom struct {
 	Failed    uint64 `json:"failed"`    // the program did not get it
 	Recovered uint64 `json:"recovered"` // it got it after giving something back
 }
 
-// topTracked is what a trace knows of one device.
-type topTracked struct {
+// trackedLevel is what a trace knows of one device.
+type trackedLevel struct {
 	Index          int16  `json:"index"` // as the process counts
 	UUID           string `json:"uuid"`
 	DriverBytes    uint64 `json:"driver_bytes"`
@@ -59,7 +59,7 @@ type topTracked struct {
 }
 
 // on returns what the trace knows of the device with a UUID.
-func (o *topOwners) on(uuid string) (bytes uint64, known bool) {
+func (o *ownership) on(uuid string) (bytes uint64, known bool) {
 	for _, d := range o.Devices {
 		if d.UUID == uuid && uuid != "" {
 			return d.DriverBytes, true
@@ -68,14 +68,14 @@ func (o *topOwners) on(uuid string) (bytes uint64, known bool) {
 	return 0, false
 }
 
-// frameworkName is what people call the framework.
-func (o *topOwners) frameworkName() string {
+// frameworkName is the framework's common name.
+func (o *ownership) frameworkName() string {
 	return phrase.FrameworkName(map[string]string{o.Framework: "known"})
 }
 
 // recorded is what the trace knows of the process's device memory, with a sign where lost records may have changed it:
 // it fits the column.
-func (o *topOwners) recorded(ascii bool) string {
+func (o *ownership) recorded(ascii bool) string {
 	text := layout.Bytes(o.DriverBytes)
 	switch {
 	case o.Bounds == nil || o.Bounds.RecordedIsUpper && *o.DriverLower >= o.DriverBytes:
@@ -88,21 +88,21 @@ func (o *topOwners) recorded(ascii bool) string {
 	return "~ " + text
 }
 
-// lostWords says what lost records mean.
-func (o *topOwners) lostWords() string {
+// lostText explains lost records.
+func (o *ownership) lostText() string {
 	return fmt.Sprintf(
 		"%s records were lost: of the device memory recorded, %s; a larger MEMTRACE_SPOOL_HARD_MAX or MEMTRACE_SPOOL_MAX, and MEMTRACE_OVERFLOW=wait, keep more",
 		layout.Count(o.LostRecords), layout.Range(o.DriverLower, o.DriverBytes, o.Bounds))
 }
 
 // ownersOf takes from a summary what top shows.
-func ownersOf(s *report.Summary) *topOwners {
-	o := &topOwners{LostRecords: s.LostRecords, Bounds: s.Bounds, DriverLower: s.Driver.LiveBytesLower,
+func ownersOf(s *report.Summary) *ownership {
+	o := &ownership{LostRecords: s.LostRecords, Bounds: s.Bounds, DriverLower: s.Driver.LiveBytesLower,
 		FrameworkLower: s.Framework.LiveBytesLower, DriverBytes: s.Driver.LiveBytes,
 		FrameworkBytes: s.Framework.LiveBytes, OtherBytes: map[string]uint64{},
-		Devices: []topTracked{}, Rows: []report.LedgerRow{}, Framework: "framework",
+		Devices: []trackedLevel{}, Rows: []report.LedgerRow{}, Framework: "framework",
 		Rank: s.Process.Rank, container: s.Process.Container, pod: s.Process.Pod,
-		OutOfMemory: topOOM{s.OOM.Count, s.OOM.RecoveredCount}, levels: map[string]report.Level{levelDriver: s.Driver,
+		OutOfMemory: oom{s.OOM.Count, s.OOM.RecoveredCount}, levels: map[string]report.Level{levelDriver: s.Driver,
 			levelFramework: s.Framework}}
 	for name := range s.Versions {
 		if name == "torch" || name == "mxnet" {
@@ -115,7 +115,7 @@ func ownersOf(s *report.Summary) *topOwners {
 		}
 	}
 	for _, d := range s.Devices {
-		o.Devices = append(o.Devices, topTracked{Index: d.Index, UUID: d.UUID, DriverBytes: d.Driver.LiveBytes,
+		o.Devices = append(o.Devices, trackedLevel{Index: d.Index, UUID: d.UUID, DriverBytes: d.Driver.LiveBytes,
 			FrameworkBytes: d.Framework.LiveBytes})
 	}
 	if growing := s.Growing(); len(growing) > 0 {

@@ -12,19 +12,19 @@ import (
 	"memtrace/internal/visible"
 )
 
-// topOwner is a row of owners.
-type topOwner struct {
+// owner is a row of owners.
+type owner struct {
 	name  string
 	bytes uint64
 }
 
-func (t *topPage) owners(p *topProcess) {
+func (t *page) owners(p *process) {
 	o := p.Owners
-	what := fmt.Sprintf("owners by %s, as of %s", o.By, topAge(t.sample.Time.Sub(o.ReadAt)))
+	what := fmt.Sprintf("owners by %s, as of %s", o.By, formatAge(t.sample.Time.Sub(o.ReadAt)))
 	if o.Level == "framework" {
 		what += fmt.Sprintf("; %s in blocks of %s", layout.Bytes(o.FrameworkBytes), o.frameworkName())
 	}
-	t.line(topFaint, "             %s", what)
+	t.line(styleFaint, "             %s", what)
 	t.overTime(o)
 	list := t.ownerList(p)
 	var whole, largest uint64
@@ -34,24 +34,24 @@ func (t *topPage) owners(p *topProcess) {
 	}
 	indent, names, wide := t.ownerNames(list)
 	for i, row := range list {
-		var l topLine
-		l.add(topPlain, "%*s%12s  %5.1f%%  ", indent, "", layout.Bytes(row.bytes), 100*float64(row.bytes)/
+		var l line
+		l.add(stylePlain, "%*s%12s  %5.1f%%  ", indent, "", layout.Bytes(row.bytes), 100*float64(row.bytes)/
 			float64(max(whole, 1)))
 		if wide {
-			l.add(topGreen, "%s", t.bar(row.bytes, largest))
-			l.add(topPlain, "  ")
+			l.add(styleGreen, "%s", t.bar(row.bytes, largest))
+			l.add(stylePlain, "  ")
 		}
-		l.add(topPlain, "%s", names[i])
+		l.add(stylePlain, "%s", names[i])
 		t.put(l)
 	}
 	if len(list) == 0 {
-		t.line(topFaint, "             nothing is live")
+		t.line(styleFaint, "             nothing is live")
 	}
 	t.remarks(p)
 }
 
 // overTime draws the main level since its first allocation in one line.
-func (t *topPage) overTime(o *topOwners) {
+func (t *page) overTime(o *ownership) {
 	const indent, most, least = 13, 40, 8
 	if o.heights == nil {
 		return
@@ -62,16 +62,16 @@ func (t *topPage) overTime(o *topOwners) {
 	if columns < least {
 		return
 	}
-	var l topLine
-	l.add(topPlain, "%*s", indent, "")
-	l.add(topGreen, "%s", layout.Sparkline(o.heights.PeakBytes, columns, t.ascii))
-	l.add(topFaint, "%s", words)
+	var l line
+	l.add(stylePlain, "%*s", indent, "")
+	l.add(styleGreen, "%s", layout.Sparkline(o.heights.PeakBytes, columns, t.ascii))
+	l.add(styleFaint, "%s", words)
 	t.put(l)
 }
 
-// ownerNames returns the rows' names as they fit behind indent, sizes and shares, and whether there is room for bars as
-// well. A narrow page goes without these, for names say more.
-func (t *topPage) ownerNames(list []topOwner) (indent int, names []string, wide bool) {
+// ownerNames returns the rows' names as they fit after indent, sizes and shares, and whether bars fit as well. A narrow
+// page goes without these, since names matter more.
+func (t *page) ownerNames(list []owner) (indent int, names []string, wide bool) {
 	const figures, bars, enough = 22, 18, 30
 	indent, wide = 13, t.width >= 13+figures+bars+enough
 	room := t.width - indent - figures - bars
@@ -85,27 +85,27 @@ func (t *topPage) ownerNames(list []topOwner) (indent int, names []string, wide 
 	return indent, layout.ClipApart(names, max(room, 1), t.ascii), wide
 }
 
-// ownerList turns the ledger into rows, the rest of them as one, and adds what the device says beyond.
-func (t *topPage) ownerList(p *topProcess) []topOwner {
-	var list []topOwner
+// ownerList turns the ledger into rows, the rest of them as one, and adds what only the device reports.
+func (t *page) ownerList(p *process) []owner {
+	var list []owner
 	for _, r := range p.Owners.Rows {
-		list = append(list, topOwner{ownerName(p.Owners, r), r.Bytes})
+		list = append(list, owner{ownerName(p.Owners, r), r.Bytes})
 	}
-	slices.SortStableFunc(list, func(a, b topOwner) int { return cmp.Compare(b.bytes, a.bytes) })
+	slices.SortStableFunc(list, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
 	if t.rows > 0 && len(list) > t.rows {
-		rest := topOwner{name: phrase.MoreRows(p.Owners.By, len(list)-t.rows)}
+		rest := owner{name: phrase.MoreRows(p.Owners.By, len(list)-t.rows)}
 		for _, row := range list[t.rows:] {
 			rest.bytes += row.bytes
 		}
 		list = append(list[:t.rows:t.rows], rest)
 	}
 	if p.Untracked != nil && *p.Untracked > 0 {
-		list = append(list, topOwner{"not in the trace (context, code, reserves)", uint64(*p.Untracked)})
+		list = append(list, owner{"not in the trace (context, code, reserves)", uint64(*p.Untracked)})
 	}
 	return list
 }
 
-func ownerName(o *topOwners, r report.LedgerRow) string {
+func ownerName(o *ownership, r report.LedgerRow) string {
 	name := r.Key
 	if r.Label != "" {
 		name = r.Label
@@ -121,23 +121,23 @@ func ownerName(o *topOwners, r report.LedgerRow) string {
 	return name
 }
 
-// remarks says what the rows leave out.
-func (t *topPage) remarks(p *topProcess) {
+// remarks returns what the rows leave out.
+func (t *page) remarks(p *process) {
 	o := p.Owners
 	if p.Untracked != nil && *p.Untracked < 0 {
-		t.line(topYellow, "             the trace counts %s more than the device: it may be a moment ahead",
+		t.line(styleYellow, "             the trace counts %s more than the device: it may be a moment ahead",
 			layout.Bytes(uint64(-*p.Untracked)))
 	}
 	for _, name := range slices.Sorted(maps.Keys(o.OtherBytes)) {
-		t.line(topFaint, "             also %s of %s memory", layout.Bytes(o.OtherBytes[name]), name)
+		t.line(styleFaint, "             also %s of %s memory", layout.Bytes(o.OtherBytes[name]), name)
 	}
 	if o.Trend != nil {
-		t.wrapped(topYellow, "             "+phrase.Growth(o.Trend, o.Level))
+		t.wrapped(styleYellow, "             "+phrase.Growth(o.Trend, o.Level))
 	}
 	if o.LostRecords > 0 {
-		t.wrapped(topYellow, "             "+o.lostWords())
+		t.wrapped(styleYellow, "             "+o.lostText())
 	}
 	if o.Problem != "" {
-		t.wrapped(topYellow, "             "+o.Problem)
+		t.wrapped(styleYellow, "             "+o.Problem)
 	}
 }

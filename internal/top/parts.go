@@ -15,10 +15,10 @@ const (
 	levelFramework = "framework"
 )
 
-var topLevels = []string{levelDriver, levelFramework}
+var levels = []string{levelDriver, levelFramework}
 
-// topPart is what a recorded process has on one device.
-type topPart struct {
+// devicePart is what a recorded process has on one device.
+type devicePart struct {
 	Index      int16 // as the process counts
 	UUID       string
 	By         string
@@ -29,9 +29,9 @@ type topPart struct {
 	Categories []report.Category
 }
 
-// partOf joins what a summary says of a device's levels and of its part of the moment.
-func partOf(d *report.Device, part *report.DevicePart, by string) topPart {
-	p := topPart{Index: d.Index, UUID: d.UUID, By: by, Levels: make(map[string]report.Level)}
+// partOf joins a summary's levels of a device and its part of the moment.
+func partOf(d *report.Device, part *report.DevicePart, by string) devicePart {
+	p := devicePart{Index: d.Index, UUID: d.UUID, By: by, Levels: make(map[string]report.Level)}
 	for name, level := range map[string]report.Level{levelDriver: d.Driver, levelFramework: d.Framework} {
 		if !level.Empty() {
 			p.Levels[name] = level
@@ -46,10 +46,10 @@ func partOf(d *report.Device, part *report.DevicePart, by string) topPart {
 	return p
 }
 
-// askForParts adds to options what a topPart needs. Without a grouping, owners are tags where the program sets them and
-// lines of the program elsewhere: which of all groupings says most may change while a program runs, and with it the
-// names of all series.
-func askForParts(o *analyzer.Options, by string) error {
+// requestParts adds to options what a devicePart needs. Without a grouping, owners are tags where the program sets them
+// and lines of the program elsewhere: the best of all groupings may change while a program runs, and with it the names
+// of all series.
+func requestParts(o *analyzer.Options, by string) error {
 	if err := addCategories(o); err != nil {
 		return err
 	}
@@ -60,7 +60,7 @@ func askForParts(o *analyzer.Options, by string) error {
 	return nil
 }
 
-// addCategories lets questions ask for categories, by the preset's rules.
+// addCategories has questions request categories, by the preset's rules.
 func addCategories(o *analyzer.Options) error {
 	set, err := rulefile.Open(rulefile.Default)
 	if err != nil {
@@ -71,7 +71,7 @@ func addCategories(o *analyzer.Options) error {
 }
 
 // partsOf divides what a process holds among its devices.
-func (r *topReader) partsOf(s *report.Summary) (parts []topPart, by string) {
+func (r *reader) partsOf(s *report.Summary) (parts []devicePart, by string) {
 	if by = r.by; by == "" {
 		by = "site"
 		if s.HasKeys("tag", report.Untagged) {
@@ -96,8 +96,8 @@ func RankText(rank *int) string {
 
 // part returns what a process has on a device as the management library names it. Without names, as some containers
 // hide them, only what is alone on both sides is the same.
-func (p *topProcess) part(s *topShare) *topPart {
-	at := slices.IndexFunc(p.Owners.parts, func(part topPart) bool { return part.UUID == s.UUID && s.UUID != "" })
+func (p *process) part(s *share) *devicePart {
+	at := slices.IndexFunc(p.Owners.parts, func(part devicePart) bool { return part.UUID == s.UUID && s.UUID != "" })
 	if at < 0 && len(p.Owners.parts) == 1 && len(p.Devices) == 1 {
 		at = 0
 	}

@@ -9,7 +9,7 @@ import (
 	"syscall"
 )
 
-// userNames keeps what the system said: looking a user up may ask the network.
+// userNames caches the system's answers: looking a user up may use the network.
 type userNames map[uint32]string
 
 // describe returns who runs a process and as what; "?" for what cannot be known, such as of a process in another pid

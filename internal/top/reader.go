@@ -16,33 +16,33 @@ import (
 // long as the last one took.
 const readShare = 4
 
-// topReader follows one recorded process. Reading runs on a goroutine of its own, one at a time, so that a long trace
+// reader follows one recorded process. Reading runs on a goroutine of its own, one at a time, so that a long trace
 // delays nothing but its own figures.
-type topReader struct {
+type reader struct {
 	host     *Host
-	found    topFound
+	found    found
 	by       string // "": what a report would choose
-	detailed bool   // asks for topOwners.parts
+	detailed bool   // requests ownership.parts
 
 	mu       sync.Mutex
-	done     chan struct{} // closed when the reading that is under way ends; nil if there is none
+	done     chan struct{} // closed when the current reading ends; nil without one
 	closed   bool
 	next     time.Time // not before
 	source   *spool.Follower
 	profile  *analyzer.Profile
 	question analyzer.Question
-	owners   *topOwners
+	owners   *ownership
 	problem  string
 	fraction float64 // of the first reading
 }
 
-func newTopReader(host *Host, found topFound, by string, detailed bool) *topReader {
-	return &topReader{host: host, found: found, by: by, detailed: detailed}
+func newReader(host *Host, found found, by string, detailed bool) *reader {
+	return &reader{host: host, found: found, by: by, detailed: detailed}
 }
 
 // advance starts to read what is new, unless the last reading goes on or was so long that it is too early for another.
 // The channel is closed when nothing is being read; nil means that nothing is.
-func (r *topReader) advance() <-chan struct{} {
+func (r *reader) advance() <-chan struct{} {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.closed || r.done == nil && time.Now().Before(r.next) || r.found.problem != "" {
@@ -57,7 +57,7 @@ func (r *topReader) advance() <-chan struct{} {
 
 // latest returns a channel that is closed when a reading that began after the call has ended, however soon it comes
 // after the last one.
-func (r *topReader) latest() <-chan struct{} {
+func (r *reader) latest() <-chan struct{} {
 	r.mu.Lock()
 	earlier := r.done
 	r.mu.Unlock()
@@ -77,12 +77,12 @@ func (r *topReader) latest() <-chan struct{} {
 	return finished
 }
 
-// read does one refresh. A fault in reading, such as a spool that somebody cuts while it is mapped, is told like any
-// error: the view goes on, and its terminal is in a state in which nobody could read a crash.
-func (r *topReader) read() {
+// read does one refresh. A fault in reading, such as a spool that is truncated while it is mapped, is reported like any
+// error: the view goes on, and its terminal is in a state in which a crash could not be read.
+func (r *reader) read() {
 	debug.SetPanicOnFault(true)
 	begin := time.Now()
-	var owners *topOwners
+	var owners *ownership
 	var err error
 	defer func() {
 		if fault := recover(); fault != nil {
@@ -92,7 +92,7 @@ func (r *topReader) read() {
 		defer r.mu.Unlock()
 		close(r.done)
 		r.done = nil
-		// the first reading catches up with the whole past, which says nothing about the next
+		// the first reading catches up with the whole past, which predicts nothing about the next
 		if end := time.Now(); r.owners != nil {
 			r.next = end.Add(readShare * end.Sub(begin))
 		}
@@ -108,7 +108,7 @@ func (r *topReader) read() {
 	owners, err = r.refresh(begin)
 }
 
-func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
+func (r *reader) refresh(begin time.Time) (*ownership, error) {
 	if r.profile != nil && r.source.Replaced() {
 		r.release()
 	}
@@ -136,7 +136,7 @@ func (r *topReader) refresh(begin time.Time) (*topOwners, error) {
 	return owners, nil
 }
 
-func (r *topReader) begin() error {
+func (r *reader) begin() error {
 	opts, err := r.options()
 	if err != nil {
 		return err
@@ -155,8 +155,8 @@ func (r *topReader) begin() error {
 	return nil
 }
 
-// summary replays what is new, and asks how things stand now.
-func (r *topReader) summary() (*report.Summary, error) {
+// summary replays what is new, and returns the present state.
+func (r *reader) summary() (*report.Summary, error) {
 	if err := r.profile.Update(); err != nil {
 		return nil, err
 	}
@@ -169,29 +169,29 @@ func (r *topReader) summary() (*report.Summary, error) {
 	return r.profile.Report(question)
 }
 
-// options are what every reading of the trace asks for.
-func (r *topReader) options() (analyzer.Options, error) {
+// options are what every reading of the trace requests.
+func (r *reader) options() (analyzer.Options, error) {
 	at, err := moment.Parse("exit")
 	if err != nil {
 		return analyzer.Options{}, err
 	}
 	opts := analyzer.Options{Question: analyzer.Question{At: at}, Symbols: r.host.Symbols, Own: r.host.Own}
 	if r.detailed {
-		return opts, askForParts(&opts, r.by)
+		return opts, requestParts(&opts, r.by)
 	}
 	return opts, addCategories(&opts)
 }
 
-// divide asks for the owners by a grouping.
+// divide requests the owners by a grouping.
 func divide(q *analyzer.Question, by string) {
-	q.Groupings, q.Sites = nil, true // lines of the program say more than libraries
+	q.Groupings, q.Sites = nil, true // lines of the program are more specific than libraries
 	if by != "" {
 		q.Groupings, q.Sites = []string{by}, false
 	}
 }
 
 // divideBy chooses what owners are grouped by from the next reading on, which is due at once.
-func (r *topReader) divideBy(by string) {
+func (r *reader) divideBy(by string) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.by != by {
@@ -199,7 +199,7 @@ func (r *topReader) divideBy(by string) {
 	}
 }
 
-func (r *topReader) progress(read int64) {
+func (r *reader) progress(read int64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if size := r.source.Size(); size > 0 {
@@ -208,7 +208,7 @@ func (r *topReader) progress(read int64) {
 }
 
 // state returns what was last read, why that is nothing, and while the first reading lasts, how far it is.
-func (r *topReader) state() (owners *topOwners, problem string, fraction *float64) {
+func (r *reader) state() (owners *ownership, problem string, fraction *float64) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	if r.found.problem != "" {
@@ -221,8 +221,8 @@ func (r *topReader) state() (owners *topOwners, problem string, fraction *float6
 	return r.owners, r.problem, nil
 }
 
-// close gives files back; a reading that is under way does so when it ends.
-func (r *topReader) close() {
+// close closes the files; a reading in progress does so when it ends.
+func (r *reader) close() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.closed = true
@@ -231,7 +231,7 @@ func (r *topReader) close() {
 	}
 }
 
-func (r *topReader) release() {
+func (r *reader) release() {
 	if r.profile != nil {
 		r.profile.Close()
 	}

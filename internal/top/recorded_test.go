@@ -31,11 +31,11 @@ func startRecorder(t *testing.T, folder string) (pid int, trace string) {
 func TestTopOfARecordedProcess(t *testing.T) {
 	folder := t.TempDir()
 	pid, trace := startRecorder(t, folder)
-	shown := func(in string, flags Options, args ...string) topSample {
+	shown := func(in string, flags Options, args ...string) sample {
 		t.Helper()
 		t.Setenv(control.FolderVariable, in)
 		flags.Interval = MinInterval
-		sampler := newTopSampler(testHost, &flags, args)
+		sampler := newSampler(testHost, &flags, args)
 		sampler.open = func() (management, error) { return nil, nvml.ErrNoLibrary }
 		defer sampler.close()
 		return sampler.sample(math.MaxInt64)
@@ -55,7 +55,7 @@ func TestTopOfARecordedProcess(t *testing.T) {
 		}
 	}
 	s := shown(folder, Options{Listen: "x"})
-	if got := series(t, newTopMetrics().families(&s)); len(s.Processes[0].Owners.parts) != 1 ||
+	if got := series(t, newMetricState().families(&s)); len(s.Processes[0].Owners.parts) != 1 ||
 		got["memtrace_processes{recorded=true}"] != 1 {
 		t.Errorf("%+v", got)
 	}

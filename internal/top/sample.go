@@ -14,34 +14,34 @@ import (
 	"memtrace/cuda/nvml"
 )
 
-// topSchema names the shape of top's JSON. Its number grows only when something is changed or taken away.
-const topSchema = "memtrace.top/1"
+// schema names the shape of top's JSON. Its number grows only when something is changed or taken away.
+const schema = "memtrace.top/1"
 
-// topSample is what top knows at one moment. Sizes are bytes; nil is what nobody tells. The json names are published in
+// sample is what top knows at one moment. Sizes are bytes; nil is unknown. The json names are published in
 // docs/top.md.
-type topSample struct {
-	Schema    string       `json:"schema"`
-	Time      time.Time    `json:"time"`
-	NVML      topNVML      `json:"nvml"`
-	Devices   []topDevice  `json:"devices"`
-	Processes []topProcess `json:"processes"`
+type sample struct {
+	Schema    string     `json:"schema"`
+	Time      time.Time  `json:"time"`
+	NVML      nvmlStatus `json:"nvml"`
+	Devices   []device   `json:"devices"`
+	Processes []process  `json:"processes"`
 
-	folder string // see topFinder
+	folder string // see finder
 }
 
-type topNVML struct {
+type nvmlStatus struct {
 	Available bool   `json:"available"`
 	Driver    string `json:"driver_version"`
 	CUDA      string `json:"cuda_version"`
-	Problem   string `json:"problem"` // why there is no answer, and what to do
+	Problem   string `json:"problem"` // why the query failed, and what to do
 }
 
-type topDevice struct {
+type device struct {
 	Index       int      `json:"index"`
 	Instance    *int     `json:"instance"` // of a MIG instance its number on the GPU
 	Name        string   `json:"name"`
 	UUID        string   `json:"uuid"`
-	MIG         bool     `json:"mig"` // divided: the processes stand with the instances
+	MIG         bool     `json:"mig"` // divided: the processes are listed with the instances
 	Total       *uint64  `json:"total_bytes"`
 	Used        *uint64  `json:"used_bytes"`
 	Free        *uint64  `json:"free_bytes"`
@@ -50,23 +50,23 @@ type topDevice struct {
 	Problems    []string `json:"problems"`
 }
 
-type topProcess struct {
+type process struct {
 	PID     int        `json:"pid"`
 	User    string     `json:"user"`
 	Command string     `json:"command"`
-	Devices []topShare `json:"devices"`
+	Devices []share    `json:"devices"`
 	Traced  bool       `json:"traced"`
 	Trace   string     `json:"trace"`
-	Owners  *topOwners `json:"owners"` // nil for a process that is not recorded, or was not read yet
-	// what the devices say, less what the trace knows: the CUDA context and code, mostly
+	Owners  *ownership `json:"owners"` // nil for a process that is not recorded, or was not read yet
+	// what the devices report, less what the trace holds: the CUDA context and code, mostly
 	Untracked *int64 `json:"untracked_bytes"`
-	Problem   string `json:"problem"` // why there are no owners
+	Problem   string `json:"problem"` // why owners are missing
 	// how much of the trace was read, while it is read for the first time
 	Reading *float64 `json:"reading_fraction"`
 }
 
-// topShare is a process's part of a device.
-type topShare struct {
+// share is a process's part of a device.
+type share struct {
 	Index    int     `json:"index"`
 	Instance *int    `json:"instance"`
 	UUID     string  `json:"uuid"`
@@ -75,7 +75,7 @@ type topShare struct {
 	Graphics bool    `json:"graphics"`
 }
 
-func (p *topProcess) on(d *topDevice) *topShare {
+func (p *process) on(d *device) *share {
 	for i := range p.Devices {
 		if s := &p.Devices[i]; s.Index == d.Index && sameInstance(s.Instance, d.Instance) {
 			return s
@@ -86,8 +86,8 @@ func (p *topProcess) on(d *topDevice) *topShare {
 
 func sameInstance(a, b *int) bool { return (a == nil) == (b == nil) && (a == nil || *a == *b) }
 
-// used sums what the devices say of the process; ok is false if one of them does not tell, or none names it.
-func (p *topProcess) used() (sum uint64, ok bool) {
+// used sums what the devices report of the process; ok is false if one of them does not report it, or none lists it.
+func (p *process) used() (sum uint64, ok bool) {
 	for _, s := range p.Devices {
 		if s.Used == nil {
 			return 0, false
@@ -97,8 +97,8 @@ func (p *topProcess) used() (sum uint64, ok bool) {
 	return sum, len(p.Devices) > 0
 }
 
-// weight orders processes by memory: what the devices say, else what the trace knows.
-func (p *topProcess) weight() uint64 {
+// weight orders processes by memory: what the devices report, else what the trace holds.
+func (p *process) weight() uint64 {
 	if used, ok := p.used(); ok {
 		return used
 	}
@@ -108,7 +108,7 @@ func (p *topProcess) weight() uint64 {
 	return 0
 }
 
-func writeTopJSON(w io.Writer, s topSample) error {
+func writeJSON(w io.Writer, s sample) error {
 	enc := json.NewEncoder(w)
 	enc.SetEscapeHTML(false)
 	enc.SetIndent("", "  ")
@@ -129,8 +129,8 @@ func openManagement() (management, error) {
 	return library, nil
 }
 
-// topSampler collects samples, one at a time.
-type topSampler struct {
+// sampler collects samples, one at a time.
+type sampler struct {
 	mu       sync.Mutex // held while a sample is taken
 	host     *Host
 	flags    *Options
@@ -139,31 +139,31 @@ type topSampler struct {
 	asked    time.Time
 	snapshot nvml.Snapshot // the answer
 	failure  error
-	finder   *topFinder
-	readers  map[topKey]*topReader
+	finder   *finder
+	readers  map[recordingKey]*reader
 	users    userNames
 	open     func() (management, error)
 	by       atomic.Pointer[string] // what owners are grouped by
 }
 
-func newTopSampler(host *Host, flags *Options, args []string) *topSampler {
-	finder := newTopFinder(host, args)
+func newSampler(host *Host, flags *Options, args []string) *sampler {
+	finder := newFinder(host, args)
 	finder.pids = flags.PIDs
-	t := &topSampler{host: host, flags: flags, finder: finder, readers: make(map[topKey]*topReader),
+	t := &sampler{host: host, flags: flags, finder: finder, readers: make(map[recordingKey]*reader),
 		users: userNames{}, open: openManagement}
 	t.by.Store(&flags.By)
 	return t
 }
 
-// close gives everything back, unless a sample is being taken: then the command is about to end, and a driver that does
-// not answer must not keep it.
-func (t *topSampler) close() {
+// close releases everything, unless a sample is being taken: then the command is about to end, and a driver that does
+// not answer must not delay it.
+func (t *sampler) close() {
 	if !t.mu.TryLock() {
 		return
 	}
 	defer t.mu.Unlock()
 	if t.library != nil {
-		_ = t.library.Close() // nobody is left who could do anything about it
+		_ = t.library.Close() // the error has no reader left
 	}
 	for _, r := range t.readers {
 		r.close()
@@ -172,24 +172,24 @@ func (t *topSampler) close() {
 
 // sample looks once. It waits at most so long for the traces to be read to their present ends; what takes longer goes
 // on beside, and the sample has what was read before.
-func (t *topSampler) sample(patience time.Duration) topSample {
-	return t.take(patience, (*topReader).advance)
+func (t *sampler) sample(patience time.Duration) sample {
+	return t.take(patience, (*reader).advance)
 }
 
 // last is a sample for which every trace is read once more, also those that were read a moment ago.
-func (t *topSampler) last(patience time.Duration) topSample {
-	return t.take(patience, (*topReader).latest)
+func (t *sampler) last(patience time.Duration) sample {
+	return t.take(patience, (*reader).latest)
 }
 
-func (t *topSampler) take(patience time.Duration, read func(*topReader) <-chan struct{}) topSample {
+func (t *sampler) take(patience time.Duration, read func(*reader) <-chan struct{}) sample {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := topSample{Schema: topSchema, Time: time.Now(), Devices: []topDevice{}, Processes: []topProcess{},
+	s := sample{Schema: schema, Time: time.Now(), Devices: []device{}, Processes: []process{},
 		folder: t.finder.folder}
-	byPID := map[int]*topProcess{}
+	byPID := map[int]*process{}
 	t.follow(byPID, patience, read)
-	// The devices after the traces: what is read last is the smaller part, so that both tell of nearly the same moment.
-	t.askDevices(&s, byPID)
+	// The devices after the traces: what is read last is the smaller part, so that both show nearly the same moment.
+	t.queryDevices(&s, byPID)
 	for _, p := range byPID {
 		if p.Owners != nil {
 			p.setUntracked()
@@ -198,16 +198,16 @@ func (t *topSampler) take(patience time.Duration, read func(*topReader) <-chan s
 			s.Processes = append(s.Processes, *p)
 		}
 	}
-	slices.SortFunc(s.Processes, func(a, b topProcess) int {
+	slices.SortFunc(s.Processes, func(a, b process) int {
 		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.PID, b.PID))
 	})
 	return s
 }
 
 // follow finds the recorded processes and lets each one's reader go on.
-func (t *topSampler) follow(byPID map[int]*topProcess, patience time.Duration, read func(*topReader) <-chan struct{}) {
+func (t *sampler) follow(byPID map[int]*process, patience time.Duration, read func(*reader) <-chan struct{}) {
 	found := t.finder.find(time.Now())
-	alive := make(map[topKey]bool, len(found))
+	alive := make(map[recordingKey]bool, len(found))
 	var reading []<-chan struct{}
 	for _, f := range found {
 		alive[f.key] = true
@@ -218,7 +218,7 @@ func (t *topSampler) follow(byPID map[int]*topProcess, patience time.Duration, r
 		}
 		by := *t.by.Load()
 		if r == nil {
-			r = newTopReader(t.host, f, by, t.flags.metrics())
+			r = newReader(t.host, f, by, t.flags.metrics())
 			t.readers[f.key] = r
 		}
 		r.divideBy(by)
@@ -252,18 +252,18 @@ func waitFor(list []<-chan struct{}, patience time.Duration) {
 	}
 }
 
-func (t *topSampler) processOf(byPID map[int]*topProcess, pid int) *topProcess {
+func (t *sampler) processOf(byPID map[int]*process, pid int) *process {
 	p := byPID[pid]
 	if p == nil {
 		user, command := t.users.describe(pid)
-		p = &topProcess{PID: pid, User: user, Command: command, Devices: []topShare{}}
+		p = &process{PID: pid, User: user, Command: command, Devices: []share{}}
 		byPID[pid] = p
 	}
 	return p
 }
 
-// askDevices fills in what the management library says.
-func (t *topSampler) askDevices(s *topSample, byPID map[int]*topProcess) {
+// queryDevices fills in what the management library reports.
+func (t *sampler) queryDevices(s *sample, byPID map[int]*process) {
 	if t.library == nil && t.problem == nil {
 		t.library, t.problem = t.open()
 	}
@@ -279,7 +279,7 @@ func (t *topSampler) askDevices(s *topSample, byPID map[int]*topProcess) {
 		t.snapshot, t.failure = t.library.Read()
 	}
 	snapshot, err := t.snapshot, t.failure
-	s.NVML = topNVML{Available: true, Driver: snapshot.Driver, CUDA: snapshot.CUDA}
+	s.NVML = nvmlStatus{Available: true, Driver: snapshot.Driver, CUDA: snapshot.CUDA}
 	if err != nil {
 		s.NVML.Problem = err.Error()
 	}
@@ -290,12 +290,12 @@ func (t *topSampler) askDevices(s *topSample, byPID map[int]*topProcess) {
 	}
 }
 
-func (t *topSampler) addDevices(s *topSample, devices []nvml.Device, byPID map[int]*topProcess) {
+func (t *sampler) addDevices(s *sample, devices []nvml.Device, byPID map[int]*process) {
 	for _, d := range devices {
 		if len(t.flags.Devices) > 0 && !slices.Contains(t.flags.Devices, d.Index) {
 			continue
 		}
-		row := topDevice{Index: d.Index, Name: d.Name, UUID: d.UUID, MIG: d.MIG, Utilization: d.Utilization,
+		row := device{Index: d.Index, Name: d.Name, UUID: d.UUID, MIG: d.MIG, Utilization: d.Utilization,
 			Problems: append([]string{}, d.Problems...)}
 		if d.Instance != nvml.NoInstance {
 			row.Instance = &d.Instance
@@ -308,7 +308,7 @@ func (t *topSampler) addDevices(s *topSample, devices []nvml.Device, byPID map[i
 			if len(t.flags.PIDs) > 0 && !slices.Contains(t.flags.PIDs, int(p.PID)) {
 				continue
 			}
-			share := topShare{Index: d.Index, Instance: row.Instance, UUID: d.UUID, Used: p.Used, Compute: p.Compute,
+			share := share{Index: d.Index, Instance: row.Instance, UUID: d.UUID, Used: p.Used, Compute: p.Compute,
 				Graphics: p.Graphics}
 			entry := t.processOf(byPID, int(p.PID))
 			entry.Devices = append(entry.Devices, share)
@@ -316,9 +316,9 @@ func (t *topSampler) addDevices(s *topSample, devices []nvml.Device, byPID map[i
 	}
 }
 
-// setUntracked compares what the devices say of the process with what its trace knows of those devices. Devices are
+// setUntracked compares what the devices report of the process with what its trace holds of those devices. Devices are
 // matched by UUID; without one, as some containers hide it, only a process that has a single device is.
-func (p *topProcess) setUntracked() {
+func (p *process) setUntracked() {
 	used, ok := p.used()
 	if !ok {
 		return

@@ -20,7 +20,7 @@ import (
 )
 
 const (
-	textfileInterval = 15 * time.Second // as often as node_exporter is commonly asked
+	textfileInterval = 15 * time.Second // as often as node_exporter is commonly scraped
 	textfileSuffix   = ".prom"          // node_exporter reads no other files
 	lastAnswers      = 2 * time.Second  // that a scrape under way has when the server ends
 	// that the last reading of the traces may take; python/memtrace/_figures.py waits longer
@@ -54,19 +54,19 @@ func (o *Options) checkMetrics(h *Host) error {
 	return nil
 }
 
-// topPublisher makes metrics for whoever asks, one sample at a time and at most one an interval: asking the devices
-// costs the programs on them.
-type topPublisher struct {
+// publisher makes metrics on request, one sample at a time and at most one an interval: querying the devices costs
+// the programs on them.
+type publisher struct {
 	mu       sync.Mutex
-	sampler  *topSampler
-	metrics  *topMetrics
+	sampler  *sampler
+	metrics  *metricState
 	interval time.Duration
 	made     time.Time
 	families []*metrics.Family
 }
 
 // collect returns metrics that are not older than an interval. The list is not changed afterwards.
-func (t *topPublisher) collect(patience time.Duration) ([]*metrics.Family, error) {
+func (t *publisher) collect(patience time.Duration) ([]*metrics.Family, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.families == nil || time.Since(t.made) >= t.interval {
@@ -76,20 +76,20 @@ func (t *topPublisher) collect(patience time.Duration) ([]*metrics.Family, error
 }
 
 // collectLast returns metrics of what the traces hold now.
-func (t *topPublisher) collectLast(patience time.Duration) ([]*metrics.Family, error) {
+func (t *publisher) collectLast(patience time.Duration) ([]*metrics.Family, error) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.publish(t.sampler.last(patience))
 	return t.families, nil
 }
 
-func (t *topPublisher) publish(sample topSample) {
+func (t *publisher) publish(sample sample) {
 	t.families, t.made = t.metrics.families(&sample), time.Now()
 }
 
-// topMetrics publishes until it is told to end.
-func (h *Host) publishMetrics(sampler *topSampler, flags *Options) error {
-	publisher := &topPublisher{sampler: sampler, metrics: newTopMetrics(), interval: flags.Interval}
+// publishMetrics publishes until it is stopped.
+func (h *Host) publishMetrics(sampler *sampler, flags *Options) error {
+	publisher := &publisher{sampler: sampler, metrics: newMetricState(), interval: flags.Interval}
 	if flags.Once {
 		return h.writeMetrics(flags.Textfile, publisher.collect, math.MaxInt64)
 	}
@@ -142,10 +142,10 @@ func (h *Host) listenForMetrics(address string) (net.Listener, error) {
 	return listener, nil
 }
 
-// keepTextfile writes the file every interval, and removes it in the end: node_exporter would go on telling its last
-// figures as if they were the present ones. A write that fails is told, and the next one tried, for disks fill up and
-// are cleaned again.
-func (h *Host) keepTextfile(ctx context.Context, flags *Options, publisher *topPublisher, served <-chan error) error {
+// keepTextfile writes the file every interval, and removes it in the end: node_exporter would go on serving its last
+// figures as the present ones. A failed write is reported, and the next one tried, since disks fill up and are cleaned
+// again.
+func (h *Host) keepTextfile(ctx context.Context, flags *Options, publisher *publisher, served <-chan error) error {
 	interval := flags.Interval
 	if !flags.IntervalGiven {
 		interval = textfileInterval
@@ -173,7 +173,7 @@ func (h *Host) keepTextfile(ctx context.Context, flags *Options, publisher *topP
 		case err := <-served:
 			return fmt.Errorf("serve metrics: %w", err)
 		case <-ctx.Done():
-			if !toFile { // whoever collects these has the state at the end
+			if !toFile { // the collector gets the state at the end
 				return h.writeMetrics(flags.Textfile, publisher.collectLast, lastFigures)
 			}
 			if err := os.Remove(flags.Textfile); err != nil && !errors.Is(err, os.ErrNotExist) {
@@ -184,7 +184,7 @@ func (h *Host) keepTextfile(ctx context.Context, flags *Options, publisher *topP
 	}
 }
 
-// writeMetrics replaces the file in one step, so that nobody reads half of it. On standard output texts follow each
+// writeMetrics replaces the file in one step, so that no reader sees half of it. On standard output texts follow each
 // other, each with its end mark.
 func (h *Host) writeMetrics(path string, collect func(time.Duration) ([]*metrics.Family, error),
 	patience time.Duration) error {

@@ -38,11 +38,11 @@ type fakeManagement struct {
 func (f fakeManagement) Read() (nvml.Snapshot, error) { return f.snapshot, f.err }
 func (f fakeManagement) Close() error                 { return nil }
 
-// sampleOf asks a sampler that finds no recorded process and sees the given devices.
-func sampleOf(t *testing.T, flags Options, open func() (management, error)) topSample {
+// sampleOf samples without recorded processes, with the given devices.
+func sampleOf(t *testing.T, flags Options, open func() (management, error)) sample {
 	t.Helper()
 	flags.Interval = MinInterval
-	sampler := newTopSampler(testHost, &flags, nil)
+	sampler := newSampler(testHost, &flags, nil)
 	sampler.finder.proc = t.TempDir()
 	sampler.open = open
 	defer sampler.close()
@@ -61,8 +61,8 @@ func oneDevice(index int, processes ...nvml.Process) nvml.Device {
 		Memory: &nvml.Memory{Total: 16 << 30, Used: 5 << 30, Free: 11 << 30}}
 }
 
-func pageText(s topSample, open bool) string {
-	page := topPage{sample: s, width: 100, rows: DefaultRows, ascii: true, open: func(int) bool { return open }}
+func pageText(s sample, open bool) string {
+	page := page{sample: s, width: 100, rows: DefaultRows, ascii: true, open: func(int) bool { return open }}
 	var b strings.Builder
 	for _, l := range page.lines() {
 		b.WriteString(strings.TrimRight(l.text(false), " ") + "\n")
@@ -85,7 +85,7 @@ func TestTopWithoutLibrary(t *testing.T) {
 	}
 }
 
-// Whoever set a folder of control sockets, and forgot, learns why nothing is shown.
+// A view with a forgotten folder of control sockets shows why it is empty.
 func TestTopNamesTheFolder(t *testing.T) {
 	t.Setenv(control.FolderVariable, "/run/mine")
 	text := strings.Join(strings.Fields(pageText(sampleOf(t, Options{}, devices()), true)), " ")
@@ -104,7 +104,7 @@ func TestTopLibraryFails(t *testing.T) {
 	}
 }
 
-// What the library does not tell is said to be so, and is null in JSON.
+// What the library does not report is shown as such, and is null in JSON.
 func TestTopNotReported(t *testing.T) {
 	d := oneDevice(0, nvml.Process{PID: 1 << 30, Compute: true})
 	s := sampleOf(t, Options{}, devices(d))
@@ -115,7 +115,7 @@ func TestTopNotReported(t *testing.T) {
 		t.Error(text)
 	}
 	var b strings.Builder
-	if err := writeTopJSON(&b, s); err != nil || !strings.Contains(b.String(), `"used_bytes": null`) ||
+	if err := writeJSON(&b, s); err != nil || !strings.Contains(b.String(), `"used_bytes": null`) ||
 		!strings.Contains(b.String(), `"schema": "memtrace.top/1"`) {
 		t.Errorf("%v: %s", err, b.String())
 	}
@@ -141,14 +141,14 @@ func TestTopPIDFilter(t *testing.T) {
 		s.Processes[0].PID != 1<<30+1 {
 		t.Errorf("%+v", s)
 	}
-	f := newTopFinder(testHost, nil)
+	f := newFinder(testHost, nil)
 	f.pids = []int{os.Getppid()}
 	if running := f.running(); len(running) != 1 {
 		t.Errorf("%v", running)
 	}
 }
 
-// MIG instances are rows of their own behind their GPU, which lists no process.
+// MIG instances are rows of their own after their GPU, which lists no process.
 func TestTopMIG(t *testing.T) {
 	whole := oneDevice(0)
 	whole.MIG = true
@@ -163,26 +163,26 @@ func TestTopMIG(t *testing.T) {
 }
 
 func TestTopUntracked(t *testing.T) {
-	two := []topShare{{Index: 0, UUID: "GPU-a", Used: bytesOf(700)}, {Index: 1, UUID: "GPU-b", Used: bytesOf(400)}}
-	known := []topTracked{{Index: 0, UUID: "GPU-b", DriverBytes: 350}, {Index: 1, UUID: "GPU-a", DriverBytes: 600}}
+	two := []share{{Index: 0, UUID: "GPU-a", Used: bytesOf(700)}, {Index: 1, UUID: "GPU-b", Used: bytesOf(400)}}
+	known := []trackedLevel{{Index: 0, UUID: "GPU-b", DriverBytes: 350}, {Index: 1, UUID: "GPU-a", DriverBytes: 600}}
 	for _, c := range []struct {
 		name   string
-		shares []topShare
-		owners topOwners
+		shares []share
+		owners ownership
 		want   any
 	}{
-		{"devices by UUID", two, topOwners{DriverBytes: 950, Devices: known}, int64(150)},
-		{"a device shown of two", two[:1], topOwners{DriverBytes: 950, Devices: known}, int64(100)},
+		{"devices by UUID", two, ownership{DriverBytes: 950, Devices: known}, int64(150)},
+		{"a device shown of two", two[:1], ownership{DriverBytes: 950, Devices: known}, int64(100)},
 		{"the only device, UUID hidden", two[:1],
-			topOwners{DriverBytes: 600, Devices: []topTracked{{DriverBytes: 600}}}, int64(100)},
-		{"nothing recorded yet", two[:1], topOwners{}, int64(700)},
+			ownership{DriverBytes: 600, Devices: []trackedLevel{{DriverBytes: 600}}}, int64(100)},
+		{"nothing recorded yet", two[:1], ownership{}, int64(700)},
 		{"the trace is ahead", two[:1],
-			topOwners{DriverBytes: 800, Devices: []topTracked{{UUID: "GPU-a", DriverBytes: 800}}}, int64(-100)},
-		{"unknown devices", two, topOwners{DriverBytes: 950, Devices: []topTracked{{UUID: "x"}, {UUID: "y"}}}, nil},
-		{"a figure not reported", []topShare{two[0], {Index: 1, UUID: "GPU-b"}}, topOwners{Devices: known}, nil},
-		{"on no device", nil, topOwners{Devices: known}, nil},
+			ownership{DriverBytes: 800, Devices: []trackedLevel{{UUID: "GPU-a", DriverBytes: 800}}}, int64(-100)},
+		{"unknown devices", two, ownership{DriverBytes: 950, Devices: []trackedLevel{{UUID: "x"}, {UUID: "y"}}}, nil},
+		{"a figure not reported", []share{two[0], {Index: 1, UUID: "GPU-b"}}, ownership{Devices: known}, nil},
+		{"on no device", nil, ownership{Devices: known}, nil},
 	} {
-		p := topProcess{Devices: c.shares, Owners: &c.owners}
+		p := process{Devices: c.shares, Owners: &c.owners}
 		p.setUntracked()
 		var got any
 		if p.Untracked != nil {
@@ -195,13 +195,13 @@ func TestTopUntracked(t *testing.T) {
 }
 
 // busySample has two devices, a recorded process on both, one that is not recorded, and a recorded one on neither.
-func busySample() topSample {
+func busySample() sample {
 	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
 	untracked := int64(300 << 20)
-	recorded := topProcess{PID: 41, User: "ada", Command: "python train.py", Traced: true, Trace: "/run/train.bin",
+	recorded := process{PID: 41, User: "ada", Command: "python train.py", Traced: true, Trace: "/run/train.bin",
 		Untracked: &untracked,
-		Devices:   []topShare{{Index: 0, Used: bytesOf(1324 << 20)}, {Index: 1, Used: bytesOf(0)}},
-		Owners: &topOwners{ReadAt: now.Add(-3 * time.Second), By: "tag", Level: "framework", Framework: "torch",
+		Devices:   []share{{Index: 0, Used: bytesOf(1324 << 20)}, {Index: 1, Used: bytesOf(0)}},
+		Owners: &ownership{ReadAt: now.Add(-3 * time.Second), By: "tag", Level: "framework", Framework: "torch",
 			DriverBytes: 1 << 30, FrameworkBytes: 960 << 20,
 			OtherBytes: map[string]uint64{"host": 4096}, Rows: []report.LedgerRow{
 				{Owner: report.OwnerBlocks, Key: "model\x1b[2J", Bytes: 640 << 20},
@@ -209,13 +209,13 @@ func busySample() topSample {
 				{Owner: report.OwnerSlack, Key: "slack", Bytes: 32 << 20},
 				{Owner: report.OwnerOutside, Key: "libcublas.so.12", Bytes: 32 << 20}}}}
 	part := 0.25
-	return topSample{Time: now, NVML: topNVML{Available: true, Driver: "580.65", CUDA: "13.0"},
-		Devices: []topDevice{
+	return sample{Time: now, NVML: nvmlStatus{Available: true, Driver: "580.65", CUDA: "13.0"},
+		Devices: []device{
 			{Index: 0, Name: "Mock GPU", Used: bytesOf(5 << 30), Total: bytesOf(16 << 30), Free: bytesOf(11 << 30)},
 			{Index: 1, Name: "Mock GPU", Problems: []string{"memory: not supported"}}},
-		Processes: []topProcess{recorded,
-			{PID: 42, User: "bob", Command: "game", Devices: []topShare{{Index: 0, Used: bytesOf(1 << 20)}}},
-			{PID: 43, User: "eve", Command: "serve", Devices: []topShare{}, Traced: true, Reading: &part}}}
+		Processes: []process{recorded,
+			{PID: 42, User: "bob", Command: "game", Devices: []share{{Index: 0, Used: bytesOf(1 << 20)}}},
+			{PID: 43, User: "eve", Command: "serve", Devices: []share{}, Traced: true, Reading: &part}}}
 }
 
 func TestTopPage(t *testing.T) {
@@ -252,7 +252,7 @@ Recorded processes not listed by a device
 	}
 }
 
-// Memory over time is one line, where there is room for it.
+// Memory over time is one line, where it fits.
 func TestTopOverTime(t *testing.T) {
 	s := busySample()
 	s.Processes[0].Owners.heights = &report.Heights{FromNS: 1e9, WidthNS: 1e9,
@@ -268,7 +268,7 @@ func TestTopOverTime(t *testing.T) {
 func TestTopOwnersFolded(t *testing.T) {
 	s := busySample()
 	for _, rows := range []int{0, 1, 2, 4, 9} {
-		page := topPage{rows: rows}
+		page := page{rows: rows}
 		var sum uint64
 		list := page.ownerList(&s.Processes[0])
 		for _, row := range list {
@@ -283,8 +283,8 @@ func TestTopOwnersFolded(t *testing.T) {
 	}
 }
 
-func newTestView(width, height int) *topView {
-	v := &topView{host: testHost, sampler: &topSampler{}, opened: map[int]bool{},
+func newTestView(width, height int) *view {
+	v := &view{host: testHost, sampler: &sampler{}, opened: map[int]bool{},
 		flags: &Options{Interval: MinInterval, Rows: DefaultRows},
 		width: width, height: height}
 	v.take(busySample())
@@ -462,7 +462,7 @@ func TestDescribeProcess(t *testing.T) {
 
 // Reading a trace that cannot be read, and one whose spool is cut while it is read, ends in words.
 func TestTopReaderProblem(t *testing.T) {
-	r := newTopReader(testHost, topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
+	r := newReader(testHost, found{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
 	<-r.advance()
 	if owners, problem, fraction := r.state(); owners != nil || fraction != nil ||
 		!strings.Contains(problem, "no such file") {
@@ -481,11 +481,11 @@ func TestTopReaderProblem(t *testing.T) {
 	}
 }
 
-// The last figures are those of a reading that began after they were asked for: neither one under way counts, nor the
+// The last figures are those of a reading that began after they were requested: neither one under way counts, nor the
 // rest that a reader takes after a long one.
 func TestTopLatestReadsAgain(t *testing.T) {
-	r := newTopReader(testHost, topFound{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
-	r.owners = &topOwners{}
+	r := newReader(testHost, found{tracePath: filepath.Join(t.TempDir(), "no.bin"), trace: "no.bin"}, "", false)
+	r.owners = &ownership{}
 	r.next = time.Now().Add(time.Hour)
 	if r.advance() != nil {
 		t.Fatal("the reader takes no rest")
@@ -516,7 +516,7 @@ func TestTopLatestReadsAgain(t *testing.T) {
 // Quitting does not wait for a driver that does not answer.
 func TestTopCloseWhileSampling(t *testing.T) {
 	asked, answer := make(chan bool), make(chan bool)
-	sampler := newTopSampler(testHost, &Options{Interval: MinInterval}, nil)
+	sampler := newSampler(testHost, &Options{Interval: MinInterval}, nil)
 	sampler.finder.proc = t.TempDir()
 	sampler.open = func() (management, error) {
 		asked <- true
@@ -545,10 +545,10 @@ func TestTopHelpFitsTheScreen(t *testing.T) {
 	}
 }
 
-// At 60 columns four rows of a server read "serve", for bars took the room of names.
+// At 60 columns four rows of a server read "serve", since bars took the space of names.
 func TestTopNamesStayApart(t *testing.T) {
-	p := topPage{width: 60}
-	list := []topOwner{{"inference/server.py:18 answer_in_thread (layer 3)", 4},
+	p := page{width: 60}
+	list := []owner{{"inference/server.py:18 answer_in_thread (layer 3)", 4},
 		{"inference/server.py:19 answer_in_thread (layer 12)", 3}, {"inference/server.py:20 answer_in_thread (layer 4)",
 			2}}
 	indent, names, wide := p.ownerNames(list)

@@ -20,55 +20,54 @@ import (
 // patience is how long a picture waits for figures: most traces are read on in a few milliseconds.
 const patience = 300 * time.Millisecond
 
-// topOrder is what processes are sorted by.
-type topOrder uint8
+// order is what processes are sorted by.
+type order uint8
 
 const (
-	topByMemory topOrder = iota
-	topByPID
-	topByCommand
-	topOrders
+	orderByMemory order = iota
+	orderByPID
+	orderByCommand
+	orderCount
 )
 
-// topDivisions are what owners may be grouped by with a key; the first one is what a report would choose.
-var topDivisions = []string{"", categoryGrouping, "module", "inner", "site", "tag", "operator", "library"}
+// divisions are what owners may be grouped by with a key; the first one is what a report would choose.
+var divisions = []string{"", categoryGrouping, "module", "inner", "site", "tag", "operator", "library"}
 
-var topOrderNames = [topOrders]string{"memory", "pid", "command"}
+var orderNames = [orderCount]string{"memory", "pid", "command"}
 
-// topView is the state of the full screen. Sampling runs beside, one sample at a time, so that keys are answered while
+// view is the state of the full screen. Sampling runs beside, one sample at a time, so that keys are answered while
 // a driver is slow.
-type topView struct {
-	sampler *topSampler
+type view struct {
+	sampler *sampler
 	host    *Host
 	flags   *Options
-	sample  topSample
+	sample  sample
 	ready   bool // the first sample has come
 
 	width, height int
 	selected      int // pid
 	opened        map[int]bool
-	order         topOrder
-	by            string // what owners are grouped by, one of topDivisions or of the flag
+	order         order
+	by            string // what owners are grouped by, one of divisions or of the flag
 	help          bool
 	command       bool // the footer names the command that shows the selected process's page
 	offset        int  // first line shown
 }
 
-// topSampled brings a sample; topDue says that it is time for another.
+// sampled brings a sample; due means that another is due.
 type (
-	topSampled struct{ sample topSample }
-	topDue     struct{}
+	sampled struct{ sample sample }
+	due     struct{}
 )
 
-// fillScreen fills the screen until the user ends it. Whatever happens, a panic included, the terminal is given back as
-// it was.
-func (h *Host) fillScreen(sampler *topSampler, flags *Options) error {
+// fillScreen fills the screen until the user ends it. Whatever happens, a panic included, the terminal is restored.
+func (h *Host) fillScreen(sampler *sampler, flags *Options) error {
 	keys, err := h.keyboard()
 	if err != nil {
 		return err
 	}
 	defer keys.Close()
-	view := &topView{host: h, sampler: sampler, flags: flags, by: flags.By, opened: make(map[int]bool),
+	view := &view{host: h, sampler: sampler, flags: flags, by: flags.By, opened: make(map[int]bool),
 		width: 80, height: 24}
 	program := tea.NewProgram(view, tea.WithInput(keys), tea.WithOutput(h.Stdout))
 	_, err = program.Run()
@@ -94,19 +93,19 @@ func (h *Host) keyboard() (*os.File, error) {
 }
 
 // Init implements tea.Model.
-func (v *topView) Init() tea.Cmd { return v.look }
+func (v *view) Init() tea.Cmd { return v.look }
 
-func (v *topView) look() tea.Msg { return topSampled{v.sampler.sample(patience)} }
+func (v *view) look() tea.Msg { return sampled{v.sampler.sample(patience)} }
 
 // Update implements tea.Model.
-func (v *topView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+func (v *view) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 	switch msg := msg.(type) {
 	case tea.WindowSizeMsg:
 		v.width, v.height = msg.Width, msg.Height
-	case topSampled:
+	case sampled:
 		v.take(msg.sample)
-		return v, tea.Tick(v.pause(), func(time.Time) tea.Msg { return topDue{} })
-	case topDue:
+		return v, tea.Tick(v.pause(), func(time.Time) tea.Msg { return due{} })
+	case due:
 		return v, v.look
 	case tea.KeyPressMsg:
 		return v, v.key(msg.String())
@@ -115,7 +114,7 @@ func (v *topView) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
 }
 
 // pause is how long to wait for the next look: less until the first figures are there.
-func (v *topView) pause() time.Duration {
+func (v *view) pause() time.Duration {
 	for i := range v.sample.Processes {
 		if v.sample.Processes[i].Reading != nil {
 			return v.flags.Interval / 4
@@ -124,11 +123,11 @@ func (v *topView) pause() time.Duration {
 	return v.flags.Interval
 }
 
-func (v *topView) take(s topSample) {
+func (v *view) take(s sample) {
 	first := !v.ready
 	v.sample, v.ready = s, true
 	v.sort()
-	if first { // what most people want to see is open at once
+	if first { // the most common view is open at once
 		for i := range s.Processes {
 			if s.Processes[i].Traced {
 				v.opened[s.Processes[i].PID] = true
@@ -140,12 +139,12 @@ func (v *topView) take(s topSample) {
 	}
 }
 
-func (v *topView) sort() {
-	slices.SortStableFunc(v.sample.Processes, func(a, b topProcess) int {
+func (v *view) sort() {
+	slices.SortStableFunc(v.sample.Processes, func(a, b process) int {
 		switch v.order {
-		case topByPID:
+		case orderByPID:
 			return cmp.Compare(a.PID, b.PID)
-		case topByCommand:
+		case orderByCommand:
 			return cmp.Or(strings.Compare(a.Command, b.Command), cmp.Compare(a.PID, b.PID))
 		}
 		return cmp.Or(cmp.Compare(b.weight(), a.weight()), cmp.Compare(a.PID, b.PID))
@@ -153,7 +152,7 @@ func (v *topView) sort() {
 }
 
 // key acts on a key press.
-func (v *topView) key(name string) tea.Cmd {
+func (v *view) key(name string) tea.Cmd {
 	switch name {
 	case "q", "ctrl+c", "esc":
 		if v.help && name == "esc" {
@@ -180,13 +179,13 @@ func (v *topView) key(name string) tea.Cmd {
 	case "w":
 		v.command = !v.command
 	case "s":
-		v.order = (v.order + 1) % topOrders
+		v.order = (v.order + 1) % orderCount
 		v.sort()
 	}
 	return nil
 }
 
-func (v *topView) openAll() {
+func (v *view) openAll() {
 	open := false
 	for i := range v.sample.Processes {
 		open = open || v.sample.Processes[i].Traced && !v.opened[v.sample.Processes[i].PID]
@@ -197,14 +196,14 @@ func (v *topView) openAll() {
 }
 
 // divide chooses the next division, for all processes.
-func (v *topView) divide() {
-	v.by = topDivisions[(slices.Index(topDivisions, v.by)+1)%len(topDivisions)]
+func (v *view) divide() {
+	v.by = divisions[(slices.Index(divisions, v.by)+1)%len(divisions)]
 	by := v.by
 	v.sampler.by.Store(&by)
 }
 
-// pids lists the processes in the order in which they stand on the screen, each once.
-func (v *topView) pids() []int {
+// pids lists the processes in the order of the screen, each once.
+func (v *view) pids() []int {
 	var list []int
 	for _, l := range v.page() {
 		if l.pid != 0 && !slices.Contains(list, l.pid) {
@@ -214,7 +213,7 @@ func (v *topView) pids() []int {
 	return list
 }
 
-func (v *topView) move(by int) {
+func (v *view) move(by int) {
 	pids := v.pids()
 	if len(pids) == 0 {
 		return
@@ -223,8 +222,8 @@ func (v *topView) move(by int) {
 	v.selected = pids[min(max(at+by, 0), len(pids)-1)]
 }
 
-func (v *topView) page() []topLine {
-	page := topPage{sample: v.sample, width: max(v.width-2, 20), rows: v.flags.Rows, ascii: v.flags.ASCII,
+func (v *view) page() []line {
+	page := page{sample: v.sample, width: max(v.width-2, 20), rows: v.flags.Rows, ascii: v.flags.ASCII,
 		open: func(pid int) bool {
 			return v.opened[pid]
 		}}
@@ -232,15 +231,15 @@ func (v *topView) page() []topLine {
 }
 
 // View implements tea.Model.
-func (v *topView) View() tea.View {
+func (v *view) View() tea.View {
 	view := tea.NewView(v.screen())
 	view.AltScreen = true
 	return view
 }
 
-func (v *topView) screen() string {
+func (v *view) screen() string {
 	if v.help {
-		return ansi.Wordwrap(topHelp, v.width, "")
+		return ansi.Wordwrap(helpText, v.width, "")
 	}
 	if !v.ready {
 		return "memtrace top: reading ..."
@@ -260,14 +259,14 @@ func (v *topView) screen() string {
 }
 
 // mark puts the selection's sign before a line: a character, since colours may be off.
-func (v *topView) mark(l *topLine) string {
+func (v *view) mark(l *line) string {
 	if l.pid != 0 && l.pid == v.selected {
 		return "\x1b[1m> " + l.text(false) + "\x1b[m"
 	}
 	return "  " + l.text(true)
 }
 
-func (v *topView) footer(lines, room int) string {
+func (v *view) footer(lines, room int) string {
 	if v.command {
 		return v.pageCommand()
 	}
@@ -276,7 +275,7 @@ func (v *topView) footer(lines, room int) string {
 		arrows = "jk"
 	}
 	text := fmt.Sprintf("q quit  %s select  enter owners  s sort: %s  b by: %s  w browser  ? help", arrows,
-		topOrderNames[v.order], cmp.Or(v.by, "default"))
+		orderNames[v.order], cmp.Or(v.by, "default"))
 	if lines > room {
 		text += fmt.Sprintf("  lines %d-%d of %d", v.offset+1, min(v.offset+room, lines), lines)
 	}
@@ -284,7 +283,7 @@ func (v *topView) footer(lines, room int) string {
 }
 
 // pageCommand is what to type for a page of the selected process that shows what is new.
-func (v *topView) pageCommand() string {
+func (v *view) pageCommand() string {
 	for i := range v.sample.Processes {
 		if p := &v.sample.Processes[i]; p.PID == v.selected && p.Trace != "" {
 			return fmt.Sprintf("to see process %d in a browser, type: memtrace serve %s", p.PID,
@@ -294,9 +293,9 @@ func (v *topView) pageCommand() string {
 	return "process " + strconv.Itoa(v.selected) + " is not recorded, or its trace was not found: it has no page"
 }
 
-// scroll keeps the selected process, and as many of its owners as there is room for, on the screen.
-func (v *topView) scroll(lines []topLine, room int) {
-	first := slices.IndexFunc(lines, func(l topLine) bool { return l.pid != 0 && l.pid == v.selected })
+// scroll keeps the selected process, and as many of its owners as fit, on the screen.
+func (v *view) scroll(lines []line, room int) {
+	first := slices.IndexFunc(lines, func(l line) bool { return l.pid != 0 && l.pid == v.selected })
 	if first < 0 {
 		first = 0
 	}
@@ -317,7 +316,7 @@ func (v *topView) scroll(lines []topLine, room int) {
 	v.offset = min(v.offset, max(len(lines)-room, 0))
 }
 
-const topHelp = `memtrace top
+const helpText = `memtrace top
 
   up, down, k, j      select a process
   home, end, g, G     select the first, the last one

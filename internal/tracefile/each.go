@@ -17,9 +17,9 @@ type Shown[T any] struct {
 	Form visible.Form // of what show writes
 }
 
-// ToFile shows every trace that args name, in order, in one output. A trace that cannot be read does not keep the
-// others from being shown: the errors come back together. In JSON, one file gives its value, and several files or a
-// folder an array.
+// ToFile shows every trace that args name, in order, in one output. A trace that cannot be read does not prevent the
+// others from being shown: the errors are returned together. In JSON, one file is its value, and several files or a
+// folder are an array.
 func (s Shown[T]) ToFile(c *console.Console, args []string, path string, force bool) error {
 	inputs, err := Expand(args)
 	if err != nil {
@@ -54,7 +54,7 @@ func (s Shown[T]) ToFile(c *console.Console, args []string, path string, force b
 		return nil
 	})
 	if errors.Is(err, errNothingShown) || errors.Is(err, syscall.EPIPE) && problems != nil {
-		err = nil // problems are what is to be told
+		err = nil // problems are what is reported
 	}
 	return errors.Join(append(problems, err)...)
 }

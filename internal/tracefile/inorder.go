@@ -9,9 +9,8 @@ const mostAtOnce = 8
 // replayed.
 func atOnce() int { return min(max(runtime.GOMAXPROCS(0)/2, 1), mostAtOnce) }
 
-// InOrder reads traces, several at a time where there are processors for it, and hands them to take in the order of
-// inputs. load must be good for being called from several goroutines. An error of take ends it and is returned; what is
-// being read then is left to itself.
+// InOrder reads traces, several at a time if there are processors, and passes them to take in the order of inputs. load
+// must be safe for concurrent use. An error of take ends it and is returned; reads in progress are abandoned.
 func InOrder[T any](inputs []Input, load func(path string) (T, error),
 	take func(in Input, value T, err error) error) error {
 	if len(inputs) == 1 {

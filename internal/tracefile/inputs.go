@@ -1,5 +1,5 @@
-// Package tracefile reads the traces that a command line names: which files an argument stands for, how they are
-// opened, several at a time, and what is said of those that cannot be read. It defines no flag.
+// Package tracefile reads the traces that a command line names: which files an argument expands to, how they are
+// opened, several at a time, and the messages on those that cannot be read. It defines no flag.
 package tracefile
 
 import (
@@ -26,8 +26,8 @@ type Input struct {
 	FromFolder bool // found in a folder that the user named: another program's *.bin may be passed over
 }
 
-// Expand turns arguments into traces, in order: a file stands for itself, a folder for the traces and left-over
-// spools in it. A spool whose trace is in the list is dropped, since reading the trace reads the spool beside it.
+// Expand turns arguments into traces, in order: a file is itself, a folder for the traces and left-over spools in it. A
+// spool whose trace is in the list is dropped, since reading the trace reads the spool beside it.
 func Expand(args []string) ([]Input, error) {
 	var inputs []Input
 	for _, arg := range args {
@@ -49,7 +49,7 @@ func Expand(args []string) ([]Input, error) {
 
 var errStandardInput = errors.New("-: standard input cannot be read more than once; name a file")
 
-// ExpandArg returns what one argument stands for, as Expand does, but keeps the spools whose traces are listed too.
+// ExpandArg expands one argument, as Expand does, but keeps the spools whose traces are listed too.
 func ExpandArg(arg string) ([]Input, error) {
 	info, err := os.Stat(arg)
 	switch {
@@ -84,8 +84,8 @@ func ExpandArg(arg string) ([]Input, error) {
 	return inputs, nil
 }
 
-// PassOver reports, and says, that what was found in a folder is not the user's to worry about: another program's file,
-// or what somebody put there that is no file at all.
+// PassOver reports, and logs, that what was found in a folder is not a trace of the user's: another program's file, or
+// what is not a file at all.
 func PassOver(c *console.Console, in Input, err error) bool {
 	switch {
 	case !in.FromFolder:
@@ -106,7 +106,7 @@ func NoTraceError(folder string) error {
 		Suffix, spool.Extension)
 }
 
-// One is for the verbs that take exactly one trace in a place: a folder will do if one trace lies in it.
+// One is for verbs whose argument is exactly one trace: a folder is accepted if it holds one trace.
 func One(arg string) (string, error) {
 	inputs, err := Expand([]string{arg})
 	if err != nil {

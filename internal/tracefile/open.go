@@ -15,8 +15,8 @@ import (
 	"memtrace/trace/spool"
 )
 
-// Open opens a trace, together with the spool that its process may have left beside it, and warns of what only
-// looks like one. Its errors name the file and say what to do.
+// Open opens a trace, together with the spool that its process may have left beside it, and warns of what only looks
+// like one. Its errors contain the file's name and what to do.
 func Open(c *console.Console, path string) (*spool.Run, error) {
 	run, err := OpenAgain(path)
 	if err != nil {
@@ -71,7 +71,7 @@ func OpenError(path string, err error) error {
 }
 
 // ReadError words a failure of the disk or the network file system while a trace was read. Damage in the file itself is
-// no error, see trace.Health.
+// not an error, see trace.Health.
 func ReadError(path string, run *spool.Run, err error) error {
 	return fmt.Errorf("%s: offset %d: %w; copy the file and try again", path, run.Offset(), err)
 }
@@ -112,10 +112,10 @@ func RefuseSame(path, output string) error {
 	return nil
 }
 
-// importHint is how much of a file is looked at when it is not a trace.
+// importHint is how much of a file is read when it is not a trace.
 const importHint = 1 << 20
 
-// foreignFormat returns the format that the beginning of a file is in, nil if it is none that can be imported.
+// foreignFormat returns the format that the beginning of a file is in, nil if it cannot be imported.
 func foreignFormat(path string) *importer.Format {
 	file, err := regular.Open(path)
 	if err != nil {

@@ -11,7 +11,7 @@ import (
 	"memtrace/internal/console"
 )
 
-// Summarize reads one trace. Filters that match nothing in it are an error: a report of zeros is no answer.
+// Summarize reads one trace. Filters that match nothing in it are an error: a report of zeros would mislead.
 func Summarize(c *console.Console, path string, o analyzer.Options) (*report.Summary, error) {
 	summary, err := SummarizeAny(c, path, o)
 	if err == nil {
@@ -23,7 +23,7 @@ func Summarize(c *console.Console, path string, o analyzer.Options) (*report.Sum
 	return summary, nil
 }
 
-// CheckMatched says which filters matched nothing.
+// CheckMatched returns an error for filters that matched nothing.
 func CheckMatched(path string, s *report.Summary) error {
 	if len(s.Unmatched) > 0 {
 		return fmt.Errorf("%s: %s", path, strings.Join(s.Unmatched, "; "))
@@ -60,8 +60,8 @@ func SummarizeAny(c *console.Console, path string, o analyzer.Options) (*report.
 	return summary, nil
 }
 
-// LookAhead opens a trace a second time where filters or training need names, some of which may stand behind the
-// events, or a moment is told by what comes behind it. The caller calls done.
+// LookAhead opens a trace a second time where filters or training need names, some of which may follow the events, or
+// where a moment depends on what follows it. The caller calls done.
 func LookAhead(path string, o *analyzer.Options) (done func(), err error) {
 	if !o.NeedsAhead() {
 		return func() {}, nil

@@ -1,5 +1,5 @@
-// Package usage is about mistakes on the command line: errors that a pointer to the verb's help follows. It imports
-// nothing of ours and prints nothing.
+// Package usage is about mistakes on the command line: errors that a pointer to the verb's help follows. It imports no
+// package of the module and prints nothing.
 package usage
 
 import "fmt"

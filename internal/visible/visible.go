@@ -3,8 +3,8 @@
 // answer questions as if the user had typed; those of C1 do the same in one byte; marks of direction let a line read as
 // another one; a line end forges a line.
 //
-// Text is for one piece of text, where it is put into a line. A Writer stands before what leaves the program and lets
-// nothing through that a piece was forgotten in.
+// Text is for one piece of text, where it is put into a line. A Writer is in front of the program's output and escapes
+// what was missed in a piece.
 package visible
 
 import (
@@ -16,7 +16,7 @@ import (
 	"unicode/utf8"
 )
 
-// Text returns s with everything that is no printable character written as an escape: \x1b, \u202e, \x0a.
+// Text returns s with everything but printable characters written as an escape: \x1b, \u202e, \x0a.
 func Text(s string) string {
 	if strings.IndexFunc(s, func(r rune) bool { return !unicode.IsPrint(r) }) < 0 && utf8.ValidString(s) {
 		return s
@@ -46,13 +46,13 @@ func appendEscape(out []byte, r rune, first byte, invalid bool) []byte {
 	return fmt.Appendf(out, `\u%04x`, r)
 }
 
-// Form is what a text is, and with that what may stand in it besides printable characters.
+// Form is what a text is, and thus what may be in it besides printable characters.
 type Form uint8
 
 const (
 	Lines   Form = iota // line ends
 	Colored             // line ends, and sequences that choose colours
-	JSON                // line ends; what stands in its strings is escaped in its own way, which changes no value
+	JSON                // line ends; its strings are escaped in their own way, which changes no value
 	Bytes               // no text at all: passes as it is
 )
 

@@ -21,7 +21,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// write gives text to a writer in pieces of n bytes.
+// write passes text to a writer in pieces of n bytes.
 func write(t *testing.T, form Form, text string, n int) string {
 	t.Helper()
 	var out bytes.Buffer

@@ -1,5 +1,5 @@
 // Package build writes a whole trace from facts that another tool recorded: it interns names, Python frames and stacks,
-// hands out ids and order numbers, and leaves the file's form to the trace package's own writer.
+// assigns ids and order numbers, and leaves the file's form to the trace package's own writer.
 package build
 
 import (
@@ -50,7 +50,7 @@ func (b *Builder) Device(d trace.Device) {
 	b.keep(b.out.WriteDevice(d))
 }
 
-// Until says that the run lasted at least up to a time, in nanoseconds.
+// Until extends the run at least up to a time, in nanoseconds.
 func (b *Builder) Until(time int64) { b.last = max(b.last, time) }
 
 func (b *Builder) keep(err error) {
@@ -135,7 +135,7 @@ func entryBit(f trace.PyFrame) uint64 {
 	return 0
 }
 
-// stack returns the id of the stack that key tells from all others.
+// stack returns the id of the stack that key identifies.
 func (b *Builder) stack() (id trace.StackID, known bool) {
 	if id, known = b.stacks[string(b.key)]; !known {
 		id = trace.StackID(b.id())

@@ -33,10 +33,10 @@ const Python = "python"
 // otherModule has the code of object files beyond mostModules.
 const otherModule = "[others]"
 
-// EvalKey is the fact that tells the addresses of the interpreter's loop.
+// EvalKey is the fact that holds the addresses of the interpreter's loop.
 const EvalKey = "python.eval"
 
-// interpreter stands in a native stack for the Python frames that it runs there.
+// interpreter is a native stack's placeholder for the Python frames that it runs there.
 var interpreter = Frame{Function: "_PyEval_EvalFrameDefault", Native: true, Module: Python}
 
 // addresses is the native stack of frames, nil if none is native.

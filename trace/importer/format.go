@@ -18,18 +18,17 @@ const (
 	LacksKey = "import.lacks" // what that does not hold, in sentences
 )
 
-// DefaultInterval is how far apart samples are taken to be that have no times: what the seed of such logs asked
-// nvidia-smi for.
+// DefaultInterval is the assumed interval of samples without times: that of the first such logs.
 const DefaultInterval = 10 * time.Millisecond
 
-// Options are what a file does not say of itself.
+// Options are what a file does not contain about itself.
 type Options struct {
 	Interval time.Duration // between samples without times; 0: DefaultInterval
 	Columns  []string      // of a log of nvidia-smi that has no heading
-	Spill    Spill         // room for records of snapshots; nil: they are kept in memory
+	Spill    Spill         // scratch space for records of snapshots; nil: they are kept in memory
 }
 
-// Result says what an import found.
+// Result is what an import found.
 type Result struct {
 	Kind   string // what the file is
 	Brief  string // what it lacks, as a phrase
@@ -40,12 +39,12 @@ type Result struct {
 // Format is a kind of file that becomes a trace. A new one is a row of Formats, and a file of its own here.
 type Format struct {
 	Name, Doc string
-	// recognize says by its content whether a file is of this format. It may read all of it.
+	// recognize reports, from its content, whether a file is of this format. It may read all of it.
 	recognize func(file *io.SectionReader) bool
 	read      func(out *trace.Writer, file *io.SectionReader, o Options) (Result, error)
 }
 
-// Formats lists what can be imported, in the order in which a file is looked at.
+// Formats lists what can be imported, in the order in which a file is checked.
 var Formats = []Format{
 	{"torch", "memory snapshot of PyTorch, a pickle or JSON", isTorch, readTorch},
 	{"nvidia-smi", "log of nvidia-smi --query-gpu=memory.used --format=csv", isNvidiaSMI, readNvidiaSMI},
@@ -69,7 +68,7 @@ func Names() []string {
 	return names
 }
 
-// Find returns the format of a name, nil if there is none.
+// Find returns the format of a name, or nil.
 func Find(name string) *Format {
 	for i := range Formats {
 		if Formats[i].Name == name {

@@ -107,8 +107,8 @@ func says(t *testing.T, result Result, words ...string) {
 	}
 }
 
-// The log has what real ones have in between: other lines, records behind other words on one line, a tag with blanks
-// and parentheses, which the original cut, and a record that was cut.
+// The log has what real ones have in between: other lines, records after other words on one line, a tag with blanks and
+// parentheses, which the original cut, and a record that was cut.
 func TestLog(t *testing.T) {
 	events, r, result, err := run(t, Find("mxnet-log"), sample(t, "train.log"))
 	if err != nil {
@@ -238,7 +238,7 @@ func TestSizesAreBounded(t *testing.T) {
 	}
 }
 
-// fuzz tries a format on any file: it gives a trace that can be read, or one sentence.
+// fuzz tries a format on any file: it returns a trace that can be read, or an error of one sentence.
 func fuzz(f *testing.F, format string) {
 	f.Add([]byte("\x80\x02cos\nsystem\n(S'id'\ntR."))
 	f.Add([]byte("\x80\x04}(\x8c\x08segments]\x8c\x0ddevice_traces]]au."))

@@ -15,7 +15,7 @@ import (
 )
 
 // jax.profiler.save_device_memory_profile writes a profile as pprof reads it: for each call stack the number of buffers
-// or executables that stand and their bytes, with the labels kind and device.
+// or live executables and their bytes, with the labels kind and device.
 
 const (
 	jaxKind = "device memory profile of JAX"

@@ -37,7 +37,7 @@ func TestJAX(t *testing.T) {
 		name  string
 		file  []byte
 		want  map[int16]uint64
-		words string // of what is lacking, or of the error if there is no memory
+		words string // what is missing, or the error if there is no memory
 	}{
 		{"as written", real, map[int16]uint64{0: 7 << 20, -1: 7 << 20}, "each counts as an equal part"},
 		{"two devices", of(part(1, 512, "kind", "buffer", "device", "gpu:0"), part(3, 1000, "device", "gpu:1")),

@@ -9,14 +9,14 @@ import (
 	"strconv"
 )
 
-// jsonReader reads JSON as an unpickler reads pickles: it tells a taker what it found as soon as that is whole.
+// jsonReader reads JSON as an unpickler reads pickles: it passes each value to a taker as soon as it is complete.
 type jsonReader struct {
 	decoder *json.Decoder
 	to      taker
 	stack   []any
 }
 
-// jsonDepth bounds how deep lists and dictionaries lie in each other. Those of snapshots are 7 deep.
+// jsonDepth bounds how deeply lists and dictionaries are nested. Those of snapshots are 7 deep.
 const jsonDepth = 64
 
 func newJSON(r io.Reader, to taker) *jsonReader {

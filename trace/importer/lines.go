@@ -21,7 +21,7 @@ type lines struct {
 	r      *bufio.Reader
 	number int    // of the line that next returned, from 1
 	ended  bool   // that line has an end; a file that was cut off has none
-	long   bool   // it is longer than maxLine, and not given
+	long   bool   // it is longer than maxLine, and not returned
 	text   []byte // kept for long lines that arrive in pieces
 	err    error
 }
@@ -69,7 +69,7 @@ func (l *lines) bad(line []byte, err error) error {
 	return fmt.Errorf("line %d: %s: %w", l.number, quoteShort(text), err)
 }
 
-// cutLine is said of a last line without an end: it may be one that was cut, and its number another one.
+// cutLine is the remark on a last line without an end: it may be cut, and its number with it.
 const cutLine = "The last line is cut or has no end, and was left out."
 
 // quoteShort quotes a text, of which it shows the beginning.
@@ -80,7 +80,7 @@ func quoteShort(text string) string {
 	return strconv.Quote(text)
 }
 
-// Limits of what a line may say.
+// Limits on the values of a line.
 const (
 	maxBlock = 1 << 50 // bytes
 	maxSum   = 1 << 62
@@ -102,7 +102,7 @@ func bytesOf(text string, unit float64) (uint64, error) {
 
 const mebibyte = 1 << 20
 
-// utf16Reader turns UTF-16, as PowerShell's redirection writes it, into UTF-8. What is no character becomes U+FFFD.
+// utf16Reader turns UTF-16, as PowerShell's redirection writes it, into UTF-8. Invalid input becomes U+FFFD.
 type utf16Reader struct {
 	r     *bufio.Reader
 	order binary.ByteOrder

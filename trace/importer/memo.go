@@ -4,7 +4,7 @@ package importer
 // 4 bytes from then on; of values that are alike one is kept.
 type memo struct {
 	pages  []*[memoPage]uint32 // by number: 1 + index of values; 0 is released, or was never there
-	count  uint64              // numbers given
+	count  uint64              // numbers assigned
 	values []any
 	free   []uint32       // places in values
 	shared map[any]uint32 // of values that are kept once: as in pages
@@ -13,7 +13,7 @@ type memo struct {
 // memoPage is how many numbers a page has: pages never move.
 const memoPage = 1 << 16
 
-// ref is the place of a number, which must have been given.
+// ref is the place of a number, which must have been assigned.
 func (m *memo) ref(n uint64) *uint32 { return &m.pages[n/memoPage][n%memoPage] }
 
 // memoGap is how far a number may be ahead of their count: pickles count them.
@@ -77,7 +77,7 @@ func (m *memo) become(number uint32, v any) {
 	at := *m.ref(uint64(number - 1)) - 1
 	switch m.values[at].(type) {
 	case *list, *dict:
-	default: // the number was given away meanwhile
+	default: // the number was reassigned meanwhile
 		return
 	}
 	m.values[at], *m.ref(uint64(number - 1)) = nil, 0

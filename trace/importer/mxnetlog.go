@@ -11,7 +11,7 @@ import (
 	"memtrace/trace"
 )
 
-// The MXNet that TBD's memory profiler patches writes to standard error, in between whatever else the program says:
+// The MXNet that TBD's memory profiler patches writes to standard error, among the program's other output:
 //
 //	[mem] Allocate 4128 bytes GPU memory (in_arg:fc1_weight).
 //	[mem] 15500 MB GPU global memory free, total 16160 MB.

@@ -16,8 +16,8 @@ import (
 )
 
 // nsys export --type sqlite writes a table of CUDA's memory calls, if the profile was made with
-// --cuda-memory-usage=true
-// (docs.nvidia.com/nsight-systems, "SQLite Schema Reference"). Names and call stacks stand in other tables.
+// --cuda-memory-usage=true (docs.nvidia.com/nsight-systems, "SQLite Schema Reference"). Names and call stacks are in
+// other tables.
 
 const (
 	nsysKind   = "SQLite export of Nsight Systems"
@@ -265,10 +265,10 @@ func (m *nsysImport) write(e trace.Event) {
 	m.result.Events++
 }
 
-// version is what stands behind the names of functions of CUDA's runtime.
+// version is the suffix of the names of CUDA's runtime functions.
 var version = regexp.MustCompile(`(_ptsz|_ptds)?_v[0-9]{4,}$`)
 
-// describe says who made a call, as far as that is known.
+// describe returns the caller of a call, as far as it is known.
 func (m *nsysImport) describe(e *trace.Event, call nsysCall) {
 	caller := m.callers[call]
 	key := [2]int64{call.process, caller.thread}

@@ -12,8 +12,7 @@ import (
 )
 
 // TestNsys imports a file of the tables that nsys writes, as SQLite wrote it in pages of 512 bytes: calls that are not
-// in the order of their times, of two processes at one address, of a pool, of pinned memory, of a kind that nobody
-// knows.
+// in the order of their times, of two processes at one address, of a pool, of pinned memory, of an unknown kind.
 func TestNsys(t *testing.T) {
 	events, r, result, err := run(t, Find("nsys"), sample(t, "nsys.sqlite"))
 	if err != nil {
@@ -78,7 +77,7 @@ func TestBadSQLiteFilesAreRefused(t *testing.T) {
 		}
 	}
 	random := rand.New(rand.NewPCG(1, 2))
-	for range 500 { // whatever they say, they end
+	for range 500 { // whatever they contain, reading ends
 		damaged := bytes.Clone(whole)
 		for range 1 + random.IntN(20) {
 			damaged[random.IntN(len(damaged))] = byte(random.Uint32())

@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// Numbers as people's tools write them, besides digits with a point.
+// Numbers as other tools write them, besides digits with a point.
 var (
 	// thousands in groups of three, by any separator but the decimal one: 1,024 1'024 1 024,5 1.234.567
 	grouped = regexp.MustCompile(`^([1-9][0-9]{0,2})((?:,[0-9]{3})+|(?:'[0-9]{3})+|(?: [0-9]{3})+|(?:\.[0-9]{3}){2,})` +
@@ -21,7 +21,7 @@ var (
 var errTwoNumbers = errors.New("the number can be read in two ways, with a decimal point or one between thousands")
 
 // plainNumber writes a whole number of units, or one with decimals, as strconv reads it: with the separators of any
-// country. A text that can be read in two ways is refused; one that is no number comes back as it is.
+// country. A text that can be read in two ways is refused; one that is not a number is returned as it is.
 func plainNumber(text string) (string, error) {
 	text = strings.TrimSpace(blanks.Replace(text))
 	if onePoint.MatchString(text) {

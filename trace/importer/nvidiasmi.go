@@ -15,9 +15,9 @@ import (
 	"memtrace/trace/build"
 )
 
-// nvidia-smi --query-gpu=memory.used --format=csv -lms 10 writes a heading and then one value a line. Other columns
-// may stand beside it: timestamp, index, uuid, name, memory.total. With format csv,noheader there is no heading: then
-// the only column is memory.used, or Options.Columns names all of them.
+// nvidia-smi --query-gpu=memory.used --format=csv -lms 10 writes a heading and then one value a line. There may be
+// other columns: timestamp, index, uuid, name, memory.total. With format csv,noheader there is no heading: then the
+// only column is memory.used, or Options.Columns names all of them.
 //
 //	memory.used [MiB]
 //	3 MiB
@@ -26,7 +26,7 @@ const smiKind = "log of nvidia-smi"
 
 var (
 	smiValue = regexp.MustCompile(`^[0-9][0-9.,' ]{0,20} MiB$`)
-	// what nvidia-smi writes into columns and nobody else: times, names and addresses of devices, values with units
+	// what only nvidia-smi writes into columns: times, names and addresses of devices, values with units
 	smiField = regexp.MustCompile(`^(` + smiTime + `|(GPU|MIG)-[0-9a-f-]{8,}|[0-9A-F]{8}:[0-9A-F]{2}:[0-9A-F]{2}\.[0-9]|` +
 		`(NVIDIA|Tesla|GeForce|Quadro|GRID) .*|[0-9]+ (MiB|%|W|MHz|C)|\[(N/A|Not Supported|Unknown Error)\]|[0-9]{1,3})$`)
 )
@@ -57,7 +57,7 @@ func isNvidiaSMI(file *io.SectionReader) bool {
 	return true
 }
 
-// separatorOf tells by a heading what stands between columns: programs that save tables again may write another one.
+// separatorOf returns the separator of a heading's columns: programs that save tables again may write another one.
 func separatorOf(heading string) string {
 	for _, separator := range []string{";", "\t"} {
 		if strings.Contains(heading, separator) {
@@ -201,7 +201,7 @@ func readNvidiaSMI(out *trace.Writer, file *io.SectionReader, o Options) (Result
 	return finish(m.out, m.result)
 }
 
-// line takes in a sample. What stands between columns may also stand in a number: 1,024 MiB.
+// line takes in a sample. The separator may also occur in a number: 1,024 MiB.
 func (m *smiImport) line(text string, heading bool) error {
 	fields := splitSMI(text, m.separator)
 	if !heading && len(fields) > 1 && !smiValue.MatchString(text) {

@@ -60,7 +60,7 @@ func TestLogsOfNvidiaSMI(t *testing.T) {
 		name, text string
 		columns    string
 		want       map[int16]uint64
-		words      string // of what it lacks, or of the error if want is nil
+		words      string // what it lacks, or the error if want is nil
 	}{
 		{"two devices", "index, memory.used [MiB]\n0, 1000 MiB\n1, 10 MiB\n0, 1200 MiB\n1, 10 MiB\n0, 1000 MiB\n1, 300 MiB\n",
 			nothing, map[int16]uint64{0: 1200 * mib, 1: 300 * mib, -1: 1300 * mib}, ""},

@@ -41,8 +41,8 @@ type rmmImport struct {
 	timed   bool
 	result  Result
 
-	// lines that say something else than those before: of a time before theirs, frees of what is not there or is of
-	// another size, allocations of what is still there
+	// lines that contradict earlier ones: an earlier time, frees of unknown blocks or of another size, allocations of
+	// live blocks
 	backwards, unknown, resized, taken int
 }
 
@@ -61,7 +61,7 @@ func readRMM(out *trace.Writer, file *io.SectionReader, _ Options) (Result, erro
 			break
 		}
 		text := strings.TrimSpace(string(line))
-		if text == "" && !l.long || text == rmmHeading { // logs that were put behind each other
+		if text == "" && !l.long || text == rmmHeading { // concatenated logs
 			continue
 		}
 		if cut = !l.ended && !l.long; cut {
@@ -170,7 +170,7 @@ func (m *rmmImport) emit(e trace.Event) {
 	m.result.Events++
 }
 
-// time takes in a time of the day, which begins anew at midnight, or seconds.
+// time takes in a time of the day, which restarts at midnight, or seconds.
 func (m *rmmImport) time(text string) error {
 	at, err := timeOfDay(text)
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestRMM imports what RMM 26.10 wrote, and logs as they are when they begin late, are cut, joined or edited.
+// TestRMM imports what RMM 26.10 wrote, and logs that begin late, are cut, joined or edited.
 func TestRMM(t *testing.T) {
 	line := func(time, action, addr, size string) string {
 		return "7," + time + "," + action + "," + addr + "," + size + ",0\n"

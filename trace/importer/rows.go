@@ -11,8 +11,8 @@ import (
 	"memtrace/trace/build"
 )
 
-// rows writes blocks of a file that has neither times nor addresses: each is a microsecond behind the one before, and
-// lies behind it.
+// rows writes blocks of a file that has neither times nor addresses: each is a microsecond after the one before, at the
+// next address.
 type rows struct {
 	out    *build.Builder
 	thread trace.ThreadID
@@ -33,12 +33,12 @@ func newRows(out *trace.Writer, info trace.Info) *rows {
 	return r
 }
 
-// close ends the trace, which says what it was made from.
+// close ends the trace, which records what it was made from.
 func (r *rows) close(kind, brief string, lacks []string) (Result, error) {
 	return finish(r.out, Result{Kind: kind, Brief: brief, Events: r.events, Lacks: lacks})
 }
 
-// finish writes down what an import found and ends the trace. That something was left out is said on the first screen.
+// finish writes down what an import found and ends the trace. What was left out is shown on the first screen.
 func finish(out *build.Builder, result Result) (Result, error) {
 	if slices.ContainsFunc(result.Lacks, func(lack string) bool { return strings.Contains(lack, "left out") }) {
 		result.Brief += "; some records were left out"
@@ -65,7 +65,7 @@ func sentences(list ...counted) (found []string) {
 
 var errTooMuch = errors.New("the sizes add up to more than there are addresses")
 
-// inPool is what a framework says of its block that takes up a driver's.
+// inPool marks a framework's block that fills a driver's block.
 type inPool struct {
 	request uint64 // bytes
 	held    uint64 // bytes of all blocks on the device, this one included

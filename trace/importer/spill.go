@@ -10,8 +10,7 @@ import (
 	"memtrace/trace"
 )
 
-// Spill is room for what an import must keep but not in memory, such as an empty file. What is written to it has no
-// meaning to others.
+// Spill is scratch space for what an import must keep outside memory, such as an empty file. Its contents are private.
 type Spill interface {
 	io.ReaderAt
 	io.WriterAt
@@ -44,10 +43,10 @@ const spillPiece = 64 << 10
 type spill struct {
 	to    *spills
 	buf   []byte
-	at    []int64 // where its pieces lie
+	at    []int64 // offsets of its pieces
 	size  []int
 	count uint64
-	last  entry // so that a record need only say what differs
+	last  entry // so that a record holds only what differs
 	read  *bytes.Reader
 	piece int
 }
@@ -93,7 +92,7 @@ func (s *spill) rewind() error {
 
 var errSpill = errors.New("the temporary file is not what was written to it")
 
-// next reads a record; ok is false behind the last one. Records do not lie across pieces.
+// next reads a record; ok is false after the last one. Records do not cross pieces.
 func (s *spill) next() (e entry, ok bool, err error) {
 	if s.count == 0 {
 		return e, false, nil

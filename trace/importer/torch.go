@@ -14,29 +14,29 @@ import (
 
 const torchKind = "PyTorch memory snapshot"
 
-// ErrNotSnapshot is returned for a pickle, or JSON, that is no memory snapshot of PyTorch.
+// ErrNotSnapshot is returned for a pickle, or JSON, that is not a memory snapshot of PyTorch.
 var ErrNotSnapshot = errors.New("the file is no memory snapshot of PyTorch (it has no segments and device_traces)")
 
 func isTorch(file *io.SectionReader) bool { return isPickle(file) || isJSON(file) }
 
-// isPickle looks at the first instructions: a protocol, or of protocols 0 and 1 an empty dictionary with a number.
+// isPickle checks the first instructions: a protocol, or of protocols 0 and 1 an empty dictionary with a number.
 func isPickle(file *io.SectionReader) bool {
 	first, _ := bufio.NewReaderSize(file, 16).Peek(3)
 	return len(first) > 0 && first[0] == 0x80 || string(first) == "(dp" || len(first) > 1 && string(first[:2]) == "}q"
 }
 
-// mostSegments bounds the ranges that a device's memory may be cut into at one moment, for they are kept in order: at
-// worst, putting one in moves all others. An allocator that held 256 GiB in its smallest segments would have as many.
+// mostSegments bounds the ranges that a device's memory may be cut into at one moment, since they are kept in order: at
+// worst, an insertion moves all others. An allocator that held 256 GiB in its smallest segments would have as many.
 // Tests lower it.
 var mostSegments = 1 << 17
 
 var errSegments = errors.New("the snapshot has more segments on one device than a device has room for")
 
-// hostDevice stands for pinned host memory among devices.
+// hostDevice is the device number of pinned host memory.
 const hostDevice = -1
 
 // torchImport reads a snapshot once, keeps its records in a Spill, and replays them in the order of their time. Memory
-// is bounded by what stood at one moment and by distinct stacks, texts and addresses; besides, each thing that the
+// is bounded by what was live at one moment and by distinct stacks, texts and addresses; besides, each thing that the
 // pickle numbers takes 4 bytes.
 type torchImport struct {
 	torchValues
@@ -55,7 +55,7 @@ type torchImport struct {
 	recorded, timeless      bool // there is a history; its records have no times
 	last                    int64
 	hosted, ours            bool
-	apart                   bool // addresses of devices are told apart by the device
+	apart                   bool // devices have separate address spaces
 }
 
 // torchDevice is the state of one device while its history is replayed.
@@ -114,7 +114,7 @@ func readTorch(out *trace.Writer, file *io.SectionReader, o Options) (Result, er
 	return t.replay()
 }
 
-// get returns the value of a key, nil if there is none or no dictionary.
+// get returns the value of a key; nil without the key or a dictionary.
 func (d *dict) get(key string) any {
 	if d == nil {
 		return nil
@@ -165,8 +165,8 @@ func drop(l *list) {
 	l.items = l.items[:0]
 }
 
-// place says where the list on the top of a stack belongs: in the value of which key of the outermost dictionary, and
-// whether it is that value (nested is 0) or the how manieth of the lists that wait for being put into it.
+// place returns where the list on the top of a stack belongs: the key of the outermost dictionary, and whether the list
+// is that key's value (nested is 0) or how deeply it is nested in it.
 func place(stack []any) (key string, outer *list, nested int) {
 	switch root := stack[0].(type) {
 	case *dict:
@@ -273,7 +273,7 @@ func (t *torchImport) device(index int16) *torchDevice {
 	return d
 }
 
-// lacks says what the trace does not hold.
+// lacks returns what the trace does not hold.
 func (t *torchImport) lacks() []string {
 	lacks := []string{
 		"The snapshot was exported from a trace of memtrace: it holds device memory, its blocks and Python frames, no other memory, no tags, no threads."}

@@ -45,7 +45,7 @@ func snapshot(t testing.TB) []byte {
 }
 
 // The program printed PyTorch's own counters when it took the snapshot: three steps of Adam on the null GPU, recorded
-// from the beginning. PyTorch writes down what was asked for; the sizes of blocks are found again by the importer.
+// from the beginning. PyTorch records requested sizes; the importer reconstructs the sizes of blocks.
 func TestTorchAgreesWithItsCounters(t *testing.T) {
 	const allocated, peak, reserved = 46286848, 54687744, 56623104
 	events, result, err := imported(t, snapshot(t))
@@ -181,8 +181,8 @@ func nameOf(r *trace.Reader, f trace.PyFrame) string {
 	return code.Name
 }
 
-// A history that begins late, of two devices: what stood before is found, and records are in the order of their time. A
-// range that is unmapped may reach over what was mapped at its own time.
+// A history that begins late, of two devices: what was live before is found, and records are in the order of their
+// time. A range that is unmapped may reach over what was mapped at its own time.
 func TestTorchOfTwoDevices(t *testing.T) {
 	events, r, result, err := run(t, Find("torch"), sample(t, "late.pickle"))
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"memtrace/trace"
 )
 
-// torchBefore finds out what stood before a history from what stood at its end: of a piece of memory the first record
-// decides, and without one it was there all the time.
+// torchBefore reconstructs what was live before a history from what was live at its end: for each piece of memory the
+// first record decides, and without one it was live all the time.
 type torchBefore struct {
 	records  uint64
 	decided  map[uint64]uint64   // address of a block -> number of the last record that allocates it, 0 for none
@@ -34,7 +34,7 @@ func newTorchBefore() torchBefore {
 		given: map[uint64]struct{}{}, atEnd: map[uint64]block{}}
 }
 
-// ended takes in a segment that stood at the end.
+// ended takes in a segment that was live at the end.
 func (b *torchBefore) ended(s *segment) {
 	at := s.addr
 	for i := range s.blocks {
@@ -83,7 +83,7 @@ func (b *torchBefore) observe(e *entry) {
 	}
 }
 
-// state returns what stood before the history, in the order of addresses: segments, and blocks, of which those are
+// state returns what was live before the history, in the order of addresses: segments, and blocks, of which those are
 // pending whose free was requested before.
 func (b *torchBefore) state(settings *allocatorSettings) ([]torchSegment, []block) {
 	segments := b.returned
@@ -115,7 +115,7 @@ func (b *torchBefore) state(settings *allocatorSettings) ([]torchSegment, []bloc
 	return segments, blocks
 }
 
-// older returns what of a segment that stood at the end stood before the history.
+// older returns the part of a segment, live at the end, that was live before the history.
 func (b *torchBefore) older(s *segment) []span {
 	whole := span{s.addr, s.addr + s.size}
 	switch _, known := b.given[s.addr]; {

@@ -6,8 +6,8 @@ import (
 	"strconv"
 )
 
-// PyTorch records what was asked for, while its counters add up blocks. blocks finds the size of the block behind each
-// request by cutting and joining blocks as the caching allocator does, from the addresses that it recorded.
+// PyTorch records requested sizes, while its counters add up blocks. blocks finds the size of the block of each request
+// by cutting and joining blocks as the caching allocator does, from the addresses that it recorded.
 type blocks struct {
 	settings allocatorSettings
 	segments []blockSegment // by address
@@ -105,9 +105,9 @@ func (b *blocks) removeFree(start uint64) {
 	delete(b.free, start)
 }
 
-// addOlder adds a segment that is older than the history, with the blocks that it had then, in order. Whatever lies
-// between them is free; but in segments of large blocks no free piece is as small as what is not worth splitting off,
-// so that such a one belongs to the block before it, whose size is not known otherwise.
+// addOlder adds a segment that is older than the history, with the blocks that it had then, in order. Whatever is
+// between them is free; but in segments of large blocks the allocator does not split off a remainder below a minimum,
+// so that a smaller gap belongs to the block before it, whose size is not known otherwise.
 func (b *blocks) addOlder(s blockSegment, held []block) {
 	known := s.known
 	s.known = false
@@ -135,7 +135,7 @@ func (b *blocks) addOlder(s blockSegment, held []block) {
 }
 
 // alloc takes a block in use and returns its size; exact is false where the segment's blocks are not known. size is 0
-// where nothing says it.
+// if unknown.
 func (b *blocks) alloc(addr, request, size uint64) (block uint64, exact bool) {
 	given := size > 0
 	if !given {

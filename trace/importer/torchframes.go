@@ -12,7 +12,7 @@ import (
 	"memtrace/trace/build"
 )
 
-// Native frames of a snapshot have what PyTorch's symbolizer says (torch/csrc/profiler/unwind): a function with its
+// Native frames of a snapshot have what PyTorch's symbolizer returns (torch/csrc/profiler/unwind): a function with its
 // parameters, and a source file and line, "??" and 0, or with TORCH_SYMBOLIZE_MODE=dladdr the object file.
 
 var (
@@ -24,10 +24,11 @@ var (
 	interpreterFile = regexp.MustCompile(`(^|/)(Python|Objects|Modules|Include|Programs|Parser)/[^ ]*\.[ch]$`)
 )
 
-// unknownObject stands for the object file of native frames; a trace takes it for a library of the system.
+// unknownObject replaces the object file of native frames; a trace takes it for a library of the system.
 const unknownObject = "[native]"
 
-// isNative tells native frames from Python's, among which are those of scripts whose names have no extension.
+// isNative reports whether a frame is native, not Python's, among which are those of scripts whose names have no
+// extension.
 func isNative(f build.Frame, line int64) bool {
 	switch {
 	case line <= 0 || line > 1<<30 || objectFile.MatchString(f.File):
@@ -75,7 +76,7 @@ func withoutParameters(name string) string {
 		rest := name[i:]
 		switch {
 		case depth == 0 && strings.HasPrefix(rest, "operator") && (i == 0 || strings.IndexByte(": *&", name[i-1]) >= 0):
-			// up to the parameters stands what operator it is
+			// the operator is what precedes the parameters
 			at := strings.IndexByte(rest[len("operator"):], '(')
 			if strings.HasPrefix(rest, "operator()") {
 				at = len("()")
@@ -88,7 +89,7 @@ func withoutParameters(name string) string {
 			i += len("(anonymous namespace)") - 1
 		case name[i] == '(' && depth == 0:
 			end := i + closingBracket(rest)
-			if strings.HasPrefix(name[min(end, len(name)):], "::") { // of a function that this one stands in
+			if strings.HasPrefix(name[min(end, len(name)):], "::") { // of an enclosing function
 				i = end - 1
 				continue
 			}
@@ -98,7 +99,7 @@ func withoutParameters(name string) string {
 		case name[i] == '>' && (i == 0 || name[i-1] != '-'), name[i] == '}', name[i] == ']':
 			depth = max(depth-1, 0)
 		case name[i] == ' ' && depth == 0:
-			begin = i + 1 // behind the return type
+			begin = i + 1 // after the return type
 		}
 	}
 	return name[begin:]

@@ -12,7 +12,7 @@ import (
 	"memtrace/trace/build"
 )
 
-// replay writes what stood before the history and then the records of all devices, in the order of their time.
+// replay writes what was live before the history and then the records of all devices, in the order of their time.
 func (t *torchImport) replay() (Result, error) {
 	for _, d := range t.devices {
 		t.recorded = t.recorded || d.history.count > 0
@@ -152,7 +152,7 @@ func (t *torchImport) olderStack(s stackRef) stackRef {
 	return s
 }
 
-// within returns the blocks, which are in the order of their addresses, that lie in a range.
+// within returns the blocks, in the order of their addresses, that are in a range.
 func within(blocks []block, r span) []block {
 	find := func(at uint64) int {
 		i, _ := slices.BinarySearchFunc(blocks, at, func(b block, at uint64) int { return cmp.Compare(b.addr, at) })
@@ -206,7 +206,7 @@ func (t *torchImport) alloc(d *torchDevice, e *entry) {
 		d.allocated -= size
 	}
 	size := e.block
-	if size == 0 && d.before.decided[e.addr] == d.records { // the block that stands there at the end
+	if size == 0 && d.before.decided[e.addr] == d.records { // the block that is there at the end
 		size = d.before.atEnd[e.addr].size
 	}
 	size, exact := d.blocks.alloc(e.addr, e.size, size)
@@ -236,8 +236,8 @@ func (d *torchDevice) differing() (n int) {
 	return n
 }
 
-// unmap gives a range back to the driver: every piece in it whole, and what of these lies beside it out again, since a
-// trace's blocks end whole.
+// unmap releases a range to the driver: every piece that overlaps it is freed as a whole, and its parts outside the
+// range are allocated again, since a trace's blocks end as a whole.
 func (t *torchImport) unmap(d *torchDevice, e *entry) {
 	gone := span{e.addr, e.addr + e.size}
 	touched := d.segments.touching(gone)
@@ -257,7 +257,7 @@ func (t *torchImport) unmap(d *torchDevice, e *entry) {
 	}
 }
 
-// pieces are ranges that the driver gave, in the order of their addresses.
+// pieces are ranges that the driver returned, in the order of their addresses.
 type pieces []span
 
 func (p *pieces) find(at uint64) int {

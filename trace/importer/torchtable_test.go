@@ -35,8 +35,8 @@ func TestSnapshots(t *testing.T) {
 	}{
 		{"as usual", snap(items{whole}, rec("segment_alloc", base, 2*mib, 9), alloc), 512, 512, ""},
 
-		// Blocks of older segments, whose rest was not split off: the segments say how large they are, or what is free
-		// there does.
+		// Blocks of older segments, whose rest was not split off: their size follows from the segments, or from what is
+		// free there.
 		{"live at the end", snap(items{seg(base, 26*mib, "large", blk(base, 26*mib, 25*mib+512, "active_allocated"))},
 			rec("alloc", base, 25*mib+512, 10)), 26 * mib, 26 * mib, ""},
 		{"freed again", snap(items{large}, rec("alloc", base, 25*mib+512, 10), rec("free_requested", base,
@@ -167,7 +167,7 @@ func TestSnapshots(t *testing.T) {
 	}
 }
 
-// TestListsOfSegments imports what torch.cuda.memory_snapshot() returns, as people save it.
+// TestListsOfSegments imports what torch.cuda.memory_snapshot() returns, as users save it.
 func TestListsOfSegments(t *testing.T) {
 	list := items{seg(base, 2*mib, "small", blk(base, 512, 512, "active_allocated"), blk(base+512, 2*mib-512, 0,
 		"inactive")),
@@ -226,7 +226,7 @@ func TestUnpack(t *testing.T) {
 	}
 }
 
-// TestTorchOfDevicesWithTheSameAddresses keeps blocks of two devices apart that were recorded in two processes, say.
+// TestTorchOfDevicesWithTheSameAddresses keeps blocks of two devices apart, as recorded in two processes.
 func TestTorchOfDevicesWithTheSameAddresses(t *testing.T) {
 	alloc, segment := rec("alloc", base, 512, 10), rec("segment_alloc", base, 2*mib, 9)
 	both := with{"segments", items{}, "device_traces", items{items{segment, alloc}, items{segment, alloc,

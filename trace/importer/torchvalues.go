@@ -8,7 +8,7 @@ import (
 	"memtrace/trace/build"
 )
 
-// What a snapshot's dictionaries and lists become as soon as they are whole.
+// Decoded forms of a snapshot's dictionaries and lists.
 type (
 	// stackRef is a list of frames.
 	stackRef struct{ native, python trace.StackID }
@@ -26,7 +26,7 @@ type (
 		block              uint64 // bytes of the block, where memtrace wrote the snapshot; 0 unknown
 		time               int64  // microseconds
 		order              int64  // among those of all devices at one time, where memtrace wrote the snapshot
-		beside             bool   // its segment says all of it
+		beside             bool   // its segment holds all of it
 		wrong              wrong
 		stack              stackRef
 		tag                trace.StringID // of a mark: its name
@@ -37,14 +37,14 @@ type (
 		stack               stackRef
 		state               state
 		rounded             bool // the size is the request, rounded up
-		beside              bool // its segment says all of it
+		beside              bool // its segment holds all of it
 		wrong               wrong
 	}
 	segment struct {
 		device             int64
 		addr, size, stream uint64
 		small, expandable  bool
-		virtual            bool // there is none, but its blocks are
+		virtual            bool // not in the snapshot, but its blocks are
 		stack              stackRef
 		tag                trace.StringID
 		blocks             []block
@@ -99,7 +99,7 @@ type torchValues struct {
 	key    []byte
 }
 
-// maxKeys bounds the pairs of a dictionary that are looked at. Records of PyTorch have about twenty.
+// maxKeys bounds the pairs of a dictionary that are read. Records of PyTorch have about twenty.
 const maxKeys = 512
 
 func integer(v any) int64 {
@@ -118,7 +118,7 @@ func stackOf(v any) stackRef {
 	return ref
 }
 
-// fields yields the values of a dictionary with their keys, "" for a key that is no text.
+// fields yields the values of a dictionary with their keys, "" for a key that is not a text.
 func (d *dict) fields(yield func(key string, v any) bool) {
 	for i := 0; i < len(d.pairs); i += 2 {
 		if !yield(text(d.pairs[i]), d.pairs[i+1]) {
@@ -239,7 +239,7 @@ func (t *torchValues) entry(d *dict) *entry {
 	return e
 }
 
-// tag is the path of a private pool, what the program noted down, and which compilation asked.
+// tag is the path of a private pool, what the program noted down, and the compilation that requested it.
 func (t *torchValues) tag(pool pair, said, context string) trace.StringID {
 	var parts []string
 	if pool != (pair{}) {
@@ -317,7 +317,7 @@ func (t *torchValues) segment(d *dict) *segment {
 	return s
 }
 
-// blocks takes a list of blocks in. A block without an address lies behind the one before.
+// blocks takes a list of blocks in. A block without an address follows the one before.
 func (t *torchValues) blocks(s *segment, l *list) {
 	for _, v := range l.items {
 		b, ok := v.(*block)

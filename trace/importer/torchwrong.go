@@ -1,6 +1,6 @@
 package importer
 
-// wrong says what is wrong with a record, the first thing; "" if nothing is. Whoever takes the record in refuses it.
+// wrong returns the first fault of a record, or "". The caller rejects the record.
 type wrong string
 
 func (w *wrong) set(what string) {
@@ -43,7 +43,7 @@ const (
 	writerKey = "memtrace" // of the snapshot: who wrote it
 	// of blocks and entries: driver memory that the framework's allocator does not hold, which has a segment, too
 	besideKey    = "memtrace_driver"
-	blockSizeKey = "memtrace_block_size" // of entries: bytes of the block; "size" is what was asked for
-	virtualKey   = "memtrace_no_segment" // of segments: there is none, but a block needs one
+	blockSizeKey = "memtrace_block_size" // of entries: bytes of the block; "size" is the requested size
+	virtualKey   = "memtrace_no_segment" // of segments: not in the snapshot, but a block needs one
 	orderKey     = "memtrace_order"      // of entries: their order among those of all devices
 )

@@ -20,8 +20,8 @@ var (
 	errUnpacked = fmt.Errorf("it holds more than %d GiB", mostUnpacked>>30)
 )
 
-// Unpack returns what a file holds that was compressed by gzip or zstd, which it writes into room, nil for memory;
-// other files as they are. most bounds what it reads, 0 for what it is.
+// Unpack returns what a file holds that was compressed by gzip or zstd, which it writes to room, or to memory if room
+// is nil; other files unchanged. most bounds what it reads; 0: no bound.
 func Unpack(file io.ReaderAt, size int64, room Spill, most int64) (io.ReaderAt, int64, error) {
 	section := bufio.NewReader(io.NewSectionReader(file, 0, size))
 	start, _ := section.Peek(len(zstdMagic))

@@ -25,7 +25,7 @@ type dict struct {
 
 type mark struct{}
 
-// taker is told what a pickle holds while it is read, so that nothing has to be kept.
+// taker receives the values of a pickle while it is read, so that nothing has to be kept.
 type taker interface {
 	// finish returns what a value becomes when it is put into a container: itself, or what was found in it.
 	finish(v any) any
@@ -82,7 +82,7 @@ func (u *unpickler) read() (any, error) {
 	}
 }
 
-// damaged says what is wrong with an instruction.
+// damaged returns the error for a faulty instruction.
 type damaged string
 
 func (d damaged) Error() string { return string(d) }
@@ -142,7 +142,7 @@ func (u *unpickler) text(b []byte) {
 	u.push(v)
 }
 
-// marked takes what stands above the last mark. It is valid until the next push.
+// marked pops what is above the last mark. It is valid until the next push.
 func (u *unpickler) marked() ([]any, error) {
 	for i := len(u.stack) - 1; i >= 0; i-- {
 		if _, ok := u.stack[i].(mark); ok {

@@ -1,19 +1,19 @@
-// Package pyline says which source line an instruction of a Python code object belongs to, from the line tables that
-// CPython 3.8 and later keep.
+// Package pyline returns the source line of an instruction of a Python code object, from the line tables that CPython
+// 3.8 and later keep.
 //
 // Three forms exist. All describe stretches of bytecode, from the first instruction on, each with a line as the
 // difference to the one before:
 //
 //   - co_lnotab, to 3.9: pairs of bytes. The line so far holds for the next u8 bytes of bytecode, then it changes by
 //     s8.
-//   - co_linetable of 3.10: pairs of bytes. The line changes by s8 and holds for the next u8 bytes; -128 says that they
+//   - co_linetable of 3.10: pairs of bytes. The line changes by s8 and holds for the next u8 bytes; -128: they
 //     have none.
 //   - co_linetable from 3.11: entries of one to about twenty bytes. The first one has bit 7 set, which no other byte
 //     has, a form in bits 3 to 6 and a length of
-//     1 to 8 units of two bytes in bits 0 to 2. The form says how the difference follows.
+//     1 to 8 units of two bytes in bits 0 to 2. The form is the encoding of the difference that follows.
 //
-// Tables come from the memory of another program by way of a file, so nothing about them is believed: any bytes give
-// some answer.
+// Tables come from the memory of another program by way of a file, so nothing in them is trusted: any bytes give some
+// answer.
 package pyline
 
 import (
@@ -24,7 +24,7 @@ import (
 )
 
 // Open is the End of a range that reaches to the end of the bytecode, however long that is: the oldest form does not
-// say.
+// contain it.
 const Open = math.MaxUint32
 
 // Range is a stretch of bytecode that belongs to one line.
@@ -35,8 +35,8 @@ type Range struct {
 }
 
 // Ranges returns the stretches of a code object's bytecode in order, without gaps and not empty; neighbours of the same
-// line are not joined. A table that is cut or damaged gives what stands before the damage. A kind of table that is not
-// known gives nothing.
+// line are not joined. A table that is cut or damaged gives what precedes the damage. A kind of table that is not known
+// gives nothing.
 func Ranges(table trace.LineTable, lines []byte, firstLine int32) iter.Seq[Range] {
 	switch table {
 	case trace.LinesLnotab:
@@ -49,12 +49,12 @@ func Ranges(table trace.LineTable, lines []byte, firstLine int32) iter.Seq[Range
 	return func(func(Range) bool) {}
 }
 
-// NotBegun is the offset of a frame that has not run its first instruction, as while a profile function is told of the
-// call. It is on the code's first line.
+// NotBegun is the offset of a frame that has not run its first instruction, as while a profile function is called for
+// the call event. It is on the code's first line.
 const NotBegun = math.MaxInt32
 
 // Decode returns the line of the instruction at an offset, in bytes into the bytecode; ok=false if it has none or the
-// table does not say.
+// table has no entry.
 func Decode(table trace.LineTable, lines []byte, firstLine int32, offset uint32) (line int32, ok bool) {
 	if offset == NotBegun {
 		return firstLine, true

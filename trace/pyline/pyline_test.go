@@ -18,7 +18,7 @@ import (
 
 var update = flag.Bool("update", false, "rewrite testdata/cpython-*.txt of the interpreters that are there")
 
-// sample is what an interpreter says about one code object, see testdata/lines.py.
+// sample is what an interpreter reports for one code object, see testdata/lines.py.
 type sample struct {
 	table     trace.LineTable
 	lines     []byte
@@ -40,7 +40,7 @@ func parseSample(line string) (s sample, err error) {
 	return s, err
 }
 
-// decoded writes what Ranges says in the form of changes.
+// decoded writes the result of Ranges in the form of changes.
 func (s sample) decoded() string {
 	var parts []string
 	last := ""
@@ -61,8 +61,7 @@ func (s sample) decoded() string {
 	return strings.Join(parts, ",")
 }
 
-// checkSamples compares every code object that r tells of, and the lines of instructions of each, and returns how many
-// there were.
+// checkSamples compares every code object in r, and the lines of instructions of each, and returns how many there were.
 func checkSamples(t *testing.T, r io.Reader) (codes int) {
 	t.Helper()
 	lines := bufio.NewReader(r)
@@ -87,8 +86,7 @@ func checkSamples(t *testing.T, r io.Reader) (codes int) {
 	}
 }
 
-// checkDecode asks for the line of every instruction of the first kilobyte. Where the line changes was compared
-// already.
+// checkDecode checks the line of every instruction of the first kilobyte. Where the line changes was compared already.
 func checkDecode(t *testing.T, s sample) {
 	t.Helper()
 	want, changes := "-", strings.Split(s.changes, ",")
@@ -143,7 +141,7 @@ func interpreters(t *testing.T) map[string]string {
 	return versions
 }
 
-// TestSamples: what each version's own compiler made of testdata/program.txt, and what its interpreter says about it.
+// TestSamples: what each version's own compiler made of testdata/program.txt, and what its interpreter reports for it.
 func TestSamples(t *testing.T) {
 	if *update {
 		for version, path := range interpreters(t) {
@@ -222,7 +220,7 @@ func TestUnknownTables(t *testing.T) {
 	}
 }
 
-// A table that is cut gives the lines before the cut; behind it nothing is known.
+// A table that is cut gives the lines before the cut; after it nothing is known.
 func TestCutTables(t *testing.T) {
 	cases := []struct {
 		name   string
@@ -281,7 +279,7 @@ func FuzzRanges(f *testing.F) {
 	})
 }
 
-// A frame that has not begun is on the line of its definition, whatever its table says of the first instruction.
+// A frame that has not begun is on the line of its definition, whatever its table has for the first instruction.
 func TestNotBegun(t *testing.T) {
 	for _, table := range []trace.LineTable{trace.LinesLnotab, trace.LinesRanges, trace.LinesLocations} {
 		if line, ok := Decode(table, []byte{2, 1}, 34, NotBegun); line != 34 || !ok {

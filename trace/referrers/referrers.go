@@ -1,5 +1,5 @@
-// Package referrers reads what the library found about who refers to a program's tensors, as a process answers it and
-// as a trace keeps it (cshim/adapters/referrers.py). It may import nothing.
+// Package referrers parses what the library found to refer to a program's tensors, from a process's answer or a trace
+// (cshim/adapters/referrers.py). It may import nothing.
 package referrers
 
 import (
@@ -15,9 +15,9 @@ const MostRows = 256
 type Found struct {
 	Tensors uint64 // that there are on devices
 	Late    bool   // it was cut short
-	LeftOut uint64 // rows for which there was no room
+	LeftOut uint64 // rows beyond the limit
 	Bytes   uint64 // of all their storages, each counted once
-	Visits  uint64 // references that were looked at
+	Visits  uint64 // references that were followed
 	Holders []Holder
 }
 
@@ -31,7 +31,7 @@ type Holder struct {
 	DType      string   `json:"dtype"`
 	Device     string   `json:"device"`
 	GraphNodes uint64   `json:"graph_nodes"`
-	GraphBytes uint64   `json:"graph_bytes"` // that its nodes have saved; 0 where PyTorch does not say
+	GraphBytes uint64   `json:"graph_bytes"` // that its nodes have saved; 0 where PyTorch does not report it
 	// what the nodes have computed, where it does not
 	GraphOutputs uint64   `json:"-"`
 	Garbage      bool     `json:"garbage"` // only unreachable objects refer to them

@@ -11,7 +11,7 @@ import (
 	"memtrace/trace"
 )
 
-// removed stands for a sentence that may hold anything.
+// removed replaces a sentence that may hold anything.
 const removed = "(removed)"
 
 // Anonymizer does what Strip does and replaces the user's names by pseudonyms: the same name by the same one, in all
@@ -23,8 +23,8 @@ type Anonymizer struct {
 	files      map[string]bool         // base names of those that everybody knows
 }
 
-// NewAnonymizer returns an Anonymizer whose pseudonyms depend on a secret key of at least MinKey bytes; nil stands for
-// a random one. Who has the key can tell by trying whether a pseudonym is that of a certain name, and nobody else can.
+// NewAnonymizer returns an Anonymizer whose pseudonyms depend on a secret key of at least MinKey bytes; nil means a
+// random one. Only a holder of the key can test whether a pseudonym is that of a certain name.
 func NewAnonymizer(strip Strip, key []byte) (*Anonymizer, error) {
 	p, err := newPseudonyms(key)
 	if err != nil {
@@ -56,11 +56,11 @@ func (a *Anonymizer) Info(key, value string) (edited string, keep bool) {
 	return edited, keep
 }
 
-// passedSelfTest matches what the recorder says of Python stacks that it compared with the interpreter's own.
+// passedSelfTest matches the recorder's report on Python stacks that it compared with the interpreter's own.
 var passedSelfTest = regexp.MustCompile(`^passed: [0-9]+ frames$`)
 
-// sentence keeps what memtrace says of itself. What names a file, a library or a function keeps only the word before
-// the colon, which reports go by.
+// sentence keeps memtrace's statements about itself. What names a file, a library or a function keeps only the word
+// before the colon, which reports go by.
 func sentence(key, text string) string {
 	if strings.HasPrefix(key, "nvml.") && !strings.Contains(text, "/") {
 		return text // about the device
@@ -127,7 +127,7 @@ func (a *Anonymizer) Module(m trace.Module) trace.Module {
 	return m
 }
 
-// library replaces the base name of an object file, but for what says that it is a shared one.
+// library replaces the base name of an object file, except for the parts that mark it as a shared library.
 func (a *Anonymizer) library(name string) string {
 	base, rest, shared := strings.Cut(path.Base(name), ".so")
 	if base = a.pseudonyms.of(base); shared {
@@ -171,9 +171,9 @@ func (a *Anonymizer) Code(c trace.Code) trace.Code {
 }
 
 var (
-	// typed matches files that stand for what was typed; the hash of its text may follow.
+	// typed matches pseudo-files of code that was typed in; the hash of its text may follow.
 	typed = regexp.MustCompile(`^<(string|stdin|(?:ipython|python)-input-[0-9]+)(-[0-9a-f]+)?>$`)
-	// sourceEnding matches the endings of files that say nothing but their language.
+	// sourceEnding matches file extensions that reveal only the language.
 	sourceEnding = regexp.MustCompile(`\.(py|pyx|pxd|pyi|ipynb|so|c|cc|cpp|cxx|cu|cuh|h|hpp|hh|rs|go|S|s)$`)
 )
 
@@ -222,8 +222,8 @@ func (a *Anonymizer) Symbol(y trace.Symbol) (edited trace.Symbol, keep bool) {
 	return y, true
 }
 
-// native replaces the name of compiled code, but for what says that it stands for a Python function in CPython's map
-// for perf: reports leave such frames to the Python stack.
+// native replaces the name of compiled code, except for the prefix that marks a Python function in CPython's map for
+// perf: reports leave such frames to the Python stack.
 func (a *Anonymizer) native(name string) string {
 	const trampoline = "py::"
 	if rest, ok := strings.CutPrefix(name, trampoline); ok {
@@ -299,7 +299,7 @@ func (a *Anonymizer) reportText(at place, text string) (edited string, keep bool
 }
 
 var (
-	// rest matches what stands for things that have no name or no room.
+	// rest matches placeholders of things without a name or beyond a limit.
 	rest = regexp.MustCompile(`^\((untagged|unknown|unknown device|no stack|[0-9]+ more)\)$`)
 	// numberedThread is a thread's name and the kernel's number.
 	numberedThread = regexp.MustCompile(`^(.*) \(([0-9]+)\)$`)

@@ -9,8 +9,8 @@ import (
 
 var (
 	// installed and standard match up to the end of the folder that a package's or the standard library's own path
-	// begins in. What stands behind says nothing about the machine, and the folder's name tells the reports that the
-	// code is not the user's.
+	// begins in. What follows reveals nothing about the machine, and reports know from the folder's name that the code
+	// is not the user's.
 	installed = regexp.MustCompile(`(?:^|/)((?:site|dist)-packages/)`)
 	standard  = regexp.MustCompile(`(?:^|/)(lib(?:64)?/python3\.[0-9]+t?/)|(?:^|/)(python3[0-9]+\.zip/)`)
 	// generated is where PyTorch's compiler puts the code that it makes up; the folder is named after the user.
@@ -22,7 +22,7 @@ var systemFolders = []string{"/lib/", "/lib32/", "/lib64/", "/usr/lib/", "/usr/l
 	"/usr/local/lib/", "/usr/local/lib64/", "/usr/local/cuda/",
 	"/opt/conda/lib/", "/nix/store/"}
 
-// knownFile matches object files that are public wherever they lie: in an environment, in a container, beside a
+// knownFile matches object files that are public wherever they are: in an environment, in a container, beside a
 // program.
 var knownFile = regexp.MustCompile(`^(python[0-9.]*|ld-linux[a-z0-9_-]*|ld-musl[a-z0-9_-]*|ld|lib(` +
 	strings.Join([]string{
@@ -32,7 +32,7 @@ var knownFile = regexp.MustCompile(`^(python[0-9.]*|ld-linux[a-z0-9_-]*|ld-musl[
 		`c10|c10_cuda|torch|torch_(cpu|cuda|python|global_deps|cuda_linalg|nvshmem)|caffe2_nvrtc|shm|mxnet|tensorflow_(framework|cc)`,
 	}, "|") + `))(\.so[.0-9]*|-[0-9.]+\.so)?$`)
 
-// systemFolder returns the folder of systemFolders that a file lies in.
+// systemFolder returns the folder of systemFolders that a file is in.
 func systemFolder(file string) (folder string, ok bool) {
 	i := slices.IndexFunc(systemFolders, func(folder string) bool { return strings.HasPrefix(file, folder) })
 	if i < 0 {
@@ -41,8 +41,8 @@ func systemFolder(file string) (folder string, ok bool) {
 	return systemFolders[i], true
 }
 
-// behind returns a path from the last folder on that one of the patterns matches.
-func behind(file string, patterns ...*regexp.Regexp) (rest string, ok bool) {
+// pathFrom returns the path from the last folder that one of the patterns matches.
+func pathFrom(file string, patterns ...*regexp.Regexp) (rest string, ok bool) {
 	for _, pattern := range patterns {
 		if all := pattern.FindAllStringSubmatchIndex(file, -1); all != nil {
 			last := all[len(all)-1]
@@ -62,12 +62,12 @@ func lastParts(file string, n int) string {
 	return strings.Join(parts[max(0, len(parts)-n):], "/")
 }
 
-// shortModule is what is needed of an object file's path: its base name, and before it what tells whose it is.
+// shortModule is what is needed of an object file's path: its base name, preceded by what shows its owner.
 func shortModule(file string) string {
 	if !strings.Contains(file, "/") {
 		return file
 	}
-	if rest, ok := behind(file, installed, standard); ok {
+	if rest, ok := pathFrom(file, installed, standard); ok {
 		return rest
 	}
 	folder, _ := systemFolder(file)
@@ -80,7 +80,7 @@ func publicModule(file string) bool {
 	if file == "" || file[0] == '[' || strings.HasPrefix(file, "linux-vdso.so") {
 		return true
 	}
-	if _, ok := behind(file, installed, standard); ok {
+	if _, ok := pathFrom(file, installed, standard); ok {
 		return true
 	}
 	if folder, ok := systemFolder(file); ok && !strings.HasPrefix(folder, "/usr/local/lib") {
@@ -90,12 +90,12 @@ func publicModule(file string) bool {
 }
 
 // shortFile is what is needed of a Python file's path: from the folder of packages on, or its last two parts. Names in
-// angle brackets are no paths.
+// angle brackets are not paths.
 func shortFile(file string) string {
 	if strings.HasPrefix(file, "<") {
 		return file
 	}
-	if rest, ok := behind(file, installed, standard); ok {
+	if rest, ok := pathFrom(file, installed, standard); ok {
 		return rest
 	}
 	if m := generated.FindStringSubmatchIndex(file); m != nil {
@@ -114,7 +114,7 @@ func publicFile(file string) bool {
 	if frozen.MatchString(file) {
 		return true
 	}
-	_, ok := behind(file, installed, standard)
+	_, ok := pathFrom(file, installed, standard)
 	return ok && file[0] != '<'
 }
 

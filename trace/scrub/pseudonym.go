@@ -65,7 +65,7 @@ func (p *pseudonyms) of(name string) string {
 	return made
 }
 
-// parts replaces what stands between the given separators, but numbers and what keep lets through.
+// parts replaces what is between the given separators, except numbers and what keep accepts.
 func (p *pseudonyms) parts(text, separators string, keep func(part string) bool) string {
 	var out strings.Builder
 	for text != "" {

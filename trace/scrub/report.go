@@ -6,17 +6,17 @@ import (
 	"io"
 )
 
-// place says where in a report a text stands.
+// place is where a text is in a report.
 type place struct {
 	key    string // the name of the value or, in a list, of the list
 	parent string // the name of the object that holds it
 	by     string // what the rows around it are grouped by; empty outside of such
-	owner  string // whose the row is that it stands in; empty outside of such
+	owner  string // owner of the row that it is in; empty outside rows
 	index  int    // in a list
 }
 
 // editReport passes every text of a JSON report through edit, which may also leave it out. Names of values stay;
-// numbers stay as they are written. A report that is no JSON is left out as a whole.
+// numbers stay as they are written. A report that is not JSON is dropped as a whole.
 func editReport(report string, edit func(at place, text string) (edited string, keep bool)) (edited string, keep bool) {
 	in := json.NewDecoder(bytes.NewReader([]byte(report)))
 	in.UseNumber()

@@ -16,8 +16,8 @@ import (
 	"memtrace/trace/textform"
 )
 
-// recorded is a trace of a user whose every name has "acme" in it, wherever a trace can hold a name; %s stands for a
-// report of running out of memory.
+// recorded is a trace of a user whose every name has "acme" in it, wherever a trace can hold a name; %s is replaced by
+// an OOM report.
 const recorded = `trace version=1
 info key="clock.source" value="tsc"
 info key="drain" value="off: cannot write /home/acme/out/acme.bin: no space left"
@@ -345,7 +345,7 @@ func TestReportOfOOM(t *testing.T) {
 	}
 }
 
-// A cut trace gives what stands before the cut, without an end of its own.
+// A cut trace gives what precedes the cut, without an end of its own.
 func TestCutTrace(t *testing.T) {
 	file := recordedFile(t)
 	got := text(t, edited(t, file[:len(file)-5], &Strip{}))

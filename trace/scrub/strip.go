@@ -31,19 +31,18 @@ func (s *Strip) changed(what, old, edited string) string {
 	return edited
 }
 
-// harmless lists facts about the run that tell nothing about who ran it: numbers, versions and words of memtrace's own.
+// harmless lists facts about the run that reveal nothing about its user: numbers, versions and memtrace's own words.
 var harmless = []string{"format.writer", "process.pid", "process.start_unix_ns", "process.ended", trace.ExitStatusKey,
 	trace.SignalKey, "process.numbers", "process.in_flight", "process.lost_threads", "process.lost_dictionary",
 	"trace.altered", "clock.base_unix_ns", "clock.source", "cuda.driver_version", "cuda.runtime_version",
 	"framework.torch", "framework.mxnet", "python.version", "python.eval", "library.version", "nullgpu", trace.StartKey,
 	trace.LimitKey}
 
-// sentences lists facts that are sentences of memtrace's; a path may stand in them.
+// sentences lists facts that are memtrace's sentences; they may contain a path.
 var sentences = []string{"drain", "blind", "nvtx", "nvml", "nvml.share", "nvml.list", "nvml.slice", "nvml.device",
 	"nvml.exit", "python.stacks", "python.selftest"}
 
-// unhooked is what the names of calls stand behind that the program asked for in a version that the recorder does not
-// know.
+// unhooked precedes the names of calls that the program requested in a version unknown to the recorder.
 const unhooked = "unhooked."
 
 // Info implements trace.Editor.

@@ -58,7 +58,7 @@ func decompress(dec *zstd.Decoder, kind Kind, dst, payload []byte, raw int) ([]b
 	if len(out) != raw {
 		return nil, fmt.Errorf("%w: %d bytes instead of %d", errRawSize, len(out), raw)
 	}
-	return dst[:raw], nil // which is out, with the room behind it
+	return dst[:raw], nil // which is out, with its spare capacity
 }
 
 const (

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// A reader made room anew for each block that was larger than the section before it, for the room was cut to what it
-// held: a fiftieth of a report.
-func TestRoomForSectionsIsKept(t *testing.T) {
+// A reader reallocated its buffer for each block that was larger than the section before it, since the buffer was cut
+// to its contents: a fiftieth of a report's time.
+func TestSectionBufferIsReused(t *testing.T) {
 	enc, err := newCompressor()
 	if err != nil {
 		t.Fatal(err)

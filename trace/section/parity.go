@@ -12,7 +12,7 @@ import (
 //	8   u64 their bytes, headers included; the last of them ends where the parity section begins, or its first copy
 //	16  128 bytes: byte i is the exclusive or of all their bytes whose offset in the file is i modulo 128
 //
-// It stands twice in a row, each copy longer than the damage, so one of them is whole where the damage is at its
+// It is written twice in a row, each copy longer than the damage, so one of them is whole where the damage is at its
 // border. Damage in both of them costs nothing but themselves.
 
 // parityBytes is the longest damage that can be restored.
@@ -20,17 +20,17 @@ const parityBytes = 128
 
 const (
 	ParitySize = HeaderSize + 16 + parityBytes
-	// parityGroup is the number of bytes that a parity section stands for at least, but for the last one.
+	// parityGroup is the least number of bytes that a parity section covers, except the last one.
 	parityGroup = 8 << 10
 )
 
-// parity is what a parity section says.
+// parity is the content of a parity section.
 type parity struct {
 	start, length int64
 	sum           [parityBytes]byte
 }
 
-// add takes in the bytes that stand behind those before.
+// add takes in the bytes that follow those before.
 func (p *parity) add(b []byte) {
 	at := int((p.start + p.length) % parityBytes)
 	p.length += int64(len(b))
@@ -55,7 +55,7 @@ func (p *parity) section() []byte {
 	return b
 }
 
-// parseParity reads a parity section that begins with b; ok=false if there is none.
+// parseParity reads a parity section at the start of b; ok=false if there is none.
 func parseParity(b []byte) (p parity, ok bool) {
 	if len(b) < ParitySize {
 		return p, false

@@ -9,8 +9,8 @@ import (
 	"github.com/klauspost/compress/zstd"
 )
 
-// Damage says that the file cannot be used from the current section on. It is an error of Next and its like; who reads
-// traces is told of it by their Health.
+// Damage means that the file cannot be used from the current section on. It is an error of Next and its like; readers
+// of traces find it in Health.
 type Damage struct{ Reason string }
 
 func (e *Damage) Error() string { return e.Reason }
@@ -37,7 +37,7 @@ type Reader struct {
 	at       io.ReaderAt // the same file, from its beginning; nil: it can only be read in order
 	tried    int64       // bytes whose checksums were tried to restore sections
 	repaired int64       // offset of the section that was tried to be restored last
-	checked  int64       // bytes whose checksums were tried behind damage
+	checked  int64       // bytes whose checksums were tried after damage
 
 	head       [HeaderSize]byte // of the section that is being read, headBytes of it
 	headBytes  int
@@ -47,19 +47,19 @@ type Reader struct {
 	dec        *zstd.Decoder
 }
 
-// NewReader returns a reader of the sections of a file of the given size (-1 if unknown), in which r stands at
-// offset. It can restore nothing: Continue gives it the file as a whole.
+// NewReader returns a reader of the sections of a file of the given size (-1 if unknown), in which r is at offset. It
+// can restore nothing: Continue gives it the file as a whole.
 func NewReader(r io.Reader, size, offset int64) Reader {
 	return Reader{Progress: Progress{Offset: offset}, r: r, size: size}
 }
 
-// Continue goes on in from, which stands at Offset of the same file, whose size is now size (-1 if unknown).
+// Continue goes on in from, which is at Offset of the same file, whose size is now size (-1 if unknown).
 func (s *Reader) Continue(from io.Reader, size int64) {
 	s.r, s.size = from, size
 	s.at, _ = from.(io.ReaderAt)
 }
 
-// Left returns how many bytes of the file stand behind the last whole section, -1 if that is unknown.
+// Left returns how many bytes of the file follow the last whole section, -1 if that is unknown.
 func (s *Reader) Left() int64 {
 	if s.size < 0 {
 		return -1
@@ -121,7 +121,7 @@ func (s *Reader) Passed(h Header) {
 	s.Chain.add(h.crc)
 }
 
-// Header reads the header of the next section. io.EOF: there is none.
+// Header reads the header of the next section. io.EOF: no section follows.
 func (s *Reader) Header() (Header, error) {
 	s.payload, s.passedOver = s.payload[:0], false
 	n, err := io.ReadFull(s.r, s.head[:])
@@ -142,7 +142,7 @@ func (s *Reader) Header() (Header, error) {
 	return h, nil
 }
 
-// Stored reads and checks the payload as it stands in the file.
+// Stored reads and checks the payload as it is in the file.
 func (s *Reader) Stored(h Header) ([]byte, error) {
 	if h.Length > MaxBytes {
 		return nil, Damaged("%s section states %d bytes, more than the %d allowed", h.Kind, h.Length, MaxBytes)

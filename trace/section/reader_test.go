@@ -22,7 +22,7 @@ func readDamaged(t *testing.T, sections *Reader) {
 	}
 }
 
-// A file full of headers that promise much costs no more than a bound, however long it is.
+// A file full of headers with large lengths costs no more than a bound, however long it is.
 func TestHeadersEverywhere(t *testing.T) {
 	var file []byte
 	for range 1 << 16 {

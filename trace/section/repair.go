@@ -9,7 +9,7 @@ import (
 	"slices"
 )
 
-// Restored is damage that parity sections made good: all that stood there was read.
+// Restored is damage that parity sections made good: all that was there was read.
 type Restored struct {
 	Stretches uint64
 	At        int64 // offset of the first section that was damaged
@@ -25,7 +25,7 @@ func (s *Reader) repair() bool {
 		return false
 	}
 	s.repaired = s.Offset
-	if s.size >= 0 && s.size-s.Offset < ParitySize { // there is none behind it
+	if s.size >= 0 && s.size-s.Offset < ParitySize { // none follows
 		return false
 	}
 	var copied [ParitySize]byte
@@ -39,7 +39,7 @@ func (s *Reader) repair() bool {
 	if !ok {
 		return false
 	}
-	if p.start+p.length == s.Offset { // the first of two copies is damaged; the second says the same
+	if p.start+p.length == s.Offset { // the first of two copies is damaged; the second is equal
 		s.resume(p.section(), at)
 		return true
 	}
@@ -63,7 +63,7 @@ func (s *Reader) repair() bool {
 	return true
 }
 
-// resume goes on with the bytes at s.Offset as restored, and with the file behind them.
+// resume goes on with the bytes at s.Offset as restored, and with the file after them.
 func (s *Reader) resume(restored []byte, behind int64) {
 	if s.Restored.Stretches == 0 {
 		s.Restored.At = s.Offset
@@ -72,7 +72,7 @@ func (s *Reader) resume(restored []byte, behind int64) {
 	s.r = io.MultiReader(bytes.NewReader(restored), io.NewSectionReader(s.at, behind, math.MaxInt64-behind))
 }
 
-// findParity returns the first parity section behind s.Offset and where it stands.
+// findParity returns the first parity section after s.Offset and its offset.
 func (s *Reader) findParity() (p parity, at int64, ok bool) {
 	buffer := make([]byte, readStep)
 	for from := s.Offset + 1; from < s.Offset+resyncBytes; from += readStep - ParitySize + 1 {
@@ -107,7 +107,7 @@ func (s *Reader) undo(group []byte, start int64, wrong *[parityBytes]byte) bool 
 		for at := first; at < len(group); at += parityBytes {
 			if h := ParseHeader(group[section:]); at >= section+HeaderSize && h.plausible() && at >= section+HeaderSize+
 				int(h.Length) {
-				break // behind the section
+				break // after the section
 			}
 			if at < 0 || at+arc.length > len(group) {
 				continue

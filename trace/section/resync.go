@@ -7,14 +7,14 @@ import (
 	"io"
 )
 
-// Torn is what a reader passed over: stretches of the file in which no section can be read, with sections behind them
-// that can. The zero value says that there are none.
+// Torn is what a reader passed over: stretches of the file in which no section can be read, followed by sections that
+// can. The zero value means none.
 type Torn struct {
 	Stretches uint64
 	Bytes     int64  // in all of them
 	At        int64  // offset of the first
 	Reason    string // why the section that begins there cannot be used
-	Records   uint64 // events that stood in them, by the order numbers on both sides
+	Records   uint64 // events that were in them, by the order numbers on both sides
 }
 
 func (t *Torn) add(at, n int64, reason string) {
@@ -26,7 +26,7 @@ func (t *Torn) add(at, n int64, reason string) {
 }
 
 const (
-	// resyncBytes is how far behind damage the next section is looked for: a section of any size may be the damaged
+	// resyncBytes is how far after damage the next section is searched for: a section of any size may be the damaged
 	// one.
 	resyncBytes = MaxBytes + MaxBytes/4
 	// resyncChecked bounds the bytes whose checksums are tried in one file, for a hostile one may hold a header at
@@ -60,7 +60,7 @@ func (s *Reader) Next() (Kind, []byte, error) {
 	}
 }
 
-// resync goes on to the first section behind the one at s.Offset, of which consumed was read, and reports whether there
+// resync goes on to the first section after the one at s.Offset, of which consumed was read, and reports whether there
 // is one. Where there is none, nothing but the position in the file has changed.
 func (s *Reader) resync() (found bool, err error) {
 	if s.passedOver {
@@ -94,12 +94,12 @@ func (s *Reader) resync() (found bool, err error) {
 	return false, nil
 }
 
-// plausible reports whether these may be a header's bytes: cheap, for it is asked at every offset.
+// plausible reports whether these may be a header's bytes: cheap, for it is called at every offset.
 func (h Header) plausible() bool {
 	return h.Kind > 0 && int(h.Kind) < len(names) && h.Length <= MaxBytes && h.Raw <= MaxBytes
 }
 
-// window holds what was read behind damage.
+// window holds what was read after damage.
 type window struct {
 	r    io.Reader
 	data []byte

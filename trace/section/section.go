@@ -1,5 +1,5 @@
-// Package section reads and writes what a trace file consists of: sections with kind, length and checksum, of whose
-// contents it knows nothing. It passes over damage, and restores what parity sections can restore.
+// Package section reads and writes what a trace file consists of: sections with kind, length and checksum, whose
+// contents it does not interpret. It passes over damage, and restores what parity sections can restore.
 package section
 
 import (
@@ -8,7 +8,7 @@ import (
 	"hash/crc32"
 )
 
-// Kind says what a section holds. Numbers are append-only; readers skip kinds they do not know.
+// Kind is what a section holds. Numbers are append-only; readers skip kinds they do not know.
 type Kind uint32
 
 // The section kinds.
@@ -17,11 +17,11 @@ const (
 	Dictionary Kind = 2  // strings, stacks, modules, threads, devices
 	Events     Kind = 3  // one event block
 	Samples    Kind = 4  // reserved: device samples
-	Index      Kind = 5  // where event blocks stand, written when the run ended cleanly
+	Index      Kind = 5  // offsets of event blocks, written when the run ended cleanly
 	End        Kind = 6  // closes a run that ended cleanly
 	Clock      Kind = 7  // reserved: clock corrections
 	OOM        Kind = 8  // the recorder's report of running out of memory
-	Symbols    Kind = 9  // what code addresses are called; the only kind that may stand behind the end
+	Symbols    Kind = 9  // names of code addresses; the only kind that may follow the end
 	Parity     Kind = 10 // restores what a little damage took from the sections before it
 )
 
@@ -36,7 +36,7 @@ func (k Kind) String() string {
 	return "unknown"
 }
 
-// HeaderSize is the size of a section's header, which stands before the payload:
+// HeaderSize is the size of a section's header, which precedes the payload:
 //
 //	0  u32 kind
 //	4  u32 length of the payload as stored
@@ -47,10 +47,10 @@ const HeaderSize = 16
 // MaxBytes bounds a section's payload, as stored and uncompressed.
 const MaxBytes = 16 << 20
 
-// HeadSize is how many bytes of a file stand before its first section.
+// HeadSize is how many bytes of a file precede its first section.
 const HeadSize = 16
 
-// Header is what stands before a section's payload.
+// Header precedes a section's payload.
 type Header struct {
 	Kind   Kind
 	Length uint32
@@ -87,15 +87,14 @@ func (h Header) checksumSeed() uint32 {
 	return crc32.Checksum(fields[:], castagnoli)
 }
 
-// Chain is a checksum over the checksums of sections in the order in which they stand. Each section's own tells whether
-// its bytes are right; this tells whether all are there, once, and in their places. The end section holds that of the
-// sections before it.
+// Chain is a checksum over the checksums of sections in file order. Each section's own checksum covers its bytes; this
+// covers that all are there, once, and in their places. The end section holds that of the sections before it.
 type Chain struct {
 	Sections uint64
 	Sum      uint32
 }
 
-// add goes on by the section with the given checksum.
+// add extends the chain by the section with the given checksum.
 func (c *Chain) add(crc uint32) {
 	var b [4]byte
 	binary.LittleEndian.PutUint32(b[:], crc)
@@ -103,10 +102,10 @@ func (c *Chain) add(crc uint32) {
 	c.Sections++
 }
 
-// Differs says what is wrong with sections that should be want, "" if nothing is.
+// Differs returns what is wrong with sections that should be want, or "".
 func (c *Chain) Differs(want Chain) string {
 	switch {
-	// the end of a file that was continued, or of an older recorder, says nothing
+	// the end of a file that was continued, or of an older recorder, has none
 	case want.Sections == 0 || *c == want:
 		return ""
 	case c.Sections != want.Sections:

@@ -19,7 +19,7 @@ type Writer struct {
 	noParity  bool
 
 	enc     *zstd.Encoder
-	section []byte // header and payload, as handed to Write
+	section []byte // header and payload, as passed to Write
 }
 
 // NewWriter returns one that begins a file with head, or continues one that has size bytes.
@@ -72,7 +72,7 @@ func (w *Writer) link(section []byte) {
 	}
 }
 
-// Write writes raw as one section, compressed if that is asked for and pays.
+// Write writes raw as one section, compressed if requested and if that pays.
 func (w *Writer) Write(kind Kind, raw []byte, compress bool) error {
 	if len(raw) > MaxBytes {
 		return fmt.Errorf("write trace: %s section of %d bytes, at most %d are allowed", kind, len(raw), MaxBytes)

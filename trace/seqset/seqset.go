@@ -66,8 +66,7 @@ func (s *Set) insert(seq uint64) bool {
 		return false
 	}
 	s.count++
-	// chunk[i] is the first span above seq (if any is left in this chunk); below is the span before it, wherever it
-	// stands.
+	// chunk[i] is the first span above seq (if any is left in this chunk); below is the span before it, wherever it is.
 	var below *span
 	if i > 0 {
 		below = &chunk[i-1]
@@ -176,7 +175,7 @@ func (s *Set) Absent(last uint64) iter.Seq2[uint64, uint64] {
 				if present.lo > next && !yield(next, present.lo-1) {
 					return
 				}
-				next = max(next, present.hi+1) // wraps to 0 behind the last number there is, where max keeps it
+				next = max(next, present.hi+1) // wraps to 0 after the last number there is, where max keeps it
 			}
 		}
 		if top, _ := s.Max(); last > top {

@@ -13,10 +13,10 @@ import (
 	"memtrace/trace"
 )
 
-// ErrForeign is returned where the spool beside a trace is another recording's: somebody moved one of the two.
+// ErrForeign is returned where the spool beside a trace is another recording's: one of the two was moved.
 var ErrForeign = errors.New("the spool of another recording")
 
-// recordingKey is the fact that tells a recording from all others, in the trace and, made of the header, in the spool:
+// recordingKey is the fact that identifies a recording, in the trace and, made of the header, in the spool:
 // recordingWords words.
 const recordingKey = "process.recording"
 
@@ -36,8 +36,8 @@ func (s *Spool) recording() string {
 	return strings.Join(words, "-")
 }
 
-// continues reports whether the spool is the one of a trace with these facts. One that does not say who recorded it,
-// for it was not begun or is of an older recorder, is asked for what such a one says.
+// continues reports whether the spool is the one of a trace with these facts. A trace without the recording's identity,
+// for it was not begun or is of an older recorder, is compared by what such a trace has.
 func (s *Spool) continues(of trace.Info) bool {
 	own := s.Info()
 	theirs := strings.Split(of[recordingKey], "-")
@@ -55,7 +55,7 @@ func (s *Spool) continues(of trace.Info) bool {
 }
 
 // openBeside opens the spool of the trace, which is open; without one it opens the spool alone. A trace that has its
-// end needs none, whatever stands under the name. Where another one does without, notSpool is why.
+// end needs none, whatever file has the name. Where another trace is read without its spool, notSpool is why.
 func (f *Follower) openBeside(path string) error {
 	if f.file == nil {
 		return f.openSpool(path, nil)
@@ -93,17 +93,17 @@ func (f *Follower) openSpool(path string, of trace.Info) error {
 	return nil
 }
 
-// passedOver reports whether a trace is read without its spool because of this: it is gone, or what stands under its
-// name was made by no recorder, by one of another version, or by another one. A trace that has nothing yet tells
-// nothing without it.
+// passedOver reports whether a trace is read without its spool because of this: it is gone, or the file of its name was
+// not made by a recorder, by one of another version, or by another recording. A trace without contents is useless
+// without it.
 func passedOver(err error, begun bool) bool {
 	is := func(reason error) bool { return errors.Is(err, reason) }
 	return is(fs.ErrNotExist) || is(regular.ErrNotRegular) || begun && (is(fs.ErrPermission) || is(ErrNotSpool) ||
 		is(ErrVersion) || is(ErrForeign))
 }
 
-// noEnd says why the last records of a run may be missing, "" if they are not: the file has no end, none was written
-// from a spool, and there is no spool.
+// noEnd returns why the last records of a run may be missing, or "": the file has no end, none was written from a
+// spool, and there is no spool.
 func (r *Run) noEnd() string {
 	look := r.look
 	if _, ended := r.End(); ended || r.HasSpool() || look.file == nil || trace.HasDrawn(r.Info()) {

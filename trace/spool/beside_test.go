@@ -137,8 +137,8 @@ func TestCutBetweenSections(t *testing.T) {
 	}
 }
 
-// A trace that had its end took 14,000 events of another process from what stood under its spool's name; an empty file
-// there made it unreadable.
+// A trace that had its end took 14,000 events of another process from the file at its spool's name; an empty file there
+// made it unreadable.
 func TestEndedTraceReadsNoSpool(t *testing.T) {
 	for what, beside := range map[string][]byte{"another's": recordedBy(4711, 9).data, "nothing": {},
 		"a text": []byte("x\n"), "zeros": make([]byte, 1<<20), "its own": recordedBy(1<<22, 8).data} {
@@ -178,9 +178,9 @@ func TestForeignSpoolStays(t *testing.T) {
 	}
 }
 
-// One word of those that tell recordings apart may be damaged. Traces of recorders that wrote none have the time at
-// which they began.
-func TestOwnSpoolIsKnownAgain(t *testing.T) {
+// One of the words that identify a recording may be damaged. Traces of recorders that wrote none have the time at which
+// they began.
+func TestSpoolIsMatchedToTrace(t *testing.T) {
 	for _, off := range []int{offPID, offProcessStart, offBootHash, offPIDNamespace, offClockFirst,
 		offClockFirst + 16} {
 		s := recordedBy(1<<22, 8)
@@ -202,7 +202,7 @@ func TestOwnSpoolIsKnownAgain(t *testing.T) {
 }
 
 // A chain that led to another ring's records had them once more for each ring, 2.7 GB for a changed byte.
-func TestChainsThatMeetTakeNoRoom(t *testing.T) {
+func TestSharedChainsUseNoMemory(t *testing.T) {
 	s := whole()
 	s.put32(seedRingsAt+ringSize+ringFirstSegment, 1)
 	look, err := Follow("", writeSpool(t, s)+Extension)

@@ -2,7 +2,7 @@ package spool
 
 import "runtime"
 
-// pair says what the clocks read at one moment.
+// pair holds the clocks' values at one moment.
 type pair struct {
 	ticks     uint64
 	monotonic int64 // ns

@@ -19,8 +19,8 @@ type key struct {
 
 // Cursor reads a spool's committed records in order of their numbers, again and again while the recorder runs.
 //
-// A round takes the records of a range of numbers. A number is given out once, so that the range bounds the records,
-// however many rings they lie in, and a ring whose next number is higher costs one comparison. What a round does grows
+// A round takes the records of a range of numbers. A number is drawn once, so that the range bounds the records,
+// however many rings hold them, and a ring whose next number is higher costs one comparison. What a round does grows
 // with its records, not with the number of rings.
 type Cursor struct {
 	spool  *Spool
@@ -30,17 +30,17 @@ type Cursor struct {
 	keys   []key
 	order  keyOrder
 	events []trace.Event
-	low    uint64 // every number below was handed out, except late ones
+	low    uint64 // every number below was returned, except late ones
 	end    uint64 // numbers from here on are left; 0: none is
 }
 
-// NewCursor returns a cursor at the place that was last published (see Release), which is the start for a spool that
-// nobody drains.
+// NewCursor returns a cursor at the position that was last published (see Release), which is the start for a spool
+// without a drainer.
 func NewCursor(s *Spool) *Cursor { return &Cursor{spool: s, low: s.load64(offDrainedSeq) + 1} }
 
 // Collect returns records that are complete: all those numbered below the returned watermark that were not returned
 // before, ordered, plus stragglers flagged late. While a thread is inside a free, numbers from its own on are held
-// back; force hands them out all the same. more tells that further records are complete. The events are valid until the
+// back; force returns them all the same. more reports that further records are complete. The events are valid until the
 // next call.
 func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, more bool) {
 	c.clock = c.spool.readClock()
@@ -61,7 +61,7 @@ func (c *Cursor) Collect(force bool) (events []trace.Event, watermark uint64, mo
 }
 
 // visible returns the number below which every record that is to come was committed; with force, below which every
-// number was given out.
+// number was returned.
 func (c *Cursor) visible(force bool) uint64 {
 	s := c.spool
 	bound := s.drawn() + 1
@@ -100,8 +100,8 @@ func (c *Cursor) look() uint64 {
 	return lowest
 }
 
-// lossAfter returns the number, above the given one, from which on records of a ring may be missing: what stands before
-// it is handed out alone, so that Losses need not doubt it.
+// lossAfter returns the number, above the given one, from which on records of a ring may be missing: what precedes it
+// is returned alone, so that Losses need not treat it as uncertain.
 func (c *Cursor) lossAfter(first uint64) uint64 {
 	lowest := uint64(math.MaxUint64)
 	for i := range c.rings {
@@ -112,7 +112,7 @@ func (c *Cursor) lossAfter(first uint64) uint64 {
 	return lowest
 }
 
-// begin finds where ring i is to be read from; it returns false while nobody has used it.
+// begin finds where ring i is to be read from; it returns false while it is unused.
 func (c *Cursor) begin(i uint32, r *ringCursor) bool {
 	s, off := c.spool, c.spool.ringOffset(i)
 	first := s.load32(off + ringFirstSegment)
@@ -130,7 +130,7 @@ func (c *Cursor) begin(i uint32, r *ringCursor) bool {
 
 // take appends the keys of ring i's records below the watermark that were not taken before, and moves its cursor up to
 // the first that stays. It returns false where it stopped at more records than the watermark allows, which only a
-// damaged spool has; in such a one a chain may also lead back to records that it has passed.
+// damaged spool has; there a chain may also lead back to records that it has passed.
 func (c *Cursor) take(i uint32, watermark uint64) bool {
 	r := &c.rings[i]
 	room := len(c.spool.data) / recordSize // no more fit
@@ -175,7 +175,7 @@ func (c *Cursor) decode() {
 // writing the events.
 func (c *Cursor) Dictionary(out Dictionary) error { return c.dict.read(c.spool, out) }
 
-// Backlog returns how many numbers were drawn whose records Collect has not handed out.
+// Backlog returns how many numbers were drawn whose records Collect has not returned.
 func (c *Cursor) Backlog() uint64 {
 	drawn := c.spool.drawn() + 1
 	return drawn - min(drawn, c.low)

@@ -18,8 +18,8 @@ func writeSpool(t *testing.T, s *smallSpool) string {
 	return path
 }
 
-// A header that says that fewer numbers were drawn than there are hid all records above them, and nothing told: no
-// number up to the highest one read was missing. A number for which there is no room in the file is still none.
+// A header with fewer drawn numbers than there are hid all records above them, and nothing reported it: no number up to
+// the highest one read was missing. A number too high for the size of the file is still rejected.
 func TestHeaderThatHidesRecords(t *testing.T) {
 	for _, drawn := range []uint64{0, 18, 1<<64 - 1} {
 		s := whole()
@@ -89,8 +89,8 @@ func TestMergeWithRecordOfNoKind(t *testing.T) {
 	}
 }
 
-// A record that had come to bear another one's number took that one's place, and nothing told where its own was in the
-// trace already, so that no number was missing.
+// A record that had received another one's number took that one's place, and nothing reported it where its own was in
+// the trace already, so that no number was missing.
 func TestTwoRecordsOfOneNumber(t *testing.T) {
 	s := whole()
 	path := filepath.Join(t.TempDir(), "t.bin")
@@ -115,7 +115,7 @@ func TestTwoRecordsOfOneNumber(t *testing.T) {
 	}
 }
 
-// The trace spoke of lost records and the spool beside it, damaged, of none: then none were.
+// The trace held lost records and the spool beside it, damaged, none: then none were reported.
 func TestLostInTraceOnly(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "t.bin")
 	moved(t, path, whole(), 0)

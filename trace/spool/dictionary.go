@@ -52,7 +52,7 @@ func (t tableFiller) WritePyStack(s trace.PyStack) error {
 
 // dictCursor remembers which dictionary entries were passed on.
 type dictCursor struct {
-	next    uint32   // first index slot not looked at
+	next    uint32   // first index slot not read
 	waiting []uint32 // slots that were reserved but not yet committed
 	// bytes of entries passed on: entries never overlap, so a damaged file cannot have more than it is long
 	passed uint64

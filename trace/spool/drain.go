@@ -16,7 +16,7 @@ const (
 // StopRequested reports whether the process is ending and waits for the last flush.
 func (s *Spool) StopRequested() bool { return s.load32(offControl) == controlStopRequested }
 
-// SetDraining tells the recorder that its drainer runs, or (failed) that it will not come back.
+// SetDraining publishes to the recorder that its drainer runs, or (failed) that it will not come back.
 func (s *Spool) SetDraining(failed bool) {
 	state := uint32(drainRunning)
 	if failed {
@@ -28,7 +28,7 @@ func (s *Spool) SetDraining(failed bool) {
 	}
 }
 
-// Drained tells the ending process that everything is in the trace file.
+// Drained publishes to the ending process that everything is in the trace file.
 func (s *Spool) Drained() {
 	atomic.StoreUint32(s.word32(offControl), controlDrained)
 	s.futex(offControl, futexWake, 1<<30, nil)

@@ -15,11 +15,11 @@ type faultySpool struct {
 	*faults.Choices
 	whole   []byte          // the spool without them
 	touched map[uint64]bool // numbers of the records that were written to
-	silent  bool            // what says how much there was is gone as well
+	silent  bool            // the counts are gone as well
 	how     string
 }
 
-// geometry is where the parts of a spool lie.
+// geometry is where the parts of a spool are.
 type geometry struct {
 	rings, entries, segments            uint32
 	ringsAt, indexAt, dataAt, segmentAt uint64
@@ -85,7 +85,7 @@ func (d *faultySpool) fill(at uint64, width int, value uint64) {
 	d.how += fmt.Sprintf(" %#x@%d", value, at)
 }
 
-// once damages the spool in one place. Places are those of the seed, wherever the damaged header says that they are.
+// once damages the spool in one place. Places are those of the seed, whatever the damaged header holds.
 func (d *faultySpool) once() {
 	g := geometryOf(d.whole)
 	segment := func() uint64 { return g.segmentAt + uint64(d.IntN(int(g.segments)))*segmentSize }
@@ -149,7 +149,7 @@ func (d *faultySpool) record(at uint64) {
 	d.put(at+8+uint64(d.IntN((recordSize-8)/4))*4, 4)
 }
 
-// compare wants every event of the seed whose record nobody wrote to, or somebody to say that some are missing.
+// compare requires every event of the seed whose record is undamaged, or a report that some are missing.
 func (d *faultySpool) compare(t *testing.T, want, got *recording) {
 	t.Helper()
 	if d.silent || got.says() != want.says() {
@@ -160,7 +160,7 @@ func (d *faultySpool) compare(t *testing.T, want, got *recording) {
 		if d.touched[number] {
 			continue
 		}
-		// Times hang on the clock of the header, threads on the rings; late ones are those that come behind damage.
+		// Times hang on the clock of the header, threads on the rings; late ones are those that follow damage.
 		is.Time, is.Thread, is.Flags = was.Time, was.Thread, was.Flags
 		if !there || is != was {
 			t.Fatalf("%s: event %d was %+v and is %+v (%v), and nothing tells: %s", d.how, number, was, is, there,

@@ -20,15 +20,15 @@ var ErrRunning = errors.New("the process is still running")
 // Without a spool it does nothing. It may be interrupted and repeated: records are never lost and never doubled.
 func Finalize(path string) error { return FinalizeEnded(path, 0, "") }
 
-// FinalizeEnded is Finalize where it is known that a signal ended the process with that number, which the trace is then
-// told: nobody else can. "" is not known.
+// FinalizeEnded is Finalize where it is known that a signal ended the process with that number, which is then written
+// to the trace: it is not in the files. "" is unknown.
 func FinalizeEnded(path string, pid int, signal string) error {
 	spoolPath := path + Extension
 	if _, err := os.Stat(spoolPath); errors.Is(err, os.ErrNotExist) {
 		return nil
 	}
 	run, err := OpenRun(path)
-	if errors.Is(err, os.ErrNotExist) { // the trace itself is gone: begin it anew
+	if errors.Is(err, os.ErrNotExist) { // the trace itself is gone: begin a new one
 		var file *os.File
 		if file, err = os.OpenFile(path, os.O_CREATE|os.O_EXCL|os.O_WRONLY, 0o600); err == nil {
 			file.Close()
@@ -61,7 +61,7 @@ func FinalizeEnded(path string, pid int, signal string) error {
 func removeSuperfluous(path string) error {
 	s, err := Open(path+Extension, false)
 	if err != nil {
-		return nil // something else stands there, and does no harm
+		return nil // another file is there, and does no harm
 	}
 	defer s.Close()
 	file, err := regular.Open(path)
@@ -138,7 +138,7 @@ func (r *Run) appendTo(file *os.File, events []trace.Event) error {
 	if err := w.Flush(last + 1); err != nil {
 		return err
 	}
-	return w.WriteInfo(r.Ending()) // last: it says that nothing is missing before it
+	return w.WriteInfo(r.Ending()) // last: it states that nothing is missing before it
 }
 
 // OpenToWrite opens the trace file that was read once more, for writing: through no link, and only if it is still the
@@ -155,8 +155,8 @@ func (r *Run) OpenToWrite(path string) (*os.File, error) {
 }
 
 // Remove removes the spool, which is that of the trace at tracePath: the name beside the trace and, where that is a
-// link made for MEMTRACE_SPOOL_DIR, what it leads to. Whoever can write to the folder may have put something else there
-// meanwhile, such as a link to a file of ours: nothing but this spool is removed.
+// link made for MEMTRACE_SPOOL_DIR, what it leads to. Users who can write to the folder may have replaced it meanwhile,
+// for example by a link to one of the user's files: only this spool is removed.
 func (s *Spool) Remove(tracePath string) error {
 	path := tracePath + Extension
 	beside, err := os.Lstat(path)

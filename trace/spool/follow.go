@@ -21,34 +21,34 @@ const snapshotTries = 8
 // Follower reads the recording of a running process again and again, each time only what is new. It is a trace.Source
 // whose ReadBatch returns io.EOF when it has caught up; Refresh lets it go on. A Run is a Follower that looks once.
 //
-// Order: the spool is looked at before the file is read on. What the drainer moves in between is then found in the
-// file, and what is found in both places is told by its number. The other way round, records could slip through between
-// the two. Records that a thread commits after others with higher numbers were returned come flagged late, like those
-// of the spool that are numbered below the file's watermark and those that the file has as late.
+// Order: the spool is read before the file is read on. What the drainer moves in between is then found in the file, and
+// what is found in both places is recognized by its number. The other way round, records could slip through between the
+// two. Records that a thread commits after others with higher numbers were returned come flagged late, like those of
+// the spool that are numbered below the file's watermark and those that the file has as late.
 type Follower struct {
 	path   string // of the trace; "": a spool alone
 	file   *os.File
 	size   int64
 	reader *trace.Reader // nil while the file has no head
-	spool  *Spool        // nil when there is none
+	spool  *Spool        // nil without one
 	dict   dictCursor
 
 	notSpool error // why the trace is read without a spool; nil: it has one, or needs none
 
 	tables  *trace.Tables
 	info    trace.Info
-	pending []trace.Event // of the spool, as it was when it was last looked at
+	pending []trace.Event // of the spool, as of the last look
 	atSpool bool          // since then the file was read to its end
 
 	// The books on what was returned. Without a spool nothing can come twice, and the reader's own will do.
 	have     seqset.Set
 	events   uint64
 	late     uint64
-	unknown  uint64     // records of no kind, when the spool was last looked at
+	unknown  uint64     // records of no kind, as of the last look
 	numbers  seqset.Set // of its records then
 	repeated uint64     // records then with a number that another one had
 	lost     [3]uint64
-	drawn    trace.Drawn // in the spool, when it was last looked at
+	drawn    trace.Drawn // in the spool, as of the last look
 	losses   lossBooks
 
 	stuckAt   int64 // where the last refresh found the file cut, -1 if it was whole
@@ -79,7 +79,7 @@ func (f *Follower) openFile() (err error) {
 }
 
 // Replaced reports whether another file has taken the trace's place since it was opened: its recorder compacted it, to
-// keep to a limit. What is new goes there, so who follows the trace has to begin anew.
+// keep to a limit. New events go there, so a follower of the trace has to start again.
 func (f *Follower) Replaced() bool {
 	if f.file == nil {
 		return false
@@ -103,7 +103,7 @@ func (f *Follower) Refresh() error {
 	if f.file == nil {
 		return nil
 	}
-	if f.reader == nil && f.Replaced() { // before the spool was looked at: what it has no more is in the new file
+	if f.reader == nil && f.Replaced() { // before the spool was read: what it no longer has is in the new file
 		f.file.Close()
 		if err := f.openFile(); err != nil {
 			return err
@@ -150,7 +150,7 @@ func (f *Follower) begin() error {
 	return nil
 }
 
-// noteDamage tells a section that is being written from one that never becomes whole.
+// noteDamage distinguishes a section that is being written from one that never becomes whole.
 func (f *Follower) noteDamage() {
 	h := f.reader.Health()
 	if !h.Truncated {
@@ -163,8 +163,8 @@ func (f *Follower) noteDamage() {
 }
 
 // Damage returns where and why the file cannot be read on; ok is false while it can. A section that was half written
-// when it was seen is no damage: the file has to grow by more than a section behind it, or the reader to give up on
-// what it holds.
+// when it was seen is not damage: the file has to grow by more than a section after it, or the reader has to reject its
+// contents.
 func (f *Follower) Damage() (offset int64, reason string, ok bool) {
 	if f.reader == nil {
 		return 0, "", false
@@ -204,8 +204,8 @@ func (f *Follower) snapshot() error {
 	return nil
 }
 
-// positions says how far the drainer has published that it read. While they stay as they are, no segment that a cursor
-// looks at is given back.
+// positions returns the drainer's published read positions. While they stay as they are, no segment that a cursor reads
+// is released.
 func (f *Follower) positions() []uint64 {
 	s := f.spool
 	list := []uint64{s.load64(offDrainedSeq)}
@@ -221,7 +221,7 @@ func (f *Follower) positions() []uint64 {
 func (f *Follower) collect(cursor *Cursor) {
 	f.pending, f.unknown = f.pending[:0], 0
 	f.numbers, f.repeated = seqset.Set{}, 0
-	room := len(f.spool.data) / recordSize // no more fit, whatever a damaged spool says
+	room := len(f.spool.data) / recordSize // no more fit, whatever a damaged spool holds
 	for more := true; more && room > 0; {
 		var events []trace.Event
 		events, _, more = cursor.Collect(true)
@@ -231,7 +231,7 @@ func (f *Follower) collect(cursor *Cursor) {
 	}
 }
 
-// keep adds what a cursor collected to what is pending. A record whose slot was given back while it was read no longer
+// keep adds what a cursor collected to what is pending. A record whose slot was released while it was read no longer
 // has the number under which it was found: it is in the file.
 func (f *Follower) keep(keys []key, events []trace.Event) {
 	for i, e := range events {
@@ -265,7 +265,7 @@ func (f *Follower) End() (trace.End, bool) {
 	return f.reader.End()
 }
 
-// Lost implements trace.Source. The spool's counters include what the file says, unless they are damaged.
+// Lost implements trace.Source. The spool's counters include the file's, unless they are damaged.
 func (f *Follower) Lost() (records, rings, dict uint64) {
 	if f.reader != nil {
 		records, rings, dict = f.reader.Lost()
@@ -282,7 +282,7 @@ func (f *Follower) Health() trace.Health {
 	return h
 }
 
-// books says what was returned so far, and where the file can be read no further at the moment.
+// books returns what was returned so far, and where the file cannot be read further at the moment.
 func (f *Follower) books() trace.Health {
 	var h trace.Health
 	if f.reader != nil {
@@ -300,8 +300,8 @@ func (f *Follower) books() trace.Health {
 	return h
 }
 
-// Ended says how things stand: EndedClean once the trace's end was read, else EndedRunning; whether the process still
-// lives is for the caller to know.
+// Ended returns the state of the run: EndedClean once the trace's end was read, else EndedRunning; whether the process
+// still lives is for the caller to know.
 func (f *Follower) Ended() string {
 	if _, ok := f.End(); ok {
 		return EndedClean
@@ -309,7 +309,7 @@ func (f *Follower) Ended() string {
 	return EndedRunning
 }
 
-// Size returns the trace file's size in bytes when it was last looked at, Offset how much of it was read: for progress.
+// Size returns the trace file's size in bytes as of the last look, Offset how much of it was read: for progress.
 func (f *Follower) Size() int64 { return f.size }
 
 // Offset returns how many bytes of the trace file were read.
@@ -335,6 +335,5 @@ func (f *Follower) Close() error {
 	return err
 }
 
-// Moved reports whether records of this spool were moved to a trace, so that the spool alone no longer tells
-// everything.
+// Moved reports whether records of this spool were moved to a trace, so that the spool alone is no longer complete.
 func (s *Spool) Moved() bool { return s.load64(offDrainedSeq) != 0 }

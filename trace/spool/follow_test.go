@@ -114,8 +114,8 @@ func waitForSpool(t *testing.T, path string) {
 	}
 }
 
-// A follower that looks while threads record and a drainer moves records and gives segments back returns every event
-// once, whichever of the two places it found it in, and knows what its stacks and tags are.
+// A follower that reads while threads record and a drainer moves records and releases segments returns every event
+// once, from either place, with its stacks and tags.
 func TestFollow(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
 	const threads, each = 4, 400000
@@ -222,7 +222,7 @@ func TestFollowUndrained(t *testing.T) {
 	}
 }
 
-// A trace that is damaged in the middle is told from one whose last section is being written.
+// A trace that is damaged in the middle is distinguished from one whose last section is being written.
 func TestFollowDamage(t *testing.T) {
 	var file bytes.Buffer
 	w, err := trace.NewWriter(&file, trace.WriterOptions{})

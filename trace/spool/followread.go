@@ -63,8 +63,8 @@ func (f *Follower) follows(b *trace.Batch) bool {
 	return true
 }
 
-// skipReturned keeps what was not returned before, in place, and flags what comes behind higher numbers or, out of the
-// spool, behind the file's watermark.
+// skipReturned keeps what was not returned before, in place, and flags what comes after higher numbers or, from the
+// spool, below the file's watermark.
 func (f *Follower) skipReturned(events []trace.Event, fromSpool bool) []trace.Event {
 	top, _ := f.have.Max()
 	if fromSpool && f.reader != nil {

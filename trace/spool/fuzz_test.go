@@ -16,9 +16,9 @@ import (
 	"memtrace/trace"
 )
 
-// FuzzSpool: whatever becomes of a spool, or of the trace beside it, it is refused or read within bounds by everybody
-// who reads spools; what is missing then is said; events whose records and ways to them were left alone come out as
-// they were; and merging spool and trace changes no figure. A spool has no checksums: what a record holds is believed.
+// FuzzSpool: whatever the damage to a spool, or to the trace beside it, each reader refuses it or reads it within
+// bounds; what is missing is reported; events whose records and ways to them were left alone come out as they were; and
+// merging spool and trace changes no figure. A spool has no checksums: the contents of a record are trusted.
 //
 // beside is empty where a spool has no trace. Each input is read as it is, and with the faults that it chooses.
 func FuzzSpool(f *testing.F) {
@@ -60,12 +60,12 @@ func FuzzSpool(f *testing.F) {
 	})
 }
 
-// files are a spool and the trace beside it, which is empty where there is none.
+// files are a spool and the trace beside it; the trace may be empty.
 type files struct{ spool, trace []byte }
 
 func (p files) size() int { return len(p.spool) + len(p.trace) }
 
-// events is how many events there is room for.
+// events is how many events fit.
 func (p files) events() int {
 	if len(p.trace) == 0 {
 		return len(p.spool) / recordSize
@@ -88,7 +88,7 @@ func (p files) write(t *testing.T, dir string) string {
 	return path
 }
 
-// refused tells whether an error is one with which a recording may be refused.
+// refused reports whether an error is one with which a recording may be refused.
 func refused(err error) bool {
 	for _, e := range []error{ErrNotSpool, ErrVersion, trace.ErrNotTrace, trace.ErrVersion, trace.ErrEmpty,
 		os.ErrNotExist} {
@@ -164,7 +164,7 @@ func overwriteLive(t *testing.T, whole, damaged files, dir string) {
 	}
 }
 
-// drainRecording reads a copy as the drainer does, which gives segments back; the process that would use them is not
+// drainRecording reads a copy as the drainer does, which releases segments; the process that would use them is not
 // there.
 func drainRecording(t *testing.T, dir string, data []byte) {
 	t.Helper()
@@ -208,7 +208,7 @@ func recordKilled(t testing.TB, mode string, env ...string) string {
 	return path
 }
 
-// compact returns a recorded spool without the room that it did not use, so that thousands of copies cost little.
+// compact returns a recorded spool without its unused part, so that thousands of copies cost little.
 func compact(t testing.TB, path string) []byte {
 	t.Helper()
 	s, err := Open(path+Extension, false)
@@ -251,7 +251,7 @@ func handSeeds(t testing.TB) []files {
 	return seeds
 }
 
-// recordedSeeds are spools of killed processes, among them one with calls in flight and one that ran out of room.
+// recordedSeeds are spools of killed processes, among them one with calls in flight and one that was full.
 func recordedSeeds(t testing.TB) (seeds []files) {
 	t.Helper()
 	for _, path := range []string{recordKilled(t, "kill"), recordKilled(t, "hold-kill"),

@@ -29,7 +29,7 @@ type recording struct {
 	summary   *report.Summary
 }
 
-// says is what a recording says of what is missing in it.
+// says is what a recording reports as missing.
 func (g *recording) says() string {
 	h := g.health
 	return fmt.Sprint(g.ended, g.lost, h.Gaps, h.InFlight, h.Truncated, h.Repeated, h.Altered, h.UnknownEvents)
@@ -64,7 +64,7 @@ func readRecording(t *testing.T, path string, p files, by int) *recording {
 	return got
 }
 
-// take reads a source to its end: each number once, and no more events than the files have room for.
+// take reads a source to its end: each number once, and no more events than fit in the files.
 func (g *recording) take(t *testing.T, src trace.Source, p files) (count int) {
 	t.Helper()
 	for {
@@ -146,7 +146,7 @@ func mergeRecording(t *testing.T, path string, p files, want *recording, by int)
 	if got == nil {
 		t.Fatal("merged, the trace is refused")
 	}
-	forged := want.accounts > 0 && want.lost[0] == 0 // records of a kind that only a drainer writes, which are told of
+	forged := want.accounts > 0 && want.lost[0] == 0 // records of a kind that only a drainer writes, which are reported
 	if len(got.events) != len(want.events) || got.health.Gaps != want.health.Gaps && !forged ||
 		got.health.InFlight != want.health.InFlight || got.lost != want.lost || got.ended != want.ended {
 		t.Errorf("merged: %d events, %+v, lost %v, %s; before %d events, %+v, lost %v, %s", len(got.events), got.health,

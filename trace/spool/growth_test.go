@@ -40,8 +40,8 @@ func newGrowingSpool(t *testing.T) (small, whole *Spool) {
 	return small, view(len(layout.data))
 }
 
-// A thread wrote on where the spool had just grown and ended, between the drainer's reading and its giving back: its
-// ring was taken for read to its end, and what stood there was overwritten without being counted as lost.
+// A thread wrote on where the spool had just grown and ended, between the drainer's reading and its release: its ring
+// was taken for read to its end, and its records were overwritten without being counted as lost.
 func TestRingGoesOnWhereTheSpoolHasGrown(t *testing.T) {
 	s, recorder := newGrowingSpool(t)
 	at, seq := position{1, 1}, uint64(1)

@@ -6,8 +6,8 @@ import (
 	"memtrace/trace"
 )
 
-// Drawn says which order numbers the recorder has given away. Every number up to Last that is not committed behind this
-// look belongs to one of the calls in flight, or is lost: the numbers are read before the calls, and a thread announces
+// Drawn holds the order numbers that the recorder has drawn. Every number up to Last that is not committed after this
+// read belongs to one of the calls in flight, or is lost: the numbers are read before the calls, and a thread announces
 // its call before it draws.
 func (s *Spool) Drawn() trace.Drawn {
 	d := trace.Drawn{Last: s.drawn()}
@@ -26,12 +26,12 @@ func (s *Spool) dropped() uint64 {
 	return records - s.load64(offLostNoRing)
 }
 
-// drawn is the last order number that was drawn. Readers take records up to it, so a header that says too little would
-// hide what stands in the rings: then the records are believed.
+// drawn is the last order number that was drawn. Readers take records up to it, so a header with too low a number would
+// hide records of the rings: then the records are trusted.
 func (s *Spool) drawn() uint64 { return max(s.load64(offSeq), s.committed) }
 
-// compareNumbers looks for records numbered above what the header says, which a recorder never makes: it draws a number
-// before it commits one. A number that the spool has not enough room for is no number either.
+// compareNumbers looks for records numbered above the header's number, which a recorder never writes: it draws a number
+// before it commits one. A number too high for the size of the spool is rejected too.
 func (s *Spool) compareNumbers() {
 	used := min(s.load32(offSegmentsUsed), s.segmentsMax)
 	most := max(s.load64(offSeq), s.load64(offDrainedSeq))

@@ -9,8 +9,8 @@ import (
 )
 
 // Threads that were inside a free when the process ended or was killed left gaps among the order numbers, and the run
-// was called incomplete. The ring of each says so; a free whose thread ended inside of it says nothing, and its number
-// stays a gap. Merging the spool into a trace keeps all that.
+// was called incomplete. The ring of each records the call; a free whose thread ended inside it leaves nothing, and its
+// number stays a gap. Merging the spool into a trace keeps all that.
 func TestCallsInFlight(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
 	for _, c := range []struct {

@@ -7,12 +7,12 @@ import (
 	"memtrace/trace"
 )
 
-// lossBooks keep account of which lost records were told of, by the drainer in the file or here. The drainer tells of
-// them when it looks at the counters; what it did not come to tell was lost after all that it wrote.
+// lossBooks record which lost records were reported, by the drainer in the file or here. The drainer reports them when
+// it reads the counters; what it did not report was lost after all that it wrote.
 type lossBooks struct {
 	lost, enders   uint64 // records that the spool's counters count; of them, those that ended memory
-	file, reported uint64 // records that the file told of so far, and those that were told of in all
-	reportedEnders uint64 // of those that were told of, the ones that ended memory
+	file, reported uint64 // records that the file reported so far, and those reported in all
+	reportedEnders uint64 // of those reported, the ones that ended memory
 	unsure         bool   // it is not known how many of them did
 	until          uint64 // number drawn last when the counters were read
 	from           uint64 // number from which on records may be missing
@@ -35,8 +35,8 @@ func (l *lossBooks) look(s *Spool) {
 	}
 }
 
-// correct makes a lost event of the file speak of those records alone that were not told of before, and reports whether
-// there are any.
+// correct reduces a lost event of the file to the records that were not reported before, and reports whether there are
+// any.
 func (l *lossBooks) correct(e *trace.Event) bool {
 	l.file += e.Count
 	if l.file <= l.reported {
@@ -52,7 +52,7 @@ func (l *lossBooks) correct(e *trace.Event) bool {
 	return true
 }
 
-// unreported returns a lost event for what was not told of yet, and its place among the spool's events; top is the
+// unreported returns a lost event for what was not reported yet, and its place among the spool's events; top is the
 // highest number that was returned before, 0 if these are the first events.
 func (l *lossBooks) unreported(top uint64, events []trace.Event) (e trace.Event, at int, ok bool) {
 	if l.lost <= l.reported {
@@ -77,7 +77,7 @@ func (l *lossBooks) unreported(top uint64, events []trace.Event) (e trace.Event,
 	return e, at, true
 }
 
-// Losses tells of lost records as they are found, in the way that trace/lost.go asks for.
+// Losses reports lost records as they are found, in the order that trace/lost.go requires.
 type Losses struct {
 	cursor *Cursor
 	rings  []ringLosses // by ring: of its counters, already seen
@@ -90,8 +90,8 @@ type Losses struct {
 // ringLosses are what a ring's counters count: records that ended memory, and others.
 type ringLosses struct{ others, enders uint64 }
 
-// heldLoss is a lost event that nothing that was handed out so far needs to know of: a spool is full at its newest end,
-// and read at its oldest.
+// heldLoss is a lost event that concerns nothing that was returned so far: a spool is full at its newest end, and read
+// at its oldest.
 type heldLoss struct {
 	event trace.Event
 	first uint64
@@ -101,13 +101,13 @@ type heldLoss struct {
 // lost when that was.
 const maxHeld = 1 << 12
 
-// NewLosses returns the losses of the spool that a cursor reads, none of which was told yet.
+// NewLosses returns the losses of the spool that a cursor reads, none of which was reported yet.
 func NewLosses(c *Cursor) *Losses { return &Losses{cursor: c} }
 
 // Take returns lost events for records that were dropped. Call it right after Collect and write what it returns before
 // what Collect returned: what was lost before one of these events is counted by then, since a call that may have lost
-// its record holds the watermark back. Events that concern later records only are held until those are collected; all
-// tells that none will be.
+// its record holds the watermark back. Events that concern later records only are held until those are collected; all:
+// none will be.
 func (l *Losses) Take(all bool) []trace.Event {
 	first := l.look()
 	var due []trace.Event
@@ -122,8 +122,8 @@ func (l *Losses) Take(all bool) []trace.Event {
 	return due
 }
 
-// look counts what is new, and returns what first becomes. Numbers are read before the counters, and those that calls
-// have drawn before they lose their record; the last number behind them.
+// look counts what is new, and returns the new value of first. Numbers are read before the counters, and those that
+// calls have drawn before they lose their record; the last number after them.
 func (l *Losses) look() (first uint64) {
 	c := l.cursor
 	first = c.spool.load64(offSeq) + 1
@@ -176,7 +176,7 @@ func (l *Losses) look() (first uint64) {
 // more returns by how much a counter has grown.
 func more(now, seen uint64) uint64 { return now - min(now, seen) }
 
-// place gives an event the number of one beside it. One below the file's watermark would make it late.
+// place assigns an event the number of an adjacent one. One below the file's watermark would make it late.
 func (l *Losses) place(e trace.Event) trace.Event {
 	c := l.cursor
 	e.Seq, e.Time = max(c.low, 1)-1, c.Now()

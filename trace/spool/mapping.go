@@ -9,13 +9,13 @@ import (
 )
 
 const (
-	// growth is in which steps the drainer's mapping grows, so that it need not be made anew each time that the
-	// recorder gives the file a little more room.
+	// growth is the step in which the drainer's mapping grows, so that the file need not be mapped again each time that
+	// the recorder extends it a little.
 	growth = 64 << 20
 )
 
-// mapFile maps the file, which has that many bytes. What lies behind its end may be mapped, but is not part of data:
-// touching it would end the process.
+// mapFile maps the file, which has that many bytes. The mapping may extend past the file's end, but data does not: an
+// access there would end the process.
 func (s *Spool) mapFile(size uint64) error {
 	length, protection := size, unix.PROT_READ
 	if s.writable {
@@ -70,8 +70,8 @@ func (s *Spool) unmap() error {
 // on regardless loses what is there.
 func (s *Spool) Unreadable() error { return s.unreadable }
 
-// follow looks at how far the recorder has grown the file, where it uses segments that were not there before. A file
-// that cannot be mapped further is read as far as it is, and Unreadable says so from then on.
+// follow reads how far the recorder has grown the file, where it uses segments that were not there before. A file that
+// cannot be mapped further is read as far as it is, and Unreadable reports that from then on.
 func (s *Spool) follow() {
 	used := min(s.load32(offSegmentsUsed), s.segmentsPlanned)
 	if used <= s.segmentsMax || s.opened == nil {

@@ -13,7 +13,7 @@ import (
 )
 
 // moved writes what a drainer had written of a small spool when it was killed: its events from 1 to 10 and 15, then one
-// lost record, with the watermark 20; cut bytes of a last section behind that.
+// lost record, with the watermark 20; followed by cut bytes of a last section.
 func moved(t testing.TB, path string, s *smallSpool, cut int) {
 	t.Helper()
 	if err := os.WriteFile(path+Extension, s.data, 0o600); err != nil {
@@ -113,9 +113,9 @@ func TestRunMerges(t *testing.T) {
 	}
 }
 
-// A slot that the drainer gives back while it is read, before or after it is decoded, gives no event: neither an empty
+// A slot that the drainer releases while it is read, before or after it is decoded, yields no event: neither an empty
 // one nor one under another's number.
-func TestSlotGivenBack(t *testing.T) {
+func TestSlotReleased(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "s"+Extension)
 	if err := os.WriteFile(path, whole().data, 0o600); err != nil {
 		t.Fatal(err)
@@ -147,7 +147,7 @@ func TestSlotGivenBack(t *testing.T) {
 	}
 }
 
-// checkMerged wants 1..last, each once, 11..14 and 16..19 behind the rest of what stood in the file, and late.
+// checkMerged requires 1..last, each once, 11..14 and 16..19 after the file's other events, and late.
 func checkMerged(t *testing.T, events []trace.Event, last uint64) {
 	t.Helper()
 	var seen seqset.Set

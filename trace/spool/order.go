@@ -7,7 +7,7 @@ type keyOrder struct {
 	ends  []int // of the runs
 }
 
-// sort returns the keys in order. They may lie in a buffer of its own, which the next call overwrites; the given one is
+// sort returns the keys in order. They may be in its own buffer, which the next call overwrites; the given one is
 // overwritten, too.
 func (o *keyOrder) sort(keys []key) []key {
 	o.ends = o.ends[:0]

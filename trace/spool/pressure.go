@@ -7,7 +7,7 @@ import (
 	"memtrace/trace"
 )
 
-// Keys of what a recording says about its own room.
+// Keys of a recording's facts about the spool's size.
 const (
 	peakBytesKey = "spool.peak_bytes"   // disk space of the records' part at its greatest
 	waitsKey     = "overflow.waits"     // records that threads waited for
@@ -23,7 +23,7 @@ func (s *Spool) Pressure() float64 {
 	return float64(used-free) / float64(first)
 }
 
-// Waiting reports whether threads of the program wait for room.
+// Waiting reports whether threads of the program wait for space.
 func (s *Spool) Waiting() bool { return s.load32(offWaiting) > 0 }
 
 // wakeWaiting lets as many of them go on as there are free segments.
@@ -34,7 +34,7 @@ func (s *Spool) wakeWaiting() {
 	}
 }
 
-// roomInfo says what the recording needed, for its info: nothing that was usual.
+// roomInfo returns what the recording needed, for its info: only what was unusual.
 func (s *Spool) roomInfo(info trace.Info) {
 	if used := s.load32(offSegmentsUsed); used > s.u32(offSegmentsFirst) {
 		info[peakBytesKey] = strconv.FormatUint(uint64(used)*segmentSize, 10)

@@ -23,9 +23,9 @@ func (s *Spool) Alive() bool {
 	return ok && p.start == s.u64(offProcessStart) && p.maps(s.name, s.file.Inode)
 }
 
-// leftByItself reports whether the process, which is dead, ended by exit or _exit: it asked for a last flush, and
-// whether or not that came to its end, the spool holds what is missing.
-func (s *Spool) leftByItself() bool { return s.load32(offControl) != controlRecording }
+// exitedByItself reports whether the process, which is dead, ended by exit or _exit: it requested a last flush, and
+// whether or not that completed, the spool holds what is missing.
+func (s *Spool) exitedByItself() bool { return s.load32(offControl) != controlRecording }
 
 func bootHash() uint64 {
 	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
@@ -50,7 +50,7 @@ type process struct {
 	start uint64 // in clock ticks since boot
 }
 
-// findProcess looks a process up; ok is false if there is none or only its zombie. The first thread of a process may
+// findProcess looks a process up; ok is false without one or with only its zombie. The first thread of a process may
 // have ended before the others: then it looks like a zombie, and has no memory map, while the process goes on.
 func findProcess(pid int) (process, bool) {
 	folder := "/proc/" + strconv.Itoa(pid)
@@ -73,7 +73,7 @@ func findProcess(pid int) (process, bool) {
 	return process{}, false
 }
 
-// Running tells the states of a thread that goes on from those of one that has ended.
+// Running reports whether a state is that of a thread that goes on, not of one that has ended.
 func Running(state byte) bool { return state != 'Z' && state != 'X' }
 
 // ReadStat reads what a process, or one of its threads, is doing and when it began, in clock ticks since boot, from its

@@ -66,9 +66,9 @@ func passCode(out Dictionary, id uint32, b []byte) error {
 	return out.WriteCode(c)
 }
 
-// pythonText decodes a text as Python keeps it, with 1, 2 or 4 bytes a character. What is no character (half of a pair
-// of surrogates, which Python uses for bytes of file names that are no UTF-8; a number beyond Unicode) becomes U+FFFD.
-// A text that is longer than a trace may hold is cut.
+// pythonText decodes a text as Python keeps it, with 1, 2 or 4 bytes a character. What is not a character (half of a
+// pair of surrogates, which Python uses for bytes of file names that are not UTF-8; a number beyond Unicode) becomes
+// U+FFFD. A text that is longer than a trace may hold is cut.
 func pythonText(b []byte, width uint8) string {
 	var unit func(b []byte) rune
 	switch width {
@@ -87,7 +87,7 @@ func pythonText(b []byte, width uint8) string {
 	var text strings.Builder
 	text.Grow(min(len(b)/int(width), trace.MaxString))
 	for ; len(b) >= int(width) && text.Len() <= trace.MaxString-utf8.UTFMax; b = b[width:] {
-		text.WriteRune(unit(b)) // writes U+FFFD for what is no character
+		text.WriteRune(unit(b)) // writes U+FFFD for invalid characters
 	}
 	return text.String()
 }

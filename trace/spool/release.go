@@ -2,7 +2,7 @@ package spool
 
 import "sync/atomic"
 
-// Release tells the recorder that everything handed out by Collect is safe in the trace file: read positions are
+// Release publishes to the recorder that everything returned by Collect is safe in the trace file: read positions are
 // published, used-up segments and the rings of ended threads go back to it. Only the process's own drainer may call it,
 // on a writable spool, after a successful write.
 func (c *Cursor) Release() {
@@ -39,7 +39,7 @@ func (c *Cursor) releaseRing(i uint32) {
 		from = next
 	}
 	if done {
-		s.recycle(r.at.segment, r.at.slot+1) // a record that was begun may stand in the next slot
+		s.recycle(r.at.segment, r.at.slot+1) // the next slot may hold a record that was begun
 		*r = ringCursor{}
 		atomic.StoreUint32(s.word32(off+ringReadSegment), 0)
 		atomic.StoreUint32(s.word32(off+ringReadSlot), 0)
@@ -48,8 +48,8 @@ func (c *Cursor) releaseRing(i uint32) {
 	}
 }
 
-// ends reports whether nothing was committed at the cursor or behind it. What the thread wrote since the last Collect
-// may lie where the file has grown since.
+// ends reports whether nothing was committed at the cursor or after it. What the thread wrote since the last Collect
+// may be where the file has grown since.
 func (r *ringCursor) ends(s *Spool) bool {
 	s.follow()
 	at := r.at

@@ -8,7 +8,7 @@ import (
 )
 
 // scanAhead is how many records of a ring are looked through for numbers lower than those before them: a thread commits
-// nested calls before the call around them. What stands behind more records of calls inside comes flagged late.
+// nested calls before the call around them. A record after more records of nested calls comes flagged late.
 const scanAhead = 64
 
 // position is a place in a ring's chain: the slot to read next, 1..segmentSlots; segmentSlots means that the segment is
@@ -18,13 +18,13 @@ type position struct{ segment, slot uint32 }
 // ringCursor is how far one ring was read.
 type ringCursor struct {
 	at      position            // of the first record that was not taken
-	start   uint32              // the segment that the recorder knows as being read: none behind it leads back there
-	ahead   map[uint64]struct{} // records behind at that were taken already, by number
+	start   uint32              // the segment that the recorder knows as being read: no later one leads back there
+	ahead   map[uint64]struct{} // records after at that were taken already, by number
 	lowest  uint64              // of the records that were not taken, as of the last look; 0: none
 	far     position            // up to here the records were looked through
 	between int                 // how many there are from at to far
 	high    uint64              // the highest number that was looked through
-	lower   []uint64            // numbers between at and far that stand behind higher ones and were not taken
+	lower   []uint64            // numbers between at and far that follow higher ones and were not taken
 	thread  trace.ThreadID
 }
 
@@ -51,7 +51,7 @@ func (r *ringCursor) record(s *Spool, at *position) (seq, off uint64, ok bool) {
 	return 0, 0, false
 }
 
-// scan looks through what was committed since, up to scanAhead records behind the cursor.
+// scan looks through what was committed since, up to scanAhead records after the cursor.
 func (r *ringCursor) scan(s *Spool) {
 	for r.between < scanAhead {
 		seq, _, ok := r.record(s, &r.far)
@@ -91,7 +91,7 @@ func (r *ringCursor) next(s *Spool) uint64 {
 	return lowest
 }
 
-// hides tells whether a record below the watermark stands behind one that is not.
+// hides reports whether a record below the watermark follows one that is not.
 func (r *ringCursor) hides(watermark uint64) bool {
 	return slices.ContainsFunc(r.lower, func(seq uint64) bool { return seq < watermark })
 }

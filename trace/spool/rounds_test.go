@@ -31,7 +31,7 @@ func newWideSpool(rings, segments int) *Spool {
 	return s
 }
 
-// commit writes a record with that number behind the last one of the position's chain.
+// commit writes a record with that number after the last one of the position's chain.
 func (s *Spool) commit(at *position, seq uint64) {
 	if at.slot == segmentSlots {
 		base, _ := s.segmentOffset(at.segment)
@@ -48,8 +48,8 @@ func (s *Spool) commit(at *position, seq uint64) {
 	}
 }
 
-// A thousand threads that each run for a while in turn were drained 64 numbers a round: each round looked at all rings,
-// took from one, and drained nothing to speak of.
+// A thousand threads that each run for a while in turn were drained 64 numbers a round: each round read all rings, took
+// from one, and drained almost nothing.
 func TestRoundsDoNotGrowWithRings(t *testing.T) {
 	for _, rings := range []int{1, 4, 1000} {
 		const total = 200_000
@@ -104,7 +104,7 @@ func TestLookEnds(t *testing.T) {
 }
 
 // Whatever threads do in which order, every record comes once, in order below the watermark, and never above it; calls
-// that nest a few levels deep come late to nobody.
+// that nest a few levels deep are never late.
 func TestCollectAgainstOrder(t *testing.T) {
 	random := rand.New(rand.NewPCG(3, 4))
 	for round := range 60 {
@@ -152,8 +152,8 @@ func TestCollectAgainstOrder(t *testing.T) {
 	}
 }
 
-// writingThread does what a thread of the program does: calls that draw a number at once and commit it behind those of
-// the calls inside.
+// writingThread does what a thread of the program does: calls that draw a number at once and commit it after those of
+// the nested calls.
 type writingThread struct {
 	at   position
 	open []uint64
@@ -213,11 +213,11 @@ func BenchmarkCollect(b *testing.B) {
 	}
 }
 
-// A chain that the program's stray writes had led back to its beginning gave the same records round after round, so
+// A chain that the program's stray writes had led back to its beginning returned the same records round after round, so
 // that the drainer of a running process wrote them until the disk was full.
 func TestCirclesEnd(t *testing.T) {
 	for name, next := range map[string]uint32{"itself": 3, "the beginning": 1, "the middle": 2} {
-		s := newWideSpool(1, 1000) // far more room than a round takes
+		s := newWideSpool(1, 1000) // far more records than a round takes
 		at := position{1, 1}
 		const records = 3 * (segmentSlots - 1)
 		for seq := uint64(1); seq <= records; seq++ {
@@ -235,7 +235,7 @@ func TestCirclesEnd(t *testing.T) {
 			}
 			c.Release()
 		}
-		if events < records || after > 0 { // what one round takes may come again, and what is behind it
+		if events < records || after > 0 { // what one round takes may come again, and what follows it
 			t.Errorf("a circle to %s: %d events of %d, %d of them after two rounds", name, events, records, after)
 		}
 	}

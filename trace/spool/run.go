@@ -20,8 +20,8 @@ const (
 	EndedRunning = "running"
 )
 
-// A program that ended by itself while its drainer could not write the end section: what the spool said about that goes
-// to the trace's info.
+// A program that ended by itself while its drainer could not write the end section: what the spool holds about that
+// goes to the trace's info.
 const (
 	endedKey    = "process.ended"
 	endedByExit = "exit"
@@ -32,9 +32,9 @@ const (
 type Run struct {
 	look  *Follower
 	alive bool
-	left  bool // the process asked for its last flush: it ended by itself
+	left  bool // the process requested its last flush: it ended by itself
 
-	signal string // that ended the process, where somebody said so
+	signal string // that ended the process, where the caller knows it
 }
 
 // OpenRun opens the recording at path: a trace, whose spool is looked for beside it, or a spool alone. Besides the
@@ -51,7 +51,7 @@ func OpenRun(path string) (*Run, error) {
 	}
 	r := &Run{look: look}
 	if s := look.spool; s != nil { // before the look: a process that dies meanwhile has nothing that is not seen
-		r.alive, r.left = s.Alive(), s.leftByItself()
+		r.alive, r.left = s.Alive(), s.exitedByItself()
 	}
 	if err := look.Refresh(); err != nil {
 		r.Close()
@@ -63,10 +63,10 @@ func OpenRun(path string) (*Run, error) {
 	return r, nil
 }
 
-// LeaveOut implements trace.FieldSparer. Records of the spool keep all their fields.
-func (r *Run) LeaveOut(fields ...trace.Field) {
+// Skip implements trace.Projector. Records of the spool keep all their fields.
+func (r *Run) Skip(fields ...trace.Field) {
 	if r.look.reader != nil {
-		r.look.reader.LeaveOut(fields...)
+		r.look.reader.Skip(fields...)
 	}
 }
 
@@ -93,11 +93,11 @@ func (r *Run) OOMReports() []string {
 	return r.look.reader.OOMReports()
 }
 
-// Lost implements trace.Source. The spool's counters include what the file says.
+// Lost implements trace.Source. The spool's counters include the file's.
 func (r *Run) Lost() (records, rings, dict uint64) { return r.look.Lost() }
 
-// Health implements trace.Source. A cut tail that the spool makes good is no damage: no number is missing but those of
-// calls in flight, or as many as the recorder says that it dropped.
+// Health implements trace.Source. A cut tail that the spool replaces is not damage: no number is missing but those of
+// calls in flight, or as many as the recorder has counted as dropped.
 func (r *Run) Health() trace.Health {
 	h := r.look.books()
 	if h.Truncated && r.HasSpool() && (r.alive || h.Gaps <= r.look.spool.dropped()) {
@@ -109,8 +109,8 @@ func (r *Run) Health() trace.Health {
 	return h
 }
 
-// Ended says how the run ended: EndedClean, EndedKilled or EndedRunning. A run whose program was replaced by exec
-// counts as killed: the program that recorded got no chance to say goodbye. It is final after the last ReadBatch.
+// Ended returns how the run ended: EndedClean, EndedKilled or EndedRunning. A run whose program was replaced by exec
+// counts as killed: the program that recorded could not end its trace. It is final after the last ReadBatch.
 func (r *Run) Ended() string {
 	if r.alive {
 		return EndedRunning
@@ -127,8 +127,8 @@ func (r *Run) Size() int64 { return r.look.Size() }
 // Offset returns how many bytes of the trace file were read.
 func (r *Run) Offset() int64 { return r.look.Offset() }
 
-// NotSpool says why what stands under the name of the trace's spool was left alone: no recorder made it, or another
-// one. It is nil where nothing stands there.
+// NotSpool returns why the file at the name of the trace's spool was ignored: no recorder made it, or another one. It
+// is nil where there is no file.
 func (r *Run) NotSpool() error {
 	if errors.Is(r.look.notSpool, fs.ErrNotExist) {
 		return nil
@@ -136,7 +136,7 @@ func (r *Run) NotSpool() error {
 	return r.look.notSpool
 }
 
-// Ending implements trace.Unended: what a copy, or the trace with which the spool is merged, has to say behind its last
+// Ending implements trace.Unended: what a copy, or the trace with which the spool is merged, writes after its last
 // event. It is final after the last ReadBatch.
 func (r *Run) Ending() trace.Info {
 	if !r.HasSpool() {

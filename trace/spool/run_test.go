@@ -221,9 +221,9 @@ func TestFinalize(t *testing.T) {
 	}
 }
 
-// TestFinalizeTellsTheSignal: who saw a process end by a signal has it written into that process's trace, and into no
-// other.
-func TestFinalizeTellsTheSignal(t *testing.T) {
+// TestFinalizeRecordsTheSignal: a process's observer has the signal that ended it written into that process's trace,
+// and into no other.
+func TestFinalizeRecordsTheSignal(t *testing.T) {
 	program := guest.Recorder(t, recorderSource)
 	for _, test := range []struct {
 		other int // added to the process's number

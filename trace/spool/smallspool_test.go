@@ -148,7 +148,7 @@ func damaged() [][]byte {
 		change(func(s *smallSpool) { s.put64(offSeq, 0) }),
 		change(func(s *smallSpool) { s.put64(offSeq, 1<<64-1); s.put64(offDrainedSeq, 1<<64-1) }),
 		change(func(s *smallSpool) { s.put64(seedRingsAt+ringInflight, 5) }),
-		// behind a record that has to wait, a number that comes twice, in a chain that bites its tail
+		// after a record that has to wait, a number that comes twice, in a chain that bites its tail
 		change(func(s *smallSpool) {
 			fill(s, 3)
 			for slot, seq := range map[int]uint64{1: 1 << 20, 2: 5, 3: 5} {
@@ -182,7 +182,7 @@ func fill(s *smallSpool, segment int) {
 	}
 }
 
-// A whole spool gives all its events in order; the seeds of the fuzzer are worth something only if this holds.
+// A whole spool returns all its events in order; the seeds of the fuzzer are worth something only if this holds.
 func TestSmallSpool(t *testing.T) {
 	s := whole()
 	run, err := OpenRun(writeSpool(t, s) + Extension)

@@ -1,15 +1,15 @@
 // Package spool reads what the recording half of memtrace writes: a mapped file of per-thread rings and an append-only
 // dictionary (cshim/spool.h). It is the only reader of that layout and has three callers: the drainer inside the traced
-// process, `memtrace run` after the process has died, and `memtrace report` on what a killed process left behind.
+// process, `memtrace run` after the process has died, and `memtrace report` on what a killed process left.
 //
 // Invariants
 //
-//  1. Nothing in the file is believed: every offset is checked against the mapping. Otherwise a damaged file would take
-//     down a drainer that lives in somebody's training run.
+//  1. Nothing in the file is trusted: every offset is checked against the mapping. Otherwise a damaged file would take
+//     down a drainer that lives in a user's training run.
 //  2. A record exists once its sequence number is stored, which the recorder does last. Otherwise a kill could show
 //     half of one.
 //  3. The reader publishes how far it has read only after the events are in the trace file. Otherwise a kill in between
-//     would lose them; this way it can only show them twice, and sequence numbers tell.
+//     would lose them; this way it can only show them twice, and sequence numbers show it.
 package spool
 
 import (
@@ -25,7 +25,7 @@ import (
 	"memtrace/internal/regular"
 )
 
-// Errors that callers tell apart.
+// Errors that callers distinguish.
 var (
 	ErrNotSpool = errors.New("not a memtrace spool")
 	ErrVersion  = errors.New("spool of another memtrace build")
@@ -41,7 +41,7 @@ type Spool struct {
 	name       string // base name of the file, links resolved
 	file       regular.Identity
 
-	committed uint64 // the highest number of a record, where the header says less; else 0
+	committed uint64 // the highest number of a record, where the header's is lower; else 0
 
 	ringsMax, indexMax, segmentsMax                               uint32
 	segmentsPlanned                                               uint32 // as many as the file may grow to
@@ -74,8 +74,8 @@ func reopen(file *os.File) (*os.File, error) {
 	return regular.OpenToWrite(file.Name(), os.O_RDWR, regular.IdentityOf(st))
 }
 
-// OpenOwn maps the spool that its process made, for its drainer: path without links, and own to tell it from what
-// somebody put into its place.
+// OpenOwn maps the spool that its process made, for its drainer: path without links, and own to detect a file that has
+// replaced it.
 func OpenOwn(path string, own regular.Identity) (*Spool, error) {
 	file, err := regular.OpenToWrite(path, os.O_RDWR, own)
 	if err != nil {
@@ -144,7 +144,7 @@ func (s *Spool) readHeader() error {
 		}
 		end = p.start + p.size
 	}
-	// Loops run over what the file has room for, not over what it claims.
+	// Loops are bounded by the file's size, not by its fields.
 	s.ringsMax = min(s.ringsMax, s.room(s.ringsOffset, ringSize))
 	s.indexMax = min(s.indexMax, s.room(s.indexOffset, indexEntrySize))
 	s.segmentsMax = min(s.segmentsPlanned, s.room(s.segmentsOffset, segmentSize))
@@ -159,7 +159,7 @@ func (s *Spool) room(off, size uint64) uint32 {
 	return uint32(min((uint64(len(s.data))-off)/size, math.MaxUint32))
 }
 
-// in reports whether [off, off+n) lies inside the mapping; a cut copy of a spool simply ends early.
+// in reports whether [off, off+n) is inside the mapping; a cut copy of a spool simply ends early.
 func (s *Spool) in(off, n uint64) bool {
 	size := uint64(len(s.data))
 	return off <= size && n <= size-off
@@ -168,7 +168,7 @@ func (s *Spool) in(off, n uint64) bool {
 func (s *Spool) u32(off uint64) uint32 { return binary.LittleEndian.Uint32(s.data[off:]) }
 func (s *Spool) u64(off uint64) uint64 { return binary.LittleEndian.Uint64(s.data[off:]) }
 
-// word32 and word64 give the shared words that both sides change. The callers' offsets are aligned by layout and
+// word32 and word64 return the shared words that both sides change. The callers' offsets are aligned by layout and
 // checked by slicing.
 func (s *Spool) word32(off uint64) *uint32 {
 	b := s.data[off : off+4 : off+4]

@@ -12,7 +12,7 @@ var (
 	withoutID  = regexp.MustCompile(`(?i)\)\s*WITHOUT\s+ROWID`)
 )
 
-// constraints begin what is no column in the description of a table.
+// constraints are the keywords that begin a table constraint, not a column, in CREATE TABLE.
 var constraints = []string{"CONSTRAINT", "PRIMARY", "UNIQUE", "CHECK", "FOREIGN"}
 
 // parseTable reads the columns of a CREATE TABLE statement, nil for what it cannot read.
@@ -59,7 +59,7 @@ func splitList(text string) (parts []string) {
 	return append(parts, text[begin:])
 }
 
-// columnName cuts a name, which may stand in quotes, from what follows.
+// columnName cuts a name, which may be quoted, from what follows.
 func columnName(text string) (name, rest string) {
 	if text == "" {
 		return "", ""

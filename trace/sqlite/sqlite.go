@@ -30,7 +30,7 @@ type File struct {
 type Table struct {
 	columns []string
 	root    int64
-	rowID   int // the column that stands for the row id, -1 for none
+	rowID   int // the column that is the row id, -1 for none
 }
 
 const (
@@ -83,7 +83,7 @@ func Open(r io.ReaderAt, size int64) (*File, error) {
 	return f, err
 }
 
-// Table returns the table of a name, nil if there is none.
+// Table returns the table of a name, or nil.
 func (f *File) Table(name string) *Table { return f.tables[name] }
 
 // Has reports whether a table has a column.
@@ -190,7 +190,7 @@ const (
 	leafPage     = 0x0d
 )
 
-// cell returns the row id and the record of a row, of which what a page has no room for stands in others.
+// cell returns the row id and the record of a row, of which the part that does not fit on a page is on overflow pages.
 func (f *File) cell(data []byte) (id int64, record []byte, err error) {
 	size, n := varint(data)
 	rowID, m := varint(data[n:])
@@ -229,7 +229,7 @@ func (f *File) cell(data []byte) (id int64, record []byte, err error) {
 	return rowID, record, nil
 }
 
-// varint reads a number of 1 to 9 bytes; n is 0 if there is none.
+// varint reads a number of 1 to 9 bytes; n is 0 if there is no valid number.
 func varint(data []byte) (v int64, n int) {
 	for i := range min(len(data), 9) {
 		if i == 8 {

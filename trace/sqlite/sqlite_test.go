@@ -47,7 +47,7 @@ func TestRows(t *testing.T) {
 	}
 }
 
-// FuzzRows: whatever a file says, reading it ends.
+// FuzzRows: whatever a file contains, reading it ends.
 func FuzzRows(f *testing.F) {
 	data, err := os.ReadFile("testdata/types.sqlite")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzText: any text gives a trace or an Error; a trace it gives has a text that is stable.
+// FuzzText: any text yields a trace or an Error; the text of that trace is stable.
 func FuzzText(f *testing.F) {
 	f.Add(everyLine)
 	f.Add(

@@ -31,7 +31,7 @@ type entryName struct {
 	id   uint32
 }
 
-// kind tells entries apart whose ids are the same.
+// kind distinguishes entries with equal ids.
 type kind uint8
 
 const (
@@ -44,7 +44,7 @@ const (
 	deviceEntry
 )
 
-// neededEntries knows where entries stand that were not asked for yet.
+// neededEntries holds the places of entries that were not needed yet.
 type neededEntries struct {
 	at      map[entryName]int // in the dictionary, the latest
 	written map[entryName]bool

@@ -12,7 +12,7 @@ import (
 	"memtrace/trace"
 )
 
-// Error says where a text form is wrong. Line and Column count from 1; columns are bytes.
+// Error is an error of a text form and its place. Line and Column count from 1; columns are bytes.
 type Error struct {
 	Line, Column int
 	Message      string
@@ -62,7 +62,7 @@ type parser struct {
 	value   [1]uint64
 }
 
-// arg is a name=value pair and where it stands.
+// arg is a name=value pair and its place.
 type arg struct {
 	name, value string
 	column      int

@@ -6,8 +6,7 @@ import (
 	"memtrace/trace"
 )
 
-// symbol writes a line for each frame; the lines behind the first say that theirs is the function that the one before
-// was inlined into.
+// symbol writes a line for each frame; each line after the first is the function that the one before was inlined into.
 func (t *writer) symbol(s trace.Symbol) {
 	for i, f := range s.Frames {
 		if i > 0 {

@@ -142,7 +142,7 @@ func TestEncodeTextReportsReadError(t *testing.T) {
 	}
 }
 
-// A line's first word says what it is: no kind of event is called like another line.
+// A line's first word is its kind: no kind of event is called like another line.
 func TestWordsOfLinesDiffer(t *testing.T) {
 	for _, kind := range trace.EventSpecs {
 		if lineParsers[kind.Name] != nil {

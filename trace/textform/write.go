@@ -34,8 +34,8 @@ import (
 	"memtrace/trace"
 )
 
-// Write writes the rest of src in text form. Encoding that text gives a trace whose text is the same. A trace that
-// is cut or damaged ends with a comment that says so.
+// Write writes the rest of src in text form. Encoding that text gives a trace whose text is the same. A trace that is
+// cut or damaged ends with a comment about that.
 func Write(w io.Writer, src trace.Source) error {
 	t := writer{out: bufio.NewWriter(w), src: src, info: make(trace.Info)}
 	t.tracker, _ = src.(trace.BlockSource)
