@@ -38,7 +38,7 @@ help: ## list the targets
 
 dev: all ## after every change: build, vet, and the quick tests of what Go's cache does not know yet
 	$(GO) vet ./analyzer/... ./cmd/... ./interpose ./trace/...
-	$(GO) test -skip 'CostGrows|OverflowHasBounds' ./analyzer ./analyzer/heap ./analyzer/callstack ./analyzer/diff ./analyzer/oom ./analyzer/profile ./analyzer/render/... ./analyzer/report ./analyzer/rules/... ./analyzer/training ./cmd/memtrace ./trace ./trace/scrub ./trace/textform ./internal/arrows
+	$(GO) test -skip 'CostGrows|OverflowHasBounds' ./analyzer ./analyzer/heap ./analyzer/callstack ./analyzer/diff ./analyzer/oom ./analyzer/profile ./analyzer/render/... ./analyzer/report ./analyzer/rules/... ./analyzer/training ./cmd/memtrace ./trace ./trace/scrub ./trace/textform ./internal/archtest
 
 ##@ Build
 
@@ -48,7 +48,7 @@ cli: $(BUILD)/memtrace ## the command
 $(BUILD)/libmemtrace.so: $(CSHIM_OUT)/libcshim.a cshim/exports.map interpose/lazy.ld $(GO_SOURCES)
 	@mkdir -p $(BUILD) && rm -f $@.new
 	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
-	GOARCH= CC= $(GO) run ./internal/lazyrela $@.new
+	GOARCH= CC= $(GO) run ./tools/patchruntime $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
 # The profile says to the compiler which functions read traces: scripts/pgo.sh.

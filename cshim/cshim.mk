@@ -37,9 +37,9 @@ $(CSHIM_OUT)/%.o: cshim/%.c $(CSHIM_OUT)/recipe
 	$(CC) $(CSHIM_FLAGS) $(CSHIM_EXTRA) -MMD -MP -c $< -o $@
 
 # The scripts that run in the interpreter, as C. The generator runs here, whatever the machine that the library is for.
-$(CSHIM_OUT)/adapters/scripts.c: $(cshim_scripts) internal/genadapters/main.go
+$(CSHIM_OUT)/adapters/scripts.c: $(cshim_scripts) tools/genadapters/main.go
 	@mkdir -p $(@D)
-	GOOS= GOARCH= CC= CGO_ENABLED=0 $(GO) run ./internal/genadapters -scripts cshim/adapters -out $@
+	GOOS= GOARCH= CC= CGO_ENABLED=0 $(GO) run ./tools/genadapters -scripts cshim/adapters -out $@
 $(CSHIM_OUT)/adapters/scripts.o: $(CSHIM_OUT)/adapters/scripts.c $(CSHIM_OUT)/recipe
 	$(CC) $(CSHIM_FLAGS) $(CSHIM_EXTRA) -MMD -MP -c $< -o $@
 

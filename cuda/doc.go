@@ -3,4 +3,4 @@
 // can share its words.
 package cuda
 
-//go:generate go run ../internal/genapi -hooks ../cshim/hooks.def -out api_gen.go
+//go:generate go run ../tools/genapi -hooks ../cshim/hooks.def -out api_gen.go

@@ -13,7 +13,7 @@ import (
 	"github.com/rs/zerolog"
 
 	"memtrace/cuda"
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -64,7 +64,7 @@ type drainer struct {
 // settings are what C passes on.
 type settings struct {
 	spoolPath, tracePath string
-	spoolFile, traceFile regular.Identity // of the files that C made under these names
+	spoolFile, traceFile safefile.Identity // of the files that C made under these names
 	oomTexts             string
 	memory               guestMemory
 	traceMax             int64
@@ -119,7 +119,7 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	d.cursor = spool.NewCursor(d.spool)
 	d.losses = spool.NewLosses(d.cursor)
 	d.limit = newLimiter(set)
-	if d.file, err = regular.OpenToWrite(set.tracePath, os.O_WRONLY, set.traceFile); err != nil {
+	if d.file, err = safefile.OpenToWrite(set.tracePath, os.O_WRONLY, set.traceFile); err != nil {
 		return nil, err
 	}
 	if d.writer, err = trace.NewWriter(d.file, trace.WriterOptions{}); err != nil {

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/callstack"
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -99,7 +99,7 @@ func (f *packageFinder) installed(folder string) []string {
 			continue
 		}
 		left--
-		record, err := regular.Read(filepath.Join(folder, entry.Name(), "RECORD"), maxRecord)
+		record, err := safefile.Read(filepath.Join(folder, entry.Name(), "RECORD"), maxRecord)
 		if err != nil {
 			continue
 		}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/thin"
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 )
 
@@ -17,7 +17,7 @@ import (
 type limiter struct {
 	most   int64 // bytes
 	path   string
-	own    regular.Identity // of the trace
+	own    safefile.Identity // of the trace
 	memory guestMemory
 	now    *thinning // nil: none runs
 	least  int64     // size from which the next one pays
@@ -156,8 +156,8 @@ func (l *limiter) put(t *thinning) error {
 	if err != nil {
 		return err
 	}
-	if regular.IdentityOf(st) != l.own {
-		return fmt.Errorf("%s: %w", l.path, regular.ErrReplaced)
+	if safefile.IdentityOf(st) != l.own {
+		return fmt.Errorf("%s: %w", l.path, safefile.ErrReplaced)
 	}
 	fresh, err := t.file.Stat()
 	if err != nil {
@@ -166,7 +166,7 @@ func (l *limiter) put(t *thinning) error {
 	if err := os.Rename(t.path, l.path); err != nil {
 		return err
 	}
-	l.own = regular.IdentityOf(fresh)
+	l.own = safefile.IdentityOf(fresh)
 	return nil
 }
 

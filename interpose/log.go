@@ -8,7 +8,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/sys/unix"
 
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // programStderr is the program's standard error as it is at each write. The drainer has its own descriptor table
@@ -71,7 +71,7 @@ func newLogger(level, stderr string) zerolog.Logger {
 	out := zerolog.ConsoleWriter{Out: programStderr(stderr), NoColor: true, PartsOrder: []string{"message"},
 		FormatMessage: func(m any) string {
 			text, _ := m.(string)
-			return "memtrace: " + visible.Text(text)
+			return "memtrace: " + sanitize.Text(text)
 		}}
 	return zerolog.New(out).Level(threshold)
 }

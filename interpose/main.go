@@ -13,12 +13,12 @@
 //  1. This half never calls C and C never calls it, except for the one start below. Otherwise a hook could wait for a
 //     Go runtime that is stopped for garbage collection, or does not exist in a forked child.
 //  2. It never ends the process, whatever happens: a panic is recovered, logged once, and ends the draining only. What
-//     cannot be recovered, internal/lazyrela jumps to cshim/process/goend.c instead of ending the process. The spool
+//     cannot be recovered, tools/patchruntime jumps to cshim/process/goend.c instead of ending the process. The spool
 //     keeps recording, and readers find it.
 //  3. It publishes its read position only after the write that holds the records succeeded. Otherwise a kill would lose
 //     them.
 //  4. It takes no signal and changes no disposition: C blocked all of them before the first of our threads was born,
-//     and internal/lazyrela made the runtime leave that so. Otherwise a handler of the program could run on a
+//     and tools/patchruntime made the runtime leave that so. Otherwise a handler of the program could run on a
 //     goroutine's stack.
 //  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would
 //     take the runtime's away, and the runtime ends the process over that.
@@ -34,7 +34,7 @@ import (
 	"runtime"
 	"sync"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // mtDrainStart is called once by C, on a thread without signals, when the Go runtime is up. It returns 0 if there will
@@ -61,10 +61,10 @@ func mtDrainStart() C.int {
 }
 
 // identity reads a file's identity from a variable. One that cannot be parsed matches no file.
-func identity(variable string) regular.Identity {
-	id, err := regular.ParseIdentity(os.Getenv(variable))
+func identity(variable string) safefile.Identity {
+	id, err := safefile.ParseIdentity(os.Getenv(variable))
 	if err != nil {
-		return regular.Identity{}
+		return safefile.Identity{}
 	}
 	return id
 }

@@ -12,7 +12,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 	"memtrace/trace"
 )
 
@@ -96,7 +96,7 @@ func (d *drainer) reportOOM(last bool, now time.Time, batches ...[]trace.Event) 
 // writeRetries adds what came after memory had run out to the files beside the trace.
 func (t *oomReporter) writeRetries(after *report.OOMRetries) error {
 	var text bytes.Buffer
-	safe := visible.NewWriter(&text, visible.Lines)
+	safe := sanitize.NewWriter(&text, sanitize.Lines)
 	section, err := json.Marshal(after)
 	if err := errors.Join(err, oomtext.WriteRetries(safe, after, layout.Options{}), safe.Flush()); err != nil {
 		return err
@@ -163,7 +163,7 @@ func (d *drainer) writeReport(t *oomReporter, found *report.OOMReport) error {
 // writeOOMReport adds one OOM to the text beside the trace and returns the text's path.
 func (t *oomReporter) writeOOMReport(tracePath string, found *report.OOMReport) (string, error) {
 	var text bytes.Buffer
-	safe := visible.NewWriter(&text, visible.Lines)
+	safe := sanitize.NewWriter(&text, sanitize.Lines)
 	if err := errors.Join(oomtext.Write(safe, found, layout.Options{Path: tracePath}), safe.Flush()); err != nil {
 		return "", err
 	}

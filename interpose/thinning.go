@@ -10,7 +10,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"memtrace/analyzer/thin"
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 )
 
@@ -28,14 +28,14 @@ type thinning struct {
 }
 
 // newThinning begins a copy of the trace at path, which has so many bytes, in a goroutine.
-func newThinning(path string, own regular.Identity, size int64, o thin.Options) (_ *thinning, err error) {
+func newThinning(path string, own safefile.Identity, size int64, o thin.Options) (_ *thinning, err error) {
 	t := &thinning{path: path + ".thinning", ran: make(chan error, 1)}
 	defer func() {
 		if err != nil {
 			t.abandon()
 		}
 	}()
-	if t.source, err = regular.OpenToWrite(path, os.O_RDONLY, own); err != nil {
+	if t.source, err = safefile.OpenToWrite(path, os.O_RDONLY, own); err != nil {
 		return nil, err
 	}
 	if t.file, err = os.OpenFile(t.path, os.O_CREATE|os.O_EXCL|os.O_WRONLY|unix.O_NOFOLLOW, 0o600); err != nil {

@@ -7,7 +7,7 @@ import (
 	"regexp"
 	"strings"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/internal/version"
 	"memtrace/trace"
 )
@@ -58,7 +58,7 @@ func noteFile(info trace.Info, path string) {
 
 // setVersion reads the version that a Python package states about itself.
 func setVersion(info trace.Info, key, path string) {
-	text, err := regular.Read(path, maxVersionFile)
+	text, err := safefile.Read(path, maxVersionFile)
 	if err != nil {
 		return
 	}

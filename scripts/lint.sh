@@ -27,7 +27,7 @@ check_vet() { go vet ./...; }
 
 check_staticcheck() { go tool -modfile=internal/tools/go.mod staticcheck ./...; }
 
-check_arrows() { go test ./internal/arrows; }
+check_arrows() { go test ./internal/archtest; }
 
 check_modules() { go mod tidy -diff && (cd internal/tools && go mod tidy -diff) && go mod verify; }
 

@@ -22,5 +22,5 @@ go test -c -trimpath -o "$work/analyzer.test" ./analyzer
 for read in report name site; do # one processor: a second one only adds waiting
 	(cd analyzer && MEMTRACE_BENCH_TRACE=$trace GOMAXPROCS=1 "$work/analyzer.test" -test.run NONE -test.bench "^BenchmarkTrace\$/^$read\$" -test.benchtime 10s -test.cpuprofile "$work/$read.prof") >&2
 done
-go run ./internal/pgo "$work"/*.prof >"$work/reports.pgo"
+go run ./tools/pgo "$work"/*.prof >"$work/reports.pgo"
 mv "$work/reports.pgo" cmd/memtrace/reports.pgo

@@ -43,7 +43,7 @@ part() {
 mapfile -t packages < <(go list ./... | grep -vE '/internal/(e2e|hostile|browser)$')
 
 if [ "$chosen" != " --list " ]; then
-	if ! make --no-print-directory -j "$(nproc)" all nullcuda || ! go build -o build/testreport ./internal/testreport; then
+	if ! make --no-print-directory -j "$(nproc)" all nullcuda || ! go build -o build/testreport ./tools/testreport; then
 		echo "0 passed, 1 failed"
 		exit 1
 	fi

@@ -1,6 +1,6 @@
 package trace
 
-//go:generate go run ../internal/genformat -doc ../docs/format.md
+//go:generate go run ../tools/genformat -doc ../docs/format.md
 
 // Field names one column of an event block. Numbers are append-only and are written to disk.
 type Field uint8

@@ -7,7 +7,7 @@ import (
 	"math"
 	"strings"
 
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 
 	"google.golang.org/protobuf/encoding/protowire"
 )
@@ -118,7 +118,7 @@ func readable(name string) string {
 	if most := 8 * pfNameCharacters; len(name) > most { // the middle is clipped anyway
 		name = name[:most/2] + name[len(name)-most/2:]
 	}
-	return clipMiddle(visible.Text(strings.ToValidUTF8(name, "\ufffd")), pfNameCharacters)
+	return clipMiddle(sanitize.Text(strings.ToValidUTF8(name, "\ufffd")), pfNameCharacters)
 }
 
 // process adds the parent track of all others.

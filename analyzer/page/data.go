@@ -12,7 +12,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // data is the script's input apart from the sections of columns.
@@ -207,7 +207,7 @@ func (d *data) name(h *report.History, s *report.Summary) {
 	for _, o := range h.Owners {
 		v := owner{Keys: []int{}, Frames: []int{}}
 		for i, key := range o.Keys {
-			v.Keys = append(v.Keys, number(keys[i], &d.Keys[i], visible.Text(phrase.KeyName(h.By[i], key))))
+			v.Keys = append(v.Keys, number(keys[i], &d.Keys[i], sanitize.Text(phrase.KeyName(h.By[i], key))))
 		}
 		for _, f := range o.Frames {
 			v.Frames = append(v.Frames, number(frames, &d.Frames, frame{frameText(f), f.User}))
@@ -266,7 +266,7 @@ func frameText(f report.StackFrame) string {
 			text += fmt.Sprintf(":%d", f.Line)
 		}
 	}
-	return visible.Text(text)
+	return sanitize.Text(text)
 }
 
 // levels are the driver's bytes, and if blocks were left out all live bytes.
@@ -288,7 +288,7 @@ func (d *data) lanes(s *report.Summary) {
 		v := lane{Name: l.Name, Alarm: l.Name == lanes.OutOfMemory, Items: []item{}}
 		known := make(map[string]int)
 		for _, i := range l.Items {
-			one := item{Name: visible.Text(i.Name), Title: visible.Text(i.Title), From: i.FromNS}
+			one := item{Name: sanitize.Text(i.Name), Title: sanitize.Text(i.Title), From: i.FromNS}
 			if !i.Moment {
 				one.To = &i.ToNS
 			}

@@ -15,7 +15,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 //go:embed diff.html
@@ -88,7 +88,7 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 	c := diffContent{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script),
 		StyleHash: hash(styleText), ScriptHash: hash(script), Answer: compare.Verdict(d),
 		LevelName: "of " + phrase.LevelName(changed), Text: text.String(), Traces: layout.ShellWord(d.Base.Path) + " " +
-			layout.ShellWord(d.New.Path), Names: visible.Text(d.Base.Path) + " → " + visible.Text(d.New.Path)}
+			layout.ShellWord(d.New.Path), Names: sanitize.Text(d.Base.Path) + " → " + sanitize.Text(d.New.Path)}
 	c.Title = "memtrace: " + c.Names
 	for _, side := range []struct {
 		name string
@@ -96,11 +96,11 @@ func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Optio
 		s    *report.Summary
 	}{{"base", d.Base, base}, {"new", d.New, changed}} {
 		facts := render.Facts(side.s)
-		c.Facts = append(c.Facts, layout.Fact{Name: side.name, Value: visible.Text(side.of.Path) + ": " +
+		c.Facts = append(c.Facts, layout.Fact{Name: side.name, Value: sanitize.Text(side.of.Path) + ": " +
 			facts[0].Value + " (" + facts[1].Value + ")"})
 	}
 	for _, note := range d.Notes {
-		c.Notes = append(c.Notes, visible.Text(note))
+		c.Notes = append(c.Notes, sanitize.Text(note))
 	}
 	for _, state := range []string{diff.StateNew, diff.StateGone, diff.StateGrew, diff.StateShrank, diff.StateSame} {
 		c.States = append(c.States, diffStates[state])
@@ -157,7 +157,7 @@ func (c *diffContent) addGroups(d *diff.Diff) {
 }
 
 func diffGroupOf(g *diff.Group, id string) diffGroup {
-	v := diffGroup{ID: id, By: visible.Text(g.By), Title: visible.Text(g.By)}
+	v := diffGroup{ID: id, By: sanitize.Text(g.By), Title: sanitize.Text(g.By)}
 	counts, most := map[string]int{}, uint64(1)
 	for i := range g.Rows {
 		counts[g.Rows[i].State]++
@@ -177,9 +177,9 @@ func diffGroupOf(g *diff.Group, id string) diffGroup {
 		}
 		was := ""
 		if row.WasLine() > 0 {
-			was = visible.Text(row.BaseKey)
+			was = sanitize.Text(row.BaseKey)
 		}
-		v.Rows = append(v.Rows, diffRow{Name: visible.Text(phrase.KeyName(g.By, row.Title())), Was: was,
+		v.Rows = append(v.Rows, diffRow{Name: sanitize.Text(phrase.KeyName(g.By, row.Title())), Was: was,
 			State: state.Word, Class: state.Class, Base: layout.Bytes(row.PeakBytes.Base),
 			New:    layout.Bytes(row.PeakBytes.New),
 			Change: layout.SignedBytes(row.PeakBytes.Delta), Left: fmt.Sprintf("%.2f", left),

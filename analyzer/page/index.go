@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 //go:embed index.html
@@ -36,9 +36,9 @@ func (r IndexRow) When() string { return r.Changed.Format("2006-01-02 15:04:05")
 func WriteIndex(w io.Writer, title, writer string, rows []IndexRow) error {
 	for i := range rows {
 		r := &rows[i]
-		r.Name, r.Command, r.State, r.Problem = visible.Text(r.Name), visible.Text(r.Command), visible.Text(r.State),
-			visible.Text(r.Problem)
+		r.Name, r.Command, r.State, r.Problem = sanitize.Text(r.Name), sanitize.Text(r.Command), sanitize.Text(r.State),
+			sanitize.Text(r.Problem)
 	}
-	return indexTemplate.Execute(w, map[string]any{"Title": visible.Text(title), "Writer": writer, "Rows": rows,
+	return indexTemplate.Execute(w, map[string]any{"Title": sanitize.Text(title), "Writer": writer, "Rows": rows,
 		"Style": template.CSS(styleText), "StyleHash": hash(styleText)})
 }

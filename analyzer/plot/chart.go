@@ -7,7 +7,7 @@ import (
 	"io"
 	"strconv"
 
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Chart is one picture before it is drawn. It has either Series over one axis, or one of the others below them. Texts
@@ -82,7 +82,7 @@ func (c *Chart) CSV(w io.Writer) error {
 	rows := c.rows()
 	for _, row := range rows {
 		for i := range row {
-			row[i] = visible.Cell(visible.Text(row[i]))
+			row[i] = sanitize.Cell(sanitize.Text(row[i]))
 		}
 	}
 	return csv.NewWriter(w).WriteAll(rows)

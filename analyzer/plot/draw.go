@@ -19,7 +19,7 @@ import (
 	"gonum.org/v1/plot/vg/vgsvg"
 
 	"memtrace/analyzer/palette"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Formats are the endings of files that Draw can write, without the dot.
@@ -118,7 +118,7 @@ func init() { plot.DefaultFont = font.Font{Typeface: "Liberation", Variant: "San
 
 // clip sanitizes a text from a trace for drawing: one line, nothing invisible, shortened in the middle if it is long.
 func clip(text string, most int) string {
-	text = visible.Text(text)
+	text = sanitize.Text(text)
 	if r := []rune(text); len(r) > most {
 		text = string(r[:most/2]) + "…" + string(r[len(r)-(most-most/2-1):])
 	}

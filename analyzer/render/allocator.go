@@ -7,7 +7,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // writeAllocator prints the settings and events of PyTorch's allocator, and the queries of free memory.
@@ -41,7 +41,7 @@ func writeAllocator(p *layout.Page, s *report.Summary) {
 func cleanAll(list []string) []string {
 	cleaned := make([]string, len(list))
 	for i, text := range list {
-		cleaned[i] = visible.Text(text)
+		cleaned[i] = sanitize.Text(text)
 	}
 	return cleaned
 }
@@ -58,7 +58,7 @@ func few(parts []string) string {
 func settingsText(list []report.Setting) string {
 	var parts []string
 	for _, s := range list {
-		parts = append(parts, fmt.Sprintf("%s at %s", visible.Text(s.Text), layout.Moment(s.TimeNS)))
+		parts = append(parts, fmt.Sprintf("%s at %s", sanitize.Text(s.Text), layout.Moment(s.TimeNS)))
 	}
 	return few(parts)
 }
@@ -110,7 +110,7 @@ func emptyCacheText(e *report.EmptyCache) string {
 		text += fmt.Sprintf("; the most, %s, at %s", layout.Bytes(e.LargestBytes), layout.Moment(e.LargestTimeNS))
 	}
 	if e.LargestBytes > 0 && e.Place != "" {
-		text += " by " + visible.Text(e.Place)
+		text += " by " + sanitize.Text(e.Place)
 	}
 	return text
 }
@@ -122,7 +122,7 @@ func queriesText(list []report.FreeQuestion) string {
 		if who == "" {
 			who = q.Library
 		}
-		part := fmt.Sprintf("%s: %s of %s free on %s", visible.Text(who), layout.Bytes(q.FirstFree),
+		part := fmt.Sprintf("%s: %s of %s free on %s", sanitize.Text(who), layout.Bytes(q.FirstFree),
 			layout.Bytes(q.Total), phrase.DeviceName(q.Device))
 		if q.Count > 1 {
 			part += fmt.Sprintf(" (%s, last %s)", report.Count(q.Count, "time", "times"), layout.Bytes(q.LastFree))

@@ -12,7 +12,7 @@ import (
 	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Rows of the tables on the first screen. They are fewer where the text would be longer than briefLines, but not fewer
@@ -76,7 +76,7 @@ func (p *screen) brief(s *report.Summary) {
 func (p *screen) verdict(s *report.Summary) {
 	name := "memtrace report"
 	if p.Path != "" {
-		name += "  " + visible.Text(p.Path)
+		name += "  " + sanitize.Text(p.Path)
 	}
 	p.Title(name)
 	p.Gap()
@@ -138,7 +138,7 @@ func (p *screen) shortTables(s *report.Summary) {
 func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	var rows []owner
 	for _, c := range e.Categories {
-		rows = append(rows, owner{name: visible.Text(phrase.CategoryWord(c.Category)), bytes: c.Bytes,
+		rows = append(rows, owner{name: sanitize.Text(phrase.CategoryWord(c.Category)), bytes: c.Bytes,
 			style: layout.Blocks})
 	}
 	// uncategorized memory is sorted by size, too: no hidden row is larger than one that is shown
@@ -170,7 +170,7 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 func (p *screen) shortCategories(title string, t *report.Training, held []uint64, whole uint64, limit int) {
 	var rows []owner
 	for _, i := range layout.Heaviest(held) {
-		row := owner{name: visible.Text(phrase.CategoryWord(t.Categories[i])), bytes: held[i], style: layout.Blocks}
+		row := owner{name: sanitize.Text(phrase.CategoryWord(t.Categories[i])), bytes: held[i], style: layout.Blocks}
 		rows = append(rows, row)
 	}
 	p.shortTable(title, coverOwners("category", rows, p.rows(limit), 0), whole, nil)
@@ -203,7 +203,7 @@ func (p *screen) shortModules(s *report.Summary, l *report.Ledger, whole uint64)
 func peakModules(s *report.Summary, l *report.Ledger, limit int, each func(int, uint64, uint64) string) []owner {
 	var rows []owner
 	for _, m := range l.RepeatedModules() {
-		rows = append(rows, owner{name: visible.Text(m.Title), each: each(m.Count, m.Smallest, m.Largest),
+		rows = append(rows, owner{name: sanitize.Text(m.Title), each: each(m.Count, m.Smallest, m.Largest),
 			bytes: m.Bytes, style: layout.Blocks})
 	}
 	return coverOwners("module", rows, limit, moduleDepth(s))
@@ -243,7 +243,7 @@ func (p *screen) shortAdvice(e *report.OOMEvent) {
 	}
 	p.Title("What to try")
 	for _, a := range e.Advice[:min(briefAdvice, len(e.Advice))] {
-		p.Item(visible.Text(a.Text))
+		p.Item(sanitize.Text(a.Text))
 	}
 	p.Gap()
 }
@@ -299,7 +299,7 @@ func iteratedWords(t *report.Training) string {
 	if t.IterationsBy == report.IterationsByPeriod {
 		return "inferred from a recurring allocation"
 	}
-	return visible.Text(t.Iterated)
+	return sanitize.Text(t.Iterated)
 }
 
 // shortNotes prints the notes where figures may be wrong, and counts them elsewhere.
@@ -309,7 +309,7 @@ func (p *screen) shortNotes(s *report.Summary) {
 		notes = nil
 	}
 	for _, note := range notes {
-		p.Item(visible.Text(note))
+		p.Item(sanitize.Text(note))
 	}
 	if len(notes) > 0 {
 		p.Gap()

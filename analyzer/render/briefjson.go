@@ -7,7 +7,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // BriefSchema names the shape of the brief form.
@@ -81,7 +81,7 @@ func briefOf(s *report.Summary, o layout.Options, rows int) briefReport {
 		}
 		return cut
 	}
-	v := briefReport{Schema: BriefSchema, Trace: short(visible.Text(o.Path)), Sentences: []string{},
+	v := briefReport{Schema: BriefSchema, Trace: short(sanitize.Text(o.Path)), Sentences: []string{},
 		Verdict: briefVerdict(s, short), Facts: make(map[string]string), Moment: "peak", Next: []briefNext{}}
 	for _, text := range Verdict(s) {
 		v.Sentences = append(v.Sentences, layout.Clip(text, briefSentence, false))

@@ -3,7 +3,7 @@ package render
 import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // callerRows are the lines that called the place that holds most, or the kernels that it was compiled to; nil where it
@@ -21,13 +21,13 @@ func callerRows(d *report.Division, limit int) (title string, rows []owner) {
 		return "", nil
 	}
 	for _, row := range d.Rows {
-		rows = append(rows, owner{name: visible.Text(row.Title()), bytes: row.Bytes, style: layout.Blocks})
+		rows = append(rows, owner{name: sanitize.Text(row.Title()), bytes: row.Bytes, style: layout.Blocks})
 	}
 	if d.RestCount > 0 {
 		rows = append(rows, owner{name: layout.Plural(d.RestCount, "more line", "more lines"), bytes: d.RestBytes,
 			style: layout.Blocks})
 	}
-	return title + visible.Text(d.Site), coverOwners("site", rows, limit, 0)
+	return title + sanitize.Text(d.Site), coverOwners("site", rows, limit, 0)
 }
 
 // shortCallers prints the callers of the place that holds most.

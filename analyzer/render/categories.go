@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // writeCategories prints the memory by the categories of a set of rules: the categories, the memory of the framework's
@@ -39,7 +39,7 @@ func writeCategories(p *layout.Page, s *report.Summary, v *report.Categories) {
 
 // by names a grouping and its rules.
 func by(v *report.Categories) string {
-	return visible.Text(fmt.Sprintf("%s (rules %s)", v.By, v.Rules))
+	return sanitize.Text(fmt.Sprintf("%s (rules %s)", v.By, v.Rules))
 }
 
 // categoryOwners lists the categories, as many as a table has rows, Others in any case, and the ledger's rows that are
@@ -49,7 +49,7 @@ func categoryOwners(p *layout.Page, s *report.Summary, v *report.Categories, l *
 	rows := rowsByKey(s.Group(v.By, v.Level))
 	requested := v.ExcessBytes == 0 && showsRequests(p, s, l)
 	for _, r := range v.Rows {
-		o := owner{name: visible.Text(phrase.CategoryWord(r.Key)), bytes: r.Bytes, style: layout.Blocks}
+		o := owner{name: sanitize.Text(phrase.CategoryWord(r.Key)), bytes: r.Bytes, style: layout.Blocks}
 		if v.ExcessBytes == 0 { // otherwise the group has other rows
 			o.row = rows[r.Key]
 		}
@@ -131,17 +131,17 @@ func writeEntries(p *layout.Page, c *report.Category) {
 	if c.Bytes == 0 || len(c.Entries) == 0 {
 		return
 	}
-	p.Title(fmt.Sprintf("%s: %s in %s", visible.Text(phrase.CategoryWord(c.Key)), layout.Bytes(c.Bytes),
+	p.Title(fmt.Sprintf("%s: %s in %s", sanitize.Text(phrase.CategoryWord(c.Key)), layout.Bytes(c.Bytes),
 		layout.Plural(c.EntryCount, "tag and place", "tags and places")))
 	p.Gap()
 	names := make([]string, len(c.Entries))
 	for i, e := range c.Entries {
-		name := visible.Text(e.Site)
+		name := sanitize.Text(e.Site)
 		switch {
 		case e.Tag != "" && name != "":
-			name = visible.Text(e.Tag) + "  at " + name
+			name = sanitize.Text(e.Tag) + "  at " + name
 		case e.Tag != "":
-			name = visible.Text(e.Tag)
+			name = sanitize.Text(e.Tag)
 		case name == "":
 			name = report.Untagged
 		}

@@ -10,7 +10,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 const (
@@ -28,8 +28,8 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding
 	copies, idle := cause.Find(s.Training)
 	if len(copies) > 0 && copies[0].Bytes >= least {
 		c := &copies[0]
-		text := fmt.Sprintf("%s has a second set of the %s of %s: %s.", visible.Text(c.Module),
-			layout.Plural(uint64(c.Count), "parameter", "parameters"), visible.Text(c.Of), layout.Bytes(c.Bytes))
+		text := fmt.Sprintf("%s has a second set of the %s of %s: %s.", sanitize.Text(c.Module),
+			layout.Plural(uint64(c.Count), "parameter", "parameters"), sanitize.Text(c.Of), layout.Bytes(c.Bytes))
 		if more := len(copies) - 1; more > 0 {
 			text = strings.TrimSuffix(text, ".") + fmt.Sprintf("; so do %s.", layout.Plural(uint64(more), "more module",
 				"more modules"))
@@ -49,10 +49,10 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding
 // familySentence speaks of modules that pile up.
 func familySentence(f *cause.Family) string {
 	const shown = 3
-	name, last := visible.Text(f.Name), len(f.Numbers)-1
+	name, last := sanitize.Text(f.Name), len(f.Numbers)-1
 	others := "the " + layout.Count(uint64(len(f.Others))) + " others like them"
 	if len(f.Others) <= shown {
-		others += " (" + visible.Text(strings.Join(f.Others, ", ")) + ")"
+		others += " (" + sanitize.Text(strings.Join(f.Others, ", ")) + ")"
 	}
 	times := "1"
 	if f.OthersMost > 1 {
@@ -109,7 +109,7 @@ func fitSentence(s *report.Summary) (text string, bytes uint64) {
 
 // untrainedSentence speaks of a module that is differentiated, or ready to be, for nothing.
 func untrainedSentence(i *cause.Idle) string {
-	name := visible.Text(i.Module)
+	name := sanitize.Text(i.Module)
 	switch {
 	case i.Gradients > 0 && i.Activations > 0:
 		return fmt.Sprintf("No optimizer has the parameters of %s, yet they have gradients (%s), and its forward pass left %s of activations: "+

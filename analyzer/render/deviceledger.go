@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // shortOwners is how many owners the table shows unless groupings were requested: the table of the peak has them all.
@@ -47,10 +47,10 @@ func writeDeviceLedgers(p *layout.Page, s *report.Summary) {
 		return
 	}
 	for _, note := range r.Notes {
-		p.Item(visible.Text(layout.UpperFirst(note)) + ".")
+		p.Item(sanitize.Text(layout.UpperFirst(note)) + ".")
 	}
 	if r.Why != "" {
-		p.Item("No samples after the last one: " + visible.Text(r.Why) + ".")
+		p.Item("No samples after the last one: " + sanitize.Text(r.Why) + ".")
 	}
 	p.Gap()
 }
@@ -72,7 +72,7 @@ func noSamples(r *report.DeviceReport) string {
 	if why == "" {
 		why = "no sample was taken"
 	}
-	return "device usage unavailable (" + visible.Text(why) +
+	return "device usage unavailable (" + sanitize.Text(why) +
 		"): other processes, the CUDA context and code are not counted"
 }
 
@@ -127,7 +127,7 @@ func deviceBytes(n int64) string {
 }
 
 func sampleTitle(l *report.DeviceLedger) string {
-	name := visible.Text(l.Moment)
+	name := sanitize.Text(l.Moment)
 	switch l.Moment {
 	case report.MomentHighest:
 		name = "highest sample"
@@ -250,9 +250,9 @@ func deviceOwnerName(s *report.Summary, by string, r report.DeviceRow, shareKnow
 	}
 	switch {
 	case r.Owner == report.OwnerBlocks:
-		name = visible.Text(phrase.KeyName(by, cmp.Or(r.Label, r.Key)))
+		name = sanitize.Text(phrase.KeyName(by, cmp.Or(r.Label, r.Key)))
 	case r.Owner == report.OwnerOutside:
-		name = visible.Text(r.Key) + " (driver)"
+		name = sanitize.Text(r.Key) + " (driver)"
 	case r.Owner == report.OwnerSlack:
 		name = phrase.FrameworkName(s.Versions) + " reserved, unused (slack)"
 	case r.Owner == report.OwnerRemainder && !shareKnown:

@@ -11,7 +11,7 @@ import (
 
 	"memtrace/analyzer/finding"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // hasField reports whether a type's JSON has a field at a path.
@@ -76,7 +76,7 @@ func TestTextContainsFindings(t *testing.T) {
 		for _, f := range Findings(s) {
 			seen[f.ID] = true
 			checkFinding(t, f)
-			if sentence := visible.Text(f.Text); f.Severity != finding.Advice &&
+			if sentence := sanitize.Text(f.Text); f.Severity != finding.Advice &&
 				!strings.Contains(words(text), words(sentence)) {
 				t.Errorf("%s: the text does not say %s: %s", filepath.Base(path), f.ID, sentence)
 			}

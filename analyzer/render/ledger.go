@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // owner is one printed row of a ledger.
@@ -48,7 +48,7 @@ func writeLedger(p *layout.Page, s *report.Summary, by string) {
 func ledgerMoment(s *report.Summary, l *report.Ledger) string {
 	switch {
 	case l.Moment != "peak":
-		return visible.Text(l.Moment)
+		return sanitize.Text(l.Moment)
 	case l.Level == "framework":
 		return "the peak of " + phrase.FrameworkName(s.Versions)
 	}
@@ -74,10 +74,10 @@ func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger, shorten f
 		case report.OwnerSlack:
 			between = append(between, slackOwners(s, l, r)...)
 		case report.OwnerOutside:
-			beyond = append(beyond, owner{name: visible.Text(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower,
+			beyond = append(beyond, owner{name: sanitize.Text(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower,
 				style: layout.Outside, row: ofLibraries[r.Key]})
 		default:
-			o := owner{name: visible.Text(phrase.KeyName(l.By, cmp.Or(r.Label, r.Key))), bytes: r.Bytes,
+			o := owner{name: sanitize.Text(phrase.KeyName(l.By, cmp.Or(r.Label, r.Key))), bytes: r.Bytes,
 				lower: r.BytesLower, style: layout.Blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
 			if requested {
 				o.bytes, o.sites = o.bytes-r.Requested.RestBytes, withoutRest(o.sites)
@@ -215,7 +215,7 @@ func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	var each []string
 	for i, r := range rows {
 		each = append(each, r.each)
-		cells = append(cells, []layout.Cell{{Text: visible.Text(phrase.KeyName(by, r.Title()))},
+		cells = append(cells, []layout.Cell{{Text: sanitize.Text(phrase.KeyName(by, r.Title()))},
 			{Text: p.Marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), Style: layout.Strong},
 			{Text: layout.Percent(shares[i])}, {Text: p.Marked(r.LiveBytesLower, r.LiveBytes, s.Bounds)},
 			{Text: layout.Count(r.AllocCount)}, {Text: layout.Bytes(r.AllocBytes)},

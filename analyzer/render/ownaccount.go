@@ -5,7 +5,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // ownNames are the display names of the frameworks that have accounts of their own.
@@ -17,11 +17,11 @@ func writeOwnAccounts(p *layout.Page, s *report.Summary) {
 		a := &s.OwnAccounts[i]
 		name := ownNames[a.Framework]
 		if name == "" {
-			name = visible.Text(a.Framework)
+			name = sanitize.Text(a.Framework)
 		}
 		p.Title(fmt.Sprintf(
 			"What %s itself had on %s, by its own count, at the highest of the moments at which it was asked: %s in %s",
-			name, visible.Text(a.Device), layout.Bytes(a.Bytes), layout.Plural(a.Count, "buffer", "buffers")))
+			name, sanitize.Text(a.Device), layout.Bytes(a.Bytes), layout.Plural(a.Count, "buffer", "buffers")))
 		p.Gap()
 		values := make([]uint64, len(a.Sites))
 		for i := range a.Sites {
@@ -33,7 +33,7 @@ func writeOwnAccounts(p *layout.Page, s *report.Summary) {
 			if p.Rows > 0 && i == p.Rows {
 				break
 			}
-			rows = append(rows, []layout.Cell{{Text: visible.Text(site.Site)},
+			rows = append(rows, []layout.Cell{{Text: sanitize.Text(site.Site)},
 				{Text: layout.Bytes(site.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])},
 				{Text: layout.Count(site.Count)}})
 		}

@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // What other forms of a report have in common with the text. All texts are escaped for a terminal.
@@ -44,7 +44,7 @@ func Facts(s *report.Summary) []layout.Fact {
 		list = append(list, phrase.WindowFact(s))
 	}
 	if only := phrase.Filters(s); len(only) > 0 {
-		list = append(list, layout.Fact{Name: "only", Value: visible.Text(strings.Join(only, ", "))})
+		list = append(list, layout.Fact{Name: "only", Value: sanitize.Text(strings.Join(only, ", "))})
 	}
 	return list
 }
@@ -73,7 +73,7 @@ func PeakCategories(s *report.Summary, rows int) []Owner {
 	var list []owner
 	held := t.Iterations[t.Highest].Peak.Held
 	for _, i := range layout.Heaviest(held) {
-		list = append(list, owner{name: visible.Text(phrase.CategoryWord(t.Categories[i])), bytes: held[i],
+		list = append(list, owner{name: sanitize.Text(phrase.CategoryWord(t.Categories[i])), bytes: held[i],
 			style: layout.Blocks})
 	}
 	return ownersOf(coverOwners("category", list, rows, 0), t.Iterations[t.Highest].Peak.Bytes)
@@ -112,7 +112,7 @@ func Advice(s *report.Summary) []string {
 	}
 	var list []string
 	for _, a := range e.Advice {
-		list = append(list, visible.Text(a.Text))
+		list = append(list, sanitize.Text(a.Text))
 	}
 	return list
 }
@@ -121,7 +121,7 @@ func Advice(s *report.Summary) []string {
 func Notes(s *report.Summary) []string {
 	list := make([]string, len(s.Notes))
 	for i, note := range s.Notes {
-		list[i] = visible.Text(note)
+		list[i] = sanitize.Text(note)
 	}
 	return list
 }

@@ -7,7 +7,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // writeRemarks prints the lines under the tables: what each means in a sentence.
@@ -32,7 +32,7 @@ func writeRemarks(p *layout.Page, s *report.Summary) {
 		p.Gap()
 		p.Title("Notes")
 		for _, note := range s.Notes {
-			p.Item(visible.Text(note))
+			p.Item(sanitize.Text(note))
 		}
 	}
 }
@@ -103,7 +103,7 @@ func progressLine(s *report.Summary) string {
 		const shown = 5
 		var names []string
 		for _, m := range s.Marks[:min(shown, len(s.Marks))] {
-			names = append(names, visible.Text(m.Name))
+			names = append(names, sanitize.Text(m.Name))
 		}
 		if more := len(s.Marks) - shown; more > 0 {
 			names = append(names, fmt.Sprintf("%d more", more))

@@ -6,7 +6,7 @@ import (
 	"memtrace/analyzer/fold"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // foldedOwners joins owners that are repeated modules or their parts. The list is sorted, most first, and so is the
@@ -20,7 +20,7 @@ func foldedOwners(p *layout.Page, by string, list []owner) []owner {
 		return list
 	}
 	return sumFolds(list, fold.FoldRows(by, keys, bytes), func(sum *owner, f *fold.Fold) {
-		sum.name, sum.each = visible.Text(f.Name), p.Each(len(f.Members), f.Min, f.Max)
+		sum.name, sum.each = sanitize.Text(f.Name), p.Each(len(f.Members), f.Min, f.Max)
 	})
 }
 

@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 const (
@@ -92,12 +92,12 @@ func sitesMoment(s *report.Summary) string {
 	if s.Sites.Moment == "peak" {
 		return "the peak"
 	}
-	return visible.Text(s.Sites.Moment)
+	return sanitize.Text(s.Sites.Moment)
 }
 
 func writePlace(p *layout.Page, place *report.Site, whole uint64) {
 	numbers := fmt.Sprintf("%10s  %6s  ", layout.Bytes(place.Bytes), layout.PercentOf(place.Bytes, whole))
-	name := layout.Clip(visible.Text(place.Key), p.Columns()-len(numbers), p.ASCII)
+	name := layout.Clip(sanitize.Text(place.Key), p.Columns()-len(numbers), p.ASCII)
 	count := layout.Plural(place.AllocCount, "allocation", "allocations")
 	if place.AllocCount == 0 {
 		count = "allocated before the window"
@@ -120,13 +120,13 @@ func writeStack(p *layout.Page, place *report.Site) {
 	const indent = 8
 	width, longest := 0, 0
 	for _, f := range picked {
-		width = max(width, layout.Width(visible.Text(f.Function)))
-		longest = max(longest, layout.Width(visible.Text(positionOf(&f))))
+		width = max(width, layout.Width(sanitize.Text(f.Function)))
+		longest = max(longest, layout.Width(sanitize.Text(positionOf(&f))))
 	}
 	width = min(width, max(functionWidth, p.Columns()-indent-4-longest))
 	for _, f := range picked {
-		function := layout.Clip(visible.Text(f.Function), width, p.ASCII)
-		where := layout.Clip(visible.Text(positionOf(&f)), p.Columns()-indent-4-width, p.ASCII)
+		function := layout.Clip(sanitize.Text(f.Function), width, p.ASCII)
+		where := layout.Clip(sanitize.Text(positionOf(&f)), p.Columns()-indent-4-width, p.ASCII)
 		text := function
 		if where != "" {
 			text = layout.Pad(function, width) + "  " + where
@@ -211,7 +211,7 @@ func siteRows(p *layout.Page, o *owner, whole uint64, columns int) [][]layout.Ce
 	for _, site := range o.sites {
 		row := make([]layout.Cell, columns)
 		// under its library, a function need not repeat it
-		name := visible.Text(strings.TrimSuffix(site.Key, " ("+o.key+")"))
+		name := sanitize.Text(strings.TrimSuffix(site.Key, " ("+o.key+")"))
 		row[0] = layout.Cell{Text: "  " + ownMark(p.Options, site.User) + name, Style: ownSiteStyle(site.User)}
 		row[1] = layout.Cell{Text: layout.Bytes(site.Bytes), Style: layout.Faint}
 		row[2] = layout.Cell{Text: layout.PercentOf(site.Bytes, whole), Style: layout.Faint}

@@ -12,7 +12,7 @@ import (
 	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Text writes a summary for people: the answer and its basis, on one screen; all of it with Options.Details, or if
@@ -161,7 +161,7 @@ func writeMoment(p *layout.Page, s *report.Summary) {
 	if s.At == nil {
 		return
 	}
-	p.Title(fmt.Sprintf("At %s, %s", visible.Text(s.At.What), layout.Moment(s.At.TimeNS)))
+	p.Title(fmt.Sprintf("At %s, %s", sanitize.Text(s.At.What), layout.Moment(s.At.TimeNS)))
 	p.Gap()
 	columns := []layout.Column{{}, {Title: phrase.FrameworkName(s.Versions), Right: true},
 		{Title: "reserved", Right: true}, {Title: "driver", Right: true}}

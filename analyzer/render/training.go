@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // trains reports whether a run shows signs of training, or of a model at all: other programs' reports keep silent about
@@ -49,7 +49,7 @@ func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training
 	highest := &t.Iterations[t.Highest]
 	end := t.Iterations[len(t.Iterations)-1].End
 	p.Title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", phrase.TrainingLevel(s, t),
-		layout.Moment(highest.Peak.TimeNS), visible.Text(t.Rules)))
+		layout.Moment(highest.Peak.TimeNS), sanitize.Text(t.Rules)))
 	p.Gap()
 	order := layout.Heaviest(highest.Peak.Held)
 	order = slices.DeleteFunc(order, func(i int) bool { return t.Categories[i] == rules.Others })
@@ -65,7 +65,7 @@ func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training
 	shares := layout.Tenths(values)
 	var rows [][]layout.Cell
 	for row, i := range order {
-		name := visible.Text(phrase.CategoryWord(t.Categories[i]))
+		name := sanitize.Text(phrase.CategoryWord(t.Categories[i]))
 		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(values[row]), Style: layout.Strong},
 			{Text: layout.Percent(shares[row])}, {Text: layout.Bar(values[row], largest, layout.BarWidth, p.ASCII),
 				Style: layout.Blocks}, {Text: layout.Bytes(end[i])}})

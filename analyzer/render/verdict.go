@@ -11,7 +11,7 @@ import (
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Verdict answers where the memory went in one to four sentences.
@@ -106,7 +106,7 @@ func phaseWords(phase string) string {
 	case "data":
 		return "the loading of data"
 	}
-	return visible.Text(phase)
+	return sanitize.Text(phase)
 }
 
 // shareSentence says what held most of the peak.
@@ -150,7 +150,7 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	if o := v.Owner; o != nil && e.DrivenByLibrary() {
 		text := fmt.Sprintf("%.0f%% was allocated %s (%s", share(o.Bytes), ownerWords(o), layout.Bytes(o.Bytes))
 		if v.Operator != nil && namesOperator(v) {
-			text += ", " + visible.Text(v.Operator.Name)
+			text += ", " + sanitize.Text(v.Operator.Name)
 		}
 		parts = append(parts, text+")")
 		return fmt.Sprintf("Of the %s in use, %s.", layout.Bytes(l.WholeBytes), strings.Join(parts, "; "))
@@ -175,9 +175,9 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 // categoryWords is a category's name in a sentence.
 func categoryWords(name string) string {
 	if name == "" || strings.ToUpper(name) == name {
-		return visible.Text(name)
+		return sanitize.Text(name)
 	}
-	return visible.Text(strings.ToLower(name[:1]) + name[1:])
+	return sanitize.Text(strings.ToLower(name[:1]) + name[1:])
 }
 
 // ownerWords says where or by whom something was allocated.
@@ -187,11 +187,11 @@ func ownerWords(o *report.VerdictShare) string {
 	}
 	switch o.By {
 	case "site", "inner":
-		return "at " + visible.Text(o.Name)
+		return "at " + sanitize.Text(o.Name)
 	case "tag":
-		return "under the tag " + visible.Text(o.Name)
+		return "under the tag " + sanitize.Text(o.Name)
 	}
-	return "by " + visible.Text(o.Name)
+	return "by " + sanitize.Text(o.Name)
 }
 
 func sentence(text string) string {
@@ -254,7 +254,7 @@ func oomSentence(s *report.Summary, v *report.Verdict) string {
 	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, layout.Moment(e.TimeNS),
 		layout.Bytes(e.RequestedBytes))
 	if e.Site != "" {
-		text += " at " + visible.Text(e.Site)
+		text += " at " + sanitize.Text(e.Site)
 	}
 	if e.TotalBytes > 0 {
 		text += fmt.Sprintf(", %s of %s free", layout.Bytes(e.FreeBytes), layout.Bytes(e.TotalBytes))

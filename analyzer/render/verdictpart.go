@@ -6,15 +6,15 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // operatorWords names an operator, or the kernel that several were compiled to.
 func operatorWords(name string) string {
 	if compiled, is := strings.CutPrefix(name, report.CompiledPrefix); is {
-		return "compiled code for " + visible.Text(compiled)
+		return "compiled code for " + sanitize.Text(compiled)
 	}
-	return "operator " + visible.Text(name)
+	return "operator " + sanitize.Text(name)
 }
 
 // operatorShare is the least part of the memory that makes an operator worth a sentence.
@@ -26,9 +26,9 @@ func partWords(v *report.Verdict) string {
 	switch m, o := v.Module, v.Operator; {
 	case v.Function != nil:
 		return fmt.Sprintf("%.0f%% was allocated in %s and what it calls (%s)", 100*v.Function.Share,
-			visible.Text(v.Function.Name), layout.Bytes(v.Function.Bytes))
+			sanitize.Text(v.Function.Name), layout.Bytes(v.Function.Bytes))
 	case m != nil:
-		text := fmt.Sprintf("%.0f%% was in module %s and its submodules (%s)", 100*m.Share, visible.Text(m.Name),
+		text := fmt.Sprintf("%.0f%% was in module %s and its submodules (%s)", 100*m.Share, sanitize.Text(m.Name),
 			layout.Bytes(m.Bytes))
 		if namesOperator(v) {
 			text += fmt.Sprintf(", %.0f%% came from %s", 100*o.Share, operatorWords(o.Name))

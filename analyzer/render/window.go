@@ -6,7 +6,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // briefWindowRows is how many keys the first screen shows of a window.
@@ -75,7 +75,7 @@ func writeWindowRows(p *layout.Page, s *report.Summary, l *report.WindowLevel, g
 			continue
 		}
 		if count++; count <= limit {
-			rows = append(rows, windowCells(visible.Text(phrase.KeyName(g.By, cmp.Or(r.Label, r.Key))), &r))
+			rows = append(rows, windowCells(sanitize.Text(phrase.KeyName(g.By, cmp.Or(r.Label, r.Key))), &r))
 		} else {
 			hidden.Plus(&r.WindowBlocks)
 		}

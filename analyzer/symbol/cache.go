@@ -12,7 +12,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // The cache keeps, in one file per build-id, the frames found for addresses of an object file. A cached address needs
@@ -58,7 +58,7 @@ func openCache(path, source string) *cacheFile {
 	if path == "" {
 		return c
 	}
-	data, err := regular.ReadUnlinked(path, maxCacheFile)
+	data, err := safefile.ReadUnlinked(path, maxCacheFile)
 	if err == nil {
 		var keptSource string
 		if keptSource, c.frames, err = decodeCache(data); err == nil && source != "" && keptSource != source {

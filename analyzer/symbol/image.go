@@ -12,7 +12,7 @@ import (
 	"os"
 	"strings"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 const (
@@ -45,7 +45,7 @@ var errNotObject = errors.New("not a whole 64-bit object file")
 
 // openImage opens an object file. Only regular files are opened.
 func openImage(path string) (*image, error) {
-	file, err := regular.Open(path)
+	file, err := safefile.Open(path)
 	if err != nil {
 		return nil, err
 	}

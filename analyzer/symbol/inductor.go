@@ -5,7 +5,7 @@ import (
 	"regexp"
 	"strings"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // PyTorch's compiler, Inductor, writes a Python file for each graph and runs it. Names of its files are digests of what
@@ -51,7 +51,7 @@ func (r *Resolver) compiled(file string, line int) string {
 }
 
 func readKernels(path string) kernels {
-	file, err := regular.OpenUpTo(path, maxInductorFile)
+	file, err := safefile.OpenUpTo(path, maxInductorFile)
 	if err != nil {
 		return nil
 	}

@@ -5,7 +5,7 @@ import (
 	"path/filepath"
 	"strings"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // PackageFolders finds the folders into which pip, or another installer, installed Python packages, whatever their
@@ -68,7 +68,7 @@ func normalized(name string) string { return strings.ToLower(strings.ReplaceAll(
 // lists reports whether a small text file has a line.
 func lists(path, line string) bool {
 	const most = 64 << 10
-	text, err := regular.Read(path, most)
+	text, err := safefile.Read(path, most)
 	if err != nil {
 		return false
 	}

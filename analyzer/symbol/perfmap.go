@@ -10,7 +10,7 @@ import (
 	"strings"
 	"syscall"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 )
 
@@ -54,7 +54,7 @@ func openPerfMap(o *Options, info trace.Info) (*perfMap, error) {
 	if path == "" {
 		return nil, nil
 	}
-	file, err := regular.OpenUnlinked(path, regular.MaxSize)
+	file, err := safefile.OpenUnlinked(path, safefile.MaxSize)
 	if err != nil {
 		if o.PerfMap == "" {
 			return nil, nil

@@ -14,9 +14,9 @@ import (
 
 	"memtrace/internal/console"
 	"memtrace/internal/launch"
-	"memtrace/internal/manual"
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
+	"memtrace/internal/manpages"
+	"memtrace/internal/sanitize"
+	"memtrace/internal/usageerr"
 )
 
 // app is what the verbs share.
@@ -37,7 +37,7 @@ func (a *app) execute(args []string) int {
 	root.SetArgs(args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
-	root.SetErr(console.NewFittingWriter(visible.NewWriter(a.Stderr, visible.Lines), console.Columns(a.Stderr)))
+	root.SetErr(console.NewFittingWriter(sanitize.NewWriter(a.Stderr, sanitize.Lines), console.Columns(a.Stderr)))
 	cmd, err := root.ExecuteC()
 	return a.finish(cmd, err)
 }
@@ -70,7 +70,9 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(a.helpCommand())
-	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error { return usage.Errorf("%w", rewordNumberError(err)) })
+	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
+		return usageerr.Errorf("%w", rewordNumberError(err))
+	})
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
 	root.PersistentFlags().CountVarP(&a.Verbose, "verbose", "v", "print more about what is done``; -vv: in detail")
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print errors only")
@@ -81,7 +83,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.anonymizeCommand(), a.embedCommand(), a.dumpCommand())
 	addGroup(root, "Inspect", a.infoCommand(), a.rulesCommand())
 	root.AddCommand(a.completionCommand(), a.versionCommand(), a.manCommand())
-	manual.SetHelp(root, a.Stdout)
+	manpages.SetHelp(root, a.Stdout)
 	return root
 }
 
@@ -114,7 +116,7 @@ func (a *app) helpCommand() *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				return unknownVerb(cmd.Root(), args)
 			}
-			manual.Print(found, a.Stdout, true)
+			manpages.Print(found, a.Stdout, true)
 			return nil
 		},
 	}
@@ -140,10 +142,10 @@ func unknownVerb(cmd *cobra.Command, args []string) error {
 	}
 	near := cmd.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return usage.Errorf("unknown command %q; to record a program type: memtrace run -- %s", args[0],
+		return usageerr.Errorf("unknown command %q; to record a program type: memtrace run -- %s", args[0],
 			strings.Join(args, " "))
 	}
-	return usage.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	return usageerr.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
 }
 
 // The exit statuses of every verb but run.
@@ -165,7 +167,7 @@ func (a *app) finish(cmd *cobra.Command, err error) int {
 		return status.Status
 	}
 	a.Complain(cmd.CommandPath(), err)
-	var mistake *usage.Error
+	var mistake *usageerr.Error
 	if errors.As(err, &mistake) {
 		a.Print("Run '%s -h' for help and examples.", cmd.CommandPath())
 	}

@@ -12,8 +12,8 @@ import (
 	"memtrace/internal/attach"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/launch"
-	"memtrace/internal/manual"
-	"memtrace/internal/usage"
+	"memtrace/internal/manpages"
+	"memtrace/internal/usageerr"
 )
 
 const attachLong = `Record a program that is already running, from now on, without stopping it. With
@@ -39,7 +39,7 @@ func (a *app) attachCommand() *cobra.Command {
 		Use:               "attach [flags] PID",
 		Short:             "Record a program that is already running",
 		Long:              attachLong,
-		Annotations:       map[string]string{manual.Details: attachDetails},
+		Annotations:       map[string]string{manpages.Details: attachDetails},
 		Example:           attachExample,
 		Args:              onePID,
 		ValidArgsFunction: completePIDs,
@@ -67,7 +67,7 @@ func (a *app) attachCommand() *cobra.Command {
 
 func onePID(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usage.Errorf("name one process by its number")
+		return usageerr.Errorf("name one process by its number")
 	}
 	return nil
 }
@@ -75,7 +75,7 @@ func onePID(_ *cobra.Command, args []string) error {
 func parsePID(text string) (int, error) {
 	pid, err := strconv.Atoi(text)
 	if err != nil || pid <= 0 {
-		return 0, usage.Errorf("%s is not the number of a process", text)
+		return 0, usageerr.Errorf("%s is not the number of a process", text)
 	}
 	return pid, nil
 }

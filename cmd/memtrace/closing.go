@@ -15,7 +15,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/console"
 	"memtrace/internal/launch"
-	"memtrace/internal/questions"
+	"memtrace/internal/queryflags"
 	"memtrace/internal/tracefile"
 )
 
@@ -62,15 +62,15 @@ func closingOptions(path string, report bool) (options analyzer.Options, err err
 		return options, nil
 	}
 	options.Sites = true
-	options.Symbols, options.Own = questions.Symbols(), questions.Own(nil)
-	return options, (&questions.ViewFlags{}).RequestTraining(&questions.Flags{}, &options)
+	options.Symbols, options.Own = queryflags.Symbols(), queryflags.Own(nil)
+	return options, (&queryflags.ViewFlags{}).RequestTraining(&queryflags.Flags{}, &options)
 }
 
 // reportAfterRun writes to stderr unless a file is named: standard output is the program's.
 func (a *app) reportAfterRun(o runOptions, summaries []readSummary) error {
 	beside := *a
 	beside.Stdout = a.Stderr
-	flags := questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.reportOutput, Force: o.force,
+	flags := queryflags.Flags{Rows: queryflags.DefaultRows, Color: "auto", Output: o.reportOutput, Force: o.force,
 		JSON: o.report == "json"}
 	style, err := flags.Style(flags.OutputFile(&beside.Console))
 	if err != nil {

@@ -14,8 +14,8 @@ import (
 	"memtrace/analyzer/thin"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/console"
-	"memtrace/internal/manual"
-	"memtrace/internal/visible"
+	"memtrace/internal/manpages"
+	"memtrace/internal/sanitize"
 	"memtrace/trace"
 )
 
@@ -45,7 +45,7 @@ func (a *app) compactCommand() *cobra.Command {
 		Use:               "compact [flags] FILE -o OUT",
 		Short:             "Write a smaller copy; peaks stay exact",
 		Long:              compactLong,
-		Annotations:       map[string]string{manual.Details: compactDetails},
+		Annotations:       map[string]string{manpages.Details: compactDetails},
 		Example:           compactExample,
 		ValidArgsFunction: cmdline.Traces,
 		Args:              cmdline.OneTrace,
@@ -60,7 +60,7 @@ func (a *app) compactCommand() *cobra.Command {
 const compactPasses = 8
 
 func (a *app) compact(o compactOptions, arg string) error {
-	return a.copyTrace(arg, o.copyFlags, visible.Bytes, false,
+	return a.copyTrace(arg, o.copyFlags, sanitize.Bytes, false,
 		func(w io.Writer, source trace.Source, path string) (string, error) {
 			st, err := os.Stat(path)
 			if err != nil {

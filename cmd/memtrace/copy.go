@@ -8,8 +8,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/console"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/visible"
 	"memtrace/trace"
 )
 
@@ -28,7 +28,7 @@ func (f *copyFlags) define(cmd *cobra.Command) {
 
 // writeCopy writes what write makes of an input, which the output must not replace. Errors name the input unless they
 // are of the output.
-func (a *app) writeCopy(input string, to copyFlags, form visible.Form, write func(io.Writer) error) error {
+func (a *app) writeCopy(input string, to copyFlags, form sanitize.Form, write func(io.Writer) error) error {
 	if err := tracefile.RefuseSame(input, to.output); err != nil {
 		return err
 	}
@@ -42,7 +42,7 @@ func (a *app) writeCopy(input string, to copyFlags, form visible.Form, write fun
 
 // copyTrace is writeCopy for a trace, or for the one in a folder. partly: only some of its events are read. When the
 // output is complete, it prints what write returned, and what is missing because the trace is damaged.
-func (a *app) copyTrace(arg string, to copyFlags, form visible.Form, partly bool,
+func (a *app) copyTrace(arg string, to copyFlags, form sanitize.Form, partly bool,
 	write func(w io.Writer, source trace.Source, path string) (done string, err error)) error {
 	path, err := tracefile.One(arg)
 	if err != nil {

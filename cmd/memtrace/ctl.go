@@ -14,10 +14,10 @@ import (
 	"memtrace/internal/attach"
 	"memtrace/internal/console"
 	"memtrace/internal/control"
-	"memtrace/internal/questions"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
+	"memtrace/internal/usageerr"
 	"memtrace/trace"
 )
 
@@ -93,29 +93,29 @@ func (a *app) controlCommand() *cobra.Command {
 // check rejects words that are not requests.
 func (o *controlOptions) check(_ *cobra.Command, args []string) error {
 	if len(args) < 2 {
-		return usage.Errorf("name a process and what to do, such as: memtrace ctl 4711 status")
+		return usageerr.Errorf("name a process and what to do, such as: memtrace ctl 4711 status")
 	}
 	for _, verb := range controlVerbs {
 		switch {
 		case verb.name != args[1]:
 			continue
 		case len(args)-2 != verb.arguments && verb.arguments == 1:
-			return usage.Errorf("%s takes one name", verb.name)
+			return usageerr.Errorf("%s takes one name", verb.name)
 		case len(args)-2 != verb.arguments:
-			return usage.Errorf("%s takes nothing more, such as %s", verb.name, args[2])
+			return usageerr.Errorf("%s takes nothing more, such as %s", verb.name, args[2])
 		case o.output != "" && !verb.writes:
-			return usage.Errorf("%s writes no file, so -o means nothing", verb.name)
+			return usageerr.Errorf("%s writes no file, so -o means nothing", verb.name)
 		}
 		return o.checkFlags(verb.name)
 	}
-	return usage.Errorf("unknown request %q: choose status, start, stop, mark, snapshot, report or referrers", args[1])
+	return usageerr.Errorf("unknown request %q: choose status, start, stop, mark, snapshot, report or referrers", args[1])
 }
 
 // checkFlags refuses flags that mean nothing to a request.
 func (o *controlOptions) checkFlags(verb string) error {
 	for _, flag := range []string{"rows", "json", "timeout"} {
 		if verb != "referrers" && o.asked(flag) {
-			return usage.Errorf("--%s does not apply to %s; leave it out", flag, verb)
+			return usageerr.Errorf("--%s does not apply to %s; leave it out", flag, verb)
 		}
 	}
 	return nil
@@ -163,15 +163,15 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 	if err != nil {
 		return err
 	}
-	return a.report(&questions.Flags{Rows: questions.DefaultRows, Color: "auto", Output: o.output, Force: o.force},
-		&questions.ViewFlags{}, []string{path}, func(string) bool {
+	return a.report(&queryflags.Flags{Rows: queryflags.DefaultRows, Color: "auto", Output: o.output, Force: o.force},
+		&queryflags.ViewFlags{}, []string{path}, func(string) bool {
 			return false
 		})
 }
 
 func (a *app) mark(pid int, name string) error {
 	if strings.ContainsFunc(name, unicode.IsControl) {
-		return usage.Errorf("a mark's name contains no control character")
+		return usageerr.Errorf("a mark's name contains no control character")
 	}
 	if _, err := a.recorder().Request(pid, "mark "+name); err != nil {
 		return fmt.Errorf("set a mark in process %d: %w", pid, err)
@@ -190,8 +190,8 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 	if words == "" {
 		words = "is " + answer.State
 	}
-	return a.WriteTo("", false, visible.Lines, func(w io.Writer) error {
-		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, visible.Text(attach.CommandOf(pid)))
+	return a.WriteTo("", false, sanitize.Lines, func(w io.Writer) error {
+		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, sanitize.Text(attach.CommandOf(pid)))
 		if err == nil && answer.Start == control.StartedLate {
 			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", layout.Bytes(answer.Held))
 		}
@@ -222,7 +222,7 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 	if err != nil {
 		return tracefile.ReadError(path, source, err)
 	}
-	err = a.writeCopy(path, copyFlags{output, o.force}, visible.Bytes, func(w io.Writer) error {
+	err = a.writeCopy(path, copyFlags{output, o.force}, sanitize.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err

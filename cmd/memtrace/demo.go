@@ -14,7 +14,7 @@ import (
 	"memtrace/internal/cmdline"
 	"memtrace/internal/console"
 	"memtrace/internal/launch"
-	"memtrace/internal/questions"
+	"memtrace/internal/queryflags"
 )
 
 const demoLong = `Record a small training run and show its report: what memtrace does, without a program
@@ -97,8 +97,8 @@ func (a *app) demo(o demoOptions) error {
 	for i, path := range traces {
 		traces[i] = console.ShortPath(path)
 	}
-	flags := questions.Flags{Rows: questions.DefaultRows, Color: "auto"}
-	if err := a.report(&flags, &questions.ViewFlags{}, traces, func(string) bool { return false }); err != nil {
+	flags := queryflags.Flags{Rows: queryflags.DefaultRows, Color: "auto"}
+	if err := a.report(&flags, &queryflags.ViewFlags{}, traces, func(string) bool { return false }); err != nil {
 		return err
 	}
 	a.Say("the trace is %s; record a program of yours by: memtrace run -- python3 train.py", strings.Join(traces, ", "))

@@ -15,10 +15,10 @@ import (
 	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
-	"memtrace/internal/manual"
-	"memtrace/internal/questions"
+	"memtrace/internal/manpages"
+	"memtrace/internal/queryflags"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 )
 
 const diffLong = `Compare two traces at their peaks: what is new, grew, shrank and was removed from the
@@ -36,9 +36,9 @@ both traces are compared. teardown is the moment right after the last allocation
 
 Devices of two ranks that have different numbers are compared in their order.
 
-` + questions.RulesHelp + `
+` + queryflags.RulesHelp + `
 
-` + questions.FilterHelp
+` + queryflags.FilterHelp
 
 const diffExample = `  memtrace diff before.bin after.bin
   memtrace diff --by module,site before.bin after.bin
@@ -49,17 +49,17 @@ const diffExample = `  memtrace diff before.bin after.bin
 
 // diffFlags are those of diff beside the shared ones.
 type diffFlags struct {
-	questions.Flags
+	queryflags.Flags
 	views []string
 }
 
 func (a *app) diffCommand() *cobra.Command {
-	flags := diffFlags{Flags: questions.Flags{Window: questions.WindowFlags{Moment: true}}}
+	flags := diffFlags{Flags: queryflags.Flags{Window: queryflags.WindowFlags{Moment: true}}}
 	cmd := &cobra.Command{
 		Use:               "diff [flags] BASE NEW | --at MOMENT --to MOMENT FILE",
 		Short:             "Show what grew and what shrank between two traces",
 		Long:              diffLong,
-		Annotations:       map[string]string{manual.Details: diffDetails},
+		Annotations:       map[string]string{manpages.Details: diffDetails},
 		Example:           diffExample,
 		Args:              func(cmd *cobra.Command, args []string) error { return flags.checkTraces(cmd, args) },
 		ValidArgsFunction: cmdline.Traces,
@@ -69,7 +69,7 @@ func (a *app) diffCommand() *cobra.Command {
 	}
 	flags.Define(cmd)
 	f := cmd.Flags()
-	f.Lookup("at").Usage = "compare this `MOMENT`: peak, " + questions.MomentHelp
+	f.Lookup("at").Usage = "compare this `MOMENT`: peak, " + queryflags.MomentHelp
 	f.Lookup("from").Usage = "compare the peaks from this `MOMENT` on, of both traces; as --at, but not peak or exit"
 	f.Lookup("to").Usage = "compare with this `MOMENT` of the second trace, or of the only one; with --from, end there"
 	f.StringSliceVar(&flags.views, "view", nil, "show only this `VIEW`: "+strings.Join(compare.Views(), ", "))
@@ -83,13 +83,13 @@ func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
 	from := f.Window.From
 	switch {
 	case from != "" && f.At != "":
-		return usage.Errorf("--at compares two moments and --from two parts of a run: leave one of them out")
+		return usageerr.Errorf("--at compares two moments and --from two parts of a run: leave one of them out")
 	case len(args) == 1 && from != "":
-		return usage.Errorf(
+		return usageerr.Errorf(
 			"--from compares a part of two runs: name two traces; within one, 'memtrace diff --at %s --to MOMENT %s' compares two moments, and 'memtrace report --from %s' says what became of the memory between them",
 			from, args[0], from)
 	case len(args) == 1 && f.Window.To == "":
-		return usage.Errorf("name two traces, or two moments of %s with --at and --to", args[0])
+		return usageerr.Errorf("name two traces, or two moments of %s with --at and --to", args[0])
 	case len(args) == 1:
 		return nil
 	}
@@ -115,19 +115,19 @@ func (f *diffFlags) neededViews() ([]*view.View, error) {
 	for _, name := range f.views {
 		if !slices.Contains(compare.Views(), name) {
 			if name == "modules" {
-				return nil, usage.Errorf("--view modules: choose from %s; --by module compares modules",
+				return nil, usageerr.Errorf("--view modules: choose from %s; --by module compares modules",
 					strings.Join(compare.Views(), ", "))
 			}
-			return nil, usage.Errorf("--view %s: choose from %s", name, strings.Join(compare.Views(), ", "))
+			return nil, usageerr.Errorf("--view %s: choose from %s", name, strings.Join(compare.Views(), ", "))
 		}
 		needed = []*view.View{view.Find(name)}
 	}
 	switch {
 	case len(needed) == 0:
 	case len(f.By)+len(f.Groups) > 0:
-		return nil, usage.Errorf("--view shows its own table: leave out --by and --group, or --view")
+		return nil, usageerr.Errorf("--view shows its own table: leave out --by and --group, or --view")
 	case f.At != "" || f.Window.To != "" || f.Window.From != "":
-		return nil, usage.Errorf(
+		return nil, usageerr.Errorf(
 			"--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
 	}
 	return needed, nil
@@ -167,12 +167,12 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 
 // requestDefaults requests what a difference shows by default.
 func (f *diffFlags) requestDefaults(options *analyzer.Options) error {
-	viewed := questions.ViewFlags{Names: f.views}
+	viewed := queryflags.ViewFlags{Names: f.views}
 	if err := viewed.RequestTraining(&f.Flags, options); err != nil {
 		return err
 	}
 	options.Sites = true
-	options.Groupings = append(diff.Groupings(), questions.ByCategory)
+	options.Groupings = append(diff.Groupings(), queryflags.ByCategory)
 	return nil
 }
 
@@ -216,7 +216,7 @@ func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*v
 	result.diff, result.summaries = diff.New(summaries[0], summaries[1]), summaries
 	result.diff.Base.Path, result.diff.New.Path = paths[0], paths[1]
 	if defaults {
-		result.diff.ShowDefaults(summaries[0], summaries[1], questions.ByCategory)
+		result.diff.ShowDefaults(summaries[0], summaries[1], queryflags.ByCategory)
 	}
 	return result, nil
 }

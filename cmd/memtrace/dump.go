@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cmdline"
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
+	"memtrace/internal/usageerr"
 	"memtrace/trace"
 	"memtrace/trace/textform"
 )
@@ -46,7 +46,7 @@ func (a *app) dumpCommand() *cobra.Command {
 		ValidArgsFunction: cmdline.Traces,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && (!o.encode || len(args) != 0) {
-				return usage.Errorf("name one trace, or with --encode one text ('-' for standard input)")
+				return usageerr.Errorf("name one trace, or with --encode one text ('-' for standard input)")
 			}
 			return nil
 		},
@@ -90,7 +90,7 @@ func (a *app) dump(o dumpOptions, arg string) error {
 	if err != nil {
 		return err
 	}
-	return a.copyTrace(arg, o.copyFlags, visible.Lines, filter != nil,
+	return a.copyTrace(arg, o.copyFlags, sanitize.Lines, filter != nil,
 		func(w io.Writer, source trace.Source, _ string) (string, error) {
 			if filter == nil {
 				return "", textform.Write(w, source)
@@ -103,13 +103,13 @@ func (a *app) dump(o dumpOptions, arg string) error {
 // filter returns nil where every event is wanted.
 func (o dumpOptions) filter() (*eventFilter, error) {
 	if o.from > o.to {
-		return nil, usage.Errorf("--from %d is after --to %d", o.from, o.to)
+		return nil, usageerr.Errorf("--from %d is after --to %d", o.from, o.to)
 	}
 	f := &eventFilter{from: o.from, to: o.to, left: o.events}
 	for _, name := range o.kinds {
 		kind, ok := parseKind(name)
 		if !ok {
-			return nil, usage.Errorf("--kind %s: choose from %s", name, strings.Join(eventKinds(), ", "))
+			return nil, usageerr.Errorf("--kind %s: choose from %s", name, strings.Join(eventKinds(), ", "))
 		}
 		if f.kinds == nil {
 			f.kinds = make(map[trace.EventKind]bool)
@@ -136,16 +136,16 @@ func (a *app) encode(o dumpOptions, path string) error {
 	if path == "-" {
 		path = "standard input"
 	} else {
-		file, err := regular.Open(path)
+		file, err := safefile.Open(path)
 		if err != nil {
 			return tracefile.OpenError(path, err)
 		}
 		defer file.Close()
-		if text, err = regular.Content(file); err != nil {
+		if text, err = safefile.Content(file); err != nil {
 			return tracefile.OpenError(path, err)
 		}
 	}
-	return a.writeCopy(path, o.copyFlags, visible.Bytes, func(w io.Writer) error {
+	return a.writeCopy(path, o.copyFlags, sanitize.Bytes, func(w io.Writer) error {
 		err := textform.Encode(w, text)
 		var wrong *textform.Error
 		if errors.As(err, &wrong) {

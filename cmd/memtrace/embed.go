@@ -13,8 +13,8 @@ import (
 	"memtrace/analyzer/symbol"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/console"
-	"memtrace/internal/questions"
-	"memtrace/internal/regular"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/safefile"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -140,7 +140,7 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 	}
 	defer unlock()
 	// another file at the spool's name is reported when the trace is opened
-	if err := spool.Finalize(path); err != nil && !errors.Is(err, regular.ErrNotRegular) {
+	if err := spool.Finalize(path); err != nil && !errors.Is(err, safefile.ErrNotRegular) {
 		if errors.Is(err, spool.ErrRunning) {
 			return sum, fmt.Errorf("%w; embed the names when it has ended", err)
 		}
@@ -169,7 +169,7 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 // lockTrace keeps other commands from adding names to a trace at the same time; readers need not wait. Where the file
 // system has no locks it does without.
 func lockTrace(path string) (unlock func(), err error) {
-	file, err := regular.Open(path)
+	file, err := safefile.Open(path)
 	if err != nil {
 		return nil, tracefile.OpenError(path, err)
 	}
@@ -199,7 +199,7 @@ func (a *app) collectNames(path string) (_ *spool.Run, _ []trace.Symbol, problem
 		}
 		bar.Update(run.Offset())
 	}
-	names := symbol.New(run.Tables(), run.Info(), questions.Symbols())
+	names := symbol.New(run.Tables(), run.Info(), queryflags.Symbols())
 	defer names.Close()
 	symbols := symbol.Collect(run.Tables(), names)
 	return run, symbols, names.Problems(), nil

@@ -8,9 +8,9 @@ import (
 
 	"memtrace/internal/cmdline"
 	"memtrace/internal/exports"
-	"memtrace/internal/manual"
-	"memtrace/internal/questions"
-	"memtrace/internal/usage"
+	"memtrace/internal/manpages"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/usageerr"
 )
 
 const exportLong = `Write call stacks, blocks or tables of a trace in the format of another tool, beside
@@ -68,12 +68,12 @@ func (a *app) exportCommand() *cobra.Command {
 		Long:    fmt.Sprintf(exportLong, strings.TrimRight(list.String(), "\n")),
 		Example: exportExample,
 		Annotations: map[string]string{
-			manual.Details: fmt.Sprintf(exportDetails, exports.CSVTables(),
-				questions.WindowHelp+"\n\n"+questions.FilterHelp),
+			manpages.Details: fmt.Sprintf(exportDetails, exports.CSVTables(),
+				queryflags.WindowHelp+"\n\n"+queryflags.FilterHelp),
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 && !(len(args) == 1 && flags.Pushes()) {
-				return usage.Errorf("name a format (%s) and a trace", strings.Join(exports.Names(), ", "))
+				return usageerr.Errorf("name a format (%s) and a trace", strings.Join(exports.Names(), ", "))
 			}
 			return nil
 		},

@@ -16,12 +16,12 @@ import (
 	"memtrace/analyzer/page"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/console"
-	"memtrace/internal/manual"
-	"memtrace/internal/questions"
+	"memtrace/internal/manpages"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 	"memtrace/internal/version"
-	"memtrace/internal/visible"
 	"memtrace/trace/scrub"
 	"memtrace/trace/spool"
 )
@@ -53,7 +53,7 @@ const (
 )
 
 type htmlFlags struct {
-	filters  questions.Flags
+	filters  queryflags.Flags
 	blocks   int
 	full     bool
 	noSource bool
@@ -71,11 +71,11 @@ func (a *app) htmlCommand() *cobra.Command {
 		Long:    htmlLong,
 		Example: htmlExample,
 		Annotations: map[string]string{
-			manual.Details: htmlDetails + questions.WindowHelp + "\n\n" + questions.FilterHelp,
+			manpages.Details: htmlDetails + queryflags.WindowHelp + "\n\n" + queryflags.FilterHelp,
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
-				return usage.Errorf("name one trace, or two to compare; got %d", len(args))
+				return usageerr.Errorf("name one trace, or two to compare; got %d", len(args))
 			}
 			return nil
 		},
@@ -107,11 +107,11 @@ func (a *app) htmlCommand() *cobra.Command {
 
 func (a *app) html(flags *htmlFlags, arg string) error {
 	if flags.blocks < 1 {
-		return usage.Errorf("--blocks %d: must be at least 1", flags.blocks)
+		return usageerr.Errorf("--blocks %d: must be at least 1", flags.blocks)
 	}
 	if flags.full {
 		if flags.blocksGiven {
-			return usage.Errorf("--full holds every block: leave out --blocks")
+			return usageerr.Errorf("--full holds every block: leave out --blocks")
 		}
 		flags.blocks = math.MaxInt32 // events are numbered in 32 bits
 	}
@@ -141,7 +141,7 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 // htmlDiff writes the page of what changed between two traces.
 func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 	if flags.full || flags.blocksGiven {
-		return usage.Errorf("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
+		return usageerr.Errorf("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
 	}
 	compared := diffFlags{Flags: flags.filters}
 	compared.Entries = -1
@@ -182,7 +182,7 @@ func (a *app) writePage(flags *htmlFlags, output string, write func(io.Writer) e
 	if flags.output != "" {
 		output = flags.output
 	}
-	if err := a.WriteTo(output, flags.force, visible.Bytes, write); err != nil {
+	if err := a.WriteTo(output, flags.force, sanitize.Bytes, write); err != nil {
 		return err
 	}
 	if output != "-" && !a.Quiet {

@@ -11,11 +11,11 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/internal/cmdline"
-	"memtrace/internal/manual"
-	"memtrace/internal/regular"
+	"memtrace/internal/manpages"
+	"memtrace/internal/safefile"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
+	"memtrace/internal/usageerr"
 	"memtrace/trace"
 	"memtrace/trace/importer"
 )
@@ -61,11 +61,11 @@ func (a *app) importCommand() *cobra.Command {
 		Use:         "import [flags] FILE -o OUT",
 		Short:       "Convert another tool's output to a trace",
 		Long:        fmt.Sprintf(importLong, strings.TrimRight(list.String(), "\n")),
-		Annotations: map[string]string{manual.Details: importDetails},
+		Annotations: map[string]string{manpages.Details: importDetails},
 		Example:     importExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage.Errorf("name one file")
+				return usageerr.Errorf("name one file")
 			}
 			return nil
 		},
@@ -88,17 +88,17 @@ func (a *app) importFile(o importOptions, path string) error {
 	format := importer.Find(o.format)
 	switch {
 	case o.format != "" && format == nil:
-		return usage.Errorf("--format %s: choose from %s", o.format, strings.Join(importer.Names(), ", "))
+		return usageerr.Errorf("--format %s: choose from %s", o.format, strings.Join(importer.Names(), ", "))
 	case o.interval <= 0 || o.interval > maxInterval:
-		return usage.Errorf("--interval %v: a time such as 10ms, up to %v", o.interval, maxInterval)
+		return usageerr.Errorf("--interval %v: a time such as 10ms, up to %v", o.interval, maxInterval)
 	}
-	in, err := regular.Open(path)
+	in, err := safefile.Open(path)
 	if err != nil {
 		return tracefile.OpenError(path, err)
 	}
 	defer in.Close()
 	var result importer.Result
-	err = a.writeCopy(path, o.copyFlags, visible.Bytes, func(w io.Writer) (err error) {
+	err = a.writeCopy(path, o.copyFlags, sanitize.Bytes, func(w io.Writer) (err error) {
 		result, err = importTo(w, in, format, importer.Options{Interval: o.interval, Columns: o.columns})
 		return err
 	})

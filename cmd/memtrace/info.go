@@ -17,8 +17,8 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/console"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -119,7 +119,7 @@ func (a *app) infoCommand() *cobra.Command {
 		RunE: func(_ *cobra.Command, args []string) error {
 			info := tracefile.Shown[traceInfo]{Load: a.readInfo, Show: writeInfoText, JSON: asJSON}
 			if asJSON {
-				info.Show, info.Form = writeInfoJSON, visible.JSON
+				info.Show, info.Form = writeInfoJSON, sanitize.JSON
 			}
 			return info.ToFile(&a.Console, args, "", false)
 		},
@@ -224,7 +224,7 @@ func writeInfoJSON(w io.Writer, t traceInfo) error {
 func writeInfoText(w io.Writer, t traceInfo) error {
 	tab := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
 	line := func(name, format string, args ...any) {
-		fmt.Fprintf(tab, "%s\t%s\n", visible.Text(name), visible.Text(fmt.Sprintf(format, args...)))
+		fmt.Fprintf(tab, "%s\t%s\n", sanitize.Text(name), sanitize.Text(fmt.Sprintf(format, args...)))
 	}
 	line("file", "%s", t.Path)
 	line("bytes", "%d", t.FileBytes)

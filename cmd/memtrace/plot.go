@@ -14,12 +14,12 @@ import (
 	"memtrace/analyzer/plot"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
-	"memtrace/internal/manual"
-	"memtrace/internal/questions"
+	"memtrace/internal/manpages"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 	"memtrace/internal/version"
-	"memtrace/internal/visible"
 )
 
 const plotLong = `Draw one or more traces as PNG, SVG or PDF, by the ending of -o. Kinds of pictures:
@@ -29,9 +29,9 @@ const plotLong = `Draw one or more traces as PNG, SVG or PDF, by the ending of -
 const plotDetails = `Without --kind, one trace gives a timeline and several give an overlay. --data also
 writes the exact values of the picture as CSV. The same traces give the same bytes.
 
-` + questions.WindowHelp + `
+` + queryflags.WindowHelp + `
 
-` + questions.FilterHelp
+` + queryflags.FilterHelp
 
 const plotExample = `  memtrace plot -o memory.png memtrace.python3.4711.bin
   memtrace plot --kind categories --min-share 1 -o runs.pdf small.bin large.bin
@@ -40,7 +40,7 @@ const plotExample = `  memtrace plot -o memory.png memtrace.python3.4711.bin
   memtrace plot --kind segments --at oom -o map.png memtrace.python3.4711.bin`
 
 type plotFlags struct {
-	filters questions.Flags
+	filters queryflags.Flags
 	kind    string
 	output  string
 	data    string
@@ -61,7 +61,7 @@ func (a *app) plotCommand() *cobra.Command {
 		Use:               "plot [flags] -o FILE TRACE...",
 		Short:             "Draw memory over time and other charts: PNG, SVG, PDF",
 		Long:              fmt.Sprintf(plotLong, strings.TrimRight(list.String(), "\n")),
-		Annotations:       map[string]string{manual.Details: plotDetails},
+		Annotations:       map[string]string{manpages.Details: plotDetails},
 		Example:           plotExample,
 		Args:              cmdline.SomeTraces,
 		ValidArgsFunction: cmdline.Traces,
@@ -76,7 +76,7 @@ func (a *app) plotCommand() *cobra.Command {
 	f.StringVar(&flags.axis, "axis", "time",
 		"timeline, overlay: `AXIS` time, or events, all equally wide")
 	f.StringVar(&flags.filters.At, "at", "",
-		"flamegraph, segments: use this `MOMENT` instead of the peak: "+questions.MomentHelp)
+		"flamegraph, segments: use this `MOMENT` instead of the peak: "+queryflags.MomentHelp)
 	f.StringVar(&flags.data, "data", "", "also write the values to this CSV `FILE`")
 	f.StringVarP(&flags.output, "output", "o", "", "write to this `FILE`: its name ends in .png, .svg or .pdf")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")
@@ -100,26 +100,26 @@ func (flags *plotFlags) check() (format string, count analyzer.Options, err erro
 	format = strings.TrimPrefix(strings.ToLower(filepath.Ext(flags.output)), ".")
 	switch {
 	case flags.output == "":
-		return "", count, usage.Errorf("name the picture with -o, such as -o memory.png")
+		return "", count, usageerr.Errorf("name the picture with -o, such as -o memory.png")
 	case !slices.Contains(plot.Formats, format):
-		return "", count, usage.Errorf("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
+		return "", count, usageerr.Errorf("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
 	case flags.kind != "" && !slices.Contains(plot.Names(), flags.kind):
-		return "", count, usage.Errorf("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
+		return "", count, usageerr.Errorf("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
 	case flags.axis != "time" && flags.axis != "events":
-		return "", count, usage.Errorf("--axis %s: choose time or events", flags.axis)
+		return "", count, usageerr.Errorf("--axis %s: choose time or events", flags.axis)
 	case !(flags.show.MinShare >= 0 && flags.show.MinShare <= 100):
-		return "", count, usage.Errorf("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
+		return "", count, usageerr.Errorf("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
 	}
 	flags.show.Events = flags.axis == "events"
 	if count, err = flags.filters.Options(); err != nil {
 		return "", count, err
 	}
 	if len(flags.filters.Groups) == 0 {
-		if err := (&questions.ViewFlags{Names: []string{"iterations"}}).RequestTraining(&flags.filters, &count); err !=
+		if err := (&queryflags.ViewFlags{Names: []string{"iterations"}}).RequestTraining(&flags.filters, &count); err !=
 			nil {
 			return "", count, err
 		}
-		count.Groupings, count.HistoryBlocks = []string{questions.ByCategory}, plotBlocks
+		count.Groupings, count.HistoryBlocks = []string{queryflags.ByCategory}, plotBlocks
 	}
 	return format, count, nil
 }
@@ -145,11 +145,11 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 		return err
 	}
 	if flags.data != "" {
-		if err := a.WriteTo(flags.data, flags.force, visible.Lines, chart.CSV); err != nil {
+		if err := a.WriteTo(flags.data, flags.force, sanitize.Lines, chart.CSV); err != nil {
 			return err
 		}
 	}
-	if err := a.WriteTo(flags.output, flags.force, visible.Bytes,
+	if err := a.WriteTo(flags.output, flags.force, sanitize.Bytes,
 		func(w io.Writer) error { return chart.Draw(w, format) }); err != nil {
 		return err
 	}

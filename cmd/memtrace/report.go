@@ -17,10 +17,10 @@ import (
 	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
-	"memtrace/internal/manual"
-	"memtrace/internal/questions"
+	"memtrace/internal/manpages"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/visible"
 )
 
 const reportLong = `Show what held the memory at the peak, what was live at the end, and what grew in
@@ -31,13 +31,13 @@ const reportDetails = `Several files give one report each, in order; with --all,
 --json, one file gives an object, and several files or a folder an array. The trace of
 a program that was killed, or that still runs, is read up to its last record.
 
-` + questions.ViewHelp + `
+` + queryflags.ViewHelp + `
 
-` + questions.WindowHelp + `
+` + queryflags.WindowHelp + `
 
-` + questions.RulesHelp + `
+` + queryflags.RulesHelp + `
 
-` + questions.FilterHelp
+` + queryflags.FilterHelp
 
 const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --details memtrace.python3.4711.bin
@@ -51,13 +51,13 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
 func (a *app) reportCommand() *cobra.Command {
-	var flags questions.Flags
-	var views questions.ViewFlags
+	var flags queryflags.Flags
+	var views queryflags.ViewFlags
 	cmd := &cobra.Command{
 		Use:               "report [flags] FILE|DIR...",
 		Short:             "Show what held the memory at the peak",
 		Long:              reportLong,
-		Annotations:       map[string]string{manual.Details: reportDetails},
+		Annotations:       map[string]string{manpages.Details: reportDetails},
 		Example:           reportExample,
 		Args:              cmdline.SomeTraces,
 		ValidArgsFunction: cmdline.Traces,
@@ -85,7 +85,7 @@ type readSummary struct {
 	summary *report.Summary
 }
 
-func (a *app) report(flags *questions.Flags, viewed *questions.ViewFlags, args []string,
+func (a *app) report(flags *queryflags.Flags, viewed *queryflags.ViewFlags, args []string,
 	changed func(flag string) bool) error {
 	if err := viewed.TakeBy(flags); err != nil {
 		return err
@@ -160,7 +160,7 @@ func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options
 }
 
 // showViews writes the views of one trace, and its CSV first: text on standard output cannot be taken back.
-func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, views []*view.View, r readSummary,
+func (a *app) showViews(w io.Writer, flags *queryflags.ViewFlags, force bool, views []*view.View, r readSummary,
 	style layout.Options) error {
 	style.Path = r.path
 	if (flags.Csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
@@ -175,7 +175,7 @@ func (a *app) showViews(w io.Writer, flags *questions.ViewFlags, force bool, vie
 	case "-":
 		return views[0].CSV(w, r.summary, style)
 	default:
-		if err := a.WriteTo(flags.Csv, force, visible.Lines,
+		if err := a.WriteTo(flags.Csv, force, sanitize.Lines,
 			func(w io.Writer) error { return views[0].CSV(w, r.summary, style) }); err != nil {
 			return err
 		}
@@ -215,7 +215,8 @@ func sideBySide(args []string) bool {
 
 // reportRanks shows the processes of a folder side by side, then the report of the one to look at, or with all of each.
 // A trace that cannot be read does not prevent the others from being shown.
-func (a *app) reportRanks(flags *questions.Flags, folder string, options analyzer.Options, style layout.Options) error {
+func (a *app) reportRanks(flags *queryflags.Flags, folder string, options analyzer.Options,
+	style layout.Options) error {
 	inputs, err := tracefile.Expand([]string{folder})
 	if err != nil {
 		return err
@@ -242,7 +243,7 @@ func (a *app) reportRanks(flags *questions.Flags, folder string, options analyze
 	}
 	if len(list) > 0 {
 		err = a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
-			return showRanks(w, ranks.Compare(list, questions.ByCategory), folder, flags.AllProcesses, style)
+			return showRanks(w, ranks.Compare(list, queryflags.ByCategory), folder, flags.AllProcesses, style)
 		})
 	}
 	return damaged.Join(errors.Join(append(problems, err)...))

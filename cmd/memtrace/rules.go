@@ -8,7 +8,7 @@ import (
 
 	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/console"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 )
 
 const rulesLong = `List the sets of rules that come with memtrace, or print one as TOML. Write a copy to
@@ -26,7 +26,7 @@ func (a *app) rulesCommand() *cobra.Command {
 		Example: rulesExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usage.Errorf("name one preset, or none for a list")
+				return usageerr.Errorf("name one preset, or none for a list")
 			}
 			return nil
 		},
@@ -42,7 +42,7 @@ func (a *app) rulesCommand() *cobra.Command {
 			}
 			text, err := rulefile.PresetText(args[0])
 			if err != nil {
-				return usage.Errorf("%w", err)
+				return usageerr.Errorf("%w", err)
 			}
 			_, err = a.Stdout.Write(text)
 			return err

@@ -12,8 +12,8 @@ import (
 
 	"memtrace/internal/cmdline"
 	"memtrace/internal/launch"
-	"memtrace/internal/manual"
-	"memtrace/internal/usage"
+	"memtrace/internal/manpages"
+	"memtrace/internal/usageerr"
 	"memtrace/trace/spool"
 )
 
@@ -63,11 +63,11 @@ func (a *app) runCommand() *cobra.Command {
 		Use:         "run [flags] -- PROGRAM [ARGUMENT...]",
 		Short:       "Run a program and record its GPU memory",
 		Long:        runLong,
-		Annotations: map[string]string{manual.Details: runDetails},
+		Annotations: map[string]string{manpages.Details: runDetails},
 		Example:     runExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usage.Errorf("name a program to run: memtrace run -- PROGRAM [ARGUMENT...]")
+				return usageerr.Errorf("name a program to run: memtrace run -- PROGRAM [ARGUMENT...]")
 			}
 			return nil
 		},
@@ -139,15 +139,15 @@ func (a *app) guestSettings(o runOptions) (launch.Settings, error) {
 		TraceMax: int64(o.traceMax), Overflow: o.overflow, GuestMemory: o.guestMemory, Log: a.guestLogLevel(),
 		Stacks: o.stacks}
 	if o.report != "" && o.report != "text" && o.report != "json" {
-		return g, usage.Errorf("--report %s: choose text or json", o.report)
+		return g, usageerr.Errorf("--report %s: choose text or json", o.report)
 	}
 	if o.overflow != "" && o.overflow != "wait" && o.overflow != "drop" {
-		return g, usage.Errorf("--overflow %s: choose wait or drop", o.overflow)
+		return g, usageerr.Errorf("--overflow %s: choose wait or drop", o.overflow)
 	}
 	if o.guestMemory != "" && o.guestMemory != "0" {
 		size, err := cmdline.ParseSize(o.guestMemory)
 		if err != nil {
-			return g, usage.Errorf("--guest-memory %s: give a size such as 64M, or 0", o.guestMemory)
+			return g, usageerr.Errorf("--guest-memory %s: give a size such as 64M, or 0", o.guestMemory)
 		}
 		g.GuestMemory = strconv.FormatInt(size, 10)
 	}
@@ -155,7 +155,7 @@ func (a *app) guestSettings(o runOptions) (launch.Settings, error) {
 		return g, err
 	}
 	if o.reportOutput != "" && o.report == "" {
-		return g, usage.Errorf("--report-output needs --report text or --report json")
+		return g, usageerr.Errorf("--report-output needs --report text or --report json")
 	}
 	var err error
 	if o.output != "" {

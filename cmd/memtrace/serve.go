@@ -21,13 +21,13 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/console"
-	"memtrace/internal/manual"
+	"memtrace/internal/manpages"
 	"memtrace/internal/pageserver"
-	"memtrace/internal/questions"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 	"memtrace/internal/version"
-	"memtrace/internal/visible"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -41,9 +41,9 @@ that is printed contains a secret, without which no page is shown: give it only 
 who may read the traces. The server listens on this machine only; from elsewhere,
 forward the port, such as by 'ssh -L 8123:127.0.0.1:8123 HOST' with --port 8123.
 
-` + questions.WindowHelp + `
+` + queryflags.WindowHelp + `
 
-` + questions.FilterHelp
+` + queryflags.FilterHelp
 
 const serveExample = `  memtrace serve memtrace.python3.4711.bin
   memtrace serve .
@@ -53,7 +53,7 @@ const serveExample = `  memtrace serve memtrace.python3.4711.bin
 const serveBlocks = 10_000_000
 
 type serveFlags struct {
-	filters questions.Flags
+	filters queryflags.Flags
 	blocks  int
 	port    int
 }
@@ -67,11 +67,11 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:         "serve [flags] DIR|FILE",
 		Short:       "Serve pages of traces to a browser, also of running programs",
 		Long:        serveLong,
-		Annotations: map[string]string{manual.Details: serveDetails},
+		Annotations: map[string]string{manpages.Details: serveDetails},
 		Example:     serveExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usage.Errorf("name one trace or folder; got %d", len(args))
+				return usageerr.Errorf("name one trace or folder; got %d", len(args))
 			}
 			return nil
 		},
@@ -92,10 +92,10 @@ func (a *app) serveCommand() *cobra.Command {
 
 func (a *app) serve(flags *serveFlags, arg string) error {
 	if flags.blocks < 1 {
-		return usage.Errorf("--blocks %d: must be at least 1", flags.blocks)
+		return usageerr.Errorf("--blocks %d: must be at least 1", flags.blocks)
 	}
 	if flags.port < 0 || flags.port > 65535 {
-		return usage.Errorf("--port %d: choose between 1 and 65535, or 0 for any", flags.port)
+		return usageerr.Errorf("--port %d: choose between 1 and 65535, or 0 for any", flags.port)
 	}
 	options, err := flags.filters.PageOptions(serveBlocks)
 	if err != nil {
@@ -133,7 +133,7 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 	if !folder {
 		address = "http://" + listener.Addr().String() + pageserver.PathOf(token, path)
 	}
-	if err := a.WriteTo("", false, visible.Lines, func(w io.Writer) error {
+	if err := a.WriteTo("", false, sanitize.Lines, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, address)
 		return err
 	}); err != nil {

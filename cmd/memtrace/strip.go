@@ -12,11 +12,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cmdline"
-	"memtrace/internal/manual"
-	"memtrace/internal/regular"
+	"memtrace/internal/manpages"
+	"memtrace/internal/safefile"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
+	"memtrace/internal/usageerr"
 	"memtrace/trace"
 	"memtrace/trace/scrub"
 )
@@ -80,7 +80,7 @@ func (a *app) stripCommand() *cobra.Command {
 		Use:         "strip [flags] FILE -o OUT",
 		Short:       "Write a copy without paths, environment, arguments and symbols",
 		Long:        stripLong,
-		Annotations: map[string]string{manual.Details: stripDetails},
+		Annotations: map[string]string{manpages.Details: stripDetails},
 		Example:     stripExample,
 		RunE:        func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], false) },
 	}
@@ -94,7 +94,7 @@ func (a *app) anonymizeCommand() *cobra.Command {
 		Use:         "anonymize [flags] FILE -o OUT",
 		Short:       "Write a copy with your names replaced by pseudonyms",
 		Long:        anonymizeLong,
-		Annotations: map[string]string{manual.Details: anonymizeDetails},
+		Annotations: map[string]string{manpages.Details: anonymizeDetails},
 		Example:     anonymizeExample,
 		RunE:        func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], true) },
 	}
@@ -124,7 +124,7 @@ func (a *app) scrub(o scrubOptions, arg string, anonymize bool) error {
 			return err
 		}
 	}
-	return a.copyTrace(arg, o.copyFlags, visible.Bytes, false,
+	return a.copyTrace(arg, o.copyFlags, sanitize.Bytes, false,
 		func(w io.Writer, source trace.Source, _ string) (string, error) {
 			err := editTrace(w, source, edit)
 			return describeCounts(source.Health(), strip.Counts), err
@@ -141,11 +141,11 @@ func (o scrubOptions) strip() (*scrub.Strip, error) {
 			s.KeepLines = true
 		case keepNothing:
 			if len(o.keep) > 1 {
-				return nil, usage.Errorf("--keep %s: %s cannot be combined with other parts", strings.Join(o.keep, ","),
-					keepNothing)
+				return nil, usageerr.Errorf("--keep %s: %s cannot be combined with other parts",
+					strings.Join(o.keep, ","), keepNothing)
 			}
 		default:
-			return nil, usage.Errorf("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
+			return nil, usageerr.Errorf("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
 		}
 	}
 	return s, nil
@@ -158,11 +158,11 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	if o.key == "" {
 		return scrub.NewAnonymizer(*strip, nil)
 	}
-	key, err := regular.Read(o.key, maxKey)
+	key, err := safefile.Read(o.key, maxKey)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		return nil, fmt.Errorf("%s: no such file; make a key with: head -c 32 /dev/urandom > %s", o.key, o.key)
-	case errors.Is(err, regular.ErrTooLarge):
+	case errors.Is(err, safefile.ErrTooLarge):
 		return nil, fmt.Errorf("%s: a key file is at most %d bytes", o.key, maxKey)
 	case err != nil:
 		return nil, tracefile.OpenError(o.key, err)

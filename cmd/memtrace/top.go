@@ -8,11 +8,11 @@ import (
 	"memtrace/analyzer/profile"
 	"memtrace/internal/cmdline"
 	"memtrace/internal/console"
-	"memtrace/internal/manual"
-	"memtrace/internal/questions"
+	"memtrace/internal/manpages"
+	"memtrace/internal/queryflags"
 	"memtrace/internal/top"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 )
 
 const topLong = `Show devices, the processes on them and, of those that memtrace records, what holds
@@ -42,7 +42,7 @@ func (a *app) topCommand() *cobra.Command {
 		Use:               "top [flags] [FILE|DIR...]",
 		Short:             "Show devices, their processes and what holds memory, live",
 		Long:              topLong,
-		Annotations:       map[string]string{manual.Details: topDetails},
+		Annotations:       map[string]string{manpages.Details: topDetails},
 		Example:           topExample,
 		ValidArgsFunction: cmdline.Traces,
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -82,7 +82,7 @@ func defineTopFlags(cmd *cobra.Command, o *top.Options) {
 // topHost is what this command lends the live view.
 func (a *app) topHost() *top.Host {
 	return &top.Host{
-		Stdin: a.Stdin, Stdout: a.Stdout, Log: a.Log, Quiet: a.Quiet, Say: a.Say, Usage: usage.Errorf,
+		Stdin: a.Stdin, Stdout: a.Stdout, Log: a.Log, Quiet: a.Quiet, Say: a.Say, Usage: usageerr.Errorf,
 		WriteTo: a.WriteTo,
 		Traces: func(arg string) ([]string, error) {
 			inputs, err := tracefile.ExpandArg(arg)
@@ -94,6 +94,6 @@ func (a *app) topHost() *top.Host {
 		},
 		OpenError: tracefile.OpenError, ShortPath: console.ShortPath,
 		Width:   func(terminal bool) int { return console.ReportWidth(a.Stdout, terminal) },
-		Symbols: questions.Symbols(), Own: questions.Own(nil),
+		Symbols: queryflags.Symbols(), Own: queryflags.Own(nil),
 	}
 }

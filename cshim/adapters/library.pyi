@@ -1,4 +1,4 @@
-# What the library gives to the scripts of this folder. cshim/adapters/pyfunction.h describes these functions; internal/genadapters leaves the imports of them out.
+# What the library gives to the scripts of this folder. cshim/adapters/pyfunction.h describes these functions; tools/genadapters leaves the imports of them out.
 from types import FrameType
 from typing import Any, Callable, List, Optional, Sequence, Tuple, TypeVar
 

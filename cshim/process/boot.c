@@ -166,7 +166,7 @@ static bool lower_drainer_priority(void) {
          !mt_sys(SYS_sched_setscheduler, 0, SCHED_BATCH, &(struct sched_param){0});
 }
 
-/* Starts the runtime, which touches no signal disposition (internal/lazyrela). False if no drainer comes of it. */
+/* Starts the runtime, which touches no signal disposition (tools/patchruntime). False if no drainer comes of it. */
 static bool boot_go(void) {
   bool back = lower_drainer_priority();
   for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++)

@@ -1,5 +1,5 @@
 /* The end of the Go half. Its runtime exits the whole process after a fatal error that no recover() catches: no memory,
- * no thread, a lock held twice. In a traced program only the recording may end then. internal/lazyrela redirects the
+ * no thread, a lock held twice. In a traced program only the recording may end then. tools/patchruntime redirects the
  * runtime's exit here, and the library's link (Makefile, --wrap) what its C parts call then. */
 #pragma once
 

@@ -10,13 +10,13 @@
 #include "base/sys.h"
 #include "process/goend.h"
 
-/* Filled in by internal/lazyrela after linking: where in this object the deferred part of the relocation table is, how
+/* Filled in by tools/patchruntime after linking: where in this object the deferred part of the relocation table is, how
  * many entries it has, and whether the runtime was patched to leave signals and the process alone. */
 struct mt_lazy_rela {
   uint64_t offset;
   uint64_t count;
   uint64_t quiet;
-  void (*ended)(void); /* where lazyrela leads the runtime's exit and abort */
+  void (*ended)(void); /* where patchruntime leads the runtime's exit and abort */
 };
 __attribute__((section("mt_lazy_rela"), used)) static volatile struct mt_lazy_rela lazy = {0, 0, 0, mt_go_ended};
 

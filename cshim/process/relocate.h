@@ -1,4 +1,4 @@
-/* The relocations of the sleeping Go half, which internal/lazyrela took away from the loader. */
+/* The relocations of the sleeping Go half, which tools/patchruntime took away from the loader. */
 #pragma once
 
 #include <stdbool.h>
@@ -7,5 +7,5 @@
  * runtime may be started. */
 bool mt_relocate_go(void);
 
-/* Whether internal/lazyrela kept the runtime away from the program's signals; otherwise it must not be started. */
+/* Whether tools/patchruntime kept the runtime away from the program's signals; otherwise it must not be started. */
 bool mt_go_is_quiet(void);

@@ -8,7 +8,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/internal/console"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // holderText shows holders in lines of a width in columns.
@@ -88,12 +88,12 @@ func (s holderSite) text(several bool) string {
 
 // words writes a text after a label, in as many lines as its words take.
 func (t *holderText) words(label, text string) {
-	t.lines(console.Hang(label, visible.Text(text), t.width))
+	t.lines(console.Hang(label, sanitize.Text(text), t.width))
 }
 
 // path writes a path after a label, in as many lines as it takes.
 func (t *holderText) path(label, path string) {
-	path = ansi.Hardwrap(visible.Text(path), t.width-ansi.StringWidth(label), true)
+	path = ansi.Hardwrap(sanitize.Text(path), t.width-ansi.StringWidth(label), true)
 	t.lines(console.Under(label, strings.Split(path, "\n")))
 }
 

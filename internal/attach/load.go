@@ -13,7 +13,7 @@ import (
 	"memtrace/internal/control"
 	"memtrace/internal/inject"
 	"memtrace/internal/launch"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 )
 
 // loadFunction is the function that is called in a process that the library was loaded into: it sleeps until a request
@@ -78,7 +78,7 @@ func (o Options) libraryIn(pid int) (string, error) {
 	}
 	if o.Library != "" {
 		if !filepath.IsAbs(o.Library) {
-			return "", usage.Errorf("--library %s: give the whole path, as the process sees it", o.Library)
+			return "", usageerr.Errorf("--library %s: give the whole path, as the process sees it", o.Library)
 		}
 		return o.Library, nil
 	}

@@ -18,7 +18,7 @@ import (
 	"memtrace/internal/console"
 	"memtrace/internal/control"
 	"memtrace/internal/launch"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 )
 
 // Options are how a process comes to be recorded, and for how long.
@@ -49,10 +49,10 @@ const (
 // Attach records a process from now on, loading the library into it where it is not there yet.
 func (r *Recorder) Attach(o Options, pid int) error {
 	if o.Door != DoorAuto && o.Door != DoorPython && o.Door != DoorPtrace {
-		return usage.Errorf("--door %s: choose %s, %s or %s", o.Door, DoorAuto, DoorPython, DoorPtrace)
+		return usageerr.Errorf("--door %s: choose %s, %s or %s", o.Door, DoorAuto, DoorPython, DoorPtrace)
 	}
 	if o.Duration < 0 {
-		return usage.Errorf("--duration %s: give a time above 0", o.Duration)
+		return usageerr.Errorf("--duration %s: give a time above 0", o.Duration)
 	}
 	request, err := startRequest(o.Output, o.Force, pid)
 	if err != nil {
@@ -94,7 +94,7 @@ func startRequest(output string, force bool, pid int) (string, error) {
 		request += "\nMEMTRACE_OUTPUT=" + filepath.Join(strings.ReplaceAll(here, "%", "%%"), launch.DefaultOutput)
 	}
 	if strings.Count(request, "\n") > 1 {
-		return "", usage.Errorf("the trace's name contains a line break")
+		return "", usageerr.Errorf("the trace's name contains a line break")
 	}
 	if force {
 		request += "\nMEMTRACE_FORCE=1"

@@ -13,10 +13,10 @@ import (
 	"memtrace/analyzer"
 	"memtrace/internal/console"
 	"memtrace/internal/control"
-	"memtrace/internal/questions"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
+	"memtrace/internal/usageerr"
 	"memtrace/trace/referrers"
 )
 
@@ -56,10 +56,10 @@ type ReferrersOptions struct {
 // Referrers shows what refers to the tensors of a process.
 func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 	if o.Rows < 1 || o.Rows > control.MostRows {
-		return usage.Errorf("-n %d: choose between 1 and %d rows", o.Rows, control.MostRows)
+		return usageerr.Errorf("-n %d: choose between 1 and %d rows", o.Rows, control.MostRows)
 	}
 	if o.Timeout < time.Millisecond || o.Timeout > control.MostPatience {
-		return usage.Errorf("--timeout %s: choose between 1ms and %s", o.Timeout, control.MostPatience)
+		return usageerr.Errorf("--timeout %s: choose between 1ms and %s", o.Timeout, control.MostPatience)
 	}
 	status, err := r.Request(pid, "status")
 	if err != nil {
@@ -87,7 +87,7 @@ func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 
 func (r *Recorder) writeReferrers(o ReferrersOptions, report *referrersReport, leftOut uint64) error {
 	if o.JSON {
-		return r.WriteTo(o.Output, o.Force, visible.JSON, func(w io.Writer) error {
+		return r.WriteTo(o.Output, o.Force, sanitize.JSON, func(w io.Writer) error {
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
 			return encoder.Encode(report)
@@ -97,7 +97,7 @@ func (r *Recorder) writeReferrers(o ReferrersOptions, report *referrersReport, l
 	if o.Output == "" || o.Output == "-" {
 		width = console.ReportWidth(r.Stdout, r.Stdout != nil && term.IsTerminal(int(r.Stdout.Fd())))
 	}
-	return r.WriteTo(o.Output, o.Force, visible.Lines, func(w io.Writer) error {
+	return r.WriteTo(o.Output, o.Force, sanitize.Lines, func(w io.Writer) error {
 		text := holderText{width: width}
 		text.report(report, leftOut)
 		_, err := io.WriteString(w, text.String())
@@ -135,7 +135,7 @@ func (r *Recorder) readSites(path string, seq uint64, addresses []uint64) (sites
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: questions.Symbols(), Own: questions.Own(nil)},
+	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: queryflags.Symbols(), Own: queryflags.Own(nil)},
 		seq, addresses)
 	if err != nil {
 		return nil, tracefile.ReadError(path, source, err)

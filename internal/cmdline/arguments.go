@@ -3,13 +3,13 @@ package cmdline
 import (
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 )
 
 // NoArguments is for verbs that take none.
 func NoArguments(_ *cobra.Command, args []string) error {
 	if len(args) > 0 {
-		return usage.Errorf("takes no arguments, got %q", args[0])
+		return usageerr.Errorf("takes no arguments, got %q", args[0])
 	}
 	return nil
 }
@@ -17,7 +17,7 @@ func NoArguments(_ *cobra.Command, args []string) error {
 // OneTrace is for verbs that take exactly one.
 func OneTrace(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usage.Errorf("name one trace")
+		return usageerr.Errorf("name one trace")
 	}
 	return nil
 }
@@ -25,7 +25,7 @@ func OneTrace(_ *cobra.Command, args []string) error {
 // SomeTraces is for verbs that take one trace or several.
 func SomeTraces(_ *cobra.Command, args []string) error {
 	if len(args) == 0 {
-		return usage.Errorf("name a trace, or a folder that holds traces")
+		return usageerr.Errorf("name a trace, or a folder that holds traces")
 	}
 	return nil
 }
@@ -33,7 +33,7 @@ func SomeTraces(_ *cobra.Command, args []string) error {
 // TwoTraces is for verbs that compare two.
 func TwoTraces(_ *cobra.Command, args []string) error {
 	if len(args) != 2 {
-		return usage.Errorf("name two traces: the one before and the one after; got %d", len(args))
+		return usageerr.Errorf("name two traces: the one before and the one after; got %d", len(args))
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package cmdline has what the command lines of several verbs have in common: which arguments they take, how values are
-// completed, and sizes as values of flags. It imports internal/usage, reads no file and runs nothing.
+// completed, and sizes as values of flags. It imports internal/usageerr, reads no file and runs nothing.
 package cmdline
 
 import (

@@ -11,7 +11,7 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Console is what verbs talk to: the three standard streams and the logger, which writes to the third.
@@ -52,12 +52,12 @@ func (c *Console) Complain(verb string, err error) {
 		}
 		return
 	}
-	c.Print("%s: %s", verb, visible.Text(err.Error()))
+	c.Print("%s: %s", verb, sanitize.Text(err.Error()))
 }
 
 // Say prints a line on stderr.
 func (c *Console) Say(format string, args ...any) {
-	c.Print("memtrace: %s", visible.Text(fmt.Sprintf(format, args...)))
+	c.Print("memtrace: %s", sanitize.Text(fmt.Sprintf(format, args...)))
 }
 
 // Print prints a line on stderr, in several where the terminal is narrower.
@@ -95,7 +95,7 @@ func newLogger(w *os.File, level zerolog.Level) zerolog.Logger {
 		},
 		FormatMessage: func(v any) string {
 			text, _ := v.(string)
-			if text = visible.Text(text); colour {
+			if text = sanitize.Text(text); colour {
 				text = "\x1b[1m" + text + "\x1b[m"
 			}
 			return text

@@ -11,8 +11,8 @@ import (
 
 	"golang.org/x/term"
 
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
+	"memtrace/internal/usageerr"
 )
 
 const outputBuffer = 64 << 10
@@ -29,10 +29,10 @@ type destination struct {
 
 // openDestination opens path for writing; "" and "-" mean standard output, which gets no bytes that a terminal would
 // interpret. An existing file is replaced only with force. The caller ends with either commit or discard.
-func (c *Console) openDestination(path string, force bool, form visible.Form) (*destination, error) {
+func (c *Console) openDestination(path string, force bool, form sanitize.Form) (*destination, error) {
 	if path == "" || path == "-" {
-		if form == visible.Bytes && term.IsTerminal(int(c.Stdout.Fd())) {
-			return nil, usage.Errorf("standard output is a terminal; name a file with -o")
+		if form == sanitize.Bytes && term.IsTerminal(int(c.Stdout.Fd())) {
+			return nil, usageerr.Errorf("standard output is a terminal; name a file with -o")
 		}
 		return &destination{Writer: bufio.NewWriterSize(c.Stdout, outputBuffer), file: c.Stdout,
 			name: "standard output"}, nil
@@ -40,7 +40,7 @@ func (c *Console) openDestination(path string, force bool, form visible.Form) (*
 	info, err := os.Stat(path)
 	switch {
 	case err == nil && info.IsDir():
-		return nil, usage.Errorf("%s is a folder; name a file with -o", path)
+		return nil, usageerr.Errorf("%s is a folder; name a file with -o", path)
 	case err == nil && !info.Mode().IsRegular(): // a device or a pipe keeps its place
 		f, err := os.OpenFile(path, os.O_WRONLY, 0) // waits for a pipe's reader, as a shell does
 		if err != nil {
@@ -121,14 +121,14 @@ func (d *destination) discard() {
 
 // WriteTo opens the destination, lets produce fill it, and commits it if produce succeeds. form is what produce writes:
 // whatever a trace holds, nothing else than that comes out.
-func (c *Console) WriteTo(path string, force bool, form visible.Form, produce func(io.Writer) error) error {
+func (c *Console) WriteTo(path string, force bool, form sanitize.Form, produce func(io.Writer) error) error {
 	out, err := c.openDestination(path, force, form)
 	if err != nil {
 		return err
 	}
-	safe := visible.NewWriter(out, form)
+	safe := sanitize.NewWriter(out, form)
 	columns := 0
-	if (form == visible.Lines || form == visible.Colored) && out.file == c.Stdout {
+	if (form == sanitize.Lines || form == sanitize.Colored) && out.file == c.Stdout {
 		columns = Columns(c.Stdout)
 	}
 	fit := NewFittingWriter(safe, columns)

@@ -8,7 +8,7 @@ import (
 
 	"golang.org/x/term"
 
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 const (
@@ -29,7 +29,7 @@ type Progress struct {
 // NewProgress returns the progress of reading a file. It shows nothing if the console is quiet or standard error is not
 // a terminal.
 func (c *Console) NewProgress(name string, total int64) *Progress {
-	p := &Progress{name: visible.Text(name), total: total, next: time.Now().Add(progressDelay), bar: c.bar}
+	p := &Progress{name: sanitize.Text(name), total: total, next: time.Now().Add(progressDelay), bar: c.bar}
 	if !c.Quiet && term.IsTerminal(int(c.Stderr.Fd())) {
 		p.out = c.Stderr
 	}

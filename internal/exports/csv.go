@@ -14,10 +14,10 @@ import (
 	"memtrace/analyzer/render/csvtable"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/internal/console"
-	"memtrace/internal/questions"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
+	"memtrace/internal/usageerr"
 )
 
 // CSVName is the one format that is a folder: a file for each table of the report.
@@ -39,14 +39,14 @@ func CSVTables() string {
 func (f *Flags) checkCSV() error {
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines"} {
 		if f.changed(flag) {
-			return usage.Errorf("--%s does not apply to %s, which has tables; leave it out", flag, CSVName)
+			return usageerr.Errorf("--%s does not apply to %s, which has tables; leave it out", flag, CSVName)
 		}
 	}
 	switch {
 	case f.push.enabled():
-		return usage.Errorf("--push sends pprof's profile; leave out %s", CSVName)
+		return usageerr.Errorf("--push sends pprof's profile; leave out %s", CSVName)
 	case f.output == "-":
-		return usage.Errorf("%s writes a file for each table; name a folder with -o", CSVName)
+		return usageerr.Errorf("%s writes a file for each table; name a folder with -o", CSVName)
 	}
 	return nil
 }
@@ -84,7 +84,7 @@ func (e *Exporter) CSV(flags *Flags, arg string) error {
 		if t.Empty(s) {
 			continue
 		}
-		if err := e.WriteTo(filepath.Join(folder, t.Name+CSVExtension), flags.force, visible.Lines,
+		if err := e.WriteTo(filepath.Join(folder, t.Name+CSVExtension), flags.force, sanitize.Lines,
 			func(w io.Writer) error { return t.Write(w, s) }); err != nil {
 			return errors.Join(err, removeEmpty(folder))
 		}
@@ -106,11 +106,11 @@ func (e *Exporter) CSV(flags *Flags, arg string) error {
 // requestCSV requests categories, and the figures of a training program.
 func requestCSV(o *analyzer.Options) error {
 	groupings := o.Groupings
-	if err := (&questions.ViewFlags{Names: []string{"modules"}}).RequestTraining(&questions.Flags{}, o); err != nil {
+	if err := (&queryflags.ViewFlags{Names: []string{"modules"}}).RequestTraining(&queryflags.Flags{}, o); err != nil {
 		return err
 	}
-	o.Groupings, o.Cross, o.Timeline = append(groupings, questions.ByCategory),
-		[]string{"module", questions.ByCategory}, questions.ByCategory
+	o.Groupings, o.Cross, o.Timeline = append(groupings, queryflags.ByCategory),
+		[]string{"module", queryflags.ByCategory}, queryflags.ByCategory
 	return nil
 }
 

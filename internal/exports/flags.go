@@ -9,14 +9,14 @@ import (
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cmdline"
-	"memtrace/internal/questions"
-	"memtrace/internal/usage"
+	"memtrace/internal/queryflags"
+	"memtrace/internal/usageerr"
 	"memtrace/internal/version"
 )
 
 // Flags are those of the command: what is counted, what is written of it, and where.
 type Flags struct {
-	filters questions.Flags // what to count; its flags about how to show it are not offered
+	filters queryflags.Flags // what to count; its flags about how to show it are not offered
 	value   string
 	level   string
 	full    bool
@@ -38,7 +38,7 @@ func (f *Flags) Define(cmd *cobra.Command) {
 		" (default: framework, if one reported blocks)")
 	set.BoolVar(&f.full, "full-stacks", false, "do not fold the frames inside libraries")
 	set.BoolVar(&f.noLines, "no-lines", false, "join the lines of a function")
-	set.StringVar(&f.filters.At, "at", "", "use this `MOMENT` instead of the peak: "+questions.MomentHelp)
+	set.StringVar(&f.filters.At, "at", "", "use this `MOMENT` instead of the peak: "+queryflags.MomentHelp)
 	f.filters.Window.Define(cmd)
 	f.filters.DefineFilters(cmd)
 	set.StringVarP(&f.output, "output", "o", "",
@@ -69,10 +69,10 @@ func (f *Flags) check() (analyzer.Options, export.Options, error) {
 	count.FullStacks = f.full
 	value, err := export.ParseValue(f.value)
 	if err != nil {
-		return count, export.Options{}, usage.Errorf("--value: %w", err)
+		return count, export.Options{}, usageerr.Errorf("--value: %w", err)
 	}
 	if f.level != "" && f.level != report.LevelFramework && f.level != report.LevelDriver {
-		return count, export.Options{}, usage.Errorf("--level %s: choose %s or %s", f.level, report.LevelFramework,
+		return count, export.Options{}, usageerr.Errorf("--level %s: choose %s or %s", f.level, report.LevelFramework,
 			report.LevelDriver)
 	}
 	return count, export.Options{Value: value, NoLines: f.noLines, Full: f.full, Writer: "memtrace " + version.String},

@@ -8,16 +8,16 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/internal/console"
+	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
-	"memtrace/internal/visible"
+	"memtrace/internal/usageerr"
 	"memtrace/trace/spool"
 )
 
 // Format is one way to write stacks. A new format is a row of Formats.
 type Format struct {
 	Name, Extension, Doc string
-	form                 visible.Form
+	form                 sanitize.Form
 	labels               bool   // rows hold what their memory is for
 	bothLevels           bool   // a file holds all levels unless one was requested
 	hint                 string // a command that opens the file, with %s for its path; "": there is no such command
@@ -32,24 +32,24 @@ type Format struct {
 var Formats = []Format{
 	{Name: "flamegraph", Extension: ".svg", Doc: "a picture for the browser; your own lines stand out",
 		hint: "open it in a browser", write: oneSet(export.FlameGraph)},
-	{Name: "pprof", Extension: ".pb.gz", Doc: "a profile for pprof", form: visible.Bytes,
+	{Name: "pprof", Extension: ".pb.gz", Doc: "a profile for pprof", form: sanitize.Bytes,
 		labels: true,
 		hint:   "go tool pprof -http=: %s", write: oneSet(export.Pprof)},
 	{Name: "speedscope", Extension: ".speedscope.json", Doc: "a profile for speedscope.app",
-		form: visible.JSON, bothLevels: true,
+		form: sanitize.JSON, bothLevels: true,
 		hint: "open it at https://www.speedscope.app, which keeps it in your browser", write: export.Speedscope},
 	{Name: "collapsed", Extension: ".collapsed.txt", Doc: "one line per stack, for flamegraph.pl and others",
 		hint: "flamegraph.pl --countname bytes %s", write: oneSet(export.Collapsed)},
 	{Name: "dhat", Extension: ".dhat.json", Doc: "lifetimes and peak of each stack, for Valgrind's dh_view",
-		form: visible.JSON,
+		form: sanitize.JSON,
 		hint: "open dh_view.html of Valgrind in a browser and load it there", replay: export.DHAT,
 		takes: []string{"level", "at", "full-stacks", "no-lines"}},
 	{Name: "perfetto", Extension: ".pftrace", Doc: "memory over time, slices and marks, for Perfetto",
-		form: visible.Bytes,
+		form: sanitize.Bytes,
 		hint: "open it at https://ui.perfetto.dev, which keeps it in your browser", replay: export.Perfetto,
 		takes: []string{"limit"}},
 	{Name: "memory_viz", Extension: ".pickle", Doc: "a snapshot for PyTorch's memory_viz",
-		form: visible.Bytes,
+		form: sanitize.Bytes,
 		hint: "drop it on https://pytorch.org/memory_viz, which keeps it in your browser", replay: export.Snapshot,
 		takes: []string{"at", "full-stacks", "limit"}},
 }
@@ -82,7 +82,7 @@ func find(name string) (*Format, error) {
 			return &Formats[i], nil
 		}
 	}
-	return nil, usage.Errorf("there is no format %q; choose from %s", name, strings.Join(Names(), ", "))
+	return nil, usageerr.Errorf("there is no format %q; choose from %s", name, strings.Join(Names(), ", "))
 }
 
 // pathOf is the trace's path with a format's Extension: memtrace.python3.4711.svg for memtrace.python3.4711.bin.

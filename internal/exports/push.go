@@ -18,7 +18,7 @@ import (
 	"memtrace/internal/pyroscope"
 	"memtrace/internal/top"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 )
 
 // PushTokenEnv holds a token for the server. It must not be on a command line: every process of the machine can read
@@ -62,31 +62,31 @@ var (
 func (p *pushFlags) target(format *Format, output string) (*pyroscope.Target, error) {
 	if !p.enabled() {
 		if len(p.labels)+len(p.headers) > 0 {
-			return nil, usage.Errorf("--push-label and --push-header: name a server with --push")
+			return nil, usageerr.Errorf("--push-label and --push-header: name a server with --push")
 		}
 		return nil, nil
 	}
 	if format.Name != "pprof" {
-		return nil, usage.Errorf("--push with %s: servers take pprof's profiles; leave out the format", format.Name)
+		return nil, usageerr.Errorf("--push with %s: servers take pprof's profiles; leave out the format", format.Name)
 	}
 	if output != "" {
-		return nil, usage.Errorf("--push with -o: choose one")
+		return nil, usageerr.Errorf("--push with -o: choose one")
 	}
 	target, err := pyroscope.ParseTarget(p.url)
 	if err != nil {
-		return nil, usage.Errorf("--push: %w; such as http://localhost:4040", err)
+		return nil, usageerr.Errorf("--push: %w; such as http://localhost:4040", err)
 	}
 	for _, text := range p.labels {
 		if name, value, found := strings.Cut(text, "="); !found || value == "" || !pushLabelName.MatchString(name) ||
 			strings.HasPrefix(name, "__") {
-			return nil, usage.Errorf("--push-label %s: give it as NAME=VALUE, such as team=vision", text)
+			return nil, usageerr.Errorf("--push-label %s: give it as NAME=VALUE, such as team=vision", text)
 		}
 	}
 	for _, text := range p.headers {
 		name, value, found := strings.Cut(text, ":")
 		if value = strings.TrimSpace(value); !found || !pushHeaderName.MatchString(name) ||
 			strings.ContainsAny(value, "\r\n\x00") {
-			return nil, usage.Errorf("--push-header %s: give it as 'NAME: VALUE'", name)
+			return nil, usageerr.Errorf("--push-header %s: give it as 'NAME: VALUE'", name)
 		}
 		target.Header(name, value)
 	}

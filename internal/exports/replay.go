@@ -12,9 +12,9 @@ import (
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/questions"
+	"memtrace/internal/queryflags"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 	"memtrace/trace"
 )
 
@@ -29,11 +29,11 @@ func (f *Flags) checkApplies(format *Format) error {
 	}
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines", "at", "limit"} {
 		if f.changed(flag) && !slices.Contains(takes, flag) {
-			return usage.Errorf("--%s does not apply to %s; leave it out", flag, format.Name)
+			return usageerr.Errorf("--%s does not apply to %s; leave it out", flag, format.Name)
 		}
 	}
 	if f.limit < 1 {
-		return usage.Errorf("--limit %d: must be at least 1", f.limit)
+		return usageerr.Errorf("--limit %d: must be at least 1", f.limit)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func prepareReplay(count *analyzer.Options, flags *Flags) error {
 	if err != nil {
 		return err
 	}
-	count.RuleSets = []profile.RuleGrouping{{Name: questions.ByCategory, Rules: set}}
+	count.RuleSets = []profile.RuleGrouping{{Name: queryflags.ByCategory, Rules: set}}
 	count.HistoryBlocks = flags.limit
 	return nil
 }

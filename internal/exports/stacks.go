@@ -14,7 +14,7 @@ import (
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/questions"
+	"memtrace/internal/queryflags"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
 )
@@ -79,8 +79,8 @@ func labelStacks(count *analyzer.Options) error {
 	if err != nil {
 		return err
 	}
-	count.Groupings = []string{questions.ByCategory, "module", "tag", "device"}
-	count.RuleSets = []profile.RuleGrouping{{Name: questions.ByCategory, Rules: set}}
+	count.Groupings = []string{queryflags.ByCategory, "module", "tag", "device"}
+	count.RuleSets = []profile.RuleGrouping{{Name: queryflags.ByCategory, Rules: set}}
 	return nil
 }
 

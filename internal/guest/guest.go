@@ -193,7 +193,7 @@ var adapterScripts = sync.OnceValues(func() (string, error) {
 	}
 	defer os.RemoveAll(dir)
 	out := filepath.Join(dir, "scripts.c")
-	command := exec.Command("go", "run", "./internal/genadapters", "-out", out)
+	command := exec.Command("go", "run", "./tools/genadapters", "-out", out)
 	command.Dir = Root()
 	if text, err := command.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("genadapters: %w\n%s", err, bytes.TrimSpace(text))

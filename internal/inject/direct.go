@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // The functions below replace calls in the thread: each call costs it another time slice, for which it waits on a busy
@@ -61,7 +61,7 @@ const largestLibrary = 256 << 20
 // export looks a function up in a library's file; nil if that cannot be done. It reads all of it, so that no thread is
 // stopped until a disk or the network has sent it.
 func (t *target) export(library, function string) *exported {
-	data, err := regular.Read(filepath.Join(t.proc, "root", library), largestLibrary)
+	data, err := safefile.Read(filepath.Join(t.proc, "root", library), largestLibrary)
 	if err != nil {
 		return nil
 	}

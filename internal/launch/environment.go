@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/internal/usage"
+	"memtrace/internal/usageerr"
 )
 
 // DefaultOutput is the recorder's own default file name, used here when -o names a folder.
@@ -93,7 +93,8 @@ func CheckStacks(list string) error {
 		case !counted && (name == "full" || name == "none" || name == "nofrees"):
 		case counted && (name == "native" || name == "python") && err == nil:
 		default:
-			return usage.Errorf("--stacks %s: choose full, none, or a list such as native:32,python:64,nofrees", list)
+			return usageerr.Errorf("--stacks %s: choose full, none, or a list such as native:32,python:64,nofrees",
+				list)
 		}
 	}
 	return nil
@@ -151,7 +152,7 @@ func checkPattern(pattern string) error {
 		case rest != "" && strings.IndexByte(outputPlaceholders, rest[0]) >= 0:
 			rest = rest[1:]
 		default:
-			return usage.Errorf(
+			return usageerr.Errorf(
 				"output pattern %q: a %% is followed by p (pid), e (program), h (host), t (start time), r (rank), n (counter), q{VARIABLE} or another %%", pattern)
 		}
 	}

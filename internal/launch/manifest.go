@@ -11,7 +11,7 @@ import (
 	"strings"
 	"syscall"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // ManifestEnv names the folder in which each recorded process drops one small file per trace: the trace's absolute path
@@ -70,7 +70,7 @@ func (m *Manifest) PassOn(outer string) error {
 		return err
 	}
 	for _, entry := range entries {
-		text, err := regular.ReadUnlinked(filepath.Join(m.Dir, entry.Name()), manifestEntryLimit)
+		text, err := safefile.ReadUnlinked(filepath.Join(m.Dir, entry.Name()), manifestEntryLimit)
 		if err == nil {
 			err = writeManifestEntry(filepath.Join(outer, entry.Name()), text)
 		}
@@ -99,8 +99,8 @@ func manifestOrder(name string) []uint64 {
 }
 
 func readManifestEntry(file string) (string, error) {
-	text, err := regular.ReadUnlinked(file, manifestEntryLimit)
-	if err != nil && !errors.Is(err, regular.ErrTooLarge) {
+	text, err := safefile.ReadUnlinked(file, manifestEntryLimit)
+	if err != nil && !errors.Is(err, safefile.ErrTooLarge) {
 		return "", fmt.Errorf("read the run's list of traces: %w", err)
 	}
 	// A process that was killed while it wrote leaves a line without its end.

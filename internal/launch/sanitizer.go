@@ -6,7 +6,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // linkOrder is the option of AddressSanitizer's that ends a program where another library precedes the sanitizer's. The
@@ -32,7 +32,7 @@ func needsSanitizer(program string) bool {
 	if err != nil {
 		return false
 	}
-	opened, err := regular.Open(path)
+	opened, err := safefile.Open(path)
 	if err != nil {
 		return false
 	}

@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // Diagnose returns why the recorder did not reach a program, as far as its file shows it.
@@ -24,7 +24,7 @@ func Diagnose(program string) string {
 	if size, err := unix.Getxattr(path, "security.capability", nil); err == nil && size > 0 {
 		return "; " + program + " has file capabilities (setcap), and such programs ignore LD_PRELOAD"
 	}
-	opened, err := regular.Open(path)
+	opened, err := safefile.Open(path)
 	if err != nil {
 		return ""
 	}

@@ -17,7 +17,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Type is the type of a family.
@@ -60,7 +60,7 @@ const cutMark = "…"
 // Clean returns what a label shows of a text that others chose: printable characters only, and not too many of them. Of
 // a long text the beginning and the end stay, since paths differ in their ends.
 func Clean(text string) string {
-	text = visible.Text(text)
+	text = sanitize.Text(text)
 	runes := []rune(text)
 	if len(runes) <= maxLabelRunes {
 		return text

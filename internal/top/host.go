@@ -12,7 +12,7 @@ import (
 	"golang.org/x/term"
 
 	"memtrace/analyzer/symbol"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Host is what the command lends the view. All fields are needed.
@@ -27,7 +27,7 @@ type Host struct {
 	// an error on the command line
 	Usage func(format string, args ...any) error
 	// replaces a file in one step; "": standard output
-	WriteTo func(path string, force bool, form visible.Form, produce func(io.Writer) error) error
+	WriteTo func(path string, force bool, form sanitize.Form, produce func(io.Writer) error) error
 	// the traces that an argument names: a file, or all in a folder
 	Traces func(arg string) ([]string, error)
 	// why a trace cannot be opened, in words
@@ -69,9 +69,9 @@ func (h *Host) Run(o *Options, args []string) error {
 // printOnce reads every trace to its present end and prints what there is.
 func (h *Host) printOnce(sampler *sampler, o *Options, terminal bool) error {
 	sample := sampler.sample(math.MaxInt64)
-	form := visible.Lines
+	form := sanitize.Lines
 	if o.JSON {
-		form = visible.JSON
+		form = sanitize.JSON
 	}
 	return h.WriteTo("", false, form, func(w io.Writer) error {
 		if o.JSON {

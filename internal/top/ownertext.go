@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // owner is a row of owners.
@@ -80,7 +80,7 @@ func (t *page) ownerNames(list []owner) (indent int, names []string, wide bool) 
 		room = t.width - indent - figures
 	}
 	for _, row := range list {
-		names = append(names, visible.Text(row.name))
+		names = append(names, sanitize.Text(row.name))
 	}
 	return indent, layout.ClipApart(names, max(room, 1), t.ascii), wide
 }

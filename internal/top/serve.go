@@ -16,7 +16,7 @@ import (
 	"time"
 
 	"memtrace/internal/metrics"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 const (
@@ -198,5 +198,5 @@ func (h *Host) writeMetrics(path string, collect func(time.Duration) ([]*metrics
 	if err != nil {
 		return err
 	}
-	return h.WriteTo(path, true, visible.Lines, func(w io.Writer) error { return metrics.Write(w, families, format) })
+	return h.WriteTo(path, true, sanitize.Lines, func(w io.Writer) error { return metrics.Write(w, families, format) })
 }

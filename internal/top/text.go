@@ -9,7 +9,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/internal/control"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 const (
@@ -119,7 +119,7 @@ func (t *page) heading() {
 	l.add(styleStrong, "memtrace top")
 	l.add(stylePlain, "  %s", t.sample.Time.Format("15:04:05"))
 	if n := t.sample.NVML; n.Available {
-		l.add(stylePlain, "  driver %s", visible.Text(n.Driver))
+		l.add(stylePlain, "  driver %s", sanitize.Text(n.Driver))
 		if n.CUDA != "" {
 			l.add(stylePlain, ", CUDA %s", n.CUDA)
 		}
@@ -139,7 +139,7 @@ func formatCount(n int, one, many string) string {
 func (t *page) wrapped(style style, text string) {
 	sentence := strings.TrimLeft(text, " ")
 	indent := text[:len(text)-len(sentence)]
-	for part := range strings.SplitSeq(ansi.Wordwrap(visible.Text(sentence), max(t.width-len(indent), 20), ""), "\n") {
+	for part := range strings.SplitSeq(ansi.Wordwrap(sanitize.Text(sentence), max(t.width-len(indent), 20), ""), "\n") {
 		t.line(style, "%s%s", indent, part)
 	}
 }
@@ -154,7 +154,7 @@ func (d *device) title() string {
 func (t *page) device(d *device, shown map[int]bool) {
 	var l line
 	l.add(styleStrong, "%s", d.title())
-	l.add(stylePlain, "  %s  ", visible.Text(d.Name))
+	l.add(stylePlain, "  %s  ", sanitize.Text(d.Name))
 	if d.Used != nil && d.Total != nil {
 		l.add(styleGreen, "%s", t.bar(*d.Used, *d.Total))
 		l.add(stylePlain, " %s of %s used, %s free", layout.Bytes(*d.Used), layout.Bytes(*d.Total), formatBytes(d.Free))
@@ -233,8 +233,8 @@ func (t *page) process(p *process, used string, shown map[int]bool) {
 		recorded = "unknown"
 	}
 	l := line{pid: p.PID}
-	l.add(stylePlain, processColumns, fmt.Sprint(p.PID), ansi.Truncate(visible.Text(p.User), 10, ""), used, recorded,
-		visible.Text(p.Command))
+	l.add(stylePlain, processColumns, fmt.Sprint(p.PID), ansi.Truncate(sanitize.Text(p.User), 10, ""), used, recorded,
+		sanitize.Text(p.Command))
 	t.put(l)
 	switch {
 	case !p.Traced || !t.open(p.PID):

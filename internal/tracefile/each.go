@@ -6,7 +6,7 @@ import (
 	"syscall"
 
 	"memtrace/internal/console"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Shown is a verb's way through several traces: load reads one, while others are read, show writes what it found.
@@ -14,7 +14,7 @@ type Shown[T any] struct {
 	Load func(path string) (T, error)
 	Show func(w io.Writer, value T) error
 	JSON bool
-	Form visible.Form // of what show writes
+	Form sanitize.Form // of what show writes
 }
 
 // ToFile shows every trace that args name, in order, in one output. A trace that cannot be read does not prevent the

@@ -12,7 +12,7 @@ import (
 	"strings"
 
 	"memtrace/internal/console"
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -92,7 +92,7 @@ func PassOver(c *console.Console, in Input, err error) bool {
 		return false
 	case errors.Is(err, trace.ErrNotTrace):
 		c.Log.Info().Msgf("%s is passed over: %v", in.Path, trace.ErrNotTrace)
-	case errors.Is(err, regular.ErrNotRegular):
+	case errors.Is(err, safefile.ErrNotRegular):
 		c.Log.Warn().Msgf("%v; it is passed over", err)
 	default:
 		return false

@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"memtrace/internal/console"
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/importer"
 	"memtrace/trace/spool"
@@ -24,7 +24,7 @@ func Open(c *console.Console, path string) (*spool.Run, error) {
 	}
 	if err := run.NotSpool(); err != nil {
 		why := ": no recorder made it, so"
-		if !errors.Is(err, regular.ErrNotRegular) {
+		if !errors.Is(err, safefile.ErrNotRegular) {
 			why = ";"
 		}
 		c.Log.Warn().Msgf("%v%s it is left alone; %s is read without it", OpenError(path, err), why, path)
@@ -58,9 +58,9 @@ func OpenError(path string, err error) error {
 	case errors.Is(err, spool.ErrNotSpool), errors.Is(err, spool.ErrVersion):
 		// these name the file, which may be the one beside path
 		return fmt.Errorf("%w; a spool can be read by the memtrace whose library wrote it", err)
-	case errors.As(err, &pathError) && errors.Is(err, regular.ErrLink):
+	case errors.As(err, &pathError) && errors.Is(err, safefile.ErrLink):
 		return fmt.Errorf("%s: %w; name the file that it leads to", pathError.Path, pathError.Err)
-	case errors.As(err, &pathError) && errors.Is(err, regular.ErrNotRegular) && !errors.Is(err, regular.ErrDirectory):
+	case errors.As(err, &pathError) && errors.Is(err, safefile.ErrNotRegular) && !errors.Is(err, safefile.ErrDirectory):
 		return fmt.Errorf("%s: %w; copy what it gives to a file", pathError.Path, pathError.Err)
 	case errors.As(err, &pathError):
 		return fmt.Errorf("%s: %w", pathError.Path, pathError.Err)
@@ -87,7 +87,7 @@ func OpenPlain(c *console.Console, path string, partly bool) (trace.Source, func
 		return run, run.Close, nil
 	}
 	defer run.Close()
-	file, err := regular.Open(path)
+	file, err := safefile.Open(path)
 	if err != nil {
 		return nil, nil, OpenError(path, err)
 	}
@@ -117,7 +117,7 @@ const importHint = 1 << 20
 
 // foreignFormat returns the format that the beginning of a file is in, nil if it cannot be imported.
 func foreignFormat(path string) *importer.Format {
-	file, err := regular.Open(path)
+	file, err := safefile.Open(path)
 	if err != nil {
 		return nil
 	}

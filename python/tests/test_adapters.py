@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The scripts in cshim/adapters import from each other for checkers alone: internal/genadapters leaves these imports out, so no interpreter checks them."""
+"""The scripts in cshim/adapters import from each other for checkers alone: tools/genadapters leaves these imports out, so no interpreter checks them."""
 
 import ast
 import pathlib

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 )
 
@@ -98,7 +98,7 @@ func (f *Follower) openSpool(path string, of trace.Info) error {
 // without it.
 func passedOver(err error, begun bool) bool {
 	is := func(reason error) bool { return errors.Is(err, reason) }
-	return is(fs.ErrNotExist) || is(regular.ErrNotRegular) || begun && (is(fs.ErrPermission) || is(ErrNotSpool) ||
+	return is(fs.ErrNotExist) || is(safefile.ErrNotRegular) || begun && (is(fs.ErrPermission) || is(ErrNotSpool) ||
 		is(ErrVersion) || is(ErrForeign))
 }
 

@@ -9,7 +9,7 @@ import (
 	"path/filepath"
 	"strconv"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 )
 
@@ -64,7 +64,7 @@ func removeSuperfluous(path string) error {
 		return nil // another file is there, and does no harm
 	}
 	defer s.Close()
-	file, err := regular.Open(path)
+	file, err := safefile.Open(path)
 	if err != nil {
 		return err
 	}
@@ -151,7 +151,7 @@ func (r *Run) OpenToWrite(path string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return regular.OpenToWrite(path, os.O_RDWR, regular.IdentityOf(st))
+	return safefile.OpenToWrite(path, os.O_RDWR, safefile.IdentityOf(st))
 }
 
 // Remove removes the spool, which is that of the trace at tracePath: the name beside the trace and, where that is a
@@ -164,7 +164,7 @@ func (s *Spool) Remove(tracePath string) error {
 		return err
 	}
 	if beside.Mode()&fs.ModeSymlink == 0 {
-		return regular.Remove(path, s.file)
+		return safefile.Remove(path, s.file)
 	}
 	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
@@ -172,13 +172,13 @@ func (s *Spool) Remove(tracePath string) error {
 	}
 	if st, err := os.Lstat(target); err != nil {
 		return err
-	} else if id := regular.IdentityOf(st); id.Device != s.file.Device || id.Inode != s.file.Inode {
-		return &fs.PathError{Op: "remove", Path: path, Err: regular.ErrReplaced}
+	} else if id := safefile.IdentityOf(st); id.Device != s.file.Device || id.Inode != s.file.Inode {
+		return &fs.PathError{Op: "remove", Path: path, Err: safefile.ErrReplaced}
 	}
-	if err := regular.Remove(path, regular.IdentityOf(beside)); err != nil {
+	if err := safefile.Remove(path, safefile.IdentityOf(beside)); err != nil {
 		return err
 	}
-	if err := regular.Remove(target, s.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
+	if err := safefile.Remove(target, s.file); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
 	return nil

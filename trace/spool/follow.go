@@ -8,7 +8,7 @@ import (
 	"os"
 	"slices"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/section"
 	"memtrace/trace/seqset"
@@ -74,7 +74,7 @@ func Follow(tracePath, spoolPath string) (*Follower, error) {
 }
 
 func (f *Follower) openFile() (err error) {
-	f.file, err = regular.Open(f.path)
+	f.file, err = safefile.Open(f.path)
 	return err
 }
 

@@ -22,7 +22,7 @@ import (
 	"sync/atomic"
 	"unsafe"
 
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // Errors that callers distinguish.
@@ -39,7 +39,7 @@ type Spool struct {
 	mapped     []byte // data, and where the spool is drained what the file may grow into
 	writable   bool
 	name       string // base name of the file, links resolved
-	file       regular.Identity
+	file       safefile.Identity
 
 	committed uint64 // the highest number of a record, where the header's is lower; else 0
 
@@ -54,7 +54,7 @@ const maxSize = 1 << 40
 // Open maps the spool at path; writable for what plays its drainer, read-only for everyone else. The errors are
 // ErrNotSpool and ErrVersion, wrapped, or the system's.
 func Open(path string, writable bool) (*Spool, error) {
-	file, err := regular.OpenUpTo(path, maxSize)
+	file, err := safefile.OpenUpTo(path, maxSize)
 	if err == nil && writable {
 		file, err = reopen(file)
 	}
@@ -71,13 +71,13 @@ func reopen(file *os.File) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	return regular.OpenToWrite(file.Name(), os.O_RDWR, regular.IdentityOf(st))
+	return safefile.OpenToWrite(file.Name(), os.O_RDWR, safefile.IdentityOf(st))
 }
 
 // OpenOwn maps the spool that its process made, for its drainer: path without links, and own to detect a file that has
 // replaced it.
-func OpenOwn(path string, own regular.Identity) (*Spool, error) {
-	file, err := regular.OpenToWrite(path, os.O_RDWR, own)
+func OpenOwn(path string, own safefile.Identity) (*Spool, error) {
+	file, err := safefile.OpenToWrite(path, os.O_RDWR, own)
 	if err != nil {
 		return nil, err
 	}
@@ -92,7 +92,7 @@ func open(path string, file *os.File, writable bool) (*Spool, error) {
 		err = fmt.Errorf("%s: %w (%d bytes)", path, ErrNotSpool, info.Size())
 	}
 	if err == nil {
-		s.file = regular.IdentityOf(info)
+		s.file = safefile.IdentityOf(info)
 		err = s.mapFile(uint64(info.Size()))
 	}
 	if err != nil {

@@ -14,7 +14,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // diffPage is a page that compares two runs.
@@ -38,7 +38,7 @@ func Text(w io.Writer, d *diff.Diff, o layout.Options) error {
 	if len(d.Notes) > 0 {
 		p.Title("Notes")
 		for _, note := range d.Notes {
-			p.Item(visible.Text(note))
+			p.Item(sanitize.Text(note))
 		}
 	}
 	if p.Err() != nil {
@@ -68,13 +68,13 @@ func (p *diffPage) diffHeading(d *diff.Diff) {
 
 func (p *diffPage) diffSide(name string, side diff.Side, at string) {
 	if side.Path != "" {
-		p.Clipped(name, visible.Text(side.Path)+at)
+		p.Clipped(name, sanitize.Text(side.Path)+at)
 		name, at = "", ""
 	}
 	text := cmp.Or(phrase.Command(side.Process), "unknown") + " (" + phrase.Process(side.Process) + "; " +
 		phrase.Ending(side.Process) + ")" + at
 	if side.Process.Imported != "" {
-		text = "imported: " + visible.Text(side.Process.Imported) + at
+		text = "imported: " + sanitize.Text(side.Process.Imported) + at
 	}
 	if versions := phrase.Software(side.Versions); versions != "" {
 		text += ", " + versions
@@ -94,7 +94,7 @@ func sideMoment(side diff.Side) string {
 	if side.Moment == "peak" {
 		return "the peak, " + text
 	}
-	return visible.Text(side.Moment) + ", " + text
+	return sanitize.Text(side.Moment) + ", " + text
 }
 
 func momentUnlessPeak(side diff.Side) string {
@@ -110,7 +110,7 @@ func ofMoments(d *diff.Diff) (base, changed string) {
 		if side.Moment == "peak" {
 			return "peak"
 		}
-		return "at " + visible.Text(side.Moment)
+		return "at " + sanitize.Text(side.Moment)
 	}
 	return name(d.Base), name(d.New)
 }
@@ -329,7 +329,7 @@ func largestChanges(count, limit int, delta func(i int) int64) []bool {
 // diffTitle names a row. A place that moved includes its previous line.
 func diffTitle(by string, r *diff.Row) string {
 	if line := r.WasLine(); line > 0 {
-		return fmt.Sprintf("%s (was line %d)", visible.Text(r.Title()), line)
+		return fmt.Sprintf("%s (was line %d)", sanitize.Text(r.Title()), line)
 	}
-	return visible.Text(phrase.KeyName(by, r.Title()))
+	return sanitize.Text(phrase.KeyName(by, r.Title()))
 }

@@ -7,7 +7,7 @@ import (
 
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render/layout"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Views lists the views that compare two runs.
@@ -55,9 +55,9 @@ func (p *diffPage) parameterChanges(list []diff.Parameter) {
 	for i, f := range folded {
 		if shown[i] {
 			row := &f.Row
-			name := visible.Text(row.Name)
+			name := sanitize.Text(row.Name)
 			if row.Category != "parameter" {
-				name += " (" + visible.Text(row.Category) + ")"
+				name += " (" + sanitize.Text(row.Category) + ")"
 			}
 			rows = append(rows, []layout.Cell{{Text: name}, states[row.State],
 				{Text: layout.BytesOrDash(row.Bytes.Base)}, {Text: layout.BytesOrDash(row.Bytes.New)},

@@ -11,14 +11,14 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Ranks prints the processes of one run: the difference in a sentence, then a row for each. Options.Path is the folder
 // of their traces.
 func Ranks(w io.Writer, r *ranks.Ranks, o layout.Options) error {
 	p := layout.NewPage(w, o)
-	p.Title("memtrace report  " + visible.Text(o.Path))
+	p.Title("memtrace report  " + sanitize.Text(o.Path))
 	p.Gap()
 	for _, sentence := range append([]string{ranksVerdict(r)}, strayVerdict(r)...) {
 		for _, part := range layout.Wrap(sentence, o.Columns()-2) {
@@ -135,7 +135,7 @@ func writeRanksTable(p *layout.Page, r *ranks.Ranks) {
 			away = fmt.Sprintf("%+.1f%%", 100*(float64(level.PeakBytes)-float64(median))/float64(median))
 		}
 		rows = append(rows, []layout.Cell{{Text: processName(s.Process), Style: style},
-			{Text: visible.Text(s.Process.Host)}, {Text: device}, {Text: layout.Bytes(level.PeakBytes), Style: style},
+			{Text: sanitize.Text(s.Process.Host)}, {Text: device}, {Text: layout.Bytes(level.PeakBytes), Style: style},
 			{Text: away, Style: style}, {Text: layout.Bytes(level.LiveBytes)}, {Text: ending(s), Style: style}})
 	}
 	p.Table(columns, rows)
@@ -152,7 +152,7 @@ func ending(s *report.Summary) string {
 	case s.Process.ExitStatus != nil:
 		return fmt.Sprintf("exit status %d", *s.Process.ExitStatus)
 	case s.Process.Signal != "":
-		return visible.Text(s.Process.Signal)
+		return sanitize.Text(s.Process.Signal)
 	case s.Process.Ended == report.EndedKilled:
 		return "killed"
 	}

@@ -7,7 +7,7 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Verdict describes in one or two sentences by how much the memory changed, and what changed with it.
@@ -56,7 +56,7 @@ func causeWords(c *diff.Cause) string {
 		if c.State == diff.StateNew || c.State == diff.StateGone {
 			bytes = " (" + stateWord(c.State) + ", " + layout.SignedBytes(c.Delta) + ")"
 		}
-		return "by " + c.By + " " + visible.Text(c.Name) + bytes
+		return "by " + c.By + " " + sanitize.Text(c.Name) + bytes
 	}
 	kind := map[string]string{"parameter": "parameter", "buffer": "buffer", "optimizer": "optimizer state"}[c.Kind]
 	if kind == "" {
@@ -69,7 +69,7 @@ func causeWords(c *diff.Cause) string {
 	if c.Count > 1 {
 		words = fmt.Sprintf("%d %s", c.Count, words)
 	}
-	return words + " " + visible.Text(c.Name) + bytes
+	return words + " " + sanitize.Text(c.Name) + bytes
 }
 
 func stateWord(state string) string {

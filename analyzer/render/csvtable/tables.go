@@ -13,7 +13,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/view"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Table is a table of a summary for other programs: bytes as whole numbers, times in seconds since the trace's time
@@ -88,7 +88,7 @@ func (t *Table) Write(w io.Writer, s *report.Summary) error {
 	}
 	for row := range t.rows(s) {
 		for i, cell := range row {
-			row[i] = visible.Cell(cell)
+			row[i] = sanitize.Cell(cell)
 		}
 		if err := out.Write(row); err != nil {
 			return fmt.Errorf("write CSV: %w", err)

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 
 	"github.com/clipperhouse/displaywidth"
 )
@@ -92,7 +92,7 @@ func TestBar(t *testing.T) {
 func TestClean(t *testing.T) {
 	for in, want := range map[string]string{"model.π": "model.π", "a\x1b[2Jb": `a\x1b[2Jb`, "a\nb\tc": `a\x0ab\x09c`,
 		"bad\xff": `bad\xff`, "\u202eevil": `\u202eevil`} {
-		if got := visible.Text(in); got != want {
+		if got := sanitize.Text(in); got != want {
 			t.Errorf("visible.Text(%q) = %q, want %q", in, got, want)
 		}
 	}
@@ -142,7 +142,7 @@ func FuzzClip(f *testing.F) {
 		f.Add(text, 7, false)
 	}
 	f.Fuzz(func(t *testing.T, text string, width int, ascii bool) {
-		text, width = visible.Text(text), min(max(width, 0), 1000)
+		text, width = sanitize.Text(text), min(max(width, 0), 1000)
 		got := Clip(text, width, ascii)
 		if displaywidth.String(got) > width || displaywidth.String(text) <= width && got != text {
 			t.Errorf("clip(%q, %d) = %q", text, width, got)

@@ -5,7 +5,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // compositionWords divides the blocks by how long each part is meant to stay.
@@ -21,7 +21,7 @@ func compositionWords(c *report.OOMComposition) string {
 	}
 	text += fmt.Sprintf(", %s are older", layout.Bytes(c.OlderBytes))
 	if c.OlderSite != "" {
-		text += ", most of them from " + visible.Text(c.OlderSite)
+		text += ", most of them from " + sanitize.Text(c.OlderSite)
 	}
 	return text
 }

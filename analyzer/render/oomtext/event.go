@@ -14,7 +14,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // maxLines bounds the OOM events that the text report lists besides the one printed in full.
@@ -54,7 +54,7 @@ func WriteEvents(p *layout.Page, s *report.Summary) {
 func oneLine(e *report.OOMEvent) string {
 	text := fmt.Sprintf("%s requested on %s", layout.Bytes(e.RequestedBytes), phrase.DeviceName(e.Device))
 	if e.Tag != "" {
-		text += ", under " + visible.Text(e.Tag)
+		text += ", under " + sanitize.Text(e.Tag)
 	}
 	if e.Outcome == report.OOMRecovered {
 		return text + "; granted after " + layout.Bytes(e.ReleasedBytes) + " were given back"
@@ -104,13 +104,13 @@ func HostWord(e *report.OOMEvent) string {
 	if e.Memory == "registered" || e.Memory == "host" {
 		return "pinned host"
 	}
-	return visible.Text(e.Memory)
+	return sanitize.Text(e.Memory)
 }
 
 func requestWords(e *report.OOMEvent, framework string) string {
 	text := layout.Bytes(e.RequestedBytes)
 	if e.Memory != "device" {
-		text += " of " + visible.Text(e.Memory) + " memory"
+		text += " of " + sanitize.Text(e.Memory) + " memory"
 	}
 	if e.Level == "framework" {
 		text += ", a block of " + framework + "'s"
@@ -137,18 +137,18 @@ func requestWords(e *report.OOMEvent, framework string) string {
 }
 
 func callerWords(e *report.OOMEvent) string {
-	text := "thread " + visible.Text(e.Thread)
+	text := "thread " + sanitize.Text(e.Thread)
 	if e.Site != "" {
-		text = visible.Text(e.Site) + ", " + text
+		text = sanitize.Text(e.Site) + ", " + text
 	}
 	if e.Tag != "" {
-		text += ", under tag " + visible.Text(e.Tag)
+		text += ", under tag " + sanitize.Text(e.Tag)
 	}
 	if e.Call != "" {
-		text += ", by " + visible.Text(e.Call)
+		text += ", by " + sanitize.Text(e.Call)
 	}
 	if e.Caller != "" {
-		text += " called from " + visible.Text(e.Caller)
+		text += " called from " + sanitize.Text(e.Caller)
 	}
 	return text
 }
@@ -203,12 +203,12 @@ func cacheWords(a *report.OOMAllocator, requested uint64, framework string) stri
 }
 
 func sinceWords(s *report.OOMGrowth) string {
-	text := fmt.Sprintf("%s came since %s at %s and are still held", layout.Bytes(s.Bytes), visible.Text(s.What),
+	text := fmt.Sprintf("%s came since %s at %s and are still held", layout.Bytes(s.Bytes), sanitize.Text(s.What),
 		layout.Moment(s.TimeNS))
 	const shown = 3
 	var parts []string
 	for _, row := range s.Rows[:min(shown, len(s.Rows))] {
-		parts = append(parts, visible.Text(row.Key)+" "+layout.Bytes(row.Bytes))
+		parts = append(parts, sanitize.Text(row.Key)+" "+layout.Bytes(row.Bytes))
 	}
 	if len(parts) > 0 {
 		text += ": " + strings.Join(parts, ", ")
@@ -323,13 +323,13 @@ func ledgerBy(e *report.OOMEvent, by string) *report.Ledger {
 func OwnerName(r *report.LedgerRow, framework string) string {
 	switch r.Owner {
 	case report.OwnerBlocks:
-		return visible.Text(r.Key)
+		return sanitize.Text(r.Key)
 	case report.OwnerSlack:
 		return framework + " cache, idle"
 	case report.OwnerOutside:
-		return "outside of " + framework + ": " + visible.Text(r.Key)
+		return "outside of " + framework + ": " + sanitize.Text(r.Key)
 	}
-	return "(" + visible.Text(r.Key) + ")"
+	return "(" + sanitize.Text(r.Key) + ")"
 }
 
 func writeAdvice(p *layout.Page, e *report.OOMEvent) {
@@ -339,7 +339,7 @@ func writeAdvice(p *layout.Page, e *report.OOMEvent) {
 	p.Title("What to try")
 	p.Gap()
 	for _, a := range e.Advice {
-		p.Item(visible.Text(a.Text))
+		p.Item(sanitize.Text(a.Text))
 	}
 	p.Gap()
 }

@@ -8,7 +8,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Growth describes the rate of growth, its amount, and the lines. The judgement must be that memory grows; main is the
@@ -57,7 +57,7 @@ func growingPlaces(t *report.Trend) string {
 	const shown, whole = 2, 99
 	share := func(bytes uint64) float64 { return 100 * float64(bytes) / float64(max(t.Bytes, 1)) }
 	if len(t.Owners) > 0 && share(t.Owners[0].Bytes) >= whole {
-		return "It was allocated at " + visible.Text(t.Owners[0].Site)
+		return "It was allocated at " + sanitize.Text(t.Owners[0].Site)
 	}
 	var parts []string
 	for i, o := range t.Owners[:min(shown, len(t.Owners))] {
@@ -65,7 +65,7 @@ func growingPlaces(t *report.Trend) string {
 		if i == 0 {
 			format = "%s holds %.0f%% of the growth"
 		}
-		parts = append(parts, fmt.Sprintf(format, visible.Text(o.Site), share(o.Bytes)))
+		parts = append(parts, fmt.Sprintf(format, sanitize.Text(o.Site), share(o.Bytes)))
 	}
 	if len(t.Owners) > shown {
 		var more uint64

@@ -7,7 +7,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // WriteIterations summarizes the iterations: their number, their peaks, and whether the memory left after them grows.
@@ -19,11 +19,11 @@ func WriteIterations(p *layout.Page, s *report.Summary) {
 		p.Field("iterations", "none detected; call memtrace.step() in the training loop")
 		return
 	case len(ended) == 0:
-		p.Field("iterations", "the first one did not end, by "+visible.Text(t.Iterated))
+		p.Field("iterations", "the first one did not end, by "+sanitize.Text(t.Iterated))
 		return
 	}
 	p.Field("iterations", fmt.Sprintf("%s, ended by %s", layout.Count(uint64(len(ended))+t.LeftOut),
-		visible.Text(t.Iterated)))
+		sanitize.Text(t.Iterated)))
 	if t.LeftOut > 0 {
 		p.Styled(layout.Alarm, "", fmt.Sprintf("the last %s are not looked at one by one", layout.Count(t.LeftOut)))
 	}
@@ -67,7 +67,7 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 		where = "after the last iteration"
 	}
 	return fmt.Sprintf("%s; highest %s %s, in %s", text, layout.Bytes(highest.Peak.Bytes), where,
-		visible.Text(highest.Peak.Phase))
+		sanitize.Text(highest.Peak.Phase))
 }
 
 // writeGrowthLine prints what iterations leave allocated, and whether the memory is judged to grow.
@@ -98,7 +98,7 @@ func growthWords(t *report.Training, from, to *report.Iteration) string {
 	}
 	var parts []string
 	for _, i := range layout.Heaviest(grown) {
-		parts = append(parts, visible.Text(t.Categories[i])+" +"+layout.Bytes(grown[i]))
+		parts = append(parts, sanitize.Text(t.Categories[i])+" +"+layout.Bytes(grown[i]))
 	}
 	return strings.Join(parts, ", ")
 }

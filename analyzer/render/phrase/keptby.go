@@ -6,7 +6,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // keptShown is how many holders a sentence names, and keptPart the least part of the allocated bytes, as a divisor, of
@@ -57,9 +57,9 @@ func KeptName(h *report.Kept) string {
 		return "not known: the time was over"
 	}
 	if h.Garbage {
-		return visible.Text(strings.TrimPrefix(h.Path, "?"))
+		return sanitize.Text(strings.TrimPrefix(h.Path, "?"))
 	}
-	return visible.Text(h.Path)
+	return sanitize.Text(h.Path)
 }
 
 // KeptRow returns for a holder the bytes freed with it, how its tensors are reached, and what they are.

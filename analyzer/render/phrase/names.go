@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 var softwareNames = []struct{ key, name string }{
@@ -26,13 +26,13 @@ func Software(versions map[string]string) string {
 	for _, n := range softwareNames {
 		known[n.key] = true
 		if v := versions[n.key]; v != "" {
-			parts = append(parts, n.name+" "+visible.Text(v))
+			parts = append(parts, n.name+" "+sanitize.Text(v))
 		}
 	}
 	var rest []string
 	for key, v := range versions {
 		if !known[key] {
-			rest = append(rest, visible.Text(key+" "+v))
+			rest = append(rest, sanitize.Text(key+" "+v))
 		}
 	}
 	slices.Sort(rest)
@@ -53,7 +53,7 @@ func FrameworkName(versions map[string]string) string {
 	case versions["pools"] != "":
 		pools = "pools"
 	case versions["pool"] != "":
-		pools = "pool " + visible.Text(versions["pool"])
+		pools = "pool " + sanitize.Text(versions["pool"])
 	default:
 		return name
 	}
@@ -73,7 +73,7 @@ func DeviceName(index int16) string {
 
 // Device describes a device: its name and its memory.
 func Device(d report.Device, null bool) string {
-	text := cmp.Or(visible.Text(d.Name), "unknown")
+	text := cmp.Or(sanitize.Text(d.Name), "unknown")
 	if d.Index < 0 {
 		text = "memory whose device is not known"
 	}
@@ -138,7 +138,7 @@ func LevelName(s *report.Summary) string {
 // Source names the program, or the file of another tool that a trace was made from.
 func Source(proc report.Process) (name, value string) {
 	if proc.Imported != "" {
-		return "imported", visible.Text(proc.Imported)
+		return "imported", sanitize.Text(proc.Imported)
 	}
 	return "command", cmp.Or(Command(proc), "unknown")
 }

@@ -8,14 +8,14 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // WriteBeginning prints which process the report is about.
 func WriteBeginning(p *layout.Page, s *report.Summary) {
 	name := "memtrace report"
 	if p.Path != "" {
-		name += "  " + visible.Text(p.Path)
+		name += "  " + sanitize.Text(p.Path)
 	}
 	p.Title(name)
 	p.Gap()
@@ -28,6 +28,6 @@ func WriteSelection(p *layout.Page, s *report.Summary) {
 		p.Styled(layout.Strong, "window", WindowFact(s).Value)
 	}
 	if only := Filters(s); len(only) > 0 {
-		p.Field("only", visible.Text(strings.Join(only, ", ")))
+		p.Field("only", sanitize.Text(strings.Join(only, ", ")))
 	}
 }

@@ -7,18 +7,18 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // Command is the command line of a process, as far as it is known.
 func Command(proc report.Process) string {
 	if proc.Command != "" {
-		return visible.Text(proc.Command)
+		return sanitize.Text(proc.Command)
 	}
 	if len(proc.Args) > 0 {
-		return visible.Text(strings.Join(proc.Args, " "))
+		return sanitize.Text(strings.Join(proc.Args, " "))
 	}
-	return visible.Text(proc.Exe)
+	return sanitize.Text(proc.Exe)
 }
 
 // Process describes the process, where it ran and when it began.
@@ -31,13 +31,13 @@ func Process(proc report.Process) string {
 		text = name + ", " + text
 	}
 	if proc.Host != "" {
-		text += " on " + visible.Text(proc.Host)
+		text += " on " + sanitize.Text(proc.Host)
 	}
 	if proc.Pod != "" {
-		text += ", pod " + visible.Text(proc.Pod)
+		text += ", pod " + sanitize.Text(proc.Pod)
 	}
 	if proc.Container != "" {
-		text += ", container " + visible.Text(proc.Container)
+		text += ", container " + sanitize.Text(proc.Container)
 	}
 	if started, err := time.Parse(time.RFC3339Nano, proc.Started); err == nil {
 		word := ", started "
@@ -72,19 +72,19 @@ func Ending(proc report.Process) string {
 	}
 	ended, known := words[proc.Ended]
 	if !known {
-		ended = visible.Text(proc.Ended)
+		ended = sanitize.Text(proc.Ended)
 	}
 	if proc.NoEnd {
 		ended = "no end is recorded; later records may be missing"
 	}
 	if proc.Signal != "" && proc.Ended == report.EndedKilled && !proc.NoEnd {
-		ended = "ended by " + visible.Text(proc.Signal) + strings.TrimPrefix(ended, "killed")
+		ended = "ended by " + sanitize.Text(proc.Signal) + strings.TrimPrefix(ended, "killed")
 	}
 	if proc.ExitStatus != nil {
 		ended = fmt.Sprintf("exit status %d", *proc.ExitStatus)
 	}
 	if proc.Stopped != "" && proc.Ended == report.EndedClean {
-		ended = "stopped by " + visible.Text(proc.Stopped) + "; the program went on"
+		ended = "stopped by " + sanitize.Text(proc.Stopped) + "; the program went on"
 	}
 	if proc.Snapshot {
 		return "what was live then"

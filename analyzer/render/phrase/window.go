@@ -6,7 +6,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // DuringWindow is the window in a sentence, "" for a whole run.
@@ -15,11 +15,11 @@ func DuringWindow(w *report.Window) string {
 	case w == nil:
 		return ""
 	case w.From == "":
-		return " before " + visible.Text(w.To)
+		return " before " + sanitize.Text(w.To)
 	case w.To == "":
-		return " after " + visible.Text(w.From)
+		return " after " + sanitize.Text(w.From)
 	}
-	return fmt.Sprintf(" between %s and %s", visible.Text(w.From), visible.Text(w.To))
+	return fmt.Sprintf(" between %s and %s", sanitize.Text(w.From), sanitize.Text(w.To))
 }
 
 // WindowFact describes the position of the window in the run.
@@ -35,9 +35,9 @@ func Window(w *report.WindowEnds, duration int64) string {
 			return otherwise
 		}
 		if _, err := time.ParseDuration(name); err == nil {
-			return visible.Text(name)
+			return sanitize.Text(name)
 		}
-		return fmt.Sprintf("%s (%s)", visible.Text(name), layout.Moment(ns))
+		return fmt.Sprintf("%s (%s)", sanitize.Text(name), layout.Moment(ns))
 	}
 	return fmt.Sprintf("%s to %s, %s of %s", end(w.From, "the beginning", w.FromNS), end(w.To, "the end", w.ToNS),
 		layout.Duration(w.ToNS-w.FromNS), layout.Duration(duration))

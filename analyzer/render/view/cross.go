@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // crossColumns is how many columns a crossed table has at most before the others are summed up, unless all rows were
@@ -38,7 +38,7 @@ func writeCross(p *layout.Page, s *report.Summary) {
 		when = "the peak"
 	}
 	if c.Moment != "peak" {
-		when = visible.Text(c.Moment)
+		when = sanitize.Text(c.Moment)
 	}
 	p.Title(fmt.Sprintf("Where the memory was at %s, %s: %s by %s", when, layout.Moment(c.TimeNS), c.By[0], c.By[1]))
 	p.Gap()
@@ -107,10 +107,10 @@ func foldedCross(p *layout.Page, c *report.Cross) []crossSum {
 	}
 	var list []crossSum
 	for _, f := range fold.FoldRows(by, keys, bytes) {
-		sum := crossSum{name: visible.Text(f.Name), each: p.Each(len(f.Members), f.Min, f.Max), bytes: f.Bytes,
+		sum := crossSum{name: sanitize.Text(f.Name), each: p.Each(len(f.Members), f.Min, f.Max), bytes: f.Bytes,
 			cells: make([]uint64, len(c.Columns))}
 		if !f.Repeated() {
-			sum.name = visible.Text(c.Rows[f.Members[0]].Title())
+			sum.name = sanitize.Text(c.Rows[f.Members[0]].Title())
 		}
 		for _, m := range f.Members {
 			for i, n := range c.Rows[m].Cells {
@@ -135,7 +135,7 @@ func crossTable(p *layout.Page, c *report.Cross, sums []crossSum,
 	rest := len(c.Columns) - shown
 	columns = []layout.Column{{Title: c.By[0]}}
 	for i := range c.Columns[:shown] {
-		columns = append(columns, layout.Column{Title: layout.Clip(visible.Text(c.Columns[i].Title()), crossTitle,
+		columns = append(columns, layout.Column{Title: layout.Clip(sanitize.Text(c.Columns[i].Title()), crossTitle,
 			p.ASCII), Right: true})
 	}
 	if rest > 0 {

@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 const iterationEnds = 3 // iterations shown at both ends of the run
@@ -56,7 +56,7 @@ func writeIterations(p *layout.Page, s *report.Summary) {
 		p.Line("  %s not shown, with -n 0", layout.Plural(uint64(hidden), "iteration", "iterations"))
 	}
 	p.Gap()
-	p.Item(fmt.Sprintf("Categories are those of the rules %s at each peak: %s.", visible.Text(t.Rules),
+	p.Item(fmt.Sprintf("Categories are those of the rules %s at each peak: %s.", sanitize.Text(t.Rules),
 		legend(t.Categories, used)))
 }
 
@@ -107,7 +107,7 @@ func iterationCells(t *report.Training, index int, own []int) []layout.Cell {
 		name += " (highest)"
 	}
 	row := []layout.Cell{{Text: name}, {}, {Text: layout.Bytes(it.Peak.Bytes), Style: layout.Strong},
-		{Text: visible.Text(it.Peak.Phase)}}
+		{Text: sanitize.Text(it.Peak.Phase)}}
 	if it.Epoch > 0 {
 		row[1].Text = strconv.FormatUint(it.Epoch, 10)
 	}

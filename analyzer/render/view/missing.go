@@ -6,7 +6,7 @@ import (
 
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // noParameters explains why there are no names: the three reasons have different remedies.
@@ -37,7 +37,7 @@ func unnamed(s *report.Summary) string {
 	}
 	switch {
 	case len(s.Filter) > 0:
-		return "nothing that passes the filters (" + visible.Text(strings.Join(s.Filter, ", ")) + ") has one"
+		return "nothing that passes the filters (" + sanitize.Text(strings.Join(s.Filter, ", ")) + ") has one"
 	case key != "":
 	case s.Framework.Empty() && s.Driver.Empty():
 		return "the program made no CUDA memory call"
@@ -52,7 +52,7 @@ func unnamed(s *report.Summary) string {
 	case "on":
 		return fmt.Sprintf("%s reported no model with memory on a GPU", name)
 	default:
-		return fmt.Sprintf("the recorder could not read them from %s (%s)", name, visible.Text(state))
+		return fmt.Sprintf("the recorder could not read them from %s (%s)", name, sanitize.Text(state))
 	}
 }
 

@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 const (
@@ -51,7 +51,7 @@ func writeModules(p *layout.Page, s *report.Summary) {
 	p.Item(
 		"Each row counts what lies below it, too; own is what the module itself held at the peak. forward, backward and optimizer are the highest moments of the iteration at which that phase allocated.")
 	if words := legend(t.Categories, m.used); words != "" && shown[len(shown)-1] {
-		p.Item(fmt.Sprintf("Abbreviations, at the peak (rule set %s): %s.", visible.Text(t.Rules), words))
+		p.Item(fmt.Sprintf("Abbreviations, at the peak (rule set %s): %s.", sanitize.Text(t.Rules), words))
 	}
 	if m.deep {
 		p.Item(fmt.Sprintf("Modules below level %d are part of those above them; --depth shows more.", p.DepthLimit()))
@@ -65,7 +65,7 @@ func moduleMoment(s *report.Summary, t *report.Training) string {
 		return what
 	}
 	it := &t.Iterations[t.Highest]
-	what += fmt.Sprintf(", %s, in %s", layout.Moment(it.Peak.TimeNS), visible.Text(it.Peak.Phase))
+	what += fmt.Sprintf(", %s, in %s", layout.Moment(it.Peak.TimeNS), sanitize.Text(it.Peak.Phase))
 	switch {
 	case t.IterationsBy == report.IterationsByNothing:
 		return what
@@ -159,9 +159,9 @@ func (m *moduleTable) row(fold *moduleFold, depth int) {
 func moduleName(module *report.Module, depth int) string {
 	switch {
 	case module.Name != "":
-		return visible.Text(module.Name)
+		return sanitize.Text(module.Name)
 	case module.Path != "":
-		return visible.Text(module.Path)
+		return sanitize.Text(module.Path)
 	case depth == 0:
 		return "all modules"
 	}

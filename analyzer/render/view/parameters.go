@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer/fold"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // stateBytes sums up what optimizers keep for a parameter.
@@ -97,7 +97,7 @@ func foldedParameters(p *layout.Page, list []report.Parameter) []parameterSum {
 	})
 	sums := make([]parameterSum, len(folds))
 	for n, f := range folds {
-		sums[n].name, sums[n].each = visible.Text(f.Name), p.Each(len(f.Members), f.Min, f.Max)
+		sums[n].name, sums[n].each = sanitize.Text(f.Name), p.Each(len(f.Members), f.Min, f.Max)
 		for _, i := range f.Members {
 			sums[n].add(&list[i])
 		}

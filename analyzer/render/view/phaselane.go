@@ -7,7 +7,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // laneCells is the number of letters for the phases of an interval.
@@ -27,7 +27,7 @@ func phaseCells(parts []report.PhasePart, width int64) string {
 	}
 	var text strings.Builder
 	for i, p := range parts {
-		text.WriteString(strings.Repeat(visible.Text(p.Phase)[:1], cells[i]))
+		text.WriteString(strings.Repeat(sanitize.Text(p.Phase)[:1], cells[i]))
 	}
 	return text.String()
 }

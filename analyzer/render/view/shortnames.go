@@ -6,7 +6,7 @@ import (
 	"unicode"
 
 	"memtrace/analyzer/rules"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // knownShort are the short forms of categories that ship with memtrace; others get one made of their letters.
@@ -36,7 +36,7 @@ func shortNames(categories []string) []string {
 
 // initials are the first letters of several words, or the first three of one.
 func initials(category string) string {
-	words := strings.FieldsFunc(strings.ToLower(visible.Text(category)), func(r rune) bool {
+	words := strings.FieldsFunc(strings.ToLower(sanitize.Text(category)), func(r rune) bool {
 		return !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 	switch len(words) {
@@ -58,7 +58,7 @@ func legend(categories []string, used []bool) string {
 	var parts []string
 	for i, category := range categories {
 		if used[i] {
-			parts = append(parts, short[i]+" "+visible.Text(category))
+			parts = append(parts, short[i]+" "+sanitize.Text(category))
 		}
 	}
 	return strings.Join(parts, ", ")

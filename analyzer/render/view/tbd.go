@@ -9,7 +9,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // The table of the TBD memory profiler for PyTorch, which scripts read: its widths are part of its shape.
@@ -150,12 +150,12 @@ func writeTBD(p *layout.Page, s *report.Summary) {
 		p.Line("")
 		writeTBDRow(p, "Total layer weight usage", weights)
 		for _, parameter := range parameters {
-			writeTBDRow(p, tbdIndent+visible.Text(parameter.Name), parameter.Bytes)
+			writeTBDRow(p, tbdIndent+sanitize.Text(parameter.Name), parameter.Bytes)
 		}
 		p.Line("")
 		writeTBDRow(p, "Total layer weight gradient usage", gradients)
 		for _, parameter := range parameters {
-			writeTBDRow(p, tbdIndent+visible.Text(parameter.Name)+" grad", parameter.Gradient)
+			writeTBDRow(p, tbdIndent+sanitize.Text(parameter.Name)+" grad", parameter.Gradient)
 		}
 		writeTBDRow(p, "Intermediate gradients", highestOf(t, it.Iteration, IntermediateGradients))
 	}

@@ -11,7 +11,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // timelineRows is how many intervals the text shows unless the number was given.
@@ -64,7 +64,7 @@ func writeTimeline(p *layout.Page, s *report.Summary) {
 	own := timelineColumns(p, t)
 	titles := make([]string, len(own))
 	for i := range own {
-		titles[i] = visible.Text(cmp.Or(t.Keys[i].Label, t.Keys[i].Key))
+		titles[i] = sanitize.Text(cmp.Or(t.Keys[i].Label, t.Keys[i].Key))
 	}
 	columns := []layout.Column{{Title: "from"}, {Title: "peak", Right: true}, {}}
 	short := columnNames(t.By, titles)
@@ -134,7 +134,7 @@ func timelineCells(t *report.Timeline, i, own int, largest uint64, driver, used 
 		row = append(row, layout.Cell{Text: bytesOrBlank(bytes)})
 	}
 	row = append(row, layout.Cell{Text: bytesOrBlank(b.Idle)}, layout.Cell{}, layout.Cell{},
-		layout.Cell{Text: visible.Text(b.Phase)}, layout.Cell{Text: phaseCells(t.Lanes[i].Phases, t.End(i)-t.Begin(i)),
+		layout.Cell{Text: sanitize.Text(b.Phase)}, layout.Cell{Text: phaseCells(t.Lanes[i].Phases, t.End(i)-t.Begin(i)),
 			Style: layout.Blocks}, layout.Cell{Text: layout.Clip(laneWords(&t.Lanes[i]), laneWidth, ascii)})
 	at := len(row) - 5
 	if t.Levels[0].Level != report.LevelDriver && driver != nil {
@@ -184,7 +184,7 @@ func laneWords(l *report.TimelineLane) string {
 		parts = append(parts, fmt.Sprintf("epoch %d", l.LastEpoch))
 	}
 	for _, name := range l.MarkNames {
-		parts = append(parts, visible.Text(name))
+		parts = append(parts, sanitize.Text(name))
 	}
 	if more := l.Marks - uint64(len(l.MarkNames)); more > 0 {
 		parts = append(parts, fmt.Sprintf("+%d", more))
@@ -247,7 +247,7 @@ func timelineTable(s *report.Summary, o layout.Options, write layout.UnitWriter)
 	}
 	fixed := len(header)
 	for _, k := range t.Keys {
-		header = append(header, visible.Text(cmp.Or(k.Label, k.Key)))
+		header = append(header, sanitize.Text(cmp.Or(k.Label, k.Key)))
 	}
 	return func(yield func([]string) bool) {
 		if !yield(header) {
@@ -261,7 +261,7 @@ func timelineTable(s *report.Summary, o layout.Options, write layout.UnitWriter)
 					layout.Seconds(b.PeakNS), write(b.PeakBytes), write(b.Idle), b.Phase, layout.Number(lane.Steps),
 					layout.Number(lane.FirstStep), layout.Number(lane.LastStep),
 					layout.Number(lane.Epochs), layout.Number(lane.Marks),
-					visible.Text(strings.Join(lane.MarkNames, ";")), layout.Number(lane.OOMs)})
+					sanitize.Text(strings.Join(lane.MarkNames, ";")), layout.Number(lane.OOMs)})
 				copy(row[fixed-len(t.Lines)-len(phases):], phaseSeconds(phases, lane.Phases))
 				for n, line := range t.Lines {
 					row[fixed-len(t.Lines)+n] = write(line.PeakBytes[i])

@@ -13,7 +13,7 @@ import (
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/phrase"
 	"memtrace/analyzer/report"
-	"memtrace/internal/visible"
+	"memtrace/internal/sanitize"
 )
 
 // View is a table that reports show on request, most of them about a training program: their summary must have been
@@ -128,7 +128,7 @@ func (v *View) CSV(w io.Writer, s *report.Summary, o layout.Options) error {
 	out := csv.NewWriter(w)
 	for row := range v.table(s, o, unit.Exact) { // one by one: iterations times parameters are many
 		for i, cell := range row {
-			row[i] = visible.Cell(cell)
+			row[i] = sanitize.Cell(cell)
 		}
 		if err := out.Write(row); err != nil {
 			return fmt.Errorf("write CSV: %w", err)

@@ -10,7 +10,7 @@ import (
 	"github.com/pelletier/go-toml/v2/unstable"
 
 	"memtrace/analyzer/rules"
-	"memtrace/internal/regular"
+	"memtrace/internal/safefile"
 )
 
 // maxFile bounds a file, in bytes.
@@ -18,8 +18,8 @@ const maxFile = 256 << 10
 
 // Load reads a file. Errors name the file and, where something in it is wrong, the line.
 func Load(path string) (*rules.Set, error) {
-	text, err := regular.Read(path, maxFile)
-	if errors.Is(err, regular.ErrTooLarge) {
+	text, err := safefile.Read(path, maxFile)
+	if errors.Is(err, safefile.ErrTooLarge) {
 		return nil, fmt.Errorf("%s: a file of rules may have %d bytes", path, maxFile)
 	}
 	if err != nil {

@@ -3,7 +3,7 @@
 # (cshim/adapters/pyfunction.c). Names are those of the GPU memory profilers that were made for MXNet: in_arg:PARAMETER, arg_grad:PARAMETER, aux_state:PARAMETER,
 # optimizer_state:KIND:PARAMETER, data_entry:NAME. docs/names.md describes what a program can see of this.
 #
-# The files of this folder are one script, in the order that internal/genadapters has.
+# The files of this folder are one script, in the order that tools/genadapters has.
 
 # This file: what is taken from MXNet and Python.
 

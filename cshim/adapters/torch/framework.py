@@ -1,6 +1,6 @@
 # ruff: noqa: F401
 # PyTorch's names of its memory. Runs inside the traced program: it only reads, and lets no exception out. The files of this folder are one script, in the order that
-# internal/genadapters has; ../library.pyi declares what the library gives them (cshim/adapters/pyfunction.h).
+# tools/genadapters has; ../library.pyi declares what the library gives them (cshim/adapters/pyfunction.h).
 #
 # Nothing of the program's runs: attributes are read past __getattr__ and properties, from dictionaries and slots; methods are those of PyTorch's and Python's own classes, called
 # as such; functions of __torch_function__ and __torch_dispatch__ are switched off or avoided. Tensors get no weak references, which torch.utils.swap_tensors would refuse.
