@@ -56,8 +56,8 @@ func heldBy(t *testing.T, level cuda.Level, n int, o Options) int64 {
 
 // A trace with five million live blocks took 730 bytes of the reader's memory for each. The bound is a hundred for
 // everything that a process takes, see TestReaderOfManyLiveBlocks of internal/hostile: 32 for the block, 8 for its
-// time, 5 to 9 for its address, 16 for its origin, 8 for its owner, 8 for the iteration and 8 for the history leave room
-// for what is not live. There are more blocks than kept changes of an iteration, which take their room once.
+// time, 5 to 9 for its address, 16 for its origin, 8 for its owner, 8 for the iteration and 8 for the history leave
+// room for what is not live. There are more blocks than kept changes of an iteration, which take their room once.
 func TestLiveBlockIsSmall(t *testing.T) {
 	const n, most = 600_000, 90
 	o := Options{Training: true, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}},
