@@ -56,40 +56,40 @@ func (l *losses) boundsOf(src trace.Source, lostRecords uint64) *report.Bounds {
 	return b
 }
 
-// hopeless reports whether nothing that was replayed is certain, since it is not known where records that end memory
-// were lost.
-func (c *certainty) hopeless() bool {
-	return c.losses.hopeless || c.bounds != nil && c.bounds.LostFrees == nil && !c.bounds.Placed
+// noLowerBound reports whether nothing that was replayed is certain, since it is not known where records that end
+// memory were lost.
+func (c *certainty) noLowerBound() bool {
+	return c.losses.nothingCertain || c.bounds != nil && c.bounds.LostFrees == nil && !c.bounds.Placed
 }
 
-// certain returns the lower bounds of a total.
-func (c *certainty) certain(m *meter.Meter) (peak, live uint64) {
+// lower returns the lower bounds of a total.
+func (c *certainty) lower(m *meter.Meter) (peak, live uint64) {
 	switch {
-	case c.hopeless():
+	case c.noLowerBound():
 		return 0, 0
-	case !c.losses.doubted:
+	case !c.losses.uncertain:
 		return m.Peak, m.Current
 	}
-	return m.SurePeak, m.Sure
+	return m.CertainPeak, m.Certain
 }
 
-// certainShare is what is certain of a cell's share by a measure, whose value is whole.
-func (c *certainty) certainShare(cells *profile.Cells, n int, whole uint64, measure func(*meter.Share) uint64) uint64 {
+// lowerShare is what is certain of a cell's share by a measure, whose value is whole.
+func (c *certainty) lowerShare(cells *profile.Cells, n int, whole uint64, measure func(*meter.Share) uint64) uint64 {
 	switch {
-	case c.hopeless():
+	case c.noLowerBound():
 		return 0
-	case cells.Sure == nil:
+	case cells.Certain == nil:
 		return whole
 	}
-	return min(whole, cells.SureOf(n, measure))
+	return min(whole, cells.CertainOf(n, measure))
 }
 
-// certainHeld is what is certain of a part of a moment.
-func (c *certainty) certainHeld(h *profile.Held) uint64 {
-	if c.hopeless() {
+// lowerHeld is what is certain of a part of a moment.
+func (c *certainty) lowerHeld(h *profile.Held) uint64 {
+	if c.noLowerBound() {
 		return 0
 	}
-	return min(h.Bytes, h.Sure)
+	return min(h.Bytes, h.Certain)
 }
 
 // exactMoment reports whether a moment lies before the first lost record.
@@ -145,7 +145,7 @@ func capBounds(l *report.Level) {
 type levelBounds struct{ peak, live *uint64 }
 
 func (c *certainty) boundLevel(l *report.Level, m *meter.Meter) levelBounds {
-	peak, live := c.certain(m)
+	peak, live := c.lower(m)
 	l.PeakBytesLower, l.LiveBytesLower = &peak, &live
 	return levelBounds{&peak, &live}
 }
@@ -169,7 +169,7 @@ func (c *certainty) boundDevice(d *report.Device, a *accounts) {
 	}
 	h := &c.holdings.Devices[slot]
 	// nothing that the last counters do not know of can have ended since
-	last := h.Reported == h.Seen && h.Reported > c.losses.until && !c.hopeless()
+	last := h.Reported == h.Seen && h.Reported > c.losses.until && !c.noLowerBound()
 	blocks, held := c.trustedCounters()
 	if blocks && h.Counted {
 		framework.raise(h.Last.AllocatedBytesPeak, 0)

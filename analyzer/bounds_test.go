@@ -409,9 +409,9 @@ func TestModulesOutliveContextsAfterALoss(t *testing.T) {
 	}
 }
 
-// TestImportedSizeIsDoubted: the size of an imported handle is that of its first mapping. When that was lost, another
+// TestImportedSizeIsUncertain: the size of an imported handle is that of its first mapping. When that was lost, another
 // one's is taken, which may be larger.
-func TestImportedSizeIsDoubted(t *testing.T) {
+func TestImportedSizeIsUncertain(t *testing.T) {
 	s := (&story{}).alloc(cuda.MemoryImported, 7, 0).lost(0, 1).mapAt(0x400000, 4*mib, 7).summary(t, Options{})
 	if l := s.Other["foreign"]; l.LiveBytes != 4*mib || *l.LiveBytesLower != 0 || *l.PeakBytesLower != 0 {
 		t.Errorf("foreign memory %+v, certain %d and %d", l, *l.PeakBytesLower, *l.LiveBytesLower)

@@ -125,7 +125,7 @@ func (q *query) namedRows(by *profile.Grouping, list []profile.Held,
 		rows[n].LiveBytes += list[i].Bytes
 		rows[n].Requested = report.PlusRequested(rows[n].Requested, requested(&list[i]))
 		if q.certain.bounds != nil {
-			rows[n].LiveBytesLower = report.Plus(rows[n].LiveBytesLower, q.certain.certainHeld(&list[i]))
+			rows[n].LiveBytesLower = report.Plus(rows[n].LiveBytesLower, q.certain.lowerHeld(&list[i]))
 		}
 	}
 	slices.SortFunc(rows, func(a, b report.MomentRow) int {

@@ -103,8 +103,8 @@ func (q *query) groupRows(a heap.Account, by *profile.Grouping) []report.Row {
 			}
 			if c := &q.certain; c.bounds != nil {
 				atPeak := func(s *meter.Share) uint64 { return s.Peak(d.Total.Epoch) }
-				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.certainShare(&d.Cells, n, atPeak(&v.Share), atPeak))
-				r.LiveBytesLower = report.Plus(r.LiveBytesLower, c.certainShare(&d.Cells, n, v.Current, currentShare))
+				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.lowerShare(&d.Cells, n, atPeak(&v.Share), atPeak))
+				r.LiveBytesLower = report.Plus(r.LiveBytesLower, c.lowerShare(&d.Cells, n, v.Current, currentShare))
 			}
 		}
 	}

@@ -31,15 +31,15 @@ type losses struct {
 
 	count uint64 // lost records
 
-	begun   bool   // something was lost
-	doubted bool   // some memory is not certain any more, and the sums of what is are kept
-	until   uint64 // order number up to which a record that ended memory may be missing
-	top     uint64 // highest order number of a block, once doubted
+	begun     bool   // something was lost
+	uncertain bool   // some memory is not certain any more, and the sums of what is are kept
+	until     uint64 // order number up to which a record that ended memory may be missing
+	top       uint64 // highest order number of a block, once uncertain
 
 	enders, others uint64 // lost records that ended memory, and those that did not
 	unknown        uint64 // lost records of unknown kind
 	unplaced       bool   // it is not known where some were lost
-	hopeless       bool   // so that nothing that was replayed is certain
+	nothingCertain bool   // so that nothing that was replayed is certain
 
 	before    int64                     // time of the latest event that everything before is known of
 	epochs    [heap.AccountCount]uint64 // of the totals then
@@ -48,8 +48,8 @@ type losses struct {
 	freed     uint64 // order number of the latest event that gave back memory of the driver, known to the replay or not
 }
 
-// sure reports whether a live block certainly lives.
-func (l *losses) sure(b *heap.Block) bool { return !l.doubted || b.Seq > l.until }
+// isCertain reports whether a live block certainly lives.
+func (l *losses) isCertain(b *heap.Block) bool { return !l.uncertain || b.Seq > l.until }
 
 // after reports whether everything was lost after the maximum with that epoch was reached.
 func (l *losses) after(a heap.Account, epoch uint64) bool {
@@ -72,11 +72,11 @@ func (l *losses) lose(e *trace.Event) {
 	}
 	harmless := lost.Known && lost.Enders == 0
 	if lost.Until == 0 {
-		l.unplaced, l.hopeless = true, l.hopeless || !harmless
+		l.unplaced, l.nothingCertain = true, l.nothingCertain || !harmless
 		lost.Until = math.MaxUint64
 	}
 	if !harmless {
-		l.doubt(lost.Until)
+		l.markUncertain(lost.Until)
 	}
 }
 
@@ -126,85 +126,85 @@ func (l *losses) event(e *trace.Event) {
 	switch {
 	case e.Status != 0:
 	case e.Kind == trace.EventDestroy && e.Object != cuda.ObjectPool && e.Object != cuda.ObjectExec:
-		l.doubt(e.Seq)
+		l.markUncertain(e.Seq)
 	case e.Kind == trace.EventUnmap:
 		if size, seq, known := l.replayer.heap.Mapped(e.Addr); !known || seq <= l.until || size != e.Size {
-			l.doubt(e.Seq)
+			l.markUncertain(e.Seq)
 		}
 	}
 }
 
-// doubt makes uncertain what is live, and what is yet to come up to an order number.
-func (l *losses) doubt(until uint64) {
-	if !l.doubted {
-		l.beginDoubt()
+// markUncertain makes uncertain what is live, and what is yet to come up to an order number.
+func (l *losses) markUncertain(until uint64) {
+	if !l.uncertain {
+		l.beginUncertain()
 	}
 	l.until = max(l.until, until, l.top)
 	accounts := &l.replayer.accounts
 	for a := range accounts.totals {
-		accounts.totals[a].Sure = 0
+		accounts.totals[a].Certain = 0
 	}
 	for _, d := range accounts.details {
 		if d == nil {
 			continue
 		}
-		d.Total.Sure = 0
+		d.Total.Certain = 0
 		for i := range d.Devices {
-			d.Devices[i].Sure = 0
+			d.Devices[i].Certain = 0
 		}
-		d.Cells.Doubt(d.Total.Epoch)
+		d.Cells.MarkUncertain(d.Total.Epoch)
 	}
 }
 
-// beginDoubt sets up the sums of what is certain: so far that is everything.
-func (l *losses) beginDoubt() {
+// beginUncertain sets up the sums of what is certain: so far that is everything.
+func (l *losses) beginUncertain() {
 	accounts, blocks := &l.replayer.accounts, l.replayer.heap
-	l.doubted = true
+	l.uncertain = true
 	for id := range blocks.Limit() {
 		l.top = max(l.top, blocks.Seq(id))
 	}
 	for a := range accounts.totals {
-		accounts.totals[a].SurePeak = accounts.totals[a].Peak
+		accounts.totals[a].CertainPeak = accounts.totals[a].Peak
 	}
 	for _, d := range accounts.details {
 		if d == nil {
 			continue
 		}
-		d.Total.SurePeak = d.Total.Peak
+		d.Total.CertainPeak = d.Total.Peak
 		for i := range d.Devices {
-			d.Devices[i].SurePeak = d.Devices[i].Peak
+			d.Devices[i].CertainPeak = d.Devices[i].Peak
 		}
-		d.Cells.BeginDoubt(d.Total.Epoch)
+		d.Cells.BeginUncertain(d.Total.Epoch)
 	}
 }
 
-// vouch adds a new block to the sums, before the block is counted: d is nil for an account without detail, n the number
-// of the block's cell.
-func (l *losses) vouch(b *heap.Block, e *trace.Event, d *profile.AccountStats, n uint32) {
+// addCertain adds a new block to the sums, before the block is counted: d is nil for an account without detail, n the
+// number of the block's cell.
+func (l *losses) addCertain(b *heap.Block, e *trace.Event, d *profile.AccountStats, n uint32) {
 	l.top = max(l.top, b.Seq)
-	sure, alone := l.sure(b), e.Flags&trace.FlagLate == 0 && e.Kind == trace.EventAlloc
+	sure, alone := l.isCertain(b), e.Flags&trace.FlagLate == 0 && e.Kind == trace.EventAlloc
 	if d == nil {
-		l.replayer.accounts.totals[b.Account].Vouch(b.Size, sure, alone)
+		l.replayer.accounts.totals[b.Account].AddCertain(b.Size, sure, alone)
 		return
 	}
-	d.Total.Vouch(b.Size, sure, alone)
-	meter.Slot(&d.Devices, profile.DeviceSlot(b.Device)).Vouch(b.Size, sure, alone)
-	d.Cells.Vouch(n, b.Size, d.Total.Epoch, sure)
+	d.Total.AddCertain(b.Size, sure, alone)
+	meter.Slot(&d.Devices, profile.DeviceSlot(b.Device)).AddCertain(b.Size, sure, alone)
+	d.Cells.AddCertain(n, b.Size, d.Total.Epoch, sure)
 }
 
-// unvouch takes a block that ends out of the sums, before it is uncounted.
-func (l *losses) unvouch(b *heap.Block, d *profile.AccountStats, n uint32) {
+// removeCertain takes a block that ends out of the sums, before it is uncounted.
+func (l *losses) removeCertain(b *heap.Block, d *profile.AccountStats, n uint32) {
 	switch {
-	case !l.sure(b):
+	case !l.isCertain(b):
 		if d != nil {
-			d.Cells.Vouch(n, 0, d.Total.Epoch, false)
+			d.Cells.AddCertain(n, 0, d.Total.Epoch, false)
 		}
 	case d == nil:
-		l.replayer.accounts.totals[b.Account].Sure -= b.Size
+		l.replayer.accounts.totals[b.Account].Certain -= b.Size
 	default:
-		d.Total.Sure -= b.Size
-		d.Devices[profile.DeviceSlot(b.Device)].Sure -= b.Size
-		meter.Slot(&d.Cells.Sure, int(n)).Shrink(b.Size, d.Total.Epoch)
+		d.Total.Certain -= b.Size
+		d.Devices[profile.DeviceSlot(b.Device)].Certain -= b.Size
+		meter.Slot(&d.Cells.Certain, int(n)).Shrink(b.Size, d.Total.Epoch)
 	}
 }
 

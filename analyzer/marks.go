@@ -88,8 +88,8 @@ func (f *markFigure) event(e *trace.Event) {
 	m.LastTimeNS = e.Time
 	driver, framework := &f.accounts.details[heap.AccountDriver].Total, &f.accounts.details[heap.AccountFramework].Total
 	m.DriverBytes, m.FrameworkBytes = driver.Current, framework.Current
-	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; f.losses.doubted {
-		m.sure = [2]uint64{driver.Sure, framework.Sure}
+	if m.sure = [2]uint64{m.DriverBytes, m.FrameworkBytes}; f.losses.uncertain {
+		m.sure = [2]uint64{driver.Certain, framework.Certain}
 	}
 }
 
@@ -108,7 +108,7 @@ func (f *markFigure) answer(q *query, s *report.Summary) {
 		m.Name = q.resolver.Tables.String(m.id)
 		if q.certain.bounds != nil {
 			sure := m.sure
-			if q.certain.hopeless() {
+			if q.certain.noLowerBound() {
 				sure = [2]uint64{}
 			}
 			m.DriverBytesLower, m.FrameworkBytesLower = &sure[0], &sure[1]

@@ -173,7 +173,7 @@ func (q *query) momentLevel(m *moment.State, a heap.Account, slot int) report.Mo
 	}
 	for i := range m.Held[a] {
 		if h := &m.Held[a][i]; slot == profile.AllSlots || profile.DeviceSlot(h.Device) == slot {
-			*l.LiveBytesLower += q.certain.certainHeld(h)
+			*l.LiveBytesLower += q.certain.lowerHeld(h)
 		}
 	}
 	return l

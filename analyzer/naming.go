@@ -93,9 +93,9 @@ func (r *replayer) move(d *profile.AccountStats, id uint32, o *profile.Origin, p
 	if b.Account == heap.AccountFramework {
 		rest, unknown = a.requests.Moved(live.Rest, b.Size, epoch, from, to, atPeak)
 	}
-	sure := r.losses.sure(b)
-	if r.losses.doubted {
-		d.Cells.MoveSure(live.Cell, n, b.Size, epoch, sure, atPeak, sure || r.losses.after(b.Account, epoch))
+	sure := r.losses.isCertain(b)
+	if r.losses.uncertain {
+		d.Cells.MoveCertain(live.Cell, n, b.Size, epoch, sure, atPeak, sure || r.losses.after(b.Account, epoch))
 	}
 	if m := r.moments.kept; past && m != nil && live.Opened <= m.Events[b.Account] {
 		m.Move(b.Account, from.Origin, *o, profile.Held{Bytes: b.Size, Rest: rest, Unknown: unknown}, sure || m.Exact)

@@ -138,7 +138,7 @@ func (r *replayer) Opened(id uint32, b *heap.Block, e *trace.Event) {
 	a := &r.accounts
 	b.PyStack, *r.latestOf(e.Thread) = a.links.Stack(e), id+1
 	if r.losses.begun && e.Kind == trace.EventMap {
-		r.losses.doubt(e.Seq) // its size may be that of another mapping
+		r.losses.markUncertain(e.Seq) // its size may be that of another mapping
 	}
 	r.device.Opened(id, b, e.Pool, a.resolver.Libraries, a.frameworkEpoch())
 	d := a.details[b.Account]
@@ -153,8 +153,8 @@ func (r *replayer) Opened(id uint32, b *heap.Block, e *trace.Event) {
 		return
 	}
 	a.countFlags(e)
-	if r.losses.doubted {
-		r.losses.vouch(b, e, d, n)
+	if r.losses.uncertain {
+		r.losses.addCertain(b, e, d, n)
 	}
 	var v *profile.Cell
 	if d == nil {
@@ -189,15 +189,15 @@ func (r *replayer) Closed(id uint32, b *heap.Block, e *trace.Event) {
 	var v *profile.Cell
 	var opened uint64
 	if d == nil {
-		if r.losses.doubted {
-			r.losses.unvouch(b, nil, 0)
+		if r.losses.uncertain {
+			r.losses.removeCertain(b, nil, 0)
 		}
 		a.closeTotal(b, e.Time)
 	} else {
 		r.endLife(d, id, b, e.Seq, e.Time)
 		live := a.live.At(id)
-		if r.losses.doubted {
-			r.losses.unvouch(b, d, live.Cell)
+		if r.losses.uncertain {
+			r.losses.removeCertain(b, d, live.Cell)
 		}
 		opened, v = live.Opened, &d.Cells.List[live.Cell]
 		if r.window != nil {

@@ -169,7 +169,7 @@ func (q *query) stackSet(s *report.Summary, level string, labels bool) *StackSet
 	set.TimeNS = m.Time
 	for _, h := range m.Held[account] {
 		row(l.of(callstack.Pair{Native: h.Stack, Python: h.PyStack}.ID(), &h.Origin)).PeakBytes += h.Bytes
-		set.Certain += q.certain.certainHeld(&h)
+		set.Certain += q.certain.lowerHeld(&h)
 	}
 	for id, r := range rows {
 		r.Frames = stacks.Of(callstack.PairOf(id.stack)).Frames(q.FullStacks)

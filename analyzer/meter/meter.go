@@ -12,7 +12,7 @@ type Meter struct {
 	Refused    uint64
 	AllocBytes uint64
 
-	Sure, SurePeak uint64 // the certain part of current and peak; reduced by losses
+	Certain, CertainPeak uint64 // the certain part of current and peak; reduced by losses
 }
 
 // Grow adds a new block. Shares of the total must have been grown before, so that they are part of a new maximum.
@@ -77,17 +77,17 @@ func (s *Share) Peak(epoch uint64) uint64 {
 }
 
 func (m *Meter) Restart(time int64) {
-	m.Peak, m.PeakTime, m.SurePeak = m.Current, time, m.Sure
+	m.Peak, m.PeakTime, m.CertainPeak = m.Current, time, m.Certain
 	m.Epoch++
 }
 
-// Vouch adds a new block: a certain one, or one of which only the beginning is certain, unless it came late and other
-// blocks may have ended since.
-func (m *Meter) Vouch(size uint64, sure, alone bool) {
+// AddCertain adds a new block: a certain one, or one of which only the beginning is certain, unless it came late and
+// other blocks may have ended since.
+func (m *Meter) AddCertain(size uint64, sure, alone bool) {
 	if sure {
-		m.Sure += size
-		m.SurePeak = max(m.SurePeak, m.Sure)
+		m.Certain += size
+		m.CertainPeak = max(m.CertainPeak, m.Certain)
 	} else if alone {
-		m.SurePeak = max(m.SurePeak, m.Sure+size)
+		m.CertainPeak = max(m.CertainPeak, m.Certain+size)
 	}
 }

@@ -79,7 +79,7 @@ func (m *State) Move(a heap.Account, from, to profile.Origin, moved profile.Held
 		h.Bytes -= moved.Bytes
 		h.Rest -= moved.Rest
 		h.Unknown -= moved.Unknown
-		h.Sure -= min(h.Sure, moved.Bytes)
+		h.Certain -= min(h.Certain, moved.Bytes)
 	}
 	i, known := place[to]
 	if !known {
@@ -92,7 +92,7 @@ func (m *State) Move(a heap.Account, from, to profile.Origin, moved profile.Held
 	h.Rest += moved.Rest
 	h.Unknown += moved.Unknown
 	if sure {
-		h.Sure += moved.Bytes
+		h.Certain += moved.Bytes
 	}
 	m.drop(a, from)
 	m.drop(a, to)

@@ -116,8 +116,8 @@ type Cells struct {
 	retired map[*Grouping]map[uint64]Counts // nil until cells were retired
 	last    uint32                          // cell of the latest block
 	// by number: the certain part of the cell's share, see losses; nil while everything is
-	Sure    []meter.Share
-	vouched bool // something is
+	Certain    []meter.Share
+	anyCertain bool // something is
 }
 
 func (c *Cells) inUse() int { return len(c.List) - len(c.unused) }
@@ -231,8 +231,8 @@ func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
 			}
 		}
 		*v = Cell{Hidden: true}
-		if n < len(c.Sure) {
-			c.Sure[n] = meter.Share{}
+		if n < len(c.Certain) {
+			c.Certain[n] = meter.Share{}
 		}
 		c.unused = append(c.unused, uint32(n))
 	}
@@ -252,8 +252,8 @@ func (c *Cells) Retired(g *Grouping) map[uint64]Counts {
 // Held is a part of what was live at some moment.
 type Held struct {
 	Origin
-	Bytes uint64
-	Sure  uint64 // the certain part of them
+	Bytes   uint64
+	Certain uint64 // the certain part of them
 
 	// of them, a framework's bytes beyond the requests, and bytes of blocks whose request is not known
 	Rest, Unknown uint64
@@ -269,9 +269,9 @@ func (c *Cells) Holding(of func(v *Cell) bool, bytes, sure func(*meter.Share) ui
 			continue
 		}
 		h.Rest, h.Unknown = bytes(&v.Request.rest), bytes(&v.Request.unknown)
-		h.Sure = h.Bytes
-		if c.Sure != nil {
-			h.Sure = c.SureOf(n, sure)
+		h.Certain = h.Bytes
+		if c.Certain != nil {
+			h.Certain = c.CertainOf(n, sure)
 		}
 		list = append(list, h)
 	}
