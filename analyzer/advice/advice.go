@@ -20,7 +20,7 @@ func (f Facts) torch() bool { return f.Info["framework.torch"] != "" }
 
 // expandable reports whether PyTorch's segments grow already.
 func (f Facts) expandable() bool {
-	return strings.Contains(strings.ToLower(AllocatorSettings(f.Info)), "expandable_segments:true")
+	return report.ExpandsSegments(AllocatorSettings(f.Info))
 }
 
 // adviceRule is one row of the table: when it applies, what it would give, and how to say it. Numbers that the text

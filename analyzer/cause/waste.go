@@ -1,6 +1,7 @@
 package cause
 
 import (
+	"slices"
 	"strings"
 
 	"memtrace/analyzer/report"
@@ -54,14 +55,11 @@ func WasteOf(s *report.Summary) *Waste {
 // couldGrow reports whether PyTorch could let its segments grow and does not. What streams beside the default one have
 // cached stays apart even then.
 func couldGrow(s *report.Summary) bool {
-	if a := s.Allocator; a != nil {
-		for _, setting := range a.Settings {
-			if strings.Contains(strings.ToLower(setting.Text), "expandable_segments:true") {
-				return false
-			}
-		}
-		return a.StreamCount == 1 && !strings.HasPrefix(s.Versions["torch"], "1.") &&
-			!strings.HasPrefix(s.Versions["torch"], "2.0.")
+	expands := func(v report.Setting) bool { return report.ExpandsSegments(v.Text) }
+	a := s.Allocator
+	if a == nil || slices.ContainsFunc(a.Settings, expands) {
+		return false
 	}
-	return false
+	return a.StreamCount == 1 && !strings.HasPrefix(s.Versions["torch"], "1.") &&
+		!strings.HasPrefix(s.Versions["torch"], "2.0.")
 }

@@ -1,5 +1,7 @@
 package report
 
+import "strings"
+
 // Allocator is the settings and the activity of a framework's allocator apart from its blocks.
 type Allocator struct {
 	Settings    []Setting      `json:"settings"`           // in order of time
@@ -16,6 +18,11 @@ type Allocator struct {
 type Setting struct {
 	TimeNS int64  `json:"time_ns"`
 	Text   string `json:"text"`
+}
+
+// ExpandsSegments reports whether settings of PyTorch's allocator let its segments grow.
+func ExpandsSegments(settings string) bool {
+	return strings.Contains(strings.ToLower(strings.ReplaceAll(settings, " ", "")), "expandable_segments:true")
 }
 
 // Fraction is the share of a device that the allocator may use from a moment on.
