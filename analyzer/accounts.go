@@ -251,10 +251,8 @@ func (a *accounts) restart(at int64) {
 	if a.held != nil {
 		a.held.Restart()
 	}
-	for _, d := range a.details {
-		if d == nil {
-			continue
-		}
+	for _, account := range detailedAccounts {
+		d := a.details[account]
 		d.Total.Restart(at)
 		d.PeakEvent, d.Life = d.Total.Events(), meter.Lifetimes{}
 		for i := range d.Devices {

@@ -45,7 +45,6 @@ func (w *watchFigure) event(e *trace.Event) { w.Event(e) }
 func (r *replayer) watch(w Watcher) {
 	r.watcher = &watchFigure{Watcher: w}
 	r.figures.list = append(r.figures.list, r.watcher)
-	r.figures.sort()
 }
 
 // Followed is what is known once a trace was replayed for a Watcher. It must be closed.

@@ -109,10 +109,8 @@ func (l *losses) begin() {
 	r := l.replayer
 	l.begun, l.before = true, r.lastTime
 	r.heap.LoseRecords()
-	for a, d := range r.accounts.details {
-		if d != nil {
-			l.epochs[a] = d.Total.Epoch
-		}
+	for _, a := range detailedAccounts {
+		l.epochs[a] = r.accounts.details[a].Total.Epoch
 	}
 	l.allocated, l.reserved = r.device.Holdings.AllocatedMismatches == 0, r.device.Holdings.ReservedMismatches == 0
 }
@@ -144,10 +142,8 @@ func (l *losses) markUncertain(until uint64) {
 	for a := range accounts.totals {
 		accounts.totals[a].Certain = 0
 	}
-	for _, d := range accounts.details {
-		if d == nil {
-			continue
-		}
+	for _, a := range detailedAccounts {
+		d := accounts.details[a]
 		d.Total.Certain = 0
 		for i := range d.Devices {
 			d.Devices[i].Certain = 0
@@ -166,10 +162,8 @@ func (l *losses) beginUncertain() {
 	for a := range accounts.totals {
 		accounts.totals[a].CertainPeak = accounts.totals[a].Peak
 	}
-	for _, d := range accounts.details {
-		if d == nil {
-			continue
-		}
+	for _, a := range detailedAccounts {
+		d := accounts.details[a]
 		d.Total.CertainPeak = d.Total.Peak
 		for i := range d.Devices {
 			d.Devices[i].CertainPeak = d.Devices[i].Peak

@@ -37,10 +37,8 @@ func (m *moments) needRows() bool {
 // now copies the running totals.
 func (r *replayer) now(time int64) *moment.State {
 	m := &moment.State{Time: time, Exact: !r.losses.begun}
-	for a, d := range r.accounts.details {
-		if d == nil {
-			continue
-		}
+	for _, a := range detailedAccounts {
+		d := r.accounts.details[a]
 		m.Events[a] = d.Total.Events()
 		m.Devices[a] = collect(d.Devices, func(v *profile.DeviceMeter) uint64 { return v.Current })
 		m.Held[a] = d.Cells.Holding(nil, currentShare, currentShare)

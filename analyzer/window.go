@@ -122,10 +122,8 @@ func (w *window) beyond(r *replayer, e *trace.Event) {
 func (w *window) begin(r *replayer, at int64) {
 	w.began, w.fromNS = true, at
 	w.totals = r.accounts.totals
-	for a, d := range r.accounts.details {
-		if d == nil {
-			continue
-		}
+	for _, a := range detailedAccounts {
+		d := r.accounts.details[a]
 		w.totals[a] = d.Total
 		for i := range d.Devices {
 			w.devices[a] = append(w.devices[a], d.Devices[i].Meter)
