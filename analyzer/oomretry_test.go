@@ -104,7 +104,7 @@ func TestOOMCategoriesFollowTheRules(t *testing.T) {
 	const packages = "/venv/lib/python3.11/site-packages/torch/"
 	codes := map[string]string{"init": packages + "nn/modules/module.py _apply", "forward": packages +
 		"nn/modules/module.py _call_impl", "backward": packages + "autograd/__init__.py backward",
-		"optimizer": packages + "optim/adam.py step", "_init_group": packages + "optim/adam.py _init_group",
+		"optimizer": packages + "optim/adam.py step", "_init_group": packages + "optim/adam.py Adam._init_group",
 		"recompute": packages + "utils/checkpoint.py recompute_fn", "other": "/home/ada/train.py main",
 		"data": packages + "utils/data/_utils/fetch.py fetch"}
 	text := strings.Builder{}

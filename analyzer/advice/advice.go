@@ -85,7 +85,7 @@ func ForOOM(e *report.OOMEvent, f Facts) []report.Advice {
 // refusal.
 func idleWhereKept(e *report.OOMEvent, a *report.Advice) bool {
 	return slices.Contains([]string{"growing", "fragmentation"}, a.Rule) || slices.Contains(vagueAdvice, a.Rule) ||
-		a.FreesBytes > 0 && a.FreesBytes < e.UsedBytes/20
+		a.FreesBytes > 0 && a.FreesBytes < e.OwnBytes()/20
 }
 
 // fillIn puts words into the {braces} of a text.
@@ -110,7 +110,11 @@ func missing(e *report.OOMEvent) uint64 {
 	return asked - min(asked, e.FreeBytes)
 }
 
-// sizeable reports whether so many bytes would help here: they cover what is missing, or are a good part of the device.
+// covers reports whether so many bytes are what is missing.
+func covers(e *report.OOMEvent, bytes uint64) bool { return missing(e) > 0 && bytes >= missing(e) }
+
+// sizeable reports whether so many bytes would help here: they cover what is missing, or are a good part of what the
+// process has.
 func sizeable(e *report.OOMEvent, bytes uint64) bool {
-	return bytes > 0 && (missing(e) > 0 && bytes >= missing(e) || bytes >= e.UsedBytes/5)
+	return bytes > 0 && (covers(e, bytes) || bytes >= e.OwnBytes()/5)
 }

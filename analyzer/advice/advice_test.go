@@ -108,10 +108,10 @@ var adviceCases = []struct {
 			}}, "3.00 GiB"},
 	{"other-processes", func(e *report.OOMEvent, _ trace.Info) {
 		e.Sample = &report.Sample{ShareKnown: true, OthersBytes: 4 * gib}
+		e.TotalBytes, e.UsedBytes = e.TotalBytes+4*gib, e.UsedBytes+4*gib
 	},
 		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) {
-			e.Sample.OthersBytes = 10 *
-				oneMiB
+			e.Sample.OthersBytes = 10 * oneMiB
 		}, func(e *report.OOMEvent, _ trace.Info) { e.Sample = nil }}, "4.00 GiB"},
 	{"fresh", func(e *report.OOMEvent, _ trace.Info) {
 		e.Since = &report.OOMGrowth{What: "step 3", Bytes: 6 * gib,
@@ -271,6 +271,28 @@ func TestAdviceFires(t *testing.T) {
 	for _, rule := range adviceRules {
 		if !covered[rule.name] {
 			t.Errorf("rule %s has no case", rule.name)
+		}
+	}
+}
+
+// TestAdviceBesideOthers: on a device that other processes fill, or may fill, a program's own memory is judged by what
+// the program has.
+func TestAdviceBesideOthers(t *testing.T) {
+	for _, known := range []bool{true, false} {
+		e := plainOOM()
+		e.TotalBytes, e.UsedBytes = e.TotalBytes+70*gib, e.UsedBytes+70*gib
+		e.Sample = &report.Sample{ShareKnown: known, RemainderBytes: 70 * gib}
+		if known {
+			e.Sample.OthersBytes, e.Sample.RemainderBytes = 70*gib, 0
+		}
+		e.Composition = &report.OOMComposition{OlderBytes: 6 * gib, OlderPasses: 5, IterationFeatureBytes: gib}
+		list := ForOOM(e, Facts{Info: torchInfo()})
+		if len(list) == 0 || list[0].Rule != "kept" ||
+			!strings.Contains(list[0].Text, "63% of what this process is known to have") {
+			t.Errorf("share known %v: %+v", known, list)
+		}
+		if named := slices.Contains(ruleNames(list), "other-processes"); named != known {
+			t.Errorf("share known %v: %q", known, ruleNames(list))
 		}
 	}
 }

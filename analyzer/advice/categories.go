@@ -9,7 +9,7 @@ import (
 // categoryAdvice is what to try where most memory is of one category of training.
 type categoryAdvice struct {
 	category, rule string
-	least          float64 // of what is in use; less is not worth the words
+	least          float64 // of what the process has; less is not worth the words
 	// say returns about how much following the advice gives back, and its text
 	say func(e *report.OOMEvent, f Facts, held uint64) (frees uint64, text string)
 }
@@ -39,12 +39,12 @@ func byCategory(e *report.OOMEvent, f Facts) (found []report.Advice) {
 		if a.category == "Feature maps" {
 			held = e.Composition.IterationFeatureBytes
 		}
-		if held == 0 || float64(held) < a.least*float64(e.UsedBytes) {
+		if held == 0 || float64(held) < a.least*float64(e.OwnBytes()) {
 			continue
 		}
 		frees, text := a.say(e, f, held)
 		found = append(found, report.Advice{Rule: a.rule, FreesBytes: frees,
-			Text: fillIn(text, map[string]string{"held": report.SizeText(held), "share": percentOfUsed(e, held),
+			Text: fillIn(text, map[string]string{"held": report.SizeText(held), "share": shareOf(e, held),
 				"frees": report.SizeText(frees)})})
 	}
 	return found

@@ -16,7 +16,7 @@ const (
 // sayActivations says of feature maps what the run does not do yet. Half the batch gives back half of what goes with
 // its size, the inputs too.
 func sayActivations(e *report.OOMEvent, f Facts, _ uint64) (uint64, string) {
-	text := "Activations (feature maps) of this iteration hold {held}, {share} of what is in use. " +
+	text := "Activations (feature maps) of this iteration hold {held}, {share}. " +
 		"Half the batch gives back about {frees}."
 	switch {
 	case f.Checkpointing:
@@ -50,7 +50,7 @@ func Differentiated(e *report.OOMEvent, k *report.KeptBy) {
 }
 
 func sayCopies(_ *report.OOMEvent, _ Facts, held uint64) (uint64, string) {
-	return held, "torch.autocast keeps {held} of copies of weights in half precision until its outermost block ends, {share} of what is in use. " +
+	return held, "torch.autocast keeps {held} of copies of weights in half precision until its outermost block ends, {share}. " +
 		"torch.autocast(..., cache_enabled=False) gives back about {frees}; so does a model that is in half precision itself."
 }
 
@@ -58,7 +58,7 @@ func sayCopies(_ *report.OOMEvent, _ Facts, held uint64) (uint64, string) {
 // figure holds.
 func sayOptimizerState(e *report.OOMEvent, _ Facts, held uint64) (uint64, string) {
 	s := &e.Composition.OptimizerState
-	text := "Optimizer state holds {held}, {share} of what is in use. "
+	text := "Optimizer state holds {held}, {share}. "
 	frees := s.WideBytes/4*3 + s.TwoBytes/2
 	switch {
 	case frees+s.UnknownBytes < held/4:
@@ -75,7 +75,7 @@ func sayOptimizerState(e *report.OOMEvent, _ Facts, held uint64) (uint64, string
 
 func sayParameters(e *report.OOMEvent, _ Facts, held uint64) (uint64, string) {
 	p := &e.Composition.Parameters
-	text := "Parameters hold {held}, {share} of what is in use. "
+	text := "Parameters hold {held}, {share}. "
 	const more = " and, for fine-tuning, a quantized base model with LoRA."
 	switch {
 	case p.UnknownBytes > held/10:

@@ -12,7 +12,7 @@ const (
 	usualIterations = 3
 	// longerShare is how many times the activations of a usual iteration make another one a larger one.
 	longerShare = 1.25
-	// loadedShare is the least part of what is in use, as a divisor, that is worth saying of a loaded checkpoint.
+	// loadedShare is the least part of what the process has, as a divisor, that is worth saying of a loaded checkpoint.
 	loadedShare = 10
 )
 
@@ -52,7 +52,7 @@ func longerInput(t *report.Training, e *report.OOMEvent) []report.Advice {
 // loadedTwice is for a checkpoint that was read onto the device and is still there beside what it was read for.
 func loadedTwice(e *report.OOMEvent) []report.Advice {
 	bytes := e.Seen.LoadedTwice()
-	if bytes == 0 || bytes < e.UsedBytes/loadedShare {
+	if bytes == 0 || bytes < e.OwnBytes()/loadedShare {
 		return nil
 	}
 	text := fmt.Sprintf(

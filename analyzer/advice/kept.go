@@ -10,11 +10,11 @@ import (
 // next refusal.
 func askKept(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	c := e.Composition
-	if !f.torch() || e.Outcome != report.OOMFailed || !c.Keeps(e.UsedBytes, missing(e)) ||
+	if !f.torch() || e.Outcome != report.OOMFailed || !c.Keeps(e.OwnBytes(), missing(e)) ||
 		!c.KeepsGraphs && captures(e) {
 		return 0, nil, false
 	}
-	w := words{"share": percentOfUsed(e, c.OlderBytes), "now": "this iteration", "site": c.OlderSite,
+	w := words{"share": shareOf(e, c.OlderBytes), "now": "this iteration", "site": c.OlderSite,
 		"passes": "It comes from about " + report.Number(c.OlderPasses) + " passes.",
 		"remedy": "Look for a list, a cache or a history that only grows; keep results as .detach().cpu(), numbers as .item()."}
 	if c.Passes > 1 {

@@ -15,7 +15,7 @@ var adviceRules = []adviceRule{
 		text: "The device did not refuse: about {free} of {device} are free, but the framework's allocator gave up without asking the driver. Look for a limit that the " +
 			"program sets itself, such as torch.cuda.set_per_process_memory_fraction."},
 	{name: "kept", rank: rankFirst, ask: askKept,
-		text: "{frees} ({share} of what is in use) are older than {now} and are neither parameters, gradients, optimizer state nor buffers: something keeps them, most of " +
+		text: "{frees} ({share}) are older than {now} and are neither parameters, gradients, optimizer state nor buffers: something keeps them, most of " +
 			"it from {site}. {passes} {remedy}"},
 	{name: "private-pools", ask: askPrivatePools,
 		text: "{idle} of the {all} that are cached but idle are in {pools} private pools, as CUDA graphs have them: no other request gets any of it. Capture all graphs into " +
@@ -28,21 +28,21 @@ var adviceRules = []adviceRule{
 	{name: "other-processes", ask: askOthers,
 		text: "Other processes hold {frees} of {device}. nvidia-smi lists them: end what is left over, or choose another device with CUDA_VISIBLE_DEVICES."},
 	{name: "fresh", ask: askFresh,
-		text: "{fresh} ({share} of what is in use) came since {since} began and is still held; the largest part is {owner} with {owned}. If these are activations, " +
+		text: "{fresh} ({share}) came since {since} began and is still held; the largest part is {owner} with {owned}. If these are activations, " +
 			"a batch of half the size, or gradient checkpointing (torch.utils.checkpoint), gives back about {frees}."},
 	{name: "largest-owner", ask: askLargestOwner,
-		text: "{owner} holds {owned}, {share} of what is in use, and held it before {since} began. Store it in half precision, shard it (FSDP, ZeRO) or keep it on the host; " +
+		text: "{owner} holds {owned}, {share}, and held it before {since} began. Store it in half precision, shard it (FSDP, ZeRO) or keep it on the host; " +
 			"half precision alone gives back about {frees}."},
 	{name: "untagged", ask: askUntagged,
-		text: "{owned}, {share} of what is in use, are in blocks without a tag, and {frees} more would have been enough. A smaller batch and mixed precision " +
+		text: "{owned}, {share}, are in blocks without a tag, and {frees} more would have been enough. A smaller batch and mixed precision " +
 			"(torch.autocast) shrink what a step holds; in training, so does gradient checkpointing (torch.utils.checkpoint). To see it by the parts of the program, put memtrace.tag(\"...\") or " +
 			"NVTX ranges around its parts and call memtrace.step() in each iteration."},
 	{name: "tagged", ask: askTagged,
-		text: "{owner} holds {owned}, {share} of what is in use, and {frees} more would have been enough. If a step makes and drops it (activations), a smaller batch or " +
+		text: "{owner} holds {owned}, {share}, and {frees} more would have been enough. If a step makes and drops it (activations), a smaller batch or " +
 			"gradient checkpointing (torch.utils.checkpoint) shrinks it; if it stays (weights, caches), so do half precision, sharding (FSDP, ZeRO) and the host. " +
 			"memtrace.step() in each iteration lets reports tell which it is."},
 	{name: "optimizer-state", ask: askOptimizer,
-		text: "{owner} holds {owned}, {share} of what is in use. An optimizer with 8-bit state, or one that is sharded or kept on the host, gives back about {frees}."},
+		text: "{owner} holds {owned}, {share}. An optimizer with 8-bit state, or one that is sharded or kept on the host, gives back about {frees}."},
 	{name: "growing", ask: askGrowing,
 		text: "Every step begins with more memory held than the one before: {frees} more over the last {steps} steps. Something keeps what it should drop: a loss that is added up " +
 			"with its graph (use loss.item()), a list of outputs, a cache."},
@@ -79,14 +79,15 @@ func askOwnLimit(e *report.OOMEvent, _ Facts) (uint64, words, bool) {
 	return 0, words{"free": report.SizeText(e.FreeBytes)}, applies
 }
 
+// askFragmentation is for idle memory that is a good part of all: with less, the next request is refused.
 func askFragmentation(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	a := e.Allocator
 	if a == nil || !f.torch() || f.expandable() || e.Outcome != report.OOMFailed {
 		return 0, nil, false
 	}
 	c := &a.Common
-	applies := c.FreePieces > 0 && c.LargestFreeBytes < e.RequestedBytes &&
-		c.FreeBytes+e.FreeBytes >= e.RequestedBytes && c.FreeBytes >= missing(e)
+	applies := c.FreePieces > 1 && c.LargestFreeBytes < e.RequestedBytes &&
+		c.FreeBytes+e.FreeBytes >= e.RequestedBytes && c.FreeBytes >= max(missing(e), e.OwnBytes()/20)
 	return c.FreeBytes, words{"pieces": report.Number(c.FreePieces),
 		"largest": report.SizeText(c.LargestFreeBytes)}, applies
 }
@@ -117,11 +118,17 @@ func askOthers(e *report.OOMEvent, _ Facts) (uint64, words, bool) {
 	if e.Sample == nil {
 		return 0, nil, false
 	}
-	return e.Sample.OthersBytes, nil, sizeable(e, e.Sample.OthersBytes)
+	others := e.Sample.OthersBytes
+	return others, nil, others > 0 && (covers(e, others) || others >= e.UsedBytes/5)
 }
 
-func percentOfUsed(e *report.OOMEvent, bytes uint64) string {
-	return fmt.Sprintf("%.0f%%", 100*float64(bytes)/float64(max(e.UsedBytes, 1)))
+// shareOf is the part that bytes are of what the process can do something about.
+func shareOf(e *report.OOMEvent, bytes uint64) string {
+	of := "of what is in use"
+	if own := e.OwnBytes(); own < e.UsedBytes {
+		of = "of what this process is known to have"
+	}
+	return fmt.Sprintf("%.0f%% %s", 100*float64(bytes)/float64(max(e.OwnBytes(), 1)), of)
 }
 
 func named(row report.LedgerRow) bool { return row.Key != report.Untagged }
@@ -132,9 +139,9 @@ func askFresh(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 		return 0, nil, false
 	}
 	top := e.Since.Rows[0]
-	w := words{"fresh": report.SizeText(e.Since.Bytes), "share": percentOfUsed(e, e.Since.Bytes), "since": e.Since.What,
+	w := words{"fresh": report.SizeText(e.Since.Bytes), "share": shareOf(e, e.Since.Bytes), "since": e.Since.What,
 		"owner": ownerText(top.Key), "owned": report.SizeText(top.Bytes)}
-	return e.Since.Bytes / 2, w, e.Since.Bytes >= e.UsedBytes/5 && e.Since.Bytes > 0
+	return e.Since.Bytes / 2, w, e.Since.Bytes >= e.OwnBytes()/5 && e.Since.Bytes > 0
 }
 
 func ownerText(key string) string {
@@ -161,25 +168,25 @@ func askLargestOwner(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 			best = old
 		}
 	}
-	w := words{"owner": best.Key, "owned": report.SizeText(best.Bytes), "share": percentOfUsed(e, best.Bytes),
+	w := words{"owner": best.Key, "owned": report.SizeText(best.Bytes), "share": shareOf(e, best.Bytes),
 		"since": e.Since.What}
-	return best.Bytes / 2, w, best.Bytes > 0 && best.Bytes >= e.UsedBytes/5
+	return best.Bytes / 2, w, best.Bytes > 0 && best.Bytes >= e.OwnBytes()/5
 }
 
 // askUntagged is for a program that says nothing about itself, so that no other rule knows what fills the device.
 func askUntagged(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	row, found := e.Ledger("tag").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool { return !named(r) })
-	w := words{"owned": report.SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
+	w := words{"owned": report.SizeText(row.Bytes), "share": shareOf(e, row.Bytes)}
 	return missing(e), w, found && e.Device >= 0 && f.torch() && e.Outcome == report.OOMFailed && e.Since == nil &&
-		missing(e) > 0 && row.Bytes >= e.UsedBytes/2
+		missing(e) > 0 && row.Bytes >= e.OwnBytes()/2
 }
 
 // askTagged is for a program that names its memory and no steps, so that nobody knows which of it a step makes.
 func askTagged(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	row, found := e.Ledger("tag").Largest(report.OwnerBlocks, func(report.LedgerRow) bool { return true })
-	w := words{"owner": row.Key, "owned": report.SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
+	w := words{"owner": row.Key, "owned": report.SizeText(row.Bytes), "share": shareOf(e, row.Bytes)}
 	return missing(e), w, found && named(row) && !isOptimizer(row.Key) && e.Device >= 0 && f.torch() &&
-		e.Outcome == report.OOMFailed && e.Since == nil && missing(e) > 0 && row.Bytes >= e.UsedBytes/5
+		e.Outcome == report.OOMFailed && e.Since == nil && missing(e) > 0 && row.Bytes >= e.OwnBytes()/5
 }
 
 func isOptimizer(tag string) bool { return strings.Contains(strings.ToLower(tag), "optim") }
@@ -188,8 +195,8 @@ func askOptimizer(e *report.OOMEvent, f Facts) (uint64, words, bool) {
 	row, found := e.Ledger("tag").Largest(report.OwnerBlocks, func(r report.LedgerRow) bool {
 		return isOptimizer(r.Key)
 	})
-	w := words{"owner": row.Key, "owned": report.SizeText(row.Bytes), "share": percentOfUsed(e, row.Bytes)}
-	return row.Bytes / 4 * 3, w, found && f.torch() && row.Bytes >= e.UsedBytes/5
+	w := words{"owner": row.Key, "owned": report.SizeText(row.Bytes), "share": shareOf(e, row.Bytes)}
+	return row.Bytes / 4 * 3, w, found && f.torch() && row.Bytes >= e.OwnBytes()/5
 }
 
 // askGrowing wants every step to begin higher than the one before, after the first, which makes gradients and optimizer
@@ -250,7 +257,7 @@ func askContext(e *report.OOMEvent, _ Facts) (uint64, words, bool) {
 		return 0, nil, false
 	}
 	own := e.Sample.ContextBytes + uint64(max(e.Sample.RemainderBytes, 0))
-	return own, nil, own >= e.UsedBytes/5 && own > 0
+	return own, nil, own >= e.OwnBytes()/5 && own > 0
 }
 
 func askPinned(e *report.OOMEvent, _ Facts) (uint64, words, bool) {

@@ -102,7 +102,7 @@ func (k *CategoryByPhase) Of(r *profile.Resolver, name trace.Category, b *heap.B
 // phaseCategory is the category of what the frames of a phase allocate.
 func phaseCategory(phase string, frames []*rules.Frame) string {
 	if phase == "optimizer" && slices.ContainsFunc(frames, func(f *rules.Frame) bool {
-		return slices.Contains(f.Functions, "_init_group")
+		return f.IsIn("_init_group")
 	}) {
 		return "Optimizer state"
 	}
@@ -124,10 +124,7 @@ func makesBuckets(frames []*rules.Frame) bool {
 			continue
 		}
 		if strings.HasSuffix(f.File, "torch/nn/parallel/distributed.py") &&
-			slices.ContainsFunc(f.Functions, func(name string) bool {
-				return strings.HasSuffix(name, "_ddp_init_helper") ||
-					innermost && strings.HasSuffix(name, "_pre_forward")
-			}) {
+			(f.IsIn("_ddp_init_helper") || innermost && f.IsIn("_pre_forward")) {
 			return true
 		}
 		innermost = false

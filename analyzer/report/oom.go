@@ -266,6 +266,19 @@ func (v *OOMEvent) Balance() {
 	v.FreeBytes = v.TotalBytes - min(v.TotalBytes, v.UsedBytes)
 }
 
+// OwnBytes is what is in use of the device without what other processes hold, or may hold where nobody said which
+// share is theirs: what the program can do something about.
+func (e *OOMEvent) OwnBytes() uint64 {
+	others := uint64(0)
+	if s := e.Sample; s != nil {
+		others = s.OthersBytes
+		if !s.ShareKnown {
+			others = uint64(max(s.RemainderBytes, 0))
+		}
+	}
+	return e.UsedBytes - min(e.UsedBytes, others)
+}
+
 // KeptBytes is what the driver and the firmware keep of the device, as far as known: in use for ever.
 func (e *OOMEvent) KeptBytes() uint64 {
 	if e.Sample == nil {

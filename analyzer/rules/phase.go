@@ -98,6 +98,11 @@ func (f *Frame) ownPhase() phase {
 	return phaseNone
 }
 
+// IsIn reports whether a frame is in a function of this name, of any class: CPython puts that in front since 3.11.
+func (f *Frame) IsIn(name string) bool {
+	return slices.ContainsFunc(f.Functions, func(function string) bool { return lastPart(function) == name })
+}
+
 // lastPart is a function without its class: forward of Block.forward.
 func lastPart(function string) string {
 	return function[max(strings.LastIndexByte(function, '.'), strings.LastIndexByte(function, ':'))+1:]

@@ -99,6 +99,7 @@ func TestDataLoaders(t *testing.T) {
 	for _, c := range [][]string{{"fork"}, {"fork", "persistent"}, {"spawn"}, {"forkserver", "persistent"}} {
 		t.Run(strings.Join(c, " "), func(t *testing.T) {
 			t.Parallel()
+			rarely(t, len(c) == 1) // and workers that train, below, are spawned as well
 			_, reports := runScript(t, trainer+`
 if __name__ == "__main__":
     train(1)
@@ -130,6 +131,7 @@ func TestTrainingWorkers(t *testing.T) {
 	for _, method := range []string{"fork", "spawn", "forkserver"} {
 		t.Run(method, func(t *testing.T) {
 			t.Parallel()
+			rarely(t, method == "forkserver") // as loaders are, above
 			got, reports := runScript(t, trainer+`
 def work(number, queue):
     queue.put(train(number))
@@ -183,6 +185,7 @@ func TestTrainingEnds(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
+			rarely(t, name == "in a thread" || name == "abort")
 			got, reports := runScript(t, trainer+"print(train(2), flush=True)\n"+c.end+"\n")
 			if got.status != c.status || len(reports) != 1 {
 				t.Fatalf("status %d, want %d; %d traces", got.status, c.status, len(reports))

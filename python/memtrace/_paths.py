@@ -76,8 +76,8 @@ def _entries(mapping: Dict[Any, Any]) -> Iterator[Tuple[Any, Any]]:
 
 
 def _key_text(key: Any) -> str:
-    """A key as the program would write it, but numbers, which differ from entry to entry, are all the same."""
-    if type(key) is str and len(key) <= 40:
+    """A key as the program would write it, but numbers, which differ from entry to entry, are all the same; so are those of nn.Sequential's layers."""
+    if type(key) is str and len(key) <= 40 and not key.isdigit():
         return repr(key)
     return "*"
 

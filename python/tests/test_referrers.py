@@ -40,7 +40,7 @@ class Hostile:
     __hash__ = object.__hash__
 
 
-HOLDER, HOSTILE, LEAVES = Holder(), Hostile(), {Leaf(): 1}
+HOLDER, HOSTILE, LEAVES, LAYERS = Holder(), Hostile(), {Leaf(): 1}, {"17": Leaf()}
 CYCLE = [Leaf()]
 CYCLE.append(CYCLE)
 NAMESPACE = {}
@@ -59,6 +59,7 @@ def test_paths():
     assert path_of(lambda: next(iter(LEAVES)))[0] == f"{__name__}.LEAVES[key *]"
     assert path_of(lambda: Hostile.shared) == (f"{__name__}.Hostile.shared", "type, Leaf")
     assert path_of(lambda: CYCLE[0])[0] == f"{__name__}.CYCLE[*]"
+    assert path_of(lambda: LAYERS["17"])[0] == f"{__name__}.LAYERS[*]"
 
 
 def test_running_function():

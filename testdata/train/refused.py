@@ -247,6 +247,14 @@ def half_adam(followed):
     adam(followed, torch.bfloat16)
 
 
+def first_step(_):
+    """The first step of an optimizer makes its state, which is not all there when memory runs out; not to be followed."""
+    net = model(40)
+    optimizer = torch.optim.Adam(net.parameters())
+    net(torch.randn(512, 1024, device="cuda")).sum().backward()
+    optimizer.step()
+
+
 def shard(followed):
     """A model in half precision that is too large; followed by half of its parameters, as each of two GPUs has them."""
     net = model(40 if followed else 80, 2048).to(torch.bfloat16)
@@ -290,7 +298,8 @@ def outside(followed):
     if followed:
         torch.cuda.empty_cache()
     tell()
-    ctypes.CDLL("libcudart.so.12").cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(500 * MB))
+    cudart = "libcudart.so." + torch.version.cuda.split(".")[0]
+    ctypes.CDLL(cudart).cudaMalloc(ctypes.byref(ctypes.c_void_p()), ctypes.c_size_t(500 * MB))
     del kept
 
 

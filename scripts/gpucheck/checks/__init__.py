@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The checks, in the order in which they run: what needs little time and says most comes first. Each takes a Harness and scores its claims."""
 
-from checks import cost, death, driver, exhaustion, frameworks, inference, ledger, process, sharing, training
+from checks import answers, cost, death, driver, exhaustion, frameworks, inference, ledger, process, sharing, training
 
 GROUPS = {
     "process": ("quiet", "tags"),
@@ -10,6 +10,7 @@ GROUPS = {
     "inference": ("infer", "graphs"),
     "ledger": ("ledger",),
     "exhaustion": ("out_of_memory",),
+    "answers": ("growth", "refusals", "compiled", "referrers", "attach"),
     "death": ("killed_by_itself", "killed_at_random"),
     "sharing": ("ipc", "nccl"),
     "cost": ("start_cost", "event_cost", "step_cost"),
@@ -19,7 +20,7 @@ GROUPS = {
 # These build something, which the others must not need.
 ON_REQUEST = ("cuda_program",)
 
-_MODULES = {"process": process, "driver": driver, "training": training, "inference": inference, "ledger": ledger, "exhaustion": exhaustion, "death": death,
+_MODULES = {"answers": answers, "process": process, "driver": driver, "training": training, "inference": inference, "ledger": ledger, "exhaustion": exhaustion, "death": death,
             "sharing": sharing, "cost": cost, "frameworks": frameworks}
 
 ALL = {name: getattr(_MODULES[group], name) for group, names in GROUPS.items() for name in names}
