@@ -95,7 +95,8 @@ func TestAdviceIsTrue(t *testing.T) {
 			}
 			args := []string{"refused.py", c.Name, "--followed"}
 			if c.By == "" { // it is all that was in the way
-				if r := (program{framework: torch27, args: args, env: []string{mem}, plain: true}).record(t); r.stdout != "" {
+				again := program{framework: torch27, args: args, env: []string{mem}, plain: true}
+				if r := again.record(t); r.stdout != "" {
 					t.Errorf("refused again: %s", r.stdout)
 				}
 				return
@@ -103,7 +104,8 @@ func TestAdviceIsTrue(t *testing.T) {
 			if c.By != "further" {
 				args, mem = append(args, "--stop", strconv.Itoa(pointOf(t, refused).Points)), "NULLCUDA_MEM=80G"
 			}
-			p := pointOf(t, program{framework: torch27, args: args, env: append(c.Environment, mem), plain: true}.record(t))
+			follow := program{framework: torch27, args: args, env: append(c.Environment, mem), plain: true}
+			p := pointOf(t, follow.record(t))
 			got := map[string]int64{"allocated": int64(e.AllocatedBytes) - int64(p.Allocated),
 				"reserved": int64(e.Allocator.ReservedBytes) - int64(p.Reserved),
 				"peak":     int64(e.AllocatedBytes) - int64(p.Peak),
@@ -127,7 +129,8 @@ func TestAdviceIsTrue(t *testing.T) {
 func TestFirstStep(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	r := program{framework: torch27, args: []string{"refused.py", "first_step"}, env: []string{"NULLCUDA_MEM=700M"}}.record(t)
+	p := program{framework: torch27, args: []string{"refused.py", "first_step"}, env: []string{"NULLCUDA_MEM=700M"}}
+	r := p.record(t)
 	e := failedEvent(t, r.trace)
 	if len(e.Categories) == 0 || e.Categories[0].Category != "Optimizer state" {
 		t.Errorf("the report: %+v", e.Categories)
