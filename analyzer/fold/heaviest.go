@@ -11,18 +11,21 @@ const (
 	maxModuleDepth = 48
 	// heavyShare is the least part of the whole that a module worth naming holds, as a divisor.
 	heavyShare = 4
+	// otherRoots is the least part of all modules that models beside the heaviest one hold where that one is worth
+	// naming as a whole, as a divisor: of a model that is nearly all, its name says nothing.
+	otherRoots = 50
 )
 
 // Heaviest finds the part of a model that holds most including its children, by the names of modules and the bytes of
 // each: the deepest module on the path from the root on which each one holds at least half of its parent's bytes, and a
 // quarter of the whole, in bytes. Repeated modules count as one, "model.h.{0..11}.attn". title is "" if the path ends
-// at a root.
+// at the root of the only model that holds much.
 func Heaviest(names []string, bytes []uint64, whole uint64) (title string, held uint64) {
-	node := &moduleNode{}
+	all := &moduleNode{}
 	for i, name := range names {
-		node.add(name, bytes[i])
+		all.add(name, bytes[i])
 	}
-	var path []string
+	node, path := all, []string(nil)
 	for len(path) < maxModuleDepth {
 		name, below := node.heaviest()
 		if below == nil || below.bytes < node.bytes-node.bytes/2 || below.bytes < whole/heavyShare {
@@ -31,7 +34,7 @@ func Heaviest(names []string, bytes []uint64, whole uint64) (title string, held 
 		path = append(path, name)
 		node = below
 	}
-	if len(path) < 2 {
+	if len(path) == 0 || len(path) == 1 && all.bytes-node.bytes < all.bytes/otherRoots {
 		return "", 0
 	}
 	return strings.Join(path, "."), node.bytes

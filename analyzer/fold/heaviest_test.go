@@ -38,6 +38,8 @@ func TestHeaviest(t *testing.T) {
 		{"too little of the whole", layers, 4000, "", 0},
 		{"different parts of a list", map[string]uint64{"net.0": 10, "net.1": 60, "net.2": 20}, 0, "net.1", 60},
 		{"a root alone", map[string]uint64{"net": 90, "net.a": 5, "net.b": 5}, 0, "", 0},
+		{"one of two models", map[string]uint64{"old.a": 20, "old.b": 21, "old.c": 20, "new": 40}, 0, "old", 61},
+		{"a model beside little", map[string]uint64{"net.a": 45, "net.b": 40, "net.c": 55, "loss": 1}, 0, "", 0},
 		{"two halves", map[string]uint64{"net.b": 50, "net.a": 50}, 0, "net.a", 50},
 		{"scattered", map[string]uint64{"net.h.1.a": 10, "net.h.10.a": 20, "net.h.2.a": 30}, 0, "net.h.{1..2,10}.a",
 			60},

@@ -35,3 +35,12 @@ func TestCategoryEntriesKeepToTheirWidth(t *testing.T) {
 		}
 	}
 }
+
+func TestCategoryWords(t *testing.T) {
+	for name, want := range map[string]string{"Feature maps": "feature maps",
+		"PyTorch's allocator": "PyTorch's allocator", "KV cache": "KV cache", "LSTM": "LSTM", "": "", " x": " x"} {
+		if got := categoryWords(name); got != want {
+			t.Errorf("%q is %q, want %q", name, got, want)
+		}
+	}
+}

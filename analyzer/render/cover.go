@@ -43,10 +43,13 @@ func coverOwners(by string, list []owner, limit, depth int) []owner {
 	return layout.Fewer(rows, limit, func(hidden []owner) owner { return foldShort(by, hidden) })
 }
 
-// moduleDepth is how many parts the name of a module has that the sentence above the tables names, 0 without one.
+// moduleDepth is how many parts the name of a module has that the sentence above the tables names, 0 if that is none or
+// a whole model.
 func moduleDepth(s *report.Summary) int {
 	if m := s.Verdict().Module; m != nil {
-		return len(fold.ModulePath(m.Name))
+		if depth := len(fold.ModulePath(m.Name)); depth > 1 {
+			return depth
+		}
 	}
 	return 0
 }

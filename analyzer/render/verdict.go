@@ -172,9 +172,9 @@ func oomShareSentence(s *report.Summary, v *report.Verdict) string {
 	return fmt.Sprintf("Of the %s in use, %s.", layout.Bytes(l.WholeBytes), strings.Join(parts, "; "))
 }
 
-// categoryWords is a category's name in a sentence.
+// categoryWords is a category's name in a sentence: with a small letter, unless its first word has more large ones.
 func categoryWords(name string) string {
-	if name == "" || strings.ToUpper(name) == name {
+	if first, _, _ := strings.Cut(name, " "); first == "" || strings.ToLower(first[1:]) != first[1:] {
 		return sanitize.Text(name)
 	}
 	return sanitize.Text(strings.ToLower(name[:1]) + name[1:])

@@ -16,14 +16,7 @@ func sizeIn(t *testing.T, text string, figure *regexp.Regexp) int64 {
 	if found == nil {
 		t.Fatalf("no %s:\n%s", figure, text)
 	}
-	number, err := strconv.ParseFloat(found[1], 64)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if found[2] == "G" {
-		number *= 1 << 10
-	}
-	return int64(number * (1 << 20))
+	return int64(sizeOf(t, found[1], found[2]+"iB"))
 }
 
 // TestWaste: where much is reserved and unused, though memory does not run out, the first screen has the reason, and
