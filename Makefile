@@ -45,9 +45,11 @@ dev: all ## after every change: build, vet, and the quick tests of what Go's cac
 lib: $(BUILD)/libmemtrace.so ## the library to preload
 cli: $(BUILD)/memtrace ## the command
 
+# The collector that is new in Go 1.26 writes to address 0 where it gets no memory (newSpanSPMC in runtime/mgcmark_greenteagc.go); the other one says so and ends, after which
+# the recording goes on.
 $(BUILD)/libmemtrace.so: $(CSHIM_OUT)/libcshim.a cshim/exports.map interpose/lazy.ld $(GO_SOURCES)
 	@mkdir -p $(BUILD) && rm -f $@.new
-	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
+	CGO_ENABLED=1 GOEXPERIMENT=nogreenteagc $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
 	GOARCH= CC= $(GO) run ./tools/patchruntime $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
