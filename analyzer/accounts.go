@@ -5,11 +5,11 @@ import (
 
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
+	"memtrace/analyzer/cause"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/training"
-	"memtrace/analyzer/trend"
 	"memtrace/internal/offheap"
 	"memtrace/trace"
 )
@@ -25,11 +25,11 @@ type accounts struct {
 	kept     []*profile.Grouping // what retired cells are counted by; nil: blocks are not counted by origin
 	bounds   []uint64            // between size classes
 
-	totals   [heap.AccountCount]meter.Meter // accounts without detail
+	totals   [heap.AccountCount]heap.Meter // accounts without detail
 	details  [heap.AccountCount]*profile.AccountStats
 	aside    profile.Cells       // of accounts without detail: they hold what the filter said
 	held     *profile.HeldSeries // nil where blocks are not counted by origin
-	heights  [heap.AccountCount]meter.HeightSeries
+	heights  [heap.AccountCount]heap.HeightSeries
 	requests profile.Requests
 	implicit [heap.AccountCount]report.ImplicitFrees
 
@@ -119,14 +119,14 @@ func (a *accounts) close(id uint32, b *heap.Block, d *profile.AccountStats, time
 // over time where growth is judged.
 func (a *accounts) openTotal(b *heap.Block) {
 	a.totals[b.Account].Grow(b.Size, b.Time)
-	if h := a.held; h != nil && trend.Judges(b.Account) {
+	if h := a.held; h != nil && cause.JudgesGrowth(b.Account) {
 		h.Opened(h.OwnerOfBlock(b), b.Size, b.Time)
 	}
 }
 
 func (a *accounts) closeTotal(b *heap.Block, time int64) {
 	a.totals[b.Account].Shrink(b.Size)
-	if h := a.held; h != nil && trend.Judges(b.Account) {
+	if h := a.held; h != nil && cause.JudgesGrowth(b.Account) {
 		h.Closed(h.OwnerOfBlock(b), b.Size, time)
 	}
 }
@@ -162,7 +162,7 @@ func (a *accounts) refuse(e *trace.Event) {
 	}
 	if d := a.details[account]; d != nil {
 		d.Total.Refused++
-		meter.Slot(&d.Devices, profile.DeviceSlot(e.Device)).Refused++
+		heap.Slot(&d.Devices, profile.DeviceSlot(e.Device)).Refused++
 		return
 	}
 	a.totals[account].Refused++
@@ -241,7 +241,7 @@ func (a *accounts) requestedOf(id uint32, b *heap.Block) *report.Requested {
 }
 
 // restart forgets what was highest and what was counted: what is live now is the highest from here on. Shares of a
-// maximum, when asked for the next one, give what they are now: see meter.Share.Peak.
+// maximum, when asked for the next one, give what they are now: see heap.Share.Peak.
 func (a *accounts) restart(at int64) {
 	for account := range a.totals {
 		a.totals[account].Restart(at)
@@ -254,7 +254,7 @@ func (a *accounts) restart(at int64) {
 	for _, account := range detailedAccounts {
 		d := a.details[account]
 		d.Total.Restart(at)
-		d.PeakEvent, d.Life = d.Total.Events(), meter.Lifetimes{}
+		d.PeakEvent, d.Life = d.Total.Events(), heap.Lifetimes{}
 		for i := range d.Devices {
 			d.Devices[i].Restart(at)
 		}

@@ -3,7 +3,7 @@ package analyzer
 import (
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
@@ -63,7 +63,7 @@ func (c *certainty) noLowerBound() bool {
 }
 
 // lower returns the lower bounds of a total.
-func (c *certainty) lower(m *meter.Meter) (peak, live uint64) {
+func (c *certainty) lower(m *heap.Meter) (peak, live uint64) {
 	switch {
 	case c.noLowerBound():
 		return 0, 0
@@ -74,7 +74,7 @@ func (c *certainty) lower(m *meter.Meter) (peak, live uint64) {
 }
 
 // lowerShare is what is certain of a cell's share by a measure, whose value is whole.
-func (c *certainty) lowerShare(cells *profile.Cells, n int, whole uint64, measure func(*meter.Share) uint64) uint64 {
+func (c *certainty) lowerShare(cells *profile.Cells, n int, whole uint64, measure func(*heap.Share) uint64) uint64 {
 	switch {
 	case c.noLowerBound():
 		return 0
@@ -144,7 +144,7 @@ func capBounds(l *report.Level) {
 // levelBounds are a level's lower bounds.
 type levelBounds struct{ peak, live *uint64 }
 
-func (c *certainty) boundLevel(l *report.Level, m *meter.Meter) levelBounds {
+func (c *certainty) boundLevel(l *report.Level, m *heap.Meter) levelBounds {
 	peak, live := c.lower(m)
 	l.PeakBytesLower, l.LiveBytesLower = &peak, &live
 	return levelBounds{&peak, &live}

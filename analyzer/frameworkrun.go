@@ -3,7 +3,7 @@ package analyzer
 import (
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -36,7 +36,7 @@ func (r *replayer) batch(b *trace.Batch) {
 		if columns := &runs[i]; r.byColumns(columns) {
 			r.frameworkRun(columns)
 		} else {
-			meter.Slot(&r.rowRoom, columns.Len()-1)
+			heap.Slot(&r.rowRoom, columns.Len()-1)
 			rows := r.rowRoom[:columns.Len()]
 			columns.Rows(rows)
 			r.rows(rows)

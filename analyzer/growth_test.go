@@ -3,7 +3,7 @@ package analyzer
 import (
 	"testing"
 
-	"memtrace/analyzer/notes"
+	"memtrace/analyzer/cause"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -225,7 +225,7 @@ func TestGrowthOfImported(t *testing.T) {
 			g.work(2)
 			g.keep(stackProgram, mib)
 		}
-		src := &memorySource{events: g.events, info: trace.Info{notes.ImportKindKey: kind}}
+		src := &memorySource{events: g.events, info: trace.Info{cause.ImportKindKey: kind}}
 		fillTables(&src.tables)
 		s, err := Summarize(src, Options{Question: Question{Groupings: []string{"site"}}})
 		if err != nil || s.GrowthKind() != want {

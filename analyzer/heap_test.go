@@ -4,7 +4,7 @@ import (
 	"testing"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -143,7 +143,7 @@ func TestHeapRules(t *testing.T) {
 			for i := range test.story.events {
 				c.event(&test.story.events[i])
 			}
-			got := meter.LevelOf(&c.accounts.details[heap.AccountDriver].Total)
+			got := heap.LevelOf(&c.accounts.details[heap.AccountDriver].Total)
 			if got.PeakBytes != test.peak || got.LiveBytes != test.live || got.AllocCount != test.allocs ||
 				got.FreeCount != test.frees {
 				t.Errorf("peak %d, live %d, %d allocs, %d frees; want %d, %d, %d, %d", got.PeakBytes, got.LiveBytes,

@@ -7,9 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/analyzer/allocator"
+	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
@@ -102,7 +102,7 @@ func (q *query) groupRows(a heap.Account, by *profile.Grouping) []report.Row {
 					report.PlusRequested(r.RequestedLive, live)
 			}
 			if c := &q.certain; c.bounds != nil {
-				atPeak := func(s *meter.Share) uint64 { return s.Peak(d.Total.Epoch) }
+				atPeak := func(s *heap.Share) uint64 { return s.Peak(d.Total.Epoch) }
 				r.PeakBytesLower = report.Plus(r.PeakBytesLower, c.lowerShare(&d.Cells, n, atPeak(&v.Share), atPeak))
 				r.LiveBytesLower = report.Plus(r.LiveBytesLower, c.lowerShare(&d.Cells, n, v.Current, currentShare))
 			}
@@ -176,7 +176,7 @@ func (q *query) allocatorReport(info trace.Info, s *report.Summary) *report.Allo
 	if blocks {
 		v.StreamCount, v.PoolCount = q.resolver.Places.Counts()
 		v.StreamCount++ // the default one
-		v.NotRecorded = allocator.NotRecorded(info)
+		v.NotRecorded = device.NotRecorded(info)
 	}
 	return v
 }

@@ -4,7 +4,7 @@ import (
 	"math"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -182,7 +182,7 @@ func (l *losses) addCertain(b *heap.Block, e *trace.Event, d *profile.AccountSta
 		return
 	}
 	d.Total.AddCertain(b.Size, sure, alone)
-	meter.Slot(&d.Devices, profile.DeviceSlot(b.Device)).AddCertain(b.Size, sure, alone)
+	heap.Slot(&d.Devices, profile.DeviceSlot(b.Device)).AddCertain(b.Size, sure, alone)
 	d.Cells.AddCertain(n, b.Size, d.Total.Epoch, sure)
 }
 
@@ -198,8 +198,8 @@ func (l *losses) removeCertain(b *heap.Block, d *profile.AccountStats, n uint32)
 	default:
 		d.Total.Certain -= b.Size
 		d.Devices[profile.DeviceSlot(b.Device)].Certain -= b.Size
-		meter.Slot(&d.Cells.Certain, int(n)).Shrink(b.Size, d.Total.Epoch)
+		heap.Slot(&d.Cells.Certain, int(n)).Shrink(b.Size, d.Total.Epoch)
 	}
 }
 
-func currentShare(s *meter.Share) uint64 { return s.Current }
+func currentShare(s *heap.Share) uint64 { return s.Current }

@@ -7,9 +7,9 @@ import (
 	"strings"
 	"time"
 
-	"memtrace/analyzer/division"
+	"memtrace/analyzer/cause"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
@@ -49,7 +49,7 @@ func (q *query) addMoments(s *report.Summary) (*moment.State, error) {
 	for _, by := range q.groupings {
 		l := q.ledger(m, main, by, label)
 		if q.Sites {
-			division.AddRowSites(&l, m.Held[main], q.rowIndex(by), q.resolver)
+			cause.AddRowSites(&l, m.Held[main], q.rowIndex(by), q.resolver)
 		}
 		s.Ledgers = append(s.Ledgers, l)
 	}
@@ -57,15 +57,15 @@ func (q *query) addMoments(s *report.Summary) (*moment.State, error) {
 		s.Parts = q.parts(s, m, label)
 	}
 	if q.crossed != nil {
-		s.Cross = division.Cross(q.resolver, q.crossed, m.Held[main])
+		s.Cross = cause.CrossOf(q.resolver, q.crossed, m.Held[main])
 		s.Cross.Level, s.Cross.Moment, s.Cross.TimeNS = main.String(), label, m.Time
 	}
 	if q.Sites {
-		s.Sites = division.Sites(q.resolver, m.Held[main], q.stackCounts(main), q.FullStacks)
+		s.Sites = cause.SitesOf(q.resolver, m.Held[main], q.stackCounts(main), q.FullStacks)
 		s.Sites.Level, s.Sites.Moment, s.Sites.TimeNS = main.String(), label, m.Time
-		s.Division = division.Of(q.resolver, main.String(), m.Held[main])
+		s.Division = cause.DivisionOf(q.resolver, main.String(), m.Held[main])
 		if s.At == nil {
-			s.Function = division.Function(q.resolver, m.Held[main])
+			s.Function = cause.FunctionOf(q.resolver, m.Held[main])
 		}
 	}
 	return m, nil
@@ -158,7 +158,7 @@ func (q *query) momentValue(m *moment.State, label string) *report.Moment {
 func (q *query) momentLevel(m *moment.State, a heap.Account, slot int) report.MomentLevel {
 	l := report.MomentLevel{LiveBytes: m.Live(a)}
 	if slot != profile.AllSlots {
-		l.LiveBytes = meter.ValueAt(m.Devices[a], slot)
+		l.LiveBytes = heap.ValueAt(m.Devices[a], slot)
 	}
 	if q.certain.bounds == nil {
 		if a == heap.AccountFramework && slot+1 < len(m.Requested) {
@@ -188,7 +188,7 @@ func (q *query) addCategories(s *report.Summary, m *moment.State, main heap.Acco
 			v.Untrackable = &report.Untrackable{From: report.UntrackableExpected, ReportedBytes: q.Expected,
 				TrackedBytes: whole, Bytes: int64(q.Expected - whole)}
 		} else {
-			v.Untrackable = division.UntrackableOnDevices(s, v.By)
+			v.Untrackable = cause.UntrackableOnDevices(s, v.By)
 		}
 	}
 }
@@ -203,7 +203,7 @@ func (q *query) categories(ledgers []report.Ledger, m *moment.State, main heap.A
 		}
 		v := report.Categories{By: by.Name, Rules: k.Set.Name, Mode: k.Set.Mode.String(), Level: l.Level,
 			Moment: l.Moment, TimeNS: l.TimeNS}
-		v.Rows = division.CategoryRows(q.resolver, k, m.Held[main], q.Sites, q.Entries, q.requestedOf(main))
+		v.Rows = cause.CategoryRows(q.resolver, k, m.Held[main], q.Sites, q.Entries, q.requestedOf(main))
 		for _, h := range m.Held[main] {
 			v.TrackedBytes += h.Bytes
 		}

@@ -3,7 +3,7 @@ package analyzer
 import (
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/trace"
@@ -43,7 +43,7 @@ func (r *replayer) now(time int64) *moment.State {
 		m.Devices[a] = collect(d.Devices, func(v *profile.DeviceMeter) uint64 { return v.Current })
 		m.Held[a] = d.Cells.Holding(nil, currentShare, currentShare)
 	}
-	r.copyHoldings(m, func(v *meter.Share) uint64 { return v.Current })
+	r.copyHoldings(m, func(v *heap.Share) uint64 { return v.Current })
 	m.Requested = r.accounts.requests.Now(r.accounts.details[heap.AccountFramework])
 	m.Waiting = r.allocator.Now()
 	if list := m.Held[heap.AccountFramework]; !r.accounts.requests.Known() {
@@ -63,7 +63,7 @@ func (r *replayer) peakOf(main heap.Account) *moment.State {
 	epoch := d.Total.Epoch
 	m := &moment.State{Time: d.Total.PeakTime, Exact: r.losses.after(main, epoch)}
 	m.Devices[main] = collect(d.Devices, func(v *profile.DeviceMeter) uint64 { return v.Part.Peak(epoch) })
-	atPeak := func(v *meter.Share) uint64 { return v.Peak(epoch) }
+	atPeak := func(v *heap.Share) uint64 { return v.Peak(epoch) }
 	m.Held[main] = d.Cells.Holding(nil, atPeak, atPeak)
 	if main == heap.AccountFramework {
 		m.Devices[heap.AccountDriver] = collect(r.accounts.details[heap.AccountDriver].Devices,
@@ -76,7 +76,7 @@ func (r *replayer) peakOf(main heap.Account) *moment.State {
 	return m
 }
 
-func (r *replayer) copyHoldings(m *moment.State, value func(*meter.Share) uint64) {
+func (r *replayer) copyHoldings(m *moment.State, value func(*heap.Share) uint64) {
 	for i := range r.device.Holdings.Devices {
 		d := &r.device.Holdings.Devices[i]
 		m.ByLibrary = append(m.ByLibrary, collect(d.ByLibrary, func(v *device.LibraryBytes) uint64 {

@@ -3,7 +3,7 @@ package analyzer
 import (
 	"cmp"
 
-	"memtrace/analyzer/division"
+	"memtrace/analyzer/cause"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/oom"
@@ -24,7 +24,7 @@ func (f *oomFigure) begin(r *replayer, places bool) {
 	f.Resolver, f.Heap, f.Devices, f.Replay = &r.accounts.resolver, r.heap, &r.device, f
 	f.OriginOf, f.Places = r.accounts.originOf, places
 	f.Divide = func(level string, list []profile.Held) *report.Division {
-		return division.Of(&r.accounts.resolver, level, list)
+		return cause.DivisionOf(&r.accounts.resolver, level, list)
 	}
 }
 

@@ -1,8 +1,8 @@
 package analyzer
 
 import (
+	"memtrace/analyzer/cause"
 	"memtrace/analyzer/moment"
-	"memtrace/analyzer/notes"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -46,7 +46,7 @@ func (q *query) health() (lostRecords uint64, health report.Health) {
 		RuntimeOnly:         q.accounts.runtimeOnly,
 		ReservedMismatches:  holdings.ReservedMismatches,
 		AllocatedMismatches: holdings.AllocatedMismatches, ReservedFrom: holdings.Source(),
-		Unseen: notes.Unhooked(src.Info()), NoEnd: t.NoEnd,
+		Unseen: cause.Unhooked(src.Info()), NoEnd: t.NoEnd,
 	}
 	if t.Torn.Stretches > 0 {
 		torn := report.Torn(t.Torn)

@@ -5,9 +5,9 @@ import (
 	"fmt"
 	"slices"
 
-	"memtrace/analyzer/division"
+	"memtrace/analyzer/cause"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/notes"
+
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/training"
@@ -89,7 +89,7 @@ func (p *Profile) readAhead() error {
 	r.moments.want.Seq = lastAlloc(known)
 	r.window.behind(known)
 	a.modules.First = known.Modules.First             // so that names hold before they are said
-	if opts.Ahead.Info()[notes.ImportKindKey] != "" { // without names, what memory is for is not known
+	if opts.Ahead.Info()[cause.ImportKindKey] != "" { // without names, what memory is for is not known
 		opts.Training = false
 	}
 	if opts.Training {
@@ -149,7 +149,7 @@ func (p *Profile) query(question *Question) (*query, error) {
 	if q.groupings, err = profile.PickGroupings(wanted, p.byRules); err != nil {
 		return nil, err
 	}
-	if q.crossed, err = division.PickCross(question.Cross, p.byRules); err != nil {
+	if q.crossed, err = cause.PickCross(question.Cross, p.byRules); err != nil {
 		return nil, err
 	}
 	if p.replayer == nil {

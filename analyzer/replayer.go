@@ -1,10 +1,9 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/allocator"
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/training"
@@ -21,7 +20,7 @@ type replayer struct {
 	heap      *heap.Heap
 	accounts  accounts
 	device    device.State
-	allocator allocator.Tracker
+	allocator device.AllocatorTracker
 	losses    losses
 	moments   moments
 	window    *window // nil: the whole run
@@ -130,7 +129,7 @@ func (r *replayer) report(e *trace.Event, epoch uint64) {
 
 // latestOf is where the block is kept that the latest memory event of a thread opened.
 func (r *replayer) latestOf(thread trace.ThreadID) *uint32 {
-	return meter.Slot(&r.threads, int(min(thread, maxThreads)))
+	return heap.Slot(&r.threads, int(min(thread, maxThreads)))
 }
 
 // Opened implements heap.Observer.

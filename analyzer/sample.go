@@ -5,7 +5,7 @@ import (
 
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
@@ -42,7 +42,7 @@ type devicePicks struct {
 }
 
 // of returns the picks of a device, which may be none.
-func (k *deviceMoments) of(slot int) *devicePicks { return meter.Slot(&k.devices, slot) }
+func (k *deviceMoments) of(slot int) *devicePicks { return heap.Slot(&k.devices, slot) }
 
 // deviceMoment is a device's state at a sample.
 type deviceMoment struct {

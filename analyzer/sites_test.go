@@ -9,8 +9,8 @@ import (
 	"testing"
 
 	"memtrace/analyzer/callstack"
+	"memtrace/analyzer/cause"
 	"memtrace/analyzer/moment"
-	"memtrace/analyzer/notes"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
@@ -223,7 +223,7 @@ func TestStackHealth(t *testing.T) {
 		t.Errorf("no note about cut stacks: %s", note)
 	}
 	s.Health.Stacks.CutCount = s.Health.Stacks.AllocCount / 100
-	if note := notes.CutStacks(s, nil); note != "" {
+	if note := cause.CutStacks(s, nil); note != "" {
 		t.Errorf("a note about next to nothing: %s", note)
 	}
 }
@@ -283,11 +283,11 @@ func TestNamelessNote(t *testing.T) {
 		t.Fatal(err)
 	}
 	s.Health.SymbolProblems = nil
-	if note := notes.Nameless(s, nil); !strings.Contains(note, "Functions of train have no names") {
+	if note := cause.Nameless(s, nil); !strings.Contains(note, "Functions of train have no names") {
 		t.Errorf("note %q", note)
 	}
 	s.Health.SymbolProblems = []string{"train is another file"}
-	if note := notes.Nameless(s, nil); note != "" {
+	if note := cause.Nameless(s, nil); note != "" {
 		t.Errorf("note %q although the reason is known", note)
 	}
 }

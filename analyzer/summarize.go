@@ -1,17 +1,15 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/advice"
 	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/division"
-	"memtrace/analyzer/finding"
+
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
-	"memtrace/analyzer/notes"
+
+	"memtrace/analyzer/cause"
+
 	"memtrace/analyzer/oom"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/trend"
 	"memtrace/trace"
 )
 
@@ -70,8 +68,8 @@ func (q *query) summary() (*report.Summary, error) {
 // addLevels adds the totals of all accounts and devices, and how far lost records leave them certain.
 func (q *query) addLevels(s *report.Summary) {
 	a, window := q.accounts, q.replayer.window
-	total := func(account heap.Account, m *meter.Meter) report.Level {
-		return window.level(meter.LevelOf(m), account, profile.AllSlots)
+	total := func(account heap.Account, m *heap.Meter) report.Level {
+		return window.level(heap.LevelOf(m), account, profile.AllSlots)
 	}
 	s.Driver = total(heap.AccountDriver, &a.details[heap.AccountDriver].Total)
 	s.Framework = total(heap.AccountFramework, &a.details[heap.AccountFramework].Total)
@@ -138,13 +136,13 @@ func (q *query) addTraining(s *report.Summary, info trace.Info) {
 		s.Training = t.Value(q.opts.RuleSets[0].Rules, info, q.replayer.parameters.Values(), s.EndNS())
 		s.LoadedTwiceBytes = oom.LoadedTwice(q.accounts.details[heap.AccountFramework], q.resolver)
 	}
-	advice.Complete(s)
+	oom.CompleteAdvice(s)
 }
 
 // addTrends adds what grew.
 func (q *query) addTrends(s *report.Summary, info trace.Info) {
-	judge := trend.Judge{Held: q.accounts.held, Summary: s, Resolver: q.resolver,
-		Imported: info[notes.ImportKindKey] != "", Reserves: q.reserves}
+	judge := cause.GrowthJudge{Held: q.accounts.held, Summary: s, Resolver: q.resolver,
+		Imported: info[cause.ImportKindKey] != "", Reserves: q.reserves}
 	s.Trend, s.OtherTrends = judge.Judge(mainAccount(s))
 }
 
@@ -158,10 +156,10 @@ func (q *query) reserves(stack uint64) bool {
 // addNotes adds what limits the figures.
 func (q *query) addNotes(s *report.Summary, info trace.Info) {
 	s.Notes = []string{}
-	s.AddNotes(notes.Make(s, info)...)
-	s.AddNotes(division.CategoryNotes(s.Categories)...)
+	s.AddNotes(cause.Notes(s, info)...)
+	s.AddNotes(cause.CategoryNotes(s.Categories)...)
 	for _, text := range q.resolver.Stacks.Notes() {
-		s.AddNotes(finding.New("symbol-problems", text, 0, "health.symbol_problems"))
+		s.AddNotes(report.NewFinding("symbol-problems", text, 0, "health.symbol_problems"))
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/thin"
+	"memtrace/internal/rewrite"
 	"memtrace/trace"
 )
 
@@ -38,7 +38,7 @@ func traceOf(t *testing.T, events []trace.Event, rng *rand.Rand) []byte {
 }
 
 // thinned returns a thinned copy, whole from an offset on.
-func thinned(t *testing.T, file []byte, o thin.Options) ([]byte, trace.Thinned) {
+func thinned(t *testing.T, file []byte, o rewrite.CopyOptions) ([]byte, trace.Thinned) {
 	t.Helper()
 	var out bytes.Buffer
 	w, err := trace.NewWriter(&out, trace.WriterOptions{})
@@ -49,7 +49,7 @@ func thinned(t *testing.T, file []byte, o thin.Options) ([]byte, trace.Thinned) 
 	if err != nil {
 		t.Fatal(err)
 	}
-	c, err := thin.NewCopier(w, r, o)
+	c, err := rewrite.NewCopier(w, r, o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -92,7 +92,8 @@ func TestThinnedTraceKeepsPeaks(t *testing.T) {
 		want := summaryOf(t, whole, opts)
 		file := whole
 		for range 1 + rng.IntN(3) {
-			file, _ = thinned(t, file, thin.Options{WholeFrom: rng.Int64N(int64(len(file))), Window: 4 + rng.IntN(200)})
+			file, _ = thinned(t, file, rewrite.CopyOptions{WholeFrom: rng.Int64N(int64(len(file))),
+				Window: 4 + rng.IntN(200)})
 		}
 		got := summaryOf(t, file, opts)
 		if got.Health.Events < want.Health.Events {

@@ -5,11 +5,11 @@ import (
 	"slices"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
+	"memtrace/analyzer/moment"
 	"memtrace/analyzer/oom"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/timeline"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -30,14 +30,14 @@ const (
 // phaseOther is the phase of allocations that belong to no part of a training program.
 const phaseOther = "other"
 
-// otherKeys is what stands for the keys beyond timeline.MaxKeys.
+// otherKeys is what stands for the keys beyond moment.MaxKeys.
 const otherKeys = "(other keys)"
 
 // overTime follows the levels over time.
 type overTime struct {
 	noFigure
 	r *replayer // set once there is one
-	*timeline.Timeline
+	*moment.Timeline
 	by       *profile.Grouping // nil: ByUse
 	numbers  map[uint64]uint32 // by identifier of the grouping
 	ids      []uint64          // by number
@@ -67,7 +67,7 @@ func (o *Options) overTime(byRules []*profile.Grouping) (*overTime, error) {
 }
 
 func newOverTime(by *profile.Grouping) *overTime {
-	return &overTime{Timeline: timeline.New(int(heap.AccountCount), 0), by: by, numbers: make(map[uint64]uint32),
+	return &overTime{Timeline: moment.NewTimeline(int(heap.AccountCount), 0), by: by, numbers: make(map[uint64]uint32),
 		lines: make(map[lineName]int)}
 }
 
@@ -78,8 +78,8 @@ func (t *overTime) key(r *profile.Resolver, v *profile.Cell) uint32 {
 		n, known := t.numbers[id]
 		if !known {
 			n = uint32(len(t.ids))
-			if n >= timeline.MaxKeys-1 {
-				n = timeline.MaxKeys - 1
+			if n >= moment.MaxTimelineKeys-1 {
+				n = moment.MaxTimelineKeys - 1
 			} else {
 				t.numbers[id] = n
 				t.ids = append(t.ids, id)
@@ -208,7 +208,7 @@ func (t *overTime) reserve(slot int) {
 	if slot >= len(h.Devices) || filter.Narrowed() || !filter.HasDevice(int16(slot-1)) {
 		return
 	}
-	last := meter.Slot(&t.reserved, slot)
+	last := heap.Slot(&t.reserved, slot)
 	if now := h.Current(slot); now != *last {
 		t.held += now - *last
 		*last = now
@@ -256,7 +256,7 @@ func (t *overTime) names(r *profile.Resolver) []report.TimelineKey {
 		key, label := index.Name(id)
 		keys = append(keys, report.TimelineKey{Key: key, Label: label})
 	}
-	for len(keys) == timeline.MaxKeys-1 {
+	for len(keys) == moment.MaxTimelineKeys-1 {
 		keys = append(keys, report.TimelineKey{Key: otherKeys})
 	}
 	return keys

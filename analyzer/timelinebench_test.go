@@ -8,7 +8,7 @@ import (
 	"runtime"
 	"testing"
 
-	"memtrace/analyzer/timeline"
+	"memtrace/analyzer/moment"
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -92,11 +92,11 @@ func TestTimelineDoesNotGrow(t *testing.T) {
 			}
 		}
 		v := c.Value(0)
-		if v.Bins() > timeline.MaxBins || v.Bins() < timeline.MaxBins/2 || bins > len(c.Stacks)*
-			timeline.MaxBins || parts > 2*5*timeline.MaxBins {
+		if v.Bins() > moment.MaxTimelineBins || v.Bins() < moment.MaxTimelineBins/2 || bins > len(c.Stacks)*
+			moment.MaxTimelineBins || parts > 2*5*moment.MaxTimelineBins {
 			t.Errorf("%d events: %d stretches, %d of all accounts, %d parts", events, v.Bins(), bins, parts)
 		}
-		if want := int64(events) * 2000 / timeline.MaxBins; bits.Len64(uint64(v.WidthNS/want)) > 2 {
+		if want := int64(events) * 2000 / moment.MaxTimelineBins; bits.Len64(uint64(v.WidthNS/want)) > 2 {
 			t.Errorf("%d events: stretches of %d ns, about %d expected", events, v.WidthNS, want)
 		}
 	}

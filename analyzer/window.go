@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
@@ -24,8 +24,8 @@ type window struct {
 	crossed      bool // its end came before its beginning
 	fromNS, toNS int64
 
-	totals  [heap.AccountCount]meter.Meter                   // as they were when it began
-	devices [heap.AccountCount][]meter.Meter                 // the same, by device slot
+	totals  [heap.AccountCount]heap.Meter                    // as they were when it began
+	devices [heap.AccountCount][]heap.Meter                  // the same, by device slot
 	freed   [heap.AccountCount]map[profile.Origin]windowPart // blocks that are older than the window and ended in it
 	blocks  [heap.AccountCount]map[profile.Origin]windowPart // all of the window's, once they are counted
 
@@ -245,7 +245,7 @@ func (w *window) value(q *query, s *report.Summary) *report.Window {
 		for _, part := range w.blocks[a] {
 			l.Plus(part)
 		}
-		n := w.since(meter.LevelOf(&q.accounts.details[a].Total), &w.totals[a])
+		n := w.since(heap.LevelOf(&q.accounts.details[a].Total), &w.totals[a])
 		l.Passed = report.BlockSum{Count: n.AllocCount - l.New.Count, Bytes: n.AllocBytes - l.New.Bytes}
 		for _, by := range q.groupings {
 			l.Groups = append(l.Groups, report.WindowGroup{By: by.Name, Rows: w.rows(q, a, by)})
@@ -276,7 +276,7 @@ func (w *window) rows(q *query, a heap.Account, by *profile.Grouping) []report.W
 }
 
 // since takes what was counted before the window from a level.
-func (w *window) since(l report.Level, before *meter.Meter) report.Level {
+func (w *window) since(l report.Level, before *heap.Meter) report.Level {
 	l.AllocCount -= before.Allocs
 	l.FreeCount -= before.Frees
 	l.AllocBytes -= before.AllocBytes

@@ -6,14 +6,14 @@ import (
 	"strconv"
 	"time"
 
-	"memtrace/analyzer/thin"
+	"memtrace/internal/rewrite"
 	"memtrace/internal/safefile"
 	"memtrace/trace"
 )
 
 // limiter keeps the trace below MEMTRACE_TRACE_MAX. When the file has a good part of that, what is older is thinned
-// (analyzer/thin) into a copy beside it, while the drainer goes on writing; then the copy takes its place. So trace and
-// copy together stay below the limit.
+// (internal/rewrite) into a copy beside it, while the drainer goes on writing; then the copy takes its place. So trace
+// and copy together stay below the limit.
 type limiter struct {
 	most   int64 // bytes
 	path   string
@@ -70,7 +70,7 @@ func (d *drainer) keepLimit() error {
 			return nil
 		}
 		size := d.writer.Offset()
-		o := thin.Options{WholeFrom: size - l.share(wholePart), Window: thinWindow, Memory: l.memory.thinning()}
+		o := rewrite.CopyOptions{WholeFrom: size - l.share(wholePart), Window: thinWindow, Memory: l.memory.thinning()}
 		var err error
 		if l.now, err = newThinning(l.path, l.own, size, o); err != nil {
 			return d.giveUpLimit(err)

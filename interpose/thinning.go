@@ -9,7 +9,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
-	"memtrace/analyzer/thin"
+	"memtrace/internal/rewrite"
 	"memtrace/internal/safefile"
 	"memtrace/trace"
 )
@@ -22,13 +22,13 @@ type thinning struct {
 	file    *os.File // the copy
 	writer  *trace.Writer
 	reader  *throttledReader
-	copier  *thin.Copier
+	copier  *rewrite.Copier
 	running bool
 	ran     chan error
 }
 
 // newThinning begins a copy of the trace at path, which has so many bytes, in a goroutine.
-func newThinning(path string, own safefile.Identity, size int64, o thin.Options) (_ *thinning, err error) {
+func newThinning(path string, own safefile.Identity, size int64, o rewrite.CopyOptions) (_ *thinning, err error) {
 	t := &thinning{path: path + ".thinning", ran: make(chan error, 1)}
 	defer func() {
 		if err != nil {
@@ -49,7 +49,7 @@ func newThinning(path string, own safefile.Identity, size int64, o thin.Options)
 		return nil, err
 	}
 	t.reader = &throttledReader{Reader: reader}
-	if t.copier, err = thin.NewCopier(t.writer, t.reader, o); err != nil {
+	if t.copier, err = rewrite.NewCopier(t.writer, t.reader, o); err != nil {
 		return nil, err
 	}
 	t.start()

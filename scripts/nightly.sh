@@ -33,7 +33,7 @@ long ./cmd/memtrace CostGrows SCALE=100000
 long ./analyzer TimelineOfManyEvents TIMELINE_EVENTS=50000000
 long ./analyzer BoundsHold BOUNDS_SEEDS="${BOUNDS_SEEDS:-20000}"
 build/testreport --part "random streams" -- go test -json -count=1 -timeout 180m -run 'Oracle|Windows|Columns|Questions|Thinned|DeviceLedger' ./analyzer -args -streams "${STREAMS:-3000}" || failed=$((failed + 1))
-long ./trace/pyline StandardLibrary LINES_STEP=1
+long ./trace StandardLibrary LINES_STEP=1
 long ./internal/e2e StacksOfTraining STACKS_STEPS=5
 long ./internal/e2e StacksOfMXNet STACKS_STEPS=400
 long ./internal/e2e Stress STRESS_SECONDS="${STRESS_SECONDS:-3600}"

@@ -8,5 +8,5 @@ blocks=${1:-1000000,5000000}
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 
-go test ./analyzer/page -run TestMeasure -measure "$blocks" -to "$work" -v | grep "blocks:"
+go test ./internal/page -run TestMeasure -measure "$blocks" -to "$work" -v | grep "blocks:"
 go test ./internal/browser -run TestMeasure -measure "$work" -v | grep "blocks:"

@@ -6,8 +6,8 @@
 // [Health] what is damaged or missing. A [Writer] writes a file, or continues one.
 //
 // Packages below: section frames the file, with checksums and parity; spool reads what the recorder of a killed process
-// left; importer makes traces of other tools' files; textform writes and reads a trace as text; seqset keeps sets of
-// order numbers. docs/format.md describes the bytes.
+// left; importer makes traces of other tools' files; textform writes and reads a trace as text. docs/format.md
+// describes the bytes.
 package trace
 
 import (

@@ -5,14 +5,14 @@ import (
 	"slices"
 	"testing"
 
-	"memtrace/trace/seqset"
+	"memtrace/trace/section"
 )
 
 // A program that ended while other threads were inside frees was called incomplete, and one that was killed so could be
 // called truncated: the numbers of those calls, which no event will ever have, were gaps like those of lost records.
 func TestCallsInFlightAreNoGaps(t *testing.T) {
-	seen := func(numbers ...uint64) *seqset.Set {
-		var s seqset.Set
+	seen := func(numbers ...uint64) *section.SeqSet {
+		var s section.SeqSet
 		for _, n := range numbers {
 			s.Add(n)
 		}
@@ -21,7 +21,7 @@ func TestCallsInFlightAreNoGaps(t *testing.T) {
 	const top = 1<<64 - 1
 	for _, c := range []struct {
 		what           string
-		set            *seqset.Set
+		set            *section.SeqSet
 		drawn          Drawn
 		gaps, inFlight uint64
 	}{
@@ -51,7 +51,7 @@ func TestCallsInFlightAreNoGaps(t *testing.T) {
 func TestMissingExplainsMost(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
-		var s seqset.Set
+		var s section.SeqSet
 		d := Drawn{Last: random.Uint64N(14)}
 		for range random.IntN(8) {
 			s.Add(1 + random.Uint64N(12))

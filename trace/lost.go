@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/trace/seqset"
+	"memtrace/trace/section"
 )
 
 // Contents and place of a lost event:
@@ -182,7 +182,7 @@ func drawnFrom(info Info) Drawn {
 // Missing returns how many numbers from 1 to d.Last, and to the highest of the set, are not in the set: gaps, which
 // nothing explains, and those of calls in flight. A call explains numbers from its own lowest one on; each number is
 // explained once.
-func (d Drawn) Missing(from *seqset.Set) (gaps, inFlight uint64) {
+func (d Drawn) Missing(from *section.SeqSet) (gaps, inFlight uint64) {
 	top, _ := from.Max()
 	missing := from.Gaps()
 	if d.Last > top {

@@ -7,7 +7,6 @@ import (
 	"sync/atomic"
 
 	"memtrace/trace/section"
-	"memtrace/trace/seqset"
 )
 
 // Reader reads a trace from front to back, up to its end or to the first section that is cut or damaged. It is a
@@ -34,7 +33,7 @@ type Reader struct {
 	torn         uint64 // records that were in them
 
 	tornEvents uint64 // lost events for them
-	seqs       seqset.Set
+	seqs       section.SeqSet
 	health     Health
 	oom        []string
 

@@ -8,7 +8,7 @@ import (
 )
 
 // Facts about a trace whose older part was thinned: of that part it has only the blocks that were live at the moments
-// that count (analyzer/thin). The first one precedes the events, the others follow the last event that thinning
+// that count (internal/rewrite). The first one precedes the events, the others follow the last event that thinning
 // processed.
 const (
 	thinningKey      = "thinned"        // "1"

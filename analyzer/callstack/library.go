@@ -3,7 +3,7 @@ package callstack
 import (
 	"path"
 
-	"memtrace/analyzer/meter"
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -15,8 +15,8 @@ const UnknownLibrary = 0
 // A stack is resolved when it is first seen, while the modules that were loaded then are the latest ones.
 type Libraries struct {
 	tables *trace.Tables
-	names  meter.Names
-	stacks meter.IDIndex
+	names  heap.Names
+	stacks heap.IDIndex
 	byNum  []uint32 // library of a stack, by the stack's number
 	byPC   map[uint64]uint32
 }

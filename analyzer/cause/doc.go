@@ -1,5 +1,5 @@
-// Package cause finds what a program does that takes memory without need: by what the framework called its parameters,
-// models that are there twice and parts of a model that are differentiated though nobody trains them; by what its
-// allocator held at the peak, why memory was reserved and unused. It reads package report's values and follows no
-// events.
+// Package cause explains the figures of a report: what a program does that takes memory without need, why memory was
+// reserved and unused, whether memory grows without end, how the one place that allocated most of it divides, and where
+// the report's limits are. It reads package report's values, the series of package profile and call stacks, and follows
+// no events itself.
 package cause

@@ -5,7 +5,7 @@ import (
 
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -51,7 +51,7 @@ type deviceHoldings struct {
 	Blocks    uint64         // live framework bytes
 	Counted   bool           // the framework sent counters for this device
 	Last      report.Counter // its counters, last and highest
-	Reserved  meter.Share    // its reserved counter, for the case that libraries are unknown
+	Reserved  heap.Share     // its reserved counter, for the case that libraries are unknown
 	Reported  uint64         // order number of the event that brought the last counters
 	Seen      uint64         // order number of the last framework event
 	pooled    uint64         // held by pools of the program's own
@@ -59,15 +59,15 @@ type deviceHoldings struct {
 }
 
 type LibraryBytes struct {
-	meter.Share // at the framework's peak
-	Peak        uint64
+	heap.Share // at the framework's peak
+	Peak       uint64
 }
 
-func (h *Holdings) Device(slot int) *deviceHoldings { return meter.Slot(&h.Devices, slot) }
+func (h *Holdings) Device(slot int) *deviceHoldings { return heap.Slot(&h.Devices, slot) }
 
 // OpenDriver takes in new driver memory. A handle counts towards the peak once one is mapped, see Mapped.
 func (h *Holdings) OpenDriver(slot int, library uint32, b *heap.Block, epoch uint64) {
-	held := meter.Slot(&h.Device(slot).ByLibrary, int(library))
+	held := heap.Slot(&h.Device(slot).ByLibrary, int(library))
 	held.Grow(b.Size, epoch)
 	if h.pools[library] {
 		h.Devices[slot].pooled += b.Size

@@ -2,7 +2,7 @@ package device
 
 import (
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
@@ -35,7 +35,7 @@ func (k *Samples) Add(e *trace.Event, h *heap.Heap, on *Sizes,
 		return s, sizes, false
 	}
 	slot := profile.DeviceSlot(e.Device)
-	book := meter.Slot(&k.Devices, slot)
+	book := heap.Slot(&k.Devices, slot)
 	sizes = on.NowOn(slot)
 	s = report.Sample{TimeNS: e.Time, Occasion: tables.String(e.Name), UsedBytes: e.Size, KeptBytes: e.Reserved,
 		Settled:      e.Flags&(trace.FlagUnsettled|trace.FlagLate) == 0,

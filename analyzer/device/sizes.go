@@ -2,7 +2,7 @@ package device
 
 import (
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -32,18 +32,18 @@ type poolWord struct {
 }
 
 type deviceSizes struct {
-	requested meter.Meter
-	rounding  meter.Share  // bytes that rounding to blockGranule adds
-	pages     meter.Share  // bytes, blocks of other kinds included
-	async     meter.Share  // live blocks of memory pools
-	pooled    meter.Share  // held by memory pools
-	graphs    meter.Share  // held by the graph pool
+	requested heap.Meter
+	rounding  heap.Share   // bytes that rounding to blockGranule adds
+	pages     heap.Share   // bytes, blocks of other kinds included
+	async     heap.Share   // live blocks of memory pools
+	pooled    heap.Share   // held by memory pools
+	graphs    heap.Share   // held by the graph pool
 	edges     heap.AddrMap // blocks by the page that they use in part, plus one
 }
 
 // Opened and closed take in a block of the driver account.
 func (s *Sizes) Opened(b *heap.Block) {
-	d := meter.Slot(&s.Devices, profile.DeviceSlot(b.Device))
+	d := heap.Slot(&s.Devices, profile.DeviceSlot(b.Device))
 	epoch := d.requested.Epoch
 	d.rounding.Grow(rounding(b), epoch)
 	d.pages.Grow(d.pagesOf(b, 1), epoch)
@@ -151,7 +151,7 @@ func (s *Sizes) hold(kind cuda.ObjectKind, before, after poolWord) {
 }
 
 func (s *Sizes) held(kind cuda.ObjectKind, slot int, change uint64) {
-	d := meter.Slot(&s.Devices, slot)
+	d := heap.Slot(&s.Devices, slot)
 	held := &d.pooled
 	if kind == cuda.ObjectGraphPool {
 		held = &d.graphs
@@ -167,17 +167,17 @@ func (s *Sizes) Value(slot int) report.DeviceSizes {
 	d := &s.Devices[slot]
 	epoch := d.requested.Epoch
 	return report.DeviceSizes{
-		AtPeak: d.at(d.requested.Peak, func(v *meter.Share) uint64 { return v.Peak(epoch) }),
+		AtPeak: d.at(d.requested.Peak, func(v *heap.Share) uint64 { return v.Peak(epoch) }),
 		AtEnd:  d.now(),
 	}
 }
 
 // now returns the comparison at the event that is being replayed.
 func (d *deviceSizes) now() report.SizesAt {
-	return d.at(d.requested.Current, func(v *meter.Share) uint64 { return v.Current })
+	return d.at(d.requested.Current, func(v *heap.Share) uint64 { return v.Current })
 }
 
-func (d *deviceSizes) at(requested uint64, value func(*meter.Share) uint64) report.SizesAt {
+func (d *deviceSizes) at(requested uint64, value func(*heap.Share) uint64) report.SizesAt {
 	pooled, async := value(&d.pooled), value(&d.async)
 	return report.SizesAt{RequestedBytes: requested, RoundedBytes: requested + value(&d.rounding),
 		PageBytes: value(&d.pages), PoolReservedBytes: pooled,

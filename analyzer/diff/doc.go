@@ -1,2 +1,2 @@
-// Package diff compares two reports.
+// Package diff compares two reports, and the processes of one run with each other.
 package diff

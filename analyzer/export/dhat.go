@@ -10,7 +10,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/trace"
 )
 
@@ -51,7 +51,7 @@ type dhatPoint struct {
 	frames []int32 // numbers of dhatPoints.frames, innermost first
 
 	allocs, allocBytes uint64
-	bytes, blocks      meter.Share
+	bytes, blocks      heap.Share
 	// sum of the times, in nanoseconds, of its frees, less those of its allocations
 	lived int64
 	most  dhatState // when its own bytes were highest
@@ -66,7 +66,7 @@ type dhatPoints struct {
 	frames  []string
 	list    []dhatPoint
 	byStack map[uint64]int32 // by callstack.Pair.ID
-	total   meter.Meter
+	total   heap.Meter
 }
 
 func newDHATPoints(set *analyzer.StackSet, o *Options) *dhatPoints {

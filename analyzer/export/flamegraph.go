@@ -10,7 +10,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/layout"
 )
 
 //go:embed flamegraph.css
@@ -91,7 +91,7 @@ func (p *flamePicture) draw(root *box, set *analyzer.StackSet) {
 func (p *flamePicture) titles(set *analyzer.StackSet) (headline, subtitle string) {
 	headline, subtitle = levelName(set)+" "+p.o.Value.Words(set)+": ", command(set)
 	if !set.Health.Complete {
-		subtitle = phrase.Health(set.Health, set.LostRecords) + " · " + subtitle
+		subtitle = layout.Health(set.Health, set.LostRecords) + " · " + subtitle
 	}
 	if len(set.Filter) > 0 {
 		subtitle += " · only " + strings.Join(set.Filter, ", ")

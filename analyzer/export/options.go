@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -36,7 +36,7 @@ func started(set *analyzer.StackSet) time.Time {
 // levelName is the kind of memory of a level.
 func levelName(set *analyzer.StackSet) string {
 	if set.Level == report.LevelFramework {
-		return phrase.FrameworkBlocks(set.Versions)
+		return layout.FrameworkBlocks(set.Versions)
 	}
 	return "Driver memory"
 }

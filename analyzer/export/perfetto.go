@@ -9,7 +9,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/heap"
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/trace"
@@ -126,8 +126,8 @@ func (p *perfettoWatch) counter(l perfettoLevel) *perfettoCounter {
 
 // title names a counter.
 func (p *perfettoWatch) title(l perfettoLevel) string {
-	framework := phrase.FrameworkName(report.Versions(p.names.Info()))
-	name := phrase.AccountName(l.account.String())
+	framework := layout.FrameworkName(report.Versions(p.names.Info()))
+	name := layout.AccountName(l.account.String())
 	switch {
 	case l.account == heap.AccountDriver:
 		name = "driver memory"

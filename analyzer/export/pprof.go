@@ -11,7 +11,7 @@ import (
 	"github.com/google/pprof/profile"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/symbol"
 	"memtrace/trace"
 )
@@ -67,7 +67,7 @@ func newPprofBuilder(set *analyzer.StackSet, o *Options) *pprofBuilder {
 		Comments:          []string{o.Writer, command(set)},
 	}
 	if !set.Health.Complete {
-		p.Comments = append(p.Comments, phrase.Health(set.Health, set.LostRecords))
+		p.Comments = append(p.Comments, layout.Health(set.Health, set.LostRecords))
 	}
 	if begin := started(set); !begin.IsZero() {
 		p.TimeNanos = begin.UnixNano()

@@ -6,7 +6,7 @@ import (
 
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -46,12 +46,12 @@ func (n *namedBlocks) named(e *trace.Event, h *heap.Heap) {
 	if !live || h.Seq(id) > e.Seq {
 		return
 	}
-	switch known := meter.Slot(&n.of, int(id)); {
+	switch known := heap.Slot(&n.of, int(id)); {
 	case e.Category == trace.CategoryFree:
 		*known = trace.CategoryNone
 	case *known == trace.CategoryNone || e.Category < *known:
 		*known = e.Category
-		*meter.Slot(&n.elements, int(id)) = e.ElementBytes()
+		*heap.Slot(&n.elements, int(id)) = e.ElementBytes()
 	}
 }
 

@@ -3,10 +3,9 @@ package oom
 import (
 	"slices"
 
-	"memtrace/analyzer/advice"
 	"memtrace/analyzer/device"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
@@ -276,7 +275,7 @@ func (t *Tracker) close(o *incident) {
 	}
 	if e.Detailed || e.Device < 0 && *detailed < MaxDetailed {
 		*detailed++
-		e.Advice = advice.ForOOM(e, t.facts(e))
+		e.Advice = Advise(e, t.facts(e))
 	}
 	if t.Ended != nil {
 		t.Ended(e)
@@ -327,7 +326,7 @@ func (t *Tracker) stepBegan(e *trace.Event) {
 		if !d.Counted {
 			live = d.DriverBytes()
 		}
-		kept := meter.Slot(&t.steps, slot)
+		kept := heap.Slot(&t.steps, slot)
 		if len(*kept) == maxSteps {
 			*kept = slices.Delete(*kept, 0, 1)
 		}
@@ -346,8 +345,8 @@ func (t *Tracker) sampled(e *trace.Event) {
 	}
 }
 
-func (t *Tracker) facts(e *report.OOMEvent) advice.Facts {
-	f := advice.Facts{Followed: advice.FollowedBy(t.Resolver.Tables)}
+func (t *Tracker) facts(e *report.OOMEvent) AdviceFacts {
+	f := AdviceFacts{Followed: FollowedBy(t.Resolver.Tables)}
 	f.Nameless = len(e.Through) == 0
 	if t.Info != nil {
 		f.Info = t.Info()

@@ -3,7 +3,6 @@ package oom
 import (
 	"maps"
 
-	"memtrace/analyzer/advice"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -106,7 +105,7 @@ func (w *Watch) Take() []*report.OOMReport {
 		if e := &r.Event; !w.kept && e.Level == "framework" && e.Outcome == report.OOMFailed {
 			w.kept = true
 			r.KeptBy = report.KeptByOf(w.info, e.AllocatedBytes)
-			advice.Differentiated(e, r.KeptBy)
+			Differentiated(e, r.KeptBy)
 		}
 	}
 	return found

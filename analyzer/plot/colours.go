@@ -4,19 +4,19 @@ import (
 	"fmt"
 	"image/color"
 
-	"memtrace/analyzer/palette"
+	"memtrace/analyzer/render/layout"
 )
 
 // colours gives each name its colour; the layer of all others has one of its own.
 func colours(names []string) []color.RGBA {
 	list := make([]color.RGBA, len(names))
-	for i, n := range palette.Of(names) {
-		list[i] = light(palette.Layers[n])
+	for i, n := range layout.Colors(names) {
+		list[i] = light(layout.LayerShades[n])
 	}
 	return list
 }
 
-func light(s palette.Shade) color.RGBA { return s.Light }
+func light(s layout.Shade) color.RGBA { return s.Light }
 
 // moreName is the name of the layer or bar that joins the given number of others.
 func moreName(count int) string { return fmt.Sprintf("%d more", count) }

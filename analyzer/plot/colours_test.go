@@ -3,19 +3,18 @@ package plot
 import (
 	"testing"
 
-	"memtrace/analyzer/palette"
-	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/rules"
 )
 
 // What memory is for has one colour in all pictures, and no two names of a picture share one while there are enough.
 func TestColours(t *testing.T) {
-	list := palette.Of([]string{"Feature maps", "a", "Parameters", "b", phrase.CategoryWord(rules.Others)})
+	list := layout.Colors([]string{"Feature maps", "a", "Parameters", "b", layout.CategoryWord(rules.Others)})
 	if list[0] != 3 || list[1] != 1 || list[2] != 0 || list[3] != 2 || list[4] != 7 {
 		t.Errorf("%v", list)
 	}
-	many := palette.Of(make([]string, 30))
-	for i := range palette.Layers {
+	many := layout.Colors(make([]string, 30))
+	for i := range layout.LayerShades {
 		if many[i] != i {
 			t.Errorf("colour %d: %v", i, many[i])
 		}

@@ -18,7 +18,7 @@ import (
 	"gonum.org/v1/plot/vg/vgpdf"
 	"gonum.org/v1/plot/vg/vgsvg"
 
-	"memtrace/analyzer/palette"
+	"memtrace/analyzer/render/layout"
 	"memtrace/internal/sanitize"
 )
 
@@ -35,7 +35,7 @@ const (
 )
 
 var (
-	grey  = light(palette.Layers[7])
+	grey  = light(layout.LayerShades[7])
 	ink   = color.RGBA{35, 35, 35, 255}
 	faint = color.RGBA{228, 228, 228, 255}
 	alarm = color.RGBA{190, 20, 20, 255}

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"memtrace/analyzer/palette"
+	"memtrace/analyzer/render/layout"
 )
 
 const (
@@ -188,7 +188,7 @@ func (r *mapRow) draw(s *MapSegment, largest bool) {
 }
 
 // paint returns the colours of layers; that of all others is the last one.
-func (m *Map) paint() []color.RGBA { return append(colours(m.Layers), light(palette.Rest)) }
+func (m *Map) paint() []color.RGBA { return append(colours(m.Layers), light(layout.RestShade)) }
 
 func (r *mapRow) badge(n int) {
 	drawBadge(r.dc, vg.Point{X: r.left + 8*pixel, Y: r.top - mapBar/2}, n)

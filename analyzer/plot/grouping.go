@@ -1,13 +1,13 @@
 package plot
 
 import (
-	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
 // layerName is the name of an owner in a picture, by the first grouping.
 func layerName(h *report.History, owner uint32) string {
-	return phrase.KeyName(h.By[0], h.Owners[owner].Keys[0])
+	return layout.KeyName(h.By[0], h.Owners[owner].Keys[0])
 }
 
 // grouping is the first of a number of groupings that divides the owners, 0 if none does.

@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
@@ -204,7 +204,7 @@ func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	}
 	if low, high, grows := h.GrowthLine(s.Trend); grows {
 		t := s.Trend
-		c.Series = append(c.Series, Series{Name: "what stays grows by " + phrase.RateWords(t.BytesPerSecond),
+		c.Series = append(c.Series, Series{Name: "what stays grows by " + layout.RateWords(t.BytesPerSecond),
 			Line: true, Growth: true, X: []int64{max(at(t.FromTimeNS), begin), min(at(t.ToTimeNS), end)},
 			Bytes: []int64{signed(low), signed(high)}})
 	}
@@ -235,7 +235,7 @@ func iterations(runs []Run, _ Options) (*Chart, error) {
 	columns := make([]Series, len(t.Categories))
 	reserved := Series{Name: "reserved (peak)", Line: true}
 	for i, name := range t.Categories {
-		columns[i].Name = phrase.CategoryWord(name)
+		columns[i].Name = layout.CategoryWord(name)
 	}
 	for _, it := range t.Iterations {
 		if !it.Ended || len(it.Peak.Held) != len(columns) {
@@ -265,7 +265,7 @@ func iterations(runs []Run, _ Options) (*Chart, error) {
 func barsOf(g *report.Categories) Panel {
 	p := Panel{Title: g.By}
 	for _, row := range g.Rows {
-		bar := Bar{Name: phrase.CategoryWord(row.Key), Bytes: signed(row.Bytes)}
+		bar := Bar{Name: layout.CategoryWord(row.Key), Bytes: signed(row.Bytes)}
 		if row.Key == rules.Others {
 			bar.Look = Others
 		}

@@ -7,8 +7,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"memtrace/analyzer/lanes"
-	"memtrace/analyzer/palette"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -37,8 +36,8 @@ var laneShades = []color.RGBA{{205, 205, 205, 255}, {228, 228, 228, 255}}
 
 // lanesOf adds lanes to a chart's axis; at is the position of a time on it.
 func lanesOf(s *report.Summary, at func(time int64) int64) (list []Lane) {
-	for _, l := range lanes.Of(s) {
-		if l.Name == lanes.OutOfMemory { // a line through the plot
+	for _, l := range layout.Lanes(s) {
+		if l.Name == layout.OutOfMemory { // a line through the plot
 			continue
 		}
 		lane := Lane{Name: l.Name}
@@ -130,7 +129,7 @@ func drawPhases(dc draw.Canvas, parts []report.PhasePart, from, to, top vg.Lengt
 	left := from
 	for _, p := range parts {
 		right := left + (to-from)*vg.Length(float64(max(p.NS, 1))/float64(sum))
-		dc.FillPolygon(light(palette.PhaseShade(p.Phase)), rectangle(left, top-laneBar, right, top))
+		dc.FillPolygon(light(layout.PhaseShade(p.Phase)), rectangle(left, top-laneBar, right, top))
 		left = right
 	}
 }
@@ -139,7 +138,7 @@ func (c *Chart) drawPhaseLegend(dc draw.Canvas, left, top vg.Length) {
 	text := style(laneText, grey)
 	text.YAlign = draw.YCenter
 	for _, p := range c.phases() {
-		dc.FillPolygon(light(palette.PhaseShade(p.Phase)),
+		dc.FillPolygon(light(layout.PhaseShade(p.Phase)),
 			rectangle(left, top-laneBar+2*pixel, left+9*pixel, top-2*pixel))
 		dc.FillText(text, vg.Point{X: left + 13*pixel, Y: top - laneBar/2}, p.Phase)
 		left += 13*pixel + text.Width(p.Phase) + 14*pixel

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/lanes"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 )
@@ -119,11 +119,11 @@ func TestValues(t *testing.T) {
 	s := training()
 	c := mustMake(t, "timeline", Options{}, s)
 	if c.Peak.Bytes != 3<<30 || c.Peak.X != 2500 || slices.Max(c.Series[0].Bytes) != 3<<30 ||
-		slices.Max(c.Series[1].Bytes) != 4<<30 || len(c.Lanes) == 0 || c.Lanes[0].Name != lanes.Iterations ||
+		slices.Max(c.Series[1].Bytes) != 4<<30 || len(c.Lanes) == 0 || c.Lanes[0].Name != layout.IterationLane ||
 		len(c.Lanes[0].Items) != 3 {
 		t.Errorf("timeline: %+v", c)
 	}
-	if p := c.Lanes[1]; len(c.Lanes) != 3 || p.Name != lanes.Phases || len(p.Items) != 2 ||
+	if p := c.Lanes[1]; len(c.Lanes) != 3 || p.Name != layout.Phases || len(p.Items) != 2 ||
 		p.Items[0].Name != "forward" || p.Items[0].From != 100 || p.Items[0].To != 900 ||
 		fmt.Sprint(c.phases()) != "[{forward 800 3} {backward 10 1}]" {
 		t.Errorf("lanes: %+v", c.Lanes)

@@ -8,7 +8,7 @@ import (
 	"sort"
 	"strconv"
 
-	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
 
@@ -160,7 +160,7 @@ func segmentsAt(h *report.History, event uint32) (list []MapSegment) {
 func (m *Map) layers(h *report.History, live []*report.HistoryBlock, by int) func(owner uint32) int {
 	held := map[string]uint64{}
 	for _, b := range live {
-		held[phrase.KeyName(h.By[by], h.Owners[b.Owner].Keys[by])] += b.Size
+		held[layout.KeyName(h.By[by], h.Owners[b.Owner].Keys[by])] += b.Size
 	}
 	for key := range held {
 		m.Layers = append(m.Layers, key)
@@ -174,7 +174,7 @@ func (m *Map) layers(h *report.History, live []*report.HistoryBlock, by int) fun
 		places[key] = i
 	}
 	return func(owner uint32) int {
-		if i, ok := places[phrase.KeyName(h.By[by], h.Owners[owner].Keys[by])]; ok {
+		if i, ok := places[layout.KeyName(h.By[by], h.Owners[owner].Keys[by])]; ok {
 			return i
 		}
 		return -1
@@ -213,7 +213,7 @@ func (m *Map) sum(s *MapSegment, h *report.History, by int) {
 
 // pinOf names the blocks of a segment that is mostly free: by their key, and the line that allocated them.
 func pinOf(s *MapSegment, o report.HistoryOwner, all []string, by int) string {
-	name := phrase.KeyName(all[by], o.Keys[by])
+	name := layout.KeyName(all[by], o.Keys[by])
 	if site := slices.Index(all, "site"); site >= 0 && site != by && o.Keys[site] != "" {
 		name += ", " + o.Keys[site]
 	}

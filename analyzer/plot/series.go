@@ -8,7 +8,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"memtrace/analyzer/palette"
+	"memtrace/analyzer/render/layout"
 )
 
 // drawSeries draws values over one axis, with the legend next to it.
@@ -74,7 +74,7 @@ func (c *Chart) shapes() []shape {
 		one := shape{name: s.Name, color: paint[i], line: !c.Stack || s.Line}
 		switch {
 		case s.Rest:
-			one.color = light(palette.Rest)
+			one.color = light(layout.RestShade)
 		case s.Growth:
 			one.color = alarm
 		case s.Line:

@@ -9,7 +9,7 @@ import (
 	"gonum.org/v1/plot/vg"
 	"gonum.org/v1/plot/vg/draw"
 
-	"memtrace/analyzer/palette"
+	"memtrace/analyzer/render/layout"
 )
 
 // SizeClass has the blocks of at least From and less than To bytes.
@@ -112,7 +112,7 @@ func (c *Chart) drawColumns(dc draw.Canvas, title string, colour int, value func
 		x := left + vg.Length(i)*step
 		top := floor + vg.Length(n)/vg.Length(most)*(ceiling-floor)
 		if n > 0 {
-			dc.FillPolygon(light(palette.Layers[colour]), rectangle(x+columnGap/2, floor, x+step-columnGap/2,
+			dc.FillPolygon(light(layout.LayerShades[colour]), rectangle(x+columnGap/2, floor, x+step-columnGap/2,
 				max(top, floor+pixel)))
 			dc.FillText(label, vg.Point{X: x + step/2, Y: max(top, floor+pixel) + 4*pixel}, text)
 		}

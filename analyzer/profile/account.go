@@ -2,26 +2,26 @@ package profile
 
 import (
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/report"
 	// AccountStats is one account in full: per device, per origin, and by lifetime. Only the driver and the framework
 	// account have one.
 )
 
 type AccountStats struct {
-	Total     meter.Meter
+	Total     heap.Meter
 	Devices   []DeviceMeter // by device slot
 	Cells     Cells
-	Life      meter.Lifetimes
+	Life      heap.Lifetimes
 	PeakEvent uint64 // with which the latest maximum was reached
 }
 
 // DeviceMeter has its own peak, and also its part of the peak of all devices together and, for another account, its
 // value at the framework's peak.
 type DeviceMeter struct {
-	meter.Meter
-	Part        meter.Share
-	AtFramework meter.Share
+	heap.Meter
+	Part        heap.Share
+	AtFramework heap.Share
 }
 
 // Open adds a block to its cell and its device; framework is the epoch of the framework's total. The parts must be
@@ -31,7 +31,7 @@ func (d *AccountStats) Open(b *heap.Block, v *Cell, framework uint64) {
 	v.Grow(b.Size, epoch)
 	v.Allocs++
 	v.AllocBytes += b.Size
-	dev := meter.Slot(&d.Devices, DeviceSlot(b.Device))
+	dev := heap.Slot(&d.Devices, DeviceSlot(b.Device))
 	dev.Part.Grow(b.Size, epoch)
 	if b.Account != heap.AccountFramework {
 		dev.AtFramework.Grow(b.Size, framework)
@@ -58,13 +58,13 @@ func (d *AccountStats) Close(b *heap.Block, v *Cell, framework uint64) {
 // Pass counts a block that was never seen live.
 func (d *AccountStats) Pass(b *heap.Block, v *Cell) {
 	v.Add(Counts{Allocs: 1, Frees: 1, AllocBytes: b.Size})
-	meter.Slot(&d.Devices, DeviceSlot(b.Device)).Pass(b.Size)
+	heap.Slot(&d.Devices, DeviceSlot(b.Device)).Pass(b.Size)
 	d.Total.Pass(b.Size)
 }
 
 func (d *AccountStats) DeviceLevel(slot int) report.Level {
 	if slot < len(d.Devices) {
-		return meter.LevelOf(&d.Devices[slot].Meter)
+		return heap.LevelOf(&d.Devices[slot].Meter)
 	}
 	return report.Level{}
 }

@@ -5,7 +5,7 @@ import (
 	"math/bits"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/cuda"
 	"memtrace/trace"
 )
@@ -93,7 +93,7 @@ type Cell struct {
 
 	owner uint32 // number of its call stack in the account's HeldSeries plus one; 0: not looked up yet
 
-	meter.Share
+	heap.Share
 	Request requestShares // of the share, a framework's bytes beyond the requests; zero for others
 	Counts
 }
@@ -116,7 +116,7 @@ type Cells struct {
 	retired map[*Grouping]map[uint64]Counts // nil until cells were retired
 	last    uint32                          // cell of the latest block
 	// by number: the certain part of the cell's share, see losses; nil while everything is
-	Certain    []meter.Share
+	Certain    []heap.Share
 	anyCertain bool // something is
 }
 
@@ -232,7 +232,7 @@ func (c *Cells) Retire(r *Resolver, by []*Grouping, epoch uint64) {
 		}
 		*v = Cell{Hidden: true}
 		if n < len(c.Certain) {
-			c.Certain[n] = meter.Share{}
+			c.Certain[n] = heap.Share{}
 		}
 		c.unused = append(c.unused, uint32(n))
 	}
@@ -260,7 +260,7 @@ type Held struct {
 }
 
 // Holding lists what the selected cells hold, nil for all, by the given measures of a share and of its certain part.
-func (c *Cells) Holding(of func(v *Cell) bool, bytes, sure func(*meter.Share) uint64) []Held {
+func (c *Cells) Holding(of func(v *Cell) bool, bytes, sure func(*heap.Share) uint64) []Held {
 	list := []Held{}
 	for n := range c.List {
 		v := &c.List[n]

@@ -1,7 +1,7 @@
 package profile
 
 import (
-	"memtrace/analyzer/meter"
+	"memtrace/analyzer/heap"
 )
 
 // MarkUncertain marks everything as uncertain.
@@ -17,14 +17,14 @@ func (c *Cells) MarkUncertain(epoch uint64) {
 }
 
 func (c *Cells) BeginUncertain(epoch uint64) {
-	c.Certain = make([]meter.Share, len(c.List))
+	c.Certain = make([]heap.Share, len(c.List))
 	for n := range c.List {
-		c.Certain[n] = meter.Share{AtPeak: c.List[n].Peak(epoch), Epoch: epoch}
+		c.Certain[n] = heap.Share{AtPeak: c.List[n].Peak(epoch), Epoch: epoch}
 	}
 }
 
 func (c *Cells) AddCertain(n uint32, size, epoch uint64, sure bool) {
-	s := meter.Slot(&c.Certain, int(n))
+	s := heap.Slot(&c.Certain, int(n))
 	s.Sync(epoch)
 	if sure {
 		s.Current += size
@@ -51,7 +51,7 @@ func (c *Cells) MoveCertain(from, to uint32, size, epoch uint64, now, past, past
 }
 
 // CertainOf returns the certain part of a cell by a measure of its share.
-func (c *Cells) CertainOf(n int, measure func(*meter.Share) uint64) uint64 {
+func (c *Cells) CertainOf(n int, measure func(*heap.Share) uint64) uint64 {
 	if n >= len(c.Certain) {
 		return 0
 	}

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/meter"
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 )
 
@@ -24,7 +24,7 @@ type Filter struct {
 type KeyFilter struct {
 	Grouping *Grouping
 	matches  func(r *Resolver, id uint64) bool
-	IDs      meter.IDIndex
+	IDs      heap.IDIndex
 	Answers  []bool // by number of the id
 }
 

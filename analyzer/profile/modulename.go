@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/meter"
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
@@ -31,10 +31,10 @@ func (m *ModuleNames) answer(stack trace.StackID) *moduleAnswer {
 	if stack&callstack.LinkedBit != 0 {
 		list, stack = &m.tied, stack&^callstack.LinkedBit
 	}
-	if stack >= meter.MaxDirectID {
+	if stack >= heap.MaxDirectID {
 		return nil
 	}
-	return meter.Slot(list, int(stack))
+	return heap.Slot(list, int(stack))
 }
 
 // Named records the name of a module from now on.

@@ -4,12 +4,12 @@ import (
 	"math"
 
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/report"
 )
 
 // requestShares are the parts of one meter's total that Requested is made of.
-type requestShares struct{ rest, unknown meter.Share }
+type requestShares struct{ rest, unknown heap.Share }
 
 func (r *requestShares) grow(size uint64, rest uint32, epoch uint64) {
 	switch rest {
@@ -32,15 +32,15 @@ func (r *requestShares) shrink(size uint64, rest uint32, epoch uint64) {
 }
 
 // begin makes everything unknown that a meter counted so far.
-func (r *requestShares) begin(m *meter.Meter) {
-	r.unknown = meter.Share{Current: m.Current, AtPeak: m.Peak, Epoch: m.Epoch}
+func (r *requestShares) begin(m *heap.Meter) {
+	r.unknown = heap.Share{Current: m.Current, AtPeak: m.Peak, Epoch: m.Epoch}
 }
 
-func (r *requestShares) live(m *meter.Meter) *report.Requested {
+func (r *requestShares) live(m *heap.Meter) *report.Requested {
 	return requestedOf(m.Current, r.rest.Current, r.unknown.Current)
 }
 
-func (r *requestShares) atPeak(m *meter.Meter) *report.Requested {
+func (r *requestShares) atPeak(m *heap.Meter) *report.Requested {
 	return requestedOf(m.Peak, r.rest.Peak(m.Epoch), r.unknown.Peak(m.Epoch))
 }
 
@@ -81,13 +81,13 @@ func (r *Requests) Opened(b *heap.Block, word uint64, d *AccountStats, v *Cell) 
 		return 0
 	}
 	slot := DeviceSlot(b.Device)
-	device := meter.Slot(&r.devices, slot)
+	device := heap.Slot(&r.devices, slot)
 	if rest == 1 {
 		return rest
 	}
 	r.total.grow(b.Size, rest, d.Total.Epoch)
 	v.Request.grow(b.Size, rest, d.Total.Epoch)
-	device.grow(b.Size, rest, meter.Slot(&d.Devices, slot).Epoch)
+	device.grow(b.Size, rest, heap.Slot(&d.Devices, slot).Epoch)
 	return rest
 }
 
@@ -96,7 +96,7 @@ func (r *Requests) begin(d *AccountStats) {
 	r.known = true
 	r.total.begin(&d.Total)
 	for slot := range d.Devices {
-		meter.Slot(&r.devices, slot).begin(&d.Devices[slot].Meter)
+		heap.Slot(&r.devices, slot).begin(&d.Devices[slot].Meter)
 	}
 	for n := range d.Cells.List {
 		d.Cells.List[n].Request.unknown = d.Cells.List[n].Share
@@ -192,11 +192,11 @@ func (r *Requests) Now(d *AccountStats) []*report.Requested {
 }
 
 // MeterOf returns the totals of a device, empty ones for a device that has none.
-func (d *AccountStats) MeterOf(slot int) *meter.Meter {
+func (d *AccountStats) MeterOf(slot int) *heap.Meter {
 	if slot < len(d.Devices) {
 		return &d.Devices[slot].Meter
 	}
-	return &meter.Meter{}
+	return &heap.Meter{}
 }
 
 // AllSlots stands for all devices together.

@@ -1,7 +1,7 @@
 package profile
 
 import (
-	"memtrace/analyzer/meter"
+	"memtrace/analyzer/heap"
 )
 
 // RowIndex numbers the keys of a grouping, each of which may belong to several identifiers. Keys are expensive to
@@ -58,7 +58,7 @@ func NewRowSet(x *RowIndex) *rowSet { return &rowSet{RowIndex: x} }
 
 // Row returns the number of an identifier's row; isNew reports that it was assigned by this call.
 func (t *rowSet) Row(id uint64) (n int, isNew bool) {
-	row := meter.Slot(&t.rows, t.Number(id))
+	row := heap.Slot(&t.rows, t.Number(id))
 	if isNew = *row == 0; isNew {
 		t.used++
 		*row = t.used

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -66,7 +66,7 @@ func settingsText(list []report.Setting) string {
 func fractionsText(list []report.Fraction) string {
 	var parts []string
 	for _, f := range list {
-		parts = append(parts, fmt.Sprintf("%.4g%% of %s from %s on", 100*f.Fraction, phrase.DeviceName(f.Device),
+		parts = append(parts, fmt.Sprintf("%.4g%% of %s from %s on", 100*f.Fraction, layout.DeviceName(f.Device),
 			layout.Moment(f.TimeNS)))
 	}
 	return few(parts)
@@ -123,7 +123,7 @@ func queriesText(list []report.FreeQuestion) string {
 			who = q.Library
 		}
 		part := fmt.Sprintf("%s: %s of %s free on %s", sanitize.Text(who), layout.Bytes(q.FirstFree),
-			layout.Bytes(q.Total), phrase.DeviceName(q.Device))
+			layout.Bytes(q.Total), layout.DeviceName(q.Device))
 		if q.Count > 1 {
 			part += fmt.Sprintf(" (%s, last %s)", report.Count(q.Count, "time", "times"), layout.Bytes(q.LastFree))
 		}

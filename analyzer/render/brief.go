@@ -10,7 +10,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/oomtext"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -138,7 +138,7 @@ func (p *screen) shortTables(s *report.Summary) {
 func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	var rows []owner
 	for _, c := range e.Categories {
-		rows = append(rows, owner{name: sanitize.Text(phrase.CategoryWord(c.Category)), bytes: c.Bytes,
+		rows = append(rows, owner{name: sanitize.Text(layout.CategoryWord(c.Category)), bytes: c.Bytes,
 			style: layout.Blocks})
 	}
 	// uncategorized memory is sorted by size, too: no hidden row is larger than one that is shown
@@ -154,10 +154,10 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	} else if l := oomtext.BestLedger(e); l != nil && len(l.Rows) > 0 {
 		var owners []owner
 		for _, r := range l.Rows {
-			owners = append(owners, owner{name: oomtext.OwnerName(&r, phrase.Framework(s.Versions)), bytes: r.Bytes,
+			owners = append(owners, owner{name: oomtext.OwnerName(&r, layout.Framework(s.Versions)), bytes: r.Bytes,
 				lower: r.BytesLower, style: oomtext.OwnerStyle(r.Owner)})
 		}
-		p.shortTable("Who filled "+phrase.DeviceName(e.Device)+", by "+l.By,
+		p.shortTable("Who filled "+layout.DeviceName(e.Device)+", by "+l.By,
 			coverBlocks(l.By, owners, p.rows(briefOwners-2)), e.UsedBytes, s.Bounds)
 		p.Legend()
 		p.Gap()
@@ -170,7 +170,7 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 func (p *screen) shortCategories(title string, t *report.Training, held []uint64, whole uint64, limit int) {
 	var rows []owner
 	for _, i := range layout.Heaviest(held) {
-		row := owner{name: sanitize.Text(phrase.CategoryWord(t.Categories[i])), bytes: held[i], style: layout.Blocks}
+		row := owner{name: sanitize.Text(layout.CategoryWord(t.Categories[i])), bytes: held[i], style: layout.Blocks}
 		rows = append(rows, row)
 	}
 	p.shortTable(title, coverOwners("category", rows, p.rows(limit), 0), whole, nil)
@@ -186,7 +186,7 @@ func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, whole uint64, 
 	})
 	title := "Where it was allocated, by " + l.By
 	if l.By == "inner" {
-		title = "By innermost line outside of " + phrase.Framework(s.Versions)
+		title = "By innermost line outside of " + layout.Framework(s.Versions)
 	}
 	p.shortTable(title, owners, whole, s.Bounds)
 	p.Legend()
@@ -254,7 +254,7 @@ func (p *screen) shortIterations(s *report.Summary) {
 	if !trains(t) || t.IterationsBy == report.IterationsByNothing {
 		return
 	}
-	ended := phrase.EndedIterations(t)
+	ended := layout.EndedIterations(t)
 	if len(ended) == 0 {
 		p.Field("iterations", unfinished(s.Window, "the first one did not finish"))
 		p.Gap()
@@ -277,7 +277,7 @@ func (p *screen) shortIterations(s *report.Summary) {
 // shortTotals names the accounts other than device memory that are significant.
 func (p *screen) shortTotals(s *report.Summary) {
 	var parts []string
-	for _, n := range phrase.Accounts() {
+	for _, n := range layout.Accounts() {
 		l := s.Other[n.Key]
 		if l.Empty() || n.Key == "address" || l.PeakBytes < s.Main().PeakBytes/100 {
 			continue

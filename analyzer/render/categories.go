@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/internal/sanitize"
@@ -49,7 +49,7 @@ func categoryOwners(p *layout.Page, s *report.Summary, v *report.Categories, l *
 	rows := rowsByKey(s.Group(v.By, v.Level))
 	requested := v.ExcessBytes == 0 && showsRequests(p, s, l)
 	for _, r := range v.Rows {
-		o := owner{name: sanitize.Text(phrase.CategoryWord(r.Key)), bytes: r.Bytes, style: layout.Blocks}
+		o := owner{name: sanitize.Text(layout.CategoryWord(r.Key)), bytes: r.Bytes, style: layout.Blocks}
 		if v.ExcessBytes == 0 { // otherwise the group has other rows
 			o.row = rows[r.Key]
 		}
@@ -131,7 +131,7 @@ func writeEntries(p *layout.Page, c *report.Category) {
 	if c.Bytes == 0 || len(c.Entries) == 0 {
 		return
 	}
-	p.Title(fmt.Sprintf("%s: %s in %s", sanitize.Text(phrase.CategoryWord(c.Key)), layout.Bytes(c.Bytes),
+	p.Title(fmt.Sprintf("%s: %s in %s", sanitize.Text(layout.CategoryWord(c.Key)), layout.Bytes(c.Bytes),
 		layout.Plural(c.EntryCount, "tag and place", "tags and places")))
 	p.Gap()
 	names := make([]string, len(c.Entries))

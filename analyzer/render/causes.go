@@ -6,9 +6,9 @@ import (
 	"strings"
 
 	"memtrace/analyzer/cause"
-	"memtrace/analyzer/finding"
+
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -20,7 +20,7 @@ const (
 )
 
 // causeFindings say what the program does that takes memory without need.
-func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding) {
+func causeFindings(s *report.Summary, v *report.Verdict) (list []report.Finding) {
 	if s.Bounds != nil {
 		return nil
 	}
@@ -34,13 +34,14 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []finding.Finding
 			text = strings.TrimSuffix(text, ".") + fmt.Sprintf("; so do %s.", layout.Plural(uint64(more), "more module",
 				"more modules"))
 		}
-		list = append(list, finding.New("parameter-copies", text, c.Bytes, "training.parameters"))
+		list = append(list, report.NewFinding("parameter-copies", text, c.Bytes, "training.parameters"))
 	}
 	if f := cause.FamilyOf(s); f != nil && f.Bytes() >= least {
-		list = append(list, finding.New("many-alike", familySentence(f), f.Bytes(), "training.parameters"))
+		list = append(list, report.NewFinding("many-alike", familySentence(f), f.Bytes(), "training.parameters"))
 	}
 	if len(idle) > 0 && idle[0].Activations+idle[0].Gradients >= least {
-		list = append(list, finding.New("untrained", untrainedSentence(&idle[0]), idle[0].Activations+idle[0].Gradients,
+		list = append(list, report.NewFinding("untrained", untrainedSentence(&idle[0]),
+			idle[0].Activations+idle[0].Gradients,
 			"training.parameters", "training.modules"))
 	}
 	return list
@@ -104,7 +105,7 @@ func fitSentence(s *report.Summary) (text string, bytes uint64) {
 		times = layout.Count(uint64(f.Factor))
 	}
 	return fmt.Sprintf("What grows with the batch holds %s: about %s times this batch would fit on %s.",
-		layout.Bytes(f.Scaling), times, phrase.DeviceName(f.Device)), f.Scaling
+		layout.Bytes(f.Scaling), times, layout.DeviceName(f.Device)), f.Scaling
 }
 
 // untrainedSentence speaks of a module that is differentiated, or ready to be, for nothing.

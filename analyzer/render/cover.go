@@ -10,7 +10,7 @@ import (
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/fold"
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 )
 
@@ -154,7 +154,7 @@ func sharesOf(owners []owner, whole uint64) (shares []string, largest uint64) {
 }
 
 func foldShort(by string, hidden []owner) owner {
-	rest := owner{name: phrase.MoreRows(by, len(hidden)), style: hidden[0].style}
+	rest := owner{name: layout.MoreRows(by, len(hidden)), style: hidden[0].style}
 	for _, o := range hidden {
 		rest.bytes += o.bytes
 		rest.lower = sumOfLower(rest.lower, o.lower)

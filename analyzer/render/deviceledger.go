@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -84,7 +84,7 @@ type deviceOwner struct {
 }
 
 func writeDeviceLedger(p *layout.Page, s *report.Summary, index int16, by string, moments []*report.DeviceLedger) {
-	p.Title(fmt.Sprintf("What fills %s, by %s", phrase.DeviceName(index), by))
+	p.Title(fmt.Sprintf("What fills %s, by %s", layout.DeviceName(index), by))
 	p.Gap()
 	columns := []layout.Column{{Title: "owner"}}
 	for _, l := range moments {
@@ -250,11 +250,11 @@ func deviceOwnerName(s *report.Summary, by string, r report.DeviceRow, shareKnow
 	}
 	switch {
 	case r.Owner == report.OwnerBlocks:
-		name = sanitize.Text(phrase.KeyName(by, cmp.Or(r.Label, r.Key)))
+		name = sanitize.Text(layout.KeyName(by, cmp.Or(r.Label, r.Key)))
 	case r.Owner == report.OwnerOutside:
 		name = sanitize.Text(r.Key) + " (driver)"
 	case r.Owner == report.OwnerSlack:
-		name = phrase.FrameworkName(s.Versions) + " reserved, unused (slack)"
+		name = layout.FrameworkName(s.Versions) + " reserved, unused (slack)"
 	case r.Owner == report.OwnerRemainder && !shareKnown:
 		name = "context, code, other processes"
 	}

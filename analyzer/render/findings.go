@@ -3,19 +3,18 @@ package render
 import (
 	"fmt"
 
-	"memtrace/analyzer/finding"
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 )
 
 // Findings lists all sentences of a report: the verdict, advice where memory ran out, and the limits of the figures.
 // The text contains the same sentences.
-func Findings(s *report.Summary) []finding.Finding {
+func Findings(s *report.Summary) []report.Finding {
 	list := verdictFindings(s)
 	for i := range s.OOM.Events {
 		for k, a := range s.OOM.Events[i].Advice {
-			list = append(list, finding.New(a.Rule, a.Text, a.FreesBytes,
+			list = append(list, report.NewFinding(a.Rule, a.Text, a.FreesBytes,
 				fmt.Sprintf("oom.events[%d].advice[%d]", i, k)))
 		}
 	}
@@ -23,12 +22,12 @@ func Findings(s *report.Summary) []finding.Finding {
 }
 
 // verdictFindings describe where the memory went, each in a sentence or two.
-func verdictFindings(s *report.Summary) []finding.Finding {
+func verdictFindings(s *report.Summary) []report.Finding {
 	v := s.Verdict()
-	list := []finding.Finding{}
+	list := []report.Finding{}
 	add := func(id, text string, bytes uint64, evidence ...string) {
 		if text != "" {
-			list = append(list, finding.New(id, text, bytes, evidence...))
+			list = append(list, report.NewFinding(id, text, bytes, evidence...))
 		}
 	}
 	if s.Bounds != nil {
@@ -79,9 +78,9 @@ func keptSentence(s *report.Summary, v *report.Verdict) (text string, bytes uint
 	switch {
 	case s.KeptBy == nil:
 	case s.KeptBy.Occasion == report.KeptAtOOM && v.Outcome != report.OutcomePeak:
-		return phrase.KeptBy(s.KeptBy, s.AllocatedAtOOM())
+		return layout.KeptBy(s.KeptBy, s.AllocatedAtOOM())
 	case s.KeptBy.Occasion == report.KeptAtEnd && grows:
-		return phrase.KeptBy(s.KeptBy, s.Framework.PeakBytes)
+		return layout.KeptBy(s.KeptBy, s.Framework.PeakBytes)
 	}
 	return "", 0
 }
@@ -98,17 +97,17 @@ func holderBytes(v *report.Verdict) uint64 {
 }
 
 // growthFindings report whether the program's memory keeps growing, and at which lines; none if that is unknown.
-func growthFindings(s *report.Summary, v *report.Verdict) []finding.Finding {
-	list := []finding.Finding{}
+func growthFindings(s *report.Summary, v *report.Verdict) []report.Finding {
+	list := []report.Finding{}
 	for _, t := range s.Growing() {
 		evidence := "trend"
 		if t != s.Trend {
 			evidence = "other_trends"
 		}
-		list = append(list, finding.New("growth", phrase.Growth(t, s.MainLevel()), t.Bytes, evidence))
+		list = append(list, report.NewFinding("growth", layout.Growth(t, s.MainLevel()), t.Bytes, evidence))
 	}
 	if v.Growth == report.GrowthNone && v.Outcome == report.OutcomePeak && !shortRun(s) {
-		return []finding.Finding{finding.New("no-growth", "No growth detected.", 0, "verdict.growth")}
+		return []report.Finding{report.NewFinding("no-growth", "No growth detected.", 0, "verdict.growth")}
 	}
 	return list
 }

@@ -9,7 +9,6 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/finding"
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -38,10 +37,10 @@ func hasField(t reflect.Type, path []string) bool {
 var indices = regexp.MustCompile(`\[\d+\]`)
 
 // checkFinding: its kind is known, and it rests on fields that reports have.
-func checkFinding(t *testing.T, f finding.Finding) {
+func checkFinding(t *testing.T, f report.Finding) {
 	t.Helper()
-	at := slices.IndexFunc(finding.Kinds, func(k finding.Kind) bool { return k.ID == f.ID })
-	if at < 0 || finding.Kinds[at].Severity != f.Severity {
+	at := slices.IndexFunc(report.FindingKinds, func(k report.FindingKind) bool { return k.ID == f.ID })
+	if at < 0 || report.FindingKinds[at].Severity != f.Severity {
 		t.Errorf("%s (%s) is not among finding.Kinds", f.ID, f.Severity)
 	}
 	if len(f.Evidence) == 0 {
@@ -76,7 +75,7 @@ func TestTextContainsFindings(t *testing.T) {
 		for _, f := range Findings(s) {
 			seen[f.ID] = true
 			checkFinding(t, f)
-			if sentence := sanitize.Text(f.Text); f.Severity != finding.Advice &&
+			if sentence := sanitize.Text(f.Text); f.Severity != report.SeverityAdvice &&
 				!strings.Contains(words(text), words(sentence)) {
 				t.Errorf("%s: the text does not say %s: %s", filepath.Base(path), f.ID, sentence)
 			}
@@ -98,11 +97,11 @@ func TestGrowthIsAFinding(t *testing.T) {
 			Owners: []report.TrendOwner{{Site: "load.py:9", Bytes: 2 << 20}}}}}
 	s.Framework.PeakBytes, s.Framework.AllocCount, s.Framework.AllocBytes = 5<<20, 9, 5<<20
 	list := Findings(s)
-	at := slices.IndexFunc(list, func(f finding.Finding) bool { return f.ID == "growth" })
+	at := slices.IndexFunc(list, func(f report.Finding) bool { return f.ID == "growth" })
 	if at < 0 {
 		t.Fatalf("no growth among %+v", list)
 	}
-	if f := list[at]; f.Severity != finding.Alarm || f.Bytes != 3<<20 ||
+	if f := list[at]; f.Severity != report.SeverityAlarm || f.Bytes != 3<<20 ||
 		f.Text != "Memory grows by 1.00 MiB/s (3.00 MiB since +2.000 s). It was allocated at train.py:7." {
 		t.Errorf("%+v", f)
 	}

@@ -19,7 +19,7 @@ import (
 	"memtrace/analyzer/diff"
 	moments "memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render/compare"
+
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -194,7 +194,7 @@ func TestGoldenReports(t *testing.T) {
 			g := readGolden(t, path)
 			if g.part("base") != "" {
 				d := diff.New(g.summary(t, "base"), g.summary(t, "new"))
-				g.check(t, "text", written(t, func(w io.Writer) error { return compare.Text(w, d, g.style) }))
+				g.check(t, "text", written(t, func(w io.Writer) error { return DiffText(w, d, g.style) }))
 				g.checkJSON(t, written(t, func(w io.Writer) error { return DiffJSON(w, d) }))
 			} else {
 				s := g.summary(t, "trace")

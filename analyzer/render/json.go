@@ -6,7 +6,7 @@ import (
 	"io"
 
 	"memtrace/analyzer/diff"
-	"memtrace/analyzer/finding"
+
 	"memtrace/analyzer/report"
 )
 
@@ -24,9 +24,9 @@ func JSON(w io.Writer, s *report.Summary) error {
 
 // Document is the JSON form of a summary, as JSON writes it and as a Go program can decode it.
 type Document struct {
-	Schema   string            `json:"schema"`
-	Verdict  DocumentVerdict   `json:"verdict"`
-	Findings []finding.Finding `json:"findings"`
+	Schema   string           `json:"schema"`
+	Verdict  DocumentVerdict  `json:"verdict"`
+	Findings []report.Finding `json:"findings"`
 	*report.Summary
 }
 

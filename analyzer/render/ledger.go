@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -50,7 +50,7 @@ func ledgerMoment(s *report.Summary, l *report.Ledger) string {
 	case l.Moment != "peak":
 		return sanitize.Text(l.Moment)
 	case l.Level == "framework":
-		return "the peak of " + phrase.FrameworkName(s.Versions)
+		return "the peak of " + layout.FrameworkName(s.Versions)
 	}
 	return "the peak"
 }
@@ -77,7 +77,7 @@ func ledgerOwners(p *layout.Page, s *report.Summary, l *report.Ledger, shorten f
 			beyond = append(beyond, owner{name: sanitize.Text(r.Key) + " (driver)", bytes: r.Bytes, lower: r.BytesLower,
 				style: layout.Outside, row: ofLibraries[r.Key]})
 		default:
-			o := owner{name: sanitize.Text(phrase.KeyName(l.By, cmp.Or(r.Label, r.Key))), bytes: r.Bytes,
+			o := owner{name: sanitize.Text(layout.KeyName(l.By, cmp.Or(r.Label, r.Key))), bytes: r.Bytes,
 				lower: r.BytesLower, style: layout.Blocks, row: ofLevel[r.Key], key: r.Key, sites: r.Sites}
 			if requested {
 				o.bytes, o.sites = o.bytes-r.Requested.RestBytes, withoutRest(o.sites)
@@ -110,7 +110,7 @@ func withoutRest(sites []report.RowSite) []report.RowSite {
 // slackOwners divides the allocator's memory outside of blocks: freed blocks that wait for other streams are not free
 // yet.
 func slackOwners(s *report.Summary, l *report.Ledger, r report.LedgerRow) []owner {
-	list := []owner{{name: phrase.FrameworkName(s.Versions) + " reserved, unused (slack)", bytes: r.Bytes,
+	list := []owner{{name: layout.FrameworkName(s.Versions) + " reserved, unused (slack)", bytes: r.Bytes,
 		lower: r.BytesLower, style: layout.Slack}}
 	if l.Waiting > 0 && l.Waiting <= r.Bytes && r.BytesLower == nil {
 		list[0].bytes -= l.Waiting
@@ -199,12 +199,12 @@ func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	}
 	name := level
 	if level == "framework" {
-		name = phrase.FrameworkName(s.Versions)
+		name = layout.FrameworkName(s.Versions)
 	}
 	p.Title(fmt.Sprintf("%s allocations by %s", layout.UpperFirst(name), by))
 	p.Gap()
 	rows := layout.Fewer(foldedRows(p, g), p.RowLimit(), func(hidden []foldedRow) foldedRow {
-		rest := foldedRow{Row: report.Row{Key: phrase.MoreRows(by, len(hidden))}}
+		rest := foldedRow{Row: report.Row{Key: layout.MoreRows(by, len(hidden))}}
 		for _, r := range hidden {
 			addRow(&rest.Row, &r.Row)
 		}
@@ -215,7 +215,7 @@ func writeGroup(p *layout.Page, s *report.Summary, by, level string) {
 	var each []string
 	for i, r := range rows {
 		each = append(each, r.each)
-		cells = append(cells, []layout.Cell{{Text: sanitize.Text(phrase.KeyName(by, r.Title()))},
+		cells = append(cells, []layout.Cell{{Text: sanitize.Text(layout.KeyName(by, r.Title()))},
 			{Text: p.Marked(r.PeakBytesLower, r.PeakBytes, s.Bounds), Style: layout.Strong},
 			{Text: layout.Percent(shares[i])}, {Text: p.Marked(r.LiveBytesLower, r.LiveBytes, s.Bounds)},
 			{Text: layout.Count(r.AllocCount)}, {Text: layout.Bytes(r.AllocBytes)},

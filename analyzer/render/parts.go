@@ -6,7 +6,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/oomtext"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -16,34 +16,34 @@ import (
 // writeProcess prints where the program ran and how it ended. For an imported trace that is unknown.
 func writeProcess(p *layout.Page, s *report.Summary) {
 	if s.Process.Imported == "" {
-		p.Field("process", phrase.Process(s.Process))
-		p.Field("run", oomtext.RanOut(s, phrase.Ending(s.Process)))
+		p.Field("process", layout.Process(s.Process))
+		p.Field("run", oomtext.RanOut(s, layout.Ending(s.Process)))
 	}
 }
 
 // Facts describes the process, the device, and whether the trace is complete.
 func Facts(s *report.Summary) []layout.Fact {
-	name, value := phrase.Source(s.Process)
+	name, value := layout.Source(s.Process)
 	list := []layout.Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
 	if s.Process.Imported == "" {
-		list = append(list, layout.Fact{Name: "run", Value: phrase.Process(s.Process) + "; " +
-			oomtext.RanOut(s, phrase.Ending(s.Process))})
+		list = append(list, layout.Fact{Name: "run", Value: layout.Process(s.Process) + "; " +
+			oomtext.RanOut(s, layout.Ending(s.Process))})
 	}
-	if text := phrase.Software(s.Versions); text != "" {
+	if text := layout.Software(s.Versions); text != "" {
 		list = append(list, layout.Fact{Name: "software", Value: text, Long: true})
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
-			list = append(list, layout.Fact{Name: phrase.DeviceName(d.Index), Value: phrase.Device(d, s.NullGPU),
+			list = append(list, layout.Fact{Name: layout.DeviceName(d.Index), Value: layout.Device(d, s.NullGPU),
 				Long: true})
 		}
 	}
-	list = append(list, layout.Fact{Name: "trace", Value: phrase.SummaryHealth(s), Alarm: !s.Health.Complete ||
+	list = append(list, layout.Fact{Name: "trace", Value: layout.SummaryHealth(s), Alarm: !s.Health.Complete ||
 		len(s.Health.Unseen) > 0})
 	if s.Window != nil {
-		list = append(list, phrase.WindowFact(s))
+		list = append(list, layout.WindowFact(s))
 	}
-	if only := phrase.Filters(s); len(only) > 0 {
+	if only := layout.Filters(s); len(only) > 0 {
 		list = append(list, layout.Fact{Name: "only", Value: sanitize.Text(strings.Join(only, ", "))})
 	}
 	return list
@@ -73,7 +73,7 @@ func PeakCategories(s *report.Summary, rows int) []Owner {
 	var list []owner
 	held := t.Iterations[t.Highest].Peak.Held
 	for _, i := range layout.Heaviest(held) {
-		list = append(list, owner{name: sanitize.Text(phrase.CategoryWord(t.Categories[i])), bytes: held[i],
+		list = append(list, owner{name: sanitize.Text(layout.CategoryWord(t.Categories[i])), bytes: held[i],
 			style: layout.Blocks})
 	}
 	return ownersOf(coverOwners("category", list, rows, 0), t.Iterations[t.Highest].Peak.Bytes)

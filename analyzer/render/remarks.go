@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -41,7 +41,7 @@ func writeRemarks(p *layout.Page, s *report.Summary) {
 func endLine(s *report.Summary) string {
 	var parts []string
 	if !s.Framework.Empty() {
-		parts = append(parts, phrase.FrameworkName(s.Versions)+" "+liveWords(s.Framework, s.Bounds))
+		parts = append(parts, layout.FrameworkName(s.Versions)+" "+liveWords(s.Framework, s.Bounds))
 	}
 	if !s.Driver.Empty() {
 		parts = append(parts, "driver "+liveWords(s.Driver, s.Bounds))

@@ -7,7 +7,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -83,7 +83,7 @@ func worthShowing(s *report.Sites) bool {
 
 func frameworkOrDriver(s *report.Summary) string {
 	if s.Sites.Level == "framework" {
-		return phrase.FrameworkBlocks(s.Versions)
+		return layout.FrameworkBlocks(s.Versions)
 	}
 	return s.Sites.Level + " blocks"
 }

@@ -1,6 +1,7 @@
 // Package render writes summaries for people and for programs, on the pages of layout: the report as text, in its short
-// form and with all its tables, and as JSON. It may import oomtext, phrase and layout, and the types of reports; it
-// computes nothing that another package could need.
+// form and with all its tables, the tables that are requested by name, as text and as CSV, differences and the
+// processes of one run, and JSON. It may import oomtext, layout, and the types of reports; it computes nothing that
+// another package could need.
 package render
 
 import (
@@ -10,7 +11,7 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/oomtext"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -58,20 +59,20 @@ func writeDetails(p *layout.Page, s *report.Summary) {
 }
 
 func writeHeading(p *layout.Page, s *report.Summary) {
-	phrase.WriteBeginning(p, s)
+	layout.WriteBeginning(p, s)
 	writeProcess(p, s)
-	if text := phrase.Software(s.Versions); text != "" {
+	if text := layout.Software(s.Versions); text != "" {
 		p.Field("software", text)
 	}
 	for _, d := range s.Devices {
-		p.Field(phrase.DeviceName(d.Index), phrase.Device(d, s.NullGPU))
+		p.Field(layout.DeviceName(d.Index), layout.Device(d, s.NullGPU))
 	}
 	if s.Health.Complete && len(s.Health.Unseen) == 0 {
-		p.Field("health", phrase.SummaryHealth(s))
+		p.Field("health", layout.SummaryHealth(s))
 	} else {
-		p.Styled(layout.Alarm, "health", phrase.SummaryHealth(s))
+		p.Styled(layout.Alarm, "health", layout.SummaryHealth(s))
 	}
-	phrase.WriteSelection(p, s)
+	layout.WriteSelection(p, s)
 	p.Gap()
 }
 
@@ -112,7 +113,7 @@ func writePeakTable(p *layout.Page, s *report.Summary) {
 	columns := []layout.Column{{}}
 	when := layout.Column{Title: "when", Right: true, Optional: 1}
 	if withFramework {
-		columns = append(columns, layout.Column{Title: phrase.FrameworkName(s.Versions), Right: true}, when,
+		columns = append(columns, layout.Column{Title: layout.FrameworkName(s.Versions), Right: true}, when,
 			layout.Column{Title: "reserved", Right: true})
 	}
 	columns = append(columns, layout.Column{Title: "driver", Right: true}, when,
@@ -138,7 +139,7 @@ func peakRows(s *report.Summary, withFramework bool, f layout.Figure) (rows [][]
 	}
 	for _, d := range s.Devices {
 		if !d.Driver.Empty() || !d.Framework.Empty() {
-			add(phrase.DeviceName(d.Index), d.Framework, d.Driver, f(d.ReservedBytesPeakLower, d.ReservedBytesPeak,
+			add(layout.DeviceName(d.Index), d.Framework, d.Driver, f(d.ReservedBytesPeakLower, d.ReservedBytesPeak,
 				s.Bounds), d.TotalBytes)
 		}
 	}
@@ -163,7 +164,7 @@ func writeMoment(p *layout.Page, s *report.Summary) {
 	}
 	p.Title(fmt.Sprintf("At %s, %s", sanitize.Text(s.At.What), layout.Moment(s.At.TimeNS)))
 	p.Gap()
-	columns := []layout.Column{{}, {Title: phrase.FrameworkName(s.Versions), Right: true},
+	columns := []layout.Column{{}, {Title: layout.FrameworkName(s.Versions), Right: true},
 		{Title: "reserved", Right: true}, {Title: "driver", Right: true}}
 	p.RangedTable(columns, func(f layout.Figure) [][]layout.Cell { return momentRows(s, f) })
 	p.Gap()
@@ -177,7 +178,7 @@ func momentRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
 		return f(l.LiveBytesLower, l.LiveBytes, s.Bounds)
 	}
 	for _, d := range s.At.Devices {
-		rows = append(rows, []layout.Cell{{Text: phrase.DeviceName(d.Index)}, {Text: live(d.Framework)},
+		rows = append(rows, []layout.Cell{{Text: layout.DeviceName(d.Index)}, {Text: live(d.Framework)},
 			{Text: layout.Bytes(d.ReservedBytes)}, {Text: live(d.Driver)}})
 	}
 	if len(rows) > 1 {
@@ -209,7 +210,7 @@ func writeNext(p *layout.Page, s *report.Summary) {
 			proposal = "memtrace report --json "
 		}
 	}
-	p.Line("%s %s", p.Paint(layout.Strong, "Next:"), proposal+phrase.WindowFlags(s)+layout.ShellWord(path))
+	p.Line("%s %s", p.Paint(layout.Strong, "Next:"), proposal+layout.WindowFlags(s)+layout.ShellWord(path))
 }
 
 func modulesKnown(s *report.Summary) bool { return s.Training != nil && s.Training.Modules != nil }
@@ -230,7 +231,7 @@ func nextCommands(s *report.Summary, path string) []nextCommand {
 	if path == "" {
 		path = "FILE"
 	}
-	path = phrase.WindowFlags(s) + layout.ShellWord(path)
+	path = layout.WindowFlags(s) + layout.ShellWord(path)
 	list := []nextCommand{{"memtrace report --details " + path, "call stacks, device ledger, lifetimes, notes"}}
 	switch {
 	case s.OOM.Count > 0:

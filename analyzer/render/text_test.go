@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 
 	"memtrace/analyzer/diff"
-	"memtrace/analyzer/render/compare"
+
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 )
@@ -21,7 +21,7 @@ func eachStyle(t *testing.T, o layout.Options, look func(t *testing.T, name, tex
 		o.Path = g.style.Path
 		if g.part("base") != "" {
 			d := diff.New(g.summary(t, "base"), g.summary(t, "new"))
-			look(t, path, written(t, func(w io.Writer) error { return compare.Text(w, d, o) }))
+			look(t, path, written(t, func(w io.Writer) error { return DiffText(w, d, o) }))
 			continue
 		}
 		s := g.summary(t, "trace")
@@ -101,7 +101,7 @@ func TestWriteErrorsAreReturned(t *testing.T) {
 		for name, write := range map[string]func(io.Writer) error{
 			"Text":     func(w io.Writer) error { return Text(w, s, layout.Options{}) },
 			"JSON":     func(w io.Writer) error { return JSON(w, s) },
-			"DiffText": func(w io.Writer) error { return compare.Text(w, d, layout.Options{}) },
+			"DiffText": func(w io.Writer) error { return DiffText(w, d, layout.Options{}) },
 			"DiffJSON": func(w io.Writer) error { return DiffJSON(w, d) },
 		} {
 			if err := write(&brokenWriter{left}); !errors.Is(err, errFull) {

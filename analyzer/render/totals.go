@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 )
 
@@ -24,7 +24,7 @@ func writeTotals(p *layout.Page, s *report.Summary) {
 }
 
 func totalRows(s *report.Summary, f layout.Figure) (rows [][]layout.Cell) {
-	for _, n := range phrase.Accounts() {
+	for _, n := range layout.Accounts() {
 		l := s.Other[n.Key]
 		if n.Key == "driver" {
 			l = s.Driver
@@ -50,7 +50,7 @@ func writeSizes(p *layout.Page, s *report.Summary) {
 		graphs = graphs || d.Sizes.AtPeak.GraphPoolBytes > 0 || d.Sizes.AtEnd.GraphPoolBytes > 0
 	}
 	for _, d := range s.Devices {
-		v, name := d.Sizes, phrase.DeviceName(d.Index)
+		v, name := d.Sizes, layout.DeviceName(d.Index)
 		if v == (report.DeviceSizes{}) || !s.Asked && !exceedsRequest(v.AtPeak) && !exceedsRequest(v.AtEnd) {
 			continue
 		}
@@ -143,7 +143,7 @@ func objectsLine(s *report.Summary) string {
 // writeLost prints the effect of lost records on the figures, and the remedy.
 func writeLost(p *layout.Page, s *report.Summary) {
 	if s.Bounds != nil {
-		p.Styled(layout.Alarm, "lost", phrase.Lost(s.Bounds))
+		p.Styled(layout.Alarm, "lost", layout.Lost(s.Bounds))
 		p.Gap()
 	}
 }

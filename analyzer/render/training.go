@@ -5,7 +5,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/internal/sanitize"
@@ -29,7 +29,7 @@ func writeTraining(p *layout.Page, s *report.Summary) {
 	}
 	p.Title("Iterations")
 	p.Gap()
-	phrase.WriteIterations(p, s)
+	layout.WriteIterations(p, s)
 	p.Gap()
 }
 
@@ -48,7 +48,7 @@ func sorted(t *report.Training) bool {
 func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training) {
 	highest := &t.Iterations[t.Highest]
 	end := t.Iterations[len(t.Iterations)-1].End
-	p.Title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", phrase.TrainingLevel(s, t),
+	p.Title(fmt.Sprintf("What the memory of %s was for at its peak, %s (rules %s)", layout.TrainingLevel(s, t),
 		layout.Moment(highest.Peak.TimeNS), sanitize.Text(t.Rules)))
 	p.Gap()
 	order := layout.Heaviest(highest.Peak.Held)
@@ -65,7 +65,7 @@ func writeCategoriesAtPeak(p *layout.Page, s *report.Summary, t *report.Training
 	shares := layout.Tenths(values)
 	var rows [][]layout.Cell
 	for row, i := range order {
-		name := sanitize.Text(phrase.CategoryWord(t.Categories[i]))
+		name := sanitize.Text(layout.CategoryWord(t.Categories[i]))
 		rows = append(rows, []layout.Cell{{Text: name}, {Text: layout.Bytes(values[row]), Style: layout.Strong},
 			{Text: layout.Percent(shares[row])}, {Text: layout.Bar(values[row], largest, layout.BarWidth, p.ASCII),
 				Style: layout.Blocks}, {Text: layout.Bytes(end[i])}})

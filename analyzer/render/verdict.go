@@ -8,7 +8,7 @@ import (
 	"memtrace/analyzer/cause"
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/render/oomtext"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/internal/sanitize"
@@ -27,7 +27,7 @@ func Verdict(s *report.Summary) []string {
 func othersSentence(s *report.Summary) (text string, bytes uint64) {
 	for device, l := range s.DeviceLedger.Highest() {
 		if n := l.Sample.OthersBytes; n > 0 && n >= l.TotalBytes/20 {
-			return fmt.Sprintf("Other processes held %s of %s.", layout.Bytes(n), phrase.DeviceName(device)), n
+			return fmt.Sprintf("Other processes held %s of %s.", layout.Bytes(n), layout.DeviceName(device)), n
 		}
 	}
 	return "", 0
@@ -51,7 +51,7 @@ const contextPart = 10
 // retrySentence speaks of requests that were granted only after the allocator had given memory back.
 func retrySentence(s *report.Summary) string {
 	if n := s.OOM.RecoveredCount; n > 0 {
-		return fmt.Sprintf("The allocator had to release its cache and retry %s, which is slow.", phrase.Times(n))
+		return fmt.Sprintf("The allocator had to release its cache and retry %s, which is slow.", layout.Times(n))
 	}
 	return ""
 }
@@ -59,7 +59,7 @@ func retrySentence(s *report.Summary) string {
 // levelSubject is what a sentence calls the memory of the verdict's level.
 func levelSubject(s *report.Summary, v *report.Verdict) string {
 	if v.Level == "framework" {
-		return layout.UpperFirst(phrase.Genitive(phrase.Framework(s.Versions))) + " memory"
+		return layout.UpperFirst(layout.Genitive(layout.Framework(s.Versions))) + " memory"
 	}
 	return "Device memory"
 }
@@ -70,7 +70,7 @@ func peakSentence(s *report.Summary, v *report.Verdict) string {
 	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
-	text += phrase.DuringWindow(s.Window) + peakPlace(v)
+	text += layout.DuringWindow(s.Window) + peakPlace(v)
 	if what := partWords(v); what != "" {
 		text += ": " + what
 	}
@@ -218,7 +218,7 @@ func idleSentence(s *report.Summary, v *report.Verdict) (text string, idle uint6
 		return "", 0, ""
 	}
 	text = fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused", layout.Bytes(idle),
-		100*float64(idle)/float64(max(used, 1)), phrase.Framework(s.Versions))
+		100*float64(idle)/float64(max(used, 1)), layout.Framework(s.Versions))
 	if v.Outcome == report.OutcomePeak {
 		text += wasteWords(cause.WasteOf(s), idle)
 	}
@@ -241,13 +241,13 @@ func roundingSentence(s *report.Summary) string {
 func shortRun(s *report.Summary) bool {
 	const least = 5 // iterations, of which the first makes what is needed from then on
 	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing &&
-		len(phrase.EndedIterations(s.Training)) < least
+		len(layout.EndedIterations(s.Training)) < least
 }
 
 // oomSentence says what could not be had, and whether that was the end.
 func oomSentence(s *report.Summary, v *report.Verdict) string {
 	e := &s.OOM.Events[s.DetailedOOM()]
-	where := "on " + phrase.DeviceName(e.Device)
+	where := "on " + layout.DeviceName(e.Device)
 	if e.Device < 0 {
 		where = "of " + oomtext.HostWord(e) + " memory"
 	}

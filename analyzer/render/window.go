@@ -4,7 +4,7 @@ import (
 	"cmp"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -48,7 +48,7 @@ func mainWindow(s *report.Summary) *report.WindowLevel {
 func writeWindowTotals(p *layout.Page, s *report.Summary, l *report.WindowLevel) {
 	title := "Driver blocks"
 	if l.Level == report.LevelFramework {
-		title = phrase.FrameworkBlocks(s.Versions)
+		title = layout.FrameworkBlocks(s.Versions)
 	}
 	var rows [][]layout.Cell
 	add := func(name string, n report.BlockSum) {
@@ -75,7 +75,7 @@ func writeWindowRows(p *layout.Page, s *report.Summary, l *report.WindowLevel, g
 			continue
 		}
 		if count++; count <= limit {
-			rows = append(rows, windowCells(sanitize.Text(phrase.KeyName(g.By, cmp.Or(r.Label, r.Key))), &r))
+			rows = append(rows, windowCells(sanitize.Text(layout.KeyName(g.By, cmp.Or(r.Label, r.Key))), &r))
 		} else {
 			hidden.Plus(&r.WindowBlocks)
 		}

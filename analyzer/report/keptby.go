@@ -7,7 +7,6 @@ import (
 	"strings"
 
 	"memtrace/trace"
-	"memtrace/trace/referrers"
 )
 
 // When the library looks for what refers to tensors by itself.
@@ -30,7 +29,7 @@ type KeptBy struct {
 // Kept is tensors that are reached in the same way, and what is freed when that way ends, unless other holders have it
 // as well.
 type Kept struct {
-	referrers.Holder
+	trace.Holder
 	// what they are known or thought to keep in autograd graphs; FreesAbout says that it is thought
 	FreesBytes uint64 `json:"frees_bytes"`
 	FreesAbout bool   `json:"frees_about,omitempty"`
@@ -45,7 +44,7 @@ func KeptByOf(info trace.Info, allocated uint64) *KeptBy {
 	}
 	first, text, _ := strings.Cut(info[trace.ReferrersKey], "\n")
 	occasion, nanoseconds, _ := strings.Cut(first, "\t")
-	found, err := referrers.Parse(text)
+	found, err := trace.ParseReferrers(text)
 	duration, bad := strconv.ParseInt(nanoseconds, 10, 64)
 	if err != nil || bad != nil || (occasion != KeptAtOOM && occasion != KeptAtEnd) {
 		return nil

@@ -2,8 +2,6 @@ package report
 
 import (
 	"slices"
-
-	"memtrace/analyzer/finding"
 )
 
 // Summary is what one trace says. It is a value: nothing in it refers to the trace. Sizes are bytes, times are
@@ -66,7 +64,7 @@ type Summary struct {
 
 	History *History `json:"-"` // of the main level's blocks; nil unless Options.HistoryBlocks
 
-	Limits []finding.Finding `json:"-"` // Notes with their kinds
+	Limits []Finding `json:"-"` // Notes with their kinds
 
 	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead
 
@@ -78,7 +76,7 @@ type Summary struct {
 }
 
 // AddNotes adds what the reader must know to read the figures rightly.
-func (s *Summary) AddNotes(list ...finding.Finding) {
+func (s *Summary) AddNotes(list ...Finding) {
 	for _, f := range list {
 		s.Limits, s.Notes = append(s.Limits, f), append(s.Notes, f.Text)
 	}

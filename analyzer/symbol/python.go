@@ -2,7 +2,6 @@ package symbol
 
 import (
 	"memtrace/trace"
-	"memtrace/trace/pyline"
 )
 
 // codePlace is an instruction of a Python code object.
@@ -34,7 +33,7 @@ func (r *Resolver) pythonFrame(place codePlace) Frame {
 		name = code.Name
 	}
 	frame := Frame{Kind: Python, Function: name, FullFunction: name, File: code.File, Line: int(code.FirstLine)}
-	if line, ok := pyline.Decode(code.Table, code.Lines, code.FirstLine, place.offset); ok {
+	if line, ok := trace.DecodeLine(code.Table, code.Lines, code.FirstLine, place.offset); ok {
 		frame.Line = int(line)
 	}
 	frame.Compiled = r.compiled(frame.File, frame.Line)

@@ -3,7 +3,7 @@ package training
 import (
 	"slices"
 
-	"memtrace/analyzer/meter"
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 )
 
@@ -14,8 +14,8 @@ type tally struct {
 }
 
 func (y *tally) add(s *slot) {
-	*meter.Slot(&y.byClass, int(s.class)) += s.size
-	held := meter.Slot(meter.Slot(&y.byModule, int(s.module)), int(s.class))
+	*heap.Slot(&y.byClass, int(s.class)) += s.size
+	held := heap.Slot(heap.Slot(&y.byModule, int(s.module)), int(s.class))
 	*held = max(*held, 1) + s.size
 }
 
@@ -57,7 +57,7 @@ func (t *Tracker) count(goesOn bool) {
 		}
 	}
 	held := slices.Clone(t.before.byClass)
-	meter.Extend(&held, max(len(held), len(t.classes.names)))
+	heap.Extend(&held, max(len(held), len(t.classes.names)))
 	first := !t.open.counted
 	positions := t.replay(held)
 	if goesOn || !first || t.highest < 0 || t.open.phases[atPeak].Bytes > t.record {
@@ -81,7 +81,7 @@ func (t *Tracker) replay(held []uint64) (positions [momentCount]int32) {
 			Held: slices.Clone(held)}
 		o.Highest = slices.Clone(held)
 	}
-	meter.Extend(&o.Highest, max(len(o.Highest), len(held)))
+	heap.Extend(&o.Highest, max(len(o.Highest), len(held)))
 	for class, bytes := range held { // blocks may be for something else than when they were last counted
 		o.Highest[class] = max(o.Highest[class], bytes)
 	}

@@ -6,7 +6,7 @@ import (
 
 	"memtrace/analyzer/callstack"
 	"memtrace/analyzer/heap"
-	"memtrace/analyzer/meter"
+
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
@@ -248,7 +248,7 @@ func (t *Tracker) Closed(id uint32, size uint64, v *profile.Cell, time int64) {
 func (t *Tracker) classify(s *slot, v *profile.Cell) {
 	s.class, s.module = t.classOf(v), t.moduleOf(v)
 	if s.phase == phaseBackward {
-		*meter.Slot(&t.backward, int(s.module)) = true
+		*heap.Slot(&t.backward, int(s.module)) = true
 	}
 }
 
@@ -318,7 +318,7 @@ func (t *Tracker) Stepped(e *trace.Event) {
 
 // Reserved takes in what the framework's allocator holds on a device.
 func (t *Tracker) Reserved(device int16, held uint64) {
-	reserved := meter.Slot(&t.reserved, profile.DeviceSlot(device))
+	reserved := heap.Slot(&t.reserved, profile.DeviceSlot(device))
 	if *reserved == held || held > heap.MaxBlockBytes {
 		return
 	}

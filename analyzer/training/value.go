@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/meter"
+	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules"
 	"memtrace/trace"
@@ -74,7 +74,7 @@ func (t *Tracker) columns(list []report.Iteration) []int {
 func arrange(held []uint64, columns []int) []uint64 {
 	v := make([]uint64, len(columns))
 	for i, class := range columns {
-		v[i] = meter.ValueAt(held, class)
+		v[i] = heap.ValueAt(held, class)
 	}
 	return v
 }

@@ -12,20 +12,20 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/launch"
-	"memtrace/internal/manpages"
+
 	"memtrace/internal/sanitize"
-	"memtrace/internal/usageerr"
 )
 
 // app is what the verbs share.
 type app struct {
-	console.Console
+	cli.Console
 }
 
 func newApp(stdin io.Reader, stdout, stderr *os.File) *app {
-	return &app{console.New(stdin, stdout, stderr)}
+	return &app{cli.NewConsole(stdin, stdout, stderr)}
 }
 
 // execute runs one command line and returns the exit status.
@@ -37,7 +37,7 @@ func (a *app) execute(args []string) int {
 	root.SetArgs(args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
-	root.SetErr(console.NewFittingWriter(sanitize.NewWriter(a.Stderr, sanitize.Lines), console.Columns(a.Stderr)))
+	root.SetErr(cli.NewFittingWriter(sanitize.NewWriter(a.Stderr, sanitize.Lines), cli.Columns(a.Stderr)))
 	cmd, err := root.ExecuteC()
 	return a.finish(cmd, err)
 }
@@ -71,7 +71,7 @@ func (a *app) rootCommand() *cobra.Command {
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(a.helpCommand())
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usageerr.Errorf("%w", rewordNumberError(err))
+		return cli.UsageErrorf("%w", rewordNumberError(err))
 	})
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
 	root.PersistentFlags().CountVarP(&a.Verbose, "verbose", "v", "print more about what is done``; -vv: in detail")
@@ -83,7 +83,7 @@ func (a *app) rootCommand() *cobra.Command {
 		a.anonymizeCommand(), a.embedCommand(), a.dumpCommand())
 	addGroup(root, "Inspect", a.infoCommand(), a.rulesCommand())
 	root.AddCommand(a.completionCommand(), a.versionCommand(), a.manCommand())
-	manpages.SetHelp(root, a.Stdout)
+	cli.SetHelp(root, a.Stdout)
 	return root
 }
 
@@ -116,7 +116,7 @@ func (a *app) helpCommand() *cobra.Command {
 			if err != nil || len(rest) > 0 {
 				return unknownVerb(cmd.Root(), args)
 			}
-			manpages.Print(found, a.Stdout, true)
+			cli.PrintManPage(found, a.Stdout, true)
 			return nil
 		},
 	}
@@ -142,10 +142,10 @@ func unknownVerb(cmd *cobra.Command, args []string) error {
 	}
 	near := cmd.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return usageerr.Errorf("unknown command %q; to record a program type: memtrace run -- %s", args[0],
+		return cli.UsageErrorf("unknown command %q; to record a program type: memtrace run -- %s", args[0],
 			strings.Join(args, " "))
 	}
-	return usageerr.Errorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
+	return cli.UsageErrorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
 }
 
 // The exit statuses of every verb but run.
@@ -167,7 +167,7 @@ func (a *app) finish(cmd *cobra.Command, err error) int {
 		return status.Status
 	}
 	a.Complain(cmd.CommandPath(), err)
-	var mistake *usageerr.Error
+	var mistake *cli.UsageError
 	if errors.As(err, &mistake) {
 		a.Print("Run '%s -h' for help and examples.", cmd.CommandPath())
 	}

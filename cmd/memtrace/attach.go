@@ -10,10 +10,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/attach"
-	"memtrace/internal/cmdline"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/launch"
-	"memtrace/internal/manpages"
-	"memtrace/internal/usageerr"
 )
 
 const attachLong = `Record a program that is already running, from now on, without stopping it. With
@@ -39,7 +38,7 @@ func (a *app) attachCommand() *cobra.Command {
 		Use:               "attach [flags] PID",
 		Short:             "Record a program that is already running",
 		Long:              attachLong,
-		Annotations:       map[string]string{manpages.Details: attachDetails},
+		Annotations:       map[string]string{cli.DetailsFlag: attachDetails},
 		Example:           attachExample,
 		Args:              onePID,
 		ValidArgsFunction: completePIDs,
@@ -61,13 +60,13 @@ func (a *app) attachCommand() *cobra.Command {
 	f.StringVar(&o.Library, "library", "", "`PATH` of "+launch.LibraryName+
 		" as the process sees it, such as in a container")
 	f.StringVar(&o.Door, "door", attach.DoorAuto, "`METHOD` to load the library: auto, python or ptrace")
-	cmdline.Complete(cmd, "door", cmdline.Values(attach.DoorAuto, attach.DoorPython, attach.DoorPtrace))
+	cli.CompleteFlag(cmd, "door", cli.CompleteValues(attach.DoorAuto, attach.DoorPython, attach.DoorPtrace))
 	return cmd
 }
 
 func onePID(_ *cobra.Command, args []string) error {
 	if len(args) != 1 {
-		return usageerr.Errorf("name one process by its number")
+		return cli.UsageErrorf("name one process by its number")
 	}
 	return nil
 }
@@ -75,7 +74,7 @@ func onePID(_ *cobra.Command, args []string) error {
 func parsePID(text string) (int, error) {
 	pid, err := strconv.Atoi(text)
 	if err != nil || pid <= 0 {
-		return 0, usageerr.Errorf("%s is not the number of a process", text)
+		return 0, cli.UsageErrorf("%s is not the number of a process", text)
 	}
 	return pid, nil
 }

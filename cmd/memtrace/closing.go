@@ -13,9 +13,9 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
 	"memtrace/internal/launch"
-	"memtrace/internal/queryflags"
+
 	"memtrace/internal/tracefile"
 )
 
@@ -26,7 +26,7 @@ func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, trace
 	}
 	var summaries []readSummary
 	for _, path := range traces {
-		path = console.ShortPath(path)
+		path = cli.ShortPath(path)
 		options, err := closingOptions(path, o.report == "text")
 		if err != nil {
 			return err
@@ -62,15 +62,15 @@ func closingOptions(path string, report bool) (options analyzer.Options, err err
 		return options, nil
 	}
 	options.Sites = true
-	options.Symbols, options.Own = queryflags.Symbols(), queryflags.Own(nil)
-	return options, (&queryflags.ViewFlags{}).RequestTraining(&queryflags.Flags{}, &options)
+	options.Symbols, options.Own = cli.SymbolOptions(), cli.OwnFlags(nil)
+	return options, (&cli.ViewFlags{}).RequestTraining(&cli.QueryFlags{}, &options)
 }
 
 // reportAfterRun writes to stderr unless a file is named: standard output is the program's.
 func (a *app) reportAfterRun(o runOptions, summaries []readSummary) error {
 	beside := *a
 	beside.Stdout = a.Stderr
-	flags := queryflags.Flags{Rows: queryflags.DefaultRows, Color: "auto", Output: o.reportOutput, Force: o.force,
+	flags := cli.QueryFlags{Rows: cli.DefaultRows, Color: "auto", Output: o.reportOutput, Force: o.force,
 		JSON: o.report == "json"}
 	style, err := flags.Style(flags.OutputFile(&beside.Console))
 	if err != nil {
@@ -117,7 +117,7 @@ func closingLines(program, output string, summaries []readSummary, wrote int) []
 		return []string{"no trace could be read"}
 	}
 	top := worst(summaries)
-	next := "next: memtrace report " + console.ShellWord(top.path)
+	next := "next: memtrace report " + cli.ShellWord(top.path)
 	if wrote > 1 {
 		next = fmt.Sprintf("%s (the highest of %d traces)", next, wrote)
 	}
@@ -128,7 +128,7 @@ func closingLines(program, output string, summaries []readSummary, wrote int) []
 		return []string{"CUDA was used but no CUDA memory call was made; " + next}
 	}
 	if path := sidecar(top); path != "" {
-		next = "everything about that moment: " + console.ShellWord(path) + "; " + next
+		next = "everything about that moment: " + cli.ShellWord(path) + "; " + next
 	}
 	return []string{strings.Join(render.Verdict(top.summary), " "), next}
 }
@@ -148,7 +148,7 @@ func missingFolder(pattern string) string {
 			folder = here
 		}
 		return fmt.Sprintf("%s cannot be written to (%v); name a file elsewhere: memtrace run -o /tmp/trace.bin -- ...",
-			console.ShellWord(folder), err)
+			cli.ShellWord(folder), err)
 	}
 	return ""
 }

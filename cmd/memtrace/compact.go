@@ -11,10 +11,9 @@ import (
 
 	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/thin"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/console"
-	"memtrace/internal/manpages"
+	"memtrace/internal/cli"
+	"memtrace/internal/rewrite"
+
 	"memtrace/internal/sanitize"
 	"memtrace/trace"
 )
@@ -36,7 +35,7 @@ const compactExample = `  memtrace compact --max 200M memtrace.python3.4711.bin 
 
 type compactOptions struct {
 	copyFlags
-	max cmdline.Size
+	max cli.Size
 }
 
 func (a *app) compactCommand() *cobra.Command {
@@ -45,10 +44,10 @@ func (a *app) compactCommand() *cobra.Command {
 		Use:               "compact [flags] FILE -o OUT",
 		Short:             "Write a smaller copy; peaks stay exact",
 		Long:              compactLong,
-		Annotations:       map[string]string{manpages.Details: compactDetails},
+		Annotations:       map[string]string{cli.DetailsFlag: compactDetails},
 		Example:           compactExample,
-		ValidArgsFunction: cmdline.Traces,
-		Args:              cmdline.OneTrace,
+		ValidArgsFunction: cli.CompleteTraces,
+		Args:              cli.OneTrace,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.compact(o, args[0]) },
 	}
 	o.copyFlags.define(cmd)
@@ -119,7 +118,7 @@ func compactTo(folder string, source trace.Source, size, most int64) (*compacted
 
 // thinTo thins the part of a trace before an offset, once.
 func thinTo(folder string, source trace.Source, wholeFrom int64) (_ *compacted, err error) {
-	located, ok := source.(thin.Source)
+	located, ok := source.(rewrite.CopySource)
 	if !ok {
 		return nil, errors.New("this kind of recording cannot be compacted")
 	}
@@ -130,14 +129,14 @@ func thinTo(folder string, source trace.Source, wholeFrom int64) (_ *compacted, 
 	defer func() {
 		if err != nil {
 			made.file.Close()
-			err = console.WriteError(made.file, "a temporary file in "+filepath.Dir(made.file.Name()), err)
+			err = cli.WriteError(made.file, "a temporary file in "+filepath.Dir(made.file.Name()), err)
 		}
 	}()
 	out, err := trace.NewWriter(made.file, trace.WriterOptions{})
 	if err != nil {
 		return nil, err
 	}
-	c, err := thin.NewCopier(out, located, thin.Options{WholeFrom: wholeFrom})
+	c, err := rewrite.NewCopier(out, located, rewrite.CopyOptions{WholeFrom: wholeFrom})
 	if err != nil {
 		return nil, err
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/usageerr"
+	"memtrace/internal/cli"
 )
 
 const completionExample = `  memtrace completion bash > /etc/bash_completion.d/memtrace
@@ -33,7 +33,7 @@ func (a *app) completionCommand() *cobra.Command {
 		ValidArgs: names,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 || shells[args[0]] == nil {
-				return usageerr.Errorf("name one shell: %s", strings.Join(names, ", "))
+				return cli.UsageErrorf("name one shell: %s", strings.Join(names, ", "))
 			}
 			return shells[args[0]](cmd.Root(), a.Stdout)
 		},

@@ -7,7 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
@@ -91,7 +91,7 @@ func temporaryFile(folder string) (*os.File, error) {
 		err = os.Remove(file.Name())
 	}
 	if err != nil {
-		return nil, fmt.Errorf("make a temporary file: %w; TMPDIR names the folder for it", console.WithoutPath(err))
+		return nil, fmt.Errorf("make a temporary file: %w; TMPDIR names the folder for it", cli.WithoutPath(err))
 	}
 	return file, nil
 }

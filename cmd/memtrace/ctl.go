@@ -10,14 +10,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/snapshot"
 	"memtrace/internal/attach"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
+	"memtrace/internal/rewrite"
+
 	"memtrace/internal/control"
-	"memtrace/internal/queryflags"
+
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 	"memtrace/trace"
 )
 
@@ -93,29 +93,29 @@ func (a *app) controlCommand() *cobra.Command {
 // check rejects words that are not requests.
 func (o *controlOptions) check(_ *cobra.Command, args []string) error {
 	if len(args) < 2 {
-		return usageerr.Errorf("name a process and what to do, such as: memtrace ctl 4711 status")
+		return cli.UsageErrorf("name a process and what to do, such as: memtrace ctl 4711 status")
 	}
 	for _, verb := range controlVerbs {
 		switch {
 		case verb.name != args[1]:
 			continue
 		case len(args)-2 != verb.arguments && verb.arguments == 1:
-			return usageerr.Errorf("%s takes one name", verb.name)
+			return cli.UsageErrorf("%s takes one name", verb.name)
 		case len(args)-2 != verb.arguments:
-			return usageerr.Errorf("%s takes nothing more, such as %s", verb.name, args[2])
+			return cli.UsageErrorf("%s takes nothing more, such as %s", verb.name, args[2])
 		case o.output != "" && !verb.writes:
-			return usageerr.Errorf("%s writes no file, so -o means nothing", verb.name)
+			return cli.UsageErrorf("%s writes no file, so -o means nothing", verb.name)
 		}
 		return o.checkFlags(verb.name)
 	}
-	return usageerr.Errorf("unknown request %q: choose status, start, stop, mark, snapshot, report or referrers", args[1])
+	return cli.UsageErrorf("unknown request %q: choose status, start, stop, mark, snapshot, report or referrers", args[1])
 }
 
 // checkFlags refuses flags that mean nothing to a request.
 func (o *controlOptions) checkFlags(verb string) error {
 	for _, flag := range []string{"rows", "json", "timeout"} {
 		if verb != "referrers" && o.asked(flag) {
-			return usageerr.Errorf("--%s does not apply to %s; leave it out", flag, verb)
+			return cli.UsageErrorf("--%s does not apply to %s; leave it out", flag, verb)
 		}
 	}
 	return nil
@@ -163,15 +163,15 @@ func (a *app) control(o controlOptions, pid int, verb string, rest []string) err
 	if err != nil {
 		return err
 	}
-	return a.report(&queryflags.Flags{Rows: queryflags.DefaultRows, Color: "auto", Output: o.output, Force: o.force},
-		&queryflags.ViewFlags{}, []string{path}, func(string) bool {
+	return a.report(&cli.QueryFlags{Rows: cli.DefaultRows, Color: "auto", Output: o.output, Force: o.force},
+		&cli.ViewFlags{}, []string{path}, func(string) bool {
 			return false
 		})
 }
 
 func (a *app) mark(pid int, name string) error {
 	if strings.ContainsFunc(name, unicode.IsControl) {
-		return usageerr.Errorf("a mark's name contains no control character")
+		return cli.UsageErrorf("a mark's name contains no control character")
 	}
 	if _, err := a.recorder().Request(pid, "mark "+name); err != nil {
 		return fmt.Errorf("set a mark in process %d: %w", pid, err)
@@ -183,8 +183,8 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 	words := map[string]string{
 		control.Idle:      "will record from its first CUDA call on",
 		control.Asleep:    fmt.Sprintf("is not recorded; to begin, type: memtrace ctl %d start", pid),
-		control.Recording: "is recorded in " + console.ShortPath(answer.Trace),
-		control.Ended:     "was recorded in " + console.ShortPath(answer.Trace) + "; the recording has ended",
+		control.Recording: "is recorded in " + cli.ShortPath(answer.Trace),
+		control.Ended:     "was recorded in " + cli.ShortPath(answer.Trace) + "; the recording has ended",
 		control.Off:       "is not recorded, for recording failed",
 	}[answer.State]
 	if words == "" {
@@ -218,7 +218,7 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 		return err
 	}
 	defer source.Close()
-	live, err := snapshot.Read(source)
+	live, err := rewrite.ReadLive(source)
 	if err != nil {
 		return tracefile.ReadError(path, source, err)
 	}
@@ -232,7 +232,7 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 	if err == nil && !a.Quiet && output != "-" {
 		driver, framework := live.Bytes()
 		a.Say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s",
-			layout.Bytes(driver), layout.Bytes(framework), console.ShellWord(output))
+			layout.Bytes(driver), layout.Bytes(framework), cli.ShellWord(output))
 	}
 	return err
 }

@@ -11,10 +11,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/cmdline"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/launch"
-	"memtrace/internal/queryflags"
 )
 
 const demoLong = `Record a small training run and show its report: what memtrace does, without a program
@@ -56,7 +55,7 @@ func (a *app) demoCommand() *cobra.Command {
 		Short:   "Record a small training run and show its report",
 		Long:    demoLong,
 		Example: demoExample,
-		Args:    cmdline.NoArguments,
+		Args:    cli.NoArguments,
 		RunE:    func(*cobra.Command, []string) error { return a.demo(o) },
 	}
 	f := cmd.Flags()
@@ -95,10 +94,10 @@ func (a *app) demo(o demoOptions) error {
 		return errors.New("the demo's program left no trace; see its warnings above, if any")
 	}
 	for i, path := range traces {
-		traces[i] = console.ShortPath(path)
+		traces[i] = cli.ShortPath(path)
 	}
-	flags := queryflags.Flags{Rows: queryflags.DefaultRows, Color: "auto"}
-	if err := a.report(&flags, &queryflags.ViewFlags{}, traces, func(string) bool { return false }); err != nil {
+	flags := cli.QueryFlags{Rows: cli.DefaultRows, Color: "auto"}
+	if err := a.report(&flags, &cli.ViewFlags{}, traces, func(string) bool { return false }); err != nil {
 		return err
 	}
 	a.Say("the trace is %s; record a program of yours by: memtrace run -- python3 train.py", strings.Join(traces, ", "))

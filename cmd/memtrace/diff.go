@@ -11,14 +11,11 @@ import (
 	"memtrace/analyzer/diff"
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/render"
-	"memtrace/analyzer/render/compare"
-	"memtrace/analyzer/render/view"
+
 	"memtrace/analyzer/report"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/manpages"
-	"memtrace/internal/queryflags"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 )
 
 const diffLong = `Compare two traces at their peaks: what is new, grew, shrank and was removed from the
@@ -36,9 +33,9 @@ both traces are compared. teardown is the moment right after the last allocation
 
 Devices of two ranks that have different numbers are compared in their order.
 
-` + queryflags.RulesHelp + `
+` + cli.RulesHelp + `
 
-` + queryflags.FilterHelp
+` + cli.FilterHelp
 
 const diffExample = `  memtrace diff before.bin after.bin
   memtrace diff --by module,site before.bin after.bin
@@ -49,32 +46,32 @@ const diffExample = `  memtrace diff before.bin after.bin
 
 // diffFlags are those of diff beside the shared ones.
 type diffFlags struct {
-	queryflags.Flags
+	cli.QueryFlags
 	views []string
 }
 
 func (a *app) diffCommand() *cobra.Command {
-	flags := diffFlags{Flags: queryflags.Flags{Window: queryflags.WindowFlags{Moment: true}}}
+	flags := diffFlags{QueryFlags: cli.QueryFlags{Window: cli.WindowFlags{Moment: true}}}
 	cmd := &cobra.Command{
 		Use:               "diff [flags] BASE NEW | --at MOMENT --to MOMENT FILE",
 		Short:             "Show what grew and what shrank between two traces",
 		Long:              diffLong,
-		Annotations:       map[string]string{manpages.Details: diffDetails},
+		Annotations:       map[string]string{cli.DetailsFlag: diffDetails},
 		Example:           diffExample,
 		Args:              func(cmd *cobra.Command, args []string) error { return flags.checkTraces(cmd, args) },
-		ValidArgsFunction: cmdline.Traces,
+		ValidArgsFunction: cli.CompleteTraces,
 		RunE: func(_ *cobra.Command, args []string) error {
 			return a.diff(&flags, args[0], args[len(args)-1])
 		},
 	}
 	flags.Define(cmd)
 	f := cmd.Flags()
-	f.Lookup("at").Usage = "compare this `MOMENT`: peak, " + queryflags.MomentHelp
+	f.Lookup("at").Usage = "compare this `MOMENT`: peak, " + cli.MomentHelp
 	f.Lookup("from").Usage = "compare the peaks from this `MOMENT` on, of both traces; as --at, but not peak or exit"
 	f.Lookup("to").Usage = "compare with this `MOMENT` of the second trace, or of the only one; with --from, end there"
-	f.StringSliceVar(&flags.views, "view", nil, "show only this `VIEW`: "+strings.Join(compare.Views(), ", "))
-	cmdline.Group(cmd, cmdline.What, "view")
-	cmdline.Complete(cmd, "view", cmdline.List(compare.Views()...))
+	f.StringSliceVar(&flags.views, "view", nil, "show only this `VIEW`: "+strings.Join(render.DiffViews(), ", "))
+	cli.GroupFlags(cmd, cli.GroupWhat, "view")
+	cli.CompleteFlag(cmd, "view", cli.CompleteList(render.DiffViews()...))
 	return cmd
 }
 
@@ -83,17 +80,17 @@ func (f *diffFlags) checkTraces(cmd *cobra.Command, args []string) error {
 	from := f.Window.From
 	switch {
 	case from != "" && f.At != "":
-		return usageerr.Errorf("--at compares two moments and --from two parts of a run: leave one of them out")
+		return cli.UsageErrorf("--at compares two moments and --from two parts of a run: leave one of them out")
 	case len(args) == 1 && from != "":
-		return usageerr.Errorf(
+		return cli.UsageErrorf(
 			"--from compares a part of two runs: name two traces; within one, 'memtrace diff --at %s --to MOMENT %s' compares two moments, and 'memtrace report --from %s' says what became of the memory between them",
 			from, args[0], from)
 	case len(args) == 1 && f.Window.To == "":
-		return usageerr.Errorf("name two traces, or two moments of %s with --at and --to", args[0])
+		return cli.UsageErrorf("name two traces, or two moments of %s with --at and --to", args[0])
 	case len(args) == 1:
 		return nil
 	}
-	return cmdline.TwoTraces(cmd, args)
+	return cli.TwoTraces(cmd, args)
 }
 
 // sides are the options of both summaries.
@@ -110,24 +107,24 @@ func (f *diffFlags) sides(options analyzer.Options) (base, changed analyzer.Opti
 }
 
 // neededViews finds the views, which must hold what both traces have.
-func (f *diffFlags) neededViews() ([]*view.View, error) {
-	var needed []*view.View
+func (f *diffFlags) neededViews() ([]*render.View, error) {
+	var needed []*render.View
 	for _, name := range f.views {
-		if !slices.Contains(compare.Views(), name) {
+		if !slices.Contains(render.DiffViews(), name) {
 			if name == "modules" {
-				return nil, usageerr.Errorf("--view modules: choose from %s; --by module compares modules",
-					strings.Join(compare.Views(), ", "))
+				return nil, cli.UsageErrorf("--view modules: choose from %s; --by module compares modules",
+					strings.Join(render.DiffViews(), ", "))
 			}
-			return nil, usageerr.Errorf("--view %s: choose from %s", name, strings.Join(compare.Views(), ", "))
+			return nil, cli.UsageErrorf("--view %s: choose from %s", name, strings.Join(render.DiffViews(), ", "))
 		}
-		needed = []*view.View{view.Find(name)}
+		needed = []*render.View{render.FindView(name)}
 	}
 	switch {
 	case len(needed) == 0:
 	case len(f.By)+len(f.Groups) > 0:
-		return nil, usageerr.Errorf("--view shows its own table: leave out --by and --group, or --view")
+		return nil, cli.UsageErrorf("--view shows its own table: leave out --by and --group, or --view")
 	case f.At != "" || f.Window.To != "" || f.Window.From != "":
-		return nil, usageerr.Errorf(
+		return nil, cli.UsageErrorf(
 			"--at, --from and --to do not go with --view: it compares what belongs to parameters, whenever that is")
 	}
 	return needed, nil
@@ -159,20 +156,20 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 		case flags.JSON:
 			return render.DiffJSON(w, difference.diff)
 		case len(needed) > 0:
-			return compare.Parameters(w, difference.diff, style)
+			return render.DiffParameters(w, difference.diff, style)
 		}
-		return compare.Text(w, difference.diff, style)
+		return render.DiffText(w, difference.diff, style)
 	}))
 }
 
 // requestDefaults requests what a difference shows by default.
 func (f *diffFlags) requestDefaults(options *analyzer.Options) error {
-	viewed := queryflags.ViewFlags{Names: f.views}
-	if err := viewed.RequestTraining(&f.Flags, options); err != nil {
+	viewed := cli.ViewFlags{Names: f.views}
+	if err := viewed.RequestTraining(&f.QueryFlags, options); err != nil {
 		return err
 	}
 	options.Sites = true
-	options.Groupings = append(diff.Groupings(), queryflags.ByCategory)
+	options.Groupings = append(diff.Groupings(), cli.ByCategory)
 	return nil
 }
 
@@ -184,7 +181,7 @@ type diffResult struct {
 }
 
 // difference reads both sides.
-func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*view.View, basePath, newPath string,
+func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*render.View, basePath, newPath string,
 	defaults bool) (result diffResult, err error) {
 	base, changed, err := flags.sides(options)
 	if err != nil {
@@ -216,7 +213,7 @@ func (a *app) difference(flags *diffFlags, options analyzer.Options, needed []*v
 	result.diff, result.summaries = diff.New(summaries[0], summaries[1]), summaries
 	result.diff.Base.Path, result.diff.New.Path = paths[0], paths[1]
 	if defaults {
-		result.diff.ShowDefaults(summaries[0], summaries[1], queryflags.ByCategory)
+		result.diff.ShowDefaults(summaries[0], summaries[1], cli.ByCategory)
 	}
 	return result, nil
 }

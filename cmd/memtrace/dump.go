@@ -9,11 +9,11 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/cmdline"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/safefile"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 	"memtrace/trace"
 	"memtrace/trace/textform"
 )
@@ -43,10 +43,10 @@ func (a *app) dumpCommand() *cobra.Command {
 		Short:             "Print a trace as text, or convert such text to a trace",
 		Long:              dumpLong,
 		Example:           dumpExample,
-		ValidArgsFunction: cmdline.Traces,
+		ValidArgsFunction: cli.CompleteTraces,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && (!o.encode || len(args) != 0) {
-				return usageerr.Errorf("name one trace, or with --encode one text ('-' for standard input)")
+				return cli.UsageErrorf("name one trace, or with --encode one text ('-' for standard input)")
 			}
 			return nil
 		},
@@ -67,9 +67,9 @@ func (a *app) dumpCommand() *cobra.Command {
 	f.Lookup("events").DefValue = "0" // shown as none
 	f.BoolVar(&o.encode, "encode", false, "convert text to a trace")
 	o.copyFlags.define(cmd)
-	cmdline.Complete(cmd, "kind", cmdline.List(eventKinds()...))
+	cli.CompleteFlag(cmd, "kind", cli.CompleteList(eventKinds()...))
 	for _, name := range []string{"from", "to", "events"} {
-		cmdline.Complete(cmd, name, cmdline.Values())
+		cli.CompleteFlag(cmd, name, cli.CompleteValues())
 	}
 	return cmd
 }
@@ -103,13 +103,13 @@ func (a *app) dump(o dumpOptions, arg string) error {
 // filter returns nil where every event is wanted.
 func (o dumpOptions) filter() (*eventFilter, error) {
 	if o.from > o.to {
-		return nil, usageerr.Errorf("--from %d is after --to %d", o.from, o.to)
+		return nil, cli.UsageErrorf("--from %d is after --to %d", o.from, o.to)
 	}
 	f := &eventFilter{from: o.from, to: o.to, left: o.events}
 	for _, name := range o.kinds {
 		kind, ok := parseKind(name)
 		if !ok {
-			return nil, usageerr.Errorf("--kind %s: choose from %s", name, strings.Join(eventKinds(), ", "))
+			return nil, cli.UsageErrorf("--kind %s: choose from %s", name, strings.Join(eventKinds(), ", "))
 		}
 		if f.kinds == nil {
 			f.kinds = make(map[trace.EventKind]bool)

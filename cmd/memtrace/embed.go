@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/symbol"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/console"
-	"memtrace/internal/queryflags"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/safefile"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
@@ -37,8 +36,8 @@ func (a *app) embedCommand() *cobra.Command {
 		Short:             "Add the names of functions to a trace, for other machines",
 		Long:              embedLong,
 		Example:           embedExample,
-		ValidArgsFunction: cmdline.Traces,
-		Args:              cmdline.SomeTraces,
+		ValidArgsFunction: cli.CompleteTraces,
+		Args:              cli.SomeTraces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.embed(args) },
 	}
 }
@@ -199,7 +198,7 @@ func (a *app) collectNames(path string) (_ *spool.Run, _ []trace.Symbol, problem
 		}
 		bar.Update(run.Offset())
 	}
-	names := symbol.New(run.Tables(), run.Info(), queryflags.Symbols())
+	names := symbol.New(run.Tables(), run.Info(), cli.SymbolOptions())
 	defer names.Close()
 	symbols := symbol.Collect(run.Tables(), names)
 	return run, symbols, names.Problems(), nil
@@ -229,7 +228,7 @@ func appendNames(path string, run *spool.Run, symbols []trace.Symbol) error {
 	} else {
 		err = appendUnended(file, health, symbols)
 	}
-	return console.WriteError(file, path, errors.Join(err, file.Close()))
+	return cli.WriteError(file, path, errors.Join(err, file.Close()))
 }
 
 func appendUnended(file *os.File, health trace.Health, symbols []trace.Symbol) error {

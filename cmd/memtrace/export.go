@@ -6,11 +6,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/cmdline"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/exports"
-	"memtrace/internal/manpages"
-	"memtrace/internal/queryflags"
-	"memtrace/internal/usageerr"
 )
 
 const exportLong = `Write call stacks, blocks or tables of a trace in the format of another tool, beside
@@ -68,12 +66,12 @@ func (a *app) exportCommand() *cobra.Command {
 		Long:    fmt.Sprintf(exportLong, strings.TrimRight(list.String(), "\n")),
 		Example: exportExample,
 		Annotations: map[string]string{
-			manpages.Details: fmt.Sprintf(exportDetails, exports.CSVTables(),
-				queryflags.WindowHelp+"\n\n"+queryflags.FilterHelp),
+			cli.DetailsFlag: fmt.Sprintf(exportDetails, exports.CSVTables(),
+				cli.WindowHelp+"\n\n"+cli.FilterHelp),
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 && !(len(args) == 1 && flags.Pushes()) {
-				return usageerr.Errorf("name a format (%s) and a trace", strings.Join(exports.Names(), ", "))
+				return cli.UsageErrorf("name a format (%s) and a trace", strings.Join(exports.Names(), ", "))
 			}
 			return nil
 		},
@@ -82,7 +80,7 @@ func (a *app) exportCommand() *cobra.Command {
 			if len(args) == 0 {
 				return names, cobra.ShellCompDirectiveNoFileComp
 			}
-			return cmdline.Traces(cmd, args, typed)
+			return cli.CompleteTraces(cmd, args, typed)
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) == 1 { // a server takes nothing else

@@ -13,16 +13,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/diff"
-	"memtrace/analyzer/page"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/console"
-	"memtrace/internal/manpages"
-	"memtrace/internal/queryflags"
+	"memtrace/internal/cli"
+	"memtrace/internal/page"
+
+	"memtrace/internal/rewrite"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 	"memtrace/internal/version"
-	"memtrace/trace/scrub"
 	"memtrace/trace/spool"
 )
 
@@ -53,7 +50,7 @@ const (
 )
 
 type htmlFlags struct {
-	filters  queryflags.Flags
+	filters  cli.QueryFlags
 	blocks   int
 	full     bool
 	noSource bool
@@ -71,15 +68,15 @@ func (a *app) htmlCommand() *cobra.Command {
 		Long:    htmlLong,
 		Example: htmlExample,
 		Annotations: map[string]string{
-			manpages.Details: htmlDetails + queryflags.WindowHelp + "\n\n" + queryflags.FilterHelp,
+			cli.DetailsFlag: htmlDetails + cli.WindowHelp + "\n\n" + cli.FilterHelp,
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 && len(args) != 2 {
-				return usageerr.Errorf("name one trace, or two to compare; got %d", len(args))
+				return cli.UsageErrorf("name one trace, or two to compare; got %d", len(args))
 			}
 			return nil
 		},
-		ValidArgsFunction: cmdline.Traces,
+		ValidArgsFunction: cli.CompleteTraces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.blocksGiven = cmd.Flags().Changed("blocks")
 			if len(args) == 2 {
@@ -99,19 +96,19 @@ func (a *app) htmlCommand() *cobra.Command {
 	f.StringVarP(&flags.output, "output", "o", "",
 		"write to this `FILE`; -: to standard output (default: beside the trace)")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace that file if it exists")
-	cmdline.Complete(cmd, "blocks", cmdline.Values())
-	cmdline.Group(cmd, cmdline.What, "blocks", "full", "no-source")
-	cmdline.Group(cmd, cmdline.Output, "output", "force")
+	cli.CompleteFlag(cmd, "blocks", cli.CompleteValues())
+	cli.GroupFlags(cmd, cli.GroupWhat, "blocks", "full", "no-source")
+	cli.GroupFlags(cmd, cli.Output, "output", "force")
 	return cmd
 }
 
 func (a *app) html(flags *htmlFlags, arg string) error {
 	if flags.blocks < 1 {
-		return usageerr.Errorf("--blocks %d: must be at least 1", flags.blocks)
+		return cli.UsageErrorf("--blocks %d: must be at least 1", flags.blocks)
 	}
 	if flags.full {
 		if flags.blocksGiven {
-			return usageerr.Errorf("--full holds every block: leave out --blocks")
+			return cli.UsageErrorf("--full holds every block: leave out --blocks")
 		}
 		flags.blocks = math.MaxInt32 // events are numbered in 32 bits
 	}
@@ -141,9 +138,9 @@ func (a *app) html(flags *htmlFlags, arg string) error {
 // htmlDiff writes the page of what changed between two traces.
 func (a *app) htmlDiff(flags *htmlFlags, basePath, newPath string) error {
 	if flags.full || flags.blocksGiven {
-		return usageerr.Errorf("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
+		return cli.UsageErrorf("--blocks and --full are for the page of one trace: that of a difference holds no blocks")
 	}
-	compared := diffFlags{Flags: flags.filters}
+	compared := diffFlags{QueryFlags: flags.filters}
 	compared.Entries = -1
 	options, err := compared.Options()
 	if err == nil {
@@ -204,7 +201,7 @@ func newPseudonymous() (*pseudonymous, error) {
 		return nil, fmt.Errorf(
 			"make a folder for the trace without names: %w; set TMPDIR to a folder that can be written", err)
 	}
-	p := &pseudonymous{dir: dir, key: make([]byte, scrub.MinKey)}
+	p := &pseudonymous{dir: dir, key: make([]byte, rewrite.MinKey)}
 	_, _ = rand.Read(p.key) // never fails: see crypto/rand
 	return p, nil
 }
@@ -222,7 +219,8 @@ func (p *pseudonymous) copy(a *app, path string, number int) (string, error) {
 	if err := os.Mkdir(folder, 0o700); err != nil {
 		return "", err
 	}
-	edit, err := scrub.NewAnonymizer(scrub.Strip{KeepSymbols: true, KeepLines: true, Counts: make(scrub.Counts)}, p.key)
+	edit, err := rewrite.NewAnonymizer(rewrite.Strip{KeepSymbols: true, KeepLines: true,
+		Counts: make(rewrite.Counts)}, p.key)
 	if err != nil {
 		return "", err
 	}
@@ -232,7 +230,7 @@ func (p *pseudonymous) copy(a *app, path string, number int) (string, error) {
 		return "", err
 	}
 	if err = errors.Join(editTrace(file, source, edit), file.Close()); err != nil {
-		return "", fmt.Errorf("%s: %w", path, console.WriteError(file, "a temporary file in "+p.dir, err))
+		return "", fmt.Errorf("%s: %w", path, cli.WriteError(file, "a temporary file in "+p.dir, err))
 	}
 	return to, nil
 }

@@ -10,12 +10,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/manpages"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/safefile"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 	"memtrace/trace"
 	"memtrace/trace/importer"
 )
@@ -61,11 +60,11 @@ func (a *app) importCommand() *cobra.Command {
 		Use:         "import [flags] FILE -o OUT",
 		Short:       "Convert another tool's output to a trace",
 		Long:        fmt.Sprintf(importLong, strings.TrimRight(list.String(), "\n")),
-		Annotations: map[string]string{manpages.Details: importDetails},
+		Annotations: map[string]string{cli.DetailsFlag: importDetails},
 		Example:     importExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageerr.Errorf("name one file")
+				return cli.UsageErrorf("name one file")
 			}
 			return nil
 		},
@@ -78,9 +77,9 @@ func (a *app) importCommand() *cobra.Command {
 		"nvidia-smi: `TIME` between samples, for a file without timestamps")
 	f.StringSliceVar(&o.columns, "columns", nil,
 		"nvidia-smi: `COLUMNS` of a file without a heading, as in --query-gpu")
-	cmdline.Complete(cmd, "format", cmdline.Values(formats...))
-	cmdline.Complete(cmd, "interval", cmdline.Values())
-	cmdline.Complete(cmd, "columns", cmdline.Values("timestamp,index,memory.used", "index,memory.used"))
+	cli.CompleteFlag(cmd, "format", cli.CompleteValues(formats...))
+	cli.CompleteFlag(cmd, "interval", cli.CompleteValues())
+	cli.CompleteFlag(cmd, "columns", cli.CompleteValues("timestamp,index,memory.used", "index,memory.used"))
 	return cmd
 }
 
@@ -88,9 +87,9 @@ func (a *app) importFile(o importOptions, path string) error {
 	format := importer.Find(o.format)
 	switch {
 	case o.format != "" && format == nil:
-		return usageerr.Errorf("--format %s: choose from %s", o.format, strings.Join(importer.Names(), ", "))
+		return cli.UsageErrorf("--format %s: choose from %s", o.format, strings.Join(importer.Names(), ", "))
 	case o.interval <= 0 || o.interval > maxInterval:
-		return usageerr.Errorf("--interval %v: a time such as 10ms, up to %v", o.interval, maxInterval)
+		return cli.UsageErrorf("--interval %v: a time such as 10ms, up to %v", o.interval, maxInterval)
 	}
 	in, err := safefile.Open(path)
 	if err != nil {

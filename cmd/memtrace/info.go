@@ -15,8 +15,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/report"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
@@ -114,8 +114,8 @@ func (a *app) infoCommand() *cobra.Command {
 		Short:             "Print what was recorded, and whether the trace is complete",
 		Long:              "Print what is recorded about a run, and whether its trace is complete.",
 		Example:           infoExample,
-		ValidArgsFunction: cmdline.Traces,
-		Args:              cmdline.SomeTraces,
+		ValidArgsFunction: cli.CompleteTraces,
+		Args:              cli.SomeTraces,
 		RunE: func(_ *cobra.Command, args []string) error {
 			info := tracefile.Shown[traceInfo]{Load: a.readInfo, Show: writeInfoText, JSON: asJSON}
 			if asJSON {
@@ -130,7 +130,7 @@ func (a *app) infoCommand() *cobra.Command {
 
 // countKinds reads a trace to its end. All columns are decoded, for only then is it known that the trace is whole, but
 // no rows are made of them.
-func countKinds(run *spool.Run, lost *lostInfo, bar *console.Progress) (kinds [256]uint64, err error) {
+func countKinds(run *spool.Run, lost *lostInfo, bar *cli.Progress) (kinds [256]uint64, err error) {
 	for {
 		b, err := run.ReadColumns()
 		if errors.Is(err, io.EOF) {

@@ -17,8 +17,8 @@ var personified = regexp.MustCompile(`(?i)\b(is told|are told|by itself|nobody|e
 
 // TestLiterals: no text that the command, the recorder or the analyzer may print has such a phrase.
 func TestLiterals(t *testing.T) {
-	for _, root := range []string{".", "../../interpose", "../../internal/cmdline", "../../internal/console",
-		"../../internal/launch", "../../internal/manpages", "../../internal/queryflags",
+	for _, root := range []string{".", "../../interpose", "../../internal/cli", "../../internal/cli",
+		"../../internal/launch", "../../internal/cli", "../../internal/cli",
 		"../../internal/tracefile", "../../internal/top", "../../analyzer"} {
 		err := filepath.WalkDir(root, func(path string, d fs.DirEntry, err error) error {
 			if err != nil || d.IsDir() || !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {

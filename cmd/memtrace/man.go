@@ -6,8 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/manpages"
-	"memtrace/internal/usageerr"
+	"memtrace/internal/cli"
 )
 
 // manCommand writes the man pages; make install calls it. SOURCE_DATE_EPOCH sets their date, so that a build can be
@@ -19,12 +18,12 @@ func (a *app) manCommand() *cobra.Command {
 		Hidden: true,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageerr.Errorf("name one folder for the man pages")
+				return cli.UsageErrorf("name one folder for the man pages")
 			}
 			if err := os.MkdirAll(args[0], 0o755); err != nil {
 				return fmt.Errorf("make the folder for the man pages: %w", err)
 			}
-			return manpages.Write(cmd.Root(), args[0])
+			return cli.WriteManPages(cmd.Root(), args[0])
 		},
 	}
 }

@@ -13,12 +13,10 @@ import (
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/plot"
 	"memtrace/analyzer/report"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/manpages"
-	"memtrace/internal/queryflags"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 	"memtrace/internal/version"
 )
 
@@ -29,9 +27,9 @@ const plotLong = `Draw one or more traces as PNG, SVG or PDF, by the ending of -
 const plotDetails = `Without --kind, one trace gives a timeline and several give an overlay. --data also
 writes the exact values of the picture as CSV. The same traces give the same bytes.
 
-` + queryflags.WindowHelp + `
+` + cli.WindowHelp + `
 
-` + queryflags.FilterHelp
+` + cli.FilterHelp
 
 const plotExample = `  memtrace plot -o memory.png memtrace.python3.4711.bin
   memtrace plot --kind categories --min-share 1 -o runs.pdf small.bin large.bin
@@ -40,7 +38,7 @@ const plotExample = `  memtrace plot -o memory.png memtrace.python3.4711.bin
   memtrace plot --kind segments --at oom -o map.png memtrace.python3.4711.bin`
 
 type plotFlags struct {
-	filters queryflags.Flags
+	filters cli.QueryFlags
 	kind    string
 	output  string
 	data    string
@@ -61,10 +59,10 @@ func (a *app) plotCommand() *cobra.Command {
 		Use:               "plot [flags] -o FILE TRACE...",
 		Short:             "Draw memory over time and other charts: PNG, SVG, PDF",
 		Long:              fmt.Sprintf(plotLong, strings.TrimRight(list.String(), "\n")),
-		Annotations:       map[string]string{manpages.Details: plotDetails},
+		Annotations:       map[string]string{cli.DetailsFlag: plotDetails},
 		Example:           plotExample,
-		Args:              cmdline.SomeTraces,
-		ValidArgsFunction: cmdline.Traces,
+		Args:              cli.SomeTraces,
+		ValidArgsFunction: cli.CompleteTraces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.plot(&flags, args) },
 	}
 	f := cmd.Flags()
@@ -76,21 +74,21 @@ func (a *app) plotCommand() *cobra.Command {
 	f.StringVar(&flags.axis, "axis", "time",
 		"timeline, overlay: `AXIS` time, or events, all equally wide")
 	f.StringVar(&flags.filters.At, "at", "",
-		"flamegraph, segments: use this `MOMENT` instead of the peak: "+queryflags.MomentHelp)
+		"flamegraph, segments: use this `MOMENT` instead of the peak: "+cli.MomentHelp)
 	f.StringVar(&flags.data, "data", "", "also write the values to this CSV `FILE`")
 	f.StringVarP(&flags.output, "output", "o", "", "write to this `FILE`: its name ends in .png, .svg or .pdf")
 	f.BoolVarP(&flags.force, "force", "f", false, "replace files that exist")
 	flags.filters.Window.Define(cmd)
 	flags.filters.DefineFilters(cmd)
 	flags.filters.DefineRules(cmd)
-	cmdline.Group(cmd, cmdline.What, "kind", "at")
-	cmdline.Group(cmd, cmdline.Layout, "title", "min-share", "baseline", "align", "axis")
-	cmdline.Group(cmd, cmdline.Output, "data", "output", "force")
-	cmdline.Complete(cmd, "kind", cmdline.Values(kinds...))
-	cmdline.Complete(cmd, "at", cmdline.Moments)
-	cmdline.Complete(cmd, "axis", cmdline.Values("time", "events"))
+	cli.GroupFlags(cmd, cli.GroupWhat, "kind", "at")
+	cli.GroupFlags(cmd, cli.Layout, "title", "min-share", "baseline", "align", "axis")
+	cli.GroupFlags(cmd, cli.Output, "data", "output", "force")
+	cli.CompleteFlag(cmd, "kind", cli.CompleteValues(kinds...))
+	cli.CompleteFlag(cmd, "at", cli.Moments)
+	cli.CompleteFlag(cmd, "axis", cli.CompleteValues("time", "events"))
 	for _, name := range []string{"title", "min-share"} {
-		cmdline.Complete(cmd, name, cmdline.Values())
+		cli.CompleteFlag(cmd, name, cli.CompleteValues())
 	}
 	return cmd
 }
@@ -100,26 +98,26 @@ func (flags *plotFlags) check() (format string, count analyzer.Options, err erro
 	format = strings.TrimPrefix(strings.ToLower(filepath.Ext(flags.output)), ".")
 	switch {
 	case flags.output == "":
-		return "", count, usageerr.Errorf("name the picture with -o, such as -o memory.png")
+		return "", count, cli.UsageErrorf("name the picture with -o, such as -o memory.png")
 	case !slices.Contains(plot.Formats, format):
-		return "", count, usageerr.Errorf("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
+		return "", count, cli.UsageErrorf("-o %s: the name of a picture ends in .png, .svg or .pdf", flags.output)
 	case flags.kind != "" && !slices.Contains(plot.Names(), flags.kind):
-		return "", count, usageerr.Errorf("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
+		return "", count, cli.UsageErrorf("--kind %s: choose from %s", flags.kind, strings.Join(plot.Names(), ", "))
 	case flags.axis != "time" && flags.axis != "events":
-		return "", count, usageerr.Errorf("--axis %s: choose time or events", flags.axis)
+		return "", count, cli.UsageErrorf("--axis %s: choose time or events", flags.axis)
 	case !(flags.show.MinShare >= 0 && flags.show.MinShare <= 100):
-		return "", count, usageerr.Errorf("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
+		return "", count, cli.UsageErrorf("--min-share %v: a percentage from 0 to 100", flags.show.MinShare)
 	}
 	flags.show.Events = flags.axis == "events"
 	if count, err = flags.filters.Options(); err != nil {
 		return "", count, err
 	}
 	if len(flags.filters.Groups) == 0 {
-		if err := (&queryflags.ViewFlags{Names: []string{"iterations"}}).RequestTraining(&flags.filters, &count); err !=
+		if err := (&cli.ViewFlags{Names: []string{"iterations"}}).RequestTraining(&flags.filters, &count); err !=
 			nil {
 			return "", count, err
 		}
-		count.Groupings, count.HistoryBlocks = []string{queryflags.ByCategory}, plotBlocks
+		count.Groupings, count.HistoryBlocks = []string{cli.ByCategory}, plotBlocks
 	}
 	return format, count, nil
 }

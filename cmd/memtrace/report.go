@@ -9,16 +9,14 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/ranks"
+	"memtrace/analyzer/diff"
 	"memtrace/analyzer/render"
-	"memtrace/analyzer/render/compare"
+
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
-	"memtrace/analyzer/render/view"
+
 	"memtrace/analyzer/report"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/manpages"
-	"memtrace/internal/queryflags"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 )
@@ -31,13 +29,13 @@ const reportDetails = `Several files give one report each, in order; with --all,
 --json, one file gives an object, and several files or a folder an array. The trace of
 a program that was killed, or that still runs, is read up to its last record.
 
-` + queryflags.ViewHelp + `
+` + cli.ViewHelp + `
 
-` + queryflags.WindowHelp + `
+` + cli.WindowHelp + `
 
-` + queryflags.RulesHelp + `
+` + cli.RulesHelp + `
 
-` + queryflags.FilterHelp
+` + cli.FilterHelp
 
 const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --details memtrace.python3.4711.bin
@@ -51,16 +49,16 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
 func (a *app) reportCommand() *cobra.Command {
-	var flags queryflags.Flags
-	var views queryflags.ViewFlags
+	var flags cli.QueryFlags
+	var views cli.ViewFlags
 	cmd := &cobra.Command{
 		Use:               "report [flags] FILE|DIR...",
 		Short:             "Show what held the memory at the peak",
 		Long:              reportLong,
-		Annotations:       map[string]string{manpages.Details: reportDetails},
+		Annotations:       map[string]string{cli.DetailsFlag: reportDetails},
 		Example:           reportExample,
-		Args:              cmdline.SomeTraces,
-		ValidArgsFunction: cmdline.Traces,
+		Args:              cli.SomeTraces,
+		ValidArgsFunction: cli.CompleteTraces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			return a.report(&flags, &views, args, cmd.Flags().Changed)
 		},
@@ -73,9 +71,9 @@ func (a *app) reportCommand() *cobra.Command {
 	f.BoolVar(&flags.Full, "full-stacks", false, "do not fold the frames inside libraries")
 	f.BoolVar(&flags.AllProcesses, "all", false, "of a folder, show the report of every process")
 	f.BoolVar(&flags.Brief, "brief", false, "print the answer and its evidence as JSON of at most 6,000 bytes")
-	cmdline.Group(cmd, cmdline.What, "details", "all")
-	cmdline.Group(cmd, cmdline.Layout, "full-stacks")
-	cmdline.Group(cmd, cmdline.Output, "brief")
+	cli.GroupFlags(cmd, cli.GroupWhat, "details", "all")
+	cli.GroupFlags(cmd, cli.Layout, "full-stacks")
+	cli.GroupFlags(cmd, cli.Output, "brief")
 	return cmd
 }
 
@@ -85,7 +83,7 @@ type readSummary struct {
 	summary *report.Summary
 }
 
-func (a *app) report(flags *queryflags.Flags, viewed *queryflags.ViewFlags, args []string,
+func (a *app) report(flags *cli.QueryFlags, viewed *cli.ViewFlags, args []string,
 	changed func(flag string) bool) error {
 	if err := viewed.TakeBy(flags); err != nil {
 		return err
@@ -160,14 +158,14 @@ func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options
 }
 
 // showViews writes the views of one trace, and its CSV first: text on standard output cannot be taken back.
-func (a *app) showViews(w io.Writer, flags *queryflags.ViewFlags, force bool, views []*view.View, r readSummary,
+func (a *app) showViews(w io.Writer, flags *cli.ViewFlags, force bool, views []*render.View, r readSummary,
 	style layout.Options) error {
 	style.Path = r.path
 	if (flags.Csv != "" || views[0].Bare()) && !r.summary.Health.Complete {
 		a.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", r.path,
-			phrase.Health(r.summary.Health, r.summary.LostRecords))
+			layout.Health(r.summary.Health, r.summary.LostRecords))
 	}
-	if why := view.NothingSelected(r.summary, style); why != "" && flags.Has("tbd") {
+	if why := render.NothingSelected(r.summary, style); why != "" && flags.Has("tbd") {
 		a.Log.Warn().Msgf("%s: no table: %s", r.path, why)
 	}
 	switch flags.Csv {
@@ -194,7 +192,7 @@ func (a *app) showViews(w io.Writer, flags *queryflags.ViewFlags, force bool, vi
 }
 
 // checkViews fails if a trace lacks what a view would show.
-func checkViews(views []*view.View, path string, s *report.Summary) error {
+func checkViews(views []*render.View, path string, s *report.Summary) error {
 	var problems []error
 	for _, view := range views {
 		if why := view.Missing(s); why != "" {
@@ -215,13 +213,13 @@ func sideBySide(args []string) bool {
 
 // reportRanks shows the processes of a folder side by side, then the report of the one to look at, or with all of each.
 // A trace that cannot be read does not prevent the others from being shown.
-func (a *app) reportRanks(flags *queryflags.Flags, folder string, options analyzer.Options,
+func (a *app) reportRanks(flags *cli.QueryFlags, folder string, options analyzer.Options,
 	style layout.Options) error {
 	inputs, err := tracefile.Expand([]string{folder})
 	if err != nil {
 		return err
 	}
-	var list []ranks.Process
+	var list []diff.RankProcess
 	var damaged tracefile.DamageList
 	var problems []error
 	load := func(path string) (*report.Summary, error) { return tracefile.Summarize(&a.Console, path, options) }
@@ -234,7 +232,7 @@ func (a *app) reportRanks(flags *queryflags.Flags, folder string, options analyz
 			if flags.Strict {
 				damaged.Add(in.Path, summary)
 			}
-			list = append(list, ranks.Process{Path: in.Path, Summary: summary})
+			list = append(list, diff.RankProcess{Path: in.Path, Summary: summary})
 		}
 		return nil
 	})
@@ -243,16 +241,16 @@ func (a *app) reportRanks(flags *queryflags.Flags, folder string, options analyz
 	}
 	if len(list) > 0 {
 		err = a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
-			return showRanks(w, ranks.Compare(list, queryflags.ByCategory), folder, flags.AllProcesses, style)
+			return showRanks(w, diff.CompareRanks(list, cli.ByCategory), folder, flags.AllProcesses, style)
 		})
 	}
 	return damaged.Join(errors.Join(append(problems, err)...))
 }
 
-func showRanks(w io.Writer, r *ranks.Ranks, folder string, all bool, style layout.Options) error {
+func showRanks(w io.Writer, r *diff.Ranks, folder string, all bool, style layout.Options) error {
 	if len(r.Processes) > 1 {
 		style.Path = folder
-		if err := compare.Ranks(w, r, style); err != nil {
+		if err := render.RanksText(w, r, style); err != nil {
 			return err
 		}
 	}

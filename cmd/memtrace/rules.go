@@ -7,8 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/console"
-	"memtrace/internal/usageerr"
+	"memtrace/internal/cli"
 )
 
 const rulesLong = `List the sets of rules that come with memtrace, or print one as TOML. Write a copy to
@@ -26,7 +25,7 @@ func (a *app) rulesCommand() *cobra.Command {
 		Example: rulesExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageerr.Errorf("name one preset, or none for a list")
+				return cli.UsageErrorf("name one preset, or none for a list")
 			}
 			return nil
 		},
@@ -42,7 +41,7 @@ func (a *app) rulesCommand() *cobra.Command {
 			}
 			text, err := rulefile.PresetText(args[0])
 			if err != nil {
-				return usageerr.Errorf("%w", err)
+				return cli.UsageErrorf("%w", err)
 			}
 			_, err = a.Stdout.Write(text)
 			return err
@@ -61,7 +60,7 @@ func (a *app) listRules() error {
 			standard = " (default)"
 		}
 		line := fmt.Sprintf("%-22s %2d rules  %s%s\n", name, len(set.Rules), set.Doc, standard)
-		if _, err := io.WriteString(a.Stdout, console.FitText(line, console.Columns(a.Stdout))); err != nil {
+		if _, err := io.WriteString(a.Stdout, cli.FitText(line, cli.Columns(a.Stdout))); err != nil {
 			return err
 		}
 	}

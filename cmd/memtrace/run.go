@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"memtrace/internal/cmdline"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/launch"
-	"memtrace/internal/manpages"
-	"memtrace/internal/usageerr"
+
 	"memtrace/trace/spool"
 )
 
@@ -21,9 +21,9 @@ type runOptions struct {
 	output       string
 	force        bool
 	spoolDir     string
-	spoolMax     cmdline.Size
-	hardMax      cmdline.Size
-	traceMax     cmdline.Size
+	spoolMax     cli.Size
+	hardMax      cli.Size
+	traceMax     cli.Size
 	overflow     string
 	guestMemory  string
 	stacks       string
@@ -63,11 +63,11 @@ func (a *app) runCommand() *cobra.Command {
 		Use:         "run [flags] -- PROGRAM [ARGUMENT...]",
 		Short:       "Run a program and record its GPU memory",
 		Long:        runLong,
-		Annotations: map[string]string{manpages.Details: runDetails},
+		Annotations: map[string]string{cli.DetailsFlag: runDetails},
 		Example:     runExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
-				return usageerr.Errorf("name a program to run: memtrace run -- PROGRAM [ARGUMENT...]")
+				return cli.UsageErrorf("name a program to run: memtrace run -- PROGRAM [ARGUMENT...]")
 			}
 			return nil
 		},
@@ -97,8 +97,8 @@ func (a *app) runCommand() *cobra.Command {
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to this `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false,
 		"write the names of functions into the traces, for other machines")
-	cmdline.Complete(cmd, "report", cmdline.Values("text", "json"))
-	cmdline.Complete(cmd, "stacks", cmdline.Values("full", "none", "nofrees", "native:", "python:"))
+	cli.CompleteFlag(cmd, "report", cli.CompleteValues("text", "json"))
+	cli.CompleteFlag(cmd, "stacks", cli.CompleteValues("full", "none", "nofrees", "native:", "python:"))
 	return cmd
 }
 
@@ -139,15 +139,15 @@ func (a *app) guestSettings(o runOptions) (launch.Settings, error) {
 		TraceMax: int64(o.traceMax), Overflow: o.overflow, GuestMemory: o.guestMemory, Log: a.guestLogLevel(),
 		Stacks: o.stacks}
 	if o.report != "" && o.report != "text" && o.report != "json" {
-		return g, usageerr.Errorf("--report %s: choose text or json", o.report)
+		return g, cli.UsageErrorf("--report %s: choose text or json", o.report)
 	}
 	if o.overflow != "" && o.overflow != "wait" && o.overflow != "drop" {
-		return g, usageerr.Errorf("--overflow %s: choose wait or drop", o.overflow)
+		return g, cli.UsageErrorf("--overflow %s: choose wait or drop", o.overflow)
 	}
 	if o.guestMemory != "" && o.guestMemory != "0" {
-		size, err := cmdline.ParseSize(o.guestMemory)
+		size, err := cli.ParseSize(o.guestMemory)
 		if err != nil {
-			return g, usageerr.Errorf("--guest-memory %s: give a size such as 64M, or 0", o.guestMemory)
+			return g, cli.UsageErrorf("--guest-memory %s: give a size such as 64M, or 0", o.guestMemory)
 		}
 		g.GuestMemory = strconv.FormatInt(size, 10)
 	}
@@ -155,7 +155,7 @@ func (a *app) guestSettings(o runOptions) (launch.Settings, error) {
 		return g, err
 	}
 	if o.reportOutput != "" && o.report == "" {
-		return g, usageerr.Errorf("--report-output needs --report text or --report json")
+		return g, cli.UsageErrorf("--report-output needs --report text or --report json")
 	}
 	var err error
 	if o.output != "" {

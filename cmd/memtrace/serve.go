@@ -17,16 +17,13 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/page"
 	"memtrace/analyzer/report"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/console"
-	"memtrace/internal/manpages"
-	"memtrace/internal/pageserver"
-	"memtrace/internal/queryflags"
+	"memtrace/internal/page"
+
+	"memtrace/internal/cli"
+
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 	"memtrace/internal/version"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -41,9 +38,9 @@ that is printed contains a secret, without which no page is shown: give it only 
 who may read the traces. The server listens on this machine only; from elsewhere,
 forward the port, such as by 'ssh -L 8123:127.0.0.1:8123 HOST' with --port 8123.
 
-` + queryflags.WindowHelp + `
+` + cli.WindowHelp + `
 
-` + queryflags.FilterHelp
+` + cli.FilterHelp
 
 const serveExample = `  memtrace serve memtrace.python3.4711.bin
   memtrace serve .
@@ -53,7 +50,7 @@ const serveExample = `  memtrace serve memtrace.python3.4711.bin
 const serveBlocks = 10_000_000
 
 type serveFlags struct {
-	filters queryflags.Flags
+	filters cli.QueryFlags
 	blocks  int
 	port    int
 }
@@ -67,15 +64,15 @@ func (a *app) serveCommand() *cobra.Command {
 		Use:         "serve [flags] DIR|FILE",
 		Short:       "Serve pages of traces to a browser, also of running programs",
 		Long:        serveLong,
-		Annotations: map[string]string{manpages.Details: serveDetails},
+		Annotations: map[string]string{cli.DetailsFlag: serveDetails},
 		Example:     serveExample,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageerr.Errorf("name one trace or folder; got %d", len(args))
+				return cli.UsageErrorf("name one trace or folder; got %d", len(args))
 			}
 			return nil
 		},
-		ValidArgsFunction: cmdline.Traces,
+		ValidArgsFunction: cli.CompleteTraces,
 		RunE:              func(_ *cobra.Command, args []string) error { return a.serve(&flags, args[0]) },
 	}
 	f := cmd.Flags()
@@ -84,18 +81,18 @@ func (a *app) serveCommand() *cobra.Command {
 	f.IntVar(&flags.blocks, "blocks", page.DefaultBlocks,
 		"put at most this number of `BLOCKS` on a page; others are sent on request")
 	f.IntVar(&flags.port, "port", 0, "listen on this `PORT` (default: any that is free)")
-	cmdline.Complete(cmd, "blocks", cmdline.Values())
-	cmdline.Complete(cmd, "port", cmdline.Values())
-	cmdline.Group(cmd, cmdline.What, "blocks")
+	cli.CompleteFlag(cmd, "blocks", cli.CompleteValues())
+	cli.CompleteFlag(cmd, "port", cli.CompleteValues())
+	cli.GroupFlags(cmd, cli.GroupWhat, "blocks")
 	return cmd
 }
 
 func (a *app) serve(flags *serveFlags, arg string) error {
 	if flags.blocks < 1 {
-		return usageerr.Errorf("--blocks %d: must be at least 1", flags.blocks)
+		return cli.UsageErrorf("--blocks %d: must be at least 1", flags.blocks)
 	}
 	if flags.port < 0 || flags.port > 65535 {
-		return usageerr.Errorf("--port %d: choose between 1 and 65535, or 0 for any", flags.port)
+		return cli.UsageErrorf("--port %d: choose between 1 and 65535, or 0 for any", flags.port)
 	}
 	options, err := flags.filters.PageOptions(serveBlocks)
 	if err != nil {
@@ -114,13 +111,13 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 		}
 		run.Close()
 	}
-	traces := &pageserver.Traces{Title: console.ShortPath(arg), Writer: "memtrace " + version.String,
+	traces := &page.Traces{Title: cli.ShortPath(arg), Writer: "memtrace " + version.String,
 		Blocks: flags.blocks, Version: fileVersion,
-		List: func() ([]pageserver.Entry, error) { return a.servedEntries(arg) },
+		List: func() ([]page.Entry, error) { return a.servedEntries(arg) },
 		Read: func(path string) (*report.Summary, error) { return a.summarizeQuietly(path, options) }}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
-	token := pageserver.NewToken()
+	token := page.NewToken()
 	listener, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(flags.port)))
 	if err != nil {
 		hint := ""
@@ -131,7 +128,7 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 	}
 	address := "http://" + listener.Addr().String() + "/" + token + "/"
 	if !folder {
-		address = "http://" + listener.Addr().String() + pageserver.PathOf(token, path)
+		address = "http://" + listener.Addr().String() + page.PagePath(token, path)
 	}
 	if err := a.WriteTo("", false, sanitize.Lines, func(w io.Writer) error {
 		_, err := fmt.Fprintln(w, address)
@@ -142,7 +139,7 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 	if !a.Quiet {
 		a.Say("open this address in a browser on this machine; Ctrl-C ends it")
 	}
-	return serveUntil(ctx, listener, pageserver.NewServer(token, traces))
+	return serveUntil(ctx, listener, page.NewServer(token, traces))
 }
 
 // serveUntil answers until the user ends it; answers under way are waited for a moment.
@@ -178,7 +175,7 @@ func fileVersion(path string) string {
 }
 
 // servedEntries lists the files that can be shown, and why others cannot.
-func (a *app) servedEntries(arg string) ([]pageserver.Entry, error) {
+func (a *app) servedEntries(arg string) ([]page.Entry, error) {
 	inputs, err := tracefile.Expand([]string{arg})
 	if info, statErr := os.Stat(arg); err != nil && statErr == nil && info.IsDir() {
 		return nil, nil // it may fill
@@ -186,9 +183,9 @@ func (a *app) servedEntries(arg string) ([]pageserver.Entry, error) {
 	if err != nil {
 		return nil, err
 	}
-	var list []pageserver.Entry
+	var list []page.Entry
 	for _, in := range inputs {
-		entry := pageserver.Entry{Path: in.Path}
+		entry := page.Entry{Path: in.Path}
 		if info, err := os.Stat(in.Path); err == nil {
 			entry.Bytes, entry.Changed = info.Size(), info.ModTime()
 		}
@@ -204,7 +201,7 @@ func (a *app) servedEntries(arg string) ([]pageserver.Entry, error) {
 }
 
 // describeEntry reads the beginning of a trace.
-func describeEntry(entry *pageserver.Entry) error {
+func describeEntry(entry *page.Entry) error {
 	run, err := tracefile.OpenAgain(entry.Path)
 	if err != nil {
 		return err

@@ -11,14 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/cmdline"
-	"memtrace/internal/manpages"
+	"memtrace/internal/cli"
+
+	"memtrace/internal/rewrite"
 	"memtrace/internal/safefile"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 	"memtrace/trace"
-	"memtrace/trace/scrub"
 )
 
 const stripLong = `Write a copy of a trace without what is not needed to read it elsewhere: embedded
@@ -80,7 +79,7 @@ func (a *app) stripCommand() *cobra.Command {
 		Use:         "strip [flags] FILE -o OUT",
 		Short:       "Write a copy without paths, environment, arguments and symbols",
 		Long:        stripLong,
-		Annotations: map[string]string{manpages.Details: stripDetails},
+		Annotations: map[string]string{cli.DetailsFlag: stripDetails},
 		Example:     stripExample,
 		RunE:        func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], false) },
 	}
@@ -94,23 +93,23 @@ func (a *app) anonymizeCommand() *cobra.Command {
 		Use:         "anonymize [flags] FILE -o OUT",
 		Short:       "Write a copy with your names replaced by pseudonyms",
 		Long:        anonymizeLong,
-		Annotations: map[string]string{manpages.Details: anonymizeDetails},
+		Annotations: map[string]string{cli.DetailsFlag: anonymizeDetails},
 		Example:     anonymizeExample,
 		RunE:        func(_ *cobra.Command, args []string) error { return a.scrub(o, args[0], true) },
 	}
 	o.register(cmd, []string{keepSymbols, keepLines})
 	cmd.Flags().StringVar(&o.key, "key", "",
-		fmt.Sprintf("make pseudonyms with the secret in this `FILE`, of at least %d bytes", scrub.MinKey))
+		fmt.Sprintf("make pseudonyms with the secret in this `FILE`, of at least %d bytes", rewrite.MinKey))
 	return cmd
 }
 
 // register sets what both verbs share. keep lists what is kept by default.
 func (o *scrubOptions) register(cmd *cobra.Command, keep []string) {
-	cmd.ValidArgsFunction, cmd.Args = cmdline.Traces, cmdline.OneTrace
+	cmd.ValidArgsFunction, cmd.Args = cli.CompleteTraces, cli.OneTrace
 	o.copyFlags.define(cmd)
 	cmd.Flags().StringSliceVar(&o.keep, "keep", keep, "keep these `PARTS`: "+keepSymbols+
 		" (embedded names of code), "+keepLines+" (Python's line tables), or "+keepNothing)
-	cmdline.Complete(cmd, "keep", cmdline.List(keepSymbols, keepLines, keepNothing))
+	cli.CompleteFlag(cmd, "keep", cli.CompleteList(keepSymbols, keepLines, keepNothing))
 }
 
 func (a *app) scrub(o scrubOptions, arg string, anonymize bool) error {
@@ -131,8 +130,8 @@ func (a *app) scrub(o scrubOptions, arg string, anonymize bool) error {
 		})
 }
 
-func (o scrubOptions) strip() (*scrub.Strip, error) {
-	s := &scrub.Strip{Counts: make(scrub.Counts)}
+func (o scrubOptions) strip() (*rewrite.Strip, error) {
+	s := &rewrite.Strip{Counts: make(rewrite.Counts)}
 	for _, part := range o.keep {
 		switch part {
 		case keepSymbols:
@@ -141,11 +140,11 @@ func (o scrubOptions) strip() (*scrub.Strip, error) {
 			s.KeepLines = true
 		case keepNothing:
 			if len(o.keep) > 1 {
-				return nil, usageerr.Errorf("--keep %s: %s cannot be combined with other parts",
+				return nil, cli.UsageErrorf("--keep %s: %s cannot be combined with other parts",
 					strings.Join(o.keep, ","), keepNothing)
 			}
 		default:
-			return nil, usageerr.Errorf("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
+			return nil, cli.UsageErrorf("--keep %s: choose from %s, %s, %s", part, keepSymbols, keepLines, keepNothing)
 		}
 	}
 	return s, nil
@@ -154,9 +153,9 @@ func (o scrubOptions) strip() (*scrub.Strip, error) {
 // maxKey bounds what is read of a key file.
 const maxKey = 1 << 20
 
-func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) {
+func (o scrubOptions) anonymizer(strip *rewrite.Strip) (*rewrite.Anonymizer, error) {
 	if o.key == "" {
-		return scrub.NewAnonymizer(*strip, nil)
+		return rewrite.NewAnonymizer(*strip, nil)
 	}
 	key, err := safefile.Read(o.key, maxKey)
 	switch {
@@ -167,7 +166,7 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 	case err != nil:
 		return nil, tracefile.OpenError(o.key, err)
 	}
-	made, err := scrub.NewAnonymizer(*strip, key)
+	made, err := rewrite.NewAnonymizer(*strip, key)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w; make one with: head -c 32 /dev/urandom > %s", o.key, err, o.key)
 	}
@@ -175,7 +174,7 @@ func (o scrubOptions) anonymizer(strip *scrub.Strip) (*scrub.Anonymizer, error) 
 }
 
 // describeCounts lists what was removed or replaced.
-func describeCounts(h trace.Health, counts scrub.Counts) string {
+func describeCounts(h trace.Health, counts rewrite.Counts) string {
 	var parts []string
 	for _, what := range slices.Sorted(maps.Keys(counts)) {
 		parts = append(parts, fmt.Sprintf("%d %s", counts[what], what))

@@ -14,7 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
 )
 
 // onTerminal runs a command line on a terminal of so many columns and returns what it shows, both streams in one.
@@ -129,7 +129,7 @@ func TestFitLine(t *testing.T) {
 		{"\x1b[1mone two three four five six seven eight nine\x1b[m",
 			"\x1b[1mone two three four five six seven eight\nnine\x1b[m"},
 	} {
-		if got := console.FitText(c.line, 40); got != c.want {
+		if got := cli.FitText(c.line, 40); got != c.want {
 			t.Errorf("%q, want %q", got, c.want)
 		}
 	}
@@ -158,7 +158,7 @@ func TestBrokenCommandsRun(t *testing.T) {
 		"  memtrace " + strings.Repeat("x", 39) + " " + strings.Repeat("y", 38) + " z",
 	} {
 		for columns := 20; columns < 90; columns++ {
-			broken := console.FitText(command, columns)
+			broken := cli.FitText(command, columns)
 			if run(broken) != run(command) {
 				t.Fatalf("%d columns: %q is not %q", columns, broken, command)
 			}

@@ -6,13 +6,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer/profile"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/console"
-	"memtrace/internal/manpages"
-	"memtrace/internal/queryflags"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/top"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 )
 
 const topLong = `Show devices, the processes on them and, of those that memtrace records, what holds
@@ -42,9 +39,9 @@ func (a *app) topCommand() *cobra.Command {
 		Use:               "top [flags] [FILE|DIR...]",
 		Short:             "Show devices, their processes and what holds memory, live",
 		Long:              topLong,
-		Annotations:       map[string]string{manpages.Details: topDetails},
+		Annotations:       map[string]string{cli.DetailsFlag: topDetails},
 		Example:           topExample,
-		ValidArgsFunction: cmdline.Traces,
+		ValidArgsFunction: cli.CompleteTraces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			o.IntervalGiven = cmd.Flags().Changed("interval")
 			return a.topHost().Run(&o, args)
@@ -69,20 +66,20 @@ func defineTopFlags(cmd *cobra.Command, o *top.Options) {
 		"serve metrics at http://`ADDRESS`/metrics, such as 127.0.0.1:9464, for Prometheus")
 	flags.StringVar(&o.Textfile, "textfile", "",
 		"write metrics to `FILE`.prom every --interval (then 15s by default), for node_exporter; -: to standard output")
-	cmdline.Group(cmd, cmdline.What, "by", "interval")
-	cmdline.Group(cmd, cmdline.Filters, "device", "pid")
-	cmdline.Group(cmd, cmdline.Layout, "rows", "ascii")
-	cmdline.Group(cmd, cmdline.Output, "once", "json", "listen", "textfile")
-	cmdline.Complete(cmd, "by", cmdline.Values(profile.GroupingNames()...))
+	cli.GroupFlags(cmd, cli.GroupWhat, "by", "interval")
+	cli.GroupFlags(cmd, cli.Filters, "device", "pid")
+	cli.GroupFlags(cmd, cli.Layout, "rows", "ascii")
+	cli.GroupFlags(cmd, cli.Output, "once", "json", "listen", "textfile")
+	cli.CompleteFlag(cmd, "by", cli.CompleteValues(profile.GroupingNames()...))
 	for _, name := range []string{"interval", "device", "rows", "listen", "pid"} {
-		cmdline.Complete(cmd, name, cmdline.Values())
+		cli.CompleteFlag(cmd, name, cli.CompleteValues())
 	}
 }
 
 // topHost is what this command lends the live view.
 func (a *app) topHost() *top.Host {
 	return &top.Host{
-		Stdin: a.Stdin, Stdout: a.Stdout, Log: a.Log, Quiet: a.Quiet, Say: a.Say, Usage: usageerr.Errorf,
+		Stdin: a.Stdin, Stdout: a.Stdout, Log: a.Log, Quiet: a.Quiet, Say: a.Say, Usage: cli.UsageErrorf,
 		WriteTo: a.WriteTo,
 		Traces: func(arg string) ([]string, error) {
 			inputs, err := tracefile.ExpandArg(arg)
@@ -92,8 +89,8 @@ func (a *app) topHost() *top.Host {
 			}
 			return paths, err
 		},
-		OpenError: tracefile.OpenError, ShortPath: console.ShortPath,
-		Width:   func(terminal bool) int { return console.ReportWidth(a.Stdout, terminal) },
-		Symbols: queryflags.Symbols(), Own: queryflags.Own(nil),
+		OpenError: tracefile.OpenError, ShortPath: cli.ShortPath,
+		Width:   func(terminal bool) int { return cli.ReportWidth(a.Stdout, terminal) },
+		Symbols: cli.SymbolOptions(), Own: cli.OwnFlags(nil),
 	}
 }

@@ -6,7 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/internal/cmdline"
+	"memtrace/internal/cli"
 	"memtrace/internal/version"
 	"memtrace/trace"
 )
@@ -20,7 +20,7 @@ func (a *app) versionCommand() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version of memtrace and of the trace format",
 		Example: "  memtrace version",
-		Args:    cmdline.NoArguments,
+		Args:    cli.NoArguments,
 		RunE: func(*cobra.Command, []string) error {
 			_, err := fmt.Fprintf(a.Stdout, "%s\ntrace format %d\n", versionLine(), trace.FormatVersion)
 			return err

@@ -7,7 +7,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
 	"memtrace/internal/sanitize"
 )
 
@@ -88,13 +88,13 @@ func (s holderSite) text(several bool) string {
 
 // words writes a text after a label, in as many lines as its words take.
 func (t *holderText) words(label, text string) {
-	t.lines(console.Hang(label, sanitize.Text(text), t.width))
+	t.lines(cli.Hang(label, sanitize.Text(text), t.width))
 }
 
 // path writes a path after a label, in as many lines as it takes.
 func (t *holderText) path(label, path string) {
 	path = ansi.Hardwrap(sanitize.Text(path), t.width-ansi.StringWidth(label), true)
-	t.lines(console.Under(label, strings.Split(path, "\n")))
+	t.lines(cli.Under(label, strings.Split(path, "\n")))
 }
 
 func (t *holderText) lines(list []string) {

@@ -5,18 +5,18 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"memtrace/trace/referrers"
+	"memtrace/trace"
 )
 
 // Lines keep to the width, whatever a program calls its variables, and nothing of a name is lost.
 func TestHolderText(t *testing.T) {
 	long := "__main__.server." + strings.Repeat("caché", 30) + "['answers'][*]"
 	report := referrersReport{Late: true, Holders: []placedHolder{
-		{referrers.Holder{Path: long, Types: strings.Repeat("Module, dict, ", 12) + "Tensor", Tensors: 50,
+		{trace.Holder{Path: long, Types: strings.Repeat("Module, dict, ", 12) + "Tensor", Tensors: 50,
 			Bytes: 50 << 20, Shape: []uint64{256, 1024}, DType: "float32", Device: "cuda:0", GraphNodes: 54,
 			GraphBytes: 24 << 20},
 			[]holderSite{{"serve.py:31 answer", 40}, {"serve.py:12 make", 7}, {"", 3}}},
-		{referrers.Holder{Path: "a.b", Types: "module, Tensor\x1b[2J", Tensors: 1, Bytes: 512, Shape: []uint64{},
+		{trace.Holder{Path: "a.b", Types: "module, Tensor\x1b[2J", Tensors: 1, Bytes: 512, Shape: []uint64{},
 			DType: "int8", Device: "cuda:1"}, []holderSite{{"x.py:1 f", 1}}},
 	}}
 	for _, width := range []int{60, 80, 160} {
@@ -47,12 +47,12 @@ func TestHolderText(t *testing.T) {
 // Places are grouped, those that the trace does not know last.
 func TestHolderSites(t *testing.T) {
 	sites := allocationSites{1: {Key: "a"}, 2: {Key: "b"}, 3: {Key: "b"}}
-	got := sites.of(&referrers.Holder{Storages: []uint64{9, 1, 8, 2, 7, 3}})
+	got := sites.of(&trace.Holder{Storages: []uint64{9, 1, 8, 2, 7, 3}})
 	if len(got) != 3 || got[0] != (holderSite{"b", 2}) || got[1] != (holderSite{"a", 1}) ||
 		got[2] != (holderSite{"", 3}) {
 		t.Errorf("%+v", got)
 	}
-	if got := allocationSites(nil).of(&referrers.Holder{Storages: []uint64{1}}); got == nil || len(got) != 0 {
+	if got := allocationSites(nil).of(&trace.Holder{Storages: []uint64{1}}); got == nil || len(got) != 0 {
 		t.Errorf("%+v", got)
 	}
 }

@@ -10,10 +10,10 @@ import (
 	"syscall"
 	"time"
 
+	"memtrace/internal/cli"
 	"memtrace/internal/control"
-	"memtrace/internal/inject"
+
 	"memtrace/internal/launch"
-	"memtrace/internal/usageerr"
 )
 
 // loadFunction is the function that is called in a process that the library was loaded into: it sleeps until a request
@@ -60,9 +60,9 @@ func (r *Recorder) loadInto(o Options, pid int) (control.Answer, error) {
 	if err := tracerObstacle(pid); err != nil {
 		return none, err
 	}
-	result, err := inject.Load(ctx, pid, library, loadFunction)
+	result, err := LoadLibrary(ctx, pid, library, loadFunction)
 	switch {
-	case errors.Is(err, inject.ErrNoThread):
+	case errors.Is(err, ErrNoThread):
 		err = fmt.Errorf("nothing was changed, for within %s %w; try again, or with a longer --timeout", o.Timeout, err)
 	case err == nil:
 		r.Log.Info().Msgf("thread %d stood still for %s", result.Thread, result.Stopped.Round(10*time.Microsecond))
@@ -78,7 +78,7 @@ func (o Options) libraryIn(pid int) (string, error) {
 	}
 	if o.Library != "" {
 		if !filepath.IsAbs(o.Library) {
-			return "", usageerr.Errorf("--library %s: give the whole path, as the process sees it", o.Library)
+			return "", cli.UsageErrorf("--library %s: give the whole path, as the process sees it", o.Library)
 		}
 		return o.Library, nil
 	}

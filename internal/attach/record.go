@@ -1,5 +1,6 @@
-// Package attach handles running processes: it has them load the library and record, sends requests to those that are
-// recorded, and lists what refers to their tensors. internal/control reads the library's answers.
+// Package attach handles running processes: it has them load the library (by the interpreter, or by ptrace) and record,
+// sends requests to those that are recorded, and lists what refers to their tensors. internal/control reads the
+// library's answers.
 package attach
 
 import (
@@ -15,10 +16,10 @@ import (
 	"time"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/control"
 	"memtrace/internal/launch"
-	"memtrace/internal/usageerr"
 )
 
 // Options are how a process comes to be recorded, and for how long.
@@ -33,7 +34,7 @@ type Options struct {
 
 // Recorder has running processes recorded, and prints the results on a console.
 type Recorder struct {
-	*console.Console
+	*cli.Console
 }
 
 // Doors by which the library comes into a process.
@@ -49,10 +50,10 @@ const (
 // Attach records a process from now on, loading the library into it where it is not there yet.
 func (r *Recorder) Attach(o Options, pid int) error {
 	if o.Door != DoorAuto && o.Door != DoorPython && o.Door != DoorPtrace {
-		return usageerr.Errorf("--door %s: choose %s, %s or %s", o.Door, DoorAuto, DoorPython, DoorPtrace)
+		return cli.UsageErrorf("--door %s: choose %s, %s or %s", o.Door, DoorAuto, DoorPython, DoorPtrace)
 	}
 	if o.Duration < 0 {
-		return usageerr.Errorf("--duration %s: give a time above 0", o.Duration)
+		return cli.UsageErrorf("--duration %s: give a time above 0", o.Duration)
 	}
 	request, err := startRequest(o.Output, o.Force, pid)
 	if err != nil {
@@ -94,7 +95,7 @@ func startRequest(output string, force bool, pid int) (string, error) {
 		request += "\nMEMTRACE_OUTPUT=" + filepath.Join(strings.ReplaceAll(here, "%", "%%"), launch.DefaultOutput)
 	}
 	if strings.Count(request, "\n") > 1 {
-		return "", usageerr.Errorf("the trace's name contains a line break")
+		return "", cli.UsageErrorf("the trace's name contains a line break")
 	}
 	if force {
 		request += "\nMEMTRACE_FORCE=1"
@@ -137,7 +138,7 @@ func (r *Recorder) printStarted(pid int, answer control.Answer) {
 		r.Say("process %d is recorded from its first CUDA call on", pid)
 		return
 	}
-	r.Say("recording process %d in %s", pid, console.ShortPath(answer.Trace))
+	r.Say("recording process %d in %s", pid, cli.ShortPath(answer.Trace))
 	if answer.Start == control.StartedLate {
 		if answer.Held > 0 {
 			r.Say("the %s that PyTorch held are recorded by its own account", layout.Bytes(answer.Held))
@@ -146,7 +147,7 @@ func (r *Recorder) printStarted(pid int, answer control.Answer) {
 		r.Log.Info().Msgf("Python stood still for %s", answer.Stood.Round(10*time.Microsecond))
 	}
 	r.Say("look at it now: memtrace report %s; stop: memtrace ctl %d stop",
-		console.ShellWord(console.ShortPath(answer.Trace)), pid)
+		cli.ShellWord(cli.ShortPath(answer.Trace)), pid)
 }
 
 // stopAfter stops the recording when the time is over, or the user interrupts.
@@ -221,7 +222,7 @@ func (r *Recorder) Stop(pid int) error {
 	case answer.Trace == "":
 		r.Say("process %d made no CUDA call, so there is no trace; nothing is recorded from now on", pid)
 	default:
-		r.Say("stopped; next: memtrace report %s", console.ShellWord(console.ShortPath(answer.Trace)))
+		r.Say("stopped; next: memtrace report %s", cli.ShellWord(cli.ShortPath(answer.Trace)))
 	}
 	return nil
 }
@@ -232,7 +233,7 @@ func TraceOf(pid int, answer control.Answer) (string, error) {
 		return "", fmt.Errorf("process %d has no trace yet: it is %s", pid, answer.State)
 	}
 	if sameFiles(pid) {
-		return console.ShortPath(answer.Trace), nil
+		return cli.ShortPath(answer.Trace), nil
 	}
 	return filepath.Join("/proc", strconv.Itoa(pid), "root", answer.Trace), nil
 }

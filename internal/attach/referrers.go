@@ -11,13 +11,13 @@ import (
 	"golang.org/x/term"
 
 	"memtrace/analyzer"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/control"
-	"memtrace/internal/queryflags"
+
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
-	"memtrace/trace/referrers"
+	"memtrace/trace"
 )
 
 // referrersSchema names the form of what is written as JSON, here and by the Python package when memory runs out.
@@ -34,7 +34,7 @@ type referrersReport struct {
 
 // placedHolder is a holder and the places at which its tensors' memory was allocated.
 type placedHolder struct {
-	referrers.Holder
+	trace.Holder
 	Sites []holderSite `json:"sites"` // those of most storages first
 }
 
@@ -56,10 +56,10 @@ type ReferrersOptions struct {
 // Referrers shows what refers to the tensors of a process.
 func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 	if o.Rows < 1 || o.Rows > control.MostRows {
-		return usageerr.Errorf("-n %d: choose between 1 and %d rows", o.Rows, control.MostRows)
+		return cli.UsageErrorf("-n %d: choose between 1 and %d rows", o.Rows, control.MostRows)
 	}
 	if o.Timeout < time.Millisecond || o.Timeout > control.MostPatience {
-		return usageerr.Errorf("--timeout %s: choose between 1ms and %s", o.Timeout, control.MostPatience)
+		return cli.UsageErrorf("--timeout %s: choose between 1ms and %s", o.Timeout, control.MostPatience)
 	}
 	status, err := r.Request(pid, "status")
 	if err != nil {
@@ -93,9 +93,9 @@ func (r *Recorder) writeReferrers(o ReferrersOptions, report *referrersReport, l
 			return encoder.Encode(report)
 		})
 	}
-	width := console.WidthDefault
+	width := cli.WidthDefault
 	if o.Output == "" || o.Output == "-" {
-		width = console.ReportWidth(r.Stdout, r.Stdout != nil && term.IsTerminal(int(r.Stdout.Fd())))
+		width = cli.ReportWidth(r.Stdout, r.Stdout != nil && term.IsTerminal(int(r.Stdout.Fd())))
 	}
 	return r.WriteTo(o.Output, o.Force, sanitize.Lines, func(w io.Writer) error {
 		text := holderText{width: width}
@@ -135,7 +135,7 @@ func (r *Recorder) readSites(path string, seq uint64, addresses []uint64) (sites
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: queryflags.Symbols(), Own: queryflags.Own(nil)},
+	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: cli.SymbolOptions(), Own: cli.OwnFlags(nil)},
 		seq, addresses)
 	if err != nil {
 		return nil, tracefile.ReadError(path, source, err)
@@ -144,7 +144,7 @@ func (r *Recorder) readSites(path string, seq uint64, addresses []uint64) (sites
 }
 
 // of groups a holder's storages by place, those without one last.
-func (s allocationSites) of(h *referrers.Holder) []holderSite {
+func (s allocationSites) of(h *trace.Holder) []holderSite {
 	list := []holderSite{}
 	if s == nil {
 		return list

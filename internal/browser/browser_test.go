@@ -24,12 +24,12 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/diff"
-	"memtrace/analyzer/page"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render/compare"
+	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/pageserver"
+	"memtrace/internal/page"
+
 	"memtrace/trace"
 	"memtrace/trace/textform"
 )
@@ -277,7 +277,7 @@ func (p *plan) write(t *testing.T, dir string) {
 	p.Diff.URL = file("diff.html", func(b *bytes.Buffer) error {
 		return page.WriteDiff(b, d, run, wide, page.Options{Writer: "memtrace test"})
 	})
-	p.Diff.Sentence = compare.Verdict(d)
+	p.Diff.Sentence = render.DiffVerdict(d)
 	words := map[string]string{diff.StateNew: "NEW", diff.StateGone: "REMOVED", diff.StateGrew: "GREW",
 		diff.StateShrank: "SHRANK"}
 	for _, g := range d.Groups {
@@ -295,9 +295,9 @@ func (p *plan) write(t *testing.T, dir string) {
 func (p *plan) serve(t *testing.T) {
 	t.Helper()
 	var stage atomic.Int64
-	traces := &pageserver.Traces{Title: "runs", Writer: "memtrace test", Blocks: 1,
-		List: func() ([]pageserver.Entry, error) {
-			return []pageserver.Entry{{Path: "run.bin", State: "ended"}, {Path: "live.bin", State: "running"}}, nil
+	traces := &page.Traces{Title: "runs", Writer: "memtrace test", Blocks: 1,
+		List: func() ([]page.Entry, error) {
+			return []page.Entry{{Path: "run.bin", State: "ended"}, {Path: "live.bin", State: "running"}}, nil
 		},
 		Version: func(path string) string { return fmt.Sprint(stage.Load()) },
 		Read: func(path string) (*report.Summary, error) {
@@ -311,17 +311,17 @@ func (p *plan) serve(t *testing.T) {
 			}
 			return s, err
 		}}
-	token := pageserver.NewToken()
+	token := page.NewToken()
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	server := pageserver.NewServer(token, traces)
+	server := page.NewServer(token, traces)
 	go func() { _ = server.Serve(listener) }()
 	t.Cleanup(func() { _ = server.Close() })
 	grow := httptest.NewServer(http.HandlerFunc(func(http.ResponseWriter, *http.Request) { stage.Add(1) }))
 	t.Cleanup(grow.Close)
 	base := "http://" + listener.Addr().String()
-	p.Served, p.Live.URL, p.Live.Grow, p.Index = base+pageserver.PathOf(token, "run.bin"), base+
-		pageserver.PathOf(token, "live.bin"), grow.URL, base+"/"+token+"/"
+	p.Served, p.Live.URL, p.Live.Grow, p.Index = base+page.PagePath(token, "run.bin"), base+
+		page.PagePath(token, "live.bin"), grow.URL, base+"/"+token+"/"
 }

@@ -5,19 +5,19 @@ import (
 	"fmt"
 	"time"
 
-	"memtrace/trace/referrers"
+	"memtrace/trace"
 )
 
 // Limits of a process's answer.
 const (
-	MostRows     = referrers.MostRows
+	MostRows     = trace.MaxReferrerRows
 	MostPatience = 30 * time.Second
 	mostText     = 1 << 20 // bytes of rows
 )
 
 // Referrers is what refers to PyTorch's tensors in a process.
 type Referrers struct {
-	referrers.Found
+	trace.Referrers
 	Seq uint64 // the order number in the process's trace at which those tensors were live; 0 without a recording
 }
 
@@ -44,11 +44,11 @@ func FindReferrers(pid, rows int, wait time.Duration) (Answer, *Referrers, error
 		}
 		text = append(text, part...)
 	}
-	found, err := referrers.Parse(string(text))
+	found, err := trace.ParseReferrers(string(text))
 	if err != nil || uint64(len(text)) > answer.referrers {
 		return answer, nil, errSenseless
 	}
-	return answer, &Referrers{Found: *found, Seq: answer.seq}, nil
+	return answer, &Referrers{Referrers: *found, Seq: answer.seq}, nil
 }
 
 var errSenseless = errors.New("the process's answer makes no sense; are command and library of one version?")

@@ -8,15 +8,15 @@ import (
 	"testing"
 	"time"
 
-	"memtrace/trace/referrers"
+	"memtrace/trace"
 )
 
 const referrersText = "77\t0\t0\t52428812\t9000\n" +
 	"52428800\t50\t0\t0\t0\t0\tfloat32\t262144\tcuda:0\t__main__.cache[*]\tmodule, list, Tensor\t7f0000000000,7f0000100000\n" +
 	"12\t3\t54\t25165824\t0\t1\tfloat32\t\tcuda:1\t?list[*]\tlist, Tensor\t\n"
 
-var referrersWant = Referrers{Seq: 4711, Found: referrers.Found{Tensors: 77, Bytes: 52428812, Visits: 9000,
-	Holders: []referrers.Holder{
+var referrersWant = Referrers{Seq: 4711, Referrers: trace.Referrers{Tensors: 77, Bytes: 52428812, Visits: 9000,
+	Holders: []trace.Holder{
 		{Path: "__main__.cache[*]", Types: "module, list, Tensor", Tensors: 50, Bytes: 52428800,
 			Shape: []uint64{262144}, DType: "float32", Device: "cuda:0",
 			Storages: []uint64{0x7f0000000000, 0x7f0000100000}},
@@ -103,7 +103,7 @@ func FuzzReferrers(f *testing.F) {
 	f.Add("0\t0\t0\t0\t0\n")
 	f.Add("1\t0\t0\t0\t0\n1\t1\t0\t0\t0\t0\tf\t1,,2\tcuda:0\tp\tt\tx\n")
 	f.Fuzz(func(t *testing.T, text string) {
-		found, err := referrers.Parse(text)
+		found, err := trace.ParseReferrers(text)
 		if err == nil && (len(found.Holders) > MostRows || strings.Count(text, "\n") != len(found.Holders)+1) {
 			t.Errorf("%d rows of %q", len(found.Holders), text)
 		}

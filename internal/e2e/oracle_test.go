@@ -20,7 +20,6 @@ import (
 	"memtrace/cuda"
 	"memtrace/internal/guest"
 	"memtrace/trace"
-	"memtrace/trace/pyline"
 )
 
 // pyLine is a Python frame as a traceback shows it.
@@ -103,7 +102,7 @@ func (s *stacks) takePython(tables *trace.Tables, id trace.StackID) {
 			s.entries++
 		}
 		code, _ := tables.Code(f.Code)
-		line, ok := pyline.Decode(code.Table, code.Lines, code.FirstLine, f.Offset)
+		line, ok := trace.DecodeLine(code.Table, code.Lines, code.FirstLine, f.Offset)
 		if !ok {
 			line = -1
 		}

@@ -9,7 +9,6 @@ import (
 
 	"memtrace/analyzer/report"
 	"memtrace/trace"
-	"memtrace/trace/pyline"
 )
 
 // starting trains a small model. Its argument is when it begins to record: before or after PyTorch is imported, after
@@ -110,7 +109,7 @@ func pythonLines(tables *trace.Tables, e *trace.Event) string {
 	frames, _ := tables.PyStack(e.PyStack)
 	for _, frame := range frames {
 		code, _ := tables.Code(frame.Code)
-		line, _ := pyline.Decode(code.Table, code.Lines, code.FirstLine, frame.Offset)
+		line, _ := trace.DecodeLine(code.Table, code.Lines, code.FirstLine, frame.Offset)
 		lines = append(lines, fmt.Sprintf("%s:%d", code.Name, line))
 	}
 	return strings.Join(lines, " < ")

@@ -11,13 +11,12 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render/csvtable"
-	"memtrace/analyzer/render/phrase"
-	"memtrace/internal/console"
-	"memtrace/internal/queryflags"
+	"memtrace/analyzer/render"
+	"memtrace/analyzer/render/layout"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 )
 
 // CSVName is the one format that is a folder: a file for each table of the report.
@@ -29,7 +28,7 @@ const CSVExtension = ".csv"
 // CSVTables lists what the files hold, for the help text.
 func CSVTables() string {
 	var list strings.Builder
-	for _, t := range csvtable.All() {
+	for _, t := range render.CSVTables() {
 		fmt.Fprintf(&list, "  %-18s  %s\n", t.Name+CSVExtension, t.Doc)
 	}
 	return list.String()
@@ -39,14 +38,14 @@ func CSVTables() string {
 func (f *Flags) checkCSV() error {
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines"} {
 		if f.changed(flag) {
-			return usageerr.Errorf("--%s does not apply to %s, which has tables; leave it out", flag, CSVName)
+			return cli.UsageErrorf("--%s does not apply to %s, which has tables; leave it out", flag, CSVName)
 		}
 	}
 	switch {
 	case f.push.enabled():
-		return usageerr.Errorf("--push sends pprof's profile; leave out %s", CSVName)
+		return cli.UsageErrorf("--push sends pprof's profile; leave out %s", CSVName)
 	case f.output == "-":
-		return usageerr.Errorf("%s writes a file for each table; name a folder with -o", CSVName)
+		return cli.UsageErrorf("%s writes a file for each table; name a folder with -o", CSVName)
 	}
 	return nil
 }
@@ -80,7 +79,7 @@ func (e *Exporter) CSV(flags *Flags, arg string) error {
 		return errors.Join(err, removeEmpty(folder))
 	}
 	written := 0
-	for _, t := range csvtable.All() {
+	for _, t := range render.CSVTables() {
 		if t.Empty(s) {
 			continue
 		}
@@ -91,7 +90,7 @@ func (e *Exporter) CSV(flags *Flags, arg string) error {
 		written++
 	}
 	if !s.Health.Complete {
-		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(s.Health, s.LostRecords))
+		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, layout.Health(s.Health, s.LostRecords))
 	}
 	switch {
 	case written == 0:
@@ -106,11 +105,11 @@ func (e *Exporter) CSV(flags *Flags, arg string) error {
 // requestCSV requests categories, and the figures of a training program.
 func requestCSV(o *analyzer.Options) error {
 	groupings := o.Groupings
-	if err := (&queryflags.ViewFlags{Names: []string{"modules"}}).RequestTraining(&queryflags.Flags{}, o); err != nil {
+	if err := (&cli.ViewFlags{Names: []string{"modules"}}).RequestTraining(&cli.QueryFlags{}, o); err != nil {
 		return err
 	}
-	o.Groupings, o.Cross, o.Timeline = append(groupings, queryflags.ByCategory),
-		[]string{"module", queryflags.ByCategory}, queryflags.ByCategory
+	o.Groupings, o.Cross, o.Timeline = append(groupings, cli.ByCategory),
+		[]string{"module", cli.ByCategory}, cli.ByCategory
 	return nil
 }
 
@@ -126,7 +125,7 @@ func makeFolder(path string) error {
 		return fmt.Errorf("open the output: %w", err)
 	}
 	if err := os.Mkdir(path, 0o777); err != nil {
-		return fmt.Errorf("%s cannot be created: %w; name another folder with -o", path, console.WithoutPath(err))
+		return fmt.Errorf("%s cannot be created: %w; name another folder with -o", path, cli.WithoutPath(err))
 	}
 	return nil
 }

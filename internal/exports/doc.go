@@ -2,9 +2,9 @@
 // replay, and the notes on the file. The formats themselves are those of analyzer/export.
 package exports
 
-import "memtrace/internal/console"
+import "memtrace/internal/cli"
 
 // Exporter writes files and prints on a console what they hold.
 type Exporter struct {
-	*console.Console
+	*cli.Console
 }

@@ -8,15 +8,14 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/report"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/queryflags"
-	"memtrace/internal/usageerr"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/version"
 )
 
 // Flags are those of the command: what is counted, what is written of it, and where.
 type Flags struct {
-	filters queryflags.Flags // what to count; its flags about how to show it are not offered
+	filters cli.QueryFlags // what to count; its flags about how to show it are not offered
 	value   string
 	level   string
 	full    bool
@@ -38,7 +37,7 @@ func (f *Flags) Define(cmd *cobra.Command) {
 		" (default: framework, if one reported blocks)")
 	set.BoolVar(&f.full, "full-stacks", false, "do not fold the frames inside libraries")
 	set.BoolVar(&f.noLines, "no-lines", false, "join the lines of a function")
-	set.StringVar(&f.filters.At, "at", "", "use this `MOMENT` instead of the peak: "+queryflags.MomentHelp)
+	set.StringVar(&f.filters.At, "at", "", "use this `MOMENT` instead of the peak: "+cli.MomentHelp)
 	f.filters.Window.Define(cmd)
 	f.filters.DefineFilters(cmd)
 	set.StringVarP(&f.output, "output", "o", "",
@@ -48,13 +47,13 @@ func (f *Flags) Define(cmd *cobra.Command) {
 	f.changed = set.Changed
 	set.IntVar(&f.limit, "limit", historyLimit,
 		"hold at most this `NUMBER` of blocks (perfetto) or events (memory_viz)")
-	cmdline.Group(cmd, cmdline.What, "value", "level", "at", "limit")
-	cmdline.Group(cmd, cmdline.Layout, "full-stacks", "no-lines")
-	cmdline.Group(cmd, cmdline.Output, "output", "force", "push", "push-label", "push-header")
-	cmdline.Complete(cmd, "limit", cmdline.Values())
-	cmdline.Complete(cmd, "value", cmdline.Values(export.ValueNames()...))
-	cmdline.Complete(cmd, "at", cmdline.Moments)
-	cmdline.Complete(cmd, "level", cmdline.Values(levels...))
+	cli.GroupFlags(cmd, cli.GroupWhat, "value", "level", "at", "limit")
+	cli.GroupFlags(cmd, cli.Layout, "full-stacks", "no-lines")
+	cli.GroupFlags(cmd, cli.Output, "output", "force", "push", "push-label", "push-header")
+	cli.CompleteFlag(cmd, "limit", cli.CompleteValues())
+	cli.CompleteFlag(cmd, "value", cli.CompleteValues(export.ValueNames()...))
+	cli.CompleteFlag(cmd, "at", cli.Moments)
+	cli.CompleteFlag(cmd, "level", cli.CompleteValues(levels...))
 }
 
 // Pushes reports whether the profile goes to a server instead of a file.
@@ -69,10 +68,10 @@ func (f *Flags) check() (analyzer.Options, export.Options, error) {
 	count.FullStacks = f.full
 	value, err := export.ParseValue(f.value)
 	if err != nil {
-		return count, export.Options{}, usageerr.Errorf("--value: %w", err)
+		return count, export.Options{}, cli.UsageErrorf("--value: %w", err)
 	}
 	if f.level != "" && f.level != report.LevelFramework && f.level != report.LevelDriver {
-		return count, export.Options{}, usageerr.Errorf("--level %s: choose %s or %s", f.level, report.LevelFramework,
+		return count, export.Options{}, cli.UsageErrorf("--level %s: choose %s or %s", f.level, report.LevelFramework,
 			report.LevelDriver)
 	}
 	return count, export.Options{Value: value, NoLines: f.noLines, Full: f.full, Writer: "memtrace " + version.String},

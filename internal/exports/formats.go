@@ -7,10 +7,10 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 	"memtrace/trace/spool"
 )
 
@@ -57,7 +57,7 @@ var Formats = []Format{
 // opens returns how a file of the format is opened.
 func (f *Format) opens(file string) string {
 	if strings.Contains(f.hint, "%s") {
-		return "open it with: " + fmt.Sprintf(f.hint, console.ShellWord(file))
+		return "open it with: " + fmt.Sprintf(f.hint, cli.ShellWord(file))
 	}
 	return f.hint
 }
@@ -82,7 +82,7 @@ func find(name string) (*Format, error) {
 			return &Formats[i], nil
 		}
 	}
-	return nil, usageerr.Errorf("there is no format %q; choose from %s", name, strings.Join(Names(), ", "))
+	return nil, cli.UsageErrorf("there is no format %q; choose from %s", name, strings.Join(Names(), ", "))
 }
 
 // pathOf is the trace's path with a format's Extension: memtrace.python3.4711.svg for memtrace.python3.4711.bin.

@@ -14,11 +14,10 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
-	"memtrace/internal/cmdline"
-	"memtrace/internal/pyroscope"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/top"
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 )
 
 // PushTokenEnv holds a token for the server. It must not be on a command line: every process of the machine can read
@@ -26,7 +25,7 @@ import (
 const PushTokenEnv = "MEMTRACE_PUSH_TOKEN"
 
 // PushTypes are the values of the profile's samples, as export.Pprof writes them.
-var PushTypes = []pyroscope.SampleType{
+var PushTypes = []PyroscopeSampleType{
 	{Name: "alloc_objects", Unit: "count"}, {Name: "alloc_space", Unit: "bytes"},
 	{Name: "inuse_objects", Unit: "count", Average: true}, {Name: "inuse_space", Unit: "bytes", Average: true},
 	{Name: "peak_space", Unit: "bytes", Average: true},
@@ -49,7 +48,7 @@ func (p *pushFlags) define(cmd *cobra.Command) {
 	f.StringArrayVar(&p.headers, "push-header", nil,
 		"add this HTTP `HEADER`, such as 'X-Scope-OrgID: team' (repeatable)")
 	for _, name := range []string{"push", "push-label", "push-header"} {
-		cmdline.Complete(cmd, name, cmdline.Values())
+		cli.CompleteFlag(cmd, name, cli.CompleteValues())
 	}
 }
 
@@ -59,34 +58,34 @@ var (
 )
 
 // target checks the flags; nil if nothing is to be sent.
-func (p *pushFlags) target(format *Format, output string) (*pyroscope.Target, error) {
+func (p *pushFlags) target(format *Format, output string) (*PyroscopeTarget, error) {
 	if !p.enabled() {
 		if len(p.labels)+len(p.headers) > 0 {
-			return nil, usageerr.Errorf("--push-label and --push-header: name a server with --push")
+			return nil, cli.UsageErrorf("--push-label and --push-header: name a server with --push")
 		}
 		return nil, nil
 	}
 	if format.Name != "pprof" {
-		return nil, usageerr.Errorf("--push with %s: servers take pprof's profiles; leave out the format", format.Name)
+		return nil, cli.UsageErrorf("--push with %s: servers take pprof's profiles; leave out the format", format.Name)
 	}
 	if output != "" {
-		return nil, usageerr.Errorf("--push with -o: choose one")
+		return nil, cli.UsageErrorf("--push with -o: choose one")
 	}
-	target, err := pyroscope.ParseTarget(p.url)
+	target, err := ParsePyroscopeTarget(p.url)
 	if err != nil {
-		return nil, usageerr.Errorf("--push: %w; such as http://localhost:4040", err)
+		return nil, cli.UsageErrorf("--push: %w; such as http://localhost:4040", err)
 	}
 	for _, text := range p.labels {
 		if name, value, found := strings.Cut(text, "="); !found || value == "" || !pushLabelName.MatchString(name) ||
 			strings.HasPrefix(name, "__") {
-			return nil, usageerr.Errorf("--push-label %s: give it as NAME=VALUE, such as team=vision", text)
+			return nil, cli.UsageErrorf("--push-label %s: give it as NAME=VALUE, such as team=vision", text)
 		}
 	}
 	for _, text := range p.headers {
 		name, value, found := strings.Cut(text, ":")
 		if value = strings.TrimSpace(value); !found || !pushHeaderName.MatchString(name) ||
 			strings.ContainsAny(value, "\r\n\x00") {
-			return nil, usageerr.Errorf("--push-header %s: give it as 'NAME: VALUE'", name)
+			return nil, cli.UsageErrorf("--push-header %s: give it as 'NAME: VALUE'", name)
 		}
 		target.Header(name, value)
 	}
@@ -97,13 +96,13 @@ func (p *pushFlags) target(format *Format, output string) (*pyroscope.Target, er
 }
 
 // push sends what export writes for pprof.
-func (e *Exporter) push(ctx context.Context, target *pyroscope.Target, path string, flags *pushFlags,
+func (e *Exporter) push(ctx context.Context, target *PyroscopeTarget, path string, flags *pushFlags,
 	set *analyzer.StackSet, o export.Options) error {
 	began, err := time.Parse(time.RFC3339Nano, set.Process.Started)
 	if err != nil {
 		began = time.Now().Add(-time.Duration(set.Process.DurationNS)) // unknown in an imported snapshot
 	}
-	p := &pyroscope.Profile{Service: top.ProgramName(strings.Join(set.Process.Args, " ")), From: began,
+	p := &PyroscopeProfile{Service: top.ProgramName(strings.Join(set.Process.Args, " ")), From: began,
 		Until: began.Add(time.Duration(set.Process.DurationNS)), Types: PushTypes,
 		Labels: map[string]string{"host": set.Process.Host, "pod": set.Process.Pod,
 			"rank": top.RankText(set.Process.Rank), "level": set.Level}}

@@ -10,11 +10,11 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render/phrase"
+	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/queryflags"
+	"memtrace/internal/cli"
+
 	"memtrace/internal/tracefile"
-	"memtrace/internal/usageerr"
 	"memtrace/trace"
 )
 
@@ -29,11 +29,11 @@ func (f *Flags) checkApplies(format *Format) error {
 	}
 	for _, flag := range []string{"value", "level", "full-stacks", "no-lines", "at", "limit"} {
 		if f.changed(flag) && !slices.Contains(takes, flag) {
-			return usageerr.Errorf("--%s does not apply to %s; leave it out", flag, format.Name)
+			return cli.UsageErrorf("--%s does not apply to %s; leave it out", flag, format.Name)
 		}
 	}
 	if f.limit < 1 {
-		return usageerr.Errorf("--limit %d: must be at least 1", f.limit)
+		return cli.UsageErrorf("--limit %d: must be at least 1", f.limit)
 	}
 	return nil
 }
@@ -89,7 +89,7 @@ func prepareReplay(count *analyzer.Options, flags *Flags) error {
 	if err != nil {
 		return err
 	}
-	count.RuleSets = []profile.RuleGrouping{{Name: queryflags.ByCategory, Rules: set}}
+	count.RuleSets = []profile.RuleGrouping{{Name: cli.ByCategory, Rules: set}}
 	count.HistoryBlocks = flags.limit
 	return nil
 }
@@ -105,7 +105,7 @@ func (e *Exporter) warnReplayed(path string, w *export.Written) {
 		e.Log.Warn().Msgf("%s: nothing was allocated%s: the file says so", path, words)
 	}
 	if !s.Health.Complete {
-		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, phrase.Health(s.Health, s.LostRecords))
+		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path, layout.Health(s.Health, s.LostRecords))
 	}
 	if s.Bounds != nil {
 		e.Log.Warn().Msgf("%s: values are as recorded, without the allocations that were lost", path)

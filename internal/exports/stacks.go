@@ -11,10 +11,10 @@ import (
 	"memtrace/analyzer/export"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/queryflags"
+	"memtrace/internal/cli"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
 )
@@ -79,8 +79,8 @@ func labelStacks(count *analyzer.Options) error {
 	if err != nil {
 		return err
 	}
-	count.Groupings = []string{queryflags.ByCategory, "module", "tag", "device"}
-	count.RuleSets = []profile.RuleGrouping{{Name: queryflags.ByCategory, Rules: set}}
+	count.Groupings = []string{cli.ByCategory, "module", "tag", "device"}
+	count.RuleSets = []profile.RuleGrouping{{Name: cli.ByCategory, Rules: set}}
 	return nil
 }
 
@@ -156,7 +156,7 @@ func (e *Exporter) WarnStacks(path string, sets []*analyzer.StackSet, o export.O
 	}
 	if !sets[0].Health.Complete {
 		e.Log.Warn().Msgf("%s: %s; 'memtrace report' says more", path,
-			phrase.Health(sets[0].Health, sets[0].LostRecords))
+			layout.Health(sets[0].Health, sets[0].LostRecords))
 	}
 	if b := sets[0].Bounds; b != nil {
 		e.Log.Warn().Msgf("%s: all values are as recorded: of %s at the %s, %s are certain%s", path,

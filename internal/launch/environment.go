@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/internal/usageerr"
+	"memtrace/internal/cli"
 )
 
 // DefaultOutput is the recorder's own default file name, used here when -o names a folder.
@@ -93,7 +93,7 @@ func CheckStacks(list string) error {
 		case !counted && (name == "full" || name == "none" || name == "nofrees"):
 		case counted && (name == "native" || name == "python") && err == nil:
 		default:
-			return usageerr.Errorf("--stacks %s: choose full, none, or a list such as native:32,python:64,nofrees",
+			return cli.UsageErrorf("--stacks %s: choose full, none, or a list such as native:32,python:64,nofrees",
 				list)
 		}
 	}
@@ -152,7 +152,7 @@ func checkPattern(pattern string) error {
 		case rest != "" && strings.IndexByte(outputPlaceholders, rest[0]) >= 0:
 			rest = rest[1:]
 		default:
-			return usageerr.Errorf(
+			return cli.UsageErrorf(
 				"output pattern %q: a %% is followed by p (pid), e (program), h (host), t (start time), r (rank), n (counter), q{VARIABLE} or another %%", pattern)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 )
 
@@ -70,7 +70,7 @@ func (o *ownership) on(uuid string) (bytes uint64, known bool) {
 
 // frameworkName is the framework's common name.
 func (o *ownership) frameworkName() string {
-	return phrase.FrameworkName(map[string]string{o.Framework: "known"})
+	return layout.FrameworkName(map[string]string{o.Framework: "known"})
 }
 
 // recorded is what the trace knows of the process's device memory, with a sign where lost records may have changed it:

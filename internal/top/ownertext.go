@@ -7,7 +7,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -93,7 +93,7 @@ func (t *page) ownerList(p *process) []owner {
 	}
 	slices.SortStableFunc(list, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
 	if t.rows > 0 && len(list) > t.rows {
-		rest := owner{name: phrase.MoreRows(p.Owners.By, len(list)-t.rows)}
+		rest := owner{name: layout.MoreRows(p.Owners.By, len(list)-t.rows)}
 		for _, row := range list[t.rows:] {
 			rest.bytes += row.bytes
 		}
@@ -112,7 +112,7 @@ func ownerName(o *ownership, r report.LedgerRow) string {
 	}
 	switch r.Owner {
 	case report.OwnerBlocks:
-		return phrase.KeyName(o.By, name)
+		return layout.KeyName(o.By, name)
 	case report.OwnerSlack:
 		return o.frameworkName() + " reserved, unused (slack)"
 	case report.OwnerOutside:
@@ -132,7 +132,7 @@ func (t *page) remarks(p *process) {
 		t.line(styleFaint, "             also %s of %s memory", layout.Bytes(o.OtherBytes[name]), name)
 	}
 	if o.Trend != nil {
-		t.wrapped(styleYellow, "             "+phrase.Growth(o.Trend, o.Level))
+		t.wrapped(styleYellow, "             "+layout.Growth(o.Trend, o.Level))
 	}
 	if o.LostRecords > 0 {
 		t.wrapped(styleYellow, "             "+o.lostText())

@@ -5,7 +5,7 @@ import (
 	"io"
 	"syscall"
 
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
 	"memtrace/internal/sanitize"
 )
 
@@ -20,7 +20,7 @@ type Shown[T any] struct {
 // ToFile shows every trace that args name, in order, in one output. A trace that cannot be read does not prevent the
 // others from being shown: the errors are returned together. In JSON, one file is its value, and several files or a
 // folder are an array.
-func (s Shown[T]) ToFile(c *console.Console, args []string, path string, force bool) error {
+func (s Shown[T]) ToFile(c *cli.Console, args []string, path string, force bool) error {
 	inputs, err := Expand(args)
 	if err != nil {
 		return err

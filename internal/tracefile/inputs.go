@@ -11,7 +11,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
 	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -86,7 +86,7 @@ func ExpandArg(arg string) ([]Input, error) {
 
 // PassOver reports, and logs, that what was found in a folder is not a trace of the user's: another program's file, or
 // what is not a file at all.
-func PassOver(c *console.Console, in Input, err error) bool {
+func PassOver(c *cli.Console, in Input, err error) bool {
 	switch {
 	case !in.FromFolder:
 		return false

@@ -7,12 +7,12 @@ import (
 	"memtrace/analyzer/moment"
 	"memtrace/analyzer/profile"
 	"memtrace/analyzer/rules/rulefile"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
 )
 
 // FindIterations turns moments that name an iteration into the times at which those ended. That takes a reading of the
 // trace of its own, which happens only where an iteration is named.
-func FindIterations(c *console.Console, path string, o *analyzer.Options) error {
+func FindIterations(c *cli.Console, path string, o *analyzer.Options) error {
 	named := false
 	for _, at := range []moment.At{o.At, o.From, o.To} {
 		named = named || at.Kind == moment.Iteration

@@ -8,7 +8,7 @@ import (
 	"os"
 	"strings"
 
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
 	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/importer"
@@ -17,7 +17,7 @@ import (
 
 // Open opens a trace, together with the spool that its process may have left beside it, and warns of what only looks
 // like one. Its errors contain the file's name and what to do.
-func Open(c *console.Console, path string) (*spool.Run, error) {
+func Open(c *cli.Console, path string) (*spool.Run, error) {
 	run, err := OpenAgain(path)
 	if err != nil {
 		return nil, err
@@ -51,7 +51,7 @@ func OpenError(path string, err error) error {
 		if f := foreignFormat(path); f != nil {
 			return fmt.Errorf(
 				"%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin",
-				path, f.Name, console.ShellWord(path))
+				path, f.Name, cli.ShellWord(path))
 		}
 		return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path,
 			trace.ErrNotTrace)
@@ -78,7 +78,7 @@ func ReadError(path string, run *spool.Run, err error) error {
 
 // OpenPlain prefers the plain file where no spool continues it: only there the text can show where blocks of events
 // end, and is then, whole, the text of exactly this file.
-func OpenPlain(c *console.Console, path string, partly bool) (trace.Source, func() error, error) {
+func OpenPlain(c *cli.Console, path string, partly bool) (trace.Source, func() error, error) {
 	run, err := Open(c, path)
 	if err != nil {
 		return nil, nil, err

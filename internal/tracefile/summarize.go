@@ -6,13 +6,13 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/export"
-	"memtrace/analyzer/finding"
+
 	"memtrace/analyzer/report"
-	"memtrace/internal/console"
+	"memtrace/internal/cli"
 )
 
 // Summarize reads one trace. Filters that match nothing in it are an error: a report of zeros would mislead.
-func Summarize(c *console.Console, path string, o analyzer.Options) (*report.Summary, error) {
+func Summarize(c *cli.Console, path string, o analyzer.Options) (*report.Summary, error) {
 	summary, err := SummarizeAny(c, path, o)
 	if err == nil {
 		err = CheckMatched(path, summary)
@@ -32,7 +32,7 @@ func CheckMatched(path string, s *report.Summary) error {
 }
 
 // SummarizeAny is summarize for those who accept filters that match nothing.
-func SummarizeAny(c *console.Console, path string, o analyzer.Options) (*report.Summary, error) {
+func SummarizeAny(c *cli.Console, path string, o analyzer.Options) (*report.Summary, error) {
 	run, err := Open(c, path)
 	if err != nil {
 		return nil, err
@@ -54,8 +54,9 @@ func SummarizeAny(c *console.Console, path string, o analyzer.Options) (*report.
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
 	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
-		summary.AddNotes(finding.New("own-account-unread", fmt.Sprintf("A framework's own account is left out: %v.",
-			err), 0, "own_accounts"))
+		summary.AddNotes(report.NewFinding("own-account-unread",
+			fmt.Sprintf("A framework's own account is left out: %v.",
+				err), 0, "own_accounts"))
 	}
 	return summary, nil
 }

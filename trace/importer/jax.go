@@ -11,7 +11,6 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/trace"
-	"memtrace/trace/build"
 )
 
 // jax.profiler.save_device_memory_profile writes a profile as pprof reads it: for each call stack the number of buffers
@@ -71,7 +70,7 @@ func jaxValues(p *profile.Profile) (count, space int, ok bool) {
 }
 
 type jaxImport struct {
-	out     *build.Builder
+	out     *Builder
 	thread  trace.ThreadID
 	devices map[string]int16
 	taken   map[int16]bool
@@ -97,7 +96,7 @@ func readJAX(out *trace.Writer, file *io.SectionReader, _ Options) (Result, erro
 	if p.TimeNanos > 0 {
 		info["clock.base_unix_ns"] = strconv.FormatInt(p.TimeNanos, 10)
 	}
-	m.out = build.New(out, info)
+	m.out = NewBuilder(out, info)
 	m.thread = m.out.Thread("(threads are unknown)")
 	for i, s := range p.Sample {
 		if err := m.sample(s, s.Value[count], s.Value[space]); err != nil {
@@ -161,12 +160,12 @@ func label(s *profile.Sample, key string) string {
 }
 
 // jaxFrames is a sample's call stack, innermost frame first.
-func jaxFrames(s *profile.Sample) []build.Frame {
-	var frames []build.Frame
+func jaxFrames(s *profile.Sample) []BuilderFrame {
+	var frames []BuilderFrame
 	for _, location := range s.Location {
 		for _, line := range location.Line {
 			if line.Function != nil {
-				frames = append(frames, build.Frame{File: line.Function.Filename, Function: line.Function.Name,
+				frames = append(frames, BuilderFrame{File: line.Function.Filename, Function: line.Function.Name,
 					Line: int32(min(max(line.Line, 0), 1<<30))})
 			}
 		}

@@ -11,8 +11,6 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/trace"
-	"memtrace/trace/build"
-	"memtrace/trace/sqlite"
 )
 
 // nsys export --type sqlite writes a table of CUDA's memory calls, if the profile was made with
@@ -31,7 +29,7 @@ const (
 )
 
 func isNsys(file *io.SectionReader) bool {
-	f, err := sqlite.Open(file, file.Size())
+	f, err := openSQLite(file, file.Size())
 	return err == nil && (f.Table(nsysMemory) != nil || f.Table(nsysTexts) != nil && f.Table("EXPORT_META_DATA") != nil)
 }
 
@@ -50,8 +48,8 @@ type nsysCall struct{ process, number int64 }
 type nsysCaller struct{ name, chain, thread int64 }
 
 type nsysImport struct {
-	out     *build.Builder
-	file    *sqlite.File
+	out     *Builder
+	file    *sqliteFile
 	events  []nsysEvent
 	callers map[nsysCall]nsysCaller
 	chains  map[int64][]nsysFrame
@@ -73,10 +71,10 @@ func readNsys(out *trace.Writer, file *io.SectionReader, _ Options) (Result, err
 		live:   map[uint64]trace.Event{},
 		result: Result{Kind: nsysKind, Brief: "CUDA's memory calls; no blocks of frameworks"}}
 	var err error
-	if m.file, err = sqlite.Open(file, file.Size()); err != nil {
+	if m.file, err = openSQLite(file, file.Size()); err != nil {
 		return Result{}, err
 	}
-	m.out = build.New(out, trace.Info{KindKey: nsysKind})
+	m.out = NewBuilder(out, trace.Info{KindKey: nsysKind})
 	for _, read := range []func() error{m.readEvents, m.readCalls, m.readStacks, m.readTexts, m.readDevices} {
 		if err := read(); err != nil {
 			return Result{}, err
@@ -297,9 +295,9 @@ func (m *nsysImport) describe(e *trace.Event, call nsysCall) {
 	stack, known := m.stacks[caller.chain]
 	if !known {
 		slices.SortStableFunc(chain, func(a, b nsysFrame) int { return cmp.Compare(a.depth, b.depth) })
-		frames := make([]build.Frame, len(chain))
+		frames := make([]BuilderFrame, len(chain))
 		for i, f := range chain {
-			frames[i] = build.Frame{Function: withoutParameters(m.texts[f.symbol]), Module: m.texts[f.module],
+			frames[i] = BuilderFrame{Function: withoutParameters(m.texts[f.symbol]), Module: m.texts[f.module],
 				Native: true}
 		}
 		stack, _ = m.out.Stack(frames)

@@ -12,7 +12,6 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/trace"
-	"memtrace/trace/build"
 )
 
 // nvidia-smi --query-gpu=memory.used --format=csv -lms 10 writes a heading and then one value a line. There may be
@@ -105,7 +104,7 @@ func smiHeading(fields []string) (c smiColumns, ok bool) {
 }
 
 type smiImport struct {
-	out       *build.Builder
+	out       *Builder
 	thread    trace.ThreadID
 	columns   smiColumns
 	separator string
@@ -160,7 +159,7 @@ func readNvidiaSMI(out *trace.Writer, file *io.SectionReader, o Options) (Result
 			return Result{}, errColumns
 		}
 	}
-	m.out = build.New(out, trace.Info{KindKey: smiKind})
+	m.out = NewBuilder(out, trace.Info{KindKey: smiKind})
 	m.thread = m.out.Thread("(whole devices)")
 	l, cut := newLines(file), false
 	for {

@@ -10,7 +10,6 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/trace"
-	"memtrace/trace/build"
 )
 
 // RMM's logging_resource_adaptor (cpp/src/mr/detail/logging_resource_adaptor_impl.cpp) writes a line for each call:
@@ -31,7 +30,7 @@ func isRMM(file *io.SectionReader) bool {
 }
 
 type rmmImport struct {
-	out     *build.Builder
+	out     *Builder
 	threads map[string]trace.ThreadID
 	live    map[uint64]uint64 // pointer -> size
 	held    uint64
@@ -49,7 +48,7 @@ type rmmImport struct {
 func readRMM(out *trace.Writer, file *io.SectionReader, _ Options) (Result, error) {
 	m := &rmmImport{threads: map[string]trace.ThreadID{}, live: map[uint64]uint64{},
 		result: Result{Kind: rmmKind, Brief: "what RMM handed out; no call stacks, and not what its pools hold"}}
-	m.out = build.New(out, trace.Info{KindKey: rmmKind, "framework.rmm": "(log)"})
+	m.out = NewBuilder(out, trace.Info{KindKey: rmmKind, "framework.rmm": "(log)"})
 	l := newLines(file)
 	if line, _ := l.next(); strings.TrimSpace(string(line)) != rmmHeading {
 		return Result{}, l.bad(line, fmt.Errorf("the heading of RMM's log is %s", rmmHeading))

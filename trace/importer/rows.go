@@ -8,13 +8,12 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/trace"
-	"memtrace/trace/build"
 )
 
 // rows writes blocks of a file that has neither times nor addresses: each is a microsecond after the one before, at the
 // next address.
 type rows struct {
-	out    *build.Builder
+	out    *Builder
 	thread trace.ThreadID
 	next   uint64 // address
 	time   int64
@@ -28,7 +27,7 @@ const (
 )
 
 func newRows(out *trace.Writer, info trace.Info) *rows {
-	r := &rows{out: build.New(out, info), next: firstAddress}
+	r := &rows{out: NewBuilder(out, info), next: firstAddress}
 	r.thread = r.out.Thread("(threads are unknown)")
 	return r
 }
@@ -39,7 +38,7 @@ func (r *rows) close(kind, brief string, lacks []string) (Result, error) {
 }
 
 // finish writes down what an import found and ends the trace. What was left out is shown on the first screen.
-func finish(out *build.Builder, result Result) (Result, error) {
+func finish(out *Builder, result Result) (Result, error) {
 	if slices.ContainsFunc(result.Lacks, func(lack string) bool { return strings.Contains(lack, "left out") }) {
 		result.Brief += "; some records were left out"
 	}

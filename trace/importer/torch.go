@@ -9,7 +9,6 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/trace"
-	"memtrace/trace/build"
 )
 
 const torchKind = "PyTorch memory snapshot"
@@ -79,10 +78,10 @@ func readTorch(out *trace.Writer, file *io.SectionReader, o Options) (Result, er
 	if t.spills.file == nil {
 		t.spills.file = &memorySpill{}
 	}
-	t.out = build.New(out, trace.Info{KindKey: torchKind, "framework.torch": "(memory snapshot)"})
+	t.out = NewBuilder(out, trace.Info{KindKey: torchKind, "framework.torch": "(memory snapshot)"})
 	t.thread = t.out.Thread("PyTorch (threads are not in a snapshot)")
 	t.notes = &spill{to: &t.spills}
-	t.u, t.codes, t.stacks = newUnpickler(file), map[build.Frame]uint32{}, map[string]stackRef{}
+	t.u, t.codes, t.stacks = newUnpickler(file), map[BuilderFrame]uint32{}, map[string]stackRef{}
 	t.u.to = t
 	read := t.u.read
 	if isJSON(file) {

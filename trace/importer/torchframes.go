@@ -8,8 +8,6 @@ import (
 	"strings"
 
 	"github.com/ianlancetaylor/demangle"
-
-	"memtrace/trace/build"
 )
 
 // Native frames of a snapshot have what PyTorch's symbolizer returns (torch/csrc/profiler/unwind): a function with its
@@ -29,7 +27,7 @@ const unknownObject = "[native]"
 
 // isNative reports whether a frame is native, not Python's, among which are those of scripts whose names have no
 // extension.
-func isNative(f build.Frame, line int64) bool {
+func isNative(f BuilderFrame, line int64) bool {
 	switch {
 	case line <= 0 || line > 1<<30 || objectFile.MatchString(f.File):
 		return true
@@ -44,7 +42,7 @@ func isNative(f build.Frame, line int64) bool {
 var pythonName = regexp.MustCompile(`^[\pL_<][\pL\pN_.<>]*$`)
 
 // nativeFrame writes a frame as a trace has it: the function without parameters and return type, and the object file.
-func nativeFrame(f build.Frame) build.Frame {
+func nativeFrame(f BuilderFrame) BuilderFrame {
 	f.Native, f.Module, f.Function = true, unknownObject, withoutParameters(f.Function)
 	switch {
 	case objectFile.MatchString(f.File):
@@ -56,7 +54,7 @@ func nativeFrame(f build.Frame) build.Frame {
 		f.Function = ""
 	}
 	if f.Module == unknownObject && (interpreterFile.MatchString(f.File) || interpreterName.MatchString(f.Function)) {
-		f.Module = build.Python
+		f.Module = Python
 	}
 	return f
 }
@@ -122,7 +120,7 @@ func closingBracket(name string) int {
 }
 
 func (t *torchValues) frame(d *dict) *frame {
-	var f build.Frame
+	var f BuilderFrame
 	var line int64
 	for key, v := range d.fields {
 		switch key {
@@ -157,10 +155,10 @@ func (t *torchValues) stack(l *list) stackRef {
 	}
 	ref, known := t.stacks[string(t.key)]
 	if !known {
-		var frames []build.Frame
+		var frames []BuilderFrame
 		for _, v := range l.items {
 			if f, ok := v.(*frame); ok {
-				frames = append(frames, f.Frame)
+				frames = append(frames, f.BuilderFrame)
 			}
 		}
 		ref.native, ref.python = t.out.Stack(frames)

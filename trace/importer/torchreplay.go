@@ -9,7 +9,6 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/trace"
-	"memtrace/trace/build"
 )
 
 // replay writes what was live before the history and then the records of all devices, in the order of their time.
@@ -147,7 +146,7 @@ func (t *torchImport) begin(d *torchDevice) {
 // olderStack is the stack of what was there when a history began; most of that has none.
 func (t *torchImport) olderStack(s stackRef) stackRef {
 	if s == (stackRef{}) && t.recorded {
-		s.native, s.python = t.out.Stack([]build.Frame{{File: trace.BeforeFile, Function: trace.BeforeFunction}})
+		s.native, s.python = t.out.Stack([]BuilderFrame{{File: trace.BeforeFile, Function: trace.BeforeFunction}})
 	}
 	return s
 }

@@ -5,7 +5,6 @@ import (
 	"strings"
 
 	"memtrace/trace"
-	"memtrace/trace/build"
 )
 
 // Decoded forms of a snapshot's dictionaries and lists.
@@ -16,7 +15,7 @@ type (
 	pair [2]int64
 
 	frame struct {
-		build.Frame
+		BuilderFrame
 		id uint32
 	}
 	// entry is one record of a history.
@@ -92,8 +91,8 @@ var actions = map[string]action{"alloc": actionAlloc, "free_requested": actionFr
 // torchValues turns what an unpickler reads into facts. Memory is bounded by distinct frames, stacks and texts.
 type torchValues struct {
 	u      *unpickler
-	out    *build.Builder
-	codes  map[build.Frame]uint32
+	out    *Builder
+	codes  map[BuilderFrame]uint32
 	frames []*frame
 	stacks map[string]stackRef
 	key    []byte

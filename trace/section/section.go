@@ -1,5 +1,6 @@
 // Package section reads and writes what a trace file consists of: sections with kind, length and checksum, whose
-// contents it does not interpret. It passes over damage, and restores what parity sections can restore.
+// contents it does not interpret. It passes over damage, and restores what parity sections can restore. SeqSet keeps
+// sets of order numbers.
 package section
 
 import (

@@ -7,7 +7,7 @@ import (
 
 	"memtrace/internal/guest"
 	"memtrace/trace"
-	"memtrace/trace/seqset"
+	"memtrace/trace/section"
 	"memtrace/trace/spool"
 )
 
@@ -30,7 +30,7 @@ func TestDrainWhileRecording(t *testing.T) {
 	s := openWritable(t, path)
 	defer s.Close()
 	cursor := spool.NewCursor(s)
-	var seen seqset.Set
+	var seen section.SeqSet
 	allocs, done := 0, false
 	for last := uint64(0); ; {
 		events, watermark, more := cursor.Collect(done)

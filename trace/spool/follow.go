@@ -11,7 +11,6 @@ import (
 	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/section"
-	"memtrace/trace/seqset"
 )
 
 // snapshotTries bounds how often a look into the spool is repeated because the drainer moved records to the file
@@ -41,12 +40,12 @@ type Follower struct {
 	atSpool bool          // since then the file was read to its end
 
 	// The books on what was returned. Without a spool nothing can come twice, and the reader's own will do.
-	have     seqset.Set
+	have     section.SeqSet
 	events   uint64
 	late     uint64
-	unknown  uint64     // records of no kind, as of the last look
-	numbers  seqset.Set // of its records then
-	repeated uint64     // records then with a number that another one had
+	unknown  uint64         // records of no kind, as of the last look
+	numbers  section.SeqSet // of its records then
+	repeated uint64         // records then with a number that another one had
 	lost     [3]uint64
 	drawn    trace.Drawn // in the spool, as of the last look
 	losses   lossBooks
@@ -220,7 +219,7 @@ func (f *Follower) positions() []uint64 {
 // collect takes all committed records.
 func (f *Follower) collect(cursor *Cursor) {
 	f.pending, f.unknown = f.pending[:0], 0
-	f.numbers, f.repeated = seqset.Set{}, 0
+	f.numbers, f.repeated = section.SeqSet{}, 0
 	room := len(f.spool.data) / recordSize // no more fit, whatever a damaged spool holds
 	for more := true; more && room > 0; {
 		var events []trace.Event

@@ -9,7 +9,7 @@ import (
 	"testing"
 
 	"memtrace/trace"
-	"memtrace/trace/seqset"
+	"memtrace/trace/section"
 )
 
 // moved writes what a drainer had written of a small spool when it was killed: its events from 1 to 10 and 15, then one
@@ -150,7 +150,7 @@ func TestSlotReleased(t *testing.T) {
 // checkMerged requires 1..last, each once, 11..14 and 16..19 after the file's other events, and late.
 func checkMerged(t *testing.T, events []trace.Event, last uint64) {
 	t.Helper()
-	var seen seqset.Set
+	var seen section.SeqSet
 	for _, e := range events {
 		if e.Kind == trace.EventLost {
 			continue

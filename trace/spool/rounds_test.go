@@ -6,7 +6,7 @@ import (
 	"testing"
 
 	"memtrace/trace"
-	"memtrace/trace/seqset"
+	"memtrace/trace/section"
 )
 
 // newWideSpool lays out a spool with that many rings, each with a chain of so many segments, without a record.
@@ -115,7 +115,7 @@ func TestCollectAgainstOrder(t *testing.T) {
 			threads[i].at = position{s.load32(s.ringOffset(uint32(i)) + ringFirstSegment), 1}
 		}
 		c := NewCursor(s)
-		var seen seqset.Set
+		var seen section.SeqSet
 		last, seq := uint64(0), uint64(0)
 		check := func(force bool) (more bool) {
 			events, watermark, more := c.Collect(force)

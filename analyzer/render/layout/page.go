@@ -1,6 +1,7 @@
-// Package layout has the parts of every text: pages of titles, fields, lists and tables within a width, sheets of the
-// same as data, and the formats of sizes, counts, times and shares. It may import the report's types, for their bounds,
-// and the sanitizer of text; it does not depend on the content of a page.
+// Package layout has the parts of every text and picture: pages of titles, fields, lists and tables within a width,
+// sheets of the same as data, the formats of sizes, counts, times and shares, words that several reports share, lanes
+// over time, and colours. It may import the report's types and the names of rules, and the sanitizer of text; it does
+// not depend on the content of a page.
 package layout
 
 import (

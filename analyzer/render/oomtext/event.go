@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -27,7 +27,7 @@ func WriteEvents(p *layout.Page, s *report.Summary) {
 		return
 	}
 	first := s.DetailedOOM()
-	writeEvent(p, &list[first], phrase.Framework(s.Versions))
+	writeEvent(p, &list[first], layout.Framework(s.Versions))
 	WriteKeptBy(p, s.KeptBy)
 	shown := 0
 	for i := range list {
@@ -52,7 +52,7 @@ func WriteEvents(p *layout.Page, s *report.Summary) {
 
 // oneLine is an event in one line.
 func oneLine(e *report.OOMEvent) string {
-	text := fmt.Sprintf("%s requested on %s", layout.Bytes(e.RequestedBytes), phrase.DeviceName(e.Device))
+	text := fmt.Sprintf("%s requested on %s", layout.Bytes(e.RequestedBytes), layout.DeviceName(e.Device))
 	if e.Tag != "" {
 		text += ", under " + sanitize.Text(e.Tag)
 	}
@@ -64,10 +64,10 @@ func oneLine(e *report.OOMEvent) string {
 
 // writeEvent prints one event: the request and its code, the owners of the memory, the idle memory, and advice.
 func writeEvent(p *layout.Page, e *report.OOMEvent, framework string) {
-	title := fmt.Sprintf("Out of memory on %s at %s", phrase.DeviceName(e.Device), layout.Moment(e.TimeNS))
+	title := fmt.Sprintf("Out of memory on %s at %s", layout.DeviceName(e.Device), layout.Moment(e.TimeNS))
 	switch {
 	case e.Outcome == report.OOMRecovered:
-		title = fmt.Sprintf("Memory ran short on %s at %s", phrase.DeviceName(e.Device), layout.Moment(e.TimeNS))
+		title = fmt.Sprintf("Memory ran short on %s at %s", layout.DeviceName(e.Device), layout.Moment(e.TimeNS))
 	case e.Device < 0:
 		title = fmt.Sprintf("Out of %s memory at %s", HostWord(e), layout.Moment(e.TimeNS))
 	}
@@ -76,7 +76,7 @@ func writeEvent(p *layout.Page, e *report.OOMEvent, framework string) {
 	p.Field("requested", requestWords(e, framework))
 	p.Field("by", callerWords(e))
 	if e.Detailed {
-		p.Field(phrase.DeviceName(e.Device), deviceWords(e))
+		p.Field(layout.DeviceName(e.Device), deviceWords(e))
 	}
 	if e.LostRecords > 0 {
 		p.Styled(layout.Alarm, "lost", lostWords(e))
@@ -243,7 +243,7 @@ func writeOwners(p *layout.Page, e *report.OOMEvent, framework string) {
 
 // writeLedger prints the table of one grouping, with a limit on the rows of blocks.
 func writeLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework string, limit int) {
-	title := "Who filled " + phrase.DeviceName(e.Device)
+	title := "Who filled " + layout.DeviceName(e.Device)
 	if l.Rows[0].Owner == report.OwnerBlocks {
 		title += ", by " + l.By
 	}
@@ -277,7 +277,7 @@ func FoldOwners(by string, list []report.LedgerRow, limit int) []report.LedgerRo
 		for _, row := range rows[limit:n] {
 			rest.Bytes += row.Bytes
 		}
-		rest.Key = phrase.MoreRows(by, n-limit)
+		rest.Key = layout.MoreRows(by, n-limit)
 		rows = slices.Delete(rows, limit, n)
 	}
 	slices.SortStableFunc(rows, func(a, b report.LedgerRow) int { return cmp.Compare(b.Bytes, a.Bytes) })
@@ -347,20 +347,20 @@ func writeAdvice(p *layout.Page, e *report.OOMEvent) {
 // Write writes one OOM event as a self-contained text.
 func Write(w io.Writer, r *report.OOMReport, o layout.Options) error {
 	p := layout.NewPage(w, o)
-	writeEvent(p, &r.Event, phrase.Framework(r.Versions))
+	writeEvent(p, &r.Event, layout.Framework(r.Versions))
 	WriteKeptBy(p, r.KeptBy)
 	p.Title("The run")
 	p.Gap()
-	p.Field("command", cmp.Or(phrase.Command(r.Process), "unknown"))
-	p.Field("process", phrase.Process(r.Process))
+	p.Field("command", cmp.Or(layout.Command(r.Process), "unknown"))
+	p.Field("process", layout.Process(r.Process))
 	if started, err := time.Parse(time.RFC3339Nano, r.Process.Started); err == nil {
 		p.Field("happened", started.Add(time.Duration(r.Event.TimeNS)).Format("2006-01-02 15:04:05 MST"))
 	}
-	if text := phrase.Software(r.Versions); text != "" {
+	if text := layout.Software(r.Versions); text != "" {
 		p.Field("software", text)
 	}
 	for _, d := range r.Devices {
-		p.Field(phrase.DeviceName(d.Index), phrase.Device(d, r.NullGPU))
+		p.Field(layout.DeviceName(d.Index), layout.Device(d, r.NullGPU))
 	}
 	p.Gap()
 	if o.Path != "" {

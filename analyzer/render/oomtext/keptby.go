@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 )
 
@@ -26,7 +26,7 @@ func WriteKeptBy(p *layout.Page, k *report.KeptBy) {
 	}
 	rows := k.Holders[:min(len(k.Holders), p.RowLimit())]
 	for i := range rows {
-		bytes, name, what := phrase.KeptRow(&rows[i])
+		bytes, name, what := layout.KeptRow(&rows[i])
 		p.Line("  %s  %s", p.Paint(layout.Strong, fmt.Sprintf("%*s", keptBytes, bytes)), name)
 		p.Line("  %*s  %s", keptBytes, "", what)
 	}

@@ -6,7 +6,7 @@ import (
 	"slices"
 
 	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/phrase"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
@@ -23,7 +23,7 @@ func writeCategories(p *layout.Page, e *report.OOMEvent, framework string) {
 	var cells [][]layout.Cell
 	for i, c := range e.Categories {
 		bytes, count = bytes+c.Bytes, count+c.BlockCount
-		cells = append(cells, []layout.Cell{{Text: sanitize.Text(phrase.CategoryWord(c.Category))},
+		cells = append(cells, []layout.Cell{{Text: sanitize.Text(layout.CategoryWord(c.Category))},
 			{Text: layout.Bytes(c.Bytes), Style: layout.Strong}, {Text: layout.Percent(shares[i])},
 			{Text: layout.Count(c.BlockCount)},
 			{Text: layout.Bar(c.Bytes, largest, layout.BarWidth, p.ASCII), Style: layout.Blocks}})

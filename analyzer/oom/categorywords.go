@@ -1,0 +1,97 @@
+package oom
+
+import (
+	"slices"
+	"strings"
+
+	"memtrace/analyzer/report"
+)
+
+// Sentences on checkpointing: where a backward pass will come, and where nobody knows.
+const (
+	checkpointing      = " Gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
+	maybeCheckpointing = " In training, gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
+)
+
+// sayActivations says of feature maps what the run does not do yet. Half the batch gives back half of what goes with
+// its size, the inputs too.
+func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string) {
+	text := "Activations (feature maps) of this iteration hold {held}, {share}. " +
+		"Half the batch gives back about {frees}."
+	switch {
+	case f.Checkpointing:
+	case e.Composition.Stepped || heldBy(e, "Gradients") > 0:
+		text += checkpointing
+	default:
+		text += maybeCheckpointing
+	}
+	if p := &e.Composition.Parameters; !f.Autocast && !f.Nameless && !e.Seen.Autocast && p.Narrow() <= p.WideBytes {
+		text += " Half precision (torch.autocast) halves those in single precision."
+	}
+	return e.Composition.IterationBatchBytes / 2, text
+}
+
+// Differentiated corrects what is said of checkpointing by what kept tensors at that moment: it gives back what graphs
+// for a backward pass have saved, and nothing where there is none.
+func Differentiated(e *report.OOMEvent, k *report.KeptBy) {
+	if k == nil || k.Skipped != "" {
+		return
+	}
+	says := ""
+	if slices.ContainsFunc(k.Holders, func(h report.Kept) bool { return h.GraphNodes > 0 }) {
+		says = checkpointing
+	} else if k.Late || k.LeftOut > 0 {
+		return
+	}
+	for i := range e.Advice {
+		text := &e.Advice[i].Text
+		*text = strings.Replace(strings.Replace(*text, maybeCheckpointing, says, 1), checkpointing, says, 1)
+	}
+}
+
+func sayCopies(_ *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) {
+	return held, "torch.autocast keeps {held} of copies of weights in half precision until its outermost block ends, {share}. " +
+		"torch.autocast(..., cache_enabled=False) gives back about {frees}; so does a model that is in half precision itself."
+}
+
+// sayOptimizerState goes by how many bytes the states' elements have: where that is not known, it says for which the
+// figure holds.
+func sayOptimizerState(e *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) {
+	s := &e.Composition.OptimizerState
+	text := "Optimizer state holds {held}, {share}. "
+	frees := s.WideBytes/4*3 + s.TwoBytes/2
+	switch {
+	case frees+s.UnknownBytes < held/4:
+		return held / 2, text + "Sharding it over two GPUs (FSDP, ZeRO) gives back about {frees}; keeping it on the host gives back all of it."
+	case s.UnknownBytes > held/10:
+		frees = held / 4 * 3
+		text += "If it is in single precision, an"
+	default:
+		text += "An"
+	}
+	return frees, text + " optimizer with 8-bit state gives back about {frees}; sharding it over several GPUs (FSDP, ZeRO) or keeping it on the " +
+		"host gives back more."
+}
+
+func sayParameters(e *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) {
+	p := &e.Composition.Parameters
+	text := "Parameters hold {held}, {share}. "
+	const more = " and, for fine-tuning, a quantized base model with LoRA."
+	switch {
+	case p.UnknownBytes > held/10:
+		return held / 2, text + "Sharding over two GPUs (FSDP) gives back about {frees}; so does half precision, unless they are in it," + more
+	case p.WideBytes < held/4:
+		return held / 2, text + "Most are in half precision or smaller already. Sharding over two GPUs (FSDP) gives back about {frees}."
+	}
+	return p.WideBytes / 2, text + "Half precision gives back about {frees}; so do sharding over two GPUs (FSDP)" + more
+}
+
+// heldBy is what blocks of a category hold.
+func heldBy(e *report.OOMEvent, category string) uint64 {
+	for _, c := range e.Categories {
+		if c.Category == category {
+			return c.Bytes
+		}
+	}
+	return 0
+}

@@ -1,0 +1,90 @@
+package layout
+
+import (
+	"fmt"
+	"strings"
+
+	"memtrace/analyzer/report"
+	"memtrace/internal/sanitize"
+)
+
+// keptShown is how many holders a sentence names, and keptPart the least part of the allocated bytes, as a divisor, of
+// a holder to be named.
+const (
+	keptShown = 2
+	keptPart  = 10
+)
+
+// KeptBy describes in a sentence or two what keeps most of the tensors alive, and how much is freed by dropping it; ""
+// if nothing keeps much of the allocated bytes.
+func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
+	if k == nil {
+		return "", 0
+	}
+	var kept, garbage []string
+	for i := range k.Holders {
+		h := &k.Holders[i]
+		if h.Path == keptUnknown {
+			continue
+		}
+		if len(kept)+len(garbage) == keptShown || h.FreesBytes == 0 || h.FreesBytes < allocated/keptPart {
+			break
+		}
+		if bytes += h.FreesBytes; h.Garbage {
+			garbage = append(garbage, fmt.Sprintf("%s is garbage in reference cycles (%s; %s): gc.collect() frees it.",
+				keptBytes(h), KeptName(h), keptWhat(h)))
+			continue
+		}
+		by := "by "
+		if strings.HasPrefix(h.Path, "in ") { // a function that runs
+			by = ""
+		}
+		kept = append(kept, fmt.Sprintf("%s%s: %s (%s)", by, KeptName(h), keptBytes(h), keptWhat(h)))
+	}
+	if len(kept) > 0 {
+		garbage = append([]string{"Kept " + strings.Join(kept, "; and ") + "."}, garbage...)
+	}
+	return strings.Join(garbage, " "), bytes
+}
+
+// keptUnknown is the path of tensors that the search had not reached when it was cut short.
+const keptUnknown = "?"
+
+// KeptName is how tensors are reached, as memtrace ctl PID referrers shows it.
+func KeptName(h *report.Kept) string {
+	if h.Path == keptUnknown {
+		return "not known: the time was over"
+	}
+	if h.Garbage {
+		return sanitize.Text(strings.TrimPrefix(h.Path, "?"))
+	}
+	return sanitize.Text(h.Path)
+}
+
+// KeptRow returns for a holder the bytes freed with it, how its tensors are reached, and what they are.
+func KeptRow(h *report.Kept) (bytes, name, what string) {
+	name, what = KeptName(h), keptWhat(h)
+	if h.Garbage {
+		name = "garbage: " + name
+	}
+	return keptBytes(h), name, what
+}
+
+func keptBytes(h *report.Kept) string {
+	if h.FreesAbout {
+		return "about " + Bytes(h.FreesBytes)
+	}
+	return Bytes(h.FreesBytes)
+}
+
+// keptWhat describes what is kept: tensors, and what their autograd graphs have saved.
+func keptWhat(h *report.Kept) string {
+	text := Plural(h.Tensors, "tensor", "tensors")
+	switch {
+	case h.GraphBytes > 0:
+		text += "; autograd graph with " + Bytes(h.GraphBytes)
+	case h.FreesAbout:
+		text += "; autograd graph of " + Plural(h.GraphNodes, "node", "nodes")
+	}
+	return text
+}
