@@ -25,7 +25,7 @@ WRAP := $(addprefix -Wl$(comma)--wrap=,abort fprintf vfprintf fputc fwrite mmap 
 ROOT ?= $(CURDIR)
 LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl,--version-script,$(ROOT)/cshim/exports.map -Wl,-z,now -Wl,--build-id=sha1 $(WRAP) \
 	-Wl,--whole-archive $(ROOT)/$(CSHIM_OUT)/libcshim.a -Wl,--no-whole-archive -ldl -lpthread'
-GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h analyzer/rules/rulefile/presets/*.toml internal/page/*.html internal/page/*.css internal/page/script/*.js) go.mod go.sum
+GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h internal/rules/rulefile/presets/*.toml internal/page/*.html internal/page/*.css internal/page/script/*.js) go.mod go.sum
 
 .PHONY: all help dev lib cli nullcuda demo demo-guest stage pgo wheel packages test-wheel test test-all nightly test-go test-c test-aarch64 test-python e2e lint fuzz bench guard install uninstall clean generate check-generate check tools
 
@@ -38,7 +38,7 @@ help: ## list the targets
 
 dev: all ## after every change: build, vet, and the quick tests of what Go's cache does not know yet
 	$(GO) vet ./analyzer/... ./cmd/... ./interpose ./trace/...
-	$(GO) test -skip 'CostGrows|OverflowHasBounds' ./analyzer ./analyzer/heap ./analyzer/callstack ./analyzer/diff ./analyzer/oom ./analyzer/profile ./analyzer/render/... ./analyzer/report ./analyzer/rules/... ./analyzer/training ./cmd/memtrace ./trace ./internal/rewrite ./trace/textform ./internal/archtest
+	$(GO) test -skip 'CostGrows|OverflowHasBounds' ./analyzer ./internal/heap ./internal/callstack ./internal/diff ./internal/oom ./internal/profile ./internal/render/... ./analyzer/report ./internal/rules/... ./internal/training ./cmd/memtrace ./trace ./internal/rewrite ./internal/textform ./internal/archtest
 
 ##@ Build
 

@@ -3,14 +3,14 @@ package analyzer
 import (
 	"math"
 
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/callstack"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/cause"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/training"
+	"memtrace/internal/cause"
 	"memtrace/internal/offheap"
+	"memtrace/internal/profile"
+	"memtrace/internal/training"
 	"memtrace/trace"
 )
 

@@ -6,11 +6,11 @@ import (
 	"runtime"
 	"testing"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/rules"
-	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 )
 

@@ -1,12 +1,12 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/device"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/device"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -8,9 +8,9 @@ import (
 	"strconv"
 	"testing"
 
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/moment"
 	"memtrace/trace"
 )
 

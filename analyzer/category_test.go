@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules"
 	"memtrace/trace"
 )
 

@@ -8,11 +8,11 @@ import (
 	"runtime"
 	"testing"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 )
 

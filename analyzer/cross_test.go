@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 )
 
 // TestCrossAddsUp: cells add up to rows, columns and the whole, and rows and columns are the ledgers' rows of the two

@@ -3,10 +3,10 @@ package analyzer
 import (
 	"strings"
 
-	"memtrace/analyzer/device"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/device"
+	"memtrace/internal/heap"
+	"memtrace/internal/profile"
 )
 
 // answer adds nothing where the recorder did not look at the devices at all.

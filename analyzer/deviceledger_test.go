@@ -5,12 +5,12 @@ import (
 	"slices"
 	"testing"
 
-	"memtrace/analyzer/device"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/device"
+	"memtrace/internal/heap"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -4,9 +4,9 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/diff"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/diff"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -5,9 +5,9 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/diff"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
+	"memtrace/internal/diff"
+	"memtrace/internal/moment"
 	"memtrace/trace"
 )
 

@@ -7,8 +7,8 @@ import (
 	"testing"
 
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 )
 

@@ -3,9 +3,9 @@ package analyzer
 import (
 	"math"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

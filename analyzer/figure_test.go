@@ -4,9 +4,9 @@ import (
 	"maps"
 	"testing"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

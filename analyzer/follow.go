@@ -1,13 +1,17 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/symbol"
+	"memtrace/internal/callstack"
+	"memtrace/internal/heap"
+	"memtrace/internal/profile"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 )
+
+// Block is a block of memory that is or was live: its address, size, requested bytes, account, device, and the call
+// stack, thread and tag of its allocation. Other programs, which cannot import internal/heap, name it by this.
+type Block = heap.Block
 
 // Watcher is told, while a trace is replayed, of the blocks of all accounts that pass the filters. What it is handed is
 // valid during the call only; numbers of blocks are used again once their blocks were closed.

@@ -1,11 +1,11 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/callstack"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/profile"
 	"memtrace/cuda"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -4,11 +4,11 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/internal/contradiction"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -3,9 +3,9 @@ package analyzer
 import (
 	"testing"
 
-	"memtrace/analyzer/cause"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/cause"
 	"memtrace/trace"
 )
 

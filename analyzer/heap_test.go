@@ -3,11 +3,11 @@ package analyzer
 import (
 	"testing"
 
-	"memtrace/analyzer/heap"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -4,12 +4,12 @@ import (
 	"cmp"
 	"slices"
 
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/device"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/callstack"
+	"memtrace/internal/device"
+	"memtrace/internal/heap"
 	"memtrace/internal/offheap"
+	"memtrace/internal/profile"
 )
 
 // historyGroupings are what the owners of blocks are told by, beside the categories.

@@ -1,8 +1,8 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/device"
 	"memtrace/analyzer/report"
+	"memtrace/internal/device"
 )
 
 // idleWatch notes where the idle memory of the framework's allocator is when its blocks have their peak.

@@ -3,9 +3,9 @@ package analyzer
 import (
 	"testing"
 
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/callstack"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -7,10 +7,10 @@ import (
 	"slices"
 	"testing"
 
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules"
 	"memtrace/cuda"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules"
 	"memtrace/trace"
 )
 

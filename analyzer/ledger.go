@@ -5,10 +5,10 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 )
 
 // ledger says where the memory was at a moment, divided by one grouping. Beside a framework's blocks stand the slack of

@@ -7,11 +7,11 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/analyzer/device"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/device"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

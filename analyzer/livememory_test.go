@@ -4,10 +4,10 @@ import (
 	"runtime"
 	"testing"
 
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
 	"memtrace/internal/offheap"
+	"memtrace/internal/profile"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 )
 

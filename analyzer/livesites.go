@@ -4,8 +4,8 @@ import (
 	"cmp"
 	"slices"
 
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/callstack"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

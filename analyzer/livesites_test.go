@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 // movedBlocks is a trace in which blocks come to lie where others were, before and after the event with the number 4.

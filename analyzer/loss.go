@@ -3,10 +3,10 @@ package analyzer
 import (
 	"math"
 
-	"memtrace/analyzer/heap"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/profile"
 	"memtrace/cuda"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

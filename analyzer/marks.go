@@ -1,8 +1,8 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"memtrace/analyzer/cause"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/cause"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 )
 
 // mainAccount is the account that Summary.MainLevel names.

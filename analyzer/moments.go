@@ -1,11 +1,11 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/device"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/device"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

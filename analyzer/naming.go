@@ -1,9 +1,9 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/training"
+	"memtrace/internal/heap"
+	"memtrace/internal/profile"
+	"memtrace/internal/training"
 	"memtrace/trace"
 )
 

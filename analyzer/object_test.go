@@ -3,9 +3,9 @@ package analyzer
 import (
 	"testing"
 
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

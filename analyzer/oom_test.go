@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/oom"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/moment"
+	"memtrace/internal/oom"
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 // oomHead is a device of 1000 MiB, PyTorch's allocator and a program that calls the driver itself.

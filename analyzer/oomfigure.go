@@ -3,12 +3,12 @@ package analyzer
 import (
 	"cmp"
 
-	"memtrace/analyzer/cause"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/oom"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/cause"
+	"memtrace/internal/heap"
+	"memtrace/internal/moment"
+	"memtrace/internal/oom"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -4,10 +4,10 @@ import (
 	"maps"
 	"testing"
 
-	"memtrace/analyzer/oom"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
+	"memtrace/internal/oom"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 )
 

@@ -6,12 +6,12 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/oom"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules"
-	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/oom"
+	"memtrace/internal/rules"
+	"memtrace/internal/rules/rulefile"
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 // TestOOMRetriesAreOneRow: failures belong together until a step ends, and nothing that came before the last of them

@@ -4,9 +4,9 @@ import (
 	"fmt"
 	"regexp"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/symbol"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 )
 

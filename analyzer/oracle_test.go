@@ -8,10 +8,10 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
+	"memtrace/internal/moment"
 	"memtrace/trace"
 )
 

@@ -5,9 +5,9 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

@@ -7,9 +7,9 @@ import (
 	"sort"
 	"strings"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
+	"memtrace/internal/moment"
 )
 
 // finish turns what the oracle saw into the summary that is expected.

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"testing"
 
-	"memtrace/analyzer/heap"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

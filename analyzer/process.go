@@ -1,9 +1,9 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/cause"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
+	"memtrace/internal/cause"
+	"memtrace/internal/moment"
 	"memtrace/trace"
 )
 

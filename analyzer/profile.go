@@ -5,12 +5,12 @@ import (
 	"fmt"
 	"slices"
 
-	"memtrace/analyzer/cause"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/cause"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/training"
+	"memtrace/internal/profile"
+	"memtrace/internal/training"
 	"memtrace/trace"
 )
 

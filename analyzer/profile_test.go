@@ -3,9 +3,9 @@ package analyzer
 import (
 	"testing"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -11,15 +11,15 @@ import (
 
 	"golang.org/x/tools/txtar"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules"
-	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules"
+	"memtrace/internal/symbol"
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 // askedTrace is a trace that is replayed once for many questions, and once for each of them.
@@ -186,7 +186,7 @@ func TestQuestionsAboutTraining(t *testing.T) {
 }
 
 func TestQuestionsAboutKnownTraces(t *testing.T) {
-	paths, err := filepath.Glob("render/testdata/*.txtar")
+	paths, err := filepath.Glob("../internal/render/testdata/*.txtar")
 	if err != nil || len(paths) == 0 {
 		t.Fatalf("%d traces, %v", len(paths), err)
 	}

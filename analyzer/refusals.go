@@ -1,9 +1,9 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

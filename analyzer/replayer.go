@@ -1,13 +1,13 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/device"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/device"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/training"
 	"memtrace/cuda"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
+	"memtrace/internal/training"
 	"memtrace/trace"
 )
 

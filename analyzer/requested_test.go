@@ -4,9 +4,9 @@ import (
 	"math/rand/v2"
 	"testing"
 
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/moment"
 	"memtrace/trace"
 )
 

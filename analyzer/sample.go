@@ -3,12 +3,12 @@ package analyzer
 import (
 	"cmp"
 
-	"memtrace/analyzer/device"
-	"memtrace/analyzer/heap"
+	"memtrace/internal/device"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -8,12 +8,12 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/cause"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/symbol"
 	"memtrace/cuda"
+	"memtrace/internal/callstack"
+	"memtrace/internal/cause"
+	"memtrace/internal/moment"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 )
 

@@ -5,11 +5,11 @@ import (
 	"encoding/binary"
 	"slices"
 
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/symbol"
+	"memtrace/internal/callstack"
+	"memtrace/internal/heap"
+	"memtrace/internal/profile"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 )
 

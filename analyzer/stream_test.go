@@ -3,8 +3,8 @@ package analyzer
 import (
 	"math/rand/v2"
 
-	"memtrace/analyzer/heap"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

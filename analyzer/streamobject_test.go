@@ -3,8 +3,8 @@ package analyzer
 import (
 	"slices"
 
-	"memtrace/analyzer/heap"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

@@ -1,15 +1,15 @@
 package analyzer
 
 import (
-	"memtrace/analyzer/callstack"
+	"memtrace/internal/callstack"
 
-	"memtrace/analyzer/heap"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/cause"
+	"memtrace/internal/cause"
 
-	"memtrace/analyzer/oom"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/oom"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

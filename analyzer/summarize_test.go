@@ -11,11 +11,11 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
+	"memtrace/internal/profile"
 	"memtrace/internal/rewrite"
 	"memtrace/trace"
 )

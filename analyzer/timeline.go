@@ -4,13 +4,13 @@ import (
 	"cmp"
 	"slices"
 
-	"memtrace/analyzer/heap"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/oom"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/moment"
+	"memtrace/internal/oom"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 

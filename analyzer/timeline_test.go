@@ -7,8 +7,8 @@ import (
 	"slices"
 	"testing"
 
-	"memtrace/analyzer/heap"
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

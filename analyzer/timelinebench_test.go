@@ -8,8 +8,8 @@ import (
 	"runtime"
 	"testing"
 
-	"memtrace/analyzer/moment"
 	"memtrace/cuda"
+	"memtrace/internal/moment"
 	"memtrace/trace"
 )
 

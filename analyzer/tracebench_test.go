@@ -5,9 +5,9 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/rules/rulefile"
-	"memtrace/analyzer/symbol"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules/rulefile"
+	"memtrace/internal/symbol"
 	"memtrace/trace/spool"
 )
 

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
+	"memtrace/internal/heap"
+	"memtrace/internal/moment"
 	"memtrace/trace"
 )
 

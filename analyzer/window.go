@@ -7,12 +7,12 @@ import (
 	"strings"
 	"time"
 
-	"memtrace/analyzer/heap"
+	"memtrace/internal/heap"
 
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/training"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
+	"memtrace/internal/training"
 	"memtrace/trace"
 )
 

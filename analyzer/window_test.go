@@ -7,10 +7,10 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/heap"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
+	"memtrace/internal/moment"
 	"memtrace/trace"
 )
 

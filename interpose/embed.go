@@ -5,7 +5,7 @@ import (
 	"maps"
 	"time"
 
-	"memtrace/analyzer/symbol"
+	"memtrace/internal/symbol"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )

@@ -6,7 +6,7 @@ import (
 	"runtime/metrics"
 	"strconv"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 	"memtrace/trace"
 )
 

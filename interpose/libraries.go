@@ -8,7 +8,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/callstack"
+	"memtrace/internal/callstack"
 	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/callstack"
+	"memtrace/internal/callstack"
 )
 
 // lay makes files below a folder: path and text in turns.

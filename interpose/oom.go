@@ -8,10 +8,10 @@ import (
 	"path/filepath"
 	"time"
 
-	"memtrace/analyzer/oom"
-	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/oomtext"
 	"memtrace/analyzer/report"
+	"memtrace/internal/oom"
+	"memtrace/internal/render/layout"
+	"memtrace/internal/render/oomtext"
 	"memtrace/internal/sanitize"
 	"memtrace/trace"
 )

@@ -4,7 +4,7 @@ import (
 	"runtime"
 	"slices"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 const (

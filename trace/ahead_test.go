@@ -9,7 +9,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // everythingRead is all that a reader returns of a file.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // A trace whose sections were doubled, dropped or swapped as a whole was read as if nothing had happened, since each

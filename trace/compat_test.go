@@ -5,7 +5,7 @@ import (
 	"encoding/binary"
 	"testing"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // A later version may add section kinds, dictionary entries, fields and event kinds without a new format version; this

@@ -6,7 +6,7 @@ import (
 	"io"
 	"testing"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // readOn reads everything up to the present end.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // verbatim leaves everything as it is.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // lossyTrace has blocks of events, each with an account of records that were dropped, and an end that has their sum.

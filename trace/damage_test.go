@@ -12,7 +12,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // sectionMap holds where the sections of a whole trace begin and how many events precede each.
@@ -48,7 +48,7 @@ func (m sectionMap) upTo(n int) (events, end int) {
 func mixedTrace(t testing.TB) []byte {
 	t.Helper()
 	var text strings.Builder
-	text.WriteString(strings.TrimSuffix(everyLine, everyLine[strings.LastIndex(everyLine, "end reason"):]))
+	text.WriteString(strings.TrimSuffix(everyLine(), everyLine()[strings.LastIndex(everyLine(), "end reason"):]))
 	body := dump(t, encodeTrace(t, trainingStream(150, 5), 40))
 	for line := range strings.Lines(body) {
 		if !strings.HasPrefix(line, "trace ") {

@@ -6,7 +6,7 @@ import (
 	"io"
 	"os"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // The epilogue follows the end section: symbols that were added to a finished trace, then a copy of the end section, so

@@ -11,7 +11,7 @@ import (
 	"testing"
 	"testing/iotest"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // someSymbols returns n symbols whose names contain their number.

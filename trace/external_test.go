@@ -1,8 +1,8 @@
 package trace_test
 
 import (
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 func init() {

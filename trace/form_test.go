@@ -2,9 +2,10 @@ package trace
 
 import (
 	"bytes"
-	_ "embed"
 	"io"
+	"os"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -39,9 +40,13 @@ func encode(t testing.TB, text string) []byte {
 }
 
 // everyLine is a text form with a line of each kind, in the order in which a dump writes them.
-//
-//go:embed textform/testdata/every-line.txt
-var everyLine string
+var everyLine = sync.OnceValue(func() string {
+	text, err := os.ReadFile("../internal/textform/testdata/every-line.txt")
+	if err != nil {
+		panic(err)
+	}
+	return string(text)
+})
 
 func TestTextOfStreamRoundTrips(t *testing.T) {
 	text := dump(t, encodeTrace(t, trainingStream(5000, 3), 1500))

@@ -15,7 +15,7 @@ import (
 	"errors"
 	"fmt"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 const (

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"memtrace/internal/faults"
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // FuzzReader: any bytes return a reader or an error, never both or neither; reading ends with io.EOF, and what was read
@@ -23,8 +23,8 @@ func FuzzReader(f *testing.F) {
 		symbols.add(s)
 	}
 	epilogue := withSection(section.Symbols, symbols.finish(), 0)[section.HeadSize:]
-	killed := everyLine[:strings.LastIndex(everyLine, "end reason")]
-	seeds := [][]byte{fileHead(), append(encode(f, everyLine), epilogue...),
+	killed := everyLine()[:strings.LastIndex(everyLine(), "end reason")]
+	seeds := [][]byte{fileHead(), append(encode(f, everyLine()), epilogue...),
 		encodeTrace(f, trainingStream(900, 3), 200), encode(f, killed)}
 	var others []*faults.Trace
 	for i, file := range seeds {

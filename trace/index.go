@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // IndexEntry describes a stretch of the file that begins at an event block: what a reader needs to know to start in the

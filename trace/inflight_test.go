@@ -5,7 +5,7 @@ import (
 	"slices"
 	"testing"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // A program that ended while other threads were inside frees was called incomplete, and one that was killed so could be

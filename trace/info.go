@@ -8,7 +8,7 @@ import (
 	"slices"
 	"unicode/utf8"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // Info is what is known about the run as a whole, under dotted keys. Every key is optional; later sections override

@@ -5,7 +5,7 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // Contents and place of a lost event:

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // Reports are where they were written, between the blocks of events, and a text form keeps them there.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"sync/atomic"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // Reader reads a trace from front to back, up to its end or to the first section that is cut or damaged. It is a

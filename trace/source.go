@@ -1,6 +1,6 @@
 package trace
 
-import "memtrace/trace/section"
+import "memtrace/internal/section"
 
 // Source is what the analyzer reads: a trace file, or a trace file together with the records that its process left in a
 // spool.

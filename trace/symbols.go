@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // MaxSymbolFrames bounds the frames of one code address.

@@ -7,11 +7,11 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 func TestTablesFromFile(t *testing.T) {
-	_, r := readAll(t, encode(t, everyLine))
+	_, r := readAll(t, encode(t, everyLine()))
 	tables := r.Tables()
 	if got := tables.String(3); got != "model.encoder" || tables.String(99) != "" {
 		t.Errorf("strings %q, %q", got, tables.String(99))

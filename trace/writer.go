@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"io"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // ErrClosed is returned by writes after Close.

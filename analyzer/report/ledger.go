@@ -5,7 +5,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/fold"
+	"memtrace/internal/fold"
 )
 
 // Ledger is the memory by owner at one moment. Its rows add up to the whole.

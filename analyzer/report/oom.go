@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/rules"
+	"memtrace/internal/rules"
 	"memtrace/trace"
 )
 

@@ -3,7 +3,7 @@ package report
 import (
 	"cmp"
 
-	"memtrace/analyzer/rules"
+	"memtrace/internal/rules"
 )
 
 // Outcomes of a run in a Verdict.

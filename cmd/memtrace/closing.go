@@ -11,10 +11,10 @@ import (
 	"golang.org/x/sys/unix"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
 	"memtrace/internal/launch"
+	"memtrace/internal/render"
 
 	"memtrace/internal/tracefile"
 )

@@ -9,9 +9,9 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/rewrite"
 
 	"memtrace/internal/sanitize"

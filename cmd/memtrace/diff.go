@@ -8,9 +8,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/diff"
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/render"
+	"memtrace/internal/diff"
+	"memtrace/internal/moment"
+	"memtrace/internal/render"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"

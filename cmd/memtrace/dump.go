@@ -13,9 +13,9 @@ import (
 
 	"memtrace/internal/safefile"
 	"memtrace/internal/sanitize"
+	"memtrace/internal/textform"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 const dumpLong = `Print a trace as text: one line for each event, dictionary entry and fact about the run.

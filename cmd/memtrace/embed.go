@@ -10,8 +10,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer/symbol"
 	"memtrace/internal/cli"
+	"memtrace/internal/symbol"
 
 	"memtrace/internal/safefile"
 	"memtrace/internal/tracefile"

@@ -8,7 +8,7 @@ import (
 
 	"memtrace/internal/cli"
 
-	"memtrace/internal/exports"
+	"memtrace/internal/exportcmd"
 )
 
 const exportLong = `Write call stacks, blocks or tables of a trace in the format of another tool, beside
@@ -47,31 +47,31 @@ const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
 const csvDoc = "a folder with each table of the report"
 
 // exporter writes files of other tools, and speaks on the command's console.
-func (a *app) exporter() *exports.Exporter { return &exports.Exporter{Console: &a.Console} }
+func (a *app) exporter() *exportcmd.Exporter { return &exportcmd.Exporter{Console: &a.Console} }
 
 func (a *app) exportCommand() *cobra.Command {
-	var flags exports.Flags
+	var flags exportcmd.Flags
 	e := a.exporter()
 	var list strings.Builder
 	var names []cobra.Completion
-	for _, f := range exports.Formats {
+	for _, f := range exportcmd.Formats {
 		fmt.Fprintf(&list, "  %-12s %s\n", f.Name, f.Doc)
 		names = append(names, cobra.CompletionWithDesc(f.Name, f.Doc))
 	}
-	fmt.Fprintf(&list, "  %-12s %s\n", exports.CSVName, csvDoc)
-	names = append(names, cobra.CompletionWithDesc(exports.CSVName, csvDoc))
+	fmt.Fprintf(&list, "  %-12s %s\n", exportcmd.CSVName, csvDoc)
+	names = append(names, cobra.CompletionWithDesc(exportcmd.CSVName, csvDoc))
 	cmd := &cobra.Command{
 		Use:     "export [flags] FORMAT FILE",
 		Short:   "Write flame graphs, files for pprof, Perfetto and others, CSV",
 		Long:    fmt.Sprintf(exportLong, strings.TrimRight(list.String(), "\n")),
 		Example: exportExample,
 		Annotations: map[string]string{
-			cli.DetailsFlag: fmt.Sprintf(exportDetails, exports.CSVTables(),
+			cli.DetailsFlag: fmt.Sprintf(exportDetails, exportcmd.CSVTables(),
 				cli.WindowHelp+"\n\n"+cli.FilterHelp),
 		},
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 2 && !(len(args) == 1 && flags.Pushes()) {
-				return cli.UsageErrorf("name a format (%s) and a trace", strings.Join(exports.Names(), ", "))
+				return cli.UsageErrorf("name a format (%s) and a trace", strings.Join(exportcmd.Names(), ", "))
 			}
 			return nil
 		},
@@ -86,7 +86,7 @@ func (a *app) exportCommand() *cobra.Command {
 			if len(args) == 1 { // a server takes nothing else
 				args = []string{"pprof", args[0]}
 			}
-			if args[0] == exports.CSVName {
+			if args[0] == exportcmd.CSVName {
 				return e.CSV(&flags, args[1])
 			}
 			return e.Stacks(cmd.Context(), &flags, args[0], args[1])

@@ -13,7 +13,7 @@ import (
 
 	"github.com/google/pprof/profile"
 
-	"memtrace/internal/exports"
+	"memtrace/internal/exportcmd"
 )
 
 const pushedTrace = `trace version=1
@@ -60,7 +60,7 @@ func TestExportPush(t *testing.T) {
 	if err := os.WriteFile(path, encoded(t, pushedTrace), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	t.Setenv(exports.PushTokenEnv, "abc")
+	t.Setenv(exportcmd.PushTokenEnv, "abc")
 	_, said := execute(t, []string{"export", "--push", server.URL, "--push-label", "team=vision", path})
 	if !strings.Contains(said, "memtrace: sent ") ||
 		!strings.Contains(said, " as python3 train.py, 30.0 MiB at the peak") {
@@ -88,12 +88,12 @@ func TestExportPush(t *testing.T) {
 		for _, s := range p.Sample {
 			sums[kind.Type] += s.Value[i]
 		}
-		if kind.Type != exports.PushTypes[i].Name || kind.Unit != exports.PushTypes[i].Unit {
+		if kind.Type != exportcmd.PushTypes[i].Name || kind.Unit != exportcmd.PushTypes[i].Unit {
 			t.Errorf("samples have %s, in %s", kind.Type, kind.Unit)
 		}
 	}
 	if sums["peak_space"] != 30<<20 || sums["inuse_space"] != 19922944 || sums["alloc_space"] != 30<<20 ||
-		len(p.SampleType) != len(exports.PushTypes) {
+		len(p.SampleType) != len(exportcmd.PushTypes) {
 		t.Errorf("%v", sums)
 	}
 	if files, _ := filepath.Glob(filepath.Join(filepath.Dir(path), "*")); len(files) != 1 {

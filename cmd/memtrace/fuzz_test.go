@@ -70,7 +70,7 @@ func FuzzVerbs(f *testing.F) {
 // traceSeeds returns the traces of the golden reports and some that are like a training's.
 func traceSeeds(t testing.TB) (files [][]byte) {
 	t.Helper()
-	archives, err := filepath.Glob("../../analyzer/render/testdata/*.txtar")
+	archives, err := filepath.Glob("../../internal/render/testdata/*.txtar")
 	if err != nil || len(archives) == 0 {
 		t.Fatalf("no golden reports: %v", err)
 	}

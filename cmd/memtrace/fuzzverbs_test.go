@@ -12,11 +12,11 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/diff"
-	"memtrace/analyzer/plot"
 	"memtrace/analyzer/report"
 	"memtrace/internal/contradiction"
-	"memtrace/internal/exports"
+	"memtrace/internal/diff"
+	"memtrace/internal/exportcmd"
+	"memtrace/internal/plot"
 	"memtrace/trace"
 )
 
@@ -75,7 +75,7 @@ var turns = func() []string {
 	for _, kind := range plot.Names() {
 		list = append(list, "plot "+kind)
 	}
-	for _, name := range exports.Names() {
+	for _, name := range exportcmd.Names() {
 		list = append(list, "export "+name)
 	}
 	return list
@@ -125,7 +125,7 @@ func (r *verbReader) turn(t *testing.T, s *report.Summary, before, path, turn st
 			args = append(args, "--kind", what)
 		}
 	case "export":
-		if args = append(args, what); what == exports.CSVName {
+		if args = append(args, what); what == exportcmd.CSVName {
 			args[2] = filepath.Join(r.dir, "tables")
 		}
 	}

@@ -12,7 +12,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
-	"memtrace/trace/textform"
+	"memtrace/internal/textform"
 )
 
 // evil is a text that controls terminals, as a quoted Go string: a title, a cleared screen, colours in seven bits and

@@ -12,8 +12,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer/diff"
 	"memtrace/internal/cli"
+	"memtrace/internal/diff"
 	"memtrace/internal/page"
 
 	"memtrace/internal/rewrite"

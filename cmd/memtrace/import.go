@@ -9,14 +9,14 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer/render/layout"
 	"memtrace/internal/cli"
+	"memtrace/internal/render/layout"
 
+	"memtrace/internal/importer"
 	"memtrace/internal/safefile"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
-	"memtrace/trace/importer"
 )
 
 const importLong = `Convert a file of another tool to a trace, for report, diff, plot, html and the other

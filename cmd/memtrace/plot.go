@@ -10,10 +10,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/export"
-	"memtrace/analyzer/plot"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
+	"memtrace/internal/export"
+	"memtrace/internal/plot"
 
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"

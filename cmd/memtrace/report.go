@@ -9,10 +9,10 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/diff"
-	"memtrace/analyzer/render"
+	"memtrace/internal/diff"
+	"memtrace/internal/render"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"

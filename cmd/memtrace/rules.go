@@ -6,8 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/cli"
+	"memtrace/internal/rules/rulefile"
 )
 
 const rulesLong = `List the sets of rules that come with memtrace, or print one as TOML. Write a copy to

@@ -10,8 +10,8 @@ import (
 	"syscall"
 	"testing"
 
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 // scaleTrace writes the text of a trace, entry by entry.

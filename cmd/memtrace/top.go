@@ -5,8 +5,8 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer/profile"
 	"memtrace/internal/cli"
+	"memtrace/internal/profile"
 
 	"memtrace/internal/top"
 	"memtrace/internal/tracefile"

@@ -45,7 +45,7 @@ func findingWords(words []string) *regexp.Regexp {
 func TestWords(t *testing.T) {
 	words := findingWords(avoidedWords(t))
 	texts := helpTexts(newApp(os.Stdin, os.Stdout, os.Stderr).rootCommand())
-	goldens, err := filepath.Glob("../../analyzer/render/testdata/*.txtar")
+	goldens, err := filepath.Glob("../../internal/render/testdata/*.txtar")
 	if err != nil || len(goldens) < 10 {
 		t.Fatalf("%d goldens, %v", len(goldens), err)
 	}

@@ -22,7 +22,7 @@ def _rows(snapshot):
     return b"".join([number.to_bytes(8, "little") for number in rows])
 
 
-def _record_before():  # its name is known to analyzer/callstack
+def _record_before():  # its name is known to internal/callstack
     torch = sys.modules.get("torch")
     try:
         if torch is None or not torch.cuda.is_initialized():

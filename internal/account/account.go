@@ -9,8 +9,8 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/heap"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

@@ -6,8 +6,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"memtrace/analyzer/render/layout"
 	"memtrace/internal/cli"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 

@@ -9,7 +9,7 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 	"memtrace/trace/spool"
 )
 

@@ -15,8 +15,8 @@ import (
 	"syscall"
 	"time"
 
-	"memtrace/analyzer/render/layout"
 	"memtrace/internal/cli"
+	"memtrace/internal/render/layout"
 
 	"memtrace/internal/control"
 	"memtrace/internal/launch"

@@ -23,15 +23,15 @@ import (
 	"time"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/diff"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/diff"
 	"memtrace/internal/page"
+	"memtrace/internal/profile"
+	"memtrace/internal/render"
+	"memtrace/internal/rules/rulefile"
 
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 var (

@@ -10,7 +10,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 )
 
 // Columns returns the columns of the terminal that a file is, or 0 if it is not one. Of narrow ones it returns

@@ -12,10 +12,10 @@ import (
 	"golang.org/x/term"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/callstack"
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/symbol"
+	"memtrace/internal/callstack"
+	"memtrace/internal/moment"
+	"memtrace/internal/render/layout"
+	"memtrace/internal/symbol"
 
 	"memtrace/internal/sanitize"
 )

@@ -7,9 +7,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/rules"
-	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules"
+	"memtrace/internal/rules/rulefile"
 )
 
 const (

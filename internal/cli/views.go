@@ -7,11 +7,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/render"
-	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/rules"
-	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/profile"
+	"memtrace/internal/render"
+	"memtrace/internal/render/layout"
+	"memtrace/internal/rules"
+	"memtrace/internal/rules/rulefile"
 )
 
 // ViewFlags are the flags of report about training: tables of their own instead of the report.

@@ -3,7 +3,7 @@ package cli
 import (
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer/moment"
+	"memtrace/internal/moment"
 )
 
 // WindowFlags select the part of the run between two moments.

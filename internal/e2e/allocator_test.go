@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/render"
+	"memtrace/internal/render"
 )
 
 // allocatorMoment mirrors testdata/train/allocator_calls.py: bytes of blocks and what was requested of them, by stream

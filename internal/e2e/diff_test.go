@@ -7,9 +7,9 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/diff"
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
+	"memtrace/internal/diff"
+	"memtrace/internal/render"
 )
 
 // One layer of GPT-2 is widened; the diff names its tag first.

@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
+	"memtrace/internal/render"
 )
 
 var fitting = regexp.MustCompile(`about ([\d.]+) times this batch would fit on device 0\.`)

@@ -5,8 +5,8 @@ package e2e
 import (
 	"testing"
 
-	"memtrace/analyzer/render"
 	"memtrace/cuda"
+	"memtrace/internal/render"
 	"memtrace/trace"
 )
 

@@ -13,9 +13,9 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules/rulefile"
 	"memtrace/trace"
 )
 

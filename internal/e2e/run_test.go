@@ -15,9 +15,9 @@ import (
 	"testing"
 	"time"
 
-	"memtrace/analyzer/render"
 	"memtrace/analyzer/report"
 	"memtrace/internal/guest"
+	"memtrace/internal/render"
 )
 
 // limit ends a program that hangs. It does not measure speed: on a busy machine a program may take twenty times as
@@ -116,7 +116,7 @@ func memtrace(t *testing.T, args ...string) string {
 }
 
 // jsonReport returns the JSON report of a trace, decoded into the product's own types, whose names in JSON
-// TestSchemaPaths in analyzer/render guards.
+// TestSchemaPaths in internal/render guards.
 func jsonReport(t *testing.T, trace string, args ...string) (rep render.Document) {
 	t.Helper()
 	if err := json.Unmarshal([]byte(memtrace(t, append([]string{"report", "--json", trace}, args...)...)), &rep); err !=

@@ -11,7 +11,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/symbol"
+	"memtrace/internal/symbol"
 	"memtrace/trace/spool"
 )
 

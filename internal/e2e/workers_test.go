@@ -9,7 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/analyzer/render"
+	"memtrace/internal/render"
 )
 
 // difference returns the lines in which the second of two outcomes differs from the first, or "".

@@ -8,7 +8,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
-	"memtrace/trace/section"
+	"memtrace/internal/section"
 )
 
 // Section is a part of a trace as it is in the file, header included.

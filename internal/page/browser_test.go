@@ -12,8 +12,8 @@ import (
 	"testing"
 	"time"
 
-	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 )
 
 // opened returns the document that a real browser renders from a page, and the page's console output.

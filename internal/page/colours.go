@@ -5,7 +5,7 @@ import (
 	"image/color"
 	"strings"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 )
 
 // coloured inserts the palette's colours into the style sheet, for light and dark backgrounds.

@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/render"
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render"
+	"memtrace/internal/render/layout"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"

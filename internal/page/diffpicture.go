@@ -6,8 +6,8 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 )
 
 // tick is a value on an axis: its position, in percent of the axis, and its label.

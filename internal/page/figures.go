@@ -3,7 +3,7 @@ package page
 import (
 	"io"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 
 	"memtrace/analyzer/report"
 )

@@ -6,7 +6,7 @@ import (
 	"io"
 	"time"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 

@@ -16,9 +16,9 @@ import (
 	"slices"
 	"strings"
 
-	"memtrace/analyzer/render"
-	"memtrace/analyzer/render/layout"
-	"memtrace/analyzer/render/oomtext"
+	"memtrace/internal/render"
+	"memtrace/internal/render/layout"
+	"memtrace/internal/render/oomtext"
 
 	"memtrace/analyzer/report"
 )

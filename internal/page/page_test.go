@@ -17,11 +17,11 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/render"
-	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
+	"memtrace/internal/render"
+	"memtrace/internal/render/layout"
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 const hostile = "</script><script>alert(1)</script><img src=x onerror=alert(2)>\"'&\x1b[31m\u202e{{.Data}}"

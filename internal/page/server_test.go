@@ -15,8 +15,8 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 // summary is of a trace with so many blocks, under a tag.

@@ -6,7 +6,7 @@ import (
 	"io"
 	"slices"
 
-	"memtrace/analyzer/heap"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

@@ -12,8 +12,8 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 // recorded is a trace of a user whose every name has "acme" in it, wherever a trace can hold a name; %s is replaced by

@@ -8,8 +8,8 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 // history is a trace in which most of what was allocated is gone. Of what is live at its end a snapshot tells the same.

@@ -3,8 +3,8 @@ package rewrite
 import (
 	"math"
 
-	"memtrace/analyzer/heap"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/internal/offheap"
 	"memtrace/trace"
 )

@@ -4,8 +4,8 @@ import (
 	"slices"
 	"sort"
 
-	"memtrace/analyzer/heap"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

@@ -11,8 +11,8 @@ import (
 	"github.com/rs/zerolog"
 	"golang.org/x/term"
 
-	"memtrace/analyzer/symbol"
 	"memtrace/internal/sanitize"
+	"memtrace/internal/symbol"
 )
 
 // Host is what the command lends the view. All fields are needed.

@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules"
 	"memtrace/internal/metrics"
+	"memtrace/internal/rules"
 	"memtrace/internal/version"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"memtrace/analyzer/profile"
+	"memtrace/internal/profile"
 )
 
 // MinInterval prevents the view from stalling the programs that it shows: a query of a device's processes takes

@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 
 	"memtrace/analyzer/report"
 )

@@ -6,7 +6,7 @@ import (
 	"maps"
 	"slices"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"

@@ -5,9 +5,9 @@ import (
 	"strconv"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/profile"
 	"memtrace/analyzer/report"
-	"memtrace/analyzer/rules/rulefile"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules/rulefile"
 )
 
 const (

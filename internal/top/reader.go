@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/moment"
 	"memtrace/analyzer/report"
+	"memtrace/internal/moment"
 	"memtrace/trace/spool"
 )
 

@@ -7,8 +7,8 @@ import (
 
 	"github.com/charmbracelet/x/ansi"
 
-	"memtrace/analyzer/render/layout"
 	"memtrace/internal/control"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 

@@ -14,7 +14,7 @@ import (
 	"github.com/charmbracelet/x/ansi"
 	"golang.org/x/term"
 
-	"memtrace/analyzer/render/layout"
+	"memtrace/internal/render/layout"
 )
 
 // patience is how long a picture waits for figures: most traces are read on in a few milliseconds.

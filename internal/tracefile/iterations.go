@@ -4,10 +4,10 @@ import (
 	"fmt"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/moment"
-	"memtrace/analyzer/profile"
-	"memtrace/analyzer/rules/rulefile"
 	"memtrace/internal/cli"
+	"memtrace/internal/moment"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules/rulefile"
 )
 
 // FindIterations turns moments that name an iteration into the times at which those ended. That takes a reading of the

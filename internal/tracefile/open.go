@@ -9,9 +9,9 @@ import (
 	"strings"
 
 	"memtrace/internal/cli"
+	"memtrace/internal/importer"
 	"memtrace/internal/safefile"
 	"memtrace/trace"
-	"memtrace/trace/importer"
 	"memtrace/trace/spool"
 )
 

@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/export"
+	"memtrace/internal/export"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"

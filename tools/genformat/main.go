@@ -8,8 +8,8 @@ import (
 	"os"
 	"strings"
 
+	"memtrace/internal/section"
 	"memtrace/trace"
-	"memtrace/trace/section"
 )
 
 func main() {

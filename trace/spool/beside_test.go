@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/internal/section"
 	"memtrace/trace"
-	"memtrace/trace/section"
 )
 
 // recordedBy is a small spool of another process, or of another time.

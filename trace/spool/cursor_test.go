@@ -6,8 +6,8 @@ import (
 	"time"
 
 	"memtrace/internal/guest"
+	"memtrace/internal/section"
 	"memtrace/trace"
-	"memtrace/trace/section"
 	"memtrace/trace/spool"
 )
 

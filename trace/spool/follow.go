@@ -9,8 +9,8 @@ import (
 	"slices"
 
 	"memtrace/internal/safefile"
+	"memtrace/internal/section"
 	"memtrace/trace"
-	"memtrace/trace/section"
 )
 
 // snapshotTries bounds how often a look into the spool is repeated because the drainer moved records to the file

@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"memtrace/internal/guest"
+	"memtrace/internal/section"
 	"memtrace/trace"
-	"memtrace/trace/section"
 	"memtrace/trace/spool"
 )
 

@@ -10,12 +10,12 @@ import (
 	"testing"
 
 	"memtrace/analyzer"
-	"memtrace/analyzer/render"
-	"memtrace/analyzer/render/layout"
 	"memtrace/analyzer/report"
 	"memtrace/internal/contradiction"
+	"memtrace/internal/render"
+	"memtrace/internal/render/layout"
+	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/textform"
 )
 
 // recording is what was read.

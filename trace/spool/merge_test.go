@@ -8,8 +8,8 @@ import (
 	"slices"
 	"testing"
 
+	"memtrace/internal/section"
 	"memtrace/trace"
-	"memtrace/trace/section"
 )
 
 // moved writes what a drainer had written of a small spool when it was killed: its events from 1 to 10 and 15, then one

@@ -5,8 +5,8 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"memtrace/internal/section"
 	"memtrace/trace"
-	"memtrace/trace/section"
 )
 
 // newWideSpool lays out a spool with that many rings, each with a chain of so many segments, without a record.

@@ -1,0 +1,165 @@
+package cause
+
+import (
+	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
+	"memtrace/internal/profile"
+)
+
+const (
+	minPoints = 16 // of a series
+	// minRounds is how many rounds a program must have repeated while memory grew: the first round allocates what is
+	// needed from then on, and runs through many layers that look the same.
+	minRounds = 3
+	// floorPart is the part of the peak, as a divisor, below which growth is ignored, as it is below floorBytes.
+	floorPart  = 200
+	floorBytes = 1 << 20
+	// keptPart is the part of the growth, as a divisor, that must remain after subtracting what others hold less:
+	// otherwise memory only moves from one place to another.
+	keptPart = 4
+	// minChurn is the ratio of freed to kept memory that is required if a program's rounds are unknown: otherwise it is
+	// still building up what it needs.
+	minChurn = 3
+	// nativeRises is how often memory must rise and stay in a program without Python, whose rounds are unknown.
+	nativeRises = 32
+	ending      = 500e6 // nanoseconds that such a program needs to end
+)
+
+// JudgesGrowth reports whether an account's memory is judged: memory of other processes, or address space without
+// memory, is not.
+func JudgesGrowth(account heap.Account) bool {
+	switch account {
+	case heap.AccountDriver, heap.AccountFramework, heap.AccountManaged, heap.AccountHost, heap.AccountRegistered:
+		return true
+	}
+	return false
+}
+
+// A Judge has the inputs of a judgement on growth. The summary must have its bounds, devices, levels and training.
+type GrowthJudge struct {
+	Held     *profile.HeldSeries // nil where none was kept
+	Summary  *report.Summary
+	Resolver *profile.Resolver
+	Imported bool // from another tool's file, without the number of rounds
+	// Reserves reports whether a call stack allocates the driver's memory for an allocator whose blocks are judged
+	// instead
+	Reserves func(stack uint64) bool
+
+	times []int64 // of the points
+}
+
+// Judge judges the main level and the other kinds of memory that the program used.
+func (j *GrowthJudge) Judge(main heap.Account) (*report.Trend, []report.Trend) {
+	others := []report.Trend{}
+	for account := range heap.AccountCount {
+		if account != main && JudgesGrowth(account) && j.peakOf(account) > 0 {
+			others = append(others, *j.of(account))
+		}
+	}
+	return j.of(main), others
+}
+
+// peakOf is the most that an account held.
+func (j *GrowthJudge) peakOf(account heap.Account) uint64 {
+	switch account {
+	case heap.AccountDriver:
+		return j.Summary.Driver.PeakBytes
+	case heap.AccountFramework:
+		return j.Summary.Framework.PeakBytes
+	}
+	return j.Summary.Other[account.String()].PeakBytes
+}
+
+// of judges one account.
+func (j *GrowthJudge) of(account heap.Account) *report.Trend {
+	t := &report.Trend{Level: account.String(), Kind: report.GrowthUnknown, Owners: []report.TrendOwner{}}
+	if j.Held == nil || j.Summary.Bounds != nil || j.Held.Points() < minPoints {
+		return t
+	}
+	j.times = append(append([]int64{}, j.Held.Ends[:j.Held.Points()]...), j.Held.LastTimeNS)
+	g := j.growthOf(account)
+	switch {
+	case g == nil || g.bytes < max(floorBytes, j.peakOf(account)/floorPart) || g.moves():
+		t.Kind = report.GrowthNone
+	case j.repeats(g) && !j.ended(g) && !j.allocatedLate(g):
+		t.Kind = report.GrowthSteady
+		j.describe(t, g)
+	}
+	return t
+}
+
+// stacks are the call stacks of an account that count.
+func (j *GrowthJudge) stacks(account heap.Account) []profile.HeldStack {
+	list := j.Held.Of(account)
+	if account != heap.AccountDriver || j.Reserves == nil {
+		return list
+	}
+	kept := list[:0]
+	for _, v := range list {
+		if !j.Reserves(v.ID) {
+			kept = append(kept, v)
+		}
+	}
+	return kept
+}
+
+// describe fills in the known facts of a growth.
+func (j *GrowthJudge) describe(t *report.Trend, g *growth) {
+	last := len(j.times) - 1
+	t.FromTimeNS, t.ToTimeNS, t.Bytes = j.times[g.from], j.times[last], g.bytes
+	t.FromBytes = g.kept[g.from]
+	t.ToBytes = t.FromBytes + t.Bytes
+	t.BytesPerSecond = slope(g.grown[g.from:], j.times[g.from:]) * 1e9
+	if seconds := float64(t.ToTimeNS-t.FromTimeNS) / 1e9; seconds > 0 {
+		t.BytesPerSecond += float64(g.rest) / seconds
+	}
+	j.owners(t, g)
+	t.BytesPerIteration = j.perIteration(g)
+	if account := t.Level; account == report.LevelDriver || account == report.LevelFramework {
+		t.FullInSeconds = fullIn(j.Summary, t.BytesPerSecond)
+	}
+}
+
+// perIteration is the growth from the first rise to the last one, shared among the iterations in between; 0 if there
+// are too few. Memory may stay once in many iterations.
+func (j *GrowthJudge) perIteration(g *growth) uint64 {
+	at, last := rises(g.grown[g.from:]), len(j.times)-1
+	first, latest := g.from+at[0], g.from+at[len(at)-1]
+	count := j.iterations(j.times[first]+1, j.times[latest])
+	if count < minRounds {
+		return 0
+	}
+	rest := g.rest * uint64(latest-first) / uint64(last-g.from)
+	return (g.grown[latest] - g.grown[first] + rest) / uint64(count)
+}
+
+// iterations counts the iterations that ended in an interval; none if they are guessed.
+func (j *GrowthJudge) iterations(from, to int64) (count int) {
+	t := j.Summary.Training
+	if t == nil || t.IterationsBy == report.IterationsByNothing || t.IterationsBy == report.IterationsByPeriod {
+		return 0
+	}
+	for i := range t.Iterations {
+		if it := &t.Iterations[i]; it.Ended && it.EndNS >= from && it.EndNS <= to {
+			count++
+		}
+	}
+	return count
+}
+
+// fullIn returns the seconds until the only device in use is full, 0 if that is unknown, or has happened.
+func fullIn(s *report.Summary, rate float64) float64 {
+	var used *report.Device
+	for i := range s.Devices {
+		if d := &s.Devices[i]; !d.Driver.Empty() {
+			if used != nil {
+				return 0
+			}
+			used = d
+		}
+	}
+	if used == nil || used.TotalBytes <= used.Driver.PeakBytes || rate <= 0 || s.OOM.Count > 0 {
+		return 0
+	}
+	return float64(used.TotalBytes-used.Driver.PeakBytes) / rate
+}

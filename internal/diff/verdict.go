@@ -1,0 +1,220 @@
+package diff
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"memtrace/analyzer/report"
+	"memtrace/internal/fold"
+)
+
+// Verdict summarizes the difference: by how much the memory of the level that reports put first changed, and the
+// largest change of the same direction.
+type Verdict struct {
+	Level  string  `json:"level"`
+	Bytes  Change  `json:"bytes"`  // at the peak, or at the moments that are compared
+	Causes []Cause `json:"causes"` // at most one by each grouping, the one that explains most first
+}
+
+// Cause is a row, or several folded into one, that changed in the direction of the whole.
+type Cause struct {
+	By    string `json:"by"`   // "parameters", or a grouping
+	Kind  string `json:"kind"` // of parameters: "parameter", "buffer" or "optimizer"; else ""
+	Name  string `json:"name"`
+	State string `json:"state"`
+	Count int    `json:"count"` // names that are folded into one
+	Delta int64  `json:"delta"`
+}
+
+// causeLeast is the part of the change that a row must explain to be named, as a divisor.
+const causeLeast = 4
+
+// verdict sums the difference up.
+func (d *Diff) verdict(level string) *Verdict {
+	v := &Verdict{Level: level, Causes: []Cause{}}
+	for _, l := range d.Levels {
+		if l.Level == level && l.Device == "all" {
+			v.Bytes = l.PeakBytes
+		}
+	}
+	if v.Bytes.Delta == 0 {
+		return v
+	}
+	v.add(d.parameterCause())
+	for _, by := range d.By {
+		for _, g := range d.Groups {
+			if g.By == by && g.Level == level {
+				v.add(rowCause(&g, v.Bytes.Delta > 0))
+			}
+		}
+	}
+	slices.SortStableFunc(v.Causes, func(a, b Cause) int { return cmp.Compare(precedence(a.By), precedence(b.By)) })
+	return v
+}
+
+// add keeps a cause that explains a good part of the change, and not more than the whole change.
+func (v *Verdict) add(c *Cause) {
+	if c == nil || (c.Delta > 0) != (v.Bytes.Delta > 0) || magnitude(c.Delta) < magnitude(v.Bytes.Delta)/causeLeast {
+		return
+	}
+	v.Causes = append(v.Causes, *c)
+}
+
+func magnitude(delta int64) uint64 {
+	if delta < 0 {
+		return -uint64(delta)
+	}
+	return uint64(delta)
+}
+
+// rowCause is the row of a group that changed most in one direction.
+func rowCause(g *Group, grew bool) (best *Cause) {
+	for _, f := range g.Folded(true) {
+		delta := f.Row.PeakBytes.Delta
+		if (delta > 0) == grew && delta != 0 && (best == nil || magnitude(delta) > magnitude(best.Delta)) &&
+			report.KnownKey(f.Row.Key) && f.Row.Key != report.NoModule && f.Row.Key != report.NoOperator {
+			best = &Cause{By: g.By, Name: f.Row.Title(), State: f.Row.State, Count: f.Count, Delta: delta}
+		}
+	}
+	return best
+}
+
+// parameterCause is the parameters or buffers that changed most, with all memory that belongs to them.
+func (d *Diff) parameterCause() (best *Cause) {
+	for _, f := range FoldParameterChanges(d.Parameters) {
+		delta := f.Row.Delta()
+		if f.Row.State != StateSame && (best == nil || magnitude(delta) > magnitude(best.Delta)) {
+			best = &Cause{By: "parameters", Kind: f.Row.Category, Name: f.Row.Name, State: f.Row.State, Count: f.Count,
+				Delta: delta}
+		}
+	}
+	return best
+}
+
+// FoldedRow is a row, or several of repeated modules that changed in the same way, as one.
+type FoldedRow struct {
+	Row   Row
+	Count int
+	Least uint64 // the smallest and the largest change of one of them, in bytes at the peak, by magnitude
+	Most  uint64
+}
+
+// Folded joins rows of repeated modules and parameters that have the same state, growth first. With together false
+// every row is separate.
+func (g *Group) Folded(together bool) []FoldedRow {
+	list := make([]FoldedRow, 0, len(g.Rows))
+	if !together || !fold.FoldsRows(g.By) {
+		for _, r := range g.Rows {
+			list = append(list, FoldedRow{r, 1, magnitude(r.PeakBytes.Delta), magnitude(r.PeakBytes.Delta)})
+		}
+		return list
+	}
+	eachFold(len(g.Rows), func(i int) string { return g.Rows[i].State }, func(members []int) []fold.Fold {
+		keys, sizes := make([]string, len(members)), make([]uint64, len(members))
+		for n, i := range members {
+			keys[n], sizes[n] = g.Rows[i].Key, magnitude(g.Rows[i].PeakBytes.Delta)
+		}
+		return fold.FoldRows(g.By, keys, sizes)
+	}, func(f *fold.Fold, members []int) {
+		sum := FoldedRow{g.Rows[members[0]], len(members), f.Min, f.Max}
+		for _, i := range members[1:] {
+			sum.Row.add(&g.Rows[i])
+		}
+		if f.Repeated() {
+			sum.Row.Key, sum.Row.Label, sum.Row.BaseKey = f.Name, "", ""
+		}
+		list = append(list, sum)
+	})
+	slices.SortStableFunc(list, func(a, b FoldedRow) int {
+		return cmp.Or(cmp.Compare(b.Row.PeakBytes.Delta, a.Row.PeakBytes.Delta),
+			cmp.Compare(b.Row.LiveBytes.Delta, a.Row.LiveBytes.Delta))
+	})
+	return list
+}
+
+// eachFold folds the members of every kind by themselves.
+func eachFold(count int, kind func(i int) string, fold func(members []int) []fold.Fold,
+	each func(f *fold.Fold, members []int)) {
+	kinds := make(map[string][]int)
+	var order []string
+	for i := range count {
+		k := kind(i)
+		if kinds[k] == nil {
+			order = append(order, k)
+		}
+		kinds[k] = append(kinds[k], i)
+	}
+	for _, k := range order {
+		for _, f := range fold(kinds[k]) {
+			members := make([]int, len(f.Members))
+			for n, m := range f.Members {
+				members[n] = kinds[k][m]
+			}
+			each(&f, members)
+		}
+	}
+}
+
+// add adds another row of the same state.
+func (r *Row) add(o *Row) {
+	r.PeakBytes.add(o.PeakBytes)
+	r.LiveBytes.add(o.LiveBytes)
+	r.AllocCount.add(o.AllocCount)
+	r.AllocBytes.add(o.AllocBytes)
+}
+
+// add sums two changes up.
+func (c *Change) add(o Change) {
+	sum := changeOf(c.Base+o.Base, c.New+o.New)
+	if c.BaseLower != nil && o.BaseLower != nil && c.NewLower != nil && o.NewLower != nil {
+		base, changed := *c.BaseLower+*o.BaseLower, *c.NewLower+*o.NewLower
+		sum.BaseLower, sum.NewLower = &base, &changed
+	}
+	if c.Certain != nil && o.Certain != nil {
+		certain := *c.Certain && *o.Certain
+		sum.Certain = &certain
+	}
+	*c = sum
+}
+
+// FoldedParameter is the change of a parameter, or of several of the same size in repeated modules, as one.
+type FoldedParameter struct {
+	Row         Parameter
+	Count       int
+	Least, Most uint64 // the smallest and the largest change of one of them
+}
+
+// FoldParameterChanges joins parameters that differ in an index and have the same sizes and state, growth first.
+func FoldParameterChanges(rows []Parameter) []FoldedParameter {
+	var list []FoldedParameter
+	kind := func(i int) string {
+		return fmt.Sprint(rows[i].Category, " ", rows[i].State, " ", rows[i].Bytes.Base)
+	}
+	eachFold(len(rows), kind, func(members []int) []fold.Fold {
+		names, deltas, sizes := make([]string, len(members)), make([]uint64, len(members)), make([]uint64, len(members))
+		for n, i := range members {
+			names[n], deltas[n], sizes[n] = rows[i].Name, magnitude(rows[i].Delta()), rows[i].Bytes.New
+		}
+		return fold.Sized(names, deltas, sizes)
+	}, func(f *fold.Fold, members []int) {
+		sum := FoldedParameter{rows[members[0]], len(members), f.Min, f.Max}
+		sum.Row.Name = f.Name
+		for _, i := range members[1:] {
+			sum.Row.Bytes.add(rows[i].Bytes)
+			sum.Row.Gradient.add(rows[i].Gradient)
+			sum.Row.Optimizer.add(rows[i].Optimizer)
+		}
+		list = append(list, sum)
+	})
+	slices.SortStableFunc(list, func(a, b FoldedParameter) int { return cmp.Compare(b.Row.Delta(), a.Row.Delta()) })
+	return list
+}
+
+// precedence orders causes that name parameters before others.
+func precedence(by string) int {
+	if by == "parameters" {
+		return 0
+	}
+	return 1
+}

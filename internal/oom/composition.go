@@ -1,0 +1,281 @@
+package oom
+
+import (
+	"math"
+	"slices"
+
+	"memtrace/analyzer/report"
+	"memtrace/internal/callstack"
+	"memtrace/internal/heap"
+	"memtrace/trace"
+)
+
+// fixed are the categories of what outlives an iteration by its nature.
+var fixed = map[string]bool{parameters: true, "Gradients": true, optimizerState: true, "Workspace": true,
+	"Library": true, copies: true, buckets: true}
+
+const (
+	featureMaps    = "Feature maps"
+	parameters     = "Parameters"
+	optimizerState = "Optimizer state"
+	copies         = "Autocast weight copies"
+	buckets        = "Communication buckets"
+)
+
+// recurrence is what the live blocks of one call stack are.
+type recurrence struct {
+	count, bytes uint64
+	first, last  uint64 // order numbers
+	inModule     bool   // a module runs in the stack
+}
+
+// composer divides the live blocks of a device by how long they are meant to stay.
+type composer struct {
+	*Tracker
+	device     int16
+	categories categoryCounts
+	byStack    map[callstack.Pair]*recurrence // of the running iteration, what is not fixed
+	older      map[callstack.Pair]*recurrence
+	halves     map[uint64]bool // sizes of parameters in half precision
+	casts      map[callstack.Pair]bool
+	features   uint64 // order number of the running iteration's first activation
+	made       uint64 // of the last block before it that is fixed: inputs come after the model
+	maybe      uint64 // of the iteration's activations, what has the size of such a copy
+	begin, was uint64 // order numbers: where the running iteration begins, and where the first one did
+	v          report.OOMComposition
+}
+
+// compose looks through the live blocks of a device's framework; nil where it is not known what they are for.
+func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCategory) {
+	c := &composer{Tracker: t, device: device, categories: make(categoryCounts),
+		byStack: make(map[callstack.Pair]*recurrence), older: make(map[callstack.Pair]*recurrence),
+		begin: t.stepped.last, was: t.stepped.first, features: math.MaxUint64}
+	c.halves, c.casts = make(map[uint64]bool), make(map[callstack.Pair]bool)
+	c.each(func(_ uint32, b *heap.Block, category string) { c.halve(b, category) })
+	c.each(c.count)
+	rows := c.categories.rows()
+	if rows == nil {
+		return nil, nil
+	}
+	c.v.Stepped = c.was > 0
+	c.findPasses()
+	c.each(func(_ uint32, b *heap.Block, category string) { c.divide(b, category) })
+	c.tellOlder()
+	if c.Ended != nil && 2*c.maybe > c.v.IterationFeatureBytes {
+		// inside of the program functions of libraries have no names: they may be copies of weights
+		c.v.IterationFeatureBytes, c.v.IterationBatchBytes = 0, 0
+	}
+	return &c.v, rows
+}
+
+func (c *composer) each(visit func(id uint32, b *heap.Block, category string)) {
+	c.Heap.Each(func(id uint32, b *heap.Block) {
+		if b.Device == c.device && b.Account == heap.AccountFramework {
+			category := c.Replay.CategoryOf(id, b)
+			if category == featureMaps && c.isCopy(b) {
+				category = copies
+			}
+			visit(id, b, category)
+		}
+	})
+}
+
+// halve takes in how large the copy of a parameter is that torch.autocast makes, and where activations begin.
+func (c *composer) halve(b *heap.Block, category string) {
+	if category == featureMaps && b.Seq > c.begin {
+		c.features = min(c.features, b.Seq)
+	}
+	if category == parameters {
+		const unit = 512
+		c.halves[(b.Size/2+unit-1)/unit*unit] = true
+	}
+}
+
+// isCopy reports whether a block is a copy of a weight in half precision, which torch.autocast keeps until its block
+// ends. What a layer reads is cast by the same function, so that the size decides.
+func (c *composer) isCopy(b *heap.Block) bool {
+	if !c.halves[b.Size] {
+		return false
+	}
+	pair := callstack.Pair{Native: b.Stack, Python: b.PyStack}
+	casts, known := c.casts[pair]
+	if !known {
+		casts = slices.ContainsFunc(c.Resolver.Stacks.Of(pair).All, func(f *callstack.Frame) bool {
+			return f.Function == "at::autocast::cached_cast"
+		})
+		c.casts[pair] = casts
+	}
+	return casts
+}
+
+func (c *composer) count(id uint32, b *heap.Block, category string) {
+	c.categories.add(category, b.Size)
+	c.narrow(id, b, category)
+	if fixed[category] && b.Seq < c.features {
+		c.made = max(c.made, b.Seq)
+	}
+	if b.Seq > c.begin && !fixed[category] && b.PyStack != 0 && b.PyStack&callstack.LinkedBit == 0 && category != "" {
+		c.recur(c.byStack, b)
+	}
+}
+
+// narrow takes in how many bytes the elements of parameters and of states of optimizers have.
+func (c *composer) narrow(id uint32, b *heap.Block, category string) {
+	of := &c.v.Parameters
+	switch category {
+	case parameters:
+	case optimizerState:
+		of = &c.v.OptimizerState
+	default:
+		return
+	}
+	switch c.Replay.ElementOf(id, b) {
+	case 0:
+		of.UnknownBytes += b.Size
+	case 1:
+		of.OneByte += b.Size
+	case 2:
+		of.TwoBytes += b.Size
+	default:
+		of.WideBytes += b.Size
+	}
+}
+
+func (c *composer) recur(in map[callstack.Pair]*recurrence, b *heap.Block) {
+	at := callstack.Pair{Native: b.Stack, Python: b.PyStack}
+	r := in[at]
+	if r == nil {
+		if len(in) == maxStacks {
+			return
+		}
+		r = &recurrence{first: b.Seq, inModule: c.runsModule(b.PyStack)}
+		in[at] = r
+	}
+	r.count, r.bytes = r.count+1, r.bytes+b.Size
+	r.first, r.last = min(r.first, b.Seq), max(r.last, b.Seq)
+}
+
+// findPasses looks whether the running iteration has several forward passes, and lets it begin with the last of them.
+// A pass is what the call stacks say that return: one through a module, and beside it one outside of all modules,
+// which lies in the loop around them. Where nothing outside is live, a single stack that returns is a result that is
+// kept; several may be a loop within one pass.
+func (c *composer) findPasses() {
+	passes := heaviest(c.byStack, func(r *recurrence) bool { return r.inModule })
+	if passes == nil || passes.count < 2 {
+		return
+	}
+	var anchor *recurrence
+	returning := 0
+	for _, r := range c.byStack {
+		if r.inModule && r.count+1 >= passes.count {
+			returning++
+		}
+		if !r.inModule && r.count+1 >= passes.count && r.count <= passes.count+1 && r.last > passes.first &&
+			(anchor == nil || r.first < anchor.first) {
+			anchor = r
+		}
+	}
+	if anchor == nil && returning <= 2 {
+		anchor = passes
+	}
+	if anchor == nil {
+		return
+	}
+	c.v.Passes = anchor.count
+	if c.was == 0 {
+		c.was = anchor.first
+	}
+	c.begin = max(c.begin, anchor.last-1)
+}
+
+func (c *composer) divide(b *heap.Block, category string) {
+	left := c.left(b, category)
+	if left {
+		c.v.LeftBytes += b.Size
+	}
+	switch feature := category == featureMaps; {
+	case fixed[category], b.Seq <= c.was && b.Seq <= c.begin && !feature:
+		c.v.FixedBytes += b.Size
+	case b.Seq > c.begin:
+		c.v.IterationBytes += b.Size
+		if !left {
+			c.ofBatch(b, feature)
+		}
+	default:
+		c.v.OlderBytes += b.Size
+		c.recur(c.older, b)
+	}
+}
+
+// ofBatch takes in a block of the running iteration, and of the running attempt.
+func (c *composer) ofBatch(b *heap.Block, feature bool) {
+	if b.Seq > c.made {
+		c.v.IterationBatchBytes += b.Size
+	}
+	if feature {
+		c.v.IterationFeatureBytes += b.Size
+		if c.halves[b.Size] {
+			c.maybe += b.Size
+		}
+	}
+}
+
+// left reports whether an attempt that failed before made a block. What the first attempt made is told from what was
+// there before it by the module that ran, or because a later attempt asked at the same place.
+func (c *composer) left(b *heap.Block, category string) bool {
+	failed := &c.retrying
+	if !failed.waiting || b.Seq > failed.last || b.Seq <= c.stepped.last || fixed[category] {
+		return false
+	}
+	again := c.byStack[callstack.Pair{Native: b.Stack, Python: b.PyStack}]
+	return b.Seq > failed.first || category == featureMaps || again != nil && again.last > failed.first
+}
+
+// tellOlder says how many passes left the older part, and where.
+func (c *composer) tellOlder() {
+	for at, r := range c.older { // workspaces and caches, which the first iteration makes
+		if r.count == 1 && r.first <= c.was {
+			c.v.OlderBytes -= r.bytes
+			c.v.FixedBytes += r.bytes
+			delete(c.older, at)
+		}
+	}
+	top := heaviest(c.older, func(*recurrence) bool { return true })
+	if top == nil {
+		return
+	}
+	c.v.OlderPasses, c.v.OlderSinceStep = top.count, top.first > c.stepped.last
+	stacks, sites := 0, make(map[string]uint64)
+	for pair, r := range c.older {
+		if r.inModule && 2*r.count >= top.count {
+			stacks++
+		}
+		if c.Places {
+			if s := c.Resolver.Stacks.Of(pair); s.Site != nil && s.Site.User {
+				sites[s.Key] += r.bytes
+			}
+		}
+	}
+	c.v.KeepsGraphs = stacks > 2
+	for site, bytes := range sites {
+		if most := sites[c.v.OlderSite]; bytes > most || bytes == most && site < c.v.OlderSite {
+			c.v.OlderSite = site
+		}
+	}
+}
+
+// runsModule reports whether a Python stack leads through a call of one of the framework's modules.
+func (c *composer) runsModule(stack trace.StackID) bool {
+	frames, _ := c.Resolver.Tables.PyStack(stack)
+	return slices.ContainsFunc(frames, func(f trace.PyFrame) bool { return f.Self != 0 })
+}
+
+// heaviest is the recurrence with most bytes among those that are asked for; of equal ones the first.
+func heaviest(in map[callstack.Pair]*recurrence, of func(*recurrence) bool) (top *recurrence) {
+	for _, r := range in {
+		if of(r) && (top == nil || r.bytes > top.bytes || r.bytes == top.bytes && r.first < top.first) {
+			top = r
+		}
+	}
+	return top
+}

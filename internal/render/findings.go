@@ -1,0 +1,113 @@
+package render
+
+import (
+	"fmt"
+
+	"memtrace/internal/render/layout"
+
+	"memtrace/analyzer/report"
+)
+
+// Findings lists all sentences of a report: the verdict, advice where memory ran out, and the limits of the figures.
+// The text contains the same sentences.
+func Findings(s *report.Summary) []report.Finding {
+	list := verdictFindings(s)
+	for i := range s.OOM.Events {
+		for k, a := range s.OOM.Events[i].Advice {
+			list = append(list, report.NewFinding(a.Rule, a.Text, a.FreesBytes,
+				fmt.Sprintf("oom.events[%d].advice[%d]", i, k)))
+		}
+	}
+	return append(list, s.Limits...)
+}
+
+// verdictFindings describe where the memory went, each in a sentence or two.
+func verdictFindings(s *report.Summary) []report.Finding {
+	v := s.Verdict()
+	list := []report.Finding{}
+	add := func(id, text string, bytes uint64, evidence ...string) {
+		if text != "" {
+			list = append(list, report.NewFinding(id, text, bytes, evidence...))
+		}
+	}
+	if s.Bounds != nil {
+		add("bounds", fmt.Sprintf("Some records were lost (%s), so figures are bounds.",
+			layout.Count(s.Bounds.LostRecords)), 0, "bounds")
+	}
+	switch v.Outcome {
+	case report.OutcomeNothing:
+		text := "No CUDA memory was allocated."
+		if !hasNoMemory(s) {
+			text = "No device memory was allocated."
+		}
+		add("nothing-allocated", text, 0, "verdict.outcome")
+		return list
+	case report.OutcomeOOM:
+		add("out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome",
+			"oom.events")
+	case report.OutcomeCaughtOOM:
+		add("caught-out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome",
+			"oom.events")
+	default:
+		add("peak", peakSentence(s, v), v.PeakBytes, "verdict.peak_bytes", "verdict.peak_time_ns")
+	}
+	add("largest-holder", shareSentence(s, v), holderBytes(v), "verdict.category", "verdict.owner", "verdict.module")
+	add("engine-threads", engineSentence(s, v), 0, "verdict.owner")
+	idleText, idle, evidence := idleSentence(s, v)
+	add("idle-reserved", idleText, idle, evidence)
+	if r := s.Framework.RequestedAtPeak; r != nil {
+		add("rounding", roundingSentence(s), r.RestBytes, "framework.requested_at_peak")
+	}
+	add("loaded-twice", loadedSentence(s, v), s.LoadedTwiceBytes, "loaded_twice_bytes")
+	list = append(list, causeFindings(s, v)...)
+	fits, grows := fitSentence(s)
+	add("fits", fits, grows, "training.iterations", "devices")
+	kept, freed := keptSentence(s, v)
+	add("kept-by", kept, freed, "kept_by")
+	others, held := othersSentence(s)
+	add("other-processes-held", others, held, "device_ledger.devices")
+	context, taken := contextSentence(s)
+	add("context-held", context, taken, "device_ledger.devices")
+	add("retries", retrySentence(s), 0, "oom.recovered_count")
+	return append(list, growthFindings(s, v)...)
+}
+
+// keptSentence names what keeps tensors alive where memory ran out or grows.
+func keptSentence(s *report.Summary, v *report.Verdict) (text string, bytes uint64) {
+	grows := s.Trend != nil && s.Trend.Kind == report.GrowthSteady
+	switch {
+	case s.KeptBy == nil:
+	case s.KeptBy.Occasion == report.KeptAtOOM && v.Outcome != report.OutcomePeak:
+		return layout.KeptBy(s.KeptBy, s.AllocatedAtOOM())
+	case s.KeptBy.Occasion == report.KeptAtEnd && grows:
+		return layout.KeptBy(s.KeptBy, s.Framework.PeakBytes)
+	}
+	return "", 0
+}
+
+// holderBytes is the bytes of the largest holder: the owner's share, else the category's.
+func holderBytes(v *report.Verdict) uint64 {
+	switch {
+	case v.Owner != nil:
+		return v.Owner.Bytes
+	case v.Category != nil:
+		return v.Category.Bytes
+	}
+	return 0
+}
+
+// growthFindings report whether the program's memory keeps growing, and at which lines; none if that is unknown.
+func growthFindings(s *report.Summary, v *report.Verdict) []report.Finding {
+	list := []report.Finding{}
+	for _, t := range s.Growing() {
+		evidence := "trend"
+		if t != s.Trend {
+			evidence = "other_trends"
+		}
+		list = append(list, report.NewFinding("growth", layout.Growth(t, s.MainLevel()), t.Bytes, evidence))
+	}
+	if v.Growth == report.GrowthNone && v.Outcome == report.OutcomePeak && !shortRun(s) {
+		return []report.Finding{report.NewFinding("no-growth", "No growth detected.", 0, "verdict.growth")}
+	}
+	return list
+}

@@ -1,0 +1,27 @@
+package oomtext
+
+import (
+	"fmt"
+
+	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
+	"memtrace/internal/sanitize"
+)
+
+// compositionWords divides the blocks by how long each part is meant to stay.
+func compositionWords(c *report.OOMComposition) string {
+	now := "this iteration"
+	if c.Passes > 1 {
+		now = fmt.Sprintf("the running forward pass, number %s since %s", layout.Count(c.Passes), c.SinceWords())
+	}
+	text := fmt.Sprintf("%s are parameters and what else stays, %s are of %s", layout.Bytes(c.FixedBytes),
+		layout.Bytes(c.IterationBytes), now)
+	if c.OlderBytes == 0 {
+		return text
+	}
+	text += fmt.Sprintf(", %s are older", layout.Bytes(c.OlderBytes))
+	if c.OlderSite != "" {
+		text += ", most of them from " + sanitize.Text(c.OlderSite)
+	}
+	return text
+}

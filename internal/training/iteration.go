@@ -1,0 +1,397 @@
+package training
+
+import (
+	"fmt"
+	"math"
+
+	"memtrace/internal/callstack"
+	"memtrace/internal/heap"
+
+	"memtrace/analyzer/report"
+	"memtrace/internal/offheap"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules"
+	"memtrace/trace"
+)
+
+// Moments of an iteration whose modules are known.
+const (
+	atPeak = iota
+	atForward
+	atBackward
+	atOptimizer
+	momentCount
+)
+
+var momentNames = [momentCount]string{"peak", "forward", "backward", "optimizer"}
+
+// Tracker divides a run into iterations. What a block is for is often known only after it is gone: a gradient has its
+// name when the optimizer has stepped. So the changes of an iteration are kept until it ends, and counted then.
+type Tracker struct {
+	by      string
+	words   string
+	Account heap.Account
+	main    uint64 // object of the optimizer whose steps count
+	// optimizers that step
+	optimizers uint64
+	backward   []bool // by module: a backward pass allocated for it
+	ranges     rangeWatch
+	anchor     callstack.Pair
+
+	Requested func() *report.Requested // what the account's live blocks were requested with; nil where nobody tells
+
+	resolver   *profile.Resolver
+	cellOf     func(block uint32) *profile.Cell // of a live block
+	Categories *profile.Categorizer
+	classes    classList
+	modules    classList
+
+	slots   []slot                    // blocks that came or went since the last count
+	live    offheap.Column[liveBlock] // by block id
+	changes []change
+	before  tally // what was live at the last count, by what it is for now
+	Turn    int   // changes that are counted at once: maxChanges
+	failed  []failure
+
+	epoch    uint64
+	number   uint64
+	started  bool
+	reserved []uint64       // by device slot
+	run      uint32         // passes so far: of forward, backward, optimizer
+	pass     uint8          // what the latest one is
+	passFrom callstack.Pair // call stack of the first block of a forward pass: where it returns, the next one begins
+	teardown uint64         // order number of the last allocation: what is freed behind it, no pass frees
+	spans    spans
+	open     openIteration
+	done     []report.Iteration
+	leftOut  uint64
+	record   uint64 // highest peak of the iterations that are done
+	highest  int
+	held     [momentCount]map[moduleClass]uint64 // of the highest one
+}
+
+// liveBlock is what is kept of a block until it ends.
+type liveBlock struct {
+	slot uint32 // of one that came since the last count, plus one; else 0
+	pass uint32 // that made it, as a number
+}
+
+// slot is a block as an iteration sees it.
+type slot struct {
+	size   uint64
+	block  uint32 // its id while it is live
+	opened int32  // position among the changes; -1: before them
+	closed int32  // stillLive: it is live
+	module uint32 // as of the count, or of the block's end
+	class  uint16 // the same
+	phase  uint8
+}
+
+const stillLive = math.MaxInt32
+
+type change struct {
+	time int64
+	slot uint32
+}
+
+// failure is a moment at which the framework's allocator gave up.
+type failure struct {
+	at   int // how many changes came before
+	held report.OOMCategories
+	done bool
+}
+
+// maxChanges bounds what waits to be counted. An iteration that has more is counted in several turns, by what is known
+// then.
+const maxChanges = 1 << 19
+
+type moduleClass struct {
+	module uint32
+	class  uint16
+}
+
+// classList numbers texts from 0.
+type classList struct {
+	names []string
+	index map[string]uint32
+}
+
+func (l *classList) number(name string) uint32 {
+	n, known := l.index[name]
+	if !known {
+		if l.index == nil {
+			l.index = make(map[string]uint32)
+		}
+		n = uint32(len(l.names))
+		l.index[name] = n
+		l.names = append(l.names, name)
+	}
+	return n
+}
+
+// openIteration is the one that runs.
+type openIteration struct {
+	report.Iteration
+	phases  [momentCount]report.IterationMoment
+	held    [momentCount]map[moduleClass]uint64
+	counted bool // it was counted before
+}
+
+var (
+	phaseWords     = rules.Words(rules.Phase)
+	phaseForward   = profile.PhaseNumber("forward")
+	phaseRecompute = profile.PhaseNumber("recompute")
+	phaseBackward  = profile.PhaseNumber("backward")
+	phaseOptimizer = profile.PhaseNumber("optimizer")
+	phaseOther     = profile.PhaseNumber("other")
+)
+
+func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profile.Resolver,
+	cellOf func(block uint32) *profile.Cell, room *offheap.Room) *Tracker {
+	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver,
+		Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1,
+		pass: phaseOther, spans: newSpans(), Turn: maxChanges, optimizers: uint64(len(p.stepped)),
+		live: offheap.NewColumn[liveBlock](room)}
+	if p.Framework {
+		t.Account = heap.AccountFramework
+	}
+	t.teardown = p.LastAlloc[t.Account]
+	for i := range g.Rules.Rules {
+		t.classes.number(g.Rules.Rules[i].Category)
+	}
+	switch t.by {
+	case report.IterationsByStep:
+		t.words = "memtrace.step()"
+	case report.IterationsByOptimizer:
+		object, o := p.mainOptimizer()
+		t.main, t.words = object, "steps of "+r.Tables.String(o.name)
+	case report.IterationsByRange:
+		t.words = "ranges with the name of an iteration"
+	case report.IterationsByPeriod:
+		anchor := p.period.anchor()
+		t.anchor, t.words = anchor.stacks, fmt.Sprintf("an allocation that returns every %d allocations", anchor.gap)
+	}
+	return t
+}
+
+// Opened takes in a new block of the tracker's account.
+func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
+	if len(t.changes) >= t.Turn {
+		t.count(true)
+	}
+	phase := t.resolver.Phase(v)
+	t.spans.opened(phase, b.Time)
+	from := callstack.Pair{Native: b.Stack, Python: b.PyStack}
+	switch pass := passOf(phase); {
+	case pass != phaseOther && pass != t.pass:
+		t.pass, t.passFrom = pass, from
+		t.run++
+	case pass == phaseForward && from == t.passFrom:
+		t.run++
+	}
+	t.slots = append(t.slots, slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive,
+		phase: phase})
+	n := uint32(len(t.slots))
+	*t.live.Slot(id) = liveBlock{slot: n, pass: t.run}
+	t.changes = append(t.changes, change{b.Time, n - 1})
+	t.open.AllocCount++
+}
+
+// Moved takes in that a live block has another cell.
+func (t *Tracker) Moved(id uint32, size uint64, from, to *profile.Cell) {
+	if t.live.Slot(id).slot != 0 {
+		return // its count is yet to come
+	}
+	s := slot{size: size, phase: t.resolver.Phase(from)}
+	t.classify(&s, from)
+	t.before.remove(&s)
+	t.classify(&s, to)
+	t.before.add(&s)
+}
+
+// passOf returns the pass of the training loop that a phase is part of. What others allocate meanwhile ends no pass.
+func passOf(phase uint8) uint8 {
+	switch phase {
+	case phaseForward, phaseBackward, phaseOptimizer:
+		return phase
+	case phaseRecompute:
+		return phaseBackward
+	}
+	return phaseOther
+}
+
+// Temporary reports whether a block that an event ends is freed by the pass that made it.
+func (t *Tracker) Temporary(id uint32, phase uint8, seq uint64) bool {
+	pass := passOf(phase)
+	return pass != phaseOther && t.live.At(id).pass == t.run && (pass != phaseForward || seq < t.teardown)
+}
+
+// Closed takes in the end of a block.
+func (t *Tracker) Closed(id uint32, size uint64, v *profile.Cell, time int64) {
+	if len(t.changes) >= t.Turn {
+		t.count(true)
+	}
+	n := &t.live.At(id).slot
+	if *n == 0 {
+		t.slots = append(t.slots, slot{size: size, block: id, opened: -1, phase: t.resolver.Phase(v)})
+		*n = uint32(len(t.slots))
+	}
+	s := &t.slots[*n-1]
+	t.classify(s, v)
+	s.closed = int32(len(t.changes))
+	t.changes = append(t.changes, change{time, *n - 1})
+	*n = 0
+	t.open.FreeCount++
+}
+
+// classify notes what a block is for by what is known now.
+func (t *Tracker) classify(s *slot, v *profile.Cell) {
+	s.class, s.module = t.classOf(v), t.moduleOf(v)
+	if s.phase == phaseBackward {
+		*heap.Slot(&t.backward, int(s.module)) = true
+	}
+}
+
+func (t *Tracker) classOf(v *profile.Cell) uint16 {
+	if v.Class == 0 {
+		k := t.Categories
+		v.Class = 1 + uint16(min(t.classes.number(profile.CategoryKey(k.Of(t.resolver, k.ID(&v.Origin)))),
+			math.MaxUint16-1))
+	}
+	return v.Class - 1
+}
+
+// CategoryOf names the category of a cell's blocks by what is known now.
+func (t *Tracker) CategoryOf(v *profile.Cell) string { return t.classes.names[t.classOf(v)] }
+
+func (t *Tracker) moduleOf(v *profile.Cell) uint32 {
+	if v.ModuleNumber == 0 {
+		v.ModuleNumber = 1 + t.modules.number(t.resolver.ModuleOf(&v.Origin))
+	}
+	return v.ModuleNumber - 1
+}
+
+// Event looks for the ends and beginnings of iterations. Those that begin with an allocation must be asked before it is
+// replayed.
+func (t *Tracker) Event(e *trace.Event) {
+	switch e.Kind {
+	case trace.EventStep:
+		if t.by == report.IterationsByStep {
+			t.begin(e)
+			t.number = e.Count
+		}
+	case trace.EventEpoch:
+		t.epoch = e.Count
+	case trace.EventOOM: // what is freed now was not temporary: the pass that needed it was given up
+		t.run++
+		if t.Account == heap.AccountFramework && len(t.failed) < report.MaxOOMCategories {
+			t.failed = append(t.failed, failure{at: len(t.changes), held: report.OOMCategories{TimeNS: e.Time}})
+		}
+	case trace.EventAlloc:
+		if t.by == report.IterationsByRange && e.Status == 0 && t.ranges.begins(e) ||
+			t.by == report.IterationsByPeriod && (callstack.Pair{Native: e.Stack, Python: e.PyStack}) == t.anchor &&
+				heap.AccountOf(e) == t.Account {
+			t.begin(e)
+		}
+	}
+}
+
+// FromAllocations reports whether iterations begin with certain allocations, which Event must see.
+func (t *Tracker) FromAllocations() bool {
+	return t.by == report.IterationsByRange || t.by == report.IterationsByPeriod
+}
+
+// begin ends the iteration before, if there was one.
+func (t *Tracker) begin(e *trace.Event) {
+	if t.started {
+		t.end(e.Time)
+	}
+	t.started = true
+}
+
+// Stepped takes in a step of an optimizer.
+func (t *Tracker) Stepped(e *trace.Event) {
+	if t.by == report.IterationsByOptimizer && e.Handle == t.main {
+		t.end(e.Time)
+	}
+}
+
+// Reserved takes in what the framework's allocator holds on a device.
+func (t *Tracker) Reserved(device int16, held uint64) {
+	reserved := heap.Slot(&t.reserved, profile.DeviceSlot(device))
+	if *reserved == held || held > heap.MaxBlockBytes {
+		return
+	}
+	*reserved = held
+	var sum uint64
+	for _, bytes := range t.reserved {
+		sum += bytes
+	}
+	t.open.ReservedPeakBytes = max(t.open.ReservedPeakBytes, sum)
+	t.open.ReservedEndBytes = sum
+}
+
+// end closes the iteration that runs.
+func (t *Tracker) end(time int64) {
+	t.count(false)
+	v := t.running(time)
+	v.Ended = true
+	if t.Requested != nil {
+		v.RequestedEnd = t.Requested()
+	}
+	t.number = v.Number
+	if len(t.done) == report.MaxIterations {
+		t.leftOut++
+	} else {
+		t.done = append(t.done, v)
+		if v.Peak.Bytes > t.record || t.highest < 0 {
+			t.record, t.highest, t.held = v.Peak.Bytes, len(t.done)-1, t.open.held
+		}
+	}
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes,
+		ReservedEndBytes: v.ReservedEndBytes}}
+}
+
+// Restart forgets the iterations so far, since some of their allocations, and of their ends, were left out of the
+// trace. Only the one with the highest peak is kept, as one that did not end: its peak is right, its number is not. The
+// others count on in number, with so many more that were left out.
+func (t *Tracker) Restart(time int64, more uint64) {
+	t.count(false)
+	if t.by == report.IterationsByOptimizer {
+		t.number += more
+	}
+	if t.started = false; t.highest >= 0 {
+		t.done[t.highest].Ended = false
+		t.done, t.highest = t.done[t.highest:t.highest+1:t.highest+1], 0
+	}
+	reserved := t.open.ReservedEndBytes
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
+		ReservedEndBytes: reserved}}
+}
+
+// running is the iteration that runs, as it stands.
+func (t *Tracker) running(time int64) report.Iteration {
+	v := t.open.Iteration
+	v.Number, v.Epoch, v.EndNS = t.number+1, t.epoch, time
+	if t.by == report.IterationsByStep && t.started {
+		v.Number = t.number
+	}
+	v.Peak = t.open.phases[atPeak]
+	for i, to := range map[int]**report.IterationMoment{atForward: &v.Forward, atBackward: &v.Backward,
+		atOptimizer: &v.Optimizer} {
+		if m := t.open.phases[i]; m.Held != nil {
+			*to = &m
+		}
+	}
+	return v
+}
+
+// Forget forgets the iterations that ended, and what the open one held so far.
+func (t *Tracker) Forget(time int64) {
+	t.count(false)
+	reserved := t.open.ReservedEndBytes
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
+		ReservedEndBytes: reserved}}
+	t.done, t.leftOut, t.failed, t.spans = nil, 0, nil, newSpans()
+	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}
+}

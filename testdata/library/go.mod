@@ -1,0 +1,7 @@
+module example.org/library
+
+go 1.26
+
+require memtrace v0.0.0
+
+replace memtrace => ../..
