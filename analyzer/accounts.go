@@ -3,11 +3,10 @@ package analyzer
 import (
 	"math"
 
-	"memtrace/internal/callstack"
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/callstack"
 	"memtrace/internal/cause"
+	"memtrace/internal/heap"
 	"memtrace/internal/offheap"
 	"memtrace/internal/profile"
 	"memtrace/internal/training"

@@ -1,10 +1,9 @@
 package analyzer
 
 import (
+	"memtrace/analyzer/report"
 	"memtrace/internal/device"
 	"memtrace/internal/heap"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/trace"

@@ -1,10 +1,9 @@
 package analyzer
 
 import (
+	"memtrace/cuda"
 	"memtrace/internal/callstack"
 	"memtrace/internal/heap"
-
-	"memtrace/cuda"
 	"memtrace/internal/profile"
 	"memtrace/trace"
 )

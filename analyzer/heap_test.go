@@ -3,10 +3,9 @@ package analyzer
 import (
 	"testing"
 
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/internal/profile"
 	"memtrace/trace"
 )

@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/device"
 	"memtrace/internal/heap"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/profile"
 	"memtrace/trace"
 )

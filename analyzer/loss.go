@@ -3,9 +3,8 @@ package analyzer
 import (
 	"math"
 
-	"memtrace/internal/heap"
-
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/internal/profile"
 	"memtrace/trace"
 )

@@ -7,10 +7,9 @@ import (
 	"strings"
 	"time"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/cause"
 	"memtrace/internal/heap"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 )

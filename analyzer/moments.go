@@ -3,7 +3,6 @@ package analyzer
 import (
 	"memtrace/internal/device"
 	"memtrace/internal/heap"
-
 	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/trace"

@@ -5,10 +5,9 @@ import (
 	"fmt"
 	"slices"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/cause"
 	"memtrace/internal/heap"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/profile"
 	"memtrace/internal/training"
 	"memtrace/trace"

@@ -1,10 +1,9 @@
 package analyzer
 
 import (
+	"memtrace/cuda"
 	"memtrace/internal/device"
 	"memtrace/internal/heap"
-
-	"memtrace/cuda"
 	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/internal/training"

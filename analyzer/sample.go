@@ -3,10 +3,9 @@ package analyzer
 import (
 	"cmp"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/device"
 	"memtrace/internal/heap"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/trace"

@@ -1,13 +1,10 @@
 package analyzer
 
 import (
-	"memtrace/internal/callstack"
-
-	"memtrace/internal/heap"
-
-	"memtrace/internal/cause"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/callstack"
+	"memtrace/internal/cause"
+	"memtrace/internal/heap"
 	"memtrace/internal/oom"
 	"memtrace/internal/profile"
 	"memtrace/trace"

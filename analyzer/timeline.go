@@ -4,10 +4,9 @@ import (
 	"cmp"
 	"slices"
 
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/internal/moment"
 	"memtrace/internal/oom"
 	"memtrace/internal/profile"

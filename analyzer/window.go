@@ -7,9 +7,8 @@ import (
 	"strings"
 	"time"
 
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
 	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/internal/training"

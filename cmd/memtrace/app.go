@@ -13,9 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cli"
-
 	"memtrace/internal/launch"
-
 	"memtrace/internal/sanitize"
 )
 
@@ -33,7 +31,7 @@ func (a *app) execute(args []string) int {
 	// A write to a closed pipe must come back as an error instead of ending this process: run still has a program to
 	// wait for.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	root := a.rootCommand()
+	root := rootCommand(a)
 	root.SetArgs(args)
 	root.SetIn(a.Stdin)
 	root.SetOut(a.Stdout)
@@ -54,7 +52,7 @@ To record without this command, preload the library:
 
 func init() { cobra.EnableCommandSorting = false } // commands of a group are listed by what is used most
 
-func (a *app) rootCommand() *cobra.Command {
+func rootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
 		Use:               "memtrace",
 		Short:             "Where the GPU memory of a program goes",
@@ -69,20 +67,20 @@ func (a *app) rootCommand() *cobra.Command {
 	}
 	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.SetHelpCommand(a.helpCommand())
+	root.SetHelpCommand(helpCommand(a))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
 		return cli.UsageErrorf("%w", rewordNumberError(err))
 	})
 	root.Flags().BoolP("version", "V", false, "print the version and exit")
 	root.PersistentFlags().CountVarP(&a.Verbose, "verbose", "v", "print more about what is done``; -vv: in detail")
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print errors only")
-	addGroup(root, "Record", a.runCommand(), a.attachCommand(), a.controlCommand(), a.demoCommand())
-	addGroup(root, "Look", a.reportCommand(), a.htmlCommand(), a.serveCommand(), a.topCommand(), a.diffCommand(),
-		a.plotCommand())
-	addGroup(root, "Share and convert", a.exportCommand(), a.importCommand(), a.compactCommand(), a.stripCommand(),
-		a.anonymizeCommand(), a.embedCommand(), a.dumpCommand())
-	addGroup(root, "Inspect", a.infoCommand(), a.rulesCommand())
-	root.AddCommand(a.completionCommand(), a.versionCommand(), a.manCommand())
+	addGroup(root, "Record", runCommand(a), attachCommand(a), controlCommand(a), demoCommand(a))
+	addGroup(root, "Look", reportCommand(a), htmlCommand(a), serveCommand(a), topCommand(a), diffCommand(a),
+		plotCommand(a))
+	addGroup(root, "Share and convert", exportCommand(a), importCommand(a), compactCommand(a), stripCommand(a),
+		anonymizeCommand(a), embedCommand(a), dumpCommand(a))
+	addGroup(root, "Inspect", infoCommand(a), rulesCommand(a))
+	root.AddCommand(completionCommand(a), versionCommand(a), manCommand(a))
 	cli.SetHelp(root, a.Stdout)
 	return root
 }
@@ -97,7 +95,7 @@ func addGroup(root *cobra.Command, title string, commands ...*cobra.Command) {
 }
 
 // helpCommand prints the help of a command by name, with what its --help leaves out.
-func (a *app) helpCommand() *cobra.Command {
+func helpCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:   "help [COMMAND]",
 		Short: "Show all the help of a command, more than its --help",

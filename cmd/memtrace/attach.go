@@ -11,7 +11,6 @@ import (
 
 	"memtrace/internal/attach"
 	"memtrace/internal/cli"
-
 	"memtrace/internal/launch"
 )
 
@@ -32,7 +31,7 @@ const attachExample = `  memtrace attach 4711
   memtrace attach --duration 30s -o server.bin 4711
   memtrace report server.bin`
 
-func (a *app) attachCommand() *cobra.Command {
+func attachCommand(a *app) *cobra.Command {
 	var o attach.Options
 	cmd := &cobra.Command{
 		Use:               "attach [flags] PID",

@@ -15,7 +15,6 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/launch"
 	"memtrace/internal/render"
-
 	"memtrace/internal/tracefile"
 )
 

@@ -13,7 +13,6 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/rewrite"
-
 	"memtrace/internal/sanitize"
 	"memtrace/trace"
 )
@@ -38,7 +37,7 @@ type compactOptions struct {
 	max cli.Size
 }
 
-func (a *app) compactCommand() *cobra.Command {
+func compactCommand(a *app) *cobra.Command {
 	var o compactOptions
 	cmd := &cobra.Command{
 		Use:               "compact [flags] FILE -o OUT",

@@ -14,7 +14,7 @@ const completionExample = `  memtrace completion bash > /etc/bash_completion.d/m
   memtrace completion zsh > "${fpath[1]}/_memtrace"
   memtrace completion fish > ~/.config/fish/completions/memtrace.fish`
 
-func (a *app) completionCommand() *cobra.Command {
+func completionCommand(a *app) *cobra.Command {
 	shells := map[string]func(*cobra.Command, io.Writer) error{
 		"bash":       func(root *cobra.Command, w io.Writer) error { return root.GenBashCompletionV2(w, true) },
 		"zsh":        func(root *cobra.Command, w io.Writer) error { return root.GenZshCompletion(w) },

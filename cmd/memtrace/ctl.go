@@ -11,11 +11,9 @@ import (
 
 	"memtrace/internal/attach"
 	"memtrace/internal/cli"
+	"memtrace/internal/control"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/rewrite"
-
-	"memtrace/internal/control"
-
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
@@ -61,7 +59,7 @@ var controlVerbs = []struct {
 }{{"status", 0, false}, {"start", 0, true}, {"stop", 0, false}, {"mark", 1, false}, {"snapshot", 0, true},
 	{"report", 0, true}, {"referrers", 0, true}}
 
-func (a *app) controlCommand() *cobra.Command {
+func controlCommand(a *app) *cobra.Command {
 	var o controlOptions
 	cmd := &cobra.Command{
 		Use:               "ctl PID status|start|stop|mark NAME|snapshot|report|referrers",

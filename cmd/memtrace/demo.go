@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cli"
-
 	"memtrace/internal/launch"
 )
 
@@ -48,7 +47,7 @@ type demoGuest struct {
 	words string // which program, on which device
 }
 
-func (a *app) demoCommand() *cobra.Command {
+func demoCommand(a *app) *cobra.Command {
 	var o demoOptions
 	cmd := &cobra.Command{
 		Use:     "demo [flags]",

@@ -8,13 +8,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
+	"memtrace/internal/cli"
 	"memtrace/internal/diff"
 	"memtrace/internal/moment"
 	"memtrace/internal/render"
-
-	"memtrace/analyzer/report"
-	"memtrace/internal/cli"
-
 	"memtrace/internal/tracefile"
 )
 
@@ -50,7 +48,7 @@ type diffFlags struct {
 	views []string
 }
 
-func (a *app) diffCommand() *cobra.Command {
+func diffCommand(a *app) *cobra.Command {
 	flags := diffFlags{QueryFlags: cli.QueryFlags{Window: cli.WindowFlags{Moment: true}}}
 	cmd := &cobra.Command{
 		Use:               "diff [flags] BASE NEW | --at MOMENT --to MOMENT FILE",

@@ -10,7 +10,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cli"
-
 	"memtrace/internal/safefile"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/textform"
@@ -36,7 +35,7 @@ type dumpOptions struct {
 	copyFlags
 }
 
-func (a *app) dumpCommand() *cobra.Command {
+func dumpCommand(a *app) *cobra.Command {
 	var o dumpOptions
 	cmd := &cobra.Command{
 		Use:               "dump [flags] FILE",

@@ -11,9 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cli"
-	"memtrace/internal/symbol"
-
 	"memtrace/internal/safefile"
+	"memtrace/internal/symbol"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -30,7 +29,7 @@ changed.`
 const embedExample = `  memtrace embed memtrace.python3.4711.bin
   memtrace run --embed-symbols -- python3 train.py`
 
-func (a *app) embedCommand() *cobra.Command {
+func embedCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:               "embed FILE|DIR...",
 		Short:             "Add the names of functions to a trace, for other machines",
@@ -38,11 +37,11 @@ func (a *app) embedCommand() *cobra.Command {
 		Example:           embedExample,
 		ValidArgsFunction: cli.CompleteTraces,
 		Args:              cli.SomeTraces,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.embed(args) },
+		RunE:              func(_ *cobra.Command, args []string) error { return embed(a, args) },
 	}
 }
 
-func (a *app) embed(args []string) error {
+func embed(a *app, args []string) error {
 	inputs, err := tracefile.Expand(args)
 	if err != nil {
 		return err
@@ -50,7 +49,7 @@ func (a *app) embed(args []string) error {
 	var problems []error
 	embedded := 0
 	for _, in := range inputs {
-		sum, err := a.embedInto(in.Path)
+		sum, err := embedInto(a, in.Path)
 		switch {
 		case tracefile.PassOver(&a.Console, in, err):
 			continue
@@ -62,7 +61,7 @@ func (a *app) embed(args []string) error {
 		if !a.Quiet {
 			a.Say("%s: %s", in.Path, sum.words())
 		}
-		a.warnMissingSymbols(in.Path, sum.problems)
+		warnMissingSymbols(a, in.Path, sum.problems)
 	}
 	if embedded == 0 && problems == nil {
 		return tracefile.NoTraceError(args[0])
@@ -71,16 +70,16 @@ func (a *app) embed(args []string) error {
 }
 
 // embedAfterRun embeds symbols in the traces of a run. Its failure is not the program's.
-func (a *app) embedAfterRun(traces []string) {
+func embedAfterRun(a *app, traces []string) {
 	var total embedding
 	done := 0
 	for _, path := range traces {
-		sum, err := a.embedInto(path)
+		sum, err := embedInto(a, path)
 		if err != nil {
 			a.Log.Warn().Msg("the names of functions are not written into the trace: " + err.Error())
 			continue
 		}
-		a.warnMissingSymbols(path, sum.problems)
+		warnMissingSymbols(a, path, sum.problems)
 		total.add(sum)
 		done++
 	}
@@ -90,7 +89,7 @@ func (a *app) embedAfterRun(traces []string) {
 }
 
 // warnMissingSymbols logs what is missing. Many programs have files without names, so this is shown on request only.
-func (a *app) warnMissingSymbols(path string, problems []string) {
+func warnMissingSymbols(a *app, path string, problems []string) {
 	for _, problem := range problems {
 		a.Log.Info().Msg(path + ": " + problem)
 	}
@@ -131,7 +130,7 @@ func codeAddresses(n int) string {
 }
 
 // embedInto writes names into one trace, whose program has ended.
-func (a *app) embedInto(path string) (sum embedding, err error) {
+func embedInto(a *app, path string) (sum embedding, err error) {
 	start := time.Now()
 	unlock, err := lockTrace(path)
 	if err != nil {
@@ -149,7 +148,7 @@ func (a *app) embedInto(path string) (sum embedding, err error) {
 	if err != nil {
 		return sum, tracefile.OpenError(path, err)
 	}
-	run, symbols, problems, err := a.collectNames(path)
+	run, symbols, problems, err := collectNames(a, path)
 	if err != nil {
 		return sum, err
 	}
@@ -180,7 +179,7 @@ func lockTrace(path string) (unlock func(), err error) {
 }
 
 // collectNames reads a trace to its end and names its code addresses. The caller closes the run.
-func (a *app) collectNames(path string) (_ *spool.Run, _ []trace.Symbol, problems []string, err error) {
+func collectNames(a *app, path string) (_ *spool.Run, _ []trace.Symbol, problems []string, err error) {
 	run, err := tracefile.Open(&a.Console, path)
 	if err != nil {
 		return nil, nil, nil, err

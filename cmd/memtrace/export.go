@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cli"
-
 	"memtrace/internal/exportcmd"
 )
 
@@ -49,7 +48,7 @@ const csvDoc = "a folder with each table of the report"
 // exporter writes files of other tools, and speaks on the command's console.
 func (a *app) exporter() *exportcmd.Exporter { return &exportcmd.Exporter{Console: &a.Console} }
 
-func (a *app) exportCommand() *cobra.Command {
+func exportCommand(a *app) *cobra.Command {
 	var flags exportcmd.Flags
 	e := a.exporter()
 	var list strings.Builder

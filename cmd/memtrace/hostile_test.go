@@ -146,7 +146,7 @@ var ownColours = regexp.MustCompile(`\x1b\[[0-9;]*m`)
 func TestEveryVerbIsHarmless(t *testing.T) {
 	words := strings.NewReplacer(evilFiles(t)...)
 	t.Setenv("MEMTRACE_LIBRARY", emptyLibrary(t))
-	for _, verb := range (&app{}).rootCommand().Commands() {
+	for _, verb := range rootCommand(&app{}).Commands() {
 		if name := verb.Name(); evilCommands[name] == nil && name != "no-help-verb" {
 			t.Errorf("no command line for the verb %s", name)
 		}

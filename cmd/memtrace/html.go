@@ -15,7 +15,6 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/diff"
 	"memtrace/internal/page"
-
 	"memtrace/internal/rewrite"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
@@ -60,7 +59,7 @@ type htmlFlags struct {
 	blocksGiven bool
 }
 
-func (a *app) htmlCommand() *cobra.Command {
+func htmlCommand(a *app) *cobra.Command {
 	var flags htmlFlags
 	cmd := &cobra.Command{
 		Use:     "html [flags] FILE | BASE NEW",

@@ -10,9 +10,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cli"
-	"memtrace/internal/render/layout"
-
 	"memtrace/internal/importer"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/safefile"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
@@ -47,7 +46,7 @@ type importOptions struct {
 // maxInterval bounds --interval.
 const maxInterval = time.Hour
 
-func (a *app) importCommand() *cobra.Command {
+func importCommand(a *app) *cobra.Command {
 	var o importOptions
 	var list strings.Builder
 	var formats []string

@@ -16,7 +16,6 @@ import (
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
-
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
@@ -107,7 +106,7 @@ type deviceInfo struct {
 const infoExample = `  memtrace info memtrace.python3.4711.bin
   memtrace info --json memtrace.python3.4711.bin`
 
-func (a *app) infoCommand() *cobra.Command {
+func infoCommand(a *app) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:               "info FILE|DIR...",

@@ -11,7 +11,7 @@ import (
 
 // manCommand writes the man pages; make install calls it. SOURCE_DATE_EPOCH sets their date, so that a build can be
 // repeated.
-func (a *app) manCommand() *cobra.Command {
+func manCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:    "man DIR",
 		Short:  "Write the man pages into a folder",

@@ -12,7 +12,7 @@ import (
 // docs/environment.md has.
 func TestManPages(t *testing.T) {
 	folder := t.TempDir()
-	root := newApp(os.Stdin, os.Stdout, os.Stderr).rootCommand()
+	root := rootCommand(newApp(os.Stdin, os.Stdout, os.Stderr))
 	root.SetArgs([]string{"man", folder})
 	if err := root.Execute(); err != nil {
 		t.Fatal(err)

@@ -14,7 +14,6 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/export"
 	"memtrace/internal/plot"
-
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/version"
@@ -47,7 +46,7 @@ type plotFlags struct {
 	show    plot.Options
 }
 
-func (a *app) plotCommand() *cobra.Command {
+func plotCommand(a *app) *cobra.Command {
 	var flags plotFlags
 	var list strings.Builder
 	var kinds []string
@@ -130,11 +129,11 @@ func (a *app) plot(flags *plotFlags, args []string) error {
 	if err != nil {
 		return err
 	}
-	read := a.readRuns
+	read := readRuns
 	if flags.kind == plot.KindFlame {
-		read = a.readFlames
+		read = readFlames
 	}
-	runs, err := read(args, count)
+	runs, err := read(a, args, count)
 	if err != nil {
 		return err
 	}
@@ -168,7 +167,7 @@ func runName(path string) string {
 }
 
 // readRuns reads the traces that a picture is of.
-func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error) {
+func readRuns(a *app, args []string, count analyzer.Options) ([]plot.Run, error) {
 	inputs, err := tracefile.Expand(args)
 	if err != nil {
 		return nil, err
@@ -191,7 +190,7 @@ func (a *app) readRuns(args []string, count analyzer.Options) ([]plot.Run, error
 }
 
 // readFlame lays out the call stacks of a trace.
-func (a *app) readFlame(path string, count analyzer.Options) (*plot.Flame, error) {
+func readFlame(a *app, path string, count analyzer.Options) (*plot.Flame, error) {
 	count.Training, count.Groupings, count.RuleSets, count.HistoryBlocks = false, nil, nil, 0
 	sets, _, err := a.exporter().ReadStacks(path, "", false, count)
 	if err != nil {
@@ -211,7 +210,7 @@ func (a *app) readFlame(path string, count analyzer.Options) (*plot.Flame, error
 }
 
 // readFlames reads the traces of a flame graph, which takes one.
-func (a *app) readFlames(args []string, count analyzer.Options) ([]plot.Run, error) {
+func readFlames(a *app, args []string, count analyzer.Options) ([]plot.Run, error) {
 	var runs []plot.Run
 	inputs, err := tracefile.Expand(args)
 	if err != nil {
@@ -220,7 +219,7 @@ func (a *app) readFlames(args []string, count analyzer.Options) ([]plot.Run, err
 	for _, in := range inputs {
 		run := plot.Run{Name: runName(in.Path), Summary: &report.Summary{}}
 		if len(inputs) == 1 {
-			if run.Flame, err = a.readFlame(in.Path, count); err != nil {
+			if run.Flame, err = readFlame(a, in.Path, count); err != nil {
 				return nil, err
 			}
 		}

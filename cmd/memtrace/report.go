@@ -9,14 +9,11 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
-	"memtrace/internal/diff"
-	"memtrace/internal/render"
-
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
-
+	"memtrace/internal/diff"
+	"memtrace/internal/render"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 )
@@ -48,7 +45,7 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --view timeline --by module --csv - mxnet.bin
   memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
 
-func (a *app) reportCommand() *cobra.Command {
+func reportCommand(a *app) *cobra.Command {
 	var flags cli.QueryFlags
 	var views cli.ViewFlags
 	cmd := &cobra.Command{

@@ -17,7 +17,7 @@ const rulesExample = `  memtrace rules
   memtrace rules torch > mine.toml
   memtrace report --rules mine.toml memtrace.python3.4711.bin`
 
-func (a *app) rulesCommand() *cobra.Command {
+func rulesCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "rules [PRESET]",
 		Short:   "List or print the rules that sort memory into categories",

@@ -11,9 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"memtrace/internal/cli"
-
 	"memtrace/internal/launch"
-
 	"memtrace/trace/spool"
 )
 
@@ -57,7 +55,7 @@ const runExample = `  memtrace run -- python3 train.py
   memtrace run -o 'rank%r.bin' -- torchrun --nproc-per-node 8 train.py
   memtrace run --report text -- ./solver --size 4096`
 
-func (a *app) runCommand() *cobra.Command {
+func runCommand(a *app) *cobra.Command {
 	var o runOptions
 	cmd := &cobra.Command{
 		Use:         "run [flags] -- PROGRAM [ARGUMENT...]",
@@ -126,7 +124,7 @@ func (a *app) run(o runOptions, argv []string) error {
 	}
 	traces := a.finishedTraces(list, ended)
 	if o.embedSymbols {
-		a.embedAfterRun(traces)
+		embedAfterRun(a, traces)
 	}
 	if err := a.afterRun(o, argv[0], ended, traces); err != nil {
 		a.Complain("memtrace run", err) // the status stays the program's

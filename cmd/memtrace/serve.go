@@ -18,10 +18,8 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
-	"memtrace/internal/page"
-
 	"memtrace/internal/cli"
-
+	"memtrace/internal/page"
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/version"
@@ -58,7 +56,7 @@ type serveFlags struct {
 // lastAnswers is how long answers under way have when the server ends.
 const lastAnswers = 2 * time.Second
 
-func (a *app) serveCommand() *cobra.Command {
+func serveCommand(a *app) *cobra.Command {
 	var flags serveFlags
 	cmd := &cobra.Command{
 		Use:         "serve [flags] DIR|FILE",
@@ -113,7 +111,7 @@ func (a *app) serve(flags *serveFlags, arg string) error {
 	}
 	traces := &page.Traces{Title: cli.ShortPath(arg), Writer: "memtrace " + version.String,
 		Blocks: flags.blocks, Version: fileVersion,
-		List: func() ([]page.Entry, error) { return a.servedEntries(arg) },
+		List: func() ([]page.Entry, error) { return servedEntries(a, arg) },
 		Read: func(path string) (*report.Summary, error) { return a.summarizeQuietly(path, options) }}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM, syscall.SIGHUP)
 	defer stop()
@@ -175,7 +173,7 @@ func fileVersion(path string) string {
 }
 
 // servedEntries lists the files that can be shown, and why others cannot.
-func (a *app) servedEntries(arg string) ([]page.Entry, error) {
+func servedEntries(a *app, arg string) ([]page.Entry, error) {
 	inputs, err := tracefile.Expand([]string{arg})
 	if info, statErr := os.Stat(arg); err != nil && statErr == nil && info.IsDir() {
 		return nil, nil // it may fill

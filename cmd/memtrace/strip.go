@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cli"
-
 	"memtrace/internal/rewrite"
 	"memtrace/internal/safefile"
 	"memtrace/internal/sanitize"
@@ -73,7 +72,7 @@ type scrubOptions struct {
 	key  string
 }
 
-func (a *app) stripCommand() *cobra.Command {
+func stripCommand(a *app) *cobra.Command {
 	var o scrubOptions
 	cmd := &cobra.Command{
 		Use:         "strip [flags] FILE -o OUT",
@@ -87,7 +86,7 @@ func (a *app) stripCommand() *cobra.Command {
 	return cmd
 }
 
-func (a *app) anonymizeCommand() *cobra.Command {
+func anonymizeCommand(a *app) *cobra.Command {
 	var o scrubOptions
 	cmd := &cobra.Command{
 		Use:         "anonymize [flags] FILE -o OUT",

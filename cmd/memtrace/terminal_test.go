@@ -98,13 +98,13 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 			visit(below, append(slices.Clone(path), below.Name()))
 		}
 	}
-	visit((&app{}).rootCommand(), nil)
+	visit(rootCommand(&app{}), nil)
 }
 
 // TestHelpIsShort: text and examples of every help take at most a screen of 24 lines before the flags; the rest is left
 // to 'memtrace help' and the man page.
 func TestHelpIsShort(t *testing.T) {
-	for _, c := range (&app{}).rootCommand().Commands() {
+	for _, c := range rootCommand(&app{}).Commands() {
 		shown := onTerminal(t, 80, []string{c.Name(), "--help"})
 		text, _, found := strings.Cut(strings.TrimPrefix(shown, "Usage:"), "\nWhat to show:\n")
 		if !found {

@@ -7,7 +7,6 @@ import (
 
 	"memtrace/internal/cli"
 	"memtrace/internal/profile"
-
 	"memtrace/internal/top"
 	"memtrace/internal/tracefile"
 )
@@ -33,7 +32,7 @@ const topExample = `  memtrace top
   memtrace top --listen 127.0.0.1:9464
   memtrace top --textfile /var/lib/node_exporter/textfile/memtrace.prom`
 
-func (a *app) topCommand() *cobra.Command {
+func topCommand(a *app) *cobra.Command {
 	o := top.Options{Interval: top.MinInterval}
 	cmd := &cobra.Command{
 		Use:               "top [flags] [FILE|DIR...]",

@@ -15,7 +15,7 @@ func versionLine() string {
 	return fmt.Sprintf("memtrace %s (%s, %s/%s)", version.String, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
-func (a *app) versionCommand() *cobra.Command {
+func versionCommand(a *app) *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
 		Short:   "Print the version of memtrace and of the trace format",

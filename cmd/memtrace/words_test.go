@@ -44,7 +44,7 @@ func findingWords(words []string) *regexp.Regexp {
 // TestWords: no help text and no golden report has one of the words that docs/glossary.md lists to be avoided.
 func TestWords(t *testing.T) {
 	words := findingWords(avoidedWords(t))
-	texts := helpTexts(newApp(os.Stdin, os.Stdout, os.Stderr).rootCommand())
+	texts := helpTexts(rootCommand(newApp(os.Stdin, os.Stdout, os.Stderr)))
 	goldens, err := filepath.Glob("../../internal/render/testdata/*.txtar")
 	if err != nil || len(goldens) < 10 {
 		t.Fatalf("%d goldens, %v", len(goldens), err)

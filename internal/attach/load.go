@@ -12,7 +12,6 @@ import (
 
 	"memtrace/internal/cli"
 	"memtrace/internal/control"
-
 	"memtrace/internal/launch"
 )
 

@@ -16,10 +16,9 @@ import (
 	"time"
 
 	"memtrace/internal/cli"
-	"memtrace/internal/render/layout"
-
 	"memtrace/internal/control"
 	"memtrace/internal/launch"
+	"memtrace/internal/render/layout"
 )
 
 // Options are how a process comes to be recorded, and for how long.

@@ -12,9 +12,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/internal/cli"
-
 	"memtrace/internal/control"
-
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"

@@ -29,7 +29,6 @@ import (
 	"memtrace/internal/profile"
 	"memtrace/internal/render"
 	"memtrace/internal/rules/rulefile"
-
 	"memtrace/internal/textform"
 	"memtrace/trace"
 )

@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
-	"memtrace/internal/oom"
-
 	"memtrace/analyzer/report"
 	"memtrace/internal/heap"
+	"memtrace/internal/oom"
 	"memtrace/trace"
 )
 

@@ -15,9 +15,8 @@ import (
 	"memtrace/internal/callstack"
 	"memtrace/internal/moment"
 	"memtrace/internal/render/layout"
-	"memtrace/internal/symbol"
-
 	"memtrace/internal/sanitize"
+	"memtrace/internal/symbol"
 )
 
 // DefaultRows is how many rows --help names for -n.

@@ -3,11 +3,10 @@ package device
 import (
 	"slices"
 
-	"memtrace/internal/callstack"
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/callstack"
+	"memtrace/internal/heap"
 	"memtrace/internal/profile"
 )
 

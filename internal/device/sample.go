@@ -1,9 +1,8 @@
 package device
 
 import (
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
 	"memtrace/internal/profile"
 	"memtrace/trace"
 )

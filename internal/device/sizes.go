@@ -1,10 +1,9 @@
 package device
 
 import (
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/internal/profile"
 	"memtrace/trace"
 )

@@ -10,7 +10,6 @@ import (
 	"memtrace/analyzer"
 	"memtrace/internal/callstack"
 	"memtrace/internal/heap"
-
 	"memtrace/trace"
 )
 

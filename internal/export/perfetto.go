@@ -7,11 +7,10 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
-	"memtrace/internal/heap"
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/heap"
+	"memtrace/internal/render/layout"
 	"memtrace/trace"
 )
 

@@ -14,7 +14,6 @@ import (
 	"memtrace/internal/profile"
 	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
-
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 )

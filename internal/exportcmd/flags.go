@@ -9,7 +9,6 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
 	"memtrace/internal/export"
-
 	"memtrace/internal/version"
 )
 

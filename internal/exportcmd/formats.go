@@ -8,7 +8,6 @@ import (
 	"memtrace/analyzer"
 	"memtrace/internal/cli"
 	"memtrace/internal/export"
-
 	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/trace/spool"

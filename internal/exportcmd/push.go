@@ -15,7 +15,6 @@ import (
 	"memtrace/analyzer"
 	"memtrace/internal/cli"
 	"memtrace/internal/export"
-
 	"memtrace/internal/top"
 	"memtrace/internal/tracefile"
 )

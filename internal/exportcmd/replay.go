@@ -13,7 +13,6 @@ import (
 	"memtrace/internal/profile"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/rules/rulefile"
-
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
 )

@@ -8,12 +8,11 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
+	"memtrace/internal/cli"
 	"memtrace/internal/export"
 	"memtrace/internal/profile"
 	"memtrace/internal/render/layout"
-
-	"memtrace/analyzer/report"
-	"memtrace/internal/cli"
 	"memtrace/internal/rules/rulefile"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"

@@ -4,10 +4,9 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/callstack"
 	"memtrace/internal/heap"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/profile"
 	"memtrace/internal/rules"
 	"memtrace/trace"

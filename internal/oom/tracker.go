@@ -3,11 +3,10 @@ package oom
 import (
 	"slices"
 
-	"memtrace/internal/device"
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/device"
+	"memtrace/internal/heap"
 	"memtrace/internal/profile"
 	"memtrace/trace"
 )

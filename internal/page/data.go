@@ -6,10 +6,9 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
 

@@ -9,12 +9,10 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/diff"
 	"memtrace/internal/render"
-
 	"memtrace/internal/render/layout"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
 

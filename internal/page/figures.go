@@ -3,9 +3,8 @@ package page
 import (
 	"io"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 )
 
 // figure is one of the few at the top of the page.

@@ -16,11 +16,10 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/render/oomtext"
-
-	"memtrace/analyzer/report"
 )
 
 // DefaultBlocks is the default number of blocks of a page: some 1.5 MB of file.

@@ -1,9 +1,8 @@
 package profile
 
 import (
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
 	// AccountStats is one account in full: per device, per origin, and by lifetime. Only the driver and the framework
 	// account have one.
 )

@@ -4,9 +4,8 @@ import (
 	"cmp"
 	"math/bits"
 
-	"memtrace/internal/heap"
-
 	"memtrace/cuda"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 

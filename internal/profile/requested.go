@@ -3,9 +3,8 @@ package profile
 import (
 	"math"
 
-	"memtrace/internal/heap"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
 )
 
 // requestShares are the parts of one meter's total that Requested is made of.

@@ -8,10 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/render/oomtext"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
 

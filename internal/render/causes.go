@@ -5,11 +5,9 @@ import (
 	"math"
 	"strings"
 
-	"memtrace/internal/cause"
-
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/cause"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 

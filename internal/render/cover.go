@@ -7,11 +7,10 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/callstack"
 	"memtrace/internal/fold"
 	"memtrace/internal/render/layout"
-
-	"memtrace/analyzer/report"
 )
 
 // coverOwners shortens the rows of a first screen's table to limit rows and one for the rest. If the largest rows would

@@ -5,10 +5,9 @@ import (
 	"iter"
 	"slices"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/fold"
 	"memtrace/internal/render/layout"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
 

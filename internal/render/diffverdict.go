@@ -6,7 +6,6 @@ import (
 
 	"memtrace/internal/diff"
 	"memtrace/internal/render/layout"
-
 	"memtrace/internal/sanitize"
 )
 

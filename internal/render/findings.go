@@ -3,9 +3,8 @@ package render
 import (
 	"fmt"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 )
 
 // Findings lists all sentences of a report: the verdict, advice where memory ran out, and the limits of the figures.

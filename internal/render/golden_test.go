@@ -16,11 +16,10 @@ import (
 	"github.com/rogpeppe/go-internal/txtar"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/internal/diff"
 	moments "memtrace/internal/moment"
 	"memtrace/internal/profile"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/rules"
 	"memtrace/internal/rules/rulefile"

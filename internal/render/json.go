@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"io"
 
-	"memtrace/internal/diff"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/diff"
 )
 
 // Schemas name the versions of JSON output. A number is incremented only when something is changed or removed;

@@ -5,9 +5,8 @@ import (
 	"fmt"
 	"slices"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 

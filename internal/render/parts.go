@@ -4,10 +4,9 @@ import (
 	"io"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/render/oomtext"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
 

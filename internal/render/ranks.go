@@ -7,10 +7,9 @@ import (
 	"strconv"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/diff"
 	"memtrace/internal/render/layout"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
 

@@ -8,9 +8,8 @@ import (
 	"maps"
 	"slices"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 

@@ -9,10 +9,9 @@ import (
 	"io"
 	"slices"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/render/oomtext"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
 )
 

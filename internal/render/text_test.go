@@ -8,9 +8,8 @@ import (
 	"testing"
 	"unicode/utf8"
 
-	"memtrace/internal/diff"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/diff"
 	"memtrace/internal/render/layout"
 )
 

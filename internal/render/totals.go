@@ -3,9 +3,8 @@ package render
 import (
 	"strings"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 )
 
 // writeTotals prints the accounts, if there are others than device memory: figures that must not be added up have

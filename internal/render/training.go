@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"slices"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/rules"
 	"memtrace/internal/sanitize"
 )

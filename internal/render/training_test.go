@@ -5,9 +5,8 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/internal/diff"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/diff"
 	"memtrace/internal/render/layout"
 )
 

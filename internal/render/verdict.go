@@ -5,11 +5,10 @@ import (
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/cause"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/render/oomtext"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/rules"
 	"memtrace/internal/sanitize"
 )

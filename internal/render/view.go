@@ -7,9 +7,8 @@ import (
 	"io"
 	"iter"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 )
 
 // ownership is what holds a recorded process's memory.

@@ -5,10 +5,9 @@ import (
 	"strings"
 
 	"memtrace/analyzer"
-	"memtrace/internal/export"
-
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
+	"memtrace/internal/export"
 )
 
 // Summarize reads one trace. Filters that match nothing in it are an error: a report of zeros would mislead.

@@ -4,10 +4,9 @@ import (
 	"fmt"
 	"math"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/callstack"
 	"memtrace/internal/heap"
-
-	"memtrace/analyzer/report"
 	"memtrace/internal/offheap"
 	"memtrace/internal/profile"
 	"memtrace/internal/rules"

@@ -11,9 +11,8 @@ import (
 	"strings"
 	"time"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 

@@ -4,9 +4,8 @@ import (
 	"fmt"
 	"time"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 )
 
 // keptBytes is how wide the bytes of a holder are.

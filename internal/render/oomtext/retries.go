@@ -5,9 +5,8 @@ import (
 	"io"
 	"slices"
 
-	"memtrace/internal/render/layout"
-
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 
