@@ -81,6 +81,51 @@ name seq=4 time=4000000 thread=1 category=step handle=0x99 name=5
 	}
 }
 
+// TestPassesBesideAWorkspace: what is kept of earlier passes is found where one block, larger than all that the passes
+// made at one place, was made in a module: a workspace of cuBLASLt, seen on an H100.
+func TestPassesBesideAWorkspace(t *testing.T) {
+	const modules = "/venv/lib/python3.12/site-packages/torch/nn/modules/"
+	text := strings.Builder{}
+	text.WriteString(oomHead + `code id=101 name="main" file="/home/ada/train.py" line=60 table=none
+code id=102 name="_wrapped_call_impl" file="` + modules + `module.py" line=1 table=none modulecall=1
+code id=103 name="forward" file="` + modules + `linear.py" line=1 table=none
+code id=104 name="_call_impl" file="` + modules + `module.py" line=1 table=none
+pystack id=20 frames=101+0*
+pystack id=21 frames=103+0*,104+0*,102+0*@0x7f0000000040,101+2*
+pystack id=22 frames=103+4*,104+0*,102+0*@0x7f0000000040,101+2*
+`)
+	seq := 0
+	alloc := func(size, stack int) {
+		seq++
+		fmt.Fprintf(&text, "alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device "+
+			"addr=%#x size=%d pystack=%d allocated=1 reserved=1\n", seq, seq, seq<<24, size<<20, stack)
+	}
+	alloc(1, 20)
+	for pass := range 8 {
+		alloc(1, 20)
+		alloc(2, 21)
+		if pass == 0 {
+			alloc(20, 22)
+		}
+	}
+	fmt.Fprintf(&text, "oom seq=%d time=1000 thread=1 level=framework api=reportOutOfMemoryToProfiler size=1048576 "+
+		"stack=1 pystack=21 allocated=0 reserved=0\n", seq+1)
+	r := encoded(t, text.String())
+	w := oom.NewWatch(r.Tables(), trace.Info{}, 1<<40)
+	defer w.Close()
+	for events, err := r.ReadBatch(); err == nil; events, err = r.ReadBatch() {
+		w.Apply(events)
+	}
+	w.End()
+	found := w.Take()
+	if len(found) != 1 || found[0].Event.Composition == nil {
+		t.Fatalf("%+v", found)
+	}
+	if c := found[0].Event.Composition; c.Passes < 8 || c.OlderBytes < 7*3*mib {
+		t.Errorf("%+v", *c)
+	}
+}
+
 func encoded(t *testing.T, text string) *trace.Reader {
 	t.Helper()
 	var file strings.Builder

@@ -63,10 +63,10 @@ var FindingKinds = []FindingKind{
 	{"failed-attempts", SeverityAdvice, "at a later refusal, a fifth or more of the blocks came from attempts that failed"},
 	{"private-pools", SeverityAdvice, "two or more private pools, one for each capture of a CUDA graph, hold " +
 		"enough idle memory"},
-	{"fragmentation", SeverityAdvice, "PyTorch's idle bytes outside private pools are enough, no piece is, and " +
-		"expandable segments are off"},
+	{"fragmentation", SeverityAdvice, "PyTorch's idle bytes outside private pools are enough and a twentieth, no piece is, " +
+		"and expandable segments are off"},
 	{"idle-cache", SeverityAdvice, "another caller than the framework was refused while whole segments are idle"},
-	{"other-processes", SeverityAdvice, "other processes hold enough, or a fifth"},
+	{"other-processes", SeverityAdvice, "other processes hold enough, or a fifth of all that is in use"},
 	{"fresh", SeverityAdvice, "a fifth or more was allocated since the step began"},
 	{"largest-owner", SeverityAdvice, "one tag held a fifth or more before the step began"},
 	{"untagged", SeverityAdvice, "without tags and steps: half or more is in blocks"},

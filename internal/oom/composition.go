@@ -160,8 +160,9 @@ func (c *composer) recur(in map[callstack.Pair]*recurrence, b *heap.Block) {
 // which lies in the loop around them. Where nothing outside is live, a single stack that returns is a result that is
 // kept; several may be a loop within one pass.
 func (c *composer) findPasses() {
-	passes := heaviest(c.byStack, func(r *recurrence) bool { return r.inModule })
-	if passes == nil || passes.count < 2 {
+	// a workspace, which a module makes once, may be larger than what all passes made
+	passes := heaviest(c.byStack, func(r *recurrence) bool { return r.inModule && r.count > 1 })
+	if passes == nil {
 		return
 	}
 	var anchor *recurrence
