@@ -82,9 +82,9 @@ var FindingKinds = []FindingKind{
 	{"growing", SeverityAdvice, "each of at least four steps began with more than the one before"},
 	{"pool-idle", SeverityAdvice, "stream-ordered memory pools hold enough idle memory"},
 	{"graph-pool", SeverityAdvice, "the pool of CUDA graphs holds enough idle memory"},
-	{"outside", SeverityAdvice, "a library outside the framework's allocator holds enough"},
+	{"outside", SeverityAdvice, "a library outside the framework's allocator holds enough and a tenth"},
 	{"mxnet-pool", SeverityAdvice, "MXNet's pool holds enough"},
-	{"context", SeverityAdvice, "context, code and untracked memory are a fifth or more"},
+	{"context", SeverityAdvice, "context, code and untracked memory are a fifth or more, and code is not loaded lazily"},
 	{"pinned", SeverityAdvice, "host memory ran out, not the device's"},
 	{"recovered", SeverityAdvice, "the allocator freed its cache and succeeded"},
 }

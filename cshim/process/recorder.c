@@ -112,6 +112,7 @@ static void write_environment(void) {
                                       "MV2_COMM_WORLD_SIZE",
                                       "POD_NAME",
                                       "CUDA_VISIBLE_DEVICES",
+                                      "CUDA_MODULE_LOADING",
                                       "PYTORCH_CUDA_ALLOC_CONF",
                                       "PYTORCH_ALLOC_CONF",
                                       "PYTORCH_NO_CUDA_MEMORY_CACHING",

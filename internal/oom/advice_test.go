@@ -198,13 +198,21 @@ var adviceCases = []struct {
 			addRowBytes(e, report.OwnerBlocks,
 				oneMiB)
 		}}, "8.00 GiB"},
-	{"context", func(e *report.OOMEvent, _ trace.Info) {
+	{"context", func(e *report.OOMEvent, info trace.Info) {
 		e.Sample = &report.Sample{ShareKnown: true, ContextBytes: 2 * gib, RemainderBytes: gib}
+		info["cuda.driver_version"] = "12.1"
 	},
 		[]func(*report.OOMEvent, trace.Info){
+			func(_ *report.OOMEvent, info trace.Info) { info["cuda.driver_version"] = "12.2" },
+			func(_ *report.OOMEvent, info trace.Info) { info["env.CUDA_MODULE_LOADING"] = "LAZY" },
+			func(_ *report.OOMEvent, info trace.Info) { delete(info, "cuda.driver_version") },
 			func(e *report.OOMEvent, _ trace.Info) { e.Sample.ContextBytes = 0 },
 			func(e *report.OOMEvent, _ trace.Info) { e.Sample.ShareKnown = false },
 		}, "3.00 GiB"},
+	{"context", func(e *report.OOMEvent, info trace.Info) {
+		e.Sample = &report.Sample{ShareKnown: true, ContextBytes: 2 * gib, RemainderBytes: gib}
+		info["cuda.driver_version"], info["env.CUDA_MODULE_LOADING"] = "13.0", "EAGER"
+	}, nil, "3.00 GiB"},
 	{"pinned", func(e *report.OOMEvent, _ trace.Info) { e.Memory, e.Device = "host", -1 },
 		[]func(*report.OOMEvent, trace.Info){func(e *report.OOMEvent, _ trace.Info) { e.Memory = "managed" }},
 		"1.00 GiB"},

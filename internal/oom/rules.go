@@ -56,8 +56,8 @@ var adviceRules = []adviceRule{
 	{name: "mxnet-pool", ask: askMXNet,
 		text: "MXNet's own pool holds {frees}; how much of that is idle is not reported. Try MXNET_GPU_MEM_POOL_TYPE=Round, which reuses blocks of similar sizes, or a smaller batch."},
 	{name: "context", ask: askContext,
-		text: "{frees} of {device} are this process's CUDA context, its code and what no call accounts for. CUDA_MODULE_LOADING=LAZY loads only the code that runs; " +
-			"fewer processes on the device need fewer contexts."},
+		text: "{frees} of {device} are this process's CUDA context, its code and what no call accounts for, and all code is loaded at once: CUDA_MODULE_LOADING=LAZY " +
+			"loads only what runs."},
 	{name: "pinned", rank: rankFirst, ask: askPinned,
 		text: "This was pinned host memory, {asked}: the computer's memory, or its limit on locked pages (ulimit -l), ran out, not the device's."},
 	{name: "recovered", rank: rankRemark, ask: askRecovered,
@@ -219,7 +219,7 @@ func askGrowing(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool) {
 
 // workspaces names the setting of a library that is known to hold memory of its own.
 var workspaces = []struct{ library, setting string }{
-	{"libcublas", ": CUBLAS_WORKSPACE_CONFIG=:4096:8 bounds them"},
+	{"libcublas", ": each thread that multiplies matrices has a handle with some of its own"},
 	{"libnccl", ": NCCL_BUFFSIZE and the number of channels (NCCL_MAX_NCHANNELS) shape them"},
 	{"libcudnn", ": torch.backends.cudnn.benchmark chooses algorithms that need them"},
 }
@@ -232,7 +232,7 @@ func askOutside(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool) {
 			w["known"] = known.setting
 		}
 	}
-	return row.Bytes, w, found && sizeable(e, row.Bytes)
+	return row.Bytes, w, found && sizeable(e, row.Bytes) && row.Bytes >= e.OwnBytes()/10
 }
 
 func askPoolIdle(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool) {
@@ -252,12 +252,18 @@ func askMXNet(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool) {
 	return row.Bytes, nil, found && sizeable(e, row.Bytes)
 }
 
-func askContext(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool) {
+// askContext is for code that is loaded as a whole, which is not so by default since CUDA 12.2 (CUDA C++ Programming
+// Guide, Lazy Loading). Nothing else that a program can set makes a context smaller.
+func askContext(e *report.OOMEvent, f AdviceFacts) (uint64, words, bool) {
 	if e.Sample == nil || !e.Sample.ShareKnown {
 		return 0, nil, false
 	}
+	var major, minor int
+	version, _ := fmt.Sscanf(f.Info["cuda.driver_version"], "%d.%d", &major, &minor)
+	loading := f.Info["env.CUDA_MODULE_LOADING"]
+	whole := loading == "EAGER" || loading == "" && version == 2 && (major < 12 || major == 12 && minor < 2)
 	own := e.Sample.ContextBytes + uint64(max(e.Sample.RemainderBytes, 0))
-	return own, nil, own >= e.OwnBytes()/5 && own > 0
+	return own, nil, whole && own >= e.OwnBytes()/5 && own > 0
 }
 
 func askPinned(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool) {
