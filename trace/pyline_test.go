@@ -38,7 +38,7 @@ func parseSample(line string) (s sample, err error) {
 	return s, err
 }
 
-// decoded writes the result of Ranges in the form of changes.
+// decoded writes the result of LineRanges in the form of changes.
 func (s sample) decoded() string {
 	var parts []string
 	last := ""
@@ -250,8 +250,8 @@ func TestCutTables(t *testing.T) {
 	}
 }
 
-// FuzzRanges: any bytes give ranges that follow each other without gaps, within what the table can cover, and Decode
-// agrees with them.
+// FuzzRanges: any bytes give ranges that follow each other without gaps, within what the table can cover, and
+// DecodeLine agrees with them.
 func FuzzRanges(f *testing.F) {
 	f.Add(uint8(LinesLnotab), []byte{0, 1, 255, 127, 0, 127, 6, 128}, int32(1), uint32(3))
 	f.Add(uint8(LinesRanges), []byte{0, 1, 254, 127, 0, 128, 6, 129}, int32(-1), uint32(255))

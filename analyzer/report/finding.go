@@ -5,8 +5,8 @@ import "slices"
 // Finding is one sentence of a report, the same in the text and in JSON: a verdict, growth, advice, or a limit of the
 // figures.
 type Finding struct {
-	ID       string `json:"id"`       // one of Kinds; names are permanent
-	Severity string `json:"severity"` // Alarm, Warning, Advice or Info
+	ID       string `json:"id"`       // one of FindingKinds; names are permanent
+	Severity string `json:"severity"` // SeverityAlarm, SeverityWarning, SeverityAdvice or SeverityInfo
 	Bytes    uint64 `json:"bytes"`    // the memory that it is about; 0: none, or not known
 	// what it rests on: fields of the report, as in health.truncated_at, or info.KEY of the trace
 	Evidence []string `json:"evidence"`
@@ -26,7 +26,7 @@ type FindingKind struct {
 	ID, Severity, Says string
 }
 
-// NewFinding makes a finding of a kind of Kinds.
+// NewFinding makes a finding of a kind of FindingKinds.
 func NewFinding(id, text string, bytes uint64, evidence ...string) Finding {
 	severity := SeverityInfo
 	if i := slices.IndexFunc(FindingKinds, func(k FindingKind) bool { return k.ID == id }); i >= 0 {

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestFindingsAreDocumented compares the table of docs/findings.md with Kinds.
+// TestFindingsAreDocumented compares the table of docs/findings.md with FindingKinds.
 func TestFindingsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/findings.md")
 	if err != nil {

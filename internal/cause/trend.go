@@ -35,7 +35,7 @@ func JudgesGrowth(account heap.Account) bool {
 	return false
 }
 
-// A Judge has the inputs of a judgement on growth. The summary must have its bounds, devices, levels and training.
+// GrowthJudge has the inputs of a judgement on growth. The summary must have its bounds, devices, levels and training.
 type GrowthJudge struct {
 	Held     *profile.HeldSeries // nil where none was kept
 	Summary  *report.Summary

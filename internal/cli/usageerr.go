@@ -10,7 +10,7 @@ type UsageError struct {
 // Error returns the text of the mistake, without the pointer to the help.
 func (e *UsageError) Error() string { return e.err.Error() }
 
-// Unwrap returns the error that Errorf formatted.
+// Unwrap returns the error that UsageErrorf formatted.
 func (e *UsageError) Unwrap() error { return e.err }
 
 // UsageErrorf is fmt.Errorf for a mistake on the command line.

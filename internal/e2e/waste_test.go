@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"memtrace/internal/cli"
 )
 
 // sizeIn is the bytes that a text names.
@@ -16,7 +18,17 @@ func sizeIn(t *testing.T, text string, figure *regexp.Regexp) int64 {
 	if found == nil {
 		t.Fatalf("no %s:\n%s", figure, text)
 	}
-	return int64(sizeOf(t, found[1], found[2]+"iB"))
+	return bytesIn(t, found[1]+found[2])
+}
+
+// bytesIn is a size as reports print it.
+func bytesIn(t *testing.T, size string) int64 {
+	t.Helper()
+	bytes, err := cli.ParseSize(size)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return bytes
 }
 
 // TestWaste: where much is reserved and unused, though memory does not run out, the first screen has the reason, and

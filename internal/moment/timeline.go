@@ -1,6 +1,6 @@
 // A Timeline keeps what was held over time while a trace is replayed: time intervals, whose width doubles when
-// there are too many, with the highest moment of each and the memory by key. Its memory is bounded by MaxBins and
-// MaxKeys, however long the trace is.
+// there are too many, with the highest moment of each and the memory by key. Its memory is bounded by MaxTimelineBins
+// and MaxTimelineKeys, however long the trace is.
 //
 // Every value counts in the interval of the latest time so far: a late event, whose time is before that, does not
 // change earlier intervals. An interval begins with the memory that was live at its start, which is its highest moment

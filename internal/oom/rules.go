@@ -124,11 +124,11 @@ func askOthers(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool) {
 
 // shareOf is the part that bytes are of what the process can do something about.
 func shareOf(e *report.OOMEvent, bytes uint64) string {
-	of := "of what is in use"
-	if own := e.OwnBytes(); own < e.UsedBytes {
+	own, of := e.OwnBytes(), "of what is in use"
+	if own < e.UsedBytes {
 		of = "of what this process is known to have"
 	}
-	return fmt.Sprintf("%.0f%% %s", 100*float64(bytes)/float64(max(e.OwnBytes(), 1)), of)
+	return fmt.Sprintf("%.0f%% %s", 100*float64(bytes)/float64(max(own, 1)), of)
 }
 
 func named(row report.LedgerRow) bool { return row.Key != report.Untagged }

@@ -77,13 +77,21 @@ func (t *CSVTable) Empty(s *report.Summary) bool {
 
 // Write writes the table as in RFC 4180, but with line feeds; the first line names the columns.
 func (t *CSVTable) Write(w io.Writer, s *report.Summary) error {
-	out := csv.NewWriter(w)
-	if len(t.columns) > 0 {
-		if err := out.Write(t.columns); err != nil {
-			return fmt.Errorf("write CSV: %w", err)
-		}
+	rows := t.rows(s)
+	if len(t.columns) == 0 {
+		return writeCSV(w, rows)
 	}
-	for row := range t.rows(s) {
+	return writeCSV(w, func(yield func([]string) bool) {
+		if yield(slices.Clone(t.columns)) {
+			rows(yield)
+		}
+	})
+}
+
+// writeCSV writes rows one by one: a table may have many.
+func writeCSV(w io.Writer, rows iter.Seq[[]string]) error {
+	out := csv.NewWriter(w)
+	for row := range rows {
 		for i, cell := range row {
 			row[i] = sanitize.Cell(cell)
 		}

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"encoding/csv"
 	"errors"
 	"fmt"
 	"io"
@@ -9,7 +8,6 @@ import (
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/render/layout"
-	"memtrace/internal/sanitize"
 )
 
 // View is a table that reports show on request, most of them about a training program: their summary must have been
@@ -121,18 +119,5 @@ func (v *View) CSV(w io.Writer, s *report.Summary, o layout.Options) error {
 			return fmt.Errorf("write CSV: %w", err)
 		}
 	}
-	out := csv.NewWriter(w)
-	for row := range v.table(s, o, unit.Exact) { // one by one: iterations times parameters are many
-		for i, cell := range row {
-			row[i] = sanitize.Cell(cell)
-		}
-		if err := out.Write(row); err != nil {
-			return fmt.Errorf("write CSV: %w", err)
-		}
-	}
-	out.Flush()
-	if err := out.Error(); err != nil {
-		return fmt.Errorf("write CSV: %w", err)
-	}
-	return nil
+	return writeCSV(w, v.table(s, o, unit.Exact))
 }

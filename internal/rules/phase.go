@@ -81,13 +81,9 @@ func (f *Frame) ownPhase() phase {
 		if !strings.Contains(f.File, c.file) {
 			continue
 		}
-		if c.name == "" {
+		if c.name == "" || !c.inside && f.IsIn(c.name) || c.inside && slices.ContainsFunc(f.Functions,
+			func(function string) bool { return strings.Contains(function, c.name) }) {
 			return c.phase
-		}
-		for _, function := range f.Functions {
-			if c.inside && strings.Contains(function, c.name) || !c.inside && lastPart(function) == c.name {
-				return c.phase
-			}
 		}
 	}
 	for _, function := range f.Functions {

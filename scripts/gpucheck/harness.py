@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the checks share: running guests with and without the library, each under a time limit, and reading reports."""
 
+import contextlib
 import json
 import os
 import select
@@ -116,6 +117,16 @@ class Harness:
         for stream in (guest.stdin, guest.stdout, guest.stderr):
             if stream:
                 stream.close()
+
+    @contextlib.contextmanager
+    def second_process(self, amount, **variables):
+        """Another process on the device, which has so many bytes of it, or with a minus sign all but so many, as long as the block runs."""
+        holder = self.start([sys.executable, self.guests / "holder.py", amount], **variables)
+        try:
+            self.line(holder, "the second process")
+            yield
+        finally:
+            self.end(holder)
 
     def run(self, argv, trace=None, seconds=120, **variables):
         """Runs a guest to its end and returns the finished process, its output as text."""

@@ -22,7 +22,7 @@ var RestShade = shade(0xb4bac2, 0x6b7480)
 // Uncategorized is the name, on pages and in pictures, of memory that no rule matches.
 const Uncategorized = "not categorized"
 
-// CategoryColors are the indices in Layers of the purposes of memory.
+// CategoryColors are the indices in LayerShades of the purposes of memory.
 var CategoryColors = map[string]int{"Parameters": 0, "Gradients": 1, "Optimizer state": 2, "Feature maps": 3,
 	"Workspace": 4,
 	"Temporary": 5, "Intermediate gradients": 6, Uncategorized: 7}
@@ -40,7 +40,7 @@ var PhaseShades = []PhaseColor{
 	{"optimizer", shade(0x99d8c7, 0x1d6b55)}, {"data", shade(0xf5eea0, 0x6b6420)},
 }
 
-// Colors gives each name an index in Layers: its own, if it has one, else the next one that no other name has.
+// Colors gives each name an index in LayerShades: its own, if it has one, else the next one that no other name has.
 func Colors(names []string) []int {
 	taken := map[int]bool{}
 	for _, name := range names {

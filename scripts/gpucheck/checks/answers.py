@@ -8,7 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from harness import Unmet, last_object
+from harness import last_object
 
 MIB = 1 << 20
 WORKERS = max(1, min(6, (os.cpu_count() or 1) // 2))
@@ -35,7 +35,10 @@ def _corpus(path):
         if line in ("@leak", "@healthy"):
             kind = line
         elif function and kind:
-            name, kind = function[1], healthy.append(function[1]) if kind == "@healthy" else ""
+            name = function[1]
+            if kind == "@healthy":
+                healthy.append(name)
+            kind = ""
         elif mark:
             leaks[mark[1] or name] = f"{path.name}:{number} "
     return leaks, healthy
@@ -73,25 +76,21 @@ def refusals(harness):
     cases = [c for c in json.loads((harness.root / "testdata" / "train" / "refused.json").read_text()) if c.get("by") in ("allocated", "reserved", "peak")]
     refused = []
     for case in cases:
-        with _filled(harness, case["mib"]):
+        with _leaving(harness, case["mib"]):
             refused.append(_refused(harness, case))
     with ThreadPoolExecutor(WORKERS) as pool:
         for case, event, followed in pool.map(lambda pair: (*pair, _followed(harness, *pair)), zip(cases, refused)):
             _compare(harness, case, event, followed)
 
 
-class _filled:
-    """The device with so many MiB left, as on a null GPU of that size, while the block runs."""
+def _leaving(harness, mib):
+    """Another process that leaves so many MiB of the device, as a null GPU of that size has."""
+    return harness.second_process(-(mib + (0 if harness.null_gpu else HARDWARE)) * MIB, **_account(harness))
 
-    def __init__(self, harness, left):
-        self._harness, self._left = harness, left + (0 if harness.null_gpu else HARDWARE)
 
-    def __enter__(self):
-        self._holder = self._harness.start([sys.executable, self._harness.guests / "holder.py", f"-{self._left * MIB}"])
-        self._harness.line(self._holder, "holder.py")
-
-    def __exit__(self, *_):
-        self._harness.end(self._holder)
+def _account(harness):
+    """The null GPU: what both processes share."""
+    return {"NULLCUDA_SHARED": str(harness.folder / "null-account")}
 
 
 def _program(harness):
@@ -100,7 +99,7 @@ def _program(harness):
 
 def _refused(harness, case):
     trace = harness.folder / f"refused-{case['name']}.bin"
-    finished = harness.run([sys.executable, _program(harness), case["name"]], trace, seconds=60)
+    finished = harness.run([sys.executable, _program(harness), case["name"]], trace, seconds=60, **_account(harness))
     report = harness.report(trace)
     failed = [event for event in report["oom"]["events"] if event["outcome"] == "failed"]
     if not failed or "{" not in finished.stdout:
@@ -139,19 +138,17 @@ def compiled(harness):
     """What a compiled model allocates is told by the operators of the kernel that it is for."""
     trace = harness.folder / "compiled.bin"
     variables = {"TORCHINDUCTOR_CACHE_DIR": str(harness.folder / "kernels"), "TRITON_CACHE_DIR": str(harness.folder / "triton")}
-    finished = harness.run([sys.executable, harness.root / "testdata" / "train" / "compiled.py"], trace, seconds=150, **variables)
-    if finished.returncode:
-        raise Unmet(f"compiled.py ended with status {finished.returncode}: {finished.stderr.strip()[-400:]}")
+    printed = harness.run_python(harness.root / "testdata" / "train" / "compiled.py", trace=trace, seconds=150, **variables)
     held = {row["key"]: row["bytes"] for row in (harness.report(trace).get("division") or {}).get("rows", [])}
-    harness.expect_equal("what the results of gelu and sin hold", held.get("compiled: gelu, sin"), int(finished.stdout))
+    harness.expect_equal("what the results of gelu and sin hold", held.get("compiled: gelu, sin"), printed)
     harness.note(f"kernels: {held}")
 
 
 def referrers(harness):
     """Which variable keeps the memory that a failed request needed is in the text beside the trace."""
     trace = harness.folder / "kept.bin"
-    with _filled(harness, 900):
-        harness.run([sys.executable, _program(harness), "results"], trace, seconds=60)
+    with _leaving(harness, 900):
+        harness.run([sys.executable, _program(harness), "results"], trace, seconds=60, **_account(harness))
     texts = sorted(harness.folder.glob(f"{trace.name}.oom.*.txt"))
     text = texts[0].read_text() if texts else ""
     line = next((line.strip() for line in text.splitlines() if ", variable " in line), "not found")

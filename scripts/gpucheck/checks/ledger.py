@@ -1,8 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The device's ledger: torch's counters, NVML's words and ours, side by side at one moment, with a second process on the device."""
 
-import sys
-
 from harness import Skipped, Unmet, device
 
 MIB = 1 << 20
@@ -13,13 +11,9 @@ def ledger(harness):
     """Used on the device = this process by owner + other processes + context + remainder."""
     # The null GPU: an account that both processes share, a context that costs something, and memory that nobody gets.
     variables = {"NULLCUDA_SHARED": str(harness.folder / "null-account"), "NULLCUDA_CONTEXT": "300M", "NULLCUDA_RESERVED": "500M"}
-    holder = harness.start([sys.executable, harness.guests / "holder.py", str(OTHER)], **variables)
-    try:
-        harness.line(holder, "the second process")
-        trace = harness.folder / "ledger.bin"
+    trace = harness.folder / "ledger.bin"
+    with harness.second_process(OTHER, **variables):
         truth = harness.run_python("ledger.py", trace=trace, **variables)
-    finally:
-        harness.end(holder)
     if not truth["nvml"]:
         raise Skipped("the driver's management library (NVML) is not there")
     report = harness.report(trace, "--at", "mark:view", "--by", "tag")
