@@ -119,7 +119,7 @@ func (f *frameworkRun) open(i int) bool {
 		return false
 	}
 	r, d := f.r, f.d
-	id, ok := r.heap.OpenFramework(addr)
+	id, ok := r.heap.Framework.Open(addr)
 	if !ok {
 		return false
 	}
@@ -133,7 +133,7 @@ func (f *frameworkRun) open(i int) bool {
 	if b.Hidden = d.Cells.List[n].Hidden; !b.Hidden {
 		a.open(id, b, f.rest.At(i), d, n)
 	}
-	r.heap.Keep(id, b, &d.Cells.List[n].Alike)
+	r.heap.Framework.Keep(id, b, &d.Cells.List[n].Alike)
 	return true
 }
 
@@ -164,7 +164,7 @@ func (f *frameworkRun) close(i int) bool {
 	}
 	r, d := f.r, f.d
 	b := &f.block
-	id, ok := r.heap.CloseFramework(addr, f.seq.At(i), b)
+	id, ok := r.heap.Framework.Close(addr, f.seq.At(i), b)
 	if !ok {
 		return false
 	}
@@ -178,7 +178,7 @@ func (f *frameworkRun) close(i int) bool {
 		r.endLife(d, id, b, f.seq.At(i), time)
 		r.accounts.close(id, b, d, time, thread == b.Thread && previous == id+1)
 	}
-	r.heap.Recycle(id)
+	r.heap.Framework.Recycle(id)
 	return true
 }
 

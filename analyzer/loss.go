@@ -125,7 +125,7 @@ func (l *losses) event(e *trace.Event) {
 	case e.Kind == trace.EventDestroy && e.Object != cuda.ObjectPool && e.Object != cuda.ObjectExec:
 		l.markUncertain(e.Seq)
 	case e.Kind == trace.EventUnmap:
-		if size, seq, known := l.replayer.heap.Mapped(e.Addr); !known || seq <= l.until || size != e.Size {
+		if size, seq, known := l.replayer.heap.Mappings.Size(e.Addr); !known || seq <= l.until || size != e.Size {
 			l.markUncertain(e.Seq)
 		}
 	}

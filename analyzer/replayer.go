@@ -103,7 +103,7 @@ func (r *replayer) apply(e *trace.Event) {
 		r.heap.Apply(e)
 		r.device.Changed(e, r.accounts.resolver.Libraries)
 	case trace.EventReserve:
-		if e.Flags&trace.FlagLate == 0 || !r.heap.EndedSince(e) {
+		if e.Flags&trace.FlagLate == 0 || !r.heap.Objects.EndedSince(e) {
 			r.device.Sizes.Reserve(e)
 		}
 	case trace.EventName:

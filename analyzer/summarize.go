@@ -35,7 +35,7 @@ func (q *query) summary() (*report.Summary, error) {
 			return nil, err
 		}
 	}
-	s.Objects = r.heap.Objects()
+	s.Objects = r.heap.Objects.Counts()
 	s.LostRecords, s.Health = q.health()
 	q.addLevels(s)
 	for _, f := range r.figures.list {

@@ -9,11 +9,11 @@ type liveContext struct {
 
 // liveContexts lists the contexts of a device. A trace that tells of no contexts is taken to have one that never ends.
 func liveContexts(h *heap.Heap, device int16) []liveContext {
-	if !h.KnowsContexts() {
+	if !h.Objects.KnowsContexts() {
 		return []liveContext{{}}
 	}
 	var list []liveContext
-	h.EachContext(device, func(handle, seq uint64) { list = append(list, liveContext{handle, seq}) })
+	h.Objects.EachContext(device, func(handle, seq uint64) { list = append(list, liveContext{handle, seq}) })
 	return list
 }
 

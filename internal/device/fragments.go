@@ -84,7 +84,7 @@ func (s *State) Fragments(h *heap.Heap, libraries *callstack.Libraries, index in
 			segments = append(segments, Span{Start: b.Addr, End: b.Addr + b.Size, seq: b.Seq})
 		}
 	})
-	h.EachMapping(func(addr, size uint64, b *heap.Block) {
+	h.Mappings.Each(func(addr, size uint64, b *heap.Block) {
 		if ours(b) {
 			segments = append(segments, Span{Start: addr, End: addr + size, Joins: true, seq: b.Seq})
 		}

@@ -54,8 +54,8 @@ func (h *Segments) begin(holder func(*heap.Block) uint32) {
 				b.Seq})
 		}
 	})
-	h.memory.EachMapping(func(addr, size uint64, b *heap.Block) {
-		_, seq, _ := h.memory.Mapped(addr)
+	h.memory.Mappings.Each(func(addr, size uint64, b *heap.Block) {
+		_, seq, _ := h.memory.Mappings.Size(addr)
 		list = append(list, taken{segment{addr: addr, size: size, device: b.Device, seq: b.Seq, joins: true,
 			library: holder(b)}, 0, seq})
 	})
@@ -110,7 +110,7 @@ func (h *Segments) follow(e *trace.Event, libraries *callstack.Libraries) {
 			if e.Kind == trace.EventUnmap && (addr < e.Addr || addr-e.Addr >= max(e.Size, 1)) {
 				continue
 			}
-			if _, _, is := h.memory.Mapped(addr); !is {
+			if _, _, is := h.memory.Mappings.Size(addr); !is {
 				h.end(at)
 				delete(h.mapped, addr)
 			}
@@ -119,8 +119,8 @@ func (h *Segments) follow(e *trace.Event, libraries *callstack.Libraries) {
 }
 
 func (h *Segments) mappedAt(e *trace.Event, libraries *callstack.Libraries) {
-	b := h.memory.Behind(e.Addr) // it knows its device, which the thread that maps it need not
-	size, seq, is := h.memory.Mapped(e.Addr)
+	b := h.memory.Mappings.Behind(e.Addr) // it knows its device, which the thread that maps it need not
+	size, seq, is := h.memory.Mappings.Size(e.Addr)
 	if !is || seq != e.Seq || b == nil || e.Addr>>63 != 0 {
 		return
 	}

@@ -46,6 +46,9 @@ type blockTable struct {
 	times  offheap.Column[int64] // unless not timed
 	timed  bool
 	count  uint32 // one more than the highest number that was ever given out
+	unused uint32 // first number that is not in use, plus one
+	// changes is how often a block came or went
+	changes uint64
 
 	descriptions []description // 0: of what is no block
 	numbers      map[description]uint32
@@ -67,6 +70,19 @@ func newBlockTable(room *offheap.Room, timed bool) blockTable {
 // seq and addr look at one word of a block.
 func (t *blockTable) seq(id uint32) uint64  { return t.packed.At(id).seq }
 func (t *blockTable) addr(id uint32) uint64 { return t.packed.At(id).addr }
+
+// take returns the number of an unused block, which is at an address from now on.
+func (t *blockTable) take(addr uint64) (id uint32) {
+	t.changes++
+	if t.unused == 0 {
+		id = t.add()
+	} else {
+		id = t.unused - 1
+		t.unused = t.packed.At(id).link
+	}
+	t.packed.At(id).addr = addr
+	return id
+}
 
 // add makes room for a block and returns its number.
 func (t *blockTable) add() uint32 {
@@ -165,10 +181,12 @@ func (t *blockTable) describe(d description) uint32 {
 	return n
 }
 
-// vacate makes a block's number one that is not in use, and that leads to another one.
-func (t *blockTable) vacate(id, link uint32) {
+// recycle makes a block's number one that is not in use.
+func (t *blockTable) recycle(id uint32) {
+	t.changes++
 	p := t.packed.At(id)
-	p.what, p.link = 0, link
+	p.what, p.link = 0, t.unused
+	t.unused = id + 1
 }
 
 // each calls visit for every block; visit must change none.

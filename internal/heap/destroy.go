@@ -28,24 +28,24 @@ func (h *Heap) destroy(e *trace.Event) {
 	case cuda.ObjectModule, cuda.ObjectGraph:
 		h.endOwned(ObjectKey{Handle: e.Addr, Kind: e.Object}, e)
 	}
-	h.objects.finish(KeyOf(e.Object, e.Addr, e.Device), e.Seq)
+	h.Objects.finish(KeyOf(e.Object, e.Addr, e.Device), e.Seq)
 }
 
 // destroyContext ends one context, or with handle 0 the primary context of the event's device.
 func (h *Heap) destroyContext(e *trace.Event) {
 	device := e.Device
 	if e.Addr != 0 {
-		if c, known := h.objects.contexts[e.Addr]; known && c.seq <= e.Seq {
+		if c, known := h.Objects.contexts[e.Addr]; known && c.seq <= e.Seq {
 			device = c.device
-			delete(h.objects.contexts, e.Addr)
+			delete(h.Objects.contexts, e.Addr)
 		}
 		h.endOwned(ObjectKey{Handle: e.Addr, Kind: cuda.ObjectContext}, e)
-		h.objects.finish(KeyOf(cuda.ObjectContext, e.Addr, e.Device), e.Seq)
+		h.Objects.finish(KeyOf(cuda.ObjectContext, e.Addr, e.Device), e.Seq)
 	} else {
 		h.resetPrimary(device, e)
 	}
 	// with records missing, a module of that handle may be another one
-	if device >= 0 && !h.lossy && !h.objects.hasContext(device) {
+	if device >= 0 && !h.lossy && !h.Objects.hasContext(device) {
 		h.endModules(device, e)
 	}
 }
@@ -53,25 +53,25 @@ func (h *Heap) destroyContext(e *trace.Event) {
 // resetPrimary ends the primary context of a device, under whatever handle it is known. A device without one may be
 // reset, too.
 func (h *Heap) resetPrimary(device int16, e *trace.Event) {
-	for _, handle := range h.objects.primaries(device) {
+	for _, handle := range h.Objects.primaries(device) {
 		h.endOwned(ObjectKey{Handle: handle, Kind: cuda.ObjectContext}, e)
-		if c := h.objects.contexts[handle]; c.live && c.seq <= e.Seq {
+		if c := h.Objects.contexts[handle]; c.live && c.seq <= e.Seq {
 			c.live = false
-			h.objects.contexts[handle] = c
-			h.objects.finish(ObjectKey{Handle: handle, Kind: cuda.ObjectContext}, e.Seq)
+			h.Objects.contexts[handle] = c
+			h.Objects.finish(ObjectKey{Handle: handle, Kind: cuda.ObjectContext}, e.Seq)
 		}
 	}
-	if unnamed := KeyOf(cuda.ObjectContext, 0, device); h.objects.live[unnamed].seq != 0 {
-		h.objects.finish(unnamed, e.Seq)
+	if unnamed := KeyOf(cuda.ObjectContext, 0, device); h.Objects.live[unnamed].seq != 0 {
+		h.Objects.finish(unnamed, e.Seq)
 	}
 }
 
 // endModules ends the modules of a device that has no context any more, and the variables of its libraries, which
 // themselves live on.
 func (h *Heap) endModules(device int16, e *trace.Event) {
-	for _, key := range h.objects.modulesOn(device, e.Seq) {
+	for _, key := range h.Objects.modulesOn(device, e.Seq) {
 		h.endOwned(key, e)
-		h.objects.finish(key, e.Seq)
+		h.Objects.finish(key, e.Seq)
 	}
 	for i := range h.owners.list {
 		if own := &h.owners.list[i]; own.key.Kind == cuda.ObjectModule {
@@ -82,7 +82,7 @@ func (h *Heap) endModules(device int16, e *trace.Event) {
 
 // endOwned ends the blocks of an owner.
 func (h *Heap) endOwned(key ObjectKey, e *trace.Event) {
-	h.objects.noteEnd(key, e.Seq)
+	h.Objects.noteEnd(key, e.Seq)
 	if n, known := h.owners.index[key]; known {
 		h.endBlocks(n, e, nil)
 	}
@@ -91,7 +91,7 @@ func (h *Heap) endOwned(key ObjectKey, e *trace.Event) {
 
 // endBlocks ends those of an owner's blocks that are older than e and that which picks, nil picking all.
 func (h *Heap) endBlocks(owner uint32, e *trace.Event, which func(*Block) bool) {
-	h.eachOwned(owner, func(id uint32) {
+	h.owners.each(owner, func(id uint32) {
 		if b := h.blocks.at(id); b.Seq < e.Seq && (which == nil || which(b)) {
 			h.endImplicitly(id, e)
 		}
@@ -103,8 +103,8 @@ func (h *Heap) endImplicitly(id uint32, e *trace.Event) {
 	b := h.blocks.at(id)
 	at := spaceOfOwned(b)
 	h.live[at].take(b.Addr)
-	h.expectFree(memoryPlace{b.Addr, at})
-	h.dropReferences(id)
+	h.order.expectFree(memoryPlace{b.Addr, at})
+	h.references.dropAll(id)
 	h.health.ImplicitFrees++
 	h.end(id, e)
 }

@@ -21,17 +21,29 @@ func FastRun(c *trace.Columns) bool {
 		memFixed && cuda.MemoryKind(mem) != cuda.MemoryHost && cuda.MemoryKind(mem) != cuda.MemoryRegistered
 }
 
-// OpenFramework makes a block at an address, and nothing, with ok false, if one is live there. The caller hands what it
+// FrameworkBlocks are the live blocks of a framework's allocator, and the fast path for them.
+type FrameworkBlocks struct {
+	live   *blockIndex
+	blocks *blockTable
+}
+
+// At returns the number of the live block that begins at an address.
+func (f *FrameworkBlocks) At(addr uint64) (id uint32, ok bool) { return f.live.get(addr) }
+
+// Any reports whether any block is live.
+func (f *FrameworkBlocks) Any() bool { return f.live.used > 0 }
+
+// Open makes a block at an address, and nothing, with ok false, if one is live there. The caller hands what it
 // is like to Keep.
-func (h *Heap) OpenFramework(addr uint64) (id uint32, ok bool) {
-	live := &h.live[SpaceFramework]
-	live.reserve(h.blocks.count)
+func (f *FrameworkBlocks) Open(addr uint64) (id uint32, ok bool) {
+	live := f.live
+	live.reserve(f.blocks.count)
 	slot, _, taken := live.find(addr)
 	if taken {
 		return 0, false
 	}
 	live.used++
-	id = h.take(addr)
+	id = f.blocks.take(addr)
 	live.set(slot, addr, id)
 	return id, true
 }
@@ -40,9 +52,9 @@ func (h *Heap) OpenFramework(addr uint64) (id uint32, ok bool) {
 // not known yet.
 type Alike struct{ what, compacted uint32 }
 
-// Keep keeps a block that OpenFramework made, whose account is the framework's.
-func (h *Heap) Keep(id uint32, b *Block, to *Alike) {
-	t := &h.blocks
+// Keep keeps a block that Open made, whose account is the framework's.
+func (f *FrameworkBlocks) Keep(id uint32, b *Block, to *Alike) {
+	t := f.blocks
 	p := t.packed.At(id)
 	p.sized, p.seq, p.link, *t.times.At(id) = b.Size, b.Seq, 0, b.Time
 	if to.compacted != t.compacted {
@@ -52,12 +64,12 @@ func (h *Heap) Keep(id uint32, b *Block, to *Alike) {
 	p.what = to.what
 }
 
-// CloseFramework takes the block at an address away from there, and does nothing, with ok false, if none is live there
+// Close takes the block at an address away from there, and does nothing, with ok false, if none is live there
 // that is older than the event with an order number, or if there is more to do. Blocks on the host have an account of
 // their own. The block stays until Recycle; of b, the size, the time, the thread, the device and whether it is hidden
 // are filled in.
-func (h *Heap) CloseFramework(addr, seq uint64, b *Block) (id uint32, ok bool) {
-	live := &h.live[SpaceFramework]
+func (f *FrameworkBlocks) Close(addr, seq uint64, b *Block) (id uint32, ok bool) {
+	live := f.live
 	if live.used == 0 {
 		return 0, false
 	}
@@ -65,15 +77,15 @@ func (h *Heap) CloseFramework(addr, seq uint64, b *Block) (id uint32, ok bool) {
 	if !found {
 		return 0, false
 	}
-	p := h.blocks.packed.At(id)
-	d := &h.blocks.descriptions[p.what]
+	p := f.blocks.packed.At(id)
+	d := &f.blocks.descriptions[p.what]
 	if p.seq > seq || d.account != AccountFramework || p.link|uint32(p.state()) != 0 {
 		return 0, false
 	}
 	live.remove(slot)
-	b.Size, b.Time, b.Thread, b.Device, b.Hidden = p.sized, *h.blocks.times.At(id), d.thread, d.device, d.hidden
+	b.Size, b.Time, b.Thread, b.Device, b.Hidden = p.sized, *f.blocks.times.At(id), d.thread, d.device, d.hidden
 	return id, true
 }
 
-// Recycle ends a block that CloseFramework returned.
-func (h *Heap) Recycle(id uint32) { h.recycle(id) }
+// Recycle ends a block that Close returned.
+func (f *FrameworkBlocks) Recycle(id uint32) { f.blocks.recycle(id) }

@@ -1,9 +1,6 @@
 package heap
 
 import (
-	"slices"
-
-	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/internal/offheap"
 	"memtrace/trace"
@@ -12,17 +9,6 @@ import (
 // MaxBlockBytes is more than any address space holds. A larger size is damage; counting it would drown every other
 // number.
 const MaxBlockBytes = 1 << 57
-
-const (
-	// maxUnmatched bounds how many addresses are remembered at which something late may still come: an allocation whose
-	// free was seen, a free whose block was displaced.
-	maxUnmatched = 1 << 14
-	// keptDisplacements is how many times of displaced blocks are remembered: as many as threads may be inside an
-	// allocation when recording ends.
-	keptDisplacements = 512
-	// maxNodes bounds how many addresses of graph nodes are remembered after their nodes ended.
-	maxNodes = 1 << 20
-)
 
 // Block is a live allocation. Observers may keep its id, never the pointer: it is a copy, and a place for others soon.
 type Block struct {
@@ -97,21 +83,18 @@ type Heap struct {
 	observer        Observer
 	room            *offheap.Room
 	blocks          blockTable
-	unused          uint32 // first unused block, plus one
-	changes         uint64 // blocks that came or went
 	live            [SpaceCount]blockIndex
-	maps            mappings
-	releasedHandles blockIndex                     // released handles whose memory is still mapped
-	references      map[uint32]uint64              // by block id: references beyond the first
-	nodes           AddrMap                        // addresses that ever were a graph node's
-	unmatched       map[memoryPlace]unmatchedFrees // frees without a block
-	expectedFrees   map[memoryPlace]uint64         // blocks closed without their free, which may still come
+	releasedHandles blockIndex // released handles whose memory is still mapped
+	references      references
+	order           reordering
 	owners          owners
 	ranges          addressRanges
-	objects         objects
 	health          HeapHealth
-	displaced       []int64 // when blocks were displaced, the latest times
-	lossy           bool    // records were lost
+	lossy           bool // records were lost
+
+	Framework FrameworkBlocks
+	Mappings  Mappings
+	Objects   Objects
 }
 
 // NewHeap returns an empty heap that reports to observer. Its tables stand in a room, which may be nil, and belongs to
@@ -132,9 +115,11 @@ func NewPackedHeap(observer Observer, most int64) *Heap {
 }
 
 func newHeap(observer Observer, room *offheap.Room, timed bool) *Heap {
-	h := &Heap{observer: observer, room: room, references: make(map[uint32]uint64),
-		unmatched: make(map[memoryPlace]unmatchedFrees), expectedFrees: make(map[memoryPlace]uint64),
-		objects: newObjects(), blocks: newBlockTable(room, timed)}
+	h := &Heap{observer: observer, room: room, Objects: newObjects(), blocks: newBlockTable(room, timed)}
+	h.references = references{blocks: &h.blocks, count: make(map[uint32]uint64)}
+	h.order = newReordering(&h.health)
+	h.owners.blocks, h.Mappings.blocks = &h.blocks, &h.blocks
+	h.Framework = FrameworkBlocks{live: &h.live[SpaceFramework], blocks: &h.blocks}
 	h.releasedHandles.blocks, h.releasedHandles.room = &h.blocks, room
 	for at := range h.live {
 		h.live[at].blocks, h.live[at].room = &h.blocks, room
@@ -150,16 +135,13 @@ func (h *Heap) Health() HeapHealth { return h.health }
 
 // DisplacedSince returns how many of the blocks displaced lately were so after a time.
 func (h *Heap) DisplacedSince(time int64) (n uint64) {
-	for _, at := range h.displaced {
+	for _, at := range h.order.displaced {
 		if at > time {
 			n++
 		}
 	}
 	return n
 }
-
-// Objects counts the contexts, pools, modules, graphs and so on, by the name of their kind.
-func (h *Heap) Objects() map[string]report.ObjectCount { return h.objects.values() }
 
 // Apply replays one event. Kinds that do not concern memory are ignored. In steady state it allocates nothing.
 func (h *Heap) Apply(e *trace.Event) {
@@ -173,7 +155,7 @@ func (h *Heap) Apply(e *trace.Event) {
 	case trace.EventUnmap:
 		h.unmap(e)
 	case trace.EventCreate:
-		h.objects.begin(e)
+		h.Objects.begin(e)
 	case trace.EventDestroy:
 		h.destroy(e)
 	}
@@ -204,7 +186,7 @@ func (h *Heap) alloc(e *trace.Event) {
 	case taken && h.repeats(old, e):
 		return
 	case taken && h.blocks.seq(old) > e.Seq:
-		h.matchFree(e, at)
+		h.order.matchFree(e, at)
 		h.lateAlloc(e, account)
 		return
 	case e.Flags&trace.FlagLate != 0 && h.hasEnded(e, at, taken):
@@ -218,7 +200,7 @@ func (h *Heap) alloc(e *trace.Event) {
 	if at == SpacePool {
 		account = h.enterPool(e, account)
 	}
-	id := h.take(e.Addr)
+	id := h.blocks.take(e.Addr)
 	live.set(slot, e.Addr, id)
 	b := h.blocks.next()
 	FillBlock(b, e, account)
@@ -229,12 +211,30 @@ func (h *Heap) alloc(e *trace.Event) {
 	h.blocks.put(id, b)
 }
 
+// hasEnded reports whether the block of a late allocation has ended already: its free was seen, or its owner has ended
+// since.
+func (h *Heap) hasEnded(e *trace.Event, at Space, taken bool) bool {
+	if !taken && h.order.matchFree(e, at) {
+		return true
+	}
+	owner := OwnerOf(e)
+	return owner.Handle != 0 && h.Objects.endedSince(owner, e.Seq)
+}
+
+func (h *Heap) lateAlloc(e *trace.Event, account Account) {
+	h.health.LateAllocs++
+	h.order.noteNode(e)
+	var b Block
+	FillBlock(&b, e, account)
+	h.observer.LateAlloc(&b, e)
+}
+
 // begin does what only blocks with an owner need, and reports whether their size is known.
 func (h *Heap) begin(id uint32, b *Block, e *trace.Event) bool {
 	if key := OwnerOf(e); key.Handle != 0 {
 		b.link = h.owners.add(id, key)
 	}
-	h.noteNode(e)
+	h.order.noteNode(e)
 	if e.Mem == cuda.MemoryImported && e.Size == 0 {
 		b.state = blockUnsized
 		return false
@@ -242,31 +242,10 @@ func (h *Heap) begin(id uint32, b *Block, e *trace.Event) bool {
 	return true
 }
 
-// noteNode remembers the address of a graph's node. When there are too many, all are forgotten: only frees of ended
-// nodes lose their meaning.
-func (h *Heap) noteNode(e *trace.Event) {
-	if e.Mem != cuda.MemoryGraph {
-		return
-	}
-	if h.nodes.used >= maxNodes {
-		h.nodes = AddrMap{}
-	}
-	h.nodes.Put(e.Addr, 0)
-	if e.Flags&trace.FlagLate != 0 {
-		h.dropUnmatched(memoryPlace{e.Addr, SpaceGraph})
-		h.dropUnmatched(memoryPlace{e.Addr, SpaceDevice})
-	}
-}
-
 // displace closes the block at an address that was handed out again; the caller lets the address lead to the new one.
 func (h *Heap) displace(key memoryPlace, id uint32, e *trace.Event) {
-	h.health.Displaced++
-	if len(h.displaced) == keptDisplacements {
-		h.displaced = slices.Delete(h.displaced, 0, keptDisplacements/2)
-	}
-	h.displaced = append(h.displaced, e.Time)
-	h.expectFree(key)
-	h.dropReferences(id)
+	h.order.displace(key, e.Time)
+	h.references.dropAll(id)
 	h.end(id, e)
 }
 
@@ -299,9 +278,9 @@ func (h *Heap) release(e *trace.Event) {
 	}
 	switch p := h.blocks.packed.At(id); {
 	case p.seq > e.Seq:
-		h.countLateFree(memoryPlace{e.Addr, at})
+		h.order.countLateFree(memoryPlace{e.Addr, at})
 	case p.state()&blockShared != 0:
-		h.dropReference(id)
+		h.references.drop(id)
 	default:
 		live.remove(slot)
 		h.end(id, e)
@@ -316,27 +295,19 @@ func (h *Heap) releaseMissing(at Space, e *trace.Event) {
 			h.end(id, e)
 			return
 		} else if isNode {
-			h.countLateFree(memoryPlace{e.Addr, SpaceGraph})
+			h.order.countLateFree(memoryPlace{e.Addr, SpaceGraph})
 			return
 		}
 	}
 	key := memoryPlace{e.Addr, at}
 	late := e.Flags&trace.FlagLate != 0
 	switch {
-	case late && h.expectedFrees[key] > 0:
-		h.countLateFree(key)
-	case late && at == SpaceDevice && h.expectedFrees[memoryPlace{e.Addr, SpaceGraph}] > 0:
-		h.countLateFree(memoryPlace{e.Addr, SpaceGraph})
-	case (at == SpaceDevice || at == SpaceGraph) && h.wasNode(e.Addr):
+	case late && h.order.isExpected(key):
+	case late && at == SpaceDevice && h.order.isExpected(memoryPlace{e.Addr, SpaceGraph}):
+	case (at == SpaceDevice || at == SpaceGraph) && h.order.wasNode(e.Addr):
 	default:
-		h.health.UnmatchedFrees++
-		h.keepUnmatched(key, e.Seq)
+		h.order.keepUnmatched(key, e.Seq)
 	}
-}
-
-func (h *Heap) wasNode(addr uint64) bool {
-	_, was := h.nodes.Get(addr)
-	return was
 }
 
 // end closes a block that its address no longer leads to; memory behind a handle waits for its last mapping.
@@ -346,7 +317,7 @@ func (h *Heap) end(id uint32, e *trace.Event) {
 		return
 	}
 	h.observer.Closed(id, b, e)
-	h.recycle(id)
+	h.blocks.recycle(id)
 }
 
 // detach does what only few blocks need before they close, and reports whether the observer is to be told.
@@ -362,27 +333,8 @@ func (h *Heap) detach(id uint32, b *Block) bool {
 		h.owners.remove(id, b.link)
 	}
 	if b.state&blockUnsized != 0 {
-		h.recycle(id)
+		h.blocks.recycle(id)
 		return false
 	}
 	return true
-}
-
-// take returns the number of an unused block, which is at an address from now on.
-func (h *Heap) take(addr uint64) (id uint32) {
-	h.changes++
-	if h.unused == 0 {
-		id = h.blocks.add()
-	} else {
-		id = h.unused - 1
-		h.unused = h.blocks.packed.At(id).link
-	}
-	h.blocks.packed.At(id).addr = addr
-	return id
-}
-
-func (h *Heap) recycle(id uint32) {
-	h.changes++
-	h.blocks.vacate(id, h.unused)
-	h.unused = id + 1
 }

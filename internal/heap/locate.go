@@ -32,11 +32,11 @@ func (n *Locator) Find(h *Heap, addr uint64) (id uint32, ok bool) {
 
 // inside finds the block of a space that begins below an address and holds it.
 func (n *Locator) inside(h *Heap, which int, addr uint64) (id uint32, ok bool) {
-	if !n.made || n.changes != h.changes {
+	if !n.made || n.changes != h.blocks.changes {
 		for i, at := range locatedSpaces {
 			n.sorted[i] = blocksByAddress(h, at, n.sorted[i][:0])
 		}
-		n.made, n.changes = true, h.changes
+		n.made, n.changes = true, h.blocks.changes
 	}
 	list := n.sorted[which]
 	i, _ := slices.BinarySearchFunc(list, addr, func(id uint32, addr uint64) int {

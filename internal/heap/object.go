@@ -12,8 +12,8 @@ import (
 // device does not reach it.
 const MaxContexts = 1 << 12
 
-// objects are what owns memory besides blocks: contexts, graphs, modules and the like.
-type objects struct {
+// Objects are what owns memory besides blocks: contexts, graphs, modules and the like.
+type Objects struct {
 	live     map[ObjectKey]liveObject
 	contexts map[uint64]context // by handle
 	ended    map[ObjectKey]uint64
@@ -34,21 +34,21 @@ type context struct {
 	live     bool
 }
 
-func newObjects() objects {
-	return objects{live: make(map[ObjectKey]liveObject), contexts: make(map[uint64]context),
+func newObjects() Objects {
+	return Objects{live: make(map[ObjectKey]liveObject), contexts: make(map[uint64]context),
 		ended:  make(map[ObjectKey]uint64),
 		counts: make(map[cuda.ObjectKind]*report.ObjectCount)}
 }
 
-func (o *objects) count(kind cuda.ObjectKind) *report.ObjectCount {
+func (o *Objects) count(kind cuda.ObjectKind) *report.ObjectCount {
 	if o.counts[kind] == nil {
 		o.counts[kind] = &report.ObjectCount{}
 	}
 	return o.counts[kind]
 }
 
-// values returns the counts by the name of the kind.
-func (o *objects) values() map[string]report.ObjectCount {
+// Counts counts the contexts, pools, modules, graphs and so on, by the name of their kind.
+func (o *Objects) Counts() map[string]report.ObjectCount {
 	list := make(map[string]report.ObjectCount, len(o.counts))
 	for kind, n := range o.counts {
 		list[kind.String()] = *n
@@ -57,11 +57,28 @@ func (o *objects) values() map[string]report.ObjectCount {
 }
 
 // endedSince reports whether an object of this key ended after the given order number, as far as that is remembered.
-func (o *objects) endedSince(key ObjectKey, seq uint64) bool { return o.ended[key] > seq }
+func (o *Objects) endedSince(key ObjectKey, seq uint64) bool { return o.ended[key] > seq }
+
+// EndedSince reports whether the object of an event ended after the event, as far as that is remembered.
+func (o *Objects) EndedSince(e *trace.Event) bool {
+	return o.endedSince(KeyOf(e.Object, e.Addr, e.Device), e.Seq)
+}
+
+// KnowsContexts reports whether the trace tells of contexts.
+func (o *Objects) KnowsContexts() bool { return o.counts[cuda.ObjectContext] != nil }
+
+// EachContext calls visit for every live context of a device, with the order number of its creation.
+func (o *Objects) EachContext(device int16, visit func(handle, seq uint64)) {
+	for handle, v := range o.contexts {
+		if v.live && v.device == device {
+			visit(handle, v.seq)
+		}
+	}
+}
 
 // noteEnd remembers when an object ended. When there are too many, all are forgotten: only recent ones can still matter
 // to late events.
-func (o *objects) noteEnd(key ObjectKey, seq uint64) {
+func (o *Objects) noteEnd(key ObjectKey, seq uint64) {
 	if len(o.ended) >= maxUnmatched {
 		clear(o.ended)
 	}
@@ -69,7 +86,7 @@ func (o *objects) noteEnd(key ObjectKey, seq uint64) {
 }
 
 // begin takes in a create event.
-func (o *objects) begin(e *trace.Event) {
+func (o *Objects) begin(e *trace.Event) {
 	n := o.count(e.Object)
 	if e.Status != 0 {
 		n.FailedCount++
@@ -99,7 +116,7 @@ func isExplicit(e *trace.Event) bool {
 	return e.Flags&trace.FlagNoticed == 0 && strings.HasPrefix(e.API.String(), "cuCtxCreate")
 }
 
-func (o *objects) addContext(e *trace.Event) {
+func (o *Objects) addContext(e *trace.Event) {
 	c := context{seq: e.Seq, device: e.Device, explicit: isExplicit(e), live: true}
 	if !c.explicit { // a device has one primary context, so the handle of the one before is void
 		for handle, known := range o.contexts {
@@ -114,7 +131,7 @@ func (o *objects) addContext(e *trace.Event) {
 }
 
 // finish takes in that an object has ended; events that were late may tell of an earlier object of the same handle.
-func (o *objects) finish(key ObjectKey, seq uint64) {
+func (o *Objects) finish(key ObjectKey, seq uint64) {
 	o.noteEnd(key, seq)
 	n := o.count(key.Kind)
 	n.DestroyedCount++
@@ -125,7 +142,7 @@ func (o *objects) finish(key ObjectKey, seq uint64) {
 }
 
 // primaries lists the contexts that may own memory of a device's primary context.
-func (o *objects) primaries(device int16) (handles []uint64) {
+func (o *Objects) primaries(device int16) (handles []uint64) {
 	for handle, c := range o.contexts {
 		if !c.explicit && c.device == device {
 			handles = append(handles, handle)
@@ -135,7 +152,7 @@ func (o *objects) primaries(device int16) (handles []uint64) {
 }
 
 // hasContext reports whether a device still has a live context.
-func (o *objects) hasContext(device int16) bool {
+func (o *Objects) hasContext(device int16) bool {
 	for _, c := range o.contexts {
 		if c.live && c.device == device {
 			return true
@@ -145,7 +162,7 @@ func (o *objects) hasContext(device int16) bool {
 }
 
 // modulesOn lists the live modules of a device.
-func (o *objects) modulesOn(device int16, before uint64) (keys []ObjectKey) {
+func (o *Objects) modulesOn(device int16, before uint64) (keys []ObjectKey) {
 	for key, v := range o.live {
 		if key.Kind == cuda.ObjectModule && v.device == device && v.seq < before {
 			keys = append(keys, key)

@@ -46,6 +46,7 @@ func OwnerOf(e *trace.Event) ObjectKey {
 // owners link the live blocks of every owner. Adding, removing and finding a block are O(1) and allocate nothing once
 // there is room for their places.
 type owners struct {
+	blocks  *blockTable
 	counted bool // blocks are only counted: those of an owner are looked for when it ends
 	index   map[ObjectKey]uint32
 	list    []owner
@@ -121,22 +122,30 @@ func (o *owners) remove(id, number uint32) {
 	}
 }
 
-// eachOwned calls visit for the live blocks of the owner at that place of the list, latest first where they are linked.
+// each calls visit for the live blocks of the owner at that place of the list, latest first where they are linked.
 // visit may end them.
-func (h *Heap) eachOwned(n uint32, visit func(id uint32)) {
-	if own := &h.owners.list[n]; !h.owners.counted {
+func (o *owners) each(n uint32, visit func(id uint32)) {
+	if own := &o.list[n]; !o.counted {
 		for id := own.last; id != 0; {
-			before := h.owners.places.At(id - 1).before
+			before := o.places.At(id - 1).before
 			visit(id - 1)
 			id = before
 		}
 	} else if own.count > 0 {
-		h.blocks.each(func(id uint32, b *Block) {
+		o.blocks.each(func(id uint32, b *Block) {
 			if b.link == n+1 && spaceOfOwned(b) != SpaceHandle {
 				visit(id)
 			}
 		})
 	}
+}
+
+// same reports whether an allocation has the owner that a live block has.
+func (o *owners) same(b *Block, e *trace.Event) bool {
+	if b.link == 0 {
+		return OwnerOf(e).Handle == 0
+	}
+	return o.list[b.link-1].key == OwnerOf(e)
 }
 
 // forget drops an owner that has no blocks left, so that its number serves another.

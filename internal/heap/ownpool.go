@@ -50,7 +50,7 @@ func (h *Heap) enterPool(e *trace.Event, account Account) Account {
 	}
 	if b.state&(blockClaimed|blockFramed) == 0 {
 		state := blockClaimed
-		if h.holdsFramework(r) {
+		if h.live[SpaceFramework].reaches(r) {
 			state = blockFramed
 		}
 		b = h.blocks.at(id) // others were looked at
@@ -66,15 +66,15 @@ func (h *Heap) enterPool(e *trace.Event, account Account) Account {
 	return AccountFramework
 }
 
-// holdsFramework reports whether a framework reported a block that lies in a range of addresses, or reaches into it.
-func (h *Heap) holdsFramework(r *addressRange) (holds bool) {
-	h.live[SpaceFramework].each(func(id uint32) {
-		if !holds {
-			b := h.blocks.at(id)
-			holds = b.Addr < r.addr+r.size && r.addr < b.Addr+b.Size
+// reaches reports whether a block lies in a range of addresses, or reaches into it.
+func (x *blockIndex) reaches(r *addressRange) (reaches bool) {
+	x.each(func(id uint32) {
+		if !reaches {
+			b := x.blocks.at(id)
+			reaches = b.Addr < r.addr+r.size && r.addr < b.Addr+b.Size
 		}
 	})
-	return holds
+	return reaches
 }
 
 // addressRanges finds the driver's memory by an address inside of it. It is kept only once there is a pool. An entry
@@ -97,7 +97,7 @@ func (r *addressRange) holds(addr uint64) bool { return addr-r.addr < r.size }
 
 func (r *addressRange) isLive(h *Heap) bool {
 	if r.mapped {
-		m, ok := h.maps.get(r.addr)
+		m, ok := h.Mappings.get(r.addr)
 		return ok && m.seq == r.seq
 	}
 	return h.blocks.seq(r.block) == r.seq && h.blocks.at(r.block).Account != AccountNone
@@ -130,8 +130,8 @@ func (a *addressRanges) begin(h *Heap) {
 		b := h.blocks.at(id)
 		a.list = append(a.list, addressRange{addr: b.Addr, size: b.Size, seq: b.Seq, block: id})
 	})
-	h.maps.at.each(func(addr uint64, slot uint32) {
-		if m := h.maps.slots[slot]; m.block != 0 && !isKey(addr) {
+	h.Mappings.at.each(func(addr uint64, slot uint32) {
+		if m := h.Mappings.slots[slot]; m.block != 0 && !isKey(addr) {
 			a.list = append(a.list, addressRange{addr: addr, size: m.size, seq: m.seq, block: m.block - 1,
 				mapped: true})
 		}

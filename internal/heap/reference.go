@@ -5,6 +5,34 @@ import (
 	"memtrace/trace"
 )
 
+// references counts the references to blocks beyond the first, by number.
+type references struct {
+	blocks *blockTable
+	count  map[uint32]uint64
+}
+
+func (r *references) add(id uint32) {
+	b := r.blocks.at(id)
+	b.state |= blockShared
+	r.blocks.put(id, b)
+	r.count[id]++
+}
+
+// drop takes one away from a block that has some.
+func (r *references) drop(id uint32) {
+	if r.count[id]--; r.count[id] == 0 {
+		r.dropAll(id)
+	}
+}
+
+func (r *references) dropAll(id uint32) {
+	if b := r.blocks.at(id); b.state&blockShared != 0 {
+		b.state &^= blockShared
+		r.blocks.put(id, b)
+		delete(r.count, id)
+	}
+}
+
 // refer takes in one more reference to the memory behind a VMM handle. A handle that was released while mappings kept
 // its memory is valid again. A failed attempt is how programs ask whether memory has a handle, so it says nothing.
 func (h *Heap) refer(e *trace.Event) {
@@ -15,10 +43,10 @@ func (h *Heap) refer(e *trace.Event) {
 	key := memoryPlace{e.Addr, at}
 	if id, known := h.live[at].get(e.Addr); known {
 		if h.blocks.seq(id) <= e.Seq {
-			h.addReference(id)
+			h.references.add(id)
 			return
 		}
-		h.matchFreeAt(key, e.Seq)
+		h.order.matchFreeAt(key, e.Seq)
 		h.health.LateAllocs++
 		return
 	}
@@ -30,34 +58,11 @@ func (h *Heap) refer(e *trace.Event) {
 		h.live[at].put(e.Addr, id)
 		return
 	}
-	if e.Flags&trace.FlagLate != 0 && h.matchFreeAt(key, e.Seq) {
+	if e.Flags&trace.FlagLate != 0 && h.order.matchFreeAt(key, e.Seq) {
 		h.health.LateAllocs++
 		return
 	}
 	h.health.UnmatchedReferences++
-}
-
-// addReference counts a reference beyond the first.
-func (h *Heap) addReference(id uint32) {
-	b := h.blocks.at(id)
-	b.state |= blockShared
-	h.blocks.put(id, b)
-	h.references[id]++
-}
-
-// dropReference takes one away from a block that has some beyond the first.
-func (h *Heap) dropReference(id uint32) {
-	if h.references[id]--; h.references[id] == 0 {
-		h.dropReferences(id)
-	}
-}
-
-func (h *Heap) dropReferences(id uint32) {
-	if b := h.blocks.at(id); b.state&blockShared != 0 {
-		b.state &^= blockShared
-		h.blocks.put(id, b)
-		delete(h.references, id)
-	}
 }
 
 // repeats takes in an allocation at the address of a live block that tells of the same memory once more: memory of
@@ -68,25 +73,17 @@ func (h *Heap) repeats(id uint32, e *trace.Event) bool {
 	case e.Level != cuda.LevelDriver || b.Mem != e.Mem || e.Mem != cuda.MemoryModule && e.Mem != cuda.MemoryForeign:
 		return false
 	// what was there may have ended unseen
-	case h.lossy && (b.Size != e.Size || b.Device != e.Device || !h.ownedAlike(b, e)):
+	case h.lossy && (b.Size != e.Size || b.Device != e.Device || !h.owners.same(b, e)):
 		return false
 	case e.Mem == cuda.MemoryModule:
 		return true
 	case e.Mem == cuda.MemoryForeign && b.Size == e.Size:
-		if b.Seq > e.Seq && h.matchFreeAt(memoryPlace{e.Addr, SpaceDevice}, e.Seq) {
+		if b.Seq > e.Seq && h.order.matchFreeAt(memoryPlace{e.Addr, SpaceDevice}, e.Seq) {
 			h.lateAlloc(e, AccountForeign) // closed before the live one was opened
 		} else {
-			h.addReference(id)
+			h.references.add(id)
 		}
 		return true
 	}
 	return false
-}
-
-// ownedAlike reports whether an allocation has the owner that a live block has.
-func (h *Heap) ownedAlike(b *Block, e *trace.Event) bool {
-	if b.link == 0 {
-		return OwnerOf(e).Handle == 0
-	}
-	return h.owners.list[b.link-1].key == OwnerOf(e)
 }

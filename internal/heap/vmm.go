@@ -10,14 +10,15 @@ type mapping struct {
 	next  uint32 // while unused: the next unused mapping, plus one
 }
 
-// mappings are the live mappings by start address.
-type mappings struct {
-	at    AddrMap
-	slots []mapping
-	free  uint32 // first unused slot, plus one
+// Mappings are the live mappings of VMM handles, by start address.
+type Mappings struct {
+	blocks *blockTable
+	at     AddrMap
+	slots  []mapping
+	free   uint32 // first unused slot, plus one
 }
 
-func (m *mappings) add(addr uint64, v mapping) {
+func (m *Mappings) add(addr uint64, v mapping) {
 	id := uint32(len(m.slots))
 	if m.free != 0 {
 		id = m.free - 1
@@ -29,7 +30,7 @@ func (m *mappings) add(addr uint64, v mapping) {
 	m.at.Put(addr, id)
 }
 
-func (m *mappings) get(addr uint64) (mapping, bool) {
+func (m *Mappings) get(addr uint64) (mapping, bool) {
 	id, ok := m.at.Get(addr)
 	if !ok {
 		return mapping{}, false
@@ -37,7 +38,7 @@ func (m *mappings) get(addr uint64) (mapping, bool) {
 	return m.slots[id], true
 }
 
-func (m *mappings) remove(addr uint64) (mapping, bool) {
+func (m *Mappings) remove(addr uint64) (mapping, bool) {
 	id, ok := m.at.Take(addr)
 	if !ok {
 		return mapping{}, false
@@ -49,7 +50,7 @@ func (m *mappings) remove(addr uint64) (mapping, bool) {
 }
 
 // starts returns the start addresses inside [addr, addr+size).
-func (m *mappings) starts(addr, size uint64) []uint64 {
+func (m *Mappings) starts(addr, size uint64) []uint64 {
 	var found []uint64
 	m.at.each(func(start uint64, _ uint32) {
 		if start >= addr && start-addr < size {
@@ -57,6 +58,31 @@ func (m *mappings) starts(addr, size uint64) []uint64 {
 		}
 	})
 	return found
+}
+
+// Each calls visit for every range of addresses behind which the memory of a known handle stands.
+func (m *Mappings) Each(visit func(addr, size uint64, b *Block)) {
+	var b Block
+	m.at.each(func(addr uint64, slot uint32) {
+		if v := m.slots[slot]; v.block != 0 && !isKey(addr) {
+			m.blocks.load(v.block-1, &b)
+			visit(addr, v.size, &b)
+		}
+	})
+}
+
+// Size returns the size of the mapping at an address and the order number of its event.
+func (m *Mappings) Size(addr uint64) (size, seq uint64, ok bool) {
+	v, ok := m.get(addr)
+	return v.size, v.seq, ok
+}
+
+// Behind returns the memory that stands behind the mapping at an address, nil if its handle was never seen.
+func (m *Mappings) Behind(addr uint64) *Block {
+	if v, known := m.get(addr); known && v.block != 0 {
+		return m.blocks.at(v.block - 1)
+	}
+	return nil
 }
 
 // isKey reports whether a mapping's place is a key instead of an address: a tile of a sparse array, a binding of a
@@ -67,7 +93,7 @@ func (h *Heap) mapHandle(e *trace.Event) {
 	if e.Status != 0 || e.Addr == 0 {
 		return
 	}
-	if old, taken := h.maps.get(e.Addr); taken {
+	if old, taken := h.Mappings.get(e.Addr); taken {
 		if old.seq > e.Seq {
 			return // late: this mapping had ended before the live one began
 		}
@@ -86,7 +112,7 @@ func (h *Heap) mapHandle(e *trace.Event) {
 	} else {
 		h.health.UnmatchedMaps++
 	}
-	h.maps.add(e.Addr, v)
+	h.Mappings.add(e.Addr, v)
 	if v.block != 0 && !isKey(e.Addr) {
 		h.ranges.add(addressRange{addr: e.Addr, size: e.Size, seq: e.Seq, block: v.block - 1, mapped: true})
 	}
@@ -114,7 +140,7 @@ func (h *Heap) unmap(e *trace.Event) {
 		return
 	}
 	for at, left := e.Addr, e.Size; ; {
-		v, known := h.maps.get(at)
+		v, known := h.Mappings.get(at)
 		if !known {
 			h.unmapScattered(at, left, e)
 			return
@@ -133,7 +159,7 @@ func (h *Heap) unmapScattered(addr, size uint64, e *trace.Event) {
 		return
 	}
 	h.health.UnmatchedUnmaps++
-	for _, start := range h.maps.starts(addr, size) {
+	for _, start := range h.Mappings.starts(addr, size) {
 		h.endMapping(start, e)
 	}
 }
@@ -141,12 +167,12 @@ func (h *Heap) unmapScattered(addr, size uint64, e *trace.Event) {
 // endMapping ends the mapping at addr, and with it the memory behind it if the handle is released and this was its last
 // mapping.
 func (h *Heap) endMapping(addr uint64, e *trace.Event) {
-	v, _ := h.maps.get(addr)
+	v, _ := h.Mappings.get(addr)
 	if v.seq > e.Seq {
 		h.health.LateFrees++
 		return
 	}
-	h.maps.remove(addr)
+	h.Mappings.remove(addr)
 	if v.block == 0 {
 		return
 	}

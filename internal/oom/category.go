@@ -41,7 +41,7 @@ func (n *namedBlocks) opened(id uint32) {
 // named takes in a name of the block at an address. What several tensors share is called by the first name of the first
 // category, as in reports.
 func (n *namedBlocks) named(e *trace.Event, h *heap.Heap) {
-	id, live := h.FrameworkBlock(e.Addr)
+	id, live := h.Framework.At(e.Addr)
 	if !live || h.Seq(id) > e.Seq {
 		return
 	}

@@ -46,7 +46,7 @@ func (r *replay) event(e *trace.Event) {
 		r.heap.Apply(e)
 		r.devices.Changed(e, r.resolver.Libraries)
 	case trace.EventReserve:
-		if e.Flags&trace.FlagLate == 0 || !r.heap.EndedSince(e) {
+		if e.Flags&trace.FlagLate == 0 || !r.heap.Objects.EndedSince(e) {
 			r.devices.Sizes.Reserve(e)
 		}
 	case trace.EventSample:

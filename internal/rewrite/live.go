@@ -137,7 +137,7 @@ func (l *Live) events() []trace.Event {
 		e.Allocated, e.Reserved, e.Flags = 0, 0, e.Flags&^trace.FlagLate
 		list = append(append(list, e), b.names...)
 	}
-	l.heap.EachMapping(func(addr, _ uint64, _ *heap.Block) {
+	l.heap.Mappings.Each(func(addr, _ uint64, _ *heap.Block) {
 		if e, ok := l.mappings[addr]; ok {
 			list = append(list, e)
 		}

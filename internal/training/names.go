@@ -85,7 +85,7 @@ func (n *BlockNames) event(e *trace.Event) {
 			n.heap.Apply(e)
 		}
 	case trace.EventName:
-		if e.Addr != 0 && n.heap.HoldsFramework() {
+		if e.Addr != 0 && n.heap.Framework.Any() {
 			n.name(e)
 		}
 	}
@@ -98,19 +98,19 @@ func (n *BlockNames) fastPath(kind trace.EventKind, seq, addr, size uint64) bool
 	case addr == 0:
 		return false
 	case kind == trace.EventFree:
-		id, ok := n.heap.CloseFramework(addr, seq, &n.block)
+		id, ok := n.heap.Framework.Close(addr, seq, &n.block)
 		if ok {
 			n.total.live -= n.block.Size
-			n.heap.Recycle(id)
+			n.heap.Framework.Recycle(id)
 		}
 		return ok
 	case kind != trace.EventAlloc || size > heap.MaxBlockBytes:
 		return false
 	}
-	id, ok := n.heap.OpenFramework(addr)
+	id, ok := n.heap.Framework.Open(addr)
 	if ok {
 		n.block = heap.Block{Account: heap.AccountFramework, Seq: seq, Size: size}
-		n.heap.Keep(id, &n.block, &n.alike)
+		n.heap.Framework.Keep(id, &n.block, &n.alike)
 		n.total.add(size, seq)
 	}
 	return ok
