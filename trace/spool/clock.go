@@ -17,16 +17,16 @@ type clock struct {
 }
 
 func (s *Spool) readPair(off uint64) pair {
-	return pair{s.load64(off), int64(s.load64(off + 8)), int64(s.load64(off + 16))}
+	return pair{s.data.load64(off), int64(s.data.load64(off + 8)), int64(s.data.load64(off + 16))}
 }
 
 // readClock reads both pairs; the recorder makes the version odd while it writes the second.
 func (s *Spool) readClock() clock {
 	c := clock{first: s.readPair(offClockFirst), rate: 1}
 	for range 1000 { // a recorder killed while writing leaves it odd for ever: the pair it was writing is then not used
-		before := s.load32(offClockVersion)
+		before := s.data.load32(offClockVersion)
 		c.last = s.readPair(offClockLast)
-		if before&1 == 0 && s.load32(offClockVersion) == before {
+		if before&1 == 0 && s.data.load32(offClockVersion) == before {
 			break
 		}
 		c.last = c.first
@@ -34,7 +34,7 @@ func (s *Spool) readClock() clock {
 	}
 	ticks, ns := int64(c.last.ticks-c.first.ticks), c.last.monotonic-c.first.monotonic
 	switch {
-	case s.u32(offClockIsTSC) == 0:
+	case s.data.u32(offClockIsTSC) == 0:
 	case ticks > 0 && ns > 0:
 		c.rate = float64(ns) / float64(ticks)
 	default:

@@ -36,7 +36,7 @@ type Cursor struct {
 
 // NewCursor returns a cursor at the position that was last published (see Release), which is the start for a spool
 // without a drainer.
-func NewCursor(s *Spool) *Cursor { return &Cursor{spool: s, low: s.load64(offDrainedSeq) + 1} }
+func NewCursor(s *Spool) *Cursor { return &Cursor{spool: s, low: s.data.load64(offDrainedSeq) + 1} }
 
 // Collect returns records that are complete: all those numbered below the returned watermark that were not returned
 // before, ordered, plus stragglers flagged late. While a thread is inside a free, numbers from its own on are held
@@ -75,7 +75,7 @@ func (c *Cursor) visible(force bool) uint64 {
 	}
 	if !force {
 		for i := range used {
-			if inflight := s.load64(s.ringOffset(i) + ringInflight); inflight != 0 {
+			if inflight := s.data.load64(s.ringOffset(i) + ringInflight); inflight != 0 {
 				bound = min(bound, inflight)
 			}
 		}
@@ -115,16 +115,16 @@ func (c *Cursor) lossAfter(first uint64) uint64 {
 // begin finds where ring i is to be read from; it returns false while it is unused.
 func (c *Cursor) begin(i uint32, r *ringCursor) bool {
 	s, off := c.spool, c.spool.ringOffset(i)
-	first := s.load32(off + ringFirstSegment)
+	first := s.data.load32(off + ringFirstSegment)
 	if first == 0 {
 		return false
 	}
 	r.at = position{first, 1}
-	if seg := s.load32(off + ringReadSegment); seg != 0 {
-		r.at = position{seg, s.load32(off + ringReadSlot)}
+	if seg := s.data.load32(off + ringReadSegment); seg != 0 {
+		r.at = position{seg, s.data.load32(off + ringReadSlot)}
 	}
 	r.far, r.start = r.at, r.at.segment
-	r.thread = trace.ThreadID(s.load32(off + ringThread))
+	r.thread = trace.ThreadID(s.data.load32(off + ringThread))
 	return true
 }
 

@@ -60,20 +60,20 @@ type dictCursor struct {
 
 // read passes new entries on. An entry that an already committed record refers to is always committed before it.
 func (d *dictCursor) read(s *Spool, out Dictionary) error {
-	used := min(s.load32(offIndexUsed), s.indexMax)
+	used := min(s.data.load32(offIndexUsed), s.indexMax)
 	waiting := d.waiting[:0]
 	pass := func(slot uint32) error {
 		off := s.indexOffset + uint64(slot)*indexEntrySize
-		if !s.in(off, indexEntrySize) {
+		if !s.data.in(off, indexEntrySize) {
 			return nil
 		}
-		kind := s.load32(off)
+		kind := s.data.load32(off)
 		if kind == 0 {
 			waiting = append(waiting, slot)
 			return nil
 		}
-		length, at := uint64(s.u32(off+4)), s.u64(off+8)
-		if at > s.dataMax || length > s.dataMax-at || !s.in(s.dataOffset+at, length) {
+		length, at := uint64(s.data.u32(off+4)), s.data.u64(off+8)
+		if at > s.dataMax || length > s.dataMax-at || !s.data.in(s.dataOffset+at, length) {
 			return nil // only a damaged file has such an entry
 		}
 		if d.passed += length; d.passed > uint64(len(s.data)) {
@@ -197,7 +197,7 @@ func passDevice(out Dictionary, b []byte) error {
 func (s *Spool) Info() trace.Info {
 	c := s.readClock()
 	source := "monotonic"
-	if s.u32(offClockIsTSC) != 0 {
+	if s.data.u32(offClockIsTSC) != 0 {
 		source = "tsc"
 	}
 	info := trace.Info{
@@ -208,7 +208,7 @@ func (s *Spool) Info() trace.Info {
 		"clock.source":          source,
 	}
 	s.roomInfo(info)
-	if status := s.load32(offExitStatus); status&^0xff == exited {
+	if status := s.data.load32(offExitStatus); status&^0xff == exited {
 		info[trace.ExitStatusKey] = strconv.Itoa(int(status & 0xff))
 	}
 	return info

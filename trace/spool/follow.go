@@ -207,11 +207,11 @@ func (f *Follower) snapshot() error {
 // is released.
 func (f *Follower) positions() []uint64 {
 	s := f.spool
-	list := []uint64{s.load64(offDrainedSeq)}
+	list := []uint64{s.data.load64(offDrainedSeq)}
 	for i := range s.ringsUsed() {
 		off := s.ringOffset(i)
-		list = append(list, uint64(s.load32(off+ringFirstSegment)), uint64(s.load32(off+ringReadSegment))<<32|
-			uint64(s.load32(off+ringReadSlot)))
+		list = append(list, uint64(s.data.load32(off+ringFirstSegment)), uint64(s.data.load32(off+ringReadSegment))<<32|
+			uint64(s.data.load32(off+ringReadSlot)))
 	}
 	return list
 }
@@ -234,7 +234,7 @@ func (f *Follower) collect(cursor *Cursor) {
 // has the number under which it was found: it is in the file.
 func (f *Follower) keep(keys []key, events []trace.Event) {
 	for i, e := range events {
-		if e.Seq != keys[i].seq || f.spool.load64(keys[i].offset+recSeq) != e.Seq {
+		if e.Seq != keys[i].seq || f.spool.data.load64(keys[i].offset+recSeq) != e.Seq {
 			continue
 		}
 		if !e.Kind.Known() { // damage: the recorder is of this version
@@ -335,4 +335,4 @@ func (f *Follower) Close() error {
 }
 
 // Moved reports whether records of this spool were moved to a trace, so that the spool alone is no longer complete.
-func (s *Spool) Moved() bool { return s.load64(offDrainedSeq) != 0 }
+func (s *Spool) Moved() bool { return s.data.load64(offDrainedSeq) != 0 }

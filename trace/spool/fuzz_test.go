@@ -216,8 +216,8 @@ func compact(t testing.TB, path string) []byte {
 		t.Fatal(err)
 	}
 	defer s.Close()
-	rings, entries, segments := s.ringsUsed(), s.load32(offIndexUsed), s.load32(offSegmentsUsed)
-	dataUsed := (s.load64(offDataUsed) + 63) &^ 63
+	rings, entries, segments := s.ringsUsed(), s.data.load32(offIndexUsed), s.data.load32(offSegmentsUsed)
+	dataUsed := (s.data.load64(offDataUsed) + 63) &^ 63
 	out := bytes.Clone(s.data[:pageSize])
 	put := func(max, offset int, count uint32, size uint64, from uint64) {
 		if max != 0 {

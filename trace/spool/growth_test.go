@@ -26,14 +26,14 @@ func newGrowingSpool(t *testing.T) (small, whole *Spool) {
 		if err := s.mapFile(uint64(size)); err != nil {
 			t.Fatal(err)
 		}
-		s.segmentsMax = s.room(s.segmentsOffset, segmentSize)
+		s.segmentsMax = s.data.room(s.segmentsOffset, segmentSize)
 		t.Cleanup(func() { s.Close() })
 		return &s
 	}
 	small = view(short)
-	*small.word32(offSegmentsUsed) = 1
+	*small.data.word32(offSegmentsUsed) = 1
 	base, _ := small.segmentOffset(1)
-	*small.word32(base + segmentNext) = 0
+	*small.data.word32(base + segmentNext) = 0
 	if err := os.Truncate(path, int64(len(layout.data))); err != nil {
 		t.Fatal(err)
 	}
@@ -53,23 +53,23 @@ func TestRingGoesOnWhereTheSpoolHasGrown(t *testing.T) {
 		t.Fatalf("%d events of %d", len(events), segmentSlots-1)
 	}
 
-	*recorder.word32(offSegmentsUsed) = 2
+	*recorder.data.word32(offSegmentsUsed) = 2
 	base, _ := recorder.segmentOffset(1)
-	*recorder.word32(base + segmentNext) = 2
+	*recorder.data.word32(base + segmentNext) = 2
 	for range 7 {
 		recorder.commit(&at, seq)
 		seq++
 	}
-	*recorder.word32(recorder.ringOffset(0) + ringState) = ringDead
+	*recorder.data.word32(recorder.ringOffset(0) + ringState) = ringDead
 	c.Release()
-	if state := recorder.load32(recorder.ringOffset(0) + ringState); state != ringDead {
+	if state := recorder.data.load32(recorder.ringOffset(0) + ringState); state != ringDead {
 		t.Fatalf("the ring is in state %d before it was read to its end", state)
 	}
 	if events, _, _ := c.Collect(false); len(events) != 7 || events[0].Seq != segmentSlots {
 		t.Errorf("%d events of 7", len(events))
 	}
 	c.Release()
-	if state := recorder.load32(recorder.ringOffset(0) + ringState); state != ringFree {
+	if state := recorder.data.load32(recorder.ringOffset(0) + ringState); state != ringFree {
 		t.Errorf("the ring is in state %d after it was read to its end", state)
 	}
 }

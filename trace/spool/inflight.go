@@ -12,7 +12,7 @@ import (
 func (s *Spool) Drawn() trace.Drawn {
 	d := trace.Drawn{Last: s.drawn()}
 	for i := range s.ringsUsed() {
-		if bound := s.load64(s.ringOffset(i) + ringInflight); bound != 0 {
+		if bound := s.data.load64(s.ringOffset(i) + ringInflight); bound != 0 {
 			d.InFlight = append(d.InFlight, bound)
 		}
 	}
@@ -23,18 +23,18 @@ func (s *Spool) Drawn() trace.Drawn {
 // draws none.
 func (s *Spool) dropped() uint64 {
 	records, _, _ := s.Lost()
-	return records - s.load64(offLostNoRing)
+	return records - s.data.load64(offLostNoRing)
 }
 
 // drawn is the last order number that was drawn. Readers take records up to it, so a header with too low a number would
 // hide records of the rings: then the records are trusted.
-func (s *Spool) drawn() uint64 { return max(s.load64(offSeq), s.committed) }
+func (s *Spool) drawn() uint64 { return max(s.data.load64(offSeq), s.committed) }
 
 // compareNumbers looks for records numbered above the header's number, which a recorder never writes: it draws a number
 // before it commits one. A number too high for the size of the spool is rejected too.
 func (s *Spool) compareNumbers() {
-	used := min(s.load32(offSegmentsUsed), s.segmentsMax)
-	most := max(s.load64(offSeq), s.load64(offDrainedSeq))
+	used := min(s.data.load32(offSegmentsUsed), s.segmentsMax)
+	most := max(s.data.load64(offSeq), s.data.load64(offDrainedSeq))
 	if room := uint64(used+1) * segmentSlots; most < math.MaxUint64-room {
 		most += room
 	}
@@ -45,12 +45,12 @@ func (s *Spool) compareNumbers() {
 			break
 		}
 		for slot := uint64(1); slot < segmentSlots; slot++ {
-			if seq := s.load64(base + slot*recordSize + recSeq); seq > highest && seq <= most {
+			if seq := s.data.load64(base + slot*recordSize + recSeq); seq > highest && seq <= most {
 				highest = seq
 			}
 		}
 	}
-	if highest > s.load64(offSeq) { // read last: a recorder that lives has drawn all that was found
+	if highest > s.data.load64(offSeq) { // read last: a recorder that lives has drawn all that was found
 		s.committed = highest
 	}
 }

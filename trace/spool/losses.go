@@ -21,7 +21,7 @@ type lossBooks struct {
 
 // look finds out where records that the counters count may be missing.
 func (l *lossBooks) look(s *Spool) {
-	elsewhere := s.load64(offLostNested) + s.load64(offLostNoRing) // than in a ring that was full
+	elsewhere := s.data.load64(offLostNested) + s.data.load64(offLostNoRing) // than in a ring that was full
 	l.lost, l.enders, l.from = elsewhere, 0, math.MaxUint64
 	for i := range s.ringsUsed() {
 		others, enders := s.lostOf(i)
@@ -29,7 +29,7 @@ func (l *lossBooks) look(s *Spool) {
 			l.from = min(l.from, s.lostFrom(i))
 		}
 	}
-	l.until, l.unplaced = s.load64(offSeq), elsewhere > 0 && s.Moved()
+	l.until, l.unplaced = s.data.load64(offSeq), elsewhere > 0 && s.Moved()
 	if elsewhere > 0 {
 		l.unsure, l.from = true, 0
 	}
@@ -126,10 +126,10 @@ func (l *Losses) Take(all bool) []trace.Event {
 // calls have drawn before they lose their record; the last number after them.
 func (l *Losses) look() (first uint64) {
 	c := l.cursor
-	first = c.spool.load64(offSeq) + 1
+	first = c.spool.data.load64(offSeq) + 1
 	used := c.spool.ringsUsed()
 	for i := range used {
-		if bound := c.spool.load64(c.spool.ringOffset(i) + ringInflight); bound != 0 {
+		if bound := c.spool.data.load64(c.spool.ringOffset(i) + ringInflight); bound != 0 {
 			first = min(first, bound)
 		}
 	}
@@ -163,10 +163,10 @@ func (l *Losses) look() (first uint64) {
 		add(trace.Lost{Count: more(now.others, seen.others) + enders, Enders: enders, Known: true}, from,
 			c.rings[i].thread)
 	}
-	elsewhere := c.spool.load64(offLostNested) + c.spool.load64(offLostNoRing)
+	elsewhere := c.spool.data.load64(offLostNested) + c.spool.data.load64(offLostNoRing)
 	add(trace.Lost{Count: more(elsewhere, l.elsewhere)}, l.first, 0)
 	l.elsewhere = elsewhere
-	until := max(c.spool.load64(offSeq), 1)
+	until := max(c.spool.data.load64(offSeq), 1)
 	for i := range l.held[before:] {
 		l.held[before+i].event.Handle = until
 	}

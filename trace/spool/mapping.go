@@ -73,7 +73,7 @@ func (s *Spool) Unreadable() error { return s.unreadable }
 // follow reads how far the recorder has grown the file, where it uses segments that were not there before. A file that
 // cannot be mapped further is read as far as it is, and Unreadable reports that from then on.
 func (s *Spool) follow() {
-	used := min(s.load32(offSegmentsUsed), s.segmentsPlanned)
+	used := min(s.data.load32(offSegmentsUsed), s.segmentsPlanned)
 	if used <= s.segmentsMax || s.opened == nil {
 		return
 	}
@@ -87,5 +87,5 @@ func (s *Spool) follow() {
 		s.unreadable = err
 		return
 	}
-	s.segmentsMax = min(s.segmentsPlanned, s.room(s.segmentsOffset, segmentSize))
+	s.segmentsMax = min(s.segmentsPlanned, s.data.room(s.segmentsOffset, segmentSize))
 }

@@ -16,16 +16,16 @@ import (
 // exec would seem to record for ever: it keeps pid and start time. The program that recorded is gone then, as after a
 // kill.
 func (s *Spool) Alive() bool {
-	if s.u64(offBootHash) != bootHash() || s.u64(offPIDNamespace) != pidNamespace() {
+	if s.data.u64(offBootHash) != bootHash() || s.data.u64(offPIDNamespace) != pidNamespace() {
 		return false
 	}
 	p, ok := findProcess(s.PID())
-	return ok && p.start == s.u64(offProcessStart) && p.maps(s.name, s.file.Inode)
+	return ok && p.start == s.data.u64(offProcessStart) && p.maps(s.name, s.file.Inode)
 }
 
 // exitedByItself reports whether the process, which is dead, ended by exit or _exit: it requested a last flush, and
 // whether or not that completed, the spool holds what is missing.
-func (s *Spool) exitedByItself() bool { return s.load32(offControl) != controlRecording }
+func (s *Spool) exitedByItself() bool { return s.data.load32(offControl) != controlRecording }
 
 func bootHash() uint64 {
 	text, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")

@@ -108,14 +108,14 @@ const placeLow = 13
 // place looks up the stream and the private pool that a place stands for.
 func (s *Spool) place(id uint32) (stream uint64, pool uint32) {
 	off := s.indexOffset + uint64(id-1)*indexEntrySize
-	if id > s.indexMax || !s.in(off, indexEntrySize) || s.load32(off) != dictPlace || s.u32(off+4) != 16 {
+	if id > s.indexMax || !s.data.in(off, indexEntrySize) || s.data.load32(off) != dictPlace || s.data.u32(off+4) != 16 {
 		return 0, 0 // only a damaged file has such an id
 	}
-	at := s.u64(off + 8)
-	if at > s.dataMax || 16 > s.dataMax-at || !s.in(s.dataOffset+at, 16) {
+	at := s.data.u64(off + 8)
+	if at > s.dataMax || 16 > s.dataMax-at || !s.data.in(s.dataOffset+at, 16) {
 		return 0, 0
 	}
-	return s.u64(s.dataOffset + at), poolOf(s.u64(s.dataOffset + at + 8))
+	return s.data.u64(s.dataOffset + at), poolOf(s.data.u64(s.dataOffset + at + 8))
 }
 
 // poolOf narrows a pool's number: one that is too large for the field stands for all such.

@@ -9,7 +9,7 @@ func (c *Cursor) Release() {
 	for i := range c.rings {
 		c.releaseRing(uint32(i))
 	}
-	atomic.StoreUint64(c.spool.word64(offDrainedSeq), c.low-1)
+	atomic.StoreUint64(c.spool.data.word64(offDrainedSeq), c.low-1)
 	c.spool.wakeWaiting()
 }
 
@@ -19,32 +19,32 @@ func (c *Cursor) releaseRing(i uint32) {
 		return
 	}
 	off := s.ringOffset(i)
-	dead := s.load32(off+ringState) == ringDead
-	from := s.load32(off + ringReadSegment)
+	dead := s.data.load32(off+ringState) == ringDead
+	from := s.data.load32(off + ringReadSegment)
 	if from == 0 {
-		from = s.load32(off + ringFirstSegment)
+		from = s.data.load32(off + ringFirstSegment)
 	}
 	// The state was read before the emptiness: a thread that ended after that is recycled next time.
 	done := dead && len(r.ahead) == 0 && r.ends(s)
-	atomic.StoreUint32(s.word32(off+ringReadSlot), r.at.slot)
-	atomic.StoreUint32(s.word32(off+ringReadSegment), r.at.segment)
+	atomic.StoreUint32(s.data.word32(off+ringReadSlot), r.at.slot)
+	atomic.StoreUint32(s.data.word32(off+ringReadSegment), r.at.segment)
 	r.start = r.at.segment
 	for from != r.at.segment {
 		base, ok := s.segmentOffset(from)
 		if !ok {
 			return
 		}
-		next := s.load32(base + segmentNext)
+		next := s.data.load32(base + segmentNext)
 		s.recycle(from, segmentSlots)
 		from = next
 	}
 	if done {
 		s.recycle(r.at.segment, r.at.slot+1) // the next slot may hold a record that was begun
 		*r = ringCursor{}
-		atomic.StoreUint32(s.word32(off+ringReadSegment), 0)
-		atomic.StoreUint32(s.word32(off+ringReadSlot), 0)
-		atomic.StoreUint32(s.word32(off+ringFirstSegment), 0)
-		atomic.StoreUint32(s.word32(off+ringState), ringFree)
+		atomic.StoreUint32(s.data.word32(off+ringReadSegment), 0)
+		atomic.StoreUint32(s.data.word32(off+ringReadSlot), 0)
+		atomic.StoreUint32(s.data.word32(off+ringFirstSegment), 0)
+		atomic.StoreUint32(s.data.word32(off+ringState), ringFree)
 	}
 }
 
@@ -57,7 +57,7 @@ func (r *ringCursor) ends(s *Spool) bool {
 		return false
 	}
 	base, valid := s.segmentOffset(at.segment)
-	return valid && (at.slot < segmentSlots || s.load32(base+segmentNext) == 0)
+	return valid && (at.slot < segmentSlots || s.data.load32(base+segmentNext) == 0)
 }
 
 // recycle zeroes the slots of a segment that were used, so that they read as not committed, and pushes it on the
@@ -70,12 +70,12 @@ func (s *Spool) recycle(number, slots uint32) {
 		return
 	}
 	clear(s.data[base : base+uint64(min(slots, segmentSlots))*recordSize])
-	head := s.word64(offFreeSegments)
+	head := s.data.word64(offFreeSegments)
 	for {
 		old := atomic.LoadUint64(head)
-		atomic.StoreUint32(s.word32(base+segmentFreeNext), uint32(old))
+		atomic.StoreUint32(s.data.word32(base+segmentFreeNext), uint32(old))
 		if atomic.CompareAndSwapUint64(head, old, (old>>32+1)<<32|uint64(number)) {
-			atomic.AddUint32(s.word32(offSegmentsFree), 1)
+			atomic.AddUint32(s.data.word32(offSegmentsFree), 1)
 			return
 		}
 	}

@@ -39,10 +39,10 @@ func (r *ringCursor) record(s *Spool, at *position) (seq, off uint64, ok bool) {
 		}
 		if at.slot < segmentSlots {
 			off = base + uint64(at.slot)*recordSize
-			seq = s.load64(off + recSeq)
+			seq = s.data.load64(off + recSeq)
 			return seq, off, seq != 0
 		}
-		next := s.load32(base + segmentNext)
+		next := s.data.load32(base + segmentNext)
 		if next == 0 || next == r.start {
 			return 0, 0, false
 		}

@@ -15,7 +15,7 @@ func newWideSpool(rings, segments int) *Spool {
 	s := &Spool{data: make([]byte, pageSize+rings*ringSize+count*segmentSize), ringsMax: uint32(rings),
 		segmentsMax: uint32(count), ringsOffset: pageSize,
 		segmentsOffset: uint64(pageSize + rings*ringSize)}
-	put := func(off uint64, v uint32) { *s.word32(off) = v }
+	put := func(off uint64, v uint32) { *s.data.word32(off) = v }
 	put(offRingsUsed, uint32(rings))
 	put(offSegmentsUsed, uint32(count))
 	for i := range rings {
@@ -35,16 +35,16 @@ func newWideSpool(rings, segments int) *Spool {
 func (s *Spool) commit(at *position, seq uint64) {
 	if at.slot == segmentSlots {
 		base, _ := s.segmentOffset(at.segment)
-		*at = position{s.load32(base + segmentNext), 1}
+		*at = position{s.data.load32(base + segmentNext), 1}
 	}
 	base, _ := s.segmentOffset(at.segment)
 	off := base + uint64(at.slot)*recordSize
 	s.data[off+recKind] = byte(trace.EventStep)
-	*s.word64(off + recSize) = seq
-	*s.word64(off + recSeq) = seq
+	*s.data.word64(off + recSize) = seq
+	*s.data.word64(off + recSeq) = seq
 	at.slot++
-	if *s.word64(offSeq) < seq {
-		*s.word64(offSeq) = seq
+	if *s.data.word64(offSeq) < seq {
+		*s.data.word64(offSeq) = seq
 	}
 }
 
@@ -55,7 +55,7 @@ func TestRoundsDoNotGrowWithRings(t *testing.T) {
 		const total = 200_000
 		s := newWideSpool(rings, total/rings/(segmentSlots-1)+2)
 		for seq, ring := uint64(1), 0; seq <= total; ring++ {
-			at := position{s.load32(s.ringOffset(uint32(ring%rings)) + ringFirstSegment), 1}
+			at := position{s.data.load32(s.ringOffset(uint32(ring%rings)) + ringFirstSegment), 1}
 			for range (total + rings - 1) / rings {
 				if seq <= total {
 					s.commit(&at, seq)
@@ -81,7 +81,7 @@ func TestRoundsDoNotGrowWithRings(t *testing.T) {
 func TestLookEnds(t *testing.T) {
 	const total = 3 * maxCollect
 	s := newWideSpool(1, 2*total/(segmentSlots-1)+2)
-	at := position{s.load32(s.ringOffset(0) + ringFirstSegment), 1}
+	at := position{s.data.load32(s.ringOffset(0) + ringFirstSegment), 1}
 	seq := uint64(0)
 	record := func() {
 		for range total {
@@ -112,7 +112,7 @@ func TestCollectAgainstOrder(t *testing.T) {
 		s := newWideSpool(rings, 1+40_000/(segmentSlots-1)/rings*4)
 		threads := make([]writingThread, rings)
 		for i := range threads {
-			threads[i].at = position{s.load32(s.ringOffset(uint32(i)) + ringFirstSegment), 1}
+			threads[i].at = position{s.data.load32(s.ringOffset(uint32(i)) + ringFirstSegment), 1}
 		}
 		c := NewCursor(s)
 		var seen section.SeqSet
@@ -163,16 +163,16 @@ func (w *writingThread) step(s *Spool, ring uint32, seq *uint64, random *rand.Ra
 	switch {
 	case len(w.open) < 3 && random.IntN(4) == 0: // a call begins
 		*seq++
-		*s.word64(offSeq) = *seq
+		*s.data.word64(offSeq) = *seq
 		if len(w.open) == 0 {
-			*s.word64(s.ringOffset(ring) + ringInflight) = *seq
+			*s.data.word64(s.ringOffset(ring) + ringInflight) = *seq
 		}
 		w.open = append(w.open, *seq)
 	case len(w.open) > 0 && random.IntN(3) == 0: // the innermost ends
 		s.commit(&w.at, w.open[len(w.open)-1])
 		w.open = w.open[:len(w.open)-1]
 		if len(w.open) == 0 {
-			*s.word64(s.ringOffset(ring) + ringInflight) = 0
+			*s.data.word64(s.ringOffset(ring) + ringInflight) = 0
 		}
 	case len(w.open) == 0 || random.IntN(4) == 0:
 		*seq++
@@ -185,7 +185,7 @@ func (w *writingThread) leave(s *Spool, ring uint32) {
 	for ; len(w.open) > 0; w.open = w.open[:len(w.open)-1] {
 		s.commit(&w.at, w.open[len(w.open)-1])
 	}
-	*s.word64(s.ringOffset(ring) + ringInflight) = 0
+	*s.data.word64(s.ringOffset(ring) + ringInflight) = 0
 }
 
 // BenchmarkCollect drains records that threads wrote in turns of a thousand, as many threads on few processors do.
@@ -196,7 +196,7 @@ func BenchmarkCollect(b *testing.B) {
 			s := newWideSpool(rings, total/rings/(segmentSlots-1)+8)
 			at := make([]position, rings)
 			for i := range at {
-				at[i] = position{s.load32(s.ringOffset(uint32(i)) + ringFirstSegment), 1}
+				at[i] = position{s.data.load32(s.ringOffset(uint32(i)) + ringFirstSegment), 1}
 			}
 			for seq := uint64(1); seq <= total; seq++ {
 				s.commit(&at[int(seq>>8)%rings], seq)
@@ -224,7 +224,7 @@ func TestCirclesEnd(t *testing.T) {
 			s.commit(&at, seq)
 		}
 		last, _ := s.segmentOffset(3)
-		*s.word32(last + segmentNext) = next
+		*s.data.word32(last + segmentNext) = next
 		c := NewCursor(s)
 		events, after := 0, 0
 		for round := range 20 {

@@ -13,14 +13,10 @@
 package spool
 
 import (
-	"encoding/binary"
 	"errors"
 	"fmt"
-	"math"
 	"os"
 	"path/filepath"
-	"sync/atomic"
-	"unsafe"
 
 	"memtrace/internal/safefile"
 )
@@ -33,7 +29,7 @@ var (
 
 // Spool is a mapped spool file. Methods are for one goroutine.
 type Spool struct {
-	data       []byte // what is there of the file
+	data       image // what is there of the file
 	opened     *os.File
 	unreadable error  // why a part that is in use could not be mapped
 	mapped     []byte // data, and where the spool is drained what the file may grow into
@@ -123,14 +119,14 @@ func (s *Spool) readHeader() error {
 	if string(s.data[:len(magic)]) != magic {
 		return ErrNotSpool
 	}
-	if v := s.u32(offVersion); v != layoutVersion || s.u32(offRecordSize) != recordSize ||
-		s.u32(offSegmentSize) != segmentSize {
+	if v := s.data.u32(offVersion); v != layoutVersion || s.data.u32(offRecordSize) != recordSize ||
+		s.data.u32(offSegmentSize) != segmentSize {
 		return fmt.Errorf("%w: layout %d, this build reads %d; use the memtrace command that came with the library",
 			ErrVersion, v, layoutVersion)
 	}
-	s.ringsMax, s.indexMax, s.segmentsPlanned = s.u32(offRingsMax), s.u32(offIndexMax), s.u32(offSegmentsMax)
-	s.ringsOffset, s.indexOffset = s.u64(offRingsOffset), s.u64(offIndexOffset)
-	s.dataOffset, s.dataMax, s.segmentsOffset = s.u64(offDataOffset), s.u64(offDataMax), s.u64(offSegmentsOffset)
+	s.ringsMax, s.indexMax, s.segmentsPlanned = s.data.u32(offRingsMax), s.data.u32(offIndexMax), s.data.u32(offSegmentsMax)
+	s.ringsOffset, s.indexOffset = s.data.u64(offRingsOffset), s.data.u64(offIndexOffset)
+	s.dataOffset, s.dataMax, s.segmentsOffset = s.data.u64(offDataOffset), s.data.u64(offDataMax), s.data.u64(offSegmentsOffset)
 	parts := []struct{ start, size uint64 }{
 		{s.ringsOffset, uint64(s.ringsMax) * ringSize},
 		{s.indexOffset, uint64(s.indexMax) * indexEntrySize},
@@ -145,43 +141,11 @@ func (s *Spool) readHeader() error {
 		end = p.start + p.size
 	}
 	// Loops are bounded by the file's size, not by its fields.
-	s.ringsMax = min(s.ringsMax, s.room(s.ringsOffset, ringSize))
-	s.indexMax = min(s.indexMax, s.room(s.indexOffset, indexEntrySize))
-	s.segmentsMax = min(s.segmentsPlanned, s.room(s.segmentsOffset, segmentSize))
+	s.ringsMax = min(s.ringsMax, s.data.room(s.ringsOffset, ringSize))
+	s.indexMax = min(s.indexMax, s.data.room(s.indexOffset, indexEntrySize))
+	s.segmentsMax = min(s.segmentsPlanned, s.data.room(s.segmentsOffset, segmentSize))
 	return nil
 }
-
-// room returns how many elements of a size fit between off and the end of the file.
-func (s *Spool) room(off, size uint64) uint32 {
-	if off >= uint64(len(s.data)) {
-		return 0
-	}
-	return uint32(min((uint64(len(s.data))-off)/size, math.MaxUint32))
-}
-
-// in reports whether [off, off+n) is inside the mapping; a cut copy of a spool simply ends early.
-func (s *Spool) in(off, n uint64) bool {
-	size := uint64(len(s.data))
-	return off <= size && n <= size-off
-}
-
-func (s *Spool) u32(off uint64) uint32 { return binary.LittleEndian.Uint32(s.data[off:]) }
-func (s *Spool) u64(off uint64) uint64 { return binary.LittleEndian.Uint64(s.data[off:]) }
-
-// word32 and word64 return the shared words that both sides change. The callers' offsets are aligned by layout and
-// checked by slicing.
-func (s *Spool) word32(off uint64) *uint32 {
-	b := s.data[off : off+4 : off+4]
-	return (*uint32)(unsafe.Pointer(&b[0]))
-}
-
-func (s *Spool) word64(off uint64) *uint64 {
-	b := s.data[off : off+8 : off+8]
-	return (*uint64)(unsafe.Pointer(&b[0]))
-}
-
-func (s *Spool) load32(off uint64) uint32 { return atomic.LoadUint32(s.word32(off)) }
-func (s *Spool) load64(off uint64) uint64 { return atomic.LoadUint64(s.word64(off)) }
 
 func (s *Spool) ringOffset(i uint32) uint64 { return s.ringsOffset + uint64(i)*ringSize }
 
@@ -191,12 +155,12 @@ func (s *Spool) segmentOffset(number uint32) (off uint64, ok bool) {
 		return 0, false
 	}
 	off = s.segmentsOffset + uint64(number-1)*segmentSize
-	return off, s.in(off, segmentSize)
+	return off, s.data.in(off, segmentSize)
 }
 
 // ringsUsed returns how many ring descriptors may hold something.
 func (s *Spool) ringsUsed() uint32 {
-	return min(s.load32(offRingsUsed), s.ringsMax)
+	return min(s.data.load32(offRingsUsed), s.ringsMax)
 }
 
 // Lost returns what the recorder had to drop so far: records, threads for which it found no ring (their records are
@@ -206,18 +170,18 @@ func (s *Spool) Lost() (records, rings, dict uint64) {
 		others, enders := s.lostOf(i)
 		records += others + enders
 	}
-	return records + s.load64(offLostNested) + s.load64(offLostNoRing), s.load64(offLostThreads), s.load64(offLostDict)
+	return records + s.data.load64(offLostNested) + s.data.load64(offLostNoRing), s.data.load64(offLostThreads), s.data.load64(offLostDict)
 }
 
 // lostOf returns how many records ring i had to drop: those that did not end memory, and those that did.
 func (s *Spool) lostOf(i uint32) (others, enders uint64) {
 	off := s.ringOffset(i)
-	return s.load64(off + ringLostOthers), s.load64(off + ringLostFrees)
+	return s.data.load64(off + ringLostOthers), s.data.load64(off + ringLostFrees)
 }
 
 // lostFrom returns the lowest number that the first record that ring i dropped can have had, once it dropped any.
 // Everything before it is there, as far as this ring goes.
-func (s *Spool) lostFrom(i uint32) uint64 { return s.load64(s.ringOffset(i) + ringLostFrom) }
+func (s *Spool) lostFrom(i uint32) uint64 { return s.data.load64(s.ringOffset(i) + ringLostFrom) }
 
 // PID returns the recording process's id in its own pid namespace.
-func (s *Spool) PID() int { return int(int32(s.u32(offPID))) }
+func (s *Spool) PID() int { return int(int32(s.data.u32(offPID))) }
