@@ -31,10 +31,18 @@ ended() {
 	[ "$(sed -n '/^--- FAIL: /,/^FAIL$/p' "$1" | sed '1d;$d' | tr -d '[:space:]')" = contextdeadlineexceeded ] && ! grep -q 'Failing input written' "$1"
 }
 
+# fuzz PACKAGE TARGET DURATION LOG
+fuzz() {
+	timeout "$limit" go test -run '^$' -fuzz "^$2\$" -fuzztime "$3" -fuzzminimizetime 3x -parallel 1 "$1" >"$4" 2>&1 || ended "$4"
+}
+
+# baseline LOG: the number of inputs that are read first, if the time was up before they all were, and nothing was fuzzed.
+baseline() { grep -q 'execs: ' "$1" || sed -n 's/.*baseline coverage: [0-9]*\/\([0-9]*\) completed.*/\1/p' "$1" | tail -n 1; }
+
 # run PACKAGE TARGET: one line, and everything that go says if it fails.
 run() {
-	local log=$logs/${1//\//_}_$2 runs
-	if timeout "$limit" go test -run '^$' -fuzz "^$2\$" -fuzztime "$duration" -fuzzminimizetime 3x -parallel 1 "$1" >"$log" 2>&1 || ended "$log"; then
+	local log=$logs/${1//\//_}_$2 runs inputs
+	if fuzz "$1" "$2" "$duration" "$log" && { inputs=$(baseline "$log"); [ -z "$inputs" ] || fuzz "$1" "$2" $((inputs + 50))x "$log"; }; then
 		echo "ok    $1 $2: $(sed -n 's/.*execs: \([0-9]*\).*new interesting: \(.*\)$/\1 runs, findings 0, new and all inputs: \2/p' "$log" | tail -n 1)" >"$log.said"
 		touch "$log.passed"
 	else

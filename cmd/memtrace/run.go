@@ -90,13 +90,13 @@ func runCommand(a *app) *cobra.Command {
 	f.StringVar(&o.guestMemory, "guest-memory", "",
 		"memory for tracking live blocks, for the text when memory runs out: a `SIZE`; 0: none (default 256M)")
 	f.StringVar(&o.stacks, "stacks", "",
-		"`DEPTH` of call stacks: native:N,python:N,nofrees, full or none (default native:64,python:128)")
+		"`DEPTH` of call stacks: native:N,python:N,frees, full or none (default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards, in this `FORMAT`: text or json")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to this `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false,
 		"write the names of functions into the traces, for other machines")
 	cli.CompleteFlag(cmd, "report", cli.CompleteValues("text", "json"))
-	cli.CompleteFlag(cmd, "stacks", cli.CompleteValues("full", "none", "nofrees", "native:", "python:"))
+	cli.CompleteFlag(cmd, "stacks", cli.CompleteValues("full", "none", "frees", "native:", "python:"))
 	return cmd
 }
 

@@ -176,20 +176,22 @@ static enum word set_stacks_word(const char *word, size_t length) {
   static const struct {
     const char *name;
     size_t length;
-  } words[] = {{"none", 4}, {"full", 4}, {"nofrees", 7}, {"native:", 7}, {"python:", 7}};
+  } words[] = {{"none", 4}, {"full", 4}, {"frees", 5}, {"nofrees", 7}, {"native:", 7}, {"python:", 7}};
   size_t i = 0;
   for (; i < sizeof words / sizeof *words; i++)
     if (length >= words[i].length && !strncmp(word, words[i].name, words[i].length) &&
-        (i > 2 || length == words[i].length))
+        (i > 3 || length == words[i].length))
       break;
   switch (i) {
     case 0: mt_config.native_depth = mt_config.python_depth = 0; return WORD_TAKEN;
     case 1:
       mt_config.native_depth = MT_NATIVE_MAX, mt_config.python_depth = MT_PYTHON_MAX, mt_config.whole_stacks = true;
+      mt_config.free_stacks = true;
       return WORD_TAKEN;
-    case 2: mt_config.no_free_stacks = true; return WORD_TAKEN;
-    case 3: return set_depth(&mt_config.native_depth, word + 7, length - 7, MT_NATIVE_MAX);
-    case 4: return set_depth(&mt_config.python_depth, word + 7, length - 7, MT_PYTHON_MAX);
+    case 2: mt_config.free_stacks = true; return WORD_TAKEN;
+    case 3: mt_config.free_stacks = false; return WORD_TAKEN;
+    case 4: return set_depth(&mt_config.native_depth, word + 7, length - 7, MT_NATIVE_MAX);
+    case 5: return set_depth(&mt_config.python_depth, word + 7, length - 7, MT_PYTHON_MAX);
   }
   return WORD_UNKNOWN;
 }

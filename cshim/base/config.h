@@ -33,7 +33,7 @@ struct mt_config {
   bool drop;               /* MEMTRACE_OVERFLOW=drop: a thread never waits for room */
   uint32_t native_depth, python_depth; /* frames of call stacks, 0: none (of native ones the caller) */
   bool whole_stacks;                   /* native stacks continue past the interpreter's innermost frame */
-  bool no_free_stacks;                 /* frees have the caller only */
+  bool free_stacks;                    /* frees have a stack, not the caller only */
   uint32_t adapters;                   /* 1 << enum mt_framework */
   char output[MT_PATH_MAX]; /* pattern with placeholders */
   char spool_dir[MT_PATH_MAX];

@@ -159,12 +159,15 @@ static void names_stacks_anew(void) {
 
 static void caller_only(void) {
   begin();
-  mt_config.no_free_stacks = true;
   struct mt_stacks stacks =
       mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_FREE);
   const struct mt_index_entry *entry = &mt_index()[stacks.native - 1];
   CHECK_EQ(entry->length, 16);
   CHECK_EQ(*(uint64_t *)(mt_data() + entry->offset), MT_STACK_CALLER);
+  mt_config.free_stacks = true;
+  stacks = mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_FREE);
+  CHECK(mt_index()[stacks.native - 1].length > 16);
+  mt_config.free_stacks = false;
   mt_thread_get()->capturing = 1; /* as in a signal handler that came in between */
   stacks = mt_capture(mt_thread_get(), __builtin_frame_address(0), (uintptr_t)__builtin_return_address(0), MT_ALLOC);
   CHECK_EQ(mt_index()[stacks.native - 1].length, 16);

@@ -191,36 +191,38 @@ static void stacks(void) {
   static const struct {
     const char *text;
     uint32_t native, python;
-    bool whole, no_frees;
+    bool whole, frees;
   } cases[] = {{"MEMTRACE_STACKS=", 64, 128, false, false},
                {"MEMTRACE_STACKS=on", 64, 128, false, false},
                {"MEMTRACE_STACKS=native:10", 10, 128, false, false},
                {"MEMTRACE_STACKS=python:0,native:1", 1, 0, false, false},
                {"MEMTRACE_STACKS=native:0", 0, 128, false, false},
                {"MEMTRACE_STACKS=native:999999999999,python:257", 256, 256, false, false},
-               {"MEMTRACE_STACKS=full", 256, 256, true, false},
-               {"MEMTRACE_STACKS=full,native:30,nofrees", 30, 256, true, true},
+               {"MEMTRACE_STACKS=frees", 64, 128, false, true},
+               {"MEMTRACE_STACKS=frees,native:10,nofrees", 10, 128, false, false},
+               {"MEMTRACE_STACKS=full", 256, 256, true, true},
+               {"MEMTRACE_STACKS=full,native:30,nofrees", 30, 256, true, false},
                {"MEMTRACE_STACKS=none", 0, 0, false, false},
                {"MEMTRACE_STACKS=off", 0, 0, false, false}};
   for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
     mt_config.native_depth = 64, mt_config.python_depth = 128,
-    mt_config.whole_stacks = mt_config.no_free_stacks = false;
+    mt_config.whole_stacks = mt_config.free_stacks = false;
     load(cases[i].text, NULL, NULL);
     CHECK_EQ(mt_config.native_depth, cases[i].native);
     CHECK_EQ(mt_config.python_depth, cases[i].python);
     CHECK_EQ(mt_config.whole_stacks, cases[i].whole);
-    CHECK_EQ(mt_config.no_free_stacks, cases[i].no_frees);
+    CHECK_EQ(mt_config.free_stacks, cases[i].frees);
     CHECK_WARNING(i == 5 ? "MEMTRACE_STACKS=native:999999999999,python:257 is too much; at most 256 frames are used"
                            : "");
   }
 }
 
 static void unknown_word(void) {
-  mt_config.native_depth = 64;
-  load("MEMTRACE_STACKS=fuller,nofrees,native:x", NULL, NULL);
+  mt_config.native_depth = 64, mt_config.free_stacks = false;
+  load("MEMTRACE_STACKS=fuller,frees,native:x", NULL, NULL);
   CHECK_EQ(mt_config.native_depth, 64);
-  CHECK(mt_config.no_free_stacks);
-  CHECK_WARNING("MEMTRACE_STACKS=fuller,nofrees,native:x has a word that means nothing, and that word has no effect");
+  CHECK(mt_config.free_stacks);
+  CHECK_WARNING("MEMTRACE_STACKS=fuller,frees,native:x has a word that means nothing, and that word has no effect");
   load("MEMTRACE_STACKS=native:x", NULL, NULL);
   CHECK_WARNING("MEMTRACE_STACKS=native:x has a word that means nothing, and that word has no effect");
 }

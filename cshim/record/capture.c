@@ -137,7 +137,7 @@ struct mt_stacks mt_capture_at(struct mt_thread *self, uintptr_t address) {
 
 struct mt_stacks mt_capture(struct mt_thread *self, const struct mt_frame *frame, uintptr_t caller, uint8_t kind) {
   struct mt_stacks stacks = {0, 0};
-  bool bare = self->capturing || (kind == MT_FREE && mt_config.no_free_stacks);
+  bool bare = self->capturing || (kind == MT_FREE && !mt_config.free_stacks);
   if (MT_LIKELY(mt_config.native_depth)) mt_memo_table_prefetch(self->memo);
   if (MT_LIKELY(mt_config.python_depth && !bare)) {
     mt_memo_table_prefetch(self->pymemo);

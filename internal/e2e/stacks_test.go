@@ -19,10 +19,11 @@ var (
 	mxnets = []combination{{mxnet, "3.9"}, {mxnet, "3.10"}, {mxnet, ""}}
 )
 
-// runOracle runs a program under the oracle, samples at every call, and compares the stacks.
+// runOracle runs a program under the oracle, samples at every call, and compares the stacks, those of frees too.
 func runOracle(t *testing.T, c combination, env []string, args ...string) (*result, tally) {
 	t.Helper()
-	p := program{framework: c.framework, python: c.python, args: args, env: env}
+	p := program{framework: c.framework, python: c.python, args: args,
+		env: append([]string{"MEMTRACE_STACKS=frees"}, env...)}
 	r := p.underOracle(t, "1").record(t)
 	sum := compareStacks(t, r.trace, filepath.Join(r.dir, "oracle.log"))
 	t.Logf("%s", sum)

@@ -90,10 +90,10 @@ func CheckStacks(list string) error {
 		name, digits, counted := strings.Cut(word, ":")
 		_, err := strconv.ParseUint(digits, 10, 16)
 		switch {
-		case !counted && (name == "full" || name == "none" || name == "nofrees"):
+		case !counted && (slices.Contains([]string{"full", "none", "frees", "nofrees"}, name)):
 		case counted && (name == "native" || name == "python") && err == nil:
 		default:
-			return cli.UsageErrorf("--stacks %s: choose full, none, or a list such as native:32,python:64,nofrees",
+			return cli.UsageErrorf("--stacks %s: choose full, none, or a list such as native:32,python:64,frees",
 				list)
 		}
 	}

@@ -1,4 +1,4 @@
-"""Names what it does by PyTorch's own NVTX calls, in the main thread and through emit_nvtx in the threads of backward passes. Prints what a program can see: its environment, the answers of the calls, its
+"""Names what it does by PyTorch's own NVTX calls, in the main thread and through emit_nvtx in the threads of backward passes. Prints what a program can see: what was added to its environment, the answers of the calls, its
 counters, its gradients."""
 import os
 
@@ -6,7 +6,8 @@ import backward_threads
 import torch
 
 print("variable", os.environ.get("NVTX_INJECTION64_PATH"), os.getenv("NVTX_INJECTION64_PATH"))
-print("environment", sorted(k for k in os.environ if k not in ("LD_PRELOAD", "MEMTRACE_OUTPUT")))
+with open("/proc/self/environ", "rb") as started_with:
+    print("environment, but for what the process was started with", sorted(set(os.environb.items()) - {tuple(line.split(b"=", 1)) for line in started_with.read().split(b"\0") if line}))
 torch.manual_seed(0)
 print("push", torch.cuda.nvtx.range_push("outer"))
 x = torch.zeros(1000, 1000, device="cuda")

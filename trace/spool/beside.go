@@ -30,7 +30,8 @@ const (
 func (s *Spool) recording() string {
 	words := make([]string, 0, recordingWords)
 	for _, word := range [...]uint64{uint64(s.data.u32(offPID)), s.data.u64(offProcessStart),
-		s.data.u64(offBootHash) ^ s.data.u64(offPIDNamespace), s.data.u64(offClockFirst), s.data.u64(offClockFirst + 16)} {
+		s.data.u64(offBootHash) ^ s.data.u64(offPIDNamespace), s.data.u64(offClockFirst),
+		s.data.u64(offClockFirst + 16)} {
 		words = append(words, strconv.FormatUint(word, 16))
 	}
 	return strings.Join(words, "-")

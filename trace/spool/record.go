@@ -108,7 +108,8 @@ const placeLow = 13
 // place looks up the stream and the private pool that a place stands for.
 func (s *Spool) place(id uint32) (stream uint64, pool uint32) {
 	off := s.indexOffset + uint64(id-1)*indexEntrySize
-	if id > s.indexMax || !s.data.in(off, indexEntrySize) || s.data.load32(off) != dictPlace || s.data.u32(off+4) != 16 {
+	if id > s.indexMax || !s.data.in(off, indexEntrySize) || s.data.load32(off) != dictPlace ||
+		s.data.u32(off+4) != 16 {
 		return 0, 0 // only a damaged file has such an id
 	}
 	at := s.data.u64(off + 8)

@@ -124,9 +124,10 @@ func (s *Spool) readHeader() error {
 		return fmt.Errorf("%w: layout %d, this build reads %d; use the memtrace command that came with the library",
 			ErrVersion, v, layoutVersion)
 	}
-	s.ringsMax, s.indexMax, s.segmentsPlanned = s.data.u32(offRingsMax), s.data.u32(offIndexMax), s.data.u32(offSegmentsMax)
+	s.ringsMax, s.indexMax = s.data.u32(offRingsMax), s.data.u32(offIndexMax)
+	s.segmentsPlanned, s.segmentsOffset = s.data.u32(offSegmentsMax), s.data.u64(offSegmentsOffset)
 	s.ringsOffset, s.indexOffset = s.data.u64(offRingsOffset), s.data.u64(offIndexOffset)
-	s.dataOffset, s.dataMax, s.segmentsOffset = s.data.u64(offDataOffset), s.data.u64(offDataMax), s.data.u64(offSegmentsOffset)
+	s.dataOffset, s.dataMax = s.data.u64(offDataOffset), s.data.u64(offDataMax)
 	parts := []struct{ start, size uint64 }{
 		{s.ringsOffset, uint64(s.ringsMax) * ringSize},
 		{s.indexOffset, uint64(s.indexMax) * indexEntrySize},
@@ -170,7 +171,8 @@ func (s *Spool) Lost() (records, rings, dict uint64) {
 		others, enders := s.lostOf(i)
 		records += others + enders
 	}
-	return records + s.data.load64(offLostNested) + s.data.load64(offLostNoRing), s.data.load64(offLostThreads), s.data.load64(offLostDict)
+	records += s.data.load64(offLostNested) + s.data.load64(offLostNoRing)
+	return records, s.data.load64(offLostThreads), s.data.load64(offLostDict)
 }
 
 // lostOf returns how many records ring i had to drop: those that did not end memory, and those that did.
