@@ -182,16 +182,24 @@ class Roots:
         for frame in list(sys._current_frames().values()):
             at: Optional[types.FrameType] = frame
             found: Dict[str, Any] = {}
+            inner: Dict[int, str] = {}  # variables of the libraries' functions that the next of the program's has called
             while at is not None:
                 self.running.add(id(at))
+                library = _is_library(at.f_code.co_filename)
+                if not library and not _is_ours(at.f_code.co_filename):
+                    self.locals.update({key: f"{_place(at)}, {text}" for key, text in inner.items()})
+                    inner = {}
                 found = {} if _is_ours(at.f_code.co_filename) or at.f_code.co_name == "<module>" else variables(at, found)
                 for name, value in found.items():
-                    if id(value) not in self.locals:
-                        self.locals[id(value)] = f"{_place(at)}, variable {name}"
-                        inner = _is_library(at.f_code.co_filename)
-                        (libraries if inner else self.values).append(value)
-                        if inner:
-                            self.inner.add(id(value))
+                    if id(value) in self.locals and (library or id(value) not in self.inner):
+                        continue
+                    self.locals[id(value)] = f"{_place(at)}, variable {name}"
+                    (libraries if library else self.values).append(value)
+                    if library:
+                        self.inner.add(id(value))
+                        inner[id(value)] = f"variable {name} of {_place(at)[len('in ') :]}"
+                    else:
+                        self.inner.discard(id(value))
                 at = at.f_back
         self.values += libraries
         frame = None  # type: ignore[assignment]  # a variable that refers to its own frame keeps that, and all those that called it

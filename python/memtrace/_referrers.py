@@ -130,8 +130,8 @@ def _size(n: float) -> str:
 
 def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), met: Optional[Callable[[], None]] = None, collector: Any = None) -> Found:
     """met is called once all tensors are known, and are kept alive. collector is what the library can ask of the garbage collector."""
-    until = time.monotonic() + seconds
-    with _without_overrides(torch):
+    with _Alone(), _without_overrides(torch):
+        until = time.monotonic() + seconds
         objects = _tensors(torch, collector.instances if collector else lambda _: gc.get_objects())
         if met is not None:
             met()
@@ -145,6 +145,25 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         walk = ways or _walked(tensors, chosen, budget, until)
         late = walk.late or late or (ways is not None and len(chosen) < len(tensors))
         return Found(_grouped(walk, chosen)[: max(limit, 0)], len(tensors), late, sum(storages.values()), walk.visits)
+
+
+class _Alone:
+    """Keeps the interpreter's lock from other threads, for a second in a row at most: a tensor that the program drops during the search lives on until its end, so that new ones need more memory, and PyTorch warns of tensors that C++ code drops meanwhile.
+
+    A thread that waits for the lock requests it after the switch interval that held when it began to wait (CPython 3.9 to 3.14, take_gil), so it is waited for before the search refers to anything.
+    """
+
+    WAIT = 1.0  # seconds
+
+    def __enter__(self) -> None:
+        self.before = sys.getswitchinterval()
+        sys.setswitchinterval(max(self.WAIT, self.before))
+        settled = time.monotonic() + 2 * min(self.before, 0.01)
+        while time.monotonic() < settled:
+            pass
+
+    def __exit__(self, *_: object) -> None:
+        sys.setswitchinterval(self.before)
 
 
 def _walked(tensors: Dict[int, _Reading], chosen: Dict[int, _Reading], budget: int, until: float) -> _Walk:

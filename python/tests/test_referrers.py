@@ -4,6 +4,8 @@
 import collections
 import gc
 import sys
+import threading
+import time
 import weakref
 
 from conftest import PYTHON_FOLDER
@@ -68,6 +70,26 @@ def test_running_function():
     assert path.startswith("in test_running_function (test_referrers.py:") and path.endswith(", variable mine"), path
 
 
+def test_running_function_of_a_library():
+    """Its own variables are found by the program's function that called it; what that has as well is that function's."""
+    library: dict = {}
+    exec(compile("def call(given, look):\n    own = given.make()\n    return look(given), look(own)\n", "/x/site-packages/layer.py", "exec"), library)
+    mine = Leaf()
+    Leaf.make = Leaf  # type: ignore[attr-defined]
+
+    def look(*given):
+        walk = _referrers._Walk({id(given[0]): given[0]}, 10**6)
+        walk.run()
+        return walk.path(id(given[0]))[0]
+
+    try:
+        given, own = library["call"](mine, look)
+    finally:
+        del Leaf.make  # type: ignore[attr-defined]
+    assert given.endswith(", variable mine"), given
+    assert own.startswith("in test_running_function_of_a_library (test_referrers.py:") and own.endswith(", variable own of call (layer.py:3)"), own
+
+
 def test_closure():
     def make():
         kept = Leaf()
@@ -89,6 +111,33 @@ def test_traceback():
         NAMESPACE["error"] = error
     path, _ = path_of(lambda: NAMESPACE["error"].__traceback__.tb_next.tb_frame.f_locals["held"])
     assert "NAMESPACE['error'] (traceback) in fail (test_referrers.py:" in path and path.endswith(", variable held"), path
+
+
+def test_other_threads_wait_for_a_search():
+    """A thread that wants the interpreter gets it before or after a search. Not every time: where a thread that waited already is woken late, it comes in between."""
+    interval = sys.getswitchinterval()
+    rounds, over = [0], threading.Event()
+
+    def work():
+        while not over.is_set():
+            rounds[0] += 1
+
+    worker = threading.Thread(target=work)
+    worker.start()
+    try:
+        for _ in range(50):
+            with _referrers._Alone():
+                before, until = rounds[0], time.monotonic() + 10 * interval
+                while time.monotonic() < until:
+                    pass
+                undisturbed = rounds[0] == before
+            assert sys.getswitchinterval() == interval
+            if undisturbed:
+                break
+    finally:
+        over.set()
+        worker.join()
+    assert undisturbed
 
 
 def test_budget_is_kept():
