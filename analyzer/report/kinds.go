@@ -60,6 +60,7 @@ var FindingKinds = []FindingKind{
 		"comes from three or more of them, and does not stay by its nature; rules that would only delay " +
 		"the next failure are then left out"},
 	{"autocast-copies", SeverityAdvice, "half-precision weights cached by torch.autocast are a tenth or more; reports only"},
+	{"gradients", SeverityAdvice, "before the first step of an optimizer, gradients are a quarter or more: the state was still to come"},
 	{"failed-attempts", SeverityAdvice, "at a later refusal, a fifth or more of the blocks came from attempts that failed"},
 	{"private-pools", SeverityAdvice, "two or more private pools, one for each capture of a CUDA graph, hold " +
 		"enough idle memory"},

@@ -10,15 +10,16 @@ import (
 type categoryAdvice struct {
 	category, rule string
 	least          float64 // of what the process has; less is not worth the words
-	// say returns about how much following the advice gives back, and its text
+	// say returns about how much following the advice gives back, and its text; "" where there is nothing to try
 	say func(e *report.OOMEvent, f AdviceFacts, held uint64) (frees uint64, text string)
 }
 
 var categoryAdvices = []categoryAdvice{
-	{"Feature maps", "activations", 0.2, sayActivations},
-	{"Autocast weight copies", "autocast-copies", 0.1, sayCopies},
-	{"Optimizer state", "optimizer-state", 0.15, sayOptimizerState},
-	{"Parameters", "parameters", 0.4, sayParameters},
+	{featureMaps, "activations", 0.2, sayActivations},
+	{copies, "autocast-copies", 0.1, sayCopies},
+	{optimizerState, "optimizer-state", 0.15, sayOptimizerState},
+	{gradients, "gradients", 0.25, sayGradients},
+	{parameters, "parameters", 0.4, sayParameters},
 }
 
 // urgentAdvice says what stands in the way whatever the memory is for. It comes first.
@@ -36,13 +37,16 @@ func byCategory(e *report.OOMEvent, f AdviceFacts) (found []report.Advice) {
 	}
 	for _, a := range categoryAdvices {
 		held := heldBy(e, a.category)
-		if a.category == "Feature maps" {
+		if a.category == featureMaps {
 			held = e.Composition.IterationFeatureBytes
 		}
 		if held == 0 || float64(held) < a.least*float64(e.OwnBytes()) {
 			continue
 		}
 		frees, text := a.say(e, f, held)
+		if text == "" {
+			continue
+		}
 		found = append(found, report.Advice{Rule: a.rule, FreesBytes: frees,
 			Text: fillIn(text, map[string]string{"held": report.SizeText(held), "share": shareOf(e, held),
 				"frees": report.SizeText(frees)})})

@@ -13,6 +13,18 @@ const (
 	maybeCheckpointing = " In training, gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
 )
 
+// Sentences on what is not there yet, and stays once it is: before the first backward pass, and before the first step
+// of an optimizer. Which parameters are trained is not recorded.
+const (
+	maybeToCome = " In training, gradients and the optimizer's state, which stay, were still to come: with Adam, three times the trainable parameters in all."
+	stateToCome = " No optimizer had made a step yet: its state, which stays, was still to come, with Adam twice the trainable parameters."
+)
+
+// isUntrained reports whether no optimizer has made a step, or begun to.
+func isUntrained(e *report.OOMEvent) bool {
+	return !e.Composition.Stepped && heldBy(e, optimizerState) == 0
+}
+
 // sayActivations says of feature maps what the run does not do yet. Half the batch gives back half of what goes with
 // its size, the inputs too.
 func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string) {
@@ -20,7 +32,7 @@ func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string
 		"Half the batch gives back about {frees}."
 	switch {
 	case f.Checkpointing:
-	case e.Composition.Stepped || heldBy(e, "Gradients") > 0:
+	case e.Composition.Stepped || heldBy(e, gradients) > 0:
 		text += checkpointing
 	default:
 		text += maybeCheckpointing
@@ -28,7 +40,19 @@ func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string
 	if p := &e.Composition.Parameters; !f.Autocast && !f.Nameless && !e.Seen.Autocast && p.Narrow() <= p.WideBytes {
 		text += " Half precision (torch.autocast) halves those in single precision."
 	}
+	if isUntrained(e) && heldBy(e, gradients) == 0 && e.Composition.Passes <= 1 {
+		text += maybeToCome
+	}
 	return e.Composition.IterationBatchBytes / 2, text
+}
+
+// sayGradients is for a run that has not come to its first step. Afterwards gradients are dropped where parameters are.
+func sayGradients(e *report.OOMEvent, _ AdviceFacts, _ uint64) (uint64, string) {
+	if !isUntrained(e) {
+		return 0, ""
+	}
+	return 0, "Gradients hold {held}, {share}." + stateToCome + " A smaller batch shrinks neither parameters nor gradients nor state; half precision, " +
+		"an optimizer with 8-bit state and sharding (FSDP, ZeRO) do."
 }
 
 // Differentiated corrects what is said of checkpointing by what kept tensors at that moment: it gives back what graphs
@@ -46,6 +70,9 @@ func Differentiated(e *report.OOMEvent, k *report.KeptBy) {
 	for i := range e.Advice {
 		text := &e.Advice[i].Text
 		*text = strings.Replace(strings.Replace(*text, maybeCheckpointing, says, 1), checkpointing, says, 1)
+		if says == "" {
+			*text = strings.Replace(*text, maybeToCome, "", 1)
+		}
 	}
 }
 
@@ -59,6 +86,9 @@ func sayCopies(_ *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) 
 func sayOptimizerState(e *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) {
 	s := &e.Composition.OptimizerState
 	text := "Optimizer state holds {held}, {share}. "
+	if !e.Composition.Stepped {
+		text = "Optimizer state holds {held}, {share}, and the first step was still making it. "
+	}
 	frees := s.WideBytes/4*3 + s.TwoBytes/2
 	switch {
 	case frees+s.UnknownBytes < held/4:

@@ -44,6 +44,48 @@ func TestElementsInUse(t *testing.T) {
 	}
 }
 
+// Before the first step of an optimizer less is there than will be: half the batch, which gives back what the advice
+// says, need not be enough.
+func TestStateStillToCome(t *testing.T) {
+	const (
+		training = "In training, gradients and the optimizer's state"
+		state    = "No optimizer had made a step yet"
+		making   = "the first step was still making it"
+	)
+	for _, c := range []struct {
+		name             string
+		gradients, state uint64
+		passes           uint64
+		stepped, graphs  bool
+		says             string
+	}{
+		{"before a backward pass", 0, 0, 1, false, true, training},
+		{"no graph", 0, 0, 1, false, false, ""},
+		{"several passes", 0, 0, 4, false, true, ""},
+		{"after a backward pass", 6 * gib, 0, 1, false, true, state},
+		{"in the first step", 6 * gib, 3 * gib, 1, false, true, making},
+		{"after a step", 6 * gib, 0, 1, true, true, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			s := trainingOOM()
+			hold(s, 6*gib, 4*gib, c.state)
+			e := &s.OOM.Events[0]
+			e.Categories = append(e.Categories, report.OOMCategory{Category: gradients, Bytes: c.gradients})
+			e.Composition.Stepped, e.Composition.Passes = c.stepped, c.passes
+			s.KeptBy = &report.KeptBy{Occasion: report.KeptAtOOM, Holders: []report.Kept{{}}}
+			if c.graphs {
+				s.KeptBy.Holders[0].GraphNodes = 5
+			}
+			texts := advise(s, Followed{})
+			for _, text := range []string{training, state, making} {
+				if strings.Contains(texts, text) != (text == c.says) {
+					t.Errorf("%q is said, or not, against the claim:\n%s", text, texts)
+				}
+			}
+		})
+	}
+}
+
 // Checkpointing gives back what a backward pass needs, so it is not named where nothing is differentiated.
 func TestCheckpointingNeedsGraphs(t *testing.T) {
 	without := report.Kept{Holder: trace.Holder{Path: "cache", Bytes: gib}}

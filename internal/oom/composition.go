@@ -11,12 +11,13 @@ import (
 )
 
 // fixed are the categories of what outlives an iteration by its nature.
-var fixed = map[string]bool{parameters: true, "Gradients": true, optimizerState: true, "Workspace": true,
+var fixed = map[string]bool{parameters: true, gradients: true, optimizerState: true, "Workspace": true,
 	"Library": true, copies: true, buckets: true}
 
 const (
 	featureMaps    = "Feature maps"
 	parameters     = "Parameters"
+	gradients      = "Gradients"
 	optimizerState = "Optimizer state"
 	copies         = "Autocast weight copies"
 	buckets        = "Communication buckets"

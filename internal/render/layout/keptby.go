@@ -16,7 +16,7 @@ const (
 )
 
 // KeptBy describes in a sentence or two what keeps most of the tensors alive, and how much is freed by dropping it; ""
-// if nothing keeps much of the allocated bytes.
+// if nothing keeps much of the allocated bytes. That parameters and the state of optimizers are kept is no news.
 func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 	if k == nil {
 		return "", 0
@@ -24,7 +24,7 @@ func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 	var kept, garbage []string
 	for i := range k.Holders {
 		h := &k.Holders[i]
-		if h.Path == keptUnknown {
+		if h.Path == keptUnknown || isModel(h) {
 			continue
 		}
 		if len(kept)+len(garbage) == keptShown || h.FreesBytes == 0 || h.FreesBytes < allocated/keptPart {
@@ -45,6 +45,12 @@ func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 		garbage = append([]string{"Kept " + strings.Join(kept, "; and ") + "."}, garbage...)
 	}
 	return strings.Join(garbage, " "), bytes
+}
+
+// isModel reports whether a holder is what a model is kept by: the tensors are parameters, or an optimizer's.
+func isModel(h *report.Kept) bool {
+	return strings.HasSuffix(h.Types, "Parameter") || strings.Contains(h.Path, ".param_groups[") ||
+		strings.Contains(h.Path, ".state[")
 }
 
 // keptUnknown is the path of tensors that the search had not reached when it was cut short.
