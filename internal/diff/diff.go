@@ -37,6 +37,10 @@ type Side struct {
 	Bounds      *report.Bounds    `json:"bounds,omitempty"` // nil if nothing was lost
 	Complete    bool              `json:"complete"`
 
+	// as Summary.GrowthKind has it, and the kinds of memory that grow
+	Growth  string          `json:"growth"`
+	Growing []*report.Trend `json:"growing,omitempty"`
+
 	Window *report.WindowEnds `json:"window,omitempty"` // nil: the whole run is compared
 	Notes  []string           `json:"notes"`
 }
@@ -194,7 +198,8 @@ func sideOf(s *report.Summary) Side {
 		moment, time = s.At.What, s.At.TimeNS
 	}
 	side := Side{Moment: moment, TimeNS: time, Process: s.Process, Versions: s.Versions, NullGPU: s.NullGPU,
-		LostRecords: s.LostRecords, Bounds: s.Bounds, Complete: s.Health.Complete, Notes: s.Notes}
+		LostRecords: s.LostRecords, Bounds: s.Bounds, Complete: s.Health.Complete, Notes: s.Notes,
+		Growth: s.GrowthKind(), Growing: s.Growing()}
 	if s.Window != nil {
 		side.Window = &s.Window.WindowEnds
 	}

@@ -4,13 +4,45 @@ import (
 	"fmt"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/diff"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 
-// DiffVerdict describes in one or two sentences by how much the memory changed, and what changed with it.
+// DiffVerdict describes in a few sentences by how much the memory changed, what changed with it, and which of the runs
+// grows.
 func DiffVerdict(d *diff.Diff) string {
+	return peakVerdict(d) + growthVerdict(d)
+}
+
+// growthVerdict compares the growth of two runs, "" where neither grows.
+func growthVerdict(d *diff.Diff) string {
+	base, changed := d.Base.Growing, d.New.Growing
+	switch {
+	case d.SameRun || d.Verdict == nil || len(base)+len(changed) == 0:
+		return ""
+	case len(changed) == 0:
+		return " In the base, " + growthWords(d, base) + " The new run " + notGrowing(d.New.Growth) + "."
+	case len(base) == 0:
+		return " In the new run, " + growthWords(d, changed) + " The base " + notGrowing(d.Base.Growth) + "."
+	}
+	return " In both runs memory grows; in the new one, " + growthWords(d, changed)
+}
+
+func notGrowing(growth string) string {
+	if growth == report.GrowthUnknown {
+		return "has too little to judge growth by"
+	}
+	return "does not grow"
+}
+
+func growthWords(d *diff.Diff, list []*report.Trend) string {
+	text := layout.Growth(list[0], d.Verdict.Level)
+	return strings.ToLower(text[:1]) + text[1:]
+}
+
+func peakVerdict(d *diff.Diff) string {
 	v := d.Verdict
 	if v == nil || v.Bytes.Base == 0 && v.Bytes.New == 0 && len(d.Levels) == 0 {
 		return "Neither run made a CUDA memory call."

@@ -32,6 +32,7 @@ var outsideGoldens = []struct{ field, needs string }{
 	{`^report\.health\.(damaged|restored_at|no_end)\b`, "a damaged file, or one without its end"},
 	{`^report\.thinned\b`, "a thinned file"},
 	{`^report\.(other_)?trends?\.(owners\.|full_in_seconds$|bytes_per_iteration$)`, "a program that grows"},
+	{`^diff\.(base|new)\.growing\b`, "a program that grows"},
 	{`\.process\.(began_after_ns|exit_status|signal|stopped)$`, "a recorder that joined late, or saw how it ended"},
 	{`\.process\.(container|pod|rank|world_size)$`, "a process of a container, or one of several ranks"},
 	{`\.process\.(imported|snapshot)$`, "a trace that another program wrote"},
