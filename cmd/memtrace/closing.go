@@ -129,7 +129,19 @@ func closingLines(program, output string, summaries []readSummary, wrote int) []
 	if path := sidecar(top); path != "" {
 		next = "everything about that moment: " + cli.ShellWord(path) + "; " + next
 	}
-	return []string{strings.Join(render.Verdict(top.summary), " "), next}
+	sentences := render.Verdict(top.summary)
+	if advice := toTry(top.summary); advice != "" {
+		return []string{sentences[0], "to try: " + advice, next}
+	}
+	return []string{strings.Join(sentences, " "), next}
+}
+
+// toTry is the first advice where memory ran out, "" where it did not or nothing is known to try.
+func toTry(s *report.Summary) string {
+	if e := s.FirstFailure(); e != nil && len(e.Advice) > 0 && e.Advice[0].Rule != "null-gpu" {
+		return e.Advice[0].Text
+	}
+	return ""
 }
 
 // missingFolder returns why no trace can be created at the output pattern, or "" if it can or the pattern leaves the
