@@ -3,6 +3,7 @@ package diff
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"memtrace/analyzer/report"
 )
@@ -20,6 +21,21 @@ type Parameter struct {
 
 // Delta is by how much all that belongs to the parameter grew.
 func (p *Parameter) Delta() int64 { return p.Bytes.Delta + p.Gradient.Delta + p.Optimizer.Delta }
+
+// with names what changed of the parameter besides itself.
+func (p *Parameter) with() string {
+	var changed []string
+	if p.Gradient.Delta != 0 {
+		changed = append(changed, "gradient")
+	}
+	if p.Optimizer.Delta != 0 {
+		changed = append(changed, "optimizer state")
+	}
+	if p.Bytes.Delta == 0 {
+		return ""
+	}
+	return strings.Join(changed, " and ")
+}
 
 // diffParameters compares parameters of two runs by name. Growth comes first; what did not change keeps the new run's
 // order. nil if a side was summarised without training.

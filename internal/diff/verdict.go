@@ -25,6 +25,7 @@ type Cause struct {
 	State string `json:"state"`
 	Count int    `json:"count"` // names that are folded into one
 	Delta int64  `json:"delta"`
+	With  string `json:"with,omitempty"` // what of a parameter's changed besides: "gradient", "optimizer state", or both
 }
 
 // causeLeast is the part of the change that a row must explain to be named, as a divisor.
@@ -86,7 +87,7 @@ func (d *Diff) parameterCause() (best *Cause) {
 		delta := f.Row.Delta()
 		if f.Row.State != StateSame && (best == nil || magnitude(delta) > magnitude(best.Delta)) {
 			best = &Cause{By: "parameters", Kind: f.Row.Category, Name: f.Row.Name, State: f.Row.State, Count: f.Count,
-				Delta: delta}
+				Delta: delta, With: f.Row.with()}
 		}
 	}
 	return best

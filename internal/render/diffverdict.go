@@ -100,6 +100,9 @@ func causeWords(c *diff.Cause) string {
 	if c.Count > 1 {
 		words = fmt.Sprintf("%d %s", c.Count, words)
 	}
+	if c.With != "" {
+		bytes = fmt.Sprintf(" (%s with %s)", layout.SignedBytes(c.Delta), c.With)
+	}
 	return words + " " + sanitize.Text(c.Name) + bytes
 }
 
