@@ -30,6 +30,7 @@ long ./internal/e2e 'Growth$' GROWTH="${GROWTH:-3}"
 long ./internal/e2e OrdinaryPrograms ORDINARY=all
 long ./internal/e2e 'Iterations|MemTracker' MODELS=all
 long ./cmd/memtrace CostGrows SCALE=100000
+long ./cmd/memtrace Mutants MUTANTS="${MUTANTS:-100000}"
 long ./analyzer TimelineOfManyEvents TIMELINE_EVENTS=50000000
 long ./analyzer BoundsHold BOUNDS_SEEDS="${BOUNDS_SEEDS:-20000}"
 build/testreport --part "random streams" -- go test -json -count=1 -timeout 180m -run 'Oracle|Windows|Columns|Questions|Thinned|DeviceLedger' ./analyzer -args -streams "${STREAMS:-3000}" || failed=$((failed + 1))

@@ -1,11 +1,13 @@
 package main
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"testing"
 
 	"github.com/rogpeppe/go-internal/txtar"
@@ -28,11 +30,9 @@ end reason="exit" events=2 time=9223372036854775807
 // are missing, no report calls other figures than the trace's complete. turn chooses among verbs, of which not all are
 // run each time.
 func FuzzVerbs(f *testing.F) {
-	f.Setenv("XDG_CACHE_HOME", f.TempDir())
-	seeds := traceSeeds(f)
-	var others []*faults.Trace
+	m := newMutants(f)
+	seeds := m.seeds
 	for i, file := range seeds {
-		others = append(others, faults.Parse(file))
 		for _, turn := range []int{i, slices.Index(turns, "views"), slices.Index(turns, "html")} {
 			f.Add(file, []byte{}, uint8(turn))
 		}
@@ -48,23 +48,62 @@ func FuzzVerbs(f *testing.F) {
 		f.Add(torn, []byte{}, uint8(turn))
 	}
 	f.Add(encoded(f, lastTime), []byte{}, uint8(slices.Index(turns, "plot")))
-	reader := newVerbReader(f)
-	f.Fuzz(func(t *testing.T, file, chosen []byte, turn uint8) {
-		if len(file) > 1<<18 {
-			return
+	f.Fuzz(m.check)
+}
+
+// TestMutants is FuzzVerbs with random faults by their number: MUTANTS of them, from MUTANTS_FROM on, so that several
+// processes can share a long run.
+func TestMutants(t *testing.T) {
+	number := func(name string, usual int) int {
+		n, err := strconv.Atoi(cmp.Or(os.Getenv(name), strconv.Itoa(usual)))
+		if err != nil {
+			t.Fatal(err)
 		}
-		whole, choices := faults.Parse(file), faults.Choices(chosen)
-		damaged := whole.Damage(&choices, others)
-		reader.size = len(file) + len(damaged.Data)
-		from, path := reader.write(t, "before.bin", file), reader.write(t, "damaged.bin", damaged.Data)
-		after := reader.read(t, from, path, turn)
-		if damaged.Kind != faults.Sections || after == nil {
-			return
+		return n
+	}
+	m, from := newMutants(t), number("MUTANTS_FROM", 0)
+	for n := from; n < from+number("MUTANTS", 50); n++ {
+		const others = 1 << 20 // than those of FuzzVerbs
+		m.check(t, m.seeds[n%len(m.seeds)], []byte(faults.Random(uint64(others+n))), uint8(n/len(m.seeds)))
+		if t.Failed() {
+			t.Fatalf("mutant %d: MUTANTS=1 MUTANTS_FROM=%d go test -run TestMutants ./cmd/memtrace", n, n)
 		}
-		if before := reader.report(t, 1<<16, from); before != nil {
-			checkSaysSo(t, whole, damaged.How, before, after)
-		}
-	})
+	}
+}
+
+// mutants are traces to be damaged, and what reads them.
+type mutants struct {
+	seeds  [][]byte
+	traces []*faults.Trace // the same, parsed
+	reader *verbReader
+}
+
+func newMutants(t testing.TB) *mutants {
+	t.Helper()
+	t.Setenv("XDG_CACHE_HOME", t.TempDir())
+	m := &mutants{seeds: traceSeeds(t), reader: newVerbReader(t)}
+	for _, file := range m.seeds {
+		m.traces = append(m.traces, faults.Parse(file))
+	}
+	return m
+}
+
+// check damages a trace, and lets verbs read it.
+func (m *mutants) check(t *testing.T, file, chosen []byte, turn uint8) {
+	if len(file) > 1<<18 {
+		return
+	}
+	whole, choices := faults.Parse(file), faults.Choices(chosen)
+	damaged := whole.Damage(&choices, m.traces)
+	m.reader.size = len(file) + len(damaged.Data)
+	from, path := m.reader.write(t, "before.bin", file), m.reader.write(t, "damaged.bin", damaged.Data)
+	after := m.reader.read(t, from, path, turn)
+	if damaged.Kind != faults.Sections || after == nil {
+		return
+	}
+	if before := m.reader.report(t, 1<<16, from); before != nil {
+		checkSaysSo(t, whole, damaged.How, before, after)
+	}
 }
 
 // traceSeeds returns the traces of the golden reports and some that are like a training's.
