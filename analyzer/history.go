@@ -216,6 +216,7 @@ func partition(blocks []pastBlock) int {
 }
 
 // placeBlocks sorts the blocks by their beginnings, and numbers the events that they begin and end with in their order.
+// Their times ascend from 0 on: an event that another thread's overtook counts as of the same time.
 // It returns those events' numbers among all of the level.
 func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []uint64) {
 	type moment struct {
@@ -235,14 +236,21 @@ func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []u
 	v.Times, v.Levels = make([]int64, len(moments)), make([]uint64, len(moments))
 	v.Blocks = make([]report.HistoryBlock, len(blocks))
 	events = make([]uint64, len(moments))
+	var latest int64
 	for n, m := range moments {
 		events[n] = m.event
 		b, p := &blocks[m.block], &v.Blocks[m.block]
+		time := b.bornNS
 		if m.ends {
-			v.Times[n], v.Levels[n], p.Died = b.diedNS, b.after, uint32(n)
+			time = b.diedNS
+		}
+		latest = max(latest, time)
+		v.Times[n] = latest
+		if m.ends {
+			v.Levels[n], p.Died = b.after, uint32(n)
 			continue
 		}
-		v.Times[n], v.Levels[n] = b.bornNS, b.before
+		v.Levels[n] = b.before
 		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Addr: b.addr,
 			Owner: b.owner, Device: b.device}
 	}

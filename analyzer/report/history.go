@@ -9,7 +9,7 @@ import (
 // over the blocks, is exactly the level's, unless blocks were left out.
 type History struct {
 	Level  string
-	Times  []int64  // nanoseconds since the trace's base, of each event at which a block begins or ends
+	Times  []int64  // nanoseconds since the trace's base, ascending, of each event at which a block begins or ends
 	Levels []uint64 // bytes of the level after each of these events, including those of missing blocks
 	Blocks []HistoryBlock
 	Owners []HistoryOwner

@@ -25,6 +25,22 @@ flush watermark=3
 end reason="exit" events=2 time=9223372036854775807
 `
 
+// backwards are traces whose time goes back, and lies before the beginning: plot panicked.
+var backwards = []string{`trace version=1
+thread id=1 tid=4711 name="main"
+alloc seq=1 time=2000000 thread=1 level=framework api=1 mem=device addr=0x7f5a40000000 size=1048576
+alloc seq=2 time=300 thread=1 level=framework api=1 mem=device addr=0x7f5a40200000 size=1048576
+free seq=3 time=100 thread=1 level=framework api=1 mem=device addr=0x7f5a40000000
+flush watermark=4
+end reason="exit" events=3 time=200
+`, `trace version=1
+thread id=1 tid=4711 name="main"
+alloc seq=1 time=-9000000 thread=1 level=framework api=1 mem=device addr=0x7f5a40000000 size=1048576
+free seq=2 time=-5000 thread=1 level=framework api=1 mem=device addr=0x7f5a40000000
+flush watermark=3
+end reason="exit" events=2 time=-4000
+`}
+
 // FuzzVerbs: whatever the damage to a trace, no verb panics or takes memory that the file does not justify, each writes
 // JSON that parses, figures that do not contradict each other and the same ones as the others; and where whole sections
 // are missing, no report calls other figures than the trace's complete. turn chooses among verbs, of which not all are
@@ -48,6 +64,11 @@ func FuzzVerbs(f *testing.F) {
 		f.Add(torn, []byte{}, uint8(turn))
 	}
 	f.Add(encoded(f, lastTime), []byte{}, uint8(slices.Index(turns, "plot")))
+	for _, text := range backwards {
+		for _, turn := range []string{"plot", "html"} {
+			f.Add(encoded(f, text), []byte{}, uint8(slices.Index(turns, turn)))
+		}
+	}
 	f.Fuzz(m.check)
 }
 
