@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"time"
 
 	"memtrace/internal/render/layout"
 	"memtrace/trace/spool"
@@ -39,14 +40,14 @@ func (f facts) number(name string) uint64 {
 // obstacle returns why the library may not be loaded into a process as it is now, nil if it may: it would hang, harm
 // the program or end it. It is called before anything is loaded, for what is loaded stays.
 func obstacle(pid int) error {
-	status, err := factsOf(filepath.Join(procOf(pid), "status"))
+	status, err := goingOn(pid)
 	if err != nil {
 		return fmt.Errorf("there is no process %d", pid)
 	}
 	if !isOurs(pid) && os.Geteuid() != 0 {
 		return foreign(pid, "attach")
 	}
-	state, _, _ := strings.Cut(status["State"], " ")
+	state := status.state()
 	switch {
 	case status["VmSize"] == "" || !spool.Running(state[0]):
 		return fmt.Errorf("process %d is ending, or one of the kernel's own threads: it has no memory", pid)
@@ -57,6 +58,29 @@ func obstacle(pid int) error {
 		return err
 	}
 	return roomObstacle(pid, status)
+}
+
+// Some processes are stopped for moments, by limits on processor time or by tools that take their picture.
+const (
+	stoppedLook  = 20 * time.Millisecond // between two looks at a process that is stopped
+	stoppedLooks = 50
+)
+
+// goingOn returns the status of a process, which goes on or has been stopped for a while.
+func goingOn(pid int) (status facts, err error) {
+	for range stoppedLooks {
+		if status, err = factsOf(filepath.Join(procOf(pid), "status")); err != nil || status.state() != "T" {
+			break
+		}
+		time.Sleep(stoppedLook)
+	}
+	return status, err
+}
+
+// state is the letter for what a process does.
+func (f facts) state() string {
+	state, _, _ := strings.Cut(f["State"], " ")
+	return state
 }
 
 func foreign(pid int, verb string) error {
