@@ -76,7 +76,7 @@ func rootCommand(a *app) *cobra.Command {
 	root.PersistentFlags().BoolVarP(&a.Quiet, "quiet", "q", false, "print errors only")
 	addGroup(root, "Record", runCommand(a), attachCommand(a), controlCommand(a), demoCommand(a))
 	addGroup(root, "Look", reportCommand(a), htmlCommand(a), serveCommand(a), topCommand(a), diffCommand(a),
-		plotCommand(a))
+		checkCommand(a), plotCommand(a))
 	addGroup(root, "Share and convert", exportCommand(a), importCommand(a), compactCommand(a), stripCommand(a),
 		anonymizeCommand(a), embedCommand(a), dumpCommand(a))
 	addGroup(root, "Inspect", infoCommand(a), rulesCommand(a))

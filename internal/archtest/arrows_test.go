@@ -60,7 +60,11 @@ var ours = map[string][]string{
 		"internal/moment", "internal/offheap", "internal/oom", "internal/profile", "internal/symbol",
 		"internal/training", "trace",
 	},
-	"internal/diff":           {"analyzer/report", "internal/callstack", "internal/fold", "internal/profile"},
+	"internal/diff": {"analyzer/report", "internal/callstack", "internal/fold", "internal/profile"},
+	"internal/check": {
+		"analyzer", "analyzer/report", "internal/cli", "internal/diff", "internal/moment", "internal/render",
+		"internal/render/layout", "internal/safefile", "internal/sanitize",
+	},
 	"internal/rules/rulefile": {"internal/rules", "internal/safefile"},
 	"internal/render": {
 		"analyzer/report", "internal/callstack", "internal/cause", "internal/diff", "internal/fold",
@@ -76,8 +80,8 @@ var ours = map[string][]string{
 	},
 	"internal/plot": {"analyzer/report", "internal/render/layout", "internal/rules", "internal/sanitize"},
 	"cmd/memtrace": {
-		"analyzer", "analyzer/report", "internal/attach", "internal/cli", "internal/control", "internal/diff",
-		"internal/export", "internal/exportcmd", "internal/importer", "internal/launch", "internal/moment",
+		"analyzer", "analyzer/report", "internal/attach", "internal/check", "internal/cli", "internal/control",
+		"internal/diff", "internal/export", "internal/exportcmd", "internal/importer", "internal/launch", "internal/moment",
 		"internal/page", "internal/plot", "internal/profile", "internal/render", "internal/render/layout",
 		"internal/rewrite", "internal/rules/rulefile", "internal/safefile", "internal/sanitize",
 		"internal/symbol", "internal/textform", "internal/top", "internal/tracefile", "internal/version",
@@ -138,7 +142,7 @@ var theirs = map[string][]string{
 	"google.golang.org/protobuf":   {"internal/export"},
 	"gonum.org/v1/plot":            {"internal/plot"},
 	"codeberg.org/go-pdf/fpdf":     {"internal/plot"},
-	"github.com/pelletier/go-toml": {"internal/rules/rulefile"},
+	"github.com/pelletier/go-toml": {"internal/check", "internal/rules/rulefile"},
 	"C":                            {"interpose", "cuda/nvml"},
 }
 
@@ -149,6 +153,7 @@ var guestNever = []string{
 	module + "cmd", module + "cuda/nvml", module + "internal/export", module + "internal/page",
 	module + "internal/plot", module + "internal/rules/rulefile", module + "internal/textform",
 	module + "internal/cause", module + "internal/moment", module + "internal/training", module + "internal/diff",
+	module + "internal/check",
 	"net/http", "os/exec",
 }
 

@@ -83,21 +83,27 @@ func (s *QueryFlags) Define(cmd *cobra.Command) {
 	f.BoolVar(&s.noFold, "no-fold", false,
 		"list repeated modules, such as layers.{0..7}.mlp, one by one")
 	f.BoolVar(&s.JSON, "json", false, "print JSON, with exact bytes and all rows")
-	f.StringVar(&s.Color, "color", "auto", "use colours: `WHEN` is auto, always or never")
-	f.IntVar(&s.width, "width", 0, "wrap at this number of `COLUMNS` (default: the terminal's, or 100)")
-	f.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
+	s.DefineLook(cmd)
 	f.StringVarP(&s.Output, "output", "o", "", "write to this `FILE` instead of standard output")
 	f.BoolVarP(&s.Force, "force", "f", false, "replace that file if it exists")
 	f.BoolVar(&s.Strict, "strict", false, "exit with status 2 if a trace is cut, damaged or without its end")
 	CompleteFlag(cmd, "by", CompleteList(groupingNames()...))
 	CompleteFlag(cmd, "at", Moments)
-	CompleteFlag(cmd, "color", CompleteValues("auto", "always", "never"))
-	for _, name := range []string{"rows", "width"} {
-		CompleteFlag(cmd, name, CompleteValues())
-	}
+	CompleteFlag(cmd, "rows", CompleteValues())
 	GroupFlags(cmd, GroupWhat, "by", "at")
-	GroupFlags(cmd, Layout, "rows", "no-fold", "color", "width", "ascii")
+	GroupFlags(cmd, Layout, "rows", "no-fold")
 	GroupFlags(cmd, Output, "json", "output", "force", "strict")
+}
+
+// DefineLook adds the flags about colours and width.
+func (s *QueryFlags) DefineLook(cmd *cobra.Command) {
+	f := cmd.Flags()
+	f.StringVar(&s.Color, "color", "auto", "use colours: `WHEN` is auto, always or never")
+	f.IntVar(&s.width, "width", 0, "wrap at this number of `COLUMNS` (default: the terminal's, or 100)")
+	f.BoolVar(&s.ascii, "ascii", false, "draw with ASCII characters only")
+	CompleteFlag(cmd, "color", CompleteValues("auto", "always", "never"))
+	CompleteFlag(cmd, "width", CompleteValues())
+	GroupFlags(cmd, Layout, "color", "width", "ascii")
 }
 
 // DefineFilters adds the flags that leave memory out.

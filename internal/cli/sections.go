@@ -18,8 +18,12 @@ func exitStatuses(c *cobra.Command) []entry {
 			"that of the program, as a shell reports it: 128 plus the number of a signal that ended it"},
 			{"2", "wrong usage, before the program was started"},
 			{"126, 127", "the program cannot be run, or was not found"}}
+	case "check":
+		return []entry{{"0", "every gate passed"}, {"1", "a gate failed: memory is over the budget"},
+			{"2", "wrong usage, or a trace that cannot be read or is not complete"}}
 	case "diff":
-		return []entry{{"0", "both traces were read, whether they differ or not"},
+		return []entry{{"0", "both traces were read, whether they differ or not, unless --fail-on is given"},
+			{"1", "a figure grew by more than --fail-on allows"},
 			{"2", "wrong usage, or a file that cannot be read"}}
 	}
 	return []entry{{"0", "success; also where the trace is incomplete, unless --strict is given"},
@@ -59,10 +63,20 @@ var commandVariables = []entry{
 	{"NO_COLOR", "print without colors"},
 }
 
+// checkVariables are those of GitHub's runner that check reads.
+var checkVariables = []entry{
+	{"GITHUB_ACTIONS", "true: print failures as annotations, and add them to the job's summary"},
+	{"GITHUB_STEP_SUMMARY", "the file of that summary"},
+	{"GITHUB_WORKSPACE", "the folder from which annotations name source files"},
+}
+
 // variables are the environment of a verb.
 func variables(c *cobra.Command) []entry {
 	if c.Name() == "run" || c.Name() == "memtrace" || c.Name() == "demo" {
 		return append(append([]entry(nil), recorderVariables...), commandVariables...)
+	}
+	if c.Name() == "check" {
+		return append(append([]entry(nil), commandVariables...), checkVariables...)
 	}
 	return commandVariables
 }

@@ -1,0 +1,228 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/report"
+	"memtrace/internal/check"
+	"memtrace/internal/cli"
+	"memtrace/internal/render/layout"
+	"memtrace/internal/safefile"
+	"memtrace/internal/sanitize"
+	"memtrace/internal/tracefile"
+)
+
+// maxReport bounds a JSON report or a baseline, in bytes.
+const maxReport = 256 << 20
+
+// checkReader reads what gates are held against.
+type checkReader struct {
+	app        *app
+	options    analyzer.Options
+	incomplete bool
+}
+
+func newCheckReader(a *app, flags *checkFlags) (*checkReader, error) {
+	flags.Entries = -1 // none are shown
+	options, err := flags.Options()
+	if err != nil {
+		return nil, err
+	}
+	if err := (&cli.ViewFlags{}).RequestTraining(&flags.QueryFlags, &options); err != nil {
+		return nil, err
+	}
+	options.Sites, options.Groupings = true, check.Groupings()
+	return &checkReader{a, options, flags.incomplete}, nil
+}
+
+// one reads a trace, or a JSON report.
+func (r *checkReader) one(path string) (*check.Trace, error) {
+	if isJSONFile(path) {
+		text, err := safefile.Read(path, maxReport)
+		if err != nil {
+			return nil, err
+		}
+		return check.ParseReport(path, text)
+	}
+	summary, err := tracefile.Summarize(&r.app.Console, path, r.options)
+	if err != nil {
+		return nil, err
+	}
+	again := func(ask func(o *analyzer.Options)) (*report.Summary, error) {
+		options := r.options
+		ask(&options)
+		return tracefile.SummarizeAny(r.app.Quieted(), path, options)
+	}
+	return check.NewTrace(path, summary, again), nil
+}
+
+// isJSONFile looks at the beginning of a file, which may be missing.
+func isJSONFile(path string) bool {
+	file, err := safefile.Open(path)
+	if err != nil {
+		return false
+	}
+	defer file.Close()
+	begin := make([]byte, 64)
+	n, _ := io.ReadFull(file, begin)
+	return check.IsJSON(begin[:n])
+}
+
+// all reads the traces that arguments name. One that cannot be read is an error: the others say nothing of it.
+func (r *checkReader) all(args []string) (list []*check.Trace, err error) {
+	inputs, err := tracefile.Expand(args)
+	if err != nil {
+		return nil, err
+	}
+	var problems []error
+	err = tracefile.InOrder(inputs, r.one, func(in tracefile.Input, t *check.Trace, err error) error {
+		switch {
+		case tracefile.PassOver(&r.app.Console, in, err):
+		case err != nil:
+			problems = append(problems, err)
+		default:
+			list = append(list, t)
+		}
+		return nil
+	})
+	if len(list) == 0 && problems == nil && err == nil {
+		err = tracefile.NoTraceError(args[0])
+	}
+	return list, errors.Join(append(problems, err)...)
+}
+
+// baseline reads a baseline: its own form, a JSON report or a trace.
+func (r *checkReader) baseline(path string) (*check.Baseline, error) {
+	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+		return nil, fmt.Errorf("%s: no such baseline; --update writes it", path)
+	}
+	if isJSONFile(path) {
+		text, err := safefile.Read(path, maxReport)
+		if err != nil {
+			return nil, err
+		}
+		return check.ParseBaseline(path, text)
+	}
+	t, err := r.one(path)
+	if err != nil {
+		return nil, err
+	}
+	return check.NewBaseline(path, []*check.Trace{t})
+}
+
+// outcome holds a run's gates against traces.
+func (r *checkReader) outcome(run check.Run, args []string, update bool) (*check.Outcome, error) {
+	plan := check.Plan{Gates: run.Gates, Incomplete: r.incomplete}
+	var err error
+	if run.Baseline != "" && !update {
+		plan.Gates = append(plan.Gates, run.Compare...)
+		if plan.Baseline, err = r.baseline(run.Baseline); err != nil {
+			return nil, err
+		}
+	}
+	traces, err := r.all(args)
+	if err != nil {
+		return nil, err
+	}
+	outcome := plan.Check(traces)
+	if update && outcome.Status != check.Broken {
+		return outcome, r.update(run.Baseline, traces)
+	}
+	return outcome, nil
+}
+
+// update writes a baseline, unless the traces are not complete.
+func (r *checkReader) update(path string, traces []*check.Trace) error {
+	for _, t := range traces {
+		if why := t.Incomplete(); why != "" && !r.incomplete {
+			return fmt.Errorf("%s: the trace is not complete, so it is no baseline: %s", t.Path, why)
+		}
+	}
+	base, err := check.NewBaseline(path, traces)
+	if err != nil {
+		return err
+	}
+	text, err := base.JSON()
+	if err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	if err := tracefile.RefuseSame(traces[0].Path, path); err != nil {
+		return err
+	}
+	err = r.app.WriteTo(path, true, sanitize.JSON, func(w io.Writer) error {
+		_, err := w.Write(text)
+		return err
+	})
+	if err == nil && !r.app.Quiet {
+		r.app.Say("%s: baseline of %s written, peak %s", path, layout.Plural(uint64(len(traces)), "trace", "traces"),
+			layout.Bytes(traces[0].Summary.Main().PeakBytes))
+	}
+	return err
+}
+
+// checkNoise shows which gates are narrower than the difference of several runs.
+func (a *app) checkNoise(flags *checkFlags, reader *checkReader, run check.Run, args []string,
+	style layout.Options) error {
+	traces, err := reader.all(args)
+	if err != nil {
+		return err
+	}
+	noise, err := check.Learn(append(run.Gates, run.Compare...), traces, flags.incomplete)
+	if err != nil {
+		return err
+	}
+	err = a.WriteTo("", false, flags.Form(style), func(w io.Writer) error {
+		if flags.JSON {
+			return check.JSON(w, noise)
+		}
+		return check.NoiseText(w, noise, style)
+	})
+	if err == nil && noise.TooTight() > 0 {
+		return errOverBudget
+	}
+	return err
+}
+
+// Variables that GitHub's runner sets.
+const (
+	githubActions   = "GITHUB_ACTIONS"
+	githubSummary   = "GITHUB_STEP_SUMMARY"
+	githubWorkspace = "GITHUB_WORKSPACE"
+)
+
+// sourceRoot is the folder from which annotations name source files.
+func sourceRoot() string {
+	if root := os.Getenv(githubWorkspace); root != "" {
+		return root
+	}
+	root, err := os.Getwd()
+	if err != nil {
+		return ""
+	}
+	return root
+}
+
+// toGitHub writes annotations and the job's summary where GitHub's runner started this.
+func (a *app) toGitHub(o *check.Outcome, root string) error {
+	if os.Getenv(githubActions) != "true" {
+		return nil
+	}
+	err := check.Annotations(sanitize.NewWriter(a.Stderr, sanitize.Lines), o, root)
+	if path := os.Getenv(githubSummary); path != "" {
+		err = errors.Join(err, appendSummary(path, o))
+	}
+	return err
+}
+
+// appendSummary adds to the file that the runner shows: other steps write to it, too.
+func appendSummary(path string, o *check.Outcome) error {
+	file, err := os.OpenFile(path, os.O_WRONLY|os.O_APPEND|os.O_CREATE, 0o666)
+	if err != nil {
+		return fmt.Errorf("write the job's summary: %w", err)
+	}
+	return errors.Join(check.Markdown(file, o), file.Close())
+}

@@ -1,0 +1,195 @@
+package check
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer/report"
+)
+
+// accounts of other memory, by subject.
+var accounts = map[string]string{"pinned": "host", "managed": "managed"}
+
+// measure returns the subject's figure in a summary, in the unit of a limit.
+func measure(s *report.Summary, findings []report.Finding, sub Subject, unit string) (Amount, error) {
+	if account, other := accounts[sub.Kind]; other {
+		return Amount{float64(s.Other[account].PeakBytes), Bytes}, nil
+	}
+	switch {
+	case sub.Kind == "growth":
+		return growth(s, unit)
+	case sub.Kind == "driver" && !s.Framework.Empty():
+		return Amount{}, fmt.Errorf("CUDA memory is what the framework's allocator reserved: %w", errReserved)
+	case sub.Kind == "driver":
+		return Amount{float64(s.Driver.PeakBytes), Bytes}, nil
+	}
+	if err := hasLevel(s, findings); err != nil {
+		return Amount{}, err
+	}
+	switch sub.Kind {
+	case "peak":
+		return Amount{float64(s.Main().PeakBytes), Bytes}, nil
+	case "requested":
+		return requested(s)
+	case "library":
+		bytes, err := libraryBytes(s, sub)
+		return Amount{float64(bytes), Bytes}, err
+	}
+	rows, err := ownerRows(s, sub)
+	sum := uint64(0)
+	for _, r := range rows {
+		sum += r.PeakBytes
+	}
+	return Amount{float64(sum), Bytes}, err
+}
+
+// hasLevel refuses a trace whose framework reported no blocks: only what it reserved is known.
+func hasLevel(s *report.Summary, findings []report.Finding) error {
+	i := slices.IndexFunc(findings, func(f report.Finding) bool { return f.ID == "silent-framework" })
+	if i >= 0 && s.Framework.Empty() {
+		return fmt.Errorf("the trace has no events of the framework's allocator, so that CUDA memory may be what it reserved; if it is not, use driver instead. %s",
+			strings.TrimSuffix(findings[i].Text, "."))
+	}
+	return nil
+}
+
+func requested(s *report.Summary) (Amount, error) {
+	if s.MainLevel() == report.LevelDriver {
+		return Amount{float64(s.Driver.PeakBytes), Bytes}, nil
+	}
+	r := s.Framework.RequestedAtPeak
+	if r == nil || r.UnknownBytes > 0 {
+		return Amount{}, fmt.Errorf("the trace does not have what was requested of the framework's allocator; PyTorch reports it from 2.1 on")
+	}
+	return Amount{float64(r.Bytes), Bytes}, nil
+}
+
+// growth is that of the kind of memory that grows most; 0 where none does.
+func growth(s *report.Summary, unit string) (Amount, error) {
+	if s.GrowthKind() == report.GrowthUnknown {
+		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, or records were lost")
+	}
+	most := Amount{0, unit}
+	for _, t := range s.Growing() {
+		value := map[string]float64{Bytes: float64(t.Bytes), BytesPerStep: float64(t.BytesPerIteration),
+			BytesPerSec: t.BytesPerSecond}[unit]
+		if value == 0 && unit == BytesPerStep {
+			return Amount{}, fmt.Errorf("memory grows, but the trace has no steps; limit it per second, or call memtrace.step() in the loop")
+		}
+		most.Value = max(most.Value, value)
+	}
+	return most, nil
+}
+
+// ownerRows are the rows of the main level that belong to the subject.
+func ownerRows(s *report.Summary, sub Subject) (rows []report.Row, err error) {
+	group := s.Group(sub.Kind, s.MainLevel())
+	if group == nil {
+		return nil, fmt.Errorf("nothing is known by %s: the file has no such division", sub.Kind)
+	}
+	if sub.Kind == "category" {
+		if sub.Name, err = categoryName(s, group, sub.Name); err != nil {
+			return nil, err
+		}
+	}
+	matches, known := sub.matcher(), []string{}
+	for _, r := range group.Rows {
+		switch {
+		case matches(r.Key):
+			rows = append(rows, r)
+		case report.KnownKey(r.Key) && r.Key != report.NoModule && r.Key != report.NoOperator:
+			known = append(known, r.Key)
+		}
+	}
+	if len(rows) == 0 && sub.Kind != "category" {
+		return nil, noSuch(sub, known)
+	}
+	return rows, nil
+}
+
+// noSuch is the error on an owner that no row has.
+func noSuch(sub Subject, known []string) error {
+	kind := sub.Kind
+	if len(known) == 0 {
+		plural := map[string]string{"library": "libraries", "category": "categories"}[kind]
+		if plural == "" {
+			plural = kind + "s"
+		}
+		return fmt.Errorf("no such %s; the trace has no %s at all", kind, plural)
+	}
+	if near := nearest(sub.Name, known); near != "" {
+		return fmt.Errorf("no such %s; the trace has %s", kind, near)
+	}
+	more := ""
+	if n := len(known) - namesShown; n > 0 {
+		known, more = known[:namesShown], fmt.Sprintf(" and %d more", n)
+	}
+	return fmt.Errorf("no such %s; the trace has %s%s", kind, strings.Join(known, ", "), more)
+}
+
+// categoryName completes the beginning of a category's name, in any case. A category that holds nothing in a trace is
+// one nevertheless.
+func categoryName(s *report.Summary, group *report.Group, name string) (string, error) {
+	var all []string
+	if s.Training != nil {
+		all = slices.Clone(s.Training.Categories)
+	}
+	for _, r := range group.Rows {
+		if !slices.Contains(all, r.Key) {
+			all = append(all, r.Key)
+		}
+	}
+	matches := Subject{"category", name}.matcher()
+	if slices.ContainsFunc(all, matches) {
+		return name, nil
+	}
+	var begins []string
+	for _, c := range all {
+		if len(c) >= len(name) && strings.EqualFold(c[:len(name)], name) {
+			begins = append(begins, c)
+		}
+	}
+	switch len(begins) {
+	case 0:
+		return "", noSuch(Subject{"category", name}, all)
+	case 1:
+		return begins[0], nil
+	}
+	return "", fmt.Errorf("category %s may be %s", name, strings.Join(begins, " or "))
+}
+
+// libraryBytes is the CUDA memory of a library at the peak. What a framework's allocator took from the driver is
+// reserved memory.
+func libraryBytes(s *report.Summary, sub Subject) (sum uint64, err error) {
+	group, ledger := s.Group("library", report.LevelDriver), s.Ledger("library")
+	if group == nil || ledger == nil {
+		return 0, fmt.Errorf("nothing is known by library: the file has no such division")
+	}
+	matches, found, known := sub.matcher(), false, []string{}
+	for _, r := range group.Rows {
+		switch {
+		case matches(r.Key):
+			found = true
+		case report.KnownKey(r.Key):
+			known = append(known, r.Key)
+		}
+	}
+	if !found {
+		return 0, noSuch(sub, known)
+	}
+	owner := report.OwnerBlocks
+	if s.MainLevel() == report.LevelFramework {
+		owner = report.OwnerOutside
+		if blocks := s.Group("library", report.LevelFramework); blocks != nil && slices.ContainsFunc(blocks.Rows,
+			func(r report.Row) bool { return matches(r.Key) }) {
+			return 0, fmt.Errorf("it is the library of the framework's allocator: %w", errReserved)
+		}
+	}
+	for _, r := range ledger.Rows {
+		if r.Owner == owner && matches(r.Key) {
+			sum += r.Bytes
+		}
+	}
+	return sum, nil
+}

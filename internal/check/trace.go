@@ -1,0 +1,130 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/report"
+	"memtrace/internal/render"
+	"memtrace/internal/render/layout"
+)
+
+// Trace is what a gate is held against.
+type Trace struct {
+	Path     string
+	Summary  *report.Summary
+	Findings []report.Finding
+
+	// again reads the trace with another question; nil of a JSON report, which answers none
+	again func(ask func(o *analyzer.Options)) (*report.Summary, error)
+}
+
+// NewTrace makes one of a summary, and of a function that reads the trace again.
+func NewTrace(path string, s *report.Summary,
+	again func(ask func(o *analyzer.Options)) (*report.Summary, error)) *Trace {
+	return &Trace{Path: path, Summary: s, Findings: render.Findings(s), again: again}
+}
+
+// IsJSON reports whether a file that begins with these bytes is JSON.
+func IsJSON(begin []byte) bool {
+	begin = bytes.TrimLeft(begin, " \t\r\n\xef\xbb\xbf")
+	return len(begin) > 0 && (begin[0] == '{' || begin[0] == '[')
+}
+
+// document is a report of `memtrace report --json`, as far as gates need it.
+type document struct {
+	Schema   string           `json:"schema"`
+	Findings []report.Finding `json:"findings"`
+	*report.Summary
+}
+
+// ParseReport reads a JSON report.
+func ParseReport(path string, text []byte) (*Trace, error) {
+	var d document
+	if err := json.Unmarshal(text, &d); err != nil {
+		return nil, fmt.Errorf("%s: not a JSON report of one trace: %w", path, err)
+	}
+	if d.Schema != render.ReportSchema || d.Summary == nil {
+		return nil, fmt.Errorf("%s: not a trace, nor what 'memtrace report --json' writes: its schema is %q", path,
+			d.Schema)
+	}
+	return &Trace{Path: path, Summary: d.Summary, Findings: d.Findings}, nil
+}
+
+// doubtful are findings by which a trace lacks a part of the program's memory.
+var doubtful = []string{"bypassed", "unknown-calls", "started-late", "snapshot", "nothing-allocated"}
+
+// Incomplete says why a trace may not hold all that the program did, "" if it does: of such a trace, that a gate holds
+// proves nothing.
+func (t *Trace) Incomplete() string {
+	s := t.Summary
+	p := &s.Process
+	switch {
+	case !s.Health.Complete:
+		return strings.TrimPrefix(layout.Health(s.Health, s.LostRecords), "INCOMPLETE: ")
+	case p.Ended == report.EndedRunning:
+		return "the program still runs"
+	case p.Ended == report.EndedKilled && p.Signal != "":
+		return "the program was ended by " + p.Signal
+	case p.Ended == report.EndedKilled:
+		return "the program was killed"
+	case p.ExitStatus != nil && *p.ExitStatus != 0:
+		return fmt.Sprintf("the program failed with exit status %d", *p.ExitStatus)
+	case p.Stopped != "":
+		return "recording was stopped by " + p.Stopped + " before the program ended"
+	case p.BeganAfterNS > 0:
+		return "recording began " + layout.Duration(p.BeganAfterNS) + " after the program"
+	}
+	for _, f := range t.Findings {
+		if slices.Contains(doubtful, f.ID) {
+			return strings.TrimSuffix(f.Text, ".")
+		}
+	}
+	return ""
+}
+
+// program names the program of a process: its script, or else its executable.
+func program(p *report.Process) string {
+	args := p.Args
+	if len(args) == 0 {
+		args = strings.Fields(p.Command)
+	}
+	if len(args) == 0 {
+		return filepath.Base(p.Exe)
+	}
+	name := filepath.Base(args[0])
+	if !strings.HasPrefix(name, "python") {
+		return name
+	}
+	for i, arg := range args[1:] {
+		switch {
+		case arg == "-m" && i+2 < len(args):
+			return args[i+2]
+		case arg == "-c":
+			return name
+		case !strings.HasPrefix(arg, "-"):
+			return filepath.Base(arg)
+		}
+	}
+	return name
+}
+
+// devices describes the devices that were used.
+func devices(s *report.Summary) string {
+	var names []string
+	for i := range s.Devices {
+		if d := &s.Devices[i]; d.Index >= 0 && (!d.Driver.Empty() || !d.Framework.Empty()) {
+			names = append(names, layout.Device(*d, s.NullGPU))
+		}
+	}
+	slices.Sort(names)
+	if len(names) == 0 {
+		return "no device"
+	}
+	return strings.Join(names, "; ")
+}
