@@ -255,6 +255,9 @@ func (a *app) check(flags *checkFlags, args []string) error {
 	if err != nil {
 		return err
 	}
+	if flags.update && len(outcome.Results) == 0 {
+		return nil // only the baseline was written
+	}
 	outcome.Budget, outcome.Run = budget, run.Name
 	return a.showOutcome(flags, outcome, style)
 }

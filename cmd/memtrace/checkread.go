@@ -129,7 +129,7 @@ func (r *checkReader) outcome(run check.Run, args []string, update bool) (*check
 		return nil, err
 	}
 	outcome := plan.Check(traces)
-	if update && outcome.Status != check.Broken {
+	if update && outcome.Status != check.Broken { // a gate that fails is no reason to keep an old baseline
 		return outcome, r.update(run.Baseline, traces)
 	}
 	return outcome, nil
@@ -185,6 +185,33 @@ func (a *app) checkNoise(flags *checkFlags, reader *checkReader, run check.Run, 
 		return errOverBudget
 	}
 	return err
+}
+
+// newCheckAfterRun reads the budget before the program starts; nil without one.
+func newCheckAfterRun(o runOptions) (*checkFlags, error) {
+	if o.check == "" {
+		if o.checkRun != "" {
+			return nil, cli.UsageErrorf("--check-run requires --check")
+		}
+		return nil, nil
+	}
+	flags := &checkFlags{budget: o.check, run: o.checkRun}
+	flags.Color = "auto"
+	_, _, err := flags.gates()
+	return flags, err
+}
+
+// checkAfterRun holds the traces of a program against a budget. Standard output is the program's.
+func (a *app) checkAfterRun(flags *checkFlags, traces []string) error {
+	beside := *a
+	beside.Stdout = a.Stderr
+	if len(traces) == 0 {
+		return fmt.Errorf("no trace was written, so %s could not be checked", flags.budget)
+	}
+	for i := range traces {
+		traces[i] = cli.ShortPath(traces[i])
+	}
+	return beside.check(flags, traces)
 }
 
 // Variables that GitHub's runner sets.

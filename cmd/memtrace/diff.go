@@ -1,6 +1,8 @@
 package main
 
 import (
+	"errors"
+	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -9,6 +11,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/check"
 	"memtrace/internal/cli"
 	"memtrace/internal/diff"
 	"memtrace/internal/moment"
@@ -23,6 +26,9 @@ const diffDetails = `Growth is positive and comes first. Without --by the tables
 if there are any, else sites, and categories. With --by site and --by line, places
 whose lines moved are matched by file and function. --view parameters compares weight,
 gradient and optimizer state of each parameter, by its name.
+
+--fail-on 'peak>1%' exits with status 1 if the peak grew by more than 1%, and names who
+grew: for a gate in CI, which 'memtrace check' has more of.
 
 --at compares another moment than the peak in both traces. With --to, --at is the
 moment of the first trace and --to that of the second; one trace is enough then. With
@@ -40,12 +46,14 @@ const diffExample = `  memtrace diff before.bin after.bin
   memtrace diff --view parameters before.bin after.bin
   memtrace diff --at 30s --to teardown server.bin
   memtrace diff --by category --rules tbd-paper before.bin after.bin
+  memtrace diff --fail-on 'peak>1%' before.bin after.bin
   memtrace diff --json rank0.bin rank1.bin`
 
 // diffFlags are those of diff beside the shared ones.
 type diffFlags struct {
 	cli.QueryFlags
-	views []string
+	views  []string
+	failOn []string
 }
 
 func diffCommand(a *app) *cobra.Command {
@@ -68,7 +76,10 @@ func diffCommand(a *app) *cobra.Command {
 	f.Lookup("from").Usage = "compare the peaks from this `MOMENT` on, of both traces; as --at, but not peak or exit"
 	f.Lookup("to").Usage = "compare with this `MOMENT` of the second trace, or of the only one; with --from, end there"
 	f.StringSliceVar(&flags.views, "view", nil, "show only this `VIEW`: "+strings.Join(render.DiffViews(), ", "))
+	f.StringArrayVar(&flags.failOn, "fail-on", nil,
+		"exit with status 1 if a figure grew by more: `GATE>GROWTH`, such as 'peak>1%' (repeatable)")
 	cli.GroupFlags(cmd, cli.GroupWhat, "view")
+	cli.GroupFlags(cmd, cli.Output, "fail-on")
 	cli.CompleteFlag(cmd, "view", cli.CompleteList(render.DiffViews()...))
 	return cmd
 }
@@ -138,7 +149,14 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 	if err != nil {
 		return err
 	}
+	gates, err := flags.gates()
+	if err != nil {
+		return err
+	}
 	asked := len(options.Groupings) > 0
+	if len(gates) > 0 && asked {
+		return cli.UsageErrorf("--fail-on needs every grouping: leave out --by, --rules and --group")
+	}
 	if !asked {
 		if err := flags.requestDefaults(&options); err != nil {
 			return err
@@ -149,7 +167,7 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 		return err
 	}
 	style.AllLevels = asked
-	return difference.damaged.Join(a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
+	shown := difference.damaged.Join(a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
 		switch {
 		case flags.JSON:
 			return render.DiffJSON(w, difference.diff)
@@ -158,6 +176,42 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 		}
 		return render.DiffText(w, difference.diff, style)
 	}))
+	if shown != nil || len(gates) == 0 {
+		return shown
+	}
+	return a.failOn(gates, difference)
+}
+
+// gates are those of --fail-on.
+func (f *diffFlags) gates() (list []check.Gate, err error) {
+	for _, text := range f.failOn {
+		g, err := check.ParseFailOn(text)
+		if err != nil {
+			return nil, cli.UsageErrorf("--fail-on: %w", err)
+		}
+		list = append(list, g)
+	}
+	if len(list) > 0 && (f.At != "" || f.Window.To != "" && f.Window.From == "") {
+		return nil, cli.UsageErrorf("--fail-on compares peaks: leave out --at and --to, or name a part of the run with --from")
+	}
+	return list, nil
+}
+
+// failOn returns the status of gates on a difference that was shown.
+func (a *app) failOn(gates []check.Gate, d diffResult) error {
+	outcome := check.Compare(gates, d.diff.New.Path, d.summaries[0], d.summaries[1])
+	if problems := outcome.Problems(); len(problems) > 0 {
+		return errors.Join(problems...)
+	}
+	for i := range outcome.Results {
+		if r := &outcome.Results[i]; r.Status == check.Failed {
+			a.Complain("memtrace diff", fmt.Errorf("%s: %s", r.Gate, r.Text))
+		}
+	}
+	if outcome.Status == check.Failed {
+		return errOverBudget
+	}
+	return nil
 }
 
 // requestDefaults requests what a difference shows by default.

@@ -28,6 +28,8 @@ type runOptions struct {
 	report       string
 	reportOutput string
 	embedSymbols bool
+	check        string
+	checkRun     string
 }
 
 const runLong = `Run a program with libmemtrace.so preloaded. Every process of it that uses CUDA writes
@@ -48,12 +50,16 @@ const runDetails = `The exit status is the program's, 128 plus the number of a s
 there is no such program, 126 if it cannot be executed, and 2 if memtrace itself could
 not start it. Flags override the variables of the environment.
 
+--check holds the traces against a budget afterwards. If the program succeeds, the exit
+status is that of 'memtrace check': 1 over the budget, 2 if it could not be checked.
+
 The library is the one that MEMTRACE_LIBRARY names, or the first that is found beside
 the command, in ../lib/memtrace and in ../lib.`
 
 const runExample = `  memtrace run -- python3 train.py
   memtrace run -o 'rank%r.bin' -- torchrun --nproc-per-node 8 train.py
-  memtrace run --report text -- ./solver --size 4096`
+  memtrace run --report text -- ./solver --size 4096
+  memtrace run --check memtrace.toml -- python3 train.py`
 
 func runCommand(a *app) *cobra.Command {
 	var o runOptions
@@ -95,6 +101,8 @@ func runCommand(a *app) *cobra.Command {
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to this `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false,
 		"write the names of functions into the traces, for other machines")
+	f.StringVar(&o.check, "check", "", "check the traces against the budget in this `FILE` afterwards")
+	f.StringVar(&o.checkRun, "check-run", "", "take the gates of this `NAME` in that file")
 	cli.CompleteFlag(cmd, "report", cli.CompleteValues("text", "json"))
 	cli.CompleteFlag(cmd, "stacks", cli.CompleteValues("full", "none", "frees", "native:", "python:"))
 	return cmd
@@ -102,6 +110,10 @@ func runCommand(a *app) *cobra.Command {
 
 func (a *app) run(o runOptions, argv []string) error {
 	settings, err := a.guestSettings(o)
+	if err != nil {
+		return err
+	}
+	checked, err := newCheckAfterRun(o)
 	if err != nil {
 		return err
 	}
@@ -128,6 +140,9 @@ func (a *app) run(o runOptions, argv []string) error {
 	}
 	if err := a.afterRun(o, argv[0], ended, traces); err != nil {
 		a.Complain("memtrace run", err) // the status stays the program's
+	}
+	if checked != nil && ended.Status == 0 {
+		return a.checkAfterRun(checked, traces)
 	}
 	return &launch.StatusError{Status: ended.Status}
 }

@@ -41,37 +41,42 @@ func (t *Trace) noDriverAlloc(g Gate) Result {
 		return r
 	}
 	r.Status = Failed
-	most := func(by string) string {
+	most := func(by string) Owner {
 		row := largestRow(s.Group(by, report.LevelDriver), func(r report.Row) uint64 { return r.AllocBytes })
 		if row == nil {
-			return ""
+			return Owner{}
 		}
-		if by == "library" {
-			r.Owner = &Owner{By: by, Name: row.Key, Bytes: row.AllocBytes}
-		}
-		return row.Key
+		return Owner{By: by, Name: row.Key, Bytes: row.AllocBytes}
 	}
-	library := most("library")
-	r.Module, r.Site = most("module"), most("site")
-	t.locate(&r)
-	r.Text = fmt.Sprintf("after %s the driver granted %s (%s)%s", g.From,
-		layout.Plural(s.Driver.AllocCount, "request", "requests"), layout.Bytes(s.Driver.AllocBytes),
-		r.place("most by "+library))
+	parts := []Owner{most("library"), most("module"), most("site")}
+	r.Text = fmt.Sprintf("after %s the driver granted %s (%s)", g.From,
+		layout.Plural(s.Driver.AllocCount, "request", "requests"), layout.Bytes(s.Driver.AllocBytes)) +
+		t.fill(&r, parts)
 	return r
 }
 
-// place ends a sentence: an owner, its module and its line, as far as they are known.
-func (r *Result) place(owner string) string {
+// fill ends a sentence as memtrace diff does, ": by module model.head (1.20 GiB); by site ...", with the largest of
+// several groupings, and fills in their fields. An owner without a name is not known.
+func (t *Trace) fill(r *Result, parts []Owner) string {
 	text := ""
-	if owner != "" && owner != "most by " {
-		text = "; " + owner
+	for _, o := range parts {
+		switch {
+		case o.Name == "":
+			continue
+		case o.By == "module":
+			r.Module = o.Name
+		case o.By == "site":
+			r.Site = o.Name
+		case r.Owner == nil:
+			r.Owner = &o
+		}
+		bytes := layout.Bytes(o.Bytes)
+		if o.BaseBytes != nil && r.Base != nil {
+			bytes = layout.SignedBytes(int64(o.Bytes - *o.BaseBytes))
+		}
+		text += map[bool]string{true: ": ", false: "; "}[text == ""] + fmt.Sprintf("by %s %s (%s)", o.By, o.Name, bytes)
 	}
-	if r.Module != "" {
-		text += ", in module " + r.Module
-	}
-	if r.Site != "" {
-		text += ", at " + r.Site
-	}
+	t.locate(r)
 	return text + "."
 }
 
@@ -122,25 +127,14 @@ func (t *Trace) released(g Gate) Result {
 		return r
 	}
 	r.Status = Failed
+	var parts []Owner
 	for _, by := range []string{"tag", "category", "module", "site"} {
 		if row := mostKept(level.By(by)); row != nil {
-			switch {
-			case by == "module":
-				r.Module = row.Key
-			case by == "site":
-				r.Site = row.Key
-			case r.Owner == nil:
-				r.Owner = &Owner{By: by, Name: row.Key, Bytes: row.Kept.Bytes, BaseBytes: &row.Start.Bytes}
-			}
+			parts = append(parts, Owner{By: by, Name: row.Key, Bytes: row.Kept.Bytes, BaseBytes: &row.Start.Bytes})
 		}
 	}
-	t.locate(&r)
-	owner := ""
-	if r.Owner != nil {
-		owner = fmt.Sprintf("most is %s %s (%s)", r.Owner.By, r.Owner.Name, layout.Bytes(r.Owner.Bytes))
-	}
-	r.Text = fmt.Sprintf("of %s that were live at %s, %s stayed until %s, and %s was released%s",
-		layout.Bytes(level.Start.Bytes), g.From, layout.Bytes(level.Kept.Bytes), to, r.Value, r.place(owner))
+	r.Text = fmt.Sprintf("%s was released of %s that were live at %s, and %s stayed until %s", r.Value,
+		layout.Bytes(level.Start.Bytes), g.From, layout.Bytes(level.Kept.Bytes), to) + t.fill(&r, parts)
 	return r
 }
 
@@ -217,13 +211,13 @@ func (t *Trace) onlyLibrary(g Gate) Result {
 	r.Status = Failed
 	most := others[0]
 	r.Owner = &Owner{By: "library", Name: most.Key, Bytes: most.AllocBytes}
-	t.inside(&r, Subject{"library", most.Key})
+	parts := t.inside(Subject{"library", most.Key}, nil)
 	more := ""
 	if n := len(others) - 1; n > 0 {
 		more = fmt.Sprintf(", and %s", layout.Plural(uint64(n), "other library", "other libraries"))
 	}
-	r.Text = fmt.Sprintf("%s allocated %s in %s%s%s", most.Key, layout.Bytes(most.AllocBytes),
-		layout.Plural(most.AllocCount, "call", "calls"), more, r.place(""))
+	r.Text = fmt.Sprintf("%s allocated %s in %s%s", most.Key, layout.Bytes(most.AllocBytes),
+		layout.Plural(most.AllocCount, "call", "calls"), more) + t.fill(&r, parts)
 	return r
 }
 
@@ -247,13 +241,10 @@ func (t *Trace) noFinding(g Gate) Result {
 		return cmp.Compare(slices.Index(severities, a.Severity), slices.Index(severities, b.Severity))
 	})
 	r.Status = Failed
-	more := ""
-	if n := len(found) - 1; n > 0 {
-		more = fmt.Sprintf(" (and %s)", layout.Plural(uint64(n), "other", "others"))
-	}
 	if found[0].ID == "growth" {
 		t.growing(&r)
 	}
-	r.Text = fmt.Sprintf("%s %s%s: %s", found[0].Severity, found[0].ID, more, strings.TrimSpace(found[0].Text))
+	r.Text = fmt.Sprintf("%s, the first %s (%s): %s", layout.Plural(uint64(len(found)), "finding", "findings"),
+		found[0].ID, found[0].Severity, strings.TrimSpace(found[0].Text))
 	return r
 }

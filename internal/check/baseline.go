@@ -12,7 +12,8 @@ import (
 // BaselineSchema names the version of baseline files.
 const BaselineSchema = "memtrace.baseline/1"
 
-// Baseline is what a run is compared with: one summary for each rank, cut down to what a difference needs.
+// Baseline is what a run is compared with: the figures of each rank at its peak. It has nothing that differs from run
+// to run or names a machine, and sorted keys, so that its history in a repository can be read.
 type Baseline struct {
 	Schema  string        `json:"schema"`
 	Program string        `json:"program"`
@@ -20,16 +21,6 @@ type Baseline struct {
 
 	path string
 }
-
-// BaselineRun is one process.
-type BaselineRun struct {
-	Rank    *int            `json:"rank,omitempty"`
-	Devices string          `json:"devices"`
-	Report  *report.Summary `json:"report"`
-}
-
-// rowsKept is how many rows of each grouping a baseline has.
-const rowsKept = 400
 
 // NewBaseline makes a baseline of traces.
 func NewBaseline(path string, traces []*Trace) (*Baseline, error) {
@@ -46,47 +37,12 @@ func NewBaseline(path string, traces []*Trace) (*Baseline, error) {
 		if slices.ContainsFunc(b.Runs, func(r BaselineRun) bool { return sameRank(r.Rank, rank) }) {
 			return nil, fmt.Errorf("%s: a baseline is of one run; %s is of another one, or has no rank", path, t.Path)
 		}
-		b.Runs = append(b.Runs, BaselineRun{rank, devices(t.Summary), cutDown(t.Summary)})
+		b.Runs = append(b.Runs, newBaselineRun(t.Summary))
 	}
 	return b, nil
 }
 
 func sameRank(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
-
-// cutDown leaves out what differs from run to run, names the machine, or is large.
-func cutDown(s *report.Summary) *report.Summary {
-	v := &report.Summary{Versions: s.Versions, NullGPU: s.NullGPU, Driver: untimed(s.Driver),
-		Framework: untimed(s.Framework), Other: map[string]report.Level{}, Health: report.Health{Complete: true}}
-	v.Process = report.Process{Ended: report.EndedClean, Rank: s.Process.Rank, WorldSize: s.Process.WorldSize,
-		Command: program(&s.Process)}
-	for name, level := range s.Other {
-		v.Other[name] = untimed(level)
-	}
-	for _, d := range s.Devices {
-		v.Devices = append(v.Devices, report.Device{Index: d.Index, Name: d.Name, TotalBytes: d.TotalBytes,
-			Driver: untimed(d.Driver), Framework: untimed(d.Framework)})
-	}
-	for _, g := range s.Groups {
-		g.Rows = slices.Clone(g.Rows[:min(len(g.Rows), rowsKept)])
-		v.Groups = append(v.Groups, g)
-	}
-	if l := s.Ledger("library"); l != nil {
-		rows := slices.Clone(l.Rows)
-		for i := range rows {
-			rows[i].Sites = nil
-		}
-		v.Ledgers = []report.Ledger{{By: l.By, Level: l.Level, Moment: l.Moment, WholeBytes: l.WholeBytes, Rows: rows}}
-	}
-	if s.Training != nil {
-		v.Training = &report.Training{Level: s.Training.Level, Categories: s.Training.Categories}
-	}
-	return v
-}
-
-func untimed(l report.Level) report.Level {
-	l.PeakTimeNS = 0
-	return l
-}
 
 // JSON is the file's text.
 func (b *Baseline) JSON() ([]byte, error) {
@@ -100,23 +56,20 @@ func ParseBaseline(path string, text []byte) (*Baseline, error) {
 	if err := json.Unmarshal(text, b); err != nil {
 		return nil, fmt.Errorf("%s: not a baseline: %w", path, err)
 	}
-	if b.Schema != BaselineSchema {
+	switch b.Schema {
+	case BaselineSchema:
+		return b, nil
+	case "memtrace.report/1":
 		t, err := ParseReport(path, text)
 		if err != nil {
-			return nil, fmt.Errorf("%s: not a baseline: its schema is %q; 'memtrace check --update' writes one", path,
-				b.Schema)
+			return nil, err
 		}
 		return NewBaseline(path, []*Trace{t})
 	}
-	for i := range b.Runs {
-		if b.Runs[i].Report == nil {
-			return nil, fmt.Errorf("%s: not a baseline: run %d has no report", path, i)
-		}
-	}
-	return b, nil
+	return nil, fmt.Errorf("%s: not a baseline: its schema is %q; 'memtrace check --update' writes one", path, b.Schema)
 }
 
-// of returns the summary that a trace is compared with.
+// of returns the summary that a trace is compared with. others counts the other traces that are checked.
 func (b *Baseline) of(t *Trace, others int) (*report.Summary, error) {
 	s := t.Summary
 	if name := program(&s.Process); name != b.Program {
@@ -133,14 +86,18 @@ func (b *Baseline) of(t *Trace, others int) (*report.Summary, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%s has no rank %d; --update replaces it", b.path, *rank)
 	}
-	base := &b.Runs[i]
-	if now := devices(s); now != base.Devices {
+	base := b.Runs[i].summary(b.Program)
+	if now := devices(s); now != b.Runs[i].Devices {
 		return nil, fmt.Errorf("%s was made on another device, %s; this is %s; --update replaces it", b.path,
-			base.Devices, now)
+			b.Runs[i].Devices, now)
 	}
-	if base.Report.MainLevel() != s.MainLevel() {
-		return nil, fmt.Errorf("%s has blocks of %s, and the trace has not; --update replaces it", b.path,
-			layout.Framework(base.Report.Versions))
+	if base.MainLevel() != s.MainLevel() {
+		return nil, fmt.Errorf("%s has the memory of the %s level, the trace that of the %s; --update replaces it",
+			b.path, base.MainLevel(), s.MainLevel())
 	}
-	return base.Report, nil
+	if here := layout.Framework(s.Versions); here != layout.Framework(base.Versions) {
+		return nil, fmt.Errorf("%s has blocks of %s, the trace of %s; --update replaces it", b.path,
+			layout.Framework(base.Versions), here)
+	}
+	return base, nil
 }

@@ -22,7 +22,7 @@ func (t *Trace) explain(r *Result, g Gate, base *report.Summary) {
 		r.Text = r.overLimit(kind + " memory")
 	case g.Subject.Name != "":
 		t.explainOwner(r, g, base)
-	case base != nil:
+	case base != nil && r.Base != nil && r.Base.Value < r.Value.Value:
 		t.explainDifference(r, base)
 	default:
 		t.explainPeak(r)
@@ -58,6 +58,9 @@ func (t *Trace) explainDifference(r *Result, base *report.Summary) {
 	}
 	t.locate(r)
 	r.Text = render.DiffVerdict(d)
+	if r.Kind == KindMax && r.Unit == Bytes {
+		r.Text = fmt.Sprintf("%s over the limit of %s. %s", Amount{r.Value.Value - r.Limit.Value, Bytes}, r.Limit, r.Text)
+	}
 	named := func(by string) bool {
 		return d.Verdict != nil && slices.ContainsFunc(d.Verdict.Causes, func(c diff.Cause) bool { return c.By == by })
 	}
@@ -80,23 +83,19 @@ func (t *Trace) grown(d *diff.Diff, by string) *Owner {
 func (t *Trace) explainPeak(r *Result) {
 	s := t.Summary
 	peak := func(row report.Row) uint64 { return row.PeakBytes }
-	for _, by := range []string{"tag", "category"} {
-		if row := largestRow(s.Group(by, s.MainLevel()), peak); row != nil && r.Owner == nil {
-			r.Owner = &Owner{By: by, Name: row.Key, Bytes: row.PeakBytes}
+	var parts []Owner
+	for _, by := range []string{"tag", "category", "module", "site"} {
+		if l := s.Ledger(by); by == "module" && l != nil {
+			if name, bytes := l.HeavyModule(l.WholeBytes); name != "" {
+				parts = append(parts, Owner{By: by, Name: name, Bytes: bytes})
+				continue
+			}
+		}
+		if row := largestRow(s.Group(by, s.MainLevel()), peak); row != nil {
+			parts = append(parts, Owner{By: by, Name: row.Key, Bytes: row.PeakBytes})
 		}
 	}
-	if l := s.Ledger("module"); l != nil {
-		r.Module, _ = l.HeavyModule(l.WholeBytes)
-	}
-	if row := largestRow(s.Group("site", s.MainLevel()), peak); row != nil {
-		r.Site = row.Key
-	}
-	t.locate(r)
-	owner := ""
-	if r.Owner != nil {
-		owner = fmt.Sprintf("most was %s %s (%s)", r.Owner.By, r.Owner.Name, layout.Bytes(r.Owner.Bytes))
-	}
-	r.Text = r.overLimit(layout.UpperFirst(layout.LevelName(s))+" peak") + r.place(owner)
+	r.Text = r.overLimit(layout.UpperFirst(layout.LevelName(s))+" peak") + t.fill(r, parts)
 }
 
 // explainOwner says how much an owner has, and where in the program most of that is from.
@@ -114,22 +113,15 @@ func (t *Trace) explainOwner(r *Result, g Gate, base *report.Summary) {
 		before := wholeBytes(r.Base.Value)
 		r.Owner.BaseBytes = &before
 	}
-	t.inside(r, sub)
-	owner := ""
-	if r.Module != "" || r.Site != "" {
-		owner = "most"
-	}
-	r.Text = r.overLimit(sub.Kind+" "+sub.Name) + strings.Replace(r.place(owner), "most,", "most", 1)
+	r.Text = r.overLimit(sub.Kind+" "+sub.Name) + t.fill(r, t.inside(sub, base))
 }
 
-// inside finds the module and the place with most of an owner, by reading the trace again.
-func (t *Trace) inside(r *Result, sub Subject) {
-	if t.again == nil {
-		return
-	}
-	largest := func(by string) string {
-		if by == sub.Kind {
-			return ""
+// inside finds the module and the place with most of an owner, by reading the trace again: of those that grew since the
+// baseline, the one that grew most.
+func (t *Trace) inside(sub Subject, base *report.Summary) (parts []Owner) {
+	for _, by := range []string{"module", "site"} {
+		if by == sub.Kind || t.again == nil {
+			continue
 		}
 		s, err := t.again(func(o *analyzer.Options) {
 			o.Cross = []string{sub.Kind, by}
@@ -137,17 +129,41 @@ func (t *Trace) inside(r *Result, sub Subject) {
 				o.Library = sub.Name
 			}
 		})
-		if err != nil || s.Cross == nil {
-			return ""
+		if err == nil && s.Cross != nil {
+			parts = append(parts, t.largestPart(s.Cross, sub, base))
 		}
-		return largestCell(s.Cross, sub)
 	}
-	r.Module, r.Site = largest("module"), largest("site")
-	t.locate(r)
+	return parts
 }
 
-// largestCell is the column with most in the rows of an owner.
-func largestCell(c *report.Cross, sub Subject) (name string) {
+// largestPart is the column with most of an owner, or the one in which that grew most since the baseline.
+func (t *Trace) largestPart(c *report.Cross, sub Subject, base *report.Summary) Owner {
+	by := c.By[1]
+	name, most := largestCell(c, sub, nil)
+	largest := Owner{By: by, Name: name, Bytes: most}
+	if base == nil || base.Group(by, base.MainLevel()) == nil {
+		return largest
+	}
+	before := map[string]uint64{}
+	for _, row := range base.Group(by, base.MainLevel()).Rows {
+		before[row.Key] += row.PeakBytes
+	}
+	whole := map[string]uint64{}
+	for i := range c.Columns {
+		whole[c.Columns[i].Key] = c.Columns[i].Bytes
+	}
+	name, most = largestCell(c, sub, func(key string, cell uint64) uint64 {
+		return min(cell, whole[key]-min(whole[key], before[key]))
+	})
+	if most == 0 {
+		return largest
+	}
+	was := before[name]
+	return Owner{By: by, Name: name, Bytes: whole[name], BaseBytes: &was}
+}
+
+// largestCell is the column with most in the rows of an owner, as weigh counts it.
+func largestCell(c *report.Cross, sub Subject, weigh func(key string, cell uint64) uint64) (name string, most uint64) {
 	matches, sums := sub.matcher(), make([]uint64, len(c.Columns))
 	for i := range c.Rows {
 		if !matches(c.Rows[i].Key) {
@@ -157,14 +173,16 @@ func largestCell(c *report.Cross, sub Subject) (name string) {
 			sums[k] += bytes
 		}
 	}
-	most := uint64(0)
 	for k, bytes := range sums {
 		key := c.Columns[k].Key
+		if weigh != nil {
+			bytes = weigh(key, bytes)
+		}
 		if bytes > most && report.KnownKey(key) && key != report.NoModule {
 			most, name = bytes, key
 		}
 	}
-	return name
+	return name, most
 }
 
 // growing names the place that grows most.

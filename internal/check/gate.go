@@ -29,6 +29,14 @@ type Gate struct {
 	Names  []string // libraries, or findings and severities
 }
 
+// name is a gate in results: a comparison with its tolerance.
+func (g *Gate) name() string {
+	if g.Kind == KindCompare {
+		return g.Text + " +" + g.Limit.String()
+	}
+	return g.Text
+}
+
 // ParseMax reads SUBJECT=LIMIT.
 func ParseMax(text string) (Gate, error) {
 	at := strings.LastIndexByte(text, '=')

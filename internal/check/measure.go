@@ -118,7 +118,13 @@ func noSuch(sub Subject, known []string) error {
 		}
 		return fmt.Errorf("no such %s; the trace has no %s at all", kind, plural)
 	}
-	if near := nearest(sub.Name, known); near != "" {
+	near := nearest(sub.Name, known)
+	for _, name := range known { // a word of a longer name
+		if begin := name[:min(len(name), len(sub.Name))]; near == "" && nearest(sub.Name, []string{begin}) != "" {
+			near = name
+		}
+	}
+	if near != "" {
 		return fmt.Errorf("no such %s; the trace has %s", kind, near)
 	}
 	more := ""

@@ -76,7 +76,7 @@ func Learn(gates []Gate, traces []*Trace, incomplete bool) (*Noise, error) {
 
 // learnGate compares the runs of each rank among themselves.
 func learnGate(g Gate, traces []*Trace) (n NoiseGate, err error) {
-	n = NoiseGate{Gate: g.Text, Kind: g.Kind, Limit: Figure{g.Limit}}
+	n = NoiseGate{Gate: g.name(), Kind: g.Kind, Limit: Figure{g.Limit}}
 	ranks := map[int][]float64{}
 	for _, t := range traces {
 		value, err := measure(t.Summary, t.Findings, g.Subject, cmp.Or(g.Limit.Unit, Bytes))
@@ -171,9 +171,6 @@ func NoiseText(w io.Writer, n *Noise, style layout.Options) error {
 	for i := range n.Gates {
 		g := &n.Gates[i]
 		limit, word, s := g.Limit.String(), "ok", layout.Relief
-		if g.Kind == KindCompare {
-			limit = "+" + limit
-		}
 		if g.Tight {
 			word, s = "TOO TIGHT", layout.Alarm
 		}

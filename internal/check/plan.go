@@ -54,7 +54,7 @@ func (p *Plan) Check(traces []*Trace) *Outcome {
 }
 
 func (t *Trace) result(g Gate, status, text string) Result {
-	return Result{Trace: t.Path, Rank: t.Summary.Process.Rank, Kind: g.Kind, Gate: g.Text, Status: status, Text: text}
+	return Result{Trace: t.Path, Rank: t.Summary.Process.Rank, Kind: g.Kind, Gate: g.name(), Status: status, Text: text}
 }
 
 // one holds a gate against a trace.

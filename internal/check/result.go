@@ -119,8 +119,12 @@ func (o *Outcome) Headline() string {
 		return "The gate passed."
 	case failed == 0 && broken == 0:
 		return fmt.Sprintf("All %s passed.", layout.Plural(all, "gate", "gates"))
+	case broken == 0 && all == 1:
+		return "The gate failed."
 	case broken == 0:
 		return fmt.Sprintf("%d of %s failed.", failed, layout.Plural(all, "gate", "gates"))
+	case failed == 0 && all == 1:
+		return "The gate could not be checked."
 	case failed == 0:
 		return fmt.Sprintf("%d of %s could not be checked.", broken, layout.Plural(all, "gate", "gates"))
 	}

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/internal/cli"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
@@ -50,6 +51,9 @@ func title(r *Result) string {
 func Text(w io.Writer, o *Outcome, style layout.Options) error {
 	p := layout.NewPage(w, style)
 	groups := o.byTrace()
+	if o.count(Broken) == uint64(len(o.Results)) {
+		return nil // there is nothing to show but errors
+	}
 	heading := "memtrace check"
 	if len(groups) == 1 {
 		heading += "  " + title(&groups[0][0])
@@ -73,14 +77,10 @@ func Text(w io.Writer, o *Outcome, style layout.Options) error {
 		}
 		writeTable(p, group)
 		for i := range group {
-			if r := &group[i]; r.Status != Passed {
-				name := r.Gate + ": "
-				if r.Gate == "" {
-					name = ""
-				}
-				p.Item(sanitize.Text(name + r.Text))
+			if r := &group[i]; r.Status == Failed { // errors are on standard error
+				p.Item(sanitize.Text(r.Gate + ": " + r.Text))
 				if r.File != "" {
-					p.Line("    %s", sanitize.Text(fmt.Sprintf("%s:%d", r.File, r.Line)))
+					p.Line("    %s", sanitize.Text(fmt.Sprintf("%s:%d", cli.ShortPath(r.File), r.Line)))
 				}
 			}
 		}
@@ -123,7 +123,7 @@ func writeTable(p *layout.Page, results []Result) {
 		}
 	}
 	p.Table(columns, rows)
-	if slices.ContainsFunc(results, func(r Result) bool { return r.Status != Passed }) {
+	if slices.ContainsFunc(results, func(r Result) bool { return r.Status == Failed }) {
 		p.Gap()
 	}
 }

@@ -16,6 +16,7 @@ func exitStatuses(c *cobra.Command) []entry {
 	case "run":
 		return []entry{{"0-255",
 			"that of the program, as a shell reports it: 128 plus the number of a signal that ended it"},
+			{"1, 2", "with --check, of a program that exited with status 0: over the budget, or not checked"},
 			{"2", "wrong usage, before the program was started"},
 			{"126, 127", "the program cannot be run, or was not found"}}
 	case "check":
