@@ -63,7 +63,7 @@ var ours = map[string][]string{
 	"internal/diff": {"analyzer/report", "internal/callstack", "internal/fold", "internal/profile"},
 	"internal/check": {
 		"analyzer", "analyzer/report", "internal/cli", "internal/diff", "internal/moment", "internal/render",
-		"internal/render/layout", "internal/safefile", "internal/sanitize",
+		"internal/render/layout", "internal/rules/rulefile", "internal/safefile", "internal/sanitize",
 	},
 	"internal/rules/rulefile": {"internal/rules", "internal/safefile"},
 	"internal/render": {

@@ -99,17 +99,7 @@ func (r *BaselineRun) summary(program string) *report.Summary {
 	for _, by := range slices.Sorted(maps.Keys(r.Groups)) {
 		s.Groups = append(s.Groups, report.Group{By: by, Level: s.MainLevel(), Rows: rowsOf(r.Groups[by])})
 	}
-	owner := report.OwnerBlocks
-	if r.Level == report.LevelFramework {
-		owner = report.OwnerOutside
-	}
-	libraries := report.Ledger{By: "library", Level: s.MainLevel()}
-	rows := rowsOf(r.LibraryBytes)
-	for _, row := range rows {
-		libraries.Rows = append(libraries.Rows, report.LedgerRow{Owner: owner, Key: row.Key, Bytes: row.PeakBytes})
-	}
-	s.Ledgers = []report.Ledger{libraries}
-	s.Groups = append(s.Groups, report.Group{By: "library", Level: report.LevelDriver, Rows: rows})
+	s.Groups = append(s.Groups, report.Group{By: "library", Level: report.LevelDriver, Rows: rowsOf(r.LibraryBytes)})
 	s.Training = &report.Training{Level: s.MainLevel()}
 	for _, p := range r.Parameters {
 		s.Training.Parameters = append(s.Training.Parameters, report.Parameter{Name: p.Name, Category: p.Category,

@@ -151,8 +151,8 @@ func parseBegin(text string) (moment.At, error) {
 	if err == nil && at.IsZero() {
 		err = fmt.Errorf("name a moment, such as step:3")
 	}
-	if err == nil {
-		err = moment.CheckWindow(at, moment.At{})
+	if at.Kind == moment.Peak || at.Kind == moment.Exit {
+		err = fmt.Errorf("no part of a run begins at %s; name mark:NAME, step:N, iteration:N, teardown, oom or a time", at)
 	}
 	return at, err
 }
@@ -177,7 +177,10 @@ func (g *Gate) parseReleased(value string) error {
 	if g.To, err = moment.Parse(strings.TrimSpace(end)); err != nil {
 		return err
 	}
-	return moment.CheckWindow(g.From, g.To)
+	if g.To.IsZero() || moment.CheckWindow(g.From, g.To) != nil {
+		return fmt.Errorf("%q is no part of a run: name two moments in their order, such as mark:sleep..mark:wake", span)
+	}
+	return nil
 }
 
 // severities are those of findings, the worst first.

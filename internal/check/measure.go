@@ -4,8 +4,10 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/rules/rulefile"
 )
 
 // accounts of other memory, by subject.
@@ -137,10 +139,7 @@ func noSuch(sub Subject, known []string) error {
 // categoryName completes the beginning of a category's name, in any case. A category that holds nothing in a trace is
 // one nevertheless.
 func categoryName(s *report.Summary, group *report.Group, name string) (string, error) {
-	var all []string
-	if s.Training != nil {
-		all = slices.Clone(s.Training.Categories)
-	}
+	all := presetCategories()
 	for _, r := range group.Rows {
 		if !slices.Contains(all, r.Key) {
 			all = append(all, r.Key)
@@ -165,11 +164,25 @@ func categoryName(s *report.Summary, group *report.Group, name string) (string, 
 	return "", fmt.Errorf("category %s may be %s", name, strings.Join(begins, " or "))
 }
 
-// libraryBytes is the CUDA memory of a library at the peak. What a framework's allocator took from the driver is
+// presetCategories are those of the rules that a checked summary is made with.
+var presetCategories = sync.OnceValue(func() (list []string) {
+	set, err := rulefile.Preset(rulefile.Default)
+	if err != nil {
+		return nil
+	}
+	for _, rule := range set.Rules {
+		if !slices.Contains(list, rule.Category) {
+			list = append(list, rule.Category)
+		}
+	}
+	return slices.Clip(list)
+})
+
+// libraryBytes is the CUDA memory of a library, at the peak of all or of the framework's blocks, whichever is more. What a framework's allocator took from the driver is
 // reserved memory.
 func libraryBytes(s *report.Summary, sub Subject) (sum uint64, err error) {
 	group, ledger := s.Group("library", report.LevelDriver), s.Ledger("library")
-	if group == nil || ledger == nil {
+	if group == nil {
 		return 0, fmt.Errorf("nothing is known by library: the file has no such division")
 	}
 	matches, found, known := sub.matcher(), false, []string{}
@@ -177,6 +190,7 @@ func libraryBytes(s *report.Summary, sub Subject) (sum uint64, err error) {
 		switch {
 		case matches(r.Key):
 			found = true
+			sum += r.PeakBytes
 		case report.KnownKey(r.Key):
 			known = append(known, r.Key)
 		}
@@ -192,10 +206,14 @@ func libraryBytes(s *report.Summary, sub Subject) (sum uint64, err error) {
 			return 0, fmt.Errorf("it is the library of the framework's allocator: %w", errReserved)
 		}
 	}
+	if ledger == nil {
+		return sum, nil
+	}
+	atBlocks := uint64(0)
 	for _, r := range ledger.Rows {
 		if r.Owner == owner && matches(r.Key) {
-			sum += r.Bytes
+			atBlocks += r.Bytes
 		}
 	}
-	return sum, nil
+	return max(sum, atBlocks), nil
 }

@@ -97,10 +97,15 @@ func baseValue(base *report.Summary, g Gate) (Amount, error) {
 		return Amount{}, fmt.Errorf("growth is not compared")
 	}
 	value, err := measure(base, nil, g.Subject, g.Limit.Unit)
-	if err != nil && g.Subject.Name != "" && base.Group(g.Subject.Kind, report.LevelDriver) != nil {
+	if err != nil && g.Subject.Name != "" && hasGroup(base, g.Subject.Kind) {
 		return Amount{0, Bytes}, nil
 	}
 	return value, err
+}
+
+// hasGroup reports whether a baseline divides its memory so.
+func hasGroup(base *report.Summary, by string) bool {
+	return base.Group(by, base.MainLevel()) != nil || by == "library"
 }
 
 // allowed is the most that a figure may be: its baseline and the tolerance, a part of that or bytes.
@@ -170,7 +175,7 @@ func rankSpread(g Gate, traces []*Trace) Result {
 	r.Value = &Figure{Amount{spread, Percent}}
 	if spread > g.Limit.Value {
 		r.Status = Failed
-		high.explain(&r, Gate{Kind: g.Kind, Text: g.Text, Subject: Subject{Kind: "peak"}}, low.Summary)
+		high.explainDifference(&r, low.Summary)
 		r.Text = fmt.Sprintf("%s has most, %s least. Compared with that: %s", high.Path, low.Path, r.Text)
 	}
 	return r

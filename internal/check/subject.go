@@ -38,7 +38,7 @@ var subjectKinds = []subjectKind{
 	{"module", true, parseBytes, "what a module and those below it held at the peak"},
 	{"site", true, parseBytes, "what a place in the program held at the peak"},
 	{"operator", true, parseBytes, "what an operator held at the peak"},
-	{"library", true, parseBytes, "what a library held of CUDA memory at the peak, outside the framework's allocator"},
+	{"library", true, parseBytes, "what a library held of CUDA memory outside the framework's allocator, when that was most in total"},
 	{"driver", false, parseBytes, "CUDA memory at its peak, of programs without a caching allocator"},
 	{"pinned", false, parseBytes, "pinned host memory at its peak"},
 	{"managed", false, parseBytes, "managed memory at its peak"},

@@ -1,0 +1,189 @@
+package check
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestGates: each kind of gate passes, fails and is refused, and says in a sentence why.
+func TestGates(t *testing.T) {
+	plain := story{kv: 100, rank: -1, plain: true}
+	growing, still := story{kv: 100, rank: -1, grows: 200}, story{kv: 100, rank: -1, still: 200}
+	for _, test := range []struct {
+		gate   string
+		story  story
+		status string
+		says   string // a part of the text
+	}{
+		{"max peak=160MiB", server, Passed, ""},
+		{"max peak=0.2G", server, Passed, ""},
+		{"max peak=159MiB", server, Failed, "PyTorch peak is 160.0 MiB, 1.00 MiB over the limit of 159.0 MiB: by tag kv_cache (100.0 MiB)"},
+		{"max peak=100MiB", plain, Failed, "CUDA peak is 200.0 MiB"},
+		{"max peak=5%", server, Broken, `peak: "5%" is not a size`},
+		{"max peak=1XB", server, Broken, `"1XB" is not a size`},
+		{"max peak=-1", server, Broken, "is not a size"},
+		{"max peak", server, Broken, "has no limit"},
+		{"max paek=1GiB", server, Broken, `unknown gate "paek"; did you mean peak?`},
+		{"max reserved=1GiB", server, Broken, "reserved memory is not compared"},
+		{"max peak=1GiB", story{kv: 100, rank: -1, silent: true}, Broken, "no events of the framework's allocator"},
+		{"max requested=160MiB", server, Passed, ""},
+		{"max requested=1MiB", server, Failed, "by tag kv_cache"},
+		{"max requested=1MiB", plain, Failed, "200.0 MiB"},
+		{"max requested:x=1MiB", server, Broken, "takes no name"},
+		{"max tag:kv_cache=100MiB", server, Passed, ""},
+		{"max tag:kv*=99MiB", server, Failed, "tag kv* is 100.0 MiB, 1.00 MiB over the limit of 99.0 MiB: by site me/train.py:10 serve (100.0 MiB)."},
+		{"max tag:kv_cahce=1GiB", server, Broken, "no such tag; the trace has kv_cache"},
+		{"max tag:zzzzzzzz=1GiB", server, Broken, "the trace has kv_cache, weights"},
+		{"max tag=1GiB", server, Broken, "tag needs a name, such as tag:kv_cache"},
+		{"max tag:x=1GiB", story{kv: 1, rank: -1, tag: "\\x1b[2J"}, Broken, "no such tag"},
+		{"max category:param=60MiB", server, Passed, ""},
+		{"max category:Parameters=59MiB", server, Failed, "category Parameters is 60.0 MiB, 1.00 MiB over the limit of 59.0 MiB: by module model.layers.0.mlp (60.0 MiB); by site me/train.py:50 load (60.0 MiB)."},
+		{"max category:optimizer=1B", server, Passed, ""}, // it holds nothing, and exists
+		{"max category:paramters=1GiB", server, Broken, "no such category; the trace has Parameters"},
+		{"max category:parameters=1step", server, Broken, "is not a size"},
+		{"max module:model.layers.*=60MiB", server, Passed, ""},
+		{"max module:model=1MiB", server, Failed, "module model is 60.0 MiB"},
+		{"max module:modl.layers.0.mlp=1GiB", server, Broken, "no such module; the trace has model.layers.0.mlp"},
+		{"max module:a=1GiB", plain, Broken, "no such module; the trace has no modules at all"},
+		{"max site:me/train.py:10=100MiB", server, Passed, ""},
+		{"max site:*serve=1MiB", server, Failed, "site *serve is 100.0 MiB"},
+		{"max site:me/train.py:11=1GiB", server, Broken, "no such site; the trace has me/train.py:10 serve"},
+		{"max operator:aten::mm=1GiB", server, Broken, "no such operator; the trace has no operators at all"},
+		{"max library:libnccl=40MiB", server, Passed, ""},
+		{"max library:libnccl.so.2=39MiB", server, Failed, "library libnccl.so.2 is 40.0 MiB"},
+		{"max library:libnvcl=1GiB", server, Broken, "no such library; the trace has libnccl.so.2"},
+		{"max library:libc10_cuda=9GiB", server, Broken, "reserved memory is not compared"},
+		{"max driver=200MiB", plain, Passed, ""},
+		{"max driver=1MiB", plain, Failed, "CUDA peak is 200.0 MiB"},
+		{"max driver=9GiB", server, Broken, "reserved memory is not compared"},
+		{"max pinned=16MiB", server, Passed, ""},
+		{"max pinned=15MiB", server, Failed, "pinned memory is 16.0 MiB, 1.00 MiB over the limit of 15.0 MiB"},
+		{"max pinned=many", server, Broken, "is not a size"},
+		{"max managed=0", server, Passed, ""},
+		{"max growth=0/step", still, Passed, ""},
+		{"max growth=2MiB/step", growing, Passed, ""},
+		{"max growth=10KiB/step", growing, Failed, "train.py:10"},
+		{"max growth=1MiB", growing, Failed, "train.py:10"},
+		{"max growth=1KiB/s", growing, Failed, "train.py:10"},
+		{"max growth=1KiB/epoch", growing, Broken, "per step or per second"},
+		{"max growth=1MiB/step", server, Broken, "growth cannot be judged"},
+		{"max rank-spread=5%", server, Broken, "needs the traces of several ranks"},
+		{"max rank-spread=5GiB", server, Broken, "is not a percentage"},
+		{"assert no-driver-alloc-after=step:3", server, Passed, ""},
+		{"assert no-driver-alloc-after=step:2", server, Failed, "after step:2 the driver granted 1 request (8.00 MiB): by library libnccl.so.2 (8.00 MiB); by site me/train.py:10 serve (8.00 MiB)."},
+		{"assert no-driver-alloc-after=step:9", server, Broken, "no step 9"},
+		{"assert no-driver-alloc-after=peak", server, Broken, "no part of a run begins at peak"},
+		{"assert no-driver-alloc-after=stop:1", server, Broken, "no moment"},
+		{"assert no-driver-allocs-after=step:1", server, Broken, "did you mean no-driver-alloc-after="},
+		{"assert released-after=mark:sleep>=60%", server, Passed, ""},
+		{"assert released-after=mark:sleep..mark:wake>=60%", server, Passed, ""},
+		{"assert released-after=mark:sleep>=90%", server, Failed, "62.5% was released of 160.0 MiB that were live at mark:sleep, and 60.0 MiB stayed until mark:wake: by tag weights (60.0 MiB); by category Parameters (60.0 MiB); by module model.layers.0.mlp (60.0 MiB); by site me/train.py:50 load (60.0 MiB)."},
+		{"assert released-after=mark:slep>=90%", server, Broken, `no mark "slep"; it has "sleep", "wake"`},
+		{"assert released-after=mark:sleep", server, Broken, "says not how much"},
+		{"assert released-after=mark:sleep>=900%", server, Broken, "at most 100%"},
+		{"assert only-library=libc10_cuda,libnccl", server, Passed, ""},
+		{"assert only-library=libc10_cuda", server, Failed, "libnccl.so.2 allocated 40.0 MiB in 2 calls: by site me/train.py:10 serve"},
+		{"assert only-library=libc11_cuda", server, Broken, "no such library; the trace has libc10_cuda.so"},
+		{"assert only-library=", server, Broken, "needs a value"},
+		{"assert no-finding=out-of-memory,retries", server, Passed, ""},
+		{"assert no-finding=alarm", growing, Failed, "the first growth (alarm)"},
+		{"assert no-finding=growth", growing, Failed, "train.py:10"},
+		{"assert no-finding=grwth", server, Broken, `no finding or severity "grwth"; did you mean growth?`},
+	} {
+		r := checked(t, test.gate, test.story.trace(t))
+		if r.Status != test.status || !strings.Contains(r.Text, test.says) || test.says == "" && r.Text != "" {
+			t.Errorf("%s: %s, %q; want %s, %q", test.gate, r.Status, r.Text, test.status, test.says)
+		}
+		if strings.ContainsAny(r.Text, "\n") {
+			t.Errorf("%s: more than a sentence: %q", test.gate, r.Text)
+		}
+	}
+}
+
+// checked holds one gate against traces; a gate that cannot be read is an error.
+func checked(t *testing.T, text string, traces ...*Trace) Result {
+	t.Helper()
+	g, err := gate(t, text)
+	if err != nil {
+		return Result{Status: Broken, Text: err.Error()}
+	}
+	o := (&Plan{Gates: []Gate{g}}).Check(traces)
+	if len(o.Results) != 1 || o.Status != o.Results[0].Status {
+		t.Fatalf("%s: %+v", text, o)
+	}
+	return o.Results[0]
+}
+
+func TestRankSpread(t *testing.T) {
+	a, b := story{kv: 100, rank: 0}.trace(t), story{kv: 116, rank: 1}.trace(t)
+	if r := checked(t, "max rank-spread=10%", a, b); r.Status != Passed {
+		t.Errorf("%+v", r)
+	}
+	r := checked(t, "max rank-spread=9%", a, b)
+	if r.Status != Failed || !strings.Contains(r.Text, "by tag kv_cache (+16.0 MiB)") || r.Value.Value != 10 {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestIncomplete: a trace that may lack something passes no gate, unless that is accepted.
+func TestIncomplete(t *testing.T) {
+	for what, s := range map[string]story{"no end": {kv: 1, rank: -1, cut: true}, "status 3": {kv: 1, rank: -1, status: 3}} {
+		g, _ := ParseMax("peak=1GiB")
+		if o := (&Plan{Gates: []Gate{g}}).Check([]*Trace{s.trace(t)}); o.Status != Broken {
+			t.Errorf("%s: %+v", what, o)
+		}
+		if o := (&Plan{Gates: []Gate{g}, Incomplete: true}).Check([]*Trace{s.trace(t)}); o.Status != Passed {
+			t.Errorf("%s, accepted: %+v", what, o)
+		}
+	}
+}
+
+// TestBaseline: what grew is named, and a baseline of something else is refused.
+func TestBaseline(t *testing.T) {
+	base, err := NewBaseline("base.json", []*Trace{server.trace(t)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	text, err := base.JSON()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, test := range []struct {
+		gate, status, says string
+		story              story
+	}{
+		{"compare peak", Passed, "", server},
+		{"compare peak", Passed, "", story{kv: 103, rank: -1}},
+		{"compare peak", Failed, "PyTorch peak +10.0 MiB (+6.2%), 160.0 MiB to 170.0 MiB: by tag kv_cache (+10.0 MiB); by site me/train.py:10 serve (+10.0 MiB).", story{kv: 110, rank: -1}},
+		{"max peak=165MiB", Failed, "5.00 MiB over the limit of 165.0 MiB. PyTorch peak +10.0 MiB", story{kv: 110, rank: -1}},
+		{"compare tag:kv_cache", Failed, "it was 100.0 MiB: by site me/train.py:10 serve (+10.0 MiB).", story{kv: 110, rank: -1}},
+		{"compare tag:new", Failed, "it was 0 B", story{kv: 100, rank: -1, tag: "new"}},
+		{"compare library:libnccl", Passed, "", server},
+		{"compare pinned", Passed, "", server},
+		{"compare requested", Passed, "", server},
+		{"compare peak", Broken, "is of another program, train.py; this is serve.py", story{kv: 1, rank: -1, program: "serve.py"}},
+		{"compare peak", Broken, "was made on another device, NVIDIA H100, 80.0 GiB", story{kv: 1, rank: -1, device: "NVIDIA A100"}},
+		{"compare peak", Broken, "level", story{kv: 1, rank: -1, plain: true}},
+		{"compare growth", Broken, "not compared with a baseline", server},
+		{"compare reserved", Broken, "reserved memory is not compared", server},
+	} {
+		r := Result{Status: Broken}
+		if g, err := gate(t, test.gate); err != nil {
+			r.Text = err.Error()
+		} else {
+			b, err := ParseBaseline("base.json", text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r = (&Plan{Gates: []Gate{g}, Baseline: b}).Check([]*Trace{test.story.trace(t)}).Results[0]
+		}
+		if r.Status != test.status || !strings.Contains(r.Text, test.says) || test.says == "" && r.Text != "" {
+			t.Errorf("%s: %s, %q; want %s, %q", test.gate, r.Status, r.Text, test.status, test.says)
+		}
+	}
+	for _, wrong := range []string{"", "[]", "{}", `{"schema":"x"}`, `{"schema":"memtrace.report/1"}`} {
+		if _, err := ParseBaseline("base.json", []byte(wrong)); err == nil || !strings.Contains(err.Error(), "base.json") {
+			t.Errorf("%q: %v", wrong, err)
+		}
+	}
+}
