@@ -90,7 +90,8 @@ func checkCommand(a *app) *cobra.Command {
 	f.StringVar(&flags.baseline, "baseline", "", "compare with this `FILE`, a baseline, a trace or a JSON report")
 	f.StringArrayVar(&flags.compare, "compare", nil,
 		"compare this `GATE` with the baseline (default peak and pinned; repeatable)")
-	f.StringVar(&flags.tolerance, "tolerance", "", "how much more than in the baseline is allowed, a `PERCENT` (default 2%)")
+	f.StringVar(&flags.tolerance, "tolerance", "",
+		"how much more than in the baseline is allowed, a `PERCENT` (default 2%)")
 	f.BoolVar(&flags.update, "update", false, "write the baseline instead of comparing with it")
 	f.StringVar(&flags.budget, "budget", "", "take the gates from this `FILE` (default "+check.BudgetFile+
 		", if no gate is given)")

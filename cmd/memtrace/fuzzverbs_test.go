@@ -9,6 +9,7 @@ import (
 	"regexp"
 	"runtime"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -71,7 +72,7 @@ func (r *verbReader) run(t *testing.T, events uint64, args ...string) (text []by
 
 // turns are checks that do not run for every trace: copies that must give the same figures, and files of all formats.
 var turns = func() []string {
-	list := []string{"strip", "anonymize", "compact", "embed", "html", "plot", "views"}
+	list := []string{"strip", "anonymize", "compact", "embed", "html", "plot", "views", "check"}
 	for _, kind := range plot.Names() {
 		list = append(list, "plot "+kind)
 	}
@@ -117,6 +118,9 @@ func (r *verbReader) turn(t *testing.T, s *report.Summary, before, path, turn st
 		}
 		r.run(t, s.Health.Events, "report", "--details", path)
 		args = []string{"report", "--from", "0s", "--to", "exit"}
+	case "check":
+		r.check(t, s, before, path)
+		return
 	case "html":
 		r.run(t, s.Health.Events, append(args, before, path)...)
 		args = append(args, "--blocks", "100")
@@ -130,6 +134,34 @@ func (r *verbReader) turn(t *testing.T, s *report.Summary, before, path, turn st
 		}
 	}
 	r.run(t, s.Health.Events, append(args, path)...)
+}
+
+// check holds gates against the trace: a limit just below a figure fails, the figure itself passes.
+func (r *verbReader) check(t *testing.T, s *report.Summary, before, path string) {
+	t.Helper()
+	args := []string{"check", "--allow-incomplete", "--json", "--max", "tag:*=1", "--max", "module:*=1", "--max",
+		"library:*=1", "--max", "category:param=1", "--max", "growth=1/step", "--assert", "no-finding=alarm",
+		"--assert", "no-driver-alloc-after=step:1", "--assert", "released-after=0.000001s>=50%", "--baseline", before}
+	r.status(t, append(args, path), exitOK, exitOverBudget, exitFailure)
+	peak := s.Main().PeakBytes
+	if peak == 0 || peak > 1<<50 || s.Framework.Empty() && s.Versions["torch"] != "" {
+		return // of a framework without blocks, no peak is compared
+	}
+	limit := func(bytes uint64) []string {
+		return []string{"check", "--allow-incomplete", "--max", "peak=" + strconv.FormatUint(bytes, 10), path}
+	}
+	r.status(t, limit(peak), exitOK)
+	r.status(t, limit(peak-1), exitOverBudget)
+}
+
+// status runs a verb that ends with one of some statuses.
+func (r *verbReader) status(t *testing.T, args []string, statuses ...int) {
+	t.Helper()
+	status := newApp(strings.NewReader(""), r.out, r.errors).execute(args)
+	text, complaint := written(r.out), written(r.errors)
+	if !slices.Contains(statuses, status) || status == exitFailure && len(complaint) == 0 {
+		t.Errorf("memtrace %s ends with %d, not %d, and says %q %q", args, status, statuses, text, complaint)
+	}
 }
 
 func checkContradictions(t *testing.T, what string, s *report.Summary) {

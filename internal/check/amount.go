@@ -105,4 +105,4 @@ func parseRate(text string) (Amount, error) {
 }
 
 // errReserved is why no gate compares what an allocator holds.
-var errReserved = errors.New("reserved memory is not compared: what a caching allocator holds depends on the order of requests and on the device's free memory, and differs by a tenth between runs that do the same; use peak (allocated bytes) or requested")
+var errReserved = errors.New("reserved memory is not compared: what a caching allocator holds depends on the order of requests and on the device's free memory, and may differ by a tenth between runs that do the same; use peak (allocated bytes) or requested")

@@ -73,7 +73,8 @@ func ParseBaseline(path string, text []byte) (*Baseline, error) {
 func (b *Baseline) of(t *Trace, others int) (*report.Summary, error) {
 	s := t.Summary
 	if name := program(&s.Process); name != b.Program {
-		return nil, fmt.Errorf("%s is of another program, %s; this is %s; --update replaces it", b.path, b.Program, name)
+		return nil, fmt.Errorf("%s is of another program, %s; this is %s; --update replaces it", b.path, b.Program,
+			name)
 	}
 	rank := s.Process.Rank
 	i := slices.IndexFunc(b.Runs, func(r BaselineRun) bool { return sameRank(r.Rank, rank) })

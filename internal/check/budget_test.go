@@ -34,7 +34,7 @@ func budgetSchema(t *testing.T) *jsonschema.Schema {
 	return schema
 }
 
-const wholeBudget = `#:schema https://example.com/memtrace.schema.json
+const wholeBudget = `#:schema docs/memtrace.schema.json
 # for every run
 assert = ["no-finding=warning"]
 tolerance = "2%"
@@ -63,7 +63,7 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Pick(""); err == nil || !strings.Contains(err.Error(), "has the runs serve, train; choose one with --run") {
+	if _, err := b.Pick(""); err == nil || !strings.Contains(err.Error(), "has the runs serve, train; choose one") {
 		t.Error(err)
 	}
 	if _, err := b.Pick("trian"); err == nil || !strings.Contains(err.Error(), "did you mean train?") {

@@ -4,5 +4,5 @@
 // that its caller provides.
 //
 // Gates compare live and requested bytes. What a caching allocator reserves depends on the order of requests, so that
-// identical work differs by a tenth and more: no gate compares that.
+// identical work may differ by a tenth: no gate compares that.
 package check

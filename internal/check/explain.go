@@ -59,7 +59,8 @@ func (t *Trace) explainDifference(r *Result, base *report.Summary) {
 	t.locate(r)
 	r.Text = render.DiffVerdict(d)
 	if r.Kind == KindMax && r.Unit == Bytes {
-		r.Text = fmt.Sprintf("%s over the limit of %s. %s", Amount{r.Value.Value - r.Limit.Value, Bytes}, r.Limit, r.Text)
+		r.Text = fmt.Sprintf("%s over the limit of %s. %s", Amount{r.Value.Value - r.Limit.Value, Bytes}, r.Limit,
+			r.Text)
 	}
 	named := func(by string) bool {
 		return d.Verdict != nil && slices.ContainsFunc(d.Verdict.Causes, func(c diff.Cause) bool { return c.By == by })
@@ -95,7 +96,11 @@ func (t *Trace) explainPeak(r *Result) {
 			parts = append(parts, Owner{By: by, Name: row.Key, Bytes: row.PeakBytes})
 		}
 	}
-	r.Text = r.overLimit(layout.UpperFirst(layout.LevelName(s))+" peak") + t.fill(r, parts)
+	level := s.MainLevel()
+	if level == report.LevelFramework {
+		level = layout.FrameworkName(s.Versions)
+	}
+	r.Text = r.overLimit(layout.UpperFirst(level)+" peak") + t.fill(r, parts)
 }
 
 // explainOwner says how much an owner has, and where in the program most of that is from.

@@ -18,7 +18,7 @@ func TestGates(t *testing.T) {
 		{"max peak=160MiB", server, Passed, ""},
 		{"max peak=0.2G", server, Passed, ""},
 		{"max peak=159MiB", server, Failed, "PyTorch peak is 160.0 MiB, 1.00 MiB over the limit of 159.0 MiB: by tag kv_cache (100.0 MiB)"},
-		{"max peak=100MiB", plain, Failed, "CUDA peak is 200.0 MiB"},
+		{"max peak=100MiB", plain, Failed, "Driver peak is 200.0 MiB"},
 		{"max peak=5%", server, Broken, `peak: "5%" is not a size`},
 		{"max peak=1XB", server, Broken, `"1XB" is not a size`},
 		{"max peak=-1", server, Broken, "is not a size"},
@@ -54,7 +54,7 @@ func TestGates(t *testing.T) {
 		{"max library:libnvcl=1GiB", server, Broken, "no such library; the trace has libnccl.so.2"},
 		{"max library:libc10_cuda=9GiB", server, Broken, "reserved memory is not compared"},
 		{"max driver=200MiB", plain, Passed, ""},
-		{"max driver=1MiB", plain, Failed, "CUDA peak is 200.0 MiB"},
+		{"max driver=1MiB", plain, Failed, "Driver peak is 200.0 MiB"},
 		{"max driver=9GiB", server, Broken, "reserved memory is not compared"},
 		{"max pinned=16MiB", server, Passed, ""},
 		{"max pinned=15MiB", server, Failed, "pinned memory is 16.0 MiB, 1.00 MiB over the limit of 15.0 MiB"},
@@ -82,7 +82,8 @@ func TestGates(t *testing.T) {
 		{"assert released-after=mark:sleep", server, Broken, "says not how much"},
 		{"assert released-after=mark:sleep>=900%", server, Broken, "at most 100%"},
 		{"assert only-library=libc10_cuda,libnccl", server, Passed, ""},
-		{"assert only-library=libc10_cuda", server, Failed, "libnccl.so.2 allocated 40.0 MiB in 2 calls: by site me/train.py:10 serve"},
+		{"assert only-library=libc10_cuda", server, Failed,
+			"libnccl.so.2 allocated 40.0 MiB in 2 calls: by site me/train.py:10 serve"},
 		{"assert only-library=libc11_cuda", server, Broken, "no such library; the trace has libc10_cuda.so"},
 		{"assert only-library=", server, Broken, "needs a value"},
 		{"assert no-finding=out-of-memory,retries", server, Passed, ""},
@@ -127,7 +128,8 @@ func TestRankSpread(t *testing.T) {
 
 // TestIncomplete: a trace that may lack something passes no gate, unless that is accepted.
 func TestIncomplete(t *testing.T) {
-	for what, s := range map[string]story{"no end": {kv: 1, rank: -1, cut: true}, "status 3": {kv: 1, rank: -1, status: 3}} {
+	for what, s := range map[string]story{"no end": {kv: 1, rank: -1, cut: true},
+		"status 3": {kv: 1, rank: -1, status: 3}} {
 		g, _ := ParseMax("peak=1GiB")
 		if o := (&Plan{Gates: []Gate{g}}).Check([]*Trace{s.trace(t)}); o.Status != Broken {
 			t.Errorf("%s: %+v", what, o)
@@ -155,14 +157,18 @@ func TestBaseline(t *testing.T) {
 		{"compare peak", Passed, "", server},
 		{"compare peak", Passed, "", story{kv: 103, rank: -1}},
 		{"compare peak", Failed, "PyTorch peak +10.0 MiB (+6.2%), 160.0 MiB to 170.0 MiB: by tag kv_cache (+10.0 MiB); by site me/train.py:10 serve (+10.0 MiB).", story{kv: 110, rank: -1}},
-		{"max peak=165MiB", Failed, "5.00 MiB over the limit of 165.0 MiB. PyTorch peak +10.0 MiB", story{kv: 110, rank: -1}},
-		{"compare tag:kv_cache", Failed, "it was 100.0 MiB: by site me/train.py:10 serve (+10.0 MiB).", story{kv: 110, rank: -1}},
+		{"max peak=165MiB", Failed,
+			"5.00 MiB over the limit of 165.0 MiB. PyTorch peak +10.0 MiB", story{kv: 110, rank: -1}},
+		{"compare tag:kv_cache", Failed, "it was 100.0 MiB: by site me/train.py:10 serve (+10.0 MiB).",
+			story{kv: 110, rank: -1}},
 		{"compare tag:new", Failed, "it was 0 B", story{kv: 100, rank: -1, tag: "new"}},
 		{"compare library:libnccl", Passed, "", server},
 		{"compare pinned", Passed, "", server},
 		{"compare requested", Passed, "", server},
-		{"compare peak", Broken, "is of another program, train.py; this is serve.py", story{kv: 1, rank: -1, program: "serve.py"}},
-		{"compare peak", Broken, "was made on another device, NVIDIA H100, 80.0 GiB", story{kv: 1, rank: -1, device: "NVIDIA A100"}},
+		{"compare peak", Broken, "is of another program, train.py; this is serve.py",
+			story{kv: 1, rank: -1, program: "serve.py"}},
+		{"compare peak", Broken, "was made on another device, NVIDIA H100, 80.0 GiB",
+			story{kv: 1, rank: -1, device: "NVIDIA A100"}},
 		{"compare peak", Broken, "level", story{kv: 1, rank: -1, plain: true}},
 		{"compare growth", Broken, "not compared with a baseline", server},
 		{"compare reserved", Broken, "reserved memory is not compared", server},
@@ -182,7 +188,8 @@ func TestBaseline(t *testing.T) {
 		}
 	}
 	for _, wrong := range []string{"", "[]", "{}", `{"schema":"x"}`, `{"schema":"memtrace.report/1"}`} {
-		if _, err := ParseBaseline("base.json", []byte(wrong)); err == nil || !strings.Contains(err.Error(), "base.json") {
+		_, err := ParseBaseline("base.json", []byte(wrong))
+		if err == nil || !strings.Contains(err.Error(), "base.json") {
 			t.Errorf("%q: %v", wrong, err)
 		}
 	}

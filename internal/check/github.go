@@ -5,6 +5,7 @@ import (
 	"io"
 	"strings"
 
+	"memtrace/internal/cli"
 	"memtrace/internal/sanitize"
 )
 
@@ -25,7 +26,7 @@ func Markdown(w io.Writer, o *Outcome) error {
 			if r.Status != Passed {
 				text := gateName(r) + ": " + r.Text
 				if r.File != "" {
-					text += fmt.Sprintf("\n    %s:%d", sanitize.Text(r.File), r.Line)
+					text += fmt.Sprintf("\n    %s:%d", sanitize.Text(cli.ShortPath(r.File)), r.Line)
 				}
 				details = append(details, text)
 			}

@@ -109,7 +109,7 @@ func learnGate(g Gate, traces []*Trace) (n NoiseGate, err error) {
 		n.Tight = spread > g.Limit.Value
 	}
 	if n.Tight {
-		n.Text = fmt.Sprintf("%s is too tight to hold: runs that do the same differ by %s; at least %s is needed", g.Text,
+		n.Text = fmt.Sprintf("%s is too tight to hold: runs that do the same differ by %s; at least %s is needed", n.Gate,
 			n.Spread, n.Least)
 	}
 	return n, nil

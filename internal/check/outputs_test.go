@@ -1,0 +1,210 @@
+package check
+
+import (
+	"bytes"
+	"encoding/json"
+	"encoding/xml"
+	"errors"
+	"io"
+	"os"
+	"reflect"
+	"regexp"
+	"strings"
+	"testing"
+	"unicode"
+
+	"memtrace/internal/render/layout"
+)
+
+// evil is what a tag may be called.
+const evil = "\x1b]0;pwned\x07|`x`|\\|</failure>]]>&amp;\u202e\r\nforged: line\n```\n# title\n@everyone [a](http://b) ::error::%0A<script>\xff"
+
+// evilOutcome has it in every text.
+func evilOutcome() *Outcome {
+	owner := &Owner{By: evil, Name: evil}
+	figure := &Figure{Amount{1, Bytes}}
+	o := newOutcome([]Result{
+		{Trace: evil, Kind: KindMax, Gate: evil, Status: Failed, Text: evil, Owner: owner, Module: evil, Site: evil,
+			File: "/src/" + evil, Line: 7, Limit: figure, Value: figure, Unit: Bytes},
+		{Trace: evil, Kind: KindAssert, Gate: evil, Status: Broken, Text: evil},
+		{Trace: "other", Kind: KindAssert, Gate: evil, Status: Passed, Base: figure}})
+	o.Budget, o.Run = evil, evil
+	return o
+}
+
+func written(t *testing.T, write func(io.Writer) error) string {
+	t.Helper()
+	var b bytes.Buffer
+	if err := write(&b); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// TestHostileNames: no name of a trace controls a terminal, makes a line of its own, or leaves its place in a table, an
+// element or an annotation.
+func TestHostileNames(t *testing.T) {
+	o := evilOutcome()
+	texts := map[string]string{
+		"text":     written(t, func(w io.Writer) error { return Text(w, o, layout.Options{}) }),
+		"markdown": written(t, func(w io.Writer) error { return Markdown(w, o) }),
+		"github":   written(t, func(w io.Writer) error { return Annotations(w, o, "/src") }),
+		"junit":    written(t, func(w io.Writer) error { return JUnit(w, o) }),
+		"sarif":    written(t, func(w io.Writer) error { return SARIF(w, o, "/src") }),
+	}
+	for name, text := range texts {
+		i := strings.IndexFunc(text, func(r rune) bool { return r != '\n' && !unicode.IsPrint(r) && r != '\ufe0f' })
+		if i >= 0 {
+			t.Errorf("%s: %q", name, text[max(0, i-20):i+10])
+		}
+		if regexp.MustCompile(`(?m)^(forged|# title|@everyone)`).MatchString(text) {
+			t.Errorf("%s: a line of the trace's own:\n%s", name, text)
+		}
+	}
+	for line := range strings.Lines(texts["markdown"]) {
+		if strings.HasPrefix(line, "|") && strings.Count(line, "|") != 7 {
+			t.Errorf("a cell leaves its row: %s", line)
+		}
+		if strings.HasPrefix(line, "```") && !strings.HasPrefix(line, "````") {
+			t.Errorf("a fence of the trace's own: %s", line)
+		}
+	}
+	lines := strings.Split(strings.TrimSpace(texts["github"]), "\n")
+	if len(lines) != 2 || strings.Count(lines[0], "::") < 2 {
+		t.Errorf("annotations: %q", lines)
+	}
+	for _, line := range lines {
+		if !regexp.MustCompile(`^::error (file=[^:,]*,line=7,)?title=[^:,]*::`).MatchString(line) {
+			t.Errorf("an annotation's properties: %s", line)
+		}
+	}
+	for d := xml.NewDecoder(strings.NewReader(texts["junit"])); ; {
+		token, err := d.Token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatalf("junit: %v", err)
+		}
+		if start, ok := token.(xml.StartElement); ok && !strings.Contains("testsuites testsuite testcase failure error",
+			start.Name.Local) {
+			t.Errorf("an element of the trace's own: %s", start.Name.Local)
+		}
+	}
+	asJSON := written(t, func(w io.Writer) error { return JSON(w, o) })
+	if !json.Valid([]byte(texts["sarif"])) || !json.Valid([]byte(asJSON)) {
+		t.Error("not JSON")
+	}
+}
+
+// TestSourceFiles: annotations name files of the sources only, from their folder.
+func TestSourceFiles(t *testing.T) {
+	for path, want := range map[string]string{"/src/a/b.py": "a/b.py", "/usr/lib/x.py": "", "b.py": "b.py", "": "",
+		"/src/../etc/passwd": "", "/srcs/a.py": ""} {
+		if got := sourceFile(path, "/src"); got != want {
+			t.Errorf("%q is %q, want %q", path, got, want)
+		}
+	}
+}
+
+// TestNoise: runs that differ by more than a gate allows show it, with what would hold.
+func TestNoise(t *testing.T) {
+	traces := []*Trace{server.trace(t), story{kv: 104, rank: -1}.trace(t)} // peaks of 160 and 164 MiB: 2.5%
+	read := func(list ...string) (gates []Gate) {
+		for _, text := range list {
+			g, err := gate(t, text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			gates = append(gates, g)
+		}
+		return gates
+	}
+	n, err := Learn(read("max peak=164MiB", "max peak=168MiB", "compare peak", "compare pinned",
+		"assert no-finding=alarm"), traces, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tight []bool
+	for _, g := range n.Gates {
+		tight = append(tight, g.Tight)
+	}
+	if want := []bool{true, false, true, false}; !reflect.DeepEqual(tight, want) {
+		t.Errorf("%v, want %v: %+v", tight, want, n.Gates)
+	}
+	if text := n.Gates[2].Text; text != "peak +2% is too tight to hold: runs that do the same differ by 2.5%; at least 2.5% is needed" {
+		t.Error(text)
+	}
+	text := written(t, func(w io.Writer) error { return NoiseText(w, n, layout.Options{}) })
+	if !strings.Contains(text, "2 gates are too tight to hold.") {
+		t.Error(text)
+	}
+	for _, wrong := range []struct {
+		traces []*Trace
+		gates  []Gate
+		says   string
+	}{
+		{traces[:1], read("max peak=1GiB"), "several runs"},
+		{append(traces[:1:1], story{kv: 1, rank: -1, program: "x.py"}.trace(t)), read("max peak=1GiB"),
+			"another program"},
+		{append(traces[:1:1], story{kv: 1, rank: -1, cut: true}.trace(t)), read("max peak=1GiB"), "not complete"},
+		{traces, read("max tag:x=1GiB"), "no such tag"},
+		{traces, read("assert no-finding=alarm"), "no gate has a limit"},
+	} {
+		if _, err := Learn(wrong.gates, wrong.traces, false); err == nil || !strings.Contains(err.Error(), wrong.says) {
+			t.Errorf("%v, want %s", err, wrong.says)
+		}
+	}
+}
+
+// TestReport: a JSON report answers what it has, and refuses the rest.
+func TestReport(t *testing.T) {
+	traced := server.trace(t)
+	text, err := json.Marshal(document{"memtrace.report/1", traced.Findings, traced.Summary})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, err := ParseReport("r.json", text)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for gate, want := range map[string]string{"max peak=160MiB": Passed, "max tag:kv_cache=1MiB": Failed,
+		"assert no-driver-alloc-after=step:3": Broken, "assert no-finding=alarm": Passed} {
+		if got := checked(t, gate, r); got.Status != want {
+			t.Errorf("%s: %+v", gate, got)
+		}
+	}
+	for _, wrong := range []string{"[]", "{", `{"schema":"memtrace.brief/1"}`, "null"} {
+		if _, err := ParseReport("r.json", []byte(wrong)); err == nil {
+			t.Errorf("%q is a report", wrong)
+		}
+	}
+}
+
+// TestFieldsAreDocumented: docs/ci.md has every field of the JSON output, every gate and every condition.
+func TestFieldsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/ci.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	wanted := []string{Schema, BaselineSchema, NoiseSchema}
+	for _, of := range []reflect.Type{reflect.TypeFor[Outcome](), reflect.TypeFor[Result](), reflect.TypeFor[Owner](),
+		reflect.TypeFor[Noise](), reflect.TypeFor[NoiseGate]()} {
+		for field := range of.Fields() {
+			if name, _, _ := strings.Cut(field.Tag.Get("json"), ","); name != "" {
+				wanted = append(wanted, name)
+			}
+		}
+	}
+	for _, k := range subjectKinds {
+		wanted = append(wanted, k.name)
+	}
+	for _, name := range AssertNames() {
+		wanted = append(wanted, strings.TrimSuffix(name, "="))
+	}
+	for _, name := range wanted {
+		if !regexp.MustCompile("`" + regexp.QuoteMeta(name) + "[`=:]").Match(text) {
+			t.Errorf("docs/ci.md has no %q", name)
+		}
+	}
+}
