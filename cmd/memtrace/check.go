@@ -155,7 +155,7 @@ func (f *checkFlags) gates() (run check.Run, budget string, err error) {
 			f.budget = check.BudgetFile
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return run, "", err
-		} else {
+		} else if !f.noise {
 			return run, "", cli.UsageErrorf("name a gate, such as --max peak=10GiB, or write a budget, %s",
 				check.BudgetFile)
 		}
@@ -205,7 +205,7 @@ func (f *checkFlags) add(run *check.Run, tolerance check.Amount) error {
 		run.Baseline = f.baseline
 	}
 	compare := f.compare
-	if len(compare)+len(run.Compare) == 0 && run.Baseline != "" {
+	if len(compare)+len(run.Compare) == 0 && (run.Baseline != "" || f.noise && len(run.Gates) == 0) {
 		compare = check.DefaultCompare()
 	}
 	for _, text := range compare {
@@ -216,14 +216,15 @@ func (f *checkFlags) add(run *check.Run, tolerance check.Amount) error {
 		run.Compare = append(run.Compare, g)
 	}
 	switch {
+	case f.update && f.noise:
+		return cli.UsageErrorf("--update and --noise: choose one of them")
 	case run.Baseline == "" && f.update:
 		return cli.UsageErrorf("--update requires --baseline, the file to write")
+	case f.noise: // compares the runs with each other
 	case run.Baseline == "" && len(run.Compare) > 0:
 		return cli.UsageErrorf("--compare requires --baseline")
 	case run.Baseline == "" && f.tolerance != "":
 		return cli.UsageErrorf("--tolerance requires --baseline")
-	case f.update && f.noise:
-		return cli.UsageErrorf("--update and --noise: choose one of them")
 	case len(run.Gates)+len(run.Compare) == 0:
 		return cli.UsageErrorf("%s has no gates; name one, such as --max peak=10GiB", f.budget)
 	}

@@ -150,8 +150,10 @@ func (r *checkReader) update(path string, traces []*check.Trace) error {
 	if err != nil {
 		return fmt.Errorf("%s: %w", path, err)
 	}
-	if err := tracefile.RefuseSame(traces[0].Path, path); err != nil {
-		return err
+	for _, t := range traces {
+		if err := tracefile.RefuseSame(t.Path, path); err != nil {
+			return err
+		}
 	}
 	err = r.app.WriteTo(path, true, sanitize.JSON, func(w io.Writer) error {
 		_, err := w.Write(text)

@@ -82,7 +82,8 @@ var ours = map[string][]string{
 	"cmd/memtrace": {
 		"analyzer", "analyzer/report", "internal/attach", "internal/check", "internal/cli", "internal/control",
 		"internal/diff", "internal/export", "internal/exportcmd", "internal/importer", "internal/launch",
-		"internal/moment", "internal/page", "internal/plot", "internal/profile", "internal/render", "internal/render/layout",
+		"internal/moment", "internal/page", "internal/plot", "internal/profile", "internal/render",
+		"internal/render/layout",
 		"internal/rewrite", "internal/rules/rulefile", "internal/safefile", "internal/sanitize",
 		"internal/symbol", "internal/textform", "internal/top", "internal/tracefile", "internal/version",
 		"trace", "trace/spool",

@@ -178,8 +178,8 @@ var presetCategories = sync.OnceValue(func() (list []string) {
 	return slices.Clip(list)
 })
 
-// libraryBytes is the CUDA memory of a library, at the peak of all or of the framework's blocks, whichever is more. What
-// a framework's allocator took from the driver is reserved memory.
+// libraryBytes is the CUDA memory of a library, at the peak of all or of the framework's blocks, whichever is more.
+// What a framework's allocator took from the driver is reserved memory.
 func libraryBytes(s *report.Summary, sub Subject) (sum uint64, err error) {
 	group, ledger := s.Group("library", report.LevelDriver), s.Ledger("library")
 	if group == nil {

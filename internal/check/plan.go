@@ -41,8 +41,13 @@ func (p *Plan) Check(traces []*Trace) *Outcome {
 			complete = false
 			continue
 		}
+		base, err := p.base(t, len(traces)-1)
+		if err != nil {
+			results = append(results, t.result(Gate{}, Broken, err.Error()))
+			continue
+		}
 		for _, g := range perTrace {
-			results = append(results, p.one(t, g, len(traces)-1))
+			results = append(results, t.hold(g, base))
 		}
 	}
 	for _, g := range overall {
@@ -57,8 +62,16 @@ func (t *Trace) result(g Gate, status, text string) Result {
 	return Result{Trace: t.Path, Rank: t.Summary.Process.Rank, Kind: g.Kind, Gate: g.name(), Status: status, Text: text}
 }
 
-// one holds a gate against a trace.
-func (p *Plan) one(t *Trace, g Gate, others int) Result {
+// base is what a trace is compared with; nil without a baseline. others counts the other traces.
+func (p *Plan) base(t *Trace, others int) (*report.Summary, error) {
+	if p.Baseline == nil {
+		return nil, nil
+	}
+	return p.Baseline.of(t, others)
+}
+
+// hold holds a gate against a trace, and compares it with a baseline if there is one.
+func (t *Trace) hold(g Gate, base *report.Summary) Result {
 	if g.Kind == KindAssert {
 		return t.assert(g)
 	}
@@ -66,12 +79,8 @@ func (p *Plan) one(t *Trace, g Gate, others int) Result {
 	if err != nil {
 		return t.result(g, Broken, err.Error())
 	}
-	limit, base := g.Limit, (*report.Summary)(nil)
-	r := t.result(g, Passed, "")
-	if p.Baseline != nil {
-		if base, err = p.Baseline.of(t, others); err != nil {
-			return t.result(g, Broken, err.Error())
-		}
+	limit, r := g.Limit, t.result(g, Passed, "")
+	if base != nil {
 		before, err := baseValue(base, g)
 		if g.Kind == KindCompare && err != nil {
 			return t.result(g, Broken, "in the baseline: "+err.Error())

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 
 	"memtrace/internal/render/layout"
@@ -80,23 +81,20 @@ func newOutcome(results []Result) *Outcome {
 func (o *Outcome) Problems() (list []error) {
 	for i := range o.Results {
 		if r := &o.Results[i]; r.Status == Broken {
-			list = append(list, fmt.Errorf("%s", r.sentence()))
+			list = append(list, errors.New(r.sentence()))
 		}
 	}
 	return list
 }
 
-// sentence is a failure or an error, with the trace where there are several.
+// sentence is a result with its trace and gate.
 func (r *Result) sentence() string {
 	text := r.Text
-	if r.Kind == "" || r.Status == Broken && r.Gate != "" {
+	if r.Gate != "" {
 		text = r.Gate + ": " + text
 	}
-	if r.Gate == "" {
-		text = r.Text
-	}
-	if r.Trace != "" && r.Status == Broken {
-		return r.Trace + ": " + text
+	if r.Trace != "" {
+		text = r.Trace + ": " + text
 	}
 	return text
 }
