@@ -20,8 +20,8 @@ const checkLong = `Check traces against a memory budget: limits, conditions, and
 names who grew, with module and source line. Without a gate, memtrace.toml in the
 current folder is the budget.`
 
-const checkDetails = `Gates compare allocated and requested bytes, never reserved ones, which differ between
-runs that do the same. The owners' bytes are those at the peak.
+const checkDetails = `Gates compare allocated and requested bytes, never reserved ones, which may
+differ between runs that do the same. The owners' bytes are those at the peak.
 
 --max takes these, with a limit such as 10GiB:
 
@@ -40,10 +40,12 @@ runs that do the same. The owners' bytes are those at the peak.
 --assert takes these:
 
   no-driver-alloc-after=MOMENT     the driver grants nothing from there on
-  released-after=MOMENT>=PERCENT   so much of what is live then is freed, until the next
-                                   mark or the last allocation; MOMENT..MOMENT says until when
+  released-after=MOMENT>=PERCENT   so much of what is live then is freed afterwards
   only-library=NAMES               no other library allocates CUDA memory
   no-finding=NAMES                 findings by name, or by severity and worse
+
+What is freed is counted up to the next mark, or else the last allocation, or in
+MOMENT..MOMENT>=PERCENT up to the second one.
 
 --baseline compares with the file that --update writes, or with another trace. --noise
 takes the traces of several runs that do the same, and shows which gates are too tight.
@@ -84,7 +86,7 @@ func checkCommand(a *app) *cobra.Command {
 		RunE:              func(_ *cobra.Command, args []string) error { return a.check(&flags, args) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&flags.max, "max", nil, "fail above a limit: `GATE=LIMIT`, such as peak=10GiB (repeatable)")
+	f.StringArrayVar(&flags.max, "max", nil, "fail above this `GATE=LIMIT`, such as peak=10GiB (repeatable)")
 	f.StringArrayVar(&flags.assert, "assert", nil,
 		"fail unless this `CONDITION` holds, such as no-finding=warning (repeatable)")
 	f.StringVar(&flags.baseline, "baseline", "", "compare with this `FILE`, a baseline, a trace or a JSON report")

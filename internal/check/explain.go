@@ -19,7 +19,7 @@ func (t *Trace) explain(r *Result, g Gate, base *report.Summary) {
 	case kind == "growth":
 		t.growing(r)
 	case accounts[kind] != "":
-		r.Text = r.overLimit(kind + " memory")
+		r.Text = r.overLimit(kind+" memory") + "."
 	case g.Subject.Name != "":
 		t.explainOwner(r, g, base)
 	case base != nil && r.Base != nil && r.Base.Value < r.Value.Value:

@@ -60,6 +60,9 @@ func (s story) text() string {
 	add(`string id=5 value="wake"`)
 	add(`module id=1 start=0x7f1000000000 end=0x7f1000100000 base=0x7f1000000000 path="/venv/torch/lib/libc10_cuda.so"`)
 	add(`module id=2 start=0x7f3000000000 end=0x7f3000100000 base=0x7f3000000000 path="/usr/lib/libnccl.so.2"`)
+	add(`module id=3 start=0x7f2000000000 end=0x7f2000100000 base=0x7f2000000000 path="/venv/torch/lib/libtorch_cuda.so"`)
+	add(`symbol module=3 address=0x7f2000006000 function="at::_ops::mm::call"`)
+	add(`stack id=3 frames=0x7f1000001234,0x7f2000006000`)
 	add(`stack id=1 frames=0x7f1000001234`)
 	add(`stack id=2 frames=0x7f3000001234`)
 	add(`code id=10 name="serve" qualname="serve" file="/home/me/train.py" line=10`)
@@ -90,17 +93,18 @@ func (s story) events(add func(format string, args ...any)) {
 			return
 		}
 		allocated += size * mib
-		event("alloc level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d stack=1 %s allocated=%d reserved=%d rest=1",
+		event("alloc level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d %s allocated=%d reserved=%d rest=1",
 			address, size*mib, more, allocated, 1024*mib)
 	}
 	if !s.plain && !s.silent {
 		driver(0x100000000, 1024, 1, 13)
 	}
-	block(0x100000000, 60, "tag=2 pystack=13")
+	block(0x100000000, 60, "tag=2 pystack=13 stack=1")
 	if !s.plain && !s.silent {
 		event("name addr=0x100000000 size=%d category=2 name=3", 60*mib)
 	}
-	block(0x110000000, s.kv, "tag=1 pystack=11")
+	block(0x110000000, s.kv, "tag=1 pystack=11 stack=3")
+	event("alloc level=driver api=cuMemAllocManaged mem=managed addr=0xb00000000 size=%d stack=2", 4*mib)
 	driver(0x800000000, 32, 2, 11)
 	event("alloc level=driver api=cuMemHostAlloc mem=host device=-1 addr=0xa00000000 size=%d stack=1", 16*mib)
 	event("step count=1")
@@ -109,11 +113,11 @@ func (s story) events(add func(format string, args ...any)) {
 	event("step count=3")
 	for i := range s.grows {
 		event("step count=%d", i+4)
-		block(0x120000000+i*mib, 1, "tag=1 pystack=11")
+		block(0x120000000+i*mib, 1, "tag=1 pystack=11 stack=1")
 	}
 	for i := range s.still {
 		event("step count=%d", i+4)
-		block(0x120000000, 1, "tag=1 pystack=11")
+		block(0x120000000, 1, "tag=1 pystack=11 stack=1")
 		allocated -= mib
 		event("free level=framework api=reportMemoryUsageToProfiler mem=device addr=0x120000000 size=%d allocated=%d reserved=%d",
 			mib, allocated, 1024*mib)
