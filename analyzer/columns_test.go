@@ -2,7 +2,6 @@ package analyzer
 
 import (
 	"bytes"
-	"encoding/json"
 	"math/rand/v2"
 	"reflect"
 	"runtime"
@@ -207,9 +206,7 @@ func TestColumnsSayWhatRowsSay(t *testing.T) {
 			want := summary(func(r *trace.Reader) trace.Source { return onlyRows{r} })
 			got := summary(func(r *trace.Reader) trace.Source { return r })
 			if !reflect.DeepEqual(got, want) {
-				a, _ := json.Marshal(got)
-				b, _ := json.Marshal(want)
-				t.Fatalf("seed %d, %s:\n%s\nwant\n%s", seed, name, a, b)
+				t.Fatalf("seed %d, %s: %s", seed, name, difference(asJSON(t, got), asJSON(t, want)))
 			}
 		}
 	}
