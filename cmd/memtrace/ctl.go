@@ -188,10 +188,17 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 	if words == "" {
 		words = "is " + answer.State
 	}
+	next := ""
+	if answer.State == control.Recording || answer.State == control.Ended {
+		next = fmt.Sprintf("  next     memtrace ctl %d report\n", pid)
+	}
 	return a.WriteTo("", false, sanitize.Lines, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, sanitize.Text(attach.CommandOf(pid)))
 		if err == nil && answer.Start == control.StartedLate {
 			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", layout.Bytes(answer.Held))
+		}
+		if err == nil {
+			_, err = io.WriteString(w, next)
 		}
 		return err
 	})

@@ -33,7 +33,8 @@ func (r *Recorder) loadInto(o Options, pid int) (control.Answer, error) {
 		return none, fmt.Errorf("there is no process %d", pid)
 	}
 	if trace, recorded := recordedBy(pid); recorded {
-		return none, fmt.Errorf("process %d is recorded already, in %s, and has no control socket", pid, trace)
+		return none, fmt.Errorf("process %d is recorded already, in %s, and has no control socket; to look at it, type: "+
+			"memtrace report %s", pid, trace, cli.ShellWord(trace))
 	}
 	if err := obstacle(pid); err != nil {
 		return none, err

@@ -116,7 +116,8 @@ func isOurs(pid int) bool {
 func (r *Recorder) begin(pid int, now control.Answer, request string) (control.Answer, error) {
 	switch now.State {
 	case control.Recording:
-		return now, fmt.Errorf("process %d is recorded already, in %s", pid, now.Trace)
+		return now, fmt.Errorf("process %d is recorded already, in %s; to look at it, type: memtrace ctl %d report", pid,
+			now.Trace, pid)
 	case control.Ended:
 		return now, fmt.Errorf("the recording of process %d has ended, in %s; a process can be recorded once",
 			pid, now.Trace)
