@@ -15,12 +15,13 @@ import (
 // Two runs of one program have different paths if they ran from two checkouts, or from two folders, and generated files
 // have new names in every run. Files that only one side has are therefore matched: by the path that is left when a
 // folder is removed on each side, the same folders for all files, and generated files by the parts of their names that
-// are not generated.
+// are not generated. A file that was renamed is matched by the names of its functions.
 
 // paths maps files of the base to files of the new run.
 type paths struct {
 	base, changed map[string]string // file -> its name in compared keys; only where it differs
 	folders       [][2]string       // taken off, of the base and of the new run
+	renamed       [][2]string
 	generated     bool
 }
 
@@ -28,9 +29,9 @@ type paths struct {
 func matchPaths(base, changed *report.Summary) *paths {
 	p := &paths{base: map[string]string{}, changed: map[string]string{}}
 	before, after := filesOf(base), filesOf(changed)
-	only := func(files, others map[string]bool) (list []string) {
+	only := func(files, others map[string]functions) (list []string) {
 		for file := range files {
-			if !others[file] {
+			if others[file] == nil {
 				list = append(list, file)
 			}
 		}
@@ -40,17 +41,32 @@ func matchPaths(base, changed *report.Summary) *paths {
 	gone, fresh := only(before, after), only(after, before)
 	gone, fresh = p.matchFolders(gone, fresh)
 	p.matchGenerated(gone, fresh)
+	p.matchRenamed(gone, fresh, before, after)
 	return p
 }
 
+// functions are the names of a file's functions that allocate.
+type functions map[string]bool
+
 // filesOf lists the files in a summary's keys.
-func filesOf(s *report.Summary) map[string]bool {
-	files := map[string]bool{}
+func filesOf(s *report.Summary) map[string]functions {
+	files := map[string]functions{}
 	for i := range s.Groups {
 		g := &s.Groups[i]
 		for _, row := range g.Rows {
-			if _, file, _, ok := cutFile(g.By, row.Key); ok {
-				files[file] = true
+			before, file, after, ok := cutFile(g.By, row.Key)
+			if !ok {
+				continue
+			}
+			if files[file] == nil {
+				files[file] = functions{}
+			}
+			name := strings.TrimSuffix(before, " (")
+			if g.By != "function" {
+				_, name, _ = strings.Cut(after, " ")
+			}
+			if name != "" {
+				files[file][name] = true
 			}
 		}
 	}
@@ -201,12 +217,50 @@ func (p *paths) matchGenerated(gone, fresh []string) {
 	}
 }
 
+// minFunctions is how many functions of the same names are no coincidence.
+const minFunctions = 2
+
+// alike reports whether nearly all functions of two files have the same names.
+func (f functions) alike(other functions) bool {
+	same := 0
+	for name := range f {
+		if other[name] {
+			same++
+		}
+	}
+	return same >= minFunctions && 5*same >= 4*max(len(f), len(other))
+}
+
+// matchRenamed pairs the remaining files that have nearly the same functions, where that is unambiguous.
+func (p *paths) matchRenamed(gone, fresh []string, before, after map[string]functions) {
+	alike := func(file string, of map[string]functions, others []string, in map[string]functions) (list []string) {
+		for _, other := range others {
+			if of[file].alike(in[other]) {
+				list = append(list, other)
+			}
+		}
+		return list
+	}
+	for _, file := range gone {
+		to := alike(file, before, fresh, after)
+		if len(to) != 1 || len(alike(to[0], after, gone, before)) != 1 || p.base[file] != "" || p.changed[to[0]] != "" {
+			continue
+		}
+		p.base[file] = to[0]
+		p.renamed = append(p.renamed, [2]string{file, to[0]})
+	}
+}
+
 // notes describe how files were matched whose paths changed.
 func (p *paths) notes() (list []string) {
 	for _, f := range p.folders {
 		list = append(list, fmt.Sprintf("Files %s in the base were compared with files %s in the new run.",
 			inFolder(f[0]),
 			inFolder(f[1])))
+	}
+	for _, f := range p.renamed {
+		list = append(list, fmt.Sprintf("%s in the base was compared with %s in the new run: they have the same functions.",
+			f[0], f[1]))
 	}
 	if p.generated {
 		list = append(list, "Generated files, whose names are made up in each run, were matched by their functions.")
