@@ -142,7 +142,7 @@ func (l *Ledger) RepeatedModules() []RepeatedModule {
 
 // HeavyModule finds the part of a model that holds most of a ledger's blocks by module including its children, and a
 // quarter of the whole; title is "" if there is none: see fold.Heaviest.
-func (l *Ledger) HeavyModule(whole uint64) (title string, bytes uint64) {
+func (l *Ledger) HeavyModule(whole uint64) (title string, bytes uint64, deep bool) {
 	modules := l.blocks(NoModule)
 	return fold.Heaviest(modules.keys, modules.bytes, whole)
 }

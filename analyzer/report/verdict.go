@@ -43,6 +43,7 @@ type VerdictShare struct {
 	Name  string  `json:"name"`
 	Bytes uint64  `json:"bytes"`
 	Share float64 `json:"share"` // of the peak's blocks, 0 to 1
+	Deep  bool    `json:"-"`     // of a module: those below it hold part of that
 }
 
 // Verdict draws the conclusion from a summary.
@@ -99,8 +100,9 @@ func (v *Verdict) name(s *Summary) {
 		}
 	}
 	if modules != nil && modules.Moment != "exit" {
-		if title, bytes := modules.HeavyModule(whole); title != "" {
+		if title, bytes, deep := modules.HeavyModule(whole); title != "" {
 			v.Module = shareOf("module", title, bytes, whole)
+			v.Module.Deep = deep
 		}
 	}
 }

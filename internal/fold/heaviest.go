@@ -19,8 +19,8 @@ const (
 // Heaviest finds the part of a model that holds most including its children, by the names of modules and the bytes of
 // each: the deepest module on the path from the root on which each one holds at least half of its parent's bytes, and a
 // quarter of the whole, in bytes. Repeated modules count as one, "model.h.{0..11}.attn". title is "" if the path ends
-// at the root of the only model that holds much.
-func Heaviest(names []string, bytes []uint64, whole uint64) (title string, held uint64) {
+// at the root of the only model that holds much. deep reports whether modules below it hold part of that.
+func Heaviest(names []string, bytes []uint64, whole uint64) (title string, held uint64, deep bool) {
 	all := &moduleNode{}
 	for i, name := range names {
 		all.add(name, bytes[i])
@@ -35,9 +35,9 @@ func Heaviest(names []string, bytes []uint64, whole uint64) (title string, held 
 		node = below
 	}
 	if len(path) == 0 || len(path) == 1 && all.bytes-node.bytes < all.bytes/otherRoots {
-		return "", 0
+		return "", 0, false
 	}
-	return strings.Join(path, "."), node.bytes
+	return strings.Join(path, "."), node.bytes, len(node.children) > 0
 }
 
 // moduleNode is a module with everything below it.

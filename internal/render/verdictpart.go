@@ -28,8 +28,11 @@ func partWords(v *report.Verdict) string {
 		return fmt.Sprintf("%.0f%% was allocated in %s and what it calls (%s)", 100*v.Function.Share,
 			sanitize.Text(v.Function.Name), layout.Bytes(v.Function.Bytes))
 	case m != nil:
-		text := fmt.Sprintf("%.0f%% was in module %s and its submodules (%s)", 100*m.Share, sanitize.Text(m.Name),
-			layout.Bytes(m.Bytes))
+		text := fmt.Sprintf("%.0f%% was in module %s", 100*m.Share, sanitize.Text(m.Name))
+		if m.Deep {
+			text += " and its submodules"
+		}
+		text += fmt.Sprintf(" (%s)", layout.Bytes(m.Bytes))
 		if namesOperator(v) {
 			text += fmt.Sprintf(", %.0f%% came from %s", 100*o.Share, operatorWords(o.Name))
 		}
