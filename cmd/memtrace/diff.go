@@ -24,8 +24,9 @@ first to the second. With --at and --to, compare other moments, or two of one tr
 
 const diffDetails = `Growth is positive and comes first. Without --by the tables are those of a report: tags
 if there are any, else sites, and categories. With --by site and --by line, places
-whose lines moved are matched by file and function. --view parameters compares weight,
-gradient and optimizer state of each parameter, by its name.
+whose lines moved are matched by file and function, and a renamed file by its functions.
+--view parameters compares weight, gradient and optimizer state of each parameter, by its
+name.
 
 --fail-on 'peak>1%' exits with status 1 if the peak grew by more than 1%, and names who
 grew: for a gate in CI, which 'memtrace check' has more of.
@@ -166,7 +167,7 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 	if err != nil {
 		return err
 	}
-	style.AllLevels = asked
+	style.AllLevels, style.Path = asked, newPath
 	shown := difference.damaged.Join(a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
 		switch {
 		case flags.JSON:

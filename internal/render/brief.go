@@ -106,7 +106,7 @@ func (p *screen) shortHeading(s *report.Summary) {
 			p.Field(fact.Name, fact.Value)
 		}
 	}
-	if fatalOOM(s) == nil {
+	if fatalOOM(s) == nil && !ofSnapshot(s) {
 		p.overTime(s)
 	}
 	p.Gap()
@@ -120,7 +120,11 @@ func (p *screen) shortTables(s *report.Summary) {
 	}
 	if t := s.Training; trains(t) && t.Highest >= 0 && sorted(t) {
 		peak := &t.Iterations[t.Highest].Peak
-		p.shortCategories("What it was for at the peak", t, peak.Held, peak.Bytes, briefCategories)
+		title := "What it was for at the peak"
+		if ofSnapshot(s) {
+			title = "What it was for"
+		}
+		p.shortCategories(title, t, peak.Held, peak.Bytes, briefCategories)
 	}
 	for _, by := range s.By {
 		if l := s.Ledger("module"); by == "inner" && l != nil && modulesKnown(s) {
@@ -316,9 +320,11 @@ func (p *screen) shortNotes(s *report.Summary) {
 }
 
 // shortNext prints the commands that show the rest.
-func (p *screen) shortNext(s *report.Summary) {
+func (p *screen) shortNext(s *report.Summary) { writeNextCommands(p.Page, nextCommands(s, p.Path)) }
+
+func writeNextCommands(p *layout.Page, list []nextCommand) {
 	label := "Next:"
-	for _, next := range nextCommands(s, p.Path) {
+	for _, next := range list {
 		text := p.Paint(layout.Strong, label) + " " + next.command
 		if room := p.Columns() - len(label) - 1 - layout.Width(next.command) - 2; room >= layout.Width(next.shows)+2 {
 			text += "  " + p.Paint(layout.Faint, "# "+next.shows)

@@ -37,11 +37,36 @@ func DiffText(w io.Writer, d *diff.Diff, o layout.Options) error {
 		for _, note := range d.Notes {
 			p.Item(sanitize.Text(note))
 		}
+		p.Gap()
 	}
+	writeNextCommands(p.Page, nextDiffs(d, o))
 	if p.Err() != nil {
 		return fmt.Errorf("write the diff: %w", p.Err())
 	}
 	return nil
+}
+
+// nextDiffs are the commands that show more of a difference of two peaks.
+func nextDiffs(d *diff.Diff, o layout.Options) (list []nextCommand) {
+	if o.Path == "" || d.Base.Path == "" || o.AllLevels || d.SameRun || len(d.Levels) == 0 || d.Base.Window != nil ||
+		d.New.Window != nil || d.Base.Moment != "peak" || d.New.Moment != "peak" {
+		return nil
+	}
+	traces := layout.ShellWord(d.Base.Path) + " " + layout.ShellWord(d.New.Path)
+	by := nextCommand{"memtrace diff --by site,operator " + traces, "by line and operator"}
+	if len(d.Parameters) > 0 {
+		by = nextCommand{"memtrace diff --by module " + traces, "by layer of the model"}
+	}
+	return []nextCommand{by, {"memtrace html " + traces, "as a page"}}
+}
+
+// levelName is what a table calls a level: both runs' framework by its name.
+func levelName(d *diff.Diff, level string) string {
+	if name := layout.FrameworkName(d.New.Versions); level == report.LevelFramework &&
+		name == layout.FrameworkName(d.Base.Versions) {
+		return name
+	}
+	return level
 }
 
 // diffHeading begins with the change, and describes the compared runs.
@@ -158,7 +183,7 @@ func (p *diffPage) diffLevelRows(d *diff.Diff, f layout.Figure) (rows [][]layout
 	}
 	single := len(devices) <= 2 // one and "all"
 	for _, l := range d.Levels {
-		name := l.Level
+		name := levelName(d, l.Level)
 		switch {
 		case l.Device == "all":
 		case single && l.Level != "reserved": // the whole is the same
@@ -274,12 +299,12 @@ func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
 		rows, each = append(rows, row), append(each, p.Each(f.Count, f.Least, f.Most))
 	}
 	if len(rows) == 0 {
-		p.Line("%s by %s: %s", layout.UpperFirst(g.Level), g.By, layout.Plural(uint64(g.Unchanged), "row unchanged",
+		p.Line("%s by %s: %s", layout.UpperFirst(levelName(d, g.Level)), g.By, layout.Plural(uint64(g.Unchanged), "row unchanged",
 			"rows unchanged"))
 		p.Gap()
 		return
 	}
-	p.Title(fmt.Sprintf("%s by %s, growth first", layout.UpperFirst(g.Level), g.By))
+	p.Title(fmt.Sprintf("%s by %s, growth first", layout.UpperFirst(levelName(d, g.Level)), g.By))
 	p.Gap()
 	columns, rows := layout.EachColumn(p.diffColumns(d, g.By, false), rows, each)
 	p.Table(columns, rows)

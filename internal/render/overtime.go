@@ -20,9 +20,12 @@ func (p *screen) overTime(s *report.Summary) {
 	}
 	h := &s.Heights[0]
 	highs := inMotion(h.PeakBytes)
-	words := fmt.Sprintf("%s to %s of %s, peak at %s", layout.Moment(h.FromNS),
-		layout.Moment(min(h.FromNS+int64(len(highs))*h.WidthNS, s.EndNS())), layout.Duration(s.EndNS()-s.BeginNS()),
-		layout.Moment(s.Main().PeakTimeNS))
+	words := fmt.Sprintf("%s to %s", layout.Moment(h.FromNS),
+		layout.Moment(min(h.FromNS+int64(len(highs))*h.WidthNS, s.EndNS())))
+	if s.Window == nil { // the line above has the window's length
+		words += " of " + layout.Duration(s.EndNS()-s.BeginNS())
+	}
+	words += ", peak at " + layout.Moment(s.Main().PeakTimeNS)
 	columns := min(sparkColumns, len(highs), p.Columns()-13-2-len(words))
 	if columns < sparkColumnsMin {
 		return

@@ -34,6 +34,17 @@ func TestReportsOfTraining(t *testing.T) {
 	}
 }
 
+// The peak of a snapshot is what was live when it was made: it did not peak then, and has no curve.
+func TestSnapshotIsOneMoment(t *testing.T) {
+	s := trainingCase(3, 0)
+	s.Process.Snapshot = true
+	text := written(t, func(w io.Writer) error { return Text(w, s, layout.Options{}) })
+	if !strings.Contains(text, "when the snapshot was made") || strings.Contains(text, "peaked at") ||
+		strings.Contains(text, "over time") || strings.Contains(text, "for at the peak") {
+		t.Errorf("a report of a snapshot:\n%s", text)
+	}
+}
+
 // TestGoldenDiffOfParameters renders a model that lost a layer's gradients, grew in another, and whose head has another
 // name.
 func TestGoldenDiffOfParameters(t *testing.T) {

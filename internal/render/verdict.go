@@ -64,17 +64,28 @@ func levelSubject(s *report.Summary, v *report.Verdict) string {
 }
 
 func peakSentence(s *report.Summary, v *report.Verdict) string {
-	text := fmt.Sprintf("%s peaked at %s", levelSubject(s, v), layout.Range(s.Main().PeakBytesLower, v.PeakBytes,
+	verb := "peaked at"
+	if ofSnapshot(s) {
+		verb = "held"
+	}
+	text := fmt.Sprintf("%s %s %s", levelSubject(s, v), verb, layout.Range(s.Main().PeakBytesLower, v.PeakBytes,
 		s.Bounds))
 	if v.DeviceCount > 1 {
 		text += fmt.Sprintf(" in total on %d devices", v.DeviceCount)
 	}
-	text += layout.DuringWindow(s.Window) + peakPlace(v)
+	if ofSnapshot(s) {
+		text += " when the snapshot was made"
+	} else {
+		text += layout.DuringWindow(s.Window) + peakPlace(v)
+	}
 	if what := partWords(v); what != "" {
 		text += ": " + what
 	}
 	return text + "."
 }
+
+// ofSnapshot reports whether the trace holds what was live at one moment, so that its peak is that moment.
+func ofSnapshot(s *report.Summary) bool { return s.Process.Snapshot && s.Window == nil }
 
 // peakPlace says at which point of the run the peak stood.
 func peakPlace(v *report.Verdict) string {

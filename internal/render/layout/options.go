@@ -12,7 +12,7 @@ type Options struct {
 	FullStacks bool   // every line of every call stack
 	AllLevels  bool   // of a diff: every grouping at every level, also where a table repeats another
 	Unfolded   bool   // repeated modules and parameters each have a separate row
-	Path       string // the trace, for the heading and the commands that the report proposes; "" leaves it out
+	Path       string // the trace, for the heading and the commands that the text proposes; "" leaves them out
 
 	// Of views only.
 	Depth      int  // levels of modules below the root that View modules shows; negative: all

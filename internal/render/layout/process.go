@@ -86,7 +86,7 @@ func Ending(proc report.Process) string {
 		ended = "stopped by " + sanitize.Text(proc.Stopped) + "; the program went on"
 	}
 	if proc.Snapshot {
-		return "what was live then"
+		return "snapshot after " + Duration(proc.DurationNS)
 	}
 	if proc.DurationNS == 0 {
 		return ended
