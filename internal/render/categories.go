@@ -74,7 +74,7 @@ func categoryOwners(p *layout.Page, s *report.Summary, v *report.Categories, l *
 // writeCategoryTable prints shares of the whole, which is not the sum where blocks count more than once.
 func writeCategoryTable(p *layout.Page, owners []owner, whole uint64, v *report.Categories) {
 	_, largest := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
-	columns := []layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "share", Right: true},
+	columns := []layout.Column{{Title: "category"}, {Title: "bytes", Right: true}, {Title: "of all", Right: true},
 		{Optional: 3},
 		{Title: "at end", Right: true, Optional: 1}, {Title: "allocs", Right: true, Optional: 2}}
 	shares := categoryShares(p, owners, whole, v)

@@ -155,7 +155,7 @@ func rowsByKey(g *report.Group) map[string]*report.Row {
 
 func writeOwnerTable(p *layout.Page, owners []owner, whole uint64, b *report.Bounds) {
 	shares, largest := layout.SharesOf(owners, func(o *owner) uint64 { return o.bytes })
-	columns := []layout.Column{{Title: "owner"}, {Title: "bytes", Right: true}, {Title: "share", Right: true},
+	columns := []layout.Column{{Title: "owner"}, {Title: "bytes", Right: true}, {Title: "of all", Right: true},
 		{Optional: 3},
 		{Title: "at end", Right: true, Optional: 1}, {Title: "allocs", Right: true, Optional: 2}}
 	var rows [][]layout.Cell

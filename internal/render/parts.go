@@ -15,9 +15,12 @@ import (
 // writeProcess prints where the program ran and how it ended. For an imported trace that is unknown.
 func writeProcess(p *layout.Page, s *report.Summary) {
 	if s.Process.Imported == "" {
-		p.Field("process", layout.Process(s.Process))
-		p.Field("run", oomtext.RanOut(s, layout.Ending(s.Process)))
+		p.Field("run", runWords(s))
 	}
+}
+
+func runWords(s *report.Summary) string {
+	return layout.Process(s.Process) + "; " + oomtext.RanOut(s, layout.Ending(s.Process))
 }
 
 // Facts describes the process, the device, and whether the trace is complete.
@@ -25,8 +28,7 @@ func Facts(s *report.Summary) []layout.Fact {
 	name, value := layout.Source(s.Process)
 	list := []layout.Fact{{Name: name, Value: value, Long: s.Process.Imported == ""}}
 	if s.Process.Imported == "" {
-		list = append(list, layout.Fact{Name: "run", Value: layout.Process(s.Process) + "; " +
-			oomtext.RanOut(s, layout.Ending(s.Process))})
+		list = append(list, layout.Fact{Name: "run", Value: runWords(s)})
 	}
 	if text := layout.Software(s.Versions); text != "" {
 		list = append(list, layout.Fact{Name: "software", Value: text, Long: true})

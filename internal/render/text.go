@@ -67,9 +67,9 @@ func writeHeading(p *layout.Page, s *report.Summary) {
 		p.Field(layout.DeviceName(d.Index), layout.Device(d, s.NullGPU))
 	}
 	if s.Health.Complete && len(s.Health.Unseen) == 0 {
-		p.Field("health", layout.SummaryHealth(s))
+		p.Field("trace", layout.SummaryHealth(s))
 	} else {
-		p.Styled(layout.Alarm, "health", layout.SummaryHealth(s))
+		p.Styled(layout.Alarm, "trace", layout.SummaryHealth(s))
 	}
 	layout.WriteSelection(p, s)
 	p.Gap()

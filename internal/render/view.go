@@ -86,7 +86,7 @@ func (v *View) Text(w io.Writer, s *report.Summary, o layout.Options) error {
 func writeViewHeading(p *layout.Page, s *report.Summary) {
 	layout.WriteBeginning(p, s)
 	if !s.Health.Complete || len(s.Health.Unseen) > 0 {
-		p.Styled(layout.Alarm, "health", layout.SummaryHealth(s))
+		p.Styled(layout.Alarm, "trace", layout.SummaryHealth(s))
 	}
 	if s.Bounds != nil {
 		p.Styled(layout.Alarm, "lost", layout.Lost(s.Bounds))

@@ -351,7 +351,7 @@ func Write(w io.Writer, r *report.OOMReport, o layout.Options) error {
 	p.Title("The run")
 	p.Gap()
 	p.Field("command", cmp.Or(layout.Command(r.Process), "unknown"))
-	p.Field("process", layout.Process(r.Process))
+	p.Field("run", layout.Process(r.Process))
 	if started, err := time.Parse(time.RFC3339Nano, r.Process.Started); err == nil {
 		p.Field("happened", started.Add(time.Duration(r.Event.TimeNS)).Format("2006-01-02 15:04:05 MST"))
 	}
