@@ -54,10 +54,12 @@ func init() { cobra.EnableCommandSorting = false } // commands of a group are li
 
 func rootCommand(a *app) *cobra.Command {
 	root := &cobra.Command{
-		Use:               "memtrace",
-		Short:             "Where the GPU memory of a program goes",
-		Long:              rootLong,
-		Args:              unknownVerb,
+		Use:   "memtrace",
+		Short: "Where the GPU memory of a program goes",
+		Long:  rootLong,
+		Args: func(cmd *cobra.Command, args []string) error {
+			return unknownVerb(cmd, args, "to record a program type: memtrace run -- "+strings.Join(args, " "))
+		},
 		RunE:              func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 		SilenceErrors:     true,
 		SilenceUsage:      true,
@@ -65,7 +67,6 @@ func rootCommand(a *app) *cobra.Command {
 		CompletionOptions: cobra.CompletionOptions{DisableDefaultCmd: true},
 		PersistentPreRun:  func(*cobra.Command, []string) { a.SetLevel() },
 	}
-	root.SuggestionsMinimumDistance = 2
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.SetHelpCommand(helpCommand(a))
 	root.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
@@ -112,7 +113,7 @@ func helpCommand(a *app) *cobra.Command {
 		RunE: func(cmd *cobra.Command, args []string) error {
 			found, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
-				return unknownVerb(cmd.Root(), args)
+				return unknownVerb(cmd.Root(), args, "'memtrace --help' lists all commands")
 			}
 			cli.PrintManPage(found, a.Stdout, true)
 			return nil
@@ -133,15 +134,15 @@ func rewordNumberError(err error) error {
 	return fmt.Errorf("%s: must be a number", text)
 }
 
-// unknownVerb returns the error for a first argument that is not a verb, with the nearest verbs.
-func unknownVerb(cmd *cobra.Command, args []string) error {
+// unknownVerb returns the error for a first argument that is not a verb, with the nearest verbs, or else advice.
+func unknownVerb(cmd *cobra.Command, args []string, advice string) error {
 	if len(args) == 0 {
 		return nil
 	}
+	cmd.SuggestionsMinimumDistance = min(len(args[0])/2, 2) // of more letters any short verb is near
 	near := cmd.SuggestionsFor(args[0])
 	if len(near) == 0 {
-		return cli.UsageErrorf("unknown command %q; to record a program type: memtrace run -- %s", args[0],
-			strings.Join(args, " "))
+		return cli.UsageErrorf("unknown command %q; %s", args[0], advice)
 	}
 	return cli.UsageErrorf("unknown command %q; did you mean %s?", args[0], strings.Join(near, " or "))
 }

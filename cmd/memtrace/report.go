@@ -43,13 +43,15 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --group layer=mxnet-layers --group data=mine.toml mxnet.bin
   memtrace report --view iterations --csv iterations.csv mxnet.bin
   memtrace report --view timeline --by module --csv - mxnet.bin
-  memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes`
+  memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes
+  memtrace report --json --by category mxnet.bin | jq '.categories[0].rows[] | {key, bytes}'`
 
 func reportCommand(a *app) *cobra.Command {
 	var flags cli.QueryFlags
 	var views cli.ViewFlags
 	cmd := &cobra.Command{
 		Use:               "report [flags] FILE|DIR...",
+		SuggestFor:        []string{"oom", "peak", "leaks"},
 		Short:             "Show what held the memory at the peak",
 		Long:              reportLong,
 		Annotations:       map[string]string{cli.DetailsFlag: reportDetails},

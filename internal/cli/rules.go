@@ -22,7 +22,9 @@ const (
 // RulesHelp is a part of the description of report and diff.
 const RulesHelp = `--by category sorts memory by rules: the preset torch, or what --rules names, a preset
 or a TOML file. Each --group NAME=PRESET or NAME=FILE adds such a grouping under a name
-of its own. 'memtrace rules' lists the presets and prints them.`
+of its own. 'memtrace rules' lists the presets and prints them. Of the preset torch,
+Workspace is scratch memory of libraries such as cuBLAS, and Temporary what a forward
+pass or a step of the optimizer frees again; docs/glossary.md explains the other words.`
 
 // groupingNames is what --by accepts.
 func groupingNames() []string { return append(profile.GroupingNames(), ByCategory) }
@@ -53,7 +55,7 @@ func (s *QueryFlags) DefineRules(cmd *cobra.Command) {
 func (s *QueryFlags) DefineEntries(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.IntVarP(&s.Entries, "entries", "k", defaultEntries,
-		"list the `COUNT` largest tags and sites of each category; 0: all, -1: none")
+		"list the `COUNT` largest tags and sites below each category, also in JSON; 0: all, -1: none")
 	f.StringVar(&s.sum, "expected-sum", "",
 		"what the device counted for the program, a `SIZE` such as 11.2GiB; the rest is shown as Untrackable")
 	GroupFlags(cmd, GroupWhat, "expected-sum")
