@@ -87,7 +87,7 @@ func (t *Trace) explainPeak(r *Result) {
 	var parts []Owner
 	for _, by := range []string{"tag", "category", "module", "site"} {
 		if l := s.Ledger(by); by == "module" && l != nil {
-			if name, bytes := l.HeavyModule(l.WholeBytes); name != "" {
+			if name, bytes, _ := l.HeavyModule(l.WholeBytes); name != "" {
 				parts = append(parts, Owner{By: by, Name: name, Bytes: bytes})
 				continue
 			}
