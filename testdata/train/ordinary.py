@@ -109,6 +109,7 @@ class MXNet:
 
     def exhaust(self):
         held = []  # an array has fewer than 2**31 elements
+        self.mx.nd.waitall()  # the engine computes later what was called before, and would find no memory for it
         try:
             while True:
                 held.append(self.mx.nd.empty((1 << 10, 1 << 20), ctx=self.mx.gpu(0)))
