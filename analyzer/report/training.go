@@ -108,6 +108,15 @@ type Parameter struct {
 	FromNS int64 `json:"-"` // when the first block was allocated that had the parameter
 }
 
+// StateBytes sums up what optimizers keep for a parameter, and the blocks that hold it.
+func (p *Parameter) StateBytes() (bytes, blocks uint64) {
+	for i := range p.States {
+		bytes += p.States[i].Bytes
+		blocks += p.States[i].BlockBytes
+	}
+	return bytes, blocks
+}
+
 // State is an optimizer's state for a parameter under one name, such as exp_avg.
 type State struct {
 	Name       string `json:"name"`

@@ -94,7 +94,7 @@ func (v *Verdict) name(s *Summary) {
 	}
 	if operators != nil && operators.Moment != "exit" {
 		if row, found := operators.Largest(OwnerBlocks, func(r LedgerRow) bool {
-			return r.Key != NoOperator && KnownKey(r.Key)
+			return NamesOwner(r.Key)
 		}); found {
 			v.Operator = shareOf("operator", row.Key, row.Bytes, whole)
 		}
@@ -159,6 +159,9 @@ func KnownKey(key string) bool {
 	}
 	return true
 }
+
+// NamesOwner reports whether the key of a row names a part of the program, and not what belongs to none.
+func NamesOwner(key string) bool { return KnownKey(key) && key != NoModule && key != NoOperator }
 
 func shareOf(by, name string, bytes, whole uint64) *VerdictShare {
 	return &VerdictShare{By: by, Name: name, Bytes: bytes, Share: float64(bytes) / float64(max(whole, 1))}

@@ -12,6 +12,7 @@ import (
 	"memtrace/internal/check"
 	"memtrace/internal/cli"
 	"memtrace/internal/launch"
+	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
@@ -272,7 +273,7 @@ func (a *app) showOutcome(flags *checkFlags, o *check.Outcome, style layout.Opti
 	form, write := flags.Form(style), func(w io.Writer) error { return check.Text(w, o, style) }
 	switch {
 	case flags.JSON:
-		write = func(w io.Writer) error { return check.JSON(w, o) }
+		write = func(w io.Writer) error { return render.WriteJSON(w, o) }
 	case flags.markdown == "-":
 		form, write = sanitize.Lines, func(w io.Writer) error { return check.Markdown(w, o) }
 	}

@@ -10,6 +10,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/check"
 	"memtrace/internal/cli"
+	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/safefile"
 	"memtrace/internal/sanitize"
@@ -179,7 +180,7 @@ func (a *app) checkNoise(flags *checkFlags, reader *checkReader, run check.Run, 
 	}
 	err = a.WriteTo("", false, flags.Form(style), func(w io.Writer) error {
 		if flags.JSON {
-			return check.JSON(w, noise)
+			return render.WriteJSON(w, noise)
 		}
 		return check.NoiseText(w, noise, style)
 	})

@@ -73,9 +73,8 @@ func (m *model) add(p *report.Parameter, name string, leaf bool) {
 	}
 	m.bytes += p.Bytes
 	m.gradient += p.GradBlock
-	for _, s := range p.States {
-		m.states += s.BlockBytes
-	}
+	_, states := p.StateBytes()
+	m.states += states
 	h := fnv.New64a()
 	h.Write(strconv.AppendUint([]byte(name+" "), p.Bytes, 10))
 	m.shape += h.Sum64() // the same whatever the order

@@ -87,8 +87,7 @@ func largestRow(g *report.Group, bytes func(report.Row) uint64) (best *report.Ro
 	}
 	for i := range g.Rows {
 		row := &g.Rows[i]
-		known := report.KnownKey(row.Key) && row.Key != report.NoModule && row.Key != report.NoOperator
-		if known && bytes(*row) > 0 && (best == nil || bytes(*row) > bytes(*best)) {
+		if report.NamesOwner(row.Key) && bytes(*row) > 0 && (best == nil || bytes(*row) > bytes(*best)) {
 			best = row
 		}
 	}

@@ -71,11 +71,9 @@ func newBaselineRun(s *report.Summary) BaselineRun {
 	}
 	if s.Training != nil {
 		for _, p := range s.Training.Parameters {
-			b := BaselineParameter{Name: p.Name, Category: p.Category, Bytes: p.Bytes, Gradient: p.Gradient}
-			for _, state := range p.States {
-				b.Optimizer += state.Bytes
-			}
-			r.Parameters = append(r.Parameters, b)
+			state, _ := p.StateBytes()
+			r.Parameters = append(r.Parameters, BaselineParameter{Name: p.Name, Category: p.Category, Bytes: p.Bytes,
+				Gradient: p.Gradient, Optimizer: state})
 		}
 	}
 	return r

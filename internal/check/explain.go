@@ -183,7 +183,7 @@ func largestCell(c *report.Cross, sub Subject, weigh func(key string, cell uint6
 		if weigh != nil {
 			bytes = weigh(key, bytes)
 		}
-		if bytes > most && report.KnownKey(key) && key != report.NoModule {
+		if bytes > most && report.NamesOwner(key) {
 			most, name = bytes, key
 		}
 	}

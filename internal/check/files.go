@@ -1,6 +1,7 @@
 package check
 
 import (
+	"cmp"
 	"encoding/json"
 	"encoding/xml"
 	"fmt"
@@ -105,9 +106,10 @@ func SARIF(w io.Writer, o *Outcome, root string) error {
 		kind := kindName(r)
 		if !known[kind] {
 			known[kind] = true
-			rules = append(rules, object{"id": kind, "shortDescription": object{"text": map[string]string{
-				KindMax: "Memory is over its limit", KindCompare: "Memory grew beyond its baseline",
-				KindAssert: "A condition on memory does not hold"}[kind] + ""}})
+			text := map[string]string{KindMax: "Memory is over its limit",
+				KindCompare: "Memory grew beyond its baseline", KindAssert: "A condition on memory does not hold"}[kind]
+			rules = append(rules, object{"id": kind,
+				"shortDescription": object{"text": cmp.Or(text, "The trace cannot be checked")}})
 		}
 		result := object{"ruleId": kind, "level": "error",
 			"message": object{"text": sanitize.Text(gateName(r) + ": " + r.Text)}}
@@ -117,11 +119,6 @@ func SARIF(w io.Writer, o *Outcome, root string) error {
 				"region":           object{"startLine": r.Line}}}}
 		}
 		results = append(results, result)
-	}
-	for i := range rules {
-		if description := rules[i]["shortDescription"].(object); description["text"] == "" {
-			description["text"] = "The trace cannot be checked"
-		}
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

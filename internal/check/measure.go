@@ -100,7 +100,7 @@ func ownerRows(s *report.Summary, sub Subject) (rows []report.Row, err error) {
 		switch {
 		case matches(r.Key):
 			rows = append(rows, r)
-		case report.KnownKey(r.Key) && r.Key != report.NoModule && r.Key != report.NoOperator:
+		case report.NamesOwner(r.Key):
 			known = append(known, r.Key)
 		}
 	}

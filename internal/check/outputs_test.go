@@ -13,6 +13,7 @@ import (
 	"testing"
 	"unicode"
 
+	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
 )
 
@@ -91,7 +92,7 @@ func TestHostileNames(t *testing.T) {
 			t.Errorf("an element of the trace's own: %s", start.Name.Local)
 		}
 	}
-	asJSON := written(t, func(w io.Writer) error { return JSON(w, o) })
+	asJSON := written(t, func(w io.Writer) error { return render.WriteJSON(w, o) })
 	if !json.Valid([]byte(texts["sarif"])) || !json.Valid([]byte(asJSON)) {
 		t.Error("not JSON")
 	}

@@ -1,7 +1,6 @@
 package check
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"slices"
@@ -11,17 +10,6 @@ import (
 	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
-
-// JSON writes an Outcome or a Noise as one JSON object, see docs/ci.md.
-func JSON(w io.Writer, o any) error {
-	e := json.NewEncoder(w)
-	e.SetIndent("", "  ")
-	e.SetEscapeHTML(false)
-	if err := e.Encode(o); err != nil {
-		return fmt.Errorf("write JSON: %w", err)
-	}
-	return nil
-}
 
 // byTrace divides results into those of one trace each, in their order.
 func (o *Outcome) byTrace() (groups [][]Result) {

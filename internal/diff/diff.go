@@ -185,11 +185,11 @@ func (d *Diff) ShowDefaults(base, changed *report.Summary, category string) {
 	case !base.HasKeys("site", report.NoStack) && !changed.HasKeys("site", report.NoStack):
 		first = "library"
 	}
-	d.By = []string{first}
+	by := []string{first}
 	if base.Trains() || changed.Trains() {
-		d.By = append(d.By, category)
+		by = append(by, category)
 	}
-	d.Verdict = d.verdict(d.Verdict.Level)
+	d.Explain(by...)
 }
 
 func sideOf(s *report.Summary) Side {

@@ -1,5 +1,7 @@
 package diff
 
+import "memtrace/analyzer/report"
+
 // Explain chooses the groupings among which the verdict names causes.
 func (d *Diff) Explain(by ...string) {
 	if d.Verdict != nil {
@@ -16,7 +18,7 @@ func (d *Diff) Grown(by, level string) *Row {
 			continue
 		}
 		for _, f := range g.Folded(true) { // growth first
-			if f.Row.PeakBytes.Delta > 0 && known(f.Row.Key) {
+			if f.Row.PeakBytes.Delta > 0 && report.NamesOwner(f.Row.Key) {
 				return &f.Row
 			}
 		}

@@ -82,7 +82,9 @@ func compareParameters(name, category string, base, changed *report.Parameter) P
 	}
 	row.Bytes = changeOf(base.Bytes, changed.Bytes)
 	row.Gradient = changeOf(base.Gradient, changed.Gradient)
-	row.Optimizer = changeOf(stateBytes(base), stateBytes(changed))
+	baseState, _ := base.StateBytes()
+	state, _ := changed.StateBytes()
+	row.Optimizer = changeOf(baseState, state)
 	switch delta := cmp.Or(row.Delta(), row.Bytes.Delta, row.Gradient.Delta); {
 	case row.State != "":
 	case delta > 0:
@@ -93,12 +95,4 @@ func compareParameters(name, category string, base, changed *report.Parameter) P
 		row.State = StateSame
 	}
 	return row
-}
-
-// stateBytes sums up what optimizers keep for the parameter.
-func stateBytes(p *report.Parameter) (bytes uint64) {
-	for _, state := range p.States {
-		bytes += state.Bytes
-	}
-	return bytes
 }

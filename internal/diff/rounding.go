@@ -18,12 +18,7 @@ func RoundingNotes(base, changed *report.Training) (notes []string) {
 	}{
 		{"Parameters", func(p *report.Parameter) (uint64, uint64) { return p.Bytes, p.BlockBytes }},
 		{"Gradients", func(p *report.Parameter) (uint64, uint64) { return p.Gradient, p.GradBlock }},
-		{"Optimizer state", func(p *report.Parameter) (bytes, blocks uint64) {
-			for _, state := range p.States {
-				bytes, blocks = bytes+state.Bytes, blocks+state.BlockBytes
-			}
-			return bytes, blocks
-		}},
+		{"Optimizer state", (*report.Parameter).StateBytes},
 	} {
 		var bytes, blocks [2]uint64
 		for side, t := range []*report.Training{base, changed} {

@@ -74,16 +74,11 @@ func rowCause(g *Group, grew bool) (best *Cause) {
 	for _, f := range g.Folded(true) {
 		delta := f.Row.PeakBytes.Delta
 		if (delta > 0) == grew && delta != 0 && (best == nil || magnitude(delta) > magnitude(best.Delta)) &&
-			known(f.Row.Key) {
+			report.NamesOwner(f.Row.Key) {
 			best = &Cause{By: g.By, Name: f.Row.Title(), State: f.Row.State, Count: f.Count, Delta: delta}
 		}
 	}
 	return best
-}
-
-// known reports whether a key names an owner.
-func known(key string) bool {
-	return report.KnownKey(key) && key != report.NoModule && key != report.NoOperator
 }
 
 // parameterCause is the parameters or buffers that changed most, with all memory that belongs to them.

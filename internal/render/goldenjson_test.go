@@ -21,7 +21,7 @@ func (g *golden) checkJSON(t *testing.T, whole string) {
 		}
 	}
 	kept := chosen(t, json.RawMessage(whole), g.fields)
-	g.check(t, "json", written(t, func(w io.Writer) error { return writeJSON(w, kept) }))
+	g.check(t, "json", written(t, func(w io.Writer) error { return WriteJSON(w, kept) }))
 }
 
 // chosen is the values in JSON at paths like oom.events.sample. They lead through arrays; ledgers:tag is those elements

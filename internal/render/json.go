@@ -18,7 +18,7 @@ const (
 
 // JSON writes a summary as one JSON object, see docs/report-json.md.
 func JSON(w io.Writer, s *report.Summary) error {
-	return writeJSON(w, Document{ReportSchema, DocumentVerdict{s.Verdict(), Verdict(s)}, Findings(s), s})
+	return WriteJSON(w, Document{ReportSchema, DocumentVerdict{s.Verdict(), Verdict(s)}, Findings(s), s})
 }
 
 // Document is the JSON form of a summary, as JSON writes it and as a Go program can decode it.
@@ -37,13 +37,14 @@ type DocumentVerdict struct {
 
 // DiffJSON writes a diff as one JSON object, see docs/report-json.md.
 func DiffJSON(w io.Writer, d *diff.Diff) error {
-	return writeJSON(w, struct {
+	return WriteJSON(w, struct {
 		Schema string `json:"schema"`
 		*diff.Diff
 	}{DiffSchema, d})
 }
 
-func writeJSON(w io.Writer, value any) error {
+// WriteJSON writes a value as indented JSON.
+func WriteJSON(w io.Writer, value any) error {
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")
 	e.SetEscapeHTML(false)

@@ -12,15 +12,6 @@ import (
 	"memtrace/internal/sanitize"
 )
 
-// stateBytes sums up what optimizers keep for a parameter.
-func stateBytes(p *report.Parameter) (bytes, blocks uint64) {
-	for _, state := range p.States {
-		bytes += state.Bytes
-		blocks += state.BlockBytes
-	}
-	return bytes, blocks
-}
-
 // parameterSum is a row in the making: one parameter, or several.
 type parameterSum struct {
 	name, each              string
@@ -31,7 +22,7 @@ type parameterSum struct {
 }
 
 func (s *parameterSum) add(p *report.Parameter) {
-	state, stateBlocks := stateBytes(p)
+	state, stateBlocks := p.StateBytes()
 	s.weight += p.Bytes
 	s.gradient += p.Gradient
 	s.state += state
@@ -213,7 +204,7 @@ func parameterRows(s *report.Summary, _ layout.Options, write layout.UnitWriter)
 }
 
 func parameterRow(parameter *report.Parameter, states []string, write layout.UnitWriter) []string {
-	state, stateBlocks := stateBytes(parameter)
+	state, stateBlocks := parameter.StateBytes()
 	row := []string{parameter.Name, parameter.Category, write(parameter.Bytes), write(parameter.BlockBytes),
 		write(parameter.Gradient), write(parameter.GradBlock), write(state), write(stateBlocks)}
 	bytes := make(map[string]uint64, len(parameter.States))
