@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # SPDX-License-Identifier: Apache-2.0
 #
-# The tests, in three tiers by what they need; each has what the one before it has. All parts run even when one fails. Environments are installed while the parts
-# that need none run. Closes with what failed, each with the command that runs it alone, how long the parts took, and `N passed, N failed`, counting parts.
+# The tests, in three tiers by what they need; each has what the one before it has. All parts run even when one fails: the end-to-end tests, and beside them, as
+# they wait for disks and each other, all others one by one. Environments are installed meanwhile. Closes with what failed, each with the command that runs it
+# alone, how long the parts took, and `N passed, N failed`, counting parts.
 #
 # Usage: scripts/test.sh [core|all|nightly] [--list | PART...]     only these parts, by the words that --list prints
 #   core     one PyTorch on the null GPU: Go, C, Python, the core of the end-to-end tests
@@ -14,16 +15,20 @@ cd "$(dirname "$0")/.." || exit
 export TIER=core
 case ${1:-} in core | all | nightly) TIER=$1 && shift ;; esac
 chosen=" $* "
-passed=0 failed=0 broken=() took=()
-failures=${TESTREPORT_FAILURES:-}
-if [ -z "$failures" ]; then
-	failures=$(mktemp)
-	trap 'rm -f "$failures"' EXIT
-fi
+work=$(mktemp -d)
+beside=0
+clean_up() {
+	((beside)) && kill -- "-$beside" 2>/dev/null
+	rm -rf "$work"
+}
+trap clean_up EXIT
+failures=${TESTREPORT_FAILURES:-$work/failures}
+: >>"$failures"
+: >"$work/ended" # a line for each part that has ended: "passed" or "failed", seconds, name
 
 # part WORD NAME COMMAND...: one part of the tests, if it was chosen.
 part() {
-	local word=$1 name=$2 begin=$SECONDS
+	local word=$1 name=$2 begin=$SECONDS ended=failed
 	shift 2
 	case $chosen in
 	" --list ") printf '%-12s %s\n' "$word" "$name" && return ;;
@@ -31,12 +36,8 @@ part() {
 	*) return ;;
 	esac
 	echo "== $name"
-	if build/testreport --failures "$failures" --part "$name" --slowest 5 -- "$@"; then
-		passed=$((passed + 1))
-	else
-		failed=$((failed + 1)) && broken+=("$name")
-	fi
-	took+=("$(printf '%6d s  %s' $((SECONDS - begin)) "$name")")
+	build/testreport --failures "$failures" --part "$name" --slowest 5 -- "$@" && ended=passed
+	printf '%s\t%6d s\t%s\n' "$ended" $((SECONDS - begin)) "$name" >>"$work/ended"
 }
 
 # What has no part of its own.
@@ -50,13 +51,17 @@ if [ "$chosen" != " --list " ]; then
 	scripts/environments.sh "$TIER" >build/environments.log 2>&1 &
 fi
 
-part go "Go" go test -json -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
-part c "C" scripts/test-c.sh
-part python "Python" scripts/test-python.sh
-part hostile "hostile programs" go test -json -timeout 60m ./internal/hostile
-# A program of a framework keeps one processor busy, reads and compiles from disk at its beginning, and takes up to 2 GiB of memory.
-part e2e "end to end" go test -json -tags e2e -count=1 -timeout 80m -parallel "$(($(nproc) < 8 ? $(nproc) + 1 : 8))" ./internal/e2e
-if [ "$TIER" != core ]; then
+end_to_end() {
+	# A program of a framework keeps one processor busy, reads and compiles from disk at its beginning, and takes up to 2 GiB of memory.
+	part e2e "end to end" go test -json -tags e2e -count=1 -timeout 80m -parallel "$(($(nproc) < 8 ? $(nproc) : 8))" ./internal/e2e
+}
+
+others() {
+	part go "Go" go test -json -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
+	part c "C" scripts/test-c.sh
+	part python "Python" scripts/test-python.sh
+	part hostile "hostile programs" go test -json -timeout 60m ./internal/hostile
+	[ "$TIER" != core ] || return 0
 	part race "Go, under the race detector" scripts/test-race.sh
 	# Only cuda/nvml has files that depend on cgo.
 	part portable "Go, without cgo" env CGO_ENABLED=0 bash -c 'go build -o /dev/null ./cmd/memtrace && go test -json ./cuda/...'
@@ -66,6 +71,18 @@ if [ "$TIER" != core ]; then
 	part aarch64 "64-bit Arm under emulation" make --no-print-directory test-aarch64
 	part wheels "wheels" make --no-print-directory test-wheel
 	part fuzz "fuzz targets" scripts/fuzz.sh "${FUZZTIME:-5s}"
+}
+
+if [ "$chosen" = " --list " ]; then
+	end_to_end && others
+else
+	set -m # in a process group of its own, which clean_up ends
+	others </dev/null &
+	beside=$!
+	set +m
+	end_to_end
+	wait "$beside"
+	beside=0
 fi
 if [ "$TIER" = nightly ]; then
 	part long "long forms" scripts/nightly.sh
@@ -74,10 +91,10 @@ fi
 
 wait
 echo "== how long the parts took, the slowest first"
-printf '%s\n' "${took[@]}" | sort -rn
+cut -f 2,3 "$work/ended" | expand -t 10 | sort -rn
 [ -n "${TESTREPORT_FAILURES:-}" ] || build/testreport --summary "$failures"
-for name in "${broken[@]}"; do
-	echo "failed: $name"
-done
+sed -n 's/^failed\t.*\t/failed: /p' "$work/ended"
+passed=$(grep -c '^passed' "$work/ended")
+failed=$(grep -c '^failed' "$work/ended")
 echo "$passed passed, $failed failed"
 [ "$failed" -eq 0 ]

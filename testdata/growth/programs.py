@@ -12,6 +12,7 @@ import collections
 import contextlib
 import copy
 import functools
+import gc
 import os
 import random
 import sys
@@ -1142,6 +1143,9 @@ def main(names):
         print("healthy", *HEALTHY)
         return
     random.seed(SEED)
+    import torch._dynamo  # noqa: F401  the first optimizer does, which takes a second in each process
+    gc.collect()
+    gc.freeze()  # what is imported is not looked at by each process's collections
     for name in names:
         sys.stdout.flush()
         child = os.fork()

@@ -736,6 +736,8 @@ def main():
     if len(names) == 1:
         CASES[names[0]](framework)
         return
+    if sys.argv[1] == "torch":
+        import torch._dynamo  # noqa: F401  the first optimizer does, which takes a second in each child
     for name in names:
         sys.stdout.flush()
         child = os.fork()
