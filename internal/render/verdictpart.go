@@ -48,10 +48,15 @@ func partWords(v *report.Verdict) string {
 }
 
 // namesOperator reports whether one operator holds enough to be named. With a module it is only named if the program's
-// own lines are too few to show what the module does.
+// own lines are too few to show what the module does; without one, if no category holds more, which tells more.
 func namesOperator(v *report.Verdict) bool {
-	return v.Operator != nil && v.Operator.Share >= operatorShare &&
-		(v.Module == nil || v.Owner != nil && v.Owner.By == "inner")
+	switch o := v.Operator; {
+	case o == nil || o.Share < operatorShare:
+		return false
+	case v.Module != nil:
+		return v.Owner != nil && v.Owner.By == "inner"
+	}
+	return v.Category == nil || v.Operator.Share >= v.Category.Share
 }
 
 // loadedSentence reports a checkpoint that was on the device twice at the peak, if that is much.
