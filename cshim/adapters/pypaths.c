@@ -39,6 +39,7 @@ typedef int (*visitor)(void *, void *);
   F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                          \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
   F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
+  F(int, is_subtype, (void *, void *), "PyType_IsSubtype")                  \
   F(void, clear_error, (void), "PyErr_Clear")                               \
   F(void, incref, (void *), "Py_IncRef")                                    \
   F(void, decref, (void *), "Py_DecRef")
@@ -56,7 +57,7 @@ bool mt_pypaths_find(void) {
 struct visited {
   void *object;
   uint32_t from; /* MT_NOWHERE: a beginning */
-  int32_t left;  /* references that no object accounts for; of those beyond the roots */
+  int32_t left;  /* references that no object accounts for, of those beyond the roots; of others: not followed yet */
   uint32_t kind;  /* enum mt_pypath_kind */
 };
 
@@ -75,6 +76,7 @@ static struct {
   uint64_t visits, most, until;
   bool exhausted;
   void *own[2]; /* the search's own lists, which keep nothing alive */
+  void *last;   /* a type whose objects are followed when nothing else is left, or NULL */
 } now;
 
 static uint64_t word(const void *object, unsigned offset) {
@@ -130,8 +132,20 @@ static int visit_child(void *child, void *unused) {
   return 0;
 }
 
+/* First all but what objects of the last type refer to, then that. */
 static void drain_queue(void) {
-  for (; now.at < now.count && !now.exhausted; now.at++) traverse(now.visited[now.at].object, visit_child);
+  uint32_t first = now.at;
+  bool deferred = false;
+  for (; now.at < now.count && !now.exhausted; now.at++) {
+    struct visited *m = &now.visited[now.at];
+    m->left = now.last && api.is_subtype(mt_pyapi_type_of(m->object), now.last);
+    deferred |= m->left;
+    if (!m->left) traverse(m->object, visit_child);
+  }
+  uint32_t end = now.at;
+  for (now.at = first; deferred && now.at < end && !now.exhausted; now.at++)
+    if (now.visited[now.at].left) traverse(now.visited[now.at].object, visit_child);
+  for (now.at = end; now.at < now.count && !now.exhausted; now.at++) traverse(now.visited[now.at].object, visit_child);
 }
 
 static void walk_from_roots(void *roots) {
@@ -261,8 +275,8 @@ static void *collect_paths(void *wanted) {
   return list;
 }
 
-static void *search(void *wanted, void *roots) {
-  now.own[0] = wanted, now.own[1] = roots;
+static void *search(void *wanted, void *roots, void *last) {
+  now.own[0] = wanted, now.own[1] = roots, now.last = last == none ? NULL : last;
   now.count = now.end = 0, now.visits = 0, now.exhausted = false;
   walk_from_roots(roots);
   if (!now.exhausted && !classify_rest()) return NULL;
@@ -280,15 +294,15 @@ void *mt_pypaths(void *self, void *arguments) {
                queue_size = MT_OBJECTS * sizeof *now.queue;
   void *wanted = api.item(arguments, 0), *roots = wanted ? api.item(arguments, 1) : NULL,
        *visits = roots ? api.item(arguments, 2) : NULL, *milliseconds = visits ? api.item(arguments, 3) : NULL,
-       *found = NULL;
-  bool possible = milliseconds && !mt_interpreter.layout.free_threaded && !now.visited;
+       *last = milliseconds ? api.item(arguments, 4) : NULL, *found = NULL;
+  bool possible = last && !mt_interpreter.layout.free_threaded && !now.visited;
   char *room = possible ? mt_sys_pages_alloc(met_size + slots_size + queue_size) : NULL;
   if (room) {
     now.visited = (struct visited *)room;
     now.slots = (uint32_t *)(room + met_size), now.queue = (uint32_t *)(room + met_size + slots_size);
     now.most = api.from_number(visits);
     now.until = mt_clock_monotonic() + api.from_number(milliseconds) * 1000000ull;
-    found = search(wanted, roots);
+    found = search(wanted, roots, last);
     mt_sys_pages_free(room, met_size + slots_size + queue_size);
     now.visited = NULL;
   }

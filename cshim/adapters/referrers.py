@@ -22,8 +22,8 @@ class _Collector:
     instances = staticmethod(all_instances)
 
     @staticmethod
-    def ways(wanted, roots, visits, milliseconds):
-        return ways(wanted, roots, visits, milliseconds)
+    def ways(wanted, roots, visits, milliseconds, last):
+        return ways(wanted, roots, visits, milliseconds, last)
 
 
 def _answer():

@@ -418,8 +418,8 @@ def ways():
     find = library.held.pyadapter_ways
     find.restype, find.argtypes = ctypes.py_object, [ctypes.py_object]
 
-    def ask(wanted, roots, visits=10**9, milliseconds=10**9):
-        return find((wanted, roots, visits, milliseconds))
+    def ask(wanted, roots, visits=10**9, milliseconds=10**9, last=None):
+        return find((wanted, roots, visits, milliseconds, last))
 
     named, garbage, held, slotted = Node(), Node(), Node(), Slotted()
     root = {"far": [[[named]]], "near": (named,)}
@@ -443,6 +443,19 @@ def ways():
     found = None
     found, _ = ask([named], [root, None, [named]])
     equal(len(found[0]), 4, "what stands behind None counts last")
+
+    class Listing(Slotted):
+        __slots__ = ()
+
+    listing, only = Listing(), Node()
+    listing.held, listing.own = named, only
+    found = None
+    found, _ = ask([named, only], [[listing], root])
+    equal([len(way) for way in found], [4, 4], "the shortest ways")
+    found = None
+    found, _ = ask([named, only], [[listing], [[[[named]]]]], last=Slotted)
+    equal([len(way) for way in found], [6, 4], "through objects of the last type where there is no other way")
+    found = listing = only = None
     many = [[n] for n in range(2000000)]
     last = Node()
     many.append([last])

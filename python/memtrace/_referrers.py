@@ -132,17 +132,18 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
     """met is called once all tensors are known, and are kept alive. collector is what the library can ask of the garbage collector."""
     with _Alone(), _without_overrides(torch):
         until = time.monotonic() + seconds
+        optimizer = getattr(sys.modules.get("torch.optim"), "Optimizer", None)  # parameters have better names than where it lists them
         objects = _tensors(torch, collector.instances if collector else lambda _: gc.get_objects())
         if met is not None:
             met()
-        ways = _Ways.of(collector, objects, budget, until) if collector else None
+        ways = _Ways.of(collector, objects, budget, until, optimizer) if collector else None
         tensors = _readings(objects)
         del objects
         referred = ways.referred() if ways else _referred(tensors)
         late = _measure_graphs(torch, tensors, referred, until)
         storages = {reading.storage: reading.bytes for reading in tensors.values()}
         chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if ways else TRACED])
-        walk = ways or _walked(tensors, chosen, budget, until)
+        walk = ways or _walked(tensors, chosen, budget, until, optimizer)
         late = walk.late or late or (ways is not None and len(chosen) < len(tensors))
         return Found(_grouped(walk, chosen)[: max(limit, 0)], len(tensors), late, sum(storages.values()), walk.visits)
 
@@ -166,8 +167,8 @@ class _Alone:
         sys.setswitchinterval(self.before)
 
 
-def _walked(tensors: Dict[int, _Reading], chosen: Dict[int, _Reading], budget: int, until: float) -> _Walk:
-    walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget, until)
+def _walked(tensors: Dict[int, _Reading], chosen: Dict[int, _Reading], budget: int, until: float, last: Optional[type]) -> _Walk:
+    walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget, until, last)
     walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *(id(r.__dict__) for r in tensors.values()), *map(id, tensors.values())))
     walk.run()
     return walk
@@ -332,8 +333,9 @@ def _referred(tensors: Dict[int, _Reading]) -> Set[int]:
 class _Walk:
     """Goes from tensors to what refers to them, to what refers to that, and so on, one step of all of them at a time: each step passes over all objects once."""
 
-    def __init__(self, targets: Dict[int, Any], budget: int, until: float = float("inf")) -> None:
+    def __init__(self, targets: Dict[int, Any], budget: int, until: float = float("inf"), last: Optional[type] = None) -> None:
         self.roots = Roots()
+        self.last = last
         self.budget = budget
         self.until = until  # by time.monotonic
         self.late = False
@@ -398,16 +400,19 @@ class _Walk:
                 self.frontier[key] = referrer
 
     def way(self, key: int) -> List[Tuple[int, Step]]:
-        """Returns the shortest way from an object to one that has a name; what holds it for a moment only, such as another thread's list, leads to none. Else any way, as far as it goes."""
+        """Returns the shortest way from an object to one that has a name; what holds it for a moment only, such as another thread's list, leads to none. Else any way, as far as it goes. Ways through objects of the last type are taken where there is no other."""
         before: Dict[int, Tuple[int, Step]] = {}
-        waiting = [key]
+        waiting, deferred = [key], []
         for at in waiting:
             if at in self.names:
                 return self.back(key, at, before)
             for parent, step in self.ways.get(at, ()):
                 if parent != key and parent not in before:
                     before[parent] = (at, step)
-                    waiting.append(parent)
+                    (deferred if self.last and isinstance(self.seen[parent], self.last) else waiting).append(parent)
+            if at == waiting[-1]:
+                waiting.extend(deferred)
+                deferred = []
         return self.back(key, waiting[-1], before)
 
     @staticmethod
@@ -464,11 +469,11 @@ class _Ways:
         self.late = self.UNKNOWN in self.how.values()
 
     @staticmethod
-    def of(collector: Any, objects: List[Any], budget: int, until: float) -> Optional[_Ways]:
-        """Returns None where the collector cannot be asked."""
+    def of(collector: Any, objects: List[Any], budget: int, until: float, last: Optional[type]) -> Optional[_Ways]:
+        """Returns None where the collector cannot be asked. Ways through objects of type last are taken where there is no other."""
         roots = Roots()
         left = max(min(until - time.monotonic(), 3600), 0)
-        answer = collector.ways(objects, roots.values, budget, int(left * 1000))
+        answer = collector.ways(objects, roots.values, budget, int(left * 1000), last)
         return _Ways(roots, answer[0], [id(one) for one in objects], answer[1]) if answer else None
 
     def referred(self) -> Set[int]:
