@@ -55,6 +55,10 @@ type Options struct {
 	// Focus keeps blocks with a tag, name, module, call, library, thread, or a function or file of their call stack
 	// that it matches; Ignore drops them.
 	Focus, Ignore *regexp.Regexp
+	// OwnerBy names a grouping of which only the keys that OwnerIs accepts are kept: the peak is then that of these
+	// owners. Categories that depend on how long a block lives count as they do before it is freed. It needs Ahead.
+	OwnerBy string
+	OwnerIs func(key string) bool
 
 	// Ahead, if set, is the same trace once more. It is read to its end before the first event is replayed when Focus,
 	// Ignore or Training ask for names, since a trace may hold names behind its events.
@@ -95,13 +99,26 @@ func (o *Options) checkAhead() error {
 
 // NeedsAhead reports whether something that was asked for depends on what stands behind it in the trace.
 func (o *Options) NeedsAhead() bool {
-	return o.Focus != nil || o.Ignore != nil || o.Training || o.At.NeedsAhead() || !o.To.IsZero() ||
+	return o.Focus != nil || o.Ignore != nil || o.OwnerBy != "" || o.Training || o.At.NeedsAhead() || !o.To.IsZero() ||
 		o.From.NeedsAhead() || o.From.Kind == moment.OOM
 }
 
 // selection is what passes the filters.
 func (o *Options) selection() profile.Selection {
 	return profile.Selection{Devices: o.Devices, Tag: o.Tag, Library: o.Library, Focus: o.Focus, Ignore: o.Ignore}
+}
+
+// filter returns what passes the filters; nil: all.
+func (o *Options) filter(byRules []*profile.Grouping) (*profile.Filter, error) {
+	selection := o.selection()
+	if o.OwnerBy != "" {
+		by, err := profile.PickGroupings([]string{o.OwnerBy}, byRules)
+		if err != nil {
+			return nil, err
+		}
+		selection.By, selection.Is = by[0], o.OwnerIs
+	}
+	return profile.NewFilter(selection), nil
 }
 
 // window returns nil where the whole run was asked for.

@@ -59,7 +59,11 @@ func NewProfile(src trace.Source, opts Options) (*Profile, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := newReplayer(src.Tables(), profile.Counting(p.byRules), profile.NewFilter(opts.selection()), &opts, followed)
+	filter, err := opts.filter(p.byRules)
+	if err != nil {
+		return nil, err
+	}
+	r := newReplayer(src.Tables(), profile.Counting(p.byRules), filter, &opts, followed)
 	r.window, r.accounts.bounds = window, bounds
 	stacks := r.accounts.resolver.Stacks
 	stacks.Info, stacks.Options, stacks.Own = src.Info, opts.Symbols, opts.Own

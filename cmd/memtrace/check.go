@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"errors"
 	"io"
 	"io/fs"
@@ -22,7 +23,8 @@ names who grew, with module and source line. Without a gate, memtrace.toml in th
 current folder is the budget.`
 
 const checkDetails = `Gates compare allocated and requested bytes, never reserved ones, which may
-differ between runs that do the same. The owners' bytes are those at the peak.
+differ between runs that do the same. An owner counts at its own highest, whatever the
+total was then; with --at peak, at the peak of all.
 
 --max takes these, with a limit such as 10GiB:
 
@@ -52,12 +54,16 @@ MOMENT..MOMENT>=PERCENT up to the second one.
 takes the traces of several runs that do the same, and shows which gates are too tight.
 A trace that is not complete, or of a program that failed, never passes.
 
+--at checks what was live at a moment instead of the peaks, --from and --to the peaks of
+a part of the run. A budget may have them, too.
+
 On GitHub Actions, failures also become annotations and a part of the job's summary.
 
 ` + cli.FilterHelp
 
 const checkExample = `  memtrace check --max peak=10GiB --max category:optimizer=4GiB memtrace.python3.4711.bin
   memtrace check --assert no-driver-alloc-after=step:3 memtrace.python3.4711.bin
+  memtrace check --from step:3 --max peak=10GiB memtrace.python3.4711.bin
   memtrace check --baseline base.json --update memtrace.python3.4711.bin
   memtrace check --baseline base.json --tolerance 2% memtrace.python3.4711.bin
   memtrace check --budget memtrace.toml --run train --junit memory.xml traces/
@@ -102,6 +108,8 @@ func checkCommand(a *app) *cobra.Command {
 	f.BoolVar(&flags.noise, "noise", false, "compare several runs, and show which gates are too tight to hold")
 	f.BoolVar(&flags.incomplete, "allow-incomplete", false,
 		"also check traces that are not complete, or of programs that failed")
+	f.StringVar(&flags.At, "at", "", "check what was live at this `MOMENT` instead of the peaks: peak, "+cli.MomentHelp)
+	flags.Window.Define(cmd)
 	flags.DefineFilters(cmd)
 	flags.DefineLook(cmd)
 	f.BoolVar(&flags.JSON, "json", false, "print JSON")
@@ -110,8 +118,9 @@ func checkCommand(a *app) *cobra.Command {
 	f.Lookup("markdown").NoOptDefVal = "-"
 	f.StringVar(&flags.sarif, "sarif", "", "also write SARIF to this `FILE`")
 	f.BoolVarP(&flags.Force, "force", "f", false, "replace these files if they exist")
+	cli.CompleteFlag(cmd, "at", cli.Moments)
 	cli.GroupFlags(cmd, cli.GroupWhat, "max", "assert", "baseline", "compare", "tolerance", "update", "budget", "run",
-		"noise", "allow-incomplete")
+		"noise", "allow-incomplete", "at")
 	cli.GroupFlags(cmd, cli.Output, "json", "junit", "markdown", "sarif", "force")
 	completeGates(cmd)
 	return cmd
@@ -177,12 +186,19 @@ func (f *checkFlags) gates() (run check.Run, budget string, err error) {
 		}
 		run, tolerance = *picked, picked.Tolerance
 	}
+	f.takeMoments(&run)
 	if f.tolerance != "" {
 		if tolerance, err = check.ParseTolerance(f.tolerance); err != nil {
 			return run, "", cli.UsageErrorf("--tolerance: %w", err)
 		}
 	}
 	return run, f.budget, f.add(&run, tolerance)
+}
+
+// takeMoments makes the flags' moments those of the run, and those of a budget the flags' where there are none.
+func (f *checkFlags) takeMoments(run *check.Run) {
+	run.At, run.From, run.To = cmp.Or(f.At, run.At), cmp.Or(f.Window.From, run.From), cmp.Or(f.Window.To, run.To)
+	f.At, f.Window.From, f.Window.To = run.At, run.From, run.To
 }
 
 // add adds the gates of the flags to those of a budget.
@@ -209,7 +225,7 @@ func (f *checkFlags) add(run *check.Run, tolerance check.Amount) error {
 	}
 	compare := f.compare
 	if len(compare)+len(run.Compare) == 0 && (run.Baseline != "" || f.noise && len(run.Gates) == 0) {
-		compare = check.DefaultCompare()
+		compare = check.DefaultCompare(run.At != "")
 	}
 	for _, text := range compare {
 		g, err := check.ParseCompare(text, tolerance)

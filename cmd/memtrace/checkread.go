@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
@@ -43,6 +44,10 @@ func newCheckReader(a *app, flags *checkFlags) (*checkReader, error) {
 // one reads a trace, or a JSON report.
 func (r *checkReader) one(path string) (*check.Trace, error) {
 	if isJSONFile(path) {
+		if o := &r.options; !o.At.IsZero() || !o.From.IsZero() || !o.To.IsZero() {
+			return nil, fmt.Errorf("%s: a JSON report is about the part of the run that it was made for; leave out --at, --from and --to",
+				path)
+		}
 		text, err := safefile.Read(path, maxReport)
 		if err != nil {
 			return nil, err
@@ -97,7 +102,7 @@ func (r *checkReader) all(args []string) (list []*check.Trace, err error) {
 }
 
 // baseline reads a baseline: its own form, a JSON report or a trace.
-func (r *checkReader) baseline(path string) (*check.Baseline, error) {
+func (r *checkReader) baseline(path string, gates []check.Gate) (*check.Baseline, error) {
 	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
 		return nil, fmt.Errorf("%s: no such baseline; --update writes it", path)
 	}
@@ -112,7 +117,7 @@ func (r *checkReader) baseline(path string) (*check.Baseline, error) {
 	if err != nil {
 		return nil, err
 	}
-	return check.NewBaseline(path, []*check.Trace{t})
+	return check.NewBaseline(path, []*check.Trace{t}, gates)
 }
 
 // outcome holds a run's gates against traces.
@@ -121,7 +126,7 @@ func (r *checkReader) outcome(run check.Run, args []string, update bool) (*check
 	var err error
 	if run.Baseline != "" && !update {
 		plan.Gates = append(plan.Gates, run.Compare...)
-		if plan.Baseline, err = r.baseline(run.Baseline); err != nil {
+		if plan.Baseline, err = r.baseline(run.Baseline, slices.Concat(run.Gates, run.Compare)); err != nil {
 			return nil, err
 		}
 	}
@@ -131,19 +136,20 @@ func (r *checkReader) outcome(run check.Run, args []string, update bool) (*check
 	}
 	outcome := plan.Check(traces)
 	if update && outcome.Status != check.Broken { // a gate that fails is no reason to keep an old baseline
-		return outcome, r.update(run.Baseline, traces)
+		return outcome, r.update(&run, traces)
 	}
 	return outcome, nil
 }
 
 // update writes a baseline, unless the traces are not complete.
-func (r *checkReader) update(path string, traces []*check.Trace) error {
+func (r *checkReader) update(run *check.Run, traces []*check.Trace) error {
+	path := run.Baseline
 	for _, t := range traces {
 		if why := t.Incomplete(); why != "" && !r.incomplete {
 			return fmt.Errorf("%s: the trace is not complete, so it is no baseline: %s", t.Path, why)
 		}
 	}
-	base, err := check.NewBaseline(path, traces)
+	base, err := check.NewBaseline(path, traces, slices.Concat(run.Gates, run.Compare))
 	if err != nil {
 		return err
 	}

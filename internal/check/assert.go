@@ -31,7 +31,7 @@ func (t *Trace) assert(g Gate) Result {
 
 // noDriverAlloc: from a moment on the driver gives nothing more, as where a caching allocator is warm.
 func (t *Trace) noDriverAlloc(g Gate) Result {
-	s, err := t.again(func(o *analyzer.Options) { o.From = g.From })
+	s, err := t.again(func(o *analyzer.Options) { o.At, o.From = moment.At{}, g.From })
 	if err != nil {
 		return t.result(g, Broken, err.Error())
 	}
@@ -101,10 +101,10 @@ func (t *Trace) released(g Gate) Result {
 	if to.IsZero() {
 		to = t.nextMark(g.From)
 	}
-	s, err := t.again(func(o *analyzer.Options) { o.From, o.To = g.From, to })
+	s, err := t.again(func(o *analyzer.Options) { o.At, o.From, o.To = moment.At{}, g.From, to })
 	if err != nil && g.To.IsZero() { // such as no allocation afterwards
 		to, _ = moment.Parse("exit")
-		s, err = t.again(func(o *analyzer.Options) { o.From, o.To = g.From, to })
+		s, err = t.again(func(o *analyzer.Options) { o.At, o.From, o.To = moment.At{}, g.From, to })
 	}
 	if err != nil {
 		return t.result(g, Broken, err.Error())
@@ -210,7 +210,7 @@ func (t *Trace) onlyLibrary(g Gate) Result {
 	r.Status = Failed
 	most := others[0]
 	r.Owner = &Owner{By: "library", Name: most.Key, Bytes: most.AllocBytes}
-	parts := t.inside(Subject{"library", most.Key}, nil)
+	parts := t.inside(Subject{"library", most.Key}, nil, nil)
 	more := ""
 	if n := len(others) - 1; n > 0 {
 		more = fmt.Sprintf(", and %s", layout.Plural(uint64(n), "other library", "other libraries"))

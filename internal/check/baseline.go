@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"slices"
+	"strings"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/render/layout"
@@ -22,8 +23,8 @@ type Baseline struct {
 	path string
 }
 
-// NewBaseline makes a baseline of traces.
-func NewBaseline(path string, traces []*Trace) (*Baseline, error) {
+// NewBaseline makes a baseline of traces, with the figures of the owners that gates name.
+func NewBaseline(path string, traces []*Trace, gates []Gate) (*Baseline, error) {
 	b := &Baseline{Schema: BaselineSchema, path: path}
 	for _, t := range traces {
 		name := program(&t.Summary.Process)
@@ -37,7 +38,12 @@ func NewBaseline(path string, traces []*Trace) (*Baseline, error) {
 		if slices.ContainsFunc(b.Runs, func(r BaselineRun) bool { return sameRank(r.Rank, rank) }) {
 			return nil, fmt.Errorf("%s: a baseline is of one run; %s is of another one, or has no rank", path, t.Path)
 		}
-		b.Runs = append(b.Runs, newBaselineRun(t.Summary))
+		run := newBaselineRun(t.Summary)
+		var err error
+		if run.Owners, err = t.highestOf(gates); err != nil {
+			return nil, err
+		}
+		b.Runs = append(b.Runs, run)
 	}
 	return b, nil
 }
@@ -64,13 +70,13 @@ func ParseBaseline(path string, text []byte) (*Baseline, error) {
 		if err != nil {
 			return nil, err
 		}
-		return NewBaseline(path, []*Trace{t})
+		return NewBaseline(path, []*Trace{t}, nil)
 	}
 	return nil, fmt.Errorf("%s: not a baseline: its schema is %q; 'memtrace check --update' writes one", path, b.Schema)
 }
 
 // of returns the summary that a trace is compared with. others counts the other traces that are checked.
-func (b *Baseline) of(t *Trace, others int) (*report.Summary, error) {
+func (b *Baseline) of(t *Trace, others int) (*base, error) {
 	s := t.Summary
 	if name := program(&s.Process); name != b.Program {
 		return nil, fmt.Errorf("%s is of another program, %s; this is %s; --update replaces it", b.path, b.Program,
@@ -87,10 +93,15 @@ func (b *Baseline) of(t *Trace, others int) (*report.Summary, error) {
 	if i < 0 {
 		return nil, fmt.Errorf("%s has no rank %d; --update replaces it", b.path, *rank)
 	}
-	base := b.Runs[i].summary(b.Program)
-	if now := devices(s); now != b.Runs[i].Devices {
+	run := &b.Runs[i]
+	if now := partOf(s); !slices.Equal(now, run.Part) {
+		return nil, fmt.Errorf("%s is about %s, this check about %s; --update replaces it", b.path, partWords(run.Part),
+			partWords(now))
+	}
+	base := &base{run.summary(b.Program), run.Owners, s.At != nil}
+	if now := devices(s); now != run.Devices {
 		return nil, fmt.Errorf("%s was made on another device, %s; this is %s; --update replaces it", b.path,
-			b.Runs[i].Devices, now)
+			run.Devices, now)
 	}
 	if base.MainLevel() != s.MainLevel() {
 		return nil, fmt.Errorf("%s has the memory of the %s level, the trace that of the %s; --update replaces it",
@@ -101,4 +112,46 @@ func (b *Baseline) of(t *Trace, others int) (*report.Summary, error) {
 			layout.Framework(base.Versions), here)
 	}
 	return base, nil
+}
+
+// base is a run of a baseline.
+type base struct {
+	*report.Summary
+	owners   map[string]uint64 // their highest, by subject
+	atMoment bool              // the baseline is about one moment, and so are the rows
+}
+
+// summary is nil without a baseline.
+func (b *base) summary() *report.Summary {
+	if b == nil {
+		return nil
+	}
+	return b.Summary
+}
+
+// value is a gate's figure.
+func (b *base) value(g Gate) (Amount, error) {
+	if g.Subject.Name == "" || b.atMoment {
+		return baseValue(b.Summary, g)
+	}
+	bytes, known := b.owners[g.Subject.String()]
+	if !known {
+		return Amount{}, fmt.Errorf("it does not have the highest of %s; --update writes what the gates name", g.Subject)
+	}
+	return Amount{float64(bytes), Bytes}, nil
+}
+
+// partOf says what of a run a summary is about: a moment, a window, the filters.
+func partOf(s *report.Summary) (words []string) {
+	if s.At != nil {
+		words = append(words, "the moment "+s.At.What)
+	}
+	return append(words, s.Filter...)
+}
+
+func partWords(words []string) string {
+	if len(words) == 0 {
+		return "the whole run"
+	}
+	return strings.Join(words, ", ")
 }

@@ -22,6 +22,8 @@ type BaselineRun struct {
 	OtherBytes     map[string]uint64            `json:"other_bytes"`               // peaks of other memory, by kind
 	LibraryBytes   map[string]uint64            `json:"library_bytes"`             // outside the framework's allocator
 	Groups         map[string]map[string]uint64 `json:"groups"`                    // by grouping and key
+	Owners         map[string]uint64            `json:"owners,omitempty"`          // their own highest, by gate
+	Part           []string                     `json:"part,omitempty"`            // of the run; absent: the whole
 	Parameters     []BaselineParameter          `json:"parameters,omitempty"`
 }
 
@@ -43,7 +45,7 @@ var baseGroupings = []string{"tag", CategoryGrouping, "module", "site", "operato
 func newBaselineRun(s *report.Summary) BaselineRun {
 	r := BaselineRun{Rank: s.Process.Rank, Devices: devices(s), Versions: maps.Clone(s.Versions), NullGPU: s.NullGPU,
 		Level: s.MainLevel(), PeakBytes: s.Main().PeakBytes, OtherBytes: map[string]uint64{},
-		LibraryBytes: map[string]uint64{}, Groups: map[string]map[string]uint64{}}
+		LibraryBytes: map[string]uint64{}, Groups: map[string]map[string]uint64{}, Part: partOf(s)}
 	delete(r.Versions, "memtrace")
 	if bytes, err := requested(s); err == nil {
 		whole := wholeBytes(bytes.Value)

@@ -12,6 +12,7 @@ import (
 
 	"github.com/pelletier/go-toml/v2"
 
+	"memtrace/internal/moment"
 	"memtrace/internal/safefile"
 )
 
@@ -28,6 +29,8 @@ type Run struct {
 	Compare   []Gate
 	Baseline  string // its path; "": none
 	Tolerance Amount
+	At        string // moments, as for memtrace report; "": the peaks, and the whole run
+	From, To  string
 }
 
 // Budget is a budget file.
@@ -43,6 +46,9 @@ type section struct {
 	Compare   []string       `toml:"compare"`
 	Baseline  string         `toml:"baseline"`
 	Tolerance string         `toml:"tolerance"`
+	At        string         `toml:"at"`
+	From      string         `toml:"from"`
+	To        string         `toml:"to"`
 }
 
 type budgetText struct {
@@ -92,7 +98,11 @@ func ParseBudget(path string, text []byte) (*Budget, error) {
 
 // newRun makes a run of what is for all runs and what is its own, which wins. wrong is the text that an error is about.
 func newRun(name string, all, own section) (r Run, wrong string, err error) {
-	r = Run{Name: name, Baseline: cmp.Or(own.Baseline, all.Baseline)}
+	r = Run{Name: name, Baseline: cmp.Or(own.Baseline, all.Baseline), At: cmp.Or(own.At, all.At),
+		From: cmp.Or(own.From, all.From), To: cmp.Or(own.To, all.To)}
+	if wrong, err = r.checkMoments(); err != nil {
+		return r, wrong, err
+	}
 	wrong = cmp.Or(own.Tolerance, all.Tolerance, "2%")
 	if r.Tolerance, err = ParseTolerance(wrong); err != nil {
 		return r, wrong, fmt.Errorf("tolerance: %w", err)
@@ -125,6 +135,17 @@ func newRun(name string, all, own section) (r Run, wrong string, err error) {
 		return r, r.Compare[0].Text, fmt.Errorf("compare needs a baseline: baseline = \"base.json\"")
 	}
 	return r, "", nil
+}
+
+// checkMoments refuses what is no moment, and returns its text.
+func (r *Run) checkMoments() (wrong string, err error) {
+	var moments [3]moment.At
+	for i, key := range []struct{ name, text string }{{"at", r.At}, {"from", r.From}, {"to", r.To}} {
+		if moments[i], err = moment.Parse(key.text); err != nil {
+			return key.text, fmt.Errorf("%s: %w", key.name, err)
+		}
+	}
+	return cmp.Or(r.From, r.To), moment.CheckWindow(moments[1], moments[2])
 }
 
 // maxGate makes a gate of a limit as TOML has it: a text with a unit, or a number of bytes.
@@ -169,7 +190,7 @@ func tomlError(path string, err error) error {
 		if len(key) > 0 {
 			wrong = key[len(key)-1]
 		}
-		known := []string{"max", "assert", "compare", "baseline", "tolerance", "run"}
+		known := []string{"max", "assert", "compare", "baseline", "tolerance", "at", "from", "to", "run"}
 		return fmt.Errorf("%s:%d: unknown key %q; %s", path, line, wrong, choose(wrong, known, "choose from"))
 	case errors.As(err, &syntax):
 		line, _ := syntax.Position()

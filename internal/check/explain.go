@@ -14,14 +14,14 @@ import (
 
 // explain says of a failure who grew, or without a baseline who holds most, with module and line, and fills in the
 // fields for programs.
-func (t *Trace) explain(r *Result, g Gate, base *report.Summary) {
+func (t *Trace) explain(r *Result, g Gate, base *report.Summary, v figure) {
 	switch kind := g.Subject.Kind; {
 	case kind == "growth":
 		t.growing(r)
 	case accounts[kind] != "":
-		r.Text = r.overLimit(kind+" memory") + "."
+		r.Text = r.overLimit(kind+" memory is", "") + "."
 	case g.Subject.Name != "":
-		t.explainOwner(r, g, base)
+		t.explainOwner(r, t.named(g.Subject), base, v)
 	case base != nil && r.Base != nil && r.Base.Value < r.Value.Value:
 		t.explainDifference(r, base)
 	default:
@@ -30,9 +30,9 @@ func (t *Trace) explain(r *Result, g Gate, base *report.Summary) {
 }
 
 // overLimit is "pinned memory is 5.00 GiB, 1.00 GiB over the limit of 4.00 GiB; it was 3.00 GiB", without its end.
-func (r *Result) overLimit(what string) string {
+func (r *Result) overLimit(what, when string) string {
 	over := Amount{r.Value.Value - r.Limit.Value, r.Value.Unit}
-	text := fmt.Sprintf("%s is %s, %s over the limit of %s", what, r.Value, over, r.Limit)
+	text := fmt.Sprintf("%s %s%s, %s over the limit of %s", what, r.Value, when, over, r.Limit)
 	if r.Base != nil {
 		text += fmt.Sprintf("; it was %s", r.Base)
 	}
@@ -100,94 +100,121 @@ func (t *Trace) explainPeak(r *Result) {
 	if level == report.LevelFramework {
 		level = layout.FrameworkName(s.Versions)
 	}
-	r.Text = r.overLimit(layout.UpperFirst(level)+" peak") + t.fill(r, parts)
+	what := layout.UpperFirst(level) + " peak is"
+	if s.At != nil {
+		what = layout.UpperFirst(level) + " memory at " + s.At.What + " is"
+	}
+	r.Text = r.overLimit(what, "") + t.fill(r, parts)
 }
 
 // explainOwner says how much an owner has, and where in the program most of that is from.
-func (t *Trace) explainOwner(r *Result, g Gate, base *report.Summary) {
-	sub := g.Subject
-	if sub.Kind == "category" {
-		if group := t.Summary.Group(sub.Kind, t.Summary.MainLevel()); group != nil {
-			if name, err := categoryName(t.Summary, group, sub.Name); err == nil {
-				sub.Name = name
-			}
-		}
-	}
+func (t *Trace) explainOwner(r *Result, sub Subject, base *report.Summary, v figure) {
 	r.Owner = &Owner{By: sub.Kind, Name: sub.Name, Bytes: wholeBytes(r.Value.Value)}
 	if base != nil && r.Base != nil {
 		before := wholeBytes(r.Base.Value)
 		r.Owner.BaseBytes = &before
 	}
-	r.Text = r.overLimit(sub.Kind+" "+sub.Name) + t.fill(r, t.inside(sub, base))
+	r.Text = r.overLimit(sub.Kind+" "+sub.Name+" is", " "+v.when) + t.fill(r, t.inside(sub, base, v.own))
 }
 
-// inside finds the module and the place with most of an owner, by reading the trace again: of those that grew since the
-// baseline, the one that grew most.
-func (t *Trace) inside(sub Subject, base *report.Summary) (parts []Owner) {
+// part is what a module or a place has of an owner, and in all.
+type part struct {
+	key          string
+	bytes, whole uint64
+}
+
+// inside finds the module and the place with most of an owner: of those that grew since the baseline, the one that grew
+// most. own is the owner's memory alone, if it is known; else the trace is read again for what the owner has at the peak
+// of all.
+func (t *Trace) inside(sub Subject, base, own *report.Summary) (owners []Owner) {
 	for _, by := range []string{"module", "site"} {
 		if by == sub.Kind || t.again == nil {
 			continue
 		}
-		s, err := t.again(func(o *analyzer.Options) {
-			o.Cross = []string{sub.Kind, by}
-			if sub.Kind == "library" { // its calls alone: a framework's blocks are not its memory
-				o.Library = sub.Name
-			}
-		})
-		if err == nil && s.Cross != nil {
-			parts = append(parts, t.largestPart(s.Cross, sub, base))
+		var parts []part
+		if own != nil {
+			parts = t.partsOf(own, sub, by)
+		} else {
+			parts = t.crossed(sub, by)
+		}
+		owners = append(owners, largestPart(by, parts, base))
+	}
+	return owners
+}
+
+// partsOf are the rows of an owner's memory alone.
+func (t *Trace) partsOf(own *report.Summary, sub Subject, by string) (parts []part) {
+	level := t.Summary.MainLevel()
+	if sub.Kind == "library" {
+		level = report.LevelDriver
+	}
+	whole := map[string]uint64{}
+	if all := t.Summary.Group(by, level); all != nil {
+		for _, row := range all.Rows {
+			whole[row.Key] = row.PeakBytes
+		}
+	}
+	if group := own.Group(by, level); group != nil {
+		for _, row := range group.Rows {
+			parts = append(parts, part{row.Key, row.PeakBytes, whole[row.Key]})
 		}
 	}
 	return parts
 }
 
-// largestPart is the column with most of an owner, or the one in which that grew most since the baseline.
-func (t *Trace) largestPart(c *report.Cross, sub Subject, base *report.Summary) Owner {
-	by := c.By[1]
-	name, most := largestCell(c, sub, nil)
-	largest := Owner{By: by, Name: name, Bytes: most}
+// crossed are the parts of an owner at the peak of all.
+func (t *Trace) crossed(sub Subject, by string) (parts []part) {
+	s, err := t.again(func(o *analyzer.Options) {
+		o.Cross = []string{sub.Kind, by}
+		if sub.Kind == "library" { // its calls alone: a framework's blocks are not its memory
+			o.Library = sub.Name
+		}
+	})
+	if err != nil || s.Cross == nil {
+		return nil
+	}
+	matches := sub.matcher()
+	for _, column := range s.Cross.Columns {
+		parts = append(parts, part{column.Key, 0, column.Bytes})
+	}
+	for i := range s.Cross.Rows {
+		if row := &s.Cross.Rows[i]; matches(row.Key) {
+			for k, bytes := range row.Cells[:min(len(row.Cells), len(parts))] {
+				parts[k].bytes += bytes
+			}
+		}
+	}
+	return parts
+}
+
+// largestPart is the part with most, or the one in which that grew most since the baseline.
+func largestPart(by string, parts []part, base *report.Summary) Owner {
+	largest := mostOf(parts, func(p part) uint64 { return p.bytes })
+	owner := Owner{By: by, Name: largest.key, Bytes: largest.bytes}
 	if base == nil || base.Group(by, base.MainLevel()) == nil {
-		return largest
+		return owner
 	}
 	before := map[string]uint64{}
 	for _, row := range base.Group(by, base.MainLevel()).Rows {
 		before[row.Key] += row.PeakBytes
 	}
-	whole := map[string]uint64{}
-	for i := range c.Columns {
-		whole[c.Columns[i].Key] = c.Columns[i].Bytes
+	grown := mostOf(parts, func(p part) uint64 { return min(p.bytes, p.whole-min(p.whole, before[p.key])) })
+	if grown.key == "" {
+		return owner
 	}
-	name, most = largestCell(c, sub, func(key string, cell uint64) uint64 {
-		return min(cell, whole[key]-min(whole[key], before[key]))
-	})
-	if most == 0 {
-		return largest
-	}
-	was := before[name]
-	return Owner{By: by, Name: name, Bytes: whole[name], BaseBytes: &was}
+	was := before[grown.key]
+	return Owner{By: by, Name: grown.key, Bytes: grown.whole, BaseBytes: &was}
 }
 
-// largestCell is the column with most in the rows of an owner, as weigh counts it.
-func largestCell(c *report.Cross, sub Subject, weigh func(key string, cell uint64) uint64) (name string, most uint64) {
-	matches, sums := sub.matcher(), make([]uint64, len(c.Columns))
-	for i := range c.Rows {
-		if !matches(c.Rows[i].Key) {
-			continue
-		}
-		for k, bytes := range c.Rows[i].Cells[:min(len(c.Rows[i].Cells), len(sums))] {
-			sums[k] += bytes
+// mostOf is the part of a known owner with most, without a key if none has anything.
+func mostOf(parts []part, weigh func(p part) uint64) (best part) {
+	most := uint64(0)
+	for _, p := range parts {
+		if bytes := weigh(p); bytes > most && report.NamesOwner(p.key) {
+			most, best = bytes, p
 		}
 	}
-	for k, bytes := range sums {
-		key := c.Columns[k].Key
-		if weigh != nil {
-			bytes = weigh(key, bytes)
-		}
-		if bytes > most && report.NamesOwner(key) {
-			most, name = bytes, key
-		}
-	}
-	return name, most
+	return best
 }
 
 // growing names the place that grows most.

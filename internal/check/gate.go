@@ -70,8 +70,13 @@ func ParseCompare(text string, tolerance Amount) (Gate, error) {
 	return Gate{Kind: KindCompare, Text: subject.String(), Subject: subject, Limit: tolerance}, nil
 }
 
-// DefaultCompare are the subjects that are compared where none is named.
-func DefaultCompare() []string { return []string{"peak", "pinned"} }
+// DefaultCompare are the subjects that are compared where none is named. Pinned memory is known at its peak only.
+func DefaultCompare(atMoment bool) []string {
+	if atMoment {
+		return []string{"peak"}
+	}
+	return []string{"peak", "pinned"}
+}
 
 // ParseTolerance reads by how much a figure may exceed its baseline.
 func ParseTolerance(text string) (Amount, error) { return parsePercent(text) }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"slices"
 	"strings"
 	"testing"
 )
@@ -8,7 +9,10 @@ import (
 // TestGates: each kind of gate passes, fails and is refused, and says in a sentence why.
 func TestGates(t *testing.T) {
 	plain := story{kv: 100, rank: -1, plain: true}
+	early, ranks := story{kv: 100, rank: -1, early: 80}, story{kv: 100, rank: 0, second: 116}
+	at := func(moment string) story { return story{kv: 100, rank: -1, early: 80, at: moment} }
 	growing, still := story{kv: 100, rank: -1, grows: 200}, story{kv: 100, rank: -1, still: 200}
+	seen := map[string][]string{} // what became of each kind of gate
 	for _, test := range []struct {
 		gate   string
 		story  story
@@ -31,13 +35,24 @@ func TestGates(t *testing.T) {
 		{"max requested=1MiB", plain, Failed, "200.0 MiB"},
 		{"max requested:x=1MiB", server, Broken, "takes no name"},
 		{"max tag:kv_cache=100MiB", server, Passed, ""},
-		{"max tag:kv*=99MiB", server, Failed, "tag kv* is 100.0 MiB, 1.00 MiB over the limit of 99.0 MiB: by site me/train.py:10 serve (100.0 MiB)."},
+		{"max tag:kv*=99MiB", server, Failed, "tag kv* is 100.0 MiB at its highest, 1.00 MiB over the limit of 99.0 MiB: by site me/train.py:10 serve (100.0 MiB)."},
 		{"max tag:kv_cahce=1GiB", server, Broken, "no such tag; the trace has kv_cache"},
 		{"max tag:zzzzzzzz=1GiB", server, Broken, "the trace has kv_cache, weights"},
 		{"max tag=1GiB", server, Broken, "tag needs a name, such as tag:kv_cache"},
 		{"max tag:x=1GiB", story{kv: 1, rank: -1, tag: "\\x1b[2J"}, Broken, "no such tag"},
+		{"max tag:early=80MiB", early, Passed, ""},
+		{"max tag:early=79MiB", early, Failed, "tag early is 80.0 MiB at its highest, 1.00 MiB over the limit of 79.0 MiB: by site me/train.py:50 load (80.0 MiB)."},
+		{"max tag:early=0", at("peak"), Passed, ""},
+		{"max tag:early=0", story{kv: 100, rank: -1, early: 80, from: "step:1"}, Broken, "no such tag"},
+		{"max tag:kv_cache=99MiB", at("peak"), Failed, "tag kv_cache is 100.0 MiB at peak, 1.00 MiB over the limit of 99.0 MiB: by site"},
+		{"max tag:kv_cache=0", at("mark:wake"), Passed, ""},
+		{"max peak=60MiB", at("mark:wake"), Passed, ""},
+		{"max peak=59MiB", at("mark:wake"), Failed, "PyTorch memory at mark:wake is 60.0 MiB, 1.00 MiB over the limit of 59.0 MiB: by tag weights (60.0 MiB)"},
+		{"max pinned=1GiB", at("mark:wake"), Broken, "host memory is known at its peak only; leave out --at"},
+		{"max peak=99MiB", story{kv: 100, rank: -1, from: "mark:wake"}, Passed, ""},
+		{"assert released-after=mark:sleep>=60%", at("mark:wake"), Passed, ""},
 		{"max category:param=60MiB", server, Passed, ""},
-		{"max category:Parameters=59MiB", server, Failed, "category Parameters is 60.0 MiB, 1.00 MiB over the limit of 59.0 MiB: by module model.layers.0.mlp (60.0 MiB); by site me/train.py:50 load (60.0 MiB)."},
+		{"max category:Parameters=59MiB", server, Failed, "category Parameters is 60.0 MiB at its highest, 1.00 MiB over the limit of 59.0 MiB: by module model.layers.0.mlp (60.0 MiB); by site me/train.py:50 load (60.0 MiB)."},
 		{"max category:optimizer=1B", server, Passed, ""}, // it holds nothing, and exists
 		{"max category:paramters=1GiB", server, Broken, "no such category; the trace has Parameters"},
 		{"max category:parameters=1step", server, Broken, "is not a size"},
@@ -49,7 +64,7 @@ func TestGates(t *testing.T) {
 		{"max site:*serve=1MiB", server, Failed, "site *serve is 100.0 MiB"},
 		{"max site:me/train.py:11=1GiB", server, Broken, "no such site; the trace has me/train.py:10 serve"},
 		{"max operator:aten::mm=100MiB", server, Passed, ""},
-		{"max operator:aten::mm=99MiB", server, Failed, "operator aten::mm is 100.0 MiB, 1.00 MiB over the limit of 99.0 MiB: by site me/train.py:10 serve"},
+		{"max operator:aten::mm=99MiB", server, Failed, "operator aten::mm is 100.0 MiB at its highest, 1.00 MiB over the limit of 99.0 MiB: by site me/train.py:10 serve"},
 		{"max operator:aten::m=1GiB", server, Broken, "no such operator; the trace has aten::mm"},
 		{"max operator:aten::mm=1GiB", plain, Broken, "no such operator; the trace has no operators at all"},
 		{"max library:libnccl=40MiB", server, Passed, ""},
@@ -72,6 +87,8 @@ func TestGates(t *testing.T) {
 		{"max growth=1KiB/s", growing, Failed, "train.py:10"},
 		{"max growth=1KiB/epoch", growing, Broken, "per step or per second"},
 		{"max growth=1MiB/step", server, Broken, "growth cannot be judged"},
+		{"max rank-spread=10%", ranks, Passed, ""},
+		{"max rank-spread=9%", ranks, Failed, "t.bin has most, t.bin least. Compared with that: PyTorch peak +16.0 MiB (+10.0%), 160.0 MiB to 176.0 MiB: by tag kv_cache (+16.0 MiB)"},
 		{"max rank-spread=5%", server, Broken, "needs the traces of several ranks"},
 		{"max rank-spread=5GiB", server, Broken, "is not a percentage"},
 		{"assert no-driver-alloc-after=step:3", server, Passed, ""},
@@ -96,12 +113,89 @@ func TestGates(t *testing.T) {
 		{"assert no-finding=growth", growing, Failed, "train.py:10"},
 		{"assert no-finding=grwth", server, Broken, `no finding or severity "grwth"; did you mean growth?`},
 	} {
-		r := checked(t, test.gate, test.story.trace(t))
+		r := checked(t, test.gate, test.story.traces(t)...)
+		_, name, _ := strings.Cut(test.gate, " ")
+		name = name[:len(name)-len(strings.TrimLeft(name, "abcdefghijklmnopqrstuvwxyz-"))]
+		seen[name] = append(seen[name], test.status)
 		if r.Status != test.status || !strings.Contains(r.Text, test.says) || test.says == "" && r.Text != "" {
 			t.Errorf("%s: %s, %q; want %s, %q", test.gate, r.Status, r.Text, test.status, test.says)
 		}
 		if strings.ContainsAny(r.Text, "\n") {
 			t.Errorf("%s: more than a sentence: %q", test.gate, r.Text)
+		}
+	}
+	for _, name := range slices.Concat(SubjectNames(), AssertNames()) {
+		for _, status := range []string{Passed, Failed, Broken} {
+			if !slices.Contains(seen[strings.TrimRight(name, ":=")], status) {
+				t.Errorf("no test of %s ends with %s", name, status)
+			}
+		}
+	}
+}
+
+// TestComparisons: each kind of figure that a baseline has passes where it is the same, fails where the baseline had
+// half, and names that the trace does not have are refused.
+func TestComparisons(t *testing.T) {
+	names := map[string]string{"tag": "kv_cache", "category": "Parameters", "module": "model.layers.*",
+		"site": "me/train.py:10", "operator": "aten::mm", "library": "libnccl"}
+	for _, kind := range subjectKinds {
+		s, gate := server, kind.name
+		if kind.owner {
+			gate += ":" + names[kind.name]
+		}
+		s.plain = kind.name == "driver"
+		g, err := ParseCompare(gate, Amount{2, Percent})
+		if kind.name == "growth" || kind.name == "rank-spread" {
+			if err == nil || !strings.Contains(err.Error(), "not compared with a baseline") {
+				t.Errorf("%s: %v", gate, err)
+			}
+			continue
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		wrong := kind.name + ":x"
+		if kind.owner {
+			wrong = kind.name
+		}
+		if _, err := ParseCompare(wrong, Amount{2, Percent}); err == nil {
+			t.Errorf("%s is read", wrong)
+		}
+		held := func(smaller uint64) Result {
+			trace := s.trace(t)
+			b, err := NewBaseline("base.json", []*Trace{trace}, []Gate{g})
+			if err != nil {
+				t.Fatal(err)
+			}
+			run := &b.Runs[0]
+			run.PeakBytes /= smaller
+			if run.RequestedBytes != nil {
+				*run.RequestedBytes /= smaller
+			}
+			for _, figures := range []map[string]uint64{run.OtherBytes, run.Owners} {
+				for key := range figures {
+					figures[key] /= smaller
+				}
+			}
+			return (&Plan{Gates: []Gate{g}, Baseline: b}).Check([]*Trace{trace}).Results[0]
+		}
+		if kind.owner {
+			absent := g
+			absent.Subject.Name = "nowhere"
+			b, err := NewBaseline("base.json", []*Trace{s.trace(t)}, []Gate{absent})
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := (&Plan{Gates: []Gate{absent}, Baseline: b}).Check([]*Trace{s.trace(t)}).Results[0]
+			if r.Status != Broken || !strings.Contains(r.Text, "no such "+kind.name) {
+				t.Errorf("%s: %+v", absent.Subject, r)
+			}
+		}
+		if r := held(1); r.Status != Passed || r.Base == nil || r.Base.Value == 0 {
+			t.Errorf("%s, the same: %+v", gate, r)
+		}
+		if r := held(2); r.Status != Failed || r.Base.Value*2 != r.Value.Value {
+			t.Errorf("%s, half of it before: %+v", gate, r)
 		}
 	}
 }
@@ -120,17 +214,6 @@ func checked(t *testing.T, text string, traces ...*Trace) Result {
 	return o.Results[0]
 }
 
-func TestRankSpread(t *testing.T) {
-	a, b := story{kv: 100, rank: 0}.trace(t), story{kv: 116, rank: 1}.trace(t)
-	if r := checked(t, "max rank-spread=10%", a, b); r.Status != Passed {
-		t.Errorf("%+v", r)
-	}
-	r := checked(t, "max rank-spread=9%", a, b)
-	if r.Status != Failed || !strings.Contains(r.Text, "by tag kv_cache (+16.0 MiB)") || r.Value.Value != 10 {
-		t.Errorf("%+v", r)
-	}
-}
-
 // TestIncomplete: a trace that may lack something passes no gate, unless that is accepted.
 func TestIncomplete(t *testing.T) {
 	for what, s := range map[string]story{"no end": {kv: 1, rank: -1, cut: true},
@@ -147,7 +230,15 @@ func TestIncomplete(t *testing.T) {
 
 // TestBaseline: what grew is named, and a baseline of something else is refused.
 func TestBaseline(t *testing.T) {
-	base, err := NewBaseline("base.json", []*Trace{server.trace(t)})
+	named := []Gate{}
+	for _, text := range []string{"tag:kv_cache", "tag:new", "library:libnccl"} {
+		g, err := ParseCompare(text, Amount{2, Percent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		named = append(named, g)
+	}
+	base, err := NewBaseline("base.json", []*Trace{server.trace(t)}, named)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,6 +259,7 @@ func TestBaseline(t *testing.T) {
 			story{kv: 110, rank: -1}},
 		{"compare tag:new", Failed, "it was 0 B", story{kv: 100, rank: -1, tag: "new"}},
 		{"compare library:libnccl", Passed, "", server},
+		{"compare tag:weights", Broken, "it does not have the highest of tag:weights; --update writes", server},
 		{"compare pinned", Passed, "", server},
 		{"compare requested", Passed, "", server},
 		{"compare peak", Broken, "is of another program, train.py; this is serve.py",

@@ -13,9 +13,12 @@ import (
 // accounts of other memory, by subject.
 var accounts = map[string]string{"pinned": "host", "managed": "managed"}
 
-// measure returns the subject's figure in a summary, in the unit of a limit.
+// measure returns the subject's figure in a summary, in the unit of a limit; of an owner that at the peak of all.
 func measure(s *report.Summary, findings []report.Finding, sub Subject, unit string) (Amount, error) {
 	if account, other := accounts[sub.Kind]; other {
+		if s.At != nil {
+			return Amount{}, fmt.Errorf("%s memory is known at its peak only; leave out --at", account)
+		}
 		return Amount{float64(s.Other[account].PeakBytes), Bytes}, nil
 	}
 	switch {
@@ -118,7 +121,7 @@ func noSuch(sub Subject, known []string) error {
 		if plural == "" {
 			plural = kind + "s"
 		}
-		return fmt.Errorf("no such %s; the trace has no %s at all", kind, plural)
+		return &absentError{fmt.Sprintf("no such %s; the trace has no %s at all", kind, plural)}
 	}
 	near := nearest(sub.Name, known)
 	for _, name := range known { // a word of a longer name
@@ -127,13 +130,13 @@ func noSuch(sub Subject, known []string) error {
 		}
 	}
 	if near != "" {
-		return fmt.Errorf("no such %s; the trace has %s", kind, near)
+		return &absentError{fmt.Sprintf("no such %s; the trace has %s", kind, near)}
 	}
 	more := ""
 	if n := len(known) - namesShown; n > 0 {
 		known, more = known[:namesShown], fmt.Sprintf(" and %d more", n)
 	}
-	return fmt.Errorf("no such %s; the trace has %s%s", kind, strings.Join(known, ", "), more)
+	return &absentError{fmt.Sprintf("no such %s; the trace has %s%s", kind, strings.Join(known, ", "), more)}
 }
 
 // categoryName completes the beginning of a category's name, in any case. A category that holds nothing in a trace is

@@ -79,7 +79,7 @@ func learnGate(g Gate, traces []*Trace) (n NoiseGate, err error) {
 	n = NoiseGate{Gate: g.name(), Kind: g.Kind, Limit: Figure{g.Limit}}
 	ranks := map[int][]float64{}
 	for _, t := range traces {
-		value, err := measure(t.Summary, t.Findings, g.Subject, cmp.Or(g.Limit.Unit, Bytes))
+		value, err := t.value(g.Subject, cmp.Or(g.Limit.Unit, Bytes))
 		if err != nil {
 			return n, fmt.Errorf("%s: %s: %w", t.Path, g.Text, err)
 		}

@@ -158,6 +158,53 @@ func TestNoise(t *testing.T) {
 	}
 }
 
+// TestNoiseOfReserved: in ten runs that do the same, the allocator holds up to a tenth more. What is allocated does not
+// differ, so that gates on it hold without any tolerance; a gate on what is held is refused with that reason.
+func TestNoiseOfReserved(t *testing.T) {
+	var traces []*Trace
+	for run := range 10 {
+		traces = append(traces, story{kv: 100, rank: -1, reserve: 1000 + 100*run/9}.trace(t))
+	}
+	var gates []Gate
+	for _, text := range []string{"peak=160MiB", "requested=160MiB", "tag:kv_cache=100MiB", "category:param=60MiB",
+		"library:libnccl=40MiB", "pinned=16MiB"} {
+		g, err := ParseMax(text)
+		if err != nil {
+			t.Fatal(err)
+		}
+		compared, err := ParseCompare(g.Text, Amount{0, Percent})
+		if err != nil {
+			t.Fatal(err)
+		}
+		gates = append(gates, g, compared)
+	}
+	n, err := Learn(gates, traces, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n.TooTight() > 0 || len(n.Gates) != len(gates) || n.Runs != 10 {
+		t.Errorf("%+v", n)
+	}
+	if n.ReservedPercent == nil || n.ReservedPercent.Value != 10 {
+		t.Errorf("reserved differs by %v", n.ReservedPercent)
+	}
+	text := written(t, func(w io.Writer) error { return NoiseText(w, n, layout.Options{}) })
+	if !strings.Contains(text, "differs by 10%; no gate compares it") {
+		t.Error(text)
+	}
+	for _, refused := range []string{"reserved=2GiB", "library:libc10_cuda=2GiB", "driver=2GiB"} {
+		reason := ""
+		if g, err := ParseMax(refused); err != nil {
+			reason = err.Error()
+		} else if _, err := Learn([]Gate{g}, traces, false); err != nil {
+			reason = err.Error()
+		}
+		if !strings.Contains(reason, "may differ by a tenth between runs that do the same; use peak") {
+			t.Errorf("%s: %q", refused, reason)
+		}
+	}
+}
+
 // TestReport: a JSON report answers what it has, and refuses the rest.
 func TestReport(t *testing.T) {
 	traced := server.trace(t)
@@ -169,11 +216,21 @@ func TestReport(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for gate, want := range map[string]string{"max peak=160MiB": Passed, "max tag:kv_cache=1MiB": Failed,
+	for gate, want := range map[string]string{"max peak=160MiB": Passed, "max category:param=1MiB": Broken,
 		"assert no-driver-alloc-after=step:3": Broken, "assert no-finding=alarm": Passed} {
 		if got := checked(t, gate, r); got.Status != want {
 			t.Errorf("%s: %+v", gate, got)
 		}
+	}
+	at := story{kv: 100, rank: -1, at: "peak"}.trace(t)
+	if text, err = json.Marshal(document{"memtrace.report/1", at.Findings, at.Summary}); err != nil {
+		t.Fatal(err)
+	}
+	if r, err = ParseReport("r.json", text); err != nil {
+		t.Fatal(err)
+	}
+	if got := checked(t, "max tag:kv_cache=99MiB", r); got.Status != Failed {
+		t.Errorf("%+v", got)
 	}
 	for _, wrong := range []string{"[]", "{", `{"schema":"memtrace.brief/1"}`, "null"} {
 		if _, err := ParseReport("r.json", []byte(wrong)); err == nil {

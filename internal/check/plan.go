@@ -63,7 +63,7 @@ func (t *Trace) result(g Gate, status, text string) Result {
 }
 
 // base is what a trace is compared with; nil without a baseline. others counts the other traces.
-func (p *Plan) base(t *Trace, others int) (*report.Summary, error) {
+func (p *Plan) base(t *Trace, others int) (*base, error) {
 	if p.Baseline == nil {
 		return nil, nil
 	}
@@ -71,17 +71,17 @@ func (p *Plan) base(t *Trace, others int) (*report.Summary, error) {
 }
 
 // hold holds a gate against a trace, and compares it with a baseline if there is one.
-func (t *Trace) hold(g Gate, base *report.Summary) Result {
+func (t *Trace) hold(g Gate, base *base) Result {
 	if g.Kind == KindAssert {
 		return t.assert(g)
 	}
-	value, err := measure(t.Summary, t.Findings, g.Subject, g.Limit.Unit)
+	value, err := t.value(g.Subject, g.Limit.Unit)
 	if err != nil {
 		return t.result(g, Broken, err.Error())
 	}
 	limit, r := g.Limit, t.result(g, Passed, "")
 	if base != nil {
-		before, err := baseValue(base, g)
+		before, err := base.value(g)
 		if g.Kind == KindCompare && err != nil {
 			return t.result(g, Broken, "in the baseline: "+err.Error())
 		}
@@ -92,15 +92,15 @@ func (t *Trace) hold(g Gate, base *report.Summary) Result {
 			limit = allowed(before, g.Limit)
 		}
 	}
-	r.Unit, r.Limit, r.Value = value.Unit, &Figure{limit}, &Figure{value}
+	r.Unit, r.Limit, r.Value = value.Unit, &Figure{limit}, &Figure{value.Amount}
 	if value.Value > limit.Value {
 		r.Status = Failed
-		t.explain(&r, g, base)
+		t.explain(&r, g, base.summary(), value)
 	}
 	return r
 }
 
-// baseValue is a gate's figure in a baseline. An owner that is not in there had nothing.
+// baseValue is a gate's figure in a summary, of an owner that at the peak of all. An owner that is not in there had nothing.
 func baseValue(base *report.Summary, g Gate) (Amount, error) {
 	if g.Subject.Kind == "growth" {
 		return Amount{}, fmt.Errorf("growth is not compared")
@@ -125,7 +125,8 @@ func allowed(base, tolerance Amount) Amount {
 	return Amount{base.Value + tolerance.Value, base.Unit}
 }
 
-// Compare holds gates of KindCompare against the difference of two summaries, for memtrace diff.
+// Compare holds gates of KindCompare against the difference of two summaries, for memtrace diff. As in the difference,
+// owners are compared at the peak of all.
 func Compare(gates []Gate, path string, base, changed *report.Summary) *Outcome {
 	t := NewTrace(path, changed, nil)
 	var results []Result
@@ -145,7 +146,7 @@ func Compare(gates []Gate, path string, base, changed *report.Summary) *Outcome 
 		r.Unit, r.Limit, r.Value, r.Base = Bytes, &Figure{limit}, &Figure{value}, &Figure{before}
 		if value.Value > limit.Value {
 			r.Status = Failed
-			t.explain(&r, g, base)
+			t.explain(&r, g, base, figure{Amount: value, when: "at the peak"})
 		}
 		results = append(results, r)
 	}

@@ -8,6 +8,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/internal/rules/rulefile"
 	"memtrace/internal/textform"
@@ -30,6 +31,11 @@ type story struct {
 	silent  bool   // PyTorch took part and reported nothing
 	grows   int    // steps that each keep one MiB more
 	still   int    // steps that keep nothing
+	early   int    // MiB under the tag early that are freed before anything else is allocated
+	reserve int    // MiB that PyTorch's allocator holds; 0: 1024
+	second  int    // kv of another rank, which traces adds; 0: none
+	at      string // the moment that the summary is about
+	from    string // where it begins
 }
 
 func or(text, standard string) string {
@@ -37,6 +43,13 @@ func or(text, standard string) string {
 		return standard
 	}
 	return text
+}
+
+func (s story) held() int {
+	if s.reserve == 0 {
+		return 1024
+	}
+	return s.reserve
 }
 
 func (s story) text() string {
@@ -58,6 +71,7 @@ func (s story) text() string {
 	add(`string id=3 value="model.layers.0.mlp.weight"`)
 	add(`string id=4 value="sleep"`)
 	add(`string id=5 value="wake"`)
+	add(`string id=6 value="early"`)
 	add(`module id=1 start=0x7f1000000000 end=0x7f1000100000 base=0x7f1000000000 path="/venv/torch/lib/libc10_cuda.so"`)
 	add(`module id=2 start=0x7f3000000000 end=0x7f3000100000 base=0x7f3000000000 path="/usr/lib/libnccl.so.2"`)
 	add(`module id=3 start=0x7f2000000000 end=0x7f2000100000 base=0x7f2000000000 path="/venv/torch/lib/libtorch_cuda.so"`)
@@ -94,10 +108,16 @@ func (s story) events(add func(format string, args ...any)) {
 		}
 		allocated += size * mib
 		event("alloc level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d %s allocated=%d reserved=%d rest=1",
-			address, size*mib, more, allocated, 1024*mib)
+			address, size*mib, more, allocated, s.held()*mib)
 	}
 	if !s.plain && !s.silent {
-		driver(0x100000000, 1024, 1, 13)
+		driver(0x100000000, s.held(), 1, 13)
+	}
+	if s.early > 0 {
+		block(0x100000000, s.early, "tag=6 pystack=13 stack=1")
+		allocated -= s.early * mib
+		event("free level=framework api=reportMemoryUsageToProfiler mem=device addr=0x100000000 size=%d allocated=%d reserved=%d",
+			s.early*mib, allocated, s.held()*mib)
 	}
 	block(0x100000000, 60, "tag=2 pystack=13 stack=1")
 	if !s.plain && !s.silent {
@@ -120,13 +140,13 @@ func (s story) events(add func(format string, args ...any)) {
 		block(0x120000000, 1, "tag=1 pystack=11 stack=1")
 		allocated -= mib
 		event("free level=framework api=reportMemoryUsageToProfiler mem=device addr=0x120000000 size=%d allocated=%d reserved=%d",
-			mib, allocated, 1024*mib)
+			mib, allocated, s.held()*mib)
 	}
 	event("mark name=4")
 	if !s.plain && !s.silent {
 		allocated -= s.kv * mib
 		event("free level=framework api=reportMemoryUsageToProfiler mem=device addr=0x110000000 size=%d allocated=%d reserved=%d",
-			s.kv*mib, allocated, 1024*mib)
+			s.kv*mib, allocated, s.held()*mib)
 	}
 	event("mark name=5")
 	add("flush watermark=%d", seq+1)
@@ -135,8 +155,8 @@ func (s story) events(add func(format string, args ...any)) {
 	}
 }
 
-// read summarizes a trace in its text form.
-func read(t testing.TB, path, text string) *Trace {
+// read summarizes a trace in its text form, with more options.
+func read(t testing.TB, path, text string, more func(o *analyzer.Options)) *Trace {
 	t.Helper()
 	var file bytes.Buffer
 	if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
@@ -149,6 +169,7 @@ func read(t testing.TB, path, text string) *Trace {
 	again := func(ask func(o *analyzer.Options)) (*report.Summary, error) {
 		o := analyzer.Options{Question: analyzer.Question{Groupings: Groupings(), Sites: true, Entries: -1},
 			Training: true, RuleSets: []profile.RuleGrouping{{Name: CategoryGrouping, Rules: set}}}
+		more(&o)
 		ask(&o)
 		var readers [2]*trace.Reader
 		for i := range readers {
@@ -168,7 +189,29 @@ func read(t testing.TB, path, text string) *Trace {
 
 func (s story) trace(t testing.TB) *Trace {
 	t.Helper()
-	return read(t, "t.bin", s.text())
+	return read(t, "t.bin", s.text(), func(o *analyzer.Options) {
+		for _, m := range []struct {
+			to   *moment.At
+			text string
+		}{{&o.At, s.at}, {&o.From, s.from}} {
+			at, err := moment.Parse(m.text)
+			if err != nil {
+				t.Fatal(err)
+			}
+			*m.to = at
+		}
+	})
+}
+
+// traces are the one, or those of two ranks.
+func (s story) traces(t testing.TB) []*Trace {
+	list := []*Trace{s.trace(t)}
+	if s.second > 0 {
+		other := s
+		other.rank, other.kv = s.rank+1, s.second
+		list = append(list, other.trace(t))
+	}
+	return list
 }
 
 // server is the story that most tests begin with.

@@ -10,6 +10,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/diff"
 	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
 )
@@ -21,13 +22,24 @@ type Trace struct {
 	Findings []report.Finding
 
 	// again reads the trace with another question; nil of a JSON report, which answers none
-	again func(ask func(o *analyzer.Options)) (*report.Summary, error)
+	again   func(ask func(o *analyzer.Options)) (*report.Summary, error)
+	highest map[Subject]figure // that were measured
 }
 
-// NewTrace makes one of a summary, and of a function that reads the trace again.
+// NewTrace makes one of a summary, and of a function that reads the trace again. A summary with a moment is checked at
+// that moment instead of at the peaks.
 func NewTrace(path string, s *report.Summary,
 	again func(ask func(o *analyzer.Options)) (*report.Summary, error)) *Trace {
-	return &Trace{Path: path, Summary: s, Findings: render.Findings(s), again: again}
+	return &Trace{Path: path, Summary: atMoment(s), Findings: render.Findings(s), again: again}
+}
+
+func atMoment(s *report.Summary) *report.Summary {
+	if s.At == nil {
+		return s
+	}
+	s = diff.AtMoment(s)
+	s.Framework.RequestedAtPeak = s.At.Framework.Requested
+	return s
 }
 
 // IsJSON reports whether a file that begins with these bytes is JSON.
@@ -53,7 +65,7 @@ func ParseReport(path string, text []byte) (*Trace, error) {
 		return nil, fmt.Errorf("%s: not a trace, nor what 'memtrace report --json' writes: its schema is %q", path,
 			d.Schema)
 	}
-	return &Trace{Path: path, Summary: d.Summary, Findings: d.Findings}, nil
+	return &Trace{Path: path, Summary: atMoment(d.Summary), Findings: d.Findings}, nil
 }
 
 // doubtful are findings by which a trace lacks a part of the program's memory.

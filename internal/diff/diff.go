@@ -132,7 +132,7 @@ func New(base, changed *report.Summary) *Diff {
 	if base.At == nil && changed.At == nil {
 		d.Notes = append(d.Notes, RoundingNotes(base.Training, changed.Training)...)
 	}
-	base, changed = atMoment(base), atMoment(changed)
+	base, changed = AtMoment(base), AtMoment(changed)
 	base, notes := pairDevices(base, changed)
 	d.Notes = append(d.Notes, notes...)
 	d.addLevels(base, changed)

@@ -6,9 +6,9 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// atMoment returns a summary whose peaks are replaced by the live memory at the requested moment, so that moments are
+// AtMoment returns a summary whose peaks are replaced by the live memory at the requested moment, so that moments are
 // compared as peaks are. Fields known only for peaks are left out.
-func atMoment(s *report.Summary) *report.Summary {
+func AtMoment(s *report.Summary) *report.Summary {
 	if s.At == nil {
 		return s
 	}

@@ -18,6 +18,7 @@ type Filter struct {
 	Exact   []*KeyFilter   // all must pass
 	Focus   []*KeyFilter   // one must pass, if there are any
 	ignore  []*KeyFilter   // none may pass
+	owner   *KeyFilter     // must pass; nil: all do
 }
 
 // KeyFilter tests the key of an origin in one grouping, and caches the results.
@@ -48,6 +49,9 @@ type Selection struct {
 	Tag           string
 	Library       string
 	Focus, Ignore *regexp.Regexp
+
+	By *Grouping             // nil: all
+	Is func(key string) bool // with By: the keys that are selected
 }
 
 // Words describes the selection, in the order of its options.
@@ -93,7 +97,10 @@ func NewFilter(o Selection) *Filter {
 			return strings.Contains(key, o.Library)
 		}))
 	}
-	if f.Devices == nil && f.Exact == nil && f.Focus == nil && f.ignore == nil {
+	if o.By != nil {
+		f.owner = newKeyFilter(o.By, o.Is)
+	}
+	if f.Devices == nil && f.Exact == nil && f.Focus == nil && f.ignore == nil && f.owner == nil {
 		return nil
 	}
 	return f
@@ -139,7 +146,7 @@ func underTag(tag, wanted string) bool {
 // Narrowed reports whether the filter selects by anything but the device, so that whole-device figures no longer apply
 // to the selected blocks.
 func (f *Filter) Narrowed() bool {
-	return f != nil && (f.Exact != nil || f.Focus != nil || f.ignore != nil)
+	return f != nil && (f.Exact != nil || f.Focus != nil || f.ignore != nil || f.owner != nil)
 }
 
 // HasDevice reports whether a device is selected.
@@ -155,6 +162,9 @@ func (f *Filter) Pass(r *Resolver, o *Origin) bool {
 		if !k.pass(r, o) {
 			return false
 		}
+	}
+	if f.owner != nil && !f.owner.pass(r, o) {
+		return false
 	}
 	for _, k := range f.ignore {
 		if k.pass(r, o) {
