@@ -136,7 +136,8 @@ func (b *base) value(g Gate) (Amount, error) {
 	}
 	bytes, known := b.owners[g.Subject.String()]
 	if !known {
-		return Amount{}, fmt.Errorf("it does not have the highest of %s; --update writes what the gates name", g.Subject)
+		return Amount{}, fmt.Errorf("it does not have the highest of %s; --update writes what the gates name",
+			g.Subject)
 	}
 	return Amount{float64(bytes), Bytes}, nil
 }

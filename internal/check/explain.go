@@ -124,8 +124,8 @@ type part struct {
 }
 
 // inside finds the module and the place with most of an owner: of those that grew since the baseline, the one that grew
-// most. own is the owner's memory alone, if it is known; else the trace is read again for what the owner has at the peak
-// of all.
+// most. own is the owner's memory alone, if it is known; else the trace is read again for what it has at the peak of
+// all.
 func (t *Trace) inside(sub Subject, base, own *report.Summary) (owners []Owner) {
 	for _, by := range []string{"module", "site"} {
 		if by == sub.Kind || t.again == nil {

@@ -9,9 +9,9 @@ import (
 	"memtrace/analyzer/report"
 )
 
-// A gate on an owner is about the most that the owner ever held, whatever the total was then: a limit on the optimizer's
-// state must also see a peak of it that is not the program's. With --at it is about what the owner held at that moment;
-// --at peak is that of the total.
+// A gate on an owner is about the most that the owner ever held, whatever the total was then: a limit on the optimizer
+// must also see a peak of its state that is not the program's. With --at it is about what the owner held at that
+// moment; --at peak is that of the total.
 
 // errNoHighest is what a JSON report answers: it has owners at the peak of all.
 var errNoHighest = errors.New("needs the trace: a JSON report does not have an owner's own highest; --at peak, in the report as well, is about what it held at the peak of all")

@@ -100,7 +100,8 @@ func (t *Trace) hold(g Gate, base *base) Result {
 	return r
 }
 
-// baseValue is a gate's figure in a summary, of an owner that at the peak of all. An owner that is not in there had nothing.
+// baseValue is a gate's figure in a summary, of an owner that at the peak of all. An owner that is not in there had
+// nothing.
 func baseValue(base *report.Summary, g Gate) (Amount, error) {
 	if g.Subject.Kind == "growth" {
 		return Amount{}, fmt.Errorf("growth is not compared")
