@@ -137,7 +137,7 @@ func (t *Trace) inside(sub Subject, base, own *report.Summary) (owners []Owner) 
 		} else {
 			parts = t.crossed(sub, by)
 		}
-		owners = append(owners, largestPart(by, parts, base))
+		owners = append(owners, t.largestPart(by, parts, base))
 	}
 	return owners
 }
@@ -188,15 +188,19 @@ func (t *Trace) crossed(sub Subject, by string) (parts []part) {
 }
 
 // largestPart is the part with most, or the one in which that grew most since the baseline.
-func largestPart(by string, parts []part, base *report.Summary) Owner {
+func (t *Trace) largestPart(by string, parts []part, base *report.Summary) Owner {
 	largest := mostOf(parts, func(p part) uint64 { return p.bytes })
 	owner := Owner{By: by, Name: largest.key, Bytes: largest.bytes}
 	if base == nil || base.Group(by, base.MainLevel()) == nil {
 		return owner
 	}
 	before := map[string]uint64{}
-	for _, row := range base.Group(by, base.MainLevel()).Rows {
-		before[row.Key] += row.PeakBytes
+	for _, g := range diff.New(base, t.Summary).Groups { // which matches lines that moved
+		if g.By == by && g.Level == base.MainLevel() {
+			for _, row := range g.Rows {
+				before[row.Key] += row.PeakBytes.Base
+			}
+		}
 	}
 	grown := mostOf(parts, func(p part) uint64 { return min(p.bytes, p.whole-min(p.whole, before[p.key])) })
 	if grown.key == "" {

@@ -6,6 +6,7 @@ import (
 	"strings"
 
 	"memtrace/internal/cli"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
 
@@ -49,12 +50,19 @@ func code(text string) string {
 	return ticks + text + ticks
 }
 
-// fenced writes lines as a block of code. Only the lines' own ends are ones.
+// fencedColumns is how wide a block of code may be: viewers hide the rest of a line behind a bar.
+const fencedColumns = 96
+
+// fenced writes lines as a block of code, in which the place is a line of its own. Only the lines' own ends are ones.
 func fenced(lines []string) string {
 	var b strings.Builder
 	for _, line := range lines {
-		for i, part := range strings.SplitN(line, "\n    ", 2) {
-			b.WriteString(strings.Repeat("    ", i) + sanitize.Text(part) + "\n")
+		text, place, placed := strings.Cut(line, "\n    ")
+		for i, part := range layout.Wrap(sanitize.Text(text), fencedColumns) {
+			b.WriteString(strings.Repeat("  ", min(i, 1)) + part + "\n")
+		}
+		if placed {
+			b.WriteString("  " + sanitize.Text(place) + "\n")
 		}
 	}
 	fence := strings.Repeat("`", max(3, longestRun(b.String(), '`')+1))
