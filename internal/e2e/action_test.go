@@ -223,10 +223,10 @@ func TestActionInputs(t *testing.T) {
 	var action actionFile
 	readYAML(t, "action.yml", &action)
 	wheel := wheelOf(t)
-	// A release as pip sees it: a page with links to its files.
+	// A release and a package index as pip sees them: pages with links to files.
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, q *http.Request) {
 		switch name := filepath.Base(wheel); q.URL.Path {
-		case "/someone/memtrace/releases/expanded_assets/v0.1.0":
+		case "/someone/memtrace/releases/expanded_assets/v0.1.0", "/simple/memtrace-gpu/":
 			w.Header().Set("Content-Type", "text/html")
 			w.Write([]byte(`<a href="/files/` + name + `">` + name + `</a>`))
 		case "/files/" + name:
@@ -238,7 +238,8 @@ func TestActionInputs(t *testing.T) {
 	t.Cleanup(server.Close)
 	work := t.TempDir()
 	r := &runner{work: work, temp: t.TempDir(), contexts: map[string]string{"github.action_path": root(),
-		"github.action_ref": "v0.1.0", "github.action_repository": "someone/memtrace", "github.server_url": server.URL}}
+		"github.action_ref": "v0.1.0", "github.action_repository": "someone/memtrace", "github.server_url": server.URL},
+		env: []string{"PIP_INDEX_URL=" + server.URL + "/simple"}}
 	base := map[string]string{"command": `"$PACKAGE/memtrace/_bin/demo/train"`, "null-gpu": "true", "max": "driver=1GiB\n"}
 	with := func(more map[string]string) map[string]string {
 		inputs := maps.Clone(base)
@@ -261,6 +262,8 @@ func TestActionInputs(t *testing.T) {
 		{"two gates", map[string]string{"assert": "no-finding=out-of-memory\n\n", "wheel": wheel}, 0, "passed",
 			"All 2 gates passed"},
 		{"traces", traces, 0, "passed", "The gate passed"},
+		{"a version", map[string]string{"version": "0.1.0"}, 0, "passed", "memtrace 0.1.0"},
+		{"no version", map[string]string{"version": "9.9"}, 2, "", "name a wheel or a version"},
 		{"a wrong gate", map[string]string{"max": "diver=1GiB"}, 2, "error", "did you mean driver?"},
 		{"no gate", map[string]string{"max": ""}, 2, "error", "write a budget, memtrace.toml"},
 		{"no budget", map[string]string{"budget": "gone.toml"}, 2, "error", "gone.toml"},

@@ -20,6 +20,7 @@ import (
 // would be given is kept.
 type runner struct {
 	contexts map[string]string   // by expression: inputs.run, steps.check.outputs.status
+	env      []string            // of the machine
 	summary  string              // what steps added to the job's summary
 	log      string              // what they printed
 	path     []string            // folders that steps added to PATH
@@ -143,6 +144,7 @@ func (r *runner) step(t *testing.T, step actionStep) int {
 	cmd.Env = append(environ(), "PATH="+strings.Join(append(r.path, os.Getenv("PATH")), ":"), "GITHUB_ACTIONS=true",
 		"CI=true", "GITHUB_WORKSPACE="+r.work, "RUNNER_TEMP="+r.temp, "NULLCUDA_SHARED=none",
 		"GITHUB_SERVER_URL="+r.contexts["github.server_url"], "PYTHONDONTWRITEBYTECODE=1", "LC_ALL=C.UTF-8")
+	cmd.Env = append(cmd.Env, r.env...)
 	for name, value := range step.Env {
 		cmd.Env = append(cmd.Env, name+"="+r.fill(t, value))
 	}
