@@ -21,12 +21,15 @@ type matching struct {
 	together      map[string]bool // names of merged places
 }
 
-// place is a key of one run, and its name in the comparison.
-type place struct{ key, as string }
+// place is a key of one run, its name in the comparison, and its bytes at the peak.
+type place struct {
+	key, as string
+	bytes   uint64
+}
 
 // matchKeys pairs the keys of two runs. Keys with the same stable part belong together. Where that part leaves out a
-// line, a function's places are paired by line if one run has all lines of the other; else in their order, if both have
-// the same number; else the pairing is unknown, and they are merged.
+// line, a function's places are paired by line if one run has all lines of the other, unless lines were inserted; else in
+// their order, if both have the same number; else the pairing is unknown, and they are merged.
 func matchKeys(by string, base, changed *report.Group, files *paths) matching {
 	m := matching{base: make(map[string]string), changed: make(map[string]string), together: make(map[string]bool),
 		places: slices.Contains(placeGroupings, by)}
@@ -55,14 +58,24 @@ func places(by string, g *report.Group, names map[string]string) []place {
 	}
 	list := make([]place, len(g.Rows))
 	for i, row := range g.Rows {
-		list[i] = place{row.Key, rename(by, row.Key, names)}
+		list[i] = place{row.Key, rename(by, row.Key, names), row.PeakBytes}
 	}
 	return list
 }
 
 // align pairs the keys of one stable part, each side in the order of its lines.
 func (m *matching) align(stable string, base, changed []place) {
+	pairs, inserted := insertedLines(base, changed)
 	switch {
+	case inserted:
+		for _, p := range changed {
+			m.changed[p.key] = p.as
+		}
+		for i, p := range base {
+			if m.base[p.key] = changed[pairs[i]].as; p.as != changed[pairs[i]].as {
+				m.moved++
+			}
+		}
 	case contains(base, changed) || contains(changed, base):
 		for _, p := range base {
 			m.base[p.key] = p.as
@@ -89,6 +102,57 @@ func (m *matching) align(stable string, base, changed []place) {
 		}
 	}
 }
+
+// mostPairs bounds the work of insertedLines for functions with many lines.
+const mostPairs = 1 << 16
+
+// insertedLines pairs the lines of a function in their order if some were inserted among them, which moved the others:
+// where that explains the bytes far better than pairing equal lines does, or, if lines differ, explains all of them.
+// pairs are the places of the base's lines among the changed ones.
+func insertedLines(base, changed []place) (pairs []int, inserted bool) {
+	n, m := len(base), len(changed)
+	if n == 0 || n >= m || n*m > mostPairs {
+		return nil, false
+	}
+	// least[i][j]: differences of the first i lines of the base, paired within the first j changed ones
+	least := make([][]uint64, n+1)
+	for i := range least {
+		least[i] = make([]uint64, m+1)
+		for j := i; j <= m; j++ {
+			switch {
+			case i == 0:
+				continue
+			case j == i:
+				least[i][j] = least[i-1][j-1] + apart(base[i-1].bytes, changed[j-1].bytes)
+			default:
+				least[i][j] = min(least[i][j-1], least[i-1][j-1]+apart(base[i-1].bytes, changed[j-1].bytes))
+			}
+		}
+	}
+	if contains(changed, base) {
+		sameLines, at := uint64(0), 0
+		for _, p := range changed {
+			if at < n && base[at].as == p.as {
+				sameLines += apart(base[at].bytes, p.bytes)
+				at++
+			}
+		}
+		inserted = 2*least[n][m] < sameLines
+	} else {
+		inserted = least[n][m] == 0
+	}
+	pairs = make([]int, n)
+	for i, j := n, m; i > 0; j-- {
+		if j > i && least[i][j] == least[i][j-1] {
+			continue
+		}
+		i--
+		pairs[i] = j - 1
+	}
+	return pairs, inserted
+}
+
+func apart(a, b uint64) uint64 { return max(a, b) - min(a, b) }
 
 // contains reports whether every place of the second list is in the first one; both have the same order.
 func contains(all, some []place) bool {

@@ -1,6 +1,7 @@
 package diff
 
 import (
+	"maps"
 	"slices"
 	"strings"
 	"testing"
@@ -14,6 +15,46 @@ func groupOf(by string, keys ...string) *report.Group {
 		g.Rows = append(g.Rows, report.Row{Key: key, PeakBytes: uint64(i + 1)})
 	}
 	return g
+}
+
+// A line that is inserted above others moves them: it is the one that is new, and none of the others grew. Where equal
+// lines explain the bytes as well, they are paired.
+func TestDiffFindsInsertedLines(t *testing.T) {
+	type lines map[string]uint64
+	summary := func(held lines) *report.Summary {
+		g := report.Group{By: "site", Level: "driver"}
+		for key, bytes := range held {
+			g.Rows = append(g.Rows, report.Row{Key: key, PeakBytes: bytes})
+		}
+		return &report.Summary{Groups: []report.Group{g}}
+	}
+	for _, test := range []struct {
+		name          string
+		base, changed lines
+		grew          lines
+	}{
+		{"one above the others", lines{"a.py:16 f": 32, "a.py:17 f": 24, "a.py:18 f": 108, "a.py:19 f": 12},
+			lines{"a.py:16 f": 32, "a.py:17 f": 24, "a.py:18 f": 25, "a.py:19 f": 108, "a.py:20 f": 12},
+			lines{"a.py:18 f": 25}},
+		{"one of which grew", lines{"a.py:1 f": 100, "a.py:2 f": 50}, lines{"a.py:1 f": 7, "a.py:2 f": 101, "a.py:3 f": 50},
+			lines{"a.py:1 f": 7, "a.py:2 f": 1}},
+		{"below the others", lines{"a.py:1 f": 5, "a.py:2 f": 6}, lines{"a.py:1 f": 5, "a.py:2 f": 6, "a.py:3 f": 9},
+			lines{"a.py:3 f": 9}},
+		{"in place", lines{"a.py:1 f": 5, "a.py:2 f": 6}, lines{"a.py:1 f": 5, "a.py:2 f": 9, "a.py:3 f": 1},
+			lines{"a.py:2 f": 3, "a.py:3 f": 1}},
+		{"after a comment", lines{"a.py:1 f": 5, "a.py:2 f": 6}, lines{"a.py:4 f": 5, "a.py:5 f": 2, "a.py:6 f": 6},
+			lines{"a.py:5 f": 2}},
+	} {
+		grew := lines{}
+		for _, r := range New(summary(test.base), summary(test.changed)).Groups[0].Rows {
+			if r.PeakBytes.Delta != 0 {
+				grew[r.Key] = uint64(r.PeakBytes.Delta)
+			}
+		}
+		if !maps.Equal(grew, test.grew) {
+			t.Errorf("%s: %v grew, want %v", test.name, grew, test.grew)
+		}
+	}
 }
 
 func TestDiffMatchesMovedLines(t *testing.T) {
