@@ -13,7 +13,7 @@ import (
 var update = flag.Bool("update", false, "write the files into the documentation")
 
 var (
-	shown = regexp.MustCompile("^<!-- (testdata/ci/\\S+) -->$") // before the block with the file's text
+	shown = regexp.MustCompile(`^<!-- (testdata/ci/\S+) -->$`) // before the block with the file's text
 	fence = regexp.MustCompile("^`{3,}")
 )
 

@@ -28,8 +28,8 @@ type place struct {
 }
 
 // matchKeys pairs the keys of two runs. Keys with the same stable part belong together. Where that part leaves out a
-// line, a function's places are paired by line if one run has all lines of the other, unless lines were inserted; else in
-// their order, if both have the same number; else the pairing is unknown, and they are merged.
+// line, a function's places are paired by line if one run has all lines of the other, unless lines were inserted; else
+// in their order, if both have the same number; else the pairing is unknown, and they are merged.
 func matchKeys(by string, base, changed *report.Group, files *paths) matching {
 	m := matching{base: make(map[string]string), changed: make(map[string]string), together: make(map[string]bool),
 		places: slices.Contains(placeGroupings, by)}
