@@ -1,6 +1,7 @@
 package trace
 
 import (
+	"bytes"
 	"errors"
 	"fmt"
 	"io"
@@ -9,9 +10,9 @@ import (
 	"memtrace/internal/section"
 )
 
-// The epilogue follows the end section: symbols that were added to a finished trace, then a copy of the end section, so
-// that the last bytes of the file lead to the index as before. Readers without support for epilogues read nothing after
-// the end.
+// The epilogue follows the end section: symbols and keyframes that were added to a finished trace, then a copy of the
+// end section, so that the last bytes of the file lead to the index as before. Readers without support for epilogues
+// read nothing after the end.
 
 // readEpilogue reads what follows the end section. Damage there costs the epilogue alone.
 func (r *Reader) readEpilogue() error {
@@ -46,13 +47,32 @@ func AppendSymbols(file *os.File, symbols []Symbol) error {
 	if len(symbols) == 0 {
 		return nil
 	}
-	if err := appendSymbols(file, symbols); err != nil {
+	err := appendEpilogue(file, func(w *Writer, _ []byte) error { return w.WriteSymbols(symbols) })
+	if err != nil {
 		return fmt.Errorf("append symbols to %s: %w", file.Name(), err)
 	}
 	return nil
 }
 
-func appendSymbols(file *os.File, symbols []Symbol) error {
+// AppendKeyframes adds what made hands to put to a finished trace, as AppendSymbols adds symbols. made reads the trace
+// meanwhile, and what it returns holds for the whole of it.
+func AppendKeyframes(file *os.File, made func(put func(*Keyframe) error) (*KeyframesClosing, error)) error {
+	err := appendEpilogue(file, func(w *Writer, end []byte) error {
+		closing, err := made(w.WriteKeyframe)
+		if err != nil {
+			return err
+		}
+		return w.writeClosing(closing, end)
+	})
+	if err != nil {
+		return fmt.Errorf("append keyframes to %s: %w", file.Name(), err)
+	}
+	return nil
+}
+
+// appendEpilogue adds sections behind the end, and a copy of the end section, whose contents write is handed. They are
+// collected first, so that a program that is killed meanwhile leaves the file as it was.
+func appendEpilogue(file *os.File, write func(w *Writer, end []byte) error) error {
 	stat, err := file.Stat()
 	if err != nil {
 		return err
@@ -69,21 +89,22 @@ func appendSymbols(file *os.File, symbols []Symbol) error {
 	if err != nil {
 		return err
 	}
-	if err := file.Truncate(offset); err != nil {
-		return err
-	}
-	if _, err := file.Seek(offset, io.SeekStart); err != nil {
-		return err
-	}
-	w, err := NewWriter(file, WriterOptions{Append: offset})
+	var added bytes.Buffer
+	w, err := NewWriter(&added, WriterOptions{Append: offset})
 	if err != nil {
 		return err
 	}
 	w.sections.NoParity()
-	if err = w.WriteSymbols(symbols); err == nil {
-		err = w.sections.Write(section.End, end, false)
+	if err := write(w, end); err != nil {
+		return err
 	}
-	if err != nil { // a full disk must not leave half a section
+	if err := w.sections.Write(section.End, end, false); err != nil {
+		return err
+	}
+	if err := file.Truncate(offset); err != nil {
+		return err
+	}
+	if _, err = file.WriteAt(added.Bytes(), offset); err != nil { // a full disk must not leave half a section
 		return errors.Join(err, file.Truncate(offset))
 	}
 	return nil

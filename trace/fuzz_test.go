@@ -25,7 +25,8 @@ func FuzzReader(f *testing.F) {
 	epilogue := withSection(section.Symbols, symbols.finish(), 0)[section.HeadSize:]
 	killed := everyLine()[:strings.LastIndex(everyLine(), "end reason")]
 	seeds := [][]byte{fileHead(), append(encode(f, everyLine()), epilogue...),
-		encodeTrace(f, trainingStream(900, 3), 200), encode(f, killed)}
+		encodeTrace(f, trainingStream(900, 3), 200), encode(f, killed),
+		withKeyframes(f, encodeTrace(f, trainingStream(900, 3), 200), 9, 9)}
 	var others []*faults.Trace
 	for i, file := range seeds {
 		others = append(others, faults.Parse(file))
@@ -144,6 +145,7 @@ func readAnything(t *testing.T, file []byte) {
 	}
 	r.Tables().ModuleAt(1)
 	_, _ = ReadIndex(bytes.NewReader(file), int64(len(file)))
+	readKeyframes(file)
 	if events < 1000 {
 		wantSameAhead(t, file)
 	}

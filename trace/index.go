@@ -2,6 +2,7 @@ package trace
 
 import (
 	"encoding/binary"
+	"errors"
 	"fmt"
 	"io"
 
@@ -98,18 +99,14 @@ func decodeIndex(payload []byte) ([]IndexEntry, error) {
 // ReadIndex reads the index of a trace that ended cleanly, reading only the end of the file and the index itself. A
 // trace without a clean end is an error; it can still be read from the start.
 func ReadIndex(r io.ReaderAt, size int64) ([]IndexEntry, error) {
-	var tail [8]byte
 	if size < section.HeadSize+section.HeaderSize+8 {
 		return nil, fmt.Errorf("read index: %w", ErrEmpty)
 	}
-	if _, err := r.ReadAt(tail[:], size-8); err != nil {
-		return nil, fmt.Errorf("read index: %w", err)
+	offset, ok := indexOffset(r, size)
+	if !ok {
+		return nil, errors.New("read index: the trace did not end cleanly")
 	}
-	offset := binary.LittleEndian.Uint64(tail[:])
-	if offset < section.HeadSize || offset > uint64(size-section.HeaderSize) {
-		return nil, fmt.Errorf("read index: the trace did not end cleanly")
-	}
-	sections := section.NewReader(io.NewSectionReader(r, int64(offset), size-int64(offset)), size, int64(offset))
+	sections := section.NewReader(io.NewSectionReader(r, offset, size-offset), size, offset)
 	kind, payload, err := sections.Next()
 	if err != nil {
 		return nil, fmt.Errorf("read index at offset %d: %w", offset, err)

@@ -37,7 +37,8 @@ type Reader struct {
 	health     Health
 	oom        []string
 
-	ahead *decodeAhead // decodes the next events; nil: the reader does
+	ahead   *decodeAhead // decodes the next events; nil: the reader does
+	entered *entered     // nil where all blocks are read
 }
 
 // NewReader reads the head of a trace. size is the number of bytes in r, -1 if unknown; knowing it lets an absurd
@@ -114,6 +115,7 @@ func (r *Reader) Health() Health {
 	}
 	h.Gaps, h.InFlight = drawnFrom(r.info).Missing(&r.seqs)
 	h.MaxSeq, _ = r.seqs.Max()
+	r.entered.books(&h)
 	return h
 }
 

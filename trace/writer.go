@@ -35,6 +35,7 @@ type Writer struct {
 	block      *blockEncoder
 	index      indexBuilder
 	pending    IndexEntry // index entry of the open block
+	keyframe   int64      // offset of the keyframe that was written last; 0: none
 
 	raw []byte // a block before compression
 }

@@ -38,6 +38,7 @@ type Reader struct {
 	tried    int64       // bytes whose checksums were tried to restore sections
 	repaired int64       // offset of the section that was tried to be restored last
 	checked  int64       // bytes whose checksums were tried after damage
+	hop      *Hop        // sections of events that are passed over unread; nil: none
 
 	head       [HeaderSize]byte // of the section that is being read, headBytes of it
 	headBytes  int
@@ -77,7 +78,13 @@ func (s *Reader) NextWhole() (Kind, []byte, error) {
 		if err != nil {
 			return 0, nil, err
 		}
-		if header.Kind == Parity {
+		if s.hop.over(header.Kind, s.Offset) {
+			if err := s.Leap(header); err != nil {
+				return 0, nil, err
+			}
+			continue
+		}
+		if header.Kind == Parity || header.Kind == Keyframe { // neither is read on the way
 			if _, err := s.Stored(header); err != nil {
 				return 0, nil, err
 			}

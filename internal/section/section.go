@@ -24,10 +24,11 @@ const (
 	OOM        Kind = 8  // the recorder's report of running out of memory
 	Symbols    Kind = 9  // names of code addresses; the only kind that may follow the end
 	Parity     Kind = 10 // restores what a little damage took from the sections before it
+	Keyframe   Kind = 11 // the state of a replay, behind the end
 )
 
 var names = [...]string{"", "info", "dictionary", "events", "samples", "index", "end", "clock", "oom", "symbols",
-	"parity"}
+	"parity", "keyframe"}
 
 // String returns the kind's name, or "unknown".
 func (k Kind) String() string {
