@@ -40,6 +40,7 @@ type accounts struct {
 	links     *callstack.LinkedStacks
 	modules   profile.ModuleNames
 	lookahead *training.BlockNames // where the trace was read ahead
+	preset    *preset              // of the block that comes from a keyframe; else nil
 	thin      bool                 // what is replayed now was thinned
 
 	iterations *training.Tracker // nil unless the summary has training
@@ -177,7 +178,9 @@ func (a *accounts) cell(of *profile.Cells, b *heap.Block, place uint16, epoch ui
 	var o profile.Origin
 	o.Set(b)
 	o.SizeClass, o.Module, o.Place = profile.SizeClass(a.bounds, b.Size), a.module(b.PyStack), place
-	if n, known := a.lookahead.Of(b.Seq); known {
+	if p := a.preset; p != nil {
+		o.Category, o.Name, o.Module = p.category, p.name, p.module
+	} else if n, known := a.lookahead.Of(b.Seq); known {
 		o.Category, o.Name = n.Category, n.Name
 	}
 	if n, ok := of.FindNext(&o); ok {

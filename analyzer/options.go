@@ -77,6 +77,10 @@ type Options struct {
 	// which * stands for any text; behind "!" stands what is not. Later ones win. See CheckOwn.
 	Own []string
 
+	// Keyframes lets a window begin at the last keyframe before it, in traces that have some and for questions that are
+	// answered as if all was read. Where that turns out not to be so, the error is ErrKeyframes.
+	Keyframes bool
+
 	// Progress, if set, is called after every batch with the number of bytes read so far.
 	Progress func(bytesRead int64)
 }

@@ -21,6 +21,7 @@ type Profile struct {
 	opts     Options
 	byRules  []*profile.Grouping
 	replayer *replayer
+	known    *training.Lookahead // what reading ahead found out; nil where that was not needed
 }
 
 // Replay reads a trace to its end. Damaged and cut traces are replayed as far as they go. Errors: those of NewProfile,
@@ -71,6 +72,7 @@ func NewProfile(src trace.Source, opts Options) (*Profile, error) {
 		return nil, errors.New("training needs rules, and the trace once more to be read ahead")
 	}
 	p.opts, p.replayer = opts, r
+	r.begin = opts.fromKeyframe(src, window)
 	return p, p.readAhead()
 }
 
@@ -80,11 +82,11 @@ func (p *Profile) readAhead() error {
 	if opts.Ahead == nil || !opts.NeedsAhead() {
 		return nil
 	}
-	ahead, free := r.window.findRefusals(opts.Ahead, r.accounts.filter)
-	known, err := training.ReadAhead(ahead)
-	if free(); err != nil {
+	known, err := p.lookAhead()
+	if err != nil {
 		return err
 	}
+	p.known = known
 	a := &r.accounts
 	a.resolver.Tables, a.resolver.Stacks.Tables, a.resolver.Stacks.Info = opts.Ahead.Tables(), opts.Ahead.Tables(),
 		opts.Ahead.Info
@@ -100,6 +102,16 @@ func (p *Profile) readAhead() error {
 		a.followIterations(known, opts.RuleSets[0])
 	}
 	return nil
+}
+
+func (p *Profile) lookAhead() (*training.Lookahead, error) {
+	r := p.replayer
+	if r.begin != nil {
+		return r.begin.readAhead(p.opts.Ahead, r.window)
+	}
+	ahead, free := r.window.findRefusals(p.opts.Ahead, r.accounts.filter)
+	defer free()
+	return training.ReadAhead(ahead)
 }
 
 // Update replays what the source has beyond what was read: nothing, unless it grows as that of a process that still

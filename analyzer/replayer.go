@@ -22,7 +22,8 @@ type replayer struct {
 	allocator device.AllocatorTracker
 	losses    losses
 	moments   moments
-	window    *window // nil: the whole run
+	window    *window    // nil: the whole run
+	begin     *beginning // nil: the beginning of the trace
 	figures   figures
 	watcher   *watchFigure // nil without one
 

@@ -32,16 +32,29 @@ func (r *replayer) replay(src trace.Source, progress func(int64)) error {
 func (r *replayer) next(src trace.Source) error {
 	if columns, ok := src.(trace.ColumnSource); ok {
 		b, err := columns.ReadColumns()
-		r.enterPart(src.Info())
+		if entered := r.enter(src.Info()); entered != nil {
+			return entered
+		}
 		if err == nil {
 			r.batch(b)
 		}
 		return err
 	}
 	events, err := src.ReadBatch()
-	r.enterPart(src.Info())
+	if entered := r.enter(src.Info()); entered != nil {
+		return entered
+	}
 	r.rows(events)
 	return err
+}
+
+// enter comes before the events of every batch.
+func (r *replayer) enter(info trace.Info) error {
+	r.enterPart(info)
+	if r.begin == nil {
+		return nil
+	}
+	return r.begin.step(r)
 }
 
 func bytesRead(src trace.Source) int64 {

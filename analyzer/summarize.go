@@ -18,7 +18,12 @@ func Summarize(src trace.Source, opts Options) (*report.Summary, error) {
 		return nil, err
 	}
 	defer p.Close()
-	return p.Report(opts.Question)
+	s, err := p.Report(opts.Question)
+	// a moment that never came is explained by the whole run
+	if p.replayer.begin != nil && (err != nil || notWhole(src, p.replayer) != "") {
+		return nil, ErrKeyframes
+	}
+	return s, err
 }
 
 // summary turns what was counted into the value that reports are made of: each part needs those before it.

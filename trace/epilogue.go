@@ -54,11 +54,16 @@ func AppendSymbols(file *os.File, symbols []Symbol) error {
 	return nil
 }
 
-// AppendKeyframes adds what made hands to put to a finished trace, as AppendSymbols adds symbols. made reads the trace
-// meanwhile, and what it returns holds for the whole of it.
-func AppendKeyframes(file *os.File, made func(put func(*Keyframe) error) (*KeyframesClosing, error)) error {
+// AppendKeyframes adds what made hands to put, which returns its size, to a finished trace, as AppendSymbols adds
+// symbols. made reads the trace meanwhile, and what it returns holds for the whole of it.
+func AppendKeyframes(file *os.File,
+	made func(put func(*Keyframe) (bytes int64, err error)) (*KeyframesClosing, error)) error {
 	err := appendEpilogue(file, func(w *Writer, end []byte) error {
-		closing, err := made(w.WriteKeyframe)
+		closing, err := made(func(k *Keyframe) (int64, error) {
+			before := w.Offset()
+			err := w.WriteKeyframe(k)
+			return w.Offset() - before, err
+		})
 		if err != nil {
 			return err
 		}

@@ -28,7 +28,7 @@ func withKeyframes(t testing.TB, data []byte, live, numbers int) []byte {
 	}
 	defer file.Close()
 	var events uint64
-	err = AppendKeyframes(file, func(put func(*Keyframe) error) (*KeyframesClosing, error) {
+	err = AppendKeyframes(file, func(put func(*Keyframe) (int64, error)) (*KeyframesClosing, error) {
 		for at := int64(0); ; {
 			batch, err := r.ReadBatch()
 			if err == io.EOF {
@@ -38,7 +38,7 @@ func withKeyframes(t testing.TB, data []byte, live, numbers int) []byte {
 				return nil, err
 			}
 			if r.BlockOffset() != at && events > 0 {
-				if err := put(someKeyframe(r.BlockOffset(), events, live, numbers)); err != nil {
+				if _, err := put(someKeyframe(r.BlockOffset(), events, live, numbers)); err != nil {
 					return nil, err
 				}
 			}

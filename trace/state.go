@@ -36,6 +36,9 @@ func (s *State) Table(name string) *Numbers {
 	return t
 }
 
+// Names lists the tables in the order in which they were made.
+func (s *State) Names() []string { return s.names }
+
 // Put appends numbers.
 func (n *Numbers) Put(values ...uint64) {
 	for _, v := range values {

@@ -27,21 +27,32 @@ files and their debug files. They are added after the end of the trace; nothing 
 changed.`
 
 const embedExample = `  memtrace embed memtrace.python3.4711.bin
+  memtrace embed --keyframes memtrace.python3.4711.bin
   memtrace run --embed-symbols -- python3 train.py`
 
+const embedKeyframesDetails = `With --keyframes, a trace of more than a million events also gets keyframes: what was live
+at moments of the run. A report of a part of the run (--from, --to) then reads that part
+instead of all before it, and says the same. They add at most 0.15 bytes an event. A copy
+of the trace has none.`
+
 func embedCommand(a *app) *cobra.Command {
-	return &cobra.Command{
+	keyframes := false
+	cmd := &cobra.Command{
 		Use:               "embed FILE|DIR...",
 		Short:             "Add the names of functions to a trace, for other machines",
 		Long:              embedLong,
+		Annotations:       map[string]string{cli.DetailsFlag: embedKeyframesDetails},
 		Example:           embedExample,
 		ValidArgsFunction: cli.CompleteTraces,
 		Args:              cli.SomeTraces,
-		RunE:              func(_ *cobra.Command, args []string) error { return embed(a, args) },
+		RunE:              func(_ *cobra.Command, args []string) error { return embed(a, args, keyframes) },
 	}
+	cmd.Flags().BoolVar(&keyframes, "keyframes", false,
+		"also add keyframes, so that reports of a part of the run read that part alone")
+	return cmd
 }
 
-func embed(a *app, args []string) error {
+func embed(a *app, args []string, keyframes bool) error {
 	inputs, err := tracefile.Expand(args)
 	if err != nil {
 		return err
@@ -62,8 +73,11 @@ func embed(a *app, args []string) error {
 			a.Say("%s: %s", in.Path, sum.words())
 		}
 		warnMissingSymbols(a, in.Path, sum.problems)
+		if keyframes {
+			problems = append(problems, addKeyframes(a, in.Path))
+		}
 	}
-	if embedded == 0 && problems == nil {
+	if embedded == 0 && len(problems) == 0 {
 		return tracefile.NoTraceError(args[0])
 	}
 	return errors.Join(problems...)

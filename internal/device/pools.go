@@ -41,15 +41,16 @@ func (p *Pools) Opened(b *heap.Block, pool uint32) {
 }
 
 // sort gives each segment of a device its pool; 0 is the common one. A block that is older than a segment lay in
-// another one.
+// another one. Of several the latest one says it.
 func (p *Pools) sort(device int16, segments []Span) {
+	latest := make([]uint64, len(segments))
 	for at, b := range p.at {
 		if at.device != device {
 			continue
 		}
 		for i := range segments {
-			if s := &segments[i]; at.addr < s.End && s.Start < at.addr+b.size && b.seq > s.seq {
-				s.pool = b.pool
+			if s := &segments[i]; at.addr < s.End && s.Start < at.addr+b.size && b.seq > max(s.seq, latest[i]) {
+				s.pool, latest[i] = b.pool, b.seq
 			}
 		}
 	}

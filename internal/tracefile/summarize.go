@@ -1,6 +1,7 @@
 package tracefile
 
 import (
+	"errors"
 	"fmt"
 	"strings"
 
@@ -32,6 +33,16 @@ func CheckMatched(path string, s *report.Summary) error {
 
 // SummarizeAny is summarize for those who accept filters that match nothing.
 func SummarizeAny(c *cli.Console, path string, o analyzer.Options) (*report.Summary, error) {
+	o.Keyframes = true
+	s, err := summarize(c, path, o)
+	if errors.Is(err, analyzer.ErrKeyframes) {
+		o.Keyframes = false
+		return summarize(c, path, o)
+	}
+	return s, err
+}
+
+func summarize(c *cli.Console, path string, o analyzer.Options) (*report.Summary, error) {
 	run, err := Open(c, path)
 	if err != nil {
 		return nil, err

@@ -74,6 +74,7 @@ type periodWatch struct {
 	seen  map[callstack.Pair]*recurrence
 	last  *recurrence            // of the latest allocation, nil if it is not watched
 	live  map[uint64]*recurrence // by address
+	found *recurrence            // the anchor, where it is known from a keyframe; else nil
 }
 
 // recurrence is how allocations with one pair of call stacks follow each other.
@@ -148,6 +149,9 @@ func (w *periodWatch) find(pair callstack.Pair) *recurrence {
 // anchor returns the allocation that marks iterations: of those that return at one and the same distance, for at least
 // half of the run, and whose blocks do not pile up, the one with the longest distance.
 func (w *periodWatch) anchor() *recurrence {
+	if w.found != nil {
+		return w.found
+	}
 	var best *recurrence
 	for _, r := range w.seen {
 		even := r.count >= periodLeast && r.same*10 >= (r.count-2)*9 && (r.last-r.first)*2 >= w.count

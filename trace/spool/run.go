@@ -158,3 +158,25 @@ func (r *Run) HasSpool() bool { return r.look.spool != nil }
 
 // Close releases files and mappings.
 func (r *Run) Close() error { return r.look.Close() }
+
+// Keyframes implements trace.Keyframed. A run whose spool holds records has none.
+func (r *Run) Keyframes() *trace.Keyframes {
+	if r.HasSpool() || r.look.reader == nil {
+		return nil
+	}
+	return r.look.reader.Keyframes()
+}
+
+// Enter implements trace.Keyframed.
+func (r *Run) Enter(list *trace.Keyframes, at *trace.KeyframePlace) { r.look.reader.Enter(list, at) }
+
+// Leave implements trace.Keyframed.
+func (r *Run) Leave() { r.look.reader.Leave() }
+
+// BlockOffset implements trace.Keyframed. It is 0 for records of the spool.
+func (r *Run) BlockOffset() int64 {
+	if r.look.reader == nil {
+		return 0
+	}
+	return r.look.reader.BlockOffset()
+}
