@@ -34,7 +34,8 @@ const compactExample = `  memtrace compact --max 200M memtrace.python3.4711.bin 
 
 type compactOptions struct {
 	copyFlags
-	max cli.Size
+	max       cli.Size
+	keyframes bool
 }
 
 func compactCommand(a *app) *cobra.Command {
@@ -51,6 +52,8 @@ func compactCommand(a *app) *cobra.Command {
 	}
 	o.copyFlags.define(cmd)
 	cmd.Flags().Var(&o.max, "max", "largest `SIZE` of the copy, such as 200M (default: one pass over all but the last eighth)")
+	cmd.Flags().BoolVar(&o.keyframes, "keyframes", false,
+		"add keyframes to the copy, as memtrace embed --keyframes does")
 	return cmd
 }
 
@@ -73,6 +76,11 @@ func (a *app) compact(o compactOptions, arg string) error {
 				return "", err
 			}
 			defer made.file.Close()
+			if o.keyframes {
+				if err := made.addKeyframes(a, int64(o.max)); err != nil {
+					return "", err
+				}
+			}
 			_, err = io.Copy(w, made.content())
 			return fmt.Sprintf("%s instead of %s: %s of the first %s left out", layout.Bytes(uint64(made.size)),
 				layout.Bytes(uint64(st.Size())), report.Count(made.thinned.Events, "event", "events"),

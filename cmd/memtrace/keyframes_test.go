@@ -93,8 +93,30 @@ func TestReportFromKeyframe(t *testing.T) {
 	if got := report(); got != want {
 		t.Errorf("from a keyframe:\n%s\nfrom the beginning:\n%s", got, want)
 	}
+	checkCompacted(t, a, path)
 	before = size()
 	if err := addKeyframes(a, path); err != nil || size() != before {
 		t.Errorf("added twice: %v, %d bytes instead of %d", err, size(), before)
+	}
+}
+
+// checkCompacted looks for keyframes in a compacted copy.
+func checkCompacted(t *testing.T, a *app, path string) {
+	t.Helper()
+	to := path + ".small.bin"
+	o := compactOptions{copyFlags: copyFlags{output: to}, keyframes: true}
+	if err := o.max.Set("1G"); err != nil {
+		t.Fatal(err)
+	}
+	if err := a.compact(o, path); err != nil {
+		t.Fatal(err)
+	}
+	run, err := tracefile.OpenAgain(to)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer run.Close()
+	if list := run.Keyframes(); list == nil || len(list.Places) == 0 {
+		t.Errorf("the copy has no keyframes: %+v", list)
 	}
 }
