@@ -20,6 +20,7 @@ type pastBlock struct {
 	born, died     uint64 // events of the level, counted
 	bornNS, diedNS int64
 	size, addr     uint64
+	requested      uint64
 	owner          uint32
 	device         int16
 	before, after  uint64 // bytes of the level behind the events that it began and ended with
@@ -33,6 +34,7 @@ type history struct {
 	limit   int
 	from    int64                  // blocks that are older are told to begin here
 	level   offheap.Column[uint64] // by block id: bytes of the level after it
+	rest    offheap.Column[uint64] // by block id: as in trace.Event
 	blocks  []pastBlock
 	owners  map[profile.Origin]uint32
 	origins []profile.Origin
@@ -61,7 +63,8 @@ func (h *historyFigure) needs() need { return need{blocks: true, plain: true} }
 
 func (h *historyFigure) opened(x *change) {
 	if x.stats != nil {
-		*h.past[x.block.Account].level.Slot(x.id) = x.stats.Total.Current
+		past := h.past[x.block.Account]
+		*past.level.Slot(x.id), *past.rest.Slot(x.id) = x.stats.Total.Current, x.event.Rest
 	}
 }
 
@@ -88,7 +91,7 @@ func (h *historyFigure) answerLast(q *query, s *report.Summary) {
 		if b.Account == a && !b.Hidden {
 			live := q.accounts.live.At(id)
 			all.add(pastBlock{live.Opened, d.Total.Events() + 1, max(b.Time, past.from), 0, b.Size, b.Addr,
-				past.owner(&d.Cells.List[live.Cell].Origin), b.Device, *past.level.At(id), 0})
+				past.requested(id, b), past.owner(&d.Cells.List[live.Cell].Origin), b.Device, *past.level.At(id), 0})
 		}
 	})
 	all.trim()
@@ -121,7 +124,8 @@ func (h *historyFigure) groupings(q *query) []*profile.Grouping {
 }
 
 func newHistory(limit int, room *offheap.Room) *history {
-	return &history{limit: limit, level: offheap.NewColumn[uint64](room), owners: make(map[profile.Origin]uint32)}
+	return &history{limit: limit, level: offheap.NewColumn[uint64](room),
+		rest: offheap.NewColumn[uint64](room), owners: make(map[profile.Origin]uint32)}
 }
 
 // restart forgets the blocks that are gone.
@@ -142,11 +146,19 @@ func (h *history) owner(o *profile.Origin) uint32 {
 	return n
 }
 
+// requested is what the program asked for of a block: all of it where that is not known.
+func (h *history) requested(id uint32, b *heap.Block) uint64 {
+	if rest := *h.rest.Slot(id); rest > 0 && rest-1 <= b.Size {
+		return b.Size - (rest - 1)
+	}
+	return b.Size
+}
+
 // closed takes in the end of a block, after it is uncounted.
 func (h *history) closed(x *change) {
 	b := x.block
 	h.add(pastBlock{x.began, x.stats.Total.Events(), max(b.Time, h.from), x.event.Time, b.Size, b.Addr,
-		h.owner(&x.cell.Origin), b.Device, *h.level.At(x.id), x.stats.Total.Current})
+		h.requested(x.id, b), h.owner(&x.cell.Origin), b.Device, *h.level.At(x.id), x.stats.Total.Current})
 }
 
 // add takes in a block, and selects the heaviest when there is a quarter more than the limit.
@@ -252,7 +264,7 @@ func placeBlocks(v *report.History, blocks []pastBlock, last uint64) (events []u
 		}
 		v.Levels[n] = b.before
 		*p = report.HistoryBlock{Born: uint32(n), Died: uint32(len(moments)), Size: b.size, Addr: b.addr,
-			Owner: b.owner, Device: b.device}
+			Requested: b.requested, Owner: b.owner, Device: b.device}
 	}
 	return events
 }

@@ -37,6 +37,7 @@ type HistoryBlock struct {
 	Born, Died uint32 // events, as indexes of Times; a block that is never freed dies at len(Times)
 	Size       uint64 // bytes
 	Addr       uint64 // its address, on its device
+	Requested  uint64 // bytes of it that the program asked for; Size where that is not known
 	Owner      uint32 // index of Owners
 	Device     int16
 }

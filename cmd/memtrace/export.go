@@ -20,10 +20,11 @@ left at the end, those of all allocations, and the number of allocations. They a
 what 'memtrace report' shows of the level. Stacks are folded as in the report;
 --full-stacks keeps the frames of interpreters, dispatchers and allocators.
 
-dhat, perfetto and memory_viz contain blocks with their lifetimes. A snapshot for
+dhat, perfetto, memory_viz and blocks contain blocks with their lifetimes. A snapshot for
 memory_viz holds what is live at its end, and its readers compute the history back from
 there: with --at it ends at that moment. --limit bounds what is held in memory: the
-blocks that perfetto divides among owners, the latest events of a snapshot's history.
+blocks that perfetto divides among owners or that blocks lists, the latest events of a
+snapshot's history.
 What does not fit is reported.
 
 csv writes the tables of the report, those that have rows. Sizes are whole bytes, times

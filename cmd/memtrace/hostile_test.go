@@ -105,6 +105,7 @@ var evilCommands = map[string][][]string{
 		{"export", "speedscope", "-o", "-", "<trace>"}, {"export", "pprof", "-f", "-o", "<out>", "<trace>"},
 		{"export", "csv", "-f", "-o", "<out>.d", "<trace>"}, {"export", "csv", "-o", "-", "<trace>"},
 		{"export", "dhat", "-o", "-", "<trace>"}, {"export", "perfetto", "-f", "-o", "<out>", "<trace>"},
+		{"export", "blocks", "-o", "-", "<trace>"}, {"export", "blocks", "--value", "live", "<trace>"},
 		{"export", "memory_viz", "-f", "-o", "<out>", "<trace>"}, {"export", "memory_viz", "--at", "mark:\x1b[2J", "-f",
 			"-o", "<out>", "<trace>"}, {"export", "collapsed", "<cut>"}, {"export", "collapsed", "--tag", "\x1b[2J",
 			"-f", "<trace>"}, {"export", "\x1b[2J", "<trace>"}},

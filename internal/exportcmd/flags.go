@@ -45,7 +45,7 @@ func (f *Flags) Define(cmd *cobra.Command) {
 	f.push.define(cmd)
 	f.changed = set.Changed
 	set.IntVar(&f.limit, "limit", historyLimit,
-		"hold at most this `NUMBER` of blocks (perfetto) or events (memory_viz)")
+		"hold at most this `NUMBER` of blocks (perfetto, blocks) or events (memory_viz)")
 	cli.GroupFlags(cmd, cli.GroupWhat, "value", "level", "at", "limit")
 	cli.GroupFlags(cmd, cli.Layout, "full-stacks", "no-lines")
 	cli.GroupFlags(cmd, cli.Output, "output", "force", "push", "push-label", "push-header")

@@ -51,6 +51,10 @@ var Formats = []Format{
 		form: sanitize.Bytes,
 		hint: "drop it on https://pytorch.org/memory_viz, which keeps it in your browser", replay: export.Snapshot,
 		takes: []string{"at", "full-stacks", "limit"}},
+	{Name: "blocks", Extension: ".blocks.json", Doc: "each block with its owner, and the marks, as JSON",
+		form: sanitize.JSON,
+		hint: "memtrace.load(TRACE).blocks of the Python package reads the same", replay: export.Blocks,
+		takes: []string{"limit"}},
 }
 
 // opens returns how a file of the format is opened.
