@@ -21,25 +21,41 @@ library_path says where the recording library lies, for launchers that take an L
 referrers prints what keeps the largest CUDA tensors alive.
 In a notebook, `%load_ext memtrace` gives `%%memtrace`, which shows the report of a cell.
 memtrace.sinks sends this program's figures to Weights & Biases or MLflow while it runs.
+load reads a trace: what held the memory at the peak, findings, differences.
+memtrace.testing limits the GPU memory of tests; with pytest, the marks limit_gpu_memory and limit_gpu_leaks do, and --memtrace.
 memory_profiler has the three calls of the TBD memory profiler for PyTorch, for programs that use it.
 """
 
 from __future__ import annotations
 
-from ._files import library_path
+from ._files import TraceError, library_path
 from ._moments import active, epoch, mark, step
 from ._profiler import memory_profiler
 from ._start import start
 from ._tag import tag
 
-__all__ = ["active", "epoch", "library_path", "mark", "memory_profiler", "referrers", "start", "step", "tag"]
+__all__ = ["TraceError", "active", "epoch", "library_path", "load", "mark", "memory_profiler", "referrers", "start", "step", "tag"]
 __version__ = "0.1.0"
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, List, Optional, TextIO
+    import os
+    from typing import Any, List, Optional, TextIO, Union
 
     from ._referrers import Holder
+    from ._report import Trace
+
+
+def load(path: Union[str, os.PathLike[str]]) -> Trace:
+    """Reads a trace, as `memtrace report` does: memtrace.load("t.bin").peak.by_category["Feature maps"] is a number of bytes.
+
+    The result has peak, findings, devices, iterations, blocks, sentences, complete, json (the whole report), diff(other), and frame(of) for pandas.
+    Raises TraceError where there is no trace at the path, where it is another file, or where the command does not fit this package.
+    """
+    from ._report import load as read
+
+    return read(path)
+
 
 def referrers(limit: int = 10, budget: int = 200_000, file: Optional[TextIO] = None, quiet: bool = False) -> List[Holder]:
     """Finds what refers to the largest CUDA tensors that are alive, prints it to file (by default standard output) unless quiet, and returns it, the largest first.

@@ -13,7 +13,11 @@ _HERE = os.path.dirname(os.path.abspath(__file__))
 _PLACES = {COMMAND: ("_bin", "../../build", "../../../../bin"), LIBRARY: ("_bin", "../../build", "../../../../lib")}
 
 
-class NotFound(Exception):
+class TraceError(Exception):
+    """Says in one sentence why a trace cannot be read."""
+
+
+class NotFound(TraceError):
     """Says what is missing, and what to do about it."""
 
 

@@ -11,8 +11,9 @@ import tempfile
 import time
 
 from . import _cells, _moments
+from ._command import run_command
 from ._files import NotFound
-from ._profiler import run_command
+from ._size import format_size
 from ._start import start
 from ._trace import find_command, find_trace
 
@@ -88,7 +89,7 @@ class Answer:
         lines = brief["sentences"][:2]
         room = LINES - 1 - len(lines)
         for owner in brief.get("owners", [])[:room]:
-            lines.append(f"{_size(owner['bytes']):>10} {owner['share']:>6}  {owner['name']}")
+            lines.append(f"{format_size(owner['bytes']):>10} {owner['share']:>6}  {owner['name']}")
         lines.append("More: " + " ".join(["memtrace report", *[shlex.quote(word) for word in window], shlex.quote(os.path.relpath(find_trace()))]))
         self._lines = [_cut(_cells.named(shell, text)) for text in lines]
 
@@ -119,16 +120,6 @@ def _brief(window: list[str]) -> Any:
             break
         time.sleep(0.5)
     return brief
-
-
-def _size(count: int) -> str:
-    """Bytes with three digits, as in reports."""
-    value, unit = float(count), "B"
-    for unit in ("B", "KiB", "MiB", "GiB", "TiB"):
-        if value < 1024 or unit == "TiB":
-            break
-        value /= 1024
-    return f"{count} B" if unit == "B" else f"{value:.{2 if value < 10 else 1}f} {unit}"
 
 
 def _cut(text: str) -> str:

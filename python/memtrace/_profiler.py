@@ -10,6 +10,7 @@ import time
 from operator import index
 
 from . import _moments
+from ._command import run_command
 from ._files import NotFound
 from ._trace import find_command, find_trace
 
@@ -96,16 +97,3 @@ class memory_profiler:  # noqa: N801, the name that scripts have
                 run_command([*command, "--units", "MB", "--csv", self._csv, "--force", "--output", os.devnull, trace])
         except (NotFound, OSError) as problem:
             _say_once(str(problem))
-
-
-def run_command(command: list[str]) -> str:
-    """Returns what a command printed. Raises NotFound with its words if it failed."""
-    import subprocess
-
-    # The command is not the program: it is not to be recorded, nor to find the program's preloaded libraries.
-    variables = {name: value for name, value in os.environ.items() if name != "LD_PRELOAD"}
-    done = subprocess.run(command, env=variables, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.PIPE, encoding="utf-8",
-                          errors="replace")
-    if done.returncode != 0:
-        raise NotFound(done.stderr.strip() or f"{command[0]} ended with status {done.returncode}")
-    return done.stdout

@@ -66,10 +66,14 @@ def find_command() -> str:
                 command = os.path.normpath(os.path.join(folder, place))
                 if os.path.isfile(command) and os.access(command, os.X_OK):
                     return command
+    return any_command()
+
+
+def any_command() -> str:
+    """Returns the path of the command for any trace: this package's own, else that of PATH. Raises NotFound."""
     import shutil
 
     found = own_command() or shutil.which("memtrace")
     if found is None:
-        raise NotFound("the command memtrace was not found beside the library or in PATH; "
-                       f"to see the tables, type: memtrace report --view tbd {find_trace()}")
+        raise NotFound("the command memtrace was not found beside the library or in PATH; install the wheel: pip install memtrace-gpu")
     return found
