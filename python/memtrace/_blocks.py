@@ -88,6 +88,10 @@ class Blocks:
             holding.count += 1
         return sorted(found.values(), key=lambda one: (-one.bytes, one.owner.site, one.owner.category))
 
+    def live(self, event: int) -> list[Holding]:
+        """Who holds what behind an event."""
+        return self.holdings(b for b in range(len(self)) if self.born[b] <= event < self.died[b])
+
     def workspace(self, block: int) -> bool:
         """Returns whether a library keeps the block for the whole process, whoever happens to come first."""
         return self.owners[self.owner[block]].category == WORKSPACE
@@ -123,6 +127,8 @@ class Stretch:
         # On all devices and on each: PyTorch's max_memory_allocated(), had it been reset at the beginning.
         self.peak_bytes = 0
         self.peak_by_device: dict[int, int] = {}
+        self.peak_event = begin - 1  # behind which it is reached
+        self.peak_owners: list[Holding] = []  # whoever asks for them fills them in: Blocks.live(peak_event)
         # The most that own blocks, without workspaces, held at once from begin to end: as the program asked for it,
         # since what an allocator adds depends on what was freed before.
         self.own_bytes = 0
@@ -171,7 +177,8 @@ def _walk(blocks: Blocks, stretch: Stretch, changes: list[int], live: dict[int, 
         device = _apply(blocks, live, change)
         if change >= 0:
             stretch.peak_by_device[device] = max(stretch.peak_by_device.get(device, 0), live[device])
-            stretch.peak_bytes = max(stretch.peak_bytes, sum(live.values()))
+            if sum(live.values()) > stretch.peak_bytes:
+                stretch.peak_bytes, stretch.peak_event = sum(live.values()), event
             if change in mine:
                 own += blocks.requested[change]
                 if own > most:

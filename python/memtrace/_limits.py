@@ -17,6 +17,7 @@ if TYPE_CHECKING:
 
     Allow = Union[str, Sequence[str]]
 
+OTHERS = "Others"  # the category of what nothing is known of
 # What patterns name, as the gates of memtrace check do (internal/check/subject.go).
 SUBJECTS = ("tag", "category", "module", "site", "operator", "library")
 
@@ -62,12 +63,9 @@ def _pattern(text: object) -> Callable[[Owner], bool]:
     return matches
 
 
-def place(holding: Holding) -> str:
-    """Says who holds: what it is for and where it was allocated."""
-    owner = holding.owner
-    if owner.tag.startswith("("):
-        return f"{owner.category} at {owner.site}"
-    return f"{owner.category} at {owner.site}, tag {owner.tag}"
+def most(category: str, site: str, count: int) -> str:
+    """The part of a sentence that says who holds most."""
+    return f"; most is {format_size(count)}{'' if category == OTHERS else f' of {category}'} at {site}"
 
 
 def excess(count: int, limit: int) -> str:
@@ -81,8 +79,8 @@ def over_memory(stretch: Stretch, limit: int, total: bool = False) -> str | None
     if held <= limit:
         return None
     text = f"GPU memory reached {format_size(held)}, {excess(held, limit)}"
-    if stretch.owners:
-        text += f"; most is {place(stretch.owners[0])} ({format_size(stretch.owners[0].bytes)})"
+    for holding in (stretch.peak_owners if total else stretch.owners)[:1]:
+        text += most(holding.owner.category, holding.owner.site, holding.bytes)
     return text
 
 
@@ -93,5 +91,6 @@ def over_leaks(stretch: Stretch, limit: int, allowed: Allowed) -> str | None:
     if total <= limit:
         return None
     beyond = excess(total, limit) if limit else "and nothing may be left"
-    return (f"{format_size(total)} of GPU memory were left, {beyond}; "
-            f"most is {place(left[0])} ({format_size(left[0].bytes)})")
+    first = left[0]
+    return (f"{format_size(total)} of GPU memory were left, {beyond}"
+            + most(first.owner.category, first.owner.site, first.bytes))

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from typing import Iterable
 
 TABLE = "[tests]"
-HEAD = ["# The most GPU memory that each test may hold of its own. Written by: pytest --memtrace-update"]
+HEAD = ["# The most GPU memory that each test may hold of its own. Written by: pytest --memtrace-update", ""]
 LARGEST = 16 << 20  # bytes of a file
 
 _ENTRY = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\'[^\']*\')\s*=\s*("(?:[^"\\]|\\.)*"|\'[^\']*\'|\d[\d_]*)\s*(#.*)?')
@@ -37,7 +37,7 @@ class Budget:
     """Limits by test, and the comments among them. Raises BudgetError, which names file and line."""
 
     def __init__(self, path: str) -> None:
-        self.path = path
+        self.path = os.path.relpath(path)
         self._head: list[str] = []
         self._entries: dict[str, _Entry] = {}
         self._foot: list[str] = []
@@ -60,9 +60,6 @@ class Budget:
             bare = line.strip()
             if bare == TABLE and not in_table:
                 in_table, self._head, waiting = True, waiting, []
-            elif not bare and in_table and not self._entries and waiting:
-                self._head += [TABLE, *waiting, line]  # a comment about the whole table
-                waiting = []
             elif not bare or bare.startswith("#"):
                 waiting.append(line)
             else:
@@ -106,6 +103,7 @@ class Budget:
         for test in gone:
             left += self._entries.pop(test, None) is not None
         for test, size in measured.items():
+            size = -(-size // 1024) * 1024 if size > 1024 else size  # whole KiB are easier to read
             entry = self._entries.get(test)
             if entry is None:
                 self._entries[test] = _Entry(size, json.dumps(exact_size(size)), [], "")
@@ -143,7 +141,7 @@ class Budget:
 
 def unknown_text(path: str, test: str, collected: Iterable[str]) -> str:
     """The sentence about a budget for a test that does not exist."""
-    near = difflib.get_close_matches(test, list(collected), 1)
+    near = difflib.get_close_matches(test, list(collected), 1, 0.8)
     hint = f"did you mean {near[0]}?" if near else "--memtrace-update removes it"
     return f"{path} has a budget for {test}, and there is no such test; {hint}"
 

@@ -4,6 +4,7 @@
 from __future__ import annotations
 
 import hashlib
+import re
 
 from . import _moments
 from ._blocks import Blocks, Stretch, measure, own_blocks
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     Row = dict[str, Any]
+
+# Names that pytest gives to setUpClass, setup_module and their like.
+_SETUP = re.compile(r"_(?:unittest|xunit)_(\w+?)_fixture_(.+)")
 
 CALL, CALLED, ENDED = "pytest: call", "pytest: called", "pytest: ended"
 FIXTURE, READY = "pytest: fixture", "pytest: fixture ready"
@@ -92,6 +96,7 @@ class Phases:
             return None
         stretch = _stretch(test, _events(blocks, self._marks, test.marks["begin"]), last)
         measure(blocks, [stretch])
+        stretch.peak_owners = blocks.live(stretch.peak_event)
         return stretch
 
     def rows(self, recorded: bool) -> tuple[list[Row], list[Row]]:
@@ -168,5 +173,7 @@ def _fixture_row(fixture: _Fixture, blocks: Blocks, events: list[int]) -> Row:
     begin, ready = events[fixture.begin], events[fixture.ready]
     stretch = Stretch(begin, ready, ready, [(begin, ready)])
     measure(blocks, [stretch])
-    return {"fixture": fixture.name, "scope": fixture.scope, "peak_bytes": stretch.own_bytes,
+    parts = _SETUP.fullmatch(fixture.name)
+    name = f"{parts[2]}.{parts[1]}" if parts else fixture.name
+    return {"fixture": name, "scope": fixture.scope, "peak_bytes": stretch.own_bytes,
             "held_bytes": stretch.left_bytes, "owner": _owner(stretch.owners)}

@@ -10,18 +10,21 @@ from __future__ import annotations
 import gc
 import json
 import os
+import time
+from glob import escape as glob_escape
+from glob import glob
 
 import pytest
 
 from ._files import NotFound, TraceError
-from ._limits import excess, over_leaks, over_memory
+from ._limits import excess, most, over_leaks, over_memory
 from ._pytest_budget import Budget, BudgetError, unknown_text
 from ._pytest_marks import leak_limit, memory_limit
 from ._pytest_phases import Phases
 from ._pytest_table import table
 from ._size import format_size
 from ._trace import find_trace
-from .pytest_plugin import is_worker, make_folder
+from .pytest_plugin import TRACES, is_worker, make_folder
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -42,6 +45,7 @@ class Recorder:
     def __init__(self, config: Any, settings: Settings, budget: Budget | None) -> None:
         self._config, self._settings, self._budget = config, settings, budget
         self._phases = Phases()
+        self._began = time.time()
         self._collected: set[str] = set()
         self._chosen = any("::" in str(argument) for argument in config.args)
         self._outcomes: dict[str, str] = {}
@@ -64,10 +68,13 @@ class Recorder:
             self._phases.end()
 
     @pytest.hookimpl(wrapper=True)
-    def pytest_fixture_setup(self, fixturedef: Any) -> Generator[None, object, object]:
+    def pytest_fixture_setup(self, fixturedef: Any, request: Any) -> Generator[None, object, object]:
         if fixturedef.scope == "function":
             return (yield)
-        self._phases.fixture(fixturedef.argname, fixturedef.scope)
+        name = fixturedef.argname
+        if hasattr(request, "param"):
+            name += f"[{request.param if isinstance(request.param, (str, int, float)) else request.param_index}]"
+        self._phases.fixture(name, fixturedef.scope)
         try:
             return (yield)
         finally:
@@ -212,7 +219,8 @@ class Recorder:
         """Writes the file for programs, and removes the traces of the session that had it before."""
         path = os.path.join(self._settings.folder, FILE)
         traces = [part["trace"] for part in self._parts if part["trace"]]
-        value = {"schema": SCHEMA, "traces": traces, "problems": self._problems, "tests": self._tests(),
+        value = {"schema": SCHEMA, "traces": traces, "other_traces": self._others(traces),
+                 "problems": self._problems, "tests": self._tests(),
                  "fixtures": [row for part in self._parts for row in part["fixtures"]]}
         try:
             make_folder(self._settings.folder)
@@ -222,6 +230,11 @@ class Recorder:
                 file.write("\n")
         except OSError as problem:
             self._problems.append(f"{path}: cannot be written: {problem.strerror}")
+
+    def _others(self, traces: list[str]) -> list[str]:
+        """Traces of processes that tests started."""
+        found = glob(os.path.join(glob_escape(self._settings.folder), TRACES))
+        return sorted(path for path in found if path not in traces and os.path.getmtime(path) >= self._began)
 
     def pytest_terminal_summary(self, terminalreporter: Any) -> None:
         if not self._settings.asked or self._config.option.collectonly:
@@ -248,15 +261,15 @@ class Recorder:
 
 def _most(row: Row) -> str:
     owner = row["owner"]
-    return f"; most is {owner['category']} at {owner['site']} ({format_size(owner['bytes'])})" if owner else ""
+    return most(owner["category"], owner["site"], owner["bytes"]) if owner else ""
 
 
 def _forget(path: str, traces: list[str]) -> None:
     """Removes traces that the file names and this session does not need, if they are in the file's folder."""
     try:
         with open(path, encoding="utf-8") as file:
-            before = json.load(file)["traces"]
-        for trace in before:
+            before = json.load(file)
+        for trace in [*before["traces"], *before["other_traces"]]:
             if trace not in traces and os.path.dirname(trace) == os.path.dirname(path):
                 os.unlink(trace)
     except (OSError, ValueError, KeyError, TypeError):

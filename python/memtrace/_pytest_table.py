@@ -53,12 +53,11 @@ def _size(count: int) -> str:
 def _layout(head: tuple[str, ...], rows: list[tuple[Any, ...]], width: int) -> list[str]:
     sizes = [max(len(row[i]) for row in [head, *rows]) for i in range(4)]
     room = max(width - sum(sizes[1:]) - 4 * len(GAP), LEAST_NAME + LEAST_OWNER)
-    wanted = max(len(text) for row in rows for text in _owners(row[4])[:1])
-    name = min(sizes[0], max(LEAST_NAME, room - min(wanted, room // 2)))
+    name = min(sizes[0], max(LEAST_NAME, room - max(len(_owners(row[4])[-1]) for row in rows), room // 2))
     lines = []
     for row in [head, *rows]:
         owner = row[4] if row is head else _fitting(_owners(row[4]), room - name)
-        cells = [_middle(row[0], name).ljust(name), *(row[i].rjust(sizes[i]) for i in (1, 2, 3)), owner]
+        cells = [_tail(row[0], name).ljust(name), *(row[i].rjust(sizes[i]) for i in (1, 2, 3)), owner]
         lines.append(GAP.join(cells).rstrip())
     return lines
 
@@ -77,12 +76,9 @@ def _owners(owner: Row | None) -> list[str]:
 
 
 def _fitting(forms: list[str], width: int) -> str:
-    return next((form for form in forms if len(form) <= width), _middle(forms[-1], width))
+    return next((form for form in forms if len(form) <= width), _tail(forms[-1], width))
 
 
-def _middle(text: str, width: int) -> str:
-    """A text that fits: of a longer one the middle is left out."""
-    if len(text) <= width:
-        return text
-    tail = (width - 1) * 2 // 3
-    return f"{text[:width - 1 - tail]}…{text[len(text) - tail:]}"
+def _tail(text: str, width: int) -> str:
+    """A text that fits: of a longer one the end, by which tests differ."""
+    return text if len(text) <= width else f"…{text[len(text) - width + 1:]}"

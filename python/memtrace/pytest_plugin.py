@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 # Set to the number of a process that was started once more under the library; exec keeps the number.
 STARTED = "MEMTRACE_PYTEST_STARTED"
 FOLDER = "memtrace-pytest"
+TRACES = "pytest.*.bin"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -37,8 +38,8 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     group.addoption("--memtrace-dir", metavar="DIR",
                     help=f"folder for the traces and tests.json (default: {FOLDER})")
     parser.addini("memtrace", "always run with --memtrace", "bool", False)
-    parser.addini("memtrace_budget", "file of --memtrace-budget, from the root folder")
-    parser.addini("memtrace_dir", "folder of --memtrace-dir, from the root folder")
+    parser.addini("memtrace_budget", "file of --memtrace-budget, from the ini file's folder")
+    parser.addini("memtrace_dir", "folder of --memtrace-dir, from the ini file's folder")
     parser.addini("memtrace_unchecked", "what becomes of tests with limits where nothing is recorded: "
                   "run (default) or skip", default="run")
 
@@ -47,13 +48,14 @@ class Settings:
     """What options and the ini file ask for. Paths are absolute."""
 
     def __init__(self, config: Any, options: Any) -> None:
-        root = str(config.rootpath)
+        # Not pytest's root: an option with a path may change that, whether or not the path exists.
+        base = str(config.inipath.parent if config.inipath else config.invocation_params.dir)
 
         def path(option: str | None, ini: str) -> str | None:
             if option:
                 return os.path.join(str(config.invocation_params.dir), option)
             value = config.getini(ini)
-            return os.path.join(root, value) if value else None
+            return os.path.join(base, value) if value else None
 
         self.budget = path(options.memtrace_budget, "memtrace_budget")
         self.update = bool(options.memtrace_update)
@@ -61,9 +63,9 @@ class Settings:
                           or config.getini("memtrace"))
         if not self.asked:
             self.budget = None
-        self.folder = path(options.memtrace_dir, "memtrace_dir") or os.path.join(root, FOLDER)
+        self.folder = path(options.memtrace_dir, "memtrace_dir") or os.path.join(base, FOLDER)
         self.unchecked = config.getini("memtrace_unchecked")
-        self.root = root
+        self.root = str(config.rootpath)
 
 
 def is_worker(config: Any) -> bool:
@@ -141,8 +143,8 @@ def _enter(config: Any, options: Any) -> None:
     if not settings.asked or other or _moments.active() or is_worker(config) or "PYTEST_XDIST_WORKER" in os.environ:
         return
     if os.environ.get(STARTED) == str(os.getpid()):
-        raise pytest.UsageError("--memtrace: the recording library did not come up in this process; "
-                                "standard error says why")
+        raise pytest.UsageError("--memtrace: nothing is recorded in this process: recording is switched off "
+                                "(MEMTRACE_DISABLE), or cannot work here for a reason that standard error names")
     if list(config.invocation_params.args) != sys.argv[1:]:
         raise pytest.UsageError("--memtrace: this pytest was called by a program and cannot start itself once more; "
                                 "start the program by: memtrace run -- PROGRAM")
@@ -162,15 +164,27 @@ def _again(config: Any, settings: Settings) -> NoReturn:
     environment[STARTED] = str(os.getpid())
     if "MEMTRACE_OUTPUT" not in environment:
         make_folder(settings.folder)
-        environment["MEMTRACE_OUTPUT"] = os.path.join(settings.folder.replace("%", "%%"), "pytest.%p.bin")
+        environment["MEMTRACE_OUTPUT"] = os.path.join(settings.folder.replace("%", "%%"), TRACES.replace("*", "%p"))
     with open("/proc/self/cmdline", "rb") as file:
-        arguments = file.read().split(b"\0")[:-1]
+        arguments = _joined(file.read().split(b"\0")[:-1])
     capture = config.pluginmanager.getplugin("capturemanager")
     if capture is not None:
         capture.stop_global_capturing()
     sys.stdout.flush()
     sys.stderr.flush()
     os.execve(sys.executable, [os.fsencode(sys.executable), *arguments[1:]], environment)
+
+
+def _joined(arguments: list[bytes]) -> list[bytes]:
+    """Writes --option FILE as --option=FILE: pytest would take a FILE that exists for one of tests when it looks for
+    its root folder."""
+    joined: list[bytes] = []
+    for argument in arguments:
+        if joined and joined[-1] in (b"--memtrace-budget", b"--memtrace-dir"):
+            joined[-1] += b"=" + argument
+        else:
+            joined.append(argument)
+    return joined
 
 
 def make_folder(folder: str) -> None:

@@ -32,6 +32,7 @@ if TYPE_CHECKING:
 
     from ._limits import Allow
 
+__unittest = True  # frames of this module are left out of unittest's tracebacks
 _numbers = count(1)
 
 
@@ -43,10 +44,11 @@ class _Limit(ContextDecorator):
         self._names: list[str] = []
 
     def __enter__(self) -> None:
-        self._names.append(f"memtrace.testing {next(_numbers)}")
+        self._names.append(f"limit {next(_numbers)}")
         _moments.mark(self._names[-1])
 
     def __exit__(self, kind: object, value: object, traceback: object) -> None:
+        __tracebackhide__ = True  # of pytest
         name = self._names.pop()
         if kind is not None:
             return
