@@ -177,7 +177,9 @@ func TestPytestWorkers(t *testing.T) {
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()
-			r := pytest(t, framework, "", "-n", "2", "--memtrace-budget=budget.toml", "--memtrace-update")
+			// a file each: what is left depends on whether a wider fixture ends with the test
+			r := pytest(t, framework, "", "-n", "2", "--dist=loadfile", "--memtrace-budget=budget.toml",
+				"--memtrace-update")
 			r.agrees(t)
 			equal(t, "traces", uint64(len(r.file.Traces)), 2)
 			text, err := os.ReadFile(filepath.Join(r.dir, "budget.toml"))

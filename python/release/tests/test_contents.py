@@ -38,6 +38,7 @@ def test_metadata(unpacked):
     said = email.message_from_string((info / "METADATA").read_text())
     assert (said["Name"], said["License-Expression"], said["Requires-Python"]) == ("memtrace-gpu", "Apache-2.0", ">=3.8")
     assert said.get_all("Requires-Dist") is None
+    assert "[pytest11]\nmemtrace = memtrace.pytest_plugin\n" in (info / "entry_points.txt").read_text()
     assert {path.name for path in (info / "licenses").iterdir()} == {"LICENSE", "THIRD_PARTY.md"}
     tags = email.message_from_string((info / "WHEEL").read_text()).get_all("Tag")
     assert tags == [f"py3-none-manylinux_{GLIBC[0]}_{GLIBC[1]}_{machine}"]
