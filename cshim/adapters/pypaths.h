@@ -12,7 +12,7 @@ bool mt_pypaths_find(void);
  * be visited. Wanted and roots are lists; roots after a None are used for what those before it do not reach. A path is
  * a list: enum mt_pypath_kind, then the objects on the path to the wanted one, which are missing where the search
  * ended before. At most visits references are followed, and none once the time is over. What only objects of the type
- * last lead to, which may be None, is reached through these; a path that leads elsewhere is preferred, even if longer. */
+ * last (or None) lead to is reached through these; a path that leads elsewhere is preferred, even if longer. */
 void *mt_pypaths(void *self, void *arguments);
 
 enum mt_pypath_kind {
