@@ -34,7 +34,8 @@ type history struct {
 	limit   int
 	from    int64                  // blocks that are older are told to begin here
 	level   offheap.Column[uint64] // by block id: bytes of the level after it
-	rest    offheap.Column[uint64] // by block id: as in trace.Event
+	rest    offheap.Column[uint64] // by block id: as in trace.Event; without entries until one is not 0
+	hasRest bool
 	blocks  []pastBlock
 	owners  map[profile.Origin]uint32
 	origins []profile.Origin
@@ -64,7 +65,8 @@ func (h *historyFigure) needs() need { return need{blocks: true, plain: true} }
 func (h *historyFigure) opened(x *change) {
 	if x.stats != nil {
 		past := h.past[x.block.Account]
-		*past.level.Slot(x.id), *past.rest.Slot(x.id) = x.stats.Total.Current, x.event.Rest
+		*past.level.Slot(x.id) = x.stats.Total.Current
+		past.keepRest(x.id, x.event.Rest)
 	}
 }
 
@@ -146,8 +148,18 @@ func (h *history) owner(o *profile.Origin) uint32 {
 	return n
 }
 
+// keepRest takes no room where nothing is known of any block, as at the driver's level.
+func (h *history) keepRest(id uint32, rest uint64) {
+	if rest > 0 || h.hasRest {
+		*h.rest.Slot(id), h.hasRest = rest, true
+	}
+}
+
 // requested is what the program asked for of a block: all of it where that is not known.
 func (h *history) requested(id uint32, b *heap.Block) uint64 {
+	if !h.hasRest {
+		return b.Size
+	}
 	if rest := *h.rest.Slot(id); rest > 0 && rest-1 <= b.Size {
 		return b.Size - (rest - 1)
 	}

@@ -10,8 +10,8 @@ import (
 	"memtrace/internal/exportcmd"
 )
 
-const exportLong = `Write call stacks, blocks or tables of a trace in the format of another tool, beside
-the trace or where -o names. --push sends the pprof profile to Pyroscope instead.
+const exportLong = `Write stacks, blocks or tables of a trace in another tool's format, beside the trace
+or where -o names; --push sends the pprof profile to Pyroscope.
 
 %s`
 

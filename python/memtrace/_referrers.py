@@ -402,7 +402,8 @@ class _Walk:
     def way(self, key: int) -> List[Tuple[int, Step]]:
         """Returns the shortest way from an object to one that has a name; what holds it for a moment only, such as another thread's list, leads to none. Else any way, as far as it goes. Ways through objects of the last type are taken where there is no other."""
         before: Dict[int, Tuple[int, Step]] = {}
-        waiting, deferred = [key], []
+        waiting: List[int] = [key]
+        deferred: List[int] = []
         for at in waiting:
             if at in self.names:
                 return self.back(key, at, before)
