@@ -43,7 +43,7 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --group layer=mxnet-layers --group data=mine.toml mxnet.bin
   memtrace report --view iterations --csv iterations.csv mxnet.bin
   memtrace report --view timeline --by module --csv - mxnet.bin
-  memtrace report --json memtrace.python3.4711.bin | jq .driver.peak_bytes
+  memtrace report --json memtrace.python3.4711.bin | jq .verdict.peak_bytes
   memtrace report --json --by category mxnet.bin | jq '.categories[0].rows[] | {key, bytes}'`
 
 func reportCommand(a *app) *cobra.Command {

@@ -92,10 +92,10 @@ func wasteWords(w *cause.Waste, idle uint64) string {
 // Multiples of the batch that are worth saying: less is no news, and more is no batch that anybody would try.
 const leastFit, mostFit = 1.2, 64
 
-// fitSentence says how much larger a batch the device has room for.
+// fitSentence says how much larger a batch the device has room for. Where memory grows, it is no share of a batch.
 func fitSentence(s *report.Summary) (text string, bytes uint64) {
 	f := cause.FitOf(s)
-	if f == nil || f.Factor < leastFit || f.Factor > mostFit || f.Scaling < leastCause {
+	if f == nil || len(s.Growing()) > 0 || f.Factor < leastFit || f.Factor > mostFit || f.Scaling < leastCause {
 		return "", 0
 	}
 	times := fmt.Sprintf("%.1f", math.Floor(f.Factor*10)/10)
