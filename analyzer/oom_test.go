@@ -176,6 +176,9 @@ func TestOOMAttemptsAreOneStory(t *testing.T) {
 		{"allocator gives back and gets it", held +
 			"5 1 refuse 700\n6 1 give 0x40000000\n7 1 take 0x80000000 700\n7 1 block 0x80000000 690 4\n",
 			[]string{"recovered driver 1 700 100"}},
+		{"allocator gives back on a busy machine", held +
+			"5 1 refuse 700\n300 1 give 0x40000000\n480 1 take 0x80000000 700\n480 1 block 0x80000000 690 4\n",
+			[]string{"recovered driver 1 700 100"}},
 		{"piece by piece: the first one is granted, the second is not",
 			held + "5 1 refuse 20\n6 1 give 0x40000000\n7 1 take 0x80000000 20\n8 1 refuse 20\n9 1 oom 30\n",
 			[]string{"failed framework 2 30 80"}},

@@ -19,8 +19,10 @@ import (
 const (
 	// maxSidecars bounds the OOMs in one process's text; later ones are in the trace only.
 	maxSidecars = 10
-	// quietAfter is how long nothing may come before a time of running out of memory counts as over.
-	quietAfter = 200 * time.Millisecond
+	// quietAfter is how long nothing may come before a time of running out of memory counts as over, and quietRounds
+	// how often the drainer must have looked meanwhile: a process that is stopped or starved has not been quiet.
+	quietAfter  = 200 * time.Millisecond
+	quietRounds = 8
 )
 
 // Which OOMs get a text file: the values of MEMTRACE_OOM as C passes them on.
@@ -40,6 +42,7 @@ type oomReporter struct {
 	sidecars int
 	files    oomFiles
 	applied  time.Time // when events came last
+	looked   int       // rounds since then
 	memory   guestMemory
 }
 
@@ -70,13 +73,14 @@ func (d *drainer) guardOOM(work func(t *oomReporter) error) (err error) {
 // reportOOM replays batches of events and writes what follows from them. last: there will be no more.
 func (d *drainer) reportOOM(last bool, now time.Time, batches ...[]trace.Event) error {
 	return d.guardOOM(func(t *oomReporter) error {
+		t.looked++
 		for _, events := range batches {
 			t.apply(events, now)
 		}
 		switch {
 		case last:
 			t.watch.End()
-		case t.watch.Pending() && now.Sub(t.applied) > quietAfter:
+		case t.watch.Pending() && t.looked >= quietRounds && now.Sub(t.applied) > quietAfter:
 			t.watch.Finish()
 		}
 		for _, report := range t.watch.Take() {
@@ -108,7 +112,7 @@ func (t *oomReporter) apply(events []trace.Event, now time.Time) {
 	if len(events) == 0 {
 		return
 	}
-	t.applied = now
+	t.applied, t.looked = now, 0
 	if !t.known && mayBeOOM(events) {
 		t.known = true
 		t.watch.UpdateInfo(versions())

@@ -123,6 +123,7 @@ func shortDevice(e *trace.Event) int16 {
 // Event lets the tracker see an event, after the heap. It costs next to nothing while memory does not run out.
 func (t *Tracker) Event(e *trace.Event) {
 	if len(t.open) > 0 && e.Flags&trace.FlagLate == 0 {
+		t.givenBack(e)
 		t.expire(e.Time)
 	}
 	switch e.Kind {
@@ -224,6 +225,19 @@ func (t *Tracker) beginIncident(e *trace.Event) *incident {
 		Advice: []report.Advice{}}
 	t.open = append(t.open, o)
 	return o
+}
+
+// givenBack lets a case wait on where its thread gives memory back: it is about to ask again, however long that takes
+// on a busy machine.
+func (t *Tracker) givenBack(e *trace.Event) {
+	if e.Level != cuda.LevelDriver || e.Kind != trace.EventFree && e.Kind != trace.EventUnmap {
+		return
+	}
+	for _, o := range t.open { // of any device: a call that gives back names none
+		if o.thread == e.Thread && !o.decided {
+			o.last = e.Time
+		}
+	}
 }
 
 // expire ends the cases that nothing was added to for long.
