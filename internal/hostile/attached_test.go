@@ -11,6 +11,7 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+	"time"
 )
 
 // attached is a program (testdata/guest/attached.c) that runs, without the library unless its environment loads it.
@@ -21,6 +22,7 @@ type attached struct {
 	output *bufio.Reader
 	errors bytes.Buffer
 	ended  bool
+	before map[string]time.Time // sockets that were there before it started, of processes that were killed
 }
 
 func startAttached(t *testing.T, env []string, args ...string) *attached {
@@ -32,7 +34,7 @@ func startAttached(t *testing.T, env []string, args ...string) *attached {
 // startProgram starts a program and waits until it is ready.
 func startProgram(t *testing.T, program string, how run, env []string, args ...string) *attached {
 	t.Helper()
-	a := &attached{cmd: exec.Command(program, args...), dir: t.TempDir()}
+	a := &attached{cmd: exec.Command(program, args...), dir: t.TempDir(), before: allSockets(t)}
 	a.cmd.Dir = a.dir
 	a.cmd.Env = append(append(os.Environ(), how.environment(t)...), env...)
 	a.cmd.Stderr = &a.errors
@@ -59,11 +61,6 @@ func startProgram(t *testing.T, program string, how run, env []string, args ...s
 	a.output = bufio.NewReader(out)
 	if line := a.line(t); line != "ready" {
 		t.Fatalf("%q\n%s", line, a.errors.String())
-	}
-	if len(how.preload) == 0 {
-		for _, path := range a.sockets(t) { // an earlier process of this number was killed
-			os.Remove(path)
-		}
 	}
 	return a
 }
@@ -147,12 +144,29 @@ func (a *attached) sizes(t *testing.T, want map[uint64]int) recorded {
 	return r
 }
 
-// sockets lists the sockets that a process has left.
-func (a *attached) sockets(t *testing.T) []string {
+// sockets lists the sockets that a process has made and left.
+func (a *attached) sockets(t *testing.T) (paths []string) {
 	t.Helper()
-	paths, err := filepath.Glob("/tmp/memtrace-*/" + a.pid() + ".sock")
+	for path, made := range allSockets(t) {
+		if filepath.Base(path) == a.pid()+".sock" && !made.Equal(a.before[path]) {
+			paths = append(paths, path)
+		}
+	}
+	return paths
+}
+
+// allSockets returns when each socket was made that programs have without a folder of their own.
+func allSockets(t *testing.T) map[string]time.Time {
+	t.Helper()
+	paths, err := filepath.Glob("/tmp/memtrace-*/*.sock")
 	if err != nil {
 		t.Fatal(err)
 	}
-	return paths
+	made := make(map[string]time.Time, len(paths))
+	for _, path := range paths {
+		if info, err := os.Lstat(path); err == nil {
+			made[path] = info.ModTime()
+		}
+	}
+	return made
 }
