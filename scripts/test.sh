@@ -81,7 +81,7 @@ else
 	beside=$!
 	set +m
 	end_to_end
-	wait "$beside"
+	wait "$beside" || printf 'failed\t%6d s\tparts that ended with status %d\n' "$SECONDS" $? >>"$work/ended"
 	beside=0
 fi
 if [ "$TIER" = nightly ]; then
