@@ -9,7 +9,6 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
-	"memtrace/internal/heap"
 	"memtrace/internal/render/layout"
 	"memtrace/trace"
 )
@@ -113,6 +112,7 @@ func (f *blocksFile) take(h *report.History) {
 
 // markWatch keeps every mark of the program.
 type markWatch struct {
+	watchNothing
 	names trace.Source
 	list  []blocksMark
 }
@@ -126,15 +126,3 @@ func (m *markWatch) Event(e *trace.Event) {
 		m.list = append(m.list, blocksMark{Name: name, TimeNS: e.Time})
 	}
 }
-
-// Opened implements analyzer.Watcher.
-func (m *markWatch) Opened(uint32, *heap.Block, *trace.Event) {}
-
-// Closed implements analyzer.Watcher.
-func (m *markWatch) Closed(uint32, *heap.Block, *trace.Event) {}
-
-// Passed implements analyzer.Watcher.
-func (m *markWatch) Passed(*heap.Block) {}
-
-// Moment implements analyzer.Watcher.
-func (m *markWatch) Moment() any { return nil }

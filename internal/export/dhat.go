@@ -61,6 +61,7 @@ type dhatState struct{ bytes, blocks uint64 }
 
 // dhatPoints watches the blocks of one level.
 type dhatPoints struct {
+	watchNothing
 	account heap.Account
 	frames  []string
 	list    []dhatPoint
@@ -161,9 +162,6 @@ func (p *dhatPoints) Passed(b *heap.Block) {
 		v.allocBytes += b.Size
 	}
 }
-
-// Event implements analyzer.Watcher.
-func (p *dhatPoints) Event(*trace.Event) {}
 
 // Moment implements analyzer.Watcher.
 func (p *dhatPoints) Moment() any {

@@ -73,6 +73,7 @@ const ownMarks = "memtrace."
 
 // perfettoWatch writes what happens as it happens.
 type perfettoWatch struct {
+	watchNothing
 	file     *perfettoFile
 	names    trace.Source
 	narrowed bool
@@ -166,12 +167,6 @@ func (p *perfettoWatch) Opened(_ uint32, b *heap.Block, e *trace.Event) { p.chan
 
 // Closed implements analyzer.Watcher.
 func (p *perfettoWatch) Closed(_ uint32, b *heap.Block, e *trace.Event) { p.change(b, e.Time, -b.Size) }
-
-// Passed implements analyzer.Watcher.
-func (p *perfettoWatch) Passed(*heap.Block) {}
-
-// Moment implements analyzer.Watcher.
-func (p *perfettoWatch) Moment() any { return nil }
 
 // Event implements analyzer.Watcher.
 func (p *perfettoWatch) Event(e *trace.Event) {

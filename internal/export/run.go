@@ -7,6 +7,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
 	"memtrace/internal/render/layout"
 	"memtrace/trace"
 )
@@ -86,3 +87,12 @@ func amount(bytes uint64, moment string, time int64) string {
 	}
 	return words
 }
+
+// watchNothing is an analyzer.Watcher that takes nothing in, for those that need some of its calls.
+type watchNothing struct{}
+
+func (watchNothing) Opened(uint32, *heap.Block, *trace.Event) {}
+func (watchNothing) Closed(uint32, *heap.Block, *trace.Event) {}
+func (watchNothing) Passed(*heap.Block)                       {}
+func (watchNothing) Event(*trace.Event)                       {}
+func (watchNothing) Moment() any                              { return nil }

@@ -74,6 +74,7 @@ func (w *snapshotWatch) written(s *report.Summary, moment string) *Written {
 
 // changeCounter finds the last change of blocks before a moment.
 type changeCounter struct {
+	watchNothing
 	changes uint64
 	live    [heap.AccountCount]uint64
 	highest [heap.AccountCount]uint64
@@ -121,12 +122,6 @@ func (c *changeCounter) Closed(_ uint32, b *heap.Block, _ *trace.Event) {
 		c.live[b.Account] -= b.Size
 	}
 }
-
-// Passed implements analyzer.Watcher.
-func (c *changeCounter) Passed(*heap.Block) {}
-
-// Event implements analyzer.Watcher.
-func (c *changeCounter) Event(*trace.Event) {}
 
 // Moment implements analyzer.Watcher.
 func (c *changeCounter) Moment() any { return c.changes }

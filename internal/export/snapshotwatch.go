@@ -48,6 +48,7 @@ const wholeRun = math.MaxUint64
 
 // snapshotWatch keeps the content of a snapshot: the live blocks and the latest entries.
 type snapshotWatch struct {
+	watchNothing
 	names trace.Source
 	last  uint64 // change after which the snapshot is taken; wholeRun: the end
 	done  bool
@@ -158,12 +159,6 @@ func (w *snapshotWatch) changed(a heap.Account, by uint64) {
 	w.changes++
 	w.done = w.changes == w.last
 }
-
-// Passed implements analyzer.Watcher.
-func (w *snapshotWatch) Passed(*heap.Block) {}
-
-// Moment implements analyzer.Watcher.
-func (w *snapshotWatch) Moment() any { return nil }
 
 // Event implements analyzer.Watcher.
 func (w *snapshotWatch) Event(e *trace.Event) {
