@@ -198,14 +198,11 @@ func (s *stretch) stopBehind(block int64) {
 	}
 }
 
-// look is window.enters.
+// look notes where the window ends.
 func (s *stretch) look(e *trace.Event) {
-	if !s.began && s.from.AtOrBefore(e, s.Tables()) {
-		if s.began = true; !s.to.Before(e) {
-			return
-		}
-	}
-	if s.began && !s.ended && s.to.AtOrBefore(e, s.Tables()) {
+	begins, ends := s.reaches(e, s.Tables())
+	s.began = s.began || begins
+	if ends && s.began && !s.ended {
 		s.ended, s.endedAt = true, s.framed.BlockOffset()
 	}
 }

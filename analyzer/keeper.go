@@ -81,11 +81,8 @@ func (k *keeper) name(e *trace.Event) {
 	if e.Category == trace.CategoryModule {
 		k.modules.Named(e.Handle, e.Name)
 	}
-	if e.Addr == 0 || e.Category == trace.CategoryNone {
-		return
-	}
-	id, ok := k.named.Find(k.r.heap, e.Addr)
-	if !ok || k.r.heap.Seq(id) > e.Seq {
+	id, ok := namedBlock(&k.named, k.r.heap, e)
+	if !ok {
 		return
 	}
 	b := k.r.heap.Block(id)

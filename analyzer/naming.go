@@ -18,11 +18,8 @@ func (r *replayer) name(e *trace.Event) {
 	if e.Category == trace.CategoryStep && a.iterations != nil {
 		a.iterations.Stepped(e)
 	}
-	if e.Addr == 0 || e.Category == trace.CategoryNone {
-		return
-	}
-	id, ok := r.named.Find(r.heap, e.Addr)
-	if !ok || r.heap.Seq(id) > e.Seq { // a late name is that of an earlier block
+	id, ok := namedBlock(&r.named, r.heap, e)
+	if !ok {
 		return
 	}
 	if a.lookahead == nil {
@@ -44,6 +41,15 @@ func (r *replayer) name(e *trace.Event) {
 		o.Name = 0
 	}
 	r.move(d, id, &o, past)
+}
+
+// namedBlock returns the live block that an event names.
+func namedBlock(l *heap.Locator, h *heap.Heap, e *trace.Event) (id uint32, ok bool) {
+	if e.Addr == 0 || e.Category == trace.CategoryNone {
+		return 0, false
+	}
+	id, ok = l.Find(h, e.Addr)
+	return id, ok && h.Seq(id) <= e.Seq // a late name is that of an earlier block
 }
 
 // Claimed implements heap.Claimer: driver memory is held by a pool of the program's own from now on, and is told under

@@ -58,21 +58,27 @@ func lastAlloc(p *training.Lookahead) uint64 {
 
 // enters begins and ends the window before e is replayed, and reports whether e lies after it.
 func (w *window) enters(r *replayer, e *trace.Event) bool {
-	tables := r.accounts.resolver.Tables
-	if !w.began && w.from.AtOrBefore(e, tables) {
+	begins, ends := w.reaches(e, r.accounts.resolver.Tables)
+	if begins {
 		at := e.Time
 		if w.from.Kind == moment.Time {
 			at = w.from.Time
 		}
 		w.begin(r, at)
-		if !w.to.Before(e) {
-			return false // the same mark or step does not end it as well
-		}
 	}
-	if w.to.AtOrBefore(e, tables) {
+	if ends {
 		w.end(e)
 	}
 	return w.skips(r, e)
+}
+
+// reaches reports whether e is where the window begins, and whether it is where it ends.
+func (w *window) reaches(e *trace.Event, tables *trace.Tables) (begins, ends bool) {
+	begins = !w.began && w.from.AtOrBefore(e, tables)
+	if begins && !w.to.Before(e) {
+		return true, false // the same mark or step does not end it as well
+	}
+	return begins, w.to.AtOrBefore(e, tables)
 }
 
 // skips takes in an event that lies after the window, and reports whether e is one.
