@@ -16,13 +16,10 @@ import (
 // What of the devices stands in a keyframe; names of tables begin with "device.". What the live blocks say is not
 // kept.
 
-// maxSlots is more than there are device ordinals of 16 bits.
-const maxSlots = 1<<15 + 1
-
 // slotOf reads a device slot.
 func slotOf(t *trace.Numbers) int {
 	slot := t.Next()
-	if slot >= maxSlots {
+	if slot >= heap.MaxSlots {
 		t.Fail()
 		return 0
 	}
@@ -71,7 +68,7 @@ func (s *State) Restore(from *trace.State, libraries int) {
 	h, t := &s.Holdings, from.Table("device.holdings")
 	h.Library, h.ReservedMismatches, h.AllocatedMismatches = t.ID(), t.Next(), t.Next()
 	h.Allocated, h.Reserved = agreement(t.Signed()), agreement(t.Signed())
-	for slot := 0; t.More() && slot < maxSlots; slot++ {
+	for slot := 0; t.More() && slot < heap.MaxSlots; slot++ {
 		d := h.Device(slot)
 		d.Last = report.Counter{AllocatedBytes: t.Next(), AllocatedBytesPeak: t.Next(), ReservedBytes: t.Next(),
 			ReservedBytesPeak: t.Next()}
@@ -88,7 +85,7 @@ func (s *State) Restore(from *trace.State, libraries int) {
 	}
 	s.Sizes.restore(from)
 	costs := from.Table("device.contexts")
-	for slot := 0; costs.More() && slot < maxSlots; slot++ {
+	for slot := 0; costs.More() && slot < heap.MaxSlots; slot++ {
 		book := heap.Slot(&s.Samples.Devices, slot)
 		for range min(costs.Next(), heap.MaxContexts+1) {
 			if book.contexts == nil {
@@ -119,7 +116,7 @@ func (s *Sizes) keep(to *trace.State) {
 
 func (s *Sizes) restore(from *trace.State) {
 	t := from.Table("device.sizes")
-	if n := min(t.Next(), maxSlots); n > uint64(len(s.Devices)) {
+	if n := min(t.Next(), heap.MaxSlots); n > uint64(len(s.Devices)) {
 		heap.Extend(&s.Devices, int(n))
 	}
 	for t.More() {
@@ -223,7 +220,7 @@ func (w *Waiting) keep(to *trace.State) {
 func (w *Waiting) restore(from *trace.State) {
 	t := from.Table("device.waiting")
 	w.reported = report.Waiting{Blocks: t.Next(), Peak: t.Next(), Unknown: t.Next()}
-	if n := min(t.Next(), maxSlots); n > 0 {
+	if n := min(t.Next(), heap.MaxSlots); n > 0 {
 		heap.Slot(&w.devices, int(n-1))
 	}
 	w.blocks, w.events = make(map[uint64]*waitingBlock), make(map[uint64]uint64)

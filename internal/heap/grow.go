@@ -1,5 +1,8 @@
 package heap
 
+// MaxSlots is more than there are slots of devices, whose ordinals have 16 bits: the bound on those read back.
+const MaxSlots = 1<<15 + 1
+
 // Slot returns the item of a slice by index, growing the slice as needed.
 func Slot[T any](list *[]T, i int) *T {
 	if i >= len(*list) {

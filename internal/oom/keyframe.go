@@ -2,6 +2,7 @@ package oom
 
 import (
 	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
 	"memtrace/trace"
 )
 
@@ -36,7 +37,7 @@ func (t *Tracker) Restore(s *trace.State) {
 	if n.Bool() {
 		t.since = &report.OOMGrowth{What: n.Text(), TimeNS: n.Signed()}
 	}
-	for n.More() && len(t.steps) < 1<<15+1 {
+	for n.More() && len(t.steps) < heap.MaxSlots {
 		var kept []uint64
 		for range min(n.Next(), maxSteps) {
 			kept = append(kept, n.Next())

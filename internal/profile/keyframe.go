@@ -109,10 +109,7 @@ func KeepMeters(t *trace.Numbers, total *heap.Meter, devices []DeviceMeter) {
 // RestoreMeters brings back what KeepMeters kept.
 func RestoreMeters(t *trace.Numbers, total *heap.Meter, devices *[]DeviceMeter) {
 	restoreMeter(t, total)
-	for i := range min(t.Next(), maxDeviceSlots) {
+	for i := range min(t.Next(), heap.MaxSlots) {
 		restoreMeter(t, &heap.Slot(devices, int(i)).Meter)
 	}
 }
-
-// maxDeviceSlots is more than there are device ordinals of 16 bits.
-const maxDeviceSlots = 1<<15 + 1

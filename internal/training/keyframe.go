@@ -135,7 +135,7 @@ func (t *Tracker) Restore(s *trace.State, ids []uint32) {
 	t.epoch, t.number, t.pass = n.Next(), n.Next(), uint8(n.Next())
 	t.started, t.passFrom = n.Bool(), callstack.TakePair(n)
 	t.reserved = nil
-	for i := range min(n.Next(), 1<<15+1) {
+	for i := range min(n.Next(), heap.MaxSlots) {
 		*heap.Slot(&t.reserved, int(i)) = n.Next()
 	}
 	t.open.ReservedEndBytes = n.Next()
