@@ -74,6 +74,7 @@ class Blocks:
         by: list[str] = value["by"]
         self.owners = [Owner(dict(zip(by, one["keys"])), one["function"] or None, one["file"] or None, one["line"])
                        for one in value["owners"]]
+        self._changes: list[int] = []
 
     def __len__(self) -> int:
         return len(self.born)
@@ -88,6 +89,16 @@ class Blocks:
             holding.count += 1
         return sorted(found.values(), key=lambda one: (-one.bytes, one.owner.site, one.owner.category))
 
+    def changes(self) -> list[int]:
+        """Of each event the block that begins, or ~block of the one that ends."""
+        if not self._changes:
+            self._changes = [0] * len(self.times_ns)
+            for block, (born, died) in enumerate(zip(self.born, self.died)):
+                self._changes[born] = block
+                if died < len(self.times_ns):
+                    self._changes[died] = ~block
+        return self._changes
+
     def live(self, event: int) -> list[Holding]:
         """Who holds what behind an event."""
         return self.holdings(b for b in range(len(self)) if self.born[b] <= event < self.died[b])
@@ -99,20 +110,22 @@ class Blocks:
 
 def load_blocks(path: str) -> Blocks:
     """Reads the blocks of a trace. Raises TraceError."""
-    command = [any_command(), "--quiet", "export", "blocks", "--limit", str(LIMIT), "-o", "-"]
-    return Blocks(run_json([*command, path], SCHEMA))
+    return _export(any_command(), path)
 
 
 def own_blocks(since: str | None = None) -> Blocks:
     """Reads the blocks of this process's own trace, up to now; since is the mark before which ends of blocks are of no
     interest. Raises NotFound where nothing was recorded yet, or TraceError."""
     try:
-        command = [find_command(), "--quiet", "export", "blocks", "--limit", str(LIMIT), "-o", "-"]
+        command = find_command()
     except NotFound as problem:
         raise TraceError(str(problem)) from None
-    if since is not None:
-        command += ["--from", f"mark:{since}"]
-    return Blocks(run_json([*command, find_trace()], SCHEMA))
+    return _export(command, find_trace(), *(() if since is None else ("--from", f"mark:{since}")))
+
+
+def _export(command: str, path: str, *flags: str) -> Blocks:
+    words = [command, "--quiet", "export", "blocks", "--limit", str(LIMIT), "-o", "-", *flags, path]
+    return Blocks(run_json(words, SCHEMA))
 
 
 class Stretch:
@@ -143,11 +156,7 @@ class Stretch:
 
 def measure(blocks: Blocks, stretches: list[Stretch]) -> None:
     """Fills in stretches, which must be in order and apart."""
-    changes = [0] * len(blocks.times_ns)  # of each event the block that begins, or ~block of the one that ends
-    for block, (born, died) in enumerate(zip(blocks.born, blocks.died)):
-        changes[born] = block
-        if died < len(changes):
-            changes[died] = ~block
+    changes = blocks.changes()
     live: dict[int, int] = {}
     event = 0
     for stretch in stretches:
