@@ -19,8 +19,8 @@ import (
 )
 
 const checkLong = `Check traces against a memory budget: limits, conditions, and a baseline. A failure
-names who grew, with module and source line. Without a gate, memtrace.toml in the
-current folder is the budget.`
+names who grew, with module and source line. Without a gate, or with --run, memtrace.toml in
+the current folder is the budget.`
 
 const checkDetails = `Gates compare allocated and requested bytes, never reserved ones, which may
 differ between runs that do the same. An owner counts at its own highest, whatever the
@@ -103,7 +103,7 @@ func checkCommand(a *app) *cobra.Command {
 		"how much more than in the baseline is allowed, a `PERCENT` (default 2%)")
 	f.BoolVar(&flags.update, "update", false, "write the baseline instead of comparing with it")
 	f.StringVar(&flags.budget, "budget", "", "take the gates from this `FILE` (default "+check.BudgetFile+
-		", if no gate is given)")
+		", with --run or if no gate is given)")
 	f.StringVar(&flags.run, "run", "", "take those of this `NAME` in the budget")
 	f.BoolVar(&flags.noise, "noise", false, "compare several runs, and show which gates are too tight to hold")
 	f.BoolVar(&flags.incomplete, "allow-incomplete", false,
@@ -162,18 +162,19 @@ func completeGates(cmd *cobra.Command) {
 // gates are those of the flags and of the budget. budget is the budget's path, "" without one.
 func (f *checkFlags) gates() (run check.Run, budget string, err error) {
 	tolerance := check.Amount{Value: 2, Unit: check.Percent}
-	if f.budget == "" && len(f.max)+len(f.assert)+len(f.compare) == 0 && f.baseline == "" {
+	named := len(f.max)+len(f.assert)+len(f.compare) > 0 || f.baseline != ""
+	if f.budget == "" && (f.run != "" || !named) {
 		if _, err := os.Stat(check.BudgetFile); err == nil {
 			f.budget = check.BudgetFile
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return run, "", err
+		} else if f.run != "" {
+			return run, "", cli.UsageErrorf("--run names a run of a budget: there is no %s here; --budget names another",
+				check.BudgetFile)
 		} else if !f.noise {
 			return run, "", cli.UsageErrorf("name a gate, such as --max peak=10GiB, or write a budget, %s",
 				check.BudgetFile)
 		}
-	}
-	if f.run != "" && f.budget == "" {
-		return run, "", cli.UsageErrorf("--run requires --budget")
 	}
 	if f.budget != "" {
 		file, err := check.LoadBudget(f.budget)
