@@ -169,8 +169,8 @@ func (f *checkFlags) gates() (run check.Run, budget string, err error) {
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return run, "", err
 		} else if f.run != "" {
-			return run, "", cli.UsageErrorf("--run names a run of a budget: there is no %s here; --budget names another",
-				check.BudgetFile)
+			return run, "", cli.UsageErrorf(
+				"--run names a run of a budget: there is no %s here; --budget names another", check.BudgetFile)
 		} else if !f.noise {
 			return run, "", cli.UsageErrorf("name a gate, such as --max peak=10GiB, or write a budget, %s",
 				check.BudgetFile)
