@@ -26,6 +26,20 @@ func Root() string {
 	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
 }
 
+// Tool returns the path of a program that the test needs. The test is skipped where there is none, or where it does not
+// run with the arguments: the launcher of a version manager without a version, a tracer that may not trace.
+func Tool(t testing.TB, name string, try ...string) string {
+	t.Helper()
+	path, err := exec.LookPath(name)
+	if err != nil {
+		t.Skipf("%s is not installed", name)
+	}
+	if text, err := exec.Command(path, try...).CombinedOutput(); err != nil {
+		t.Skipf("%s %v: %v\n%s", name, try, err, text)
+	}
+	return path
+}
+
 // Compile builds an executable from the sources, which are paths below the root or file contents that end in a newline,
 // and returns its path. C++ is recognized by its ending, .cc. Flags are passed to the compiler after the sources. The
 // file is shared with other tests and processes, so it must not be changed. The test fails if the compiler does.

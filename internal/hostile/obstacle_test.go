@@ -8,6 +8,8 @@ import (
 	"syscall"
 	"testing"
 	"time"
+
+	"memtrace/internal/guest"
 )
 
 // wary is a program that loading a library could harm: it filters its system calls, or those of another thread, or has
@@ -99,7 +101,7 @@ func TestAttachToStoppedAndTraced(t *testing.T) {
 	if err := a.cmd.Process.Signal(syscall.SIGCONT); err != nil {
 		t.Fatal(err)
 	}
-	tracer := exec.Command(watcher(t, "strace", "-o", "/dev/null", "true"), "-qq", "-o", "/dev/null", "-p", a.pid())
+	tracer := exec.Command(guest.Tool(t, "strace", "-o", "/dev/null", "true"), "-qq", "-o", "/dev/null", "-p", a.pid())
 	if err := tracer.Start(); err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/internal/guest"
 	"memtrace/trace"
 )
 
@@ -61,7 +62,7 @@ func calls(t *testing.T, path string) (each float64) {
 // filters. System calls are counted, since times mean nothing on a busy machine.
 func TestShortThreadsCostFewCalls(t *testing.T) {
 	t.Parallel()
-	strace := watcher(t, "strace", "-o", "/dev/null", "true")
+	strace := guest.Tool(t, "strace", "-o", "/dev/null", "true")
 	program := briefly(t)
 	const threads = 1000
 	count := func(preload ...string) float64 {

@@ -8,23 +8,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+
+	"memtrace/internal/guest"
 )
 
 // Programs under observation: debuggers and tracers stop them in the middle of calls, and valgrind runs them on a
 // processor of its own.
-
-// watcher returns a tool's path. A machine without it, or one that forbids tracing, cannot run the test.
-func watcher(t *testing.T, name string, try ...string) string {
-	t.Helper()
-	path, err := exec.LookPath(name)
-	if err != nil {
-		t.Skipf("%s is not installed", name)
-	}
-	if text, err := exec.Command(path, try...).CombinedOutput(); err != nil {
-		t.Skipf("%s %v: %v\n%s", name, try, err, text)
-	}
-	return path
-}
 
 // watched runs a random ledger under the words and compares all its accounts.
 func watched(t *testing.T, l ledgerRun, before ...string) {
@@ -43,7 +32,7 @@ func watched(t *testing.T, l ledgerRun, before ...string) {
 // if it had laid it itself. What it records is whole in the spool.
 func TestUnderStrace(t *testing.T) {
 	t.Parallel()
-	strace := watcher(t, "strace", "-o", "/dev/null", "true")
+	strace := guest.Tool(t, "strace", "-o", "/dev/null", "true")
 	l := ledgerRun{seed: 5, threads: 8, devices: 2, steps: 3000, words: []string{"ends"}, runtime: "12"}
 	t.Run("ptrace", func(t *testing.T) { watched(t, l, strace, "-f", "-o", "/dev/null") })
 	t.Run("seccomp-bpf", func(t *testing.T) {
@@ -55,7 +44,7 @@ func TestUnderStrace(t *testing.T) {
 // among them.
 func TestUnderGDB(t *testing.T) {
 	t.Parallel()
-	gdb := watcher(t, "gdb", "-q", "-batch", "-nx", "-ex", "run", "true")
+	gdb := guest.Tool(t, "gdb", "-q", "-batch", "-nx", "-ex", "run", "true")
 	script := filepath.Join(t.TempDir(), "commands")
 	stop := "commands\nsilent\nbacktrace 3\ncontinue\nend\n"
 	write(t, script, "set confirm off\nset pagination off\nset breakpoint pending on\nbreak cuMemAllocManaged\n"+stop+
@@ -67,7 +56,7 @@ func TestUnderGDB(t *testing.T) {
 // A debugger comes, looks and goes while the program works, twice; then the program is killed.
 func TestAttached(t *testing.T) {
 	t.Parallel()
-	gdb := watcher(t, "gdb", "-q", "-batch", "-nx", "-ex", "run", "true")
+	gdb := guest.Tool(t, "gdb", "-q", "-batch", "-nx", "-ex", "run", "true")
 	l := ledgerRun{seed: 7, threads: 4, devices: 2, steps: 1 << 30, words: []string{"ends"}, runtime: "12"}
 	dir := t.TempDir()
 	cmd := l.command(t, dir)
@@ -100,7 +89,7 @@ func TestAttached(t *testing.T) {
 // in a way that valgrind does not know.)
 func TestUnderValgrind(t *testing.T) {
 	t.Parallel()
-	valgrind := watcher(t, "valgrind", "-q", "--tool=none", "true")
+	valgrind := guest.Tool(t, "valgrind", "-q", "--tool=none", "true")
 	program := compile(t, "totals", []string{"testdata/guest/totals.c"}, withDriver(t)...)
 	for _, tool := range []string{"none", "memcheck"} {
 		t.Run(tool, func(t *testing.T) {

@@ -5,11 +5,11 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"sync"
 	"testing"
 
+	"memtrace/internal/guest"
 	"memtrace/trace"
 )
 
@@ -49,16 +49,14 @@ func TestMain(m *testing.M) {
 // compiled builds one of the sources in testdata and returns the path of a copy that belongs to the test.
 func compiled(t testing.TB, compiler, source string, flags ...string) string {
 	t.Helper()
-	if _, err := exec.LookPath(compiler); err != nil {
-		t.Skipf("no %s here", compiler)
-	}
+	guest.Tool(t, compiler, "--version")
 	builds.Lock()
 	defer builds.Unlock()
 	line := strings.Join(append([]string{compiler, source}, flags...), " ")
 	built := builds.files[line]
 	if built == "" {
-		folder := filepath.Join(builds.folder, strconv.Itoa(len(builds.files)))
-		if err := os.Mkdir(folder, 0o700); err != nil {
+		folder, err := os.MkdirTemp(builds.folder, "")
+		if err != nil {
 			t.Fatal(err)
 		}
 		built = filepath.Join(folder, strings.TrimSuffix(source, filepath.Ext(source))+".out")
