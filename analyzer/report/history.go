@@ -63,7 +63,8 @@ type Heights struct {
 	WidthNS   int64    `json:"width_ns"`   // of one interval
 	PeakBytes []uint64 `json:"peak_bytes"` // by interval; the last one may have been cut short by the end
 
-	FromNS int64 `json:"from_ns,omitempty"` // when the first interval begins: with the window, if there is one
+	FromNS    int64 `json:"from_ns,omitempty"` // when the first interval begins: with the window, if there is one
+	ChangedNS int64 `json:"changed_ns"`        // when the level changed last, or the first interval's begin
 }
 
 // InMotion is the interval from begin to end in which blocks are allocated and freed, with a margin on both sides; all

@@ -15,11 +15,12 @@ const (
 // HeightSeries keeps the highest total in time intervals, from the first change on, whose width doubles when there are
 // too many. No maximum is lost by that.
 type HeightSeries struct {
-	width int64
-	from  int64  // when the first interval begins
-	live  uint64 // now
-	highs []uint64
-	until int64 // end of the last interval
+	width   int64
+	from    int64  // when the first interval begins
+	live    uint64 // now
+	highs   []uint64
+	until   int64 // end of the last interval
+	changed int64 // the latest time of a change
 }
 
 // reach makes the interval of a time the last one. Between two events nothing changes. Earlier times, as of late
@@ -47,7 +48,7 @@ func (h *HeightSeries) Set(live uint64, time int64) {
 	if h.width == 0 || time >= h.until {
 		h.reach(time)
 	}
-	h.live = live
+	h.live, h.changed = live, max(h.changed, time)
 	last := &h.highs[len(h.highs)-1]
 	*last = max(*last, live)
 }
@@ -57,14 +58,16 @@ func (h *HeightSeries) Value(level string, end int64) *report.Heights {
 	if h.width == 0 {
 		return nil
 	}
-	until := HeightSeries{h.width, h.from, h.live, slices.Clone(h.highs), h.until}
+	until := *h
+	until.highs = slices.Clone(h.highs)
 	until.reach(end)
-	return &report.Heights{Level: level, WidthNS: until.width, PeakBytes: until.highs, FromNS: until.from}
+	return &report.Heights{Level: level, WidthNS: until.width, PeakBytes: until.highs, FromNS: until.from,
+		ChangedNS: h.changed}
 }
 
 // Restart begins the first interval at a time, with the live memory.
 func (h *HeightSeries) Restart(time int64) {
 	if h.width > 0 {
-		*h = HeightSeries{heightFirstNS, time, h.live, append(h.highs[:0], h.live), time + heightFirstNS}
+		*h = HeightSeries{heightFirstNS, time, h.live, append(h.highs[:0], h.live), time + heightFirstNS, time}
 	}
 }

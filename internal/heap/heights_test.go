@@ -35,6 +35,9 @@ func TestHeights(t *testing.T) {
 		if len(v.PeakBytes) > heightBins || v.FromNS != from || int64(len(v.PeakBytes)) != (end-from)/v.WidthNS+1 {
 			t.Fatalf("seed %d: %d stretches of %d ns from %d to %d", seed, len(v.PeakBytes), v.WidthNS, v.FromNS, end)
 		}
+		if v.ChangedNS != time {
+			t.Fatalf("seed %d: changed last at %d, want %d", seed, v.ChangedNS, time)
+		}
 		next, live := 0, uint64(0)
 		for i, got := range v.PeakBytes {
 			want := live

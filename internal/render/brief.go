@@ -15,12 +15,13 @@ import (
 )
 
 // Rows of the tables on the first screen. They are fewer where the text would be longer than briefLines, but not fewer
-// than briefRows.
+// than briefRows; the table by category has more while there is room.
 const (
 	briefLines      = 40
 	briefRows       = 2
 	briefOwners     = 7
 	briefCategories = 4
+	briefExtra      = 12 // categories beyond these
 	briefAdvice     = 2
 	briefModules    = 3
 	briefCallers    = 5 // of the place that holds most
@@ -30,14 +31,14 @@ const (
 // screen is a page that fits on one screen.
 type screen struct {
 	*layout.Page
-	trimmed   int      // rows that its tables have less than they may have
+	trimmed   int      // rows that its tables have less than they may have; below 0: categories beyond these
 	sentences []string // of the verdict
 }
 
 // firstScreen writes brief with as many rows as fit.
 func firstScreen(w io.Writer, s *report.Summary, o layout.Options) error {
 	sentences := Verdict(s)
-	for trimmed := 0; ; trimmed++ {
+	for trimmed := -briefExtra; ; trimmed++ {
 		var text bytes.Buffer
 		p := &screen{layout.NewPage(&text, o), trimmed, sentences}
 		p.brief(s)
@@ -53,7 +54,30 @@ func firstScreen(w io.Writer, s *report.Summary, o layout.Options) error {
 
 // rows is how many rows a table of the first screen has, unless the number was given.
 func (p *screen) rows(limit int) int {
+	return p.Fewer(max(limit-max(p.trimmed, 0), briefRows))
+}
+
+// categoryRows is rows for the table by category.
+func (p *screen) categoryRows(limit int) int {
 	return p.Fewer(max(limit-p.trimmed, briefRows))
+}
+
+// ownerRows is rows for places. On a full screen, those that hold less than a thousandth leave their room to the
+// categories.
+func (p *screen) ownerRows(limit int, list []owner) int {
+	whole, large := uint64(0), 0
+	for i := range list {
+		whole += list[i].bytes
+	}
+	for i := range list {
+		if list[i].bytes >= whole/1000 {
+			large++
+		}
+	}
+	if p.trimmed == -briefExtra || p.Rows != 0 {
+		large = len(list)
+	}
+	return min(p.rows(limit), max(large, briefRows))
 }
 
 // brief is the first screen: the answer, what it rests on, and what to type next.
@@ -147,7 +171,8 @@ func (p *screen) shortOOM(s *report.Summary, e *report.OOMEvent) {
 	// uncategorized memory is sorted by size, too: no hidden row is larger than one that is shown
 	slices.SortStableFunc(rows, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
 	if len(rows) > 0 && trains(s.Training) {
-		p.shortTable("What it was for", coverOwners("category", rows, p.rows(briefCategories-1), 0), e.UsedBytes, nil)
+		rows = coverOwners("category", rows, p.categoryRows(briefCategories-1), 0)
+		p.shortTable("What it was for", rows, e.UsedBytes, nil)
 	}
 	if e.DrivenByLibrary() {
 		if l := e.ThroughLedger("module"); l != nil && len(l.Rows) > 1 {
@@ -176,7 +201,7 @@ func (p *screen) shortCategories(title string, t *report.Training, held []uint64
 		row := owner{name: sanitize.Text(layout.CategoryWord(t.Categories[i])), bytes: held[i], style: layout.Blocks}
 		rows = append(rows, row)
 	}
-	p.shortTable(title, coverOwners("category", rows, p.rows(limit), 0), whole, nil)
+	p.shortTable(title, coverOwners("category", rows, p.categoryRows(limit), 0), whole, nil)
 }
 
 // shortLedger prints the memory by the code that allocated it.
@@ -185,7 +210,7 @@ func (p *screen) shortLedger(s *report.Summary, l *report.Ledger, whole uint64, 
 		return
 	}
 	owners := ledgerOwners(p.Page, s, l, func(list []owner) []owner {
-		return coverOwners(l.By, list, p.rows(limit), 0)
+		return coverOwners(l.By, list, p.ownerRows(limit, list), 0)
 	})
 	title := "Where it was allocated, by " + l.By
 	if l.By == "inner" {

@@ -106,7 +106,10 @@ func coverBlocks(by string, list []owner, limit int) []owner {
 		}
 	}
 	blocks = coverOwners(by, blocks, limit, 0)
-	shown := min(limit, len(blocks))
+	shown := len(blocks)
+	if shown > 0 && blocks[shown-1].rest {
+		shown--
+	}
 	rows := slices.Concat(blocks[:shown], beside)
 	slices.SortStableFunc(rows, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
 	return append(rows, blocks[shown:]...)
@@ -153,7 +156,7 @@ func sharesOf(owners []owner, whole uint64) (shares []string, largest uint64) {
 }
 
 func foldShort(by string, hidden []owner) owner {
-	rest := owner{name: layout.MoreRows(by, len(hidden)), style: hidden[0].style}
+	rest := owner{name: layout.MoreRows(by, len(hidden)), style: hidden[0].style, rest: true}
 	for _, o := range hidden {
 		rest.bytes += o.bytes
 		rest.lower = sumOfLower(rest.lower, o.lower)

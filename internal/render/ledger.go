@@ -20,6 +20,7 @@ type owner struct {
 	key   string      // of the ledger's row
 	sites []report.RowSite
 	each  string // of several rows in one, how many there are and what each holds
+	rest  bool   // the sum of the rows that the table does not show
 }
 
 // writeLedger prints the memory by owner, and for requested groupings the totals of each level's calls.

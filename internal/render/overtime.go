@@ -13,17 +13,17 @@ const (
 	sparkColumnsMin = 8
 )
 
-// overTime draws the main level over the run in one line.
+// overTime draws the main level over the run in one line, up to its last change.
 func (p *screen) overTime(s *report.Summary) {
 	if len(s.Heights) == 0 || len(s.Heights[0].PeakBytes) < 2 || s.Main().PeakBytes == 0 {
 		return
 	}
 	h := &s.Heights[0]
-	highs := inMotion(h.PeakBytes)
-	words := fmt.Sprintf("%s to %s", layout.Moment(h.FromNS),
-		layout.Moment(min(h.FromNS+int64(len(highs))*h.WidthNS, s.EndNS())))
-	if s.Window == nil { // the line above has the window's length
-		words += " of " + layout.Duration(s.EndNS()-s.BeginNS())
+	highs := inMotion(h)
+	until := min(h.FromNS+int64(len(highs))*h.WidthNS, s.EndNS())
+	words := fmt.Sprintf("%s to %s", layout.Moment(h.FromNS), layout.Moment(until))
+	if len(highs) < len(h.PeakBytes) {
+		words += ", then flat for " + layout.Duration(s.EndNS()-until)
 	}
 	words += ", peak at " + layout.Moment(s.Main().PeakTimeNS)
 	columns := min(sparkColumns, len(highs), p.Columns()-13-2-len(words))
@@ -34,11 +34,8 @@ func (p *screen) overTime(s *report.Summary) {
 		words)
 }
 
-// inMotion leaves out the part after the last change, except for its interval and as many as a line needs.
-func inMotion(highs []uint64) []uint64 {
-	n := len(highs)
-	for n > sparkColumnsMin && highs[n-2] == highs[n-1] {
-		n--
-	}
-	return highs[:n]
+// inMotion leaves out the intervals after that of the last change, except for as many as a line needs.
+func inMotion(h *report.Heights) []uint64 {
+	last := max(h.ChangedNS-h.FromNS, 0) / h.WidthNS
+	return h.PeakBytes[:min(int64(len(h.PeakBytes)), max(last+1, sparkColumnsMin))]
 }

@@ -1,6 +1,7 @@
 package render
 
 import (
+	"fmt"
 	"io"
 	"strings"
 	"testing"
@@ -31,6 +32,25 @@ func TestReportsOfTraining(t *testing.T) {
 		return Text(w, silent, layout.Options{})
 	}); strings.Contains(text, "Iterations") || strings.Contains(text, "rules") {
 		t.Errorf("a report of a program that trains nothing speaks of training:\n%s", text)
+	}
+}
+
+// "4 more categories" hid the parameters on a screen of 30 lines: every category is listed while the screen has room,
+// and a short screen hides the smallest.
+func TestCategoriesFillTheScreen(t *testing.T) {
+	s := trainingCase(3, 0)
+	brief := func(more int) string {
+		for i := range more {
+			s.Notes = append(s.Notes, fmt.Sprint("note ", i))
+		}
+		s.Health.Complete = more == 0
+		return written(t, func(w io.Writer) error { return firstScreen(w, s, layout.Options{}) })
+	}
+	if text := brief(0); strings.Contains(text, "more categories") || strings.Count(text, "\n") > briefLines {
+		t.Errorf("categories are hidden, or the screen is long:\n%s", text)
+	}
+	if text := brief(40); !strings.Contains(text, "more categories") || !strings.Contains(text, "Feature maps") {
+		t.Errorf("a long screen hides no category, or the largest:\n%s", text)
 	}
 }
 

@@ -91,12 +91,14 @@ func (t *page) ownerList(p *process) []owner {
 		list = append(list, owner{ownerName(p.Owners, r), r.Bytes})
 	}
 	slices.SortStableFunc(list, func(a, b owner) int { return cmp.Compare(b.bytes, a.bytes) })
-	if t.rows > 0 && len(list) > t.rows {
-		rest := owner{name: layout.MoreRows(p.Owners.By, len(list)-t.rows)}
-		for _, row := range list[t.rows:] {
-			rest.bytes += row.bytes
-		}
-		list = append(list[:t.rows:t.rows], rest)
+	if t.rows > 0 {
+		list = layout.Fewer(list, t.rows, func(hidden []owner) owner {
+			rest := owner{name: layout.MoreRows(p.Owners.By, len(hidden))}
+			for _, row := range hidden {
+				rest.bytes += row.bytes
+			}
+			return rest
+		})
 	}
 	if p.Untracked != nil && *p.Untracked > 0 {
 		list = append(list, owner{"not in the trace (context, code, reserves)", uint64(*p.Untracked)})

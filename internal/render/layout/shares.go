@@ -5,9 +5,10 @@ import "slices"
 // BarWidth is the width of the longest bar of a table, in columns.
 const BarWidth = 16
 
-// Fewer keeps the first rows of a list and appends the sum of the others.
+// Fewer keeps the first rows of a list and appends the sum of the others, unless that is a single row, which takes no
+// more room.
 func Fewer[T any](list []T, limit int, sum func(hidden []T) T) []T {
-	if len(list) <= limit {
+	if len(list)-1 <= limit {
 		return list
 	}
 	return append(list[:limit:limit], sum(list[limit:]))

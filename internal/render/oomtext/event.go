@@ -263,8 +263,8 @@ func writeLedger(p *layout.Page, e *report.OOMEvent, l *report.Ledger, framework
 	p.Gap()
 }
 
-// FoldOwners joins the smallest blocks if there are more than limit; rows that are not blocks stay. Largest first, the
-// joined row after the blocks.
+// FoldOwners joins the smallest blocks if there are more than limit and one; rows that are not blocks stay. Largest
+// first, the joined row after the blocks.
 func FoldOwners(by string, list []report.LedgerRow, limit int) []report.LedgerRow {
 	n := 0
 	for n < len(list) && list[n].Owner == report.OwnerBlocks {
@@ -272,7 +272,7 @@ func FoldOwners(by string, list []report.LedgerRow, limit int) []report.LedgerRo
 	}
 	rows := slices.Clone(list)
 	rest := report.LedgerRow{Owner: report.OwnerBlocks}
-	if n > limit {
+	if n-1 > limit {
 		for _, row := range rows[limit:n] {
 			rest.Bytes += row.Bytes
 		}
