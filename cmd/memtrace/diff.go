@@ -163,9 +163,17 @@ func (a *app) diff(flags *diffFlags, basePath, newPath string) error {
 			return err
 		}
 	}
+	by := options.Groupings
+	explained, err := flags.requestParameters(&options)
+	if err != nil {
+		return err
+	}
 	difference, err := a.difference(flags, options, needed, basePath, newPath, !asked)
 	if err != nil {
 		return err
+	}
+	if explained {
+		difference.diff.Explain(by...)
 	}
 	style.AllLevels, style.Path = asked, newPath
 	shown := difference.damaged.Join(a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
@@ -224,6 +232,23 @@ func (f *diffFlags) requestDefaults(options *analyzer.Options) error {
 	options.Sites = true
 	options.Groupings = append(diff.Groupings(), cli.ByCategory)
 	return nil
+}
+
+// requestParameters requests what says which module is wider, where modules are compared. added: categories that nobody
+// asked for came with it.
+func (f *diffFlags) requestParameters(options *analyzer.Options) (added bool, err error) {
+	by := options.Groupings
+	switch {
+	case !slices.Contains(by, "module"):
+		return false, nil
+	case len(options.RuleSets) > 0:
+		options.Training = options.RuleSets[0].Name == cli.ByCategory
+		return false, nil
+	}
+	options.Groupings = nil
+	err = (&cli.ViewFlags{}).RequestTraining(&f.QueryFlags, options)
+	options.Groupings = by
+	return true, err
 }
 
 // diffResult is a difference and the remarks on its traces.

@@ -105,6 +105,7 @@ type Row struct {
 	BaseKey    string `json:"base_key,omitempty"` // in the base, if the line or file of the place differs there
 	Label      string `json:"label,omitempty"`
 	State      string `json:"state"`
+	Since      string `json:"since,omitempty"` // of a module without parameters that grew: it grew since this one is wider
 	PeakBytes  Change `json:"peak_bytes"`
 	LiveBytes  Change `json:"live_bytes"`
 	AllocCount Change `json:"alloc_count"`
@@ -162,6 +163,7 @@ func New(base, changed *report.Summary) *Diff {
 		}
 	}
 	d.Notes = append(d.Notes, moved...)
+	d.follow(changed.Training)
 	d.Verdict = d.verdict(changed.MainLevel())
 	return d
 }

@@ -25,7 +25,8 @@ type Cause struct {
 	State string `json:"state"`
 	Count int    `json:"count"` // names that are folded into one
 	Delta int64  `json:"delta"`
-	With  string `json:"with,omitempty"` // what of a parameter's changed besides: "gradient", "optimizer state", or both
+	With  string `json:"with,omitempty"`  // what of a parameter's changed besides: "gradient", "optimizer state", or both
+	Since string `json:"since,omitempty"` // as of a Row
 }
 
 // causeLeast is the part of the change that a row must explain to be named, as a divisor.
@@ -46,7 +47,7 @@ func (d *Diff) verdict(level string) *Verdict {
 	for _, by := range d.By {
 		for _, g := range d.Groups {
 			if g.By == by && g.Level == level {
-				v.add(rowCause(&g, v.Bytes.Delta > 0))
+				v.add(v.rowCause(&g))
 			}
 		}
 	}
@@ -56,10 +57,13 @@ func (d *Diff) verdict(level string) *Verdict {
 
 // add keeps a cause that explains a good part of the change, and not more than the whole change.
 func (v *Verdict) add(c *Cause) {
-	if c == nil || (c.Delta > 0) != (v.Bytes.Delta > 0) || magnitude(c.Delta) < magnitude(v.Bytes.Delta)/causeLeast {
-		return
+	if c != nil && (c.Delta > 0) == (v.Bytes.Delta > 0) && v.explains(c) {
+		v.Causes = append(v.Causes, *c)
 	}
-	v.Causes = append(v.Causes, *c)
+}
+
+func (v *Verdict) explains(c *Cause) bool {
+	return magnitude(c.Delta) >= magnitude(v.Bytes.Delta)/causeLeast
 }
 
 func magnitude(delta int64) uint64 {
@@ -69,14 +73,25 @@ func magnitude(delta int64) uint64 {
 	return uint64(delta)
 }
 
-// rowCause is the row of a group that changed most in one direction.
-func rowCause(g *Group, grew bool) (best *Cause) {
+// rowCause is the row of a group that changed most in the direction of the whole. One that only follows a wider module
+// gives way to the largest that does not, if that explains enough.
+func (v *Verdict) rowCause(g *Group) (best *Cause) {
+	var first *Cause
 	for _, f := range g.Folded(true) {
 		delta := f.Row.PeakBytes.Delta
-		if (delta > 0) == grew && delta != 0 && (best == nil || magnitude(delta) > magnitude(best.Delta)) &&
-			report.NamesOwner(f.Row.Key) {
-			best = &Cause{By: g.By, Name: f.Row.Title(), State: f.Row.State, Count: f.Count, Delta: delta}
+		if delta == 0 || (delta > 0) != (v.Bytes.Delta > 0) || !report.NamesOwner(f.Row.Key) {
+			continue
 		}
+		c := &Cause{By: g.By, Name: f.Row.Title(), State: f.Row.State, Count: f.Count, Delta: delta, Since: f.Row.Since}
+		if best == nil || magnitude(delta) > magnitude(best.Delta) {
+			best = c
+		}
+		if c.Since == "" && (first == nil || magnitude(delta) > magnitude(first.Delta)) {
+			first = c
+		}
+	}
+	if first != nil && v.explains(first) {
+		return first
 	}
 	return best
 }
@@ -101,17 +116,19 @@ type FoldedRow struct {
 	Most  uint64
 }
 
-// Folded joins rows of repeated modules and parameters that have the same state, growth first. With together false
-// every row is separate.
+// Folded joins rows of repeated modules and parameters that have the same state: growth first, but after it the growth
+// that only follows a wider module. With together false every row is separate.
 func (g *Group) Folded(together bool) []FoldedRow {
 	list := make([]FoldedRow, 0, len(g.Rows))
 	if !together || !fold.FoldsRows(g.By) {
 		for _, r := range g.Rows {
 			list = append(list, FoldedRow{r, 1, magnitude(r.PeakBytes.Delta), magnitude(r.PeakBytes.Delta)})
 		}
+		slices.SortStableFunc(list, compareFolded)
 		return list
 	}
-	eachFold(len(g.Rows), func(i int) string { return g.Rows[i].State }, func(members []int) []fold.Fold {
+	kind := func(i int) string { return g.Rows[i].State + g.Rows[i].Since }
+	eachFold(len(g.Rows), kind, func(members []int) []fold.Fold {
 		keys, sizes := make([]string, len(members)), make([]uint64, len(members))
 		for n, i := range members {
 			keys[n], sizes[n] = g.Rows[i].Key, magnitude(g.Rows[i].PeakBytes.Delta)
@@ -127,11 +144,23 @@ func (g *Group) Folded(together bool) []FoldedRow {
 		}
 		list = append(list, sum)
 	})
-	slices.SortStableFunc(list, func(a, b FoldedRow) int {
-		return cmp.Or(cmp.Compare(b.Row.PeakBytes.Delta, a.Row.PeakBytes.Delta),
-			cmp.Compare(b.Row.LiveBytes.Delta, a.Row.LiveBytes.Delta))
-	})
+	slices.SortStableFunc(list, compareFolded)
 	return list
+}
+
+// compareFolded orders rows. What follows a wider module comes before what shrank.
+func compareFolded(a, b FoldedRow) int {
+	rank := func(r *Row) int {
+		switch {
+		case r.PeakBytes.Delta <= 0:
+			return 2
+		case r.Since != "":
+			return 1
+		}
+		return 0
+	}
+	return cmp.Or(cmp.Compare(rank(&a.Row), rank(&b.Row)), cmp.Compare(b.Row.PeakBytes.Delta, a.Row.PeakBytes.Delta),
+		cmp.Compare(b.Row.LiveBytes.Delta, a.Row.LiveBytes.Delta))
 }
 
 // eachFold folds the members of every kind by themselves.

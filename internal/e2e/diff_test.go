@@ -41,6 +41,34 @@ func TestDiffNamesWidenedLayer(t *testing.T) {
 	checkRowsSum(t, jsonReport(t, base.trace, "--by", "tag,api,library,device,thread"))
 }
 
+// The dropout that follows a widened Linear grew most, and was named as what grew. The Linear is named and comes first;
+// with a larger batch nothing is wider.
+func TestCauseIsTheWidenedLayer(t *testing.T) {
+	t.Parallel()
+	extended(t)
+	record := func(args ...string) string {
+		return program{framework: torch27, args: append([]string{"widened.py"}, args...)}.record(t).trace
+	}
+	base, wide, batch := record("512"), record("1024"), record("512", "8192")
+	const cause, follows = "by module net.{0..3}.up (+", "net.{0..3}.drop grew since net.{0..3}.up is wider."
+	for _, by := range [][]string{{}, {"--by", "module"}, {"--by", "module,category"}} {
+		text := memtrace(t, append(append([]string{"diff"}, by...), base, wide)...)
+		up, drop := strings.Index(text, "\n  net.{0..3}.up "), strings.Index(text, "\n  net.{0..3}.drop ")
+		if len(by) > 0 && (up < 0 || drop < up || !strings.Contains(text, follows)) ||
+			len(by) > 0 && !strings.Contains(strings.Join(strings.Fields(text), " "), cause) {
+			t.Errorf("%v: up is not what comes first, or drop does not follow it:\n%s", by, text)
+		}
+		text = memtrace(t, append(append([]string{"diff"}, by...), base, batch)...)
+		if strings.Contains(text, "wider") {
+			t.Errorf("%v: a larger batch is called a wider module:\n%s", by, text)
+		}
+	}
+	results, _ := checked(t, wide, "--baseline", base)
+	if len(results) == 0 || !strings.Contains(results[0].Text, cause) {
+		t.Errorf("check blames %+v", results)
+	}
+}
+
 // One program that ran from two checkouts is compared line by line: nothing is new or gone but what its change made so.
 func TestDiffOfTwoCheckouts(t *testing.T) {
 	t.Parallel()

@@ -1,7 +1,6 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"io"
 	"slices"
@@ -46,20 +45,6 @@ func DiffText(w io.Writer, d *diff.Diff, o layout.Options) error {
 	return nil
 }
 
-// nextDiffs are the commands that show more of a difference of two peaks.
-func nextDiffs(d *diff.Diff, o layout.Options) (list []nextCommand) {
-	if o.Path == "" || d.Base.Path == "" || o.AllLevels || d.SameRun || len(d.Levels) == 0 || d.Base.Window != nil ||
-		d.New.Window != nil || d.Base.Moment != "peak" || d.New.Moment != "peak" {
-		return nil
-	}
-	traces := layout.ShellWord(d.Base.Path) + " " + layout.ShellWord(d.New.Path)
-	by := nextCommand{"memtrace diff --by site,operator " + traces, "by line and operator"}
-	if len(d.Parameters) > 0 {
-		by = nextCommand{"memtrace diff --by module " + traces, "by layer of the model"}
-	}
-	return []nextCommand{by, {"memtrace html " + traces, "as a page"}}
-}
-
 // levelName is what a table calls a level: both runs' framework by its name.
 func levelName(d *diff.Diff, level string) string {
 	if name := layout.FrameworkName(d.New.Versions); level == report.LevelFramework &&
@@ -67,63 +52,6 @@ func levelName(d *diff.Diff, level string) string {
 		return name
 	}
 	return level
-}
-
-// diffHeading begins with the change, and describes the compared runs.
-func (p *diffPage) diffHeading(d *diff.Diff) {
-	p.Title("memtrace diff")
-	p.Gap()
-	for _, part := range layout.Wrap(DiffVerdict(d), p.Columns()-2) {
-		p.Line("  %s", p.Paint(layout.Strong, part))
-	}
-	p.Gap()
-	if d.SameRun {
-		p.diffSide("run", d.New, "")
-		p.Field("base", sideMoment(d.Base))
-		p.Field("new", sideMoment(d.New))
-	} else {
-		p.diffSide("base", d.Base, momentUnlessPeak(d.Base))
-		p.diffSide("new", d.New, momentUnlessPeak(d.New))
-	}
-	p.Gap()
-}
-
-func (p *diffPage) diffSide(name string, side diff.Side, at string) {
-	if side.Path != "" {
-		p.Clipped(name, sanitize.Text(side.Path)+at)
-		name, at = "", ""
-	}
-	text := cmp.Or(layout.Command(side.Process), "unknown") + " (" + layout.Process(side.Process) + "; " +
-		layout.Ending(side.Process) + ")" + at
-	if side.Process.Imported != "" {
-		text = "imported: " + sanitize.Text(side.Process.Imported) + at
-	}
-	if versions := layout.Software(side.Versions); versions != "" {
-		text += ", " + versions
-	}
-	if side.NullGPU {
-		text += ", null GPU"
-	}
-	p.Field(name, text)
-	if side.Window != nil {
-		p.Styled(layout.Strong, "", "window "+layout.Window(side.Window, side.Process.DurationNS))
-	}
-}
-
-// sideMoment describes the moment of a side.
-func sideMoment(side diff.Side) string {
-	text := layout.Moment(side.TimeNS)
-	if side.Moment == "peak" {
-		return "the peak, " + text
-	}
-	return sanitize.Text(side.Moment) + ", " + text
-}
-
-func momentUnlessPeak(side diff.Side) string {
-	if side.Moment == "peak" {
-		return ""
-	}
-	return ", at " + sideMoment(side)
 }
 
 // ofMoments is the moment of the compared figures: "peak", or the names of the two moments.
@@ -304,12 +232,16 @@ func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
 		p.Gap()
 		return
 	}
-	p.Title(fmt.Sprintf("%s by %s, growth first", layout.UpperFirst(levelName(d, g.Level)), g.By))
+	followers := followed(changed)
+	p.Title(groupTitle(d, &g, len(followers) > 0))
 	p.Gap()
 	columns, rows := layout.EachColumn(p.diffColumns(d, g.By, false), rows, each)
 	p.Table(columns, rows)
 	p.Legend()
 	p.explainMarks()
+	for _, text := range followers {
+		p.Item(text)
+	}
 	if hidden > 0 {
 		p.Line("  %s not shown; -n 0 shows all", layout.Plural(hidden, "smaller change", "smaller changes"))
 	}
@@ -317,6 +249,14 @@ func (p *diffPage) diffGroup(d *diff.Diff, g diff.Group) {
 		p.Line("  %s", layout.Plural(uint64(g.Unchanged), "row unchanged", "rows unchanged"))
 	}
 	p.Gap()
+}
+
+func groupTitle(d *diff.Diff, g *diff.Group, followers bool) string {
+	order := "growth first"
+	if followers {
+		order += ", then what follows a wider module"
+	}
+	return fmt.Sprintf("%s by %s, %s", layout.UpperFirst(levelName(d, g.Level)), g.By, order)
 }
 
 // largestChanges picks the rows to print of a sorted list, growth first: the largest changes of either sign, which are

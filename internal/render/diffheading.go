@@ -1,7 +1,9 @@
 package render
 
 import (
+	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"memtrace/analyzer/report"
@@ -87,6 +89,9 @@ func causeWords(c *diff.Cause) string {
 		if c.State == diff.StateNew || c.State == diff.StateGone {
 			bytes = " (" + stateWord(c.State) + ", " + layout.SignedBytes(c.Delta) + ")"
 		}
+		if c.Since != "" {
+			bytes = fmt.Sprintf(" (%s, since %s is wider)", layout.SignedBytes(c.Delta), sanitize.Text(c.Since))
+		}
 		return "by " + c.By + " " + sanitize.Text(c.Name) + bytes
 	}
 	kind := map[string]string{"parameter": "parameter", "buffer": "buffer", "optimizer": "optimizer state"}[c.Kind]
@@ -109,4 +114,107 @@ func causeWords(c *diff.Cause) string {
 func stateWord(state string) string {
 	return map[string]string{diff.StateNew: "new", diff.StateGone: "removed", diff.StateGrew: "larger",
 		diff.StateShrank: "smaller"}[state]
+}
+
+// followed says of modules that grew since another is wider.
+func followed(rows []diff.FoldedRow) (list []string) {
+	for i := range rows {
+		if r := &rows[i].Row; r.Since != "" {
+			list = append(list, sanitize.Text(fmt.Sprintf("%s grew since %s is wider.", r.Title(), r.Since)))
+		}
+	}
+	return list
+}
+
+// nextDiffs are the commands that show more of a difference of two peaks.
+func nextDiffs(d *diff.Diff, o layout.Options) (list []nextCommand) {
+	if o.Path == "" || d.Base.Path == "" || o.AllLevels || d.SameRun || len(d.Levels) == 0 || d.Base.Window != nil ||
+		d.New.Window != nil || d.Base.Moment != "peak" || d.New.Moment != "peak" {
+		return nil
+	}
+	traces := layout.ShellWord(d.Base.Path) + " " + layout.ShellWord(d.New.Path)
+	by := nextCommand{"memtrace diff --by site,operator " + traces, "by line and operator"}
+	if len(d.Parameters) > 0 {
+		by = nextCommand{"memtrace diff --by module " + traces, "by layer of the model"}
+	}
+	list = append(list, by)
+	if slices.ContainsFunc(d.Parameters, func(p diff.Parameter) bool { return p.State != diff.StateSame }) {
+		list = append(list, nextCommand{"memtrace diff --view parameters " + traces, "by parameter"})
+	}
+	return append(list, nextCommand{"memtrace html " + traces, "as a page"})
+}
+
+// diffHeading begins with the change, and names the compared runs.
+func (p *diffPage) diffHeading(d *diff.Diff) {
+	p.Title("memtrace diff")
+	p.Gap()
+	for _, part := range layout.Wrap(DiffVerdict(d), p.Columns()-2) {
+		p.Line("  %s", p.Paint(layout.Strong, part))
+	}
+	p.Gap()
+	base, changed := sideSoftware(d.Base), sideSoftware(d.New)
+	switch {
+	case d.SameRun:
+		p.diffSide("run", d.New, base, "")
+		p.Field("base", sideMoment(d.Base))
+		p.Field("new", sideMoment(d.New))
+	case base == changed:
+		p.diffSide("base", d.Base, "", momentUnlessPeak(d.Base))
+		p.diffSide("new", d.New, "", momentUnlessPeak(d.New))
+		if base != "" {
+			p.Field("both", base)
+		}
+	default:
+		p.diffSide("base", d.Base, base, momentUnlessPeak(d.Base))
+		p.diffSide("new", d.New, changed, momentUnlessPeak(d.New))
+	}
+	p.Gap()
+}
+
+// sideSoftware is what a run used.
+func sideSoftware(side diff.Side) string {
+	parts := []string{}
+	if versions := layout.Software(side.Versions); versions != "" {
+		parts = append(parts, versions)
+	}
+	if side.NullGPU {
+		parts = append(parts, "null GPU")
+	}
+	return strings.Join(parts, ", ")
+}
+
+// diffSide names a run in one line, if it is short: reports have the rest.
+func (p *diffPage) diffSide(name string, side diff.Side, software, at string) {
+	text := cmp.Or(layout.Command(side.Process), "unknown")
+	if side.Process.Imported != "" {
+		text = "imported: " + sanitize.Text(side.Process.Imported)
+	} else if ending := layout.Ending(side.Process); ending != "" {
+		text += "; " + ending
+	}
+	if side.Path != "" {
+		text = sanitize.Text(side.Path) + " (" + text + ")"
+	}
+	if text += at; software != "" {
+		text += ", " + software
+	}
+	p.Field(name, text)
+	if side.Window != nil {
+		p.Styled(layout.Strong, "", "window "+layout.Window(side.Window, side.Process.DurationNS))
+	}
+}
+
+// sideMoment describes the moment of a side.
+func sideMoment(side diff.Side) string {
+	text := layout.Moment(side.TimeNS)
+	if side.Moment == "peak" {
+		return "the peak, " + text
+	}
+	return sanitize.Text(side.Moment) + ", " + text
+}
+
+func momentUnlessPeak(side diff.Side) string {
+	if side.Moment == "peak" {
+		return ""
+	}
+	return ", at " + sideMoment(side)
 }
