@@ -10,6 +10,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/attach"
 	"memtrace/internal/cli"
 	"memtrace/internal/diff"
 	"memtrace/internal/render"
@@ -122,7 +123,7 @@ func (a *app) report(flags *cli.QueryFlags, viewed *cli.ViewFlags, args []string
 	reports.Show = func(w io.Writer, r readSummary) error { return renderSummary(w, r, flags.JSON, style) }
 	if flags.Brief {
 		reports.Show = func(w io.Writer, r readSummary) error {
-			return render.BriefJSON(w, r.summary, layout.Options{Path: r.path})
+			return render.BriefJSON(w, r.summary, layout.Options{Path: r.path, StillRuns: stillRuns(r.summary)})
 		}
 	}
 	if len(views) > 0 && !flags.JSON {
@@ -152,8 +153,17 @@ func renderSummary(w io.Writer, r readSummary, asJSON bool, style layout.Options
 	if asJSON {
 		return render.JSON(w, r.summary)
 	}
-	style.Path = r.path
+	style.Path, style.StillRuns = r.path, stillRuns(r.summary)
 	return render.Text(w, r.summary, style)
+}
+
+// stillRuns reports whether the process that a snapshot is of goes on, in the recording that it was taken from.
+func stillRuns(s *report.Summary) bool {
+	if !s.Process.Snapshot || s.Process.PID == 0 {
+		return false
+	}
+	now := report.ProcessOf(attach.RecordingOf(int(s.Process.PID)))
+	return now.PID == s.Process.PID && now.Started == s.Process.Started
 }
 
 // showViews writes the views of one trace, and its CSV first: text on standard output cannot be taken back.

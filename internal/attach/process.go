@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"memtrace/internal/launch"
+	"memtrace/trace"
 	"memtrace/trace/spool"
 )
 
@@ -36,16 +37,35 @@ func recordedBy(pid int) (trace string, recorded bool) {
 	if path == "" {
 		return "", false
 	}
-	root := ""
-	if !sameFiles(pid) {
-		root = filepath.Join(procOf(pid), "root")
-	}
+	root := rootFor(pid)
 	s, err := spool.Open(root+path, false)
 	if err != nil {
 		return "", false
 	}
 	defer s.Close()
 	return strings.TrimSuffix(path, spool.Extension), s.PID() == pid || root != ""
+}
+
+// rootFor is what comes before a path of a process that sees other files.
+func rootFor(pid int) string {
+	if sameFiles(pid) {
+		return ""
+	}
+	return filepath.Join(procOf(pid), "root")
+}
+
+// RecordingOf describes the recording that a process of this machine makes now, nil if it makes none.
+func RecordingOf(pid int) trace.Info {
+	path, recorded := recordedBy(pid)
+	if !recorded {
+		return nil
+	}
+	s, err := spool.Open(rootFor(pid)+path+spool.Extension, false)
+	if err != nil {
+		return nil
+	}
+	defer s.Close()
+	return s.Info()
 }
 
 // mappedLibrary returns the path of the library as a process has it mapped, or "".

@@ -190,9 +190,39 @@ func (r *Recorder) Request(pid int, request string) (control.Answer, error) {
 		return answer, fmt.Errorf(
 			"process %d is recorded in %s and has no control socket: MEMTRACE_CONTROL is off there, or its folder (MEMTRACE_CONTROL_DIR, else below /tmp) cannot be written to", pid, trace)
 	}
-	return answer, fmt.Errorf(
+	return answer, notRecorded(pid)
+}
+
+// notRecorded advises memtrace attach only where that can work and is of use.
+func notRecorded(pid int) error {
+	err := obstacle(pid)
+	if err == nil {
+		err = tracerObstacle(pid)
+	}
+	switch {
+	case err != nil:
+		return fmt.Errorf("process %d has no control socket, for it is not recorded, and nothing can be attached: %w", pid,
+			err)
+	case !mayUseCUDA(pid):
+		return fmt.Errorf("process %d has no control socket, for it is not recorded, and has loaded neither CUDA nor "+
+			"Python: name the process that uses the GPU (memtrace top lists them), or start the program by memtrace run",
+			pid)
+	}
+	return fmt.Errorf(
 		"process %d has no control socket, for it is not recorded; to record it, type: memtrace attach %d",
 		pid, pid)
+}
+
+// mayUseCUDA reports whether a process has a library of CUDA, or Python, which loads it later.
+func mayUseCUDA(pid int) bool {
+	return mappedFile(procOf(pid), func(base string) bool {
+		for _, name := range []string{"libcuda.so", "libcudart", "libpython", "python"} {
+			if strings.HasPrefix(base, name) {
+				return true
+			}
+		}
+		return false
+	}) != ""
 }
 
 // Start has a process record that has the library and waits.

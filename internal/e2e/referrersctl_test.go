@@ -108,6 +108,14 @@ func TestReferrersAfterAttach(t *testing.T) {
 	found := a.referrers(t)
 	wantHolders(t, found, false)
 	wantSite(t, found, "__main__.history[*]", 20, "before recording began")
+	until(t, "the trace names PyTorch", func() bool {
+		a.memtrace(t, "ctl", a.pid(), "snapshot", "-f", "-o", "live.bin")
+		return strings.Contains(a.memtrace(t, "report", "live.bin"), "PyTorch 2.7.1")
+	})
+	next := "memtrace ctl " + a.pid() + " referrers"
+	if text := a.memtrace(t, "report", "live.bin"); !strings.Contains(text, next) {
+		t.Errorf("the snapshot of a running process does not name %q:\n%s", next, text)
+	}
 	a.memtrace(t, "ctl", a.pid(), "stop")
 	found = a.referrers(t)
 	wantHolders(t, found, false)
@@ -119,6 +127,9 @@ func TestReferrersAfterAttach(t *testing.T) {
 		t.Errorf("%s", text)
 	}
 	a.letGo(t)
+	if text := a.memtrace(t, "report", "live.bin"); strings.Contains(text, next) {
+		t.Errorf("the process has ended:\n%s", text)
+	}
 }
 
 // A program that keeps the interpreter's lock is waited for only until the timeout, goes on undisturbed, and is

@@ -345,7 +345,7 @@ func (p *screen) shortNotes(s *report.Summary) {
 }
 
 // shortNext prints the commands that show the rest.
-func (p *screen) shortNext(s *report.Summary) { writeNextCommands(p.Page, nextCommands(s, p.Path)) }
+func (p *screen) shortNext(s *report.Summary) { writeNextCommands(p.Page, nextCommands(s, p.Options)) }
 
 func writeNextCommands(p *layout.Page, list []nextCommand) {
 	label := "Next:"

@@ -92,7 +92,7 @@ func briefOf(s *report.Summary, o layout.Options, rows int) briefReport {
 		}
 	}
 	v.Advice, v.Notes = sentences(Advice(s)), sentences(Notes(s))
-	for _, next := range nextCommands(s, o.Path) {
+	for _, next := range nextCommands(s, o) {
 		v.Next = append(v.Next, briefNext{layout.Clip(next.command, 2*briefName, false), next.shows})
 	}
 	if rows < 2 || len(s.By) == 0 {

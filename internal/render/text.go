@@ -223,7 +223,8 @@ func hasNoMemory(s *report.Summary) bool {
 type nextCommand struct{ command, shows string }
 
 // nextCommands are the commands to run next, the most useful first; none if the trace is empty.
-func nextCommands(s *report.Summary, path string) []nextCommand {
+func nextCommands(s *report.Summary, o layout.Options) []nextCommand {
+	path := o.Path
 	if hasNoMemory(s) && len(s.Notes) == 0 {
 		return nil
 	}
@@ -240,7 +241,7 @@ func nextCommands(s *report.Summary, path string) []nextCommand {
 	case s.Sites != nil && worthShowing(s.Sites) && !slices.Contains(s.By, "site"):
 		list = append(list, nextCommand{"memtrace report --by site " + path, "by line of the program"})
 	}
-	if s.Process.Ended == report.EndedRunning && s.Versions["torch"] != "" {
+	if (s.Process.Ended == report.EndedRunning || o.StillRuns) && s.Versions["torch"] != "" {
 		list = append(list, nextCommand{fmt.Sprintf("memtrace ctl %d referrers", s.Process.PID),
 			"what keeps its tensors alive"})
 	}

@@ -13,6 +13,7 @@ type Options struct {
 	AllLevels  bool   // of a diff: every grouping at every level, also where a table repeats another
 	Unfolded   bool   // repeated modules and parameters each have a separate row
 	Path       string // the trace, for the heading and the commands that the text proposes; "" leaves them out
+	StillRuns  bool   // the process that a snapshot is of goes on
 
 	// Of views only.
 	Depth      int  // levels of modules below the root that View modules shows; negative: all
