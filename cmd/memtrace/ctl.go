@@ -136,6 +136,7 @@ func completeControl(cmd *cobra.Command, args []string, typed string) ([]cobra.C
 func (a *app) recorder() *attach.Recorder { return &attach.Recorder{Console: &a.Console} }
 
 func (a *app) control(o controlOptions, pid int, verb string, rest []string) error {
+	control.Sweep()
 	r := a.recorder()
 	switch verb {
 	case "start":

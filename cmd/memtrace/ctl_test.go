@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"net"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -97,10 +98,32 @@ func TestControlWaitsForASocket(t *testing.T) {
 	}
 }
 
-// Without the library there is nothing to wait for.
+// Without the library there is nothing to wait for, and without CUDA nothing to attach to.
 func TestControlOfAProcessWithoutTheLibrary(t *testing.T) {
 	_, err := new(app).recorder().Request(os.Getpid(), "status")
-	if err == nil || !strings.Contains(err.Error(), "memtrace attach") {
+	if err == nil || !strings.Contains(err.Error(), "neither CUDA nor Python") {
 		t.Errorf("%v", err)
+	}
+}
+
+// The commands that list or ask processes remove the sockets of killed ones.
+func TestCommandsRemoveOldSockets(t *testing.T) {
+	for _, args := range [][]string{{"ctl", "2147483647", "status"}, {"top", "--once"}} {
+		ended := exec.Command("true")
+		if err := ended.Run(); err != nil {
+			t.Fatal(err)
+		}
+		own := leaveSocket(t)
+		old := filepath.Join(filepath.Dir(own), fmt.Sprintf("%d.sock", ended.Process.Pid))
+		if err := os.Rename(own, old); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chmod(filepath.Dir(old), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		execute(t, args)
+		if _, err := os.Lstat(old); err == nil {
+			t.Errorf("%v leaves the socket of a process that has ended", args)
+		}
 	}
 }

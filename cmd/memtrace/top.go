@@ -6,6 +6,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"memtrace/internal/cli"
+	"memtrace/internal/control"
 	"memtrace/internal/profile"
 	"memtrace/internal/top"
 	"memtrace/internal/tracefile"
@@ -42,6 +43,7 @@ func topCommand(a *app) *cobra.Command {
 		Example:           topExample,
 		ValidArgsFunction: cli.CompleteTraces,
 		RunE: func(cmd *cobra.Command, args []string) error {
+			control.Sweep()
 			o.IntervalGiven = cmd.Flags().Changed("interval")
 			return a.topHost().Run(&o, args)
 		},

@@ -41,6 +41,7 @@ var opensItself = map[string]string{
 	"internal/attach/mappedFile":         "/proc",
 	"internal/control/connect":           "a folder alone, O_PATH",
 	"internal/control/socketName":        "/proc",
+	"internal/control/sweep":             "a folder alone, O_DIRECTORY, through no link",
 	"internal/control/variable":          "/proc",
 	"internal/attach/hasSignal":          "/proc",
 	"internal/attach/explain":            "/proc",

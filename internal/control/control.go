@@ -158,14 +158,6 @@ func connect(path string) (*net.UnixConn, error) {
 	return net.DialUnix("unixpacket", nil, &net.UnixAddr{Name: name, Net: "unixpacket"})
 }
 
-// removeOld removes the socket of a killed process. One that just begins has a name before it listens.
-func removeOld(path string) {
-	if info, err := os.Lstat(path); err == nil && info.Mode()&os.ModeSocket != 0 &&
-		time.Since(info.ModTime()) > time.Minute {
-		_ = os.Remove(path) // the next process of this number does it, too
-	}
-}
-
 // peerOf returns the process at the other end.
 func peerOf(connection *net.UnixConn) (int, error) {
 	raw, err := connection.SyscallConn()
