@@ -83,10 +83,14 @@ func (noFigure) restart(int64)                      {}
 func (noFigure) answer(*query, *report.Summary)     {}
 func (noFigure) answerLast(*query, *report.Summary) {}
 
+// ownFigures is how many every replay has, which a bookmark holds.
+const ownFigures = 5
+
 // newFigures returns those that the options ask for, in the order in which they see events and add to the summary.
 func newFigures(r *replayer, opts *Options, followed *overTime) figures {
 	r.marks.accounts, r.marks.losses = &r.accounts, &r.losses
-	list := []figure{&launchFigure{}, &r.iterationCounts, &r.marks, &sampleFigure{r: r}, &r.ooms}
+	r.samples.r = r
+	list := []figure{&r.launches, &r.iterationCounts, &r.marks, &r.samples, &r.ooms}
 	if opts.HistoryBlocks > 0 {
 		list = append(list, newHistoryFigure(r, opts))
 	}

@@ -124,10 +124,16 @@ func (k *keeper) order() []uint32 {
 
 // eventOf is an allocation that makes the block as it is now.
 func (k *keeper) eventOf(id uint32, b *heap.Block) trace.Event {
-	kept := k.of(id, b)
+	kept, e := k.of(id, b), allocationOf(b)
+	e.Stream, e.Rest, e.Pool = kept.stream, kept.rest, kept.pool
+	return e
+}
+
+// allocationOf is eventOf as far as the heap knows.
+func allocationOf(b *heap.Block) trace.Event {
 	e := trace.Event{Kind: trace.EventAlloc, Seq: b.Seq, Time: b.Time, Addr: b.Addr, Size: b.Size, Stack: b.Stack,
 		PyStack: b.PyStack, Tag: b.Tag, Thread: b.Thread, API: b.Call, Device: b.Device, Mem: b.Mem,
-		Level: cuda.LevelDriver, Stream: kept.stream, Rest: kept.rest, Pool: kept.pool}
+		Level: cuda.LevelDriver}
 	host := b.Mem == cuda.MemoryHost || b.Mem == cuda.MemoryRegistered
 	if b.Account == heap.AccountFramework || b.Account == heap.AccountOther && host {
 		e.Level = cuda.LevelFramework
@@ -136,8 +142,7 @@ func (k *keeper) eventOf(id uint32, b *heap.Block) trace.Event {
 }
 
 // canKeep reports whether a keyframe can hold the state as it is.
-func (k *keeper) canKeep() bool {
-	r := k.r
+func (r *replayer) canKeep() bool {
 	return !r.losses.begun && !r.accounts.thin && len(r.poolStacks) == 0 && r.device.CanKeep() && r.ooms.CanKeep() &&
 		!r.accounts.resolver.Places.HasOwnPools()
 }

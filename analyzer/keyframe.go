@@ -83,6 +83,11 @@ func (r *replayer) keepCounts(s *trace.State, order []uint32) {
 			profile.KeepMeters(meters, &a.totals[account], nil)
 		}
 	}
+	r.keepThreads(s, order)
+}
+
+// keepThreads keeps which block each thread opened last.
+func (r *replayer) keepThreads(s *trace.State, order []uint32) {
 	index := make(map[uint32]int, len(order))
 	for i, id := range order {
 		index[id] = i
@@ -161,20 +166,28 @@ const noBlock = math.MaxUint32
 // restoreBlocks returns the numbers of the blocks.
 func (r *replayer) restoreBlocks(f *trace.Keyframe) (ids []uint32, err error) {
 	a, called := &r.accounts, r.presets(f)
-	ids = make([]uint32, len(f.Live))
+	ids, err = r.restoreHeap(f, func(i int, id uint32, b *heap.Block) {
+		a.preset = &called[i]
+		r.Opened(id, b, &f.Live[i])
+	})
+	a.preset = nil
+	return ids, err
+}
+
+// restoreHeap brings back the heap, and returns the numbers of the blocks; opened gets their places in the list, too.
+func (r *replayer) restoreHeap(f *trace.Keyframe, opened func(i int, id uint32, b *heap.Block)) ([]uint32, error) {
+	ids := make([]uint32, len(f.Live))
 	for i := range ids {
 		ids[i] = noBlock
 	}
-	first := 0
-	err = r.heap.Restore(f, nil, func(id uint32, b *heap.Block, e *trace.Event) {
-		for &f.Live[first] != e { // one whose size is not known is no block yet
-			first++
+	next := 0
+	err := r.heap.Restore(f, nil, func(id uint32, b *heap.Block, e *trace.Event) {
+		for &f.Live[next] != e { // one whose size is not known is no block yet
+			next++
 		}
-		ids[first] = id
-		a.preset = &called[first]
-		r.Opened(id, b, e)
+		ids[next] = id
+		opened(next, id, b)
 	})
-	a.preset = nil
 	return ids, err
 }
 
@@ -190,6 +203,10 @@ func (r *replayer) restoreCounts(s *trace.State, ids []uint32) {
 			a.heights[account].Set(d.Total.Current, r.lastTime)
 		}
 	}
+	r.restoreThreads(s, ids)
+}
+
+func (r *replayer) restoreThreads(s *trace.State, ids []uint32) {
 	clear(r.threads)
 	for t := s.Table("replay.threads"); t.More(); {
 		thread, i := t.Next(), t.Next()

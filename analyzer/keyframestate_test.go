@@ -56,7 +56,7 @@ func compareKept(t *testing.T, seed uint64, p *Profile, src *trace.Reader, b *be
 		t.Fatal(err)
 	}
 	r := p.replayer
-	if err := r.enter(src.Info()); err != nil {
+	if err := r.enter(src); err != nil {
 		t.Fatalf("seed %d: %v", seed, err)
 	}
 	var order []uint32

@@ -88,7 +88,7 @@ func (m *keyframeMaker) due(block int64) error {
 		return nil
 	}
 	if expected := max(m.size, 5*int64(live)); float64(m.bytes+expected)*m.distance.PerByte > float64(m.events) ||
-		!m.canKeep() {
+		!m.r.canKeep() {
 		return nil
 	}
 	size, err := m.put(m.keep(block))

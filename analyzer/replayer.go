@@ -27,8 +27,10 @@ type replayer struct {
 	figures   figures
 	watcher   *watchFigure // nil without one
 
+	launches        launchFigure
 	iterationCounts iterationFigure
 	marks           markFigure
+	samples         sampleFigure
 	ooms            oomFigure
 
 	named      heap.Locator
@@ -44,6 +46,8 @@ type replayer struct {
 	change  change // the one that figures see
 	run     frameworkRun
 	rowRoom []trace.Event // where events become rows
+
+	bookmark *trace.Keyframe // that the replay goes on from, until it has; nil: none
 }
 
 // newReplayer returns a replayer that counts the blocks of retired cells by some groupings. With none and no filter, it

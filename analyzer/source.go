@@ -32,7 +32,7 @@ func (r *replayer) replay(src trace.Source, progress func(int64)) error {
 func (r *replayer) next(src trace.Source) error {
 	if columns, ok := src.(trace.ColumnSource); ok {
 		b, err := columns.ReadColumns()
-		if entered := r.enter(src.Info()); entered != nil {
+		if entered := r.enter(src); entered != nil {
 			return entered
 		}
 		if err == nil {
@@ -41,7 +41,7 @@ func (r *replayer) next(src trace.Source) error {
 		return err
 	}
 	events, err := src.ReadBatch()
-	if entered := r.enter(src.Info()); entered != nil {
+	if entered := r.enter(src); entered != nil {
 		return entered
 	}
 	r.rows(events)
@@ -49,8 +49,11 @@ func (r *replayer) next(src trace.Source) error {
 }
 
 // enter comes before the events of every batch.
-func (r *replayer) enter(info trace.Info) error {
-	r.enterPart(info)
+func (r *replayer) enter(src trace.Source) error {
+	if err := r.goOn(src); err != nil {
+		return err
+	}
+	r.enterPart(src.Info())
 	if r.begin == nil {
 		return nil
 	}

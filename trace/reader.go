@@ -39,6 +39,7 @@ type Reader struct {
 
 	ahead   *decodeAhead // decodes the next events; nil: the reader does
 	entered *entered     // nil where all blocks are read
+	back    *comingBack  // nil unless reading goes on from a bookmark
 }
 
 // NewReader reads the head of a trace. size is the number of bytes in r, -1 if unknown; knowing it lets an absurd

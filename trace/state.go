@@ -1,6 +1,9 @@
 package trace
 
-import "encoding/binary"
+import (
+	"encoding/binary"
+	"encoding/json"
+)
 
 // State is numbers under names: what a replay knows at a moment beside the live blocks. Each package that follows a
 // trace keeps tables of its own in it and reads them back; nobody else interprets them.
@@ -98,6 +101,20 @@ func (n *Numbers) Text() string {
 	s := d.text(MaxString)
 	n.data, n.failed = d.data, d.failed
 	return s
+}
+
+// PutJSON appends a value as JSON, for few values of many fields. The error is that of one that JSON cannot hold.
+func (n *Numbers) PutJSON(v any) error {
+	text, err := json.Marshal(v)
+	n.PutText(string(text))
+	return err
+}
+
+// JSON reads what PutJSON wrote into v.
+func (n *Numbers) JSON(v any) {
+	if text := n.Text(); !n.failed && json.Unmarshal([]byte(text), v) != nil {
+		n.failed = true
+	}
 }
 
 // Fail marks a table whose numbers make no sense.

@@ -10,8 +10,9 @@ import (
 // before a keyframe, and all once nothing more is needed. Keyframes are passed over, too. Their checksums enter the
 // chain, but are not compared with their bytes. It may be used by the reader's goroutine and its caller at once.
 type Hop struct {
-	Until int64 // offset of the first section of events that is read
-	left  atomic.Bool
+	Until  int64 // offset of the first section of events that is read
+	Before Chain // of the sections that end there; the zero value until one does
+	left   atomic.Bool
 }
 
 // Leave lets all sections of events from now on be passed over.

@@ -126,6 +126,9 @@ func (s *Reader) Passed(h Header) {
 	s.Read++
 	s.Before = s.Chain
 	s.Chain.add(h.crc)
+	if s.hop != nil && s.Offset == s.hop.Until {
+		s.hop.Before = s.Chain
+	}
 }
 
 // Header reads the header of the next section. io.EOF: no section follows.

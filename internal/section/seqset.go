@@ -165,6 +165,19 @@ func (s *SeqSet) Gaps() uint64 {
 	return top - present
 }
 
+// Spans yields the ranges of numbers in the set, both ends included, in ascending order.
+func (s *SeqSet) Spans() iter.Seq2[uint64, uint64] {
+	return func(yield func(lo, hi uint64) bool) {
+		for _, chunk := range s.chunks {
+			for _, present := range chunk {
+				if !yield(present.lo, present.hi) {
+					return
+				}
+			}
+		}
+	}
+}
+
 // Absent yields the ranges of numbers, both ends included, that are missing from 1 to last, and to the highest of the
 // set if that is higher.
 func (s *SeqSet) Absent(last uint64) iter.Seq2[uint64, uint64] {
