@@ -5,9 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
-	"io/fs"
+	"io"
 	"maps"
-	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -181,8 +180,7 @@ func (c *cacheFile) add(address uint64, frames []Frame) {
 	}
 }
 
-// save rewrites the file atomically: readers see the old or the new one. A cache that cannot be written is not an error
-// of the report.
+// save rewrites the file. A cache that cannot be written is not an error of the report.
 func (c *cacheFile) save() {
 	if !c.dirty {
 		return
@@ -192,46 +190,10 @@ func (c *cacheFile) save() {
 	if len(data) > maxCacheFile {
 		return
 	}
-	folder := filepath.Dir(c.path)
-	if err := os.MkdirAll(folder, 0o700); err != nil {
-		return
-	}
-	temporary, err := os.CreateTemp(folder, "new-*")
-	if err != nil {
-		return
-	}
-	_, err = temporary.Write(data)
-	if err = errors.Join(err, temporary.Close()); err == nil {
-		err = os.Rename(temporary.Name(), c.path)
-	}
-	if err != nil {
-		_ = os.Remove(temporary.Name())
-	}
-}
-
-// trimCache removes the oldest files of a cache that has grown beyond a limit, bytes.
-func trimCache(folder string, limit int64) {
-	entries, err := os.ReadDir(folder)
-	if err != nil {
-		return
-	}
-	var files []fs.FileInfo
-	total := int64(0)
-	for _, entry := range entries {
-		if st, err := entry.Info(); err == nil && st.Mode().IsRegular() {
-			files = append(files, st)
-			total += st.Size()
-		}
-	}
-	slices.SortFunc(files, func(a, b fs.FileInfo) int { return a.ModTime().Compare(b.ModTime()) })
-	for _, st := range files {
-		if total <= limit {
-			return
-		}
-		if os.Remove(filepath.Join(folder, st.Name())) == nil {
-			total -= st.Size()
-		}
-	}
+	_ = safefile.Replace(c.path, func(w io.Writer) error {
+		_, err := w.Write(data)
+		return err
+	})
 }
 
 // source identifies the files from which an object's names come, so that names cached before a debug file was installed

@@ -7,7 +7,6 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
-	"time"
 )
 
 func cachedFrames() map[uint64][]Frame {
@@ -129,26 +128,6 @@ func TestCachePath(t *testing.T) {
 	}
 	if got := cachePath("", "0123456789abcdef"); got != "" {
 		t.Errorf("without a folder: %q", got)
-	}
-}
-
-func TestTrimCache(t *testing.T) {
-	folder := t.TempDir()
-	begin := time.Unix(1_700_000_000, 0)
-	for i, name := range []string{"old", "middle", "new"} {
-		path := filepath.Join(folder, name)
-		if err := os.WriteFile(path, make([]byte, 100), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		when := begin.Add(time.Duration(i) * time.Hour)
-		if err := os.Chtimes(path, when, when); err != nil {
-			t.Fatal(err)
-		}
-	}
-	trimCache(folder, 250)
-	if left, _ := filepath.Glob(filepath.Join(folder, "*")); len(left) != 2 || filepath.Base(left[0]) == "old" ||
-		filepath.Base(left[1]) == "old" {
-		t.Errorf("left: %v", left)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"memtrace/internal/safefile"
 	"memtrace/trace"
 )
 
@@ -76,7 +77,7 @@ func (r *Resolver) Warm(pcs []uint64) {
 		ob.save()
 	}
 	if r.options.Cache != "" {
-		trimCache(r.options.Cache, maxCacheFolder)
+		safefile.Trim(r.options.Cache, maxCacheFolder)
 	}
 }
 
