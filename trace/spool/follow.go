@@ -50,6 +50,8 @@ type Follower struct {
 	drawn    trace.Drawn // in the spool, as of the last look
 	losses   lossBooks
 
+	back *trace.State // of the bookmark that reading goes on from; nil: it begins at the beginning
+
 	stuckAt   int64 // where the last refresh found the file cut, -1 if it was whole
 	stuckSize int64
 }
@@ -145,6 +147,9 @@ func (f *Follower) begin() error {
 		return fmt.Errorf("%s: %w", f.path, err)
 	}
 	reader.Fill(f.tables, f.info)
+	if f.back != nil {
+		reader.GoOnReading(f.back) // CameBack says whether it did
+	}
 	f.reader = reader
 	return nil
 }
