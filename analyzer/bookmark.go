@@ -28,7 +28,7 @@ func (p *Profile) Bookmark() *trace.Keyframe {
 	if !ok || !r.goesOn() || !r.canKeep() || r.losses.count > 0 {
 		return nil
 	}
-	f := &trace.Keyframe{}
+	f := &trace.Keyframe{KeyframePlace: trace.KeyframePlace{Events: src.Health().Events}}
 	if !src.KeepReading(&f.State) || r.keepRun(f) != nil {
 		return nil
 	}

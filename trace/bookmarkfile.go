@@ -27,7 +27,7 @@ func WriteBookmark(to io.Writer, by string, k *Keyframe) error {
 	defer w.sections.Close()
 	parts := w.keyframeParts(k)
 	head := binary.AppendUvarint([]byte{bookmarkHead}, BookmarkVersion)
-	head = binary.AppendUvarint(appendText(head, by), uint64(len(parts)))
+	head = binary.AppendUvarint(binary.AppendUvarint(appendText(head, by), k.Events), uint64(len(parts)))
 	if err := w.sections.Write(section.Keyframe, head, false); err != nil {
 		return err
 	}
@@ -48,12 +48,12 @@ func ReadBookmark(file io.ReaderAt, size int64, by string) (*Keyframe, error) {
 		return nil, fmt.Errorf("read bookmark: %w", err)
 	}
 	d := decoder{data: payload}
-	kind, version, writer, parts := d.bytes(1), d.uvarint(), d.text(MaxString), d.uvarint()
+	kind, version, writer, events, parts := d.bytes(1), d.uvarint(), d.text(MaxString), d.uvarint(), d.uvarint()
 	if d.failed || kind[0] != bookmarkHead || version != BookmarkVersion || writer != by ||
 		parts > maxKeyframeParts {
 		return nil, ErrNoBookmark
 	}
-	var f Keyframe
+	f := Keyframe{KeyframePlace: KeyframePlace{Events: events}}
 	for range parts {
 		if err := readPart(s, &f.Live, &f.State); err != nil {
 			return nil, err

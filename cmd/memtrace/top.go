@@ -92,6 +92,6 @@ func (a *app) topHost() *top.Host {
 		},
 		OpenError: tracefile.OpenError, ShortPath: cli.ShortPath,
 		Width:   func(terminal bool) int { return cli.ReportWidth(a.Stdout, terminal) },
-		Symbols: cli.SymbolOptions(), Own: cli.OwnFlags(nil),
+		Symbols: cli.SymbolOptions(), Own: cli.OwnFlags(nil), Bookmarks: top.DefaultBookmarks(),
 	}
 }

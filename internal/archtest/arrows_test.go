@@ -96,7 +96,7 @@ var ours = map[string][]string{
 	"internal/top": {
 		"analyzer", "analyzer/report", "cuda/nvml", "internal/control", "internal/metrics", "internal/moment",
 		"internal/profile", "internal/render/layout", "internal/rules", "internal/rules/rulefile",
-		"internal/sanitize", "internal/symbol", "internal/version", "trace/spool",
+		"internal/safefile", "internal/sanitize", "internal/symbol", "internal/version", "trace", "trace/spool",
 	},
 	"internal/render/oomtext": {"analyzer/report", "internal/render/layout", "internal/sanitize"},
 	"internal/attach": {

@@ -15,7 +15,7 @@ import (
 	"memtrace/internal/symbol"
 )
 
-// Host is what the command lends the view. All fields are needed.
+// Host is what the command lends the view. All fields are needed but those that say otherwise.
 type Host struct {
 	Stdin  io.Reader
 	Stdout *os.File
@@ -39,6 +39,9 @@ type Host struct {
 
 	Symbols symbol.Options
 	Own     []string // patterns of files that are the user's own
+
+	// Bookmarks is the folder in which views keep how far they read the traces of programs that run; "": they do not
+	Bookmarks string
 }
 
 // Run shows the processes, in the form that o selects, until the user ends it. args name traces and folders of traces

@@ -1,6 +1,7 @@
 package top
 
 import (
+	"errors"
 	"fmt"
 	"runtime/debug"
 	"sync"
@@ -9,6 +10,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/internal/moment"
+	"memtrace/trace"
 	"memtrace/trace/spool"
 )
 
@@ -31,13 +33,15 @@ type reader struct {
 	source   *spool.Follower
 	profile  *analyzer.Profile
 	question analyzer.Question
+	kept     bookmark
 	owners   *ownership
 	problem  string
 	fraction float64 // of the first reading
 }
 
 func newReader(host *Host, found found, by string, detailed bool) *reader {
-	return &reader{host: host, found: found, by: by, detailed: detailed}
+	return &reader{host: host, found: found, by: by, detailed: detailed,
+		kept: newBookmark(host.Bookmarks, found.tracePath, detailed)}
 }
 
 // advance starts to read what is new, unless the last reading goes on or was so long that it is too early for another.
@@ -112,18 +116,11 @@ func (r *reader) refresh(begin time.Time) (*ownership, error) {
 	if r.profile != nil && r.source.Replaced() {
 		r.release()
 	}
-	if r.profile == nil {
-		if err := r.begin(); err != nil {
-			return nil, err
-		}
-	}
-	if err := r.source.Refresh(); err != nil {
+	summary, err := r.current()
+	if err != nil {
 		return nil, err
 	}
-	summary, err := r.summary()
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", r.found.name(), err)
-	}
+	r.kept.save(r.profile, r.source.Health().Events)
 	owners := ownersOf(summary)
 	owners.ReadAt = begin
 	if r.detailed {
@@ -134,6 +131,40 @@ func (r *reader) refresh(begin time.Time) (*ownership, error) {
 			offset, reason)
 	}
 	return owners, nil
+}
+
+// current brings the profile up to date and answers the question. The first time, it goes on from where another view
+// left off, if one did.
+func (r *reader) current() (*report.Summary, error) {
+	if r.profile == nil {
+		if kept := r.kept.load(); kept != nil {
+			summary, err := r.goOn(kept)
+			if !errors.Is(err, analyzer.ErrBookmark) {
+				return summary, err
+			}
+			r.release()
+		}
+		if err := r.begin(); err != nil {
+			return nil, err
+		}
+	}
+	return r.summary()
+}
+
+// goOn begins at a bookmark. Any fault there is one of the bookmark, as far as is known.
+func (r *reader) goOn(kept *trace.Keyframe) (s *report.Summary, err error) {
+	defer func() {
+		if fault := recover(); fault != nil {
+			err = fmt.Errorf("%w: internal fault: %v", analyzer.ErrBookmark, fault)
+		}
+	}()
+	if err := r.begin(); err != nil {
+		return nil, err
+	}
+	if err := r.profile.GoOn(kept); err != nil {
+		return nil, err
+	}
+	return r.summary()
 }
 
 func (r *reader) begin() error {
@@ -157,8 +188,11 @@ func (r *reader) begin() error {
 
 // summary replays what is new, and returns the present state.
 func (r *reader) summary() (*report.Summary, error) {
-	if err := r.profile.Update(); err != nil {
+	if err := r.source.Refresh(); err != nil {
 		return nil, err
+	}
+	if err := r.profile.Update(); err != nil {
+		return nil, fmt.Errorf("%s: %w", r.found.name(), err)
 	}
 	question := r.question
 	if !r.detailed {
@@ -166,7 +200,11 @@ func (r *reader) summary() (*report.Summary, error) {
 		divide(&question, r.by)
 		r.mu.Unlock()
 	}
-	return r.profile.Report(question)
+	s, err := r.profile.Report(question)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", r.found.name(), err)
+	}
+	return s, nil
 }
 
 // options are what every reading of the trace requests.
