@@ -60,6 +60,7 @@ $(BUILD)/memtrace: $(GO_SOURCES) cmd/memtrace/reports.pgo
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
+include testdata/nullcuda/redirect.mk
 ##@ Package
 
 # The debug information names the program's lines; where it was compiled is nobody's business.
@@ -79,7 +80,7 @@ $(BUILD)/demo/train: demo/main.c $(BUILD)/demo/libtrain.so
 
 # What `memtrace` needs at run time, as its files lie in a wheel: the command and what it looks for beside itself.
 STAGE ?= $(BUILD)/stage
-stage_nullgpu := $(addprefix $(NULLCUDA_OUT)/,libcuda.so.1 libnvidia-ml.so.1 $(foreach m,$(cudart_majors),$(cudart_node_$(m))))
+stage_nullgpu := $(addprefix $(NULLCUDA_OUT)/,libcuda.so.1 libnvidia-ml.so.1 redirect.so $(foreach m,$(cudart_majors),$(cudart_node_$(m)))) $(redirect_libraries)
 stage: all demo-guest $(stage_nullgpu) ## the files of a wheel beside the Python package, in STAGE
 	rm -rf $(STAGE)
 	install -D -t $(STAGE) -m 755 $(BUILD)/memtrace $(BUILD)/libmemtrace.so
@@ -102,7 +103,7 @@ test-wheel: wheel packages ## what a wheel must be: its platform, the same bytes
 
 ##@ Test
 
-nullcuda: nullcuda-driver nullcuda-nvml nullcuda-runtime ## the CUDA without a GPU that the tests run on
+nullcuda: nullcuda-driver nullcuda-nvml nullcuda-runtime nullcuda-redirect ## the CUDA without a GPU that the tests run on
 
 demo: all ## train a small model under the library, on a GPU if there is one, and print the report
 	scripts/demo.sh

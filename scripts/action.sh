@@ -3,7 +3,7 @@
 #
 # The steps of action.yml, which passes its inputs as variables. The package is installed into a folder of its own: the program's environment stays as it is.
 #
-# Usage: scripts/action.sh install     writes `package` and `launcher` to $GITHUB_OUTPUT, and the command's folder to $GITHUB_PATH
+# Usage: scripts/action.sh install     writes `package` to $GITHUB_OUTPUT, and the command's folder to $GITHUB_PATH
 #        scripts/action.sh check       records $COMMAND and checks; writes `status` and the paths of what it wrote to $GITHUB_OUTPUT
 
 set -euo pipefail
@@ -18,7 +18,7 @@ fail() {
 give() { echo "$1=$2" >>"$GITHUB_OUTPUT"; }
 
 install() {
-	local package=$RUNNER_TEMP/memtrace launcher="" what
+	local package=$RUNNER_TEMP/memtrace what
 	what=("$here") # the sources
 	if [ -n "$WHEEL" ]; then
 		what=("$WHEEL")
@@ -31,30 +31,21 @@ install() {
 	rm -rf "$package"
 	PIP_ROOT_USER_ACTION=ignore "$PYTHON" -m pip install --quiet --disable-pip-version-check --no-deps --target "$package" "${what[@]}" ||
 		fail "memtrace cannot be installed; name a wheel or a version"
-	case $NULL_GPU in
-	false | "") ;;
-	true) launcher=$package/memtrace/_bin/nullgpu ;;
-	*)
-		launcher=$("$PYTHON" "$here/testdata/nullcuda/venv.py" "$NULL_GPU" --python "$PYTHON") ||
-			fail "null-gpu: there is no environment with $NULL_GPU; write true, false or torch==VERSION"
-		launcher=$launcher/bin/nullcuda-run
-		;;
-	esac
 	give package "$package"
-	give launcher "$launcher"
 	echo "$package/memtrace/_bin" >>"$GITHUB_PATH"
 	"$package/memtrace/_bin/memtrace" --version
 }
 
 # record FOLDER: runs the command, whose status comes first.
 record() {
-	local run=("$memtrace" run --quiet -o "$1/%e.%p.bin" -- bash -e -o pipefail -c "$COMMAND")
-	export PYTHONPATH=$PACKAGE${PYTHONPATH:+:$PYTHONPATH}
-	case $LAUNCHER in
-	"") "${run[@]}" ;;
-	*/nullcuda-run) "$LAUNCHER" "${run[@]}" ;;
-	*) LD_LIBRARY_PATH=$LAUNCHER${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH} "${run[@]}" ;;
+	local device=()
+	case $NULL_GPU in
+	false | "") ;;
+	true) device=(--null-gpu) ;;
+	*) device=("--null-gpu=$NULL_GPU") ;;
 	esac
+	export PYTHONPATH=$PACKAGE${PYTHONPATH:+:$PYTHONPATH}
+	"$memtrace" run --quiet "${device[@]}" -o "$1/%e.%p.bin" -- bash -e -o pipefail -c "$COMMAND"
 }
 
 # lines FLAG TEXT: the flag before each line of an input.

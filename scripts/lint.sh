@@ -45,7 +45,7 @@ check_c_library() {
 
 check_c_nullcuda() {
 	local bad=0 flags=(-D_GNU_SOURCE -fPIC -pthread)
-	tracked 'testdata/nullcuda/driver/*.c' 'testdata/nullcuda/nvml/*.c' 'testdata/nullcuda/shared/*.c' | compiled "${flags[@]}" || bad=1
+	tracked 'testdata/nullcuda/driver/*.c' 'testdata/nullcuda/nvml/*.c' 'testdata/nullcuda/shared/*.c' 'testdata/nullcuda/redirect/*.c' | compiled "${flags[@]}" || bad=1
 	tracked 'testdata/nullcuda/runtime/*.c' | compiled "${flags[@]}" -Itestdata/nullcuda/runtime -DRT_MAJOR=12 || bad=1
 	return $bad
 }

@@ -118,13 +118,13 @@ func newDemoGuest(python string, env []string) (demoGuest, error) {
 	if folder, err = findDemo("demo/train"); err != nil {
 		return demoGuest{}, err
 	}
-	devices, err := findNullGPU()
-	if err != nil {
+	var device launch.NullGPU
+	if err := device.Set(launch.DefaultNullGPU); err != nil {
 		return demoGuest{}, err
 	}
-	env = launch.SetVariable(env, "LD_LIBRARY_PATH",
-		strings.TrimSuffix(devices+":"+launch.LookupVariable(env, "LD_LIBRARY_PATH"), ":"))
-	env = launch.SetVariable(env, "NULLCUDA_SHARED", "none")
+	if env, err = device.Apply(env, "none"); err != nil {
+		return demoGuest{}, err
+	}
 	why := python + " has no PyTorch"
 	if version != "" {
 		why = "PyTorch " + version + " finds no GPU"
@@ -152,15 +152,4 @@ func probeTorch(python string, env []string) (version string, usable bool) {
 // findDemo returns the folder of the installation that has a file.
 func findDemo(name string) (string, error) {
 	return launch.FindBeside(name, demoFolders, "build it with 'make demo-guest'")
-}
-
-// findNullGPU returns the folder of the null GPU's libraries.
-func findNullGPU() (string, error) {
-	const driver = "libcuda.so.1"
-	var places []string
-	for _, folder := range demoFolders {
-		places = append(places, filepath.Join(folder, "nullgpu"))
-	}
-	// the last one: a build tree
-	return launch.FindBeside(driver, append(places, "nullcuda/lib"), "build it with 'make nullcuda'")
 }

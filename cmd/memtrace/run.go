@@ -12,6 +12,7 @@ import (
 
 	"memtrace/internal/cli"
 	"memtrace/internal/launch"
+	"memtrace/internal/render/layout"
 	"memtrace/trace/spool"
 )
 
@@ -30,6 +31,7 @@ type runOptions struct {
 	embedSymbols bool
 	check        string
 	checkRun     string
+	nullGPU      launch.NullGPU
 }
 
 const runLong = `Run a program with libmemtrace.so preloaded. Every process of it that uses CUDA writes
@@ -50,6 +52,11 @@ const runDetails = `The exit status is the program's, 128 plus the number of a s
 there is no such program, 126 if it cannot be executed, and 2 if memtrace itself could
 not start it. Flags override the variables of the environment.
 
+--null-gpu needs no GPU, and hides those of the machine: the CUDA libraries that the
+program loads are those of the null GPU, which counts memory and runs no kernels. Sizes
+are true, results and times mean nothing. It has one device of 80 GiB, or as many and as
+large ones as are given: 2, 24GiB or 2x24GiB. All processes of the run share them.
+
 --check holds the traces against a budget afterwards. If the program succeeds, the exit
 status is that of 'memtrace check': 1 over the budget, 2 if it could not be checked.
 
@@ -59,7 +66,8 @@ the command, in ../lib/memtrace and in ../lib.`
 const runExample = `  memtrace run -- python3 train.py
   memtrace run -o 'rank%r.bin' -- torchrun --nproc-per-node 8 train.py
   memtrace run --report text -- ./solver --size 4096
-  memtrace run --check memtrace.toml -- python3 train.py`
+  memtrace run --check memtrace.toml -- python3 train.py
+  memtrace run --null-gpu=24GiB -- pytest --memtrace`
 
 func runCommand(a *app) *cobra.Command {
 	var o runOptions
@@ -72,6 +80,9 @@ func runCommand(a *app) *cobra.Command {
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) == 0 {
 				return cli.UsageErrorf("name a program to run: memtrace run -- PROGRAM [ARGUMENT...]")
+			}
+			if o.nullGPU != (launch.NullGPU{}) && new(launch.NullGPU).Set(args[0]) == nil {
+				return cli.UsageErrorf("--null-gpu has its value behind an equals sign: --null-gpu=%s", args[0])
 			}
 			return nil
 		},
@@ -103,6 +114,8 @@ func runCommand(a *app) *cobra.Command {
 		"write the names of functions into the traces, for other machines")
 	f.StringVar(&o.check, "check", "", "check the traces against the budget in this `FILE` afterwards")
 	f.StringVar(&o.checkRun, "check-run", "", "take the gates of this `NAME` in that file")
+	f.Var(&o.nullGPU, "null-gpu", "run on devices without hardware: sizes are true, results mean nothing")
+	f.Lookup("null-gpu").NoOptDefVal = launch.DefaultNullGPU
 	cli.CompleteFlag(cmd, "report", cli.CompleteValues("text", "json"))
 	cli.CompleteFlag(cmd, "stacks", cli.CompleteValues("full", "none", "frees", "native:", "python:"))
 	return cmd
@@ -125,7 +138,11 @@ func (a *app) run(o runOptions, argv []string) error {
 	settings.RunDir = list.Dir
 	outer := os.Getenv(launch.ManifestEnv)
 	a.Log.Debug().Str("library", settings.Library).Str("output", settings.Output).Msg("starting the program")
-	ended, err := launch.Run(argv, launch.AllowSanitizer(settings.Apply(os.Environ()), argv[0]))
+	env, err := a.nullGPU(o.nullGPU, list, os.Environ())
+	if err != nil {
+		return err
+	}
+	ended, err := launch.Run(argv, launch.AllowSanitizer(settings.Apply(env), argv[0]))
 	if err != nil {
 		return err
 	}
@@ -145,6 +162,19 @@ func (a *app) run(o runOptions, argv []string) error {
 		return a.checkAfterRun(checked, traces)
 	}
 	return &launch.StatusError{Status: ended.Status}
+}
+
+// nullGPU returns the environment with the null GPU in it, if the run is to have one, and says so.
+func (a *app) nullGPU(n launch.NullGPU, list *launch.Manifest, env []string) ([]string, error) {
+	if n == (launch.NullGPU{}) {
+		return env, nil
+	}
+	env, err := n.Apply(env, list.NullAccount())
+	if err == nil && !a.Quiet {
+		a.Say("the null GPU, %d of %s: sizes are true, but kernels do not run, and results and times mean nothing",
+			n.Devices, layout.Bytes(uint64(n.Bytes)))
+	}
+	return env, err
 }
 
 func (a *app) guestSettings(o runOptions) (launch.Settings, error) {

@@ -328,7 +328,7 @@ func noteNullGPU(s *report.Summary, _ trace.Info) string {
 	if !s.NullGPU {
 		return ""
 	}
-	return "The run used the null GPU: memory is accounted for, but there was no hardware and kernels did nothing."
+	return "The run used the null GPU: sizes are true, but there was no hardware, kernels did nothing, and results and times mean nothing."
 }
 
 func upperFirst(s string) string {

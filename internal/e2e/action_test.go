@@ -96,11 +96,13 @@ func bash(t *testing.T, dir, script string, env ...string) outcome {
 func TestActionOnSample(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	venv(t, torch27, "") // which the action makes, too
+	// what the recipe's own step installs
+	path := filepath.Join(venv(t, torch27, ""), "bin") + ":" + os.Getenv("PATH")
 	var action actionFile
 	readYAML(t, "action.yml", &action)
 	r := &runner{work: sampleRepository(t), temp: t.TempDir(), contexts: map[string]string{"github.action_path": root(),
-		"github.action_ref": "", "github.action_repository": "", "github.server_url": "https://github.com"}}
+		"github.action_ref": "", "github.action_repository": "", "github.server_url": "https://github.com"},
+		env: []string{"PATH=" + path}}
 	inputs := inputsOf(t)
 	inputs["wheel"] = wheelOf(t)
 
@@ -270,7 +272,8 @@ func TestActionInputs(t *testing.T) {
 		{"neither", map[string]string{"command": ""}, 2, "", "::error title=memtrace::give a command, or traces"},
 		{"both", map[string]string{"traces": "x"}, 2, "", "command and traces: give one of them"},
 		{"no wheel", map[string]string{"wheel": "gone.whl"}, 2, "", "there is no file gone.whl"},
-		{"no framework", map[string]string{"null-gpu": "yes"}, 2, "", "write true, false or torch==VERSION"},
+		{"no device", map[string]string{"null-gpu": "9"}, 2, "program",
+			"give 1 to 8 devices, the size of each, or both"},
 		{"no memory", map[string]string{"command": "true"}, 2, "error", "no trace in this folder"},
 	} {
 		outputs := r.run(t, action, with(test.more))

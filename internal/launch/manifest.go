@@ -37,13 +37,25 @@ func NewManifest() (*Manifest, error) {
 	return &Manifest{Dir: dir}, nil
 }
 
+// NullAccount is where the processes of the run that use the null GPU keep its account. It is no entry.
+func (m *Manifest) NullAccount() string { return filepath.Join(m.Dir, nullAccount) }
+
+// nullAccount is the name of that file.
+const nullAccount = "nullgpu"
+
+// entries are the files of the processes.
+func (m *Manifest) entries() ([]fs.DirEntry, error) {
+	entries, err := os.ReadDir(m.Dir)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == nullAccount }), err
+}
+
 // Remove removes the folder.
 func (m *Manifest) Remove() { _ = os.RemoveAll(m.Dir) }
 
 // Traces returns the paths that were dropped, in order of process and number, each once, and an error for each entry
 // that cannot be read.
 func (m *Manifest) Traces() (paths []string, bad []error) {
-	entries, err := os.ReadDir(m.Dir)
+	entries, err := m.entries()
 	if err != nil {
 		return nil, []error{fmt.Errorf("list the run's traces: %w", err)}
 	}
@@ -65,7 +77,7 @@ func (m *Manifest) Traces() (paths []string, bad []error) {
 
 // PassOn copies the entries into the folder of an enclosing run, which would otherwise not learn of these traces.
 func (m *Manifest) PassOn(outer string) error {
-	entries, err := os.ReadDir(m.Dir)
+	entries, err := m.entries()
 	if err != nil {
 		return err
 	}

@@ -63,7 +63,7 @@ var adviceRules = []adviceRule{
 	{name: "recovered", rank: rankRemark, ask: askRecovered,
 		text: "The allocator gave {frees} back to the device and then got what it wanted. The program went on, but giving back and asking again costs time at each such point."},
 	{name: "null-gpu", rank: rankRemark, ask: askNullGPU,
-		text: "This was the null GPU: its {total} are a setting (NULLCUDA_MEM), there is no hardware."},
+		text: "This was the null GPU: its {total} are a setting (memtrace run --null-gpu, or NULLCUDA_MEM), there is no hardware."},
 }
 
 type words = map[string]string
