@@ -11,7 +11,7 @@ nullcuda-redirect: $(NULLCUDA_OUT)/redirect.so $(redirect_libraries)
 
 $(NULLCUDA_OUT)/redirect.so: $(redirect_dir)/redirect.c
 	@mkdir -p $(@D)
-	$(CC) -std=gnu11 -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -shared -Wl,-z,defs $(LDFLAGS) -o $@.new $< -ldl
+	$(CC) -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -shared -Wl,-z,defs $(LDFLAGS) -o $@.new $< -ldl
 	mv $@.new $@
 
 $(redirect_libraries) &: $(redirect_dir)/libraries.txt $(redirect_dir)/libraries.py testdata/nullcuda/stubs.py $(wildcard testdata/nullcuda/stubs/*)

@@ -3,7 +3,6 @@
 // the loader searches before LD_LIBRARY_PATH, and programs open the vendor's libraries by whole paths.
 //
 // The loader calls with its lock held, and copies the name that it gets.
-#define _GNU_SOURCE
 #include <dlfcn.h>
 #include <limits.h>
 #include <stdint.h>
