@@ -4,6 +4,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -197,5 +198,30 @@ func TestPytestWorkers(t *testing.T) {
 				t.Errorf("the budget has tests that failed:\n%s", text)
 			}
 		})
+	}
+}
+
+// A test that ends its process: another worker goes on, and the figures of the one that died are read from its trace,
+// up to its end. Without workers nothing is left to say it but the file, which is no longer that of the session before.
+func TestPytestDies(t *testing.T) {
+	extended(t)
+	t.Parallel()
+	r := pytest(t, torch27, "", "--memtrace", "-n", "1", "dies.py")
+	want := map[string][2]string{"dies.py::test_before": {"3145728", "passed"},
+		"dies.py::test_dies": {"7340032", "failed"}, "dies.py::test_after": {"2097152", "passed"}}
+	for _, row := range r.file.Tests {
+		if got := [2]string{fmt.Sprint(value(row.Own)), row.Outcome}; got != want[row.Test] {
+			t.Errorf("%s: %s; want %s", row.Test, got, want[row.Test])
+		}
+	}
+	if len(r.file.Tests) != len(want) || len(r.file.Problems) > 0 || len(r.file.Traces) != 2 || r.status != 1 {
+		t.Errorf("%d tests, %q, traces %q, status %d", len(r.file.Tests), r.file.Problems, r.file.Traces, r.status)
+	}
+	r.says(t, "worker gw0 died (Not properly terminated); the figures of its tests are from its trace")
+
+	r = pytest(t, torch27, "", "--memtrace", "dies.py")
+	if r.status != 3 || len(r.file.Tests) > 0 || len(r.file.Problems) != 1 ||
+		!strings.HasPrefix(r.file.Problems[0], "the session did not end: ") {
+		t.Errorf("status %d, %d tests, %q", r.status, len(r.file.Tests), r.file.Problems)
 	}
 }

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from ._command import run_json
 from ._files import NotFound, TraceError
-from ._trace import any_command, find_command, find_trace
+from ._trace import find_command, find_trace
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -109,8 +109,8 @@ class Blocks:
 
 
 def load_blocks(path: str) -> Blocks:
-    """Reads the blocks of a trace. Raises TraceError."""
-    return _export(any_command(), path)
+    """Reads the blocks of a trace. Raises NotFound where there is no command, or TraceError."""
+    return _export(find_command(), path)
 
 
 def own_blocks(since: str | None = None) -> Blocks:

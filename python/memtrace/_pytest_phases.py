@@ -7,13 +7,13 @@ import hashlib
 import re
 
 from . import _moments
-from ._blocks import Blocks, Stretch, measure, own_blocks
+from ._blocks import Blocks, Stretch, load_blocks, measure, own_blocks
 from ._files import NotFound, TraceError
 from ._library import NAME_MAX
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any
+    from typing import Any, Iterable
 
     Row = dict[str, Any]
 
@@ -115,6 +115,46 @@ class Phases:
         return tests, [row for row in fixtures if row["peak_bytes"]]
 
 
+class _Read(Phases):
+    """Those of a process that has ended, by the marks in its trace."""
+
+    def _mark(self, name: str) -> int:
+        self._marks.append(name)
+        return len(self._marks) - 1
+
+    def rows_of(self, blocks: Blocks, tests: Iterable[str]) -> list[Row]:
+        """The figures of the tests. Of one in which the process ended, nothing is left."""
+        names = {mark_name(test): test for test in tests}
+        events = [event for name, event in blocks.marks if self._take(name, names)]
+        events.append(len(blocks.times_ns))
+        stretches = [_stretch(test, events, test.marks.get("ended", len(events) - 1)) for test in self._tests]
+        measure(blocks, stretches)
+        for test, stretch in zip(self._tests, stretches):
+            if "ended" not in test.marks:
+                stretch.left = []
+        return [_test_row(test, stretch) for test, stretch in zip(self._tests, stretches)]
+
+    def _take(self, name: str, tests: dict[str, str]) -> bool:
+        """Notices a mark, and returns whether it is one of pytest's: tests may set their own."""
+        count = len(self._marks)
+        if name in tests:
+            self.begin(tests[name])
+        elif name == READY and self._open:  # before the next: its text could be that of a fixture
+            self.fixture_ready()
+        elif name.startswith(FIXTURE + " "):
+            self.fixture(name[len(FIXTURE) + 1:], "")
+        elif name in (CALL, CALLED, ENDED) and self._tests:
+            {CALL: self.call, CALLED: self.called, ENDED: self.end}[name]()
+        return len(self._marks) > count
+
+
+def recovered(trace: str, tests: Iterable[str]) -> list[Row]:
+    """The figures of the tests that ran in a process which ended before it could read them. Raises TraceError."""
+    blocks = load_blocks(trace)
+    _check_whole(blocks)
+    return _Read().rows_of(blocks, tests)
+
+
 def mark_name(test: str) -> str:
     """The mark of a test: its name, of a long one the beginning and a digest."""
     name = test.encode("utf-8", "backslashreplace")
@@ -127,10 +167,7 @@ def mark_name(test: str) -> str:
 def _events(blocks: Blocks, marks: list[str], since: int = -1) -> list[int]:
     """The number of events before each mark. since is the first that the trace must have; by default those may be
     missing for which there was no room before the first CUDA call. Raises TraceError where it has others."""
-    if blocks.lost_records:
-        raise TraceError(f"{blocks.lost_records} records were lost; see docs/lost-records.md")
-    if blocks.left_out:
-        raise TraceError(f"the trace has {blocks.left_out} blocks too many")
+    _check_whole(blocks)
     ours = set(marks)
     found = [(name, event) for name, event in blocks.marks if name in ours]
     missing = len(marks) - len(found)
@@ -139,6 +176,14 @@ def _events(blocks: Blocks, marks: list[str], since: int = -1) -> list[int]:
     if not 0 <= missing <= since or [name for name, _ in found] != marks[missing:]:
         raise TraceError("the trace does not have the marks of all tests")
     return [0] * missing + [event for _, event in found]  # nothing had been allocated
+
+
+def _check_whole(blocks: Blocks) -> None:
+    """Raises TraceError where the figures would not be true."""
+    if blocks.lost_records:
+        raise TraceError(f"{blocks.lost_records} records were lost; see docs/lost-records.md")
+    if blocks.left_out:
+        raise TraceError(f"the trace has {blocks.left_out} blocks too many")
 
 
 def _stretch(test: _Test, events: list[int], ended: int) -> Stretch:

@@ -20,7 +20,7 @@ from ._files import NotFound, TraceError
 from ._limits import excess, most, over_leaks, over_memory
 from ._pytest_budget import Budget, BudgetError, unknown_text
 from ._pytest_marks import leak_limit, memory_limit
-from ._pytest_phases import Phases
+from ._pytest_phases import Phases, recovered
 from ._pytest_table import table
 from ._size import format_size
 from ._trace import find_trace
@@ -50,6 +50,9 @@ class Recorder:
         self._chosen = any("::" in str(argument) for argument in config.args)
         self._outcomes: dict[str, str] = {}
         self._parts: list[Row] = []  # of each process that ran tests
+        self._trace: str | None = None  # of this worker
+        self._traces: dict[str, str] = {}  # of each worker, as far as its reports say
+        self._dead: dict[str, str] = {}  # workers that ended before they handed over their part, and why
         self._problems: list[str] = []
         self._said: list[str] = []  # lines about the budget
 
@@ -115,6 +118,8 @@ class Recorder:
             pytest.fail(text, pytrace=False)
 
     def pytest_runtest_logreport(self, report: Any) -> None:
+        if getattr(report, "memtrace_trace", None):
+            self._traces[getattr(report, "worker_id", "")] = report.memtrace_trace
         outcome = report.outcome
         if hasattr(report, "wasxfail"):
             outcome = "xfailed" if report.skipped else "xpassed"
@@ -122,12 +127,22 @@ class Recorder:
         if report.when == "call" or before is None or outcome == "failed":
             self._outcomes[report.nodeid] = outcome
 
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_makereport(self) -> Generator[None, Any, Any]:
+        report = yield
+        if is_worker(self._config) and not self._trace:
+            try:
+                self._trace = find_trace()
+            except NotFound:
+                return report  # no CUDA call yet
+        report.memtrace_trace = self._trace  # the process may not live to hand it over with its figures
+        return report
+
     @pytest.hookimpl(optionalhook=True)
     def pytest_testnodedown(self, node: Any, error: Any) -> None:
         part = getattr(node, "workeroutput", {}).get(KEY)
         if part is None:
-            self._problems.append(f"worker {node.gateway.id} ended without its figures"
-                                  + (f": {error}" if error else ""))
+            self._dead[node.gateway.id] = str(error or "it ended")
         else:
             self._parts.append(part)
 
@@ -150,6 +165,24 @@ class Recorder:
             part["problem"] = f"the figures of {part['worker'] or 'this session'} are missing: {problem}"
         return part
 
+    def _dead_part(self, worker: str, why: str) -> Row:
+        """The rows of the tests that ran in a worker which died."""
+        part: Row = {"worker": worker, "trace": self._traces.get(worker), "problem": None, "tests": [], "fixtures": [],
+                     "unknown": []}
+        try:
+            if not part["trace"]:
+                raise TraceError("its trace is not known, since it died in the first test with a CUDA call")
+            part["tests"] = recovered(part["trace"], self._outcomes)
+            self._said.append(f"worker {worker} died ({why}); the figures of its tests are from its trace")
+        except (TraceError, NotFound) as problem:
+            part["problem"] = f"worker {worker} died ({why}) without its figures: {problem}"
+        return part
+
+    def pytest_sessionstart(self) -> None:
+        # A process that ends within a test says nothing any more; the file of the session before must not stand for it.
+        if self._settings.asked and not self._config.option.collectonly and not is_worker(self._config):
+            self._write(["the session did not end: a test or a signal ended the process, or it still runs"], [])
+
     @pytest.hookimpl(tryfirst=True)
     def pytest_sessionfinish(self, session: Any) -> None:
         if not self._settings.asked or self._config.option.collectonly:
@@ -161,6 +194,7 @@ class Recorder:
 
     def _finish(self, session: Any) -> None:
         """Gathers all rows, holds them against the budget, and writes the file."""
+        self._parts += [self._dead_part(worker, why) for worker, why in self._dead.items()]
         if not self._parts:
             self._parts.append(self._own_part())
         self._problems += [part["problem"] for part in self._parts if part["problem"]]
@@ -171,7 +205,7 @@ class Recorder:
             self._judge(session)
         if self._problems and self._budget:
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
-        self._write()
+        self._write(self._problems, self._tests())
 
     def _tests(self) -> list[Row]:
         return [row for part in self._parts for row in part["tests"]]
@@ -182,7 +216,7 @@ class Recorder:
         for row in self._tests():
             if row["test"] not in highest or row["own_bytes"] > highest[row["test"]]["own_bytes"]:
                 highest[row["test"]] = row
-        unknown = dict(self._parts[0]["unknown"])
+        unknown = dict(pair for part in self._parts for pair in part["unknown"])
         if self._settings.update:
             self._update(session, highest, list(unknown))
             return
@@ -215,12 +249,12 @@ class Recorder:
             self._problems.append(str(problem))
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
 
-    def _write(self) -> None:
+    def _write(self, problems: list[str], tests: list[Row]) -> None:
         """Writes the file for programs, and removes the traces of the session that had it before."""
         path = os.path.join(self._settings.folder, FILE)
         traces = [part["trace"] for part in self._parts if part["trace"]]
         value = {"schema": SCHEMA, "traces": traces, "other_traces": self._others(traces),
-                 "problems": self._problems, "tests": self._tests(),
+                 "problems": problems, "tests": tests,
                  "fixtures": [row for part in self._parts for row in part["fixtures"]]}
         try:
             make_folder(self._settings.folder)
