@@ -13,11 +13,12 @@ import (
 	"memtrace/internal/guest"
 )
 
-// onNullGPU runs a program as users do: nothing but memtrace run --null-gpu sets the device up.
+// onNullGPU runs a program as users do: nothing but memtrace run --null-gpu sets the device up, where the machine hides
+// its own.
 func onNullGPU(t *testing.T, dir, device string, argv ...string) outcome {
 	t.Helper()
 	cmd := exec.Command(command(), append([]string{"run", "--null-gpu=" + device, "-o", "t.%p.bin", "--"}, argv...)...)
-	cmd.Dir, cmd.Env = dir, environ()
+	cmd.Dir, cmd.Env = dir, append(environ(), "CUDA_VISIBLE_DEVICES=")
 	return runOne(t, cmd)
 }
 

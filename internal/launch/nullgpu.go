@@ -3,6 +3,7 @@ package launch
 import (
 	"fmt"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -90,6 +91,8 @@ func (n NullGPU) Apply(env []string, account string) ([]string, error) {
 	}
 	others := strings.FieldsFunc(LookupVariable(env, "LD_AUDIT"), func(r rune) bool { return r == ':' })
 	env = SetVariable(env, "LD_AUDIT", strings.Join(append([]string{path}, others...), ":"))
+	// It names devices of the machine. PyTorch would look for them.
+	env = slices.DeleteFunc(env, func(line string) bool { return strings.HasPrefix(line, "CUDA_VISIBLE_DEVICES=") })
 	env = SetVariable(env, "NULLCUDA_DEVICES", strconv.Itoa(n.Devices))
 	env = SetVariable(env, "NULLCUDA_MEM", strconv.FormatInt(n.Bytes, 10))
 	env = SetVariable(env, "NULLCUDA_SHARED", account)
