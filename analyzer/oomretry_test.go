@@ -157,9 +157,9 @@ func TestOOMCategoriesFollowTheRules(t *testing.T) {
 	id, want := 100, map[string]uint64{}
 	events := strings.Builder{}
 	seq := 0
-	block := func(named string, frames ...string) {
+	block := func(size int, named string, lasts string, frames ...string) {
 		id++
-		subject := &rules.Subject{Level: "framework", Lasts: rules.Lasting}
+		subject := &rules.Subject{Level: "framework", Lasts: lasts}
 		if named != "" {
 			subject.Name = map[string]string{"optimizer": "optimizer_state:"}[named] + named + ":weight"
 		}
@@ -174,8 +174,7 @@ func TestOOMCategoriesFollowTheRules(t *testing.T) {
 		fmt.Fprintf(&text, "pystack id=%d frames=%s*\n", id, strings.Join(list, ","))
 		seq++
 		fmt.Fprintf(&events,
-			"alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d pystack=%d allocated=1 reserved=1\n", seq, seq, seq<<20, seq<<9, id)
-		size := uint64(seq << 9)
+			"alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d pystack=%d allocated=1 reserved=1\n", seq, seq, seq<<20, size, id)
 		if named != "" {
 			seq++
 			fmt.Fprintf(&events, "name seq=%d time=%d thread=1 category=%s addr=%#x name=3\n", seq, seq, named,
@@ -185,15 +184,19 @@ func TestOOMCategoriesFollowTheRules(t *testing.T) {
 		if found := set.Matcher().Match(subject); len(found) > 0 {
 			category = found[0]
 		}
-		want[category] += size
+		want[category] += uint64(size)
 	}
-	for _, named := range []string{"", "parameter", "buffer", "gradient", "optimizer"} {
-		block(named, "other")
+	for i, named := range []string{"", "parameter", "buffer", "gradient", "optimizer"} {
+		block(512<<i, named, rules.Lasting, "other")
 	}
-	for _, phase := range []string{"init", "forward", "backward", "optimizer", "recompute", "data"} {
-		block("", phase, "other")
+	for i, phase := range []string{"init", "forward", "optimizer", "recompute", "data"} {
+		block(512<<(5+i), "", rules.Lasting, phase, "other")
 	}
-	block("", "_init_group", "optimizer", "other")
+	block(512<<10, "", rules.Lasting, "_init_group", "optimizer", "other")
+	// a backward pass leaves what is as large as a parameter without a gradient, once
+	block(1024, "", rules.Lasting, "backward", "other")
+	block(1024, "", rules.Temporary, "backward", "other")
+	block(1536, "", rules.Temporary, "backward", "other")
 	fmt.Fprintf(&events,
 		"oom seq=%d time=%d thread=1 level=framework api=reportOutOfMemoryToProfiler size=1048576 allocated=1 reserved=1\n", seq+1, seq+1)
 	r := encoded(t, text.String()+events.String())

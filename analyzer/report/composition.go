@@ -4,12 +4,13 @@ package report
 // stay. The first three sums add up to the blocks. An iteration begins with a step of an optimizer or of the program;
 // where the same forward pass ran several times since, it is the last of these passes.
 type OOMComposition struct {
-	// parameters, gradients, optimizer state, buffers, workspaces, and what was there before the first iteration
+	// parameters and their gradients, optimizer state, buffers, workspaces, and what was there before the first
+	// iteration
 	FixedBytes     uint64 `json:"fixed_bytes"`
 	IterationBytes uint64 `json:"iteration_bytes"` // of this iteration, and none of these
 	OlderBytes     uint64 `json:"older_bytes"`     // of earlier iterations or passes, and none of these
 
-	// among IterationBytes: activations, and what goes with the size of a batch, activations and inputs
+	// among IterationBytes: activations, and what goes with the size of a batch: these, their gradients and inputs
 	IterationFeatureBytes uint64 `json:"iteration_feature_bytes"`
 	IterationBatchBytes   uint64 `json:"iteration_batch_bytes"`
 

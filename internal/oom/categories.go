@@ -38,7 +38,7 @@ func byCategory(e *report.OOMEvent, f AdviceFacts) (found []report.Advice) {
 	for _, a := range categoryAdvices {
 		held := heldBy(e, a.category)
 		if a.category == featureMaps {
-			held = e.Composition.IterationFeatureBytes
+			held = e.Composition.IterationFeatureBytes + heldBy(e, ofActivations)
 		}
 		if held == 0 || float64(held) < a.least*float64(e.OwnBytes()) {
 			continue

@@ -147,6 +147,16 @@ func (c categoryCounts) add(category string, bytes uint64) {
 	row.BlockCount++
 }
 
+// move counts a block that was added to one category in another instead.
+func (c categoryCounts) move(from, to string, bytes uint64) {
+	row := c[from]
+	row.Bytes, row.BlockCount = row.Bytes-bytes, row.BlockCount-1
+	if row.BlockCount == 0 {
+		delete(c, from)
+	}
+	c.add(to, bytes)
+}
+
 // rows are the categories, most first, rules.Others last; nil where nothing is known but that.
 func (c categoryCounts) rows() []report.OOMCategory {
 	if len(c) == 0 || len(c) == 1 && c[rules.Others] != nil {

@@ -28,11 +28,16 @@ func isUntrained(e *report.OOMEvent) bool {
 // sayActivations says of feature maps what the run does not do yet. Half the batch gives back half of what goes with
 // its size, the inputs too.
 func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string) {
-	text := "Activations (feature maps) of this iteration hold {held}, {share}. " +
-		"Half the batch gives back about {frees}."
+	text := "Activations (feature maps) of this iteration hold {held}, {share}. "
+	if passing := heldBy(e, ofActivations); passing > 0 {
+		text = "Activations (feature maps) of this iteration and their gradients (" + report.SizeText(passing) +
+			") hold {held}, {share}. "
+	}
+	text += "Half the batch gives back about {frees}."
+	differentiated := heldBy(e, gradients)+heldBy(e, ofActivations) > 0
 	switch {
 	case f.Checkpointing:
-	case e.Composition.Stepped || heldBy(e, gradients) > 0:
+	case e.Composition.Stepped || differentiated:
 		text += checkpointing
 	default:
 		text += maybeCheckpointing
@@ -40,7 +45,7 @@ func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string
 	if p := &e.Composition.Parameters; !f.Autocast && !f.Nameless && !e.Seen.Autocast && p.Narrow() <= p.WideBytes {
 		text += " Half precision (torch.autocast) halves those in single precision."
 	}
-	if isUntrained(e) && heldBy(e, gradients) == 0 && e.Composition.Passes <= 1 {
+	if isUntrained(e) && !differentiated && e.Composition.Passes <= 1 {
 		text += maybeToCome
 	}
 	return e.Composition.IterationBatchBytes / 2, text

@@ -19,6 +19,7 @@ const (
 	parameters     = "Parameters"
 	gradients      = "Gradients"
 	optimizerState = "Optimizer state"
+	ofActivations  = "Intermediate gradients"
 	copies         = "Autocast weight copies"
 	buckets        = "Communication buckets"
 )
@@ -54,19 +55,25 @@ func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCat
 	c.halves, c.casts = make(map[uint64]bool), make(map[callstack.Pair]bool)
 	c.each(func(_ uint32, b *heap.Block, category string) { c.halve(b, category) })
 	c.each(c.count)
-	rows := c.categories.rows()
-	if rows == nil {
+	if c.categories.rows() == nil {
 		return nil, nil
 	}
 	c.v.Stepped = c.was > 0
 	c.findPasses()
-	c.each(func(_ uint32, b *heap.Block, category string) { c.divide(b, category) })
+	passing := c.gradientsOfActivations()
+	c.each(func(id uint32, b *heap.Block, category string) {
+		if passing[id] {
+			c.categories.move(category, ofActivations, b.Size)
+			category = ofActivations
+		}
+		c.divide(b, category)
+	})
 	c.tellOlder()
 	if c.Ended != nil && 2*c.maybe > c.v.IterationFeatureBytes {
 		// inside of the program functions of libraries have no names: they may be copies of weights
 		c.v.IterationFeatureBytes, c.v.IterationBatchBytes = 0, 0
 	}
-	return &c.v, rows
+	return &c.v, c.categories.rows()
 }
 
 func (c *composer) each(visit func(id uint32, b *heap.Block, category string)) {

@@ -117,6 +117,40 @@ def batch(followed):
         step(net, optimizer, 4096 if followed else 8192)
 
 
+class Returning(torch.autograd.Function):
+    """A point in a backward pass."""
+
+    @staticmethod
+    def forward(ctx, x):
+        return x.view_as(x)
+
+    @staticmethod
+    def backward(ctx, gradient):
+        point()
+        return gradient
+
+
+class Joined(nn.Module):
+    """Many layers side by side, whose results are one large activation."""
+
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(4096, 4096, bias=False)
+        self.layers = nn.ModuleList(nn.Sequential(nn.Linear(4096, 1024, bias=False), nn.GELU()) for _ in range(40))
+        self.register_buffer("scale", torch.ones(40 * 1024))
+
+    def forward(self, x):
+        x = self.first(x)
+        loss = nn.functional.gelu(x.repeat(1, 10)).sum()
+        return loss + (torch.cat([Returning.apply(layer(x)) for layer in self.layers], 1) * self.scale).sum()
+
+
+def backward(followed):
+    """A batch that is too large in the backward pass, while that holds the gradient of a large activation."""
+    net = Joined().cuda()
+    net(torch.randn(512 if followed else 1024, 4096, device="cuda")).backward()
+
+
 def longer(followed):
     """One batch is longer than the others."""
     net = model(8)
