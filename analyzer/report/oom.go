@@ -136,6 +136,8 @@ type IdleMemory struct {
 	All     Fragments
 	Common  Fragments     // without private pools
 	Private []PrivatePool // in the order of their numbers
+	// how much less the framework would have reserved at most in segments that grow; 0: none, or not known
+	GrowingFrees uint64
 }
 
 // PrivatePool is what a private pool of PyTorch's allocator holds.

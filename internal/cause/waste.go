@@ -16,11 +16,11 @@ const (
 
 // Waste is memory that is reserved at the peak and in no block.
 type Waste struct {
-	Why    string
-	Bytes  uint64 // that are idle for this reason
-	Pools  uint64 // private ones
-	Frees  uint64 // what one pool for all graphs gives back
-	Avoids bool   // segments that grow, which they do not yet, would not have it
+	Why       string
+	Bytes     uint64 // that are idle for this reason
+	Pools     uint64 // private ones
+	Frees     uint64 // what one pool for all graphs gives back, or segments that grow; 0: none, or not known
+	CouldGrow bool   // segments, which do not yet
 }
 
 const (
@@ -45,9 +45,9 @@ func WasteOf(s *report.Summary) *Waste {
 	case private > most:
 		return &Waste{Why: WastePools, Bytes: private, Pools: uint64(len(idle.Private)), Frees: shared}
 	case whole > most:
-		return &Waste{Why: WasteSegments, Bytes: whole, Avoids: couldGrow(s)}
+		return &Waste{Why: WasteSegments, Bytes: whole, Frees: idle.GrowingFrees, CouldGrow: couldGrow(s)}
 	case gaps > most:
-		return &Waste{Why: WasteGaps, Bytes: gaps}
+		return &Waste{Why: WasteGaps, Bytes: gaps, Frees: idle.GrowingFrees, CouldGrow: couldGrow(s)}
 	}
 	return nil
 }

@@ -23,7 +23,7 @@ func TestWasteOf(t *testing.T) {
 		want     *Waste
 	}{
 		{"segments", report.IdleMemory{All: whole, Common: whole}, 1000 * mib, "", 1, "2.7.1",
-			&Waste{Why: WasteSegments, Bytes: 200 * mib, Avoids: true}},
+			&Waste{Why: WasteSegments, Bytes: 200 * mib, CouldGrow: true}},
 		{"segments of several streams", report.IdleMemory{All: whole, Common: whole}, 1000 * mib, "", 2, "2.7.1",
 			&Waste{Why: WasteSegments, Bytes: 200 * mib}},
 		{"segments that grow already", report.IdleMemory{All: whole, Common: whole}, 1000 * mib,
@@ -31,7 +31,7 @@ func TestWasteOf(t *testing.T) {
 		{"segments that cannot grow", report.IdleMemory{All: whole, Common: whole}, 1000 * mib, "", 1, "2.0.1",
 			&Waste{Why: WasteSegments, Bytes: 200 * mib}},
 		{"gaps", report.IdleMemory{All: gaps, Common: gaps}, 1000 * mib, "", 1, "2.7.1",
-			&Waste{Why: WasteGaps, Bytes: 200 * mib}},
+			&Waste{Why: WasteGaps, Bytes: 200 * mib, CouldGrow: true}},
 		{"private pools", report.IdleMemory{All: gaps, Private: pools}, 1000 * mib, "", 1, "2.7.1",
 			&Waste{Why: WastePools, Bytes: 220 * mib, Pools: 2, Frees: 100 * mib}},
 		{"little", report.IdleMemory{All: whole, Common: whole}, 2000 * mib, "", 1, "2.7.1", nil},

@@ -80,11 +80,12 @@ func wasteWords(w *cause.Waste, idle uint64) string {
 		}
 	case cause.WasteSegments:
 		text += "in segments without any block"
-		if w.Avoids {
-			text += ", cached for requests of other sizes: PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True avoids most of that"
-		}
 	case cause.WasteGaps:
 		text += "in segments that hold blocks, too"
+	}
+	if w.CouldGrow && w.Frees >= w.Bytes/4 {
+		text += ": PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True lowers the most that is reserved by about " +
+			layout.Bytes(w.Frees)
 	}
 	return text
 }

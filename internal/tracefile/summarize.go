@@ -63,6 +63,9 @@ func summarize(c *cli.Console, path string, o analyzer.Options) (*report.Summary
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
+	if err := readGrown(path, summary); err != nil {
+		return nil, err
+	}
 	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
 		summary.AddNotes(report.NewFinding("own-account-unread",
 			fmt.Sprintf("A framework's own account is left out: %v.",
@@ -83,4 +86,20 @@ func LookAhead(path string, o *analyzer.Options) (done func(), err error) {
 	}
 	o.Ahead = ahead
 	return func() { ahead.Close() }, nil
+}
+
+// readGrown reads a trace once more where that tells what segments that grow give back.
+func readGrown(path string, s *report.Summary) error {
+	if !analyzer.WantsGrown(s) {
+		return nil
+	}
+	again, err := OpenAgain(path)
+	if err != nil {
+		return err
+	}
+	defer again.Close()
+	if err := analyzer.ReadGrown(again, s); err != nil {
+		return fmt.Errorf("%s: %w", path, err)
+	}
+	return nil
 }

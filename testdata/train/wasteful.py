@@ -2,6 +2,7 @@
 
 Prints the most that PyTorch had reserved.
 """
+import random
 import sys
 
 import torch
@@ -42,6 +43,28 @@ def streams(_):
             blocks = [torch.empty(100 * MB, dtype=torch.uint8, device="cuda") for _ in range(3)]
             kept.append(torch.empty(MB, dtype=torch.uint8, device="cuda"))
             del blocks
+
+
+def between(_):
+    """What is kept lies between what was dropped, so that nothing larger fits there, whether segments grow or not."""
+    dropped, kept = [], []
+    for _ in range(12):
+        dropped.append(torch.empty(30 * MB, dtype=torch.uint8, device="cuda"))
+        kept.append(torch.empty(12 * MB, dtype=torch.uint8, device="cuda"))
+    del dropped
+    kept += [torch.empty(45 * MB, dtype=torch.uint8, device="cuda") for _ in range(8)]
+
+
+def mixed(_):
+    """Blocks of all sizes that live for different times; twice the cache is given back."""
+    sizes, live = random.Random(1), {}
+    for n in range(3000):
+        for old in [old for old in live if old <= n]:
+            del live[old]
+        size = int(2 ** sizes.uniform(9, 25 + n / 1000))
+        live[n + sizes.choice((3, 30, 300)) + sizes.random()] = torch.empty(size, dtype=torch.uint8, device="cuda")
+        if n in (1000, 2000):
+            torch.cuda.empty_cache()
 
 
 def even(_):
