@@ -132,7 +132,12 @@ type Fragments struct {
 	LargestFreeBytes uint64 `json:"largest_free_bytes"` // the largest of them: the largest possible allocation
 	// in segments without any block, which the allocator can release
 	WholeFreeBytes uint64 `json:"whole_free_bytes"`
+	// of these pieces, what is in pages of a segment that grows, which PyTorch can give back one by one
+	PageFreeBytes uint64 `json:"-"`
 }
+
+// growingPage is what PyTorch's segments for more than a MiB grow by (c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.7.1).
+const growingPage = 20 << 20
 
 func (f *Fragments) Piece(start, end uint64) {
 	if end <= start {
@@ -141,6 +146,7 @@ func (f *Fragments) Piece(start, end uint64) {
 	f.FreeBytes += end - start
 	f.FreePieces++
 	f.LargestFreeBytes = max(f.LargestFreeBytes, end-start)
+	f.PageFreeBytes += (end - start) / growingPage * growingPage
 }
 
 // DevicePart divides what one device held at the moment of a summary's ledgers, as those divide what all held.

@@ -31,7 +31,9 @@ func bytesIn(t *testing.T, size string) int64 {
 	return bytes
 }
 
-// TestWaste: segments that grow were said to avoid most of what was idle, where they gave 12 of 100 MiB. Where much is reserved and unused, though memory does not run out, the first screen has the reason, and
+// Segments that grow were said to avoid most of what was idle, where they gave 12 of 100 MiB.
+//
+// TestWaste: where much is reserved and unused, though memory does not run out, the first screen has the reason, and
 // what it names gives back what it says.
 func TestWaste(t *testing.T) {
 	t.Parallel()

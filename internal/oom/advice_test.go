@@ -61,10 +61,10 @@ var adviceCases = []struct {
 			func(e *report.OOMEvent, _ trace.Info) { e.FreeBytes = 0 }}, "5.00 GiB"},
 	{"fragmentation", func(e *report.OOMEvent, _ trace.Info) {
 		e.Allocator.IdleBytes, e.Allocator.Common = 2*gib, report.Fragments{FreeBytes: 2 * gib, FreePieces: 40,
-			LargestFreeBytes: 600 * oneMiB}
+			LargestFreeBytes: 600 * oneMiB, PageFreeBytes: 3 * gib / 2}
 	}, []func(*report.OOMEvent, trace.Info){
 		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Common.LargestFreeBytes = 2 * gib },
-		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Common.FreeBytes = 100 * oneMiB },
+		func(e *report.OOMEvent, _ trace.Info) { e.Allocator.Common.PageFreeBytes = 100 * oneMiB },
 		func(_ *report.OOMEvent, info trace.Info) {
 			info["env.PYTORCH_CUDA_ALLOC_CONF"] = "expandable_segments:True"
 		},

@@ -21,8 +21,8 @@ var adviceRules = []adviceRule{
 		text: "{idle} of the {all} that are cached but idle are in {pools} private pools, as CUDA graphs have them: no other request gets any of it. Capture all graphs into " +
 			"one pool (pool=torch.cuda.graph_pool_handle()), the one that needs most first; that gives back about {frees}."},
 	{name: "fragmentation", ask: askFragmentation,
-		text: "{frees} are cached but idle, in {pieces} pieces of which the largest is {largest}, and the request is {asked}: the cache is fragmented. Let segments grow: " +
-			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True."},
+		text: "{idle} are cached but idle, in {pieces} pieces of which the largest is {largest}, and the request is {asked}: the cache is fragmented. Let segments grow: " +
+			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True gives back about {frees}."},
 	{name: "idle-cache", ask: askIdleCache,
 		text: "{frees} are cached but idle in whole segments. Call torch.cuda.empty_cache() before the large request, or from whatever else holds memory on {device}."},
 	{name: "other-processes", ask: askOthers,
@@ -79,7 +79,8 @@ func askOwnLimit(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool) {
 	return 0, words{"free": report.SizeText(e.FreeBytes)}, applies
 }
 
-// askFragmentation is for idle memory that is a good part of all: with less, the next request is refused.
+// askFragmentation is for idle memory that is a good part of all: with less, the next request is refused. What growing
+// segments cannot give back in pages does not count: they have small holes between blocks as well.
 func askFragmentation(e *report.OOMEvent, f AdviceFacts) (uint64, words, bool) {
 	a := e.Allocator
 	if a == nil || !f.torch() || f.expandable() || e.Outcome != report.OOMFailed {
@@ -87,8 +88,8 @@ func askFragmentation(e *report.OOMEvent, f AdviceFacts) (uint64, words, bool) {
 	}
 	c := &a.Common
 	applies := c.FreePieces > 1 && c.LargestFreeBytes < e.RequestedBytes &&
-		c.FreeBytes+e.FreeBytes >= e.RequestedBytes && c.FreeBytes >= max(missing(e), e.OwnBytes()/20)
-	return c.FreeBytes, words{"pieces": report.Number(c.FreePieces),
+		c.PageFreeBytes+e.FreeBytes >= e.RequestedBytes && c.PageFreeBytes >= max(missing(e), e.OwnBytes()/20)
+	return c.PageFreeBytes, words{"idle": report.SizeText(c.FreeBytes), "pieces": report.Number(c.FreePieces),
 		"largest": report.SizeText(c.LargestFreeBytes)}, applies
 }
 
