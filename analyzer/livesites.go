@@ -3,9 +3,12 @@ package analyzer
 import (
 	"cmp"
 	"slices"
+	"strings"
 
 	"memtrace/internal/callstack"
 	"memtrace/internal/heap"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules"
 	"memtrace/trace"
 )
 
@@ -17,8 +20,10 @@ type LiveSite struct {
 
 // LiveSites reads a trace to its end and returns the places at which the blocks were allocated that lay at these
 // addresses once the event with the order number seq had happened: PyTorch's, or where it has none there, the driver's.
-// Addresses of which nothing is known are left out. Errors are those of Summarize.
-func LiveSites(src trace.Source, opts Options, seq uint64, addresses []uint64) (map[uint64]LiveSite, error) {
+// Addresses of which nothing is known are left out. saved is the bytes of PyTorch's other blocks then that an autograd
+// graph may have saved. Errors are those of Summarize.
+func LiveSites(src trace.Source, opts Options, seq uint64, addresses []uint64) (sites map[uint64]LiveSite,
+	saved uint64, err error) {
 	w := &siteWatcher{seq: seq}
 	for i := range w.live {
 		w.live[i] = make(map[uint64]liveBlock)
@@ -26,10 +31,11 @@ func LiveSites(src trace.Source, opts Options, seq uint64, addresses []uint64) (
 	opts.Groupings = []string{"tag"} // the cheapest one
 	followed, err := Follow(src, opts, w)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer followed.Close()
-	sites := make(map[uint64]LiveSite)
+	resolver := &followed.profile.replayer.accounts.resolver
+	sites = make(map[uint64]LiveSite)
 	for _, live := range w.live {
 		blocks := sorted(live)
 		for _, address := range addresses {
@@ -37,16 +43,36 @@ func LiveSites(src trace.Source, opts Options, seq uint64, addresses []uint64) (
 				continue
 			}
 			if b := blockAt(blocks, address); b != nil {
-				key, _ := followed.profile.replayer.accounts.resolver.PlaceOf(b.stack)
+				key, _ := resolver.PlaceOf(b.stack)
 				sites[address] = LiveSite{Key: key, Bytes: b.size}
+				delete(w.live[0], b.address)
 			}
 		}
 	}
-	return sites, nil
+	for _, b := range w.live[0] {
+		if b.mayBeSaved(resolver) {
+			saved += b.size
+		}
+	}
+	return sites, saved, nil
 }
 
 // liveBlock is what is known of a block: its stack as a callstack.Pair's ID.
-type liveBlock struct{ address, size, stack uint64 }
+type liveBlock struct {
+	address, size, stack uint64
+	thread               trace.ThreadID
+}
+
+// mayBeSaved reports whether a graph for a backward pass may have saved a block: what libraries work in is no tensor.
+func (b *liveBlock) mayBeSaved(r *profile.Resolver) bool {
+	phase, frames := r.PhaseOf(callstack.PairOf(b.stack), b.thread)
+	return (phase == "forward" || phase == "recompute" || phase == "other") &&
+		!slices.ContainsFunc(frames, func(f *rules.Frame) bool {
+			return slices.ContainsFunc(f.Functions, func(function string) bool {
+				return strings.Contains(function, "orkspace") || strings.Contains(function, "getCurrentCUDABlas")
+			})
+		})
+}
 
 // siteWatcher keeps the blocks that are live at a moment, of PyTorch's and of the driver's account.
 type siteWatcher struct {
@@ -67,7 +93,8 @@ func (w *siteWatcher) of(b *heap.Block) map[uint64]liveBlock {
 // Opened implements Watcher.
 func (w *siteWatcher) Opened(_ uint32, b *heap.Block, e *trace.Event) {
 	if live := w.of(b); live != nil && e.Seq <= w.seq {
-		live[b.Addr] = liveBlock{b.Addr, b.Size, callstack.Pair{Native: b.Stack, Python: b.PyStack}.ID()}
+		live[b.Addr] = liveBlock{b.Addr, b.Size, callstack.Pair{Native: b.Stack, Python: b.PyStack}.ID(),
+			b.Thread}
 	}
 }
 

@@ -52,7 +52,7 @@ func TestLiveSites(t *testing.T) {
 		if seq == 4 {
 			addresses = append(addresses, 0x7f00000007ff, 0x7f0000000800)
 		}
-		got, err := LiveSites(source, Options{}, seq, addresses)
+		got, _, err := LiveSites(source, Options{}, seq, addresses)
 		if err != nil || !reflect.DeepEqual(got, want) {
 			t.Errorf("after event %d: %v, %v; want %v", seq, got, err, want)
 		}

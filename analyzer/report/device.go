@@ -136,7 +136,8 @@ type Fragments struct {
 	PageFreeBytes uint64 `json:"-"`
 }
 
-// growingPage is what PyTorch's segments for more than a MiB grow by (c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.7.1).
+// growingPage is what PyTorch's segments for more than a MiB grow by (c10/cuda/CUDACachingAllocator.cpp in PyTorch
+// 2.7.1).
 const growingPage = 20 << 20
 
 func (f *Fragments) Piece(start, end uint64) {

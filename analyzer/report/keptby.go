@@ -51,21 +51,27 @@ func KeptByOf(info trace.Info, allocated uint64) *KeptBy {
 	}
 	k := &KeptBy{Occasion: occasion, DurationNS: duration, Late: found.Late, Tensors: found.Tensors,
 		LeftOut: found.LeftOut}
+	k.Holders = KeptOf(found.Holders, allocated-min(allocated, found.Bytes))
+	return k
+}
+
+// KeptOf lists holders by what is freed with each, the most first. saved is at most how many bytes their graphs have
+// saved, where PyTorch does not say it.
+func KeptOf(holders []trace.Holder, saved uint64) (list []Kept) {
 	var outputs uint64
-	for _, h := range found.Holders {
+	for _, h := range holders {
 		outputs += h.GraphOutputs
 	}
-	rest := float64(allocated - min(allocated, found.Bytes))
-	for _, h := range found.Holders {
+	for _, h := range holders {
 		row := Kept{Holder: h, FreesBytes: h.Bytes + h.GraphBytes}
-		if h.GraphBytes == 0 && h.GraphOutputs > 0 && rest > 0 {
-			row.FreesBytes += min(uint64(rest*float64(h.GraphOutputs)/float64(outputs)), h.GraphOutputs)
+		if h.GraphBytes == 0 && h.GraphOutputs > 0 && saved > 0 {
+			row.FreesBytes += min(uint64(float64(saved)*float64(h.GraphOutputs)/float64(outputs)), h.GraphOutputs)
 			row.FreesAbout = true
 		}
-		k.Holders = append(k.Holders, row)
+		list = append(list, row)
 	}
-	slices.SortStableFunc(k.Holders, func(a, b Kept) int { return cmp.Compare(b.FreesBytes, a.FreesBytes) })
-	return k
+	slices.SortStableFunc(list, func(a, b Kept) int { return cmp.Compare(b.FreesBytes, a.FreesBytes) })
+	return list
 }
 
 // FirstFailure is when the framework's allocator first gave up, which KeptBy with KeptAtOOM is of; nil where it never

@@ -64,15 +64,15 @@ var FindingKinds = []FindingKind{
 	{"failed-attempts", SeverityAdvice, "at a later refusal, a fifth or more of the blocks came from attempts that failed"},
 	{"private-pools", SeverityAdvice, "two or more private pools, one for each capture of a CUDA graph, hold " +
 		"enough idle memory"},
-	{"fragmentation", SeverityAdvice, "PyTorch's idle bytes outside private pools are enough and a twentieth, no piece is, " +
-		"and expandable segments are off"},
+	{"fragmentation", SeverityAdvice, "no piece of PyTorch's idle bytes outside private pools is enough, their pages of " +
+		"20 MiB are, and a twentieth, and expandable segments are off"},
 	{"idle-cache", SeverityAdvice, "another caller than the framework was refused while whole segments are idle"},
 	{"other-processes", SeverityAdvice, "other processes hold enough, or a fifth of all that is in use"},
 	{"fresh", SeverityAdvice, "a fifth or more was allocated since the step began"},
 	{"largest-owner", SeverityAdvice, "one tag held a fifth or more before the step began"},
 	{"untagged", SeverityAdvice, "without tags and steps: half or more is in blocks"},
 	{"tagged", SeverityAdvice, "without steps: a tag holds a fifth or more"},
-	{"activations", SeverityAdvice, "feature maps of the running iteration are a fifth or more; names checkpointing if " +
+	{"activations", SeverityAdvice, "feature maps of the running iteration and their gradients are a fifth or more; names checkpointing if " +
 		"the run does not use it and a backward pass will come, autocast if parameters are wider than half precision"},
 	{"parameters", SeverityAdvice, "parameters are two fifths or more; names half precision if they are wider"},
 	{"longer-input", SeverityAdvice, "this iteration made a quarter more feature maps than the median of three or " +

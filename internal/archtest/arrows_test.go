@@ -57,8 +57,8 @@ var ours = map[string][]string{
 	},
 	"analyzer": {
 		"analyzer/report", "cuda", "internal/callstack", "internal/cause", "internal/device", "internal/heap",
-		"internal/moment", "internal/offheap", "internal/oom", "internal/profile", "internal/symbol",
-		"internal/training", "trace",
+		"internal/moment", "internal/offheap", "internal/oom", "internal/profile", "internal/rules",
+		"internal/symbol", "internal/training", "trace",
 	},
 	"internal/diff": {"analyzer/report", "internal/callstack", "internal/fold", "internal/profile"},
 	"internal/check": {
@@ -100,7 +100,7 @@ var ours = map[string][]string{
 	},
 	"internal/render/oomtext": {"analyzer/report", "internal/render/layout", "internal/sanitize"},
 	"internal/attach": {
-		"analyzer", "internal/cli", "internal/control", "internal/launch", "internal/render/layout",
+		"analyzer", "analyzer/report", "internal/cli", "internal/control", "internal/launch", "internal/render/layout",
 		"internal/safefile", "internal/sanitize", "internal/tracefile", "trace", "trace/spool",
 	},
 	"internal/exportcmd": {

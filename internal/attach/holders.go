@@ -44,7 +44,7 @@ func (t *holderText) report(r *referrersReport, leftOut uint64) {
 }
 
 func (t *holderText) holder(h *placedHolder) {
-	t.path(fmt.Sprintf("%*s  ", holderBytes, layout.Bytes(h.Bytes)), h.Path)
+	t.path(fmt.Sprintf("%*s  ", holderBytes, layout.Bytes(h.FreesBytes)), h.Path)
 	shape := strings.ReplaceAll(fmt.Sprint(h.Shape), " ", ", ")
 	what := fmt.Sprintf("%s %s on %s", h.DType, shape, h.Device)
 	if h.Tensors != 1 {
@@ -52,8 +52,11 @@ func (t *holderText) holder(h *placedHolder) {
 	}
 	if h.GraphNodes > 0 {
 		what += fmt.Sprintf("; keeps an autograd graph of %s nodes", layout.Count(h.GraphNodes))
-		if h.GraphBytes > 0 {
+		switch {
+		case h.GraphBytes > 0:
 			what += fmt.Sprintf(" with %s saved", layout.Bytes(h.GraphBytes))
+		case h.FreesAbout:
+			what += fmt.Sprintf(" with about %s saved", layout.Bytes(h.FreesBytes-h.Bytes))
 		}
 	}
 	if h.Garbage {

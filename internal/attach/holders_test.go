@@ -5,23 +5,24 @@ import (
 	"testing"
 	"unicode/utf8"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 )
 
 // Lines keep to the width, whatever a program calls its variables, and nothing of a name is lost.
 func TestHolderText(t *testing.T) {
 	long := "__main__.server." + strings.Repeat("caché", 30) + "['answers'][*]"
-	report := referrersReport{Late: true, Holders: []placedHolder{
-		{trace.Holder{Path: long, Types: strings.Repeat("Module, dict, ", 12) + "Tensor", Tensors: 50,
-			Bytes: 50 << 20, Shape: []uint64{256, 1024}, DType: "float32", Device: "cuda:0", GraphNodes: 54,
-			GraphBytes: 24 << 20},
+	found := referrersReport{Late: true, Holders: []placedHolder{
+		{report.Kept{FreesBytes: 74 << 20, Holder: trace.Holder{Path: long,
+			Types: strings.Repeat("Module, dict, ", 12) + "Tensor", Tensors: 50, Bytes: 50 << 20, Shape: []uint64{256, 1024}, DType: "float32", Device: "cuda:0", GraphNodes: 54,
+			GraphBytes: 24 << 20}},
 			[]holderSite{{"serve.py:31 answer", 40}, {"serve.py:12 make", 7}, {"", 3}}},
-		{trace.Holder{Path: "a.b", Types: "module, Tensor\x1b[2J", Tensors: 1, Bytes: 512, Shape: []uint64{},
-			DType: "int8", Device: "cuda:1"}, []holderSite{{"x.py:1 f", 1}}},
+		{report.Kept{FreesBytes: 512, Holder: trace.Holder{Path: "a.b", Types: "module, Tensor\x1b[2J",
+			Tensors: 1, Bytes: 512, Shape: []uint64{}, DType: "int8", Device: "cuda:1"}}, []holderSite{{"x.py:1 f", 1}}},
 	}}
 	for _, width := range []int{60, 80, 160} {
 		text := holderText{width: width}
-		text.report(&report, 2)
+		text.report(&found, 2)
 		var joined strings.Builder
 		for line := range strings.Lines(text.String()) {
 			if n := utf8.RuneCountInString(strings.TrimSuffix(line, "\n")); n > width {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/term"
 
 	"memtrace/analyzer"
+	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
 	"memtrace/internal/control"
 	"memtrace/internal/sanitize"
@@ -32,7 +33,7 @@ type referrersReport struct {
 
 // placedHolder is a holder and the places at which its tensors' memory was allocated.
 type placedHolder struct {
-	trace.Holder
+	report.Kept
 	Sites []holderSite `json:"sites"` // those of most storages first
 }
 
@@ -69,26 +70,29 @@ func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 			pid)
 	}
 	begin := time.Now()
-	answer, found, err := control.FindReferrers(pid, o.Rows, o.Timeout)
+	// what autograd graphs have saved, and so the order, is known of all together
+	answer, found, err := control.FindReferrers(pid, control.MostRows, o.Timeout)
 	if err != nil {
 		return fmt.Errorf("search process %d: %w", pid, err)
 	}
 	r.Log.Info().Msgf("the search took %s", time.Since(begin).Round(time.Millisecond))
-	report := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late,
+	text := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late,
 		Holders: []placedHolder{}}
-	sites := r.sitesOf(pid, answer, found)
-	for _, h := range found.Holders {
-		report.Holders = append(report.Holders, placedHolder{h, sites.of(&h)})
+	sites, saved := r.sitesOf(pid, answer, found)
+	for _, h := range report.KeptOf(found.Holders, saved) {
+		if len(text.Holders) < o.Rows {
+			text.Holders = append(text.Holders, placedHolder{h, sites.of(&h.Holder)})
+		}
 	}
-	return r.writeReferrers(o, &report, found.LeftOut)
+	return r.writeReferrers(o, &text, found.LeftOut)
 }
 
-func (r *Recorder) writeReferrers(o ReferrersOptions, report *referrersReport, leftOut uint64) error {
+func (r *Recorder) writeReferrers(o ReferrersOptions, found *referrersReport, leftOut uint64) error {
 	if o.JSON {
 		return r.WriteTo(o.Output, o.Force, sanitize.JSON, func(w io.Writer) error {
 			encoder := json.NewEncoder(w)
 			encoder.SetIndent("", "  ")
-			return encoder.Encode(report)
+			return encoder.Encode(found)
 		})
 	}
 	width := cli.WidthDefault
@@ -97,7 +101,7 @@ func (r *Recorder) writeReferrers(o ReferrersOptions, report *referrersReport, l
 	}
 	return r.WriteTo(o.Output, o.Force, sanitize.Lines, func(w io.Writer) error {
 		text := holderText{width: width}
-		text.report(report, leftOut)
+		text.report(found, leftOut)
 		_, err := io.WriteString(w, text.String())
 		return err
 	})
@@ -106,11 +110,12 @@ func (r *Recorder) writeReferrers(o ReferrersOptions, report *referrersReport, l
 // allocationSites are where a process's storages were allocated; nil without a trace that holds them.
 type allocationSites map[uint64]analyzer.LiveSite
 
-// sitesOf looks the storages up in the trace as it is now. Without it the holders are known all the same.
-func (r *Recorder) sitesOf(pid int, answer control.Answer, found *control.Referrers) allocationSites {
+// sitesOf looks the storages up in the trace as it is now, and what autograd graphs may have saved. Without it the
+// holders are known all the same.
+func (r *Recorder) sitesOf(pid int, answer control.Answer, found *control.Referrers) (allocationSites, uint64) {
 	if answer.Trace == "" || found.Seq == 0 {
 		r.Log.Warn().Msg("nothing is recorded any more, so where the tensors were allocated is not looked up")
-		return nil
+		return nil, 0
 	}
 	var addresses []uint64
 	for _, h := range found.Holders {
@@ -119,26 +124,28 @@ func (r *Recorder) sitesOf(pid int, answer control.Answer, found *control.Referr
 	path, err := TraceOf(pid, answer)
 	if err == nil {
 		var sites allocationSites
-		if sites, err = r.readSites(path, found.Seq, addresses); err == nil {
-			return sites
+		var saved uint64
+		if sites, saved, err = r.readSites(path, found.Seq, addresses); err == nil {
+			return sites, saved
 		}
 	}
 	r.Log.Warn().Msgf("where the tensors were allocated is not known: %v", err)
-	return nil
+	return nil, 0
 }
 
-func (r *Recorder) readSites(path string, seq uint64, addresses []uint64) (sites allocationSites, err error) {
+func (r *Recorder) readSites(path string, seq uint64, addresses []uint64) (sites allocationSites, saved uint64,
+	err error) {
 	source, err := tracefile.Open(r.Console, path)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	defer func() { err = errors.Join(err, source.Close()) }()
-	sites, err = analyzer.LiveSites(source, analyzer.Options{Symbols: cli.SymbolOptions(), Own: cli.OwnFlags(nil)},
-		seq, addresses)
+	sites, saved, err = analyzer.LiveSites(source,
+		analyzer.Options{Symbols: cli.SymbolOptions(), Own: cli.OwnFlags(nil)}, seq, addresses)
 	if err != nil {
-		return nil, tracefile.ReadError(path, source, err)
+		return nil, 0, tracefile.ReadError(path, source, err)
 	}
-	return sites, nil
+	return sites, saved, nil
 }
 
 // of groups a holder's storages by place, those without one last.

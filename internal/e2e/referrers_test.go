@@ -35,6 +35,7 @@ func wantHolders(t *testing.T, found []holder, graphBytes bool) {
 		{Path: "__main__.slotted.held[*]", Tensors: 1, Bytes: 7 * mebi},
 		{Path: "__main__.closure.<locals>.<lambda> (closure: kept)", Tensors: 1, Bytes: 5 * mebi},
 		{Path: "__main__.last (traceback) in fail (referrers.py:43), variable big", Tensors: 1, Bytes: 6 * mebi},
+		{Path: "__main__.trained.grad", Tensors: 1, Bytes: 3 * mebi}, // nothing of Python's refers to it
 		{Path: "__main__.losses[*]", Tensors: 3, GraphNodes: 52, GraphBytes: 24 * mebi},
 	}
 	for _, w := range want {

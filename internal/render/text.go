@@ -241,9 +241,16 @@ func nextCommands(s *report.Summary, o layout.Options) []nextCommand {
 	case s.Sites != nil && worthShowing(s.Sites) && !slices.Contains(s.By, "site"):
 		list = append(list, nextCommand{"memtrace report --by site " + path, "by line of the program"})
 	}
-	if (s.Process.Ended == report.EndedRunning || o.StillRuns) && s.Versions["torch"] != "" {
+	if s.Versions["torch"] == "" {
+		return list
+	}
+	switch {
+	case s.Process.Ended == report.EndedRunning || o.StillRuns:
 		list = append(list, nextCommand{fmt.Sprintf("memtrace ctl %d referrers", s.Process.PID),
 			"what keeps its tensors alive"})
+	case len(s.Growing()) > 0 && (s.KeptBy == nil || len(s.KeptBy.Holders) == 0):
+		list = append(list, nextCommand{"memtrace ctl PID referrers",
+			"in the next run, before it ends: what keeps its tensors alive"})
 	}
 	return list
 }

@@ -230,3 +230,32 @@ func TestPlaceKeepsToItsWidth(t *testing.T) {
 		}
 	}
 }
+
+// Where memory grew and nothing was found that keeps it, as in a short run, the report did not say how to find it.
+func TestNextFindsWhatKeeps(t *testing.T) {
+	for _, c := range []struct {
+		name, ended, want string
+		growth            string
+		kept              *report.KeptBy
+	}{
+		{"running", report.EndedRunning, "memtrace ctl 7 referrers", "", nil},
+		{"grew", report.EndedClean, "memtrace ctl PID referrers", report.GrowthSteady, nil},
+		{"grew, skipped", report.EndedClean, "memtrace ctl PID referrers", report.GrowthSteady,
+			&report.KeptBy{Skipped: "busy"}},
+		{"grew, found", report.EndedClean, "", report.GrowthSteady, &report.KeptBy{Holders: make([]report.Kept, 1)}},
+		{"did not grow", report.EndedClean, "", report.GrowthNone, nil},
+	} {
+		s := &report.Summary{Versions: map[string]string{"torch": "2.7.1"}, KeptBy: c.kept,
+			Trend: &report.Trend{Kind: c.growth}, Notes: []string{"a note"}}
+		s.Process.PID, s.Process.Ended = 7, c.ended
+		got := ""
+		for _, next := range nextCommands(s, "t.bin") {
+			if strings.Contains(next.command, "referrers") {
+				got = next.command
+			}
+		}
+		if got != c.want {
+			t.Errorf("%s: %q, want %q", c.name, got, c.want)
+		}
+	}
+}

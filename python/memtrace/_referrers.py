@@ -141,8 +141,10 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         del objects
         referred = ways.referred() if ways else _referred(tensors)
         late = _measure_graphs(torch, tensors, referred, until)
+        _add_gradients(torch, tensors, referred)
         storages = {reading.storage: reading.bytes for reading in tensors.values()}
         chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if ways else TRACED])
+        chosen.update({reading.of: tensors[reading.of] for reading in list(chosen.values()) if reading.of is not None})
         walk = ways or _walked(tensors, chosen, budget, until, optimizer)
         late = walk.late or late or (ways is not None and len(chosen) < len(tensors))
         return Found(_grouped(walk, chosen)[: max(limit, 0)], len(tensors), late, sum(storages.values()), walk.visits)
@@ -191,6 +193,18 @@ def _measure_graphs(torch: Any, tensors: Dict[int, _Reading], referred: Set[int]
     return False
 
 
+def _add_gradients(torch: Any, tensors: Dict[int, _Reading], referred: Set[int]) -> None:
+    """Adds the gradients that only their tensors refer to, in C++: they are reached as the tensors' grad."""
+    for key, reading in list(tensors.items()):
+        try:
+            gradient = torch.Tensor.grad.__get__(reading.tensor) if reading.tensor.is_leaf else None
+            if gradient is not None and gradient.is_cuda and id(gradient) not in referred:
+                found = tensors[id(gradient)] = _Reading(gradient)
+                found.of = key
+        except Exception:  # noqa: BLE001  without storage, or of a subclass that does not say
+            continue
+
+
 def _made(node: Any) -> int:
     """When a node was made: later ones have higher numbers."""
     try:
@@ -203,9 +217,11 @@ def _grouped(walk: Union[_Walk, _Ways], chosen: Dict[int, _Reading]) -> List[Hol
     groups: Dict[Tuple[str, str], Holder] = {}
     storages = set()
     for key, reading in chosen.items():
-        path, types = walk.path(key)
+        path, types = walk.path(key if reading.of is None else reading.of)
+        if reading.of is not None:
+            path, types = path + ".grad", types + ", Tensor"
         h = groups.setdefault((path, types), Holder(path, types))
-        h.garbage = h.garbage or walk.is_garbage(key)
+        h.garbage = h.garbage or walk.is_garbage(key if reading.of is None else reading.of)
         h.tensors += 1
         h.graph_nodes += reading.nodes
         h.graph_bytes += reading.saved
@@ -233,6 +249,7 @@ class _Reading:
         self.tensor, self.storage, self.bytes = tensor, (str(tensor.device), storage.data_ptr()), int(storage.nbytes())
         self.shape, self.dtype, self.device = tuple(tensor.shape), str(tensor.dtype).replace("torch.", ""), str(tensor.device)
         self.nodes = self.saved = self.outputs = 0
+        self.of: Optional[int] = None  # the tensor whose gradient it is, where nothing else refers to it
 
     def weight(self) -> int:
         """What goes with the tensor, about: where nothing says what a graph has saved, what its nodes have computed."""

@@ -67,6 +67,10 @@ def keep_all():
 weight = torch.ones(1 << 18, device="cuda", requires_grad=True)
 handler = closure()
 keep_all()
+trained = torch.ones(3 << 18, device="cuda", requires_grad=True)
+spent = (trained * 2).exp().sum()  # the graph of which the backward pass has freed
+spent.backward()
+small = torch.ones(8192, device="cuda")
 if sys.argv[1] != "list":
     watched = weakref.ref(slotted.held[0])
     print("ready", flush=True)

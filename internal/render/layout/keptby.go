@@ -47,9 +47,14 @@ func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 	return strings.Join(garbage, " "), bytes
 }
 
-// isModel reports whether a holder is what a model is kept by: the tensors are parameters, or an optimizer's.
+// isModel reports whether a holder is what a model is kept by: the tensors are parameters, their gradients, or an
+// optimizer's.
 func isModel(h *report.Kept) bool {
-	return strings.HasSuffix(h.Types, "Parameter") || strings.Contains(h.Path, ".param_groups[") ||
+	types := h.Types
+	if strings.HasSuffix(h.Path, ".grad") {
+		types = strings.TrimSuffix(types, ", Tensor")
+	}
+	return strings.HasSuffix(types, "Parameter") || strings.Contains(h.Path, ".param_groups[") ||
 		strings.Contains(h.Path, ".state[")
 }
 
