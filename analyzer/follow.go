@@ -82,6 +82,15 @@ func Follow(src trace.Source, opts Options, w Watcher) (*Followed, error) {
 // Close closes the files that names were looked for in, and releases the memory.
 func (f *Followed) Close() { f.profile.Close() }
 
+// Live yields the blocks that pass the filters and are live at the end. They are valid during the call.
+func (f *Followed) Live(yield func(b *heap.Block)) {
+	f.profile.replayer.heap.Each(func(_ uint32, b *heap.Block) {
+		if !b.Hidden {
+			yield(b)
+		}
+	})
+}
+
 // Frames returns the frames of a call stack, Python and native ones in one, innermost first; of what libraries do
 // inside, one frame stays unless all are wanted.
 func (f *Followed) Frames(native, python trace.StackID, full bool) []symbol.Frame {

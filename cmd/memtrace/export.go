@@ -32,6 +32,11 @@ seconds since the start. A name that a spreadsheet would calculate, such as '=1+
 an apostrophe before it.
 
 %s
+parquet writes a folder for each table, which engines read as one over many ranks, runs
+and machines; DIR/TABLE/run=NAME/ranks-0-63.parquet has the rows of all traces named,
+in the order of their ranks:
+
+%s
 --push also takes the address of another server that accepts Pyroscope's requests.
 
 %s`
@@ -39,12 +44,14 @@ an apostrophe before it.
 const exportExample = `  memtrace export flamegraph memtrace.python3.4711.bin
   memtrace export pprof --value allocated memtrace.python3.4711.bin
   memtrace export speedscope --focus 'attn|mlp' -o attention.json train.bin
-  memtrace export collapsed --no-lines -o - train.bin | sort -nrk2
   memtrace export memory_viz --at oom memtrace.python3.4711.bin
-  memtrace export csv -o tables memtrace.python3.4711.bin
+  memtrace export parquet -o tables traces/
   memtrace export --push http://localhost:4040 memtrace.python3.4711.bin`
 
-const csvDoc = "a folder with each table of the report"
+const (
+	csvDoc     = "a folder with each table of the report"
+	parquetDoc = "tables over many ranks, for DuckDB and Spark"
+)
 
 // exporter writes files of other tools, and speaks on the command's console.
 func (a *app) exporter() *exportcmd.Exporter { return &exportcmd.Exporter{Console: &a.Console} }
@@ -59,18 +66,21 @@ func exportCommand(a *app) *cobra.Command {
 		names = append(names, cobra.CompletionWithDesc(f.Name, f.Doc))
 	}
 	fmt.Fprintf(&list, "  %-12s %s\n", exportcmd.CSVName, csvDoc)
-	names = append(names, cobra.CompletionWithDesc(exportcmd.CSVName, csvDoc))
+	fmt.Fprintf(&list, "  %-12s %s\n", exportcmd.ParquetName, parquetDoc)
+	names = append(names, cobra.CompletionWithDesc(exportcmd.CSVName, csvDoc),
+		cobra.CompletionWithDesc(exportcmd.ParquetName, parquetDoc))
 	cmd := &cobra.Command{
-		Use:     "export [flags] FORMAT FILE",
-		Short:   "Write flame graphs, files for pprof, Perfetto and others, CSV",
+		Use:     "export [flags] FORMAT FILE...",
+		Short:   "Write flame graphs, files for pprof, Perfetto and others, tables",
 		Long:    fmt.Sprintf(exportLong, strings.TrimRight(list.String(), "\n")),
 		Example: exportExample,
 		Annotations: map[string]string{
-			cli.DetailsFlag: fmt.Sprintf(exportDetails, exportcmd.CSVTables(),
+			cli.DetailsFlag: fmt.Sprintf(exportDetails, exportcmd.CSVTables(), exportcmd.ParquetTables(),
 				cli.WindowHelp+"\n\n"+cli.FilterHelp),
 		},
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 2 && !(len(args) == 1 && flags.Pushes()) {
+			many := len(args) > 2 && args[0] == exportcmd.ParquetName
+			if len(args) != 2 && !many && !(len(args) == 1 && flags.Pushes()) {
 				return cli.UsageErrorf("name a format (%s) and a trace", strings.Join(exportcmd.Names(), ", "))
 			}
 			return nil
@@ -86,8 +96,11 @@ func exportCommand(a *app) *cobra.Command {
 			if len(args) == 1 { // a server takes nothing else
 				args = []string{"pprof", args[0]}
 			}
-			if args[0] == exportcmd.CSVName {
+			switch args[0] {
+			case exportcmd.CSVName:
 				return e.CSV(&flags, args[1])
+			case exportcmd.ParquetName:
+				return e.Parquet(&flags, args[1:])
 			}
 			return e.Stacks(cmd.Context(), &flags, args[0], args[1])
 		},

@@ -129,8 +129,12 @@ func (r *verbReader) turn(t *testing.T, s *report.Summary, before, path, turn st
 			args = append(args, "--kind", what)
 		}
 	case "export":
-		if args = append(args, what); what == exportcmd.CSVName {
+		switch args = append(args, what); what {
+		case exportcmd.CSVName:
 			args[2] = filepath.Join(r.dir, "tables")
+		case exportcmd.ParquetName:
+			args[2] = filepath.Join(r.dir, "parquet")
+			args = append(args, "--events", "--run", "fuzz")
 		}
 	}
 	r.run(t, s.Health.Events, append(args, path)...)

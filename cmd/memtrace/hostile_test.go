@@ -104,6 +104,8 @@ var evilCommands = map[string][][]string{
 	"export": {{"export", "flamegraph", "-o", "-", "<trace>"}, {"export", "collapsed", "-o", "-", "<trace>"},
 		{"export", "speedscope", "-o", "-", "<trace>"}, {"export", "pprof", "-f", "-o", "<out>", "<trace>"},
 		{"export", "csv", "-f", "-o", "<out>.d", "<trace>"}, {"export", "csv", "-o", "-", "<trace>"},
+		{"export", "parquet", "--events", "-f", "-o", "<out>.p", "<trace>", "<cut>"},
+		{"export", "parquet", "--run", "\x1b[2J", "-o", "<out>.p", "<trace>"},
 		{"export", "dhat", "-o", "-", "<trace>"}, {"export", "perfetto", "-f", "-o", "<out>", "<trace>"},
 		{"export", "blocks", "-o", "-", "<trace>"}, {"export", "blocks", "--value", "live", "<trace>"},
 		{"export", "memory_viz", "-f", "-o", "<out>", "<trace>"}, {"export", "memory_viz", "--at", "mark:\x1b[2J", "-f",

@@ -105,8 +105,11 @@ var ours = map[string][]string{
 	},
 	"internal/exportcmd": {
 		"analyzer", "analyzer/report", "internal/cli", "internal/export", "internal/profile", "internal/render",
-		"internal/render/layout", "internal/rules/rulefile", "internal/sanitize", "internal/top",
+		"internal/render/layout", "internal/rules/rulefile", "internal/sanitize", "internal/tables", "internal/top",
 		"internal/tracefile", "internal/version", "trace", "trace/spool",
+	},
+	"internal/tables": {
+		"analyzer", "analyzer/report", "internal/callstack", "internal/heap", "internal/symbol", "trace",
 	},
 	"internal/metrics": {"internal/loopback", "internal/sanitize"},
 	"internal/cli": {
@@ -140,6 +143,7 @@ var theirs = map[string][]string{
 	"charm.land":                   {"internal/top"},
 	"github.com/charmbracelet":     {"internal/attach", "internal/cli", "internal/top"},
 	"github.com/google/pprof":      {"internal/export", "internal/importer"},
+	"github.com/parquet-go":        {"internal/tables"},
 	"google.golang.org/protobuf":   {"internal/export"},
 	"gonum.org/v1/plot":            {"internal/plot"},
 	"codeberg.org/go-pdf/fpdf":     {"internal/plot"},
@@ -151,6 +155,7 @@ var theirs = map[string][]string{
 // with which LD_BIND_NOW=1 ends every program at its start; the others are dead weight in the traced process.
 var guestNever = []string{
 	"github.com/NVIDIA/go-nvml", "github.com/spf13/cobra", "github.com/google/pprof", "github.com/pelletier/go-toml",
+	"github.com/parquet-go",
 	module + "cmd", module + "cuda/nvml", module + "internal/export", module + "internal/page",
 	module + "internal/plot", module + "internal/rules/rulefile", module + "internal/textform",
 	module + "internal/cause", module + "internal/moment", module + "internal/training", module + "internal/diff",

@@ -77,21 +77,25 @@ func newDestination(file *os.File, name, temp string) *destination {
 		temp: temp}
 }
 
-// commit writes out what is buffered and renames the file to its name. After an error nothing is left under a temporary
-// name.
-func (d *destination) commit() error {
+// finish writes out what is buffered and closes the file.
+func (d *destination) finish() error {
 	err := d.Flush()
 	if d.owned {
 		err = errors.Join(err, d.file.Close())
 	}
-	if d.temp != "" {
-		if err == nil {
-			err = os.Rename(d.temp, d.name)
-		}
-		if err != nil {
-			_ = os.Remove(d.temp)
-		}
+	return d.named(err)
+}
+
+// place renames a finished file to its name.
+func (d *destination) place() error {
+	if d.temp == "" {
+		return nil
 	}
+	return d.named(os.Rename(d.temp, d.name))
+}
+
+// named is an error of the file, if any, under the name that users know.
+func (d *destination) named(err error) error {
 	if err != nil {
 		return fmt.Errorf("write %s: %w", d.name, WithoutPath(err))
 	}
@@ -108,7 +112,7 @@ func WriteError(file *os.File, name string, err error) error {
 	return err
 }
 
-// discard drops what was written to a file; what already reached standard output stays there.
+// discard drops what was written to a file that has not got its name; what already reached standard output stays there.
 func (d *destination) discard() {
 	if d.owned {
 		_ = d.file.Close()
@@ -121,23 +125,64 @@ func (d *destination) discard() {
 // WriteTo opens the destination, lets produce fill it, and commits it if produce succeeds. form is what produce writes:
 // whatever a trace holds, nothing else than that comes out.
 func (c *Console) WriteTo(path string, force bool, form sanitize.Form, produce func(io.Writer) error) error {
-	out, err := c.openDestination(path, force, form)
+	return c.WriteAll([]string{path}, force, form, func(w []io.Writer) error { return produce(w[0]) })
+}
+
+// WriteAll is WriteTo for several files, which get their names when all of them are whole.
+func (c *Console) WriteAll(paths []string, force bool, form sanitize.Form,
+	produce func([]io.Writer) error) (err error) {
+	var outs []*destination
+	defer func() {
+		if err != nil {
+			for _, out := range outs {
+				out.discard()
+			}
+		}
+	}()
+	var writers []io.Writer
+	var flush []func() error
+	for _, path := range paths {
+		out, err := c.openDestination(path, force, form)
+		if err != nil {
+			return err
+		}
+		safe := sanitize.NewWriter(out, form)
+		columns := 0
+		if (form == sanitize.Lines || form == sanitize.Colored) && out.file == c.Stdout {
+			columns = Columns(c.Stdout)
+		}
+		fit := NewFittingWriter(safe, columns)
+		outs, writers = append(outs, out), append(writers, fit)
+		flush = append(flush, fit.Flush, safe.Flush)
+	}
+	err = produce(writers)
+	for _, f := range flush {
+		err = errors.Join(err, f())
+	}
 	if err != nil {
-		return err
+		return writtenSoFar(outs, err)
 	}
-	safe := sanitize.NewWriter(out, form)
-	columns := 0
-	if (form == sanitize.Lines || form == sanitize.Colored) && out.file == c.Stdout {
-		columns = Columns(c.Stdout)
+	for _, out := range outs {
+		if err := out.finish(); err != nil {
+			return err
+		}
 	}
-	fit := NewFittingWriter(safe, columns)
-	if err := errors.Join(produce(fit), fit.Flush(), safe.Flush()); err != nil {
-		// A reader who closes the pipe early has still been served; an error must not discard what was already written.
+	for _, out := range outs {
+		if err := out.place(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// writtenSoFar serves readers in spite of an error: who closes a pipe early has still been served, and what was already
+// written must not be discarded. It returns the error under the names that users know.
+func writtenSoFar(outs []*destination, err error) error {
+	for _, out := range outs {
 		if out.temp == "" {
 			_ = out.Flush()
 		}
-		out.discard()
-		return WriteError(out.file, out.name, err)
+		err = WriteError(out.file, out.name, err)
 	}
-	return out.commit()
+	return err
 }

@@ -40,6 +40,11 @@ func (f *Flags) checkCSV() error {
 			return cli.UsageErrorf("--%s does not apply to %s, which has tables; leave it out", flag, CSVName)
 		}
 	}
+	for _, flag := range parquetOnly {
+		if f.changed(flag) {
+			return cli.UsageErrorf("--%s does not apply to %s; leave it out", flag, CSVName)
+		}
+	}
 	switch {
 	case f.push.enabled():
 		return cli.UsageErrorf("--push sends pprof's profile; leave out %s", CSVName)

@@ -22,6 +22,7 @@ type Flags struct {
 	output  string
 	force   bool
 	push    pushFlags
+	parquet parquetFlags
 	limit   int                    // of blocks or events held
 	changed func(flag string) bool // a flag was given
 }
@@ -40,9 +41,10 @@ func (f *Flags) Define(cmd *cobra.Command) {
 	f.filters.Window.Define(cmd)
 	f.filters.DefineFilters(cmd)
 	set.StringVarP(&f.output, "output", "o", "",
-		"write to this `FILE`, for csv a folder; -: to standard output (default: beside the trace)")
+		"write to this `FILE`, for csv and parquet a folder; -: to standard output (default: beside the trace)")
 	set.BoolVarP(&f.force, "force", "f", false, "replace that file if it exists")
 	f.push.define(cmd)
+	f.parquet.define(cmd)
 	f.changed = set.Changed
 	set.IntVar(&f.limit, "limit", historyLimit,
 		"hold at most this `NUMBER` of blocks (perfetto, blocks) or events (memory_viz)")

@@ -70,13 +70,13 @@ func oneSet(write func(io.Writer, *analyzer.StackSet, export.Options) error) fun
 	return func(w io.Writer, sets []*analyzer.StackSet, o export.Options) error { return write(w, sets[0], o) }
 }
 
-// Names returns the names of all formats, that of tables last.
+// Names returns the names of all formats, those of tables last.
 func Names() []string {
 	var names []string
 	for _, f := range Formats {
 		names = append(names, f.Name)
 	}
-	return append(names, CSVName)
+	return append(names, CSVName, ParquetName)
 }
 
 func find(name string) (*Format, error) {

@@ -26,7 +26,8 @@ func (f *Flags) checkApplies(format *Format) error {
 	if format.replay == nil {
 		takes = []string{"value", "level", "full-stacks", "no-lines", "at"}
 	}
-	for _, flag := range []string{"value", "level", "full-stacks", "no-lines", "at", "limit"} {
+	flags := slices.Concat([]string{"value", "level", "full-stacks", "no-lines", "at", "limit"}, parquetOnly)
+	for _, flag := range flags {
 		if f.changed(flag) && !slices.Contains(takes, flag) {
 			return cli.UsageErrorf("--%s does not apply to %s; leave it out", flag, format.Name)
 		}

@@ -1,0 +1,358 @@
+package tables
+
+import (
+	"bytes"
+	"io"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/parquet-go/parquet-go"
+	"github.com/rogpeppe/go-internal/txtar"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/report"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules/rulefile"
+	"memtrace/internal/textform"
+	"memtrace/trace"
+)
+
+const byCategory = "category"
+
+func open(t testing.TB, raw []byte) *trace.Reader {
+	t.Helper()
+	r, err := trace.NewReader(bytes.NewReader(raw), int64(len(raw)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// reportTraces are the traces of the report's own tests, by name.
+func reportTraces(t *testing.T) map[string][]byte {
+	t.Helper()
+	paths, err := filepath.Glob("../render/testdata/*.txtar")
+	if err != nil || len(paths) < 5 {
+		t.Fatalf("%d traces: %v", len(paths), err)
+	}
+	all := make(map[string][]byte)
+	for _, path := range paths {
+		archive, err := txtar.ParseFile(path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, f := range archive.Files {
+			if f.Name != "trace" && f.Name != "base" && f.Name != "new" {
+				continue
+			}
+			var file bytes.Buffer
+			if err := textform.Encode(&file, bytes.NewReader(f.Data)); err != nil {
+				t.Fatalf("%s: %v", path, err)
+			}
+			all[filepath.Base(path)+" "+f.Name] = file.Bytes()
+		}
+	}
+	return all
+}
+
+// rank replays a trace for its tables.
+func rank(t testing.TB, number int32, raw []byte) *Rank {
+	t.Helper()
+	set, err := rulefile.Open(rulefile.Default)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := analyzer.Replay(open(t, raw), analyzer.Options{Training: true, Ahead: open(t, raw),
+		RuleSets: []profile.RuleGrouping{{Name: byCategory, Rules: set}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer p.Close()
+	s, err := p.Report(analyzer.Question{Groupings: []string{"tag"}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var sets []*analyzer.StackSet
+	for _, level := range []string{report.LevelFramework, report.LevelDriver} {
+		labelled, err := p.Stacks(analyzer.Question{Groupings: Labels(byCategory)}, level)
+		if err != nil {
+			t.Fatal(err)
+		}
+		sets = append(sets, labelled)
+	}
+	return NewRank(number, "trace.bin", s, sets)
+}
+
+// written are all tables of some ranks, by name.
+func written(t testing.TB, traces ...[]byte) map[string][]byte {
+	t.Helper()
+	var outs []io.Writer
+	for range All {
+		outs = append(outs, new(bytes.Buffer))
+	}
+	w := NewWriter("test", All, outs)
+	for i, raw := range traces {
+		r := rank(t, int32(i), raw)
+		if err := w.Add(r); err != nil {
+			t.Fatal(err)
+		}
+		follow(t, w, r, raw)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	files := make(map[string][]byte)
+	for i, table := range All {
+		files[table.Name] = outs[i].(*bytes.Buffer).Bytes()
+	}
+	return files
+}
+
+func follow(t testing.TB, w *Writer, r *Rank, raw []byte) {
+	t.Helper()
+	src := open(t, raw)
+	d := w.Detail(r, src)
+	f, err := analyzer.Follow(src, analyzer.Options{Question: analyzer.Question{Groupings: []string{"tag"}}}, d)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer f.Close()
+	if err := d.End(f); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func rowsOf[T any](t testing.TB, file []byte) []T {
+	t.Helper()
+	rows, err := parquet.Read[T](bytes.NewReader(file), int64(len(file)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rows
+}
+
+// TestTablesAddUpToTheReport: for every trace of the report's own tests, profiles, blocks, events, tags, samples and
+// runs have the report's figures of both levels, to the byte.
+func TestTablesAddUpToTheReport(t *testing.T) {
+	tried := 0
+	for name, raw := range reportTraces(t) {
+		s := rank(t, 0, raw).summary
+		files := written(t, raw)
+		runs := rowsOf[Run](t, files["runs"])
+		if len(runs) != 1 {
+			t.Fatalf("%s: %d runs", name, len(runs))
+		}
+		r := runs[0]
+		for level, want := range map[string][5]int64{
+			report.LevelFramework: {r.FrameworkPeak, r.FrameworkLive, r.FrameworkSum, r.FrameworkAllocs,
+				int64(s.Framework.FreeCount)},
+			report.LevelDriver: {r.DriverPeak, r.DriverLive, r.DriverSum, r.DriverAllocs, int64(s.Driver.FreeCount)},
+		} {
+			of := s.Framework
+			if level == report.LevelDriver {
+				of = s.Driver
+			}
+			figures := [5]int64{int64(of.PeakBytes), int64(of.LiveBytes), int64(of.AllocBytes), int64(of.AllocCount),
+				int64(of.FreeCount)}
+			if want != figures {
+				t.Errorf("%s: runs has %d at the level %s, the report %d", name, want, level, figures)
+			}
+			if of.AllocCount > 0 {
+				tried++
+			}
+			check := func(table string, got []int64) {
+				t.Helper()
+				want := figures[:min(len(got), len(figures))]
+				if table == "blocks" { // their peak is the events'
+					want = slices.Concat([]int64{0}, want[1:])
+				}
+				if !slices.Equal(got, want) {
+					t.Errorf("%s: %s has %d at the level %s, the report %d", name, table, got, level, want)
+				}
+			}
+			check("profiles", sumShares(rowsOf[Share](t, files["profiles"]), level))
+			check("events", sumEvents(rowsOf[Event](t, files["events"]), level))
+			check("blocks", sumBlocks(rowsOf[Block](t, files["blocks"]), level))
+			check("tags", sumTags(rowsOf[Tag](t, files["tags"]), level))
+			check("samples", highest(rowsOf[Sample](t, files["samples"]), level))
+		}
+	}
+	if tried < 20 {
+		t.Errorf("only %d levels had allocations", tried)
+	}
+}
+
+// sumShares returns bytes at the peak and at the end.
+func sumShares(rows []Share, level string) []int64 {
+	sums := make([]int64, 2)
+	for _, r := range rows {
+		if r.Level == level && r.Moment == momentPeak {
+			sums[0] += r.Bytes
+		} else if r.Level == level {
+			sums[1] += r.Bytes
+		}
+	}
+	return sums
+}
+
+// sumEvents returns the highest and last live bytes, bytes and number of allocations, and the number of frees.
+func sumEvents(rows []Event, level string) []int64 {
+	sums := make([]int64, 5)
+	for _, r := range rows {
+		if r.Level != level {
+			continue
+		}
+		sums[0], sums[1] = max(sums[0], r.Live), r.Live
+		if r.Alloc {
+			sums[2] += r.Bytes
+			sums[3]++
+		} else {
+			sums[4]++
+		}
+	}
+	return sums
+}
+
+// sumBlocks returns the same without the peak.
+func sumBlocks(rows []Block, level string) []int64 {
+	sums := make([]int64, 5)
+	for _, r := range rows {
+		if r.Level != level {
+			continue
+		}
+		sums[2] += r.Bytes
+		sums[3]++
+		if r.End == nil {
+			sums[1] += r.Bytes
+		} else {
+			sums[4]++
+		}
+	}
+	return sums
+}
+
+func sumTags(rows []Tag, level string) []int64 {
+	sums := make([]int64, 5)
+	for _, r := range rows {
+		if r.Level == level {
+			for i, v := range []int64{r.Peak, r.Live, r.Sum, r.Allocs, r.Frees} {
+				sums[i] += v
+			}
+		}
+	}
+	return sums
+}
+
+func highest(rows []Sample, level string) []int64 {
+	most := int64(0)
+	for _, r := range rows {
+		if r.Level == level {
+			most = max(most, r.Peak)
+		}
+	}
+	return []int64{most}
+}
+
+// TestStacksAreTheSameInAllRanks: two ranks whose traces number their stacks differently have the same ids, each stack
+// and each frame stands once, and every id that a row has stands there.
+func TestStacksAreTheSameInAllRanks(t *testing.T) {
+	traces := reportTraces(t)
+	a, b := traces["sites.txtar trace"], traces["sites-tags.txtar trace"]
+	if a == nil || b == nil {
+		t.Fatal("the traces have other names now")
+	}
+	files := written(t, a, b, a)
+	ranks := make(map[int64]map[int32]bool)
+	for _, r := range rowsOf[Share](t, files["profiles"]) {
+		if ranks[r.Stack] == nil {
+			ranks[r.Stack] = make(map[int32]bool)
+		}
+		ranks[r.Stack][r.Rank] = true
+	}
+	frames := make(map[int64]bool)
+	for _, f := range rowsOf[Frame](t, files["frames"]) {
+		if frames[f.Frame] {
+			t.Errorf("frame %d stands twice", f.Frame)
+		}
+		frames[f.Frame] = true
+	}
+	stacks := make(map[int64]bool)
+	for _, s := range rowsOf[Stack](t, files["stacks"]) {
+		if stacks[s.Stack] {
+			t.Errorf("stack %d stands twice", s.Stack)
+		}
+		stacks[s.Stack] = true
+		for _, f := range s.Frames {
+			if !frames[f] {
+				t.Errorf("stack %d has the frame %d, which is not in frames", s.Stack, f)
+			}
+		}
+	}
+	shared := 0
+	for stack, of := range ranks {
+		if !stacks[stack] {
+			t.Errorf("profiles has the stack %d, which is not in stacks", stack)
+		}
+		if of[0] != of[2] {
+			t.Errorf("stack %d is in one of two ranks with the same trace", stack)
+		}
+		if stack != 0 && of[0] && of[1] {
+			shared++
+		}
+	}
+	if shared == 0 {
+		t.Error("no stack of two ranks is the same")
+	}
+}
+
+// TestFrameIDs: what names a frame makes its id, and the id is the one that earlier versions wrote.
+func TestFrameIDs(t *testing.T) {
+	base := Frame{Function: "train", File: "exp/train.py", Line: 7, Python: true, Own: true}
+	for i, other := range []Frame{{Function: "trai", File: "nexp/train.py", Line: 7, Python: true},
+		{Function: "train", File: "exp/train.py", Line: 8, Python: true},
+		{Function: "train", File: "exp/train.py", Line: 7}} {
+		if frameID(&base) == frameID(&other) {
+			t.Errorf("frame %d has the id of another frame", i)
+		}
+	}
+	if got, want := frameID(&base), int64(2323539887219488868); got != want {
+		t.Errorf("the id is %d, not %d: tables of earlier runs would no longer join", got, want)
+	}
+	if got, want := stackID([]int64{frameID(&base)}), int64(7422219231057200063); got != want {
+		t.Errorf("the stack's id is %d, not %d", got, want)
+	}
+	if stackID(nil) != 0 {
+		t.Error("no stack has an id other than 0")
+	}
+}
+
+// TestColumnsAreDocumented: docs/export.md names every table, and in its row every column.
+func TestColumnsAreDocumented(t *testing.T) {
+	text, err := os.ReadFile("../../docs/export.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := make(map[string]string)
+	for line := range strings.Lines(string(text)) {
+		if name, rest, ok := strings.Cut(strings.TrimPrefix(line, "| `"), "` | "); ok {
+			rows[name] += rest
+		}
+	}
+	for _, table := range All {
+		for _, column := range parquet.NewSchema("", parquet.SchemaOf(reflect.New(table.row).Interface())).Columns() {
+			name := column[0]
+			for _, level := range []string{"framework_", "driver_"} { // of runs, named once for both
+				if rest, ok := strings.CutPrefix(name, level); ok && table.Name == "runs" {
+					name = "_" + rest
+				}
+			}
+			if !strings.Contains(rows[table.Name], "`"+name+"`") {
+				t.Errorf("docs/export.md: the row of the table %s lacks the column `%s`", table.Name, name)
+			}
+		}
+	}
+}
