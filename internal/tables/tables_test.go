@@ -3,9 +3,11 @@ package tables
 import (
 	"bytes"
 	"io"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"reflect"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -354,5 +356,33 @@ func TestColumnsAreDocumented(t *testing.T) {
 				t.Errorf("docs/export.md: the row of the table %s lacks the column `%s`", table.Name, name)
 			}
 		}
+	}
+}
+
+// TestMemoryIsBounded: what a Writer keeps does not grow with the rows: behind three row groups of events and blocks
+// it is as much as behind one, and below 100 MB.
+func TestMemoryIsBounded(t *testing.T) {
+	var before, now runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	w := discarding([]string{"events", "blocks"})
+	const limit = 100 << 20
+	rng := rand.New(rand.NewPCG(1, 2))
+	for row := range int64(3*groupRows + groupRows/2) {
+		end := row + 1
+		address := int64(rng.Uint64() >> 16) // each another one: the dictionaries are as large as they can be
+		w.events.add(Event{Time: row * 1000, Alloc: row%2 == 0, Level: "framework", Address: address,
+			Bytes: int64(rng.IntN(1 << 20)), Stack: row % 3000, Live: row})
+		w.blocks.add(Block{Start: row * 1000, End: &end, Level: "framework", Address: address, Bytes: 512})
+		if row%(groupRows/2) == groupRows/2-1 {
+			runtime.GC()
+			runtime.ReadMemStats(&now)
+			if used := now.HeapAlloc - min(before.HeapAlloc, now.HeapAlloc); used > limit {
+				t.Fatalf("%d bytes are in use behind %d rows of two tables, more than %d", used, row+1, limit)
+			}
+		}
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
 	}
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/parquet-go/parquet-go/compress/zstd"
 )
 
-// rowsAtOnce are handed to the encoder together; groupRows are a row group, the unit in which engines share the work.
+// rowsAtOnce are handed to the encoder together; groupRows are a row group, the unit in which engines share the work. A
+// column whose different values take more than dictionaryBytes is written without a dictionary.
 const (
-	rowsAtOnce = 4096
-	groupRows  = 1 << 20
+	rowsAtOnce      = 4096
+	groupRows       = 1 << 20
+	dictionaryBytes = 1 << 20
 )
 
 // Table is one kind of file.
@@ -90,7 +92,8 @@ type Writer struct {
 // NewWriter returns a Writer of some tables, each to an output of its own. version is that of the program that writes.
 func NewWriter(version string, list []Table, outputs []io.Writer) *Writer {
 	options := []parquet.WriterOption{parquet.Compression(&zstd.Codec{Level: zstd.SpeedFastest}),
-		parquet.MaxRowsPerRowGroup(groupRows), parquet.CreatedBy("memtrace", version, "")}
+		parquet.MaxRowsPerRowGroup(groupRows), parquet.DictionaryMaxBytes(dictionaryBytes),
+		parquet.CreatedBy("memtrace", version, "")}
 	w := &Writer{names: newNames()}
 	for i := range list {
 		w.opened = append(w.opened, list[i].open(w, outputs[i], options))
