@@ -68,11 +68,13 @@ type Summary struct {
 
 	Unmatched []string `json:"-"` // filters that let nothing pass, and what there is instead
 
-	By     []string `json:"by"`     // the groupings to show to people: those asked for, else the one that says most
-	Asked  bool     `json:"-"`      // By was asked for
-	Filter []string `json:"filter"` // the filters that were on, in words
-	Notes  []string `json:"notes"`  // what the reader must know to read the numbers rightly
-	Health Health   `json:"health"`
+	By    []string `json:"by"` // the groupings to show to people: those asked for, else the one that says most
+	Asked bool     `json:"-"`  // By was asked for
+	// read from a profile, which says nothing of other moments, of parts of the run and of blocks
+	FromProfile bool     `json:"-"`
+	Filter      []string `json:"filter"` // the filters that were on, in words
+	Notes       []string `json:"notes"`  // what the reader must know to read the numbers rightly
+	Health      Health   `json:"health"`
 }
 
 // AddNotes adds what the reader must know to read the figures rightly.

@@ -19,7 +19,7 @@ type Training struct {
 
 	// Iterations are those that ended, and finally the part after them. The first one includes everything before it.
 	Iterations []Iteration `json:"iterations"`
-	LeftOut    uint64      `json:"left_out"` // iterations beyond MaxIterations, which come after those listed
+	LeftOut    uint64      `json:"left_out"` // iterations that are not listed: those beyond MaxIterations, or that a profile left out
 
 	// optimizers whose steps were reported, each object counted
 	OptimizerCount uint64 `json:"optimizer_count"`

@@ -78,7 +78,8 @@ func rootCommand(a *app) *cobra.Command {
 	addGroup(root, "Record", runCommand(a), attachCommand(a), controlCommand(a), demoCommand(a))
 	addGroup(root, "Look", reportCommand(a), htmlCommand(a), serveCommand(a), topCommand(a), diffCommand(a),
 		checkCommand(a), plotCommand(a))
-	addGroup(root, "Share and convert", exportCommand(a), importCommand(a), compactCommand(a), stripCommand(a),
+	addGroup(root, "Share and convert", exportCommand(a), importCommand(a), profileCommand(a), compactCommand(a),
+		stripCommand(a),
 		anonymizeCommand(a), embedCommand(a), dumpCommand(a))
 	addGroup(root, "Inspect", infoCommand(a), rulesCommand(a))
 	root.AddCommand(completionCommand(a), versionCommand(a), manCommand(a))

@@ -58,6 +58,9 @@ func (r *checkReader) one(path string) (*check.Trace, error) {
 	if err != nil {
 		return nil, err
 	}
+	if summary.FromProfile {
+		return check.NewTrace(path, summary, nil), nil
+	}
 	again := func(ask func(o *analyzer.Options)) (*report.Summary, error) {
 		options := r.options
 		ask(&options)

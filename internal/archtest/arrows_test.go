@@ -84,7 +84,7 @@ var ours = map[string][]string{
 		"internal/diff", "internal/export", "internal/exportcmd", "internal/importer", "internal/launch",
 		"internal/moment", "internal/page", "internal/plot", "internal/profile", "internal/render",
 		"internal/render/layout",
-		"internal/rewrite", "internal/rules/rulefile", "internal/safefile", "internal/sanitize",
+		"internal/rewrite", "internal/rules/rulefile", "internal/runprofile", "internal/safefile", "internal/sanitize",
 		"internal/symbol", "internal/textform", "internal/top", "internal/tracefile", "internal/version",
 		"trace", "trace/spool",
 	},
@@ -122,8 +122,11 @@ var ours = map[string][]string{
 	"internal/loopback": {},
 	"internal/tracefile": {
 		"analyzer", "analyzer/report", "internal/cli", "internal/export", "internal/importer", "internal/moment",
-		"internal/profile", "internal/rules/rulefile", "internal/safefile", "internal/sanitize", "trace",
-		"trace/spool",
+		"internal/profile", "internal/rules/rulefile", "internal/runprofile", "internal/safefile", "internal/sanitize",
+		"internal/version", "trace", "trace/spool",
+	},
+	"internal/runprofile": {
+		"analyzer", "analyzer/report", "internal/moment", "internal/symbol", "trace",
 	},
 	"internal/offheap":  {},
 	"internal/safefile": {},

@@ -21,7 +21,7 @@ func (t *Trace) assert(g Gate) Result {
 		return t.noFinding(g)
 	}
 	if t.again == nil {
-		return t.result(g, Broken, "needs the trace: a JSON report does not have this part of the run")
+		return t.result(g, Broken, "needs the trace: neither a JSON report nor a profile has this part of the run")
 	}
 	if g.Assert == noDriverAlloc {
 		return t.noDriverAlloc(g)

@@ -13,8 +13,8 @@ import (
 // must also see a peak of its state that is not the program's. With --at it is about what the owner held at that
 // moment; --at peak is that of the total.
 
-// errNoHighest is what a JSON report answers: it has owners at the peak of all.
-var errNoHighest = errors.New("needs the trace: a JSON report does not have an owner's own highest; --at peak, in the report as well, is about what it held at the peak of all")
+// errNoHighest is what a JSON report and a profile answer: they have owners at the peak of all.
+var errNoHighest = errors.New("needs the trace: neither a JSON report nor a profile has an owner's own highest; with a JSON report made with --at peak, --at peak is about what it held at the peak of all")
 
 // figure is what a gate compares.
 type figure struct {

@@ -21,13 +21,13 @@ type Trace struct {
 	Summary  *report.Summary
 	Findings []report.Finding
 
-	// again reads the trace with another question; nil of a JSON report, which answers none
+	// again reads the trace with another question; nil of a JSON report and of a profile, which answer none
 	again   func(ask func(o *analyzer.Options)) (*report.Summary, error)
 	highest map[Subject]figure // that were measured
 }
 
-// NewTrace makes one of a summary, and of a function that reads the trace again. A summary with a moment is checked at
-// that moment instead of at the peaks.
+// NewTrace makes one of a summary, and of a function that reads the trace again, nil where there is no trace. A summary
+// with a moment is checked at that moment instead of at the peaks.
 func NewTrace(path string, s *report.Summary,
 	again func(ask func(o *analyzer.Options)) (*report.Summary, error)) *Trace {
 	return &Trace{Path: path, Summary: atMoment(s), Findings: render.Findings(s), again: again}

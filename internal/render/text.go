@@ -205,7 +205,7 @@ func writeNext(p *layout.Page, s *report.Summary) {
 	}
 	if s.Asked {
 		proposal = "memtrace report --at exit "
-		if s.At != nil {
+		if s.At != nil || s.FromProfile {
 			proposal = "memtrace report --json "
 		}
 	}
@@ -234,7 +234,7 @@ func nextCommands(s *report.Summary, o layout.Options) []nextCommand {
 	path = layout.WindowFlags(s) + layout.ShellWord(path)
 	list := []nextCommand{{"memtrace report --details " + path, "call stacks, device ledger, lifetimes, notes"}}
 	switch {
-	case s.OOM.Count > 0:
+	case s.OOM.Count > 0 && !s.FromProfile:
 		list = append(list, nextCommand{"memtrace report --at oom " + path, "every table at the moment memory ran out"})
 	case modulesKnown(s):
 		list = append(list, nextCommand{"memtrace report --view modules " + path, "by layer of the model"})

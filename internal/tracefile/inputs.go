@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"memtrace/internal/cli"
+	"memtrace/internal/runprofile"
 	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -26,7 +27,8 @@ type Input struct {
 	FromFolder bool // found in a folder that the user named: another program's *.bin may be passed over
 }
 
-// Expand turns arguments into traces, in order: a file is itself, a folder for the traces and left-over spools in it. A
+// Expand turns arguments into traces, in order: a file is itself, a folder for the traces, left-over spools and
+// profiles in it. A
 // spool whose trace is in the list is dropped, since reading the trace reads the spool beside it.
 func Expand(args []string) ([]Input, error) {
 	var inputs []Input
@@ -67,19 +69,31 @@ func ExpandArg(arg string) ([]Input, error) {
 	case !info.IsDir():
 		return []Input{{Path: arg}}, nil
 	}
-	entries, err := os.ReadDir(arg) // sorted by name
+	return expandFolder(arg)
+}
+
+// expandFolder lists the traces, spools and profiles of a folder, without the profiles of traces in it.
+func expandFolder(folder string) ([]Input, error) {
+	entries, err := os.ReadDir(folder) // sorted by name
 	if err != nil {
-		return nil, fmt.Errorf("list %s: %w", arg, err)
+		return nil, fmt.Errorf("list %s: %w", folder, err)
+	}
+	names := make(map[string]bool, len(entries))
+	for _, entry := range entries {
+		names[entry.Name()] = true
 	}
 	var inputs []Input
 	for _, entry := range entries {
 		name := entry.Name()
-		if !entry.IsDir() && (strings.HasSuffix(name, Suffix) || strings.HasSuffix(name, spool.Extension)) {
-			inputs = append(inputs, Input{Path: filepath.Join(arg, name), FromFolder: true})
+		of, isProfile := strings.CutSuffix(name, runprofile.Suffix)
+		if entry.IsDir() || isProfile && names[of+Suffix] ||
+			!isProfile && !strings.HasSuffix(name, Suffix) && !strings.HasSuffix(name, spool.Extension) {
+			continue
 		}
+		inputs = append(inputs, Input{Path: filepath.Join(folder, name), FromFolder: true})
 	}
 	if len(inputs) == 0 {
-		return nil, NoTraceError(arg)
+		return nil, NoTraceError(folder)
 	}
 	return inputs, nil
 }
@@ -102,8 +116,8 @@ func PassOver(c *cli.Console, in Input, err error) bool {
 
 // NoTraceError returns the error for a folder that holds no trace.
 func NoTraceError(folder string) error {
-	return fmt.Errorf("%s: no trace in this folder (*%s, *%s); record one with: memtrace run -- PROGRAM", folder,
-		Suffix, spool.Extension)
+	return fmt.Errorf("%s: no trace in this folder (*%s, *%s, *%s); record one with: memtrace run -- PROGRAM", folder,
+		Suffix, spool.Extension, runprofile.Suffix)
 }
 
 // One is for verbs whose argument is exactly one trace: a folder is accepted if it holds one trace.

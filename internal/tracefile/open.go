@@ -47,6 +47,8 @@ func OpenError(path string, err error) error {
 	switch {
 	case path == "-" && errors.Is(err, fs.ErrNotExist):
 		return errStandardInput
+	case errors.Is(err, trace.ErrNotTrace) && isProfile(path):
+		return fmt.Errorf("%s: a profile, which has no events; name the trace that it was made of", path)
 	case errors.Is(err, trace.ErrNotTrace):
 		if f := foreignFormat(path); f != nil {
 			return fmt.Errorf(

@@ -11,7 +11,8 @@ import (
 	"memtrace/internal/export"
 )
 
-// Summarize reads one trace. Filters that match nothing in it are an error: a report of zeros would mislead.
+// Summarize reads one trace, or its profile. Filters that match nothing in it are an error: a report of zeros would
+// mislead.
 func Summarize(c *cli.Console, path string, o analyzer.Options) (*report.Summary, error) {
 	summary, err := SummarizeAny(c, path, o)
 	if err == nil {
@@ -33,6 +34,13 @@ func CheckMatched(path string, s *report.Summary) error {
 
 // SummarizeAny is summarize for those who accept filters that match nothing.
 func SummarizeAny(c *cli.Console, path string, o analyzer.Options) (*report.Summary, error) {
+	if p, err := OpenProfile(path); p != nil || err != nil {
+		if err != nil {
+			return nil, err
+		}
+		defer p.Close()
+		return p.summary(&o)
+	}
 	o.Keyframes = true
 	s, err := summarize(c, path, o)
 	if errors.Is(err, analyzer.ErrKeyframes) {
@@ -67,11 +75,14 @@ func summarize(c *cli.Console, path string, o analyzer.Options) (*report.Summary
 		return nil, err
 	}
 	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
-		summary.AddNotes(report.NewFinding("own-account-unread",
-			fmt.Sprintf("A framework's own account is left out: %v.",
-				err), 0, "own_accounts"))
+		summary.AddNotes(unreadAccount(err))
 	}
 	return summary, nil
+}
+
+func unreadAccount(err error) report.Finding {
+	return report.NewFinding("own-account-unread",
+		fmt.Sprintf("A framework's own account is left out: %v.", err), 0, "own_accounts")
 }
 
 // LookAhead opens a trace a second time where filters or training need names, some of which may follow the events, or

@@ -24,7 +24,7 @@ func WriteIterations(p *Page, s *report.Summary) {
 	p.Field("iterations", fmt.Sprintf("%s, ended by %s", Count(uint64(len(ended))+t.LeftOut),
 		sanitize.Text(t.Iterated)))
 	if t.LeftOut > 0 {
-		p.Styled(Alarm, "", fmt.Sprintf("the last %s are not looked at one by one", Count(t.LeftOut)))
+		p.Styled(Alarm, "", fmt.Sprintf("%s of them are not looked at one by one", Count(t.LeftOut)))
 	}
 	p.Field("peaks", peakWords(t, ended))
 	writeGrowthLine(p, s)

@@ -1,0 +1,144 @@
+package runprofile
+
+import (
+	"bytes"
+	"encoding/binary"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+// The file, little-endian:
+//
+//	0  magic "MTPROF" and a zero
+//	7  version, one byte
+//	8  bytes of the head, uint32
+//	12 bytes of the body, uint32
+//	16 head: JSON, one zstd frame with its checksum
+//	   body: the same, up to the end of the file
+
+const (
+	magic      = "MTPROF\x00"
+	version    = 1
+	headerSize = 16
+)
+
+// What a file may hold at most, in bytes; a profile has a few kilobytes.
+const (
+	MaxFile     = 64 << 20
+	maxHeadText = 4 << 20
+	maxBodyText = 256 << 20
+)
+
+// ErrNotProfile is returned for a file that does not begin like a profile.
+var ErrNotProfile = errors.New("not a profile")
+
+// Is reports whether a file that begins with these bytes is a profile.
+func Is(begin []byte) bool { return bytes.HasPrefix(begin, []byte(magic)) }
+
+// Write writes a profile.
+func (p *Profile) Write(w io.Writer) error {
+	head, err := pack(&p.Head)
+	if err != nil {
+		return err
+	}
+	body, err := pack(&p.Body)
+	if err != nil {
+		return err
+	}
+	file := append([]byte(magic), version)
+	file = binary.LittleEndian.AppendUint32(file, uint32(len(head)))
+	file = binary.LittleEndian.AppendUint32(file, uint32(len(body)))
+	if _, err := w.Write(append(append(file, head...), body...)); err != nil {
+		return fmt.Errorf("write the profile: %w", err)
+	}
+	return nil
+}
+
+func pack(value any) ([]byte, error) {
+	text, err := json.Marshal(value)
+	if err != nil {
+		return nil, fmt.Errorf("write the profile: %w", err)
+	}
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	if err != nil {
+		return nil, fmt.Errorf("set up compression: %w", err)
+	}
+	return enc.EncodeAll(text, nil), enc.Close()
+}
+
+// File is a profile whose parts are decoded on demand.
+type File struct {
+	file       io.ReaderAt
+	head, body int64 // bytes
+}
+
+// Open reads the header of a profile of size bytes. Errors: ErrNotProfile, a version that this package does not know, a
+// file that is cut or too long.
+func Open(file io.ReaderAt, size int64) (*File, error) {
+	begin := make([]byte, min(size, headerSize))
+	if _, err := file.ReadAt(begin, 0); err != nil && !errors.Is(err, io.EOF) {
+		return nil, fmt.Errorf("read the profile: %w", err)
+	}
+	switch {
+	case !Is(begin):
+		return nil, ErrNotProfile
+	case len(begin) < headerSize:
+		return nil, fmt.Errorf("a profile that is cut after %d bytes, within its header", size)
+	case begin[7] != version:
+		return nil, fmt.Errorf("a profile of version %d; this memtrace reads version %d", begin[7], version)
+	}
+	f := &File{file, int64(binary.LittleEndian.Uint32(begin[8:])), int64(binary.LittleEndian.Uint32(begin[12:]))}
+	switch whole := headerSize + f.head + f.body; {
+	case whole > MaxFile:
+		return nil, fmt.Errorf("a profile that states %d bytes; %d are allowed", whole, MaxFile)
+	case size < whole:
+		return nil, fmt.Errorf("a profile that is cut: it has %d of its %d bytes", size, whole)
+	case size > whole:
+		return nil, fmt.Errorf("a profile with %d bytes behind its end", size-whole)
+	}
+	return f, nil
+}
+
+// Head decodes the head.
+func (f *File) Head() (*Head, error) {
+	var h Head
+	if err := f.part(headerSize, f.head, maxHeadText, &h); err != nil {
+		return nil, fmt.Errorf("the head of the profile: %w", err)
+	}
+	return &h, h.check()
+}
+
+// Body decodes the body.
+func (f *File) Body() (*Body, error) {
+	var b Body
+	if err := f.part(headerSize+f.head, f.body, maxBodyText, &b); err != nil {
+		return nil, fmt.Errorf("the body of the profile: %w", err)
+	}
+	return &b, b.check()
+}
+
+// part decodes one of the two.
+func (f *File) part(offset, size int64, limit uint64, into any) error {
+	packed := make([]byte, size)
+	if _, err := f.file.ReadAt(packed, offset); err != nil && !errors.Is(err, io.EOF) {
+		return err
+	}
+	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(limit))
+	if err != nil {
+		return fmt.Errorf("set up decompression: %w", err)
+	}
+	defer dec.Close()
+	text, err := dec.DecodeAll(packed, nil)
+	if err != nil {
+		return fmt.Errorf("damaged: %w", err)
+	}
+	if err := json.Unmarshal(text, into); err != nil {
+		return fmt.Errorf("damaged: %w", err)
+	}
+	return nil
+}

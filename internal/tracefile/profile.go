@@ -1,0 +1,130 @@
+package tracefile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strings"
+
+	"memtrace/analyzer"
+	"memtrace/analyzer/report"
+	"memtrace/internal/cli"
+	"memtrace/internal/export"
+	"memtrace/internal/profile"
+	"memtrace/internal/rules/rulefile"
+	"memtrace/internal/runprofile"
+	"memtrace/internal/safefile"
+	"memtrace/internal/version"
+	"memtrace/trace"
+)
+
+// ProfileFile is an open profile of a run. The caller closes it.
+type ProfileFile struct {
+	*runprofile.File
+	path string
+	file *os.File
+}
+
+// Close closes the file.
+func (p *ProfileFile) Close() error { return p.file.Close() }
+
+// OpenProfile opens a profile; nil for a file that is none, or that cannot be opened, of which Open says why.
+func OpenProfile(path string) (*ProfileFile, error) {
+	file, err := safefile.Open(path)
+	if err != nil {
+		return nil, nil
+	}
+	opened, err := openProfile(path, file)
+	if opened == nil {
+		file.Close()
+	}
+	return opened, err
+}
+
+func openProfile(path string, file *os.File) (*ProfileFile, error) {
+	content, err := safefile.Content(file)
+	if err != nil {
+		return nil, nil
+	}
+	f, err := runprofile.Open(content, content.Size())
+	switch {
+	case errors.Is(err, runprofile.ErrNotProfile):
+		return nil, nil
+	case err != nil:
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	return &ProfileFile{f, path, file}, nil
+}
+
+// isProfile reports whether a file is a profile, or begins like one.
+func isProfile(path string) bool {
+	p, err := OpenProfile(path)
+	if p != nil {
+		p.Close()
+	}
+	return p != nil || err != nil
+}
+
+// Head returns the head of the profile.
+func (p *ProfileFile) Head() (*runprofile.Head, error) {
+	h, err := p.File.Head()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+	return h, nil
+}
+
+// summary answers what a trace would be asked.
+func (p *ProfileFile) summary(o *analyzer.Options) (*report.Summary, error) {
+	body, err := p.Body()
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+	s, err := body.Answer(o)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", p.path, err)
+	}
+	return s, nil
+}
+
+// MakeProfile makes the profile of a trace. own is as in analyzer.Options.
+func MakeProfile(c *cli.Console, path string, own []string) (*runprofile.Profile, error) {
+	set, err := rulefile.Open(rulefile.Default)
+	if err != nil {
+		return nil, err
+	}
+	var info trace.Info
+	source := runprofile.Source{Memtrace: version.String, Options: analyzer.Options{
+		Question: analyzer.Question{Sites: true}, Symbols: cli.SymbolOptions(), Own: own, Training: true,
+		RuleSets: []profile.RuleGrouping{{Name: cli.ByCategory, Rules: set}}}}
+	source.Open = func(o *analyzer.Options) (trace.Source, func(), error) {
+		run, err := Open(c, path)
+		if err != nil {
+			return nil, nil, err
+		}
+		done, err := LookAhead(path, o)
+		if err != nil {
+			run.Close()
+			return nil, nil, err
+		}
+		info = run.Info()
+		return run, func() { run.Close(); done() }, nil
+	}
+	made, err := runprofile.Make(source)
+	if err != nil {
+		return nil, named(path, err)
+	}
+	s := made.Body.Summary
+	if s.OwnAccounts, err = export.OwnAccounts(info); err != nil {
+		s.AddNotes(unreadAccount(err))
+	}
+	return made, nil
+}
+
+// named puts the file's name before an error that does not begin with it.
+func named(path string, err error) error {
+	if strings.HasPrefix(err.Error(), path) {
+		return err
+	}
+	return fmt.Errorf("%s: %w", path, err)
+}
