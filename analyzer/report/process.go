@@ -33,6 +33,7 @@ func ProcessOf(info trace.Info) Process {
 		"env.MV2_COMM_WORLD_SIZE"); n != nil {
 		p.WorldSize = *n
 	}
+	p.Job = info["env.SLURM_JOB_ID"]
 	p.Container, p.Pod = containerOf(info["process.cgroup"]), info["env.POD_NAME"]
 	if p.Pod == "" {
 		p.Pod = podOf(info["process.cgroup"])
@@ -117,6 +118,7 @@ type Process struct {
 	DurationNS int64    `json:"duration_ns"`
 	Rank       *int     `json:"rank,omitempty"`       // in a distributed run; nil if it is unknown to be one
 	WorldSize  int      `json:"world_size,omitempty"` // how many ranks there are; 0 unknown
+	Job        string   `json:"job,omitempty"`        // number that Slurm gave the job; "" unknown
 	// id of the container that the process ran in, shortened as container tools do; "" outside, or unknown
 	Container string `json:"container,omitempty"`
 	Pod       string `json:"pod,omitempty"` // of Kubernetes: its name, or its id; "" outside, or unknown

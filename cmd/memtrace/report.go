@@ -4,15 +4,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/internal/attach"
 	"memtrace/internal/cli"
-	"memtrace/internal/diff"
 	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
@@ -20,10 +17,11 @@ import (
 )
 
 const reportLong = `Show what held the memory at the peak, what was live at the end, and what grew in
-between. Of a folder with several traces, such as the ranks of a distributed
+between. Of a folder with several traces or profiles, such as the ranks of a distributed
 training, the report compares the processes and shows the one that differs most.`
 
-const reportDetails = `Several files give one report each, in order; with --all, so does a folder. With
+const reportDetails = `Several traces give one report each, in order; with --all, so does a folder. Several
+profiles (memtrace profile) are compared like those of a folder. With
 --json, one file gives an object, and several files or a folder an array. The trace of
 a program that was killed, or that still runs, is read up to its last record.
 
@@ -109,7 +107,7 @@ func (a *app) report(flags *cli.QueryFlags, viewed *cli.ViewFlags, args []string
 		return err
 	}
 	if len(views) == 0 && !flags.JSON && !flags.Brief && sideBySide(args) {
-		return a.reportRanks(flags, args[0], options, style)
+		return a.reportRanks(flags, args, options, style)
 	}
 	var damaged tracefile.DamageList
 	reports := tracefile.Shown[readSummary]{JSON: flags.JSON || flags.Brief, Form: flags.Form(style)}
@@ -209,75 +207,4 @@ func checkViews(views []*render.View, path string, s *report.Summary) error {
 		}
 	}
 	return errors.Join(problems...)
-}
-
-// sideBySide reports whether the arguments are one folder with several traces, which are the processes of one run.
-func sideBySide(args []string) bool {
-	if len(args) != 1 {
-		return false
-	}
-	inputs, err := tracefile.Expand(args)
-	return err == nil && len(inputs) > 1 && inputs[0].FromFolder
-}
-
-// reportRanks shows the processes of a folder side by side, then the report of the one to look at, or with all of each.
-// A trace that cannot be read does not prevent the others from being shown.
-func (a *app) reportRanks(flags *cli.QueryFlags, folder string, options analyzer.Options,
-	style layout.Options) error {
-	inputs, err := tracefile.Expand([]string{folder})
-	if err != nil {
-		return err
-	}
-	var list []diff.RankProcess
-	var damaged tracefile.DamageList
-	var problems []error
-	load := func(path string) (*report.Summary, error) { return tracefile.Summarize(&a.Console, path, options) }
-	err = tracefile.InOrder(inputs, load, func(in tracefile.Input, summary *report.Summary, err error) error {
-		switch {
-		case tracefile.PassOver(&a.Console, in, err):
-		case err != nil:
-			problems = append(problems, err)
-		default:
-			if flags.Strict {
-				damaged.Add(in.Path, summary)
-			}
-			list = append(list, diff.RankProcess{Path: in.Path, Summary: summary})
-		}
-		return nil
-	})
-	if len(list) == 0 && problems == nil {
-		return tracefile.NoTraceError(folder)
-	}
-	if len(list) > 0 {
-		err = a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
-			return showRanks(w, diff.CompareRanks(list, cli.ByCategory), folder, flags.AllProcesses, style)
-		})
-	}
-	return damaged.Join(errors.Join(append(problems, err)...))
-}
-
-func showRanks(w io.Writer, r *diff.Ranks, folder string, all bool, style layout.Options) error {
-	if len(r.Processes) > 1 {
-		style.Path = folder
-		if err := render.RanksText(w, r, style); err != nil {
-			return err
-		}
-	}
-	for i, p := range r.Processes {
-		if !all && i != r.Worst {
-			continue
-		}
-		if _, err := io.WriteString(w, strings.Repeat("\n", min(len(r.Processes)-1, 1))); err != nil {
-			return err
-		}
-		style.Path = p.Path
-		if err := render.Text(w, p.Summary, style); err != nil {
-			return err
-		}
-	}
-	if all || len(r.Processes) == 1 {
-		return nil
-	}
-	_, err := fmt.Fprintf(w, "      memtrace report --all %s  # the report of every process\n", folder)
-	return err
 }

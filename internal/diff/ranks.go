@@ -9,10 +9,11 @@ import (
 
 // RankProcess is one of the processes.
 type RankProcess struct {
-	Path    string
-	Summary *report.Summary
-	Device  int16     // the one that it used most; -1: none
-	Stray   []RankUse // other devices that it used a little of, each of which another process of its host uses most
+	Path   string
+	Head   *report.Head
+	Device int16     // the one that it used most; -1: none
+	Stray  []RankUse // other devices that it used a little of, each of which another process of its host uses most
+	Group  int       // index in Ranks.Groups
 }
 
 // RankUse is the memory of a process on a device.
@@ -24,77 +25,110 @@ type RankUse struct {
 // Ranks are the processes of one run, in the order of their ranks.
 type Ranks struct {
 	Processes []RankProcess
-	Typical   int    // the process whose peak is the median
-	Worst     int    // the process to examine: one that ran out of memory, else the one with the highest peak
-	Outlier   int    // the process whose peak differs most from the median, if by more than a twentieth; -1: none
-	Diff      *Diff  // from the typical process to the outlier; nil without one
-	Scale     *Scale // how the outlier's activations compare with the typical ones; nil where that explains nothing
+	Groups    []RankGroup     // those of most processes first
+	Typical   int             // the process whose peak is the median
+	Worst     int             // to examine: one that ran out of memory, else the most different, else the highest
+	Different []RankDifferent // the processes that differ, most first
+	Growing   []int           // processes whose memory grows, unless all of them grow alike
+	Growth    Spread          // bytes that an iteration adds, over all processes
+	Missing   []int           // ranks that the launcher started and of which there is no trace
+	Others    []RankProcess   // processes of another run, which are not compared
 }
 
-// outlierPart is the part of the median, as a divisor, by which a peak may differ.
-const outlierPart = 20
+// RankDifferent is a process that differs from those that it should be like.
+type RankDifferent struct {
+	Process int
+	Like    int    // the process that it is compared with, of the nearest group
+	Diff    *Diff  // from that one; nil of those behind MaxExplained
+	Scale   *Scale // how its activations compare with those; nil where that explains nothing
+}
+
+// MaxExplained is how many of the different processes are compared in full.
+const MaxExplained = 8
 
 // strayPart is the part of a process's memory, as a divisor, up to which memory on another's device is a stray.
 const strayPart = 2
 
-// CompareRanks compares processes, at least one. category is the grouping by rules that may explain differences if no
-// grouping was requested; see Diff.ShowDefaults.
-func CompareRanks(list []RankProcess, category string) *Ranks {
-	r := &Ranks{Processes: slices.Clone(list), Outlier: -1}
-	slices.SortStableFunc(r.Processes, func(a, b RankProcess) int {
-		p, q := a.Summary.Process, b.Summary.Process
+// CompareRanks compares processes, at least one. load reads the whole report of one, and is called for few. category is
+// the grouping by rules that may explain differences if no grouping was requested; see Diff.ShowDefaults. The errors
+// are those of load.
+func CompareRanks(list []RankProcess, load func(p *RankProcess) (*report.Summary, error), category string) (*Ranks,
+	error) {
+	r := &Ranks{}
+	r.Processes, r.Others = oneRun(slices.Clone(list))
+	byRank := func(a, b RankProcess) int {
+		p, q := a.process(), b.process()
 		return cmp.Or(cmp.Compare(rankOf(p), rankOf(q)), cmp.Compare(p.Host, q.Host), cmp.Compare(p.PID, q.PID),
 			cmp.Compare(a.Path, b.Path))
-	})
-	for i := range r.Processes {
-		r.Processes[i].Device = mainDevice(r.Processes[i].Summary)
 	}
-	for i := range r.Processes {
-		r.findStray(&r.Processes[i])
-	}
-	r.pick(category)
-	return r
+	slices.SortStableFunc(r.Processes, byRank)
+	slices.SortStableFunc(r.Others, byRank)
+	r.Missing = missing(r.Processes)
+	r.findStrays()
+	r.findGroups()
+	r.findDifferent()
+	r.findGrowth()
+	r.pick()
+	return r, r.explain(load, category)
 }
 
+func (p *RankProcess) process() *report.Process { return &p.Head.Summary.Process }
+
+func (p *RankProcess) peak() uint64 { return p.Head.Summary.Main().PeakBytes }
+
 // rankOf sorts processes without a rank after the others.
-func rankOf(p report.Process) int {
+func rankOf(p *report.Process) int {
 	if p.Rank == nil {
 		return 1 << 30
 	}
 	return *p.Rank
 }
 
-// pick chooses the typical process, the worst one and the outlier.
-func (r *Ranks) pick(category string) {
+// pick chooses the typical process and the worst one.
+func (r *Ranks) pick() {
 	order := make([]int, len(r.Processes))
 	for i := range order {
 		order[i] = i
 	}
-	peak := func(i int) uint64 { return r.Processes[i].Summary.Main().PeakBytes }
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(peak(a), peak(b)) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(r.Processes[a].peak(), r.Processes[b].peak())
+	})
 	r.Typical, r.Worst = order[(len(order)-1)/2], order[len(order)-1]
+	if len(r.Different) > 0 {
+		r.Worst = r.Different[0].Process
+	} else if len(r.Growing) > 0 {
+		r.Worst = r.Growing[0]
+	}
 	for _, i := range order {
-		if r.Processes[i].Summary.OOM.Count > 0 {
+		if r.Processes[i].Head.Summary.OOM.Count > 0 {
 			r.Worst = i
 		}
 	}
-	if len(order) < 3 { // of two, neither is typical
-		return
-	}
-	median := peak(r.Typical)
-	away := func(i int) uint64 { return max(peak(i), median) - min(peak(i), median) }
-	most := slices.MaxFunc(order, func(a, b int) int { return cmp.Compare(away(a), away(b)) })
-	if away(most) > median/outlierPart {
-		r.Outlier = most
-		base, changed := r.Processes[r.Typical].Summary, r.Processes[most].Summary
-		r.Diff, r.Scale = New(base, changed), scaleOf(base, changed)
+}
+
+// explain compares the processes that differ most with those that they should be like.
+func (r *Ranks) explain(load func(p *RankProcess) (*report.Summary, error), category string) error {
+	like := map[int]*report.Summary{} // few groups: each is read once
+	for i := range r.Different[:min(len(r.Different), MaxExplained)] {
+		d := &r.Different[i]
+		if like[d.Like] == nil {
+			s, err := load(&r.Processes[d.Like])
+			if err != nil {
+				return err
+			}
+			like[d.Like] = s
+		}
+		base := like[d.Like]
+		changed, err := load(&r.Processes[d.Process])
+		if err != nil {
+			return err
+		}
+		d.Diff, d.Scale = New(base, changed), scaleOf(base, changed)
 		if !base.Asked {
-			r.Diff.ShowDefaults(base, changed, category)
-		}
-		if r.Processes[r.Worst].Summary.OOM.Count == 0 {
-			r.Worst = most
+			d.Diff.ShowDefaults(base, changed, category)
 		}
 	}
+	return nil
 }
 
 // mainDevice is the device on which a process had most.
@@ -110,23 +144,33 @@ func mainDevice(s *report.Summary) int16 {
 
 func used(d *report.Device) uint64 { return max(d.Driver.PeakBytes, d.Framework.PeakBytes) }
 
-// findStray looks for devices that a process uses in addition to its own and that belong to another process.
-func (r *Ranks) findStray(p *RankProcess) {
-	var own uint64
-	for i := range p.Summary.Devices {
-		if d := &p.Summary.Devices[i]; d.Index == p.Device {
-			own = used(d)
-		}
+// findStrays looks for devices that processes use in addition to their own and that belong to another process.
+func (r *Ranks) findStrays() {
+	type place struct {
+		host   string
+		device int16
 	}
-	for i := range p.Summary.Devices {
-		d := &p.Summary.Devices[i]
-		if d.Index < 0 || d.Index == p.Device || used(d) == 0 || used(d) > own/strayPart {
-			continue
+	owners := map[place]int{} // how many processes use it most
+	for i := range r.Processes {
+		p := &r.Processes[i]
+		p.Device = mainDevice(p.Head.Summary)
+		owners[place{p.process().Host, p.Device}]++
+	}
+	for i := range r.Processes {
+		p := &r.Processes[i]
+		var own uint64
+		devices := p.Head.Summary.Devices
+		for k := range devices {
+			if devices[k].Index == p.Device {
+				own = used(&devices[k])
+			}
 		}
-		if slices.ContainsFunc(r.Processes, func(q RankProcess) bool {
-			return q.Device == d.Index && q.Summary.Process.Host == p.Summary.Process.Host && q.Summary != p.Summary
-		}) {
-			p.Stray = append(p.Stray, RankUse{d.Index, used(d)})
+		for k := range devices {
+			d := &devices[k]
+			if d.Index >= 0 && d.Index != p.Device && used(d) > 0 && used(d) <= own/strayPart &&
+				owners[place{p.process().Host, d.Index}] > 0 {
+				p.Stray = append(p.Stray, RankUse{d.Index, used(d)})
+			}
 		}
 	}
 }

@@ -1,6 +1,8 @@
 package diff
 
 import (
+	"fmt"
+	"slices"
 	"testing"
 
 	"memtrace/analyzer/report"
@@ -13,40 +15,168 @@ func process(rank int, peak uint64) RankProcess {
 	s := &report.Summary{Process: report.Process{Rank: &rank, Host: "node1", PID: int64(100 + rank)}}
 	s.Framework = report.Level{AllocCount: 1, PeakBytes: peak}
 	s.Devices = []report.Device{{Index: int16(rank), Framework: s.Framework, Driver: s.Framework}}
-	return RankProcess{Summary: s}
+	return RankProcess{Path: fmt.Sprintf("%d.bin", rank), Head: report.HeadOf(s)}
 }
 
-func TestOutlier(t *testing.T) {
+// compare compares processes whose reports are their heads.
+func compare(t *testing.T, list []RankProcess) *Ranks {
+	t.Helper()
+	r, err := CompareRanks(list, func(p *RankProcess) (*report.Summary, error) { return p.Head.Summary, nil }, "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return r
+}
+
+// different lists the processes that differ, most first.
+func different(r *Ranks) (list []int) {
+	for _, d := range r.Different {
+		list = append(list, d.Process)
+	}
+	return list
+}
+
+func TestDifferent(t *testing.T) {
 	for _, test := range []struct {
-		name           string
-		peaks          []uint64
-		oom            int // rank that ran out of memory, -1: none
-		outlier, worst int
+		name      string
+		peaks     []uint64
+		oom       int // rank that ran out of memory, -1: none
+		different []int
+		worst     int
+		groups    int
 	}{
-		{"alike", []uint64{100, 101, 100, 102}, -1, -1, 3},
-		{"one above", []uint64{100, 140, 100, 101}, -1, 1, 1},
-		{"one below", []uint64{100, 100, 101, 40}, -1, 3, 3},
-		{"the one that failed comes first", []uint64{100, 140, 100, 101}, 2, 1, 2},
-		{"two have no median", []uint64{100, 200}, -1, -1, 1},
-		{"one", []uint64{100}, -1, -1, 0},
+		{"identical", []uint64{100, 100, 100, 100}, -1, nil, 3, 1},
+		{"alike", []uint64{100, 101, 100, 102}, -1, nil, 3, 1},
+		{"one above", []uint64{100, 140, 100, 101}, -1, []int{1}, 1, 2},
+		{"one below", []uint64{100, 100, 101, 40}, -1, []int{3}, 3, 2},
+		{"the one that failed comes first", []uint64{100, 140, 100, 101}, 2, []int{1}, 2, 2},
+		{"two have no median", []uint64{100, 200}, -1, nil, 1, 2},
+		{"one", []uint64{100}, -1, nil, 0, 1},
+		{"all different", []uint64{100, 200, 300, 400}, -1, nil, 3, 4},
+		{"two stages", []uint64{100, 200, 100, 200, 100, 200}, -1, nil, 5, 2},
+		{"one of two stages", []uint64{100, 200, 100, 200, 150, 200, 100, 200}, -1, []int{4}, 4, 3},
+		{"the farthest first", []uint64{100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 100, 110, 190},
+			-1, []int{15, 14}, 15, 3},
+		{"every rank a little more", []uint64{100, 101, 102, 103, 104, 105, 106, 107}, -1, nil, 7, 1},
 	} {
 		var list []RankProcess
 		for rank := len(test.peaks) - 1; rank >= 0; rank-- { // files in any order
 			p := process(rank, test.peaks[rank]*mib)
 			if rank == test.oom {
-				p.Summary.OOM.Count = 1
+				p.Head.Summary.OOM.Count = 1
 			}
 			list = append(list, p)
 		}
-		r := CompareRanks(list, "")
+		r := compare(t, list)
 		for i, p := range r.Processes {
-			if *p.Summary.Process.Rank != i || p.Device != int16(i) {
-				t.Errorf("%s: place %d has rank %d on device %d", test.name, i, *p.Summary.Process.Rank, p.Device)
+			if *p.process().Rank != i || p.Device != int16(i) {
+				t.Errorf("%s: place %d has rank %d on device %d", test.name, i, *p.process().Rank, p.Device)
 			}
 		}
-		if r.Outlier != test.outlier || r.Worst != test.worst || (r.Diff != nil) != (test.outlier >= 0) {
-			t.Errorf("%s: outlier %d, worst %d; want %d and %d", test.name, r.Outlier, r.Worst, test.outlier,
-				test.worst)
+		if got := different(r); !slices.Equal(got, test.different) || r.Worst != test.worst ||
+			len(r.Groups) != test.groups {
+			t.Errorf("%s: %v differ, worst %d, %d groups; want %v, %d and %d", test.name, got, r.Worst, len(r.Groups),
+				test.different, test.worst, test.groups)
+		}
+		for _, d := range r.Different {
+			if d.Diff == nil || r.Groups[r.Processes[d.Like].Group].Some {
+				t.Errorf("%s: %d is not compared with one of a large group", test.name, d.Process)
+			}
+		}
+	}
+}
+
+// TestPurposes: equal peaks that are made of different things are not alike.
+func TestPurposes(t *testing.T) {
+	var list []RankProcess
+	for rank := range 6 {
+		p := process(rank, 100*mib)
+		p.Head.Categories = []report.Purpose{{Name: "Parameters", PeakBytes: 60 * mib},
+			{Name: "Feature maps", PeakBytes: 40 * mib}}
+		if rank == 2 {
+			p.Head.Categories[0].PeakBytes, p.Head.Categories[1].PeakBytes = 50*mib, 50*mib
+		}
+		list = append(list, p)
+	}
+	if got := different(compare(t, list)); !slices.Equal(got, []int{2}) {
+		t.Errorf("%v differ", got)
+	}
+}
+
+// TestGrowing: who grows while others do not, or much more than others do, is named; where all grow alike nobody is,
+// and the common rate is known. With identical ranks nothing is divided by their deviation, which is zero.
+func TestGrowing(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		rates   []uint64
+		growing []int
+		median  uint64
+	}{
+		{"nobody", []uint64{0, 0, 0, 0}, nil, 0},
+		{"one", []uint64{0, 0, 64, 0}, []int{2}, 0},
+		{"two", []uint64{0, 64, 0, 0, 128, 0}, []int{4, 1}, 0},
+		{"all alike", []uint64{64, 64, 64, 64}, nil, 64},
+		{"all, one more", []uint64{64, 64, 64, 640}, []int{3}, 64},
+		{"all, one a little more", []uint64{64, 66, 62, 70}, nil, 64},
+	} {
+		var list []RankProcess
+		for rank, rate := range test.rates {
+			p := process(rank, 100*mib)
+			p.Head.Summary.Trend = &report.Trend{Kind: report.GrowthNone}
+			if rate > 0 {
+				p.Head.Summary.Trend = &report.Trend{Kind: report.GrowthSteady, BytesPerIteration: rate}
+			}
+			list = append(list, p)
+		}
+		if r := compare(t, list); !slices.Equal(r.Growing, test.growing) || r.Growth.Median != test.median {
+			t.Errorf("%s: %v grow, all by %d", test.name, r.Growing, r.Growth.Median)
+		}
+	}
+}
+
+// TestOneRun: processes of another job, of another number of ranks, or of an earlier time are left out, and ranks
+// without a process are missing. A rank may have several processes at a time.
+func TestOneRun(t *testing.T) {
+	const minute = 60 * 1e9
+	at := func(rank int, started, job string) RankProcess {
+		p := process(rank, 100*mib)
+		v := p.process()
+		v.Started, v.DurationNS, v.Job, v.WorldSize = "2026-11-27T"+started+":00Z", 10*minute, job, 4
+		p.Path = fmt.Sprintf("%d at %s", rank, started)
+		return p
+	}
+	wider := at(2, "08:00", "")
+	wider.process().WorldSize = 8
+	nameless := process(0, 100*mib)
+	nameless.process().Rank = nil
+	for _, test := range []struct {
+		name    string
+		list    []RankProcess
+		others  []string
+		missing []int
+	}{
+		{"whole", []RankProcess{at(0, "08:00", ""), at(1, "08:00", ""), at(2, "08:01", ""), at(3, "08:00", "")}, nil,
+			nil},
+		{"one missing", []RankProcess{at(0, "08:00", ""), at(1, "08:00", ""), at(3, "08:00", "")}, nil, []int{2}},
+		{"an earlier one", []RankProcess{at(0, "08:00", ""), at(1, "08:00", ""), at(2, "08:01", ""), at(3, "08:00", ""),
+			at(2, "07:00", "")}, []string{"2 at 07:00"}, nil},
+		{"two at a time", []RankProcess{at(0, "08:00", ""), at(1, "08:00", ""), at(2, "08:00", ""), at(2, "08:05", ""),
+			at(3, "08:00", "")}, nil, nil},
+		{"another job", []RankProcess{at(0, "08:00", "7"), at(1, "08:00", "7"), at(3, "09:00", "8")},
+			[]string{"3 at 09:00"}, []int{2, 3}},
+		{"another world", []RankProcess{at(0, "08:00", ""), at(1, "08:00", ""), wider}, []string{"2 at 08:00"},
+			[]int{2, 3}},
+		{"without ranks", []RankProcess{nameless, nameless}, nil, nil},
+	} {
+		r := compare(t, test.list)
+		var others []string
+		for _, p := range r.Others {
+			others = append(others, p.Path)
+		}
+		if !slices.Equal(others, test.others) || !slices.Equal(r.Missing, test.missing) ||
+			len(r.Processes)+len(r.Others) != len(test.list) {
+			t.Errorf("%s: others %v, missing %v; want %v and %v", test.name, others, r.Missing, test.others,
+				test.missing)
 		}
 	}
 }
@@ -56,25 +186,25 @@ func TestOutlier(t *testing.T) {
 func TestStray(t *testing.T) {
 	zero, one := process(0, 1000*mib), process(1, 1000*mib)
 	add := func(p RankProcess, device int16, bytes uint64) {
-		p.Summary.Devices = append(p.Summary.Devices,
+		p.Head.Summary.Devices = append(p.Head.Summary.Devices,
 			report.Device{Index: device, Driver: report.Level{AllocCount: 1, PeakBytes: bytes}})
 	}
 	add(one, 0, 400*mib)
 	add(zero, 5, 2*mib)
-	r := CompareRanks([]RankProcess{zero, one}, "")
+	r := compare(t, []RankProcess{zero, one})
 	if len(r.Processes[0].Stray) != 0 {
 		t.Errorf("rank 0 strays: %+v", r.Processes[0].Stray)
 	}
 	if s := r.Processes[1].Stray; len(s) != 1 || s[0] != (RankUse{0, 400 * mib}) {
 		t.Errorf("rank 1 strays: %+v", s)
 	}
-	one.Summary.Devices[1].Driver.PeakBytes = 900 * mib
-	if s := CompareRanks([]RankProcess{zero, one}, "").Processes[1].Stray; len(s) != 0 {
+	one.Head.Summary.Devices[1].Driver.PeakBytes = 900 * mib
+	if s := compare(t, []RankProcess{zero, one}).Processes[1].Stray; len(s) != 0 {
 		t.Errorf("two devices in full use are strays: %+v", s)
 	}
-	one.Summary.Devices[1].Driver.PeakBytes = 2 * mib
-	one.Summary.Process.Host = "node2"
-	if s := CompareRanks([]RankProcess{zero, one}, "").Processes[1].Stray; len(s) != 0 {
+	one.Head.Summary.Devices[1].Driver.PeakBytes = 2 * mib
+	one.process().Host = "node2"
+	if s := compare(t, []RankProcess{zero, one}).Processes[1].Stray; len(s) != 0 {
 		t.Errorf("a device of another host: %+v", s)
 	}
 }

@@ -34,7 +34,7 @@ var outsideGoldens = []struct{ field, needs string }{
 	{`^report\.(other_)?trends?\.(owners\.|full_in_seconds$|bytes_per_iteration$)`, "a program that grows"},
 	{`^diff\.(base|new)\.growing\b`, "a program that grows"},
 	{`\.process\.(began_after_ns|exit_status|signal|stopped)$`, "a recorder that joined late, or saw how it ended"},
-	{`\.process\.(container|pod|rank|world_size)$`, "a process of a container, or one of several ranks"},
+	{`\.process\.(container|job|pod|rank|world_size)$`, "a process of a container, or one of several ranks"},
 	{`\.process\.(imported|snapshot)$`, "a trace that another program wrote"},
 	{`^diff\.base\.bounds\b`, "a base that lost records; what the new run has is the same type"},
 	{`^diff\..*\.(alloc_bytes|alloc_count|failed_count)\.(base_lower|new_lower|certain)$`, "bounds, which only what is held has"},

@@ -13,15 +13,18 @@ import (
 	"memtrace/internal/sanitize"
 )
 
-// RanksText prints the processes of one run: the difference in a sentence, then a row for each. Options.Path is the
-// folder of their traces.
+// RanksText prints the processes of one run: the difference in a sentence, then a row for each, or for those that are
+// alike. Options.Path is the folder of their traces.
 func RanksText(w io.Writer, r *diff.Ranks, o layout.Options) error {
 	p := layout.NewPage(w, o)
 	p.Title("memtrace report  " + sanitize.Text(o.Path))
 	p.Gap()
-	for _, sentence := range append([]string{ranksVerdict(r)}, strayVerdict(r)...) {
-		for _, part := range layout.Wrap(sentence, o.Columns()-2) {
-			p.Line("  %s", o.Paint(layout.Strong, part))
+	for _, sentences := range [][]string{{ranksVerdict(r)}, differences(r), growingVerdict(r), strayVerdict(r),
+		absent(r)} {
+		for _, sentence := range sentences {
+			for _, part := range layout.Wrap(sentence, o.Columns()-2) {
+				p.Line("  %s", o.Paint(layout.Strong, part))
+			}
 		}
 	}
 	p.Gap()
@@ -33,22 +36,20 @@ func RanksText(w io.Writer, r *diff.Ranks, o layout.Options) error {
 	return nil
 }
 
-// ranksVerdict describes the spread of the peaks, and which process differs from the others by what.
+// ranksVerdict describes the spread of the peaks, and how the processes are divided.
 func ranksVerdict(r *diff.Ranks) string {
-	var hosts []string
+	hosts := map[string]bool{}
 	var peaks []uint64
 	failed := 0
 	for i := range r.Processes {
-		s := r.Processes[i].Summary
-		if !slices.Contains(hosts, s.Process.Host) {
-			hosts = append(hosts, s.Process.Host)
-		}
+		s := r.Processes[i].Head.Summary
+		hosts[s.Process.Host] = true
 		peaks = append(peaks, s.Main().PeakBytes)
 		if s.OOM.Count > 0 {
 			failed++
 		}
 	}
-	text := fmt.Sprintf("%d processes", len(r.Processes))
+	text := layout.Count(uint64(len(r.Processes))) + " processes"
 	if len(hosts) > 1 {
 		text += fmt.Sprintf(" on %d hosts", len(hosts))
 	}
@@ -56,15 +57,72 @@ func ranksVerdict(r *diff.Ranks) string {
 	if failed > 0 {
 		text += fmt.Sprintf("; %d of them ran out of memory", failed)
 	}
-	if r.Outlier < 0 {
-		if len(peaks) > 2 {
-			text += ", all within 5% of the median"
-		}
-		return text + "."
+	if len(peaks) > 2 {
+		text += groupWords(r)
 	}
-	return text + fmt.Sprintf(". %s differs most. Compared with %s: %s",
-		layout.UpperFirst(processName(r.Processes[r.Outlier].Summary.Process)),
-		processName(r.Processes[r.Typical].Summary.Process), DiffVerdict(r.Diff)) + scaleWords(r.Scale)
+	return text + "."
+}
+
+// groupWords describes the groups that a run is divided into.
+func groupWords(r *diff.Ranks) string {
+	var groups []*diff.RankGroup
+	spread := 0.0
+	for i := range r.Groups {
+		if g := &r.Groups[i]; !g.Some && len(g.Members) > 1 {
+			groups, spread = append(groups, g), max(spread, g.Spread)
+		}
+	}
+	within := "alike"
+	if spread > 0 {
+		within = fmt.Sprintf("alike within %.1f%%", max(100*spread, 0.1))
+	}
+	switch {
+	case len(groups) == 0:
+		return ", all of them different"
+	case len(groups) == 1 && len(groups[0].Members) == len(r.Processes):
+		return ", all " + within
+	case len(groups) == 1:
+		return fmt.Sprintf("; %s of them are %s", layout.Count(uint64(len(groups[0].Members))), within)
+	}
+	return fmt.Sprintf("; they form %d groups, each %s", len(groups), within)
+}
+
+// maxSentences bounds the processes that have a sentence each.
+const maxSentences = 4
+
+// differences explains by what processes differ from those that they should be like.
+func differences(r *diff.Ranks) (list []string) {
+	for i := range r.Different[:min(len(r.Different), maxSentences)] {
+		d := &r.Different[i]
+		begin := layout.UpperFirst(processName(r, d.Process))
+		if i == 0 {
+			begin += " differs most"
+		} else {
+			begin += " differs"
+		}
+		list = append(list, fmt.Sprintf("%s. Compared with %s: %s", begin, processName(r, d.Like),
+			peakVerdict(d.Diff))+ownGrowth(r, d)+scaleWords(d.Scale))
+	}
+	if more := len(r.Different) - len(list); more > 0 {
+		var others []int
+		for _, d := range r.Different[len(list):] {
+			others = append(others, d.Process)
+		}
+		list = append(list, fmt.Sprintf("%s differ, too.", layout.UpperFirst(processNames(r, others))))
+	}
+	return list
+}
+
+// ownGrowth describes the growth of a process unlike that of the one that it is compared with; "" without any.
+func ownGrowth(r *diff.Ranks, d *diff.RankDifferent) string {
+	if d.Diff.Verdict == nil || len(d.Diff.New.Growing) == 0 {
+		return ""
+	}
+	text := " Its " + growthWords(d.Diff, d.Diff.New.Growing)
+	if len(d.Diff.Base.Growing) > 0 {
+		return text + fmt.Sprintf(" That of %s grows, too.", processName(r, d.Like))
+	}
+	return text + fmt.Sprintf(" That of %s %s.", processName(r, d.Like), notGrowing(d.Diff.Base.Growth))
 }
 
 // scaleWords explains the difference of two processes that train the same model.
@@ -81,14 +139,54 @@ func scaleWords(s *diff.Scale) string {
 	return fmt.Sprintf(" The model is the same and every activation %.2f times as large: a %s batch.", s.Ratio, size)
 }
 
+// growingVerdict names processes whose memory grows while that of most does not, unless it was said before.
+func growingVerdict(r *diff.Ranks) (list []string) {
+	said := map[int]bool{}
+	for _, d := range r.Different[:min(len(r.Different), maxSentences)] {
+		said[d.Process] = true
+	}
+	var rest []int
+	for _, i := range r.Growing {
+		trend := r.Processes[i].Head.Summary.Growing()[0]
+		switch {
+		case said[i]:
+		case len(list) == maxSentences:
+			rest = append(rest, i)
+		default:
+			list = append(list, fmt.Sprintf("The memory of %s grows%s, unlike that of most others.", processName(r, i),
+				growthOwner(trend)))
+		}
+	}
+	if len(rest) > 0 {
+		list = append(list, fmt.Sprintf("The memory of %s grows, too.", processNames(r, rest)))
+	}
+	if each := r.Growth.Median; each > 1 {
+		list = append(list, fmt.Sprintf("Most processes grow, by %s per iteration.", layout.Bytes(each)))
+	}
+	return list
+}
+
+// growthOwner describes by how much memory grows, and where it is allocated.
+func growthOwner(t *report.Trend) (text string) {
+	if t.BytesPerIteration > 0 {
+		text = " by " + layout.Bytes(t.BytesPerIteration) + " per iteration"
+	} else {
+		text = " by " + layout.Bytes(t.Bytes)
+	}
+	if len(t.Owners) > 0 {
+		text += " (" + sanitize.Text(t.Owners[0].Site) + ")"
+	}
+	return text
+}
+
 // strayVerdict names processes that hold memory on a device that another one uses, and the remedy.
 func strayVerdict(r *diff.Ranks) []string {
-	var who []string
+	var who []int
 	var most diff.RankUse
 	for i := range r.Processes {
-		for _, use := range r.Processes[i].Stray {
-			if name := processName(r.Processes[i].Summary.Process); !slices.Contains(who, name) {
-				who = append(who, name)
+		for k, use := range r.Processes[i].Stray {
+			if k == 0 {
+				who = append(who, i)
 			}
 			if use.Bytes >= most.Bytes {
 				most = use
@@ -98,46 +196,158 @@ func strayVerdict(r *diff.Ranks) []string {
 	if len(who) == 0 {
 		return nil
 	}
-	shown := strings.Join(who, ", ")
-	if len(who) > 4 {
-		shown = strings.Join(who[:3], ", ") + fmt.Sprintf(" and %d others", len(who)-3)
-	}
 	return []string{
 		fmt.Sprintf(
 			"Memory on another process's device: %s, up to %s on %s. Call torch.cuda.set_device(LOCAL_RANK) before the first use of CUDA, or set CUDA_VISIBLE_DEVICES for each process.",
-			shown, layout.Bytes(most.Bytes), layout.DeviceName(most.Device))}
+			processNames(r, who), layout.Bytes(most.Bytes), layout.DeviceName(most.Device))}
 }
+
+// absent names ranks without a trace, and traces that are not of this run.
+func absent(r *diff.Ranks) (list []string) {
+	if len(r.Missing) > 0 {
+		is := "is"
+		if len(r.Missing) > 1 {
+			is = "are"
+		}
+		list = append(list, fmt.Sprintf("Of %d ranks, %s %s missing: no trace of theirs was read.",
+			r.Processes[0].Head.Summary.Process.WorldSize, layout.RankWords(r.Missing), is))
+	}
+	if len(r.Others) > 0 {
+		var paths []string
+		for _, p := range r.Others[:min(len(r.Others), maxSentences)] {
+			paths = append(paths, sanitize.Text(p.Path))
+		}
+		if more := len(r.Others) - len(paths); more > 0 {
+			paths = append(paths, fmt.Sprintf("%d others", more))
+		}
+		is := "is"
+		if len(r.Others) > 1 {
+			is = "are"
+		}
+		list = append(list, fmt.Sprintf("Not of this run, and left out, %s %s.", is, strings.Join(paths, ", ")))
+	}
+	return list
+}
+
+// foldAbove is up to how many processes each has a row of its own.
+const foldAbove = 16
+
+// maxOwnRows bounds the rows of processes that differ, in a folded table.
+const maxOwnRows = 16
 
 func writeRanksTable(p *layout.Page, r *diff.Ranks) {
 	columns := []layout.Column{{Title: "process"}, {Title: "host", Optional: 3}, {Title: "device", Right: true},
 		{Title: "peak", Right: true}, {Title: "vs median", Right: true, Optional: 2}, {Title: "at end", Right: true},
 		{Title: "ended", Optional: 1}}
-	median := r.Processes[r.Typical].Summary.Main().PeakBytes
 	var rows [][]layout.Cell
+	if len(r.Processes) <= foldAbove {
+		for i := range r.Processes {
+			rows = append(rows, rankRow(r, i))
+		}
+		p.Table(columns, rows)
+		return
+	}
+	own := ownRows(r)
+	for g := range r.Groups {
+		members := slices.DeleteFunc(slices.Clone(r.Groups[g].Members), func(i int) bool { return own[i] })
+		switch {
+		case len(members) == 1 && len(rows) < 2*maxOwnRows:
+			rows = append(rows, rankRow(r, members[0]))
+		case len(members) > 1 && len(rows) < 2*maxOwnRows:
+			rows = append(rows, groupRow(r, members))
+		}
+	}
 	for i := range r.Processes {
-		q := &r.Processes[i]
-		s := q.Summary
-		style := layout.Plain
-		if i == r.Outlier || s.OOM.Count > 0 {
-			style = layout.Alarm
+		if own[i] {
+			rows = append(rows, rankRow(r, i))
 		}
-		device := "-"
-		if q.Device >= 0 {
-			device = strconv.Itoa(int(q.Device))
-		}
-		for _, use := range q.Stray {
-			device += fmt.Sprintf(" +%d", use.Device)
-		}
-		level := s.Main()
-		away := "-"
-		if median > 0 && len(r.Processes) > 2 {
-			away = fmt.Sprintf("%+.1f%%", 100*(float64(level.PeakBytes)-float64(median))/float64(median))
-		}
-		rows = append(rows, []layout.Cell{{Text: processName(s.Process), Style: style},
-			{Text: sanitize.Text(s.Process.Host)}, {Text: device}, {Text: layout.Bytes(level.PeakBytes), Style: style},
-			{Text: away, Style: style}, {Text: layout.Bytes(level.LiveBytes)}, {Text: ending(s), Style: style}})
 	}
 	p.Table(columns, rows)
+}
+
+// ownRows are the processes that a folded table shows one by one.
+func ownRows(r *diff.Ranks) map[int]bool {
+	own := map[int]bool{}
+	add := func(i int) {
+		if len(own) < maxOwnRows {
+			own[i] = true
+		}
+	}
+	for _, d := range r.Different {
+		add(d.Process)
+	}
+	for _, i := range r.Growing {
+		add(i)
+	}
+	usual := ending(r.Processes[r.Typical].Head.Summary)
+	for i := range r.Processes {
+		if len(r.Processes[i].Stray) > 0 || ending(r.Processes[i].Head.Summary) != usual {
+			add(i)
+		}
+	}
+	return own
+}
+
+// rankRow is the row of one process.
+func rankRow(r *diff.Ranks, i int) []layout.Cell {
+	q := &r.Processes[i]
+	s := q.Head.Summary
+	style := layout.Plain
+	if s.OOM.Count > 0 || slices.ContainsFunc(r.Different, func(d diff.RankDifferent) bool { return d.Process == i }) {
+		style = layout.Alarm
+	}
+	device := "-"
+	if q.Device >= 0 {
+		device = strconv.Itoa(int(q.Device))
+	}
+	for _, use := range q.Stray {
+		device += fmt.Sprintf(" +%d", use.Device)
+	}
+	level := s.Main()
+	return []layout.Cell{{Text: processName(r, i), Style: style}, {Text: sanitize.Text(s.Process.Host)}, {Text: device},
+		{Text: layout.Bytes(level.PeakBytes), Style: style}, {Text: vsMedian(r, level.PeakBytes), Style: style},
+		{Text: layout.Bytes(level.LiveBytes)}, {Text: ending(s), Style: style}}
+}
+
+func vsMedian(r *diff.Ranks, peak uint64) string {
+	median := r.Processes[r.Typical].Head.Summary.Main().PeakBytes
+	if median == 0 || len(r.Processes) < 3 {
+		return "-"
+	}
+	return fmt.Sprintf("%+.1f%%", 100*(float64(peak)-float64(median))/float64(median))
+}
+
+// groupRow is the row of processes that are alike.
+func groupRow(r *diff.Ranks, members []int) []layout.Cell {
+	hosts, devices := map[string]bool{}, map[int16]bool{}
+	var peaks, live []uint64
+	for _, i := range members {
+		q := &r.Processes[i]
+		hosts[q.Head.Summary.Process.Host], devices[q.Device] = true, true
+		peaks = append(peaks, q.Head.Summary.Main().PeakBytes)
+		live = append(live, q.Head.Summary.Main().LiveBytes)
+	}
+	host := sanitize.Text(r.Processes[members[0]].Head.Summary.Process.Host)
+	if len(hosts) > 1 {
+		host = fmt.Sprintf("%d hosts", len(hosts))
+	}
+	device := strconv.Itoa(int(r.Processes[members[0]].Device))
+	if len(devices) > 1 {
+		device = fmt.Sprintf("%d devices", len(devices))
+	}
+	typical := diff.SpreadOf(peaks).Median
+	return []layout.Cell{{Text: processNames(r, members)}, {Text: host}, {Text: device}, {Text: bytesRange(peaks)},
+		{Text: vsMedian(r, typical)}, {Text: bytesRange(live)},
+		{Text: ending(r.Processes[members[0]].Head.Summary)}}
+}
+
+// bytesRange is the lowest and the highest of some sizes; one where both read alike.
+func bytesRange(values []uint64) string {
+	low, high := layout.Bytes(slices.Min(values)), layout.Bytes(slices.Max(values))
+	if low == high {
+		return low
+	}
+	return low + " to " + high
 }
 
 // ending describes briefly how a process ended.
@@ -159,9 +369,30 @@ func ending(s *report.Summary) string {
 }
 
 // processName names one of several processes: by rank if it has one, else by its number.
-func processName(p report.Process) string {
+func processName(r *diff.Ranks, i int) string {
+	p := &r.Processes[i].Head.Summary.Process
 	if p.Rank != nil {
 		return fmt.Sprintf("rank %d", *p.Rank)
 	}
 	return fmt.Sprintf("pid %d", p.PID)
+}
+
+// processNames names several processes.
+func processNames(r *diff.Ranks, list []int) string {
+	var ranks []int
+	var names []string
+	for _, i := range list {
+		if rank := r.Processes[i].Head.Summary.Process.Rank; rank != nil {
+			ranks = append(ranks, *rank)
+		} else {
+			names = append(names, processName(r, i))
+		}
+	}
+	if more := len(names) - maxSentences; more > 0 {
+		names = append(names[:maxSentences], fmt.Sprintf("%d others", more))
+	}
+	if len(ranks) > 0 {
+		names = append([]string{layout.RankWords(ranks)}, names...)
+	}
+	return strings.Join(names, ", ")
 }

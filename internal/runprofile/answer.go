@@ -39,6 +39,15 @@ func (b *Body) Answer(o *analyzer.Options) (*report.Summary, error) {
 	return s, nil
 }
 
+// NeedsBody reports whether the head of a profile is not enough to compare what these options ask of several.
+func NeedsBody(o *analyzer.Options) bool {
+	var plain Body // of a profile that was made with plain options
+	if len(o.RuleSets) > 0 {
+		plain.Rules = o.RuleSets[0].Rules.Name
+	}
+	return len(o.Groupings) > 0 || plain.lacking(o) != ""
+}
+
 // pick leaves these groupings, in this order.
 func pick(s *report.Summary, wanted []string) {
 	var groups []report.Group

@@ -11,7 +11,7 @@ import (
 
 var errNoSummary = errors.New("damaged: it has no report")
 
-func (h *Head) check() error {
+func checkHead(h *report.Head) error {
 	if h.Summary == nil {
 		return errNoSummary
 	}

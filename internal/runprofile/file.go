@@ -9,6 +9,8 @@ import (
 	"io"
 
 	"github.com/klauspost/compress/zstd"
+
+	"memtrace/analyzer/report"
 )
 
 // The file, little-endian:
@@ -63,7 +65,8 @@ func pack(value any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the profile: %w", err)
 	}
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBestCompression), zstd.WithEncoderConcurrency(1))
+	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))
 	if err != nil {
 		return nil, fmt.Errorf("set up compression: %w", err)
 	}
@@ -104,12 +107,12 @@ func Open(file io.ReaderAt, size int64) (*File, error) {
 }
 
 // Head decodes the head.
-func (f *File) Head() (*Head, error) {
-	var h Head
+func (f *File) Head() (*report.Head, error) {
+	var h report.Head
 	if err := f.part(headerSize, f.head, maxHeadText, &h); err != nil {
 		return nil, fmt.Errorf("the head of the profile: %w", err)
 	}
-	return &h, h.check()
+	return &h, checkHead(&h)
 }
 
 // Body decodes the body.

@@ -29,23 +29,23 @@ type Source struct {
 }
 
 // replay reads the trace. The caller closes the result, then calls done.
-func (s *Source) replay(o analyzer.Options) (p *analyzer.Profile, info trace.Info, done func(), err error) {
+func (s *Source) replay(o analyzer.Options) (p *analyzer.Profile, done func(), err error) {
 	src, done, err := s.Open(&o)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	if p, err = analyzer.Replay(src, o); err != nil {
 		done()
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return p, src.Info(), done, nil
+	return p, done, nil
 }
 
 // Make makes the profile of a trace. It is replayed once, and again for each of the moments that only a replay keeps.
 // Errors are those of Open, of analyzer.Replay and of
 // analyzer.Profile.Report.
 func Make(src Source) (*Profile, error) {
-	replayed, info, done, err := src.replay(src.Options)
+	replayed, done, err := src.replay(src.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -65,8 +65,8 @@ func Make(src Source) (*Profile, error) {
 		return nil, err
 	}
 	p.Body.Stacks, p.Body.Names = table.stacks, table.names
-	p.Head = headOf(s)
-	p.Head.Memtrace, p.Head.Job = src.Memtrace, info["env.SLURM_JOB_ID"]
+	p.Head = *report.HeadOf(s)
+	p.Head.Memtrace = src.Memtrace
 	p.Body.Hidden = hide(s)
 	thinIterations(s)
 	return p, nil
@@ -109,7 +109,7 @@ func (p *Profile) addMoments(src *Source, replayed *analyzer.Profile, table *sta
 		if o.At, err = moment.Parse(at); err != nil {
 			return err
 		}
-		again, _, done, err := src.replay(o)
+		again, done, err := src.replay(o)
 		if err != nil {
 			return err
 		}

@@ -14,40 +14,8 @@ const Suffix = ".mtp"
 
 // Profile is what is kept of a trace.
 type Profile struct {
-	Head Head
+	Head report.Head
 	Body Body
-}
-
-// Head is what the comparison of ranks needs.
-type Head struct {
-	Memtrace string `json:"memtrace"`      // version of the command that made it
-	Job      string `json:"job,omitempty"` // number that the scheduler gave the job; "" unknown
-	// without what divides memory: process, levels, devices, growth, health
-	Summary    *report.Summary `json:"summary"`
-	Categories []Category      `json:"categories"` // of the main level; empty where no framework told what memory is for
-	Steps      Steps           `json:"steps"`
-}
-
-// Category is the memory for one purpose.
-type Category struct {
-	Name         string `json:"name"`
-	PeakBytes    uint64 `json:"peak_bytes"`    // of it at the peak of the level
-	HighestBytes uint64 `json:"highest_bytes"` // its own highest, whenever that was
-}
-
-// MaxSteps bounds Steps: of more iterations, consecutive ones share a row.
-const MaxSteps = 128
-
-// Steps is a table with a row for each iteration that ended, or for several consecutive ones.
-type Steps struct {
-	By       string   `json:"by"`     // one of report's IterationsBy constants; "" if the iterations are not known
-	Number   []uint64 `json:"number"` // of the first iteration of the row
-	Count    []uint64 `json:"count"`  // iterations
-	StartNS  []int64  `json:"start_ns"`
-	EndNS    []int64  `json:"end_ns"`
-	Peak     []uint64 `json:"peak_bytes"` // the highest of these iterations
-	End      []uint64 `json:"end_bytes"`  // held when the last of them ended
-	Requests []uint64 `json:"alloc_count"`
 }
 
 // Body is the rest.

@@ -63,7 +63,7 @@ func madeOf(tb testing.TB, text string) (*Profile, []byte) {
 }
 
 // read reads both parts of a file.
-func read(data []byte) (*Head, *Body, error) {
+func read(data []byte) (*report.Head, *Body, error) {
 	f, err := Open(bytes.NewReader(data), int64(len(data)))
 	if err != nil {
 		return nil, nil, err
@@ -102,7 +102,7 @@ func traces(tb testing.TB) map[string]string {
 func TestReportIsThatOfTheTrace(t *testing.T) {
 	for name, text := range traces(t) {
 		source := sourceOf(t, text)
-		replayed, _, _, err := source.replay(source.Options)
+		replayed, _, err := source.replay(source.Options)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -66,12 +66,38 @@ func isProfile(path string) bool {
 }
 
 // Head returns the head of the profile.
-func (p *ProfileFile) Head() (*runprofile.Head, error) {
+func (p *ProfileFile) Head() (*report.Head, error) {
 	h, err := p.File.Head()
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", p.path, err)
 	}
 	return h, nil
+}
+
+// Rank is what the comparison of ranks needs of a trace, or of its profile.
+type Rank struct {
+	Head    *report.Head
+	Summary *report.Summary // the report; nil where the head of a profile was enough
+}
+
+// ReadRank reads a trace, or as much as is needed of its profile. Errors are those of Summarize.
+func ReadRank(c *cli.Console, path string, o analyzer.Options) (Rank, error) {
+	if !runprofile.NeedsBody(&o) {
+		p, err := OpenProfile(path)
+		if err != nil {
+			return Rank{}, err
+		}
+		if p != nil {
+			defer p.Close()
+			head, err := p.Head()
+			return Rank{Head: head}, err
+		}
+	}
+	s, err := Summarize(c, path, o)
+	if err != nil {
+		return Rank{}, err
+	}
+	return Rank{report.HeadOf(s), s}, nil
 }
 
 // summary answers what a trace would be asked.

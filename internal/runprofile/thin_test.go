@@ -23,25 +23,6 @@ func iterationsOf(n int) *report.Training {
 	return t
 }
 
-// TestSteps: every iteration that ended is in one row, and no highest moment is lost.
-func TestSteps(t *testing.T) {
-	for _, n := range []int{1, 5, MaxSteps, MaxSteps + 1, 1000, 12345} {
-		s := stepsOf(iterationsOf(n))
-		rows, next, highest, requests := len(s.Number), uint64(1), uint64(0), uint64(0)
-		for i := range rows {
-			if s.Number[i] != next {
-				t.Fatalf("%d iterations: row %d begins with %d, want %d", n, i, s.Number[i], next)
-			}
-			next += s.Count[i]
-			highest, requests = max(highest, s.Peak[i]), requests+s.Requests[i]
-		}
-		if rows > MaxSteps || next != uint64(n+1) || highest != 1_000_000 || requests != uint64(2*n) ||
-			s.EndNS[rows-1] != int64(n) || s.End[rows-1] != uint64(n-1) {
-			t.Errorf("%d iterations: %d rows up to %d, highest %d, %d requests", n, rows, next, highest, requests)
-		}
-	}
-}
-
 // TestThinIterations: the first, the last and the highest stay, and those that do not are counted.
 func TestThinIterations(t *testing.T) {
 	for _, n := range []int{1, maxIterations - 1, maxIterations, 70, 1000, 100_000} {

@@ -1,0 +1,49 @@
+//go:build e2e
+
+package e2e
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// TestLeakOfARank: of four ranks that train the same model by DistributedDataParallel, the one that keeps the output of
+// every step is named with the line, from traces and from profiles alike.
+func TestLeakOfARank(t *testing.T) {
+	t.Parallel()
+	extended(t)
+	cmd, r := program{framework: torch27, args: []string{"ranks.py", "4", "2"},
+		env: []string{"NULLCUDA_DEVICES=4", "MEMTRACE_OUTPUT=DIR/rank%r.bin"}}.start(t)
+	if text, err := cmd.CombinedOutput(); err != nil {
+		t.Fatalf("%v\n%s", err, text)
+	}
+	memtrace(t, "profile", r.dir)
+	profiles := t.TempDir()
+	for _, name := range []string{"rank0", "rank1", "rank2", "rank3"} {
+		info, err := os.Stat(filepath.Join(r.dir, name+".mtp"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if info.Size() < 2_000 || info.Size() > 50_000 {
+			t.Errorf("the profile of %s has %d bytes", name, info.Size())
+		}
+		if err := os.Rename(filepath.Join(r.dir, name+".mtp"), filepath.Join(profiles, name+".mtp")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, folder := range []string{r.dir, profiles} {
+		text := strings.Join(strings.Fields(memtrace(t, "report", folder)), " ")
+		for _, want := range []string{"4 processes, with peaks from ", "; 3 of them are alike",
+			"Rank 2 differs most. Compared with rank ",
+			"Its memory grows by ", "512.0 KiB per iteration", "It was allocated at train/ranks.py:37 train."} {
+			if !strings.Contains(text, want) {
+				t.Errorf("nothing says %q:\n%s", want, text)
+			}
+		}
+		if n := strings.Count(text, "differs"); n != 1 {
+			t.Errorf("%d ranks differ:\n%s", n, text)
+		}
+	}
+}
