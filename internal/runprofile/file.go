@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"sync"
 
 	"github.com/klauspost/compress/zstd"
 
@@ -65,12 +66,27 @@ func pack(value any) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("write the profile: %w", err)
 	}
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
-		zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))
+	enc, err := encoder()
 	if err != nil {
 		return nil, fmt.Errorf("set up compression: %w", err)
 	}
-	return enc.EncodeAll(text, nil), enc.Close()
+	return enc.EncodeAll(text, nil), nil
+}
+
+// The coders take more time to make than a profile to code.
+var (
+	encoder = sync.OnceValues(func() (*zstd.Encoder, error) {
+		return zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedBetterCompression), zstd.WithEncoderConcurrency(1),
+			zstd.WithLowerEncoderMem(true), zstd.WithWindowSize(256<<10))
+	})
+	headDecoder = sync.OnceValues(func() (*zstd.Decoder, error) { return newDecoder(maxHeadText) })
+	bodyDecoder = sync.OnceValues(func() (*zstd.Decoder, error) { return newDecoder(maxBodyText) })
+)
+
+// newDecoder returns a decoder that refuses more than limit bytes of text.
+func newDecoder(limit uint64) (*zstd.Decoder, error) {
+	return zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
+		zstd.WithDecoderMaxMemory(limit))
 }
 
 // File is a profile whose parts are decoded on demand.
@@ -109,7 +125,7 @@ func Open(file io.ReaderAt, size int64) (*File, error) {
 // Head decodes the head.
 func (f *File) Head() (*report.Head, error) {
 	var h report.Head
-	if err := f.part(headerSize, f.head, maxHeadText, &h); err != nil {
+	if err := f.part(headerSize, f.head, headDecoder, &h); err != nil {
 		return nil, fmt.Errorf("the head of the profile: %w", err)
 	}
 	return &h, checkHead(&h)
@@ -118,24 +134,22 @@ func (f *File) Head() (*report.Head, error) {
 // Body decodes the body.
 func (f *File) Body() (*Body, error) {
 	var b Body
-	if err := f.part(headerSize+f.head, f.body, maxBodyText, &b); err != nil {
+	if err := f.part(headerSize+f.head, f.body, bodyDecoder, &b); err != nil {
 		return nil, fmt.Errorf("the body of the profile: %w", err)
 	}
 	return &b, b.check()
 }
 
 // part decodes one of the two.
-func (f *File) part(offset, size int64, limit uint64, into any) error {
+func (f *File) part(offset, size int64, decoder func() (*zstd.Decoder, error), into any) error {
 	packed := make([]byte, size)
 	if _, err := f.file.ReadAt(packed, offset); err != nil && !errors.Is(err, io.EOF) {
 		return err
 	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderConcurrency(1), zstd.WithDecoderLowmem(true),
-		zstd.WithDecoderMaxMemory(limit))
+	dec, err := decoder()
 	if err != nil {
 		return fmt.Errorf("set up decompression: %w", err)
 	}
-	defer dec.Close()
 	text, err := dec.DecodeAll(packed, nil)
 	if err != nil {
 		return fmt.Errorf("damaged: %w", err)
