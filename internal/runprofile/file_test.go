@@ -141,7 +141,7 @@ func spoil(node any, path string, try func(path string)) {
 		case map[string]any:
 			others = append(others, map[string]any{})
 		case float64:
-			others = append(others, 0, 1<<40)
+			others = append(others, 1<<40)
 		}
 		for _, other := range others {
 			set(other)

@@ -23,29 +23,31 @@ const maxMarks = 8
 type Source struct {
 	// Open opens it, and sets the Ahead of options that need it. The caller calls done.
 	Open func(o *analyzer.Options) (src trace.Source, done func(), err error)
+	// Complete adds to the report what a replay leaves out; info is all that the trace says.
+	Complete func(info trace.Info, s *report.Summary) error
 	// Options of a report: Sites and Training, with rules named "category", and no groupings.
 	Options  analyzer.Options
 	Memtrace string // the version that makes the profile
 }
 
 // replay reads the trace. The caller closes the result, then calls done.
-func (s *Source) replay(o analyzer.Options) (p *analyzer.Profile, done func(), err error) {
+func (s *Source) replay(o analyzer.Options) (p *analyzer.Profile, info trace.Info, done func(), err error) {
 	src, done, err := s.Open(&o)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	if p, err = analyzer.Replay(src, o); err != nil {
 		done()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return p, done, nil
+	return p, src.Info(), done, nil
 }
 
 // Make makes the profile of a trace. It is replayed once, and again for each of the moments that only a replay keeps.
 // Errors are those of Open, of analyzer.Replay and of
 // analyzer.Profile.Report.
 func Make(src Source) (*Profile, error) {
-	replayed, done, err := src.replay(src.Options)
+	replayed, info, done, err := src.replay(src.Options)
 	if err != nil {
 		return nil, err
 	}
@@ -53,6 +55,9 @@ func Make(src Source) (*Profile, error) {
 	defer replayed.Close()
 	s, err := replayed.Report(src.Options.Question)
 	if err != nil {
+		return nil, err
+	}
+	if err := src.Complete(info, s); err != nil {
 		return nil, err
 	}
 	p := &Profile{Body: Body{Summary: s, By: groupsOf(s), Rules: src.Options.RuleSets[0].Rules.Name,
@@ -109,7 +114,7 @@ func (p *Profile) addMoments(src *Source, replayed *analyzer.Profile, table *sta
 		if o.At, err = moment.Parse(at); err != nil {
 			return err
 		}
-		again, done, err := src.replay(o)
+		again, _, done, err := src.replay(o)
 		if err != nil {
 			return err
 		}

@@ -40,6 +40,7 @@ func sourceOf(tb testing.TB, text string) Source {
 	}
 	return Source{Memtrace: "test", Options: analyzer.Options{Question: analyzer.Question{Sites: true}, Training: true,
 		Symbols: symbol.Options{NoFiles: true}, RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}},
+		Complete: func(trace.Info, *report.Summary) error { return nil },
 		Open: func(o *analyzer.Options) (trace.Source, func(), error) {
 			if o.NeedsAhead() {
 				o.Ahead = open()
@@ -102,7 +103,7 @@ func traces(tb testing.TB) map[string]string {
 func TestReportIsThatOfTheTrace(t *testing.T) {
 	for name, text := range traces(t) {
 		source := sourceOf(t, text)
-		replayed, _, err := source.replay(source.Options)
+		replayed, _, _, err := source.replay(source.Options)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -154,6 +155,28 @@ func difference(want, got string) string {
 		}
 	}
 	return "one is longer"
+}
+
+// TestComplete: what is added to the report of a trace is in that of its profile, too. It goes by all that the trace
+// says, also behind the events: JAX's own account was looked for before they were read.
+func TestComplete(t *testing.T) {
+	source := sourceOf(t, `trace version=1
+alloc seq=1 time=1000 thread=1 level=driver api=cuMemAlloc_v2 mem=device addr=0x10000000 size=1024
+info key="account.jax" value="said at the end"
+flush watermark=2
+end reason="exit" events=1 time=9000
+`)
+	source.Complete = func(info trace.Info, s *report.Summary) error {
+		s.OwnAccounts = []report.OwnAccount{{Framework: info["account.jax"]}}
+		return nil
+	}
+	p, err := Make(source)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if list := p.Body.Summary.OwnAccounts; len(list) != 1 || list[0].Framework != "said at the end" {
+		t.Errorf("%+v", list)
+	}
 }
 
 // TestMoments: what a profile has of a moment adds up to what the trace had then.

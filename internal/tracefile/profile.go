@@ -9,7 +9,6 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
-	"memtrace/internal/export"
 	"memtrace/internal/profile"
 	"memtrace/internal/rules/rulefile"
 	"memtrace/internal/runprofile"
@@ -119,7 +118,6 @@ func MakeProfile(c *cli.Console, path string, own []string) (*runprofile.Profile
 	if err != nil {
 		return nil, err
 	}
-	var info trace.Info
 	source := runprofile.Source{Memtrace: version.String, Options: analyzer.Options{
 		Question: analyzer.Question{Sites: true}, Symbols: cli.SymbolOptions(), Own: own, Training: true,
 		RuleSets: []profile.RuleGrouping{{Name: cli.ByCategory, Rules: set}}}}
@@ -133,16 +131,12 @@ func MakeProfile(c *cli.Console, path string, own []string) (*runprofile.Profile
 			run.Close()
 			return nil, nil, err
 		}
-		info = run.Info()
 		return run, func() { run.Close(); done() }, nil
 	}
+	source.Complete = func(info trace.Info, s *report.Summary) error { return complete(path, info, s) }
 	made, err := runprofile.Make(source)
 	if err != nil {
 		return nil, named(path, err)
-	}
-	s := made.Body.Summary
-	if s.OwnAccounts, err = export.OwnAccounts(info); err != nil {
-		s.AddNotes(unreadAccount(err))
 	}
 	return made, nil
 }

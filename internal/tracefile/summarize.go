@@ -9,6 +9,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
 	"memtrace/internal/export"
+	"memtrace/trace"
 )
 
 // Summarize reads one trace, or its profile. Filters that match nothing in it are an error: a report of zeros would
@@ -71,18 +72,19 @@ func summarize(c *cli.Console, path string, o analyzer.Options) (*report.Summary
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	if err := readGrown(path, summary); err != nil {
-		return nil, err
-	}
-	if summary.OwnAccounts, err = export.OwnAccounts(run.Info()); err != nil {
-		summary.AddNotes(unreadAccount(err))
-	}
-	return summary, nil
+	return summary, complete(path, run.Info(), summary)
 }
 
-func unreadAccount(err error) report.Finding {
-	return report.NewFinding("own-account-unread",
-		fmt.Sprintf("A framework's own account is left out: %v.", err), 0, "own_accounts")
+// complete adds to a report what the replay of the trace leaves out.
+func complete(path string, info trace.Info, s *report.Summary) (err error) {
+	if err := readGrown(path, s); err != nil {
+		return err
+	}
+	if s.OwnAccounts, err = export.OwnAccounts(info); err != nil {
+		s.AddNotes(report.NewFinding("own-account-unread",
+			fmt.Sprintf("A framework's own account is left out: %v.", err), 0, "own_accounts"))
+	}
+	return nil
 }
 
 // LookAhead opens a trace a second time where filters or training need names, some of which may follow the events, or
