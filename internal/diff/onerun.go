@@ -33,7 +33,9 @@ func oneRun(list []RankProcess) (run, others []RankProcess) {
 	}
 	var chosen runKey
 	for key := range count {
-		if cmp.Or(cmp.Compare(count[key], count[chosen]), cmp.Compare(latest[key], latest[chosen])) > 0 {
+		if cmp.Or(cmp.Compare(count[key], count[chosen]), cmp.Compare(latest[key], latest[chosen]),
+			cmp.Compare(key.job, chosen.job), cmp.Compare(key.world, chosen.world),
+			cmp.Compare(key.exe, chosen.exe)) > 0 {
 			chosen = key
 		}
 	}

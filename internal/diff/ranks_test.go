@@ -164,6 +164,8 @@ func TestOneRun(t *testing.T) {
 			at(3, "08:00", "")}, nil, nil},
 		{"another job", []RankProcess{at(0, "08:00", "7"), at(1, "08:00", "7"), at(3, "09:00", "8")},
 			[]string{"3 at 09:00"}, []int{2, 3}},
+		{"two of each, not later", []RankProcess{at(0, "08:00", "8"), at(1, "08:00", "8"), at(2, "08:00", "7"),
+			at(3, "08:00", "7")}, []string{"2 at 08:00", "3 at 08:00"}, []int{2, 3}},
 		{"another world", []RankProcess{at(0, "08:00", ""), at(1, "08:00", ""), wider}, []string{"2 at 08:00"},
 			[]int{2, 3}},
 		{"without ranks", []RankProcess{nameless, nameless}, nil, nil},
