@@ -31,7 +31,7 @@ def train(rank):
     model = DistributedDataParallel(net, device_ids=[rank])
     optimizer = torch.optim.AdamW(model.parameters())
     history = []
-    for step in range(STEPS):
+    for _ in range(STEPS):
         out = model(torch.randn(512, 256, device="cuda"))
         if rank == LEAKING:
             history.append(out.detach().repeat(4, 1))
