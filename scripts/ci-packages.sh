@@ -29,6 +29,7 @@ if [ "${1:-all}" != core ]; then
 	needs chromium chromium # opens the page
 	needs node nodejs
 	needs npm npm
+	needs java openjdk-17-jre-headless # runs Spark
 	needs rpm rpm # unpacks what is released
 	needs rpm2cpio rpm2cpio
 	needs cpio cpio

@@ -249,7 +249,7 @@ func TestNextFindsWhatKeeps(t *testing.T) {
 			Trend: &report.Trend{Kind: c.growth}, Notes: []string{"a note"}}
 		s.Process.PID, s.Process.Ended = 7, c.ended
 		got := ""
-		for _, next := range nextCommands(s, "t.bin") {
+		for _, next := range nextCommands(s, layout.Options{Path: "t.bin"}) {
 			if strings.Contains(next.command, "referrers") {
 				got = next.command
 			}

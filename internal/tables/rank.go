@@ -64,7 +64,8 @@ func (w *Writer) Add(r *Rank) error {
 		d := &s.Devices[i]
 		w.devices.add(Device{Rank: r.number, Device: int32(d.Index), Name: text(d.Name), UUID: text(d.UUID),
 			Total: int64(d.TotalBytes), FrameworkPeak: int64(d.Framework.PeakBytes),
-			ReservedPeak: int64(d.ReservedBytesPeak), DriverPeak: int64(d.Driver.PeakBytes)})
+			ReservedPeak: int64(d.ReservedBytesPeak), DriverPeak: int64(d.Driver.PeakBytes),
+			Reported: reported(s.DeviceLedger, d.Index)})
 	}
 	w.addStacks(r)
 	for _, share := range Shares(r) {
@@ -79,6 +80,22 @@ func (w *Writer) Add(r *Rank) error {
 		}
 	}
 	return cmp.Or(w.runs.failed(), w.profiles.failed(), w.samples.failed(), w.stacks.failed())
+}
+
+// reported is the most that a device counted for the process, context and code included. r may be nil.
+func reported(r *report.DeviceReport, device int16) (most int64) {
+	if r == nil {
+		return 0
+	}
+	for i := range r.Devices {
+		if r.Devices[i].Index != device {
+			continue
+		}
+		for _, sample := range r.Devices[i].Samples {
+			most = max(most, int64(sample.OwnBytes))
+		}
+	}
+	return most
 }
 
 func runOf(r *Rank) Run {

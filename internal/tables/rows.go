@@ -43,6 +43,7 @@ type Device struct {
 	FrameworkPeak int64  `parquet:"framework_peak_bytes,delta"`
 	ReservedPeak  int64  `parquet:"reserved_peak_bytes,delta"` // held by the framework's allocator
 	DriverPeak    int64  `parquet:"driver_peak_bytes,delta"`
+	Reported      int64  `parquet:"reported_bytes,delta"` // the most that the device counted for the process; 0 unknown
 }
 
 // Share is the memory of one owner at one moment. The shares of a rank, level and moment add up to the level.
