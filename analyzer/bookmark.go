@@ -19,13 +19,17 @@ import (
 // its beginning, by another Profile.
 var ErrBookmark = errors.New("the bookmark is not of this trace")
 
+// maxBookmarkBlocks bounds the live blocks of a bookmark, each of which takes some 250 bytes while it is made.
+const maxBookmarkBlocks = 1 << 20
+
 // Bookmark returns what is known of the run, at the end of an Update; nil where a bookmark cannot hold that: with
 // filters, windows, training and what goes by them, where records were lost or parts are damaged, while an attempt to
-// get memory is open, with pools of the program's own, and with more than 65,536 origins of blocks.
+// get memory is open, with pools of the program's own, and with more than 65,536 origins of
+// blocks or a million live ones.
 func (p *Profile) Bookmark() *trace.Keyframe {
 	src, ok := p.src.(trace.Bookmarked)
 	r := p.replayer
-	if !ok || !r.goesOn() || !r.canKeep() || r.losses.count > 0 {
+	if !ok || !r.goesOn() || !r.canKeep() || r.losses.count > 0 || r.heap.Len() > maxBookmarkBlocks {
 		return nil
 	}
 	f := &trace.Keyframe{KeyframePlace: trace.KeyframePlace{Events: src.Health().Events}}
