@@ -26,14 +26,15 @@ func (s *Share) Restore(t *trace.Numbers) { *s = Share{t.Next(), t.Next(), t.Nex
 
 // Keep keeps a series.
 func (h *HeightSeries) Keep(t *trace.Numbers) {
-	t.PutSigned(h.width, h.from, h.until)
+	t.PutSigned(h.width, h.from, h.until, h.changed)
 	t.Put(h.live, uint64(len(h.highs)))
 	t.Put(h.highs...)
 }
 
 // Restore brings back what Keep kept.
 func (h *HeightSeries) Restore(t *trace.Numbers) {
-	*h = HeightSeries{width: t.Signed(), from: t.Signed(), until: t.Signed(), live: t.Next()}
+	*h = HeightSeries{width: t.Signed(), from: t.Signed(), until: t.Signed(), changed: t.Signed(),
+		live: t.Next()}
 	n := t.Next()
 	if n > heightBins || (n == 0) != (h.width == 0) || h.width < 0 {
 		t.Fail()
