@@ -126,8 +126,11 @@ func (e *Exporter) Parquet(flags *Flags, args []string) error {
 	if err := numberRanks(ranks); err != nil {
 		return errors.Join(append(problems, err)...)
 	}
-	if len(ranks) == 0 {
-		return errors.Join(append(problems, tracefile.NoTraceError(args[0]))...)
+	switch {
+	case len(ranks) == 0 && len(problems) > 0:
+		return errors.Join(problems...)
+	case len(ranks) == 0:
+		return tracefile.NoTraceError(args[0])
 	}
 	written := &parquetWritten{Exporter: e, count: count}
 	paths, clean, err := flags.parquetPaths(list, ranks)
