@@ -243,7 +243,8 @@ func TestOOMPicture(t *testing.T) {
 	}
 	// 0x10000000+80 .. 0x18000000 (128 MiB behind the start) .. +20 .. end of 300: gaps of 48 and 152; the second
 	// segment leaves 70.
-	pieces := report.Fragments{FreeBytes: 270 * mib, FreePieces: 3, LargestFreeBytes: 152 * mib}
+	pieces := report.Fragments{FreeBytes: 270 * mib, FreePieces: 3, LargestFreeBytes: 152 * mib,
+		PageFreeBytes: (40 + 140 + 60) * mib}
 	want := report.OOMAllocator{ReservedBytes: 400 * mib, AllocatedBytes: 130 * mib, IdleBytes: 270 * mib,
 		Pieces: pieces, Common: pieces}
 	if e.Allocator == nil || !reflect.DeepEqual(*e.Allocator, want) {

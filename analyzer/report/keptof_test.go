@@ -21,7 +21,8 @@ func TestKeptOf(t *testing.T) {
 		{36 << 10, []string{"said", "spent", "small"}, 40<<10 + 4},
 	} {
 		for i, k := range KeptOf(holders, c.saved) {
-			if k.Path != c.want[i] || i == 0 && k.FreesBytes != c.frees || k.FreesAbout != (k.Path == "spent" && c.saved > 0) {
+			about := k.Path == "spent" && c.saved > 0
+			if k.Path != c.want[i] || i == 0 && k.FreesBytes != c.frees || k.FreesAbout != about {
 				t.Errorf("%d saved: number %d is %s with %d, want %s", c.saved, i, k.Path, k.FreesBytes, c.want[i])
 			}
 		}

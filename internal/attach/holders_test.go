@@ -14,11 +14,12 @@ func TestHolderText(t *testing.T) {
 	long := "__main__.server." + strings.Repeat("caché", 30) + "['answers'][*]"
 	found := referrersReport{Late: true, Holders: []placedHolder{
 		{report.Kept{FreesBytes: 74 << 20, Holder: trace.Holder{Path: long,
-			Types: strings.Repeat("Module, dict, ", 12) + "Tensor", Tensors: 50, Bytes: 50 << 20, Shape: []uint64{256, 1024}, DType: "float32", Device: "cuda:0", GraphNodes: 54,
-			GraphBytes: 24 << 20}},
+			Types: strings.Repeat("Module, dict, ", 12) + "Tensor", Tensors: 50, Bytes: 50 << 20,
+			Shape: []uint64{256, 1024}, DType: "float32", Device: "cuda:0", GraphNodes: 54, GraphBytes: 24 << 20}},
 			[]holderSite{{"serve.py:31 answer", 40}, {"serve.py:12 make", 7}, {"", 3}}},
 		{report.Kept{FreesBytes: 512, Holder: trace.Holder{Path: "a.b", Types: "module, Tensor\x1b[2J",
-			Tensors: 1, Bytes: 512, Shape: []uint64{}, DType: "int8", Device: "cuda:1"}}, []holderSite{{"x.py:1 f", 1}}},
+			Tensors: 1, Bytes: 512, Shape: []uint64{}, DType: "int8", Device: "cuda:1"}},
+			[]holderSite{{"x.py:1 f", 1}}},
 	}}
 	for _, width := range []int{60, 80, 160} {
 		text := holderText{width: width}

@@ -329,7 +329,8 @@ func TestAdviceWhereMemoryLeaks(t *testing.T) {
 	e := plainOOM()
 	e.Composition = &report.OOMComposition{OlderBytes: 6 * gib, OlderPasses: 5, IterationFeatureBytes: gib}
 	e.Categories = []report.OOMCategory{{Category: "Feature maps", Bytes: 7 * gib}}
-	e.Allocator.Common = report.Fragments{FreeBytes: 2 * gib, FreePieces: 40, LargestFreeBytes: 600 * oneMiB}
+	e.Allocator.Common = report.Fragments{FreeBytes: 2 * gib, FreePieces: 40, LargestFreeBytes: 600 * oneMiB,
+		PageFreeBytes: 3 * gib / 2}
 	e.StepBytes = []uint64{gib, 4 * gib, 5 * gib, 6 * gib, 7 * gib}
 	e.FreeBytes, e.Sample = gib-oneMiB, &report.Sample{ShareKnown: true, OthersBytes: 40 * oneMiB}
 	e.Ledgers[0].Rows = []report.LedgerRow{{Owner: report.OwnerBlocks, Key: report.Untagged, Bytes: 9 * gib}}
