@@ -33,7 +33,7 @@ func (p *Profile) Bookmark() *trace.Keyframe {
 		return nil
 	}
 	f := &trace.Keyframe{KeyframePlace: trace.KeyframePlace{Events: src.Health().Events}}
-	if !src.KeepReading(&f.State) || r.keepRun(f) != nil {
+	if !src.KeepReading(&f.State) || (runState{r}).keep(f) != nil {
 		return nil
 	}
 	return f
@@ -59,7 +59,10 @@ func (r *replayer) goesOn() bool {
 	return plain && a.details[heap.AccountDriver].Cells.CanKeep() && a.details[heap.AccountFramework].Cells.CanKeep()
 }
 
-func (r *replayer) keepRun(f *trace.Keyframe) error {
+// runState is all that a replay knows, for a bookmark.
+type runState struct{ *replayer }
+
+func (r runState) keep(f *trace.Keyframe) error {
 	s, a := &f.State, &r.accounts
 	var order []uint32
 	r.heap.Each(func(id uint32, _ *heap.Block) { order = append(order, id) })
@@ -88,7 +91,7 @@ func (r *replayer) keepRun(f *trace.Keyframe) error {
 }
 
 // keepAccounts keeps what blocks are counted by, and what all counts are of.
-func (r *replayer) keepAccounts(s *trace.State) {
+func (r runState) keepAccounts(s *trace.State) {
 	a := &r.accounts
 	counts, meters, heights := s.Table("run.counts"), s.Table("run.meters"), s.Table("run.heights")
 	counts.PutBool(r.ooms.Places)
@@ -119,7 +122,7 @@ func (r *replayer) goOn(src trace.Source) error {
 	if !src.(trace.Bookmarked).CameBack() {
 		return ErrBookmark
 	}
-	if err := r.restoreRun(f); err != nil {
+	if err := (runState{r}).restore(f); err != nil {
 		return fmt.Errorf("%w: %w", ErrBookmark, err)
 	}
 	if table := f.State.Failed(); table != "" {
@@ -128,7 +131,7 @@ func (r *replayer) goOn(src trace.Source) error {
 	return nil
 }
 
-func (r *replayer) restoreRun(f *trace.Keyframe) error {
+func (r runState) restore(f *trace.Keyframe) error {
 	s, a := &f.State, &r.accounts
 	a.resolver.Libraries.Restore(s)
 	a.links.Restore(s)
@@ -154,7 +157,7 @@ func (r *replayer) restoreRun(f *trace.Keyframe) error {
 	return nil
 }
 
-func (r *replayer) restoreAccounts(s *trace.State) (same bool) {
+func (r runState) restoreAccounts(s *trace.State) (same bool) {
 	a := &r.accounts
 	counts, meters, heights := s.Table("run.counts"), s.Table("run.meters"), s.Table("run.heights")
 	places, bounds := counts.Bool(), make([]uint64, min(counts.Next(), profile.MaxSizeClasses))
@@ -180,7 +183,7 @@ func (r *replayer) restoreAccounts(s *trace.State) (same bool) {
 }
 
 // reopen returns what opens the live blocks again: they are counted already, and belong to cells that are there.
-func (r *replayer) reopen(f *trace.Keyframe, live *trace.Numbers, wrong *bool) func(int, uint32, *heap.Block) {
+func (r runState) reopen(f *trace.Keyframe, live *trace.Numbers, wrong *bool) func(int, uint32, *heap.Block) {
 	a, next := &r.accounts, 0
 	return func(i int, id uint32, b *heap.Block) {
 		for ; next < i; next++ { // those whose size is not known are no blocks yet

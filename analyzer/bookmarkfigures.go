@@ -10,7 +10,7 @@ import (
 // The figures of a replay in a bookmark.
 
 // keepFigures returns the error of a sample that JSON cannot hold.
-func (r *replayer) keepFigures(s *trace.State) error {
+func (r runState) keepFigures(s *trace.State) error {
 	counts, marks := s.Table("run.iterations"), s.Table("run.marks")
 	counts.Put(r.launches.count)
 	for _, v := range []*report.Iterations{&r.iterationCounts.steps, &r.iterationCounts.epochs} {
@@ -25,7 +25,7 @@ func (r *replayer) keepFigures(s *trace.State) error {
 	return r.samples.keep(s.Table("run.picks"))
 }
 
-func (r *replayer) restoreFigures(s *trace.State) {
+func (r runState) restoreFigures(s *trace.State) {
 	counts := s.Table("run.iterations")
 	r.launches.count = counts.Next()
 	for _, v := range []*report.Iterations{&r.iterationCounts.steps, &r.iterationCounts.epochs} {

@@ -37,14 +37,14 @@ func (r *Reader) KeepReading(s *State) bool {
 	}
 	t := s.Table("read.books")
 	t.Put(uint64(p.Offset), p.Chain.Sections, uint64(p.Chain.Sum))
-	for _, v := range r.books() {
+	for _, v := range countersOf(r) {
 		t.Put(*v)
 	}
 	return KeepSeqs(s.Table("read.numbers"), &r.seqs)
 }
 
-// books are the figures that are counted from events.
-func (r *Reader) books() []*uint64 {
+// countersOf returns the counters that rise with events.
+func countersOf(r *Reader) []*uint64 {
 	h := &r.health
 	return []*uint64{&r.watermark, &r.block.unknown, &h.Blocks, &h.Events, &h.LateEvents, &h.Repeated}
 }
@@ -54,7 +54,7 @@ func (r *Reader) GoOnReading(s *State) bool {
 	t := s.Table("read.books")
 	r.back = &comingBack{hop: section.Hop{Until: int64(t.Next())}, want: section.Chain{Sections: t.Next(),
 		Sum: t.ID()}}
-	for _, v := range r.books() {
+	for _, v := range countersOf(r) {
 		*v = t.Next()
 	}
 	RestoreSeqs(s.Table("read.numbers"), &r.seqs)

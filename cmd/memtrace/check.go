@@ -90,7 +90,7 @@ func checkCommand(a *app) *cobra.Command {
 		Example:           checkExample,
 		Args:              cli.SomeTraces,
 		ValidArgsFunction: cli.CompleteTraces,
-		RunE:              func(_ *cobra.Command, args []string) error { return a.check(&flags, args) },
+		RunE:              func(_ *cobra.Command, args []string) error { return checker{a, &flags}.check(args) },
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&flags.max, "max", nil, "fail above this `GATE=LIMIT`, such as peak=10GiB (repeatable)")
@@ -257,21 +257,28 @@ const exitOverBudget = 1
 // errOverBudget ends a verb that has shown what failed.
 var errOverBudget = &launch.StatusError{Status: exitOverBudget}
 
-func (a *app) check(flags *checkFlags, args []string) error {
+// checker runs the verb with its flags.
+type checker struct {
+	*app
+	flags *checkFlags
+}
+
+func (c checker) check(args []string) error {
+	flags := c.flags
 	run, budget, err := flags.gates()
 	if err != nil {
 		return err
 	}
-	style, err := flags.Style(a.Stdout)
+	style, err := flags.Style(c.Stdout)
 	if err != nil {
 		return err
 	}
-	reader, err := newCheckReader(a, flags)
+	reader, err := newCheckReader(c.app, flags)
 	if err != nil {
 		return err
 	}
 	if flags.noise {
-		return a.checkNoise(flags, reader, run, args, style)
+		return c.noise(reader, run, args, style)
 	}
 	outcome, err := reader.outcome(run, args, flags.update)
 	if err != nil {
@@ -281,12 +288,12 @@ func (a *app) check(flags *checkFlags, args []string) error {
 		return nil // only the baseline was written
 	}
 	outcome.Budget, outcome.Run = budget, run.Name
-	return a.showOutcome(flags, outcome, style)
+	return c.show(outcome, style)
 }
 
-// showOutcome writes the outcome in every form that was requested, and returns the verb's status as an error.
-func (a *app) showOutcome(flags *checkFlags, o *check.Outcome, style layout.Options) error {
-	root := sourceRoot()
+// show writes the outcome in every form that was requested, and returns the verb's status as an error.
+func (c checker) show(o *check.Outcome, style layout.Options) error {
+	flags, root := c.flags, sourceRoot()
 	form, write := flags.Form(style), func(w io.Writer) error { return check.Text(w, o, style) }
 	switch {
 	case flags.JSON:
@@ -295,7 +302,7 @@ func (a *app) showOutcome(flags *checkFlags, o *check.Outcome, style layout.Opti
 		form, write = sanitize.Lines, func(w io.Writer) error { return check.Markdown(w, o) }
 	}
 	problems := o.Problems()
-	problems = append(problems, a.WriteTo("", false, form, write))
+	problems = append(problems, c.WriteTo("", false, form, write))
 	for _, file := range []struct {
 		path  string
 		form  sanitize.Form
@@ -304,10 +311,10 @@ func (a *app) showOutcome(flags *checkFlags, o *check.Outcome, style layout.Opti
 		{flags.markdown, sanitize.Lines, func(w io.Writer) error { return check.Markdown(w, o) }},
 		{flags.sarif, sanitize.JSON, func(w io.Writer) error { return check.SARIF(w, o, root) }}} {
 		if file.path != "" && file.path != "-" {
-			problems = append(problems, a.WriteTo(file.path, flags.Force, file.form, file.write))
+			problems = append(problems, c.WriteTo(file.path, flags.Force, file.form, file.write))
 		}
 	}
-	problems = append(problems, a.toGitHub(o, root))
+	problems = append(problems, c.toGitHub(o, root))
 	err := errors.Join(problems...)
 	if err == nil && o.Status == check.Failed {
 		return errOverBudget

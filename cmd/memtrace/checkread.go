@@ -176,9 +176,9 @@ func (r *checkReader) update(run *check.Run, traces []*check.Trace) error {
 	return err
 }
 
-// checkNoise shows which gates are narrower than the difference of several runs.
-func (a *app) checkNoise(flags *checkFlags, reader *checkReader, run check.Run, args []string,
-	style layout.Options) error {
+// noise shows which gates are narrower than the difference of several runs.
+func (c checker) noise(reader *checkReader, run check.Run, args []string, style layout.Options) error {
+	flags := c.flags
 	traces, err := reader.all(args)
 	if err != nil {
 		return err
@@ -187,7 +187,7 @@ func (a *app) checkNoise(flags *checkFlags, reader *checkReader, run check.Run, 
 	if err != nil {
 		return err
 	}
-	err = a.WriteTo("", false, flags.Form(style), func(w io.Writer) error {
+	err = c.WriteTo("", false, flags.Form(style), func(w io.Writer) error {
 		if flags.JSON {
 			return render.WriteJSON(w, noise)
 		}
@@ -223,7 +223,7 @@ func (a *app) checkAfterRun(flags *checkFlags, traces []string) error {
 	for i := range traces {
 		traces[i] = cli.ShortPath(traces[i])
 	}
-	return beside.check(flags, traces)
+	return checker{&beside, flags}.check(traces)
 }
 
 // Variables that GitHub's runner sets.
@@ -246,11 +246,11 @@ func sourceRoot() string {
 }
 
 // toGitHub writes annotations and the job's summary where GitHub's runner started this.
-func (a *app) toGitHub(o *check.Outcome, root string) error {
+func (c checker) toGitHub(o *check.Outcome, root string) error {
 	if os.Getenv(githubActions) != "true" {
 		return nil
 	}
-	err := check.Annotations(sanitize.NewWriter(a.Stderr, sanitize.Lines), o, root)
+	err := check.Annotations(sanitize.NewWriter(c.Stderr, sanitize.Lines), o, root)
 	if path := os.Getenv(githubSummary); path != "" {
 		err = errors.Join(err, appendSummary(path, o))
 	}

@@ -73,7 +73,7 @@ func controlCommand(a *app) *cobra.Command {
 			if err != nil {
 				return err
 			}
-			return a.control(o, pid, args[1], args[2:])
+			return controller{a, o, pid}.run(args[1], args[2:])
 		},
 	}
 	f := cmd.Flags()
@@ -135,50 +135,58 @@ func completeControl(cmd *cobra.Command, args []string, typed string) ([]cobra.C
 // recorder talks to processes on the command's console.
 func (a *app) recorder() *attach.Recorder { return &attach.Recorder{Console: &a.Console} }
 
-func (a *app) control(o controlOptions, pid int, verb string, rest []string) error {
+// controller runs the verb on one process.
+type controller struct {
+	*app
+	controlOptions
+	pid int
+}
+
+func (c controller) run(verb string, rest []string) error {
 	control.Sweep()
-	r := a.recorder()
+	o, pid, r := c.controlOptions, c.pid, c.recorder()
 	switch verb {
 	case "start":
 		return r.Start(o.output, o.force, pid)
 	case "stop":
 		return r.Stop(pid)
 	case "mark":
-		return a.mark(pid, rest[0])
+		return c.mark(rest[0])
 	case "snapshot":
-		return a.snapshot(o, pid)
+		return c.snapshot()
 	case "referrers":
 		return r.Referrers(attach.ReferrersOptions{Output: o.output, Force: o.force, JSON: o.json, Rows: o.rows,
 			Timeout: o.timeout}, pid)
 	}
-	answer, err := a.recorder().Request(pid, "status")
+	answer, err := r.Request(pid, "status")
 	if err != nil {
 		return err
 	}
 	if verb == "status" {
-		return a.showStatus(pid, answer)
+		return c.showStatus(answer)
 	}
 	path, err := attach.TraceOf(pid, answer)
 	if err != nil {
 		return err
 	}
-	return a.report(&cli.QueryFlags{Rows: cli.DefaultRows, Color: "auto", Output: o.output, Force: o.force},
+	return c.report(&cli.QueryFlags{Rows: cli.DefaultRows, Color: "auto", Output: o.output, Force: o.force},
 		&cli.ViewFlags{}, []string{path}, func(string) bool {
 			return false
 		})
 }
 
-func (a *app) mark(pid int, name string) error {
+func (c controller) mark(name string) error {
 	if strings.ContainsFunc(name, unicode.IsControl) {
 		return cli.UsageErrorf("a mark's name contains no control character")
 	}
-	if _, err := a.recorder().Request(pid, "mark "+name); err != nil {
-		return fmt.Errorf("set a mark in process %d: %w", pid, err)
+	if _, err := c.recorder().Request(c.pid, "mark "+name); err != nil {
+		return fmt.Errorf("set a mark in process %d: %w", c.pid, err)
 	}
 	return nil
 }
 
-func (a *app) showStatus(pid int, answer control.Answer) error {
+func (c controller) showStatus(answer control.Answer) error {
+	pid := c.pid
 	words := map[string]string{
 		control.Idle:      "will record from its first CUDA call on",
 		control.Asleep:    fmt.Sprintf("is not recorded; to begin, type: memtrace ctl %d start", pid),
@@ -193,7 +201,7 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 	if answer.State == control.Recording || answer.State == control.Ended {
 		next = fmt.Sprintf("  next     memtrace ctl %d report\n", pid)
 	}
-	return a.WriteTo("", false, sanitize.Lines, func(w io.Writer) error {
+	return c.WriteTo("", false, sanitize.Lines, func(w io.Writer) error {
 		_, err := fmt.Fprintf(w, "process %d %s\n  command  %s\n", pid, words, sanitize.Text(attach.CommandOf(pid)))
 		if err == nil && answer.Start == control.StartedLate {
 			_, err = fmt.Fprintf(w, "  began    amid the program's work; PyTorch held %s\n", layout.Bytes(answer.Held))
@@ -206,8 +214,9 @@ func (a *app) showStatus(pid int, answer control.Answer) error {
 }
 
 // snapshot writes what is live in a process that is recorded as a trace of its own.
-func (a *app) snapshot(o controlOptions, pid int) error {
-	answer, err := a.recorder().Request(pid, "status")
+func (c controller) snapshot() error {
+	pid := c.pid
+	answer, err := c.recorder().Request(pid, "status")
 	if err != nil {
 		return err
 	}
@@ -215,11 +224,11 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 	if err != nil {
 		return err
 	}
-	output := o.output
+	output := c.output
 	if output == "" {
 		output = fmt.Sprintf("live.%d.bin", pid)
 	}
-	source, err := tracefile.Open(&a.Console, path)
+	source, err := tracefile.Open(&c.Console, path)
 	if err != nil {
 		return err
 	}
@@ -228,16 +237,16 @@ func (a *app) snapshot(o controlOptions, pid int) error {
 	if err != nil {
 		return tracefile.ReadError(path, source, err)
 	}
-	err = a.writeCopy(path, copyFlags{output, o.force}, sanitize.Bytes, func(w io.Writer) error {
+	err = c.writeCopy(path, copyFlags{output, c.force}, sanitize.Bytes, func(w io.Writer) error {
 		out, err := trace.NewWriter(w, trace.WriterOptions{})
 		if err != nil {
 			return err
 		}
 		return live.Write(out, source)
 	})
-	if err == nil && !a.Quiet && output != "-" {
+	if err == nil && !c.Quiet && output != "-" {
 		driver, framework := live.Bytes()
-		a.Say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s",
+		c.Say("%s of device memory and %s in a framework's blocks are live; next: memtrace report %s",
 			layout.Bytes(driver), layout.Bytes(framework), cli.ShellWord(output))
 	}
 	return err

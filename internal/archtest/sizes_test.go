@@ -14,14 +14,15 @@ import (
 	"testing"
 )
 
-// What a reader takes in at once: lines of a file, lines of a function, files of a folder.
+// What a reader takes in at once: lines of a file, lines of a function, methods of a type.
 const (
 	linesOfFile     = 400
 	linesOfFunction = 60
+	methodsOfType   = 40
 )
 
-// large lists what is larger and why: "folder", "folder/file" or "folder/file:function". A row whose subject has shrunk
-// fails the test, so that the list only gets shorter.
+// large lists what is larger and why: "folder", "folder/file", "folder/file:function" or "folder.Type". A row whose
+// subject has shrunk fails the test, so that the list only gets shorter.
 var large = map[string]string{
 	"trace/dictionary.go:entryDecoder.entry": "a case for each kind of entry: stays while there is one format",
 	"trace/field.go:scatter":                 "a case for each column, the reader's hottest loop: stays",
@@ -82,14 +83,19 @@ func eachFile(t *testing.T, extensions []string, look func(name, extension strin
 
 // TestSizes: files, functions and folders are of a size to be read at once, or are in the list.
 func TestSizes(t *testing.T) {
-	folders, found := map[string]int{}, map[string]string{}
+	folders, methods, found := map[string]int{}, map[string]int{}, map[string]string{}
 	eachSource(t, func(name, extension string, text []byte) error {
 		if !production(name) {
 			return nil
 		}
 		folders[filepath.ToSlash(filepath.Dir(name))]++
-		return sizesOf(name, extension, text, found)
+		return sizesOf(name, extension, text, found, methods)
 	})
+	for of, count := range methods {
+		if count > methodsOfType {
+			found[of] = fmt.Sprintf("%d methods, %d are the most", count, methodsOfType)
+		}
+	}
 	for folder, files := range folders {
 		if files > filesOfRoom {
 			found[folder] = fmt.Sprintf("%d files, %d are the most", files, filesOfRoom)
@@ -110,8 +116,8 @@ func TestSizes(t *testing.T) {
 	}
 }
 
-// sizesOf adds to found what is too large in a file.
-func sizesOf(name, extension string, text []byte, found map[string]string) error {
+// sizesOf adds to found what is too large in a file, and to methods those of its types.
+func sizesOf(name, extension string, text []byte, found map[string]string, methods map[string]int) error {
 	if lines := strings.Count(string(text), "\n"); lines > linesOfFile {
 		found[name] = fmt.Sprintf("%d lines, %d are the most", lines, linesOfFile)
 	}
@@ -123,6 +129,9 @@ func sizesOf(name, extension string, text []byte, found map[string]string) error
 		}
 	}
 	for function, lines := range functions {
+		if of, _, ok := strings.Cut(function, "."); ok {
+			methods[filepath.ToSlash(filepath.Dir(name))+"."+of]++
+		}
 		if lines > linesOfFunction {
 			found[name+":"+function] = fmt.Sprintf("%d lines, %d are the most", lines, linesOfFunction)
 		}

@@ -35,8 +35,8 @@ func (h *Heap) Keep(order []uint32, event func(id uint32, b *Block) trace.Event,
 		}
 		index[id] = uint64(i)
 		k.Live = append(k.Live, e)
-		if b.state != 0 || h.keptWhere(id, &e) != keptLive {
-			special.Put(uint64(i), uint64(b.state), uint64(h.keptWhere(id, &e)), h.references.count[id])
+		if b.state != 0 || keptWhere(h, id, &e) != keptLive {
+			special.Put(uint64(i), uint64(b.state), uint64(keptWhere(h, id, &e)), h.references.count[id])
 		}
 	}
 	mappings := k.State.Table("heap.mappings")
@@ -61,7 +61,7 @@ func (h *Heap) ownerOf(b *Block) ObjectKey {
 	return h.owners.list[b.link-1].key
 }
 
-func (h *Heap) keptWhere(id uint32, e *trace.Event) int {
+func keptWhere(h *Heap, id uint32, e *trace.Event) int {
 	if at, ok := h.live[SpaceOf(e)].get(e.Addr); ok && at == id {
 		return keptLive
 	}
@@ -75,6 +75,7 @@ func (h *Heap) keptWhere(id uint32, e *trace.Event) int {
 // allocation, as Observer.Opened would be. Only blocks of the spaces that wanted picks come back; nil: all.
 func (h *Heap) Restore(k *trace.Keyframe, wanted func(Space) bool,
 	opened func(id uint32, b *Block, e *trace.Event)) error {
+	r := restorer{h, opened}
 	special := k.State.Table("heap.blocks")
 	next := keptBlock{index: -1}
 	next.read(special)
@@ -88,13 +89,13 @@ func (h *Heap) Restore(k *trace.Keyframe, wanted func(Space) bool,
 		if at := SpaceOf(&k.Live[i]); wanted != nil && !wanted(at) {
 			continue
 		}
-		id, err := h.restoreBlock(&k.Live[i], &kept, opened)
+		id, err := r.block(&k.Live[i], &kept)
 		if err != nil {
 			return err
 		}
 		ids[i] = id + 1
 	}
-	if err := h.restoreMappings(k.State.Table("heap.mappings"), ids); err != nil {
+	if err := r.mappings(k.State.Table("heap.mappings"), ids); err != nil {
 		return err
 	}
 	h.order.restore(&k.State)
@@ -125,8 +126,13 @@ func (b *keptBlock) read(t *trace.Numbers) {
 // keptStates are the states that blocks of a keyframe may have: pools of the program's own are in none.
 const keptStates = blockReleased | blockShared | blockUnsized
 
-func (h *Heap) restoreBlock(e *trace.Event, kept *keptBlock,
-	opened func(id uint32, b *Block, e *trace.Event)) (id uint32, err error) {
+// restorer fills a heap from a keyframe.
+type restorer struct {
+	*Heap
+	opened func(id uint32, b *Block, e *trace.Event)
+}
+
+func (h restorer) block(e *trace.Event, kept *keptBlock) (id uint32, err error) {
 	account, at := AccountOf(e), SpaceOf(e)
 	unsized := kept.state&blockUnsized != 0
 	switch {
@@ -161,14 +167,14 @@ func (h *Heap) restoreBlock(e *trace.Event, kept *keptBlock,
 	if kept.more > 0 {
 		h.references.count[id] = kept.more
 	}
-	if !unsized && opened != nil {
-		opened(id, b, e)
+	if !unsized && h.opened != nil {
+		h.opened(id, b, e)
 	}
 	h.blocks.put(id, b)
 	return id, nil
 }
 
-func (h *Heap) restoreMappings(t *trace.Numbers, ids []uint32) error {
+func (h restorer) mappings(t *trace.Numbers, ids []uint32) error {
 	for t.More() {
 		addr, size, seq, behind := t.Next(), t.Next(), t.Next(), t.Next()
 		m := mapping{size: size, seq: seq}
