@@ -2,14 +2,13 @@ package runprofile
 
 import (
 	"fmt"
-	"hash/fnv"
 
 	"memtrace/internal/symbol"
 )
 
 // Stacks are call stacks, each of which has the same identifier in every rank.
 type Stacks struct {
-	ID     []string `json:"id"`     // see StackID
+	ID     []string `json:"id"`     // see stackID
 	Stack  [][]int  `json:"frames"` // innermost first: index in Frames
 	Frames []Frame  `json:"table"`
 }
@@ -23,31 +22,24 @@ type Frame struct {
 	User     bool   `json:"user,omitempty"` // the program's own code
 }
 
-// StackID is the 64-bit FNV-1a hash of a stack, in 16 hexadecimal digits. Of each frame, innermost first, it has the
-// language, the function as reports name it, the file as reports shorten it, and the line, each ended by a zero byte.
-// The folders in which a machine has its files, and addresses, are not part of it.
-func StackID(frames []Frame) string {
-	h := fnv.New64a()
-	for _, f := range frames {
-		language := "python"
-		if f.Native {
-			language = "native"
-		}
-		fmt.Fprintf(h, "%s\x00%s\x00%s\x00%d\x00", language, f.Function, f.Place, f.Line)
-	}
-	return fmt.Sprintf("%016x", h.Sum64())
+// identity is what a frame is the same by in every rank.
+func (f Frame) identity() symbol.Identity {
+	return symbol.Identity{Function: f.Function, File: f.Place, Line: f.Line, Python: !f.Native}
 }
 
-// jit names code without a name, whose address differs from process to process.
-const jit = "[jit]"
+// stackID is symbol.HashStack of a stack, in 16 hexadecimal digits.
+func stackID(frames []Frame) string {
+	list := make([]uint64, len(frames))
+	for i, f := range frames {
+		list[i] = f.identity().Hash()
+	}
+	return fmt.Sprintf("%016x", symbol.HashStack(list))
+}
 
 // frameOf is a frame as profiles have it.
 func frameOf(f symbol.Frame, place string, user bool) Frame {
-	function := f.Name()
-	if f.Kind == symbol.JIT && f.Function == "" {
-		function = jit
-	}
-	return Frame{Function: function, Place: place, Line: f.Line, Native: f.Kind != symbol.Python, User: user}
+	i := f.Identity(place)
+	return Frame{Function: i.Function, Place: i.File, Line: i.Line, Native: !i.Python, User: user}
 }
 
 // stackTable numbers stacks and names.
@@ -69,7 +61,7 @@ func (t *stackTable) add(frames []Frame) int {
 	if len(frames) == 0 {
 		return -1
 	}
-	id := StackID(frames)
+	id := stackID(frames)
 	if n, known := t.byID[id]; known {
 		return n
 	}

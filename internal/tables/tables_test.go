@@ -311,27 +311,6 @@ func TestStacksAreTheSameInAllRanks(t *testing.T) {
 	}
 }
 
-// TestFrameIDs: what names a frame makes its id, and the id is the one that earlier versions wrote.
-func TestFrameIDs(t *testing.T) {
-	base := Frame{Function: "train", File: "exp/train.py", Line: 7, Python: true, Own: true}
-	for i, other := range []Frame{{Function: "trai", File: "nexp/train.py", Line: 7, Python: true},
-		{Function: "train", File: "exp/train.py", Line: 8, Python: true},
-		{Function: "train", File: "exp/train.py", Line: 7}} {
-		if frameID(&base) == frameID(&other) {
-			t.Errorf("frame %d has the id of another frame", i)
-		}
-	}
-	if got, want := frameID(&base), int64(2323539887219488868); got != want {
-		t.Errorf("the id is %d, not %d: tables of earlier runs would no longer join", got, want)
-	}
-	if got, want := stackID([]int64{frameID(&base)}), int64(7422219231057200063); got != want {
-		t.Errorf("the stack's id is %d, not %d", got, want)
-	}
-	if stackID(nil) != 0 {
-		t.Error("no stack has an id other than 0")
-	}
-}
-
 // TestColumnsAreDocumented: docs/export.md names every table, and in its row every column.
 func TestColumnsAreDocumented(t *testing.T) {
 	text, err := os.ReadFile("../../docs/export.md")
