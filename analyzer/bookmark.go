@@ -24,8 +24,8 @@ const maxBookmarkBlocks = 1 << 20
 
 // Bookmark returns what is known of the run, at the end of an Update; nil where a bookmark cannot hold that: with
 // filters, windows, training and what goes by them, where records were lost or parts are damaged, while an attempt to
-// get memory is open, with pools of the program's own, and with more than 65,536 origins of
-// blocks or a million live ones.
+// get memory is open, with pools of the program's own, and with more than 65,536 origins of blocks or
+// a million live ones.
 func (p *Profile) Bookmark() *trace.Keyframe {
 	src, ok := p.src.(trace.Bookmarked)
 	r := p.replayer
@@ -55,7 +55,7 @@ func (r *replayer) goesOn() bool {
 	a := &r.accounts
 	plain := r.window == nil && a.filter == nil && a.kept != nil && a.iterations == nil && a.lookahead == nil &&
 		r.watcher == nil && r.device.Segments == nil && r.moments.want.FoundAfterwards() &&
-		len(r.figures.list) == ownFigures
+		len(r.figures.list) == r.figures.own
 	return plain && a.details[heap.AccountDriver].Cells.CanKeep() && a.details[heap.AccountFramework].Cells.CanKeep()
 }
 

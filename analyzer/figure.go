@@ -83,14 +83,12 @@ func (noFigure) restart(int64)                      {}
 func (noFigure) answer(*query, *report.Summary)     {}
 func (noFigure) answerLast(*query, *report.Summary) {}
 
-// ownFigures is how many every replay has, which a bookmark holds.
-const ownFigures = 5
-
 // newFigures returns those that the options ask for, in the order in which they see events and add to the summary.
 func newFigures(r *replayer, opts *Options, followed *overTime) figures {
 	r.marks.accounts, r.marks.losses = &r.accounts, &r.losses
 	r.samples.r = r
 	list := []figure{&r.launches, &r.iterationCounts, &r.marks, &r.samples, &r.ooms}
+	own := len(list)
 	if opts.HistoryBlocks > 0 {
 		list = append(list, newHistoryFigure(r, opts))
 	}
@@ -98,12 +96,13 @@ func newFigures(r *replayer, opts *Options, followed *overTime) figures {
 		followed.r = r
 		list = append(list, followed)
 	}
-	return figures{list: list}
+	return figures{list: list, own: own}
 }
 
 // figures are those of a replay, and of them the ones that see blocks and each kind of events.
 type figures struct {
 	list   []figure
+	own    int    // the first ones, which every replay has and a bookmark holds
 	needs  []need // when they were sorted last
 	blocks []figure
 	events [64][]figure // by kind

@@ -6,11 +6,11 @@ import (
 )
 
 // Sizes of PyTorch's allocator (c10/cuda/CUDACachingAllocator.cpp, PyTorch 2.7.1): blocks are multiples of the unit,
-// requests of at most a MiB have segments of their own, and segments that grow do so page by page.
+// requests of at most a MiB have segments of their own, and segments that grow do so page by page, larger ones by
+// report.GrowingPage.
 const (
 	mostSmall    = 1 << 20
 	smallPage    = 2 << 20
-	largePage    = 20 << 20
 	addressSpace = 1 << 46
 )
 

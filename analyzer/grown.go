@@ -109,7 +109,7 @@ func (g *grown) alloc(e *trace.Event) {
 	of := segmentOf{e.Stream, e.Pool, e.Device, size <= mostSmall}
 	s := g.segments[of]
 	if s == nil {
-		s = newSegment(largePage)
+		s = newSegment(report.GrowingPage)
 		if of.small {
 			s = newSegment(smallPage)
 		}

@@ -3,6 +3,8 @@ package analyzer
 import (
 	"slices"
 	"testing"
+
+	"memtrace/analyzer/report"
 )
 
 // sizesOf are the sizes of a segment's pieces in MiB, in the order of their addresses, negative without memory, without
@@ -22,7 +24,7 @@ func sizesOf(first *piece) (list []int) {
 // back whole pages, and takes their addresses again.
 func TestSegmentGrows(t *testing.T) {
 	const mib = 1 << 20
-	s := newSegment(largePage)
+	s := newSegment(report.GrowingPage)
 	first := s.alloc(30 * mib)
 	wants := func(step string, mapped uint64, sizes ...int) {
 		t.Helper()

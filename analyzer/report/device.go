@@ -136,9 +136,9 @@ type Fragments struct {
 	PageFreeBytes uint64 `json:"-"`
 }
 
-// growingPage is what PyTorch's segments for more than a MiB grow by (c10/cuda/CUDACachingAllocator.cpp in PyTorch
+// GrowingPage is what PyTorch's segments for more than a MiB grow by (c10/cuda/CUDACachingAllocator.cpp in PyTorch
 // 2.7.1).
-const growingPage = 20 << 20
+const GrowingPage = 20 << 20
 
 func (f *Fragments) Piece(start, end uint64) {
 	if end <= start {
@@ -147,7 +147,7 @@ func (f *Fragments) Piece(start, end uint64) {
 	f.FreeBytes += end - start
 	f.FreePieces++
 	f.LargestFreeBytes = max(f.LargestFreeBytes, end-start)
-	f.PageFreeBytes += (end - start) / growingPage * growingPage
+	f.PageFreeBytes += (end - start) / GrowingPage * GrowingPage
 }
 
 // DevicePart divides what one device held at the moment of a summary's ledgers, as those divide what all held.

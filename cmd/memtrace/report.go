@@ -106,8 +106,10 @@ func (a *app) report(flags *cli.QueryFlags, viewed *cli.ViewFlags, args []string
 	if err := flags.CheckBrief(len(views)); err != nil {
 		return err
 	}
-	if len(views) == 0 && !flags.JSON && !flags.Brief && sideBySide(args) {
-		return a.reportRanks(flags, args, options, style)
+	if len(views) == 0 && !flags.JSON && !flags.Brief {
+		if inputs := sideBySide(args); inputs != nil {
+			return a.reportRanks(flags, args, inputs, options, style)
+		}
 	}
 	var damaged tracefile.DamageList
 	reports := tracefile.Shown[readSummary]{JSON: flags.JSON || flags.Brief, Form: flags.Form(style)}

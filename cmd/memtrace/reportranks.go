@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"memtrace/analyzer"
@@ -16,21 +17,18 @@ import (
 	"memtrace/internal/tracefile"
 )
 
-// sideBySide reports whether the arguments are the processes of one run: a folder with several traces, or profiles.
-func sideBySide(args []string) bool {
+// sideBySide returns the processes of one run, if the arguments are that: a folder with several traces, or profiles.
+func sideBySide(args []string) []tracefile.Input {
 	inputs, err := tracefile.Expand(args)
-	if err != nil || len(inputs) < 2 {
-		return false
+	if err != nil || len(inputs) < 2 || len(args) == 1 && !inputs[0].FromFolder {
+		return nil
 	}
-	if len(args) == 1 {
-		return inputs[0].FromFolder
+	if len(args) > 1 && slices.ContainsFunc(inputs, func(in tracefile.Input) bool {
+		return !strings.HasSuffix(in.Path, runprofile.Suffix)
+	}) {
+		return nil
 	}
-	for _, in := range inputs {
-		if !strings.HasSuffix(in.Path, runprofile.Suffix) {
-			return false
-		}
-	}
-	return true
+	return inputs
 }
 
 // rankReader reads the processes of a run. The reports of a few are kept: they may be needed again.
@@ -57,11 +55,8 @@ func (r *rankReader) load(p *diff.RankProcess) (*report.Summary, error) {
 
 // reportRanks shows the processes of a run side by side, then the report of the one to look at, or with --all of each.
 // A trace that cannot be read does not prevent the others from being shown.
-func (a *app) reportRanks(flags *cli.QueryFlags, args []string, options analyzer.Options, style layout.Options) error {
-	inputs, err := tracefile.Expand(args)
-	if err != nil {
-		return err
-	}
+func (a *app) reportRanks(flags *cli.QueryFlags, args []string, inputs []tracefile.Input, options analyzer.Options,
+	style layout.Options) error {
 	reader := rankReader{a, options, map[string]*report.Summary{}}
 	var list []diff.RankProcess
 	var damaged tracefile.DamageList
@@ -73,7 +68,7 @@ func (a *app) reportRanks(flags *cli.QueryFlags, args []string, options analyzer
 		}
 		return rank, err
 	}
-	err = tracefile.InOrder(inputs, read, func(in tracefile.Input, rank tracefile.Rank, err error) error {
+	err := tracefile.InOrder(inputs, read, func(in tracefile.Input, rank tracefile.Rank, err error) error {
 		switch {
 		case tracefile.PassOver(&a.Console, in, err):
 		case err != nil:

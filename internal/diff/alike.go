@@ -61,6 +61,7 @@ func (r *Ranks) findGroups() {
 	for i := range n {
 		of[i], order[i], group[i] = features(r.Processes[i].Head), i, i
 	}
+	r.features = of
 	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(of[a][""], of[b][""]) })
 	var root func(i int) int
 	root = func(i int) int {
@@ -121,11 +122,10 @@ func (r *Ranks) findDifferent() {
 		if !r.Groups[r.Processes[i].Group].Some {
 			continue
 		}
-		own := features(r.Processes[i].Head)
 		best, like := math.Inf(1), 0
 		for g := range r.Groups {
 			if group := &r.Groups[g]; !group.Some {
-				if d := distance(own, features(r.Processes[group.Typical].Head)); d < best {
+				if d := distance(r.features[i], r.features[group.Typical]); d < best {
 					best, like = d, group.Typical
 				}
 			}

@@ -33,6 +33,8 @@ type Ranks struct {
 	Growth    Spread          // bytes that an iteration adds, over all processes
 	Missing   []int           // ranks that the launcher started and of which there is no trace
 	Others    []RankProcess   // processes of another run, which are not compared
+
+	features []map[string]uint64 // of each process, what it is compared by
 }
 
 // RankDifferent is a process that differs from those that it should be like.

@@ -3,6 +3,8 @@ package export
 import (
 	"encoding/json"
 	"testing"
+
+	"memtrace/internal/guest"
 )
 
 func readBlocks(t *testing.T, data []byte) (f blocksFile) {
@@ -37,7 +39,7 @@ func (f *blocksFile) level() []uint64 {
 // Blocks add up to the level's peak and to what is left, and each has an owner with a key of every grouping.
 func TestBlocksAddUpToTheReport(t *testing.T) {
 	several := 0
-	for name, raw := range reportTraces(t) {
+	for name, raw := range guest.ReportTraces(t) {
 		data, written := replayed(t, Blocks, runOf(raw))
 		f := readBlocks(t, data)
 		want := written.Summary.Main()
@@ -66,7 +68,7 @@ func TestBlocksAddUpToTheReport(t *testing.T) {
 // Marks stand among the events: each knows how many came before it, those of memtrace itself are left out, and what was
 // requested of a block is told apart from its size.
 func TestBlocksMarks(t *testing.T) {
-	raw := encoded(t, `trace version=1
+	raw := guest.Encoded(t, `trace version=1
 thread id=1 tid=7 name="python3"
 string id=1 value="before"
 string id=2 value="between"

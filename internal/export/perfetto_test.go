@@ -11,6 +11,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/guest"
 )
 
 // pfMessage are the fields of a message: numbers and bytes.
@@ -162,8 +163,8 @@ func latest(values []pfValue) uint64 {
 // remaining bytes; divided ones add up to the level at its peak.
 func TestPerfettoAgreesWithTheReport(t *testing.T) {
 	divided := 0
-	traces := reportTraces(t)
-	traces["several allocators"] = encoded(t, foreignTrace)
+	traces := guest.ReportTraces(t)
+	traces["several allocators"] = guest.Encoded(t, foreignTrace)
 	for name, raw := range traces {
 		s := summarized(t, raw, analyzer.Options{})
 		data, written := replayed(t, Perfetto, runOf(raw))
@@ -268,7 +269,7 @@ end reason="exit" time=9000
 `, hostileName, hostileName)
 
 func TestPerfettoSlices(t *testing.T) {
-	data, _ := replayed(t, Perfetto, runOf(encoded(t, slicesTrace)))
+	data, _ := replayed(t, Perfetto, runOf(guest.Encoded(t, slicesTrace)))
 	p := readPerfetto(t, data)
 	clean := readable(hostileName)
 	if strings.ContainsAny(clean, "\x1b\n\u202e") || !utf8.ValidString(clean) {
@@ -299,7 +300,7 @@ func TestPerfettoSlices(t *testing.T) {
 			t.Errorf("%s: %d, want %d", track, most, want)
 		}
 	}
-	narrow := runOf(encoded(t, slicesTrace))
+	narrow := runOf(guest.Encoded(t, slicesTrace))
 	narrow.Count.Tag = "model.attn"
 	data, _ = replayed(t, Perfetto, narrow)
 	p = readPerfetto(t, data)
@@ -313,7 +314,7 @@ func TestPerfettoSlices(t *testing.T) {
 
 // Blocks that are not kept individually count as others, and the file's writer reports that.
 func TestPerfettoLimit(t *testing.T) {
-	raw := encoded(t, slicesTrace)
+	raw := guest.Encoded(t, slicesTrace)
 	run := runOf(raw)
 	run.Count.HistoryBlocks = 1
 	data, written := replayed(t, Perfetto, run)

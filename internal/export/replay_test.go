@@ -4,18 +4,15 @@ import (
 	"bytes"
 	"encoding/json"
 	"io"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/guest"
 	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/internal/rules"
-	"memtrace/internal/textform"
 	"memtrace/trace"
 )
 
@@ -32,37 +29,6 @@ func runOf(raw []byte) *Run {
 			return r, io.NopCloser(nil), err
 		},
 	}
-}
-
-func encoded(t *testing.T, text string) []byte {
-	t.Helper()
-	var file bytes.Buffer
-	if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
-		t.Fatal(err)
-	}
-	return file.Bytes()
-}
-
-// reportTraces are the traces of the report's own tests, by name.
-func reportTraces(t *testing.T) map[string][]byte {
-	t.Helper()
-	paths, err := filepath.Glob("../render/testdata/*.txtar")
-	if err != nil || len(paths) < 5 {
-		t.Fatalf("%d traces: %v", len(paths), err)
-	}
-	all := make(map[string][]byte)
-	for _, path := range paths {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range archive.Files {
-			if f.Name == "trace" || f.Name == "base" || f.Name == "new" {
-				all[filepath.Base(path)+" "+f.Name] = encoded(t, string(f.Data))
-			}
-		}
-	}
-	return all
 }
 
 func summarized(t *testing.T, raw []byte, o analyzer.Options) *report.Summary {
@@ -117,7 +83,7 @@ func readDHAT(t *testing.T, data []byte) (f dhatFile) {
 // TestDHATAddsUpToTheReport: bytes and blocks of all points together are those of the level.
 func TestDHATAddsUpToTheReport(t *testing.T) {
 	several := 0
-	for name, raw := range reportTraces(t) {
+	for name, raw := range guest.ReportTraces(t) {
 		s := summarized(t, raw, analyzer.Options{})
 		for level, want := range map[string]report.Level{"framework": s.Framework, "driver": s.Driver} {
 			run := runOf(raw)
@@ -152,7 +118,7 @@ func TestDHATAddsUpToTheReport(t *testing.T) {
 
 // Two stacks with equal names are one point, with the highest sum that they had together; lifetimes end with the run.
 func TestDHATLifetimes(t *testing.T) {
-	raw := encoded(t, `trace version=1
+	raw := guest.Encoded(t, `trace version=1
 thread id=1 tid=7 name="python3"
 code id=10 name="f" file="/home/ada/train.py" line=1 table=lnotab lines=0a01
 stack id=30 frames=0x1000

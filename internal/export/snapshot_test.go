@@ -8,6 +8,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/guest"
 	"memtrace/internal/importer"
 	"memtrace/internal/moment"
 	"memtrace/trace"
@@ -38,7 +39,7 @@ func figures(l report.Level) string {
 // at the peak.
 func TestSnapshotRoundTrip(t *testing.T) {
 	tried := 0
-	for name, raw := range reportTraces(t) {
+	for name, raw := range guest.ReportTraces(t) {
 		s := summarized(t, raw, analyzer.Options{})
 		if s.LostRecords > 0 || s.Health.UnmatchedFrees > 0 {
 			continue
@@ -109,7 +110,7 @@ end reason="exit" time=9000
 // Memory outside of the framework has separate segments, which count as the driver's after the import, and the two
 // devices' blocks are imported in their order.
 func TestSnapshotOfSeveralAllocators(t *testing.T) {
-	raw := encoded(t, foreignTrace)
+	raw := guest.Encoded(t, foreignTrace)
 	s := summarized(t, raw, analyzer.Options{})
 	pickle, _ := replayed(t, Snapshot, runOf(raw))
 	back := imported(t, pickle)
@@ -142,7 +143,7 @@ func TestSnapshotOfSeveralAllocators(t *testing.T) {
 
 // Memory from before the kept history precedes it: the memory left at the end is the same.
 func TestSnapshotLimit(t *testing.T) {
-	raw := encoded(t, foreignTrace)
+	raw := guest.Encoded(t, foreignTrace)
 	s := summarized(t, raw, analyzer.Options{})
 	for limit := 1; limit < 16; limit++ {
 		run := runOf(raw)

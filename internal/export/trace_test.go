@@ -2,54 +2,34 @@ package export
 
 import (
 	"bytes"
-	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
-	"memtrace/internal/textform"
+	"memtrace/internal/guest"
 	"memtrace/trace"
 )
 
 // TestExportsAddUpToTheReport: for every trace of the report's own tests, each format's stacks add up to the summary's
 // figure of the level, to the byte.
 func TestExportsAddUpToTheReport(t *testing.T) {
-	paths, err := filepath.Glob("../render/testdata/*.txtar")
-	if err != nil || len(paths) < 5 {
-		t.Fatalf("%d traces: %v", len(paths), err)
-	}
 	tried, stacked := 0, 0
-	for _, path := range paths {
-		archive, err := txtar.ParseFile(path)
+	for name, raw := range guest.ReportTraces(t) {
+		summary, err := analyzer.Summarize(open(t, raw), analyzer.Options{})
 		if err != nil {
-			t.Fatal(err)
+			t.Fatalf("%s: %v", name, err)
 		}
-		for _, f := range archive.Files {
-			if f.Name != "trace" && f.Name != "base" && f.Name != "new" {
-				continue
-			}
-			var file bytes.Buffer
-			if err := textform.Encode(&file, bytes.NewReader(f.Data)); err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-			summary, err := analyzer.Summarize(open(t, file.Bytes()), analyzer.Options{})
+		for level, want := range map[string]report.Level{"framework": summary.Framework, "driver": summary.Driver} {
+			set, err := analyzer.Stacks(open(t, raw), analyzer.Options{}, level)
 			if err != nil {
-				t.Fatalf("%s: %v", path, err)
+				t.Fatalf("%s: %v", name, err)
 			}
-			for level, want := range map[string]report.Level{"framework": summary.Framework, "driver": summary.Driver} {
-				set, err := analyzer.Stacks(open(t, file.Bytes()), analyzer.Options{}, level)
-				if err != nil {
-					t.Fatalf("%s: %v", path, err)
-				}
-				tried++
-				if len(set.Rows) > 1 {
-					stacked++
-				}
-				checkSums(t, filepath.Base(path)+" "+level, set, want)
+			tried++
+			if len(set.Rows) > 1 {
+				stacked++
 			}
+			checkSums(t, name+" "+level, set, want)
 		}
 	}
 	if tried < 10 || stacked < 3 {
@@ -68,7 +48,7 @@ func open(t *testing.T, raw []byte) *trace.Reader {
 
 func checkSums(t *testing.T, name string, set *analyzer.StackSet, want report.Level) {
 	t.Helper()
-	if set.Level != strings.Fields(name)[1] {
+	if set.Level != strings.Fields(name)[2] {
 		t.Errorf("%s: level %s", name, set.Level)
 	}
 	for value, whole := range map[Value]uint64{Peak: want.PeakBytes, Live: want.LiveBytes, Allocated: want.AllocBytes,

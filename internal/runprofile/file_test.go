@@ -11,6 +11,7 @@ import (
 
 	"github.com/klauspost/compress/zstd"
 
+	"memtrace/internal/guest"
 	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
 )
@@ -18,7 +19,7 @@ import (
 // TestDamage: a profile that is cut anywhere, that has bytes behind it, or is of another version, is refused in one
 // sentence, and a changed byte never changes what is read.
 func TestDamage(t *testing.T) {
-	_, data := madeOf(t, traces(t)["training.txtar"])
+	_, data := madeOf(t, guest.ReportTraces(t)["training.txtar trace"])
 	wantHead, wantBody, err := read(data)
 	if err != nil {
 		t.Fatal(err)
@@ -88,7 +89,7 @@ func TestStackID(t *testing.T) {
 // TestNothingIsTakenForGranted: whatever part of a body is missing, empty or of another size, there is a report or an
 // error, and no panic. Fuzzing seldom finds such bodies, whose JSON is right.
 func TestNothingIsTakenForGranted(t *testing.T) {
-	p, _ := madeOf(t, traces(t)["training.txtar"])
+	p, _ := madeOf(t, guest.ReportTraces(t)["training.txtar trace"])
 	text, err := json.Marshal(&p.Body)
 	if err != nil {
 		t.Fatal(err)
@@ -97,7 +98,7 @@ func TestNothingIsTakenForGranted(t *testing.T) {
 	if err := json.Unmarshal(text, &tree); err != nil {
 		t.Fatal(err)
 	}
-	options, tried := sourceOf(t, "trace version=1\n").Options, 0
+	options, tried := sourceOf(t, guest.Encoded(t, "trace version=1\n")).Options, 0
 	try := func(path string) {
 		text, err := json.Marshal(tree)
 		if err != nil {
@@ -162,9 +163,9 @@ func spoil(node any, path string, try func(path string)) {
 
 // FuzzBody: a report of a body that says anything is written, or it is refused in one sentence.
 func FuzzBody(f *testing.F) {
-	for name, text := range traces(f) {
-		if strings.Contains(name, "lost") || name == "training.txtar" || name == "short.txtar" {
-			p, _ := madeOf(f, text)
+	for name, raw := range guest.ReportTraces(f) {
+		if strings.Contains(name, "lost") || name == "training.txtar trace" || name == "short.txtar trace" {
+			p, _ := madeOf(f, raw)
 			body, err := json.Marshal(&p.Body)
 			if err != nil {
 				f.Fatal(err)
@@ -172,7 +173,7 @@ func FuzzBody(f *testing.F) {
 			f.Add(body)
 		}
 	}
-	options := sourceOf(f, "trace version=1\n").Options
+	options := sourceOf(f, guest.Encoded(f, "trace version=1\n")).Options
 	f.Add([]byte("{}"))
 	f.Add([]byte(`{"summary":{"trend":{"kind":"steady"}}}`))
 	f.Fuzz(func(t *testing.T, text []byte) {

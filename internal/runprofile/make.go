@@ -44,8 +44,8 @@ func (s *Source) replay(o analyzer.Options) (p *analyzer.Profile, info trace.Inf
 }
 
 // Make makes the profile of a trace. It is replayed once, and again for each of the moments that only a replay keeps.
-// Errors are those of Open, of analyzer.Replay and of
-// analyzer.Profile.Report.
+// Errors are those of Open, of analyzer.Replay and
+// of analyzer.Profile.Report.
 func Make(src Source) (*Profile, error) {
 	replayed, info, done, err := src.replay(src.Options)
 	if err != nil {

@@ -2,37 +2,30 @@ package runprofile
 
 import (
 	"bytes"
-	"path/filepath"
 	"reflect"
 	"strings"
 	"testing"
 
-	"github.com/rogpeppe/go-internal/txtar"
-
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/guest"
 	"memtrace/internal/profile"
 	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/rules/rulefile"
 	"memtrace/internal/symbol"
-	"memtrace/internal/textform"
 	"memtrace/trace"
 )
 
-// sourceOf is a trace in text form as a source of profiles.
-func sourceOf(tb testing.TB, text string) Source {
+// sourceOf is a trace as a source of profiles.
+func sourceOf(tb testing.TB, raw []byte) Source {
 	tb.Helper()
-	var file bytes.Buffer
-	if err := textform.Encode(&file, strings.NewReader(text)); err != nil {
-		tb.Fatal(err)
-	}
 	set, err := rulefile.Open(rulefile.Default)
 	if err != nil {
 		tb.Fatal(err)
 	}
 	open := func() trace.Source {
-		r, err := trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len()))
+		r, err := trace.NewReader(bytes.NewReader(raw), int64(len(raw)))
 		if err != nil {
 			tb.Fatal(err)
 		}
@@ -50,9 +43,9 @@ func sourceOf(tb testing.TB, text string) Source {
 }
 
 // madeOf makes the profile of a trace, and the bytes of its file.
-func madeOf(tb testing.TB, text string) (*Profile, []byte) {
+func madeOf(tb testing.TB, raw []byte) (*Profile, []byte) {
 	tb.Helper()
-	p, err := Make(sourceOf(tb, text))
+	p, err := Make(sourceOf(tb, raw))
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -77,32 +70,10 @@ func read(data []byte) (*report.Head, *Body, error) {
 	return head, body, err
 }
 
-// traces are the traces of the golden reports, by name.
-func traces(tb testing.TB) map[string]string {
-	tb.Helper()
-	paths, err := filepath.Glob("../render/testdata/*.txtar")
-	if err != nil || len(paths) < 10 {
-		tb.Fatalf("%d golden reports: %v", len(paths), err)
-	}
-	list := map[string]string{}
-	for _, path := range paths {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			tb.Fatal(err)
-		}
-		for _, f := range archive.Files {
-			if f.Name == "trace" || f.Name == "new" {
-				list[filepath.Base(path)] = string(f.Data)
-			}
-		}
-	}
-	return list
-}
-
 // TestReportIsThatOfTheTrace: with all details and as JSON, of every trace that has a golden report.
 func TestReportIsThatOfTheTrace(t *testing.T) {
-	for name, text := range traces(t) {
-		source := sourceOf(t, text)
+	for name, raw := range guest.ReportTraces(t) {
+		source := sourceOf(t, raw)
 		replayed, _, _, err := source.replay(source.Options)
 		if err != nil {
 			t.Fatal(err)
@@ -111,7 +82,7 @@ func TestReportIsThatOfTheTrace(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, data := madeOf(t, text)
+		_, data := madeOf(t, raw)
 		_, body, err := read(data)
 		if err != nil {
 			t.Fatalf("%s: %v", name, err)
@@ -160,12 +131,12 @@ func difference(want, got string) string {
 // TestComplete: what is added to the report of a trace is in that of its profile, too. It goes by all that the trace
 // says, also behind the events: JAX's own account was looked for before they were read.
 func TestComplete(t *testing.T) {
-	source := sourceOf(t, `trace version=1
+	source := sourceOf(t, guest.Encoded(t, `trace version=1
 alloc seq=1 time=1000 thread=1 level=driver api=cuMemAlloc_v2 mem=device addr=0x10000000 size=1024
 info key="account.jax" value="said at the end"
 flush watermark=2
 end reason="exit" events=1 time=9000
-`)
+`))
 	source.Complete = func(info trace.Info, s *report.Summary) error {
 		s.OwnAccounts = []report.OwnAccount{{Framework: info["account.jax"]}}
 		return nil
@@ -182,8 +153,8 @@ end reason="exit" events=1 time=9000
 // TestMoments: what a profile has of a moment adds up to what the trace had then.
 func TestMoments(t *testing.T) {
 	moments := 0
-	for name, text := range traces(t) {
-		p, _ := madeOf(t, text)
+	for name, raw := range guest.ReportTraces(t) {
+		p, _ := madeOf(t, raw)
 		s := p.Body.Summary
 		for _, m := range p.Body.Moments {
 			sum := uint64(0)
@@ -223,7 +194,7 @@ func TestMoments(t *testing.T) {
 
 // TestRefuses: what a profile cannot answer, it says so, and why.
 func TestRefuses(t *testing.T) {
-	_, data := madeOf(t, traces(t)["training.txtar"])
+	_, data := madeOf(t, guest.ReportTraces(t)["training.txtar trace"])
 	for lacks, ask := range map[string]func(o *analyzer.Options){
 		"not divided by stream": func(o *analyzer.Options) { o.Groupings = []string{"stream"} },
 		"one device":            func(o *analyzer.Options) { o.Devices = []int16{0} },
@@ -237,7 +208,7 @@ func TestRefuses(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		o := sourceOf(t, "trace version=1\n").Options
+		o := sourceOf(t, guest.Encoded(t, "trace version=1\n")).Options
 		if ask(&o); reflect.DeepEqual(o, analyzer.Options{}) {
 			t.Fatal("nothing is asked")
 		}

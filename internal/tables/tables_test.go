@@ -5,7 +5,6 @@ import (
 	"io"
 	"math/rand/v2"
 	"os"
-	"path/filepath"
 	"reflect"
 	"runtime"
 	"slices"
@@ -13,13 +12,12 @@ import (
 	"testing"
 
 	"github.com/parquet-go/parquet-go"
-	"github.com/rogpeppe/go-internal/txtar"
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
+	"memtrace/internal/guest"
 	"memtrace/internal/profile"
 	"memtrace/internal/rules/rulefile"
-	"memtrace/internal/textform"
 	"memtrace/trace"
 )
 
@@ -32,33 +30,6 @@ func open(t testing.TB, raw []byte) *trace.Reader {
 		t.Fatal(err)
 	}
 	return r
-}
-
-// reportTraces are the traces of the report's own tests, by name.
-func reportTraces(t *testing.T) map[string][]byte {
-	t.Helper()
-	paths, err := filepath.Glob("../render/testdata/*.txtar")
-	if err != nil || len(paths) < 5 {
-		t.Fatalf("%d traces: %v", len(paths), err)
-	}
-	all := make(map[string][]byte)
-	for _, path := range paths {
-		archive, err := txtar.ParseFile(path)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, f := range archive.Files {
-			if f.Name != "trace" && f.Name != "base" && f.Name != "new" {
-				continue
-			}
-			var file bytes.Buffer
-			if err := textform.Encode(&file, bytes.NewReader(f.Data)); err != nil {
-				t.Fatalf("%s: %v", path, err)
-			}
-			all[filepath.Base(path)+" "+f.Name] = file.Bytes()
-		}
-	}
-	return all
 }
 
 // rank replays a trace for its tables.
@@ -141,7 +112,7 @@ func rowsOf[T any](t testing.TB, file []byte) []T {
 // runs have the report's figures of both levels, to the byte.
 func TestTablesAddUpToTheReport(t *testing.T) {
 	tried := 0
-	for name, raw := range reportTraces(t) {
+	for name, raw := range guest.ReportTraces(t) {
 		s := rank(t, 0, raw).summary
 		files := written(t, raw)
 		runs := rowsOf[Run](t, files["runs"])
@@ -262,7 +233,7 @@ func highest(rows []Sample, level string) []int64 {
 // TestStacksAreTheSameInAllRanks: two ranks whose traces number their stacks differently have the same ids, each stack
 // and each frame stands once, and every id that a row has stands there.
 func TestStacksAreTheSameInAllRanks(t *testing.T) {
-	traces := reportTraces(t)
+	traces := guest.ReportTraces(t)
 	a, b := traces["sites.txtar trace"], traces["sites-tags.txtar trace"]
 	if a == nil || b == nil {
 		t.Fatal("the traces have other names now")

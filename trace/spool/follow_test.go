@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -114,17 +115,25 @@ func waitForSpool(t *testing.T, path string) {
 	}
 }
 
+// recordAndDrain starts threads that record so many events each, and a drainer beside them that works one turn for each
+// value sent to turns. The program ends with the test.
+func recordAndDrain(t *testing.T, threads, each int) (path string, recorded <-chan struct{}, turns chan<- bool,
+	done <-chan error) {
+	t.Helper()
+	cmd, path := record(t, guest.Recorder(t, recorderSource), nil, strconv.Itoa(threads), strconv.Itoa(each), "linger")
+	recorded, end := started(t, cmd)
+	t.Cleanup(end)
+	waitForSpool(t, path)
+	sent, ended := make(chan bool), make(chan error, 1)
+	drain(t, path, sent, ended)
+	return path, recorded, sent, ended
+}
+
 // A follower that reads while threads record and a drainer moves records and releases segments returns every event
 // once, from either place, with its stacks and tags.
 func TestFollow(t *testing.T) {
-	program := guest.Recorder(t, recorderSource)
 	const threads, each = 4, 400000
-	cmd, path := record(t, program, nil, "4", "400000", "linger")
-	recorded, end := started(t, cmd)
-	defer end()
-	waitForSpool(t, path)
-	turns, done := make(chan bool), make(chan error, 1)
-	drain(t, path, turns, done)
+	path, recorded, turns, done := recordAndDrain(t, threads, each)
 	f, err := spool.Follow(path, path+spool.Extension)
 	if err != nil {
 		t.Fatal(err)

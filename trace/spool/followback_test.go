@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"testing"
 
-	"memtrace/internal/guest"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -38,14 +37,8 @@ func restart(t *testing.T, f *spool.Follower, path string) (next *spool.Follower
 // Followers that each go on from the bookmark of the one before, while threads record and a drainer moves records,
 // return every event once among them, and the last one's books are those of all.
 func TestFollowersGoOn(t *testing.T) {
-	program := guest.Recorder(t, recorderSource)
 	const threads, each = 4, 100000
-	cmd, path := record(t, program, nil, "4", "100000", "linger")
-	recorded, end := started(t, cmd)
-	defer end()
-	waitForSpool(t, path)
-	turns, done := make(chan bool), make(chan error, 1)
-	drain(t, path, turns, done)
+	path, recorded, turns, done := recordAndDrain(t, threads, each)
 	f, err := spool.Follow(path, path+spool.Extension)
 	if err != nil {
 		t.Fatal(err)
