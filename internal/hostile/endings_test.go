@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"runtime"
 	"strconv"
@@ -105,9 +104,7 @@ func endings(t *testing.T) string {
 	for i, file := range files {
 		files[i] = filepath.Join("testdata/guest/endings", filepath.Base(file))
 	}
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("there is no g++ for the guest's C++ half")
-	}
+	guest.Tool(t, "g++", "--version")
 	return compile(t, "endings", files, append(withDriver(t), filepath.Join(nullGPU(t), "libcudart.so.13"))...)
 }
 

@@ -104,10 +104,7 @@ func TestSetuidProgram(t *testing.T) {
 // A program of another C library: there is no CUDA for musl, so the library loads, does nothing, and the program runs.
 func TestMusl(t *testing.T) {
 	t.Parallel()
-	compiler, err := exec.LookPath("musl-gcc")
-	if err != nil {
-		t.Skip("musl-gcc is not there")
-	}
+	compiler := guest.Tool(t, "musl-gcc", "--version")
 	program := filepath.Join(t.TempDir(), "musl")
 	source := filepath.Join(guest.Root(), "testdata/guest/musl.c")
 	if text, err := exec.Command(compiler, "-O2", "-o", program, source).CombinedOutput(); err != nil {

@@ -88,9 +88,7 @@ func countedPools(t *testing.T, got result) (pools map[string]ownPool, peak uint
 // byte.
 func TestPoolIsDividedByCallers(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("there is no g++ for the guest")
-	}
+	guest.Tool(t, "g++", "--version")
 	program := compile(t, "arena", []string{"testdata/guest/arena.cc"}, withDriver(t)...)
 	got := run{program: program, preload: []string{""}}.do(t)
 	var s report.Summary
@@ -123,9 +121,7 @@ func TestPoolIsDividedByCallers(t *testing.T) {
 // TestCallersWhenMemoryRanOut: the same where the device is full: the report is of that moment.
 func TestCallersWhenMemoryRanOut(t *testing.T) {
 	t.Parallel()
-	if _, err := exec.LookPath("g++"); err != nil {
-		t.Skip("there is no g++ for the guest")
-	}
+	guest.Tool(t, "g++", "--version")
 	program := compile(t, "arena", []string{"testdata/guest/arena.cc"}, withDriver(t)...)
 	got := run{program: program, env: []string{"NULLCUDA_MEM=50M"}, preload: []string{""}}.do(t)
 	screen, err := exec.Command(command(t), "report", got.traces(t)[0]).Output()

@@ -4,11 +4,12 @@ import (
 	"fmt"
 	"maps"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
 	"testing"
+
+	"memtrace/internal/guest"
 )
 
 // results returns a resolver's results for addresses of a file loaded at 0, as text. Modules are left out: copies have
@@ -166,9 +167,7 @@ func TestDebugFileUnderFolder(t *testing.T) {
 
 // Information common to several debug files may be in a separate file.
 func TestSharedDebugFile(t *testing.T) {
-	if _, err := exec.LookPath("dwz"); err != nil {
-		t.Skip("no dwz here")
-	}
+	guest.Tool(t, "dwz", "--version")
 	first := compiled(t, "g++", "inlined.cc", "-O2", "-g", "-gdwarf-4")
 	second := compiled(t, "g++", "inlined.cc", "-O3", "-g", "-gdwarf-4")
 	addresses := spread(slices.Sorted(maps.Keys(functionNames(t, first))), 1500)
