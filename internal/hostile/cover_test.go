@@ -72,7 +72,9 @@ func compareAccounts(t *testing.T, driver account.Account, r *account.Replay) {
 	}
 }
 
-// checkHealth requires that the analyzer had nothing to repair.
+// checkHealth requires that the analyzer had nothing to repair but what scheduling does: of a thread that does not run
+// for half a second within a free, the drainer passes the record over (stuckAfter in interpose/drain.go), and it comes
+// late. Then the block had given way to the next one at its address, once for each such free.
 func checkHealth(t *testing.T, path string) *report.Summary {
 	t.Helper()
 	source, err := spool.OpenRun(path)
@@ -85,8 +87,8 @@ func checkHealth(t *testing.T, path string) *report.Summary {
 		t.Fatal(err)
 	}
 	h := s.Health
-	if !h.Complete || h.UnmatchedFrees+h.UnmatchedMaps+h.DisplacedBlocks+h.UnmatchedReferences+h.FailedFrees+
-		h.SequenceGaps+h.ImplausibleSizes != 0 {
+	if !h.Complete || h.DisplacedBlocks > h.LateFrees || h.UnmatchedFrees+h.UnmatchedMaps+h.UnmatchedReferences+
+		h.FailedFrees+h.SequenceGaps+h.ImplausibleSizes != 0 {
 		t.Errorf("%s: %+v", filepath.Base(path), h)
 	}
 	return s
