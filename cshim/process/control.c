@@ -38,7 +38,7 @@
 #define MT_PACKET (16u << 10)
 #define MT_SETTINGS 32u
 #define MT_ALONE_CHECK_MS 500    /* at whether the program is gone */
-#define MT_CLIENT_MS 2000 /* that a client may take for its request, and for each packet of a response */
+#define MT_CLIENT_MS 2000 /* that a client may take for each packet of a response */
 #define MT_CLIENTS 16u
 #define MT_ROWS 256u
 #define MT_LOCK_WAIT_MS_MAX 30000u
@@ -253,15 +253,13 @@ static void serve_one(int client) {
   mt_search_over();
 }
 
-/* Connected clients without a request so far, the oldest first. One that sends none delays no other. */
-static struct {
-  int fd;
-  uint64_t until;
-} clients[MT_CLIENTS];
+/* Connected clients without a request so far, the oldest first, which makes room for one too many. One that sends none
+ * delays no other. */
+static int clients[MT_CLIENTS];
 static unsigned connected;
 
 static void close_client(unsigned i) {
-  mt_sys_close(clients[i].fd);
+  mt_sys_close(clients[i]);
   connected--;
   memmove(&clients[i], &clients[i + 1], (connected - i) * sizeof *clients);
 }
@@ -271,23 +269,21 @@ static void accept_client(int listening) {
   if (fd < 0) return;
   if (!is_authorized(fd)) return mt_sys_close(fd);
   if (connected == MT_CLIENTS) close_client(0);
-  clients[connected].fd = fd;
-  clients[connected++].until = mt_clock_monotonic() + MT_CLIENT_MS * 1000000ull;
+  clients[connected++] = fd;
 }
 
 /* Waits for at most that long, -1: without limit, and serves clients that have sent a request. */
 static void serve_clients(int listening, int milliseconds) {
   struct pollfd all[MT_CLIENTS + 1];
   unsigned count = connected;
-  if (count && (milliseconds < 0 || milliseconds > MT_CLIENT_MS)) milliseconds = MT_CLIENT_MS;
   struct timespec limit = {milliseconds / 1000, milliseconds % 1000 * 1000000l};
-  for (unsigned i = 0; i < count; i++) all[i] = (struct pollfd){.fd = clients[i].fd, .events = POLLIN};
+  for (unsigned i = 0; i < count; i++) all[i] = (struct pollfd){.fd = clients[i], .events = POLLIN};
   all[count] = (struct pollfd){.fd = listening, .events = POLLIN};
   if (mt_sys(SYS_ppoll, all, count + 1, milliseconds < 0 ? NULL : &limit, NULL, 8) < 0) return;
-  uint64_t now = mt_clock_monotonic();
   for (unsigned i = count; i--;) {
-    if (all[i].revents) serve_one(clients[i].fd);
-    if (all[i].revents || now >= clients[i].until) close_client(i);
+    if (!all[i].revents) continue;
+    serve_one(clients[i]);
+    close_client(i);
   }
   if (all[count].revents) accept_client(listening);
 }
