@@ -34,6 +34,7 @@ static struct {
 /* One search at a time; with the interpreter's lock. */
 static struct mt_referrers *now;
 static bool answered;
+static char failed_because[256]; /* "" unless the script says why it failed */
 
 /* moment() -> int: all tensors that were found are live and stay so. */
 static void *moment(void *self, void *unused) {
@@ -57,11 +58,26 @@ static void *answer(void *self, void *rows) {
   return api.number(answered);
 }
 
+/* failed(bytes): the script cannot answer. */
+static void *failed(void *self, void *why) {
+  static const char lead[] = "the search failed in the process: ";
+  char *text;
+  intptr_t size;
+  (void)self;
+  if (!api.bytes(why, &text, &size)) {
+    size_t room = sizeof failed_because - sizeof lead, length = (size_t)size < room ? (size_t)size : room;
+    *(char *)mempcpy(stpcpy(failed_because, lead), text, length) = 0;
+  }
+  api.clear_error();
+  return api.number(0);
+}
+
 static bool fill_namespace(void *globals) {
-  static struct mt_pymethod methods[3];
+  static struct mt_pymethod methods[4];
   methods[0] = (struct mt_pymethod){"moment", moment, MT_PY_NO_ARGUMENTS, NULL};
   methods[1] = (struct mt_pymethod){"answer", answer, MT_PY_ONE_ARGUMENT, NULL};
   methods[2] = (struct mt_pymethod){"ways", mt_pypaths, MT_PY_SEVERAL_ARGUMENTS, NULL};
+  methods[3] = (struct mt_pymethod){"failed", failed, MT_PY_ONE_ARGUMENT, NULL};
   for (unsigned i = 0; i < sizeof methods / sizeof *methods; i++)
     if (!mt_pyscript_add_function(globals, &methods[i], NULL)) return false;
   return mt_pyfunctions_add(globals, MT_TORCH) && mt_pyscript_add_number(globals, "LIMIT", now->limit) &&
@@ -82,10 +98,11 @@ static void run_script(void) {
 
 static const char *find(void) {
   struct mt_quiet quiet;
-  answered = false, now->size = 0, now->seq = 0;
+  answered = false, now->size = 0, now->seq = 0, *failed_because = 0;
   if (!mt_pyquiet_enter(&quiet)) return "its interpreter is not the one that the process began with";
   run_script();
   mt_pyquiet_leave(&quiet);
+  if (*failed_because) return failed_because;
   if (!answered) return "the search failed in the process: this version of Python or PyTorch may be unknown";
   return now->size ? NULL : "PyTorch is not imported there";
 }

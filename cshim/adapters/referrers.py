@@ -2,7 +2,7 @@
 # _referrers.py, which precede it.
 from memtrace._referrers import _find, gc, sys
 
-from .library import LIMIT, MILLISECONDS, ROOM, VISITS, all_instances, answer, moment, ways
+from .library import LIMIT, MILLISECONDS, ROOM, VISITS, all_instances, answer, failed, moment, ways
 
 LONGEST = 2000  # characters of a text
 
@@ -43,10 +43,21 @@ def _answer():
     answer(b"%d\t%d\t%d\t%d\t%d\n" % (found.tensors, found.late, left_out, found.bytes, found.visits) + b"".join(rows))
 
 
+def _reason(error):
+    """What went wrong, and in which function. An exception of the program's own is not asked for its text."""
+    at = error.__traceback__
+    while at.tb_next is not None:
+        at = at.tb_next
+    text = f": {error}" if type(error).__module__ == "builtins" else ""
+    return _shown(f"{type(error).__name__} in {at.tb_frame.f_code.co_name}{text}").encode("utf-8", "replace")
+
+
 _collects = gc.isenabled()  # up to Python 3.9; since then the library has switched it off
 gc.disable()
 try:
     _answer()
+except Exception as error:  # noqa: BLE001  the requester is told
+    failed(_reason(error))
 finally:
     if _collects:
         gc.enable()

@@ -33,6 +33,23 @@ class Step:
         return self.text
 
 
+_NAMESPACE = types.ModuleType.__dict__["__dict__"]
+
+
+def namespace(module: types.ModuleType) -> Dict[str, Any]:
+    """Returns a module's variables, past anything that its class defines: a lazy one stays unloaded."""
+    found: Dict[str, Any] = _NAMESPACE.__get__(module)
+    return found
+
+
+def _full_name(found: Any, kind: type) -> str:
+    """Returns the name of a class or function, past anything that its type defines."""
+    try:
+        return f"{kind.__getattribute__(found, '__module__')}.{kind.__getattribute__(found, '__qualname__')}"
+    except Exception:  # noqa: BLE001  without a module
+        return f"?.{kind.__getattribute__(found, '__name__')}"
+
+
 def closure_variable(function: types.FunctionType, cell: Any) -> str:
     """Returns the name of the variable of a function's closure that lies in cell, "" if there is none."""
     for name, one in zip(function.__code__.co_freevars, function.__closure__ or ()):
@@ -151,7 +168,7 @@ def _step_of_instance(owner: Any, child: Any) -> Optional[Step]:
         if value is child:
             return Step(f".{key}")
     for base in type(owner).__mro__:
-        for name, slot in list(vars(base).items()):
+        for name, slot in list(type.__dict__["__dict__"].__get__(base).items()):
             if type(slot) is types.MemberDescriptorType:
                 try:
                     if slot.__get__(owner) is child:
@@ -173,12 +190,12 @@ class Roots:
     """What has a name of its own, at which a way ends; values are the modules' dictionaries and the values of variables, None before those of libraries' functions. Variables of functions that are running are found by their frames, which collect no garbage and so have no referrers."""
 
     def __init__(self) -> None:
-        self.modules = {id(vars(module)): name for name, module in reversed(list(sys.modules.items())) if issubclass(type(module), types.ModuleType)}
+        self.modules = {id(namespace(module)): name for name, module in reversed(list(sys.modules.items())) if issubclass(type(module), types.ModuleType)}
         self.running = set()
         self.locals: Dict[int, str] = {}
         libraries: List[Any] = [None]
         self.inner: Set[int] = set()  # variables of libraries' functions
-        self.values: List[Any] = [vars(module) for module in list(sys.modules.values()) if issubclass(type(module), types.ModuleType)]
+        self.values: List[Any] = [namespace(module) for module in list(sys.modules.values()) if issubclass(type(module), types.ModuleType)]
         for frame in list(sys._current_frames().values()):
             at: Optional[types.FrameType] = frame
             found: Dict[str, Any] = {}
@@ -217,9 +234,8 @@ class Roots:
         if id(found) in self.modules:
             return self.modules[id(found)]
         if issubclass(type(found), types.ModuleType):
-            return str(found.__name__)
-        if issubclass(type(found), type):
-            return f"{found.__module__}.{found.__qualname__}"
-        if issubclass(type(found), types.FunctionType):
-            return f"{found.__module__}.{found.__qualname__}"
+            return str(namespace(found).get("__name__", "?"))
+        for kind in (type, types.FunctionType):
+            if issubclass(type(found), kind):
+                return _full_name(found, kind)
         return self.local_name(found)

@@ -187,7 +187,10 @@ def _measure_graphs(torch: Any, tensors: Dict[int, _Reading], referred: Set[int]
     for reading in rooted:
         if time.monotonic() > until:
             return True
-        reading.measure_graph(torch, seen, counted, says)
+        try:
+            reading.measure_graph(torch, seen, counted, says)
+        except Exception:  # noqa: BLE001  what was counted so far stays
+            continue
     for key in [key for key, reading in tensors.items() if key not in referred and (reading.storage in counted or (rooted and not says))]:
         del tensors[key]
     return False
@@ -217,7 +220,10 @@ def _grouped(walk: Union[_Walk, _Ways], chosen: Dict[int, _Reading]) -> List[Hol
     groups: Dict[Tuple[str, str], Holder] = {}
     storages = set()
     for key, reading in chosen.items():
-        path, types = walk.path(key if reading.of is None else reading.of)
+        try:
+            path, types = walk.path(key if reading.of is None else reading.of)
+        except Exception:  # noqa: BLE001  another thread changed it meanwhile
+            path, types = "?", ""
         if reading.of is not None:
             path, types = path + ".grad", types + ", Tensor"
         h = groups.setdefault((path, types), Holder(path, types))

@@ -6,6 +6,7 @@ import gc
 import sys
 import threading
 import time
+import types
 import weakref
 
 from conftest import PYTHON_FOLDER
@@ -62,6 +63,27 @@ def test_paths():
     assert path_of(lambda: Hostile.shared) == (f"{__name__}.Hostile.shared", "type, Leaf")
     assert path_of(lambda: CYCLE[0])[0] == f"{__name__}.CYCLE[*]"
     assert path_of(lambda: LAYERS["17"])[0] == f"{__name__}.LAYERS[*]"
+
+
+def test_names_run_no_code_of_the_program(monkeypatch):
+    """A lazy module is not loaded, and a metaclass is not asked."""
+
+    class Lazy(types.ModuleType):
+        def __getattribute__(self, name):
+            raise AssertionError(name)
+
+    class Meta(type):
+        def __getattribute__(cls, name):
+            raise AssertionError(name)
+
+    class Odd(metaclass=Meta):
+        kept = Leaf()
+
+    lazy = Lazy("lazy_module")
+    types.ModuleType.__dict__["__dict__"].__get__(lazy)["kept"] = Leaf()
+    monkeypatch.setitem(sys.modules, "lazy_module", lazy)
+    assert path_of(lambda: types.ModuleType.__dict__["__dict__"].__get__(lazy)["kept"])[0] == "lazy_module.kept"
+    assert path_of(lambda: type.__getattribute__(Odd, "kept"))[0].endswith(".Odd.kept")
 
 
 def test_running_function():
