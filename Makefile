@@ -14,6 +14,8 @@ PYTHON ?= python3
 GO ?= go
 # go-nvml wraps the functions that NVML deprecates, too, and the compiler would name each of them.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
+# Commands, tools and tests are built in one way, so that what they share is compiled once. The profile tells the compiler which functions read traces: scripts/pgo.sh.
+export GOFLAGS += -trimpath -buildvcs=false -tags=netgo,osusergo '-pgo=$(CURDIR)/cmd/memtrace/reports.pgo'
 include cshim/cshim.mk
 
 comma := ,
@@ -49,14 +51,13 @@ cli: $(BUILD)/memtrace ## the command
 # the recording goes on.
 $(BUILD)/libmemtrace.so: $(CSHIM_OUT)/libcshim.a cshim/exports.map interpose/lazy.ld $(GO_SOURCES)
 	@mkdir -p $(BUILD) && rm -f $@.new
-	CGO_ENABLED=1 GOEXPERIMENT=nogreenteagc $(GO) build -trimpath -buildvcs=false -tags netgo,osusergo -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
+	CGO_ENABLED=1 GOEXPERIMENT=nogreenteagc $(GO) build -pgo=off -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
 	GOARCH= CC= $(GO) run ./tools/patchruntime $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
-# The profile says to the compiler which functions read traces: scripts/pgo.sh.
 $(BUILD)/memtrace: $(GO_SOURCES) cmd/memtrace/reports.pgo
 	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -trimpath -buildvcs=false -pgo=cmd/memtrace/reports.pgo -tags netgo,osusergo -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+	CGO_ENABLED=1 $(GO) build -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk
@@ -126,7 +127,7 @@ test-c: ## C tests of the library and of the null GPU, plain and with sanitizers
 test-aarch64: ## a cross-built library for aarch64 records a C program under qemu-user
 	GOARCH=arm64 CC=aarch64-linux-gnu-gcc $(MAKE) BUILD=build/aarch64 build/aarch64/libmemtrace.so
 	$(MAKE) CC=aarch64-linux-gnu-gcc NULLCUDA_OUT=build/aarch64/lib nullcuda_obj=build/aarch64/obj nullcuda-driver nullcuda-nvml
-	$(GO) test -count=1 -tags aarch64 -run Aarch64 ./internal/hostile
+	$(GO) test -count=1 -tags aarch64,netgo,osusergo -run Aarch64 ./internal/hostile
 
 test-python: ## tests of the Python package
 	scripts/test-python.sh

@@ -3,7 +3,8 @@
 #
 # The tests, in three tiers by what they need; each has what the one before it has. All parts run even when one fails: the end-to-end tests, and beside them, as
 # they wait for disks and each other, all others one by one. Environments are installed meanwhile. Closes with what failed, each with the command that runs it
-# alone, how long the parts took, and `N passed, N failed`, counting parts.
+# alone, how long the parts took, and `N passed, N failed`, counting parts. `make lint` is what vets; `make` passes flags on by which the tests and the command
+# share what was compiled.
 #
 # Usage: scripts/test.sh [core|all|nightly] [--list | PART...]     only these parts, by the words that --list prints
 #   core     one PyTorch on the null GPU: Go, C, Python, the core of the end-to-end tests
@@ -53,21 +54,21 @@ fi
 
 end_to_end() {
 	# A program of a framework keeps one processor busy, reads and compiles from disk at its beginning, and takes up to 2 GiB of memory.
-	part e2e "end to end" go test -json -tags e2e -count=1 -timeout 80m -parallel "$(($(nproc) < 8 ? $(nproc) : 8))" ./internal/e2e
+	part e2e "end to end" go test -json -vet=off -tags e2e,netgo,osusergo -count=1 -timeout 80m -parallel "$(($(nproc) < 8 ? $(nproc) : 8))" ./internal/e2e
 }
 
 others() {
-	part go "Go" go test -json -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
+	part go "Go" go test -json -vet=off -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
 	part c "C" scripts/test-c.sh
 	part python "Python" scripts/test-python.sh
-	part hostile "hostile programs" go test -json -timeout 60m ./internal/hostile
+	part hostile "hostile programs" go test -json -vet=off -timeout 60m ./internal/hostile
 	[ "$TIER" != core ] || return 0
 	part race "Go, under the race detector" scripts/test-race.sh
 	# Only cuda/nvml has files that depend on cgo.
 	part portable "Go, without cgo" env CGO_ENABLED=0 bash -c 'go build -o /dev/null ./cmd/memtrace && go test -json ./cuda/...'
-	part costs "costs of the command" go test -json -run 'CostGrows|OverflowHasBounds' ./cmd/memtrace
+	part costs "costs of the command" go test -json -vet=off -run 'CostGrows|OverflowHasBounds' ./cmd/memtrace
 	part guard "instructions of the hook path" scripts/callgrind-guard.sh
-	part browser "pages in a browser" go test -json -timeout 40m ./internal/browser
+	part browser "pages in a browser" go test -json -vet=off -timeout 40m ./internal/browser
 	part aarch64 "64-bit Arm under emulation" make --no-print-directory test-aarch64
 	part wheels "wheels" make --no-print-directory test-wheel
 	part fuzz "fuzz targets" scripts/fuzz.sh "${FUZZTIME:-5s}"

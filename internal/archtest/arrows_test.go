@@ -8,10 +8,11 @@ import (
 	"io/fs"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"slices"
 	"strings"
 	"testing"
+
+	"memtrace/internal/guest"
 )
 
 const module = "memtrace/"
@@ -180,8 +181,7 @@ type pkg struct {
 // that the test opened changes, and what a command opens on its behalf does not count.
 func root(t *testing.T) string {
 	t.Helper()
-	_, file, _, _ := runtime.Caller(0)
-	root := filepath.Join(filepath.Dir(file), "..", "..")
+	root := guest.Root()
 	err := filepath.WalkDir(root, func(path string, entry fs.DirEntry, err error) error {
 		if entry != nil && entry.IsDir() && (strings.HasPrefix(entry.Name(), ".git") || entry.Name() == "build" ||
 			entry.Name() == "testdata") {

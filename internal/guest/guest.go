@@ -13,18 +13,28 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync"
 	"syscall"
 	"testing"
 )
 
-// Root returns the repository's root folder.
-func Root() string {
-	_, file, _, _ := runtime.Caller(0)
-	return filepath.Dir(filepath.Dir(filepath.Dir(file)))
+var root = findRoot()
+
+// findRoot looks for the folder that has go.mod from the test's own on, in which a test begins.
+func findRoot() string {
+	at, err := os.Getwd()
+	for err == nil && at != "/" {
+		if _, err := os.Stat(filepath.Join(at, "go.mod")); err == nil {
+			return at
+		}
+		at = filepath.Dir(at)
+	}
+	panic("tests begin in a folder of the repository")
 }
+
+// Root returns the repository's root folder.
+func Root() string { return root }
 
 // Tool returns the path of a program that the test needs. The test is skipped where there is none, or where it does not
 // run with the arguments: the launcher of a version manager without a version, a tracer that may not trace.
