@@ -14,6 +14,9 @@ func (q *query) process() report.Process {
 	src := q.src
 	p := report.ProcessOf(src.Info())
 	p.Ended, p.DurationNS = report.EndedKilled, q.replayer.lastTime
+	if src.Health().Truncated {
+		p.Ended = report.EndedUnknown
+	}
 	if end, ok := src.End(); ok {
 		p.Ended = report.EndedClean
 		p.DurationNS = max(p.DurationNS, end.Time)
@@ -21,7 +24,9 @@ func (q *query) process() report.Process {
 	if e, ok := src.(ender); ok {
 		p.Ended = e.Ended()
 	}
-	p.NoEnd = src.Health().NoEnd != ""
+	if p.Ended == report.EndedUnknown { // what was read of it is not all
+		p.ExitStatus, p.Signal = nil, ""
+	}
 	return p
 }
 

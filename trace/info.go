@@ -20,6 +20,7 @@ import (
 //	process.recording                        identifies the recording; also in its spool's header
 //	process.exit_status                      what the program passed to exit or _exit, 0 to 255; absent if something else ended it
 //	process.signal                           the signal that ended it, by name, where memtrace run saw it
+//	process.ended                            without an end section: "exit" or "killed", by what its spool held; "running" in a copy made meanwhile
 //	process.numbers, process.in_flight       order numbers drawn, and for each call that had not returned the lowest that may be its own
 //	process.lost_threads, .lost_dictionary   threads and dictionary entries that the recorder of a killed process had dropped
 //	clock.base_unix_ns, clock.source         time 0 of the events; tsc or monotonic

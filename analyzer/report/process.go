@@ -112,8 +112,7 @@ type Process struct {
 	Exe        string   `json:"exe"`
 	Host       string   `json:"host"`
 	Started    string   `json:"started"`          // RFC 3339 in UTC, "" if unknown
-	Ended      string   `json:"ended"`            // EndedClean, EndedKilled or EndedRunning
-	NoEnd      bool     `json:"-"`                // see Health.NoEnd
+	Ended      string   `json:"ended"`            // EndedClean, EndedKilled, EndedRunning or EndedUnknown
 	Signal     string   `json:"signal,omitempty"` // that ended it, such as "SIGFPE"; "" unknown
 	DurationNS int64    `json:"duration_ns"`
 	Rank       *int     `json:"rank,omitempty"`       // in a distributed run; nil if it is unknown to be one

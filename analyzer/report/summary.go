@@ -96,6 +96,7 @@ const (
 	EndedClean   = "clean"
 	EndedKilled  = "killed"
 	EndedRunning = "running"
+	EndedUnknown = "unknown" // the trace lacks its end
 )
 
 // Level is one account of memory, of one device or of all.

@@ -30,7 +30,7 @@ type traceInfo struct {
 	Schema        string            `json:"schema"`
 	Path          string            `json:"path"`
 	FileBytes     int64             `json:"file_bytes"`
-	Ended         string            `json:"ended"` // clean, killed or running
+	Ended         string            `json:"ended"` // clean, killed, running or unknown
 	EndReason     string            `json:"end_reason,omitempty"`
 	Events        uint64            `json:"events"`
 	Kinds         map[string]uint64 `json:"kinds"` // events by kind

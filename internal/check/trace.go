@@ -81,6 +81,8 @@ func (t *Trace) Incomplete() string {
 		return strings.TrimPrefix(layout.Health(s.Health, s.LostRecords), "INCOMPLETE: ")
 	case p.Ended == report.EndedRunning:
 		return "the program still runs"
+	case p.Ended == report.EndedUnknown:
+		return "how the program ended is unknown: the trace lacks its end"
 	case p.Ended == report.EndedKilled && p.Signal != "":
 		return "the program was ended by " + p.Signal
 	case p.Ended == report.EndedKilled:

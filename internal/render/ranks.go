@@ -358,6 +358,8 @@ func ending(s *report.Summary) string {
 	switch {
 	case s.Process.Ended == report.EndedRunning:
 		return "running"
+	case s.Process.Ended == report.EndedUnknown:
+		return "end unknown"
 	case s.Process.ExitStatus != nil:
 		return fmt.Sprintf("exit status %d", *s.Process.ExitStatus)
 	case s.Process.Signal != "":

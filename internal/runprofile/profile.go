@@ -72,5 +72,4 @@ func (h *hidden) restore(s *report.Summary) {
 	if s.Function != nil {
 		s.Function.Deep = h.Deep
 	}
-	s.Process.NoEnd = s.Health.NoEnd != ""
 }

@@ -90,24 +90,27 @@ func TestKilledWithoutItsSpool(t *testing.T) {
 			t.Fatal(err)
 		}
 		run, events := opened(t, path)
-		want := 100
+		want, ended := 100, EndedUnknown
 		if why == "" {
-			want = int(s.seq)
+			want, ended = int(s.seq), EndedKilled
 		}
-		if h := run.Health(); h.NoEnd != why || len(events) != want || h.Gaps != 0 || run.Ended() != EndedKilled {
+		if h := run.Health(); h.NoEnd != why || len(events) != want || h.Gaps != 0 || run.Ended() != ended {
 			t.Errorf("%q: %d events of %d, ended %s, %+v", why, len(events), want, run.Ended(), h)
 		}
 	}
 }
 
-// A file that was cut between two of its sections looked like that of a killed process, which had lost nothing.
-func TestCutBetweenSections(t *testing.T) {
+// A file that was cut between two of its sections looked like that of a killed process, which had lost nothing, and
+// one that was cut anywhere was said to be killed, or to have ended with its exit status. The other process is killed
+// while it exits, and the file that has all its spool held says so.
+func TestCutTrace(t *testing.T) {
 	s := recordedBy(1<<22, 8)
+	s.put32(offExitStatus, exited)
 	clean, merged := drained(t, s, int(s.seq), true), drained(t, s, 100, false)
 	if err := Finalize(merged); err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range []string{clean, merged} {
+	for path, ended := range map[string]string{clean: EndedClean, merged: EndedKilled} {
 		os.Remove(path + Extension)
 		whole, err := os.ReadFile(path)
 		if err != nil {
@@ -115,13 +118,17 @@ func TestCutBetweenSections(t *testing.T) {
 		}
 		cuts := 0
 		for at := section.HeadSize; at < len(whole); cuts++ {
-			if err := os.WriteFile(path, whole[:at], 0o600); err != nil {
-				t.Fatal(err)
-			}
-			run, events := opened(t, path)
-			if h := run.Health(); h.NoEnd == "" && h.Gaps == 0 && uint64(len(events)) < s.seq {
-				t.Errorf("cut at %d of %d: %d events of %d, and nothing is missing: %+v", at, len(whole), len(events),
-					s.seq, h)
+			for _, cut := range []int{at, at + 5} {
+				if err := os.WriteFile(path, whole[:cut], 0o600); err != nil {
+					t.Fatal(err)
+				}
+				run, events := opened(t, path)
+				h := run.Health()
+				if h.NoEnd == "" && !h.Truncated && h.Gaps == 0 && uint64(len(events)) < s.seq ||
+					run.Ended() != EndedUnknown {
+					t.Errorf("cut at %d of %d: %d events of %d, ended %s, and nothing is missing: %+v", cut, len(whole),
+						len(events), s.seq, run.Ended(), h)
+				}
 			}
 			at += section.HeaderSize + int(section.ParseHeader(whole[at:]).Length)
 		}
@@ -131,8 +138,9 @@ func TestCutBetweenSections(t *testing.T) {
 		if err := os.WriteFile(path, whole, 0o600); err != nil {
 			t.Fatal(err)
 		}
-		if run, events := opened(t, path); run.Health().NoEnd != "" || uint64(len(events)) != s.seq {
-			t.Errorf("%d events of %d, %+v", len(events), s.seq, run.Health())
+		run, events := opened(t, path)
+		if run.Health().NoEnd != "" || uint64(len(events)) != s.seq || run.Ended() != ended {
+			t.Errorf("%d events of %d, ended %s, %+v", len(events), s.seq, run.Ended(), run.Health())
 		}
 	}
 }

@@ -18,13 +18,15 @@ const (
 	EndedClean   = "clean"
 	EndedKilled  = "killed"
 	EndedRunning = "running"
+	EndedUnknown = "unknown" // the trace lacks its end
 )
 
-// A program that ended by itself while its drainer could not write the end section: what the spool holds about that
-// goes to the trace's info.
+// endedKey is the fact of how a program ended whose drainer could not write the end section, as far as its spool says.
 const (
 	endedKey    = "process.ended"
 	endedByExit = "exit"
+	endedByKill = "killed"
+	endedNot    = "running" // in a copy that was made meanwhile
 )
 
 // Run is one process's recording as it was when it was opened: its trace file, continued by what a killed or running
@@ -109,16 +111,31 @@ func (r *Run) Health() trace.Health {
 	return h
 }
 
-// Ended returns how the run ended: EndedClean, EndedKilled or EndedRunning. A run whose program was replaced by exec
-// counts as killed: the program that recorded could not end its trace. It is final after the last ReadBatch.
+// Ended returns how the run ended: EndedClean, EndedKilled, EndedRunning or EndedUnknown. A run whose program was
+// replaced by exec counts as killed: the program that recorded could not end its trace. It is final after the last
+// ReadBatch.
 func (r *Run) Ended() string {
 	if r.alive {
 		return EndedRunning
 	}
-	if _, ok := r.End(); ok || r.left || r.Info()[endedKey] == endedByExit {
+	if _, ok := r.End(); ok || r.left {
 		return EndedClean
 	}
-	return EndedKilled
+	if r.HasSpool() {
+		return EndedKilled
+	}
+	switch info := r.Info(); info[endedKey] {
+	case endedByExit:
+		return EndedClean
+	case endedByKill:
+		return EndedKilled
+	case "": // written by an earlier version, or cut
+		_, exits := info[trace.ExitStatusKey]
+		if cut := r.look.books().Truncated || r.noEnd() != ""; !cut && !exits && info[trace.StopKey] == "" {
+			return EndedKilled
+		}
+	}
+	return EndedUnknown
 }
 
 // Size returns the trace file's size in bytes, Offset how much of it was read: for progress.
@@ -147,8 +164,13 @@ func (r *Run) Ending() trace.Info {
 	if n := r.look.repeated; n > 0 { // of which one each is kept
 		info[trace.AlteredKey] = fmt.Sprintf("%d records of its spool had the number of another one", n)
 	}
-	if r.left {
+	switch {
+	case r.alive:
+		info[endedKey] = endedNot
+	case r.left:
 		info[endedKey] = endedByExit
+	default:
+		info[endedKey] = endedByKill
 	}
 	return info
 }

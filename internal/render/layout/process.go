@@ -67,16 +67,14 @@ func Ending(proc report.Process) string {
 	words := map[string]string{
 		report.EndedClean:   "exited",
 		report.EndedKilled:  "killed; the trace holds everything up to the last recorded call",
-		report.EndedRunning: "still running; the trace holds everything up to now",
+		report.EndedRunning: "still running; what came later is not counted",
+		report.EndedUnknown: "how it ended is unknown: the trace lacks its end",
 	}
 	ended, known := words[proc.Ended]
 	if !known {
 		ended = sanitize.Text(proc.Ended)
 	}
-	if proc.NoEnd {
-		ended = "no end is recorded; later records may be missing"
-	}
-	if proc.Signal != "" && proc.Ended == report.EndedKilled && !proc.NoEnd {
+	if proc.Signal != "" && proc.Ended == report.EndedKilled {
 		ended = "ended by " + sanitize.Text(proc.Signal) + strings.TrimPrefix(ended, "killed")
 	}
 	if proc.ExitStatus != nil {
