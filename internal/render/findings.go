@@ -2,6 +2,7 @@ package render
 
 import (
 	"fmt"
+	"slices"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/render/layout"
@@ -23,7 +24,7 @@ func Findings(s *report.Summary) []report.Finding {
 // verdictFindings describe where the memory went, each in a sentence or two.
 func verdictFindings(s *report.Summary) []report.Finding {
 	v := s.Verdict()
-	list := []report.Finding{}
+	list, otherDevices := []report.Finding{}, []report.Finding(nil)
 	add := func(id, text string, bytes uint64, evidence ...string) {
 		if text != "" {
 			list = append(list, report.NewFinding(id, text, bytes, evidence...))
@@ -41,16 +42,14 @@ func verdictFindings(s *report.Summary) []report.Finding {
 		}
 		add("nothing-allocated", text, 0, "verdict.outcome")
 		return list
-	case report.OutcomeOOM:
-		add("out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome",
-			"oom.events")
-	case report.OutcomeCaughtOOM:
-		add("caught-out-of-memory", oomSentence(s, v), s.OOM.Events[s.DetailedOOM()].RequestedBytes, "verdict.outcome",
-			"oom.events")
+	case report.OutcomeOOM, report.OutcomeCaughtOOM:
+		var first []report.Finding
+		first, otherDevices = oomFindings(s, v)
+		list = append(list, first...)
 	default:
 		add("peak", peakSentence(s, v), v.PeakBytes, "verdict.peak_bytes", "verdict.peak_time_ns")
+		add("largest-holder", shareSentence(v), holderBytes(v), "verdict.category", "verdict.owner", "verdict.module")
 	}
-	add("largest-holder", shareSentence(s, v), holderBytes(v), "verdict.category", "verdict.owner", "verdict.module")
 	add("engine-threads", engineSentence(s, v), 0, "verdict.owner")
 	idleText, idle, evidence := idleSentence(s, v)
 	add("idle-reserved", idleText, idle, evidence)
@@ -68,7 +67,7 @@ func verdictFindings(s *report.Summary) []report.Finding {
 	context, taken := contextSentence(s)
 	add("context-held", context, taken, "device_ledger.devices")
 	add("retries", retrySentence(s), 0, "oom.recovered_count")
-	return append(list, growthFindings(s, v)...)
+	return slices.Concat(list, otherDevices, growthFindings(s, v))
 }
 
 // keptSentence names what keeps tensors alive where memory ran out or grows.

@@ -1,15 +1,12 @@
 package render
 
 import (
-	"cmp"
 	"fmt"
 	"strings"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/cause"
 	"memtrace/internal/render/layout"
-	"memtrace/internal/render/oomtext"
-	"memtrace/internal/rules"
 	"memtrace/internal/sanitize"
 )
 
@@ -120,10 +117,7 @@ func phaseWords(phase string) string {
 }
 
 // shareSentence says what held most of the peak.
-func shareSentence(s *report.Summary, v *report.Verdict) string {
-	if v.Outcome != report.OutcomePeak {
-		return oomShareSentence(s, v)
-	}
+func shareSentence(v *report.Verdict) string {
 	var parts []string
 	if c := v.Category; c != nil && c.Share >= 0.25 {
 		parts = append(parts, fmt.Sprintf("%.0f%% of it was %s (%s)", 100*c.Share, categoryWords(c.Name),
@@ -140,46 +134,6 @@ func shareSentence(s *report.Summary, v *report.Verdict) string {
 		parts = append(parts, text)
 	}
 	return sentence(layout.UpperFirst(strings.Join(parts, "; ")))
-}
-
-// oomShareSentence says what filled the device.
-func oomShareSentence(s *report.Summary, v *report.Verdict) string {
-	e := &s.OOM.Events[s.DetailedOOM()]
-	l := oomtext.BestLedger(e)
-	if l == nil || l.WholeBytes == 0 {
-		return ""
-	}
-	var parts []string
-	share := func(bytes uint64) float64 { return 100 * float64(bytes) / float64(l.WholeBytes) }
-	if len(e.Categories) > 0 {
-		if top := e.Categories[0]; top.Category != rules.Others && share(top.Bytes) >= 25 {
-			parts = append(parts, fmt.Sprintf("%.0f%% was %s (%s)", share(top.Bytes), categoryWords(top.Category),
-				layout.Bytes(top.Bytes)))
-		}
-	}
-	if o := v.Owner; o != nil && e.DrivenByLibrary() {
-		text := fmt.Sprintf("%.0f%% was allocated %s (%s", share(o.Bytes), ownerWords(o), layout.Bytes(o.Bytes))
-		if v.Operator != nil && namesOperator(v) {
-			text += ", " + sanitize.Text(v.Operator.Name)
-		}
-		parts = append(parts, text+")")
-		return fmt.Sprintf("Of the %s in use, %s.", layout.Bytes(l.WholeBytes), strings.Join(parts, "; "))
-	}
-	for _, r := range l.Rows {
-		if r.Owner == report.OwnerBlocks && report.KnownKey(r.Key) {
-			o := &report.VerdictShare{By: l.By, Name: cmp.Or(r.Label, r.Key)}
-			text := fmt.Sprintf("%.0f%% was allocated %s (%s)", share(r.Bytes), ownerWords(o), layout.Bytes(r.Bytes))
-			if r.Bytes == l.WholeBytes {
-				text = "all was allocated " + ownerWords(o)
-			}
-			parts = append(parts, text)
-			break
-		}
-	}
-	if len(parts) == 0 {
-		return ""
-	}
-	return fmt.Sprintf("Of the %s in use, %s.", layout.Bytes(l.WholeBytes), strings.Join(parts, "; "))
 }
 
 // categoryWords is a category's name in a sentence: with a small letter, unless its first word has more large ones.
@@ -231,6 +185,8 @@ func idleSentence(s *report.Summary, v *report.Verdict) (text string, idle uint6
 		100*float64(idle)/float64(max(used, 1)), layout.Framework(s.Versions))
 	if v.Outcome == report.OutcomePeak {
 		text += wasteWords(cause.WasteOf(s), idle)
+	} else if first := oomDevices(s)[0]; first.several {
+		text += first.place()
 	}
 	return text + ".", idle, evidence
 }
@@ -252,36 +208,4 @@ func shortRun(s *report.Summary) bool {
 	const least = 5 // iterations, of which the first makes what is needed from then on
 	return s.Training != nil && s.Training.IterationsBy != report.IterationsByNothing &&
 		len(layout.EndedIterations(s.Training)) < least
-}
-
-// oomSentence says what could not be had, and whether that was the end.
-func oomSentence(s *report.Summary, v *report.Verdict) string {
-	e := &s.OOM.Events[s.DetailedOOM()]
-	where := "on " + layout.DeviceName(e.Device)
-	if e.Device < 0 {
-		where = "of " + oomtext.HostWord(e) + " memory"
-	}
-	text := fmt.Sprintf("Out of memory %s at %s: %s requested", where, layout.Moment(e.TimeNS),
-		layout.Bytes(e.RequestedBytes))
-	if e.Site != "" {
-		text += " at " + sanitize.Text(e.Site)
-	}
-	if e.TotalBytes > 0 {
-		text += fmt.Sprintf(", %s of %s free", layout.Bytes(e.FreeBytes), layout.Bytes(e.TotalBytes))
-	}
-	if what := partWords(v); what != "" && len(e.Through) > 0 {
-		text += "; " + what
-	}
-	times := ""
-	if v.OOMCount > 1 {
-		times = fmt.Sprintf(" It happened %s times.", layout.Count(v.OOMCount))
-	}
-	times += oomtext.AttemptSentence(&s.OOM)
-	switch {
-	case v.Outcome == report.OutcomeCaughtOOM:
-		return text + "." + times + " The program handled that and exited with status 0."
-	case s.Process.ExitStatus != nil:
-		return text + fmt.Sprintf(".%s The program exited with status %d.", times, *s.Process.ExitStatus)
-	}
-	return text + "." + times
 }

@@ -98,20 +98,25 @@ func attemptsText(r *report.OOMRetries) string {
 	return text + " No block as large as the refused one was granted."
 }
 
-// AttemptSentence names briefly the attempt that succeeded, for a verdict: " Attempt 3 succeeded."; "" if none is known
-// to have.
-func AttemptSentence(o *report.OOM) string {
+// AttemptSentence names briefly the attempt on a device that succeeded, for a verdict: " Attempt 3 succeeded."; "" if
+// none is known to have.
+func AttemptSentence(o *report.OOM, device int16) string {
+	series, last := 0, uint64(0)
 	for i := range o.Retries {
-		if _, succeeded := o.Retries[i].Succeeded(); !succeeded {
+		if o.Retries[i].Device != device {
+			continue
+		}
+		attempt, succeeded := o.Retries[i].Succeeded()
+		if !succeeded {
 			return ""
 		}
+		series, last = series+1, attempt
 	}
-	switch len(o.Retries) {
+	switch series {
 	case 0:
 		return ""
 	case 1:
-		attempt, _ := o.Retries[0].Succeeded()
-		return fmt.Sprintf(" Attempt %s succeeded.", layout.Count(attempt))
+		return fmt.Sprintf(" Attempt %s succeeded.", layout.Count(last))
 	}
 	return " Each time a later attempt succeeded."
 }
