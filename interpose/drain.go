@@ -69,6 +69,7 @@ type settings struct {
 	memory               guestMemory
 	traceMax             int64
 	embedSymbols         bool
+	replaces             bool // a trace of that name, if there was one
 }
 
 // run drains until the process ends or something breaks.
@@ -124,6 +125,9 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	}
 	if d.writer, err = trace.NewWriter(d.file, trace.WriterOptions{}); err != nil {
 		return nil, err
+	}
+	if set.replaces {
+		removeOOMFiles(set.tracePath, set.traceFile.Owner)
 	}
 	d.oom = newOOMReporter(set.oomTexts, d.spool.Info(), set.memory)
 	info := d.spool.Info()

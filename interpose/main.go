@@ -23,8 +23,7 @@
 //  5. It has a descriptor table of its own, or does not start. Otherwise a program that closes all descriptors would
 //     take the runtime's away, and the runtime ends the process over that.
 //  6. It makes all its threads at its start. Otherwise the runtime would end the process when one cannot be had later.
-//  7. It reads no environment and no arguments of the program: C passes it an environment block of ten variables of
-//     ours.
+//  7. It reads no environment and no arguments of the program: C passes it an environment block of variables of ours.
 package main
 
 import "C"
@@ -52,6 +51,7 @@ func mtDrainStart() C.int {
 		memory:       parseGuestMemory(os.Getenv("MEMTRACE_GUEST_MEMORY")),
 		traceMax:     parseLimit(os.Getenv("MEMTRACE_TRACE_MAX")),
 		embedSymbols: os.Getenv("MEMTRACE_EMBED_SYMBOLS") == "1",
+		replaces:     os.Getenv("MEMTRACE_FORCE") == "1",
 	}, newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
 	if err != nil {
 		return 0

@@ -9,6 +9,9 @@ import (
 	"strings"
 
 	"golang.org/x/sys/unix"
+
+	"memtrace/internal/render/layout"
+	"memtrace/internal/safefile"
 )
 
 // maxSidecarNumber is the highest number that the files may get where lower ones are taken.
@@ -123,4 +126,44 @@ func createOOMReport(path string) (*oomReportFile, error) {
 		return nil, err
 	}
 	return &oomReportFile{file: file}, nil
+}
+
+// recognizedIn is how many bytes at the beginning of a file tell whether it is one of these: the first event at least.
+const recognizedIn = 1 << 20
+
+// removeOOMFiles removes the files beside a trace that was replaced, which tell of the run before: what this user's
+// recorder wrote for a trace of that name. Other files of these names stay.
+func removeOOMFiles(tracePath string, owner uint64) {
+	for number := 1; number <= maxSidecarNumber; number++ {
+		base := tracePath + ".oom." + strconv.Itoa(number)
+		text := removeIf(base+".txt", owner, func(text string) bool { return isOOMText(text, tracePath) })
+		events := removeIf(base+".json", owner, func(text string) bool { return strings.HasPrefix(text, jsonHead) })
+		if !text && !events {
+			return
+		}
+	}
+}
+
+// isOOMText reports whether a text was written beside a trace of that name: it says how to read that one.
+func isOOMText(text, tracePath string) bool {
+	return strings.Contains(text, "memtrace report --at oom "+layout.ShellWord(tracePath)+"\n")
+}
+
+// removeIf removes a regular file of that owner if its content is ours, and reports whether there was a file.
+func removeIf(path string, owner uint64, ours func(text string) bool) (found bool) {
+	file, err := safefile.OpenUnlinked(path, safefile.MaxSize)
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer file.Close()
+	st, err := file.Stat()
+	if err != nil {
+		return true
+	}
+	id := safefile.IdentityOf(st)
+	text := make([]byte, min(st.Size(), recognizedIn))
+	if n, _ := file.ReadAt(text, 0); id.Owner == owner && ours(string(text[:n])) {
+		_ = safefile.Remove(path, id) // what stays is only old
+	}
+	return true
 }

@@ -9,6 +9,8 @@ import (
 	"testing"
 
 	"golang.org/x/sys/unix"
+
+	"memtrace/analyzer/report"
 )
 
 // limitFiles makes files of this process end at a size, as a full disk does, until the test is over.
@@ -65,5 +67,62 @@ func TestOOMFilesOnAFullDisk(t *testing.T) {
 		if now := read("txt"); now != text {
 			t.Errorf("room for %d bytes: the text is %.200q, was %q", room, now, text)
 		}
+	}
+}
+
+// The second of two runs with -f -o t.bin left a text of the first beside a trace in which memory never ran out, and
+// called its own t.bin.oom.2.txt. What somebody else put at such a name stays.
+func TestOOMFilesOfTheRunBefore(t *testing.T) {
+	folder := t.TempDir()
+	trace, other := filepath.Join(folder, "t.bin"), filepath.Join(folder, "of another", "t.bin")
+	if err := os.Mkdir(filepath.Dir(other), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write := func(trace string) {
+		t.Helper()
+		found := &report.OOMReport{Event: report.OOMEvent{RequestedBytes: 1 << 20, Memory: "device",
+			Outcome: report.OOMFailed}}
+		if _, err := new(oomReporter).writeOOMReport(trace, found); err != nil {
+			t.Fatal(err)
+		}
+	}
+	put := func(name, text string) {
+		t.Helper()
+		if err := os.WriteFile(filepath.Join(folder, name), []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write(trace)
+	write(trace) // as a numbered trace of the same name does
+	put("t.bin.oom.3.txt", "Out of memory on device 0: my notes\n")
+	put("t.bin.oom.3.json", "{}")
+	put("t.bin.oom.4.json", jsonHead+"]}\n")
+	write(other)
+	if err := os.Rename(other+".oom.1.txt", trace+".oom.4.txt"); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink("t.bin.oom.3.json", trace+".oom.5.txt"); err != nil {
+		t.Fatal(err)
+	}
+	write(trace) // number 6
+	put("t.bin.oom.8.json", jsonHead+"]}\n")
+	removeOOMFiles(trace, uint64(os.Getuid())+1)
+	if left, _ := filepath.Glob(trace + ".oom.*"); len(left) != 12 {
+		t.Fatalf("as another user: %v", left)
+	}
+	removeOOMFiles(trace, uint64(os.Getuid()))
+	left, err := filepath.Glob(trace + ".oom.*")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range left {
+		left[i] = strings.TrimPrefix(left[i], trace+".oom.")
+	}
+	if got := strings.Join(left, " "); got != "3.json 3.txt 4.txt 5.txt 8.json" {
+		t.Errorf("left: %s", got)
+	}
+	write(trace)
+	if _, err := os.Stat(trace + ".oom.1.txt"); err != nil {
+		t.Error(err)
 	}
 }

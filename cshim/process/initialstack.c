@@ -13,7 +13,7 @@
 
 enum { AUXV_WORDS = 16 };
 
-void *mt_initial_stack[MT_INITIAL_ARGV + 14 + AUXV_WORDS];
+void *mt_initial_stack[MT_INITIAL_ARGV + 15 + AUXV_WORDS];
 
 static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64],
     oom_variable[32];
@@ -73,6 +73,7 @@ void mt_initial_stack_build(void) {
   *word++ = number_variable(guest_memory_variable, "MEMTRACE_GUEST_MEMORY=", mt_config.guest_memory);
   *word++ = number_variable(trace_max_variable, "MEMTRACE_TRACE_MAX=", mt_config.trace_max);
   *word++ = mt_config.embed_symbols ? "MEMTRACE_EMBED_SYMBOLS=1" : "MEMTRACE_EMBED_SYMBOLS=0";
+  *word++ = mt_config.force ? "MEMTRACE_FORCE=1" : "MEMTRACE_FORCE=0";
   *word++ = NULL;
   *add_auxv(word) = NULL;
 }

@@ -354,6 +354,30 @@ func TestOOMPlainRecovered(t *testing.T) {
 	}
 }
 
+// A run that replaces the trace of one that ran out of memory kept its text, and another such run wrote t.bin.oom.2.txt.
+func TestOOMTextIsReplaced(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, mode := range []string{"", "", "enough"} {
+		args := []string{mode}
+		if mode == "" {
+			args = nil
+		}
+		cmd, r := plainProgram(t, dir, []string{"MEMTRACE_FORCE=1"}, args...)
+		if code := finish(t, cmd, r); code != 3 || r.stderr != "" {
+			t.Fatalf("%d %q %q", code, r.stdout, r.stderr)
+		}
+		left, err := filepath.Glob(r.trace + ".oom.*")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, text := sidecars(t, r.trace)["t.bin.oom.1.txt"]; text != (mode == "") || len(left) != 2*len(sidecars(t,
+			r.trace)) {
+			t.Errorf("mode %q left %v", mode, left)
+		}
+	}
+}
+
 // The text comes while the program runs; and a program that is killed at once leaves what the report needs for the same
 // account.
 func TestOOMKilled(t *testing.T) {
