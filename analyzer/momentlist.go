@@ -102,6 +102,9 @@ func noMoment(want moment.At, s *report.Summary, ooms *oomFigure) error {
 		return fmt.Errorf("--at %s is after the end of the run, which took %v; --at exit shows its end", want,
 			time.Duration(s.Process.DurationNS).Round(time.Microsecond))
 	case moment.Teardown:
+		if s.Process.Ended == report.EndedRunning { // what was looked ahead at has grown since
+			return errors.New("the program still runs, so its last allocation is not known; use --at exit")
+		}
 		return errors.New("the program made no allocation, so there is no moment before its teardown")
 	}
 	if len(s.Marks) == 0 {

@@ -1,5 +1,7 @@
 package report
 
+import "slices"
+
 // Window is the requested part of the run, and the fate of its blocks. The levels' peaks and counts, and all tables,
 // are those of the window.
 type Window struct {
@@ -116,4 +118,21 @@ func (s *Summary) BeginNS() int64 {
 		return s.Window.FromNS
 	}
 	return 0
+}
+
+// maxNamedMarks bounds the marks among the named moments.
+const maxNamedMarks = 8
+
+// NamedMoments are the moments that the program has made itself, as --at takes them: "oom", the first time that memory
+// ran out for good, and "mark:NAME" for the first marks.
+func (s *Summary) NamedMoments() (list []string) {
+	if slices.ContainsFunc(s.OOM.Events, func(e OOMEvent) bool { return e.Outcome == OOMFailed }) {
+		list = append(list, "oom")
+	}
+	for i := range s.Marks[:min(len(s.Marks), maxNamedMarks)] {
+		if s.Marks[i].Name != "" {
+			list = append(list, "mark:"+s.Marks[i].Name)
+		}
+	}
+	return list
 }

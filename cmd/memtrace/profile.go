@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/runprofile"
-	"memtrace/internal/sanitize"
 	"memtrace/internal/tracefile"
 	"memtrace/trace/spool"
 )
@@ -78,6 +78,20 @@ func (a *app) profile(args []string, output string, force bool) error {
 	return errors.Join(problems...)
 }
 
+// profilesAfterRun writes the profiles of a run's traces and returns where, by trace. Its failure is not the program's.
+func (a *app) profilesAfterRun(traces []string, force bool) map[string]string {
+	made := make(map[string]string)
+	for _, path := range traces {
+		to := profileOf(path)
+		if err := a.writeProfile(cli.ShortPath(path), cli.ShortPath(to), force); err != nil {
+			a.Log.Warn().Msg("no profile: " + err.Error())
+			continue
+		}
+		made[path] = to
+	}
+	return made
+}
+
 // profileOf is where the profile of a trace is written.
 func profileOf(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, spool.Extension), tracefile.Suffix) + runprofile.Suffix
@@ -92,10 +106,15 @@ func (a *app) writeProfile(path, to string, force bool) error {
 		return err
 	}
 	var size counter
-	if err := a.WriteTo(to, force, sanitize.Bytes, func(w io.Writer) error {
+	if err := a.WriteOwn(to, force, func(w io.Writer) error {
 		return made.Write(io.MultiWriter(w, &size))
 	}); err != nil {
 		return fmt.Errorf("%s: %w", path, err)
+	}
+	s := made.Head.Summary
+	if s.Process.Ended == report.EndedRunning {
+		a.Log.Warn().Msgf("%s: the program still runs, so its profile is a snapshot of the first %s; write it again with -f",
+			path, layout.Duration(s.Process.DurationNS))
 	}
 	if to != "-" && !a.Quiet {
 		a.Say("%s: %s", to, layout.Bytes(uint64(size)))

@@ -105,9 +105,10 @@ var ours = map[string][]string{
 		"internal/safefile", "internal/sanitize", "internal/tracefile", "trace", "trace/spool",
 	},
 	"internal/exportcmd": {
-		"analyzer", "analyzer/report", "internal/cli", "internal/export", "internal/profile", "internal/render",
-		"internal/render/layout", "internal/rules/rulefile", "internal/sanitize", "internal/tables", "internal/top",
-		"internal/tracefile", "internal/version", "trace", "trace/spool",
+		"analyzer", "analyzer/report", "internal/cli", "internal/export", "internal/moment", "internal/profile",
+		"internal/render", "internal/render/layout", "internal/rules/rulefile", "internal/safefile",
+		"internal/sanitize", "internal/tables", "internal/top", "internal/tracefile", "internal/version", "trace",
+		"trace/spool",
 	},
 	"internal/tables": {
 		"analyzer", "analyzer/report", "internal/callstack", "internal/heap", "internal/symbol", "trace",

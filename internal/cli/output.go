@@ -27,8 +27,10 @@ type destination struct {
 }
 
 // openDestination opens path for writing; "" and "-" mean standard output, which gets no bytes that a terminal would
-// interpret. An existing file is replaced only with force. The caller ends with either commit or discard.
-func (c *Console) openDestination(path string, force bool, form sanitize.Form) (*destination, error) {
+// interpret. An existing file is replaced only with force; a new one has the mode, less the user's mask. The caller
+// ends with either commit or discard.
+func (c *Console) openDestination(path string, force bool, form sanitize.Form, mode fs.FileMode) (*destination,
+	error) {
 	if path == "" || path == "-" {
 		if form == sanitize.Bytes && term.IsTerminal(int(c.Stdout.Fd())) {
 			return nil, UsageErrorf("standard output is a terminal; name a file with -o")
@@ -56,7 +58,7 @@ func (c *Console) openDestination(path string, force bool, form sanitize.Form) (
 		return nil, fmt.Errorf("open the output: %w", err)
 	}
 	temp := filepath.Join(filepath.Dir(path), fmt.Sprintf(".%s.%d", filepath.Base(path), os.Getpid()))
-	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	f, err := os.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
 		return nil, fmt.Errorf("%s cannot be created: %w; name another file with -o", path, WithoutPath(err))
 	}
@@ -128,8 +130,17 @@ func (c *Console) WriteTo(path string, force bool, form sanitize.Form, produce f
 	return c.WriteAll([]string{path}, force, form, func(w []io.Writer) error { return produce(w[0]) })
 }
 
+// WriteOwn is WriteTo for bytes that tell as much of the program as its trace: others may not read the file, either.
+func (c *Console) WriteOwn(path string, force bool, produce func(io.Writer) error) error {
+	return c.writeAll([]string{path}, force, sanitize.Bytes, 0o600, func(w []io.Writer) error { return produce(w[0]) })
+}
+
 // WriteAll is WriteTo for several files, which get their names when all of them are whole.
-func (c *Console) WriteAll(paths []string, force bool, form sanitize.Form,
+func (c *Console) WriteAll(paths []string, force bool, form sanitize.Form, produce func([]io.Writer) error) error {
+	return c.writeAll(paths, force, form, 0o666, produce)
+}
+
+func (c *Console) writeAll(paths []string, force bool, form sanitize.Form, mode fs.FileMode,
 	produce func([]io.Writer) error) (err error) {
 	var outs []*destination
 	defer func() {
@@ -142,7 +153,7 @@ func (c *Console) WriteAll(paths []string, force bool, form sanitize.Form,
 	var writers []io.Writer
 	var flush []func() error
 	for _, path := range paths {
-		out, err := c.openDestination(path, force, form)
+		out, err := c.openDestination(path, force, form, mode)
 		if err != nil {
 			return err
 		}

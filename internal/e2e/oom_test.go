@@ -354,7 +354,7 @@ func TestOOMPlainRecovered(t *testing.T) {
 	}
 }
 
-// A run that replaces the trace of one that ran out of memory kept its text, and another such run wrote t.bin.oom.2.txt.
+// A run that replaces the trace of one that ran out of memory kept its text, and the next wrote t.bin.oom.2.txt.
 func TestOOMTextIsReplaced(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -371,8 +371,8 @@ func TestOOMTextIsReplaced(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if _, text := sidecars(t, r.trace)["t.bin.oom.1.txt"]; text != (mode == "") || len(left) != 2*len(sidecars(t,
-			r.trace)) {
+		texts := sidecars(t, r.trace)
+		if _, first := texts["t.bin.oom.1.txt"]; first != (mode == "") || len(left) != 2*len(texts) {
 			t.Errorf("mode %q left %v", mode, left)
 		}
 	}

@@ -5,18 +5,17 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"path/filepath"
 	"regexp"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
+	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/internal/rules/rulefile"
 	"memtrace/internal/sanitize"
@@ -81,10 +80,13 @@ func (f *Flags) checkParquet() ([]tables.Table, error) {
 		return nil, cli.UsageErrorf("%s writes a folder with the tables of all traces: name it with -o", ParquetName)
 	case f.output == "-" && p.table == "":
 		return nil, cli.UsageErrorf("-o - takes one table: name it with --table")
-	case p.table != "" && (p.events || p.run != ""):
+	case p.table != "" && (p.events || f.changed("run")):
 		return nil, cli.UsageErrorf("--table writes one file: leave out --events and --run")
+	case f.changed("run") && p.run == "":
+		return nil, cli.UsageErrorf("--run is empty: name the run, or leave it out")
 	case p.run != "" && !runName.MatchString(p.run):
-		return nil, cli.UsageErrorf("--run %s: letters, digits, '.', '_' and '-' are allowed", p.run)
+		return nil, cli.UsageErrorf("--run %s: letters, digits, '.', '_' and '-' are allowed, in front a letter or a digit",
+			p.run)
 	}
 	if p.table != "" {
 		t := tables.Find(p.table)
@@ -133,18 +135,24 @@ func (e *Exporter) Parquet(flags *Flags, args []string) error {
 		return tracefile.NoTraceError(args[0])
 	}
 	written := &parquetWritten{Exporter: e, count: count}
-	paths, clean, err := flags.parquetPaths(list, ranks)
+	files, err := flags.parquetFiles(list, ranks)
 	if err == nil {
-		err = e.WriteAll(paths, flags.force, sanitize.Bytes, func(outs []io.Writer) error {
-			return written.write(tables.NewWriter(version.String, list, outs), ranks)
+		err = e.WriteAll(files.paths, flags.force, sanitize.Bytes, func(outs []io.Writer) error {
+			if err := written.write(tables.NewWriter(version.String, list, outs), ranks); err != nil {
+				return err
+			}
+			return files.check(written.ranks) // a trace may not have been readable
 		})
 	}
 	if problems = append(problems, written.problems...); err != nil {
-		clean()
+		files.clean()
 		if !errors.Is(err, errNoRank) {
 			problems = append(problems, err)
 		}
 		return errors.Join(problems...)
+	}
+	if err := files.removeReplaced(); err != nil {
+		problems = append(problems, err)
 	}
 	written.say(flags, len(list))
 	return errors.Join(problems...)
@@ -200,50 +208,6 @@ func numberRanks(ranks []rankFile) error {
 	return nil
 }
 
-// parquetPaths returns the path of each table, whose folders are there then. clean removes those that stayed empty.
-func (f *Flags) parquetPaths(list []tables.Table, ranks []rankFile) (paths []string, clean func(), err error) {
-	clean = func() {}
-	if f.parquet.table != "" {
-		return []string{f.output}, clean, nil
-	}
-	run := cmp.Or(f.parquet.run, begun(ranks))
-	first, last := ranks[0].number, ranks[len(ranks)-1].number
-	name := fmt.Sprintf("rank-%d", first)
-	if last != first {
-		name = fmt.Sprintf("ranks-%d-%d", first, last)
-	}
-	var folders []string
-	clean = func() {
-		for _, folder := range append(folders, f.output) { // those that hold something stay
-			_ = os.Remove(folder)
-			_ = os.Remove(filepath.Dir(folder))
-		}
-	}
-	if err := makeFolder(f.output); err != nil {
-		return nil, clean, err
-	}
-	for _, t := range list {
-		folder := filepath.Join(f.output, t.Name, "run="+run)
-		if err := os.MkdirAll(folder, 0o777); err != nil {
-			return nil, clean, fmt.Errorf("%s cannot be created: %w; name another folder with -o", folder,
-				cli.WithoutPath(err))
-		}
-		folders = append(folders, folder)
-		paths = append(paths, filepath.Join(folder, name+parquetExtension))
-	}
-	return paths, clean, nil
-}
-
-// begun is the default name of a run: when its first rank began.
-func begun(ranks []rankFile) string {
-	for i := range ranks {
-		if t, err := time.Parse(time.RFC3339Nano, ranks[i].process.Started); err == nil {
-			return t.UTC().Format("20060102T150405Z")
-		}
-	}
-	return "unknown"
-}
-
 // errNoRank keeps files from being made when no trace could be read.
 var errNoRank = errors.New("no rank to write")
 
@@ -252,7 +216,7 @@ type parquetWritten struct {
 	*Exporter
 	count    analyzer.Options
 	problems []error
-	ranks    int
+	ranks    []int32
 	broken   int // of them, whose traces are not whole
 }
 
@@ -271,27 +235,26 @@ func (p *parquetWritten) write(w *tables.Writer, ranks []rankFile) error {
 				return err
 			}
 		}
-		if p.ranks++; !rank.Complete() {
+		if p.ranks = append(p.ranks, ranks[i].number); !rank.Complete() {
 			p.broken++
 		}
 	}
-	if p.ranks == 0 {
+	if len(p.ranks) == 0 {
 		return errNoRank
 	}
 	return w.Close()
 }
 
-// read replays a trace for everything but its blocks and events.
-func (p *parquetWritten) read(file *rankFile) (*tables.Rank, error) {
+// replayed replays a trace and hands what it leaves to ask.
+func (p *parquetWritten) replayed(file *rankFile, count analyzer.Options, ask func(*analyzer.Profile) error) error {
 	run, err := tracefile.Open(p.Console, file.Path)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer run.Close()
-	count := p.count
 	done, err := tracefile.LookAhead(file.Path, &count)
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer done()
 	bar := p.NewProgress(file.Path, run.Size())
@@ -299,37 +262,55 @@ func (p *parquetWritten) read(file *rankFile) (*tables.Rank, error) {
 	count.Progress = func(read int64) { bar.Update(read) }
 	replayed, err := analyzer.Replay(run, count)
 	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file.Path, err)
+		return fmt.Errorf("%s: %w", file.Path, err)
 	}
 	defer replayed.Close()
-	rank, err := rankOf(replayed, file, count.FullStacks)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", file.Path, err)
+	if err := ask(replayed); err != nil {
+		return fmt.Errorf("%s: %w", file.Path, err)
 	}
-	return rank, nil
+	return nil
 }
 
-// rankOf asks a replay for what the tables hold.
-func rankOf(replayed *analyzer.Profile, file *rankFile, full bool) (*tables.Rank, error) {
-	s, err := replayed.Report(analyzer.Question{Groupings: []string{"tag"}})
-	if err != nil {
-		return nil, err
-	}
-	var sets []*analyzer.StackSet
-	for level, of := range map[string]*report.Level{report.LevelFramework: &s.Framework,
-		report.LevelDriver: &s.Driver} {
-		if of.Empty() {
-			continue
+// read replays a trace for everything but its blocks and events, and again for each moment of the program's own.
+func (p *parquetWritten) read(file *rankFile) (rank *tables.Rank, err error) {
+	var moments []string
+	err = p.replayed(file, p.count, func(replayed *analyzer.Profile) error {
+		s, err := replayed.Report(analyzer.Question{Groupings: []string{"tag"}})
+		if err != nil {
+			return err
 		}
-		q := analyzer.Question{Groupings: tables.Labels(cli.ByCategory), FullStacks: full}
+		sets, err := stackSets(replayed, p.count.Question)
+		rank, moments = tables.NewRank(file.number, filepath.Base(file.Path), s, sets), s.NamedMoments()
+		return err
+	})
+	for _, name := range moments {
+		if err != nil {
+			break
+		}
+		count := p.count
+		if count.At, err = moment.Parse(name); err != nil {
+			return nil, err
+		}
+		err = p.replayed(file, count, func(replayed *analyzer.Profile) error {
+			sets, err := stackSets(replayed, count.Question)
+			rank.AddMoment(name, sets)
+			return err
+		})
+	}
+	return rank, err
+}
+
+// stackSets are what the levels held at the moment of a question, or at their peaks and at the end, for the tables.
+func stackSets(replayed *analyzer.Profile, of analyzer.Question) (sets []*analyzer.StackSet, err error) {
+	q := analyzer.Question{Groupings: tables.Labels(cli.ByCategory), FullStacks: of.FullStacks, At: of.At}
+	for _, level := range []string{report.LevelFramework, report.LevelDriver} {
 		set, err := replayed.Stacks(q, level)
 		if err != nil {
 			return nil, err
 		}
 		sets = append(sets, set)
 	}
-	slices.SortFunc(sets, func(a, b *analyzer.StackSet) int { return strings.Compare(b.Level, a.Level) })
-	return tables.NewRank(file.number, filepath.Base(file.Path), s, sets), nil
+	return sets, nil
 }
 
 // follow replays a trace once more, for its blocks and events.
@@ -365,5 +346,5 @@ func (p *parquetWritten) say(flags *Flags, count int) {
 		return
 	}
 	p.Say("wrote %s, %s of %s", flags.output, report.Count(uint64(count), "table", "tables"),
-		report.Count(uint64(p.ranks), "rank", "ranks"))
+		report.Count(uint64(len(p.ranks)), "rank", "ranks"))
 }

@@ -164,11 +164,33 @@ func TestReadersOfARunningProgram(t *testing.T) {
 	if err != nil || !strings.Contains(string(text), "still running") {
 		t.Errorf("the report of a running program: %v\n%s", err, text)
 	}
+	profileOfRunning(t, path)
 	b.input.Close()
 	if err := b.cmd.Wait(); err != nil {
 		t.Error(err)
 	}
 	b.check(t, path, spool.EndedClean)
+}
+
+// profileOfRunning: a profile of a program that still runs is a snapshot, which is said then, and the tables call it
+// incomplete. While the program allocated, no profile was written: its last allocation was never reached.
+func profileOfRunning(t *testing.T, path string) {
+	t.Helper()
+	folder := t.TempDir()
+	profile := filepath.Join(folder, "p.mtp")
+	text, err := exec.Command(command(t), "profile", "-o", profile, path).CombinedOutput()
+	if err != nil || !strings.Contains(string(text), "still runs, so its profile is a snapshot of the first ") {
+		t.Errorf("the profile of a running program: %v\n%s", err, text)
+	}
+	text, err = exec.Command(command(t), "report", profile).CombinedOutput()
+	if err != nil || !strings.Contains(strings.Join(strings.Fields(string(text)), " "),
+		"still running; what came later is not counted") {
+		t.Errorf("the report of that profile: %v\n%s", err, text)
+	}
+	text, err = exec.Command(command(t), "export", "parquet", "-o", folder, path).CombinedOutput()
+	if err != nil || !strings.Contains(string(text), "1 trace is not whole: see the columns complete") {
+		t.Errorf("the tables of a running program: %v\n%s", err, text)
+	}
 }
 
 // checkRunning reads a trace beside its writer.

@@ -245,7 +245,7 @@ func nextCommands(s *report.Summary, o layout.Options) []nextCommand {
 		return list
 	}
 	switch {
-	case s.Process.Ended == report.EndedRunning || o.StillRuns:
+	case s.Process.Ended == report.EndedRunning && !s.FromProfile || o.StillRuns:
 		list = append(list, nextCommand{fmt.Sprintf("memtrace ctl %d referrers", s.Process.PID),
 			"what keeps its tensors alive"})
 	case len(s.Growing()) > 0 && (s.KeptBy == nil || len(s.KeptBy.Holders) == 0):

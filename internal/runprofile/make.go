@@ -2,7 +2,6 @@ package runprofile
 
 import (
 	"fmt"
-	"slices"
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
@@ -15,9 +14,6 @@ var Extra = []string{"category", "phase"}
 
 // entries is how many tags and places each category has at most.
 const entries = 20
-
-// maxMarks bounds the marks of which a profile has moments: the first ones.
-const maxMarks = 8
 
 // Source is one trace, which is read several times.
 type Source struct {
@@ -129,20 +125,10 @@ func (p *Profile) addMoments(src *Source, replayed *analyzer.Profile, table *sta
 
 // momentsOf names the moments that a replay keeps only if it is told to.
 func momentsOf(s *report.Summary) (list []string) {
-	if s.Main().AllocCount > 0 {
+	if s.Main().AllocCount > 0 && s.Process.Ended != report.EndedRunning {
 		list = append(list, "teardown")
 	}
-	if s.OOM.Count > 0 {
-		if slices.ContainsFunc(s.OOM.Events, func(e report.OOMEvent) bool { return e.Outcome == report.OOMFailed }) {
-			list = append(list, "oom")
-		}
-	}
-	for i := range s.Marks[:min(len(s.Marks), maxMarks)] {
-		if s.Marks[i].Name != "" {
-			list = append(list, "mark:"+s.Marks[i].Name)
-		}
-	}
-	return list
+	return append(list, s.NamedMoments()...)
 }
 
 // addMoment adds what both levels held at a moment.

@@ -16,17 +16,36 @@ type Rank struct {
 	number  int32
 	trace   string
 	summary *report.Summary
-	sets    []*analyzer.StackSet
+	held    []held
 	stacks  map[uint64]int64 // ids of stacks by analyzer.StackRow.Key
 	named   []namedStack     // each id once
+}
+
+// held is what a level held at its peak and at the end, or at another moment.
+type held struct {
+	set    *analyzer.StackSet
+	moment string // "": the first two
 }
 
 // NewRank returns a rank. trace is the name of its file, the summary has tags, and training where there is any; the
 // sets are those of the levels that were used, with the labels of Labels.
 func NewRank(number int32, trace string, summary *report.Summary, sets []*analyzer.StackSet) *Rank {
-	r := &Rank{number: number, trace: trace, summary: summary, sets: sets, stacks: make(map[uint64]int64)}
+	r := &Rank{number: number, trace: trace, summary: summary, stacks: make(map[uint64]int64)}
+	r.add("", sets)
+	return r
+}
+
+// AddMoment adds what the levels held at a moment of Summary.NamedMoments; the sets are of a replay that was told to
+// keep it.
+func (r *Rank) AddMoment(name string, sets []*analyzer.StackSet) { r.add(name, sets) }
+
+func (r *Rank) add(moment string, sets []*analyzer.StackSet) {
 	seen := make(map[int64]bool)
+	for i := range r.named {
+		seen[r.named[i].Stack.Stack] = true
+	}
 	for _, set := range sets {
+		r.held = append(r.held, held{set, moment})
 		n := &namer{set: set, frames: make(map[symbol.Frame]Frame)}
 		for i := range set.Rows {
 			row := &set.Rows[i]
@@ -41,11 +60,14 @@ func NewRank(number int32, trace string, summary *report.Summary, sets []*analyz
 			}
 		}
 	}
-	return r
 }
 
-// Complete reports whether nothing of the trace is missing.
-func (r *Rank) Complete() bool { return r.summary.Health.Complete }
+// Complete reports whether nothing of the run is missing: neither in the trace, nor because the program still ran when
+// it was read.
+func (r *Rank) Complete() bool {
+	ended := r.summary.Process.Ended
+	return r.summary.Health.Complete && ended != report.EndedRunning && ended != report.EndedUnknown
+}
 
 // Labels are the groupings that Rank.Sets must have, with the name of the one of categories in front.
 func Labels(categories string) []string { return []string{categories, "module", "tag", "device"} }
@@ -104,7 +126,7 @@ func runOf(r *Rank) Run {
 	started, _ := time.Parse(time.RFC3339Nano, p.Started) // the zero time, which is null, where it is not known
 	row := Run{Rank: r.number, Ranked: p.Rank != nil, WorldSize: int32(p.WorldSize), Trace: text(r.trace), PID: p.PID,
 		Command: text(p.Command), Host: text(p.Host), Pod: text(p.Pod), Started: started, Duration: p.DurationNS,
-		Ended: p.Ended, Versions: make(map[string]string, len(s.Versions)), Complete: s.Health.Complete,
+		Ended: p.Ended, Versions: make(map[string]string, len(s.Versions)), Complete: r.Complete(),
 		Lost: int64(s.LostRecords), OOM: int64(s.OOM.Count),
 		FrameworkPeak: int64(s.Framework.PeakBytes), FrameworkPeakAt: s.Framework.PeakTimeNS,
 		FrameworkLive: int64(s.Framework.LiveBytes), FrameworkAllocs: int64(s.Framework.AllocCount),
@@ -135,21 +157,26 @@ func (w *Writer) addStacks(r *Rank) {
 	}
 }
 
-// Shares divides the levels of a rank among their owners: at each level's peak and at the end, most first.
+// Shares divides the levels of a rank among their owners: at each level's peak, at the end and at the moments that were
+// added, most first.
 func Shares(r *Rank) []Share {
 	sums := make(map[Share]int64) // by everything but the bytes
-	for _, set := range r.sets {
-		for i := range set.Rows {
-			row := &set.Rows[i]
-			key := Share{Rank: r.number, Level: set.Level, Stack: r.stacks[row.Key], Device: -1}
+	for _, held := range r.held {
+		for i := range held.set.Rows {
+			row := &held.set.Rows[i]
+			key := Share{Rank: r.number, Level: held.set.Level, Stack: r.stacks[row.Key], Device: -1}
 			if l := row.Labels; len(l) == len(Labels("")) {
 				key.Category, key.Module, key.Tag = text(l[0]), text(l[1]), text(l[2])
 				if device, err := strconv.ParseInt(l[3], 10, 32); err == nil {
 					key.Device = int32(device)
 				}
 			}
-			for moment, bytes := range map[string]uint64{momentPeak: row.PeakBytes, momentExit: row.LiveBytes} {
-				if key.Moment = moment; bytes > 0 {
+			moments := map[string]uint64{momentPeak: row.PeakBytes, momentExit: row.LiveBytes}
+			if held.moment != "" {
+				moments = map[string]uint64{held.moment: row.PeakBytes}
+			}
+			for moment, bytes := range moments {
+				if key.Moment = text(moment); bytes > 0 {
 					sums[key] += int64(bytes)
 				}
 			}

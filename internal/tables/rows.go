@@ -14,9 +14,9 @@ type Run struct {
 	Pod       string            `parquet:"pod,dict"`                                // of Kubernetes; "" outside
 	Started   time.Time         `parquet:"started,optional,timestamp(microsecond)"` // null: unknown
 	Duration  int64             `parquet:"duration_ns,delta"`                       //
-	Ended     string            `parquet:"ended,dict"`                              // clean, killed or running
+	Ended     string            `parquet:"ended,dict"`                              // clean, killed, running or unknown
 	Versions  map[string]string `parquet:"versions"`                                // of torch, python, cuda_driver, memtrace
-	Complete  bool              `parquet:"complete"`                                // nothing was lost, cut or repaired
+	Complete  bool              `parquet:"complete"`                                // nothing is missing, and the program has ended
 	Lost      int64             `parquet:"lost_records,delta"`                      //
 	OOM       int64             `parquet:"out_of_memory,delta"`                     // times at which the program did not get what it asked for
 
@@ -50,7 +50,7 @@ type Device struct {
 type Share struct {
 	Rank     int32  `parquet:"rank,delta"`
 	Level    string `parquet:"level,dict"`    // framework or driver
-	Moment   string `parquet:"moment,dict"`   // peak: of the level; exit: the end
+	Moment   string `parquet:"moment,dict"`   // peak: of the level; exit: the end; oom; mark:NAME
 	Device   int32  `parquet:"device,dict"`   // -1 unknown
 	Category string `parquet:"category,dict"` // of the default rules
 	Module   string `parquet:"module,dict"`   //

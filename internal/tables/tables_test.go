@@ -16,6 +16,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/internal/guest"
+	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/internal/rules/rulefile"
 	"memtrace/trace"
@@ -39,25 +40,50 @@ func rank(t testing.TB, number int32, raw []byte) *Rank {
 	if err != nil {
 		t.Fatal(err)
 	}
-	p, err := analyzer.Replay(open(t, raw), analyzer.Options{Training: true, Ahead: open(t, raw),
-		RuleSets: []profile.RuleGrouping{{Name: byCategory, Rules: set}}})
+	rules := []profile.RuleGrouping{{Name: byCategory, Rules: set}}
+	s, sets := replayed(t, raw, "", rules)
+	r := NewRank(number, "trace.bin", s, sets)
+	for _, name := range s.NamedMoments() {
+		_, sets := replayed(t, raw, name, rules)
+		r.AddMoment(name, sets)
+	}
+	return r
+}
+
+// replayed is the report of a trace at a moment, "" for none, and what the levels held then.
+func replayed(t testing.TB, raw []byte, at string, rules []profile.RuleGrouping) (*report.Summary,
+	[]*analyzer.StackSet) {
+	t.Helper()
+	then, err := moment.Parse(at)
+	if err != nil {
+		t.Fatal(err)
+	}
+	q := analyzer.Question{Groupings: []string{"tag"}, At: then}
+	options := analyzer.Options{Question: q}
+	if len(rules) > 0 {
+		options.Training, options.Ahead, options.RuleSets = true, open(t, raw), rules
+	}
+	p, err := analyzer.Replay(open(t, raw), options)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
-	s, err := p.Report(analyzer.Question{Groupings: []string{"tag"}})
+	s, err := p.Report(q)
 	if err != nil {
 		t.Fatal(err)
 	}
+	if q.Groupings = []string{"tag"}; len(rules) > 0 {
+		q.Groupings = Labels(byCategory)
+	}
 	var sets []*analyzer.StackSet
 	for _, level := range []string{report.LevelFramework, report.LevelDriver} {
-		labelled, err := p.Stacks(analyzer.Question{Groupings: Labels(byCategory)}, level)
+		labelled, err := p.Stacks(q, level)
 		if err != nil {
 			t.Fatal(err)
 		}
 		sets = append(sets, labelled)
 	}
-	return NewRank(number, "trace.bin", s, sets)
+	return s, sets
 }
 
 // written are all tables of some ranks, by name.
@@ -165,7 +191,7 @@ func sumShares(rows []Share, level string) []int64 {
 	for _, r := range rows {
 		if r.Level == level && r.Moment == momentPeak {
 			sums[0] += r.Bytes
-		} else if r.Level == level {
+		} else if r.Level == level && r.Moment == momentExit {
 			sums[1] += r.Bytes
 		}
 	}

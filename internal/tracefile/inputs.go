@@ -114,10 +114,23 @@ func PassOver(c *cli.Console, in Input, err error) bool {
 	return true
 }
 
-// NoTraceError returns the error for a folder that holds no trace.
+// NoTraceError returns the error for a folder that holds no trace. It names a file that is called like one.
 func NoTraceError(folder string) error {
-	return fmt.Errorf("%s: no trace in this folder (*%s, *%s, *%s); record one with: memtrace run -- PROGRAM", folder,
-		Suffix, spool.Extension, runprofile.Suffix)
+	const record = "record one with: memtrace run -- PROGRAM"
+	entries, _ := os.ReadDir(folder) // none where it cannot be read
+	names := slices.DeleteFunc(entries, func(e fs.DirEntry) bool {
+		return e.IsDir() || !strings.HasSuffix(e.Name(), Suffix)
+	})
+	switch len(names) {
+	case 0:
+		return fmt.Errorf("%s: no trace in this folder (*%s, *%s, *%s); %s", folder, Suffix, spool.Extension,
+			runprofile.Suffix, record)
+	case 1:
+		return fmt.Errorf("%s: no trace in this folder: %s is another program's file; %s", folder, names[0].Name(),
+			record)
+	}
+	return fmt.Errorf("%s: no trace in this folder: %s and %d more are files of other programs; %s", folder,
+		names[0].Name(), len(names)-1, record)
 }
 
 // One is for verbs whose argument is exactly one trace: a folder is accepted if it holds one trace.

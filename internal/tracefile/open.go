@@ -10,6 +10,7 @@ import (
 
 	"memtrace/internal/cli"
 	"memtrace/internal/importer"
+	"memtrace/internal/runprofile"
 	"memtrace/internal/safefile"
 	"memtrace/trace"
 	"memtrace/trace/spool"
@@ -47,16 +48,9 @@ func OpenError(path string, err error) error {
 	switch {
 	case path == "-" && errors.Is(err, fs.ErrNotExist):
 		return errStandardInput
-	case errors.Is(err, trace.ErrNotTrace) && isProfile(path):
-		return fmt.Errorf("%s: a profile, which has no events; name the trace that it was made of", path)
-	case errors.Is(err, trace.ErrNotTrace):
-		if f := foreignFormat(path); f != nil {
-			return fmt.Errorf(
-				"%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin",
-				path, f.Name, cli.ShellWord(path))
-		}
-		return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path,
-			trace.ErrNotTrace)
+	case errors.Is(err, trace.ErrNotTrace),
+		errors.Is(err, trace.ErrEmpty) && strings.HasSuffix(path, runprofile.Suffix):
+		return notTrace(path)
 	case errors.Is(err, spool.ErrNotSpool), errors.Is(err, spool.ErrVersion):
 		// these name the file, which may be the one beside path
 		return fmt.Errorf("%w; a spool can be read by the memtrace whose library wrote it", err)
@@ -70,6 +64,25 @@ func OpenError(path string, err error) error {
 		return err
 	}
 	return fmt.Errorf("%s: %w", path, err)
+}
+
+// notTrace returns what the user can do about a file that is no trace.
+func notTrace(path string) error {
+	p, err := OpenProfile(path)
+	switch {
+	case p != nil:
+		p.Close()
+		return fmt.Errorf("%s: a profile, which has no events; name the trace that it was made of", path)
+	case err != nil:
+		return err
+	}
+	if f := foreignFormat(path); f != nil {
+		return fmt.Errorf(
+			"%s: not a trace, but a file that can be imported as %s; type: memtrace import %s -o imported.bin",
+			path, f.Name, cli.ShellWord(path))
+	}
+	return fmt.Errorf("%s: offset 0: %w; name a file that 'memtrace run' or libmemtrace.so wrote", path,
+		trace.ErrNotTrace)
 }
 
 // ReadError words a failure of the disk or the network file system while a trace was read. Damage in the file itself is

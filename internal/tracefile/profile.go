@@ -3,6 +3,7 @@ package tracefile
 import (
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"strings"
 
@@ -47,6 +48,10 @@ func openProfile(path string, file *os.File) (*ProfileFile, error) {
 	}
 	f, err := runprofile.Open(content, content.Size())
 	switch {
+	case errors.Is(err, runprofile.ErrNotProfile) && strings.HasSuffix(path, runprofile.Suffix) &&
+		!beginsTrace(content):
+		return nil, fmt.Errorf("%s: %w (%d bytes); write it again with 'memtrace profile TRACE', or remove it", path,
+			err, content.Size())
 	case errors.Is(err, runprofile.ErrNotProfile):
 		return nil, nil
 	case err != nil:
@@ -55,13 +60,10 @@ func openProfile(path string, file *os.File) (*ProfileFile, error) {
 	return &ProfileFile{f, path, file}, nil
 }
 
-// isProfile reports whether a file is a profile, or begins like one.
-func isProfile(path string) bool {
-	p, err := OpenProfile(path)
-	if p != nil {
-		p.Close()
-	}
-	return p != nil || err != nil
+// beginsTrace reports whether a file begins like a trace, whatever it is called.
+func beginsTrace(content *io.SectionReader) bool {
+	_, err := trace.NewReader(content, content.Size())
+	return err == nil || errors.Is(err, trace.ErrVersion)
 }
 
 // Head returns the head of the profile.
