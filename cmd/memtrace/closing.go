@@ -19,18 +19,23 @@ import (
 )
 
 // afterRun prints the requested report, and one line with what was recorded and the next command.
-func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, traces []string) error {
+func (a *app) afterRun(o runOptions, program string, ended launch.Outcome, traces []string,
+	profiles map[string]string) error {
 	if o.report == "" && a.Quiet {
 		return nil
 	}
 	var summaries []readSummary
 	for _, path := range traces {
+		from := path
+		if made := profiles[path]; made != "" && o.report == "" {
+			from = made // what the closing lines need is there, and need not be replayed again
+		}
 		path = cli.ShortPath(path)
-		options, err := closingOptions(path, o.report == "text")
+		options, err := closingOptions(from, o.report == "text")
 		if err != nil {
 			return err
 		}
-		summary, err := tracefile.Summarize(&a.Console, path, options)
+		summary, err := tracefile.Summarize(&a.Console, cli.ShortPath(from), options)
 		if err != nil {
 			a.Log.Error().Msg(err.Error())
 			continue
@@ -115,6 +120,9 @@ func closingLines(program, output string, summaries []readSummary, wrote int) []
 	case len(summaries) == 0:
 		return []string{"no trace could be read"}
 	}
+	if ranks := ranksOf(summaries); ranks != nil {
+		return rankLines(ranks, summaries)
+	}
 	top := worst(summaries)
 	next := "next: memtrace report " + cli.ShellWord(top.path)
 	if wrote > 1 {
@@ -126,14 +134,19 @@ func closingLines(program, output string, summaries []readSummary, wrote int) []
 		}
 		return []string{"CUDA was used but no CUDA memory call was made; " + next}
 	}
-	if path := sidecar(top); path != "" {
-		next = "everything about that moment: " + cli.ShellWord(path) + "; " + next
-	}
 	sentences := render.Verdict(top.summary)
 	if advice := toTry(top.summary); advice != "" {
-		return []string{sentences[0], "to try: " + advice, next}
+		return []string{sentences[0], "to try: " + advice, beside(top) + next}
 	}
-	return []string{strings.Join(sentences, " "), next}
+	return []string{strings.Join(sentences, " "), beside(top) + next}
+}
+
+// beside names the text about running out of memory before the next command, if there is one.
+func beside(r readSummary) string {
+	if path := sidecar(r); path != "" {
+		return "everything about that moment: " + cli.ShellWord(path) + "; "
+	}
+	return ""
 }
 
 // toTry is the first advice where memory ran out, "" where it did not or nothing is known to try.

@@ -64,10 +64,13 @@ func (a *app) profile(args []string, output string, force bool) error {
 		if to == "" {
 			to = profileOf(in.Path)
 		}
-		err := a.writeProfile(in.Path, to, force)
+		size, err := a.writeProfile(in.Path, to, force)
 		switch {
 		case err == nil:
 			written++
+			if to != "-" && !a.Quiet {
+				a.Say("%s: %s", to, layout.Bytes(size))
+			}
 		case !tracefile.PassOver(&a.Console, in, err):
 			problems = append(problems, err)
 		}
@@ -80,14 +83,19 @@ func (a *app) profile(args []string, output string, force bool) error {
 
 // profilesAfterRun writes the profiles of a run's traces and returns where, by trace. Its failure is not the program's.
 func (a *app) profilesAfterRun(traces []string, force bool) map[string]string {
-	made := make(map[string]string)
+	made, total := make(map[string]string), uint64(0)
 	for _, path := range traces {
 		to := profileOf(path)
-		if err := a.writeProfile(cli.ShortPath(path), cli.ShortPath(to), force); err != nil {
+		size, err := a.writeProfile(cli.ShortPath(path), cli.ShortPath(to), force)
+		if err != nil {
 			a.Log.Warn().Msg("no profile: " + err.Error())
 			continue
 		}
-		made[path] = to
+		made[path], total = to, total+size
+	}
+	if len(made) > 0 && !a.Quiet {
+		a.Say("wrote %s beside the traces, %s", report.Count(uint64(len(made)), "profile", "profiles"),
+			layout.Bytes(total))
 	}
 	return made
 }
@@ -97,29 +105,27 @@ func profileOf(path string) string {
 	return strings.TrimSuffix(strings.TrimSuffix(path, spool.Extension), tracefile.Suffix) + runprofile.Suffix
 }
 
-func (a *app) writeProfile(path, to string, force bool) error {
+// writeProfile writes the profile of a trace and returns how many bytes it has.
+func (a *app) writeProfile(path, to string, force bool) (bytes uint64, err error) {
 	if err := tracefile.RefuseSame(path, to); err != nil {
-		return err
+		return 0, err
 	}
 	made, err := tracefile.MakeProfile(&a.Console, path, cli.OwnFlags(nil))
 	if err != nil {
-		return err
+		return 0, err
 	}
 	var size counter
 	if err := a.WriteOwn(to, force, func(w io.Writer) error {
 		return made.Write(io.MultiWriter(w, &size))
 	}); err != nil {
-		return fmt.Errorf("%s: %w", path, err)
+		return 0, fmt.Errorf("%s: %w", path, err)
 	}
 	s := made.Head.Summary
 	if s.Process.Ended == report.EndedRunning {
 		a.Log.Warn().Msgf("%s: the program still runs, so its profile is a snapshot of the first %s; write it again with -f",
 			path, layout.Duration(s.Process.DurationNS))
 	}
-	if to != "-" && !a.Quiet {
-		a.Say("%s: %s", to, layout.Bytes(uint64(size)))
-	}
-	return nil
+	return uint64(size), nil
 }
 
 // counter counts what is written to it.

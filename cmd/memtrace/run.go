@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"github.com/spf13/cobra"
@@ -29,6 +30,7 @@ type runOptions struct {
 	report       string
 	reportOutput string
 	embedSymbols bool
+	profile      bool
 	check        string
 	checkRun     string
 	nullGPU      launch.NullGPU
@@ -112,6 +114,8 @@ func runCommand(a *app) *cobra.Command {
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to this `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false,
 		"write the names of functions into the traces, for other machines")
+	f.BoolVar(&o.profile, "profile", switchedOn(os.Getenv("MEMTRACE_PROFILE")),
+		"write the profile of each trace beside it, for comparing many ranks")
 	f.StringVar(&o.check, "check", "", "check the traces against the budget in this `FILE` afterwards")
 	f.StringVar(&o.checkRun, "check-run", "", "take the gates of this `NAME` in that file")
 	f.Var(&o.nullGPU, "null-gpu", "run on devices without hardware: sizes are true, results mean nothing")
@@ -155,13 +159,22 @@ func (a *app) run(o runOptions, argv []string) error {
 	if o.embedSymbols {
 		embedAfterRun(a, traces)
 	}
-	if err := a.afterRun(o, argv[0], ended, traces); err != nil {
+	var profiles map[string]string
+	if o.profile {
+		profiles = a.profilesAfterRun(traces, o.force)
+	}
+	if err := a.afterRun(o, argv[0], ended, traces, profiles); err != nil {
 		a.Complain("memtrace run", err) // the status stays the program's
 	}
 	if checked != nil && ended.Status == 0 {
 		return a.checkAfterRun(checked, traces)
 	}
 	return &launch.StatusError{Status: ended.Status}
+}
+
+// switchedOn reports whether a variable that is a switch is on, as the library reads it.
+func switchedOn(value string) bool {
+	return !slices.Contains([]string{"", "0", "false", "no", "off"}, value)
 }
 
 // nullGPU returns the environment with the null GPU in it, if the run is to have one, and says so.

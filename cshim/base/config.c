@@ -268,6 +268,7 @@ static const struct {
     {"CONTROL_DIR", set_control_dir},
     {"LIBRARY", ignore}, /* read by the command */
     {"OWN", ignore}, /* the same */
+    {"PROFILE", ignore},
     {"REFERRERS", set_referrers},
     {"CACHE", ignore}, /* read by the project's own scripts */
 };

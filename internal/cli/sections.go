@@ -58,6 +58,7 @@ var recorderVariables = []entry{
 // commandVariables are what the command itself reads.
 var commandVariables = []entry{
 	{"MEMTRACE_OWN", "globs of files that are the program's own code, separated by colons, as with --own"},
+	{"MEMTRACE_PROFILE", "write the profile of each trace at the end of 'memtrace run', as with --profile"},
 	{"MEMTRACE_LIBRARY", "the library that 'memtrace run' preloads, if not the one beside the command"},
 	{"MEMTRACE_PUSH_TOKEN", "token that 'memtrace export --push' sends"},
 	{"XDG_CACHE_HOME", "folder of caches, ~/.cache by default"},

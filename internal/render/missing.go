@@ -5,6 +5,7 @@ import (
 	"strings"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/diff"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
 )
@@ -61,4 +62,31 @@ func noIterations(s *report.Summary) string {
 		return ""
 	}
 	return "nothing was allocated, so there are no iterations"
+}
+
+// absent names ranks without a trace, and traces that are not of this run.
+func absent(r *diff.Ranks) (list []string) {
+	if len(r.Missing) > 0 {
+		is := "is"
+		if len(r.Missing) > 1 {
+			is = "are"
+		}
+		list = append(list, fmt.Sprintf("Of %d ranks, %s %s missing: no trace of theirs was read.",
+			r.Processes[0].Head.Summary.Process.WorldSize, layout.RankWords(r.Missing), is))
+	}
+	if len(r.Others) > 0 {
+		var paths []string
+		for _, p := range r.Others[:min(len(r.Others), maxSentences)] {
+			paths = append(paths, sanitize.Text(p.Path))
+		}
+		if more := len(r.Others) - len(paths); more > 0 {
+			paths = append(paths, fmt.Sprintf("%d others", more))
+		}
+		is := "is"
+		if len(r.Others) > 1 {
+			is = "are"
+		}
+		list = append(list, fmt.Sprintf("Not of this run, and left out, %s %s.", is, strings.Join(paths, ", ")))
+	}
+	return list
 }

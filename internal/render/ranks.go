@@ -19,12 +19,9 @@ func RanksText(w io.Writer, r *diff.Ranks, o layout.Options) error {
 	p := layout.NewPage(w, o)
 	p.Title("memtrace report  " + sanitize.Text(o.Path))
 	p.Gap()
-	for _, sentences := range [][]string{{ranksVerdict(r)}, differences(r), growingVerdict(r), strayVerdict(r),
-		absent(r)} {
-		for _, sentence := range sentences {
-			for _, part := range layout.Wrap(sentence, o.Columns()-2) {
-				p.Line("  %s", o.Paint(layout.Strong, part))
-			}
+	for _, sentence := range append(RanksVerdict(r), absent(r)...) {
+		for _, part := range layout.Wrap(sentence, o.Columns()-2) {
+			p.Line("  %s", o.Paint(layout.Strong, part))
 		}
 	}
 	p.Gap()
@@ -34,6 +31,11 @@ func RanksText(w io.Writer, r *diff.Ranks, o layout.Options) error {
 		return fmt.Errorf("write the table of processes: %w", p.Err())
 	}
 	return nil
+}
+
+// RanksVerdict says how alike the processes of a run are, which differ and by what, and which grow.
+func RanksVerdict(r *diff.Ranks) []string {
+	return slices.Concat([]string{ranksVerdict(r)}, differences(r), growingVerdict(r), strayVerdict(r))
 }
 
 // ranksVerdict describes the spread of the peaks, and how the processes are divided.
@@ -200,33 +202,6 @@ func strayVerdict(r *diff.Ranks) []string {
 		fmt.Sprintf(
 			"Memory on another process's device: %s, up to %s on %s. Call torch.cuda.set_device(LOCAL_RANK) before the first use of CUDA, or set CUDA_VISIBLE_DEVICES for each process.",
 			processNames(r, who), layout.Bytes(most.Bytes), layout.DeviceName(most.Device))}
-}
-
-// absent names ranks without a trace, and traces that are not of this run.
-func absent(r *diff.Ranks) (list []string) {
-	if len(r.Missing) > 0 {
-		is := "is"
-		if len(r.Missing) > 1 {
-			is = "are"
-		}
-		list = append(list, fmt.Sprintf("Of %d ranks, %s %s missing: no trace of theirs was read.",
-			r.Processes[0].Head.Summary.Process.WorldSize, layout.RankWords(r.Missing), is))
-	}
-	if len(r.Others) > 0 {
-		var paths []string
-		for _, p := range r.Others[:min(len(r.Others), maxSentences)] {
-			paths = append(paths, sanitize.Text(p.Path))
-		}
-		if more := len(r.Others) - len(paths); more > 0 {
-			paths = append(paths, fmt.Sprintf("%d others", more))
-		}
-		is := "is"
-		if len(r.Others) > 1 {
-			is = "are"
-		}
-		list = append(list, fmt.Sprintf("Not of this run, and left out, %s %s.", is, strings.Join(paths, ", ")))
-	}
-	return list
 }
 
 // foldAbove is up to how many processes each has a row of its own.
