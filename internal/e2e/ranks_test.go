@@ -3,21 +3,46 @@
 package e2e
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"memtrace/internal/guest"
 )
 
-// TestLeakOfARank: of four ranks that train the same model by DistributedDataParallel, the one that keeps the output of
-// every step is named with the line, from traces and from profiles alike.
+// TestLeakOfARank: of four ranks that train the same model by DistributedDataParallel, or in shards, the one that keeps
+// the output of every step is named with the line, from traces and from profiles alike.
 func TestLeakOfARank(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	cmd, r := program{framework: torch27, args: []string{"ranks.py", "4", "2"},
+	const model = 4 * (256*1024 + 1024 + 1024*1024 + 1024 + 1024*64 + 64) // bytes of its parameters
+	for wrap, parameters := range map[string]uint64{"ddp": model, "fsdp2": model / 4} {
+		t.Run(wrap, func(t *testing.T) {
+			t.Parallel()
+			leakOfARank(t, wrap, parameters)
+		})
+	}
+}
+
+// leakOfARank trains with a wrapper, of which each rank has so many bytes of parameters.
+func leakOfARank(t *testing.T, wrap string, parameters uint64) {
+	t.Helper()
+	script, err := os.ReadFile(filepath.Join(guest.Root(), "testdata/train/ranks.py"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	before, _, _ := strings.Cut(string(script), "history.append(")
+	line := fmt.Sprintf("It was allocated at train/ranks.py:%d train.", 1+strings.Count(before, "\n"))
+	cmd, r := program{framework: torch27, args: []string{"ranks.py", "4", "2", wrap},
 		env: []string{"NULLCUDA_DEVICES=4", "MEMTRACE_OUTPUT=DIR/rank%r.bin"}}.start(t)
 	if text, err := cmd.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, text)
+	}
+	held := under(jsonReport(t, filepath.Join(r.dir, "rank0.bin"), "--by", "category").Categories[0], "Parameters")
+	if held < parameters || held > parameters+6*512 { // each is rounded up
+		t.Errorf("a rank has %d bytes of parameters, not %d", held, parameters)
 	}
 	memtrace(t, "profile", r.dir)
 	profiles := t.TempDir()
@@ -37,7 +62,7 @@ func TestLeakOfARank(t *testing.T) {
 		text := strings.Join(strings.Fields(memtrace(t, "report", folder)), " ")
 		for _, want := range []string{"4 processes, with peaks from ", "; 3 of them are alike",
 			"Rank 2 differs most. Compared with rank ",
-			"Its memory grows by ", "512.0 KiB per iteration", "It was allocated at train/ranks.py:37 train."} {
+			"Its memory grows by ", "512.0 KiB per iteration", line} {
 			if !strings.Contains(text, want) {
 				t.Errorf("nothing says %q:\n%s", want, text)
 			}

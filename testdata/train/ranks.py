@@ -1,4 +1,6 @@
-"""A training on several ranks: ranks.py WORLD LEAKING-RANK starts them, each on a device of its own.
+"""A training on several ranks: ranks.py WORLD LEAKING-RANK WRAP starts them, each on a device of its own.
+
+WRAP is ddp (DistributedDataParallel) or fsdp2 (fully_shard).
 
 The leaking rank keeps the output of every step.
 """
@@ -7,7 +9,7 @@ import subprocess
 import sys
 import tempfile
 
-WORLD, LEAKING = int(sys.argv[1]), int(sys.argv[2])
+WORLD, LEAKING, WRAP = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3]
 STEPS = 24
 
 
@@ -19,16 +21,27 @@ def launch():
         return max(rank.wait() for rank in ranks)
 
 
+def wrapped(net, rank):
+    if WRAP == "ddp":
+        from torch.nn.parallel import DistributedDataParallel
+
+        return DistributedDataParallel(net, device_ids=[rank])
+    from torch.distributed.fsdp import fully_shard
+
+    for layer in net[::2]:
+        fully_shard(layer)
+    return fully_shard(net)
+
+
 def train(rank):
     import torch
     import torch.distributed as dist
     from torch import nn
-    from torch.nn.parallel import DistributedDataParallel
 
     torch.cuda.set_device(rank)
     dist.init_process_group("gloo", rank=rank, world_size=WORLD, store=dist.FileStore(os.environ["MEET"], WORLD))
     net = nn.Sequential(nn.Linear(256, 1024), nn.ReLU(), nn.Linear(1024, 1024), nn.ReLU(), nn.Linear(1024, 64)).cuda()
-    model = DistributedDataParallel(net, device_ids=[rank])
+    model = wrapped(net, rank)
     optimizer = torch.optim.AdamW(model.parameters())
     history = []
     for _ in range(STEPS):
