@@ -2,6 +2,8 @@ package hostile
 
 import (
 	"encoding/binary"
+	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -14,6 +16,7 @@ import (
 	"syscall"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/trace"
 	"memtrace/trace/spool"
 )
@@ -206,10 +209,11 @@ func TestGroupKilled(t *testing.T) {
 	}
 }
 
-// The program is killed under its runner, which reports that, merges, and ends with the status of a shell.
+// The program is killed under its runner, which reports that, merges, writes a profile of all that was recorded, and
+// ends with the status of a shell.
 func TestKilledUnderRunner(t *testing.T) {
 	t.Parallel()
-	b := startBusy(t, 2, 1000, nil, command(t), "run", "-q", "-o", "memtrace.%p.bin", "--")
+	b := startBusy(t, 2, 1000, nil, command(t), "run", "-q", "--profile", "-o", "memtrace.%p.bin", "--")
 	syscall.Kill(childOf(t, b.cmd.Process.Pid), syscall.SIGKILL)
 	if b.cmd.Wait(); b.cmd.ProcessState.ExitCode() != 128+9 {
 		t.Errorf("the runner ended with %s", b.cmd.ProcessState)
@@ -219,6 +223,18 @@ func TestKilledUnderRunner(t *testing.T) {
 		t.Error("the spool was not merged")
 	}
 	b.check(t, path, spool.EndedKilled)
+	profile := strings.TrimSuffix(path, ".bin") + ".mtp"
+	for _, file := range []string{path, profile} {
+		text, err := exec.Command(command(t), "report", "--json", file).CombinedOutput()
+		var s report.Summary
+		if err := errors.Join(err, json.Unmarshal(text, &s)); err != nil {
+			t.Fatalf("%s: %v\n%s", file, err, text)
+		}
+		if p, h := s.Process, s.Health; p.Ended != report.EndedKilled || p.Signal != "SIGKILL" || !h.Complete ||
+			h.Events != uint64(len(read(t, path).events)) {
+			t.Errorf("%s: %+v, %+v", file, p, h)
+		}
+	}
 }
 
 // childOf returns the one child of a process.
