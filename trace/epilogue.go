@@ -37,7 +37,7 @@ func (r *Reader) readEpilogue() error {
 }
 
 // ErrNoEnd is returned where something is to be added to a trace that did not end cleanly.
-var ErrNoEnd = errors.New("the trace has no clean end: its program is still running, or was killed")
+var ErrNoEnd = errors.New("the trace has no clean end: its program still runs or was killed, or it was cut")
 
 // AppendSymbols adds symbols to a finished trace, after its end. It reads the whole file, to refuse one that a reader
 // would not read to its end, and changes nothing but the remains of an earlier attempt that was interrupted. The caller
