@@ -5,10 +5,11 @@ package report
 var FindingKinds = []FindingKind{
 	{"bounds", SeverityWarning, "records were lost, so figures are bounds"},
 	{"nothing-allocated", SeverityInfo, "no CUDA memory was allocated"},
-	{"out-of-memory", SeverityAlarm, "memory ran out, and as far as known that ended the program"},
+	{"out-of-memory", SeverityAlarm, "memory ran out, and as far as known that ended the program; " +
+		"one finding for each device, of at most 4"},
 	{"caught-out-of-memory", SeverityWarning, "memory ran out, and the program continued"},
 	{"peak", SeverityInfo, "how high memory was, and when"},
-	{"largest-holder", SeverityInfo, "what held most at that moment"},
+	{"largest-holder", SeverityInfo, "what held most at that moment, of memory that ran out on each device"},
 	{"engine-threads", SeverityInfo, "MXNet's engine threads have no line of the program; how to see more"},
 	{"idle-reserved", SeverityInfo, "much was reserved by the framework's allocator and in no block"},
 	{"rounding", SeverityInfo, "much of the blocks was not requested"},
