@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -23,5 +24,20 @@ func TestClosingLinesOfOutOfMemory(t *testing.T) {
 	s.OOM.Events[0].Advice = event.Advice[1:]
 	if lines := closingLines("python", "", []readSummary{{"t.bin", s}}, 1); len(lines) != 2 {
 		t.Errorf("without advice: %q", lines)
+	}
+}
+
+// Of large traces the closing lines have the figures alone, without places and categories.
+func TestClosingLinesOfLargeRanks(t *testing.T) {
+	var list []readSummary
+	for rank, peak := range []uint64{1 << 30, 1 << 30, 3 << 30} {
+		s := &report.Summary{Framework: report.Level{PeakBytes: peak, AllocCount: 1, AllocBytes: peak}}
+		s.Process.Rank, s.Process.WorldSize = &rank, 3
+		list = append(list, readSummary{fmt.Sprintf("/gone/rank%d.bin", rank), s})
+	}
+	lines := closingLines("python", "", list, len(list))
+	if len(lines) != 2 || !strings.HasPrefix(lines[0], "3 processes, with peaks from 1.00 GiB to 3.00 GiB; 2 of them "+
+		"are alike. Rank 2 differs most.") || lines[1] != "next: memtrace report /gone/rank2.bin" {
+		t.Errorf("%q", lines)
 	}
 }
