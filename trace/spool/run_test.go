@@ -258,6 +258,35 @@ func TestRunningProcess(t *testing.T) {
 	if err := spool.Finalize(path); !errors.Is(err, spool.ErrRunning) {
 		t.Errorf("Finalize of a living process's spool: %v", err)
 	}
+	copyOfRunning(t, path)
 	in.Close()
 	cmd.Wait()
+}
+
+// copyOfRunning: a copy of a running program's trace lacks no event, and does not know how the program ended; it was
+// said to be killed.
+func copyOfRunning(t *testing.T, path string) {
+	t.Helper()
+	src, err := spool.OpenRun(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer src.Close()
+	copied := filepath.Join(t.TempDir(), "copy.bin")
+	file, err := os.Create(copied)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer file.Close()
+	w, err := trace.NewWriter(file, trace.WriterOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := trace.Copy(w, src, trace.Unedited{}); err != nil {
+		t.Fatal(err)
+	}
+	events, run := readAll(t, copied)
+	if h := run.Health(); len(events) != 204 || run.Ended() != spool.EndedUnknown || h.NoEnd != "" || h.Gaps != 0 {
+		t.Errorf("copy: %d events, ended %q, %+v", len(events), run.Ended(), h)
+	}
 }
