@@ -1,6 +1,8 @@
 package tables
 
 import (
+	"bytes"
+	"slices"
 	"strings"
 	"testing"
 
@@ -51,5 +53,22 @@ func TestCompleteOnceEnded(t *testing.T) {
 		if NewRank(0, "t.bin", s, nil).Complete() {
 			t.Errorf("ended %s with records missing: complete", ended)
 		}
+	}
+}
+
+// TestRanks: the ranks of a file are read back, and a damaged file is refused or read, but ends nothing.
+func TestRanks(t *testing.T) {
+	raw := guest.ReportTraces(t)["sites.txtar trace"]
+	file := written(t, raw, raw, raw)["runs"]
+	if got, err := Ranks(bytes.NewReader(file), int64(len(file))); err != nil || !slices.Equal(got, []int32{0, 1, 2}) {
+		t.Errorf("ranks %v, %v", got, err)
+	}
+	for at := 0; at < len(file); at += 5 {
+		cut, changed := file[:at], slices.Clone(file)
+		changed[at] ^= 0xff
+		if got, err := Ranks(bytes.NewReader(cut), int64(at)); err == nil {
+			t.Errorf("cut at %d: ranks %v", at, got)
+		}
+		_, _ = Ranks(bytes.NewReader(changed), int64(len(changed)))
 	}
 }
