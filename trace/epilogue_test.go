@@ -228,7 +228,7 @@ func TestAppendSymbolsRefuses(t *testing.T) {
 		want error
 		text string
 	}{
-		{"killed", whole[:mapSections(t, whole).starts[3]], ErrNoEnd, "its program still runs or was killed, or it was cut"},
+		{"killed", whole[:mapSections(t, whole).starts[3]], ErrNoEnd, "runs or was killed, or it was cut"},
 		{"cut", whole[:len(whole)-1], ErrNoEnd, "stops at offset"},
 		{"damaged before the end", flipped, ErrNoEnd, "checksum"},
 		{"newer", newer, ErrVersion, "has version 2"},
