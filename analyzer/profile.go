@@ -3,6 +3,7 @@ package analyzer
 import (
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"memtrace/analyzer/report"
@@ -41,6 +42,15 @@ func Replay(src trace.Source, opts Options) (*Profile, error) {
 // NewProfile returns a Profile of src, nothing of which is read yet: see Update. The errors are that of an unknown
 // grouping, and those of reading Options.Ahead.
 func NewProfile(src trace.Source, opts Options) (*Profile, error) {
+	p, err := newProfile(src, opts)
+	if err != nil {
+		return nil, err
+	}
+	return p, readAhead(p)
+}
+
+// newProfile is NewProfile without the reading ahead.
+func newProfile(src trace.Source, opts Options) (*Profile, error) {
 	bounds := profile.SizeBounds(opts.RuleSets)
 	if len(bounds) > profile.MaxSizeClasses {
 		return nil, fmt.Errorf("the rules name %d different sizes; %d are allowed", len(bounds), profile.MaxSizeClasses)
@@ -73,45 +83,56 @@ func NewProfile(src trace.Source, opts Options) (*Profile, error) {
 	}
 	p.opts, p.replayer = opts, r
 	r.begin = opts.fromKeyframe(src, window)
-	return p, p.readAhead()
+	return p, nil
 }
 
-// readAhead reads Options.Ahead where something depends on what comes later in the trace.
-func (p *Profile) readAhead() error {
-	opts, r := &p.opts, p.replayer
-	if opts.Ahead == nil || !opts.NeedsAhead() {
+// readAhead reads Options.Ahead where something depends on what comes later in the trace: that of the first of some
+// profiles of one trace, which need it alike, once for all of them.
+func readAhead(list ...*Profile) error {
+	first := list[0]
+	if first.opts.Ahead == nil || !first.opts.NeedsAhead() {
 		return nil
 	}
-	known, err := p.lookAhead()
+	known, err := lookAhead(list)
 	if err != nil {
 		return err
 	}
+	for _, p := range list {
+		p.lookedAhead(known, first.opts.Ahead)
+	}
+	return nil
+}
+
+func lookAhead(list []*Profile) (*training.Lookahead, error) {
+	ahead := list[0].opts.Ahead
+	if r := list[0].replayer; r.begin != nil {
+		return r.begin.readAhead(ahead, r.window)
+	}
+	for _, p := range list {
+		found, free := p.replayer.window.findRefusals(ahead, p.replayer.accounts.filter)
+		defer free()
+		ahead = found
+	}
+	return training.ReadAhead(ahead)
+}
+
+// lookedAhead takes in what a reading of ahead found out.
+func (p *Profile) lookedAhead(known *training.Lookahead, ahead trace.Source) {
+	opts, r := &p.opts, p.replayer
 	p.known = known
 	a := &r.accounts
-	a.resolver.Tables, a.resolver.Stacks.Tables, a.resolver.Stacks.Info = opts.Ahead.Tables(), opts.Ahead.Tables(),
-		opts.Ahead.Info
-	a.lookahead, r.elements, r.idle.seq = known.Blocks, known.Elements, known.Blocks.PeakSeq()
+	a.resolver.Tables, a.resolver.Stacks.Tables, a.resolver.Stacks.Info = ahead.Tables(), ahead.Tables(), ahead.Info
+	a.lookahead, r.elements, r.idle.seq = known.Blocks, maps.Clone(known.Elements), known.Blocks.PeakSeq()
 	r.moments.want.Seq = lastAlloc(known)
 	r.window.behind(known)
-	a.modules.First = known.Modules.First             // so that names hold before they are said
-	if opts.Ahead.Info()[cause.ImportKindKey] != "" { // without names, what memory is for is not known
+	a.modules.First = known.Modules.First        // so that names hold before they are said
+	if ahead.Info()[cause.ImportKindKey] != "" { // without names, what memory is for is not known
 		opts.Training = false
 	}
 	if opts.Training {
 		a.resolver.Lifetimes = true
 		a.followIterations(known, opts.RuleSets[0])
 	}
-	return nil
-}
-
-func (p *Profile) lookAhead() (*training.Lookahead, error) {
-	r := p.replayer
-	if r.begin != nil {
-		return r.begin.readAhead(p.opts.Ahead, r.window)
-	}
-	ahead, free := r.window.findRefusals(p.opts.Ahead, r.accounts.filter)
-	defer free()
-	return training.ReadAhead(ahead)
 }
 
 // Update replays what the source has beyond what was read: nothing, unless it grows as that of a process that still
