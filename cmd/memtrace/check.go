@@ -50,8 +50,10 @@ total was then; with --at peak, at the peak of all.
 What is freed is counted up to the next mark, or else the last allocation, or in
 MOMENT..MOMENT>=PERCENT up to the second one.
 
---baseline compares with the file that --update writes, or with another trace. --noise
-takes the traces of several runs that do the same, and shows which gates are too tight.
+--baseline compares with the file that --update writes, with another trace, or with a
+folder of either, each rank with its own. A baseline of another rank is refused; with
+--any-rank, one of a single process is compared. --noise takes the traces of several runs
+that do the same, and shows which gates are too tight.
 A trace that is not complete, or of a program that failed, never passes.
 
 --at checks what was live at a moment instead of the peaks, --from and --to the peaks of
@@ -66,6 +68,7 @@ const checkExample = `  memtrace check --max peak=10GiB --max category:optimizer
   memtrace check --from step:3 --max peak=10GiB memtrace.python3.4711.bin
   memtrace check --baseline base.json --update memtrace.python3.4711.bin
   memtrace check --baseline base.json --tolerance 2% memtrace.python3.4711.bin
+  memtrace check --baseline main/ --max rank-spread=5% traces/
   memtrace check --budget memtrace.toml --run train --junit memory.xml traces/
   memtrace check --noise --baseline base.json runs/`
 
@@ -76,7 +79,7 @@ type checkFlags struct {
 	baseline, tolerance    string
 	budget, run            string
 	update, noise          bool
-	incomplete             bool
+	incomplete, anyRank    bool
 	junit, markdown, sarif string
 }
 
@@ -96,11 +99,13 @@ func checkCommand(a *app) *cobra.Command {
 	f.StringArrayVar(&flags.max, "max", nil, "fail above this `GATE=LIMIT`, such as peak=10GiB (repeatable)")
 	f.StringArrayVar(&flags.assert, "assert", nil,
 		"fail unless this `CONDITION` holds, such as no-finding=warning (repeatable)")
-	f.StringVar(&flags.baseline, "baseline", "", "compare with this `FILE`, a baseline, a trace or a JSON report")
+	f.StringVar(&flags.baseline, "baseline", "",
+		"compare with this `FILE|DIR`: a baseline, a trace, a JSON report, or a folder of these, rank by rank")
 	f.StringArrayVar(&flags.compare, "compare", nil,
 		"compare this `GATE` with the baseline (default peak and pinned; repeatable)")
 	f.StringVar(&flags.tolerance, "tolerance", "",
 		"how much more than in the baseline is allowed, a `PERCENT` (default 2%)")
+	f.BoolVar(&flags.anyRank, "any-rank", false, "also compare with a baseline of one process that has another rank")
 	f.BoolVar(&flags.update, "update", false, "write the baseline instead of comparing with it")
 	f.StringVar(&flags.budget, "budget", "", "take the gates from this `FILE` (default "+check.BudgetFile+
 		", with --run or if no gate is given)")
@@ -119,8 +124,8 @@ func checkCommand(a *app) *cobra.Command {
 	f.StringVar(&flags.sarif, "sarif", "", "also write SARIF to this `FILE`")
 	f.BoolVarP(&flags.Force, "force", "f", false, "replace these files if they exist")
 	cli.CompleteFlag(cmd, "at", cli.Moments)
-	cli.GroupFlags(cmd, cli.GroupWhat, "max", "assert", "baseline", "compare", "tolerance", "update", "budget", "run",
-		"noise", "allow-incomplete", "at")
+	cli.GroupFlags(cmd, cli.GroupWhat, "max", "assert", "baseline", "compare", "tolerance", "any-rank", "update",
+		"budget", "run", "noise", "allow-incomplete", "at")
 	cli.GroupFlags(cmd, cli.Output, "json", "junit", "markdown", "sarif", "force")
 	completeGates(cmd)
 	return cmd
@@ -241,10 +246,15 @@ func (f *checkFlags) add(run *check.Run, tolerance check.Amount) error {
 	case run.Baseline == "" && f.update:
 		return cli.UsageErrorf("--update requires --baseline, the file to write")
 	case f.noise: // compares the runs with each other
-	case run.Baseline == "" && len(run.Compare) > 0:
+	case run.Baseline == "" && len(f.compare) > 0:
 		return cli.UsageErrorf("--compare requires --baseline")
+	case run.Baseline == "" && len(run.Compare) > 0:
+		return cli.UsageErrorf(
+			"%s: compare needs a baseline: give one with --baseline, or write baseline = \"base.json\"", f.budget)
 	case run.Baseline == "" && f.tolerance != "":
 		return cli.UsageErrorf("--tolerance requires --baseline")
+	case run.Baseline == "" && f.anyRank:
+		return cli.UsageErrorf("--any-rank requires --baseline")
 	case len(run.Gates)+len(run.Compare) == 0:
 		return cli.UsageErrorf("%s has no gates; name one, such as --max peak=10GiB", f.budget)
 	}

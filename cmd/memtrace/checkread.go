@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 
 	"memtrace/analyzer"
@@ -26,6 +27,7 @@ type checkReader struct {
 	app        *app
 	options    analyzer.Options
 	incomplete bool
+	anyRank    bool
 }
 
 func newCheckReader(a *app, flags *checkFlags) (*checkReader, error) {
@@ -38,7 +40,7 @@ func newCheckReader(a *app, flags *checkFlags) (*checkReader, error) {
 		return nil, err
 	}
 	options.Sites, options.Groupings = true, check.Groupings()
-	return &checkReader{a, options, flags.incomplete}, nil
+	return &checkReader{a, options, flags.incomplete, flags.anyRank}, nil
 }
 
 // one reads a trace, or a JSON report.
@@ -61,10 +63,13 @@ func (r *checkReader) one(path string) (*check.Trace, error) {
 	if summary.FromProfile {
 		return check.NewTrace(path, summary, nil), nil
 	}
-	again := func(ask func(o *analyzer.Options)) (*report.Summary, error) {
-		options := r.options
-		ask(&options)
-		return tracefile.SummarizeAny(r.app.Quieted(), path, options)
+	again := func(asks ...func(o *analyzer.Options)) ([]*report.Summary, error) {
+		questions := make([]analyzer.Options, len(asks))
+		for i, ask := range asks {
+			questions[i] = r.options
+			ask(&questions[i])
+		}
+		return tracefile.SummarizeEach(r.app.Quieted(), path, questions)
 	}
 	return check.NewTrace(path, summary, again), nil
 }
@@ -104,11 +109,20 @@ func (r *checkReader) all(args []string) (list []*check.Trace, err error) {
 	return list, errors.Join(append(problems, err)...)
 }
 
-// baseline reads a baseline: its own form, a JSON report or a trace.
+// baseline reads a baseline, or those of a folder.
 func (r *checkReader) baseline(path string, gates []check.Gate) (*check.Baseline, error) {
-	if _, err := os.Stat(path); errors.Is(err, os.ErrNotExist) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
 		return nil, fmt.Errorf("%s: no such baseline; --update writes it", path)
+	case err == nil && info.IsDir():
+		return r.baselines(path, gates)
 	}
+	return r.baselineFile(path, gates)
+}
+
+// baselineFile reads a baseline: its own form, a JSON report or a trace.
+func (r *checkReader) baselineFile(path string, gates []check.Gate) (*check.Baseline, error) {
 	if isJSONFile(path) {
 		text, err := safefile.Read(path, maxReport)
 		if err != nil {
@@ -123,10 +137,44 @@ func (r *checkReader) baseline(path string, gates []check.Gate) (*check.Baseline
 	return check.NewBaseline(path, []*check.Trace{t}, gates)
 }
 
+// baselines reads the baselines, JSON reports and traces of a folder as one baseline. Other JSON files are passed over.
+func (r *checkReader) baselines(folder string, gates []check.Gate) (*check.Baseline, error) {
+	inputs, err := tracefile.ExpandFolder(folder, ".json")
+	if err != nil {
+		return nil, err
+	}
+	var list []*check.Baseline
+	var problems []error
+	err = tracefile.InOrder(inputs, func(path string) (*check.Baseline, error) { return r.baselineFile(path, gates) },
+		func(in tracefile.Input, b *check.Baseline, err error) error {
+			switch {
+			case tracefile.PassOver(&r.app.Console, in, err):
+			case errors.Is(err, check.ErrNotBaseline):
+				r.app.Log.Info().Msgf("%v; it is passed over", err)
+			case err != nil:
+				problems = append(problems, err)
+			default:
+				list = append(list, b)
+			}
+			return nil
+		})
+	if err := errors.Join(append(problems, err)...); err != nil {
+		return nil, err
+	}
+	if len(list) == 0 {
+		return nil, fmt.Errorf("%s: no baseline and no trace in this folder", folder)
+	}
+	return check.JoinBaselines(folder, list)
+}
+
 // outcome holds a run's gates against traces.
 func (r *checkReader) outcome(run check.Run, args []string, update bool) (*check.Outcome, error) {
-	plan := check.Plan{Gates: run.Gates, Incomplete: r.incomplete}
+	plan := check.Plan{Gates: run.Gates, Incomplete: r.incomplete, AnyRank: r.anyRank}
 	var err error
+	if info, err := os.Stat(run.Baseline); update && err == nil && info.IsDir() {
+		return nil, fmt.Errorf("%s is a folder; --update writes one file for all ranks, such as %s", run.Baseline,
+			filepath.Join(run.Baseline, "baseline.json"))
+	}
 	if run.Baseline != "" && !update {
 		plan.Gates = append(plan.Gates, run.Compare...)
 		if plan.Baseline, err = r.baseline(run.Baseline, slices.Concat(run.Gates, run.Compare)); err != nil {

@@ -91,6 +91,7 @@ var evilCommands = map[string][][]string{
 			"<out>.sarif", "<trace>"}, {"check", "--allow-incomplete", "--max", "tag:x\x1b[2J=1GiB", "<trace>"},
 		{"check", "--allow-incomplete", "--baseline", "<cut>", "--compare", "tag:*", "--markdown", "<trace>"},
 		{"check", "--allow-incomplete", "--baseline", "<out>.json", "--update", "<trace>"},
+		{"check", "--allow-incomplete", "--baseline", "<folder>", "--any-rank", "<trace>"},
 		{"check", "--allow-incomplete", "--noise", "--max", "peak=1", "<trace>", "<cut>"},
 		{"check", "--max", "\x1b[2J=1", "<trace>"}, {"check", "--assert", "\x1b[2J", "<trace>"},
 		{"check", "--assert", "released-after=mark:\x1b[2J>=5%", "--allow-incomplete", "<trace>"},

@@ -31,7 +31,7 @@ func (t *Trace) assert(g Gate) Result {
 
 // noDriverAlloc: from a moment on the driver gives nothing more, as where a caching allocator is warm.
 func (t *Trace) noDriverAlloc(g Gate) Result {
-	s, err := t.again(func(o *analyzer.Options) { o.At, o.From = moment.At{}, g.From })
+	s, err := t.again.one(func(o *analyzer.Options) { o.At, o.From = moment.At{}, g.From })
 	if err != nil {
 		return t.result(g, Broken, err.Error())
 	}
@@ -101,10 +101,10 @@ func (t *Trace) released(g Gate) Result {
 	if to.IsZero() {
 		to = t.nextMark(g.From)
 	}
-	s, err := t.again(func(o *analyzer.Options) { o.At, o.From, o.To = moment.At{}, g.From, to })
+	s, err := t.again.one(func(o *analyzer.Options) { o.At, o.From, o.To = moment.At{}, g.From, to })
 	if err != nil && g.To.IsZero() { // such as no allocation afterwards
 		to, _ = moment.Parse("exit")
-		s, err = t.again(func(o *analyzer.Options) { o.At, o.From, o.To = moment.At{}, g.From, to })
+		s, err = t.again.one(func(o *analyzer.Options) { o.At, o.From, o.To = moment.At{}, g.From, to })
 	}
 	if err != nil {
 		return t.result(g, Broken, err.Error())

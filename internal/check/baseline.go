@@ -2,6 +2,7 @@ package check
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -27,34 +28,73 @@ type Baseline struct {
 func NewBaseline(path string, traces []*Trace, gates []Gate) (*Baseline, error) {
 	b := &Baseline{Schema: BaselineSchema, path: path}
 	for _, t := range traces {
-		name := program(&t.Summary.Process)
-		if b.Program == "" {
-			b.Program = name
-		}
-		if name != b.Program {
-			return nil, fmt.Errorf("%s: a baseline is of one program, not of %s and %s", path, b.Program, name)
-		}
-		rank := t.Summary.Process.Rank
-		if slices.ContainsFunc(b.Runs, func(r BaselineRun) bool { return sameRank(r.Rank, rank) }) {
-			return nil, fmt.Errorf("%s: a baseline is of one run; %s is of another one, or has no rank", path, t.Path)
-		}
 		run := newBaselineRun(t.Summary)
+		run.from = t.Path
 		var err error
 		if run.Owners, err = t.highestOf(gates); err != nil {
 			return nil, err
 		}
-		b.Runs = append(b.Runs, run)
+		if err := b.add(program(&t.Summary.Process), run); err != nil {
+			return nil, err
+		}
 	}
 	return b, nil
 }
 
+// JoinBaselines makes one baseline of those of a folder's files, of which each has other ranks.
+func JoinBaselines(folder string, list []*Baseline) (*Baseline, error) {
+	b := &Baseline{Schema: BaselineSchema, path: folder}
+	for _, part := range list {
+		for _, run := range part.Runs {
+			run.from = part.path
+			if err := b.add(part.Program, run); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return b, nil
+}
+
+// add adds a process of a program, which must be another rank of the same one.
+func (b *Baseline) add(name string, run BaselineRun) error {
+	if b.Program == "" {
+		b.Program = name
+	}
+	if name != b.Program {
+		return fmt.Errorf("%s: a baseline is of one program, not of %s (%s) and %s (%s)", b.path, b.Program,
+			b.Runs[0].from, name, run.from)
+	}
+	i := slices.IndexFunc(b.Runs, func(r BaselineRun) bool { return sameRank(r.Rank, run.Rank) })
+	switch {
+	case i >= 0 && run.Rank == nil:
+		return fmt.Errorf("%s: a baseline is of one run; of %s and %s, neither has a rank", b.path, b.Runs[i].from,
+			run.from)
+	case i >= 0:
+		return fmt.Errorf("%s: a baseline is of one run; %s and %s are both of rank %d", b.path, b.Runs[i].from,
+			run.from, *run.Rank)
+	}
+	b.Runs = append(b.Runs, run)
+	return nil
+}
+
 func sameRank(a, b *int) bool { return a == nil && b == nil || a != nil && b != nil && *a == *b }
+
+// rankWords names the process of a rank.
+func rankWords(rank *int) string {
+	if rank == nil {
+		return "a process without a rank"
+	}
+	return fmt.Sprintf("rank %d", *rank)
+}
 
 // JSON is the file's text.
 func (b *Baseline) JSON() ([]byte, error) {
 	text, err := json.MarshalIndent(b, "", " ")
 	return append(text, '\n'), err
 }
+
+// ErrNotBaseline says of JSON that it is neither a baseline nor a report.
+var ErrNotBaseline = errors.New("not a baseline")
 
 // ParseBaseline reads a baseline, or a JSON report as one.
 func ParseBaseline(path string, text []byte) (*Baseline, error) {
@@ -72,11 +112,13 @@ func ParseBaseline(path string, text []byte) (*Baseline, error) {
 		}
 		return NewBaseline(path, []*Trace{t}, nil)
 	}
-	return nil, fmt.Errorf("%s: not a baseline: its schema is %q; 'memtrace check --update' writes one", path, b.Schema)
+	return nil, fmt.Errorf("%s: %w: its schema is %q; 'memtrace check --update' writes one", path, ErrNotBaseline,
+		b.Schema)
 }
 
-// of returns the summary that a trace is compared with. others counts the other traces that are checked.
-func (b *Baseline) of(t *Trace, others int) (*base, error) {
+// of returns the summary that a trace is compared with. anyRank: where the baseline has one process only, its rank need
+// not be the trace's.
+func (b *Baseline) of(t *Trace, anyRank bool) (*base, error) {
 	s := t.Summary
 	if name := program(&s.Process); name != b.Program {
 		return nil, fmt.Errorf("%s is of another program, %s; this is %s; --update replaces it", b.path, b.Program,
@@ -84,21 +126,22 @@ func (b *Baseline) of(t *Trace, others int) (*base, error) {
 	}
 	rank := s.Process.Rank
 	i := slices.IndexFunc(b.Runs, func(r BaselineRun) bool { return sameRank(r.Rank, rank) })
-	if i < 0 && len(b.Runs) == 1 && others == 0 {
+	switch {
+	case i >= 0:
+	case len(b.Runs) == 1 && anyRank:
 		i = 0
-	}
-	if i < 0 && rank == nil {
-		return nil, fmt.Errorf("%s has no process without a rank; --update replaces it", b.path)
-	}
-	if i < 0 {
-		return nil, fmt.Errorf("%s has no rank %d; --update replaces it", b.path, *rank)
+	case len(b.Runs) == 1:
+		return nil, fmt.Errorf("%s is of %s, this is %s; --any-rank compares them, --update replaces it", b.path,
+			rankWords(b.Runs[0].Rank), rankWords(rank))
+	default:
+		return nil, fmt.Errorf("%s does not have %s; --update replaces it", b.path, rankWords(rank))
 	}
 	run := &b.Runs[i]
 	if now := partOf(s); !slices.Equal(now, run.Part) {
 		return nil, fmt.Errorf("%s is about %s, this check about %s; --update replaces it", b.path, partWords(run.Part),
 			partWords(now))
 	}
-	base := &base{run.summary(b.Program), run.Owners, s.At != nil}
+	base := &base{run.summary(b.Program), "the baseline", run.Owners, s.At != nil}
 	if now := devices(s); now != run.Devices {
 		return nil, fmt.Errorf("%s was made on another device, %s; this is %s; --update replaces it", b.path,
 			run.Devices, now)
@@ -114,9 +157,10 @@ func (b *Baseline) of(t *Trace, others int) (*base, error) {
 	return base, nil
 }
 
-// base is a run of a baseline.
+// base is what a trace is compared with: a run of a baseline, or another trace.
 type base struct {
 	*report.Summary
+	what     string            // it is, in words
 	owners   map[string]uint64 // their highest, by subject
 	atMoment bool              // the baseline is about one moment, and so are the rows
 }
@@ -140,6 +184,13 @@ func (b *base) value(g Gate) (Amount, error) {
 			g.Subject)
 	}
 	return Amount{float64(bytes), Bytes}, nil
+}
+
+// most is the most that a gate of KindCompare may allow, if all that is not known of the requests was requested.
+func (b *base) most(g Gate) Amount {
+	before, _ := b.value(g)
+	before.Value += float64(unknownRequest(b.Summary, g.Subject))
+	return allowed(before, g.Limit)
 }
 
 // partOf says what of a run a summary is about: a moment, a window, the filters.

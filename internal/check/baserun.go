@@ -18,13 +18,16 @@ type BaselineRun struct {
 	Level    string            `json:"level"` // "framework" or "driver", of the peak and the groups
 
 	PeakBytes      uint64                       `json:"peak_bytes"`
-	RequestedBytes *uint64                      `json:"requested_bytes,omitempty"` // absent if it is not known
-	OtherBytes     map[string]uint64            `json:"other_bytes"`               // peaks of other memory, by kind
-	LibraryBytes   map[string]uint64            `json:"library_bytes"`             // outside the framework's allocator
-	Groups         map[string]map[string]uint64 `json:"groups"`                    // by grouping and key
-	Owners         map[string]uint64            `json:"owners,omitempty"`          // their own highest, by gate
-	Part           []string                     `json:"part,omitempty"`            // of the run; absent: the whole
+	RequestedBytes *uint64                      `json:"requested_bytes,omitempty"`         // absent if it is not known
+	UnknownBytes   uint64                       `json:"requested_unknown_bytes,omitempty"` // in blocks of which it is not
+	OtherBytes     map[string]uint64            `json:"other_bytes"`                       // peaks of other memory, by kind
+	LibraryBytes   map[string]uint64            `json:"library_bytes"`                     // outside the framework's allocator
+	Groups         map[string]map[string]uint64 `json:"groups"`                            // by grouping and key
+	Owners         map[string]uint64            `json:"owners,omitempty"`                  // their own highest, by gate
+	Part           []string                     `json:"part,omitempty"`                    // of the run; absent: the whole
 	Parameters     []BaselineParameter          `json:"parameters,omitempty"`
+
+	from string // the file that it was read from
 }
 
 // BaselineParameter is what belongs to a parameter or buffer of a model, in bytes of its elements.
@@ -48,8 +51,8 @@ func newBaselineRun(s *report.Summary) BaselineRun {
 		LibraryBytes: map[string]uint64{}, Groups: map[string]map[string]uint64{}, Part: partOf(s)}
 	delete(r.Versions, "memtrace")
 	if bytes, err := requested(s); err == nil {
-		whole := wholeBytes(bytes.Value)
-		r.RequestedBytes = &whole
+		r.UnknownBytes = unknownRequest(s, Subject{Kind: "requested"})
+		r.RequestedBytes = new(wholeBytes(bytes.Value) - r.UnknownBytes)
 	}
 	for kind, level := range s.Other {
 		r.OtherBytes[kind] = level.PeakBytes
@@ -90,7 +93,7 @@ func (r *BaselineRun) summary(program string) *report.Summary {
 	if r.Level == report.LevelFramework {
 		s.Framework = level
 		if r.RequestedBytes != nil {
-			s.Framework.RequestedAtPeak = &report.Requested{Bytes: *r.RequestedBytes}
+			s.Framework.RequestedAtPeak = &report.Requested{Bytes: *r.RequestedBytes, UnknownBytes: r.UnknownBytes}
 		}
 	}
 	for kind, bytes := range r.OtherBytes {

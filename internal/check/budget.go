@@ -10,8 +10,6 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/pelletier/go-toml/v2"
-
 	"memtrace/internal/moment"
 	"memtrace/internal/safefile"
 )
@@ -39,24 +37,7 @@ type Budget struct {
 	Runs []Run // in the order of their names; one without a name if the file has no run tables
 }
 
-// section is what the file may have at its top, for every run, and in each run. docs/memtrace.schema.json has the same.
-type section struct {
-	Max       map[string]any `toml:"max"`
-	Assert    []string       `toml:"assert"`
-	Compare   []string       `toml:"compare"`
-	Baseline  string         `toml:"baseline"`
-	Tolerance string         `toml:"tolerance"`
-	At        string         `toml:"at"`
-	From      string         `toml:"from"`
-	To        string         `toml:"to"`
-}
-
-type budgetText struct {
-	section
-	Run map[string]section `toml:"run"`
-}
-
-// LoadBudget reads a file. Errors name the file and, where something in it is wrong, the line.
+// LoadBudget reads a file. Errors name the file and, where something in it is wrong, the line and the column.
 func LoadBudget(path string) (*Budget, error) {
 	text, err := safefile.Read(path, maxBudget)
 	if errors.Is(err, safefile.ErrTooLarge) {
@@ -70,23 +51,19 @@ func LoadBudget(path string) (*Budget, error) {
 
 // ParseBudget reads the text of a file. Paths in it begin at the file's folder.
 func ParseBudget(path string, text []byte) (*Budget, error) {
-	var file budgetText
-	if err := toml.NewDecoder(bytes.NewReader(text)).DisallowUnknownFields().Decode(&file); err != nil {
-		return nil, tomlError(path, err)
+	text = bytes.TrimPrefix(text, []byte("\ufeff")) // as some editors begin a file
+	all, own, wrong := decodeBudget(text)
+	if wrong != nil {
+		return nil, wrong.in(path, text)
+	}
+	if len(own) == 0 {
+		own = []section{{}}
 	}
 	b := &Budget{Path: path}
-	if len(file.Run) == 0 {
-		file.Run = map[string]section{"": {}}
-	}
-	names := make([]string, 0, len(file.Run))
-	for name := range file.Run {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
-		run, wrong, err := newRun(name, file.section, file.Run[name])
-		if err != nil {
-			return nil, fmt.Errorf("%s:%d: %w", path, lineOf(text, wrong), err)
+	for i := range own {
+		run, wrong := newRun(&all, &own[i])
+		if wrong != nil {
+			return nil, wrong.in(path, text)
 		}
 		if run.Baseline != "" && !filepath.IsAbs(run.Baseline) {
 			run.Baseline = filepath.Join(filepath.Dir(path), run.Baseline)
@@ -96,56 +73,64 @@ func ParseBudget(path string, text []byte) (*Budget, error) {
 	return b, nil
 }
 
-// newRun makes a run of what is for all runs and what is its own, which wins. wrong is the text that an error is about.
-func newRun(name string, all, own section) (r Run, wrong string, err error) {
-	r = Run{Name: name, Baseline: cmp.Or(own.Baseline, all.Baseline), At: cmp.Or(own.At, all.At),
-		From: cmp.Or(own.From, all.From), To: cmp.Or(own.To, all.To)}
-	if wrong, err = r.checkMoments(); err != nil {
-		return r, wrong, err
+// newRun makes a run of what is for all runs and what is its own, which wins.
+func newRun(all, own *section) (Run, *mistake) {
+	r := Run{Name: own.name, Baseline: cmp.Or(own.baseline, all.baseline), At: cmp.Or(own.at, all.at),
+		From: cmp.Or(own.from, all.from), To: cmp.Or(own.to, all.to)}
+	if wrong := r.checkMoments(all, own); wrong != nil {
+		return r, wrong
 	}
-	wrong = cmp.Or(own.Tolerance, all.Tolerance, "2%")
-	if r.Tolerance, err = ParseTolerance(wrong); err != nil {
-		return r, wrong, fmt.Errorf("tolerance: %w", err)
+	var err error
+	if r.Tolerance, err = ParseTolerance(cmp.Or(own.tolerance, all.tolerance, "2%")); err != nil {
+		return r, &mistake{within(all, own, own.tolerance).key("tolerance"), fmt.Errorf("tolerance: %w", err)}
 	}
-	for _, max := range []map[string]any{all.Max, own.Max} {
-		for subject, limit := range max {
+	for _, s := range []*section{all, own} {
+		for subject, limit := range s.max {
 			g, err := maxGate(subject, limit)
 			if err != nil {
-				return r, subject, err
+				return r, &mistake{s.key("max", subject), err}
 			}
 			r.Override(g)
 		}
 	}
 	sortGates(r.Gates)
-	for _, text := range slices.Concat(all.Assert, own.Assert) {
-		g, err := ParseAssert(text)
-		if err != nil {
-			return r, text, err
+	for _, s := range []*section{all, own} {
+		for i, text := range s.assert {
+			g, err := ParseAssert(text)
+			if err != nil {
+				return r, &mistake{s.key("assert", element(i)), err}
+			}
+			r.Gates = append(r.Gates, g)
 		}
-		r.Gates = append(r.Gates, g)
-	}
-	for _, text := range slices.Concat(all.Compare, own.Compare) {
-		g, err := ParseCompare(text, r.Tolerance)
-		if err != nil {
-			return r, text, err
+		for i, text := range s.compare {
+			g, err := ParseCompare(text, r.Tolerance)
+			if err != nil {
+				return r, &mistake{s.key("compare", element(i)), err}
+			}
+			r.Compare = append(r.Compare, g)
 		}
-		r.Compare = append(r.Compare, g)
 	}
-	if r.Baseline == "" && len(r.Compare) > 0 {
-		return r, r.Compare[0].Text, fmt.Errorf("compare needs a baseline: baseline = \"base.json\"")
-	}
-	return r, "", nil
+	return r, nil
 }
 
-// checkMoments refuses what is no moment, and returns its text.
-func (r *Run) checkMoments() (wrong string, err error) {
+// checkMoments refuses what is no moment.
+func (r *Run) checkMoments(all, own *section) *mistake {
 	var moments [3]moment.At
-	for i, key := range []struct{ name, text string }{{"at", r.At}, {"from", r.From}, {"to", r.To}} {
+	for i, key := range []struct{ name, text, own string }{{"at", r.At, own.at}, {"from", r.From, own.from},
+		{"to", r.To, own.to}} {
+		var err error
 		if moments[i], err = moment.Parse(key.text); err != nil {
-			return key.text, fmt.Errorf("%s: %w", key.name, err)
+			return &mistake{within(all, own, key.own).key(key.name), fmt.Errorf("%s: %w", key.name, err)}
 		}
 	}
-	return cmp.Or(r.From, r.To), moment.CheckWindow(moments[1], moments[2])
+	if err := moment.CheckWindow(moments[1], moments[2]); err != nil {
+		name, ofRun := "from", own.from
+		if r.From == "" {
+			name, ofRun = "to", own.to
+		}
+		return &mistake{within(all, own, ofRun).key(name), err}
+	}
+	return nil
 }
 
 // maxGate makes a gate of a limit as TOML has it: a text with a unit, or a number of bytes.
@@ -175,39 +160,6 @@ func sortGates(list []Gate) {
 	slices.SortFunc(list, func(a, b Gate) int {
 		return cmp.Or(cmp.Compare(place(a), place(b)), strings.Compare(a.Text, b.Text))
 	})
-}
-
-// tomlError names the line of a mistake in the file.
-func tomlError(path string, err error) error {
-	var syntax *toml.DecodeError
-	var strict *toml.StrictMissingError
-	switch {
-	case errors.As(err, &strict) && len(strict.Errors) > 0:
-		first := strict.Errors[0]
-		line, _ := first.Position()
-		key := first.Key()
-		wrong := ""
-		if len(key) > 0 {
-			wrong = key[len(key)-1]
-		}
-		known := []string{"max", "assert", "compare", "baseline", "tolerance", "at", "from", "to", "run"}
-		return fmt.Errorf("%s:%d: unknown key %q; %s", path, line, wrong, choose(wrong, known, "choose from"))
-	case errors.As(err, &syntax):
-		line, _ := syntax.Position()
-		return fmt.Errorf("%s:%d: %s", path, line, strings.TrimPrefix(syntax.Error(), "toml: "))
-	}
-	return fmt.Errorf("%s: %s", path, strings.TrimPrefix(err.Error(), "toml: "))
-}
-
-// lineOf is the number of the first line that has a text as a key or a value, else 1.
-func lineOf(text []byte, wrong string) int {
-	for i, line := range strings.Split(string(text), "\n") {
-		bare := strings.TrimSpace(line)
-		if wrong != "" && !strings.HasPrefix(bare, "#") && strings.Contains(bare, wrong) {
-			return i + 1
-		}
-	}
-	return 1
 }
 
 // Pick returns the run of a name; "" is the only one.

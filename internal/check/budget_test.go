@@ -103,28 +103,44 @@ func TestBudgetSchema(t *testing.T) {
 		{"", ""},
 		{"at = 'mark:loaded'\nfrom = 'step:3'\nto = 'exit'\n", ""},
 		{"at = 'peak'\n[run.a]\nat = '1.5s'\n[run.b]\nat = 'oom:2'\nfrom = 'iteration:1'\n", ""},
-		{"max.peak = 5\nat = 'pake'\n", "b.toml:2: at: "},
-		{"[run.a]\nfrom = 'peak'\n", "b.toml:2: "},
-		{"[run.a]\nto = 'stop:1'\n", "b.toml:2: to: "},
-		{"at = 5\n", "b.toml:1:"},
+		{"max.peak = 5\nat = 'pake'\n", "b.toml:2:1: at: "},
+		{"[run.a]\nfrom = 'peak'\n", "b.toml:2:1: "},
+		{"[run.a]\nto = 'stop:1'\n", "b.toml:2:1: to: "},
+		{"at = 5\n", "b.toml:1:1: at is a number; write a text, such as \"peak\""},
 		{"[run.a]\n[run.b.max]\npeak = '1T'\n", ""},
-		{"[run.a.max]\npaek = '1GiB'\n", `b.toml:2: unknown gate "paek"; did you mean peak?`},
-		{"[max]\npeak = '1GiB'\nreserved = '1GiB'\n", "b.toml:3: reserved memory is not compared"},
-		{"# peak\n[max]\npeak = '1 lb'\n", `b.toml:3: peak: "1 lb" is not a size`},
-		{"[max]\npeak = 1.5\n", "b.toml:2: peak: write the limit as a text"},
-		{"[max]\npeak = true\n", "b.toml:2: peak: write the limit"},
-		{"[max]\nrank-spread = '5GiB'\n", "b.toml:2: rank-spread: \"5GiB\" is not a percentage"},
+		{"[run.a.max]\npaek = '1GiB'\n", `b.toml:2:1: unknown gate "paek"; did you mean peak?`},
+		{"[max]\npeak = '1GiB'\nreserved = '1GiB'\n", "b.toml:3:1: reserved memory is not compared"},
+		{"# peak\n[max]\npeak = '1 lb'\n", `b.toml:3:1: peak: "1 lb" is not a size`},
+		{"[max]\npeak = 1.5\n", "b.toml:2:1: peak: write the limit as a text"},
+		{"[max]\npeak = true\n", "b.toml:2:1: peak: write the limit"},
+		{"[max]\nrank-spread = '5GiB'\n", "b.toml:2:1: rank-spread: \"5GiB\" is not a percentage"},
 		{"[max]\nrank-spread = 5\n", "is not a percentage"},
 		{"[max]\ngrowth = '1MiB/epoch'\n", "per step or per second"},
 		{"[max]\ntag = '1GiB'\n", "tag needs a name"},
-		{"tolerence = '1%'\n", `b.toml:1: unknown key "tolerence"; did you mean tolerance?`},
+		{"tolerence = '1%'\n", `b.toml:1:1: unknown key "tolerence"; did you mean tolerance?`},
 		{"[run.a]\nmaximum = 1\n", "unknown key"},
-		{"tolerance = '1'\n", "b.toml:1: tolerance: \"1\" is not a percentage"},
-		{"assert = ['no-findings=warning']\n", "b.toml:1: unknown condition"},
-		{"assert = 'no-finding=warning'\n", "b.toml:1:"},
-		{"compare = ['growth']\nbaseline = 'b.json'\n", "b.toml:1: growth is not compared"},
-		{"run = 5\n", "b.toml:1:"},
-		{"baseline = 5\n", "b.toml:1:"},
+		{"tolerance = '1'\n", "b.toml:1:1: tolerance: \"1\" is not a percentage"},
+		{"assert = ['no-findings=warning']\n", "b.toml:1:11: unknown condition"},
+		{"assert = 'no-finding=warning'\n", "b.toml:1:1: assert is a text; write a list of texts, such as [\"no-finding=warning\"]"},
+		{"assert = ['no-finding=alarm', 5]\n", "b.toml:1:1: assert has other values than texts; write a list of texts"},
+		{"assert = 2026-01-01\n", "b.toml:1:1: assert is a date; write a list"},
+		{"max = '10GiB'\n", "b.toml:1:1: max is a text; write a table of limits, such as max.peak = \"10GiB\""},
+		{"[[run]]\nat = 'peak'\n", "b.toml:1:3: run is a list; write a table for each run, such as [run.train]"},
+		{"[run]\ntrain = true\n", "b.toml:2:1: run.train is true or false; write a table for each run"},
+		{"[run.''.max]\npeak = 5\n", "b.toml:1:6: a run needs a name"},
+		{"max = { peak = 5, paek = 6 }\n", `b.toml:1:19: unknown gate "paek"; did you mean peak?`},
+		{"[run.a.max]\npeak = '1GiB'\n[run.b.max]\n  peak = 'x'\n", `b.toml:4:3: peak: "x" is not a size`},
+		{"assert = [\n 'no-finding=alarm',\n 'x=y']\n", "b.toml:3:2: unknown condition"},
+		{"[run.a]\nassert = ['x=y'] # no-finding\n", "b.toml:2:11: unknown condition"},
+		{"peak = '1GiB'\n", `b.toml:1:1: unknown key "peak"; limits are in the table max: max.peak = ...`},
+		{"'tag:kv' = '1GiB'\n", `b.toml:1:1: unknown key "tag:kv"; limits are in the table max: max."tag:kv" = ...`},
+		{"[run.a]\nrun = 5\n", `b.toml:2:1: unknown key "run"`},
+		{"\ufeffmax.peak = 5\n", ""},
+		{"\ufeffmax.peak = 'x'\n", `b.toml:1:5: peak: "x" is not a size`},
+		{"compare = ['growth']\nbaseline = 'b.json'\n", "b.toml:1:12: growth is not compared"},
+		{"run = 5\n", "b.toml:1:1: run is a number; write a table for each run"},
+		{"baseline = 5\n", "b.toml:1:1: baseline is a number; write the name of a file"},
+		{"compare = ['peak']\n", ""},
 	} {
 		_, err := ParseBudget("b.toml", []byte(test.text))
 		if (err == nil) != (test.says == "") || err != nil && !strings.Contains(err.Error(), test.says) {
@@ -141,6 +157,15 @@ func TestBudgetSchema(t *testing.T) {
 		}
 		if err := schema.Validate(value); (err == nil) != (test.says == "") {
 			t.Errorf("%q: the schema says %v, the parser %q", test.text, err, test.says)
+		}
+	}
+	for text, says := range map[string]string{
+		"[max]\npeak = 10GiB\n":            `b.toml:2:10: a value with a unit needs quotes, such as "10GiB"`,
+		"tolerance = 2%\n":                 `a value with a unit needs quotes`,
+		"[max]\ntag:kv_cache = \"1GiB\"\n": `b.toml:2:4: a key with a colon needs quotes, such as "tag:kv_cache" = "4GiB"`,
+	} {
+		if _, err := ParseBudget("b.toml", []byte(text)); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%q: %v, want %q", text, err, says)
 		}
 	}
 	for _, wrong := range []string{"max = [", "[max]\npeak='1'\npeak='2'", "\x00", "max.peak = '1GiB'\nmax = 1"} {

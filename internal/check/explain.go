@@ -164,7 +164,7 @@ func (t *Trace) partsOf(own *report.Summary, sub Subject, by string) (parts []pa
 
 // crossed are the parts of an owner at the peak of all.
 func (t *Trace) crossed(sub Subject, by string) (parts []part) {
-	s, err := t.again(func(o *analyzer.Options) {
+	s, err := t.again.one(func(o *analyzer.Options) {
 		o.Cross = []string{sub.Kind, by}
 		if sub.Kind == "library" { // its calls alone: a framework's blocks are not its memory
 			o.Library = sub.Name

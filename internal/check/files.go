@@ -37,6 +37,7 @@ type junitCase struct {
 	Line    int           `xml:"line,attr,omitempty"`
 	Failure *junitProblem `xml:"failure"`
 	Error   *junitProblem `xml:"error"`
+	Out     string        `xml:"system-out,omitempty"`
 }
 
 type junitProblem struct {
@@ -62,6 +63,8 @@ func JUnit(w io.Writer, o *Outcome) error {
 			case Broken:
 				c.Error = &junitProblem{text, kindName(r), text}
 				suite.Errors++
+			default:
+				c.Out = sanitize.Text(r.remark())
 			}
 			suite.Cases = append(suite.Cases, c)
 		}

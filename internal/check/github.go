@@ -24,8 +24,8 @@ func Markdown(w io.Writer, o *Outcome) error {
 			r := &group[i]
 			fmt.Fprintf(&b, "| %s | %s | %s | %s | %s | %s |\n", sign[r.Status], code(gateName(r)), figureText(r.Base),
 				r.limitText(), figureText(r.Value), r.statusWords())
-			if r.Status != Passed {
-				text := gateName(r) + ": " + r.Text
+			if r.remark() != "" {
+				text := gateName(r) + ": " + r.remark()
 				if r.File != "" {
 					text += fmt.Sprintf("\n    %s:%d", sanitize.Text(cli.ShortPath(r.File)), r.Line)
 				}

@@ -28,47 +28,83 @@ func (t *Trace) value(sub Subject, unit string) (v figure, err error) {
 	if v.Amount, err = measure(t.Summary, t.Findings, sub, unit); err != nil || sub.Name == "" {
 		return v, err
 	}
-	if at := t.Summary.At; at != nil {
-		v.when = "at " + at.What
+	if v.when = t.when; v.when != "" {
 		return v, nil
 	}
-	if v, known := t.highest[sub]; known {
-		return v, nil
-	}
-	if v, err = t.measureHighest(sub, wholeBytes(v.Value)); err == nil {
-		if t.highest == nil {
-			t.highest = map[Subject]figure{}
+	if _, known := t.highest[sub]; !known {
+		if err := t.readHighest([]Subject{sub}); err != nil {
+			return v, err
 		}
-		t.highest[sub] = v
 	}
-	return v, err
+	return t.highest[sub], nil
 }
 
-// measureHighest reads the trace again, with nothing but the owner's blocks. Categories that depend on how long a block
-// lives are taken from the iterations, which count each when that is known.
-func (t *Trace) measureHighest(sub Subject, atPeak uint64) (v figure, err error) {
+// ownersAtOnce bounds the owners that one reading is for: each takes the memory of a replay.
+const ownersAtOnce = 16
+
+// readOwners reads the trace once more for all owners that gates name, so that value need not for each. What cannot be
+// measured is left to value, which says why.
+func (t *Trace) readOwners(gates []Gate) {
+	if t.again == nil || t.when != "" {
+		return
+	}
+	var owners []Subject
+	for _, g := range gates {
+		_, known := t.highest[g.Subject]
+		if g.Subject.Name == "" || known || slices.Contains(owners, g.Subject) {
+			continue
+		}
+		if _, err := measure(t.Summary, t.Findings, g.Subject, Bytes); err == nil {
+			owners = append(owners, g.Subject)
+		}
+	}
+	for list := range slices.Chunk(owners, ownersAtOnce) {
+		if t.readHighest(list) != nil {
+			return
+		}
+	}
+}
+
+// readHighest reads the trace again, and counts for each owner nothing but its blocks. Categories that depend on how
+// long a block lives are taken from the iterations, which count each when that is known.
+func (t *Trace) readHighest(owners []Subject) error {
 	if t.again == nil {
-		return v, errNoHighest
+		return errNoHighest
 	}
-	named := t.named(sub)
-	matches := named.matcher()
-	own, err := t.again(func(o *analyzer.Options) { o.OwnerBy, o.OwnerIs = named.Kind, matches })
+	asks := make([]func(o *analyzer.Options), len(owners))
+	for i, sub := range owners {
+		named := t.named(sub)
+		asks[i] = func(o *analyzer.Options) { o.OwnerBy, o.OwnerIs = named.Kind, named.matcher() }
+	}
+	list, err := t.again(asks...)
 	if err != nil {
-		return v, err
+		return err
 	}
-	level := own.Framework
+	if t.highest == nil {
+		t.highest = map[Subject]figure{}
+	}
+	for i, sub := range owners {
+		t.highest[sub] = t.highestIn(list[i], sub)
+	}
+	return nil
+}
+
+// highestIn is the figure of an owner in the summary of its blocks alone.
+func (t *Trace) highestIn(own *report.Summary, sub Subject) figure {
+	named, level := t.named(sub), own.Framework
 	if named.Kind == "library" || t.Summary.MainLevel() == report.LevelDriver {
 		level = own.Driver
 	}
 	bytes := level.PeakBytes
-	if counted, known := t.countedHighest(named, matches); known {
-		bytes = max(counted, atPeak)
+	if counted, known := t.countedHighest(named, named.matcher()); known {
+		atPeak, _ := measure(t.Summary, t.Findings, sub, Bytes)
+		bytes = max(counted, wholeBytes(atPeak.Value))
 	}
-	v = figure{Amount: Amount{float64(bytes), Bytes}, when: "at its highest"}
+	v := figure{Amount: Amount{float64(bytes), Bytes}, when: "at its highest"}
 	if bytes == level.PeakBytes {
 		v.own = own
 	}
-	return v, nil
+	return v
 }
 
 // named completes the name of a category.
@@ -110,6 +146,7 @@ func (t *Trace) highestOf(gates []Gate) (map[string]uint64, error) {
 	if t.Summary.At != nil {
 		return nil, nil
 	}
+	t.readOwners(gates)
 	owners := map[string]uint64{}
 	for _, g := range gates {
 		if g.Subject.Name == "" {

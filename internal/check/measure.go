@@ -59,15 +59,25 @@ func hasLevel(s *report.Summary, findings []report.Finding) error {
 	return nil
 }
 
+// requested is the most that may have been requested: blocks of which that is not known count at their size.
 func requested(s *report.Summary) (Amount, error) {
 	if s.MainLevel() == report.LevelDriver {
 		return Amount{float64(s.Driver.PeakBytes), Bytes}, nil
 	}
 	r := s.Framework.RequestedAtPeak
-	if r == nil || r.UnknownBytes > 0 {
+	if r == nil {
 		return Amount{}, fmt.Errorf("the trace does not have what was requested of the framework's allocator; PyTorch reports it from 2.1 on")
 	}
-	return Amount{float64(r.Bytes), Bytes}, nil
+	return Amount{float64(r.Bytes + r.UnknownBytes), Bytes}, nil
+}
+
+// unknownRequest is the part of a figure, in bytes, that counts at the size of its blocks since the request is not
+// known.
+func unknownRequest(s *report.Summary, sub Subject) uint64 {
+	if r := s.Framework.RequestedAtPeak; sub.Kind == "requested" && r != nil {
+		return r.UnknownBytes
+	}
+	return 0
 }
 
 // growth is that of the kind of memory that grows most; 0 where none does.

@@ -47,6 +47,7 @@ func Learn(gates []Gate, traces []*Trace, incomplete bool) (*Noise, error) {
 	var problems []error
 	first := program(&traces[0].Summary.Process)
 	for _, t := range traces {
+		t.readOwners(gates)
 		if why := t.Incomplete(); why != "" && !incomplete {
 			problems = append(problems, fmt.Errorf("%s: the trace is not complete: %s; --allow-incomplete accepts it",
 				t.Path, why))

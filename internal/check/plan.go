@@ -2,10 +2,10 @@ package check
 
 import (
 	"fmt"
-	"slices"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/diff"
+	"memtrace/internal/render/layout"
 )
 
 // Plan is what traces are held against.
@@ -14,6 +14,8 @@ type Plan struct {
 	Baseline *Baseline // nil: none
 	// Incomplete accepts traces that may not have all of the program's memory.
 	Incomplete bool
+	// AnyRank also compares with a baseline of one process where that has another rank.
+	AnyRank bool
 }
 
 // split divides the gates into those on all ranks together and those on each trace.
@@ -41,11 +43,12 @@ func (p *Plan) Check(traces []*Trace) *Outcome {
 			complete = false
 			continue
 		}
-		base, err := p.base(t, len(traces)-1)
+		base, err := p.base(t)
 		if err != nil {
 			results = append(results, t.result(Gate{}, Broken, err.Error()))
 			continue
 		}
+		t.readOwners(perTrace)
 		for _, g := range perTrace {
 			results = append(results, t.hold(g, base))
 		}
@@ -62,12 +65,12 @@ func (t *Trace) result(g Gate, status, text string) Result {
 	return Result{Trace: t.Path, Rank: t.Summary.Process.Rank, Kind: g.Kind, Gate: g.name(), Status: status, Text: text}
 }
 
-// base is what a trace is compared with; nil without a baseline. others counts the other traces.
-func (p *Plan) base(t *Trace, others int) (*base, error) {
+// base is what a trace is compared with; nil without a baseline.
+func (p *Plan) base(t *Trace) (*base, error) {
 	if p.Baseline == nil {
 		return nil, nil
 	}
-	return p.Baseline.of(t, others)
+	return p.Baseline.of(t, p.AnyRank)
 }
 
 // hold holds a gate against a trace, and compares it with a baseline if there is one.
@@ -83,7 +86,7 @@ func (t *Trace) hold(g Gate, base *base) Result {
 	if base != nil {
 		before, err := base.value(g)
 		if g.Kind == KindCompare && err != nil {
-			return t.result(g, Broken, "in the baseline: "+err.Error())
+			return t.result(g, Broken, "in "+base.what+": "+err.Error())
 		}
 		if err == nil {
 			r.Base = &Figure{before}
@@ -93,15 +96,28 @@ func (t *Trace) hold(g Gate, base *base) Result {
 		}
 	}
 	r.Unit, r.Limit, r.Value = value.Unit, &Figure{limit}, &Figure{value.Amount}
-	if value.Value > limit.Value {
+	unknown := unknownRequest(t.Summary, g.Subject)
+	if unknown > 0 {
+		r.Note = fmt.Sprintf("%s of it is in blocks of which the request is not known; they count at their size",
+			layout.Bytes(unknown))
+	}
+	switch {
+	case value.Value <= limit.Value:
+	case g.Kind == KindCompare && base != nil && value.Value-float64(unknown) <= base.most(g).Value:
+		r.Status, r.Text = Broken, fmt.Sprintf("cannot be compared: of %s here and %s in %s the request is not known",
+			layout.Bytes(unknown), layout.Bytes(unknownRequest(base.Summary, g.Subject)), base.what)
+	default:
 		r.Status = Failed
 		t.explain(&r, g, base.summary(), value)
+		if r.Note != "" {
+			r.Text += " " + r.Note + "."
+		}
 	}
 	return r
 }
 
 // baseValue is a gate's figure in a summary, of an owner that at the peak of all. An owner that is not in there had
-// nothing.
+// nothing. Of what was requested it is the least that it may have been.
 func baseValue(base *report.Summary, g Gate) (Amount, error) {
 	if g.Subject.Kind == "growth" {
 		return Amount{}, fmt.Errorf("growth is not compared")
@@ -110,6 +126,7 @@ func baseValue(base *report.Summary, g Gate) (Amount, error) {
 	if err != nil && g.Subject.Name != "" && hasGroup(base, g.Subject.Kind) {
 		return Amount{0, Bytes}, nil
 	}
+	value.Value -= float64(unknownRequest(base, g.Subject))
 	return value, err
 }
 
@@ -128,68 +145,14 @@ func allowed(base, tolerance Amount) Amount {
 
 // Compare holds gates of KindCompare against the difference of two summaries, for memtrace diff. As in the difference,
 // owners are compared at the peak of all.
-func Compare(gates []Gate, path string, base, changed *report.Summary) *Outcome {
+func Compare(gates []Gate, path string, first, changed *report.Summary) *Outcome {
 	t := NewTrace(path, changed, nil)
+	t.when = "at the peak"
 	var results []Result
 	for _, g := range gates {
-		value, err := measure(changed, t.Findings, g.Subject, Bytes)
-		before, baseErr := baseValue(base, g)
-		switch {
-		case err != nil:
-			results = append(results, t.result(g, Broken, err.Error()))
-			continue
-		case baseErr != nil:
-			results = append(results, t.result(g, Broken, "in the first trace: "+baseErr.Error()))
-			continue
-		}
-		limit := allowed(before, g.Limit)
-		r := t.result(g, Passed, "")
-		r.Unit, r.Limit, r.Value, r.Base = Bytes, &Figure{limit}, &Figure{value}, &Figure{before}
-		if value.Value > limit.Value {
-			r.Status = Failed
-			t.explain(&r, g, base, figure{Amount: value, when: "at the peak"})
-		}
-		results = append(results, r)
+		results = append(results, t.hold(g, &base{Summary: first, what: "the first trace", atMoment: true}))
 	}
 	return newOutcome(results)
-}
-
-// rankSpread compares the peaks of the ranks of one run.
-func rankSpread(g Gate, traces []*Trace) Result {
-	r := Result{Kind: g.Kind, Gate: g.Text, Status: Passed, Unit: Percent, Limit: &Figure{g.Limit}}
-	if len(traces) < 2 {
-		r.Status, r.Text = Broken, "needs the traces of several ranks, such as their folder"
-		return r
-	}
-	for _, t := range traces {
-		if err := hasLevel(t.Summary, t.Findings); err != nil {
-			r.Status, r.Text, r.Trace = Broken, err.Error(), t.Path
-			return r
-		}
-	}
-	peak := func(t *Trace) uint64 { return t.Summary.Main().PeakBytes }
-	compare := func(a, b *Trace) int {
-		switch {
-		case peak(a) < peak(b):
-			return -1
-		case peak(a) > peak(b):
-			return 1
-		}
-		return 0
-	}
-	low, high := slices.MinFunc(traces, compare), slices.MaxFunc(traces, compare)
-	if peak(low) == 0 {
-		r.Status, r.Text, r.Trace = Broken, "a process without memory has no peak to compare", low.Path
-		return r
-	}
-	spread := 100 * float64(peak(high)-peak(low)) / float64(peak(low))
-	r.Value = &Figure{Amount{spread, Percent}}
-	if spread > g.Limit.Value {
-		r.Status = Failed
-		high.explainDifference(&r, low.Summary)
-		r.Text = fmt.Sprintf("%s has most, %s least. Compared with that: %s", high.Path, low.Path, r.Text)
-	}
-	return r
 }
 
 // CategoryGrouping is the grouping by rules that a checked summary must have.

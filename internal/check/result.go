@@ -39,6 +39,7 @@ type Result struct {
 	Value *Figure `json:"value,omitempty"`
 	Base  *Figure `json:"base,omitempty"` // in the baseline
 
+	Note   string `json:"note,omitempty"`   // what limits the figure; a failure's text has it, too
 	Text   string `json:"text"`             // of a failure who grew, of an error why; "" of a pass
 	Owner  *Owner `json:"owner,omitempty"`  // that grew most, or holds most
 	Module string `json:"module,omitempty"` // that grew most, or holds most
@@ -97,6 +98,14 @@ func (r *Result) sentence() string {
 		text = r.Trace + ": " + text
 	}
 	return text
+}
+
+// remark is what is said of a gate that was held: who grew, or what limits the figure; "" if nothing is.
+func (r *Result) remark() string {
+	if r.Status == Passed && r.Note != "" {
+		return r.Note + "."
+	}
+	return r.Text
 }
 
 func (o *Outcome) count(status string) (n uint64) {

@@ -3,6 +3,7 @@ package check
 import (
 	"bytes"
 	"fmt"
+	"io"
 	"strings"
 	"testing"
 
@@ -31,9 +32,14 @@ type story struct {
 	silent  bool   // PyTorch took part and reported nothing
 	grows   int    // steps that each keep one MiB more
 	still   int    // steps that keep nothing
+	unasked int    // MiB of one more block, of which PyTorch did not report the request
 	early   int    // MiB under the tag early that are freed before anything else is allocated
 	reserve int    // MiB that PyTorch's allocator holds; 0: 1024
 	second  int    // kv of another rank, which traces adds; 0: none
+	world   int    // ranks that the launcher started; 0: it did not say
+	job     string // of Slurm
+	started int    // seconds since 1970; 0: not recorded
+	path    string // t.bin by default
 	at      string // the moment that the summary is about
 	from    string // where it begins
 }
@@ -62,6 +68,15 @@ func (s story) text() string {
 	add(`info key="process.exit_status" value="%d"`, s.status)
 	if s.rank >= 0 {
 		add(`info key="env.RANK" value="%d"`, s.rank)
+	}
+	if s.world > 0 {
+		add(`info key="env.WORLD_SIZE" value="%d"`, s.world)
+	}
+	if s.job != "" {
+		add(`info key="env.SLURM_JOB_ID" value="%s"`, s.job)
+	}
+	if s.started > 0 {
+		add(`info key="process.start_unix_ns" value="%d000000000"`, s.started)
 	}
 	if !s.plain {
 		add(`info key="framework.torch" value="2.7.1"`)
@@ -101,14 +116,15 @@ func (s story) events(add func(format string, args ...any)) {
 		event("alloc level=driver api=cuMemAlloc_v2 mem=device addr=%#x size=%d stack=%d pystack=%d", address, size*mib,
 			stack, python)
 	}
+	rest := 1
 	block := func(address, size int, more string) {
 		if s.plain || s.silent {
 			driver(address, size, 1, 11)
 			return
 		}
 		allocated += size * mib
-		event("alloc level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d %s allocated=%d reserved=%d rest=1",
-			address, size*mib, more, allocated, s.held()*mib)
+		event("alloc level=framework api=reportMemoryUsageToProfiler mem=device addr=%#x size=%d %s allocated=%d reserved=%d rest=%d",
+			address, size*mib, more, allocated, s.held()*mib, rest)
 	}
 	if !s.plain && !s.silent {
 		driver(0x100000000, s.held(), 1, 13)
@@ -122,6 +138,11 @@ func (s story) events(add func(format string, args ...any)) {
 	block(0x100000000, 60, "tag=2 pystack=13 stack=1")
 	if !s.plain && !s.silent {
 		event("name addr=0x100000000 size=%d category=2 name=3", 60*mib)
+	}
+	if s.unasked > 0 {
+		rest = 0
+		block(0x130000000, s.unasked, "tag=2 pystack=13 stack=1")
+		rest = 1
 	}
 	block(0x110000000, s.kv, "tag=1 pystack=11 stack=3")
 	event("alloc level=driver api=cuMemAllocManaged mem=managed addr=0xb00000000 size=%d stack=2", 4*mib)
@@ -155,6 +176,18 @@ func (s story) events(add func(format string, args ...any)) {
 	}
 }
 
+// bytesRead is what was read of all traces so far.
+var bytesRead int64
+
+// counted counts that.
+type counted struct{ r io.Reader }
+
+func (c counted) Read(p []byte) (int, error) {
+	n, err := c.r.Read(p)
+	bytesRead += int64(n)
+	return n, err
+}
+
 // read summarizes a trace in its text form, with more options.
 func read(t testing.TB, path, text string, more func(o *analyzer.Options)) *Trace {
 	t.Helper()
@@ -166,21 +199,26 @@ func read(t testing.TB, path, text string, more func(o *analyzer.Options)) *Trac
 	if err != nil {
 		t.Fatal(err)
 	}
-	again := func(ask func(o *analyzer.Options)) (*report.Summary, error) {
-		o := analyzer.Options{Question: analyzer.Question{Groupings: Groupings(), Sites: true, Entries: -1},
-			Training: true, RuleSets: []profile.RuleGrouping{{Name: CategoryGrouping, Rules: set}}}
-		more(&o)
-		ask(&o)
+	again := func(asks ...func(o *analyzer.Options)) ([]*report.Summary, error) {
+		var questions []analyzer.Options
+		for _, ask := range asks {
+			o := analyzer.Options{Question: analyzer.Question{Groupings: Groupings(), Sites: true, Entries: -1},
+				Training: true, RuleSets: []profile.RuleGrouping{{Name: CategoryGrouping, Rules: set}}}
+			more(&o)
+			ask(&o)
+			questions = append(questions, o)
+		}
 		var readers [2]*trace.Reader
 		for i := range readers {
-			if readers[i], err = trace.NewReader(bytes.NewReader(file.Bytes()), int64(file.Len())); err != nil {
+			source := counted{bytes.NewReader(file.Bytes())}
+			if readers[i], err = trace.NewReader(source, int64(file.Len())); err != nil {
 				return nil, err
 			}
 		}
-		o.Ahead = readers[1]
-		return analyzer.Summarize(readers[0], o)
+		questions[0].Ahead = readers[1]
+		return analyzer.SummarizeEach(readers[0], questions)
 	}
-	s, err := again(func(*analyzer.Options) {})
+	s, err := Again(again).one(func(*analyzer.Options) {})
 	if err != nil {
 		t.Fatalf("%s: %v", path, err)
 	}
@@ -189,7 +227,7 @@ func read(t testing.TB, path, text string, more func(o *analyzer.Options)) *Trac
 
 func (s story) trace(t testing.TB) *Trace {
 	t.Helper()
-	return read(t, "t.bin", s.text(), func(o *analyzer.Options) {
+	return read(t, or(s.path, "t.bin"), s.text(), func(o *analyzer.Options) {
 		for _, m := range []struct {
 			to   *moment.At
 			text string

@@ -65,8 +65,8 @@ func Text(w io.Writer, o *Outcome, style layout.Options) error {
 		}
 		writeTable(p, group)
 		for i := range group {
-			if r := &group[i]; r.Status == Failed { // errors are on standard error
-				p.Item(sanitize.Text(r.Gate + ": " + r.Text))
+			if r := &group[i]; r.Status != Broken && r.remark() != "" { // errors are on standard error
+				p.Item(sanitize.Text(r.Gate + ": " + r.remark()))
 				if r.File != "" {
 					p.Line("    %s", sanitize.Text(fmt.Sprintf("%s:%d", cli.ShortPath(r.File), r.Line)))
 				}
@@ -111,7 +111,7 @@ func writeTable(p *layout.Page, results []Result) {
 		}
 	}
 	p.Table(columns, rows)
-	if slices.ContainsFunc(results, func(r Result) bool { return r.Status == Failed }) {
+	if slices.ContainsFunc(results, func(r Result) bool { return r.Status != Broken && r.remark() != "" }) {
 		p.Gap()
 	}
 }

@@ -21,16 +21,35 @@ type Trace struct {
 	Summary  *report.Summary
 	Findings []report.Finding
 
-	// again reads the trace with another question; nil of a JSON report and of a profile, which answer none
-	again   func(ask func(o *analyzer.Options)) (*report.Summary, error)
+	again   Again
+	when    string             // owners count "at mark:wake"; "": each at its own highest
 	highest map[Subject]figure // that were measured
 }
 
-// NewTrace makes one of a summary, and of a function that reads the trace again, nil where there is no trace. A summary
-// with a moment is checked at that moment instead of at the peaks.
-func NewTrace(path string, s *report.Summary,
-	again func(ask func(o *analyzer.Options)) (*report.Summary, error)) *Trace {
-	return &Trace{Path: path, Summary: atMoment(s), Findings: render.Findings(s), again: again}
+// Again reads a trace once more, with several questions in one reading. It is nil of a JSON report and of a profile,
+// which answer none.
+type Again func(asks ...func(o *analyzer.Options)) ([]*report.Summary, error)
+
+// one asks one question.
+func (a Again) one(ask func(o *analyzer.Options)) (*report.Summary, error) {
+	list, err := a(ask)
+	if err != nil {
+		return nil, err
+	}
+	return list[0], nil
+}
+
+// NewTrace makes one of a summary. One with a moment is checked at that moment instead of at the peaks.
+func NewTrace(path string, s *report.Summary, again Again) *Trace {
+	return newTrace(path, s, render.Findings(s), again)
+}
+
+func newTrace(path string, s *report.Summary, findings []report.Finding, again Again) *Trace {
+	t := &Trace{Path: path, Summary: atMoment(s), Findings: findings, again: again}
+	if s.At != nil {
+		t.when = "at " + s.At.What
+	}
+	return t
 }
 
 func atMoment(s *report.Summary) *report.Summary {
@@ -65,7 +84,7 @@ func ParseReport(path string, text []byte) (*Trace, error) {
 		return nil, fmt.Errorf("%s: not a trace, nor what 'memtrace report --json' writes: its schema is %q", path,
 			d.Schema)
 	}
-	return &Trace{Path: path, Summary: atMoment(d.Summary), Findings: d.Findings}, nil
+	return newTrace(path, d.Summary, d.Findings, nil), nil
 }
 
 // doubtful are findings by which a trace lacks a part of the program's memory.

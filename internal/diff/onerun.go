@@ -3,6 +3,7 @@ package diff
 import (
 	"cmp"
 	"path"
+	"slices"
 	"time"
 
 	"memtrace/analyzer/report"
@@ -83,17 +84,16 @@ func lifetime(p *report.Process) (began, ended time.Time, known bool) {
 // maxWorld bounds the ranks of which missing ones are named: a file may state any number.
 const maxWorld = 1 << 20
 
-// missing lists the ranks without a process.
-func missing(list []RankProcess) (ranks []int) {
-	world, seen := 0, map[int]bool{}
-	for i := range list {
-		p := list[i].process()
-		if p.Rank != nil {
-			world, seen[*p.Rank] = max(world, p.WorldSize), true
-		}
-	}
+// missing lists the ranks below world without a process.
+func missing(list []RankProcess, world int) (ranks []int) {
 	if world > maxWorld {
 		return nil
+	}
+	seen := map[int]bool{}
+	for i := range list {
+		if p := list[i].process(); p.Rank != nil {
+			seen[*p.Rank] = true
+		}
 	}
 	for rank := range world {
 		if !seen[rank] {
@@ -101,4 +101,46 @@ func missing(list []RankProcess) (ranks []int) {
 		}
 	}
 	return ranks
+}
+
+// worldOf is how many ranks the launcher started; 0 unknown.
+func worldOf(list []RankProcess) (world int) {
+	for i := range list {
+		if p := list[i].process(); p.Rank != nil {
+			world = max(world, p.WorldSize)
+		}
+	}
+	return world
+}
+
+// RunFaults is what keeps processes from being all ranks of one run, each once.
+type RunFaults struct {
+	Unranked []RankProcess // without a rank
+	Others   []RankProcess // of another run than most, or that were over before their rank began once more
+	Twice    []int         // ranks of several processes
+	Missing  []int         // ranks of no process: below the launcher's number, or else below the highest rank
+}
+
+// FaultsOf looks for them.
+func FaultsOf(list []RankProcess) (f RunFaults) {
+	var ranked []RankProcess
+	for _, p := range list {
+		if p.process().Rank == nil {
+			f.Unranked = append(f.Unranked, p)
+		} else {
+			ranked = append(ranked, p)
+		}
+	}
+	ranked, f.Others = oneRun(ranked)
+	count, world := map[int]int{}, worldOf(ranked)
+	for i := range ranked {
+		rank := *ranked[i].process().Rank
+		if count[rank]++; count[rank] == 2 {
+			f.Twice = append(f.Twice, rank)
+		}
+		world = max(world, rank+1)
+	}
+	slices.Sort(f.Twice)
+	f.Missing = missing(ranked, min(world, maxWorld))
+	return f
 }

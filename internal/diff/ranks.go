@@ -65,7 +65,7 @@ func CompareRanks(list []RankProcess, load func(p *RankProcess) (*report.Summary
 	}
 	slices.SortStableFunc(r.Processes, byRank)
 	slices.SortStableFunc(r.Others, byRank)
-	r.Missing = missing(r.Processes)
+	r.Missing = missing(r.Processes, worldOf(r.Processes))
 	r.findStrays()
 	r.findGroups()
 	r.findDifferent()

@@ -39,6 +39,17 @@ func Expand(args []string) ([]Input, error) {
 		}
 		inputs = append(inputs, found...)
 	}
+	return withoutParts(inputs), nil
+}
+
+// ExpandFolder lists what Expand lists of a folder, and the files whose names end with one of also.
+func ExpandFolder(folder string, also ...string) ([]Input, error) {
+	inputs, err := expandFolder(folder, also...)
+	return withoutParts(inputs), err
+}
+
+// withoutParts drops the spools of traces that are listed.
+func withoutParts(inputs []Input) []Input {
 	listed := make(map[string]bool, len(inputs))
 	for _, in := range inputs {
 		listed[filepath.Clean(in.Path)] = true
@@ -46,7 +57,7 @@ func Expand(args []string) ([]Input, error) {
 	return slices.DeleteFunc(inputs, func(in Input) bool {
 		of, isSpool := strings.CutSuffix(filepath.Clean(in.Path), spool.Extension)
 		return isSpool && listed[of]
-	}), nil
+	})
 }
 
 var errStandardInput = errors.New("-: standard input cannot be read more than once; name a file")
@@ -72,8 +83,9 @@ func ExpandArg(arg string) ([]Input, error) {
 	return expandFolder(arg)
 }
 
-// expandFolder lists the traces, spools and profiles of a folder, without the profiles of traces in it.
-func expandFolder(folder string) ([]Input, error) {
+// expandFolder lists the traces, spools and profiles of a folder, without the profiles of traces in it, and the files
+// whose names end with one of also.
+func expandFolder(folder string, also ...string) ([]Input, error) {
 	entries, err := os.ReadDir(folder) // sorted by name
 	if err != nil {
 		return nil, fmt.Errorf("list %s: %w", folder, err)
@@ -87,7 +99,8 @@ func expandFolder(folder string) ([]Input, error) {
 		name := entry.Name()
 		of, isProfile := strings.CutSuffix(name, runprofile.Suffix)
 		if entry.IsDir() || isProfile && names[of+Suffix] ||
-			!isProfile && !strings.HasSuffix(name, Suffix) && !strings.HasSuffix(name, spool.Extension) {
+			!isProfile && !slices.ContainsFunc(append(also, Suffix, spool.Extension),
+				func(end string) bool { return strings.HasSuffix(name, end) }) {
 			continue
 		}
 		inputs = append(inputs, Input{Path: filepath.Join(folder, name), FromFolder: true})

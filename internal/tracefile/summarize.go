@@ -3,6 +3,7 @@ package tracefile
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	"memtrace/analyzer"
@@ -52,27 +53,50 @@ func SummarizeAny(c *cli.Console, path string, o analyzer.Options) (*report.Summ
 }
 
 func summarize(c *cli.Console, path string, o analyzer.Options) (*report.Summary, error) {
+	list, err := readEach(c, path, []analyzer.Options{o})
+	if len(list) == 0 {
+		return nil, err
+	}
+	return list[0], err
+}
+
+// SummarizeEach answers several questions about one trace, which is no profile, in one reading of it; see
+// analyzer.SummarizeEach. Filters may match nothing.
+func SummarizeEach(c *cli.Console, path string, list []analyzer.Options) ([]*report.Summary, error) {
+	if len(list) == 1 {
+		s, err := SummarizeAny(c, path, list[0])
+		return []*report.Summary{s}, err
+	}
+	return readEach(c, path, slices.Clone(list))
+}
+
+func readEach(c *cli.Console, path string, list []analyzer.Options) ([]*report.Summary, error) {
 	run, err := Open(c, path)
 	if err != nil {
 		return nil, err
 	}
 	defer run.Close()
-	if err := FindIterations(c, path, &o); err != nil {
-		return nil, err
+	for i := range list {
+		if err := FindIterations(c, path, &list[i]); err != nil {
+			return nil, err
+		}
 	}
-	done, err := LookAhead(path, &o)
+	done, err := LookAhead(path, &list[0])
 	if err != nil {
 		return nil, err
 	}
 	defer done()
 	bar := c.NewProgress(path, run.Size())
 	defer bar.Finish()
-	o.Progress = func(read int64) { bar.Update(read) }
-	summary, err := analyzer.Summarize(run, o)
+	list[0].Progress = func(read int64) { bar.Update(read) }
+	summaries, err := analyzer.SummarizeEach(run, list)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", path, err)
 	}
-	return summary, complete(path, run.Info(), summary)
+	for _, s := range summaries {
+		err = errors.Join(err, complete(path, run.Info(), s))
+	}
+	return summaries, err
 }
 
 // complete adds to a report what the replay of the trace leaves out.
