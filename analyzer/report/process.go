@@ -44,6 +44,16 @@ func ProcessOf(info trace.Info) Process {
 	return p
 }
 
+// SameAs reports whether two traces are of one recording of a process: a trace and its profile, or a copy of it. Copies
+// that were made to be shared lack the host and the job. Snapshots are the same if they are of one moment.
+func (p *Process) SameAs(o *Process) bool {
+	return p.PID != 0 && p.PID == o.PID && p.Started != "" && p.Started == o.Started &&
+		mayBe(p.Host, o.Host) && mayBe(p.Job, o.Job) && p.Snapshot == o.Snapshot &&
+		(!p.Snapshot || p.DurationNS == o.DurationNS)
+}
+
+func mayBe(a, b string) bool { return a == b || a == "" || b == "" }
+
 // firstNumber is the first of some values that is a number as ranks are; nil if none is.
 func firstNumber(info trace.Info, keys ...string) *int {
 	for _, key := range keys {

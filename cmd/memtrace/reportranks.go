@@ -17,18 +17,32 @@ import (
 	"memtrace/internal/tracefile"
 )
 
-// sideBySide returns the processes of one run, if the arguments are that: a folder with several traces, or profiles.
+// sideBySide returns the processes of one run, if the arguments are that: a folder with several traces, profiles, or
+// files of which at least two are of a rank, as a shell lists those of a folder.
 func sideBySide(args []string) []tracefile.Input {
 	inputs, err := tracefile.Expand(args)
 	if err != nil || len(inputs) < 2 || len(args) == 1 && !inputs[0].FromFolder {
 		return nil
 	}
-	if len(args) > 1 && slices.ContainsFunc(inputs, func(in tracefile.Input) bool {
+	if len(args) > 1 && !ranked(inputs) && slices.ContainsFunc(inputs, func(in tracefile.Input) bool {
 		return !strings.HasSuffix(in.Path, runprofile.Suffix)
 	}) {
 		return nil
 	}
 	return inputs
+}
+
+// ranked reports whether at least two files are of a rank.
+func ranked(inputs []tracefile.Input) bool {
+	found := 0
+	for _, in := range inputs {
+		if p, err := tracefile.ProcessOf(in.Path); err == nil && p.Rank != nil {
+			if found++; found == 2 {
+				return true
+			}
+		}
+	}
+	return false
 }
 
 // rankReader reads the processes of a run. The reports of a few are kept: they may be needed again.
@@ -111,6 +125,10 @@ func (r *rankReader) show(w io.Writer, ranks *diff.Ranks, names string, all bool
 		style.Path = names
 		if err := render.RanksText(w, ranks, style); err != nil {
 			return err
+		}
+	} else {
+		for _, sentence := range render.LeftOut(ranks) {
+			r.app.Log.Warn().Msg(sentence)
 		}
 	}
 	for i := range ranks.Processes {

@@ -1,4 +1,5 @@
--- The peak of each rank, highest first, beside the median of its run.
+-- The peak of each rank, highest first, beside the median of its run: of an even number of ranks, the mean of the two
+-- in the middle.
 WITH peaks AS (
   SELECT run, rank, host, complete, out_of_memory, driver_peak_bytes,
     CASE WHEN framework_alloc_count > 0 THEN framework_peak_bytes ELSE driver_peak_bytes END AS peak_bytes

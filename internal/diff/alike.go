@@ -12,7 +12,7 @@ import (
 // at its peak, in all and for each purpose. Stages of a pipeline and ranks with different experts are groups.
 type RankGroup struct {
 	Members []int   // in order
-	Typical int     // the one whose peak is the median
+	Typical int     // the one whose peak is the median, or the next one below it
 	Spread  float64 // the highest peak above the lowest, as a part of the typical one
 	Some    bool    // it has too few processes to be one of the groups that a run is divided into
 }
@@ -149,20 +149,13 @@ func SpreadOf(values []uint64) (s Spread) {
 	if len(values) == 0 {
 		return s
 	}
-	s.Median = median(values)
+	s.Median = report.Median(values)
 	away := make([]uint64, len(values))
 	for i, v := range values {
 		away[i] = gap(v, s.Median)
 	}
-	s.MAD = median(away)
+	s.MAD = report.Median(away)
 	return s
-}
-
-// median is the lower one of an even number of values.
-func median(values []uint64) uint64 {
-	sorted := slices.Clone(values)
-	slices.Sort(sorted)
-	return sorted[(len(sorted)-1)/2]
 }
 
 // Figures that are farther above the median than this are outliers: the MAD of a normal distribution, times 1.4826, is
@@ -179,13 +172,16 @@ func (s Spread) Above(value uint64) bool {
 
 // findGrowth lists the processes that grow, and not as all others do.
 func (r *Ranks) findGrowth() {
-	rates := make([]uint64, len(r.Processes))
+	rates, grow := make([]uint64, len(r.Processes)), 0
 	for i := range r.Processes {
 		if t := growthOf(r.Processes[i].Head.Summary); t != nil {
 			rates[i] = max(t.BytesPerIteration, 1)
+			grow++
 		}
 	}
-	r.Growth = SpreadOf(rates)
+	if 2*grow > len(rates) { // else the usual rate is none
+		r.Growth = SpreadOf(rates)
+	}
 	for i, rate := range rates {
 		if r.Growth.Above(rate) {
 			r.Growing = append(r.Growing, i)

@@ -127,7 +127,7 @@ func (r Row) Title() string {
 // trace.
 func New(base, changed *report.Summary) *Diff {
 	d := &Diff{Base: sideOf(base), New: sideOf(changed), Levels: []Level{}, Groups: []Group{},
-		By: groupNames(base, changed), SameRun: sameProcess(&base.Process, &changed.Process)}
+		By: groupNames(base, changed), SameRun: base.Process.SameAs(&changed.Process)}
 	d.Notes = append(diffNotes(base, changed), d.backwards()...)
 	d.Parameters = diffParameters(base.Training, changed.Training)
 	if base.At == nil && changed.At == nil {
@@ -283,6 +283,9 @@ func unionKeys[K cmp.Ordered, V any](a, b map[K]V) []K {
 // diffNotes lists what makes the two runs hard to compare.
 func diffNotes(base, changed *report.Summary) []string {
 	list := []string{}
+	if base.Process.SameAs(&changed.Process) && base.At == nil && changed.At == nil {
+		list = append(list, "Both are of the same process, at the same moment.")
+	}
 	for _, side := range []struct {
 		name string
 		s    *report.Summary
@@ -308,10 +311,6 @@ func diffNotes(base, changed *report.Summary) []string {
 		list = append(list, "Only one of the runs has blocks of a framework; compare the driver level.")
 	}
 	return list
-}
-
-func sameProcess(a, b *report.Process) bool {
-	return a.PID != 0 && a.PID == b.PID && a.Host == b.Host && a.Started == b.Started && a.Started != ""
 }
 
 func orNone(s string) string {

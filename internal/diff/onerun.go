@@ -132,15 +132,25 @@ func FaultsOf(list []RankProcess) (f RunFaults) {
 		}
 	}
 	ranked, f.Others = oneRun(ranked)
-	count, world := map[int]int{}, worldOf(ranked)
+	f.Twice = twice(ranked)
+	world := worldOf(ranked)
 	for i := range ranked {
-		rank := *ranked[i].process().Rank
-		if count[rank]++; count[rank] == 2 {
-			f.Twice = append(f.Twice, rank)
-		}
-		world = max(world, rank+1)
+		world = max(world, *ranked[i].process().Rank+1)
 	}
-	slices.Sort(f.Twice)
 	f.Missing = missing(ranked, min(world, maxWorld))
 	return f
+}
+
+// twice lists the ranks of several processes.
+func twice(list []RankProcess) (ranks []int) {
+	count := map[int]int{}
+	for i := range list {
+		if rank := list[i].process().Rank; rank != nil {
+			if count[*rank]++; count[*rank] == 2 {
+				ranks = append(ranks, *rank)
+			}
+		}
+	}
+	slices.Sort(ranks)
+	return ranks
 }

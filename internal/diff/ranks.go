@@ -26,13 +26,16 @@ type RankUse struct {
 type Ranks struct {
 	Processes []RankProcess
 	Groups    []RankGroup     // those of most processes first
-	Typical   int             // the process whose peak is the median
+	Typical   int             // the process whose peak is the median, or the next one below it
 	Worst     int             // to examine: one that ran out of memory, else the most different, else the highest
 	Different []RankDifferent // the processes that differ, most first
 	Growing   []int           // processes whose memory grows, unless all of them grow alike
 	Growth    Spread          // bytes that an iteration adds, over all processes
 	Missing   []int           // ranks that the launcher started and of which there is no trace
 	Others    []RankProcess   // processes of another run, which are not compared
+	Again     []RankProcess   // files of processes that others are of, too, which count once
+	Twice     []int           // ranks of several processes
+	Median    uint64          // of the peaks, in bytes
 
 	features []map[string]uint64 // of each process, what it is compared by
 }
@@ -57,7 +60,8 @@ const strayPart = 2
 func CompareRanks(list []RankProcess, load func(p *RankProcess) (*report.Summary, error), category string) (*Ranks,
 	error) {
 	r := &Ranks{}
-	r.Processes, r.Others = oneRun(slices.Clone(list))
+	list, r.Again = distinct(list)
+	r.Processes, r.Others = oneRun(list)
 	byRank := func(a, b RankProcess) int {
 		p, q := a.process(), b.process()
 		return cmp.Or(cmp.Compare(rankOf(p), rankOf(q)), cmp.Compare(p.Host, q.Host), cmp.Compare(p.PID, q.PID),
@@ -65,7 +69,7 @@ func CompareRanks(list []RankProcess, load func(p *RankProcess) (*report.Summary
 	}
 	slices.SortStableFunc(r.Processes, byRank)
 	slices.SortStableFunc(r.Others, byRank)
-	r.Missing = missing(r.Processes, worldOf(r.Processes))
+	r.Missing, r.Twice = missing(r.Processes, worldOf(r.Processes)), twice(r.Processes)
 	r.findStrays()
 	r.findGroups()
 	r.findDifferent()
@@ -96,6 +100,11 @@ func (r *Ranks) pick() {
 		return cmp.Compare(r.Processes[a].peak(), r.Processes[b].peak())
 	})
 	r.Typical, r.Worst = order[(len(order)-1)/2], order[len(order)-1]
+	peaks := make([]uint64, len(r.Processes))
+	for i := range peaks {
+		peaks[i] = r.Processes[i].peak()
+	}
+	r.Median = report.Median(peaks)
 	if len(r.Different) > 0 {
 		r.Worst = r.Different[0].Process
 	} else if len(r.Growing) > 0 {

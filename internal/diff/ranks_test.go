@@ -36,6 +36,68 @@ func different(r *Ranks) (list []int) {
 	return list
 }
 
+// TestMedianPeak: the median of an even number of ranks was the lower of the two in the middle here, the upper one of
+// iterations, and their mean in the recipes in SQL. It is their mean everywhere; the typical process is one of them.
+func TestMedianPeak(t *testing.T) {
+	for _, test := range []struct {
+		peaks   []uint64
+		median  uint64
+		typical int
+	}{{[]uint64{10, 40, 20, 60}, 30, 2}, {[]uint64{10, 40, 20}, 20, 2}, {[]uint64{50, 20}, 35, 1},
+		{[]uint64{7}, 7, 0}} {
+		var list []RankProcess
+		for rank, peak := range test.peaks {
+			list = append(list, process(rank, peak))
+		}
+		if r := compare(t, list); r.Median != test.median || r.Typical != test.typical {
+			t.Errorf("%v: median %d, typical %d; want %d and %d", test.peaks, r.Median, r.Typical, test.median,
+				test.typical)
+		}
+	}
+	if s := SpreadOf([]uint64{10, 40, 20, 60}); s.Median != 30 || s.MAD != 15 {
+		t.Errorf("%+v", s)
+	}
+}
+
+// TestSameProcess: a process counts once, whichever of its files comes first, also where a copy that was made to be
+// shared has no host; others are not taken for it.
+func TestSameProcess(t *testing.T) {
+	type change func(p *report.Process)
+	shot := func(after int64) change { return func(p *report.Process) { p.Snapshot, p.DurationNS = true, after } }
+	job := func(number string) change { return func(p *report.Process) { p.Job = number } }
+	noID, noBegin := func(p *report.Process) { p.PID = 0 }, func(p *report.Process) { p.Started = "" }
+	for what, test := range map[string]struct {
+		changes []change
+		counts  int
+	}{
+		"a copy":             {[]change{nil, nil, nil}, 1},
+		"a stripped copy":    {[]change{func(p *report.Process) { p.Host = "" }, nil}, 1},
+		"another host":       {[]change{func(p *report.Process) { p.Host = "node2" }, nil}, 2},
+		"another job":        {[]change{job("7"), job("8")}, 2},
+		"no job":             {[]change{job("7"), job("")}, 1},
+		"another id":         {[]change{func(p *report.Process) { p.PID++ }, nil}, 2},
+		"no id":              {[]change{noID, noID}, 2},
+		"no begin":           {[]change{noBegin, noBegin}, 2},
+		"the next recording": {[]change{func(p *report.Process) { p.Started = "2026-11-27T08:00:01Z" }, nil}, 2},
+		"snapshots":          {[]change{shot(1), shot(2), shot(1), nil}, 3},
+	} {
+		var list []RankProcess
+		for _, change := range test.changes {
+			p := process(1, 100)
+			p.process().Started, p.process().DurationNS = "2026-11-27T08:00:00.123456789Z", 5
+			if change != nil {
+				change(p.process())
+			}
+			list = append(list, p)
+		}
+		r := compare(t, list)
+		// of one rank, those that were over before the last one began are of another run
+		if n := len(r.Processes) + len(r.Others); n != test.counts || len(r.Again) != len(list)-test.counts {
+			t.Errorf("%s: %d count, %d again; want %d", what, n, len(r.Again), test.counts)
+		}
+	}
+}
+
 func TestDifferent(t *testing.T) {
 	for _, test := range []struct {
 		name      string
@@ -117,7 +179,10 @@ func TestGrowing(t *testing.T) {
 		{"two", []uint64{0, 64, 0, 0, 128, 0}, []int{4, 1}, 0},
 		{"all alike", []uint64{64, 64, 64, 64}, nil, 64},
 		{"all, one more", []uint64{64, 64, 64, 640}, []int{3}, 64},
-		{"all, one a little more", []uint64{64, 66, 62, 70}, nil, 64},
+		{"all, one a little more", []uint64{64, 66, 62, 70}, nil, 65},
+		{"one of two", []uint64{0, 64}, []int{1}, 0}, // half of them is not most
+		{"half", []uint64{64, 0, 64, 0}, []int{0, 2}, 0},
+		{"more than half", []uint64{64, 0, 64, 64}, nil, 64},
 	} {
 		var list []RankProcess
 		for rank, rate := range test.rates {

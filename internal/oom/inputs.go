@@ -35,8 +35,7 @@ func longerInput(t *report.Training, e *report.OOMEvent) []report.Advice {
 	if len(usual) < usualIterations {
 		return nil
 	}
-	slices.Sort(usual)
-	median := usual[len(usual)/2]
+	median := report.Median(usual)
 	now := e.Composition.IterationFeatureBytes
 	if float64(now) >= longerShare*float64(median) && sizeable(e, now-median) {
 		text := fmt.Sprintf(

@@ -64,29 +64,31 @@ func noIterations(s *report.Summary) string {
 	return "nothing was allocated, so there are no iterations"
 }
 
-// absent names ranks without a trace, and traces that are not of this run.
+// absent names ranks without a trace or with several processes, and files that are not compared.
 func absent(r *diff.Ranks) (list []string) {
-	if len(r.Missing) > 0 {
-		is := "is"
-		if len(r.Missing) > 1 {
-			is = "are"
-		}
-		list = append(list, fmt.Sprintf("Of %d ranks, %s %s missing: no trace of theirs was read.",
-			r.Processes[0].Head.Summary.Process.WorldSize, layout.RankWords(r.Missing), is))
+	if len(r.Twice) > 0 {
+		list = append(list, fmt.Sprintf("Several processes have the same rank: %s.", layout.RankWords(r.Twice)))
 	}
-	if len(r.Others) > 0 {
+	if len(r.Missing) > 0 {
+		list = append(list, fmt.Sprintf("Of %d ranks, %s %s missing: no trace of theirs was read.",
+			r.Processes[0].Head.Summary.Process.WorldSize, layout.RankWords(r.Missing), isAre(len(r.Missing))))
+	}
+	return append(list, LeftOut(r)...)
+}
+
+// LeftOut names the files that are not compared.
+func LeftOut(r *diff.Ranks) (list []string) {
+	for _, why := range []struct {
+		text  string
+		files []diff.RankProcess
+	}{{"Not of this run", r.Others}, {"Of a process that another file is of", r.Again}} {
 		var paths []string
-		for _, p := range r.Others[:min(len(r.Others), maxSentences)] {
+		for _, p := range why.files {
 			paths = append(paths, sanitize.Text(p.Path))
 		}
-		if more := len(r.Others) - len(paths); more > 0 {
-			paths = append(paths, fmt.Sprintf("%d others", more))
+		if len(paths) > 0 {
+			list = append(list, fmt.Sprintf("%s, and left out, %s %s.", why.text, isAre(len(paths)), some(paths)))
 		}
-		is := "is"
-		if len(r.Others) > 1 {
-			is = "are"
-		}
-		list = append(list, fmt.Sprintf("Not of this run, and left out, %s %s.", is, strings.Join(paths, ", ")))
 	}
 	return list
 }

@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strconv"
-	"strings"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/diff"
@@ -285,7 +284,7 @@ func rankRow(r *diff.Ranks, i int) []layout.Cell {
 }
 
 func vsMedian(r *diff.Ranks, peak uint64) string {
-	median := r.Processes[r.Typical].Head.Summary.Main().PeakBytes
+	median := r.Median
 	if median == 0 || len(r.Processes) < 3 {
 		return "-"
 	}
@@ -343,33 +342,4 @@ func ending(s *report.Summary) string {
 		return "killed"
 	}
 	return "exited"
-}
-
-// processName names one of several processes: by rank if it has one, else by its number.
-func processName(r *diff.Ranks, i int) string {
-	p := &r.Processes[i].Head.Summary.Process
-	if p.Rank != nil {
-		return fmt.Sprintf("rank %d", *p.Rank)
-	}
-	return fmt.Sprintf("pid %d", p.PID)
-}
-
-// processNames names several processes.
-func processNames(r *diff.Ranks, list []int) string {
-	var ranks []int
-	var names []string
-	for _, i := range list {
-		if rank := r.Processes[i].Head.Summary.Process.Rank; rank != nil {
-			ranks = append(ranks, *rank)
-		} else {
-			names = append(names, processName(r, i))
-		}
-	}
-	if more := len(names) - maxSentences; more > 0 {
-		names = append(names[:maxSentences], fmt.Sprintf("%d others", more))
-	}
-	if len(ranks) > 0 {
-		names = append([]string{layout.RankWords(ranks)}, names...)
-	}
-	return strings.Join(names, ", ")
 }

@@ -5,6 +5,8 @@ import (
 	"strings"
 	"unicode"
 
+	"memtrace/internal/diff"
+	"memtrace/internal/render/layout"
 	"memtrace/internal/rules"
 	"memtrace/internal/sanitize"
 )
@@ -62,4 +64,48 @@ func legend(categories []string, used []bool) string {
 		}
 	}
 	return strings.Join(parts, ", ")
+}
+
+func isAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
+// some lists names, of many the first few.
+func some(names []string) string {
+	if more := len(names) - maxSentences; more > 0 {
+		names = append(names[:maxSentences:maxSentences], fmt.Sprintf("%d others", more))
+	}
+	return strings.Join(names, ", ")
+}
+
+// processName names one of several processes: by rank if it has one, else by its number.
+func processName(r *diff.Ranks, i int) string {
+	p := &r.Processes[i].Head.Summary.Process
+	if p.Rank != nil {
+		return fmt.Sprintf("rank %d", *p.Rank)
+	}
+	return fmt.Sprintf("pid %d", p.PID)
+}
+
+// processNames names several processes.
+func processNames(r *diff.Ranks, list []int) string {
+	var ranks []int
+	var names []string
+	for _, i := range list {
+		if rank := r.Processes[i].Head.Summary.Process.Rank; rank != nil {
+			ranks = append(ranks, *rank)
+		} else {
+			names = append(names, processName(r, i))
+		}
+	}
+	switch {
+	case len(ranks) == 0:
+		return some(names)
+	case len(names) == 0:
+		return layout.RankWords(ranks)
+	}
+	return layout.RankWords(ranks) + ", " + some(names)
 }

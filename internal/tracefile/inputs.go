@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -28,8 +29,7 @@ type Input struct {
 }
 
 // Expand turns arguments into traces, in order: a file is itself, a folder for the traces, left-over spools and
-// profiles in it. A
-// spool whose trace is in the list is dropped, since reading the trace reads the spool beside it.
+// profiles in it. What belongs to a trace of the list is dropped.
 func Expand(args []string) ([]Input, error) {
 	var inputs []Input
 	for _, arg := range args {
@@ -48,17 +48,28 @@ func ExpandFolder(folder string, also ...string) ([]Input, error) {
 	return withoutParts(inputs), err
 }
 
-// withoutParts drops the spools of traces that are listed.
+// withoutParts drops what lies beside a trace that is listed and belongs to it: its spool, which is read with it, its
+// profile and its texts of running out of memory. A shell lists them for a pattern such as run/*.
 func withoutParts(inputs []Input) []Input {
 	listed := make(map[string]bool, len(inputs))
 	for _, in := range inputs {
 		listed[filepath.Clean(in.Path)] = true
 	}
 	return slices.DeleteFunc(inputs, func(in Input) bool {
-		of, isSpool := strings.CutSuffix(filepath.Clean(in.Path), spool.Extension)
-		return isSpool && listed[of]
+		path := filepath.Clean(in.Path)
+		if of, isSpool := strings.CutSuffix(path, spool.Extension); isSpool {
+			return listed[of]
+		}
+		if of, isProfile := strings.CutSuffix(path, runprofile.Suffix); isProfile {
+			return listed[of+Suffix]
+		}
+		of := oomText.FindStringSubmatch(path)
+		return of != nil && listed[of[1]]
 	})
 }
+
+// oomText is what texts of running out of memory are called, as the recorder writes them: TRACE.oom.1.txt.
+var oomText = regexp.MustCompile(`^(.+)\.oom\.[0-9]+\.(?:txt|json)$`)
 
 var errStandardInput = errors.New("-: standard input cannot be read more than once; name a file")
 

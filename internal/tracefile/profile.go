@@ -101,6 +101,33 @@ func ReadRank(c *cli.Console, path string, o analyzer.Options) (Rank, error) {
 	return Rank{report.HeadOf(s), s}, nil
 }
 
+// ProcessOf reads whose trace or profile a file is, without its events.
+func ProcessOf(path string) (*report.Process, error) {
+	p, err := OpenProfile(path)
+	if err != nil {
+		return nil, err
+	}
+	if p != nil {
+		defer p.Close()
+		head, err := p.Head()
+		if err != nil {
+			return nil, err
+		}
+		return &head.Summary.Process, nil
+	}
+	run, err := OpenAgain(path)
+	if err != nil {
+		return nil, err
+	}
+	defer run.Close()
+	// a program is described before its first event
+	if _, err := run.ReadBatch(); err != nil && !errors.Is(err, io.EOF) {
+		return nil, ReadError(path, run, err)
+	}
+	process := report.ProcessOf(run.Info())
+	return &process, nil
+}
+
 // summary answers what a trace would be asked.
 func (p *ProfileFile) summary(o *analyzer.Options) (*report.Summary, error) {
 	body, err := p.Body()

@@ -50,9 +50,7 @@ func peakWords(t *report.Training, ended []report.Iteration) string {
 	first, last := peaks[0], peaks[len(peaks)-1]
 	text := Bytes(first)
 	if len(peaks) > 1 {
-		slices.Sort(peaks)
-		text = fmt.Sprintf("first %s, median %s, last %s", Bytes(first), Bytes(peaks[len(peaks)/2]),
-			Bytes(last))
+		text = fmt.Sprintf("first %s, median %s, last %s", Bytes(first), Bytes(report.Median(peaks)), Bytes(last))
 	}
 	if t.Highest < 0 {
 		return text

@@ -1,0 +1,48 @@
+package diff
+
+import "memtrace/analyzer/report"
+
+// Recordings finds processes that are given more than once, such as by a trace and by its profile. The zero value has
+// seen none.
+type Recordings struct {
+	seen map[recordingKey][]recording
+}
+
+// recordingKey is what all files of a process have in common.
+type recordingKey struct {
+	pid     int64
+	started string
+}
+
+type recording struct {
+	path    string
+	process *report.Process
+}
+
+// Seen returns the file that the same process was seen in before, "" if it was not, and notes the process.
+func (r *Recordings) Seen(path string, p *report.Process) (first string) {
+	key := recordingKey{p.PID, p.Started}
+	for _, known := range r.seen[key] {
+		if known.process.SameAs(p) {
+			return known.path
+		}
+	}
+	if r.seen == nil {
+		r.seen = map[recordingKey][]recording{}
+	}
+	r.seen[key] = append(r.seen[key], recording{path, p})
+	return ""
+}
+
+// distinct keeps the first of several files of a process, in the order of their paths, and returns the others, too.
+func distinct(list []RankProcess) (first, again []RankProcess) {
+	var seen Recordings
+	for _, p := range list {
+		if seen.Seen(p.Path, p.process()) == "" {
+			first = append(first, p)
+		} else {
+			again = append(again, p)
+		}
+	}
+	return first, again
+}
