@@ -71,6 +71,7 @@ func (r *replayer) peakOf(main heap.Account) *moment.State {
 			})
 		r.copyHoldings(m, atPeak)
 		m.Waiting = r.allocator.AtPeak(epoch)
+		m.Requested = r.accounts.requests.AtPeak(d)
 	}
 	return m
 }

@@ -58,7 +58,7 @@ func (t *Trace) noDriverAlloc(g Gate) Result {
 // fill ends a sentence as memtrace diff does, ": by module model.head (1.20 GiB); by site ...", with the largest of
 // several groupings, and fills in their fields. An owner without a name is not known.
 func (t *Trace) fill(r *Result, parts []Owner) string {
-	text := ""
+	text, about := "", r.Owner
 	for _, o := range parts {
 		switch {
 		case o.Name == "":
@@ -73,6 +73,12 @@ func (t *Trace) fill(r *Result, parts []Owner) string {
 		bytes := layout.Bytes(o.Bytes)
 		if o.BaseBytes != nil && r.Base != nil {
 			bytes = layout.SignedBytes(int64(o.Bytes - *o.BaseBytes))
+			if o.inAll {
+				bytes += " in all"
+			}
+		}
+		if about != nil && o.By == about.By && o.Name == about.Name {
+			continue // the sentence is about it
 		}
 		text += map[bool]string{true: ": ", false: "; "}[text == ""] + fmt.Sprintf("by %s %s (%s)", o.By, o.Name, bytes)
 	}

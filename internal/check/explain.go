@@ -22,6 +22,8 @@ func (t *Trace) explain(r *Result, g Gate, base *report.Summary, v figure) {
 		r.Text = r.overLimit(kind+" memory is", "") + "."
 	case g.Subject.Name != "":
 		t.explainOwner(r, t.named(g.Subject), base, v)
+	case kind == "requested":
+		t.explainRequested(r, base)
 	case base != nil && r.Base != nil && r.Base.Value < r.Value.Value:
 		t.explainDifference(r, base)
 	default:
@@ -37,6 +39,17 @@ func (r *Result) overLimit(what, when string) string {
 		text += fmt.Sprintf("; it was %s", r.Base)
 	}
 	return text
+}
+
+// explainRequested says how much was requested, and of the blocks that this was for who grew, or who holds most.
+func (t *Trace) explainRequested(r *Result, base *report.Summary) {
+	limited := r.overLimit("requested memory is", "")
+	if grew := base != nil && r.Base != nil && r.Base.Value < r.Value.Value; grew {
+		t.explainDifference(r, base)
+		r.Text = limited + ". " + r.Text
+		return
+	}
+	r.Text = limited + t.fill(r, t.largestHolders())
 }
 
 // explainDifference has the words of memtrace diff.
@@ -58,7 +71,7 @@ func (t *Trace) explainDifference(r *Result, base *report.Summary) {
 	}
 	t.locate(r)
 	r.Text = render.DiffVerdict(d)
-	if r.Kind == KindMax && r.Unit == Bytes {
+	if r.Kind == KindMax && r.Unit == Bytes && r.Gate != "requested" {
 		r.Text = fmt.Sprintf("%s over the limit of %s. %s", Amount{r.Value.Value - r.Limit.Value, Bytes}, r.Limit,
 			r.Text)
 	}
@@ -80,11 +93,10 @@ func (t *Trace) grown(d *diff.Diff, by string) *Owner {
 	return &Owner{By: by, Name: row.Key, Bytes: row.PeakBytes.New, BaseBytes: &row.PeakBytes.Base}
 }
 
-// explainPeak names the largest holders of a peak.
-func (t *Trace) explainPeak(r *Result) {
+// largestHolders are the owners that hold most at the peak.
+func (t *Trace) largestHolders() (parts []Owner) {
 	s := t.Summary
 	peak := func(row report.Row) uint64 { return row.PeakBytes }
-	var parts []Owner
 	for _, by := range []string{"tag", "category", "module", "site"} {
 		if l := s.Ledger(by); by == "module" && l != nil {
 			if name, bytes, _ := l.HeavyModule(l.WholeBytes); name != "" {
@@ -96,6 +108,12 @@ func (t *Trace) explainPeak(r *Result) {
 			parts = append(parts, Owner{By: by, Name: row.Key, Bytes: row.PeakBytes})
 		}
 	}
+	return parts
+}
+
+// explainPeak says how high a peak is, and who holds it.
+func (t *Trace) explainPeak(r *Result) {
+	s := t.Summary
 	level := s.MainLevel()
 	if level == report.LevelFramework {
 		level = layout.FrameworkName(s.Versions)
@@ -104,13 +122,16 @@ func (t *Trace) explainPeak(r *Result) {
 	if s.At != nil {
 		what = layout.UpperFirst(level) + " memory at " + s.At.What + " is"
 	}
-	r.Text = r.overLimit(what, "") + t.fill(r, parts)
+	r.Text = r.overLimit(what, "") + t.fill(r, t.largestHolders())
 }
 
 // explainOwner says how much an owner has, and where in the program most of that is from.
 func (t *Trace) explainOwner(r *Result, sub Subject, base *report.Summary, v figure) {
 	r.Owner = &Owner{By: sub.Kind, Name: sub.Name, Bytes: wholeBytes(r.Value.Value)}
-	if base != nil && r.Base != nil {
+	if r.Base == nil { // the baseline does not say what the owner held
+		base = nil
+	}
+	if base != nil {
 		before := wholeBytes(r.Base.Value)
 		r.Owner.BaseBytes = &before
 	}
@@ -128,13 +149,13 @@ type part struct {
 // all.
 func (t *Trace) inside(sub Subject, base, own *report.Summary) (owners []Owner) {
 	for _, by := range []string{"module", "site"} {
-		if by == sub.Kind || t.again == nil {
-			continue
-		}
 		var parts []part
-		if own != nil {
+		switch {
+		case own != nil:
 			parts = t.partsOf(own, sub, by)
-		} else {
+		case by == sub.Kind:
+			parts = t.matching(sub)
+		case t.again != nil:
 			parts = t.crossed(sub, by)
 		}
 		owners = append(owners, t.largestPart(by, parts, base))
@@ -158,6 +179,18 @@ func (t *Trace) partsOf(own *report.Summary, sub Subject, by string) (parts []pa
 		for _, row := range group.Rows {
 			parts = append(parts, part{row.Key, row.PeakBytes, whole[row.Key]})
 		}
+	}
+	return parts
+}
+
+// matching are the modules or places that an owner is made of, at the peak of all.
+func (t *Trace) matching(sub Subject) (parts []part) {
+	rows, err := ownerRows(t.Summary, sub)
+	if err != nil {
+		return nil
+	}
+	for _, row := range rows {
+		parts = append(parts, part{row.Key, row.PeakBytes, row.PeakBytes})
 	}
 	return parts
 }
@@ -207,7 +240,7 @@ func (t *Trace) largestPart(by string, parts []part, base *report.Summary) Owner
 		return owner
 	}
 	was := before[grown.key]
-	return Owner{By: by, Name: grown.key, Bytes: grown.whole, BaseBytes: &was}
+	return Owner{By: by, Name: grown.key, Bytes: grown.whole, BaseBytes: &was, inAll: grown.bytes != grown.whole}
 }
 
 // mostOf is the part of a known owner with most, without a key if none has anything.

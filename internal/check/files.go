@@ -96,7 +96,8 @@ func gateName(r *Result) string {
 	return r.Gate
 }
 
-// SARIF writes what did not pass as SARIF 2.1.0.
+// SARIF writes what did not pass as SARIF 2.1.0. A result without a place in the sources is at the budget, or else at
+// the trace: GitHub refuses a whole file for one result without a location (github/codeql-action, issue 2459).
 func SARIF(w io.Writer, o *Outcome, root string) error {
 	type object = map[string]any
 	results, rules := []object{}, []object{}
@@ -114,14 +115,15 @@ func SARIF(w io.Writer, o *Outcome, root string) error {
 			rules = append(rules, object{"id": kind,
 				"shortDescription": object{"text": cmp.Or(text, "The trace cannot be checked")}})
 		}
-		result := object{"ruleId": kind, "level": "error",
-			"message": object{"text": sanitize.Text(gateName(r) + ": " + r.Text)}}
-		if file := sourceFile(r.File, root); file != "" {
-			result["locations"] = []object{{"physicalLocation": object{
-				"artifactLocation": object{"uri": (&url.URL{Path: file}).String()},
-				"region":           object{"startLine": r.Line}}}}
+		file, line := sourceFile(r.File, root), r.Line
+		if file == "" {
+			file, line = cmp.Or(sourceFile(o.Budget, root), filepath.ToSlash(r.Trace), BudgetFile), 1
 		}
-		results = append(results, result)
+		results = append(results, object{"ruleId": kind, "level": "error",
+			"message": object{"text": sanitize.Text(gateName(r) + ": " + r.Text)},
+			"locations": []object{{"physicalLocation": object{
+				"artifactLocation": object{"uri": (&url.URL{Path: file}).String()},
+				"region":           object{"startLine": max(line, 1)}}}}})
 	}
 	e := json.NewEncoder(w)
 	e.SetIndent("", "  ")

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"encoding/xml"
 	"errors"
+	"fmt"
 	"io"
 	"os"
 	"reflect"
@@ -95,6 +96,112 @@ func TestHostileNames(t *testing.T) {
 	asJSON := written(t, func(w io.Writer) error { return render.WriteJSON(w, o) })
 	if !json.Valid([]byte(texts["sarif"])) || !json.Valid([]byte(asJSON)) {
 		t.Error("not JSON")
+	}
+}
+
+// TestFailuresHaveTheirPlace: whatever a gate is about, a failure that comes from a line of the program has its module,
+// its place and the file of that. A gate on that very place had none.
+func TestFailuresHaveTheirPlace(t *testing.T) {
+	load, serve := "me/train.py:50 load", "me/train.py:10 serve"
+	for gate, want := range map[string][2]string{
+		"max peak=1MiB":                      {"model.layers.0.mlp", serve},
+		"max requested=1MiB":                 {"model.layers.0.mlp", serve},
+		"max tag:weights=1MiB":               {"model.layers.0.mlp", load},
+		"max category:param=1MiB":            {"model.layers.0.mlp", load},
+		"max module:model.layers.0.mlp=1MiB": {"model.layers.0.mlp", load},
+		"max module:model*=1MiB":             {"model.layers.0.mlp", load},
+		"max site:me/train.py:50=1MiB":       {"model.layers.0.mlp", load},
+		"max operator:aten::mm=1MiB":         {"", serve},
+	} {
+		line := map[string]int{load: 50, serve: 10}[want[1]]
+		for _, at := range []string{"", "peak"} {
+			r := checked(t, gate, story{kv: 100, rank: -1, at: at}.trace(t))
+			if r.Module != want[0] || r.Site != want[1] || r.File != "/home/me/train.py" || r.Line != line {
+				t.Errorf("%s at %q: %q, %q, %s:%d: %s", gate, at, r.Module, r.Site, r.File, r.Line, r.Text)
+			}
+		}
+	}
+}
+
+// TestPartsOfOthers: a baseline does not say what an owner had in a module, so that the growth of the module is that of
+// all that it has, and is called so: the sentence attributed all of it to the owner.
+func TestPartsOfOthers(t *testing.T) {
+	g, err := ParseMax("tag:kv_cache=1MiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held := func(bytes, all uint64) string {
+		trace := server.trace(t)
+		owner := trace.largestPart("site", []part{{"me/train.py:10 serve", bytes, all}},
+			must(NewBaseline("b", []*Trace{story{kv: 90, rank: -1}.trace(t)}, []Gate{g})).Runs[0].summary("train.py"))
+		return trace.fill(&Result{Base: &Figure{}}, []Owner{owner})
+	}
+	if got, want := held(100*mib, 100*mib), ": by site me/train.py:10 serve (+10.0 MiB)."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if got, want := held(60*mib, 100*mib), ": by site me/train.py:10 serve (+10.0 MiB in all)."; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestOwnersThatTheBaselineLacks: of an owner that no gate named when the baseline was written, it is not known what it
+// held; the sentence is that without a baseline. It had all that the place holds, as if it
+// were the owner's.
+func TestOwnersThatTheBaselineLacks(t *testing.T) {
+	b := must(NewBaseline("b", []*Trace{server.trace(t)}, nil))
+	g := must(ParseMax("category:param=1MiB"))
+	now := story{kv: 100, rank: -1, unasked: 8}
+	with := (&Plan{Gates: []Gate{g}, Baseline: b}).Check([]*Trace{now.trace(t)}).Results[0]
+	without := (&Plan{Gates: []Gate{g}}).Check([]*Trace{now.trace(t)}).Results[0]
+	if !reflect.DeepEqual(with, without) || !strings.Contains(with.Text, "by site me/train.py:50 load (60.0 MiB)") {
+		t.Errorf("with a baseline %+v\nwithout %+v", with, without)
+	}
+}
+
+func must[T any](value T, err error) T {
+	if err != nil {
+		panic(err)
+	}
+	return value
+}
+
+// TestSARIFHasLocations: GitHub refuses a file of which one result has no location, with all others. A failure of no
+// line of the sources is at the budget, or else at the trace.
+func TestSARIFHasLocations(t *testing.T) {
+	results := []Result{{Trace: "t.bin", Kind: KindMax, Gate: "peak", Status: Failed, File: "/src/a.py", Line: 7},
+		{Trace: "t.bin", Kind: KindMax, Gate: "pinned", Status: Failed},
+		{Trace: "t.bin", Kind: KindMax, Gate: "peak", Status: Failed, File: "/usr/lib/x.py", Line: 3},
+		{Kind: KindMax, Gate: "rank-spread", Status: Broken}}
+	for budget, want := range map[string]string{"/src/ci/b.toml": "a.py:7 ci/b.toml:1 ci/b.toml:1 ci/b.toml:1",
+		"": "a.py:7 t.bin:1 t.bin:1 memtrace.toml:1"} {
+		o := newOutcome(results)
+		o.Budget = budget
+		var file struct {
+			Runs []struct {
+				Results []struct {
+					Locations []struct {
+						PhysicalLocation struct {
+							ArtifactLocation struct{ URI string }
+							Region           struct{ StartLine int }
+						}
+					}
+				}
+			}
+		}
+		text := written(t, func(w io.Writer) error { return SARIF(w, o, "/src") })
+		if err := json.Unmarshal([]byte(text), &file); err != nil {
+			t.Fatal(err)
+		}
+		var places []string
+		for _, r := range file.Runs[0].Results {
+			for _, l := range r.Locations {
+				p := l.PhysicalLocation
+				places = append(places, fmt.Sprintf("%s:%d", p.ArtifactLocation.URI, p.Region.StartLine))
+			}
+		}
+		if got := strings.Join(places, " "); got != want {
+			t.Errorf("budget %q: %s, want %s", budget, got, want)
+		}
 	}
 }
 

@@ -17,7 +17,7 @@ func TestUnknownRequests(t *testing.T) {
 	some := story{kv: 100, rank: -1, unasked: 8}
 	for gate, says := range map[string]string{
 		"max requested=168MiB": "",
-		"max requested=167MiB": "PyTorch peak is 168.0 MiB, 1.00 MiB over the limit of 167.0 MiB",
+		"max requested=167MiB": "requested memory is 168.0 MiB, 1.00 MiB over the limit of 167.0 MiB: by tag kv_cache (100.0 MiB)",
 		"max requested=1MiB":   "8.00 MiB of it is in blocks of which the request is not known; they count at their size.",
 	} {
 		r := checked(t, gate, some.trace(t))

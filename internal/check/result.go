@@ -62,6 +62,8 @@ type Owner struct {
 	Name      string  `json:"name"`
 	Bytes     uint64  `json:"bytes"`
 	BaseBytes *uint64 `json:"base_bytes,omitempty"` // in the baseline; absent without one
+
+	inAll bool // the figures are of all that the owner has, and not of what the gate is about alone
 }
 
 // newOutcome sums results up.

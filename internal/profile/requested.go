@@ -190,6 +190,14 @@ func (r *Requests) Now(d *AccountStats) []*report.Requested {
 	return list
 }
 
+// AtPeak is what was live on all devices at the peak of the total, as the only row; nil if nothing is known.
+func (r *Requests) AtPeak(d *AccountStats) []*report.Requested {
+	if !r.known {
+		return nil
+	}
+	return []*report.Requested{r.total.atPeak(&d.Total)}
+}
+
 // MeterOf returns the totals of a device, empty ones for a device that has none.
 func (d *AccountStats) MeterOf(slot int) *heap.Meter {
 	if slot < len(d.Devices) {
