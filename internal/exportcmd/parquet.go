@@ -158,7 +158,7 @@ func (e *Exporter) Parquet(flags *Flags, args []string) error {
 	return errors.Join(problems...)
 }
 
-// findRanks reads the beginning of every trace, for whose rank it is.
+// findRanks reads the beginning of every trace, for whose rank it is. A process counts once.
 func (e *Exporter) findRanks(inputs []tracefile.Input) (ranks []rankFile, problems []error) {
 	for _, in := range inputs {
 		run, err := tracefile.Open(e.Console, in.Path)
@@ -170,10 +170,15 @@ func (e *Exporter) findRanks(inputs []tracefile.Input) (ranks []rankFile, proble
 			continue
 		}
 		_, err = run.ReadBatch() // a program is described before its first event
-		if err != nil && !errors.Is(err, io.EOF) {
+		process := report.ProcessOf(run.Info())
+		same := slices.IndexFunc(ranks, func(r rankFile) bool { return r.process.SameAs(&process) })
+		switch {
+		case err != nil && !errors.Is(err, io.EOF):
 			problems = append(problems, tracefile.ReadError(in.Path, run, err))
-		} else {
-			ranks = append(ranks, rankFile{Input: in, process: report.ProcessOf(run.Info())})
+		case same >= 0:
+			e.Log.Warn().Msgf("%s is of the same process as %s, and is left out", in.Path, ranks[same].Path)
+		default:
+			ranks = append(ranks, rankFile{Input: in, process: process})
 		}
 		run.Close()
 	}
