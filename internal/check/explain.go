@@ -138,6 +138,9 @@ func (t *Trace) explainOwner(r *Result, sub Subject, base *report.Summary, v fig
 	r.Text = r.overLimit(sub.Kind+" "+sub.Name+" is", " "+v.when) + t.fill(r, t.inside(sub, base, v.own))
 }
 
+// explainedBy are the groupings that say where an owner's memory is from.
+var explainedBy = []string{"module", "site"}
+
 // part is what a module or a place has of an owner, and in all.
 type part struct {
 	key          string
@@ -148,7 +151,7 @@ type part struct {
 // most. own is the owner's memory alone, if it is known; else the trace is read again for what it has at the peak of
 // all.
 func (t *Trace) inside(sub Subject, base, own *report.Summary) (owners []Owner) {
-	for _, by := range []string{"module", "site"} {
+	for _, by := range explainedBy {
 		var parts []part
 		switch {
 		case own != nil:

@@ -74,7 +74,10 @@ func (t *Trace) readHighest(owners []Subject) error {
 	asks := make([]func(o *analyzer.Options), len(owners))
 	for i, sub := range owners {
 		named := t.named(sub)
-		asks[i] = func(o *analyzer.Options) { o.OwnerBy, o.OwnerIs = named.Kind, named.matcher() }
+		asks[i] = func(o *analyzer.Options) {
+			o.OwnerBy, o.OwnerIs = named.Kind, named.matcher()
+			o.Groupings, o.Sites = explainedBy, false // call stacks are known already, and cost most
+		}
 	}
 	list, err := t.again(asks...)
 	if err != nil {
