@@ -178,3 +178,42 @@ func TestRoundingIsTold(t *testing.T) {
 		t.Errorf("equal blocks, or tensors of other sizes, are told: %s", notes)
 	}
 }
+
+// Of two layers that grew by the same amount the verdict named one, and of ten that each had a tenth of the growth
+// none.
+func TestDiffNamesWhatIsAlike(t *testing.T) {
+	side := func(weights ...uint64) *report.Summary {
+		s := &report.Summary{Training: &report.Training{}, Framework: report.Level{AllocCount: 1},
+			Groups: []report.Group{{By: "site", Level: "framework"}}}
+		for i, bytes := range weights {
+			s.Training.Parameters = append(s.Training.Parameters, report.Parameter{Category: "parameter", Bytes: bytes,
+				Name: fmt.Sprintf("%c.weight", 'a'+i), BlockBytes: bytes})
+			s.Groups[0].Rows = append(s.Groups[0].Rows, report.Row{Key: fmt.Sprintf("%c.py:1 f", 'a'+i),
+				PeakBytes: bytes})
+			s.Framework.PeakBytes += bytes
+		}
+		return s
+	}
+	var few, many, grown [10]uint64
+	for i := range few {
+		few[i], many[i] = uint64(1000*(i+1)), uint64(1000*(i+1))
+		grown[i] = few[i] + 500
+	}
+	few[1], few[2], few[3] = few[1]+600, few[2]+600, few[3]+100
+	for _, c := range []struct {
+		changed [10]uint64
+		alike   string
+		count   int
+	}{{few, "[c]", 1}, {grown, "[b c]", 9}} {
+		causes := diff.New(side(many[:]...), side(c.changed[:]...)).Verdict.Causes
+		if len(causes) != 2 {
+			t.Fatalf("%+v", causes)
+		}
+		for _, cause := range causes {
+			names := strings.NewReplacer(".weight", "", ".py:1 f", "").Replace(fmt.Sprint(cause.Alike))
+			if names != c.alike || cause.AlikeCount != c.count {
+				t.Errorf("%+v, want %s of %d", cause, c.alike, c.count)
+			}
+		}
+	}
+}

@@ -27,9 +27,25 @@ type Cause struct {
 	Delta int64  `json:"delta"`
 	With  string `json:"with,omitempty"`  // what of a parameter's changed besides: "gradient", "optimizer state", or both
 	Since string `json:"since,omitempty"` // as of a Row
+	// names of others of the same kind and state that changed by as much each, at most maxAlike
+	Alike      []string `json:"alike,omitempty"`
+	AlikeCount int      `json:"alike_count,omitempty"` // of all of them
 }
 
-// causeLeast is the part of the change that a row must explain to be named, as a divisor.
+// maxAlike bounds Cause.Alike.
+const maxAlike = 2
+
+// Whole is the change together with that of what changed alike.
+func (c *Cause) Whole() uint64 { return magnitude(c.Delta) * uint64(1+c.AlikeCount) }
+
+// alike takes in another one that changed in the same way.
+func (c *Cause) alike(name string) {
+	if c.AlikeCount++; len(c.Alike) < maxAlike {
+		c.Alike = append(c.Alike, name)
+	}
+}
+
+// causeLeast is the part of the change that a row must explain to be named, together with those alike, as a divisor.
 const causeLeast = 4
 
 // verdict sums the difference up.
@@ -63,7 +79,7 @@ func (v *Verdict) add(c *Cause) {
 }
 
 func (v *Verdict) explains(c *Cause) bool {
-	return magnitude(c.Delta) >= magnitude(v.Bytes.Delta)/causeLeast
+	return c.Whole() >= magnitude(v.Bytes.Delta)/causeLeast
 }
 
 func magnitude(delta int64) uint64 {
@@ -75,23 +91,31 @@ func magnitude(delta int64) uint64 {
 
 // rowCause is the row of a group that changed most in the direction of the whole. One that only follows a wider module
 // gives way to the largest that does not, if that explains enough.
-func (v *Verdict) rowCause(g *Group) (best *Cause) {
-	var first *Cause
-	for _, f := range g.Folded(true) {
+func (v *Verdict) rowCause(g *Group) *Cause {
+	list := slices.DeleteFunc(g.Folded(true), func(f FoldedRow) bool {
 		delta := f.Row.PeakBytes.Delta
-		if delta == 0 || (delta > 0) != (v.Bytes.Delta > 0) || !report.NamesOwner(f.Row.Key) {
-			continue
-		}
-		c := &Cause{By: g.By, Name: f.Row.Title(), State: f.Row.State, Count: f.Count, Delta: delta, Since: f.Row.Since}
-		if best == nil || magnitude(delta) > magnitude(best.Delta) {
-			best = c
-		}
-		if c.Since == "" && (first == nil || magnitude(delta) > magnitude(first.Delta)) {
-			first = c
-		}
-	}
+		return delta == 0 || (delta > 0) != (v.Bytes.Delta > 0) || !report.NamesOwner(f.Row.Key)
+	})
+	first := largestRow(g.By, list, func(f *FoldedRow) bool { return f.Row.Since == "" })
 	if first != nil && v.explains(first) {
 		return first
+	}
+	return largestRow(g.By, list, func(*FoldedRow) bool { return true })
+}
+
+// largestRow is the one among some rows that changed most, with those that changed in the same way; nil without any.
+func largestRow(by string, list []FoldedRow, among func(*FoldedRow) bool) (best *Cause) {
+	for i := range list {
+		r := &list[i].Row
+		if !among(&list[i]) {
+			continue
+		}
+		if best != nil && r.State == best.State && r.Since == best.Since && r.PeakBytes.Delta == best.Delta {
+			best.alike(r.Title())
+		} else if best == nil || magnitude(r.PeakBytes.Delta) > magnitude(best.Delta) {
+			best = &Cause{By: by, Name: r.Title(), State: r.State, Count: list[i].Count, Delta: r.PeakBytes.Delta,
+				Since: r.Since}
+		}
 	}
 	return best
 }
@@ -99,10 +123,16 @@ func (v *Verdict) rowCause(g *Group) (best *Cause) {
 // parameterCause is the parameters or buffers that changed most, with all memory that belongs to them.
 func (d *Diff) parameterCause() (best *Cause) {
 	for _, f := range FoldParameterChanges(d.Parameters) {
-		delta := f.Row.Delta()
-		if f.Row.State != StateSame && (best == nil || magnitude(delta) > magnitude(best.Delta)) {
-			best = &Cause{By: "parameters", Kind: f.Row.Category, Name: f.Row.Name, State: f.Row.State, Count: f.Count,
-				Delta: delta, With: f.Row.with()}
+		r, delta := &f.Row, f.Row.Delta()
+		if r.State == StateSame {
+			continue
+		}
+		if best != nil && r.State == best.State && r.Category == best.Kind && delta == best.Delta &&
+			f.Count == best.Count && r.with() == best.With {
+			best.alike(r.Name)
+		} else if best == nil || magnitude(delta) > magnitude(best.Delta) {
+			best = &Cause{By: "parameters", Kind: r.Category, Name: r.Name, State: r.State, Count: f.Count,
+				Delta: delta, With: r.with()}
 		}
 	}
 	return best

@@ -82,33 +82,53 @@ func levelTitle(d *diff.Diff) string {
 	return layout.UpperFirst(d.Verdict.Level)
 }
 
-// causeWords names a cause: "6 new buffers net.blocks.{0..5}.mask (+6.00 MiB)".
+// causeWords names a cause: "6 new buffers net.blocks.{0..5}.mask (+6.00 MiB)", and others that changed by as much:
+// "by module a and b (+6.00 MiB each)".
 func causeWords(c *diff.Cause) string {
-	bytes := " (" + layout.SignedBytes(c.Delta) + ")"
+	name, bytes := alikeNames(c), layout.SignedBytes(c.Delta)
+	if c.AlikeCount > 0 {
+		bytes += " each"
+	}
 	if c.By != "parameters" {
-		if c.State == diff.StateNew || c.State == diff.StateGone {
-			bytes = " (" + stateWord(c.State) + ", " + layout.SignedBytes(c.Delta) + ")"
+		switch {
+		case c.Since != "":
+			bytes += ", since " + sanitize.Text(c.Since) + " is wider"
+		case c.State == diff.StateNew || c.State == diff.StateGone:
+			bytes = stateWord(c.State) + ", " + bytes
 		}
-		if c.Since != "" {
-			bytes = fmt.Sprintf(" (%s, since %s is wider)", layout.SignedBytes(c.Delta), sanitize.Text(c.Since))
-		}
-		return "by " + c.By + " " + sanitize.Text(c.Name) + bytes
+		return "by " + c.By + " " + name + " (" + bytes + ")"
 	}
 	kind := map[string]string{"parameter": "parameter", "buffer": "buffer", "optimizer": "optimizer state"}[c.Kind]
 	if kind == "" {
 		kind = "parameter"
 	}
-	if c.Count > 1 && c.Kind != "optimizer" {
+	count := c.Count * (1 + c.AlikeCount)
+	if count > 1 && c.Kind != "optimizer" {
 		kind += "s"
 	}
-	words := strings.TrimSpace(stateWord(c.State) + " " + kind)
-	if c.Count > 1 {
-		words = fmt.Sprintf("%d %s", c.Count, words)
+	if kind = strings.TrimSpace(stateWord(c.State) + " " + kind); count > 1 {
+		kind = fmt.Sprintf("%d %s", count, kind)
 	}
 	if c.With != "" {
-		bytes = fmt.Sprintf(" (%s with %s)", layout.SignedBytes(c.Delta), c.With)
+		bytes += " with " + c.With
 	}
-	return words + " " + sanitize.Text(c.Name) + bytes
+	return kind + " " + name + " (" + bytes + ")"
+}
+
+// alikeNames names a cause and what changed as it did.
+func alikeNames(c *diff.Cause) string {
+	names := append([]string{c.Name}, c.Alike...)
+	if more := c.AlikeCount - len(c.Alike); more > 0 {
+		names = append(names, layout.Count(uint64(more))+" more alike")
+	}
+	for i := range names {
+		names[i] = sanitize.Text(names[i])
+	}
+	last := len(names) - 1
+	if last == 0 {
+		return names[0]
+	}
+	return strings.Join(names[:last], ", ") + " and " + names[last]
 }
 
 func stateWord(state string) string {

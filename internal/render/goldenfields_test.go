@@ -14,7 +14,7 @@ var outsideGoldens = []struct{ field, needs string }{
 	{`^report\.training\b`, "a training stream"},
 	{`^report\.verdict\.(category|module|iteration|phase)\b`, "a training stream"},
 	{`^report\.(loaded_twice_bytes|oom\.retries\.step_time_ns)$`, "a training stream"},
-	{`^diff\.(parameters|verdict\.causes\.(with|since)|groups\.rows\.since)\b`, "a training stream"},
+	{`^diff\.(parameters|verdict\.causes\.(with|since|alike|alike_count)|groups\.rows\.since)\b`, "a training stream"},
 	{`^report\.(timeline|cross|window)\b`, "another question"},
 	{`^diff\.(base|new)\.(window|path)\b`, "another question"},
 	{`^report\..*\.requested(_at_peak|_live)?(\.|$)`, "an allocator that tells what was requested"},
