@@ -34,9 +34,18 @@ type Holder struct {
 	GraphOutputs uint64   `json:"-"`
 	Garbage      bool     `json:"garbage"` // only unreachable objects refer to them
 	Storages     []uint64 `json:"-"`       // addresses
+
+	// what ends with this way, as no other way leads to it; false where the recording does not have it
+	EndsKnown   bool   `json:"-"`
+	EndsBytes   uint64 `json:"-"` // storages, those that graphs have saved among them where PyTorch reports it
+	EndsOutputs uint64 `json:"-"` // of GraphOutputs
+	EndsSurely  bool   `json:"-"` // otherwise it is the most
 }
 
 var errSenseless = errors.New("this is not what the library writes about referrers")
+
+// fieldsBefore is how many fields a line had before it said what ends with a way.
+const fieldsBefore = 12
 
 // ParseReferrers reads lines of fields that tabs divide, the largest holder first.
 func ParseReferrers(text string) (*Referrers, error) {
@@ -46,12 +55,17 @@ func ParseReferrers(text string) (*Referrers, error) {
 		Bytes: fields.number(3), Visits: fields.number(4)}
 	for line := range strings.Lines(rows) {
 		line, whole := strings.CutSuffix(line, "\n")
-		f := newFields(line, 12)
-		found.Holders = append(found.Holders, Holder{
+		ends := strings.Count(line, "\t")+1 > fieldsBefore
+		f := newFields(line, map[bool]int{false: fieldsBefore, true: fieldsBefore + 3}[ends])
+		h := Holder{
 			Bytes: f.number(0), Tensors: f.number(1), GraphNodes: f.number(2), GraphBytes: f.number(3),
 			GraphOutputs: f.number(4), Garbage: f.number(5) != 0, DType: f.text(6), Shape: f.list(7, 10),
-			Device: f.text(8), Path: f.text(9), Types: f.text(10), Storages: f.list(11, 16),
-		})
+			Device: f.text(8), Path: f.text(9), Types: f.text(10), Storages: f.list(11, 16), EndsKnown: ends,
+		}
+		if ends {
+			h.EndsBytes, h.EndsOutputs, h.EndsSurely = f.number(12), f.number(13), f.number(14) != 0
+		}
+		found.Holders = append(found.Holders, h)
 		if f.bad || !whole || len(found.Holders) > MaxReferrerRows {
 			return nil, errSenseless
 		}

@@ -26,19 +26,21 @@ type KeptBy struct {
 	Holders    []Kept `json:"holders,omitempty"`  // what is freed with each, the most first
 }
 
-// Kept is tensors that are reached in the same way, and what is freed when that way ends, unless other holders have it
-// as well.
+// Kept is tensors that are reached in the same way, and what is freed when that way ends: what no other way leads to,
+// and no other autograd graph has saved.
 type Kept struct {
 	trace.Holder
-	// what they are known or thought to keep in autograd graphs; FreesAbout says that it is thought
 	FreesBytes uint64 `json:"frees_bytes"`
-	FreesAbout bool   `json:"frees_about,omitempty"`
+	// what graphs have is estimated, from what they computed
+	FreesAbout  bool   `json:"frees_about,omitempty"`
+	FreesAtMost bool   `json:"frees_at_most,omitempty"` // it is the most
+	SharedBytes uint64 `json:"shared_bytes,omitempty"`  // what others hold as well
 }
 
-// KeptByOf reads what a recording has of it; nil where there was nothing to look for. allocated is what the framework
-// had in blocks then, 0 unknown: what no tensor of Python's accounts for is what graphs have saved, where PyTorch does
-// not say so itself.
-func KeptByOf(info trace.Info, allocated uint64) *KeptBy {
+// KeptByOf reads what a recording has of it; nil where there was nothing to look for. inTensors is what the framework
+// had in blocks that tensors may have then, at most: what no tensor of Python's accounts for is what graphs have saved,
+// where PyTorch does not say so itself.
+func KeptByOf(info trace.Info, inTensors uint64) *KeptBy {
 	if why := info[trace.ReferrersSkippedKey]; why != "" {
 		return &KeptBy{Skipped: why}
 	}
@@ -51,7 +53,7 @@ func KeptByOf(info trace.Info, allocated uint64) *KeptBy {
 	}
 	k := &KeptBy{Occasion: occasion, DurationNS: duration, Late: found.Late, Tensors: found.Tensors,
 		LeftOut: found.LeftOut}
-	k.Holders = KeptOf(found.Holders, allocated-min(allocated, found.Bytes))
+	k.Holders = KeptOf(found.Holders, inTensors-min(inTensors, found.Bytes))
 	return k
 }
 
@@ -63,15 +65,46 @@ func KeptOf(holders []trace.Holder, saved uint64) (list []Kept) {
 		outputs += h.GraphOutputs
 	}
 	for _, h := range holders {
-		row := Kept{Holder: h, FreesBytes: h.Bytes + h.GraphBytes}
-		if h.GraphBytes == 0 && h.GraphOutputs > 0 && saved > 0 {
-			row.FreesBytes += min(uint64(float64(saved)*float64(h.GraphOutputs)/float64(outputs)), h.GraphOutputs)
-			row.FreesAbout = true
-		}
-		list = append(list, row)
+		list = append(list, keptOf(h, saved, outputs))
 	}
-	slices.SortStableFunc(list, func(a, b Kept) int { return cmp.Compare(b.FreesBytes, a.FreesBytes) })
+	slices.SortStableFunc(list, func(a, b Kept) int {
+		return cmp.Or(cmp.Compare(b.FreesBytes, a.FreesBytes), cmp.Compare(b.SharedBytes, a.SharedBytes))
+	})
 	return list
+}
+
+// keptOf is a holder among others whose graphs have computed so many outputs in all.
+func keptOf(h trace.Holder, saved, outputs uint64) Kept {
+	row := Kept{Holder: h, FreesBytes: h.EndsBytes, FreesAtMost: !h.EndsSurely}
+	if !h.EndsKnown { // a recording of before that was looked for
+		row.FreesBytes, row.FreesAtMost = h.Bytes+h.GraphBytes, !h.Garbage
+		h.EndsOutputs = h.GraphOutputs
+	}
+	whole := h.Bytes + h.GraphBytes
+	if h.GraphBytes == 0 && h.GraphOutputs > 0 {
+		graphs, sure := savedBy(h.EndsOutputs, saved, outputs)
+		row.FreesBytes, row.FreesAbout = row.FreesBytes+graphs, graphs > 0 && sure
+		row.FreesAtMost = row.FreesAtMost || graphs > 0 && !sure
+		graphs, _ = savedBy(h.GraphOutputs, saved, outputs)
+		whole += graphs
+	}
+	row.SharedBytes = whole - min(whole, row.FreesBytes)
+	return row
+}
+
+// savedBy is what graphs that have computed some of all outputs have saved of what all have: as much, about, where they
+// are all graphs and have computed nearly as much; otherwise at most, and sure is false.
+func savedBy(computed, saved, outputs uint64) (bytes uint64, sure bool) {
+	const nearly = 0.9
+	switch {
+	case computed == 0:
+		return 0, true
+	case computed < outputs:
+		return min(saved, computed), false
+	case float64(computed) < nearly*float64(saved):
+		return saved, false
+	}
+	return min(saved, computed), true
 }
 
 // FirstFailure is when the framework's allocator first gave up, which KeptBy with KeptAtOOM is of; nil where it never
@@ -91,4 +124,29 @@ func (s *Summary) AllocatedAtOOM() uint64 {
 		return e.AllocatedBytes
 	}
 	return 0
+}
+
+// inTensors is what tensors had at most when the library looked for what keeps them.
+func (s *Summary) inTensors() uint64 {
+	if e := s.FirstFailure(); e != nil {
+		return e.TensorBytes()
+	}
+	return s.Framework.PeakBytes
+}
+
+// KeptByIn is KeptByOf for a whole run.
+func (s *Summary) KeptByIn(info trace.Info) *KeptBy { return KeptByOf(info, s.inTensors()) }
+
+// neverSaved are the categories of what no tensor of Python's accounts for, and no graph saves.
+var neverSaved = []string{"Workspace", "Library", "Communication buckets", "Intermediate gradients"}
+
+// TensorBytes is what the framework had in blocks that tensors may have.
+func (e *OOMEvent) TensorBytes() uint64 {
+	bytes := e.AllocatedBytes
+	for _, c := range e.Categories {
+		if slices.Contains(neverSaved, c.Category) {
+			bytes -= min(bytes, c.Bytes)
+		}
+	}
+	return bytes
 }

@@ -6,24 +6,44 @@ import (
 	"memtrace/trace"
 )
 
-// A loss of 4 bytes, the graph of which the backward pass had freed, came before 32 KiB: holders are in the order of
-// what is freed with them, and graphs have saved no more than there is.
+// Holders are in the order of what is freed with them alone. Where PyTorch does not say what graphs have saved, it is
+// as much as they computed if they are all graphs that have anything, and otherwise the most that it can be; a loss of
+// 4 bytes whose graph the backward pass had freed was said to hold 768 KiB.
 func TestKeptOf(t *testing.T) {
-	holders := []trace.Holder{{Path: "spent", Bytes: 4, GraphNodes: 10, GraphOutputs: 768 << 10},
-		{Path: "small", Bytes: 32 << 10}, {Path: "said", Bytes: 4, GraphNodes: 3, GraphBytes: 40 << 10}}
+	const kib = 1 << 10
+	sure := func(path string, bytes, ends, outputs, ended uint64) trace.Holder {
+		return trace.Holder{Path: path, Bytes: bytes, GraphOutputs: outputs, EndsKnown: true, EndsSurely: true,
+			EndsBytes: ends, EndsOutputs: ended}
+	}
 	for _, c := range []struct {
-		saved uint64
-		want  []string
-		frees uint64 // the first
+		name    string
+		holders []trace.Holder
+		saved   uint64
+		want    []Kept
 	}{
-		{0, []string{"said", "small", "spent"}, 40<<10 + 4},
-		{1 << 20, []string{"spent", "said", "small"}, 768<<10 + 4},
-		{36 << 10, []string{"said", "spent", "small"}, 40<<10 + 4},
+		{"alone", []trace.Holder{sure("small", 32*kib, 32*kib, 0, 0), sure("list", kib, kib, 96*kib, 96*kib)},
+			100 * kib, []Kept{{FreesBytes: 97 * kib, FreesAbout: true}, {FreesBytes: 32 * kib}}},
+		{"more is saved than computed", []trace.Holder{sure("list", kib, kib, 50*kib, 50*kib)}, 100 * kib,
+			[]Kept{{FreesBytes: 101 * kib, FreesAtMost: true}}},
+		{"freed by a backward pass", []trace.Holder{sure("spent", 4, 4, 768*kib, 768*kib)}, 0,
+			[]Kept{{FreesBytes: 4}}},
+		{"two graphs", []trace.Holder{sure("a", kib, kib, 60*kib, 60*kib), sure("b", 2, 2, 40*kib, 40*kib)},
+			100 * kib, []Kept{{FreesBytes: 61 * kib, FreesAtMost: true}, {FreesBytes: 40*kib + 2, FreesAtMost: true}}},
+		{"one graph of two", []trace.Holder{sure("losses", 48, 48, 0, 0), sure("state", kib, kib, 100*kib, 0)},
+			100 * kib, []Kept{{FreesBytes: kib, SharedBytes: 100 * kib}, {FreesBytes: 48}}},
+		{"in two lists", []trace.Holder{sure("a", 90*kib, 0, 0, 0), sure("b", 10*kib, 10*kib, 0, 0)}, 0,
+			[]Kept{{FreesBytes: 10 * kib}, {SharedBytes: 90 * kib}}},
+		{"cut short", []trace.Holder{{Bytes: 9 * kib, EndsKnown: true, EndsBytes: 9 * kib}}, 0,
+			[]Kept{{FreesBytes: 9 * kib, FreesAtMost: true}}},
+		{"of an older recording", []trace.Holder{{Bytes: 9 * kib, GraphBytes: kib}}, 0,
+			[]Kept{{FreesBytes: 10 * kib, FreesAtMost: true}}},
 	} {
-		for i, k := range KeptOf(holders, c.saved) {
-			about := k.Path == "spent" && c.saved > 0
-			if k.Path != c.want[i] || i == 0 && k.FreesBytes != c.frees || k.FreesAbout != about {
-				t.Errorf("%d saved: number %d is %s with %d, want %s", c.saved, i, k.Path, k.FreesBytes, c.want[i])
+		for i, k := range KeptOf(c.holders, c.saved) {
+			got := Kept{FreesBytes: k.FreesBytes, FreesAbout: k.FreesAbout, FreesAtMost: k.FreesAtMost,
+				SharedBytes: k.SharedBytes}
+			if got.FreesBytes != c.want[i].FreesBytes || got.FreesAbout != c.want[i].FreesAbout ||
+				got.FreesAtMost != c.want[i].FreesAtMost || got.SharedBytes != c.want[i].SharedBytes {
+				t.Errorf("%s: %s %+v, want %+v", c.name, k.Path, got, c.want[i])
 			}
 		}
 	}

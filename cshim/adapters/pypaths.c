@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "adapters/pygc.h"
+#include "adapters/pyobject.h"
 #include "base/clock.h"
 #include "base/sys.h"
 #include "python/interpreter.h"
@@ -21,14 +22,6 @@
 #define MT_CYCLE 6u  /* of a way to garbage, which has no beginning */
 #define MT_LOOK 4096u /* visits between two readings of the clock */
 #define MT_NOWHERE UINT32_MAX
-
-/* Offsets in PyTypeObject (CPython, Include/cpython/object.h), the same in 3.8 to 3.14. */
-#define MT_TYPE_FLAGS 168u
-#define MT_TYPE_TRAVERSE 184u
-#define MT_TYPE_IS_GC 328u
-#define MT_HAVE_GC (1ul << 14)
-
-typedef int (*visitor)(void *, void *);
 
 #define API(F)                                                              \
   F(void *, list, (intptr_t), "PyList_New")                                 \
@@ -59,11 +52,12 @@ struct visited {
   uint32_t from; /* MT_NOWHERE: a beginning */
   int32_t left;  /* references that no object accounts for, of those beyond the roots; of others: not followed yet */
   uint32_t kind;  /* enum mt_pypath_kind */
+  uint32_t referred; /* how many references from objects with a name were followed to it */
 };
 
 struct path {
   enum mt_pypath_kind kind;
-  uint32_t count;
+  uint32_t referred, count;
   void *objects[MT_STEPS];
 };
 
@@ -79,25 +73,17 @@ static struct {
   void *last;   /* a type whose objects are followed when nothing else is left, or NULL */
 } now;
 
-static uint64_t word(const void *object, unsigned offset) {
-  uint64_t found;
-  memcpy(&found, (const char *)object + offset, sizeof found);
-  return found;
-}
-
-static bool is_collected(void *object) {
-  void *type = mt_pyapi_type_of(object);
-  if (!(word(type, MT_TYPE_FLAGS) & MT_HAVE_GC)) return false;
-  int (*ask)(void *) = (int (*)(void *))word(type, MT_TYPE_IS_GC);
-  return !ask || ask(object);
-}
-
 static uint32_t *slot_of(const void *object) {
   uint64_t hash = (uintptr_t)object * 0x9e3779b97f4a7c15ull >> 20;
   for (;; hash++) {
     uint32_t *slot = &now.slots[hash % MT_SLOTS];
     if (!*slot || now.visited[*slot - 1].object == object) return slot;
   }
+}
+
+static struct visited *visited(const void *object) {
+  uint32_t *slot = slot_of(object);
+  return *slot ? &now.visited[*slot - 1] : NULL;
 }
 
 /* True if it is new. */
@@ -118,17 +104,13 @@ static bool out_of_budget(void) {
   return now.exhausted;
 }
 
-/* Calls tp_traverse: visits what an object refers to until visit returns non-zero. */
-static void traverse(void *object, visitor visit) {
-  int (*run)(void *, visitor, void *) =
-      (int (*)(void *, visitor, void *))word(mt_pyapi_type_of(object), MT_TYPE_TRAVERSE);
-  if (run && is_collected(object)) run(object, visit, NULL);
-}
-
 static int visit_child(void *child, void *unused) {
   (void)unused;
   if (out_of_budget()) return 1;
-  if (is_collected(child)) add_object(child, now.at, MT_PATH_NAMED);
+  if (!mt_pyobject_is_collected(child)) return 0;
+  struct visited *m = visited(child);
+  if (!m && add_object(child, now.at, MT_PATH_NAMED)) m = &now.visited[now.count - 1];
+  if (m) m->referred++;
   return 0;
 }
 
@@ -140,12 +122,13 @@ static void drain_queue(void) {
     struct visited *m = &now.visited[now.at];
     m->left = now.last && api.is_subtype(mt_pyapi_type_of(m->object), now.last);
     deferred |= m->left;
-    if (!m->left) traverse(m->object, visit_child);
+    if (!m->left) mt_pyobject_traverse(m->object, visit_child);
   }
   uint32_t end = now.at;
   for (now.at = first; deferred && now.at < end && !now.exhausted; now.at++)
-    if (now.visited[now.at].left) traverse(now.visited[now.at].object, visit_child);
-  for (now.at = end; now.at < now.count && !now.exhausted; now.at++) traverse(now.visited[now.at].object, visit_child);
+    if (now.visited[now.at].left) mt_pyobject_traverse(now.visited[now.at].object, visit_child);
+  for (now.at = end; now.at < now.count && !now.exhausted; now.at++)
+    mt_pyobject_traverse(now.visited[now.at].object, visit_child);
 }
 
 static void walk_from_roots(void *roots) {
@@ -153,16 +136,9 @@ static void walk_from_roots(void *roots) {
   for (intptr_t i = 0, count = api.length(roots); i < count; i++) {
     void *root = api.list_item(roots, i);
     if (root == none) drain_queue();
-    else if (is_collected(root)) add_object(root, MT_NOWHERE, MT_PATH_NAMED);
+    else if (mt_pyobject_is_collected(root)) add_object(root, MT_NOWHERE, MT_PATH_NAMED);
   }
   drain_queue();
-}
-
-/* The lower half is the count in every version; it is beyond all others in objects that never go. */
-static int32_t references(const void *object) {
-  uint32_t count;
-  memcpy(&count, object, sizeof count);
-  return count > INT32_MAX ? INT32_MAX : (int32_t)count;
 }
 
 static bool add_unreached(void *object, void *unused) {
@@ -170,11 +146,6 @@ static bool add_unreached(void *object, void *unused) {
   if (out_of_budget()) return false;
   add_object(object, MT_NOWHERE, MT_PATH_GARBAGE);
   return true;
-}
-
-static struct visited *visited(const void *object) {
-  uint32_t *slot = slot_of(object);
-  return *slot ? &now.visited[*slot - 1] : NULL;
 }
 
 static int subtract_reference(void *child, void *unused) {
@@ -212,7 +183,7 @@ static void propagate_reachable(uint32_t first) {
     if (now.visited[i].left > 0) mark_reachable(&now.visited[i], MT_NOWHERE);
   for (uint32_t next = 0; next < now.end && !now.exhausted; next++) {
     now.at = now.queue[next];
-    traverse(now.visited[now.at].object, propagate);
+    mt_pyobject_traverse(now.visited[now.at].object, propagate);
   }
 }
 
@@ -221,37 +192,42 @@ static bool classify_rest(void) {
   uint32_t first = now.count;
   if (!mt_pygc_visit(add_unreached, NULL)) return false;
   for (uint32_t i = first; i < now.count; i++) /* not while they are visited: from 3.12 on each is held then */
-    now.visited[i].left = references(now.visited[i].object);
+    now.visited[i].left = mt_pyobject_references(now.visited[i].object);
   for (now.at = first; now.at < now.count && !now.exhausted; now.at++)
-    traverse(now.visited[now.at].object, subtract_reference);
-  for (int i = 0; i < 2; i++) traverse(now.own[i], subtract_reference);
+    mt_pyobject_traverse(now.visited[now.at].object, subtract_reference);
+  for (int i = 0; i < 2; i++) mt_pyobject_traverse(now.own[i], subtract_reference);
   propagate_reachable(first);
   for (now.at = first; now.at < now.count && !now.exhausted; now.at++)
-    if (now.visited[now.at].kind == MT_PATH_GARBAGE) traverse(now.visited[now.at].object, link_garbage);
+    if (now.visited[now.at].kind == MT_PATH_GARBAGE) mt_pyobject_traverse(now.visited[now.at].object, link_garbage);
   return true;
 }
 
-/* The objects on the way to one, itself last; new references. How many. */
-static uint32_t path_to(void *object, enum mt_pypath_kind *kind, void **path) {
+/* The objects on the way to one, itself first; new references. */
+static void find_path(void *object, struct path *path) {
   struct visited *m = visited(object);
-  uint32_t count = 0;
-  *kind = m && (m->kind == MT_PATH_NAMED || !now.exhausted) ? (enum mt_pypath_kind)m->kind : MT_PATH_UNKNOWN;
-  for (uint32_t steps = 0; m && *kind != MT_PATH_UNKNOWN && steps < MT_STEPS; steps++) {
-    path[count++] = m->object;
+  path->kind = m && (m->kind == MT_PATH_NAMED || !now.exhausted) ? (enum mt_pypath_kind)m->kind : MT_PATH_UNKNOWN;
+  path->referred = m ? m->referred : 0;
+  for (uint32_t steps = 0; m && path->kind != MT_PATH_UNKNOWN && steps < MT_STEPS; steps++) {
+    path->objects[path->count++] = m->object;
     api.incref(m->object);
-    if (m->from == MT_NOWHERE || (*kind == MT_PATH_GARBAGE && count == MT_CYCLE)) break;
+    if (m->from == MT_NOWHERE || (path->kind == MT_PATH_GARBAGE && path->count == MT_CYCLE)) break;
     m = &now.visited[m->from];
   }
-  return count;
 }
 
-static void *list_of(enum mt_pypath_kind kind, void **path, uint32_t count) {
-  void *list = api.list(0), *number = api.number(kind);
+static void append_number(void *list, unsigned long long value) {
+  void *number = api.number(value);
   if (list && number) api.append(list, number);
   if (number) api.decref(number);
-  while (count--) {
-    if (list) api.append(list, path[count]);
-    api.decref(path[count]);
+}
+
+static void *list_of(struct path *path) {
+  void *list = api.list(0);
+  append_number(list, path->kind);
+  append_number(list, path->referred);
+  while (path->count--) {
+    if (list) api.append(list, path->objects[path->count]);
+    api.decref(path->objects[path->count]);
   }
   return list;
 }
@@ -264,10 +240,10 @@ static void *collect_paths(void *wanted) {
   struct path *paths = count ? mt_sys_pages_alloc(size) : NULL;
   void *list = NULL;
   for (intptr_t i = 0; paths && i < count; i++)
-    paths[i].count = path_to(api.list_item(wanted, i), &paths[i].kind, paths[i].objects);
+    find_path(api.list_item(wanted, i), &paths[i]);
   if (paths || !count) list = api.list(0);
   for (intptr_t i = 0; paths && i < count; i++) {
-    void *path = list_of(paths[i].kind, paths[i].objects, paths[i].count);
+    void *path = list_of(&paths[i]);
     if (path && list) api.append(list, path);
     if (path) api.decref(path);
   }

@@ -10,9 +10,10 @@ bool mt_pypaths_find(void);
 
 /* ways(wanted, roots, visits, milliseconds, last) -> (list of paths, visits), or None where the tracked objects cannot
  * be visited. Wanted and roots are lists; roots after a None are used for what those before it do not reach. A path is
- * a list: enum mt_pypath_kind, then the objects on the path to the wanted one, which are missing where the search
- * ended before. At most visits references are followed, and none once the time is over. What only objects of the type
- * last (or None) lead to is reached through these; a path that leads elsewhere is preferred, even if longer. */
+ * a list: enum mt_pypath_kind, how many references from objects with a name lead to the wanted one, then the objects on
+ * the path to it, which are missing where the search ended before. At most visits references are followed, and none
+ * once the time is over. What only objects of the type last (or None) lead to is reached through these; a path that
+ * leads elsewhere is preferred, even if longer. */
 void *mt_pypaths(void *self, void *arguments);
 
 enum mt_pypath_kind {

@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "adapters/adapter.h"
+#include "adapters/pyfreed.h"
 #include "adapters/pyfunction.h"
 #include "adapters/pyquiet.h"
 #include "adapters/pyscript.h"
@@ -73,11 +74,12 @@ static void *failed(void *self, void *why) {
 }
 
 static bool fill_namespace(void *globals) {
-  static struct mt_pymethod methods[4];
+  static struct mt_pymethod methods[5];
   methods[0] = (struct mt_pymethod){"moment", moment, MT_PY_NO_ARGUMENTS, NULL};
   methods[1] = (struct mt_pymethod){"answer", answer, MT_PY_ONE_ARGUMENT, NULL};
   methods[2] = (struct mt_pymethod){"ways", mt_pypaths, MT_PY_SEVERAL_ARGUMENTS, NULL};
   methods[3] = (struct mt_pymethod){"failed", failed, MT_PY_ONE_ARGUMENT, NULL};
+  methods[4] = (struct mt_pymethod){"freed", mt_pyfreed, MT_PY_SEVERAL_ARGUMENTS, NULL};
   for (unsigned i = 0; i < sizeof methods / sizeof *methods; i++)
     if (!mt_pyscript_add_function(globals, &methods[i], NULL)) return false;
   return mt_pyfunctions_add(globals, MT_TORCH) && mt_pyscript_add_number(globals, "LIMIT", now->limit) &&
@@ -111,7 +113,7 @@ static const char *refusal(void) {
   uint32_t state = mt_interpreter_state();
   if (state == MT_PY_OFF) return mt_interpreter.why;
   if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyfunctions_find() ||
-      !mt_pypaths_find())
+      !mt_pypaths_find() || !mt_pyfreed_find())
     return "no Python runs there";
   return api.initialized() && !mt_interpreter.finalizing() ? NULL : "its interpreter has ended";
 }

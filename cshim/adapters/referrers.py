@@ -1,8 +1,8 @@
-# What still refers to the program's tensors, for memtrace ctl PID referrers (cshim/adapters/referrers.c). Runs in one namespace with python/memtrace/_paths.py and
-# _referrers.py, which precede it.
+# What still refers to the program's tensors, for memtrace ctl PID referrers (cshim/adapters/referrers.c). Runs in one namespace with python/memtrace/_paths.py, _freed.py
+# and _referrers.py, which precede it.
 from memtrace._referrers import _find, gc, sys
 
-from .library import LIMIT, MILLISECONDS, ROOM, VISITS, all_instances, answer, failed, moment, ways
+from .library import LIMIT, MILLISECONDS, ROOM, VISITS, all_instances, answer, failed, freed, moment, ways
 
 LONGEST = 2000  # characters of a text
 
@@ -14,8 +14,9 @@ def _shown(text):
 def _row(holder):
     shape = ",".join(map(str, holder.shape))
     addresses = ",".join(["%x" % address for address in holder._storages])
-    fields = holder.bytes, holder.tensors, holder.graph_nodes, holder.graph_bytes, holder._outputs, int(holder.garbage), holder.dtype, shape, holder.device, holder.path, holder.types, addresses
-    return "\t".join([_shown(str(field)) for field in fields[:-1]] + [addresses]) + "\n"
+    fields = holder.bytes, holder.tensors, holder.graph_nodes, holder.graph_bytes, holder._outputs, int(holder.garbage), holder.dtype, shape, holder.device, holder.path, holder.types
+    ends = str(holder.frees_bytes or 0), str(holder._freed_outputs), str(int(holder.certain))
+    return "\t".join([*[_shown(str(field)) for field in fields], addresses, *ends]) + "\n"
 
 
 class _Collector:
@@ -24,6 +25,10 @@ class _Collector:
     @staticmethod
     def ways(wanted, roots, visits, milliseconds, last):
         return ways(wanted, roots, visits, milliseconds, last)
+
+    @staticmethod
+    def freed(groups, own, kept, visits, milliseconds, tensor):
+        return freed(groups, own, kept, visits, milliseconds, tensor)
 
 
 def _answer():

@@ -433,16 +433,17 @@ def ways():
     del pair, slotted, garbage, held
     found, visits = ask(wanted, [root])
     equal(found[0][0], 0, "named")
-    equal([id(o) for o in found[0][1:]], [id(root), id(root["near"]), id(named)], "the way")
+    equal([id(o) for o in found[0][2:]], [id(root), id(root["near"]), id(named)], "the way")
+    equal(found[0][1], 2, "references from what has a name")
     equal([way[0] for way in found], [0, 2, 1, 2, 2], "how")
     check(found[3][-2].__class__ is Slotted, "garbage is reached from its own", found[3])
-    equal(found[2][1:], [wanted[2]], "what something else holds has no way")
+    equal(found[2][2:], [wanted[2]], "what something else holds has no way")
     found = None
     found, _ = ask([named], [[], None, [named], root])
     equal(found[0][0], 0, "a second root")
     found = None
     found, _ = ask([named], [root, None, [named]])
-    equal(len(found[0]), 4, "what stands behind None counts last")
+    equal(len(found[0]), 5, "what stands behind None counts last")
 
     class Listing(Slotted):
         __slots__ = ()
@@ -451,10 +452,10 @@ def ways():
     listing.held, listing.own = named, only
     found = None
     found, _ = ask([named, only], [[listing], root])
-    equal([len(way) for way in found], [4, 4], "the shortest ways")
+    equal([len(way) for way in found], [5, 5], "the shortest ways")
     found = None
     found, _ = ask([named, only], [[listing], [[[[named]]]]], last=Slotted)
-    equal([len(way) for way in found], [6, 4], "through objects of the last type where there is no other way")
+    equal([len(way) for way in found], [7, 5], "through objects of the last type where there is no other way")
     found = listing = only = None
     many = [[n] for n in range(2000000)]
     last = Node()
@@ -466,8 +467,57 @@ def ways():
     found, visits = ask([last], [many], milliseconds=0)
     check(visits <= 8192, visits, "references were looked at in no time")
     found, visits = ask([last], [many])
-    equal([found[0][0], len(found[0]), visits >= 2000000], [0, 4, True], "all of them")
+    equal([found[0][0], len(found[0]), visits >= 2000000], [0, 5, True], "all of them")
     gc.enable()
+
+
+@case
+def freed():
+    """Which objects end with some references, as they do: those that nothing else refers to, cycles among them, and nothing else."""
+    check(library.start(), "it starts")
+    if sysconfig.get_config_var("Py_GIL_DISABLED"):
+        return
+
+    class Node:
+        pass
+
+    class Box:
+        pass
+
+    find = library.held.pyadapter_freed
+    find.restype, find.argtypes = ctypes.py_object, [ctypes.py_object]
+
+    def ask(groups, own=(), visits=10**9, milliseconds=10**9):
+        return find((groups, list(own), [globals()], visits, milliseconds, Node))
+
+    def ids(*objects):
+        return sorted(map(id, objects))
+
+    nodes = [Node() for _ in range(4)]
+    also, box = [nodes[3]], Box()
+    box.kept, box.nodes = Node(), nodes
+    nodes[0].box = box  # leads back to what holds it
+    nodes[1].circle = nodes[1].child = Node()
+    nodes[1].child.parent = nodes[1]
+    kept = Node()
+    nodes[2].kept = kept  # a variable has it
+    found = ask([[nodes, 1, *nodes], [nodes, 1, nodes[0]], [box, 0, box.kept], [also, 1, *also]])
+    equal(sorted(found[0][0]), ids(*nodes[:3], nodes[1].child), "what only the list has, and what only that has")
+    equal(sorted(found[0][1]), ids(nodes[3], kept), "what a single reference is left to")
+    equal(found[1][0], ids(nodes[0]), "a part of the list")
+    equal(found[2][0], ids(box.kept), "an attribute")
+    equal(found[3], ([], [id(nodes[3])]), "what the list has as well")
+    equal(ask([[None, 0, kept]])[0][0], ids(kept), "a variable's")
+    equal(ask([[None, 1, kept]])[0][0], [], "a variable's that an object has as well")
+    equal(ask([[None, 2, kept]])[0], ([], []), "a variable's that two objects have as well")
+    twice = [nodes[0], nodes[0], Node()]
+    equal(ask([[twice, 1, twice[0]], [twice, 1, twice[2]]])[1][0], ids(twice[2]), "what is in a list")
+    twice = None
+    many = [[Node()] for _ in range(100000)]
+    for bound in 1, 1000:
+        equal(ask([[many, 1, *many]], visits=bound), [None], "nothing is said of what was not looked at")
+    equal(ask([[many, 1, *many]], milliseconds=0), [None], "nor once the time is over")
+    equal(len(ask([[many, 1, *many]])[0][0]), 100000, "all of them")
 
 
 class Measured:

@@ -55,10 +55,11 @@ func (t *holderText) holder(h *placedHolder) {
 		switch {
 		case h.GraphBytes > 0:
 			what += fmt.Sprintf(" with %s saved", layout.Bytes(h.GraphBytes))
-		case h.FreesAbout:
-			what += fmt.Sprintf(" with about %s saved", layout.Bytes(h.FreesBytes-h.Bytes))
+		case h.FreesAbout && h.FreesBytes > h.EndsBytes:
+			what += fmt.Sprintf(" with about %s saved", layout.Bytes(h.FreesBytes-h.EndsBytes))
 		}
 	}
+	what += layout.KeptShared(&h.Kept)
 	if h.Garbage {
 		what += "; garbage in reference cycles, gc.collect() frees it"
 	}

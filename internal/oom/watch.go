@@ -104,7 +104,7 @@ func (w *Watch) Take() []*report.OOMReport {
 	for _, r := range found {
 		if e := &r.Event; !w.kept && e.Level == "framework" && e.Outcome == report.OOMFailed {
 			w.kept = true
-			r.KeptBy = report.KeptByOf(w.info, e.AllocatedBytes)
+			r.KeptBy = report.KeptByOf(w.info, e.TensorBytes())
 			Differentiated(e, r.KeptBy)
 		}
 	}

@@ -239,3 +239,32 @@ class Roots:
             if issubclass(type(found), kind):
                 return _full_name(found, kind)
         return self.local_name(found)
+
+
+class Route:
+    """A way from what has a name to a tensor. Objects are those on the way, the tensor last, and names how each is reached from the one before; "" where it is the
+    same as that by name."""
+
+    def __init__(self, names: List[str], objects: List[Any], types: str) -> None:
+        self.names, self.objects, self.types = names, objects, types
+
+    @staticmethod
+    def of(roots: Roots, way: List[Any], steps: List[Step], name: str) -> Route:
+        """Way begins with the tensor, and each step leads to the next object on it. Name is that of the last, "" if it has none."""
+        texts: List[str] = []
+        types_ = ["Tensor" if type(way[0]).__name__ == "Tensor" else type(way[0]).__name__]
+        for n, (at, step) in enumerate(zip(way[1:], steps)):
+            attributes = n + 2 < len(way) and instance_dict(way[n + 2]) is at  # of an object, by which that one reaches it
+            texts.append(step.below(attributes or id(at) in roots.modules))
+            if not attributes:
+                types_.append("module" if id(at) in roots.modules else type(at).__name__)
+        if len(way) > 2 and types_[-1] == "function":  # function, closure, cell
+            variable = closure_variable(way[-1], way[-3])
+            if variable:
+                texts[-2] = f" (closure: {variable})"
+        names = [name or f"?{type(way[-1]).__name__}", *reversed(texts)]
+        return Route(names, way[::-1], ", ".join(reversed(types_)))
+
+    def text(self) -> Tuple[str, str]:
+        """Returns the path and the types on it."""
+        return "".join(self.names), self.types

@@ -12,19 +12,17 @@ import sys
 import time
 from contextlib import nullcontext
 
-from ._paths import Roots, Step, closure_variable, instance_dict, step_between
+from ._freed import Freed, Graphs, Group, Reading, join
+from ._paths import Roots, Route, Step, step_between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, TextIO, Tuple, Union
+    from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Union
 
 DEPTH = 24  # steps from a tensor to a name
 TRACED = 256  # tensors whose referrers are looked for
 MOST_TRACED = 4096  # the same where the library finds the ways
 WAYS = 8  # referrers without a name that are noted of an object
-# Nodes of operators that compute nothing, but have a view of their input.
-VIEWS = tuple([f"{name}Backward" for name in ("T", "Transpose", "View", "UnsafeView", "Permute", "Expand", "Slice", "Select", "Squeeze", "Unsqueeze", "Split", "Unbind", "AsStrided", "Alias")])
-GRAPH_NODES = 100_000
 ROOM, MOST_ROWS = 1 << 20, 256  # of the library's answer
 BUDGET = 200_000  # objects that are looked at
 
@@ -39,6 +37,8 @@ class Holder:
     graph_nodes: nodes of autograd graphs that these tensors keep, 0 if none; graph_bytes: what these nodes have saved, where this version of PyTorch says so (2.8 on).
     A node counts with the tensor that was computed last of those that keep it.
     garbage: whether only objects in circles refer to them that nothing else refers to; gc.collect() frees them.
+    frees_bytes: what is freed if this way ends, without what other ways lead to or other graphs have saved, and before PyTorch 2.8 without what its own graph has; None
+    where the library does not search. certain: whether that is known; otherwise it is the most.
     """
 
     def __init__(self, path: str, types: str) -> None:
@@ -48,7 +48,10 @@ class Holder:
         self.dtype = self.device = ""
         self.graph_nodes = self.graph_bytes = 0
         self.garbage = False
+        self.frees_bytes: Optional[int] = None
+        self.certain = False
         self._outputs = 0  # of the nodes, where nothing says what they have saved
+        self._freed_outputs = 0  # of those that end with it
         self._largest = -1
         self._storages: List[int] = []  # addresses, each once
 
@@ -103,6 +106,7 @@ def _holder_of(row: List[str]) -> Holder:
     h.bytes, h.tensors, h.graph_nodes, h.graph_bytes, h._outputs = map(int, row[:5])
     h.garbage, h.dtype, h.shape, h.device = row[5] == "1", row[6], tuple(int(n) for n in row[7].split(",") if n), row[8]
     h._storages = [int(address, 16) for address in row[11].split(",") if address]
+    h.frees_bytes, h._freed_outputs, h.certain = int(row[12]), int(row[13]), row[14] == "1"
     return h
 
 
@@ -137,17 +141,23 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         if met is not None:
             met()
         ways = _Ways.of(collector, objects, budget, until, optimizer) if collector else None
-        tensors = _readings(objects)
+        tensors = _readings(torch, objects)
         del objects
         referred = ways.referred() if ways else _referred(tensors)
-        late = _measure_graphs(torch, tensors, referred, until)
+        graphs = Graphs(torch)
+        late = _measure_graphs(graphs, tensors, referred, until)
         _add_gradients(torch, tensors, referred)
         storages = {reading.storage: reading.bytes for reading in tensors.values()}
         chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if ways else TRACED])
         chosen.update({reading.of: tensors[reading.of] for reading in list(chosen.values()) if reading.of is not None})
         walk = ways or _walked(tensors, chosen, budget, until, optimizer)
         late = walk.late or late or (ways is not None and len(chosen) < len(tensors))
-        return Found(_grouped(walk, chosen)[: max(limit, 0)], len(tensors), late, sum(storages.values()), walk.visits)
+        groups = join(_grouped(walk, chosen), _modules(torch))
+        freed = None
+        if ways:
+            ways.decide(groups, tensors, budget, until)
+            freed = Freed(graphs, groups, tensors, referred)
+        return Found(_holders(groups, tensors, freed)[: max(limit, 0)], len(tensors), late, sum(storages.values()), walk.visits)
 
 
 class _Alone:
@@ -169,40 +179,43 @@ class _Alone:
         sys.setswitchinterval(self.before)
 
 
-def _walked(tensors: Dict[int, _Reading], chosen: Dict[int, _Reading], budget: int, until: float, last: Optional[type]) -> _Walk:
+def _walked(tensors: Dict[int, Reading], chosen: Dict[int, Reading], budget: int, until: float, last: Optional[type]) -> _Walk:
     walk = _Walk({key: reading.tensor for key, reading in chosen.items()}, budget, until, last)
-    walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *(id(r.__dict__) for r in tensors.values()), *map(id, tensors.values())))
+    walk.own.update((id(tensors), id(chosen), *map(id, chosen.values()), *map(id, tensors.values())))
     walk.run()
     return walk
 
 
-def _measure_graphs(torch: Any, tensors: Dict[int, _Reading], referred: Set[int], until: float) -> bool:
+def _measure_graphs(graphs: Graphs, tensors: Dict[int, Reading], referred: Set[int], until: float) -> bool:
     """Measures the graphs of all tensors, a node with the tensor that was computed last of those that keep it. Leaves out tensors whose memory another one has, or a graph; where PyTorch does not say what graphs have saved, all that no object refers to. Reports whether time ran out."""
-    known = {reading.storage for key, reading in tensors.items() if key in referred}
-    seen: Set[Any] = set()
-    counted: Set[Tuple[str, int]] = set(known)
+    counted = {reading.storage for key, reading in tensors.items() if key in referred}
     rooted = [reading for reading in tensors.values() if reading.tensor.grad_fn is not None]
-    says = hasattr(getattr(torch._C._autograd, "SavedTensor", None), "data")
     rooted.sort(key=lambda reading: -_made(reading.tensor.grad_fn))
     for reading in rooted:
         if time.monotonic() > until:
             return True
         try:
-            reading.measure_graph(torch, seen, counted, says)
+            for node in graphs.add(reading.tensor.grad_fn):
+                reading.nodes += 1
+                reading.outputs += graphs.outputs[node]
+                for storage in graphs.saved[node]:
+                    if storage not in counted:
+                        counted.add(storage)
+                        reading.saved += graphs.sizes[storage]
         except Exception:  # noqa: BLE001  what was counted so far stays
             continue
-    for key in [key for key, reading in tensors.items() if key not in referred and (reading.storage in counted or (rooted and not says))]:
+    for key in [key for key, reading in tensors.items() if key not in referred and (reading.storage in counted or (rooted and not graphs.says))]:
         del tensors[key]
     return False
 
 
-def _add_gradients(torch: Any, tensors: Dict[int, _Reading], referred: Set[int]) -> None:
+def _add_gradients(torch: Any, tensors: Dict[int, Reading], referred: Set[int]) -> None:
     """Adds the gradients that only their tensors refer to, in C++: they are reached as the tensors' grad."""
     for key, reading in list(tensors.items()):
         try:
             gradient = torch.Tensor.grad.__get__(reading.tensor) if reading.tensor.is_leaf else None
             if gradient is not None and gradient.is_cuda and id(gradient) not in referred:
-                found = tensors[id(gradient)] = _Reading(gradient)
+                found = tensors[id(gradient)] = Reading(torch, gradient)
                 found.of = key
         except Exception:  # noqa: BLE001  without storage, or of a subclass that does not say
             continue
@@ -216,106 +229,66 @@ def _made(node: Any) -> int:
         return 0
 
 
-def _grouped(walk: Union[_Walk, _Ways], chosen: Dict[int, _Reading]) -> List[Holder]:
-    groups: Dict[Tuple[str, str], Holder] = {}
-    storages = set()
+def _is_kept_by_code(reading: Optional[Reading]) -> bool:
+    """Reports whether the reference that nothing accounts for is that of C++ code: since PyTorch 2.10 the tensor's object has one as long as any such code has the tensor."""
+    try:
+        major, minor = str(sys.modules["torch"].__version__).split(".")[:2]
+        return (int(major), int(minor)) >= (2, 10) and reading is not None and reading.uses is not None and reading.uses[0] > 1
+    except ValueError:
+        return False
+
+
+def _modules(torch: Any) -> Tuple[type, ...]:
+    return tuple(kind for kind in (getattr(sys.modules.get("torch.nn"), "Module", None),) if kind is not None)
+
+
+def _grouped(walk: Union[_Walk, _Ways], chosen: Dict[int, Reading]) -> List[Group]:
+    """Divides tensors by their paths."""
+    groups: Dict[Tuple[str, str], Group] = {}
     for key, reading in chosen.items():
+        of = key if reading.of is None else reading.of
         try:
-            path, types = walk.path(key if reading.of is None else reading.of)
+            route = walk.route(of)
         except Exception:  # noqa: BLE001  another thread changed it meanwhile
-            path, types = "?", ""
+            route = Route(["?"], [reading.tensor], "")
         if reading.of is not None:
-            path, types = path + ".grad", types + ", Tensor"
-        h = groups.setdefault((path, types), Holder(path, types))
-        h.garbage = h.garbage or walk.is_garbage(key if reading.of is None else reading.of)
-        h.tensors += 1
-        h.graph_nodes += reading.nodes
-        h.graph_bytes += reading.saved
-        h._outputs += reading.outputs
-        if reading.storage not in storages:
-            storages.add(reading.storage)
-            h.bytes += reading.bytes
-            h._storages.append(reading.storage[1])
-        if reading.bytes > h._largest:
-            h._largest, h.shape, h.dtype, h.device = reading.bytes, reading.shape, reading.dtype, reading.device
-    return sorted(groups.values(), key=lambda h: -(h.bytes + (h.graph_bytes or h._outputs)))
+            route = Route([*route.names, ".grad"], [*route.objects, reading.tensor], route.types + ", Tensor")
+        group = groups.setdefault(route.text(), Group())
+        group.routes.append(route)
+        group.keys.append(key)
+        group.garbage = group.garbage or walk.is_garbage(of)
+        group.certain = group.certain and walk.is_named(of)
+    return list(groups.values())
+
+
+def _holders(groups: List[Group], tensors: Dict[int, Reading], freed: Optional[Freed]) -> List[Holder]:
+    holders = []
+    storages = set()
+    for number, group in enumerate(groups):
+        h = Holder(*group.path())
+        holders.append(h)
+        h.garbage = group.garbage
+        for key in group.keys:
+            reading = tensors[key]
+            h.tensors += 1
+            h.graph_nodes += reading.nodes
+            h.graph_bytes += reading.saved
+            h._outputs += reading.outputs
+            if reading.storage not in storages:
+                storages.add(reading.storage)
+                h.bytes += reading.bytes
+                h._storages.append(reading.storage[1])
+            if reading.bytes > h._largest:
+                h._largest, h.shape, h.dtype, h.device = reading.bytes, reading.shape, reading.dtype, reading.device
+        if freed is not None:
+            h.frees_bytes, h._freed_outputs, h.certain = freed.bytes[number], freed.outputs[number], freed.certain[number]
+    return sorted(holders, key=lambda h: -(h.bytes + (h.graph_bytes or h._outputs)))
 
 
 def _without_overrides(torch: Any) -> Any:
     """Subclasses of tensors may have code of the program's run when they are asked for anything (__torch_function__); not so in here."""
     guard = getattr(torch._C, "DisableTorchFunctionSubclass", None) or getattr(torch._C, "DisableTorchFunction", None)
     return guard() if guard is not None else nullcontext()
-
-
-class _Reading:
-    """What is known of a tensor. It refers to it, and lives as long as the search."""
-
-    def __init__(self, tensor: Any) -> None:
-        storage = tensor.untyped_storage()
-        self.tensor, self.storage, self.bytes = tensor, (str(tensor.device), storage.data_ptr()), int(storage.nbytes())
-        self.shape, self.dtype, self.device = tuple(tensor.shape), str(tensor.dtype).replace("torch.", ""), str(tensor.device)
-        self.nodes = self.saved = self.outputs = 0
-        self.of: Optional[int] = None  # the tensor whose gradient it is, where nothing else refers to it
-
-    def weight(self) -> int:
-        """What goes with the tensor, about: where nothing says what a graph has saved, what its nodes have computed."""
-        return self.bytes + (self.saved or self.outputs)
-
-    def measure_graph(self, torch: Any, seen: Set[Any], counted: Set[Tuple[str, int]], says: bool) -> None:
-        """Counts what the tensor's own autograd graph keeps, but for nodes and storages that were counted: something else keeps these as well."""
-        root = self.tensor.grad_fn
-        if root in seen:
-            return
-        seen.add(root)
-        waiting = [root]
-        while waiting and len(seen) < GRAPH_NODES:
-            node = waiting.pop()
-            self.nodes += 1
-            if not says:
-                self.outputs += _outputs(node)
-            for saved in _saved(torch, node):
-                storage = saved.untyped_storage()
-                key = (str(saved.device), storage.data_ptr())
-                if saved.is_cuda and key not in counted:
-                    counted.add(key)
-                    self.saved += int(storage.nbytes())
-            for following, _ in node.next_functions:
-                if following is not None and following not in seen:
-                    seen.add(following)
-                    waiting.append(following)
-
-
-def _outputs(node: Any) -> int:
-    """Returns the size of what a node has computed on a device; a leaf has computed nothing."""
-    size = 0
-    try:
-        for output in node._input_metadata if node.next_functions and not node.name().startswith(VIEWS) else ():
-            if output.device.type == "cuda":
-                count = output.dtype.itemsize
-                for n in output.shape:
-                    count *= int(n)
-                size += count
-    except Exception:  # noqa: BLE001  a version without it, or a shape that is not known
-        return 0
-    return size
-
-
-_saved_names: Dict[type, List[str]] = {}
-
-
-def _saved(torch: Any, node: Any) -> Iterable[Any]:
-    """Yields the tensors that a node of a graph has saved, as they are: unpacking them might run hooks of the program, such as those of a checkpoint."""
-    kind = type(node)
-    if kind not in _saved_names:
-        _saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
-    for name in _saved_names[kind]:
-        try:
-            raw = getattr(node, name)
-            for one in raw if isinstance(raw, (tuple, list)) else (raw,):
-                if getattr(one, "unpack_hook", None) is None and type(getattr(one, "data", None)) is torch.Tensor:
-                    yield one.data
-        except Exception:  # noqa: BLE001  freed by a backward pass, or another version's
-            continue
 
 
 def _tensors(torch: Any, instances: Callable[[Any], List[Any]]) -> List[Any]:
@@ -330,20 +303,20 @@ def _tensors(torch: Any, instances: Callable[[Any], List[Any]]) -> List[Any]:
     return found
 
 
-def _readings(objects: List[Any]) -> Dict[int, _Reading]:
-    found: Dict[int, _Reading] = {}
+def _readings(torch: Any, objects: List[Any]) -> Dict[int, Reading]:
+    found: Dict[int, Reading] = {}
     for tensor in objects:
         try:
-            found[id(tensor)] = _Reading(tensor)
+            found[id(tensor)] = Reading(torch, tensor)
         except Exception:  # noqa: BLE001  without storage, as sparse tensors and those of other subclasses
             continue
     return found
 
 
-def _referred(tensors: Dict[int, _Reading]) -> Set[int]:
+def _referred(tensors: Dict[int, Reading]) -> Set[int]:
     """Returns which tensors an object of Python's refers to. Others are there because somebody looked at what C++ code holds: what a graph has saved, or a gradient."""
     found = set(Roots().locals) & tensors.keys()
-    own = {id(tensors), *map(id, tensors.values()), *(id(reading.__dict__) for reading in tensors.values())}
+    own = {id(tensors), *map(id, tensors.values())}
     objects = [reading.tensor for reading in tensors.values()]
     own.add(id(objects))
     call = object()
@@ -448,37 +421,30 @@ class _Walk:
             at = child
         return way[::-1]
 
-    def path(self, key: int) -> Tuple[str, str]:
-        """Returns the path to a tensor and the types on it."""
+    def route(self, key: int) -> Route:
+        """Returns the way to a tensor."""
         way = [self.seen[key]]
         steps = []
         for at, step in self.way(key):
             way.append(self.seen[at])
             steps.append(step)
-        return path_text(self.roots, way, steps, self.names.get(id(way[-1]), ""))
+        return Route.of(self.roots, way, steps, self.names.get(id(way[-1]), ""))
+
+    def path(self, key: int) -> Tuple[str, str]:
+        """Returns the path to a tensor and the types on it."""
+        return self.route(key).text()
 
     @staticmethod
     def is_garbage(key: int) -> bool:
         """Is not known here."""
         return False
 
+    @staticmethod
+    def is_named(key: int) -> bool:
+        """Is not known here."""
+        return False
+
     visits = 0
-
-
-def path_text(roots: Roots, way: List[Any], steps: List[Step], name: str) -> Tuple[str, str]:
-    """Returns the path and the types on a way, from a tensor to what has a name, "" if nothing has."""
-    texts: List[str] = []
-    types = ["Tensor" if type(way[0]).__name__ == "Tensor" else type(way[0]).__name__]
-    for n, (at, step) in enumerate(zip(way[1:], steps)):
-        attributes = n + 2 < len(way) and instance_dict(way[n + 2]) is at  # of an object, by which that one reaches it
-        texts.append(step.below(attributes or id(at) in roots.modules))
-        if not attributes:
-            types.append("module" if id(at) in roots.modules else type(at).__name__)
-    if len(way) > 2 and types[-1] == "function":  # function, closure, cell
-        variable = closure_variable(way[-1], way[-3])
-        if variable:
-            texts[-2] = f" (closure: {variable})"
-    return (name or f"?{type(way[-1]).__name__}") + "".join(reversed(texts)), ", ".join(reversed(types))
 
 
 class _Ways:
@@ -486,10 +452,11 @@ class _Ways:
 
     NAMED, FOREIGN, GARBAGE, UNKNOWN = range(4)
 
-    def __init__(self, roots: Roots, found: List[List[Any]], keys: List[int], visits: int) -> None:
-        self.roots, self.visits = roots, visits
+    def __init__(self, collector: Any, roots: Roots, found: List[List[Any]], keys: List[int], visits: int) -> None:
+        self.collector, self.roots, self.visits = collector, roots, visits
         self.how = {key: way[0] for key, way in zip(keys, found)}
-        self.ways = {key: way[:0:-1] for key, way in zip(keys, found)}  # from a tensor on
+        self.referred_by = {key: way[1] for key, way in zip(keys, found)}  # how many references from objects with a name
+        self.ways = {key: way[:1:-1] for key, way in zip(keys, found)}  # from a tensor on
         self.late = self.UNKNOWN in self.how.values()
 
     @staticmethod
@@ -498,18 +465,40 @@ class _Ways:
         roots = Roots()
         left = max(min(until - time.monotonic(), 3600), 0)
         answer = collector.ways(objects, roots.values, budget, int(left * 1000), last)
-        return _Ways(roots, answer[0], [id(one) for one in objects], answer[1]) if answer else None
+        return _Ways(collector, roots, answer[0], [id(one) for one in objects], answer[1]) if answer else None
 
     def referred(self) -> Set[int]:
         """Returns which tensors a name or an object leads to; the others something in C++ holds, or it is not known."""
         return {key for key, how in self.how.items() if how in (self.NAMED, self.GARBAGE) or len(self.ways[key]) > 1}
 
+    def decide(self, groups: List[Group], tensors: Dict[int, Reading], budget: int, until: float) -> None:
+        """Finds the tensors that end with each group. Garbage does; of what is held by something else than objects it is not known."""
+        asked = [group for group in groups if group.certain and not group.garbage]
+        asked.sort(key=lambda group: -sum([tensors[key].weight() for key in group.keys]))
+        left = max(min(until - time.monotonic(), 3600), 0)
+        requests = [group.request(self.referred_by) for group in asked]
+        own = [self.roots.values, *self.ways.values(), *tensors.values(), *[route.objects for group in groups for route in group.routes]]
+        kept = [value for value in self.roots.values if id(value) in self.roots.modules]
+        answer = self.collector.freed(requests, own, kept, budget, int(left * 1000), sys.modules["torch"].Tensor) or [None] * len(asked)
+        for group in groups:
+            group.ended = set(group.keys)
+            group.certain = group.certain or group.garbage
+        for group, ended in zip(asked, answer):
+            if ended is None:
+                group.certain = False
+            else:
+                group.ended = {*ended[0], *[key for key in ended[1] if _is_kept_by_code(tensors.get(key))]}
+
+    def is_named(self, key: int) -> bool:
+        """Reports whether a name leads to it."""
+        return bool(self.how[key] == self.NAMED)
+
     def is_garbage(self, key: int) -> bool:
         """Reports whether the collector would free it."""
         return bool(self.how[key] == self.GARBAGE)
 
-    def path(self, key: int) -> Tuple[str, str]:
-        """Returns the path to a tensor and the types on it."""
+    def route(self, key: int) -> Route:
+        """Returns the way to a tensor."""
         way: List[Any] = []
         steps: List[Step] = []
         name = ""
@@ -520,9 +509,7 @@ class _Ways:
             name = self.roots.name(at)
             if (name and (id(at) not in self.roots.inner or at is self.ways[key][-1])) or (self.is_garbage(key) and len(way) > 1 and not self._is_inner(at)):
                 break
-        if not way:
-            return "?", ""
-        return path_text(self.roots, way, steps, name)
+        return Route.of(self.roots, way, steps, name) if way else Route(["?"], [], "")
 
     @staticmethod
     def _is_inner(found: Any) -> bool:

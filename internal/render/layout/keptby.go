@@ -27,8 +27,11 @@ func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 		if h.Path == keptUnknown || isModel(h) {
 			continue
 		}
-		if len(kept)+len(garbage) == keptShown || h.FreesBytes == 0 || h.FreesBytes < allocated/keptPart {
+		if len(kept)+len(garbage) == keptShown {
 			break
+		}
+		if most := h.FreesBytes + h.SharedBytes; most == 0 || most < allocated/keptPart {
+			continue
 		}
 		if bytes += h.FreesBytes; h.Garbage {
 			garbage = append(garbage, fmt.Sprintf("%s is garbage in reference cycles (%s; %s): gc.collect() frees it.",
@@ -81,12 +84,21 @@ func KeptRow(h *report.Kept) (bytes, name, what string) {
 	return keptBytes(h), name, what
 }
 
+// keptBytes is what is freed with a holder. What others hold as well is only freed once they let go, too.
 func keptBytes(h *report.Kept) string {
-	if h.FreesAbout {
+	switch {
+	case isShared(h):
+		return "at most " + Bytes(h.FreesBytes+h.SharedBytes)
+	case h.FreesAtMost:
+		return "at most " + Bytes(h.FreesBytes)
+	case h.FreesAbout:
 		return "about " + Bytes(h.FreesBytes)
 	}
 	return Bytes(h.FreesBytes)
 }
+
+// isShared reports whether others hold a good part of what a holder does.
+func isShared(h *report.Kept) bool { return h.SharedBytes > h.FreesBytes/keptPart }
 
 // keptWhat describes what is kept: tensors, and what their autograd graphs have saved.
 func keptWhat(h *report.Kept) string {
@@ -97,5 +109,13 @@ func keptWhat(h *report.Kept) string {
 	case h.FreesAbout:
 		text += "; autograd graph of " + Plural(h.GraphNodes, "node", "nodes")
 	}
-	return text
+	return text + KeptShared(h)
+}
+
+// KeptShared says how much of what a holder has others hold as well; "" where that is little.
+func KeptShared(h *report.Kept) string {
+	if !isShared(h) {
+		return ""
+	}
+	return "; others hold " + Bytes(h.SharedBytes) + " of it as well"
 }

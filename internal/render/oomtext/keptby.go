@@ -9,7 +9,7 @@ import (
 )
 
 // keptBytes is how wide the bytes of a holder are.
-const keptBytes = 15
+const keptBytes = 17
 
 // WriteKeptBy lists what referred to tensors, as memtrace ctl PID referrers names it.
 func WriteKeptBy(p *layout.Page, k *report.KeptBy) {

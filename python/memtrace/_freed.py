@@ -1,0 +1,239 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What is freed if a holder lets go of its tensors: what neither another way leads to, nor another autograd graph has saved."""
+
+from __future__ import annotations
+
+from ._paths import Route
+
+TYPE_CHECKING = False
+if TYPE_CHECKING:
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+
+    Storage = Tuple[str, int]
+
+# Nodes of operators that compute nothing, but have a view of their input.
+VIEWS = tuple([f"{name}Backward" for name in ("T", "Transpose", "View", "UnsafeView", "Permute", "Expand", "Slice", "Select", "Squeeze", "Unsqueeze", "Split", "Unbind", "AsStrided", "Alias")])
+GRAPH_NODES = 100_000
+
+
+class Graphs:
+    """The autograd graphs of tensors: of each node what it has computed and saved, as far as PyTorch says so, and the nodes that it leads to."""
+
+    def __init__(self, torch: Any) -> None:
+        self.torch = torch
+        self.says = hasattr(getattr(torch._C._autograd, "SavedTensor", None), "data")  # what nodes have saved
+        self.numbers: Dict[Any, int] = {}  # by node
+        self.next: List[List[int]] = []
+        self.saved: List[List[Storage]] = []
+        self.outputs: List[int] = []
+        self.sizes: Dict[Storage, int] = {}  # of what is saved
+
+    def add(self, root: Any) -> List[int]:
+        """Returns the numbers of those nodes of a graph that are new."""
+        if root in self.numbers:
+            return []
+        waiting, new = [root], [self._number(root)]
+        while waiting and len(self.numbers) < GRAPH_NODES:
+            node = waiting.pop()
+            number = self.numbers[node]
+            for following, _ in node.next_functions:
+                if following is None:
+                    continue
+                if following not in self.numbers:
+                    waiting.append(following)
+                    new.append(self._number(following))
+                self.next[number].append(self.numbers[following])
+        return new
+
+    def _number(self, node: Any) -> int:
+        number = self.numbers[node] = len(self.numbers)
+        self.next.append([])
+        self.outputs.append(0 if self.says else _outputs(node))
+        found: List[Storage] = []
+        for saved in _saved(self.torch, node):
+            storage = saved.untyped_storage()
+            key = (str(saved.device), storage.data_ptr())
+            if saved.is_cuda:
+                self.sizes[key] = int(storage.nbytes())
+                found.append(key)
+        self.saved.append(found)
+        return number
+
+    def colours(self, roots: Iterable[Tuple[Any, int]]) -> List[int]:
+        """Returns for each node which of the colours of roots lead to it: that one, SHARED where there are several, or NOBODY."""
+        colours = [NOBODY] * len(self.next)
+        for root, colour in roots:
+            waiting = [self.numbers[root]] if root in self.numbers else []
+            while waiting:
+                node = waiting.pop()
+                if colours[node] not in (colour, SHARED):
+                    colours[node] = colour if colours[node] == NOBODY else SHARED
+                    waiting.extend(self.next[node])
+        return colours
+
+
+SHARED, NOBODY, OTHERS = -1, -2, -3
+
+
+class Reading:
+    """What is known of a tensor. It refers to it, and lives as long as the search."""
+
+    __slots__ = ("tensor", "storage", "bytes", "shape", "dtype", "device", "nodes", "saved", "outputs", "of", "uses")
+
+    def __init__(self, torch: Any, tensor: Any) -> None:
+        storage = tensor.untyped_storage()
+        self.tensor, self.storage, self.bytes = tensor, (str(tensor.device), storage.data_ptr()), int(storage.nbytes())
+        self.shape, self.dtype, self.device = tuple(tensor.shape), str(tensor.dtype).replace("torch.", ""), str(tensor.device)
+        self.nodes = self.saved = self.outputs = 0
+        self.of: Optional[int] = None  # the tensor whose gradient it is, where nothing else refers to it
+        self.uses = _uses(torch, tensor, storage)
+
+    def weight(self) -> int:
+        """What goes with the tensor, about: where nothing says what a graph has saved, what its nodes have computed."""
+        return self.bytes + (self.saved or self.outputs)
+
+
+def _uses(torch: Any, tensor: Any, storage: Any) -> Optional[Tuple[int, int]]:
+    """Returns how many references to a tensor C++ code has, one of them Python's object, and how many there are to its memory; None where PyTorch does not say so."""
+    try:
+        return int(tensor._use_count()), int(torch._C._storage_Use_Count(storage._cdata)) - 1  # storage itself is one
+    except Exception:  # noqa: BLE001  another version
+        return None
+
+
+def _outputs(node: Any) -> int:
+    """Returns the size of what a node has computed on a device; a leaf has computed nothing."""
+    size = 0
+    try:
+        for output in node._input_metadata if node.next_functions and not node.name().startswith(VIEWS) else ():
+            if output.device.type == "cuda":
+                count = output.dtype.itemsize
+                for n in output.shape:
+                    count *= int(n)
+                size += count
+    except Exception:  # noqa: BLE001  a version without it, or a shape that is not known
+        return 0
+    return size
+
+
+_saved_names: Dict[type, List[str]] = {}
+
+
+def _saved(torch: Any, node: Any) -> Iterable[Any]:
+    """Yields the tensors that a node of a graph has saved, as they are: unpacking them might run hooks of the program, such as those of a checkpoint."""
+    kind = type(node)
+    if kind not in _saved_names:
+        _saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
+    for name in _saved_names[kind]:
+        try:
+            raw = getattr(node, name)
+            for one in raw if isinstance(raw, (tuple, list)) else (raw,):
+                if getattr(one, "unpack_hook", None) is None and type(getattr(one, "data", None)) is torch.Tensor:
+                    yield one.data
+        except Exception:  # noqa: BLE001  freed by a backward pass, or another version's
+            continue
+
+
+class Group:
+    """Tensors that are reached in the same way, or by entries of the same container."""
+
+    def __init__(self) -> None:
+        self.routes: List[Route] = []
+        self.keys: List[int] = []
+        self.garbage = False
+        self.certain = True  # whether it is known what ends with it
+        self.ended: Set[int] = set()  # tensors
+
+    def path(self) -> Tuple[str, str]:
+        """Returns the path that all have in common, and the types on the way to one of them."""
+        return "".join(common([route.names for route in self.routes])), self.routes[0].types
+
+    def request(self, referred: Dict[int, int]) -> List[Any]:
+        """Returns what the library is asked with (cshim/adapters/pyfreed.h): which references end. Referred is how many references from objects with a name there are
+        to a tensor."""
+        objects = common([route.objects for route in self.routes], same=True)
+        depth = min(len(objects), min(len(route.objects) for route in self.routes) - 1)
+        children = {id(route.objects[depth]): route.objects[depth] for route in self.routes}
+        if not depth:
+            return [None, max([referred.get(key, 0) for key in children]), *children.values()]
+        return [objects[depth - 1], int(self.routes[0].names[depth] == "[*]"), *children.values()]
+
+
+def common(lists: List[List[Any]], same: bool = False) -> List[Any]:
+    """Returns the longest beginning that all lists have in common: equal entries, or the same ones."""
+    count = 0
+    for entries in zip(*lists):
+        if any((one is not entries[0]) if same else (one != entries[0]) for one in entries):
+            break
+        count += 1
+    return lists[0][:count]
+
+
+def join(groups: Iterable[Group], modules: Tuple[type, ...]) -> List[Group]:
+    """Joins groups whose tensors are in the entries of one container, such as a list of dictionaries. Entries that are modules have names of their own."""
+    joined: Dict[Any, Group] = {}
+    for group in groups:
+        key: Any = id(group)
+        for depth, name in enumerate(group.routes[0].names[:-1]):
+            if name == "[*]" and depth and not isinstance(group.routes[0].objects[depth], modules):
+                key = (id(group.routes[0].objects[depth - 1]), group.garbage)
+                break
+        into = joined.setdefault(key, Group())
+        into.routes += group.routes
+        into.keys += group.keys
+        into.garbage = into.garbage or group.garbage
+        into.certain = into.certain and group.certain
+    return list(joined.values())
+
+
+class Freed:
+    """What is freed with each group: bytes of the storages, and where PyTorch does not say what graphs have saved, what their nodes have computed."""
+
+    def __init__(self, graphs: Graphs, groups: List[Group], tensors: Dict[int, Reading], referred: Set[int]) -> None:
+        self.bytes, self.outputs = [0] * len(groups), [0] * len(groups)
+        self.certain = [group.certain for group in groups]
+        self.tensors, self.graphs = tensors, graphs
+        self.colour: Dict[int, int] = {}
+        for number, group in enumerate(groups):
+            for key in group.keys:
+                self.colour[key] = number if key in group.ended else OTHERS
+        roots = [(reading.tensor.grad_fn, self.colour.get(key, OTHERS)) for key, reading in tensors.items() if key in referred or key in self.colour]
+        self.nodes = graphs.colours([(root, colour) for root, colour in roots if root is not None])
+        self._add_storages(self._users(referred))
+
+    def _users(self, referred: Set[int]) -> Dict[Storage, Set[int]]:
+        """Returns the colours of what has each storage."""
+        users: Dict[Storage, Set[int]] = {}
+        for key, reading in self.tensors.items():
+            if key in referred or key in self.colour:
+                users.setdefault(reading.storage, set()).add(self.colour.get(key, OTHERS))
+        for node, colour in enumerate(self.nodes):
+            for storage in self.graphs.saved[node]:
+                users.setdefault(storage, set()).add(colour)
+            if colour >= 0:
+                self.outputs[colour] += self.graphs.outputs[node]
+        return users
+
+    def _add_storages(self, users: Dict[Storage, Set[int]]) -> None:
+        sizes, doubtful = self._sizes()
+        elsewhere = {colour for node, colour in enumerate(self.nodes) if self.graphs.outputs[node]}
+        for storage, colours in users.items():
+            colour = next(iter(colours))
+            if len(colours) > 1 or colour < 0:
+                continue
+            self.bytes[colour] += sizes[storage]
+            if storage in doubtful and not self.graphs.says and elsewhere - {colour}:
+                self.certain[colour] = False  # another graph may have it
+
+    def _sizes(self) -> Tuple[Dict[Storage, int], Set[Storage]]:
+        """Returns the bytes of all storages, and those that C++ code may refer to beside the tensors."""
+        sizes = dict(self.graphs.sizes)
+        left: Dict[Storage, int] = {}  # references that no tensor accounts for
+        doubtful: Set[Storage] = set()
+        for reading in self.tensors.values():
+            sizes[reading.storage] = reading.bytes
+            if reading.uses is None or reading.uses[0] > 1:
+                doubtful.add(reading.storage)
+            else:
+                left[reading.storage] = left.get(reading.storage, reading.uses[1]) - 1
+        return sizes, doubtful | {storage for storage, count in left.items() if count > 0}
