@@ -1,6 +1,8 @@
 package cause
 
 import (
+	"math"
+
 	"memtrace/analyzer/report"
 	"memtrace/internal/heap"
 	"memtrace/internal/profile"
@@ -120,17 +122,45 @@ func (j *GrowthJudge) describe(t *report.Trend, g *growth) {
 	}
 }
 
-// perIteration is the growth from the first rise to the last one, shared among the iterations in between; 0 if there
-// are too few. Memory may stay once in many iterations.
+// perIteration is how much more each iteration leaves, 0 if there are too few: the median slope, so that neither the
+// first iterations, which make what is needed from then on, nor memory that stays once in many count for more.
 func (j *GrowthJudge) perIteration(g *growth) uint64 {
-	at, last := rises(g.grown[g.from:]), len(j.times)-1
-	first, latest := g.from+at[0], g.from+at[len(at)-1]
-	count := j.iterations(j.times[first]+1, j.times[latest])
+	last := len(j.times) - 1
+	count := j.iterations(j.times[g.from], j.times[last])
 	if count < minRounds {
 		return 0
 	}
-	rest := g.rest * uint64(latest-first) / uint64(last-g.from)
-	return (g.grown[latest] - g.grown[first] + rest) / uint64(count)
+	if t := j.Summary.Training; t.Level == g.account.String() {
+		if held, number := endsBetween(t, j.times[g.from], j.times[last]); len(held) > minRounds {
+			return uint64(max(math.Round(slope(held, number)), 0))
+		}
+	}
+	// a point has the least of its interval, which was there at the end of the one before; not so the last one
+	ended := make([]int64, 0, last-g.from)
+	for i := g.from; i < last; i++ {
+		ended = append(ended, int64(j.iterations(math.MinInt64, j.times[max(i-1, 0)])))
+	}
+	return uint64(math.Round(max(slope(g.grown[g.from:last], ended), 0) + float64(g.rest)/float64(count)))
+}
+
+// mostEnds bounds how many iterations a slope is of.
+const mostEnds = 256
+
+// endsBetween returns what was held when iterations ended in an interval, evenly chosen, and their numbers among these.
+func endsBetween(t *report.Training, from, to int64) (held []uint64, number []int64) {
+	for i := range t.Iterations {
+		if it := &t.Iterations[i]; it.Ended && it.EndNS >= from && it.EndNS <= to {
+			held, number = append(held, report.SumOf(it.End)), append(number, int64(len(number)))
+		}
+	}
+	if n := len(held); n > mostEnds {
+		for i := range mostEnds {
+			at := i * (n - 1) / (mostEnds - 1)
+			held[i], number[i] = held[at], int64(at)
+		}
+		held, number = held[:mostEnds], number[:mostEnds]
+	}
+	return held, number
 }
 
 // iterations counts the iterations that ended in an interval; none if they are guessed.
