@@ -81,33 +81,29 @@ name seq=4 time=4000000 thread=1 category=step handle=0x99 name=5
 	}
 }
 
-// TestPassesBesideAWorkspace: what is kept of earlier passes is found where one block, larger than all that the passes
-// made at one place, was made in a module: a workspace of cuBLASLt, seen on an H100.
-func TestPassesBesideAWorkspace(t *testing.T) {
+// linearStacks are a loop of the program's and a module that it calls, in two stacks: a workspace of the second is made
+// once.
+const linearStacks = `pystack id=20 frames=101+0*
+pystack id=21 frames=103+0*,104+0*,102+0*@0x7f0000000040,101+2*
+pystack id=22 frames=103+4*,104+0*,102+0*@0x7f0000000040,101+2*
+`
+
+// composed is what blocks consist of when memory runs out, which a story allocates: MiB at a stack each.
+func composed(t *testing.T, stacks string, story func(alloc func(size, stack int))) report.OOMComposition {
+	t.Helper()
 	const modules = "/venv/lib/python3.12/site-packages/torch/nn/modules/"
 	text := strings.Builder{}
 	text.WriteString(oomHead + `code id=101 name="main" file="/home/ada/train.py" line=60 table=none
 code id=102 name="_wrapped_call_impl" file="` + modules + `module.py" line=1 table=none modulecall=1
 code id=103 name="forward" file="` + modules + `linear.py" line=1 table=none
 code id=104 name="_call_impl" file="` + modules + `module.py" line=1 table=none
-pystack id=20 frames=101+0*
-pystack id=21 frames=103+0*,104+0*,102+0*@0x7f0000000040,101+2*
-pystack id=22 frames=103+4*,104+0*,102+0*@0x7f0000000040,101+2*
-`)
+` + stacks)
 	seq := 0
-	alloc := func(size, stack int) {
+	story(func(size, stack int) {
 		seq++
 		fmt.Fprintf(&text, "alloc seq=%d time=%d thread=1 level=framework api=reportMemoryUsageToProfiler mem=device "+
 			"addr=%#x size=%d pystack=%d allocated=1 reserved=1\n", seq, seq, seq<<24, size<<20, stack)
-	}
-	alloc(1, 20)
-	for pass := range 8 {
-		alloc(1, 20)
-		alloc(2, 21)
-		if pass == 0 {
-			alloc(20, 22)
-		}
-	}
+	})
 	fmt.Fprintf(&text, "oom seq=%d time=1000 thread=1 level=framework api=reportOutOfMemoryToProfiler size=1048576 "+
 		"stack=1 pystack=21 allocated=0 reserved=0\n", seq+1)
 	r := encoded(t, text.String())
@@ -121,8 +117,45 @@ pystack id=22 frames=103+4*,104+0*,102+0*@0x7f0000000040,101+2*
 	if len(found) != 1 || found[0].Event.Composition == nil {
 		t.Fatalf("%+v", found)
 	}
-	if c := found[0].Event.Composition; c.Passes < 8 || c.OlderBytes < 7*3*mib {
-		t.Errorf("%+v", *c)
+	return *found[0].Event.Composition
+}
+
+// TestPassesBesideAWorkspace: what is kept of earlier passes is found where one block, larger than all that the passes
+// made at one place, was made in a module: a workspace of cuBLASLt, seen on an H100.
+func TestPassesBesideAWorkspace(t *testing.T) {
+	c := composed(t, linearStacks, func(alloc func(size, stack int)) {
+		alloc(1, 20)
+		for pass := range 8 {
+			alloc(1, 20)
+			alloc(2, 21)
+			if pass == 0 {
+				alloc(20, 22)
+			}
+		}
+	})
+	if c.Passes < 8 || c.OlderBytes < 7*3*mib {
+		t.Errorf("%+v", c)
+	}
+}
+
+// An activation function that 28 layers share was told as 28 forward passes, whose results a list keeps: what lies
+// between its runs is made once, by a layer each.
+func TestSharedActivationIsOnePass(t *testing.T) {
+	const layers = 28
+	stacks := strings.Builder{}
+	stacks.WriteString(linearStacks)
+	for i := range layers {
+		fmt.Fprintf(&stacks, "pystack id=%d frames=103+0*,104+0*,102+0*@0x7f0000001%03x,101+2*\n", 100+i, i)
+	}
+	c := composed(t, stacks.String(), func(alloc func(size, stack int)) {
+		alloc(1, 20)
+		for i := range layers {
+			alloc(32, 100+i)
+			alloc(32, 21)
+		}
+	})
+	if c.Passes > 1 || c.OlderBytes > 0 {
+		t.Errorf("%+v", c)
 	}
 }
 

@@ -18,17 +18,24 @@ type OOMComposition struct {
 	Parameters     ElementWidths `json:"-"`
 	OptimizerState ElementWidths `json:"-"`
 
-	OlderPasses    uint64 `json:"older_passes"`         // about how many iterations or passes left the older part
+	// blocks of the call stack that made most of the older part: about how many iterations or passes left it, unless
+	// that code runs several times in one
+	OlderPasses    uint64 `json:"older_passes"`
 	OlderSite      string `json:"older_site,omitempty"` // place of the program that asked for most of it
 	OlderSinceStep bool   `json:"older_since_step"`     // most of it came after the last step
 	// the older part has activations of whole passes, which a backward pass would have freed
 	KeepsGraphs bool `json:"keeps_graphs"`
 
 	Stepped bool `json:"stepped"` // there was a step
-	// forward passes since the last step, the running one among them, where there are several
+	// how often the same code ran since the last step, the latest run among them, where it did several times: forward
+	// passes, as far as known
 	Passes uint64 `json:"passes"`
 
 	LeftBytes uint64 `json:"left_bytes"` // made by attempts that failed before this one: see OOMRetries
+
+	// among IterationFeatureBytes, what repeats: what code that ran several times in this iteration made after its
+	// first run. It may be of a loop in one pass, or of several passes
+	RepeatedBytes uint64 `json:"-"`
 }
 
 // ElementWidths is memory by how many bytes each of its elements has.
@@ -45,12 +52,13 @@ func (w *ElementWidths) Narrow() uint64 { return w.OneByte + w.TwoBytes }
 // Bytes is the sum of the parts: all that is in blocks.
 func (c *OOMComposition) Bytes() uint64 { return c.FixedBytes + c.IterationBytes + c.OlderBytes }
 
-// SinceWords says since when passes are counted.
-func (c *OOMComposition) SinceWords() string {
+// RunWords says how often the same code ran, and since when.
+func (c *OOMComposition) RunWords() string {
+	since := "the beginning"
 	if c.Stepped {
-		return "the last step"
+		since = "the last step"
 	}
-	return "the beginning"
+	return Number(c.Passes) + " runs of the same code since " + since
 }
 
 // leakPasses is from how many earlier iterations something must come to count as kept by mistake: outputs of the last

@@ -80,7 +80,8 @@ func TestAdviceIsTrue(t *testing.T) {
 			}
 			rarely(t, c.Rare)
 			mem := fmt.Sprintf("NULLCUDA_MEM=%dM", c.MiB)
-			refused := program{framework: torch27, args: []string{"refused.py", c.Name}, env: []string{mem}}.record(t)
+			refused := program{framework: torch27, args: []string{"refused.py", c.Name},
+				env: []string{mem, patience}}.record(t)
 			e := failedEvent(t, refused.trace)
 			n := slices.IndexFunc(e.Advice, func(a report.Advice) bool { return a.Rule == c.Rule })
 			if n < 0 {

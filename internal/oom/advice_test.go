@@ -93,9 +93,9 @@ var adviceCases = []struct {
 			e.Composition.KeepsGraphs, e.Allocator.Private = false, []report.PrivatePool{{Number: 2}}
 		},
 		func(_ *report.OOMEvent, info trace.Info) { delete(info, "framework.torch") },
-	}, "4.00 GiB (42% of what is in use) are older than the running forward pass and are neither parameters, gradients, " +
-		"optimizer state nor buffers: something keeps them, most of it from train.py:7 validate. " +
-		"23 forward passes ran since the last step. These are activations that no backward pass has freed"},
+	}, "4.00 GiB (42% of what is in use) are older than the latest of 23 runs of the same code since the last step and " +
+		"are neither parameters, gradients, optimizer state nor buffers: something keeps them, most of it from " +
+		"train.py:7 validate. These are activations that no backward pass has freed"},
 	{"idle-cache", func(e *report.OOMEvent, _ trace.Info) {
 		e.Level, e.Allocator.Pieces.WholeFreeBytes = "driver", 3*gib
 	},
@@ -336,6 +336,41 @@ func TestAdviceWhereMemoryLeaks(t *testing.T) {
 	e.Ledgers[0].Rows = []report.LedgerRow{{Owner: report.OwnerBlocks, Key: report.Untagged, Bytes: 9 * gib}}
 	if got := ruleNames(Advise(e, AdviceFacts{Info: torchInfo()})); !slices.Equal(got, []string{"kept"}) {
 		t.Errorf("%q", got)
+	}
+}
+
+// Garbage in reference cycles was to be looked for in lists, and so was a state that is never detached.
+func TestKeptRemedy(t *testing.T) {
+	holder := func(path string, tensors, nodes, frees uint64, garbage bool) report.Kept {
+		return report.Kept{Holder: trace.Holder{Path: path, Tensors: tensors, GraphNodes: nodes, Garbage: garbage},
+			FreesBytes: frees}
+	}
+	for _, c := range []struct {
+		holder report.Kept
+		graphs bool
+		says   string
+	}{
+		{holder("?Result.values", 30, 0, 5*gib, true), false, "gc.collect() frees it"},
+		{holder("?Result.values", 30, 9, 5*gib, true), true, "gc.collect() frees it"},
+		{holder("__main__.hidden", 1, 900, 5*gib, false), true,
+			"One tensor has the graph of all that it was computed from: __main__.hidden."},
+		{holder("__main__.outputs[*]", 30, 900, 5*gib, false), true, dropGraphs},
+		{holder("__main__.outputs[*]", 30, 0, 5*gib, false), false, dropLists},
+		{holder("?Result.values", 1, 0, gib, true), false, dropLists}, // most is kept by others
+	} {
+		e := plainOOM()
+		e.Composition = &report.OOMComposition{OlderBytes: 6 * gib, OlderPasses: 5, KeepsGraphs: c.graphs}
+		e.Advice = Advise(e, AdviceFacts{Info: torchInfo()})
+		Differentiated(e, &report.KeptBy{Occasion: report.KeptAtOOM, Holders: []report.Kept{c.holder}})
+		text := e.Advice[0].Text
+		if !strings.Contains(text, c.says) {
+			t.Errorf("%+v: %q, want %q", c.holder, text, c.says)
+		}
+		for _, other := range []string{dropLists, dropGraphs} {
+			if other != c.says && strings.Contains(text, other) {
+				t.Errorf("%+v: %q", c.holder, text)
+			}
+		}
 	}
 }
 

@@ -66,6 +66,7 @@ func Differentiated(e *report.OOMEvent, k *report.KeptBy) {
 	if k == nil || k.Skipped != "" {
 		return
 	}
+	remedied(e, k)
 	says := ""
 	if slices.ContainsFunc(k.Holders, func(h report.Kept) bool { return h.GraphNodes > 0 }) {
 		says = checkpointing
@@ -81,9 +82,14 @@ func Differentiated(e *report.OOMEvent, k *report.KeptBy) {
 	}
 }
 
-func sayCopies(_ *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) {
-	return held, "torch.autocast keeps {held} of copies of weights in half precision until its outermost block ends, {share}. " +
-		"torch.autocast(..., cache_enabled=False) gives back about {frees}; so does a model that is in half precision itself."
+// sayCopies leaves the cache alone in training: the backward pass needs the copies, whether they are in it or not.
+func sayCopies(e *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) {
+	text := "torch.autocast keeps {held} of copies of weights in half precision until its outermost block ends, {share}. "
+	if e.Composition.Stepped || heldBy(e, gradients)+heldBy(e, ofActivations) > 0 {
+		return held, text + "A model that is in half precision itself gives back about {frees}."
+	}
+	return held, text + "Where no backward pass needs them, torch.autocast(..., cache_enabled=False) gives back about {frees}; so does a model that is in " +
+		"half precision itself."
 }
 
 // sayOptimizerState goes by how many bytes the states' elements have: where that is not known, it says for which the

@@ -1,6 +1,7 @@
 package oom
 
 import (
+	"cmp"
 	"math"
 	"slices"
 
@@ -38,12 +39,13 @@ type composer struct {
 	categories categoryCounts
 	byStack    map[callstack.Pair]*recurrence // of the running iteration, what is not fixed
 	older      map[callstack.Pair]*recurrence
-	halves     map[uint64]bool // sizes of parameters in half precision
+	halves     map[uint64]int // how many parameters have these sizes in half precision
 	casts      map[callstack.Pair]bool
-	features   uint64 // order number of the running iteration's first activation
-	made       uint64 // of the last block before it that is fixed: inputs come after the model
-	maybe      uint64 // of the iteration's activations, what has the size of such a copy
-	begin, was uint64 // order numbers: where the running iteration begins, and where the first one did
+	cast       map[uint32]bool // blocks that are such copies
+	features   uint64          // order number of the running iteration's first activation
+	made       uint64          // of the last block before it that is fixed: inputs come after the model
+	maybe      uint64          // of the iteration's activations, what has the size of such a copy
+	begin, was uint64          // order numbers: where the running iteration begins, and where the first one did
 	v          report.OOMComposition
 }
 
@@ -52,8 +54,9 @@ func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCat
 	c := &composer{Tracker: t, device: device, categories: make(categoryCounts),
 		byStack: make(map[callstack.Pair]*recurrence), older: make(map[callstack.Pair]*recurrence),
 		begin: t.stepped.last, was: t.stepped.first, features: math.MaxUint64}
-	c.halves, c.casts = make(map[uint64]bool), make(map[callstack.Pair]bool)
+	c.halves, c.casts = make(map[uint64]int), make(map[callstack.Pair]bool)
 	c.each(func(_ uint32, b *heap.Block, category string) { c.halve(b, category) })
+	c.findCopies()
 	c.each(c.count)
 	if c.categories.rows() == nil {
 		return nil, nil
@@ -69,6 +72,7 @@ func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCat
 		c.divide(b, category)
 	})
 	c.tellOlder()
+	c.v.RepeatedBytes = c.repeated()
 	if c.Ended != nil && 2*c.maybe > c.v.IterationFeatureBytes {
 		// inside of the program functions of libraries have no names: they may be copies of weights
 		c.v.IterationFeatureBytes, c.v.IterationBatchBytes = 0, 0
@@ -80,7 +84,7 @@ func (c *composer) each(visit func(id uint32, b *heap.Block, category string)) {
 	c.Heap.Each(func(id uint32, b *heap.Block) {
 		if b.Device == c.device && b.Account == heap.AccountFramework {
 			category := c.Replay.CategoryOf(id, b)
-			if category == featureMaps && c.isCopy(b) {
+			if category == featureMaps && c.cast[id] {
 				category = copies
 			}
 			visit(id, b, category)
@@ -95,16 +99,34 @@ func (c *composer) halve(b *heap.Block, category string) {
 	}
 	if category == parameters {
 		const unit = 512
-		c.halves[(b.Size/2+unit-1)/unit*unit] = true
+		c.halves[(b.Size/2+unit-1)/unit*unit]++
 	}
 }
 
-// isCopy reports whether a block is a copy of a weight in half precision, which torch.autocast keeps until its block
-// ends. What a layer reads is cast by the same function, so that the size decides.
-func (c *composer) isCopy(b *heap.Block) bool {
-	if !c.halves[b.Size] {
-		return false
+// findCopies finds the copies of weights in half precision, which torch.autocast keeps until its block ends. What a
+// layer reads is cast by the same function, so that the size decides, and of a size there are as many as weights.
+func (c *composer) findCopies() {
+	type cast struct {
+		id  uint32
+		seq uint64
 	}
+	bySize := make(map[uint64][]cast)
+	c.each(func(id uint32, b *heap.Block, category string) {
+		if category == featureMaps && c.halves[b.Size] > 0 && c.isCast(b) {
+			bySize[b.Size] = append(bySize[b.Size], cast{id, b.Seq})
+		}
+	})
+	c.cast = make(map[uint32]bool)
+	for size, list := range bySize {
+		slices.SortFunc(list, func(a, b cast) int { return cmp.Compare(a.seq, b.seq) })
+		for _, copied := range list[:min(len(list), c.halves[size])] {
+			c.cast[copied.id] = true
+		}
+	}
+}
+
+// isCast reports whether torch.autocast made a block.
+func (c *composer) isCast(b *heap.Block) bool {
 	pair := callstack.Pair{Native: b.Stack, Python: b.PyStack}
 	casts, known := c.casts[pair]
 	if !known {
@@ -173,6 +195,9 @@ func (c *composer) findPasses() {
 	if passes == nil {
 		return
 	}
+	if c.isLoop(passes) {
+		return
+	}
 	var anchor *recurrence
 	returning := 0
 	for _, r := range c.byStack {
@@ -196,6 +221,31 @@ func (c *composer) findPasses() {
 	}
 	c.begin = max(c.begin, anchor.last-1)
 }
+
+// isLoop reports whether code that ran several times did so in a single pass, as an activation function that all layers
+// share: between its runs many others ran, each of them once.
+func (c *composer) isLoop(passes *recurrence) bool {
+	once := uint64(0)
+	for _, r := range c.byStack {
+		if r.inModule && r.count == 1 && r.first > passes.first && r.last < passes.last {
+			once++
+		}
+	}
+	return 2*once >= passes.count
+}
+
+// repeated is what code that ran again and again in the running iteration made beyond its first run.
+func (c *composer) repeated() (bytes uint64) {
+	for _, r := range c.byStack {
+		if r.count > leastRuns && r.first > c.begin {
+			bytes += r.bytes - r.bytes/r.count
+		}
+	}
+	return bytes
+}
+
+// leastRuns is how often code must run at least for it to count as repeated; blocks of two buffers are usual.
+const leastRuns = 2
 
 func (c *composer) divide(b *heap.Block, category string) {
 	left := c.left(b, category)
@@ -223,7 +273,7 @@ func (c *composer) ofBatch(b *heap.Block, feature bool) {
 	}
 	if feature {
 		c.v.IterationFeatureBytes += b.Size
-		if c.halves[b.Size] {
+		if c.halves[b.Size] > 0 {
 			c.maybe += b.Size
 		}
 	}

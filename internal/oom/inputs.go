@@ -37,7 +37,8 @@ func longerInput(t *report.Training, e *report.OOMEvent) []report.Advice {
 	}
 	median := report.Median(usual)
 	now := e.Composition.IterationFeatureBytes
-	if float64(now) >= longerShare*float64(median) && sizeable(e, now-median) {
+	once := now - min(now, e.Composition.RepeatedBytes) // code that ran more often does not tell of longer inputs
+	if float64(once) >= longerShare*float64(median) && sizeable(e, now-median) {
 		text := fmt.Sprintf(
 			"This iteration holds %s of activations when memory runs out, %.1f times those of a usual iteration (%s, the median of %s): its batch is larger or its sequences are longer. "+
 				"Limit them or sort them by length; at the usual size it holds %s less.", report.SizeText(now),

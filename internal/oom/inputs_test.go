@@ -50,6 +50,20 @@ func TestLongerInput(t *testing.T) {
 	}
 }
 
+// More passes of the same size, over data that stays on the device, are no longer input.
+func TestRepeatedRunsAreNoLongerInput(t *testing.T) {
+	for _, c := range []struct {
+		repeated uint64
+		says     bool
+	}{{0, true}, {gib, true}, {3 * gib, false}, {5 * gib, false}} {
+		s := iterated(3*gib, 3*gib, 3*gib)
+		s.OOM.Events[0].Composition.RepeatedBytes = c.repeated
+		if text := advise(s, Followed{}); strings.Contains(text, "sequences are longer") != c.says {
+			t.Errorf("%d repeated: %q", c.repeated, text)
+		}
+	}
+}
+
 // TestLoadedTwice: what was read from a checkpoint counts where the same is there by name, and where it is much.
 func TestLoadedTwice(t *testing.T) {
 	for _, c := range []struct {

@@ -2,9 +2,45 @@ package oom
 
 import (
 	"slices"
+	"strings"
 
 	"memtrace/analyzer/report"
 )
+
+// What is to be done about what is kept.
+const (
+	dropLists  = "Look for a list, a cache or a history that only grows; keep results as .detach().cpu(), numbers as .item()."
+	dropGraphs = "These are activations that no backward pass has freed: run passes that need no gradient under torch.no_grad(), add up loss.item() and not the loss, " +
+		"and keep outputs only as .detach()."
+	fewerPasses = " Where one backward pass is to go through all of them, let it go through fewer, or make the batch smaller."
+)
+
+// remedied says what is to be done about what is kept by who was found to keep most of it: garbage needs no list to be
+// cleared, and a single tensor that has a long graph is to be detached.
+func remedied(e *report.OOMEvent, k *report.KeptBy) {
+	n := slices.IndexFunc(e.Advice, func(a report.Advice) bool { return a.Rule == "kept" })
+	if n < 0 {
+		return
+	}
+	for _, h := range k.Holders {
+		if 2*(h.FreesBytes+h.SharedBytes) < e.Advice[n].FreesBytes {
+			continue
+		}
+		says := ""
+		switch {
+		case h.Garbage:
+			says = "It is garbage in reference cycles: gc.collect() frees it, and without the cycles it is freed at once."
+		case h.Tensors == 1 && h.GraphNodes > 0:
+			says = "One tensor has the graph of all that it was computed from: " + h.Path +
+				". Unless a backward pass is to go through all of it, keep it as .detach()."
+		}
+		if text := &e.Advice[n].Text; says != "" {
+			*text = strings.Replace(*text, fewerPasses, "", 1)
+			*text = strings.NewReplacer(dropLists, says, dropGraphs, says).Replace(*text)
+		}
+		return
+	}
+}
 
 // askKept speaks of what earlier iterations or passes left behind. Where it is much, a smaller batch only puts off the
 // next refusal.
@@ -15,20 +51,15 @@ func askKept(e *report.OOMEvent, f AdviceFacts) (uint64, words, bool) {
 		return 0, nil, false
 	}
 	w := words{"share": shareOf(e, c.OlderBytes), "now": "this iteration", "site": c.OlderSite,
-		"passes": "It comes from about " + report.Number(c.OlderPasses) + " passes.",
-		"remedy": "Look for a list, a cache or a history that only grows; keep results as .detach().cpu(), numbers as .item()."}
+		"blocks": " A single call stack made " + report.Number(c.OlderPasses) + " blocks of it.", "remedy": dropLists}
 	if c.Passes > 1 {
-		w["now"] = "the running forward pass"
-	}
-	if c.Passes > 1 && c.OlderSinceStep {
-		w["passes"] = report.Number(c.Passes) + " forward passes ran since " + c.SinceWords() + "."
+		w["now"], w["blocks"] = "the latest of "+c.RunWords(), ""
 	}
 	if c.KeepsGraphs {
-		w["remedy"] = "These are activations that no backward pass has freed: run passes that need no gradient under torch.no_grad(), add up loss.item() and not the loss, " +
-			"and keep outputs only as .detach()."
+		w["remedy"] = dropGraphs
 	}
 	if c.KeepsGraphs && c.Passes > 1 && c.OlderSinceStep {
-		w["remedy"] += " Where one backward pass is to go through all of them, let it go through fewer, or make the batch smaller."
+		w["remedy"] += fewerPasses
 	}
 	if c.OlderSite == "" {
 		w["site"] = "forward passes"

@@ -16,7 +16,7 @@ var adviceRules = []adviceRule{
 			"program sets itself, such as torch.cuda.set_per_process_memory_fraction."},
 	{name: "kept", rank: rankFirst, ask: askKept,
 		text: "{frees} ({share}) are older than {now} and are neither parameters, gradients, optimizer state nor buffers: something keeps them, most of " +
-			"it from {site}. {passes} {remedy}"},
+			"it from {site}.{blocks} {remedy}"},
 	{name: "private-pools", ask: askPrivatePools,
 		text: "{idle} of the {all} that are cached but idle are in {pools} private pools, as CUDA graphs have them: no other request gets any of it. Capture all graphs into " +
 			"one pool (pool=torch.cuda.graph_pool_handle()), the one that needs most first; that gives back about {frees}."},

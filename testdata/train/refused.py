@@ -8,6 +8,7 @@ with --stop it prints that at point N and ends. So the difference between the tw
 import argparse
 import contextlib
 import ctypes
+import gc
 import json
 import os
 import subprocess
@@ -107,6 +108,62 @@ def state(followed):
         optimizer.step()
         optimizer.zero_grad()
         kept.append(hidden.detach().cpu() if followed else hidden)
+
+
+class Result:
+    """Refers to itself."""
+
+    def __init__(self, values):
+        self.values, self.owner = values, self
+
+
+def cycles(followed):
+    """Results are dropped, but lie in reference cycles, and the collector is off."""
+    net = model(2).eval()
+    gc.disable()
+    with torch.no_grad():
+        while True:
+            Result(net(torch.randn(2048, 1024, device="cuda")))
+            if followed:
+                gc.collect()
+
+
+def undetached(followed):
+    """The state of a recurrent network goes from one step to the next with its graph."""
+    net, hidden = nn.GRUCell(512, 512).cuda(), torch.zeros(2048, 512, device="cuda")
+    while True:
+        point()
+        hidden = net(torch.randn(2048, 512, device="cuda"), hidden.detach() if followed else hidden)
+
+
+def resident(followed):
+    """Outputs of a validation on data that stays on the device are kept with their graphs."""
+    net, data, kept = model(6), torch.randn(512, 1024, device="cuda"), []
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(5):
+        step(net, optimizer, 512)
+    while True:
+        kept.append(net(data[: 256 if followed else 512]))
+
+
+class Activated(nn.Module):
+    """Layers that share one activation function."""
+
+    def __init__(self):
+        super().__init__()
+        self.layers, self.activation = nn.ModuleList(nn.Linear(1024, 1024) for _ in range(40)), nn.GELU()
+
+    def forward(self, x):
+        for layer in self.layers:
+            point()
+            x = self.activation(layer(x))
+        return x
+
+
+def shared(followed):
+    """A batch that is too large, for layers of which each calls the same activation function."""
+    net = Activated().cuda()
+    net(torch.randn(4096 if followed else 8192, 1024, device="cuda")).sum().backward()
 
 
 def batch(followed):

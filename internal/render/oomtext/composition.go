@@ -12,7 +12,7 @@ import (
 func compositionWords(c *report.OOMComposition) string {
 	now := "this iteration"
 	if c.Passes > 1 {
-		now = fmt.Sprintf("the running forward pass, number %s since %s", layout.Count(c.Passes), c.SinceWords())
+		now = "the latest of " + c.RunWords()
 	}
 	text := fmt.Sprintf("%s are parameters and what else stays, %s are of %s", layout.Bytes(c.FixedBytes),
 		layout.Bytes(c.IterationBytes), now)
