@@ -106,8 +106,11 @@ func keptWhat(h *report.Kept) string {
 	switch {
 	case h.GraphBytes > 0:
 		text += "; autograd graph with " + Bytes(h.GraphBytes)
-	case h.FreesAbout:
+	case h.GraphNodes > 0 && (h.FreesAbout || h.FreesAtMost):
 		text += "; autograd graph of " + Plural(h.GraphNodes, "node", "nodes")
+	}
+	if h.Tensors == 1 && h.GraphNodes > 0 && h.FreesBytes > 2*h.Bytes && !isShared(h) {
+		text += ", which .detach() drops"
 	}
 	return text + KeptShared(h)
 }

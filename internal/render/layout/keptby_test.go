@@ -7,6 +7,34 @@ import (
 	"memtrace/trace"
 )
 
+// What is said to be freed is the most where others have it as well, and a single tensor need only be detached.
+func TestKeptByWords(t *testing.T) {
+	const mib = 1 << 20
+	for _, c := range []struct {
+		kept report.Kept
+		says string
+	}{
+		{report.Kept{Holder: trace.Holder{Path: "__main__.a[*]", Tensors: 9, Bytes: 90 * mib}, SharedBytes: 90 * mib},
+			"Kept by __main__.a[*]: at most 90.0 MiB (9 tensors; others hold 90.0 MiB of it as well)."},
+		{report.Kept{Holder: trace.Holder{Path: "__main__.a[*]", Tensors: 9, Bytes: 90 * mib}, FreesBytes: 88 * mib,
+			SharedBytes: 2 * mib}, "Kept by __main__.a[*]: 88.0 MiB (9 tensors)."},
+		{report.Kept{Holder: trace.Holder{Path: "__main__.h", Tensors: 1, Bytes: mib, GraphNodes: 64,
+			GraphBytes: 62 * mib}, FreesBytes: 63 * mib},
+			"Kept by __main__.h: 63.0 MiB (1 tensor; autograd graph with 62.0 MiB, which .detach() drops)."},
+		{report.Kept{Holder: trace.Holder{Path: "__main__.h", Tensors: 1, Bytes: mib, GraphNodes: 64},
+			FreesBytes: 63 * mib, FreesAtMost: true},
+			"Kept by __main__.h: at most 63.0 MiB (1 tensor; autograd graph of 64 nodes, which .detach() drops)."},
+		{report.Kept{Holder: trace.Holder{Path: "__main__.l[*]", Tensors: 8, Bytes: 8, GraphNodes: 64}, FreesBytes: mib,
+			FreesAbout: true}, "Kept by __main__.l[*]: about 1.00 MiB (8 tensors; autograd graph of 64 nodes)."},
+		{report.Kept{Holder: trace.Holder{Path: "__main__.small", Tensors: 1, Bytes: mib / 8}, FreesBytes: mib / 8}, ""},
+	} {
+		text, _ := KeptBy(&report.KeptBy{Holders: []report.Kept{c.kept}}, 10*mib)
+		if text != c.says {
+			t.Errorf("%q, want %q", text, c.says)
+		}
+	}
+}
+
 // The sentence names what somebody may want to drop, not that an optimizer has parameters.
 func TestKeptByLeavesOutModels(t *testing.T) {
 	const gib = 1 << 30
