@@ -142,6 +142,41 @@ func TestFirstStep(t *testing.T) {
 	}
 }
 
+// What layers read was counted among torch.autocast's copies of weights where it is as large as these: half of both was
+// theirs.
+func TestInputsAreNoCopies(t *testing.T) {
+	t.Parallel()
+	extended(t)
+	const source = `
+import torch
+from torch import nn
+
+net = nn.Sequential(*(part for _ in range(20) for part in (nn.LayerNorm(2048), nn.Linear(2048, 2048)))).cuda()
+x = torch.randn(2048, 2048, device="cuda")
+with torch.autocast("cuda", torch.float16):
+    kept = net(x)
+    try:
+        torch.empty(600 << 20, dtype=torch.uint8, device="cuda")
+    except torch.OutOfMemoryError:
+        pass
+`
+	r := program{framework: torch27, args: []string{"casts.py"}, source: source,
+		env: []string{"NULLCUDA_MEM=1200M"}}.record(t)
+	e := failedEvent(t, r.trace)
+	n := slices.IndexFunc(e.Categories, func(c report.OOMCategory) bool {
+		return c.Category == "Autocast weight copies"
+	})
+	const weights, biases = 20 * 8 << 20, 20 * 4 << 10
+	if n < 0 || e.Categories[n].Bytes < weights || e.Categories[n].Bytes > weights+biases {
+		t.Errorf("%+v", e.Categories)
+	}
+	const cache = "Where no backward pass needs them, torch.autocast(..., cache_enabled=False)"
+	if n := slices.IndexFunc(e.Advice, func(a report.Advice) bool { return a.Rule == "autocast-copies" }); n < 0 ||
+		!strings.Contains(e.Advice[n].Text, cache) {
+		t.Errorf("%+v", e.Advice)
+	}
+}
+
 // A request that no device has is told as that, with its size, and with nothing that frees memory.
 func TestAbsurdRequest(t *testing.T) {
 	t.Parallel()
