@@ -159,7 +159,7 @@ func (s *section) decode(values map[string]any) *mistake {
 
 func (s *section) unknownKey(name string) error {
 	if kind, _, _ := strings.Cut(name, ":"); kindOf(kind) != nil {
-		return fmt.Errorf("unknown key %q; limits are in the table max: max.%s = ...", name, quotedKey(name))
+		return fmt.Errorf("unknown key %q; limits are in the table max, as max.%s", name, quotedKey(name))
 	}
 	var known []string
 	for _, k := range budgetKeys {
@@ -225,8 +225,7 @@ func placeOf(text []byte, path keyPath) unstable.Position {
 		}
 	}
 	var p unstable.Parser
-	var keys func(at keyPath, list unstable.Iterator) keyPath
-	keys = func(at keyPath, list unstable.Iterator) keyPath {
+	keys := func(at keyPath, list unstable.Iterator) keyPath {
 		for list.Next() {
 			at = append(slices.Clip(at), string(list.Node().Data))
 			note(&p, at, list.Node())

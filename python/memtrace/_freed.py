@@ -7,7 +7,7 @@ from ._paths import Route
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
+    from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
 
     Storage = Tuple[str, int]
 

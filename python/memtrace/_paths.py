@@ -33,7 +33,7 @@ class Step:
         return self.text
 
 
-_NAMESPACE = types.ModuleType.__dict__["__dict__"]
+_NAMESPACE: Any = vars(types.ModuleType)["__dict__"]
 
 
 def namespace(module: types.ModuleType) -> Dict[str, Any]:
@@ -42,7 +42,7 @@ def namespace(module: types.ModuleType) -> Dict[str, Any]:
     return found
 
 
-def _full_name(found: Any, kind: type) -> str:
+def _full_name(found: Any, kind: Any) -> str:
     """Returns the name of a class or function, past anything that its type defines."""
     try:
         return f"{kind.__getattribute__(found, '__module__')}.{kind.__getattribute__(found, '__qualname__')}"

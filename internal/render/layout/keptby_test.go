@@ -24,9 +24,11 @@ func TestKeptByWords(t *testing.T) {
 		{report.Kept{Holder: trace.Holder{Path: "__main__.h", Tensors: 1, Bytes: mib, GraphNodes: 64},
 			FreesBytes: 63 * mib, FreesAtMost: true},
 			"Kept by __main__.h: at most 63.0 MiB (1 tensor; autograd graph of 64 nodes, which .detach() drops)."},
-		{report.Kept{Holder: trace.Holder{Path: "__main__.l[*]", Tensors: 8, Bytes: 8, GraphNodes: 64}, FreesBytes: mib,
-			FreesAbout: true}, "Kept by __main__.l[*]: about 1.00 MiB (8 tensors; autograd graph of 64 nodes)."},
-		{report.Kept{Holder: trace.Holder{Path: "__main__.small", Tensors: 1, Bytes: mib / 8}, FreesBytes: mib / 8}, ""},
+		{report.Kept{Holder: trace.Holder{Path: "__main__.l[*]", Tensors: 8, Bytes: 8, GraphNodes: 64},
+			FreesBytes: mib, FreesAbout: true},
+			"Kept by __main__.l[*]: about 1.00 MiB (8 tensors; autograd graph of 64 nodes)."},
+		{report.Kept{Holder: trace.Holder{Path: "__main__.small", Tensors: 1, Bytes: mib / 8},
+			FreesBytes: mib / 8}, ""},
 	} {
 		text, _ := KeptBy(&report.KeptBy{Holders: []report.Kept{c.kept}}, 10*mib)
 		if text != c.says {
