@@ -230,7 +230,7 @@ def _made(node: Any) -> int:
 
 
 def _is_kept_by_code(reading: Optional[Reading]) -> bool:
-    """Reports whether the reference that nothing accounts for is that of C++ code: since PyTorch 2.10 the tensor's object has one as long as any such code has the tensor."""
+    """Reports whether the reference that nothing accounts for is that of C++ code: since PyTorch 2.10 (its pull request 167564) the tensor's object has one as long as any such code has the tensor."""
     try:
         major, minor = str(sys.modules["torch"].__version__).split(".")[:2]
         return (int(major), int(minor)) >= (2, 10) and reading is not None and reading.uses is not None and reading.uses[0] > 1
