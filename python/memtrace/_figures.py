@@ -95,6 +95,7 @@ class Follower:
         self._pid = os.getpid()
         self._command: subprocess.Popen[str] | None = None
         self._thread: threading.Thread | None = None
+        self._answered = threading.Event()  # the command has written figures or ended: from then on a signal makes it write the last ones
         if not active():
             _log.info("this program is not recorded, so nothing is sent; start it by: memtrace run -- PROGRAM")
             return
@@ -121,12 +122,14 @@ class Follower:
                     continue
                 figures = figures_of(parse(lines), self._pid)
                 lines = []
+                self._answered.set()
                 if figures:
                     self._send(figures, time.monotonic() - self._begin)
         except Exception as problem:  # of a service that is not ours
             _log.warning("no more figures are sent: %s: %s", type(problem).__name__, problem)
             self._command.terminate()
         finally:
+            self._answered.set()
             self._command.stdout.close()
             if self._command.wait() > 0:
                 _log.warning("no more figures are sent: memtrace top ended with status %d", self._command.returncode)
@@ -135,6 +138,7 @@ class Follower:
         """Sends the last figures and ends. May be called again, and does nothing in a forked child."""
         if self._command is None or self._thread is None or os.getpid() != self._pid:
             return
+        self._answered.wait(PATIENCE)
         self._command.terminate()
         self._thread.join(PATIENCE)
         if self._thread.is_alive():

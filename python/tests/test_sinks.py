@@ -51,6 +51,27 @@ def test_interval():
         sinks.Sink(lambda figures, seconds: None, interval=0.5)
 
 
+SLOW = """#!/bin/bash
+sleep 1
+figures() { echo "memtrace_memory_bytes{process_pid=\\"$PPID\\",device=\\"0\\",level=\\"framework\\"} $1"; echo "# EOF"; }
+trap 'figures 2; exit' TERM
+figures 1
+while :; do sleep 0.05; done
+"""
+
+
+def test_the_last_figures_of_a_command_that_starts_slowly(monkeypatch, tmp_path):
+    """It was ended before it had begun, and wrote nothing."""
+    command = tmp_path / "memtrace"
+    command.write_text(SLOW)
+    command.chmod(0o755)
+    monkeypatch.setattr(_figures, "active", lambda: True)
+    monkeypatch.setattr(_figures, "find_command", lambda: str(command))
+    sent = []
+    _figures.Follower(lambda figures, seconds: sent.append(figures), 1).close()
+    assert sent == [{"device0/framework_bytes": 1.0}, {"device0/framework_bytes": 2.0}]
+
+
 def test_unrecorded(unrecorded):
     result = unrecorded("""
         import threading
