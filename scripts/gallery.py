@@ -14,7 +14,7 @@ TBD = ["--group", "keyword=mxnet-tbd"]
 # Heading, picture, kind, traces, flags of plot that report has, too, and those that it has not, and what the reader sees.
 PICTURES = [
     ("What a training run in MXNet holds, by keyword", "keywords", "categories", ["mxnet-module"], TBD, [],
-     "The keywords of TBD's profiler for MXNet, without a patched MXNet."),
+     "The keywords of TBD's profiler for MXNet, without a patched MXNet. `MXNET_ENGINE_TYPE=NaiveEngine`: temporaries are the same in every run."),
     ("The same run divided twice: by layer and by data structure", "two-bars", "bars", ["mxnet-module"], LAYERS, [],
      "Parts of 5 % and more have a bracket; what no rule matches is white."),
     ("NeuMF on the sizes of MovieLens-20M, iteration by iteration", "neumf-iterations", "iterations", ["neumf"], [], [],

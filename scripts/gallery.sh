@@ -16,7 +16,8 @@ record() { # record NAME VENV PROGRAM ARGUMENTS...
 	NULLCUDA_SHARED=none NULLCUDA_MEM=16G MEMTRACE_OUTPUT=$traces/$1.bin LD_PRELOAD=$PWD/build/libmemtrace.so "$2/bin/nullcuda-run" python "testdata/train/$3" "${@:4}" >&2
 }
 
-record mxnet-module "$mxnet" mxnet_module.py
+# MXNet computes in threads of its own, by which temporaries differ from run to run.
+MXNET_ENGINE_TYPE=NaiveEngine record mxnet-module "$mxnet" mxnet_module.py
 record neumf "$torch" neumf.py
 record vgg19-im2col "$torch" vgg19.py
 record vgg19-fft "$torch" vgg19.py --convolution fft

@@ -13,18 +13,11 @@ import (
 )
 
 // Sections in which a figure may be another one from run to run; the script compares each with its own run's report.
-// nvidia-smi's log has a sample every 10 ms, which may miss the highest moment. MXNet computes in threads of its own:
-// in one of eight runs on a busy machine one temporary more is live at the peak, which no rule matches.
+// nvidia-smi's log has a sample every 10 ms, which may miss the highest moment.
 var varies = map[string]func(name string, got, want uint64) bool{
 	"As nvidia-smi sees it": func(_ string, got, want uint64) bool {
 		return got > 0 && got <= want
 	},
-	"What a training run in MXNet holds, by keyword": oneTemporaryMore,
-	"The same run divided twice":                     oneTemporaryMore,
-}
-
-func oneTemporaryMore(name string, got, want uint64) bool {
-	return got == want || strings.HasSuffix(name, "not categorized") && got == want+128<<10
 }
 
 var (
