@@ -5,6 +5,7 @@
 # Usage: scripts/test-c.sh [--all-pythons] [NAME...]
 #   --all-pythons   the Python tests in every interpreter there is, the nightly form; without it in python3 and in those that PYTHONS names (paths, separated by colons)
 #   NAME...         only these of: ring dict tag pool nvtx nvtxmark nvml output config clock region cgroup array unwind capture cfi stackmap symbol pystack python splitranges backward allocator growth namerow table rows header imports library null
+# TIER=core leaves out the thread sanitizer.
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -328,6 +329,7 @@ mkdir -p "$out/groups"
 SECONDS=0
 compiled=" "
 for set in plain sanitized threads; do
+  [[ $set != threads || ${TIER:-all} != core ]] || continue # as with Go's race detector
   declare -n tests=$set
   also=
   [[ $set == threads ]] || also=" python"

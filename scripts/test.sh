@@ -8,7 +8,7 @@
 #
 # Usage: scripts/test.sh [core|all|nightly] [--list | PART...]     only these parts, by the words that --list prints
 #   core     one PyTorch on the null GPU: Go, C, Python, the core of the end-to-end tests
-#   all      two more versions of PyTorch, MXNet, the race detector, a browser, wheels, 64-bit Arm under emulation, the documents' examples
+#   all      two more versions of PyTorch, MXNet, the race detector and the thread sanitizer, a browser, wheels, 64-bit Arm under emulation, the documents' examples
 #   nightly  other frameworks and interpreters, and the long forms of the tests
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
