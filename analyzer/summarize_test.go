@@ -21,8 +21,8 @@ import (
 
 var streams = flag.Int("streams", 100, "random streams to compare with the oracle")
 
-// randomStreams returns how many streams to compare: a third with -short, as under the race detector, since all of them
-// are compared without it.
+// randomStreams returns how many streams to compare: a third with -short, as in make test and under the race detector,
+// since all of them are compared without it.
 func randomStreams() int {
 	if testing.Short() {
 		return *streams / 3

@@ -57,8 +57,10 @@ end_to_end() {
 	part e2e "end to end" go test -json -vet=off -tags e2e,netgo,osusergo -count=1 -timeout 80m -parallel "$(($(nproc) < 8 ? $(nproc) : 8))" ./internal/e2e
 }
 
+short=()
+[ "$TIER" != core ] || short=(-short) # fewer random traces and damaged places
 others() {
-	part go "Go" go test -json -vet=off -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
+	part go "Go" go test -json -vet=off "${short[@]}" -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
 	part c "C" scripts/test-c.sh
 	part python "Python" scripts/test-python.sh
 	part hostile "hostile programs" go test -json -vet=off -timeout 60m ./internal/hostile
