@@ -45,10 +45,12 @@ func ProcessOf(info trace.Info) Process {
 }
 
 // SameAs reports whether two traces are of one recording of a process: a trace and its profile, or a copy of it. Copies
-// that were made to be shared lack the host and the job. Snapshots are the same if they are of one moment.
+// that were made to be shared lack the host and the job. Of containers, several may have begun at once, each with
+// process 1. Snapshots are the same if they are of one moment.
 func (p *Process) SameAs(o *Process) bool {
 	return p.PID != 0 && p.PID == o.PID && p.Started != "" && p.Started == o.Started &&
-		mayBe(p.Host, o.Host) && mayBe(p.Job, o.Job) && p.Snapshot == o.Snapshot &&
+		mayBe(p.Host, o.Host) && mayBe(p.Job, o.Job) && mayBe(p.Container, o.Container) &&
+		(p.Rank == nil || o.Rank == nil || *p.Rank == *o.Rank) && p.Snapshot == o.Snapshot &&
 		(!p.Snapshot || p.DurationNS == o.DurationNS)
 }
 
