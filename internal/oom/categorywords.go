@@ -97,7 +97,7 @@ func sayCopies(e *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) 
 func sayOptimizerState(e *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) {
 	s := &e.Composition.OptimizerState
 	text := "Optimizer state holds {held}, {share}. "
-	if !e.Composition.Stepped {
+	if !e.Composition.Stepped && !isComplete(held, heldBy(e, gradients)) {
 		text = "Optimizer state holds {held}, {share}, and the first step was still making it. "
 	}
 	frees := s.WideBytes/4*3 + s.TwoBytes/2
@@ -112,6 +112,17 @@ func sayOptimizerState(e *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, 
 	}
 	return frees, text + " optimizer with 8-bit state gives back about {frees}; sharding it over several GPUs (FSDP, ZeRO) or keeping it on the " +
 		"host gives back more."
+}
+
+// isComplete reports whether states seem to be there for all parameters that have gradients: as many bytes once, as
+// with momentum, or twice, as with Adam; to a fiftieth, since states have counters and odd sizes.
+func isComplete(state, gradients uint64) bool {
+	for _, times := range []uint64{1, 2} {
+		if whole := times * gradients; whole > 0 && max(state, whole)-min(state, whole) <= whole/50 {
+			return true
+		}
+	}
+	return false
 }
 
 func sayParameters(e *report.OOMEvent, _ AdviceFacts, held uint64) (uint64, string) {

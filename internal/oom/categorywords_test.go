@@ -64,6 +64,8 @@ func TestStateStillToCome(t *testing.T) {
 		{"several passes", 0, 0, 4, false, true, ""},
 		{"after a backward pass", 6 * gib, 0, 1, false, true, state},
 		{"in the first step", 6 * gib, 3 * gib, 1, false, true, making},
+		{"in the first step, with all states", 2 * gib, 4*gib + 4096, 1, false, true, ""},
+		{"in the first step, with momentum", 4 * gib, 4 * gib, 1, false, true, ""},
 		{"after a step", 6 * gib, 0, 1, true, true, ""},
 	} {
 		t.Run(c.name, func(t *testing.T) {
