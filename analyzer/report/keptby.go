@@ -37,6 +37,21 @@ type Kept struct {
 	SharedBytes uint64 `json:"shared_bytes,omitempty"`  // what others hold as well
 }
 
+// KeptUnknown is the path of tensors that the search had not reached when it was cut short.
+const KeptUnknown = "?"
+
+// Name is how the tensors are reached, and why no name leads to them where none does.
+func (h *Kept) Name() string {
+	path, nameless := strings.CutPrefix(h.Path, "?")
+	switch {
+	case h.Path == KeptUnknown:
+		return "not known: the time was over"
+	case nameless && !h.Garbage:
+		return path + " that no Python variable leads to, as where C++ code holds it"
+	}
+	return path
+}
+
 // KeptByOf reads what a recording has of it; nil where there was nothing to look for. inTensors is what the framework
 // had in blocks that tensors may have then, at most: what no tensor of Python's accounts for is what graphs have saved,
 // where PyTorch does not say so itself.

@@ -39,12 +39,12 @@ func (t *holderText) report(r *referrersReport, leftOut uint64) {
 		t.words("", fmt.Sprintf("%s more rows were too long to be sent.", layout.Count(leftOut)))
 	}
 	if r.Late {
-		t.words("", "Time ran out before the search ended: ways that begin with ? go on.")
+		t.words("", "Time ran out before the search ended, so that some holders are not known.")
 	}
 }
 
 func (t *holderText) holder(h *placedHolder) {
-	t.path(fmt.Sprintf("%*s  ", holderBytes, layout.Bytes(h.FreesBytes)), h.Path)
+	t.path(fmt.Sprintf("%*s  ", holderBytes, layout.Bytes(h.FreesBytes)), h.Name())
 	shape := strings.ReplaceAll(fmt.Sprint(h.Shape), " ", ", ")
 	what := fmt.Sprintf("%s %s on %s", h.DType, shape, h.Device)
 	if h.Tensors != 1 {

@@ -20,6 +20,8 @@ func TestHolderText(t *testing.T) {
 		{report.Kept{FreesBytes: 512, Holder: trace.Holder{Path: "a.b", Types: "module, Tensor\x1b[2J",
 			Tensors: 1, Bytes: 512, Shape: []uint64{}, DType: "int8", Device: "cuda:1"}},
 			[]holderSite{{"x.py:1 f", 1}}},
+		{report.Kept{Holder: trace.Holder{Path: "?"}}, nil},
+		{report.Kept{Holder: trace.Holder{Path: "?list[*]"}}, nil},
 	}}
 	for _, width := range []int{60, 80, 160} {
 		text := holderText{width: width}
@@ -33,7 +35,9 @@ func TestHolderText(t *testing.T) {
 		}
 		for _, part := range []string{long, "50 tensors, the largest float32 [256, 1024] on cuda:0",
 			"allocated at serve.py:31 answer (40 of them)serve.py:12 make (7 of them)a place that the trace does not know (3 of them)",
-			"int8 [] on cuda:1", `Tensor\x1b[2J`, "allocated at x.py:1 fheld by", "Time ran out", "2 more rows"} {
+			"int8 [] on cuda:1", `Tensor\x1b[2J`, "allocated at x.py:1 fheld by", "Time ran out",
+			"not known: the time was over", "list[*] that no Python variable leads to, as where C++ code holds it",
+			"2 more rows"} {
 			if !strings.Contains(strings.ReplaceAll(joined.String(), " ", ""), strings.ReplaceAll(part, " ", "")) {
 				t.Errorf("at %d columns %q is missing:\n%s", width, part, text.String())
 			}

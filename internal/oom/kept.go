@@ -31,7 +31,7 @@ func remedied(e *report.OOMEvent, k *report.KeptBy) {
 		case h.Garbage:
 			says = "It is garbage in reference cycles: gc.collect() frees it, and without the cycles it is freed at once."
 		case h.Tensors == 1 && h.GraphNodes > 0:
-			says = "One tensor has the graph of all that it was computed from: " + h.Path +
+			says = "One tensor has the graph of all that it was computed from: " + h.Name() +
 				". Unless a backward pass is to go through all of it, keep it as .detach()."
 		}
 		if text := &e.Advice[n].Text; says != "" {

@@ -3,7 +3,7 @@
 
 from __future__ import annotations
 
-from ._paths import Route
+from ._paths import Route, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -146,7 +146,8 @@ class Group:
 
     def path(self) -> Tuple[str, str]:
         """Returns the path that all have in common, and the types on the way to one of them."""
-        return "".join(common([route.names for route in self.routes])), self.routes[0].types
+        same = len(common([route.objects for route in self.routes], same=True))
+        return written(common([route.names for route in self.routes]), self.routes[0].objects, same), self.routes[0].types
 
     def request(self, referred: Dict[int, int]) -> List[Any]:
         """Returns what the library is asked with (cshim/adapters/pyfreed.h): which references end. Referred is how many references from objects with a name there are

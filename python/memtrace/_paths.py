@@ -241,6 +241,23 @@ class Roots:
         return self.local_name(found)
 
 
+_CHILDREN = ("._modules", "._parameters", "._buffers")
+
+
+def written(names: List[str], objects: List[Any], same: int) -> str:
+    """The path of these names, which lead to these objects; other ways with these names share the first so many. What an nn.Module has is written as in named_parameters: model.layers.0.weight, or model.layers.*.weight of several."""
+    module = getattr(sys.modules.get("torch.nn"), "Module", None)
+    texts = list(names)
+    for n, name in enumerate(names[:-1]):
+        if name not in _CHILDREN or module is None or not any(isinstance(owner, module) for owner in objects[max(n - 2, 0) : n]):
+            continue
+        key = names[n + 1][1:-1].strip("'")
+        if n + 1 < same:
+            key = next((str(one) for one, value in _entries(objects[n]) if value is objects[n + 1]), key)
+        texts[n : n + 2] = ["", f".{key}"]
+    return "".join(texts)
+
+
 class Route:
     """A way from what has a name to a tensor. Objects are those on the way, the tensor last, and names how each is reached from the one before; "" where it is the
     same as that by name."""
@@ -267,4 +284,4 @@ class Route:
 
     def text(self) -> Tuple[str, str]:
         """Returns the path and the types on it."""
-        return "".join(self.names), self.types
+        return written(self.names, self.objects, len(self.objects)), self.types

@@ -30,7 +30,8 @@ BUDGET = 200_000  # objects that are looked at
 class Holder:
     """Tensors that are reached in the same way.
 
-    path: where they are reached from, such as `__main__.server.cache[*]`, `?` before it where no name was found within the budget.
+    path: where they are reached from, such as `__main__.server.cache[*]` or `__main__.model.layers.*.weight`; `?` before it where no name leads to them: they are
+    garbage, code outside of Python's objects holds them, such as C++'s, or the budget was spent.
     types: the types on the way, from the outermost on, such as `module, Server, dict, list, Tensor`.
     tensors, bytes: how many, and the size of their storages, each counted once.
     shape, dtype, device: of the largest.
@@ -121,7 +122,9 @@ def print_holders(holders: List[Holder], file: TextIO) -> None:
             graph = f"; keeps an autograd graph of {h.graph_nodes:,} nodes" + (f" with {_size(h.graph_bytes)} saved" if h.graph_bytes else "")
         if h.garbage:
             graph += "; garbage in reference cycles, gc.collect() frees it"
-        print(f"{_size(h.bytes):>10}  {h.path}\n{'':12}{one} on {h.device}{graph}\n{'':12}{h.types}", file=file)
+        elif h.path.startswith("?"):
+            graph += "; no name leads to it: C++ code holds it, or the budget was spent"
+        print(f"{_size(h.bytes):>10}  {h.path.lstrip('?') or 'not known'}\n{'':12}{one} on {h.device}{graph}\n{'':12}{h.types}", file=file)
 
 
 def _size(n: float) -> str:
@@ -253,7 +256,7 @@ def _grouped(walk: Union[_Walk, _Ways], chosen: Dict[int, Reading]) -> List[Grou
             route = Route(["?"], [reading.tensor], "")
         if reading.of is not None:
             route = Route([*route.names, ".grad"], [*route.objects, reading.tensor], route.types + ", Tensor")
-        group = groups.setdefault(route.text(), Group())
+        group = groups.setdefault(("".join(route.names), route.types), Group())
         group.routes.append(route)
         group.keys.append(key)
         group.garbage = group.garbage or walk.is_garbage(of)

@@ -65,6 +65,34 @@ def test_paths():
     assert path_of(lambda: LAYERS["17"])[0] == f"{__name__}.LAYERS[*]"
 
 
+class Module:
+    """As nn.Module keeps what it has."""
+
+    def __init__(self, parameters=(), **modules):
+        vars(self).update(_modules=dict(modules), _parameters={name: Leaf() for name in parameters})
+
+
+MODEL = Module(layers=Module())
+MODEL._modules["layers"]._modules.update({"0": Module(["weight"]), "17": Module(["weight"])})
+
+
+def test_modules_have_the_names_of_named_parameters(monkeypatch):
+    """The path was HOLDER._modules['layers']._modules[*]._parameters['weight'], which nobody writes in a program."""
+    path = path_of(lambda: MODEL._modules["layers"]._modules["17"]._parameters["weight"])[0]
+    assert path == f"{__name__}.MODEL._modules['layers']._modules[*]._parameters['weight']"  # of a class that is no nn.Module
+    monkeypatch.setitem(sys.modules, "torch.nn", types.SimpleNamespace(Module=Module))
+    assert path_of(lambda: MODEL._modules["layers"]._modules["17"]._parameters["weight"])[0] == f"{__name__}.MODEL.layers.17.weight"
+
+    leaves = [MODEL._modules["layers"]._modules[number]._parameters["weight"] for number in ("0", "17")]
+    walk = _referrers._Walk({id(leaf): leaf for leaf in leaves}, 100_000)
+    walk.own.add(id(leaves))
+    walk.names, walk.roots.locals = {}, {}
+    walk.run()
+    group = _referrers.Group()
+    group.routes = [walk.route(id(leaf)) for leaf in leaves]
+    assert group.path()[0] == f"{__name__}.MODEL.layers.*.weight"
+
+
 def test_names_run_no_code_of_the_program(monkeypatch):
     """A lazy module is not loaded, and a metaclass is not asked."""
 

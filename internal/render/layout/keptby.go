@@ -24,7 +24,7 @@ func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
 	var kept, garbage []string
 	for i := range k.Holders {
 		h := &k.Holders[i]
-		if h.Path == keptUnknown || isModel(h) {
+		if h.Path == report.KeptUnknown || isModel(h) {
 			continue
 		}
 		if len(kept)+len(garbage) == keptShown {
@@ -61,19 +61,8 @@ func isModel(h *report.Kept) bool {
 		strings.Contains(h.Path, ".state[")
 }
 
-// keptUnknown is the path of tensors that the search had not reached when it was cut short.
-const keptUnknown = "?"
-
 // KeptName is how tensors are reached, as memtrace ctl PID referrers shows it.
-func KeptName(h *report.Kept) string {
-	if h.Path == keptUnknown {
-		return "not known: the time was over"
-	}
-	if h.Garbage {
-		return sanitize.Text(strings.TrimPrefix(h.Path, "?"))
-	}
-	return sanitize.Text(h.Path)
-}
+func KeptName(h *report.Kept) string { return sanitize.Text(h.Name()) }
 
 // KeptRow returns for a holder the bytes freed with it, how its tensors are reached, and what they are.
 func KeptRow(h *report.Kept) (bytes, name, what string) {

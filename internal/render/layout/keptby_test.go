@@ -27,6 +27,10 @@ func TestKeptByWords(t *testing.T) {
 		{report.Kept{Holder: trace.Holder{Path: "__main__.l[*]", Tensors: 8, Bytes: 8, GraphNodes: 64},
 			FreesBytes: mib, FreesAbout: true},
 			"Kept by __main__.l[*]: about 1.00 MiB (8 tensors; autograd graph of 64 nodes)."},
+		{report.Kept{Holder: trace.Holder{Path: "?Tensor", Tensors: 1, Bytes: 90 * mib}, FreesBytes: 90 * mib},
+			"Kept by Tensor that no Python variable leads to, as where C++ code holds it: 90.0 MiB (1 tensor)."},
+		{report.Kept{Holder: trace.Holder{Path: "?Result.values", Tensors: 2, Bytes: 90 * mib, Garbage: true},
+			FreesBytes: 90 * mib}, "90.0 MiB is garbage in reference cycles (Result.values; 2 tensors): gc.collect() frees it."},
 		{report.Kept{Holder: trace.Holder{Path: "__main__.small", Tensors: 1, Bytes: mib / 8},
 			FreesBytes: mib / 8}, ""},
 	} {
@@ -46,7 +50,7 @@ func TestKeptByLeavesOutModels(t *testing.T) {
 	k := &report.KeptBy{Holders: []report.Kept{
 		kept("__main__.optimizer.param_groups[*]['params'][*]", "module, Adam, list, dict, list, Parameter"),
 		kept("__main__.optimizer.state[*]['exp_avg']", "module, Adam, defaultdict, dict, Tensor"),
-		kept("__main__.model._modules['0']._parameters['weight']", "module, Sequential, dict, Linear, dict, Parameter"),
+		kept("__main__.model.0.weight", "module, Sequential, dict, Linear, dict, Parameter"),
 		kept("__main__.history[*]", "module, list, Tensor")}}
 	text, bytes := KeptBy(k, 4*gib)
 	if want := "Kept by __main__.history[*]: 1.00 GiB (2 tensors)."; text != want || bytes != gib {
