@@ -11,14 +11,35 @@ import (
 // Findings lists all sentences of a report: the verdict, advice where memory ran out, and the limits of the figures.
 // The text contains the same sentences.
 func Findings(s *report.Summary) []report.Finding {
-	list := verdictFindings(s)
+	return slices.Concat(verdictFindings(s), adviceFindings(s), s.Limits)
+}
+
+// recovered is the kind of advice on a request that was granted after the allocator gave memory back.
+const recovered = "recovered"
+
+// adviceFindings are the advice on all refusals. What is said again of a later one is said once, and so is that the
+// allocator gave memory back, with how often.
+func adviceFindings(s *report.Summary) (list []report.Finding) {
 	for i := range s.OOM.Events {
 		for k, a := range s.OOM.Events[i].Advice {
-			list = append(list, report.NewFinding(a.Rule, a.Text, a.FreesBytes,
-				fmt.Sprintf("oom.events[%d].advice[%d]", i, k)))
+			evidence := fmt.Sprintf("oom.events[%d].advice[%d]", i, k)
+			same := slices.IndexFunc(list, func(f report.Finding) bool {
+				return f.ID == a.Rule && (f.Text == a.Text || a.Rule == recovered)
+			})
+			if same < 0 {
+				list = append(list, report.NewFinding(a.Rule, a.Text, a.FreesBytes, evidence))
+				continue
+			}
+			f := &list[same]
+			f.Bytes, f.Evidence = max(f.Bytes, a.FreesBytes), append(f.Evidence, evidence)
+			if a.Rule == recovered {
+				f.Text = fmt.Sprintf("%s the allocator gave memory back to the device, at most %s at once, and then got what "+
+					"it wanted. The program went on, but giving back and asking again costs time at each such point.",
+					layout.UpperFirst(layout.Times(uint64(len(f.Evidence)))), layout.Bytes(f.Bytes))
+			}
 		}
 	}
-	return append(list, s.Limits...)
+	return list
 }
 
 // verdictFindings describe where the memory went, each in a sentence or two.

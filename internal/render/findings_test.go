@@ -109,3 +109,26 @@ func TestGrowthIsAFinding(t *testing.T) {
 		t.Errorf("%+v", f)
 	}
 }
+
+// A run whose allocator gave memory back 40 times had 40 findings that differed by some bytes, and each said again that
+// this was the null GPU. What is said again is one finding, with how often, and rests on all that say it.
+func TestRepeatedAdviceIsOneFinding(t *testing.T) {
+	const mib = 1 << 20
+	null := report.Advice{Rule: "null-gpu", Text: "This was the null GPU."}
+	event := func(mebi uint64, text string) report.OOMEvent {
+		return report.OOMEvent{Advice: []report.Advice{{Rule: "recovered", FreesBytes: mebi * mib, Text: text}, null}}
+	}
+	s := &report.Summary{OOM: report.OOM{Events: []report.OOMEvent{event(3, "gave 3"), event(5, "gave 5"),
+		event(4, "gave 4")}}}
+	list := adviceFindings(s)
+	if len(list) != 2 || list[0].Bytes != 5*mib || !strings.HasPrefix(list[0].Text,
+		"3 times the allocator gave memory back to the device, at most 5.00 MiB at once, and then got what it wanted. ") ||
+		list[1].Text != null.Text || !slices.Equal(list[1].Evidence,
+		[]string{"oom.events[0].advice[1]", "oom.events[1].advice[1]", "oom.events[2].advice[1]"}) {
+		t.Errorf("%+v", list)
+	}
+	s.OOM.Events = s.OOM.Events[:1]
+	if list := adviceFindings(s); len(list) != 2 || list[0].Text != "gave 3" {
+		t.Errorf("%+v", list)
+	}
+}
