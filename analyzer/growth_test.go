@@ -257,3 +257,26 @@ func TestGrowthOfPool(t *testing.T) {
 		}
 	}
 }
+
+// A leak on the null GPU, which runs no kernels, was said to grow by 240 MiB a second and to fill the device in
+// minutes. There it grows as much, and nothing is said of seconds.
+func TestGrowthOnTheNullGPU(t *testing.T) {
+	t.Parallel()
+	g := &growing{}
+	for i := range 1000 {
+		g.driver(cuda.MemoryDevice, mib)
+		g.change(func(e *trace.Event) { e.Time = int64(i) * 1e7 })
+	}
+	for _, null := range []string{"0", "1"} {
+		src := &memorySource{events: g.events, info: trace.Info{"nullgpu": null}}
+		fillTables(&src.tables)
+		s, err := Summarize(src, Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		g, real := s.Trend, null == "0"
+		if g.Kind != report.GrowthSteady || g.Bytes < 900*mib || (g.BytesPerSecond > 0) != real {
+			t.Errorf("null GPU %s: %+v", null, g)
+		}
+	}
+}

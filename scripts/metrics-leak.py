@@ -120,13 +120,13 @@ def draw(seen):
         weight = ' font-weight="bold"' if name == leak else ""
         out.append(f'<rect x="{WIDTH - RIGHT + 10}" y="{place - 9:.1f}" width="10" height="10" fill="{color}" stroke="#78716c" stroke-width="0.5"/>'
                    f'<text x="{WIDTH - RIGHT + 26}" y="{place:.1f}"{weight}>{html.escape(short(name))}, {mib:.0f}</text>')
-    told = [(at, samples["memtrace_growth_bytes_per_second", ""]) for at, samples in seen if samples.get(("memtrace_growth_bytes_per_second", ""), 0) > 0]
+    told = [(at, samples["memtrace_growth_bytes", ""]) for at, samples in seen if samples.get(("memtrace_growth_bytes", ""), 0) > 0]
     if not told:
-        raise SystemExit("memtrace_growth_bytes_per_second never told of the leak")
+        raise SystemExit("memtrace_growth_bytes never told of the leak")
     first = told[0][0]
     out.append(f'<path d="M{x(first):.1f} {TOP}V{HEIGHT - BOTTOM}" stroke="#292524" stroke-dasharray="4 3"/>'
-               f'<text x="{x(first) + 6:.1f}" y="{TOP + 14}">memtrace_growth_bytes_per_second &gt; 0</text>'
-               f'<text x="{x(first) + 6:.1f}" y="{TOP + 30}">at the end {told[-1][1] / MIB:.1f} MiB/s</text></svg>')
+               f'<text x="{x(first) + 6:.1f}" y="{TOP + 14}">memtrace_growth_bytes &gt; 0</text>'
+               f'<text x="{x(first) + 6:.1f}" y="{TOP + 30}">at the end {told[-1][1] / MIB:.1f} MiB</text></svg>')
     return "\n".join(out) + "\n"
 
 

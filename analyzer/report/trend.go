@@ -11,7 +11,8 @@ type Trend struct {
 	FromBytes  uint64 `json:"from_bytes"`   // that stayed then
 	ToBytes    uint64 `json:"to_bytes"`     // the same at the end: Bytes more
 	// how much more is held since then, without what was only held for a while
-	Bytes          uint64  `json:"bytes"`
+	Bytes uint64 `json:"bytes"`
+	// 0 on the null GPU, where no kernel takes the time that it takes on a device
 	BytesPerSecond float64 `json:"bytes_per_second"`
 	// the same for each iteration; 0 where the program's iterations are not known
 	BytesPerIteration uint64 `json:"bytes_per_iteration,omitempty"`

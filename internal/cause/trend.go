@@ -111,12 +111,19 @@ func (j *GrowthJudge) describe(t *report.Trend, g *growth) {
 	t.FromTimeNS, t.ToTimeNS, t.Bytes = j.times[g.from], j.times[last], g.bytes
 	t.FromBytes = g.kept[g.from]
 	t.ToBytes = t.FromBytes + t.Bytes
+	j.owners(t, g)
+	t.BytesPerIteration = j.perIteration(g)
+	if !j.Summary.NullGPU {
+		j.describeRate(t, g)
+	}
+}
+
+// describeRate adds what goes by the clock.
+func (j *GrowthJudge) describeRate(t *report.Trend, g *growth) {
 	t.BytesPerSecond = slope(g.grown[g.from:], j.times[g.from:]) * 1e9
 	if seconds := float64(t.ToTimeNS-t.FromTimeNS) / 1e9; seconds > 0 {
 		t.BytesPerSecond += float64(g.rest) / seconds
 	}
-	j.owners(t, g)
-	t.BytesPerIteration = j.perIteration(g)
 	if account := t.Level; account == report.LevelDriver || account == report.LevelFramework {
 		t.FullInSeconds = fullIn(j.Summary, t.BytesPerSecond)
 	}

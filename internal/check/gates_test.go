@@ -89,6 +89,8 @@ func TestGates(t *testing.T) {
 		{"max growth=10KiB/step", growing, Failed, "train.py:10"},
 		{"max growth=1MiB", growing, Failed, "train.py:10"},
 		{"max growth=1KiB/s", growing, Failed, "train.py:10"},
+		{"max growth=1KiB/s", story{kv: 100, rank: -1, grows: 200, nullGPU: true}, Broken, "on the null GPU"},
+		{"max growth=10KiB/step", story{kv: 100, rank: -1, grows: 200, nullGPU: true}, Failed, "train.py:10"},
 		{"max growth=1KiB/epoch", growing, Broken, "per step or per second"},
 		{"max growth=1MiB/step", server, Broken, "growth cannot be judged"},
 		{"max rank-spread=10%", ranks, Passed, ""},

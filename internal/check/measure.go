@@ -86,6 +86,9 @@ func growth(s *report.Summary, unit string) (Amount, error) {
 		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, or records were lost")
 	}
 	most := Amount{0, unit}
+	if s.NullGPU && unit == BytesPerSec && len(s.Growing()) > 0 {
+		return Amount{}, fmt.Errorf("memory grows, but on the null GPU a second says nothing: limit it per step, or in total")
+	}
 	for _, t := range s.Growing() {
 		value := map[string]float64{Bytes: float64(t.Bytes), BytesPerStep: float64(t.BytesPerIteration),
 			BytesPerSec: t.BytesPerSecond}[unit]

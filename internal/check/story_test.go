@@ -40,6 +40,7 @@ type story struct {
 	job     string // of Slurm
 	started int    // seconds since 1970; 0: not recorded
 	path    string // t.bin by default
+	nullGPU bool
 	at      string // the moment that the summary is about
 	from    string // where it begins
 }
@@ -66,6 +67,9 @@ func (s story) text() string {
 	add(`info key="process.command" value="python %[1]s"`, or(s.program, "train.py"))
 	add(`info key="process.argv" value="python\x00%[1]s"`, or(s.program, "train.py"))
 	add(`info key="process.exit_status" value="%d"`, s.status)
+	if s.nullGPU {
+		add(`info key="nullgpu" value="1"`)
+	}
 	if s.rank >= 0 {
 		add(`info key="env.RANK" value="%d"`, s.rank)
 	}

@@ -138,7 +138,7 @@ func dataOf(s *report.Summary, o Options) (d data, b binary, err error) {
 	d.From, d.To = h.InMotion(s, d.Begin, d.End)
 	d.Peak, d.PeakText, d.Own = peakEvent(h, s), layout.Bytes(s.Main().PeakBytes), layout.CategoryColors
 	if from, to, grows := h.GrowthLine(s.Trend); grows {
-		d.Growth = &growth{s.Trend.FromTimeNS, s.Trend.ToTimeNS, from, to, layout.RateWords(s.Trend.BytesPerSecond)}
+		d.Growth = &growth{s.Trend.FromTimeNS, s.Trend.ToTimeNS, from, to, layout.GrowthRate(s.Trend)}
 	}
 	d.name(h, s)
 	d.foldModules(h, s)

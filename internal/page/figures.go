@@ -59,7 +59,7 @@ func growthFigure(s *report.Summary) figure {
 	switch f := (figure{Name: "growth", Value: "none"}); s.GrowthKind() {
 	case report.GrowthSteady:
 		t := s.Growing()[0]
-		f.Value, f.Alarm = layout.RateWords(t.BytesPerSecond), true
+		f.Value, f.Alarm = layout.GrowthRate(t), true
 		f.Note = layout.Bytes(t.Bytes) + " since " + layout.Moment(t.FromTimeNS)
 		return f
 	case report.GrowthUnknown:

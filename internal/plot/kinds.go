@@ -204,7 +204,7 @@ func (c *Chart) stackTimeline(s *report.Summary, byEvents bool) error {
 	}
 	if low, high, grows := h.GrowthLine(s.Trend); grows {
 		t := s.Trend
-		c.Series = append(c.Series, Series{Name: "what stays grows by " + layout.RateWords(t.BytesPerSecond),
+		c.Series = append(c.Series, Series{Name: "what stays grows by " + layout.GrowthRate(t),
 			Line: true, Growth: true, X: []int64{max(at(t.FromTimeNS), begin), min(at(t.ToTimeNS), end)},
 			Bytes: []int64{signed(low), signed(high)}})
 	}

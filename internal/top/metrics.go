@@ -49,7 +49,7 @@ type metricSet struct {
 	live, peak, slack, owner          metrics.Family
 	category, other                   metrics.Family
 	allocations, allocated            metrics.Family
-	ooms, lost, growth                metrics.Family
+	ooms, lost, growth, grown         metrics.Family
 }
 
 func newMetricSet(m *metricState, s *sample) *metricSet {
@@ -103,7 +103,9 @@ func newMetricSet(m *metricState, s *sample) *metricSet {
 		lost: metrics.Family{Name: "memtrace_lost_records", Type: metrics.Counter,
 			Help: "Records that did not fit the spool: where there are any, live memory is uncertain."},
 		growth: metrics.Family{Name: "memtrace_growth_bytes_per_second", Unit: "bytes_per_second",
-			Help: "How fast memory grows that call stacks never give back; 0 where nothing does, absent while that cannot be told."},
+			Help: "How fast memory grows that call stacks never give back; 0 where nothing does, absent while that cannot be told, and on the null GPU, where seconds say nothing."},
+		grown: metrics.Family{Name: "memtrace_growth_bytes", Unit: bytes,
+			Help: "By how much memory has grown that call stacks never give back; 0 where nothing grows, absent while that cannot be told."},
 	}
 }
 
@@ -111,7 +113,7 @@ func (s *metricSet) families() []*metrics.Family {
 	return []*metrics.Family{&s.build, &s.nvmlUp, &s.processes, &s.leftOut, &s.limit, &s.usage, &s.utilization,
 		&s.process, &s.readable, &s.readTime, &s.occupied, &s.remainder,
 		&s.live, &s.peak, &s.slack, &s.owner, &s.category, &s.other, &s.allocations, &s.allocated, &s.ooms,
-		&s.lost, &s.growth}
+		&s.lost, &s.growth, &s.grown}
 }
 
 // families makes metrics of a sample.
@@ -210,9 +212,14 @@ func (s *metricSet) addProcess(p *process) {
 	s.ooms.Add(float64(o.OutOfMemory.Failed), labels.with("outcome", report.OOMFailed)...)
 	s.ooms.Add(float64(o.OutOfMemory.Recovered), labels.with("outcome", report.OOMRecovered)...)
 	s.lost.Add(float64(o.LostRecords), labels...)
-	if o.Trend != nil {
-		s.growth.Add(o.Trend.BytesPerSecond, labels...)
-	} else if o.trendKnown {
+	switch {
+	case o.Trend != nil:
+		s.grown.Add(float64(o.Trend.Bytes), labels...)
+		if o.Trend.BytesPerSecond > 0 {
+			s.growth.Add(o.Trend.BytesPerSecond, labels...)
+		}
+	case o.trendKnown:
+		s.grown.Add(0, labels...)
 		s.growth.Add(0, labels...)
 	}
 }

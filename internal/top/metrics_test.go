@@ -57,7 +57,7 @@ func measuredSample() sample {
 	rank := 3
 	p.Owners.container, p.Owners.pod = "0123456789ab", "trainer-3"
 	p.Owners.Rank, p.Owners.OutOfMemory, p.Owners.LostRecords = &rank, oom{Failed: 2, Recovered: 1}, 7
-	p.Owners.Trend = &report.Trend{BytesPerSecond: 1536.5}
+	p.Owners.Trend = &report.Trend{Bytes: 5 << 20, BytesPerSecond: 1536.5}
 	p.Owners.levels = map[string]report.Level{levelDriver: {AllocCount: 4, AllocBytes: 1 << 30},
 		levelFramework: {AllocCount: 5, AllocBytes: 2 << 30}}
 	p.Owners.parts = []devicePart{{Index: 4, UUID: "GPU-a", By: "tag", Level: levelFramework, Slack: 32 << 20,
@@ -112,6 +112,7 @@ func TestTopMetrics(t *testing.T) {
 		"memtrace_out_of_memory_total{" + own + ",outcome=recovered}":                                   1,
 		"memtrace_lost_records_total{" + own + "}":                                                      7,
 		"memtrace_growth_bytes_per_second{" + own + "}":                                                 1536.5,
+		"memtrace_growth_bytes{" + own + "}":                                                            5 << 20,
 	}
 	for name, value := range want {
 		if got[name] != value {

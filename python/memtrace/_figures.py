@@ -31,7 +31,7 @@ _LABEL = re.compile(r'([a-z_][a-z0-9_]*)="((?:[^"\\]|\\.)*)"')
 _ESCAPED = re.compile(r"\\(.)")
 
 # Metrics that become figures of their own name: those of the process, and those of each of its devices.
-_OF_PROCESS = {"memtrace_growth_bytes_per_second": "growth_bytes_per_second"}
+_OF_PROCESS = {"memtrace_growth_bytes_per_second": "growth_bytes_per_second", "memtrace_growth_bytes": "growth_bytes"}
 _OF_DEVICE = {"memtrace_device_memory_bytes": "used_bytes", "memtrace_slack_bytes": "slack_bytes", "memtrace_remainder_bytes": "remainder_bytes"}
 _BY_LEVEL = {"memtrace_memory_bytes": "bytes", "memtrace_memory_peak_bytes": "peak_bytes"}
 

@@ -11,7 +11,7 @@
         train()
 
 Sink sends to any function. Figures are bytes, under names such as memtrace/device0/framework_bytes, memtrace/device0/slack_bytes, memtrace/device0/category/Parameters,
-memtrace/device0/owner/train.py:42 forward, memtrace/growth_bytes_per_second and memtrace/out_of_memory; docs/metrics.md says what they are. The program has to be recorded, as by
+memtrace/device0/owner/train.py:42 forward, memtrace/growth_bytes, memtrace/growth_bytes_per_second and memtrace/out_of_memory; docs/metrics.md says what they are. The program has to be recorded, as by
 `memtrace run -- python train.py`: otherwise a sink does nothing. Nothing that goes wrong in a sink disturbs the program: it is logged as a warning of the logger "memtrace".
 """
 

@@ -27,6 +27,7 @@ memtrace_category_memory_bytes{process_pid="7",device="0",level="framework",cate
 memtrace_out_of_memory_total{process_pid="7",outcome="failed"} 2
 memtrace_out_of_memory_total{process_pid="7",outcome="recovered"} 9
 memtrace_growth_bytes_per_second{process_pid="7"} 1.5
+memtrace_growth_bytes{process_pid="7"} 18
 memtrace_nvml_up 1
 """
 
@@ -36,7 +37,7 @@ needs_build = pytest.mark.skipif(not (LIBRARY.exists() and COMMAND.exists()), re
 def test_figures():
     assert _figures.figures_of(_figures.parse(TEXT.splitlines()), 7) == {
         "device0/driver_bytes": 2097152, "device0/framework_bytes": 1048576, "device0/driver_peak_bytes": 3e6, "device1/used_bytes": 11, "device0/slack_bytes": -12, "device0/remainder_bytes": 13,
-        'device0/owner/a "b" \\n\n} 1': 14, "device0/owner/libx.so": 31, "device0/category/Feature maps": 17, "out_of_memory": 2, "growth_bytes_per_second": 1.5}
+        'device0/owner/a "b" \\n\n} 1': 14, "device0/owner/libx.so": 31, "device0/category/Feature maps": 17, "out_of_memory": 2, "growth_bytes_per_second": 1.5, "growth_bytes": 18}
     assert _figures.figures_of(_figures.parse(TEXT.splitlines()), 9) == {}
 
 

@@ -13,14 +13,18 @@ import (
 // Growth describes the rate of growth, its amount, and the lines. The judgement must be that memory grows; main is the
 // level that the report puts first.
 func Growth(t *report.Trend, main string) string {
-	rate := RateWords(t.BytesPerSecond)
-	switch each := Bytes(t.BytesPerIteration) + " per iteration"; {
-	case t.BytesPerIteration > 0 && t.ToTimeNS-t.FromTimeNS < int64(time.Second): // a rate is not known well enough
-		rate = each
-	case t.BytesPerIteration > 0:
-		rate += ", " + each
+	rates := make([]string, 0, 2)
+	if t.BytesPerSecond > 0 && (t.BytesPerIteration == 0 || t.ToTimeNS-t.FromTimeNS >= int64(time.Second)) {
+		rates = append(rates, RateWords(t.BytesPerSecond)) // for less than a second it is not known well enough
 	}
-	text := fmt.Sprintf("%s grows by %s (%s since %s). %s.", grownMemory(t.Level, main), rate, Bytes(t.Bytes),
+	if t.BytesPerIteration > 0 {
+		rates = append(rates, perIteration(t))
+	}
+	by := ""
+	if len(rates) > 0 {
+		by = " by " + strings.Join(rates, ", ")
+	}
+	text := fmt.Sprintf("%s grows%s (%s since %s). %s.", grownMemory(t.Level, main), by, Bytes(t.Bytes),
 		Moment(t.FromTimeNS), growingPlaces(t))
 	if full := fullWords(t.FullInSeconds); full != "" {
 		text += " At this rate the device will be full in about " + full + "."
@@ -39,6 +43,20 @@ func grownMemory(level, main string) string {
 	return map[string]string{"host": "Pinned host memory", "registered": "Registered host memory",
 		"managed": "Managed memory"}[level]
 }
+
+// GrowthRate is how fast memory grows, in as few words as there are: in a time, else per iteration, else how much it
+// grew.
+func GrowthRate(t *report.Trend) string {
+	switch {
+	case t.BytesPerSecond > 0:
+		return RateWords(t.BytesPerSecond)
+	case t.BytesPerIteration > 0:
+		return perIteration(t)
+	}
+	return Bytes(t.Bytes)
+}
+
+func perIteration(t *report.Trend) string { return Bytes(t.BytesPerIteration) + " per iteration" }
 
 // RateWords formats a rate in a suitable unit of time.
 func RateWords(perSecond float64) string {

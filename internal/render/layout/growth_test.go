@@ -21,6 +21,11 @@ func TestGrowth(t *testing.T) {
 		"Memory grows by 2.00 MiB per iteration (10.0 MiB since +0 ns). X holds 60% of the growth, Y 40%.": {
 			Level: "framework", Bytes: 10 * mib, BytesPerSecond: 100 * mib, BytesPerIteration: 2 * mib, ToTimeNS: 1e8,
 			Owners: []report.TrendOwner{owner("X", 6*mib), owner("Y", 4*mib), owner("Z", 1<<10)}},
+		"Memory grows by 2.00 MiB per iteration (12.0 MiB since +0 ns). It was allocated at X.": { // on the null GPU
+			Level: "framework", Bytes: 12 * mib, BytesPerIteration: 2 * mib, ToTimeNS: 100e9,
+			Owners: []report.TrendOwner{owner("X", 12*mib)}},
+		"Memory grows (12.0 MiB since +0 ns). It was allocated at X.": {
+			Level: "framework", Bytes: 12 * mib, ToTimeNS: 100e9, Owners: []report.TrendOwner{owner("X", 12*mib)}},
 		"Managed memory grows by 1.00 MiB/s (10.0 MiB since +0 ns). X holds 40% of the growth, Y 10%," +
 			" 2 more places 10%, places that do not grow steadily 40%.": {
 			Level: "managed", Bytes: 10 * mib, BytesPerSecond: mib,
