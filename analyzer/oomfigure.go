@@ -22,7 +22,7 @@ type oomFigure struct {
 func (f *oomFigure) begin(r *replayer, places bool) {
 	f.r = r
 	f.Resolver, f.Heap, f.Devices, f.Replay = &r.accounts.resolver, r.heap, &r.device, f
-	f.OriginOf, f.Places = r.accounts.originOf, places
+	f.OriginOf, f.Places, f.Links = r.accounts.originOf, places, r.accounts.links
 	f.Divide = func(level string, list []profile.Held) *report.Division {
 		return cause.DivisionOf(&r.accounts.resolver, level, list)
 	}

@@ -51,7 +51,7 @@ static int cuda_device(uint16_t device) {
   return index < 0 ? 0 : index;
 }
 
-/* Beside the counts of a block that is handed out: the operator that takes it. */
+/* Beside the counts of a block that is handed out, or refused: the operator that takes it. */
 static __attribute__((noinline)) void put_operator(struct mt_thread *self, struct mt_record *r, bool python) {
   uint64_t op = mt_backward_op(self, python);
   r->allocated |= op << MT_COUNT_BITS;
@@ -102,9 +102,9 @@ static inline __attribute__((always_inline)) void write(struct mt_thread *self, 
   r->reserved = report->reserved & ((1ull << MT_COUNT_BITS) - 1);
   if (report->kind == MT_ALLOC) {
     if (mt_requested.rounded | mt_requested.storage) put_rest(r);
-    if (mt_backward_known()) put_operator(self, r, stacks.python);
     if (MT_UNLIKELY(mt_place_tracking)) put_place(r, report->device);
   }
+  if (report->kind != MT_FREE && mt_backward_known()) put_operator(self, r, stacks.python);
   mt_record_commit(self, r, seq);
   mt_seq_end(self, outer);
 }

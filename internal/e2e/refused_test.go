@@ -257,3 +257,33 @@ dist.destroy_process_group()
 		equal(t, category, held[n], uint64(40<<20))
 	}
 }
+
+// Memory that ran out in a backward pass was asked for "at autograd: MulBackward0", which is no line of the program's:
+// the line whose gradients were computed is named, in the program and by the report.
+func TestRefusedInABackwardPass(t *testing.T) {
+	t.Parallel()
+	const source = `
+import torch
+
+def doubled(w):
+    return w * 2
+
+w = torch.zeros(1 << 26, device="cuda", requires_grad=True)
+kept = doubled(w)
+kept.sum().backward()
+`
+	r := program{framework: torch27, args: []string{"double.py"}, source: source, mayFail: true,
+		env: []string{"NULLCUDA_MEM=600M"}}.record(t)
+	const want = "the backward pass of double.py:5 doubled"
+	for i, e := range jsonReport(t, r.trace).OOM.Events {
+		if e.Site != want || i > 0 {
+			t.Errorf("asked for at %q, want %q", e.Site, want)
+		}
+		if text := sidecars(t, r.trace)[e.Sidecar]; !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+			t.Errorf("the text does not say %q:\n%s", want, text)
+		}
+	}
+	if text := memtrace(t, "report", r.trace); !strings.Contains(strings.Join(strings.Fields(text), " "), want) {
+		t.Errorf("the report does not say %q:\n%s", want, text)
+	}
+}

@@ -1,6 +1,8 @@
 package oom
 
 import (
+	"strings"
+
 	"memtrace/internal/callstack"
 	"memtrace/internal/profile"
 	"memtrace/trace"
@@ -36,10 +38,31 @@ func (t *Tracker) placeOf(e *trace.Event) string {
 		return ""
 	}
 	stack := t.Resolver.Stacks.Of(callstack.Pair{Native: e.Stack, Python: e.PyStack})
-	if at := stack.Site; at != nil && at.Function != "" && (at.User || at.Fold == callstack.FoldNode) {
+	switch at := stack.Site; {
+	case at == nil || at.Function == "":
+	case at.User:
 		return stack.Key
+	case at.Fold == callstack.FoldNode:
+		return "a step of the backward pass (" + stack.Key + ")"
 	}
 	return ""
+}
+
+// backwardOf names the place of the program whose gradients were computed when a framework's allocator gave up, in code
+// that is none of the program's; "" if it is not known.
+func (t *Tracker) backwardOf(e *trace.Event) string {
+	if !t.Places || t.Links == nil || e.PyStack != 0 || e.Flags&trace.FlagBackward == 0 {
+		return ""
+	}
+	linked := t.Links.Stack(e)
+	if linked&callstack.LinkedBit == 0 {
+		return ""
+	}
+	of := t.Resolver.Stacks.Of(callstack.Pair{Native: e.Stack, Python: linked})
+	if of.Site == nil || !of.Site.User {
+		return ""
+	}
+	return "the backward pass" + strings.TrimPrefix(of.Key, "backward")
 }
 
 // ownPlaces reports whether some of the identifiers are places of the program itself.

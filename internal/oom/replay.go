@@ -30,6 +30,7 @@ func newReplay(tables *trace.Tables, most int64) *replay {
 		Stacks: callstack.NewStacks(tables, &r.links),
 		Module: func(trace.StackID) trace.StringID { return 0 }}
 	r.heap = heap.NewPackedHeap(r, most)
+	r.tracker.Links = &r.links
 	r.tracker.Resolver, r.tracker.Heap, r.tracker.Devices, r.tracker.Replay = &r.resolver, r.heap, &r.devices, r
 	return r
 }

@@ -5,6 +5,7 @@ import (
 
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
+	"memtrace/internal/callstack"
 	"memtrace/internal/device"
 	"memtrace/internal/heap"
 	"memtrace/internal/profile"
@@ -66,6 +67,8 @@ type Tracker struct {
 	open   []*incident            // in the order in which they began
 	Ended  func(*report.OOMEvent) // takes each event instead of the list, if not nil
 	Places bool                   // divide by places of the program, too
+	// Links leads from a step of a backward pass to its forward operator. nil: none is known
+	Links *callstack.LinkedStacks
 	// OriginOf tells where a block comes from, with what is known beside its stack, as its name. nil: the stack is all.
 	OriginOf func(id uint32, b *heap.Block) profile.Origin
 	Info     func() trace.Info
@@ -179,7 +182,9 @@ func (t *Tracker) frameworkOOM(e *trace.Event) {
 	o.last, o.decided, o.granted = e.Time, true, false
 	o.event.Level, o.event.RequestedBytes = e.Level.String(), e.Size
 	o.event.AllocatedBytes, o.event.ReservedBytes = e.Allocated, e.Reserved
-	if o.event.Site == "" {
+	if place := t.backwardOf(e); place != "" {
+		o.event.Site = place
+	} else if o.event.Site == "" {
 		o.event.Site = t.placeOf(e)
 	}
 	if o.event.Memory == "" {
