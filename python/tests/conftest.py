@@ -16,9 +16,13 @@ PYTHON_FOLDER = Path(__file__).resolve().parent.parent
 INCLUDE_FOLDER = PYTHON_FOLDER.parent / "cshim" / "include"
 
 # What the programs of the tests begin with: path() is the tag path that the library sees, depth() its number of levels.
+# In development mode asyncio also warns of what took longer than 0.1 s, as anything may on a busy machine.
 PRELUDE = """
 import ctypes
+import logging
 import memtrace
+
+logging.getLogger("asyncio").addFilter(lambda record: " took " not in record.msg)
 
 _process = ctypes.PyDLL(None)
 if hasattr(_process, "fake_memtrace_path"):
