@@ -125,8 +125,8 @@ type Event struct {
 	Status  int32    // CUDA error code, 0 success
 	// framework allocs: 1 + the bytes of the block beyond those that were requested, 0 unknown
 	Rest uint64
-	// framework allocs and ooms: 1 + the number of the operator that runs, or with FlagBackward of the one whose backward runs;
-	// 0 none
+	// framework allocs and ooms: 1 + the number of the operator that runs, or with FlagBackward of the one whose
+	// backward runs; 0 none
 	Op uint32
 	// with Op: the framework's own number of the thread that recorded the operator, 0 unknown; numbers of operators are
 	// each thread's own
