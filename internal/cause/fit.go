@@ -17,10 +17,17 @@ var (
 // Fit says how much larger a batch the device has room for.
 type Fit struct {
 	Device  int16
-	Fixed   uint64  // bytes of blocks at the moment that decides which stay as they are
-	Scaling uint64  // bytes of blocks then that grow with the batch
-	Factor  float64 // the largest batch that fits, as a multiple of this run's
+	Fixed   uint64 // bytes of blocks at the moment that decides which stay as they are
+	Scaling uint64 // bytes of blocks then that grow with the batch
+	// the largest batch that fits, as a multiple of this run's, if the allocator leaves as large a part idle as in this
+	// run, or leastIdle
+	Factor float64
+	Most   float64 // the same if it leaves nothing idle
 }
+
+// leastIdle is the least part that is reckoned to be idle of what blocks have: segments are filled by chance, and with
+// other sizes of blocks otherwise than in this run.
+const leastIdle = 0.1
 
 // fitMoment is a moment of an iteration, divided by what a larger batch changes.
 type fitMoment struct{ fixed, scaling uint64 }
@@ -38,15 +45,15 @@ func FitOf(s *report.Summary) *Fit {
 		return nil
 	}
 	room := float64(d.TotalBytes) - float64(beside(s, d))
-	cached := float64(d.ReservedBytesPeak) / float64(max(d.Framework.PeakBytes, 1)) // what the allocator adds
+	cached := max(float64(d.ReservedBytesPeak)/float64(max(d.Framework.PeakBytes, 1)), 1+leastIdle)
 	fit := &Fit{Device: d.Index}
 	for _, m := range moments {
 		if m.scaling == 0 {
 			continue
 		}
-		if factor := (room/max(cached, 1) - float64(m.fixed)) / float64(m.scaling); fit.Scaling == 0 ||
-			factor < fit.Factor {
-			fit.Fixed, fit.Scaling, fit.Factor = m.fixed, m.scaling, factor
+		if factor := (room/cached - float64(m.fixed)) / float64(m.scaling); fit.Scaling == 0 || factor < fit.Factor {
+			most := (room - float64(m.fixed)) / float64(m.scaling)
+			fit.Fixed, fit.Scaling, fit.Factor, fit.Most = m.fixed, m.scaling, factor, most
 		}
 	}
 	if fit.Scaling == 0 || fit.Factor < 1 {
@@ -105,7 +112,7 @@ func fitMoments(t *report.Training) (list []fitMoment) {
 			if m == nil {
 				continue
 			}
-			part, unknown := divided(t, m)
+			part, unknown := divided(t, m, &t.Iterations[i-1], it)
 			if unknown > m.Bytes/10 {
 				return nil
 			}
@@ -115,16 +122,22 @@ func fitMoments(t *report.Training) (list []fitMoment) {
 	return list
 }
 
-// divided says what of a moment grows with the batch, and what of it nobody knows.
-func divided(t *report.Training, m *report.IterationMoment) (part fitMoment, unknown uint64) {
+// divided says what of a moment grows with the batch, and what of it nobody knows. What no rule is for grows with the
+// batch if it came in the passes of the iteration, and went with it.
+func divided(t *report.Training, m *report.IterationMoment, before, in *report.Iteration) (part fitMoment,
+	unknown uint64) {
 	for i, bytes := range m.Held {
 		switch category := t.Categories[i]; {
 		case slices.Contains(scaling, category), m.Phase != "optimizer" && slices.Contains(scalingPasses, category):
 			part.scaling += bytes
-		default:
-			if part.fixed += bytes; category == rules.Others {
-				unknown += bytes
+		case category == rules.Others:
+			stays := bytes
+			if m.Phase != "optimizer" {
+				stays = min(bytes, before.End[i], in.End[i])
 			}
+			part.fixed, part.scaling, unknown = part.fixed+stays, part.scaling+bytes-stays, unknown+bytes
+		default:
+			part.fixed += bytes
 		}
 	}
 	return part, unknown

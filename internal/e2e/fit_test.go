@@ -15,16 +15,20 @@ import (
 	"memtrace/internal/render"
 )
 
-var fitting = regexp.MustCompile(`about ([\d.]+) times this batch would fit on device 0\.`)
+var fitting = regexp.MustCompile(
+	`about ([\d.]+) times this batch would fit on device 0, ([\d.]+) if the allocator left nothing idle\.`)
 
-// The batch that fits according to a report does, and one that is a tenth larger does not.
+// Up to 12% more was said to fit than did, since with other sizes of blocks the allocator leaves more idle.
+//
+// The batch that fits according to a report does, and one that is 15% larger than what would fit without anything idle
+// does not, and that is at most half as much more.
 func TestBatchFits(t *testing.T) {
 	t.Parallel()
 	extended(t)
 	for _, c := range []struct {
 		model, device string
 		batch         int
-	}{{"wide", "1G", 8}, {"attention", "2G", 4}, {"convolutions", "2G", 16}} {
+	}{{"wide", "1G", 8}, {"attention", "2G", 4}, {"convolutions", "2G", 16}, {"residual", "1G", 2}} {
 		t.Run(c.model, func(t *testing.T) {
 			t.Parallel()
 			run := func(batch int) render.DocumentVerdict {
@@ -32,21 +36,22 @@ func TestBatchFits(t *testing.T) {
 					env: []string{"NULLCUDA_MEM=" + c.device}, mayFail: true}.record(t)
 				return jsonReport(t, r.trace).Verdict
 			}
-			factor := 0.0
+			factor, most := 0.0, 0.0
 			for _, text := range run(c.batch).Sentences {
 				if m := fitting.FindStringSubmatch(text); m != nil {
 					factor, _ = strconv.ParseFloat(m[1], 64)
+					most, _ = strconv.ParseFloat(m[2], 64)
 				}
 			}
-			if factor <= 1 {
-				t.Fatal("no sentence says what would fit")
+			if factor <= 1 || most < factor || most > 1.5*factor {
+				t.Fatalf("%.1f to %.1f times are said to fit", factor, most)
 			}
 			batch := float64(c.batch) * factor
 			if v := run(int(batch)); v.Outcome != report.OutcomePeak {
 				t.Errorf("%.1f times a batch of %d: %q", factor, c.batch, v.Sentences)
 			}
-			if v := run(int(math.Ceil(1.1*batch)) + 1); v.Outcome != report.OutcomeOOM {
-				t.Errorf("a tenth more than %.1f times a batch of %d fits: %q", factor, c.batch, v.Sentences)
+			if v := run(int(math.Ceil(1.15 * float64(c.batch) * most))); v.Outcome != report.OutcomeOOM {
+				t.Errorf("15%% more than %.1f times a batch of %d fits: %q", most, c.batch, v.Sentences)
 			}
 		})
 	}

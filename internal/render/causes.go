@@ -99,12 +99,17 @@ func fitSentence(s *report.Summary) (text string, bytes uint64) {
 	if f == nil || len(s.Growing()) > 0 || f.Factor < leastFit || f.Factor > mostFit || f.Scaling < leastCause {
 		return "", 0
 	}
-	times := fmt.Sprintf("%.1f", math.Floor(f.Factor*10)/10)
-	if f.Factor >= 10 {
-		times = layout.Count(uint64(f.Factor))
+	return fmt.Sprintf("What grows with the batch holds %s: about %s times this batch would fit on %s, %s if the "+
+		"allocator left nothing idle.", layout.Bytes(f.Scaling), multipleWords(f.Factor), layout.DeviceName(f.Device),
+		multipleWords(f.Most)), f.Scaling
+}
+
+// multipleWords is a multiple of a batch, rounded down.
+func multipleWords(times float64) string {
+	if times >= 10 {
+		return layout.Count(uint64(times))
 	}
-	return fmt.Sprintf("What grows with the batch holds %s: about %s times this batch would fit on %s.",
-		layout.Bytes(f.Scaling), times, layout.DeviceName(f.Device)), f.Scaling
+	return fmt.Sprintf("%.1f", math.Floor(times*10)/10)
 }
 
 // untrainedSentence speaks of a module that is differentiated, or ready to be, for nothing.
