@@ -16,7 +16,7 @@ import (
 )
 
 var fitting = regexp.MustCompile(
-	`about ([\d.]+) times this batch would fit on device 0, ([\d.]+) if the allocator left nothing idle\.`)
+	`([\d.]+) to ([\d.]+) times this batch would fit on device 0\.`)
 
 // Up to 12% more was said to fit than did, since with other sizes of blocks the allocator leaves more idle.
 //

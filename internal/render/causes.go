@@ -93,15 +93,21 @@ func wasteWords(w *cause.Waste, idle uint64) string {
 // Multiples of the batch that are worth saying: less is no news, and more is no batch that anybody would try.
 const leastFit, mostFit = 1.2, 64
 
-// fitSentence says how much larger a batch the device has room for. Where memory grows, it is no share of a batch.
+// fitSentence says how much larger a batch the device has room for: with what the allocator leaves idle, and without.
+// Where memory grows, it is no share of a batch.
 func fitSentence(s *report.Summary) (text string, bytes uint64) {
 	f := cause.FitOf(s)
 	if f == nil || len(s.Growing()) > 0 || f.Factor < leastFit || f.Factor > mostFit || f.Scaling < leastCause {
 		return "", 0
 	}
-	return fmt.Sprintf("What grows with the batch holds %s: about %s times this batch would fit on %s, %s if the "+
-		"allocator left nothing idle.", layout.Bytes(f.Scaling), multipleWords(f.Factor), layout.DeviceName(f.Device),
-		multipleWords(f.Most)), f.Scaling
+	times, most := multipleWords(f.Factor), multipleWords(f.Most)
+	if times == most {
+		times = "about " + times
+	} else {
+		times += " to " + most
+	}
+	return fmt.Sprintf("What grows with the batch holds %s: %s times this batch would fit on %s.",
+		layout.Bytes(f.Scaling), times, layout.DeviceName(f.Device)), f.Scaling
 }
 
 // multipleWords is a multiple of a batch, rounded down.
