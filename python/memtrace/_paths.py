@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from typing import Any, Dict, Iterator, List, Optional, Set, Tuple
 
 ENTRIES = 100_000  # of a container, that are looked at for one object
+NAMED_ENTRIES = 16  # of a dictionary; one that has more is a table, of which no entry has a name of its own
 
 
 CO_OPTIMIZED = 1  # a function's code
@@ -258,6 +259,10 @@ def written(names: List[str], objects: List[Any], same: int) -> str:
     return "".join(texts)
 
 
+def _is_table(found: Any) -> bool:
+    return issubclass(type(found), dict) and dict.__len__(found) > NAMED_ENTRIES
+
+
 class Route:
     """A way from what has a name to a tensor. Objects are those on the way, the tensor last, and names how each is reached from the one before; "" where it is the
     same as that by name."""
@@ -272,7 +277,8 @@ class Route:
         types_ = ["Tensor" if type(way[0]).__name__ == "Tensor" else type(way[0]).__name__]
         for n, (at, step) in enumerate(zip(way[1:], steps)):
             attributes = n + 2 < len(way) and instance_dict(way[n + 2]) is at  # of an object, by which that one reaches it
-            texts.append(step.below(attributes or id(at) in roots.modules))
+            named = attributes or id(at) in roots.modules or (n + 1 < len(steps) and steps[n + 1].below(True) in _CHILDREN)
+            texts.append(step.below(attributes or id(at) in roots.modules) if named or not _is_table(at) else "[*]")
             if not attributes:
                 types_.append("module" if id(at) in roots.modules else type(at).__name__)
         if len(way) > 2 and types_[-1] == "function":  # function, closure, cell

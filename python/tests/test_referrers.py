@@ -93,6 +93,17 @@ def test_modules_have_the_names_of_named_parameters(monkeypatch):
     assert group.path()[0] == f"{__name__}.MODEL.layers.*.weight"
 
 
+def test_entries_of_a_table_have_no_names():
+    """A cache by user was as many holders as it had users."""
+    NAMESPACE["table"] = {f"user{n}": [Leaf()] for n in range(17)}
+    NAMESPACE["few"] = {f"part{n}": [Leaf()] for n in range(16)}
+    try:
+        assert path_of(lambda: NAMESPACE["table"]["user3"][0])[0] == f"{__name__}.NAMESPACE['table'][*][*]"
+        assert path_of(lambda: NAMESPACE["few"]["part3"][0])[0] == f"{__name__}.NAMESPACE['few']['part3'][*]"
+    finally:
+        NAMESPACE.clear()
+
+
 def test_names_run_no_code_of_the_program(monkeypatch):
     """A lazy module is not loaded, and a metaclass is not asked."""
 
