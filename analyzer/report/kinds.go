@@ -14,7 +14,8 @@ var FindingKinds = []FindingKind{
 	{"idle-reserved", SeverityInfo, "much was reserved by the framework's allocator and in no block"},
 	{"rounding", SeverityInfo, "much of the blocks was not requested"},
 	{"other-processes-held", SeverityInfo, "other processes held much of the device"},
-	{"fits", SeverityInfo, "how many times this batch the device has room for"},
+	{"fits", SeverityInfo, "how many times this batch the device has room for: with what the allocator leaves idle now, " +
+		"and with nothing idle"},
 	{"many-alike", SeverityInfo, "modules that differ in a number came one after another, as versions of one adapter do; " +
 		"others like them are few"},
 	{"parameter-copies", SeverityInfo, "a module has the same parameters as a trained one: a moving average, a teacher"},
