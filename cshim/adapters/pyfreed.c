@@ -7,37 +7,14 @@
 #include <errno.h>
 
 #include "adapters/pyobject.h"
-#include "base/clock.h"
+#include "adapters/pysearch.h"
 #include "base/sys.h"
 #include "python/interpreter.h"
 
 #define MT_OBJECTS (1u << 20) /* most that are looked at */
 #define MT_SLOTS (2 * MT_OBJECTS)
-#define MT_LOOK 4096u /* visits between two readings of the clock */
 
-#define API(F)                                                              \
-  F(void *, list, (intptr_t), "PyList_New")                                 \
-  F(int, append, (void *, void *), "PyList_Append")                         \
-  F(intptr_t, length, (void *), "PyList_Size")                              \
-  F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */ \
-  F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */     \
-  F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                          \
-  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
-  F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
-  F(int, is_subtype, (void *, void *), "PyType_IsSubtype")                  \
-  F(void, clear_error, (void), "PyErr_Clear")                               \
-  F(void, incref, (void *), "Py_IncRef")                                    \
-  F(void, decref, (void *), "Py_DecRef")
-
-static struct {
-  MT_PYAPI_PLACES(API)
-} api;
-static void *none;
-
-bool mt_pyfreed_find(void) {
-  none = (void *)mt_interpreter_variable("_Py_NoneStruct");
-  return none && mt_pyapi_find(MT_PYAPI_NAMES(API), &api);
-}
+static const struct mt_pysearch_api *const api = &mt_pysearch;
 
 struct candidate {
   void *object;
@@ -54,24 +31,12 @@ static struct {
   uint32_t *queue; /* numbers of the group's */
   uint32_t *staying;
   uint32_t count, group, end, stay;
-  uint64_t visits, most, until;
-  bool exhausted;
+  struct mt_pybound bound;
   void *holder, *type;
 } now;
 
-static bool out_of_budget(void) {
-  if (now.exhausted) return true;
-  now.exhausted = now.visits >= now.most || (now.visits % MT_LOOK == 0 && mt_clock_monotonic() > now.until);
-  if (!now.exhausted) now.visits++;
-  return now.exhausted;
-}
-
 static uint32_t *slot_of(const void *object) {
-  uint64_t hash = (uintptr_t)object * 0x9e3779b97f4a7c15ull >> 20;
-  for (;; hash++) {
-    uint32_t *slot = &now.slots[hash % MT_SLOTS];
-    if (!*slot || now.all[*slot - 1].object == object) return slot;
-  }
+  return mt_pysearch_slot(now.slots, MT_SLOTS, now.all, sizeof *now.all, object);
 }
 
 static struct candidate *known(const void *object) {
@@ -83,7 +48,7 @@ static struct candidate *known(const void *object) {
 static struct candidate *candidate(void *object) {
   uint32_t *slot = slot_of(object);
   if (*slot) return &now.all[*slot - 1];
-  if (now.count == MT_OBJECTS) return now.exhausted = true, NULL;
+  if (now.count == MT_OBJECTS) return now.bound.exhausted = true, NULL;
   now.all[now.count] = (struct candidate){.object = object};
   *slot = ++now.count;
   return &now.all[now.count - 1];
@@ -91,7 +56,7 @@ static struct candidate *candidate(void *object) {
 
 static int count_own(void *child, void *unused) {
   (void)unused;
-  if (out_of_budget()) return 1;
+  if (mt_pybound_is_over(&now.bound)) return 1;
   struct candidate *c = mt_pyobject_is_collected(child) ? candidate(child) : NULL;
   if (c) c->own++;
   return 0;
@@ -111,7 +76,7 @@ static struct candidate *enter(void *object) {
 
 static int subtract_given(void *child, void *unused) {
   (void)unused;
-  if (out_of_budget()) return 1;
+  if (mt_pybound_is_over(&now.bound)) return 1;
   struct candidate *c = known(child);
   if (c && c->group == now.group) c->left--;
   return 0;
@@ -119,7 +84,7 @@ static int subtract_given(void *child, void *unused) {
 
 static int subtract_reached(void *child, void *unused) {
   (void)unused;
-  if (out_of_budget()) return 1;
+  if (mt_pybound_is_over(&now.bound)) return 1;
   struct candidate *c = enter(child);
   if (c) c->left--;
   return 0;
@@ -133,7 +98,7 @@ static void stay(struct candidate *c) {
 
 static int propagate(void *child, void *unused) {
   (void)unused;
-  if (out_of_budget()) return 1;
+  if (mt_pybound_is_over(&now.bound)) return 1;
   struct candidate *c = child == now.holder ? NULL : known(child);
   if (c && c->group == now.group) stay(c);
   return 0;
@@ -141,14 +106,14 @@ static int propagate(void *child, void *unused) {
 
 /* C++ code may refer to an object of the type. */
 static bool is_doubtful(const struct candidate *c) {
-  return c->left == 1 && api.is_subtype(mt_pyapi_type_of(c->object), now.type);
+  return c->left == 1 && api->is_subtype(mt_pyapi_type_of(c->object), now.type);
 }
 
 static void decide(void *group) {
-  unsigned long long number = api.from_number(api.list_item(group, 1));
+  unsigned long long number = api->from_number(api->list_item(group, 1));
   now.end = now.stay = 0;
-  intptr_t count = api.length(group);
-  for (intptr_t i = 2; i < count; i++) enter(api.list_item(group, i));
+  intptr_t count = api->length(group);
+  for (intptr_t i = 2; i < count; i++) enter(api->list_item(group, i));
   uint32_t given = now.end;
   if (now.holder && number) mt_pyobject_traverse(now.holder, subtract_given);
   for (uint32_t i = 0; i < given; i++) {
@@ -156,37 +121,32 @@ static void decide(void *group) {
     if (!now.holder) c->left = (int32_t)number; /* those of functions that run, and of their stacks, end */
     else if (!number) c->left--;
   }
-  for (uint32_t i = 0; i < now.end && !now.exhausted; i++)
+  for (uint32_t i = 0; i < now.end && !now.bound.exhausted; i++)
     mt_pyobject_traverse(now.all[now.queue[i]].object, subtract_reached);
   for (uint32_t i = 0; i < now.end; i++) {
     struct candidate *c = &now.all[now.queue[i]];
     if (c->left > 0 && !is_doubtful(c)) stay(c);
   }
-  for (uint32_t i = 0; i < now.stay && !now.exhausted; i++)
+  for (uint32_t i = 0; i < now.stay && !now.bound.exhausted; i++)
     mt_pyobject_traverse(now.all[now.staying[i]].object, propagate);
-}
-
-static void append(void *list, void *item) {
-  if (list && item) api.append(list, item);
-  if (item) api.decref(item);
 }
 
 /* The pair of lists; None where the group was not decided. */
 static void append_ended(void *list) {
-  void *ended = api.list(0), *doubtful = api.list(0);
+  void *ended = api->list(0), *doubtful = api->list(0);
   for (uint32_t i = 0; ended && doubtful && i < now.end; i++) {
     struct candidate *c = &now.all[now.queue[i]];
-    if (!c->stays && api.is_subtype(mt_pyapi_type_of(c->object), now.type))
-      append(c->left > 0 ? doubtful : ended, api.number((uintptr_t)c->object));
+    if (!c->stays && api->is_subtype(mt_pyapi_type_of(c->object), now.type))
+      mt_pysearch_append(c->left > 0 ? doubtful : ended, api->number((uintptr_t)c->object));
   }
-  if (ended && doubtful) append(list, api.pack(2, ended, doubtful));
-  if (ended) api.decref(ended);
-  if (doubtful) api.decref(doubtful);
+  if (ended && doubtful) mt_pysearch_append(list, api->pack(2, ended, doubtful));
+  if (ended) api->decref(ended);
+  if (doubtful) api->decref(doubtful);
 }
 
 static void mark_kept(void *list) {
-  for (intptr_t i = 0, count = api.length(list); i < count; i++) {
-    void *object = api.list_item(list, i);
+  for (intptr_t i = 0, count = api->length(list); i < count; i++) {
+    void *object = api->list_item(list, i);
     struct candidate *c = mt_pyobject_is_collected(object) ? candidate(object) : NULL;
     if (c) c->kept = true;
   }
@@ -194,18 +154,18 @@ static void mark_kept(void *list) {
 
 /* The search's own references are counted before any object is created for the result. */
 static void *search(void *groups, void *own, void *kept) {
-  intptr_t count = api.length(groups);
+  intptr_t count = api->length(groups);
   mt_pyobject_traverse(kept, count_own);
-  for (intptr_t i = 0; i < count; i++) mt_pyobject_traverse(api.list_item(groups, i), count_own);
-  for (intptr_t i = 0, size = api.length(own); i < size; i++)
-    mt_pyobject_traverse(api.list_item(own, i), count_own);
+  for (intptr_t i = 0; i < count; i++) mt_pyobject_traverse(api->list_item(groups, i), count_own);
+  for (intptr_t i = 0, size = api->length(own); i < size; i++)
+    mt_pyobject_traverse(api->list_item(own, i), count_own);
   mark_kept(kept);
-  void *list = api.list(0);
+  void *list = api->list(0);
   for (intptr_t i = 0; list && i < count; i++) {
-    void *group = api.list_item(groups, i), *holder = api.list_item(group, 0);
-    now.group = (uint32_t)i + 1, now.holder = holder == none ? NULL : holder;
-    if (!now.exhausted) decide(group);
-    if (now.exhausted) api.append(list, none);
+    void *group = api->list_item(groups, i), *holder = api->list_item(group, 0);
+    now.group = (uint32_t)i + 1, now.holder = holder == mt_pysearch_none ? NULL : holder;
+    if (!now.bound.exhausted) decide(group);
+    if (now.bound.exhausted) api->append(list, mt_pysearch_none);
     else append_ended(list);
   }
   return list;
@@ -218,20 +178,20 @@ void *mt_pyfreed(void *self, void *arguments) {
                queue = MT_OBJECTS * sizeof *now.queue, size = all + slots + 2 * queue;
   void *given[6], *found = NULL;
   bool possible = !mt_interpreter.layout.free_threaded && !now.all;
-  for (int i = 0; possible && i < 6; i++) possible = (given[i] = api.item(arguments, i)) != NULL;
+  for (int i = 0; possible && i < 6; i++) possible = (given[i] = api->item(arguments, i)) != NULL;
   char *room = possible ? mt_sys_pages_alloc(size) : NULL;
   if (room) {
     now.all = (struct candidate *)room, now.slots = (uint32_t *)(room + all);
     now.queue = (uint32_t *)(room + all + slots), now.staying = (uint32_t *)(room + all + slots + queue);
-    now.count = 0, now.visits = 0, now.exhausted = false, now.type = given[5];
-    now.most = api.from_number(given[3]);
-    now.until = mt_clock_monotonic() + api.from_number(given[4]) * 1000000ull;
+    now.count = 0, now.bound.visits = 0, now.bound.exhausted = false, now.type = given[5];
+    now.bound.most = api->from_number(given[3]);
+    now.bound.until = mt_clock_monotonic() + api->from_number(given[4]) * 1000000ull;
     found = search(given[0], given[1], given[2]);
     mt_sys_pages_free(room, size);
     now.all = NULL;
   }
-  api.clear_error();
-  if (!found) api.incref(found = none);
+  api->clear_error();
+  if (!found) api->incref(found = mt_pysearch_none);
   errno = error;
   return found;
 }

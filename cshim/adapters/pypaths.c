@@ -11,7 +11,7 @@
 
 #include "adapters/pygc.h"
 #include "adapters/pyobject.h"
-#include "base/clock.h"
+#include "adapters/pysearch.h"
 #include "base/sys.h"
 #include "python/interpreter.h"
 #include "python/pyapi.h"
@@ -20,32 +20,11 @@
 #define MT_SLOTS (2 * MT_OBJECTS)
 #define MT_STEPS 48u /* of a way */
 #define MT_CYCLE 6u  /* of a way to garbage, which has no beginning */
-#define MT_LOOK 4096u /* visits between two readings of the clock */
 #define MT_NOWHERE UINT32_MAX
 
-#define API(F)                                                              \
-  F(void *, list, (intptr_t), "PyList_New")                                 \
-  F(int, append, (void *, void *), "PyList_Append")                         \
-  F(intptr_t, length, (void *), "PyList_Size")                              \
-  F(void *, list_item, (void *, intptr_t), "PyList_GetItem") /* borrowed */ \
-  F(void *, item, (void *, intptr_t), "PyTuple_GetItem") /* borrowed */     \
-  F(void *, pack, (intptr_t, ...), "PyTuple_Pack")                          \
-  F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
-  F(unsigned long long, from_number, (void *), "PyLong_AsUnsignedLongLong") \
-  F(int, is_subtype, (void *, void *), "PyType_IsSubtype")                  \
-  F(void, clear_error, (void), "PyErr_Clear")                               \
-  F(void, incref, (void *), "Py_IncRef")                                    \
-  F(void, decref, (void *), "Py_DecRef")
+static const struct mt_pysearch_api *const api = &mt_pysearch;
 
-static struct {
-  MT_PYAPI_PLACES(API)
-} api;
-static void *none;
-
-bool mt_pypaths_find(void) {
-  none = (void *)mt_interpreter_variable("_Py_NoneStruct");
-  return none && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pygc_find();
-}
+bool mt_pypaths_find(void) { return mt_pysearch_find() && mt_pygc_find(); }
 
 struct visited {
   void *object;
@@ -67,18 +46,13 @@ static struct {
   uint32_t *slots; /* number of an object + 1 */
   uint32_t *queue; /* numbers of those that something holds */
   uint32_t count, at, end;
-  uint64_t visits, most, until;
-  bool exhausted;
+  struct mt_pybound bound;
   void *own[2]; /* the search's own lists, which keep nothing alive */
   void *last;   /* a type whose objects are followed when nothing else is left, or NULL */
 } now;
 
 static uint32_t *slot_of(const void *object) {
-  uint64_t hash = (uintptr_t)object * 0x9e3779b97f4a7c15ull >> 20;
-  for (;; hash++) {
-    uint32_t *slot = &now.slots[hash % MT_SLOTS];
-    if (!*slot || now.visited[*slot - 1].object == object) return slot;
-  }
+  return mt_pysearch_slot(now.slots, MT_SLOTS, now.visited, sizeof *now.visited, object);
 }
 
 static struct visited *visited(const void *object) {
@@ -91,22 +65,15 @@ static bool add_object(void *object, uint32_t from, enum mt_pypath_kind kind) {
   if (object == now.own[0] || object == now.own[1]) return false;
   uint32_t *slot = slot_of(object);
   if (*slot) return false;
-  if (now.count == MT_OBJECTS) return now.exhausted = true, false;
+  if (now.count == MT_OBJECTS) return now.bound.exhausted = true, false;
   now.visited[now.count] = (struct visited){.object = object, .from = from, .kind = kind};
   *slot = ++now.count;
   return true;
 }
 
-static bool out_of_budget(void) {
-  if (now.exhausted) return true;
-  now.exhausted = now.visits >= now.most || (now.visits % MT_LOOK == 0 && mt_clock_monotonic() > now.until);
-  if (!now.exhausted) now.visits++;
-  return now.exhausted;
-}
-
 static int visit_child(void *child, void *unused) {
   (void)unused;
-  if (out_of_budget()) return 1;
+  if (mt_pybound_is_over(&now.bound)) return 1;
   if (!mt_pyobject_is_collected(child)) return 0;
   struct visited *m = visited(child);
   if (!m && add_object(child, now.at, MT_PATH_NAMED)) m = &now.visited[now.count - 1];
@@ -118,24 +85,24 @@ static int visit_child(void *child, void *unused) {
 static void drain_queue(void) {
   uint32_t first = now.at;
   bool deferred = false;
-  for (; now.at < now.count && !now.exhausted; now.at++) {
+  for (; now.at < now.count && !now.bound.exhausted; now.at++) {
     struct visited *m = &now.visited[now.at];
-    m->left = now.last && api.is_subtype(mt_pyapi_type_of(m->object), now.last);
+    m->left = now.last && api->is_subtype(mt_pyapi_type_of(m->object), now.last);
     deferred |= m->left;
     if (!m->left) mt_pyobject_traverse(m->object, visit_child);
   }
   uint32_t end = now.at;
-  for (now.at = first; deferred && now.at < end && !now.exhausted; now.at++)
+  for (now.at = first; deferred && now.at < end && !now.bound.exhausted; now.at++)
     if (now.visited[now.at].left) mt_pyobject_traverse(now.visited[now.at].object, visit_child);
-  for (now.at = end; now.at < now.count && !now.exhausted; now.at++)
+  for (now.at = end; now.at < now.count && !now.bound.exhausted; now.at++)
     mt_pyobject_traverse(now.visited[now.at].object, visit_child);
 }
 
 static void walk_from_roots(void *roots) {
   now.at = 0;
-  for (intptr_t i = 0, count = api.length(roots); i < count; i++) {
-    void *root = api.list_item(roots, i);
-    if (root == none) drain_queue();
+  for (intptr_t i = 0, count = api->length(roots); i < count; i++) {
+    void *root = api->list_item(roots, i);
+    if (root == mt_pysearch_none) drain_queue();
     else if (mt_pyobject_is_collected(root)) add_object(root, MT_NOWHERE, MT_PATH_NAMED);
   }
   drain_queue();
@@ -143,14 +110,14 @@ static void walk_from_roots(void *roots) {
 
 static bool add_unreached(void *object, void *unused) {
   (void)unused;
-  if (out_of_budget()) return false;
+  if (mt_pybound_is_over(&now.bound)) return false;
   add_object(object, MT_NOWHERE, MT_PATH_GARBAGE);
   return true;
 }
 
 static int subtract_reference(void *child, void *unused) {
   (void)unused;
-  if (out_of_budget()) return 1;
+  if (mt_pybound_is_over(&now.bound)) return 1;
   struct visited *m = visited(child);
   if (m) m->left--;
   return 0;
@@ -163,7 +130,7 @@ static void mark_reachable(struct visited *m, uint32_t from) {
 
 static int propagate(void *child, void *unused) {
   (void)unused;
-  if (out_of_budget()) return 1;
+  if (mt_pybound_is_over(&now.bound)) return 1;
   struct visited *m = visited(child);
   if (m && m->kind == MT_PATH_GARBAGE) mark_reachable(m, now.at);
   return 0;
@@ -171,7 +138,7 @@ static int propagate(void *child, void *unused) {
 
 static int link_garbage(void *child, void *unused) {
   (void)unused;
-  if (out_of_budget()) return 1;
+  if (mt_pybound_is_over(&now.bound)) return 1;
   struct visited *m = visited(child);
   if (m && m->kind == MT_PATH_GARBAGE && m->from == MT_NOWHERE && child != now.visited[now.at].object) m->from = now.at;
   return 0;
@@ -181,7 +148,7 @@ static int link_garbage(void *child, void *unused) {
 static void propagate_reachable(uint32_t first) {
   for (uint32_t i = first; i < now.count; i++)
     if (now.visited[i].left > 0) mark_reachable(&now.visited[i], MT_NOWHERE);
-  for (uint32_t next = 0; next < now.end && !now.exhausted; next++) {
+  for (uint32_t next = 0; next < now.end && !now.bound.exhausted; next++) {
     now.at = now.queue[next];
     mt_pyobject_traverse(now.visited[now.at].object, propagate);
   }
@@ -193,11 +160,11 @@ static bool classify_rest(void) {
   if (!mt_pygc_visit(add_unreached, NULL)) return false;
   for (uint32_t i = first; i < now.count; i++) /* not while they are visited: from 3.12 on each is held then */
     now.visited[i].left = mt_pyobject_references(now.visited[i].object);
-  for (now.at = first; now.at < now.count && !now.exhausted; now.at++)
+  for (now.at = first; now.at < now.count && !now.bound.exhausted; now.at++)
     mt_pyobject_traverse(now.visited[now.at].object, subtract_reference);
   for (int i = 0; i < 2; i++) mt_pyobject_traverse(now.own[i], subtract_reference);
   propagate_reachable(first);
-  for (now.at = first; now.at < now.count && !now.exhausted; now.at++)
+  for (now.at = first; now.at < now.count && !now.bound.exhausted; now.at++)
     if (now.visited[now.at].kind == MT_PATH_GARBAGE) mt_pyobject_traverse(now.visited[now.at].object, link_garbage);
   return true;
 }
@@ -205,61 +172,48 @@ static bool classify_rest(void) {
 /* The objects on the way to one, itself first; new references. */
 static void find_path(void *object, struct path *path) {
   struct visited *m = visited(object);
-  path->kind = m && (m->kind == MT_PATH_NAMED || !now.exhausted) ? (enum mt_pypath_kind)m->kind : MT_PATH_UNKNOWN;
+  path->kind = m && (m->kind == MT_PATH_NAMED || !now.bound.exhausted) ? (enum mt_pypath_kind)m->kind : MT_PATH_UNKNOWN;
   path->referred = m ? m->referred : 0;
   for (uint32_t steps = 0; m && path->kind != MT_PATH_UNKNOWN && steps < MT_STEPS; steps++) {
     path->objects[path->count++] = m->object;
-    api.incref(m->object);
+    api->incref(m->object);
     if (m->from == MT_NOWHERE || (path->kind == MT_PATH_GARBAGE && path->count == MT_CYCLE)) break;
     m = &now.visited[m->from];
   }
 }
 
-static void append_number(void *list, unsigned long long value) {
-  void *number = api.number(value);
-  if (list && number) api.append(list, number);
-  if (number) api.decref(number);
-}
-
 static void *list_of(struct path *path) {
-  void *list = api.list(0);
-  append_number(list, path->kind);
-  append_number(list, path->referred);
-  while (path->count--) {
-    if (list) api.append(list, path->objects[path->count]);
-    api.decref(path->objects[path->count]);
-  }
+  void *list = api->list(0);
+  mt_pysearch_append(list, api->number(path->kind));
+  mt_pysearch_append(list, api->number(path->referred));
+  while (path->count--) mt_pysearch_append(list, path->objects[path->count]);
   return list;
 }
 
 /* Creating objects may run a collection, and that code of the program's which frees some; so the result is created at
  * the end, from references. */
 static void *collect_paths(void *wanted) {
-  intptr_t count = api.length(wanted);
+  intptr_t count = api->length(wanted);
   size_t size = (size_t)count * sizeof(struct path);
   struct path *paths = count ? mt_sys_pages_alloc(size) : NULL;
   void *list = NULL;
   for (intptr_t i = 0; paths && i < count; i++)
-    find_path(api.list_item(wanted, i), &paths[i]);
-  if (paths || !count) list = api.list(0);
-  for (intptr_t i = 0; paths && i < count; i++) {
-    void *path = list_of(&paths[i]);
-    if (path && list) api.append(list, path);
-    if (path) api.decref(path);
-  }
+    find_path(api->list_item(wanted, i), &paths[i]);
+  if (paths || !count) list = api->list(0);
+  for (intptr_t i = 0; paths && i < count; i++) mt_pysearch_append(list, list_of(&paths[i]));
   if (paths) mt_sys_pages_free(paths, size);
   return list;
 }
 
 static void *search(void *wanted, void *roots, void *last) {
-  now.own[0] = wanted, now.own[1] = roots, now.last = last == none ? NULL : last;
-  now.count = now.end = 0, now.visits = 0, now.exhausted = false;
+  now.own[0] = wanted, now.own[1] = roots, now.last = last == mt_pysearch_none ? NULL : last;
+  now.count = now.end = 0, now.bound.visits = 0, now.bound.exhausted = false;
   walk_from_roots(roots);
-  if (!now.exhausted && !classify_rest()) return NULL;
-  void *paths = collect_paths(wanted), *visits = api.number(now.visits), *both = NULL;
-  if (paths && visits) both = api.pack(2, paths, visits);
-  if (paths) api.decref(paths);
-  if (visits) api.decref(visits);
+  if (!now.bound.exhausted && !classify_rest()) return NULL;
+  void *paths = collect_paths(wanted), *visits = api->number(now.bound.visits), *both = NULL;
+  if (paths && visits) both = api->pack(2, paths, visits);
+  if (paths) api->decref(paths);
+  if (visits) api->decref(visits);
   return both;
 }
 
@@ -268,22 +222,22 @@ void *mt_pypaths(void *self, void *arguments) {
   int error = errno;
   const size_t met_size = MT_OBJECTS * sizeof *now.visited, slots_size = MT_SLOTS * sizeof *now.slots,
                queue_size = MT_OBJECTS * sizeof *now.queue;
-  void *wanted = api.item(arguments, 0), *roots = wanted ? api.item(arguments, 1) : NULL,
-       *visits = roots ? api.item(arguments, 2) : NULL, *milliseconds = visits ? api.item(arguments, 3) : NULL,
-       *last = milliseconds ? api.item(arguments, 4) : NULL, *found = NULL;
+  void *wanted = api->item(arguments, 0), *roots = wanted ? api->item(arguments, 1) : NULL,
+       *visits = roots ? api->item(arguments, 2) : NULL, *milliseconds = visits ? api->item(arguments, 3) : NULL,
+       *last = milliseconds ? api->item(arguments, 4) : NULL, *found = NULL;
   bool possible = last && !mt_interpreter.layout.free_threaded && !now.visited;
   char *room = possible ? mt_sys_pages_alloc(met_size + slots_size + queue_size) : NULL;
   if (room) {
     now.visited = (struct visited *)room;
     now.slots = (uint32_t *)(room + met_size), now.queue = (uint32_t *)(room + met_size + slots_size);
-    now.most = api.from_number(visits);
-    now.until = mt_clock_monotonic() + api.from_number(milliseconds) * 1000000ull;
+    now.bound.most = api->from_number(visits);
+    now.bound.until = mt_clock_monotonic() + api->from_number(milliseconds) * 1000000ull;
     found = search(wanted, roots, last);
     mt_sys_pages_free(room, met_size + slots_size + queue_size);
     now.visited = NULL;
   }
-  api.clear_error();
-  if (!found) api.incref(found = none);
+  api->clear_error();
+  if (!found) api->incref(found = mt_pysearch_none);
   errno = error;
   return found;
 }

@@ -113,7 +113,7 @@ static const char *refusal(void) {
   uint32_t state = mt_interpreter_state();
   if (state == MT_PY_OFF) return mt_interpreter.why;
   if (state < MT_PY_CHECKED || !mt_pyapi_find(MT_PYAPI_NAMES(API), &api) || !mt_pyfunctions_find() ||
-      !mt_pypaths_find() || !mt_pyfreed_find())
+      !mt_pypaths_find())
     return "no Python runs there";
   return api.initialized() && !mt_interpreter.finalizing() ? NULL : "its interpreter has ended";
 }

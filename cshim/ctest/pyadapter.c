@@ -5,6 +5,7 @@
 
 #include "adapters/adapter.h"
 #include "adapters/pyfreed.h"
+#include "adapters/pysearch.h"
 #include "adapters/pypaths.h"
 #include "process/recorder.h"
 #include "pylibrary.h"
@@ -35,7 +36,7 @@ MT_EXPORT void pyadapter_out_of_memory(void) { mt_adapter_out_of_memory(); }
 MT_EXPORT void *pyadapter_ways(void *arguments) { return mt_pypaths_find() ? mt_pypaths(NULL, arguments) : NULL; }
 
 /* freed of cshim/adapters/pyfreed.h, likewise. */
-MT_EXPORT void *pyadapter_freed(void *arguments) { return mt_pyfreed_find() ? mt_pyfreed(NULL, arguments) : NULL; }
+MT_EXPORT void *pyadapter_freed(void *arguments) { return mt_pysearch_find() ? mt_pyfreed(NULL, arguments) : NULL; }
 
 /* As a thread of ours does. */
 MT_EXPORT void pyadapter_turn(void) {
