@@ -49,14 +49,9 @@ class Graphs:
         number = self.numbers[node] = len(self.numbers)
         self.next.append([])
         self.outputs.append(0 if self.says else _outputs(node))
-        found: List[Storage] = []
-        for saved in _saved(self.torch, node):
-            storage = saved.untyped_storage()
-            key = (str(saved.device), storage.data_ptr())
-            if saved.is_cuda:
-                self.sizes[key] = int(storage.nbytes())
-                found.append(key)
-        self.saved.append(found)
+        saved = dict(_saved(self.torch, node))
+        self.sizes.update(saved)
+        self.saved.append(list(saved))
         return number
 
     def colours(self, roots: Iterable[Tuple[Any, int]]) -> List[int]:
@@ -119,8 +114,8 @@ def _outputs(node: Any) -> int:
 _saved_names: Dict[type, List[str]] = {}
 
 
-def _saved(torch: Any, node: Any) -> Iterable[Any]:
-    """Yields the tensors that a node of a graph has saved, as they are: unpacking them might run hooks of the program, such as those of a checkpoint."""
+def _saved(torch: Any, node: Any) -> Iterable[Tuple[Storage, int]]:
+    """Yields the memory on devices of what a node of a graph has saved, as it is: unpacking it might run hooks of the program, such as those of a checkpoint."""
     kind = type(node)
     if kind not in _saved_names:
         _saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
@@ -128,9 +123,11 @@ def _saved(torch: Any, node: Any) -> Iterable[Any]:
         try:
             raw = getattr(node, name)
             for one in raw if isinstance(raw, (tuple, list)) else (raw,):
-                if getattr(one, "unpack_hook", None) is None and type(getattr(one, "data", None)) is torch.Tensor:
-                    yield one.data
-        except Exception:  # noqa: BLE001  freed by a backward pass, or another version's
+                saved: Any = getattr(one, "data", None) if getattr(one, "unpack_hook", None) is None else None
+                if type(saved) is torch.Tensor and saved.is_cuda:
+                    storage = saved.untyped_storage()
+                    yield (str(saved.device), storage.data_ptr()), int(storage.nbytes())
+        except Exception:  # noqa: BLE001  freed by a backward pass, without storage, or another version's
             continue
 
 

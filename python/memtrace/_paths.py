@@ -242,15 +242,21 @@ class Roots:
         return self.local_name(found)
 
 
+def module_types() -> Tuple[type, ...]:
+    """Returns PyTorch's nn.Module, for isinstance; nothing while it is not imported."""
+    kind = getattr(sys.modules.get("torch.nn"), "Module", None)
+    return () if kind is None else (kind,)
+
+
 _CHILDREN = ("._modules", "._parameters", "._buffers")
 
 
 def written(names: List[str], objects: List[Any], same: int) -> str:
     """The path of these names, which lead to these objects; other ways with these names share the first so many. What an nn.Module has is written as in named_parameters: model.layers.0.weight, or model.layers.*.weight of several."""
-    module = getattr(sys.modules.get("torch.nn"), "Module", None)
+    modules = module_types()
     texts = list(names)
     for n, name in enumerate(names[:-1]):
-        if name not in _CHILDREN or module is None or not any(isinstance(owner, module) for owner in objects[max(n - 2, 0) : n]):
+        if name not in _CHILDREN or not any(isinstance(owner, modules) for owner in objects[max(n - 2, 0) : n]):
             continue
         key = names[n + 1][1:-1].strip("'")
         if n + 1 < same:
@@ -277,10 +283,11 @@ class Route:
         types_ = ["Tensor" if type(way[0]).__name__ == "Tensor" else type(way[0]).__name__]
         for n, (at, step) in enumerate(zip(way[1:], steps)):
             attributes = n + 2 < len(way) and instance_dict(way[n + 2]) is at  # of an object, by which that one reaches it
-            named = attributes or id(at) in roots.modules or (n + 1 < len(steps) and steps[n + 1].below(True) in _CHILDREN)
-            texts.append(step.below(attributes or id(at) in roots.modules) if named or not _is_table(at) else "[*]")
+            module = id(at) in roots.modules
+            children = n + 1 < len(steps) and steps[n + 1].below(True) in _CHILDREN
+            texts.append("[*]" if _is_table(at) and not (attributes or module or children) else step.below(attributes or module))
             if not attributes:
-                types_.append("module" if id(at) in roots.modules else type(at).__name__)
+                types_.append("module" if module else type(at).__name__)
         if len(way) > 2 and types_[-1] == "function":  # function, closure, cell
             variable = closure_variable(way[-1], way[-3])
             if variable:

@@ -13,7 +13,7 @@ import time
 from contextlib import nullcontext
 
 from ._freed import Freed, Graphs, Group, Reading, join
-from ._paths import Roots, Route, Step, step_between
+from ._paths import Roots, Route, Step, module_types, step_between
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -155,7 +155,7 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         chosen.update({reading.of: tensors[reading.of] for reading in list(chosen.values()) if reading.of is not None})
         walk = ways or _walked(tensors, chosen, budget, until, optimizer)
         late = walk.late or late or (ways is not None and len(chosen) < len(tensors))
-        groups = join(_grouped(walk, chosen), _modules(torch))
+        groups = join(_grouped(walk, chosen), module_types())
         freed = None
         if ways:
             ways.decide(groups, tensors, budget, until)
@@ -197,16 +197,13 @@ def _measure_graphs(graphs: Graphs, tensors: Dict[int, Reading], referred: Set[i
     for reading in rooted:
         if time.monotonic() > until:
             return True
-        try:
-            for node in graphs.add(reading.tensor.grad_fn):
-                reading.nodes += 1
-                reading.outputs += graphs.outputs[node]
-                for storage in graphs.saved[node]:
-                    if storage not in counted:
-                        counted.add(storage)
-                        reading.saved += graphs.sizes[storage]
-        except Exception:  # noqa: BLE001  what was counted so far stays
-            continue
+        for node in graphs.add(reading.tensor.grad_fn):
+            reading.nodes += 1
+            reading.outputs += graphs.outputs[node]
+            for storage in graphs.saved[node]:
+                if storage not in counted:
+                    counted.add(storage)
+                    reading.saved += graphs.sizes[storage]
     for key in [key for key, reading in tensors.items() if key not in referred and (reading.storage in counted or (rooted and not graphs.says))]:
         del tensors[key]
     return False
@@ -241,26 +238,23 @@ def _is_kept_by_code(reading: Optional[Reading]) -> bool:
         return False
 
 
-def _modules(torch: Any) -> Tuple[type, ...]:
-    return tuple(kind for kind in (getattr(sys.modules.get("torch.nn"), "Module", None),) if kind is not None)
-
-
 def _grouped(walk: Union[_Walk, _Ways], chosen: Dict[int, Reading]) -> List[Group]:
     """Divides tensors by their paths."""
     groups: Dict[Tuple[str, str], Group] = {}
     for key, reading in chosen.items():
         of = key if reading.of is None else reading.of
+        certain = walk.is_named(of)
         try:
             route = walk.route(of)
         except Exception:  # noqa: BLE001  another thread changed it meanwhile
-            route = Route(["?"], [reading.tensor], "")
+            route, certain = Route(["?"], [reading.tensor], ""), False
         if reading.of is not None:
             route = Route([*route.names, ".grad"], [*route.objects, reading.tensor], route.types + ", Tensor")
         group = groups.setdefault(("".join(route.names), route.types), Group())
         group.routes.append(route)
         group.keys.append(key)
         group.garbage = group.garbage or walk.is_garbage(of)
-        group.certain = group.certain and walk.is_named(of)
+        group.certain = group.certain and certain
     return list(groups.values())
 
 
