@@ -12,7 +12,6 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/check"
 	"memtrace/internal/cli"
-	"memtrace/internal/diff"
 	"memtrace/internal/render"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/safefile"
@@ -94,17 +93,14 @@ func (r *checkReader) all(args []string) (list []*check.Trace, err error) {
 		return nil, err
 	}
 	var problems []error
-	var seen diff.Recordings
+	var seen report.Recordings
 	err = tracefile.InOrder(inputs, r.one, func(in tracefile.Input, t *check.Trace, err error) error {
 		switch {
 		case tracefile.PassOver(&r.app.Console, in, err):
 		case err != nil:
 			problems = append(problems, err)
+		case tracefile.Again(&r.app.Console, &seen, in.Path, &t.Summary.Process):
 		default:
-			if first := seen.Seen(in.Path, &t.Summary.Process); first != "" {
-				r.app.Log.Warn().Msgf("%s is of the same process as %s, and is left out", in.Path, first)
-				return nil
-			}
 			list = append(list, t)
 		}
 		return nil

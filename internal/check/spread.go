@@ -66,19 +66,12 @@ func notOneRun(traces []*Trace) string {
 			f.Others[0].Path, *f.Others[0].Head.Summary.Process.Rank)
 	case len(f.Twice) > 0:
 		return fmt.Sprintf("needs one trace of each rank, and %s %s there more than once: %s",
-			layout.RankWords(f.Twice), isAre(f.Twice), pathsOf(traces, f.Twice[0]))
+			layout.RankWords(f.Twice), layout.IsAre(len(f.Twice)), pathsOf(traces, f.Twice[0]))
 	case len(f.Missing) > 0:
 		return fmt.Sprintf("needs the traces of all ranks, and %s %s missing", layout.RankWords(f.Missing),
-			isAre(f.Missing))
+			layout.IsAre(len(f.Missing)))
 	}
 	return ""
-}
-
-func isAre(ranks []int) string {
-	if len(ranks) == 1 {
-		return "is"
-	}
-	return "are"
 }
 
 // pathsOf lists the traces of a rank.

@@ -154,3 +154,16 @@ func twice(list []RankProcess) (ranks []int) {
 	slices.Sort(ranks)
 	return ranks
 }
+
+// distinct keeps the first of several files of a process, in the order of their paths, and returns the others, too.
+func distinct(list []RankProcess) (first, again []RankProcess) {
+	var seen report.Recordings
+	for _, p := range list {
+		if seen.Seen(p.Path, p.process()) == "" {
+			first = append(first, p)
+		} else {
+			again = append(again, p)
+		}
+	}
+	return first, again
+}

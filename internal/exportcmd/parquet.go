@@ -160,6 +160,7 @@ func (e *Exporter) Parquet(flags *Flags, args []string) error {
 
 // findRanks reads the beginning of every trace, for whose rank it is. A process counts once.
 func (e *Exporter) findRanks(inputs []tracefile.Input) (ranks []rankFile, problems []error) {
+	var seen report.Recordings
 	for _, in := range inputs {
 		run, err := tracefile.Open(e.Console, in.Path)
 		if tracefile.PassOver(e.Console, in, err) {
@@ -171,12 +172,10 @@ func (e *Exporter) findRanks(inputs []tracefile.Input) (ranks []rankFile, proble
 		}
 		_, err = run.ReadBatch() // a program is described before its first event
 		process := report.ProcessOf(run.Info())
-		same := slices.IndexFunc(ranks, func(r rankFile) bool { return r.process.SameAs(&process) })
 		switch {
 		case err != nil && !errors.Is(err, io.EOF):
 			problems = append(problems, tracefile.ReadError(in.Path, run, err))
-		case same >= 0:
-			e.Log.Warn().Msgf("%s is of the same process as %s, and is left out", in.Path, ranks[same].Path)
+		case tracefile.Again(e.Console, &seen, in.Path, &process):
 		default:
 			ranks = append(ranks, rankFile{Input: in, process: process})
 		}

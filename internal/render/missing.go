@@ -71,7 +71,7 @@ func absent(r *diff.Ranks) (list []string) {
 	}
 	if len(r.Missing) > 0 {
 		list = append(list, fmt.Sprintf("Of %d ranks, %s %s missing: no trace of theirs was read.",
-			r.Processes[0].Head.Summary.Process.WorldSize, layout.RankWords(r.Missing), isAre(len(r.Missing))))
+			r.Processes[0].Head.Summary.Process.WorldSize, layout.RankWords(r.Missing), layout.IsAre(len(r.Missing))))
 	}
 	return append(list, LeftOut(r)...)
 }
@@ -87,7 +87,8 @@ func LeftOut(r *diff.Ranks) (list []string) {
 			paths = append(paths, sanitize.Text(p.Path))
 		}
 		if len(paths) > 0 {
-			list = append(list, fmt.Sprintf("%s, and left out, %s %s.", why.text, isAre(len(paths)), some(paths)))
+			list = append(list, fmt.Sprintf("%s, and left out, %s %s.", why.text, layout.IsAre(len(paths)),
+				some(paths)))
 		}
 	}
 	return list

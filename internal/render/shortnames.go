@@ -66,13 +66,6 @@ func legend(categories []string, used []bool) string {
 	return strings.Join(parts, ", ")
 }
 
-func isAre(n int) string {
-	if n == 1 {
-		return "is"
-	}
-	return "are"
-}
-
 // some lists names, of many the first few.
 func some(names []string) string {
 	if more := len(names) - maxSentences; more > 0 {

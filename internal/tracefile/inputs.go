@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
 	"memtrace/internal/runprofile"
 	"memtrace/internal/safefile"
@@ -136,6 +137,15 @@ func PassOver(c *cli.Console, in Input, err error) bool {
 		return false
 	}
 	return true
+}
+
+// Again reports whether a file is of a process that one was seen of before, and says so: a process counts once.
+func Again(c *cli.Console, seen *report.Recordings, path string, p *report.Process) bool {
+	first := seen.Seen(path, p)
+	if first != "" {
+		c.Log.Warn().Msgf("%s is of the same process as %s, and is left out", path, first)
+	}
+	return first != ""
 }
 
 // NoTraceError returns the error for a folder that holds no trace. It names a file that is called like one.

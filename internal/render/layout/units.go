@@ -53,6 +53,14 @@ func Plural(n uint64, one, many string) string {
 	return Count(n) + " " + many
 }
 
+// IsAre is the verb for so many.
+func IsAre(n int) string {
+	if n == 1 {
+		return "is"
+	}
+	return "are"
+}
+
 // Duration formats nanoseconds for reading: 740 ns, 1.2 ms, 8.213 s, 4 min 03 s, 2 h 05 min.
 func Duration(ns int64) string {
 	switch {

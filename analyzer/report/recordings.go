@@ -1,6 +1,4 @@
-package diff
-
-import "memtrace/analyzer/report"
+package report
 
 // Recordings finds processes that are given more than once, such as by a trace and by its profile. The zero value has
 // seen none.
@@ -16,11 +14,11 @@ type recordingKey struct {
 
 type recording struct {
 	path    string
-	process *report.Process
+	process *Process
 }
 
 // Seen returns the file that the same process was seen in before, "" if it was not, and notes the process.
-func (r *Recordings) Seen(path string, p *report.Process) (first string) {
+func (r *Recordings) Seen(path string, p *Process) (first string) {
 	key := recordingKey{p.PID, p.Started}
 	for _, known := range r.seen[key] {
 		if known.process.SameAs(p) {
@@ -32,17 +30,4 @@ func (r *Recordings) Seen(path string, p *report.Process) (first string) {
 	}
 	r.seen[key] = append(r.seen[key], recording{path, p})
 	return ""
-}
-
-// distinct keeps the first of several files of a process, in the order of their paths, and returns the others, too.
-func distinct(list []RankProcess) (first, again []RankProcess) {
-	var seen Recordings
-	for _, p := range list {
-		if seen.Seen(p.Path, p.process()) == "" {
-			first = append(first, p)
-		} else {
-			again = append(again, p)
-		}
-	}
-	return first, again
 }
