@@ -58,12 +58,12 @@ end_to_end() {
 }
 
 short=()
-[ "$TIER" != core ] || short=(-short) # fewer random traces and damaged places
+[ "$TIER" != core ] || short=(-short) # fewer random traces and damaged places, and no millions of events
 others() {
 	part go "Go" go test -json -vet=off "${short[@]}" -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
 	part c "C" scripts/test-c.sh
 	part python "Python" scripts/test-python.sh
-	part hostile "hostile programs" go test -json -vet=off -timeout 60m ./internal/hostile
+	part hostile "hostile programs" go test -json -vet=off "${short[@]}" -timeout 60m ./internal/hostile
 	[ "$TIER" != core ] || return 0
 	part race "Go, under the race detector" scripts/test-race.sh
 	# Only cuda/nvml has files that depend on cgo.

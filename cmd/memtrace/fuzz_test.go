@@ -47,12 +47,15 @@ end reason="exit" events=2 time=-4000
 // run each time.
 func FuzzVerbs(f *testing.F) {
 	m := newMutants(f)
-	seeds := m.seeds
+	seeds, faulty := m.seeds, 3
+	if testing.Short() {
+		faulty = 1
+	}
 	for i, file := range seeds {
 		for _, turn := range []int{i, slices.Index(turns, "views"), slices.Index(turns, "html")} {
 			f.Add(file, []byte{}, uint8(turn))
 		}
-		for n := range 3 {
+		for n := range faulty {
 			f.Add(file, []byte(faults.Random(uint64(100*n+i))), uint8(i/2+7*n))
 		}
 	}

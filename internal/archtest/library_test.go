@@ -27,7 +27,7 @@ func TestLibraryFromOutside(t *testing.T) {
 		}
 	}
 	build := exec.Command("go", "build", "-o", "library", ".")
-	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS=-mod=mod")
+	build.Dir, build.Env = dir, append(os.Environ(), "GOFLAGS="+os.Getenv("GOFLAGS")+" -mod=mod")
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

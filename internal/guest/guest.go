@@ -4,7 +4,6 @@
 package guest
 
 import (
-	"bytes"
 	"crypto/sha256"
 	"encoding/hex"
 	"errors"
@@ -190,43 +189,17 @@ func contents(path string) string {
 
 // Recorder builds an executable from the library's C half and one main program: it records into a spool like a traced
 // process, but nothing drains it.
-func Recorder(t testing.TB, source string, flags ...string) string {
+func Recorder(t testing.TB, source string) string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join(Root(), "cshim", "*", "*.c"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no C sources found: %v", err)
-	}
-	sources := []string{source}
-	for _, file := range files {
-		if filepath.Base(filepath.Dir(file)) == "ctest" {
-			continue
-		}
-		relative, err := filepath.Rel(Root(), file)
-		if err != nil {
-			t.Fatal(err)
-		}
-		sources = append(sources, relative)
-	}
-	scripts, err := adapterScripts()
+	const archive = "build/cshim/libcshim.a"
+	unlock := lock(t, filepath.Join(Root(), "build", "guests"))
+	command := exec.Command("make", "--silent", archive)
+	command.Dir, command.Env = Root(), append(os.Environ(), "MAKEFLAGS=") // no part of the make that started the tests
+	text, err := command.CombinedOutput()
+	unlock()
 	if err != nil {
-		t.Fatal(err)
+		t.Fatalf("%v: %v\n%s", command, err, text)
 	}
-	return Compile(t, "recorder", append(sources, scripts), append(flags, "-ldl", "-lpthread")...)
+	return Compile(t, "recorder", []string{source}, "-Wl,--whole-archive", filepath.Join(Root(), archive),
+		"-Wl,--no-whole-archive", "-ldl", "-lpthread")
 }
-
-// adapterScripts returns the C file that the build makes of the scripts in cshim/adapters.
-var adapterScripts = sync.OnceValues(func() (string, error) {
-	dir, err := os.MkdirTemp("", "scripts")
-	if err != nil {
-		return "", err
-	}
-	defer os.RemoveAll(dir)
-	out := filepath.Join(dir, "scripts.c")
-	command := exec.Command("go", "run", "./tools/genadapters", "-out", out)
-	command.Dir = Root()
-	if text, err := command.CombinedOutput(); err != nil {
-		return "", fmt.Errorf("genadapters: %w\n%s", err, bytes.TrimSpace(text))
-	}
-	code, err := os.ReadFile(out)
-	return string(code), err
-})

@@ -59,6 +59,9 @@ func limitedSummary(t *testing.T, path string) *report.Summary {
 // limit gives way before records are lost, so up to twice the limit is allowed here; without one the trace has 8 MB.
 func TestTraceKeepsItsLimit(t *testing.T) {
 	t.Parallel()
+	if testing.Short() {
+		t.Skip("records for half a minute; see TestKilledWithLimit")
+	}
 	const events = 3_000_000
 	cmd, path := storm(t, []string{"MEMTRACE_TRACE_MAX=4M", "SPIN=4000", "MEMTRACE_SPOOL_MAX=1M"}, "1", "3000000", "24")
 	stop := largest(path)

@@ -58,6 +58,9 @@ func peakOf(t *testing.T, args ...string) int64 {
 // most, of all that the process has: see TestLiveBlockIsSmall for what they are. When the collector runs depends on the
 // load, and moves each peak by some 20 MiB: so many blocks make that 5 bytes for each.
 func TestReaderOfManyLiveBlocks(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads six million events with each verb; TestLiveBlockIsSmall holds what a block takes")
+	}
 	const few, many, most = 1_000_000, 5_000_000, 100
 	small, large := writeHoard(t, few), writeHoard(t, many)
 	for name, args := range map[string][]string{"report": {"report", "--json"}, "html": {"html", "-o", "page.html"},

@@ -26,9 +26,13 @@ func FuzzSpool(f *testing.F) {
 	if worker := flag.Lookup("test.fuzzworker"); worker.Value.String() == "false" { // workers are sent their inputs
 		seeds = append(seeds, recordedSeeds(f)...)
 	}
+	faulty := 8
+	if testing.Short() {
+		faulty = 4
+	}
 	for i, s := range seeds {
 		f.Add(s.spool, s.trace, []byte{})
-		for n := range 8 {
+		for n := range faulty {
 			f.Add(s.spool, s.trace, []byte(faults.Random(uint64(100*i+n))))
 		}
 	}

@@ -10,7 +10,7 @@ GROUPS = {
     "inference": ("infer", "graphs"),
     "ledger": ("ledger",),
     "exhaustion": ("out_of_memory",),
-    "answers": ("growth", "refusals", "compiled", "referrers", "attach"),
+    "answers": ("growth", "refusals", "compiled", "referrers", "kept_by", "attach"),
     "death": ("killed_by_itself", "killed_at_random"),
     "sharing": ("ipc", "nccl"),
     "cost": ("start_cost", "event_cost", "step_cost"),

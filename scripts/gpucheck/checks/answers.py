@@ -8,7 +8,7 @@ import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
 
-from harness import last_object
+from harness import Unmet, last_object
 
 MIB = 1 << 20
 WORKERS = max(1, min(6, (os.cpu_count() or 1) // 2))
@@ -153,6 +153,26 @@ def referrers(harness):
     text = texts[0].read_text() if texts else ""
     line = next((line.strip() for line in text.splitlines() if ", variable " in line), "not found")
     harness.expect("the variable that keeps it is named", line.endswith("variable kept[*]"), line)
+
+
+def kept_by(harness):
+    """What is said to be freed with a variable is freed, by PyTorch's count, when the program lets go of it."""
+    program = harness.root / "testdata" / "train" / "kept_by.py"
+    modes = re.findall(r"^def (\w+)\(\):", program.read_text(), re.M)
+    with ThreadPoolExecutor(WORKERS) as pool:
+        for mode, freed, said, most in pool.map(lambda mode: _kept(harness, program, mode), modes):
+            low, high = freed - freed / 10 - MIB / 16, freed + freed / 10 + MIB / 16
+            harness.expect(f"kept_by.py {mode}: what is freed with it is told", said >= low and (most or said <= high), f"said {said}, freed {freed}")
+
+
+def _kept(harness, program, mode):
+    """What the program freed, what was said to be freed, and whether that was said to be the most."""
+    trace = harness.folder / f"kept-{mode}.bin"
+    finished = harness.run([sys.executable, program, mode], trace, seconds=120, MEMTRACE_REFERRERS="60000")
+    if finished.returncode:
+        raise Unmet(f"kept_by.py {mode} ended with status {finished.returncode}: {finished.stderr.strip()[-300:]}")
+    rows = [row for row in (harness.report(trace).get("kept_by") or {}).get("holders", []) if row["path"].startswith("__main__.kept")]
+    return mode, last_object(finished.stdout)["freed"], sum(row["frees_bytes"] for row in rows), any(row.get("frees_at_most") for row in rows)
 
 
 def attach(harness):
