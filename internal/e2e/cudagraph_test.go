@@ -19,6 +19,9 @@ func TestCUDAGraphs(t *testing.T) {
 		for _, what := range []string{"step", "callables"} {
 			t.Run(framework+"/"+what, func(t *testing.T) {
 				t.Parallel()
+				if what != "step" {
+					extended(t)
+				}
 				rarely(t, framework != torch27 && what != "step")
 				r := program{framework: framework,
 					args: []string{"cuda_graphs.py", "--what", what, "--steps", "4", "--memory-stats",

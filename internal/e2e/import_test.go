@@ -60,6 +60,9 @@ func TestImportedLateHistories(t *testing.T) {
 		{torch27, "roundup_power2_divisions:4,max_split_size_mb:25"}, {torch215, "max_split_size_mb:25"}} {
 		t.Run(c.framework+" "+c.settings, func(t *testing.T) {
 			t.Parallel()
+			if c.settings != "" {
+				extended(t)
+			}
 			rarely(t, c.framework != torch27)
 			r := program{framework: c.framework, args: []string{"late_history.py", "."},
 				env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + c.settings}}.record(t)

@@ -53,6 +53,9 @@ func TestKeptBy(t *testing.T) {
 		} {
 			t.Run(framework+" "+mode, func(t *testing.T) {
 				t.Parallel()
+				if mode != "outputs" && mode != "total" {
+					extended(t)
+				}
 				rarely(t, framework == torch215 && mode != "outputs")
 				r := program{framework: framework, args: []string{"kept.py", mode},
 					env: []string{patience, "NULLCUDA_MEM=600M"}}.record(t)

@@ -191,6 +191,9 @@ func TestNamesShort(t *testing.T) {
 		for _, run := range []combination{{torch27, "3.9"}, {torch27, ""}, {torch215, ""}} {
 			t.Run(run.String()+"/"+kind, func(t *testing.T) {
 				t.Parallel()
+				if kind == "moving" {
+					extended(t)
+				}
 				rarely(t, run.framework != torch27 && kind == "model")
 				r := program{framework: run.framework, python: run.python,
 					args: []string{"names_short.py", kind}}.record(t)

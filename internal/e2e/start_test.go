@@ -152,6 +152,9 @@ func TestStartLate(t *testing.T) {
 			}
 			t.Run(strings.TrimSuffix(framework+" "+settings, " "), func(t *testing.T) {
 				t.Parallel()
+				if settings != "" {
+					extended(t)
+				}
 				r := program{framework: framework, source: startingLate,
 					args: []string{"late.py"}, late: true,
 					env: []string{"PYTORCH_CUDA_ALLOC_CONF=" + settings}}.record(t)

@@ -96,6 +96,9 @@ func TestTorchBackends(t *testing.T) {
 		for _, mode := range modes {
 			t.Run(framework+"/"+mode.name, func(t *testing.T) {
 				t.Parallel()
+				if !mode.framework {
+					extended(t)
+				}
 				rarely(t, framework != torch27 && !mode.framework)
 				p := program{framework: framework, args: []string{"resnet.py", "--memory-stats", "STATS"},
 					env: []string{mode.env}}
