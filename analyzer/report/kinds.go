@@ -24,7 +24,7 @@ var FindingKinds = []FindingKind{
 	{"context-held", SeverityInfo, "much was the CUDA context and its code"},
 	{"retries", SeverityWarning, "requests were granted only after cached memory was given back"},
 	{"growth", SeverityAlarm, "a kind of memory grows up to the end of the run; one finding each"},
-	{"no-growth", SeverityInfo, "no growth was found"},
+	{"no-growth", SeverityInfo, "no growth was found; where memory rises by less than is called growth, how much and where"},
 
 	{"truncated", SeverityWarning, "the trace is cut or damaged, and was read up to there"},
 	{"no-end", SeverityWarning, "the trace has no end, and the spool with the last records is not beside it"},

@@ -4,8 +4,10 @@ package report
 // before its teardown, in which all is freed. Every sentence on growth uses it.
 type Trend struct {
 	Level string `json:"level"` // a level, or another kind of memory by the name of Summary.Other
-	// GrowthUnknown, GrowthNone or GrowthSteady; the rest is zero unless it is that
-	Kind       string `json:"kind"`
+	// GrowthUnknown, GrowthNone or GrowthSteady; the rest is zero unless it is that, or FloorBytes is not zero
+	Kind string `json:"kind"`
+	// with GrowthNone: memory grows steadily, but by less than this in all, which a run's ordinary rise may be, too
+	FloorBytes uint64 `json:"floor_bytes,omitempty"`
 	FromTimeNS int64  `json:"from_time_ns"` // since when
 	ToTimeNS   int64  `json:"to_time_ns"`   // end of the judged part: about the last allocation
 	FromBytes  uint64 `json:"from_bytes"`   // that stayed then
@@ -38,12 +40,21 @@ const (
 )
 
 // Growing lists the judgements by which memory grows, the one on the main level first.
-func (s *Summary) Growing() (list []*Trend) {
-	if s.Trend != nil && s.Trend.Kind == GrowthSteady {
+func (s *Summary) Growing() []*Trend {
+	return s.trends(func(t *Trend) bool { return t.Kind == GrowthSteady })
+}
+
+// GrowingLittle lists the judgements by which memory grows steadily, but by so little that it is not called growth.
+func (s *Summary) GrowingLittle() []*Trend {
+	return s.trends(func(t *Trend) bool { return t.FloorBytes > 0 })
+}
+
+func (s *Summary) trends(are func(*Trend) bool) (list []*Trend) {
+	if s.Trend != nil && are(s.Trend) {
 		list = append(list, s.Trend)
 	}
 	for i := range s.OtherTrends {
-		if t := &s.OtherTrends[i]; t.Kind == GrowthSteady {
+		if t := &s.OtherTrends[i]; are(t) {
 			list = append(list, t)
 		}
 	}

@@ -143,10 +143,12 @@ func (p *place) wasFreed(from int) bool {
 	return false
 }
 
-// moves reports whether others freed the memory that grew.
+// moves reports whether others freed the memory that grew: the least of the last third is no more than that of the first
+// one. Single points are of different phases of an iteration, with more activations or fewer.
 func (g *growth) moves() bool {
-	last := len(g.held) - 2 // the last allocation includes memory in flight
-	return g.held[last] < g.held[g.from+1]+g.bytes/keptPart
+	last := len(g.held) - 1 // the last allocation includes memory in flight
+	third := max((last-g.from-1)/3, 1)
+	return slices.Min(g.held[last-third:last]) < slices.Min(g.held[g.from+1:g.from+1+third])+g.bytes/keptPart
 }
 
 // repeats reports whether the program repeated its work often enough while memory grew: by its iterations, by the

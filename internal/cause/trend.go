@@ -79,12 +79,17 @@ func (j *GrowthJudge) of(account heap.Account) *report.Trend {
 		return t
 	}
 	j.times = append(append([]int64{}, j.Held.Ends[:j.Held.Points()]...), j.Held.LastTimeNS)
-	g := j.growthOf(account)
+	g, floor := j.growthOf(account), max(floorBytes, j.peakOf(account)/floorPart)
+	steady := g != nil && !g.moves() && j.repeats(g) && !j.ended(g) && !j.allocatedLate(g)
 	switch {
-	case g == nil || g.bytes < max(floorBytes, j.peakOf(account)/floorPart) || g.moves():
-		t.Kind = report.GrowthNone
-	case j.repeats(g) && !j.ended(g) && !j.allocatedLate(g):
+	case steady && g.bytes >= floor:
 		t.Kind = report.GrowthSteady
+	case steady:
+		t.Kind, t.FloorBytes = report.GrowthNone, floor
+	case g == nil || g.bytes < floor || g.moves():
+		t.Kind = report.GrowthNone
+	}
+	if steady {
 		j.describe(t, g)
 	}
 	return t

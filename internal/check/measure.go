@@ -80,16 +80,16 @@ func unknownRequest(s *report.Summary, sub Subject) uint64 {
 	return 0
 }
 
-// growth is that of the kind of memory that grows most; 0 where none does.
+// growth is that of the kind of memory that grows most, however little: the limit is the gate's; 0 where none does.
 func growth(s *report.Summary, unit string) (Amount, error) {
 	if s.GrowthKind() == report.GrowthUnknown {
 		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, or records were lost")
 	}
-	most := Amount{0, unit}
-	if s.NullGPU && unit == BytesPerSec && len(s.Growing()) > 0 {
+	most, growing := Amount{0, unit}, append(s.Growing(), s.GrowingLittle()...)
+	if s.NullGPU && unit == BytesPerSec && len(growing) > 0 {
 		return Amount{}, fmt.Errorf("memory grows, but on the null GPU a second says nothing: limit it per step, or in total")
 	}
-	for _, t := range s.Growing() {
+	for _, t := range growing {
 		value := map[string]float64{Bytes: float64(t.Bytes), BytesPerStep: float64(t.BytesPerIteration),
 			BytesPerSec: t.BytesPerSecond}[unit]
 		if value == 0 && unit == BytesPerStep {

@@ -66,6 +66,9 @@ func growthFigure(s *report.Summary) figure {
 		f.Value, f.Note = "not known", "too little to judge by"
 		return f
 	default:
+		if little := s.GrowingLittle(); len(little) > 0 {
+			f.Note = "of more than " + layout.Bytes(little[0].FloorBytes)
+		}
 		return f
 	}
 }

@@ -126,7 +126,8 @@ func growthFindings(s *report.Summary, v *report.Verdict) []report.Finding {
 		list = append(list, report.NewFinding("growth", layout.Growth(t, s.MainLevel()), t.Bytes, evidence))
 	}
 	if v.Growth == report.GrowthNone && v.Outcome == report.OutcomePeak && !shortRun(s) && !ofSnapshot(s) {
-		return []report.Finding{report.NewFinding("no-growth", "No growth detected.", 0, "verdict.growth")}
+		text := layout.NoGrowth(s.GrowingLittle(), s.MainLevel())
+		return []report.Finding{report.NewFinding("no-growth", text, 0, "verdict.growth")}
 	}
 	return list
 }

@@ -20,6 +20,7 @@ var outsideGoldens = []struct{ field, needs string }{
 	{`^report\..*\.requested(_at_peak|_live)?(\.|$)`, "an allocator that tells what was requested"},
 	{`\.sites\.rest_bytes$`, "an allocator that tells what was requested"},
 	{`\.label$`, "keys that people cannot read"},
+	{`\.floor_bytes$`, "a long run that leaks little"},
 	{`^report\.division\.rows\.(operator|inner)\b`, "rows below a function"},
 	{`^report\.(sites\.places\.cut|health\.stacks\.native_cut\.\*)$`, "native stacks that are not whole"},
 	{`^report\.allocator\.(free_memory_asked|memory_fractions|settings)\.`, "calls of PyTorch that set its allocator"},

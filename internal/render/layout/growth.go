@@ -13,6 +13,27 @@ import (
 // Growth describes the rate of growth, its amount, and the lines. The judgement must be that memory grows; main is the
 // level that the report puts first.
 func Growth(t *report.Trend, main string) string {
+	text := fmt.Sprintf("%s grows%s (%s since %s). %s.", grownMemory(t.Level, main), growthBy(t), Bytes(t.Bytes),
+		Moment(t.FromTimeNS), growingPlaces(t))
+	if full := fullWords(t.FullInSeconds); full != "" {
+		text += " At this rate the device will be full in about " + full + "."
+	}
+	return text
+}
+
+// NoGrowth says that memory does not grow, and what rises all the same, by less than is called growth.
+func NoGrowth(little []*report.Trend, main string) string {
+	if len(little) == 0 {
+		return "No growth detected."
+	}
+	t := little[0]
+	memory := grownMemory(t.Level, main)
+	return fmt.Sprintf("No growth of more than %s. Below that, %s rises%s (%s since %s). %s.", Bytes(t.FloorBytes),
+		strings.ToLower(memory[:1])+memory[1:], growthBy(t), Bytes(t.Bytes), Moment(t.FromTimeNS), growingPlaces(t))
+}
+
+// growthBy are the rates of growth.
+func growthBy(t *report.Trend) string {
 	rates := make([]string, 0, 2)
 	if t.BytesPerSecond > 0 && (t.BytesPerIteration == 0 || t.ToTimeNS-t.FromTimeNS >= int64(time.Second)) {
 		rates = append(rates, RateWords(t.BytesPerSecond)) // for less than a second it is not known well enough
@@ -20,16 +41,10 @@ func Growth(t *report.Trend, main string) string {
 	if t.BytesPerIteration > 0 {
 		rates = append(rates, perIteration(t))
 	}
-	by := ""
-	if len(rates) > 0 {
-		by = " by " + strings.Join(rates, ", ")
+	if len(rates) == 0 {
+		return ""
 	}
-	text := fmt.Sprintf("%s grows%s (%s since %s). %s.", grownMemory(t.Level, main), by, Bytes(t.Bytes),
-		Moment(t.FromTimeNS), growingPlaces(t))
-	if full := fullWords(t.FullInSeconds); full != "" {
-		text += " At this rate the device will be full in about " + full + "."
-	}
-	return text
+	return " by " + strings.Join(rates, ", ")
 }
 
 // grownMemory names a kind of memory at the beginning of a sentence.

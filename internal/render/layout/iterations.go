@@ -74,6 +74,8 @@ func writeGrowthLine(p *Page, s *report.Summary) {
 	switch {
 	case g == nil || g.Level != s.Training.Level || g.Kind == report.GrowthUnknown || len(ended) < 2:
 		p.Field("kept", kept)
+	case g.FloorBytes > 0:
+		p.Field("kept", kept+"; it rises"+growthBy(g)+", "+Bytes(g.Bytes)+" in all")
 	case g.Kind == report.GrowthNone:
 		p.Field("kept", kept+"; it does not grow steadily")
 	default:
