@@ -96,7 +96,8 @@ func checkCommand(a *app) *cobra.Command {
 		RunE:              func(_ *cobra.Command, args []string) error { return checker{a, &flags}.check(args) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&flags.max, "max", nil, "fail above this `GATE=LIMIT`, such as peak=10GiB (repeatable)")
+	f.StringArrayVar(&flags.max, "max", nil, "fail above this `GATE=LIMIT`, such as peak=10GiB (repeatable); gates: "+
+		strings.Join(check.SubjectNames(), " "))
 	f.StringArrayVar(&flags.assert, "assert", nil,
 		"fail unless this `CONDITION` holds, such as no-finding=warning (repeatable)")
 	f.StringVar(&flags.baseline, "baseline", "",
@@ -124,7 +125,7 @@ func checkCommand(a *app) *cobra.Command {
 	f.StringVar(&flags.sarif, "sarif", "", "also write SARIF to this `FILE`")
 	f.BoolVarP(&flags.Force, "force", "f", false, "replace these files if they exist")
 	cli.CompleteFlag(cmd, "at", cli.Moments)
-	cli.GroupFlags(cmd, cli.GroupWhat, "max", "assert", "baseline", "compare", "tolerance", "any-rank", "update",
+	cli.GroupFlags(cmd, cli.Gates, "max", "assert", "baseline", "compare", "tolerance", "any-rank", "update",
 		"budget", "run", "noise", "allow-incomplete", "at")
 	cli.GroupFlags(cmd, cli.Output, "json", "junit", "markdown", "sarif", "force")
 	completeGates(cmd)

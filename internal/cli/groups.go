@@ -8,6 +8,7 @@ import (
 // The groups of flags that a help shows, in this order; flags of no group come last.
 const (
 	GroupWhat = "What to show"
+	Gates     = "Gates"
 	Filters   = "Filters"
 	Layout    = "Layout"
 	Output    = "Output"
@@ -35,7 +36,7 @@ func FlagGroups(cmd *cobra.Command) (groups []FlagGroup) {
 	cmd.InitDefaultHelpFlag()
 	cmd.InheritedFlags() // adds them to the command's own
 	cmd.Flags().SortFlags = false
-	for _, title := range []string{GroupWhat, Filters, Layout, Output, ""} {
+	for _, title := range []string{GroupWhat, Gates, Filters, Layout, Output, ""} {
 		set := pflag.NewFlagSet(title, pflag.ContinueOnError)
 		set.SortFlags = false
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

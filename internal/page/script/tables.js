@@ -83,7 +83,10 @@ function generation(now) {
   element("sincewords").textContent = now.since ? sizeText(now.since.total) + " in " + countText(sum(rows, (row) => row.count)) + " blocks were allocated since " + from + " and still live at " + timeText(now.time) + "." : "";
   element("livewords").textContent = ended ? words + ", after these times:" : "";
   const most = now.lives.reduce((highest, row) => Math.max(highest, row.count), 1);
-  fillTable("lives", now.lives.map((row) => barred(line("less than " + roundTime(row.below), [countText(row.count), sizeText(row.bytes)]), row.count, most, style("--c4"))));
+  fillTable("lives", now.lives.map((row) => barred(line(livedText(row.below), [countText(row.count), sizeText(row.bytes)]), row.count, most, style("--c4"))));
 }
+
+// livedText is an order of magnitude of lives, the shortest without a lower bound.
+const livedText = (below) => (below === 10 ** shortestPower ? "less than " + roundTime(below) : roundTime(below / 10) + " to " + roundTime(below));
 
 const roundTime = (ns) => (ns >= 1e9 ? ns / 1e9 + " s" : ns >= 1e6 ? ns / 1e6 + " ms" : ns / 1e3 + " us");
