@@ -10,7 +10,7 @@ import (
 
 // KeyframeVersion is that of the state in keyframes. It rises with every figure that needs more of it: a reader uses
 // keyframes of its own version only, and begins at the beginning where there are others.
-const KeyframeVersion = 1
+const KeyframeVersion = 2
 
 // Keyframe is the state of a replay before a block of events: the blocks that are live, as the events that made them,
 // and tables of all else that the events behind it are told from.

@@ -30,7 +30,7 @@ type Tracker struct {
 	by      string
 	words   string
 	Account heap.Account
-	main    uint64 // object of the optimizer whose steps count
+	ending  map[uint64]bool // objects of the optimizers whose steps count
 	// optimizers that step
 	optimizers uint64
 	backward   []bool // by module: a backward pass allocated for it
@@ -149,7 +149,7 @@ func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profil
 	cellOf func(block uint32) *profile.Cell, room *offheap.Room) *Tracker {
 	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver,
 		Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1,
-		pass: phaseOther, spans: newSpans(), Turn: maxChanges, optimizers: uint64(len(p.stepped)),
+		pass: phaseOther, spans: newSpans(), Turn: maxChanges, optimizers: uint64(len(p.stepped.all)),
 		live: offheap.NewColumn[liveBlock](room)}
 	if p.Framework {
 		t.Account = heap.AccountFramework
@@ -162,8 +162,7 @@ func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profil
 	case report.IterationsByStep:
 		t.words = "memtrace.step()"
 	case report.IterationsByOptimizer:
-		object, o := p.mainOptimizer()
-		t.main, t.words = object, "steps of "+r.Tables.String(o.name)
+		t.ending, t.words = p.stepped.ending(r.Tables)
 	case report.IterationsByRange:
 		t.words = "ranges with the name of an iteration"
 	case report.IterationsByPeriod:
@@ -310,7 +309,7 @@ func (t *Tracker) begin(e *trace.Event) {
 
 // Stepped takes in a step of an optimizer.
 func (t *Tracker) Stepped(e *trace.Event) {
-	if t.by == report.IterationsByOptimizer && e.Handle == t.main {
+	if t.by == report.IterationsByOptimizer && t.ending[e.Handle] {
 		t.end(e.Time)
 	}
 }

@@ -189,9 +189,9 @@ func (p *Lookahead) Keep(s *trace.State) {
 		callstack.KeepPair(t, anchor.stacks)
 		t.Put(anchor.gap)
 	}
-	for _, object := range slices.Sorted(maps.Keys(p.stepped)) {
-		o := p.stepped[object]
-		t.Put(object, uint64(o.name), o.count, o.first)
+	for _, object := range slices.Sorted(maps.Keys(p.stepped.all)) {
+		o := p.stepped.all[object]
+		t.Put(object, uint64(o.name), o.count, o.repeats, o.first, o.last)
 	}
 	p.Elements.Keep(s)
 	first := s.Table("training.first")
@@ -202,7 +202,7 @@ func (p *Lookahead) Keep(s *trace.State) {
 
 // RestoreLookahead brings back what Keep kept; nothing is known of the names of blocks.
 func RestoreLookahead(s *trace.State, tables *trace.Tables) *Lookahead {
-	p := &Lookahead{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: tables}}
+	p := &Lookahead{stepped: newOptimizers(), ranges: rangeWatch{tables: tables}}
 	t := s.Table("training.ahead")
 	p.Framework, p.snapshot = t.Bool(), t.Bool()
 	p.steps, p.ranged = t.Next(), t.Next()
@@ -216,7 +216,7 @@ func RestoreLookahead(s *trace.State, tables *trace.Tables) *Lookahead {
 	}
 	for t.More() {
 		object := t.Next()
-		p.stepped[object] = &optimizer{trace.StringID(t.ID()), t.Next(), t.Next()}
+		p.stepped.all[object] = &optimizer{trace.StringID(t.ID()), t.Next(), t.Next(), t.Next(), t.Next()}
 	}
 	p.Elements = RestoreElements(s)
 	for t := s.Table("training.first"); t.More(); {

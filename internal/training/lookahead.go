@@ -18,8 +18,8 @@ import (
 type Lookahead struct {
 	Framework bool // a framework reported blocks
 	Modules   profile.ModuleNames
-	steps     uint64                // of memtrace.step()
-	stepped   map[uint64]*optimizer // by address of the object
+	steps     uint64 // of memtrace.step()
+	stepped   optimizers
 	ranges    rangeWatch
 	ranged    uint64 // ranges that may be iterations
 	period    periodWatch
@@ -32,16 +32,9 @@ type Lookahead struct {
 	room []trace.Event // where columns become rows
 }
 
-// optimizer is one whose steps were reported.
-type optimizer struct {
-	name  trace.StringID
-	count uint64
-	first uint64 // order number of the first step
-}
-
 // ReadAhead reads a trace to its end, for nothing but names and what iterations can be told by.
 func ReadAhead(src trace.Source) (*Lookahead, error) {
-	p := &Lookahead{stepped: make(map[uint64]*optimizer), ranges: rangeWatch{tables: src.Tables()}}
+	p := &Lookahead{stepped: newOptimizers(), ranges: rangeWatch{tables: src.Tables()}}
 	p.Blocks = newBlockNames()
 	skipFields(src, trace.FieldTime, trace.FieldAPI, trace.FieldRuntime, trace.FieldDevice, trace.FieldStream,
 		trace.FieldAllocated, trace.FieldReserved, trace.FieldObject, trace.FieldOp, trace.FieldOpThread,
@@ -129,7 +122,7 @@ func skipFields(src trace.Source, fields ...trace.Field) {
 }
 
 // ended reports whether somebody said what ends an iteration, so that it need not be guessed.
-func (p *Lookahead) ended() bool { return p.steps > 0 || len(p.stepped) > 0 }
+func (p *Lookahead) ended() bool { return p.steps > 0 || len(p.stepped.all) > 0 }
 
 func (p *Lookahead) event(e *trace.Event) {
 	p.Blocks.event(e)
@@ -150,12 +143,7 @@ func (p *Lookahead) event(e *trace.Event) {
 		case trace.CategoryModule:
 			p.Modules.Named(e.Handle, e.Name)
 		case trace.CategoryStep:
-			o := p.stepped[e.Handle]
-			if o == nil {
-				o = &optimizer{name: e.Name, first: e.Seq}
-				p.stepped[e.Handle] = o
-			}
-			o.count++
+			p.stepped.step(e)
 		}
 	}
 }
@@ -187,7 +175,7 @@ func (p *Lookahead) iterationsBy() string {
 	switch {
 	case p.steps > 0:
 		return report.IterationsByStep
-	case len(p.stepped) > 0:
+	case len(p.stepped.all) > 0:
 		return report.IterationsByOptimizer
 	case p.ranged > 1:
 		return report.IterationsByRange
@@ -195,15 +183,4 @@ func (p *Lookahead) iterationsBy() string {
 		return report.IterationsByPeriod
 	}
 	return report.IterationsByNothing
-}
-
-// mainOptimizer returns the optimizer that stepped most often; of several, the one whose first step came last, so that
-// an iteration ends after all of them stepped.
-func (p *Lookahead) mainOptimizer() (object uint64, o *optimizer) {
-	for handle, other := range p.stepped {
-		if o == nil || other.count > o.count || other.count == o.count && other.first > o.first {
-			object, o = handle, other
-		}
-	}
-	return object, o
 }
