@@ -174,3 +174,37 @@ func TestKeptByAtTheEnd(t *testing.T) {
 		})
 	}
 }
+
+// After an earlier search, by memtrace ctl or the program's own, the report did not say what keeps the memory: objects
+// had dictionaries of their attributes from then on, and the path that led through these was that of a model's
+// optimizer, which is no news.
+//
+// An earlier search changes nothing of what a later one finds, and the states of optimizers of which a list keeps more
+// and more are named, with what the program counts.
+func TestKeptByAfterAnEarlierSearch(t *testing.T) {
+	t.Parallel()
+	const path = "__main__.schedulers[*].optimizer.state[*]"
+	for _, framework := range []string{torch27, torch215} {
+		for _, mode := range []string{"restarts", "searched"} {
+			t.Run(framework+" "+mode, func(t *testing.T) {
+				t.Parallel()
+				rarely(t, framework == torch215)
+				r := program{framework: framework, args: []string{"kept.py", mode}, env: []string{patience}}.record(t)
+				var said struct{ Freed uint64 }
+				if err := json.Unmarshal([]byte(r.stdout), &said); err != nil {
+					t.Fatalf("%v\n%s%s", err, r.stdout, r.stderr)
+				}
+				k := readKeptBy(t, r)
+				if len(k.Holders) == 0 || k.Holders[0].Path != path || k.Holders[0].Frees != said.Freed {
+					t.Errorf("%+v, want %s first, with %d bytes", k, path, said.Freed)
+				}
+				text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " ")
+				for _, says := range []string{"Kept by " + path, "iterations 48 (steps of Adam)"} {
+					if !strings.Contains(text, says) {
+						t.Errorf("the first screen does not say %q:\n%s", says, text)
+					}
+				}
+			})
+		}
+	}
+}

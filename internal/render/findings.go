@@ -93,13 +93,16 @@ func verdictFindings(s *report.Summary) []report.Finding {
 
 // keptSentence names what keeps tensors alive where memory ran out or grows.
 func keptSentence(s *report.Summary, v *report.Verdict) (text string, bytes uint64) {
-	grows := s.Trend != nil && s.Trend.Kind == report.GrowthSteady
+	var grown uint64
+	if s.Trend != nil && s.Trend.Kind == report.GrowthSteady {
+		grown = s.Trend.Bytes
+	}
 	switch {
 	case s.KeptBy == nil:
 	case s.KeptBy.Occasion == report.KeptAtOOM && v.Outcome != report.OutcomePeak:
-		return layout.KeptBy(s.KeptBy, s.AllocatedAtOOM())
-	case s.KeptBy.Occasion == report.KeptAtEnd && grows:
-		return layout.KeptBy(s.KeptBy, s.Framework.PeakBytes)
+		return layout.KeptBy(s.KeptBy, s.AllocatedAtOOM(), grown)
+	case s.KeptBy.Occasion == report.KeptAtEnd && grown > 0:
+		return layout.KeptBy(s.KeptBy, s.Framework.PeakBytes, grown)
 	}
 	return "", 0
 }

@@ -256,7 +256,7 @@ def written(names: List[str], objects: List[Any], same: int) -> str:
     modules = module_types()
     texts = list(names)
     for n, name in enumerate(names[:-1]):
-        if name not in _CHILDREN or not any(isinstance(owner, modules) for owner in objects[max(n - 2, 0) : n]):
+        if name not in _CHILDREN or not any(isinstance(owner, modules) for owner in objects[n - 1 : n]):
             continue
         key = names[n + 1][1:-1].strip("'")
         if n + 1 < same:
@@ -269,6 +269,21 @@ def _is_table(found: Any) -> bool:
     return issubclass(type(found), dict) and dict.__len__(found) > NAMED_ENTRIES
 
 
+def _without_attributes(way: List[Any], steps: List[Step]) -> Tuple[List[Any], List[Step]]:
+    """Returns the way without dictionaries of attributes. From Python 3.11 on an object has one only since somebody asked for it, such as a search before: with and
+    without, the way is the same."""
+    objects, direct = way[:1], []
+    attribute: Optional[Step] = None
+    for n, (at, step) in enumerate(zip(way[1:], steps)):
+        if n + 2 < len(way) and instance_dict(way[n + 2]) is at:
+            attribute = _step_of_instance(way[n + 2], way[n])
+            continue
+        objects.append(at)
+        direct.append(attribute or step)
+        attribute = None
+    return objects, direct
+
+
 class Route:
     """A way from what has a name to a tensor. Objects are those on the way, the tensor last, and names how each is reached from the one before; "" where it is the
     same as that by name."""
@@ -279,15 +294,14 @@ class Route:
     @staticmethod
     def of(roots: Roots, way: List[Any], steps: List[Step], name: str) -> Route:
         """Way begins with the tensor, and each step leads to the next object on it. Name is that of the last, "" if it has none."""
+        way, steps = _without_attributes(way, steps)
         texts: List[str] = []
         types_ = ["Tensor" if type(way[0]).__name__ == "Tensor" else type(way[0]).__name__]
         for n, (at, step) in enumerate(zip(way[1:], steps)):
-            attributes = n + 2 < len(way) and instance_dict(way[n + 2]) is at  # of an object, by which that one reaches it
             module = id(at) in roots.modules
             children = n + 1 < len(steps) and steps[n + 1].below(True) in _CHILDREN
-            texts.append("[*]" if _is_table(at) and not (attributes or module or children) else step.below(attributes or module))
-            if not attributes:
-                types_.append("module" if module else type(at).__name__)
+            texts.append("[*]" if _is_table(at) and not (module or children) else step.below(module))
+            types_.append("module" if module else type(at).__name__)
         if len(way) > 2 and types_[-1] == "function":  # function, closure, cell
             variable = closure_variable(way[-1], way[-3])
             if variable:

@@ -93,6 +93,36 @@ def test_modules_have_the_names_of_named_parameters(monkeypatch):
     assert group.path()[0] == f"{__name__}.MODEL.layers.*.weight"
 
 
+class Plan:
+    def __init__(self):
+        self.optimizer = Leaf()
+
+
+PLANS = [Plan() for _ in range(3)]
+
+
+def test_an_earlier_search_changes_no_path():
+    """A search asks objects for their attributes, and from Python 3.11 on they have a dictionary of them since. The ways through those that had one, and through others,
+    were two: the list's entries had no name in common, and after another search another path."""
+    vars(PLANS[1])
+    leaves = [plan.optimizer for plan in PLANS]
+
+    def found():
+        walk = _referrers._Walk({id(leaf): leaf for leaf in leaves}, 100_000)
+        walk.own.add(id(leaves))
+        walk.names, walk.roots.locals = {}, {}
+        walk.run()
+        group = _referrers.Group()
+        group.routes = [walk.route(id(leaf)) for leaf in leaves]
+        return group.path(), [list(map(type, route.objects)) for route in group.routes]
+
+    (path, types_), objects = found()
+    assert path == f"{__name__}.PLANS[*].optimizer"
+    assert types_ == "module, list, Plan, Leaf"
+    assert objects == [[dict, list, Plan, Leaf]] * 3
+    assert found() == ((path, types_), objects)
+
+
 def test_entries_of_a_table_have_no_names():
     """A cache by user was as many holders as it had users."""
     NAMESPACE["table"] = {f"user{n}": [Leaf()] for n in range(17)}

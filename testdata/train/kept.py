@@ -7,6 +7,8 @@
     kept.py caught      exceptions of failed attempts are kept, and their frames
     kept.py deaf        another thread keeps Python's interpreter while memory runs out
     kept.py grow        as views, but ends before memory runs out
+    kept.py restarts    schedulers of restarts are kept, and with them their optimizers; prints the bytes of what these have
+    kept.py searched    the same, and has the library search in between
     kept.py steady      lets go of everything
 """
 import ctypes
@@ -93,6 +95,30 @@ def deaf():
     return kept, torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
 
 
+schedulers = []
+
+
+def restart(steps=4):
+    optimizer = torch.optim.Adam(net.parameters())
+    schedulers.append(torch.optim.lr_scheduler.ConstantLR(optimizer))
+    for _ in range(steps):
+        optimizer.zero_grad()
+        net(batch()).sum().backward()
+        optimizer.step()
+        schedulers[-1].step()
+
+
+def restarts(searched):
+    for n in range(12):
+        restart()
+        if searched and n in (5, 11):
+            room = ctypes.create_string_buffer(MEBI)
+            if not ctypes.PyDLL(None).memtrace_referrers(64, room, MEBI):
+                raise SystemExit("nothing was found")
+    kept = [tensor for one in schedulers for state in one.optimizer.state.values() for tensor in state.values() if tensor.is_cuda]
+    print(json.dumps({"before": torch.cuda.memory_allocated(), "freed": sum(tensor.nbytes for tensor in kept)}))
+
+
 def freed(let_go):
     before = torch.cuda.memory_allocated()
     let_go()
@@ -112,6 +138,8 @@ if mode == "steady":
     features.clear()
 elif mode == "grow":
     views(40)
+elif mode in ("restarts", "searched"):
+    restarts(mode == "searched")
 else:
     try:
         {"outputs": validator.run, "total": total, "views": views, "garbage": garbage, "caught": caught, "deaf": deaf}[mode]()

@@ -16,15 +16,16 @@ const (
 )
 
 // KeptBy describes in a sentence or two what keeps most of the tensors alive, and how much is freed by dropping it; ""
-// if nothing keeps much of the allocated bytes. That parameters and the state of optimizers are kept is no news.
-func KeptBy(k *report.KeptBy, allocated uint64) (text string, bytes uint64) {
+// if nothing keeps much of the allocated bytes. That parameters and the state of optimizers are kept is no news, unless
+// there is more of them than had not grown: grown is how much of what is allocated had.
+func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint64) {
 	if k == nil {
 		return "", 0
 	}
 	var kept, garbage []string
 	for i := range k.Holders {
 		h := &k.Holders[i]
-		if h.Path == report.KeptUnknown || isModel(h) {
+		if h.Path == report.KeptUnknown || isModel(h) && h.Bytes <= allocated-min(allocated, grown) {
 			continue
 		}
 		if len(kept)+len(garbage) == keptShown {

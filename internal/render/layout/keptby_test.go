@@ -34,7 +34,7 @@ func TestKeptByWords(t *testing.T) {
 		{report.Kept{Holder: trace.Holder{Path: "__main__.small", Tensors: 1, Bytes: mib / 8},
 			FreesBytes: mib / 8}, ""},
 	} {
-		text, _ := KeptBy(&report.KeptBy{Holders: []report.Kept{c.kept}}, 10*mib)
+		text, _ := KeptBy(&report.KeptBy{Holders: []report.Kept{c.kept}}, 10*mib, 0)
 		if text != c.says {
 			t.Errorf("%q, want %q", text, c.says)
 		}
@@ -52,8 +52,26 @@ func TestKeptByLeavesOutModels(t *testing.T) {
 		kept("__main__.optimizer.state[*]['exp_avg']", "module, Adam, defaultdict, dict, Tensor"),
 		kept("__main__.model.0.weight", "module, Sequential, dict, Linear, dict, Parameter"),
 		kept("__main__.history[*]", "module, list, Tensor")}}
-	text, bytes := KeptBy(k, 4*gib)
+	text, bytes := KeptBy(k, 4*gib, 3*gib)
 	if want := "Kept by __main__.history[*]: 1.00 GiB (2 tensors)."; text != want || bytes != gib {
 		t.Errorf("%q, %d bytes; want %q", text, bytes, want)
+	}
+}
+
+// The states of optimizers that a list of schedulers keeps were left out as a model's, and nothing was said of what
+// memory grew by.
+//
+// What an optimizer keeps is named where it is more than all that had not grown.
+func TestKeptByGrownStates(t *testing.T) {
+	const gib = 1 << 30
+	k := &report.KeptBy{Holders: []report.Kept{{FreesBytes: 8 * gib, Holder: trace.Holder{
+		Path:  "__main__.schedulers[*].optimizer.state[*]",
+		Types: "module, list, LambdaLR, Adam, defaultdict, dict, Tensor", Tensors: 64, Bytes: 8 * gib}}}}
+	text, _ := KeptBy(k, 10*gib, 7*gib)
+	if want := "Kept by __main__.schedulers[*].optimizer.state[*]: 8.00 GiB (64 tensors)."; text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+	if text, _ := KeptBy(k, 10*gib, 2*gib); text != "" {
+		t.Errorf("%q, want nothing: as much may have been there from the beginning", text)
 	}
 }
