@@ -294,10 +294,17 @@ func (p *screen) shortIterations(s *report.Summary) {
 		count++
 	}
 	text := fmt.Sprintf("%s (%s)", layout.Count(count), iteratedWords(t))
-	if len(ended) > 1 {
-		text += fmt.Sprintf("; peak %s first, %s last", layout.Bytes(first.Peak.Bytes), layout.Bytes(last.Peak.Bytes))
+	held := layout.Bytes(layout.Sum(last.End))
+	switch {
+	case len(ended) == 1:
+		text += "; " + held + " held after it"
+	case t.LeftOut > 0: // there may be later ones
+		text += fmt.Sprintf("; peak %s first, %s in iteration %d; %s held after that", layout.Bytes(first.Peak.Bytes),
+			layout.Bytes(last.Peak.Bytes), last.Number, held)
+	default:
+		text += fmt.Sprintf("; peak %s first, %s last; %s held after it", layout.Bytes(first.Peak.Bytes),
+			layout.Bytes(last.Peak.Bytes), held)
 	}
-	text += fmt.Sprintf("; %s held at the end", layout.Bytes(layout.Sum(last.End)))
 	p.Field("iterations", text)
 	p.Gap()
 }
