@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
+	"unicode/utf8"
 
 	"memtrace/trace"
 )
@@ -40,16 +42,34 @@ type Kept struct {
 // KeptUnknown is the path of tensors that the search had not reached when it was cut short.
 const KeptUnknown = "?"
 
-// Name is how the tensors are reached, and why no name leads to them where none does.
+// containers are the types of Python that say nothing of what they are for.
+var containers = []string{"list", "tuple", "dict", "set"}
+
+// Name is how the tensors are reached, and why no name leads to them where none does. A container without a name is
+// most often one that a call that runs was given.
 func (h *Kept) Name() string {
 	path, nameless := strings.CutPrefix(h.Path, "?")
-	switch {
-	case h.Path == KeptUnknown:
+	if h.Path == KeptUnknown {
 		return "not known: the time was over"
-	case nameless && !h.Garbage:
-		return path + " that no Python variable leads to, as where C++ code holds it"
 	}
-	return path
+	if !nameless || h.Garbage {
+		return path
+	}
+	for _, kind := range containers {
+		if inside, found := strings.CutPrefix(path, kind); found && !startsWord(inside) {
+			if inside == "" || inside == "[*]" {
+				path = "a " + kind
+			}
+			return path + " that no Python variable leads to, as an argument of a call that runs"
+		}
+	}
+	return path + " that no Python variable leads to, as where C++ code holds it"
+}
+
+// startsWord reports whether a text goes on with a letter, a digit or an underscore.
+func startsWord(text string) bool {
+	r, _ := utf8.DecodeRuneInString(text)
+	return text != "" && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
 // KeptByOf reads what a recording has of it; nil where there was nothing to look for. inTensors is what the framework

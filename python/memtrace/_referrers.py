@@ -123,7 +123,7 @@ def print_holders(holders: List[Holder], file: TextIO) -> None:
         if h.garbage:
             graph += "; garbage in reference cycles, gc.collect() frees it"
         elif h.path.startswith("?"):
-            graph += "; no name leads to it: C++ code holds it, or the budget was spent"
+            graph += "; no name leads to it: a call that runs or C++ code holds it, or the budget was spent"
         print(f"{_size(h.bytes):>10}  {h.path.lstrip('?') or 'not known'}\n{'':12}{one} on {h.device}{graph}\n{'':12}{h.types}", file=file)
 
 

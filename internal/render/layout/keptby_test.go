@@ -29,6 +29,13 @@ func TestKeptByWords(t *testing.T) {
 			"Kept by __main__.l[*]: about 1.00 MiB (8 tensors; autograd graph of 64 nodes)."},
 		{report.Kept{Holder: trace.Holder{Path: "?Tensor", Tensors: 1, Bytes: 90 * mib}, FreesBytes: 90 * mib},
 			"Kept by Tensor that no Python variable leads to, as where C++ code holds it: 90.0 MiB (1 tensor)."},
+		{report.Kept{Holder: trace.Holder{Path: "?list[*]", Tensors: 1, Bytes: 90 * mib}, FreesBytes: 90 * mib},
+			"Kept by a list that no Python variable leads to, as an argument of a call that runs: 90.0 MiB (1 tensor)."},
+		{report.Kept{Holder: trace.Holder{Path: "?dict['a'][*]", Tensors: 1, Bytes: 90 * mib}, FreesBytes: 90 * mib},
+			"Kept by dict['a'][*] that no Python variable leads to, as an argument of a call that runs: 90.0 MiB " +
+				"(1 tensor)."},
+		{report.Kept{Holder: trace.Holder{Path: "?listing[*]", Tensors: 1, Bytes: 90 * mib}, FreesBytes: 90 * mib},
+			"Kept by listing[*] that no Python variable leads to, as where C++ code holds it: 90.0 MiB (1 tensor)."},
 		{report.Kept{Holder: trace.Holder{Path: "?Result.values", Tensors: 2, Bytes: 90 * mib, Garbage: true},
 			FreesBytes: 90 * mib}, "90.0 MiB is garbage in reference cycles (Result.values; 2 tensors): gc.collect() frees it."},
 		{report.Kept{Holder: trace.Holder{Path: "__main__.small", Tensors: 1, Bytes: mib / 8},
