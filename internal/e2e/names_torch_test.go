@@ -181,20 +181,22 @@ func TestNamesInference(t *testing.T) {
 
 // A program that ends before the library's thread has requested names has them all the same. It was without any for a
 // tenth of a second after its first call. So has one that was scanned while its model moved to the device: such scans
-// were taken for those of training, after which scans are rare.
+// were taken for those of training, after which scans are rare. One that was scanned while copy.deepcopy ran was called
+// what that calls it, y, and one of an object's attributes what a function did that had it in a variable.
 func TestNamesShort(t *testing.T) {
 	t.Parallel()
 	parameters := []string{"model.0.bias (parameter)", "model.0.weight (parameter)", "model.1.bias (parameter)",
 		"model.1.weight (parameter)"}
 	trained := []string{"model.1.weight (gradient)", "momentum_buffer:model.0.weight (optimizer)"}
-	for kind, more := range map[string][]string{"model": nil, "step": trained, "moving": trained} {
+	for kind, more := range map[string][]string{"model": nil, "step": trained, "moving": trained,
+		"copying": {"average.0.weight (parameter)"}, "held": {"trainer.net.weight (parameter)"}} {
 		for _, run := range []combination{{torch27, "3.9"}, {torch27, ""}, {torch215, ""}} {
 			t.Run(run.String()+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				if kind == "moving" {
+				if kind == "moving" || kind == "held" {
 					extended(t)
 				}
-				rarely(t, run.framework != torch27 && kind == "model")
+				rarely(t, run.framework != torch27 && (kind == "model" || kind == "held"))
 				r := program{framework: run.framework, python: run.python,
 					args: []string{"names_short.py", kind}}.record(t)
 				events, reader := readEvents(t, r.trace)

@@ -5,7 +5,9 @@ from .reading import field, fields
 from .scans import read_with_gil
 from .variables import local, thread_frames
 
-roots = {}  # id of a module that is in no other one -> (weak reference, name, whether the name is a variable's)
+PATIENCE = 4  # scans in a row for which a module may have a variable of a library's function alone, until it is called after that
+
+roots = {}  # id of a module that is in no other one -> (weak reference, name, whether the name is a variable's, how many scans found it before)
 
 
 def forgetter(known, key):
@@ -63,14 +65,18 @@ def inner_modules(found):
     return inner
 
 
-def name_roots(found, called):
+def name_roots(found, called, sure_only):
     """(name, module) of modules that are in no other one, those with a variable or without one for long first, and how many these are."""
     inner = inner_modules(found)
     tops = [module for module in found if id(module) not in inner]
-    for key, (gone, _, _) in list(roots.items()):
+    for key, (gone, *_) in list(roots.items()):
         if gone() is None:
             roots.pop(key, None)
     taken, result, waiting = {}, [], []
+
+    def scans(module):
+        kept = roots.get(id(module))
+        return kept[3] if kept and kept[0]() is module else 0
 
     def take(module, name, sure):
         plain, count = name, 1
@@ -78,7 +84,7 @@ def name_roots(found, called):
             count += 1
             name = "%s#%d" % (plain, count)
         taken[name] = module
-        roots[id(module)] = weakref.ref(module), name, sure
+        roots[id(module)] = weakref.ref(module), name, sure, scans(module) + 1
         result.append((name, module))
 
     for module in tops:
@@ -88,11 +94,15 @@ def name_roots(found, called):
             result.append((kept[1], module))
         else:
             waiting.append(module)
-    order = {key: at for at, key in enumerate(called.modules)}
+    names = dict(called.modules)
+    for module in waiting:  # what the program calls it is known once the library's function has returned
+        if id(module) in called.passing and (not sure_only or scans(module) >= PATIENCE):
+            names[id(module)] = called.passing[id(module)]
+    order = {key: at for at, key in enumerate(names)}
     for module in sorted((m for m in waiting if id(m) in order), key=lambda m: order[id(m)]):
-        take(module, called.modules[id(module)][0], True)
+        take(module, names[id(module)][0], True)
     others = [module for module in waiting if id(module) not in order]
-    settled = [module for module in others if id(module) in roots and roots[id(module)][0]() is module]
+    settled = [module for module in others if scans(module) and id(module) not in called.passing]
     for module in settled:  # no variable since the last scan: none is to be expected
         take(module, classname(type(module)), False)
     sure, met = len(result), set(map(id, settled))

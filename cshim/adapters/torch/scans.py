@@ -43,13 +43,13 @@ def scan(rows, whole=True, sure_only=False, stepped=False):
     """Names every module, parameter and buffer that there is, or, not whole, those that variables lead to. sure_only leaves out what no variable refers to."""
     began = perf_counter()
     called = Variables()
-    found = all_instances(Module) if whole else [module for _, module in called.modules.values()]
-    tops, sure = name_roots(found, called)
+    found = all_instances(Module) if whole else [module for names in (called.modules, called.passing) for _, module in names.values()]
+    tops, sure = name_roots(found, called, sure_only)
     fresh, tree, made = {} if whole else dict(Scans.homes), Tree(), Tree()
     made.seen = tree.seen
     Graph = framework_class("torch.fx.graph_module", "GraphModule")
     for name, top in tops[:sure] if sure_only else tops:
-        compiled = below(Graph, type(top)) and not roots.get(id(top), (None, None, False))[2]  # made by the compiler: its parts belong to the original
+        compiled = below(Graph, type(top)) and not roots.get(id(top), (None, None, False, 0))[2]  # made by the compiler: its parts belong to the original
         (made if compiled else tree).grow(name, top)
     if not sure_only:
         for module in found:  # those in a circle

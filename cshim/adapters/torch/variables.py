@@ -66,9 +66,9 @@ def local(frame):
             yield key, value
 
 
-def named_variables():
-    """(name, value) of what the program's own modules and running functions have, __main__ first. Names with an underscore come last."""
-    late, loaded = [], dict.copy(sys.modules)
+def lasting_variables():
+    """(name, value) of what the program's own modules have, __main__ first."""
+    loaded = dict.copy(sys.modules)
     for key in ["__main__"] + [key for key in loaded if key != "__main__"]:
         module = loaded.get(key)
         if not below(Namespace, type(module)):
@@ -79,24 +79,33 @@ def named_variables():
             continue
         for name, value in list(dict.items(space)):
             if type(name) is str and type(value) not in SIMPLE:
-                if name.startswith("_"):
-                    late.append((name, value))
-                else:
-                    yield name, value
+                yield name, value
+
+
+def running_variables(frames):
+    """(name, value) of what running functions have."""
+    for frame in frames:
+        values = None
+        for name, value in local(frame):
+            if name == "self":
+                values = value
+            elif type(value) not in SIMPLE:
+                yield name, value
+        if values is not None and not below(Module, type(values)) and not below(Optimizer, type(values)):
+            yield classname(type(values)), values
+
+
+def named_variables():
+    """Lists of (name, value), the best names first: what lasts; what the program's functions that run have, the outermost first; names with an underscore; what libraries' functions
+    have. The last say little: what a program gets from a library it calls by a name of its own soon. Where all that runs is a library's, that is the program."""
     own, others = [], []
     for frame in all_frames():
         (own if is_own(frame.f_code.co_filename) else others).append(frame)
-    for frame in own + others:
-        for name, value in local(frame):
-            if type(value) not in SIMPLE and name != "self":
-                if name.startswith("_"):
-                    late.append((name, value))
-                else:
-                    yield name, value
-        values = next((value for name, value in local(frame) if name == "self"), None)
-        if values is not None and not below(Module, type(values)) and not below(Optimizer, type(values)):
-            yield classname(type(values)), values
-    yield from late
+    if not own:
+        own, others = others, own
+    lasting, running = list(lasting_variables()), list(running_variables(own))
+    late = [pair for pair in lasting + running if pair[0].startswith("_")]
+    return [pair for pair in lasting if not pair[0].startswith("_")], [pair for pair in running if not pair[0].startswith("_")], late, list(running_variables(others))
 
 
 def framework_class(place, name):
@@ -107,37 +116,45 @@ def framework_class(place, name):
 
 
 class Variables:
-    """Names by variables, by id."""
+    """Names by variables, by id; those in passing only libraries' functions have."""
 
     def __init__(self):
-        self.modules, self.objects, self.scalers, met = {}, [], [], set()
-        self.kept = list(named_variables())
-        Scaler = framework_class("torch.amp.grad_scaler", "GradScaler")
-        if Scaler is Emitted:
-            Scaler = framework_class("torch.cuda.amp.grad_scaler", "GradScaler")
+        self.modules, self.passing, self.objects, self.scalers, self.met = {}, {}, [], [], set()
+        *groups, passing = named_variables()
+        self.kept = sum(groups, []) + passing
+        self.Scaler = framework_class("torch.amp.grad_scaler", "GradScaler")
+        if self.Scaler is Emitted:
+            self.Scaler = framework_class("torch.cuda.amp.grad_scaler", "GradScaler")
+        for group in groups:
+            self.add(group, self.modules)
+        self.add(passing, self.passing)
 
-        def take(name, value):
-            cls = type(value)
-            if below(Module, cls):
-                self.modules.setdefault(id(value), (name, value))
-            elif below(Scaler, cls):
-                self.scalers.append((name, value))
-            else:
-                return not below(Tensor, cls) and not below(type, cls) and id(value) not in met
-            return False
-
+    def add(self, pairs, modules):
+        """Takes in variables, then what they contain."""
         waiting = []
-        for name, value in self.kept:
-            if take(name, value):
-                met.add(id(value))
+        for name, value in pairs:
+            if self.take(name, value, modules):
+                self.met.add(id(value))
                 self.objects.append((name, value))
                 waiting.append((name, value, 2))
         for name, value, deep in waiting:
             for (key, part), _ in zip(entries(value), range(FEW)):
                 key = name + "." + key
-                if take(key, part) and deep > 1 and (below(list, type(part)) or below(tuple, type(part)) or below(dict, type(part))):
-                    met.add(id(part))
+                if self.take(key, part, modules) and deep > 1 and (below(list, type(part)) or below(tuple, type(part)) or below(dict, type(part))):
+                    self.met.add(id(part))
                     waiting.append((key, part, deep - 1))
+
+    def take(self, name, value, modules):
+        """Reports whether what is in the value is to be looked at."""
+        cls = type(value)
+        if below(Module, cls):
+            if id(value) not in self.modules:
+                modules.setdefault(id(value), (name, value))
+        elif below(self.Scaler, cls):
+            self.scalers.append((name, value))
+        else:
+            return not below(Tensor, cls) and not below(type, cls) and id(value) not in self.met
+        return False
 
     def tensor(self, wanted):
         """{id: name} for tensors that no module has, by variables and what is in them."""
