@@ -272,7 +272,8 @@ def _is_table(found: Any) -> bool:
 def _without_attributes(way: List[Any], steps: List[Step]) -> Tuple[List[Any], List[Step]]:
     """Returns the way without dictionaries of attributes. From Python 3.11 on an object has one only since somebody asked for it, such as a search before: with and
     without, the way is the same."""
-    objects, direct = way[:1], []
+    objects = way[:1]
+    direct: List[Step] = []
     attribute: Optional[Step] = None
     for n, (at, step) in enumerate(zip(way[1:], steps)):
         if n + 2 < len(way) and instance_dict(way[n + 2]) is at:
