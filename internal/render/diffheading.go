@@ -82,7 +82,7 @@ func levelTitle(d *diff.Diff) string {
 	return layout.UpperFirst(d.Verdict.Level)
 }
 
-// causeWords names a cause: "6 new buffers net.blocks.{0..5}.mask (+6.00 MiB)", and others that changed by as much:
+// causeWords names a cause: "6 new buffers, net.blocks.{0..5}.mask (+6.00 MiB)", and others that changed by as much:
 // "by module a and b (+6.00 MiB each)".
 func causeWords(c *diff.Cause) string {
 	name, bytes := alikeNames(c), layout.SignedBytes(c.Delta)
@@ -102,12 +102,12 @@ func causeWords(c *diff.Cause) string {
 	if kind == "" {
 		kind = "parameter"
 	}
-	count := c.Count * (1 + c.AlikeCount)
-	if count > 1 && c.Kind != "optimizer" {
-		kind += "s"
-	}
-	if kind = strings.TrimSpace(stateWord(c.State) + " " + kind); count > 1 {
-		kind = fmt.Sprintf("%d %s", count, kind)
+	kind = strings.TrimSpace(stateWord(c.State) + " " + kind)
+	if count := c.Count * (1 + c.AlikeCount); count > 1 {
+		if c.Kind != "optimizer" { // else there is no number of it
+			kind = fmt.Sprintf("%d %ss", count, kind)
+		}
+		kind += ","
 	}
 	if c.With != "" {
 		bytes += " with " + c.With

@@ -36,3 +36,22 @@ func TestDiffTellsGrowth(t *testing.T) {
 		}
 	}
 }
+
+// What a cause names several of ran into their names: "2 larger parameters a.weight and b.weight".
+func TestCauseWords(t *testing.T) {
+	cause := func(kind, state string, count int, names ...string) *diff.Cause {
+		return &diff.Cause{By: "parameters", Kind: kind, State: state, Count: count, Delta: 1024, Name: names[0],
+			Alike: names[1:], AlikeCount: len(names) - 1}
+	}
+	for want, c := range map[string]*diff.Cause{
+		"larger parameter a.weight (+1.00 KiB)":         cause("parameter", diff.StateGrew, 1, "a.weight"),
+		"2 larger parameters, a and b (+1.00 KiB each)": cause("parameter", diff.StateGrew, 1, "a", "b"),
+		"6 new buffers, net.{0..5}.mask (+1.00 KiB)":    cause("buffer", diff.StateNew, 6, "net.{0..5}.mask"),
+		"new optimizer state scratch (+1.00 KiB)":       cause("optimizer", diff.StateNew, 1, "scratch"),
+		"new optimizer state, a and b (+1.00 KiB each)": cause("optimizer", diff.StateNew, 1, "a", "b"),
+	} {
+		if got := causeWords(c); got != want {
+			t.Errorf("%q, want %q", got, want)
+		}
+	}
+}
