@@ -75,6 +75,18 @@ func (f *oomFigure) ElementOf(id uint32, b *heap.Block) uint8 {
 	return cmp.Or(f.r.elements[o.Name], trace.WideElement)
 }
 
+// Passing implements oom.Replay. Nothing frees the block in its pass any more, by which other blocks are known to be of
+// this kind.
+func (f *oomFigure) Passing(id uint32) {
+	b := f.r.heap.Block(id)
+	if t := f.r.accounts.iterations; t == nil || t.Account != b.Account {
+		return
+	}
+	if d := f.r.accounts.byOrigin(b); d != nil {
+		f.r.endsInPass(d, id, b)
+	}
+}
+
 // AtRefusal implements oom.Replay. It costs a look at all that is live, so it is done only where that may be the moment
 // that was asked for.
 func (f *oomFigure) AtRefusal(time int64) any {

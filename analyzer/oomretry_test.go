@@ -2,12 +2,15 @@ package analyzer
 
 import (
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 	"testing"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/moment"
 	"memtrace/internal/oom"
+	"memtrace/internal/profile"
 	"memtrace/internal/rules"
 	"memtrace/internal/rules/rulefile"
 	"memtrace/internal/textform"
@@ -259,5 +262,33 @@ func TestOOMCategoriesFollowTheRules(t *testing.T) {
 	}
 	if sum != found[0].Event.Allocator.AllocatedBytes {
 		t.Errorf("the categories hold %d of %d", sum, found[0].Event.Allocator.AllocatedBytes)
+	}
+	checkTablesAtRefusal(t, text.String()+events.String(), set, want)
+}
+
+// checkTablesAtRefusal compares the tables of the moment at which memory ran out, and what a training held then, with
+// what each category has. Both put gradients of activations with those of parameters, other than the refusal's text.
+func checkTablesAtRefusal(t *testing.T, text string, set *rules.Set, want map[string]uint64) {
+	t.Helper()
+	s, err := Summarize(encoded(t, text), Options{
+		Question: Question{Groupings: []string{"category"}, At: must(moment.Parse("oom"))}, Training: true,
+		Ahead: encoded(t, text), RuleSets: []profile.RuleGrouping{{Name: "category", Rules: set}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	tables, training, event := map[string]uint64{}, map[string]uint64{}, map[string]uint64{}
+	for _, row := range s.Categories[0].Rows {
+		tables[row.Key] = row.Bytes
+	}
+	for i, category := range s.Training.Categories {
+		training[category] = s.Training.OutOfMemory[0].Held[i]
+	}
+	for _, c := range s.OOM.Events[0].Categories {
+		event[c.Category] = c.Bytes
+	}
+	for what, got := range map[string]map[string]uint64{"tables": tables, "training": training, "event": event} {
+		if !maps.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", what, got, want)
+		}
 	}
 }

@@ -225,12 +225,17 @@ func (r *replayer) endLife(d *profile.AccountStats, id uint32, b *heap.Block, se
 	}
 	v := &d.Cells.List[r.accounts.live.At(id).Cell]
 	if t.Temporary(id, r.accounts.resolver.Phase(v), seq) {
-		o := v.Origin
-		o.Lifetime = profile.Temporary
-		r.move(d, id, &o, holdsForPast(r.heap.Block(id), &o))
+		r.endsInPass(d, id, r.heap.Block(id))
 		v = &d.Cells.List[r.accounts.live.At(id).Cell]
 	}
 	t.Closed(id, r.heap.Size(id), v, time)
+}
+
+// endsInPass gives a live block the lifetime of those that their pass frees.
+func (r *replayer) endsInPass(d *profile.AccountStats, id uint32, b *heap.Block) {
+	o := d.Cells.List[r.accounts.live.At(id).Cell].Origin
+	o.Lifetime = profile.Temporary
+	r.move(d, id, &o, holdsForPast(b, &o))
 }
 
 // LateAlloc implements heap.Observer.

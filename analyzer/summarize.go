@@ -136,7 +136,6 @@ func (q *query) addStackHealth(s *report.Summary) {
 func (q *query) addTraining(s *report.Summary, info trace.Info) {
 	if t := q.accounts.iterations; t != nil {
 		s.Training = t.Value(q.opts.RuleSets[0].Rules, info, q.replayer.parameters.Values(), s.EndNS())
-		oom.SplitGradients(s.Training, s.OOM.Events)
 		s.LoadedTwiceBytes = oom.LoadedTwice(q.accounts.details[heap.AccountFramework], q.resolver)
 	}
 	oom.CompleteAdvice(s)

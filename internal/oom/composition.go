@@ -49,8 +49,9 @@ type composer struct {
 	v          report.OOMComposition
 }
 
-// compose looks through the live blocks of a device's framework; nil where it is not known what they are for.
-func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCategory) {
+// compose looks through the live blocks of a device's framework; nil where it is not known what they are for. final: it
+// gave up.
+func (t *Tracker) compose(device int16, final bool) (*report.OOMComposition, []report.OOMCategory) {
 	c := &composer{Tracker: t, device: device, categories: make(categoryCounts),
 		byStack: make(map[callstack.Pair]*recurrence), older: make(map[callstack.Pair]*recurrence),
 		begin: t.stepped.last, was: t.stepped.first, features: math.MaxUint64}
@@ -68,6 +69,9 @@ func (t *Tracker) compose(device int16) (*report.OOMComposition, []report.OOMCat
 		if passing[id] {
 			c.categories.move(category, ofActivations, b.Size)
 			category = ofActivations
+			if final {
+				c.Replay.Passing(id)
+			}
 		}
 		c.divide(b, category)
 	})

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"slices"
 
-	"memtrace/analyzer/report"
 	"memtrace/internal/heap"
 )
 
@@ -52,27 +51,6 @@ func (c *composer) gradientsOfActivations() map[uint32]bool {
 		}
 	}
 	return passing
-}
-
-// SplitGradients makes what training held at refusals agree with what is told of these. Training knows gradients of
-// activations by their end, before that of their pass, and what a refusal ends has none.
-func SplitGradients(t *report.Training, events []report.OOMEvent) {
-	from, to := slices.Index(t.Categories, gradients), slices.Index(t.Categories, ofActivations)
-	if from < 0 || to < 0 {
-		return
-	}
-	for i := range events {
-		at := slices.IndexFunc(t.OutOfMemory, func(o report.OOMCategories) bool { return o.TimeNS == events[i].TimeNS })
-		if at < 0 {
-			continue
-		}
-		held := t.OutOfMemory[at].Held
-		for _, c := range events[i].Categories {
-			if moved := c.Bytes - min(c.Bytes, held[to]); c.Category == ofActivations && moved <= held[from] {
-				held[from], held[to] = held[from]-moved, held[to]+moved
-			}
-		}
-	}
 }
 
 // ofSize finds a block among sorted sizes that may hold as much as one of this size; -1: there is none.

@@ -21,17 +21,17 @@ func (t *Tracker) describe(o *incident, e *trace.Event, final bool) {
 	v.DriverBytes, v.LostRecords = t.Replay.DriverBytes(), t.Replay.LostRecords()
 	now := t.Devices.Holdings.DriverBytes(o.device)
 	v.ReleasedBytes = o.first - min(o.first, now)
+	if t.wantPicture(v, e, final) {
+		v.Detailed = true
+		v.Sample, v.Sizes = t.Devices.Samples.Last(o.device), t.Devices.Sizes.NowOn(profile.DeviceSlot(o.device))
+		t.picture(v, final)
+		v.Balance()
+	} else {
+		v.DropDetails()
+	}
 	if state := t.Replay.AtRefusal(e.Time); state != nil {
 		o.state = state
 	}
-	if !t.wantPicture(v, e, final) {
-		v.DropDetails()
-		return
-	}
-	v.Detailed = true
-	v.Sample, v.Sizes = t.Devices.Samples.Last(o.device), t.Devices.Sizes.NowOn(profile.DeviceSlot(o.device))
-	t.picture(v)
-	v.Balance()
 }
 
 // wantPicture bounds what a program costs that runs out of memory all the time. The end of a framework's attempts is
@@ -59,8 +59,8 @@ type picture struct {
 	held      uint64 // by the framework's allocator, from the driver
 }
 
-// picture fills in who holds a device's memory.
-func (t *Tracker) picture(v *report.OOMEvent) {
+// picture fills in who holds a device's memory; final as in compose.
+func (t *Tracker) picture(v *report.OOMEvent, final bool) {
 	p := t.takePicture(v.Device)
 	v.Through, v.Division, v.Seen = nil, nil, report.OOMSeen{}
 	if t.Places && t.Ended == nil && t.failed == 0 {
@@ -68,7 +68,7 @@ func (t *Tracker) picture(v *report.OOMEvent) {
 	}
 	v.Composition, v.Categories = nil, nil
 	if p.framework {
-		v.Composition, v.Categories = t.compose(v.Device)
+		v.Composition, v.Categories = t.compose(v.Device, final)
 		v.Allocator = &report.OOMAllocator{ReservedBytes: p.held, AllocatedBytes: p.inBlocks,
 			IdleBytes: p.held - min(p.held, p.inBlocks)}
 		if t.Devices.Holdings.FromDriver() {

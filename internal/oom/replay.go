@@ -115,6 +115,9 @@ func (r *replay) CategoryOf(id uint32, b *heap.Block) string {
 // ElementOf implements Replay.
 func (r *replay) ElementOf(id uint32, _ *heap.Block) uint8 { return r.named.elementOf(id) }
 
+// Passing implements Replay.
+func (r *replay) Passing(uint32) {}
+
 // AtRefusal implements Replay.
 func (r *replay) AtRefusal(int64) any { return nil }
 

@@ -49,6 +49,9 @@ type Replay interface {
 	// ElementOf is how many bytes an element of the tensor in a block has, 1, 2 or trace.WideElement; 0 where that is
 	// not known.
 	ElementOf(id uint32, b *heap.Block) uint8
+	// Passing takes in that a live block is the gradient of an activation: the backward pass that made it would have
+	// freed it, and has been given up. AtRefusal of the same refusal comes later.
+	Passing(id uint32)
 	// OOMEnded is called for each event when it is over; number counts from 1.
 	OOMEnded(number int, outcome string, state any)
 }
