@@ -20,6 +20,7 @@ const (
 	stackOptimizer    trace.StackID = 402
 	stackMain         trace.StackID = 403
 	stackForwardAgain trace.StackID = 404 // another place of the model
+	stackForwardBy    trace.StackID = 405 // the model called by another line
 )
 
 const madeOptimizer = 0x5555
@@ -35,7 +36,7 @@ type madeLoop struct {
 	marked bool  // iterations begin with memtrace.step() instead of ending with the optimizer's
 	pass   string
 	run    int
-	first  trace.StackID // of the pass, beyond stackForward
+	first  trace.StackID // of a forward pass, beyond stackForward
 	last   int           // event of the last allocation
 
 	refused []int // events before each time that memory ran out
@@ -65,6 +66,8 @@ func newMadeLoop(seed uint64, marked bool) *madeLoop {
 	}
 	l.src.tables.AddPyStack(trace.PyStack{ID: stackForwardAgain,
 		Frames: []trace.PyFrame{{Code: 500, Offset: 2, Entry: true, Self: 0x9000}}})
+	l.src.tables.AddPyStack(trace.PyStack{ID: stackForwardBy,
+		Frames: []trace.PyFrame{{Code: 500, Entry: true, Self: 0x9000}, {Code: 502}}})
 	for i, name := range []string{"net.fc.weight", "exp_avg:net.fc.weight", "Adam", "net.act"} {
 		l.src.tables.AddString(trace.StringID(600+i), name)
 	}
@@ -83,14 +86,17 @@ func (l *madeLoop) alloc(pass string) *madeBlock {
 	b := &madeBlock{size: uint64(1+l.rng.IntN(1000)) << 9, addr: 0x7f00_0000_0000 + l.seq<<24, pass: pass,
 		opened: len(l.src.events), closed: -1}
 	again := trace.StackID(0) // a pass has several places in the model
-	if pass == "forward" && l.rng.IntN(3) > 0 {
-		again = stackForwardAgain - stackForward
+	if pass == "forward" {
+		again = []trace.StackID{stackForward, stackForwardAgain, stackForwardAgain, stackForwardBy}[l.rng.IntN(4)] -
+			stackForward
 	}
+	const elsewhere = stackForwardBy - stackForward
 	switch {
 	case pass != "none" && pass != l.pass:
 		l.pass, l.first = pass, again
 		l.run++
-	case pass == "forward" && again == l.first: // the next pass
+	case pass == "forward" && (again == l.first || (again == elsewhere) != (l.first == elsewhere)): // the next pass
+		l.first = again
 		l.run++
 	}
 	b.run = l.run

@@ -55,11 +55,9 @@ type Tracker struct {
 	epoch    uint64
 	number   uint64
 	started  bool
-	reserved []uint64       // by device slot
-	run      uint32         // passes so far: of forward, backward, optimizer
-	pass     uint8          // what the latest one is
-	passFrom callstack.Pair // call stack of the first block of a forward pass: where it returns, the next one begins
-	teardown uint64         // order number of the last allocation: what is freed behind it, no pass frees
+	reserved []uint64 // by device slot
+	passes
+	teardown uint64 // order number of the last allocation: what is freed behind it, no pass frees
 	spans    spans
 	open     openIteration
 	done     []report.Iteration
@@ -149,8 +147,8 @@ func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profil
 	cellOf func(block uint32) *profile.Cell, room *offheap.Room) *Tracker {
 	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver,
 		Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1,
-		pass: phaseOther, spans: newSpans(), Turn: maxChanges, optimizers: uint64(len(p.stepped.all)),
-		live: offheap.NewColumn[liveBlock](room)}
+		passes: passes{tables: r.Tables, pass: phaseOther}, spans: newSpans(), Turn: maxChanges,
+		optimizers: uint64(len(p.stepped.all)), live: offheap.NewColumn[liveBlock](room)}
 	if p.Framework {
 		t.Account = heap.AccountFramework
 	}
@@ -179,14 +177,7 @@ func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
 	}
 	phase := t.resolver.Phase(v)
 	t.spans.opened(phase, b.Time)
-	from := callstack.Pair{Native: b.Stack, Python: b.PyStack}
-	switch pass := passOf(phase); {
-	case pass != phaseOther && pass != t.pass:
-		t.pass, t.passFrom = pass, from
-		t.run++
-	case pass == phaseForward && from == t.passFrom:
-		t.run++
-	}
+	t.passes.opened(phase, callstack.Pair{Native: b.Stack, Python: b.PyStack})
 	t.slots = append(t.slots, slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive,
 		phase: phase})
 	n := uint32(len(t.slots))
@@ -205,17 +196,6 @@ func (t *Tracker) Moved(id uint32, size uint64, from, to *profile.Cell) {
 	t.before.remove(&s)
 	t.classify(&s, to)
 	t.before.add(&s)
-}
-
-// passOf returns the pass of the training loop that a phase is part of. What others allocate meanwhile ends no pass.
-func passOf(phase uint8) uint8 {
-	switch phase {
-	case phaseForward, phaseBackward, phaseOptimizer:
-		return phase
-	case phaseRecompute:
-		return phaseBackward
-	}
-	return phaseOther
 }
 
 // Temporary reports whether a block that an event ends is freed by the pass that made it.

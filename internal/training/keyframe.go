@@ -111,7 +111,7 @@ func (t *Tracker) Keep(s *trace.State, order []uint32) {
 	n := s.Table("training.tracker")
 	n.Put(t.epoch, t.number, uint64(t.pass))
 	n.PutBool(t.started)
-	callstack.KeepPair(n, t.passFrom)
+	callstack.KeepPair(n, t.from)
 	n.Put(uint64(len(t.reserved)))
 	n.Put(t.reserved...)
 	n.Put(t.open.ReservedEndBytes)
@@ -133,7 +133,8 @@ func (t *Tracker) Keep(s *trace.State, order []uint32) {
 func (t *Tracker) Restore(s *trace.State, ids []uint32) {
 	n := s.Table("training.tracker")
 	t.epoch, t.number, t.pass = n.Next(), n.Next(), uint8(n.Next())
-	t.started, t.passFrom = n.Bool(), callstack.TakePair(n)
+	t.started, t.from = n.Bool(), callstack.TakePair(n)
+	t.called = t.callOf(t.from.Python)
 	t.reserved = nil
 	for i := range min(n.Next(), heap.MaxSlots) {
 		*heap.Slot(&t.reserved, int(i)) = n.Next()
