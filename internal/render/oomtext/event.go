@@ -28,30 +28,61 @@ func WriteEvents(p *layout.Page, s *report.Summary) {
 	first := s.DetailedOOM()
 	writeEvent(p, &list[first], layout.Framework(s.Versions))
 	WriteKeptBy(p, s.KeptBy)
-	shown := 0
-	for i := range list {
-		if i == first {
-			continue
-		}
-		if shown++; shown > maxLines {
-			break
-		}
-		if shown == 1 {
-			p.Title("Other out-of-memory events")
-			p.Gap()
-		}
-		p.Item(fmt.Sprintf("oom:%d at %s: %s", i+1, layout.Moment(list[i].TimeNS), oneLine(&list[i])))
-	}
-	if more := s.OOM.Count + s.OOM.RecoveredCount - uint64(1+min(shown, maxLines)); more > 0 {
-		p.Field("", "and "+layout.Plural(more, "time", "times")+" more")
-	}
+	writeOthers(p, &s.OOM, first)
 	p.Gap()
 	writeRetries(p, s.OOM.Retries)
 }
 
-// oneLine is an event in one line.
-func oneLine(e *report.OOMEvent) string {
-	text := fmt.Sprintf("%s requested on %s", layout.Bytes(e.RequestedBytes), layout.DeviceName(e.Device))
+// writeOthers lists the events besides the one at first. Those that were granted in the end are one line.
+func writeOthers(p *layout.Page, o *report.OOM, first int) {
+	var lines []string
+	var granted []int
+	told := uint64(1)
+	for i := range o.Events {
+		switch e := &o.Events[i]; {
+		case i == first:
+		case e.Outcome == report.OOMRecovered:
+			granted = append(granted, i)
+		case len(lines) < maxLines:
+			lines = append(lines, oneLine(i, e))
+		}
+	}
+	told += uint64(len(lines) + len(granted))
+	switch len(granted) {
+	case 0:
+	case 1:
+		lines = append(lines, oneLine(granted[0], &o.Events[granted[0]]))
+	default:
+		lines = append(lines, grantedLine(o.Events, granted))
+	}
+	if len(lines) > 0 {
+		p.Title("Other out-of-memory events")
+		p.Gap()
+	}
+	for _, line := range lines {
+		p.Item(line)
+	}
+	if more := o.Count + o.RecoveredCount - told; more > 0 {
+		p.Field("", "and "+layout.Plural(more, "time", "times")+" more")
+	}
+}
+
+// grantedLine is events that were granted in the end, of which there are several.
+func grantedLine(list []report.OOMEvent, granted []int) string {
+	var asked, released uint64
+	for _, i := range granted {
+		asked, released = max(asked, list[i].RequestedBytes), max(released, list[i].ReleasedBytes)
+	}
+	from, to := granted[0], granted[len(granted)-1]
+	return fmt.Sprintf("%s requests of at most %s were granted after at most %s were given back: the first oom:%d at %s, the last oom:%d at %s",
+		layout.Count(uint64(len(granted))), layout.Bytes(asked), layout.Bytes(released), from+1,
+		layout.Moment(list[from].TimeNS), to+1, layout.Moment(list[to].TimeNS))
+}
+
+// oneLine is the event at i in one line.
+func oneLine(i int, e *report.OOMEvent) string {
+	text := fmt.Sprintf("oom:%d at %s: %s requested on %s", i+1, layout.Moment(e.TimeNS),
+		layout.Bytes(e.RequestedBytes), layout.DeviceName(e.Device))
 	if e.Tag != "" {
 		text += ", under " + sanitize.Text(e.Tag)
 	}

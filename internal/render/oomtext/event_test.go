@@ -1,10 +1,12 @@
 package oomtext
 
 import (
+	"slices"
 	"strings"
 	"testing"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/render/layout"
 )
 
 // The largest hole is compared with the request, if it is smaller.
@@ -41,5 +43,26 @@ func TestRanOut(t *testing.T) {
 		if got := RanOut(s, "exit status"); got != c.want {
 			t.Errorf("%+v: %q", c, got)
 		}
+	}
+}
+
+// Of many requests that were granted in the end, each had a line that said the same. They are one line with a count.
+func TestGrantedRequestsAreOneLine(t *testing.T) {
+	event := func(outcome string, at int64, mib uint64) report.OOMEvent {
+		return report.OOMEvent{Outcome: outcome, TimeNS: at * 1e9, RequestedBytes: mib << 20, ReleasedBytes: mib << 21}
+	}
+	o := &report.OOM{Count: 2, RecoveredCount: 4, Events: []report.OOMEvent{event(report.OOMRecovered, 1, 10),
+		event(report.OOMFailed, 2, 20), event(report.OOMRecovered, 3, 30), event(report.OOMFailed, 4, 40),
+		event(report.OOMRecovered, 5, 5)}}
+	var text strings.Builder
+	writeOthers(layout.NewPage(&text, layout.Options{}), o, 1)
+	got := strings.Fields(text.String())
+	want := strings.Fields(`Other out-of-memory events
+		- oom:4 at +4.000 s: 40.0 MiB requested on device 0
+		- 3 requests of at most 30.0 MiB were granted after at most 60.0 MiB were given back: the first oom:1 at +1.000 s,
+		the last oom:5 at +5.000 s
+		and 1 time more`)
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
