@@ -86,6 +86,7 @@ func (a *accounts) open(id uint32, b *heap.Block, word uint64, d *profile.Accoun
 	if b.Account == heap.AccountFramework {
 		rest = a.requests.Opened(b, word, d, v)
 	}
+	epoch := d.Total.Epoch
 	d.Open(b, v, a.frameworkEpoch())
 	if h := a.held; h != nil {
 		h.Opened(h.OwnerOf(v), b.Size, b.Time)
@@ -93,7 +94,7 @@ func (a *accounts) open(id uint32, b *heap.Block, word uint64, d *profile.Accoun
 	a.heights[b.Account].Set(d.Total.Current, b.Time)
 	*a.live.Slot(id) = profile.LiveBlock{Opened: d.Total.Events(), Cell: n, Rest: rest}
 	if t := a.iterations; t != nil && t.Account == b.Account {
-		t.Opened(id, b, v)
+		t.Opened(id, b, v, epoch)
 	}
 }
 

@@ -204,7 +204,7 @@ func (a *accounts) followIterations(known *training.Lookahead, g profile.RuleGro
 	var t *training.Tracker
 	t = training.NewTracker(known, g, a.bounds, &a.resolver, func(block uint32) *profile.Cell {
 		return &a.details[t.Account].Cells.List[a.live.At(block).Cell]
-	}, a.room)
+	}, a.links, a.room)
 	if t.Account == heap.AccountFramework {
 		t.Requested = func() *report.Requested { return a.requests.Live(a.details[heap.AccountFramework]) }
 	}

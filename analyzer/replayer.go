@@ -228,7 +228,7 @@ func (r *replayer) endLife(d *profile.AccountStats, id uint32, b *heap.Block, se
 		r.endsInPass(d, id, r.heap.Block(id))
 		v = &d.Cells.List[r.accounts.live.At(id).Cell]
 	}
-	t.Closed(id, r.heap.Size(id), v, time)
+	t.Closed(training.Ended{ID: id, Size: r.heap.Size(id), Seq: seq, Time: time}, v, d.Total.Epoch)
 }
 
 // endsInPass gives a live block the lifetime of those that their pass frees.

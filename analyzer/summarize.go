@@ -135,7 +135,8 @@ func (q *query) addStackHealth(s *report.Summary) {
 // addTraining adds the iterations, and the advice that goes by what memory was for.
 func (q *query) addTraining(s *report.Summary, info trace.Info) {
 	if t := q.accounts.iterations; t != nil {
-		s.Training = t.Value(q.opts.RuleSets[0].Rules, info, q.replayer.parameters.Values(), s.EndNS())
+		s.Training = t.Value(q.opts.RuleSets[0].Rules, info, q.replayer.parameters.Values(), s.EndNS(),
+			q.accounts.details[t.Account].Total.Epoch)
 		s.LoadedTwiceBytes = oom.LoadedTwice(q.accounts.details[heap.AccountFramework], q.resolver)
 	}
 	oom.CompleteAdvice(s)

@@ -19,6 +19,7 @@ var FindingKinds = []FindingKind{
 	{"many-alike", SeverityInfo, "modules that differ in a number came one after another, as versions of one adapter do; " +
 		"others like them are few"},
 	{"parameter-copies", SeverityInfo, "a module has the same parameters as a trained one: a moving average, a teacher"},
+	{"undifferentiated", SeverityAdvice, "forward passes kept activations at the peak for a backward pass that never came"},
 	{"untrained", SeverityAdvice, "a module that no optimizer trains has gradients, or activations for a backward pass"},
 	{"kept-by", SeverityInfo, "what kept most tensors alive when memory ran out, or at the end of a program that grew"},
 	{"context-held", SeverityInfo, "much was the CUDA context and its code"},

@@ -23,6 +23,9 @@ type Training struct {
 
 	// optimizers whose steps were reported, each object counted
 	OptimizerCount uint64 `json:"optimizer_count"`
+	// what forward passes kept at the peak for backward passes that never came; absent if nothing, or if the recorder
+	// could not tell
+	Undifferentiated *Undifferentiated `json:"undifferentiated,omitempty"`
 	// what the memory was for when the framework's allocator gave up, the first times
 	OutOfMemory []OOMCategories `json:"out_of_memory"`
 
@@ -39,6 +42,14 @@ type OOMCategories struct {
 	TimeNS int64    `json:"time_ns"`
 	Bytes  uint64   `json:"bytes"` // sum of Held
 	Held   []uint64 `json:"held"`  // by category
+}
+
+// Undifferentiated is what forward passes kept at the peak for a backward pass, of those that none went through before
+// their memory was given up.
+type Undifferentiated struct {
+	Passes uint64 `json:"passes"`
+	Bytes  uint64 `json:"bytes"`
+	Site   string `json:"site"` // the program's line that ran the one that kept most; "" unknown
 }
 
 // MaxOOMCategories bounds Training.OutOfMemory.

@@ -14,6 +14,13 @@ type LinkedStacks struct {
 	ids       map[uint64]trace.StackID     // of pairs with nothing above, by both stacks: nearly all
 	recent    [recentPairs]recentPair      // some of them
 	between   map[linkedPair]trace.StackID // of the others
+	latest    Operator
+}
+
+// Operator is a forward operator. Of one thread, those that come later have larger numbers.
+type Operator struct {
+	Number   uint64 // with its thread in the upper half; 0: none
+	Backward bool   // it is the one whose gradient is computed
 }
 
 // recentPairs is the number of pairs found without a map lookup: a step of a large model has some hundreds.
@@ -56,6 +63,9 @@ func (l *LinkedStacks) Stack(e *trace.Event) trace.StackID {
 
 // StackOf is Stack for callers without the event.
 func (l *LinkedStacks) StackOf(a *Asker) trace.StackID {
+	if a.Op != 0 {
+		l.latest = Operator{uint64(operatorOf(a)), a.Backward}
+	}
 	switch {
 	case a.Op == 0:
 		return a.PyStack
@@ -66,6 +76,10 @@ func (l *LinkedStacks) StackOf(a *Asker) trace.StackID {
 	}
 	return a.PyStack
 }
+
+// Latest is the operator of the latest block that has one. Blocks of a forward pass carry the number of the one that
+// was recorded for autograd last: where no gradient will be computed, it stays the same.
+func (l *LinkedStacks) Latest() Operator { return l.latest }
 
 func (l *LinkedStacks) backward(a *Asker) trace.StackID {
 	pair := l.find(a)

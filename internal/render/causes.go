@@ -3,6 +3,7 @@ package render
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 
 	"memtrace/analyzer/report"
@@ -36,6 +37,11 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []report.Finding)
 	}
 	if f := cause.FamilyOf(s); f != nil && f.Bytes() >= least {
 		list = append(list, report.NewFinding("many-alike", familySentence(f), f.Bytes(), "training.parameters"))
+	}
+	if t := s.Training; t != nil && t.Undifferentiated != nil && t.Undifferentiated.Bytes >= least {
+		list = append(list, report.NewFinding("undifferentiated", undifferentiatedSentence(t.Undifferentiated),
+			t.Undifferentiated.Bytes, "training.undifferentiated"))
+		idle = slices.DeleteFunc(idle, func(i cause.Idle) bool { return i.Gradients == 0 }) // it says the same
 	}
 	if len(idle) > 0 && idle[0].Activations+idle[0].Gradients >= least {
 		list = append(list, report.NewFinding("untrained", untrainedSentence(&idle[0]),
@@ -116,6 +122,19 @@ func multipleWords(times float64) string {
 		return layout.Count(uint64(times))
 	}
 	return fmt.Sprintf("%.1f", math.Floor(times*10)/10)
+}
+
+// undifferentiatedSentence speaks of forward passes that keep what only a backward pass needs, which never comes.
+func undifferentiatedSentence(u *report.Undifferentiated) string {
+	passes, them := layout.Plural(u.Passes, "forward pass", "forward passes"), "them"
+	if u.Passes == 1 {
+		them = "it"
+	}
+	if u.Site != "" {
+		passes += " of " + sanitize.Text(u.Site)
+	}
+	return fmt.Sprintf("At the peak, %s kept %s for a backward pass that never came: run %s under torch.no_grad().",
+		passes, layout.Bytes(u.Bytes), them)
 }
 
 // untrainedSentence speaks of a module that is differentiated, or ready to be, for nothing.

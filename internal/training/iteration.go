@@ -57,6 +57,8 @@ type Tracker struct {
 	started  bool
 	reserved []uint64 // by device slot
 	passes
+	graphs
+	links    *callstack.LinkedStacks
 	teardown uint64 // order number of the last allocation: what is freed behind it, no pass frees
 	spans    spans
 	open     openIteration
@@ -144,8 +146,8 @@ var (
 )
 
 func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profile.Resolver,
-	cellOf func(block uint32) *profile.Cell, room *offheap.Room) *Tracker {
-	t := &Tracker{resolver: r, cellOf: cellOf, by: p.iterationsBy(), Account: heap.AccountDriver,
+	cellOf func(block uint32) *profile.Cell, links *callstack.LinkedStacks, room *offheap.Room) *Tracker {
+	t := &Tracker{resolver: r, cellOf: cellOf, links: links, by: p.iterationsBy(), Account: heap.AccountDriver,
 		Categories: profile.NewCategorizer(g.Rules, bounds), ranges: rangeWatch{tables: r.Tables}, highest: -1,
 		passes: passes{tables: r.Tables, pass: phaseOther}, spans: newSpans(), Turn: maxChanges,
 		optimizers: uint64(len(p.stepped.all)), live: offheap.NewColumn[liveBlock](room)}
@@ -170,14 +172,16 @@ func NewTracker(p *Lookahead, g profile.RuleGrouping, bounds []uint64, r *profil
 	return t
 }
 
-// Opened takes in a new block of the tracker's account.
-func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell) {
+// Opened takes in a new block of the tracker's account; epoch is that of the account's total before it.
+func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell, epoch uint64) {
 	if len(t.changes) >= t.Turn {
 		t.count(true)
 	}
 	phase := t.resolver.Phase(v)
 	t.spans.opened(phase, b.Time)
-	t.passes.opened(phase, callstack.Pair{Native: b.Stack, Python: b.PyStack})
+	of := t.links.Latest()
+	t.passes.opened(phase, b, of)
+	t.graphs.opened(t.run, phase, b, of, epoch)
 	t.slots = append(t.slots, slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive,
 		phase: phase})
 	n := uint32(len(t.slots))
@@ -204,20 +208,32 @@ func (t *Tracker) Temporary(id uint32, phase uint8, seq uint64) bool {
 	return pass != phaseOther && t.live.At(id).pass == t.run && (pass != phaseForward || seq < t.teardown)
 }
 
-// Closed takes in the end of a block.
-func (t *Tracker) Closed(id uint32, size uint64, v *profile.Cell, time int64) {
+// Ended is the end of a block.
+type Ended struct {
+	ID   uint32
+	Size uint64
+	Seq  uint64 // of the event
+	Time int64
+}
+
+// Closed takes in the end of a block; epoch is that of the account's total.
+func (t *Tracker) Closed(e Ended, v *profile.Cell, epoch uint64) {
 	if len(t.changes) >= t.Turn {
 		t.count(true)
 	}
-	n := &t.live.At(id).slot
+	block := t.live.At(e.ID)
+	if e.Seq < t.teardown {
+		t.graphs.closed(block.pass, e.Size, epoch)
+	}
+	n := &block.slot
 	if *n == 0 {
-		t.slots = append(t.slots, slot{size: size, block: id, opened: -1, phase: t.resolver.Phase(v)})
+		t.slots = append(t.slots, slot{size: e.Size, block: e.ID, opened: -1, phase: t.resolver.Phase(v)})
 		*n = uint32(len(t.slots))
 	}
 	s := &t.slots[*n-1]
 	t.classify(s, v)
 	s.closed = int32(len(t.changes))
-	t.changes = append(t.changes, change{time, *n - 1})
+	t.changes = append(t.changes, change{e.Time, *n - 1})
 	*n = 0
 	t.open.FreeCount++
 }
@@ -262,6 +278,7 @@ func (t *Tracker) Event(e *trace.Event) {
 		t.epoch = e.Count
 	case trace.EventOOM: // what is freed now was not temporary: the pass that needed it was given up
 		t.run++
+		t.graphs.list = nil // their backward passes were to come
 		if t.Account == heap.AccountFramework && len(t.failed) < report.MaxOOMCategories {
 			t.failed = append(t.failed, failure{at: len(t.changes), held: report.OOMCategories{TimeNS: e.Time}})
 		}
@@ -371,5 +388,6 @@ func (t *Tracker) Forget(time int64) {
 	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
 		ReservedEndBytes: reserved}}
 	t.done, t.leftOut, t.failed, t.spans = nil, 0, nil, newSpans()
+	t.graphs.list = nil
 	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}
 }

@@ -15,13 +15,17 @@ type passes struct {
 	pass   uint8          // what the latest one is: its phase
 	from   callstack.Pair // call stack of the first block of a forward pass: where it returns, the next one begins
 	called moduleCall     // in which that block was allocated
+	thread trace.ThreadID // that allocated it; 0: not known
+	began  uint64         // operator of the pass's first block
+	latest uint64         // and of its latest one
 	calls  []moduleCall   // by Python stack
 }
 
 // moduleCall is a call of a framework's module by code that is in none.
 type moduleCall struct {
 	known bool
-	self  uint64          // address of the module; 0: no module runs
+	whole bool            // the stack is: without a module, none runs
+	self  uint64          // address of the module; 0: none is known to run
 	by    []trace.PyFrame // the frames outside of it, innermost first
 }
 
@@ -36,19 +40,40 @@ func passOf(phase uint8) uint8 {
 	return phaseOther
 }
 
-// opened takes in where a block of a phase was allocated.
-func (p *passes) opened(phase uint8, from callstack.Pair) {
+// opened takes in a new block of a phase, made by an operator.
+func (p *passes) opened(phase uint8, b *heap.Block, of callstack.Operator) {
+	from := callstack.Pair{Native: b.Stack, Python: b.PyStack}
 	switch pass := passOf(phase); {
 	case pass != phaseOther && pass != p.pass:
-		p.begin(pass, from)
-	case pass == phaseForward && (from == p.from || p.calledElsewhere(from.Python)):
-		p.begin(pass, from)
+		p.begin(pass, b, of)
+	case pass == phaseForward && (from == p.from || p.returned() && p.callOf(b.PyStack).self != 0 ||
+		p.calledElsewhere(b.PyStack)):
+		p.begin(pass, b, of)
+	case p.pass == phaseForward && b.Thread == p.thread && p.latest > p.began && p.isOutside(b.PyStack):
+		// what the module's call made and is still there has been saved for a backward pass, or is its result
+		p.run++
+		p.from, p.called = callstack.Pair{}, moduleCall{}
+	case pass == phaseForward && b.Thread == p.thread:
+		p.latest = of.Number
 	}
 }
 
-func (p *passes) begin(pass uint8, from callstack.Pair) {
+func (p *passes) begin(pass uint8, b *heap.Block, of callstack.Operator) {
 	p.run++
-	p.pass, p.from, p.called = pass, from, p.callOf(from.Python)
+	p.pass, p.from, p.called = pass, callstack.Pair{Native: b.Stack, Python: b.PyStack}, p.callOf(b.PyStack)
+	p.thread, p.began, p.latest = b.Thread, of.Number, of.Number
+}
+
+// returned reports whether the module's call that the forward pass began with is over.
+func (p *passes) returned() bool { return p.from == callstack.Pair{} }
+
+// isOutside reports whether code that runs no module allocates, in a forward pass that began in one.
+func (p *passes) isOutside(stack trace.StackID) bool {
+	if p.called.self == 0 {
+		return false
+	}
+	c := p.callOf(stack)
+	return c.whole && c.self == 0
 }
 
 // calledElsewhere reports whether other code than that of the running forward pass calls the same module, as a language
@@ -65,16 +90,16 @@ func (p *passes) calledElsewhere(stack trace.StackID) bool {
 
 // callOf returns the outermost call of a module in a Python stack.
 func (p *passes) callOf(stack trace.StackID) moduleCall {
-	if stack >= heap.MaxDirectID { // that of a backward pass, or of a damaged trace
+	if stack == 0 || stack >= heap.MaxDirectID { // that of a backward pass, or of a damaged trace
 		return moduleCall{}
 	}
 	c := heap.Slot(&p.calls, int(stack))
 	if c.known {
 		return *c
 	}
-	c.known = true
 	frames, end := p.tables.PyStack(stack)
-	for i := len(frames) - 1; i >= 0 && end == trace.StackWhole; i-- {
+	c.known, c.whole = true, end == trace.StackWhole
+	for i := len(frames) - 1; i >= 0 && c.whole; i-- {
 		if frames[i].Self != 0 {
 			c.self, c.by = frames[i].Self, frames[i+1:]
 			break

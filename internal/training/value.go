@@ -12,8 +12,9 @@ import (
 )
 
 // Value is what reports are made of, by the rules of set. The iteration that runs stays open; now ends it, in
-// nanoseconds.
-func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Parameter, now int64) *report.Training {
+// nanoseconds. epoch is that of the account's total.
+func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Parameter, now int64,
+	epoch uint64) *report.Training {
 	v := &report.Training{Level: t.Account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words,
 		LeftOut: t.leftOut, OptimizerCount: t.optimizers, Parameters: parameters,
 		Highest: t.highest, Phases: t.spans.values()}
@@ -48,7 +49,7 @@ func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Par
 	for i, class := range columns {
 		v.Categories[i] = t.classes.names[class]
 	}
-	v.Modules = t.tree(held, columns)
+	v.Modules, v.Undifferentiated = t.tree(held, columns), t.graphs.value(t.resolver.Stacks, epoch)
 	return v
 }
 
