@@ -143,8 +143,8 @@ func (p *place) wasFreed(from int) bool {
 	return false
 }
 
-// moves reports whether others freed the memory that grew: the least of the last third is no more than that of the first
-// one. Single points are of different phases of an iteration, with more activations or fewer.
+// moves reports whether others freed the memory that grew: the least of the last third is no more than that of the
+// first one. Single points are of different phases of an iteration, with more activations or fewer.
 func (g *growth) moves() bool {
 	last := len(g.held) - 1 // the last allocation includes memory in flight
 	third := max((last-g.from-1)/3, 1)

@@ -164,10 +164,13 @@ static int other_stacks(void) {
 /* The thread that waits for a signal blocks it in all threads that it knows; another one that does not block it takes
  * the signal away. */
 static int wait_for_signals(void) {
+  const struct sigaction of_ends = {.sa_handler = SIG_DFL, .sa_flags = SA_NOCLDSTOP};
   sigset_t all;
   int got;
   sigfillset(&all);
+  sigdelset(&all, SIGCONT); /* somebody else may stop and continue this process, and its children */
   sigprocmask(SIG_BLOCK, &all, NULL);
+  sigaction(SIGCHLD, &of_ends, NULL);
   begin();
   await_recorder();
   for (int i = 0; i < 10; i++) {
