@@ -25,7 +25,7 @@ REST, SLACK, REMAINDER = "#a8a29e", "#d6d3d1", "#f0efed"
 
 
 def scrape(address):
-    """The samples of the only recorded process, by name and label; None before there is one."""
+    """The samples of the only recorded process, by name and label; None before there is one and the driver counts it."""
     with urllib.request.urlopen(address, timeout=30) as answer:
         text = answer.read().decode()
     samples = {}
@@ -35,7 +35,7 @@ def scrape(address):
             labels = dict(LABEL.findall(match.group(2)))
             key = labels.get("owner") or labels.get("level", "")
             samples[match.group(1), key] = samples.get((match.group(1), key), 0) + float(match.group(3))
-    return samples if ("memtrace_memory_bytes", "driver") in samples else None
+    return samples if {("memtrace_memory_bytes", "driver"), ("memtrace_device_memory_bytes", "")} <= samples.keys() else None
 
 
 def watch(memtrace, program):

@@ -143,12 +143,22 @@ func (p *place) wasFreed(from int) bool {
 	return false
 }
 
-// moves reports whether others freed the memory that grew: the least of the last third is no more than that of the
-// first one. Single points are of different phases of an iteration, with more activations or fewer.
-func (g *growth) moves() bool {
+// round is how many points an iteration has, about; a tenth of them where the iterations are not known.
+func (j *GrowthJudge) round(g *growth) int {
+	last := len(j.times) - 1
+	points := last - g.from
+	if n := j.iterations(j.times[g.from], j.times[last]); n > 0 {
+		return points/n + 2
+	}
+	return points / 10
+}
+
+// moves reports whether others freed the memory that grew: the least of the last round, of so many points, is no more
+// than that of the first one. Single points are of different phases of an iteration, with more activations or fewer.
+func (g *growth) moves(round int) bool {
 	last := len(g.held) - 1 // the last allocation includes memory in flight
-	third := max((last-g.from-1)/3, 1)
-	return slices.Min(g.held[last-third:last]) < slices.Min(g.held[g.from+1:g.from+1+third])+g.bytes/keptPart
+	round = max(min(round, (last-g.from-1)/3), 1)
+	return slices.Min(g.held[last-round:last]) < slices.Min(g.held[g.from+1:g.from+1+round])+g.bytes/keptPart
 }
 
 // repeats reports whether the program repeated its work often enough while memory grew: by its iterations, by the

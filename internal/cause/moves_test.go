@@ -18,7 +18,7 @@ func TestMovesByTheLeastOfManyPoints(t *testing.T) {
 					g.held = append(g.held, 1000+phase+n*c.leaks-n*c.others)
 				}
 			}
-			if got := g.moves(); got != c.moves {
+			if got := g.moves(4); got != c.moves {
 				t.Errorf("moves: %v", got)
 			}
 		})

@@ -80,13 +80,14 @@ func (j *GrowthJudge) of(account heap.Account) *report.Trend {
 	}
 	j.times = append(append([]int64{}, j.Held.Ends[:j.Held.Points()]...), j.Held.LastTimeNS)
 	g, floor := j.growthOf(account), max(floorBytes, j.peakOf(account)/floorPart)
-	steady := g != nil && !g.moves() && j.repeats(g) && !j.ended(g) && !j.allocatedLate(g)
+	moves := g != nil && g.moves(j.round(g))
+	steady := g != nil && !moves && j.repeats(g) && !j.ended(g) && !j.allocatedLate(g)
 	switch {
 	case steady && g.bytes >= floor:
 		t.Kind = report.GrowthSteady
 	case steady:
 		t.Kind, t.FloorBytes = report.GrowthNone, floor
-	case g == nil || g.bytes < floor || g.moves():
+	case g == nil || g.bytes < floor || moves:
 		t.Kind = report.GrowthNone
 	}
 	if steady {

@@ -42,9 +42,9 @@ func TestCauses(t *testing.T) {
 func TestUndifferentiated(t *testing.T) {
 	t.Parallel()
 	for mode, want := range map[string]string{
-		"appended": "At the peak, 6 forward passes of validate.py:19 appended kept 768.0 MiB for a backward pass " +
+		"appended": "At the peak, 6 forward passes of train/validate.py:19 appended kept 768.0 MiB for a backward pass " +
 			"that never came: run them under torch.no_grad().",
-		"replaced": "At the peak, 2 forward passes of validate.py:26 replaced kept 256.0 MiB",
+		"replaced": "At the peak, 2 forward passes of train/validate.py:26 replaced kept 256.0 MiB",
 		"without":  "", "features": "", "accumulated": "",
 	} {
 		t.Run(mode, func(t *testing.T) {

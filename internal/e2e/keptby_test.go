@@ -45,11 +45,11 @@ func TestKeptBy(t *testing.T) {
 	t.Parallel()
 	for _, framework := range []string{torch27, torch215} {
 		for mode, path := range map[string]string{
-			"outputs": "in run (kept.py:35), variable self.validation_outputs[*]['feats']",
-			"total":   "in total (kept.py:42), variable losses",
+			"outputs": "in run (kept.py:37), variable self.validation_outputs[*]['feats']",
+			"total":   "in total (kept.py:44), variable losses",
 			"views":   "__main__.features[*]",
 			"garbage": "?Result.values",
-			"caught":  "__main__.errors[*] (traceback) in attempt (kept.py:75), variable held",
+			"caught":  "__main__.errors[*] (traceback) in attempt (kept.py:77), variable held",
 		} {
 			t.Run(framework+" "+mode, func(t *testing.T) {
 				t.Parallel()
