@@ -40,7 +40,7 @@ func TestAdviceFromWhatIsKnown(t *testing.T) {
 		{"checkpoint", "loaded-twice",
 			`256.2 MiB that were read from a checkpoint onto the device stand beside parameters`, []string{"twice"},
 			[]string{"twice", "--followed"}},
-		{"lengths", "longer-input", "times those of a usual iteration (112.0 MiB, the median of 5)",
+		{"lengths", "longer-input", "times those of a usual iteration (128.0 MiB, the median of 5)",
 			[]string{"lengths"}, []string{"lengths", "--followed"}},
 		{"autocast", "activations", "Half precision (torch.autocast)", []string{"autocast"},
 			[]string{"autocast", "--followed"}},
