@@ -21,8 +21,8 @@ func briefly(t *testing.T) string {
 // The first process of a trace of strace's, and the thread that one of its calls made.
 var madeThread = regexp.MustCompile(`^(\d+) +(?:clone3?\(|<\.\.\. clone3? resumed>).* = (\d+)$`)
 
-// calls counts the system calls that a program's own threads make for each of its threads that end, but for waiting. The
-// first thread makes one of the library's as well, which does not end.
+// calls counts the system calls that a program's own threads make for each of its threads that end, but for futex, by
+// which they wait more on a busy machine. The first thread makes one of the library's as well, which does not end.
 func calls(t *testing.T, path string) (each float64) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -42,7 +42,7 @@ func calls(t *testing.T, path string) (each float64) {
 			made[m[2]] = true
 		}
 		call = strings.TrimLeft(call, " ")
-		if !strings.HasPrefix(call, "<... ") && !strings.HasPrefix(call, "futex(") { // which waits more on a busy machine
+		if !strings.HasPrefix(call, "<... ") && !strings.HasPrefix(call, "futex(") {
 			count[thread]++
 		}
 		if made[thread] && strings.HasPrefix(call, "exit(") {
