@@ -21,8 +21,12 @@ func briefly(t *testing.T) string {
 // The first process of a trace of strace's, and the thread that one of its calls made.
 var madeThread = regexp.MustCompile(`^(\d+) +(?:clone3?\(|<\.\.\. clone3? resumed>).* = (\d+)$`)
 
-// calls counts the system calls that a program's own threads make for each of its threads that end, but for futex, by
-// which they wait more on a busy machine. The first thread makes one of the library's as well, which does not end.
+// dependsOnLoad is a call of whose kind there are more on a busy machine: threads wait, and use rings for the first time
+// where those of threads that ended are not drained yet.
+var dependsOnLoad = regexp.MustCompile(`^futex\(|^madvise\(.*MADV_POPULATE_WRITE`)
+
+// calls counts the system calls that a program's own threads make for each of its threads that end, but for those that
+// depend on the load. The first thread makes one of the library's as well, which does not end.
 func calls(t *testing.T, path string) (each float64) {
 	t.Helper()
 	file, err := os.Open(path)
@@ -42,7 +46,7 @@ func calls(t *testing.T, path string) (each float64) {
 			made[m[2]] = true
 		}
 		call = strings.TrimLeft(call, " ")
-		if !strings.HasPrefix(call, "<... ") && !strings.HasPrefix(call, "futex(") {
+		if !strings.HasPrefix(call, "<... ") && !dependsOnLoad.MatchString(call) {
 			count[thread]++
 		}
 		if made[thread] && strings.HasPrefix(call, "exit(") {
@@ -65,7 +69,7 @@ func TestShortThreadsCostFewCalls(t *testing.T) {
 	t.Parallel()
 	strace := guest.Tool(t, "strace", "-o", "/dev/null", "true")
 	program := briefly(t)
-	const threads = 1000
+	const threads = 3000 // among which the calls of the start and the end do not count for much
 	count := func(preload ...string) float64 {
 		r, path := run{preload: preload, dir: t.TempDir()}, filepath.Join(t.TempDir(), "calls")
 		args := []string{"-f", "-qq", "-o", path}
@@ -81,7 +85,7 @@ func TestShortThreadsCostFewCalls(t *testing.T) {
 	}
 	plain, recorded := count(), count("")
 	t.Logf("%.1f calls a thread, %.1f without the library", recorded, plain)
-	if recorded > 1.6*plain {
+	if recorded > 1.5*plain {
 		t.Errorf("%.1f calls a thread, %.1f without the library", recorded, plain)
 	}
 }
