@@ -89,11 +89,8 @@ func (q *query) wanted(s *report.Summary, main heap.Account, want moment.At) *mo
 // noMoment explains why the trace has no such moment.
 func noMoment(want moment.At, s *report.Summary, ooms *oomFigure) error {
 	if want.Kind == moment.Step && s.Steps.Count == 0 {
-		hint := ""
-		if t := s.Training; t != nil && len(t.Iterations) > 0 && t.IterationsBy != report.IterationsByNothing {
-			hint = fmt.Sprintf("; it has iterations: iteration:%d is the last", len(t.Iterations))
-		}
-		return fmt.Errorf("the trace has no step %d: it has no steps at all; memtrace.step() announces them%s", want.Step, hint)
+		return fmt.Errorf("the trace has no step %d: it has no steps at all; memtrace.step() announces them, iteration:N needs none",
+			want.Step)
 	}
 	if want.Kind == moment.Step {
 		return fmt.Errorf("the trace has no step %d; it has %d steps, from %d to %d", want.Step, s.Steps.Count,

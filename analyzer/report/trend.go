@@ -49,6 +49,9 @@ func (s *Summary) GrowingLittle() []*Trend {
 	return s.trends(func(t *Trend) bool { return t.FloorBytes > 0 })
 }
 
+// Rising lists both: what grows, then what rises by less than that.
+func (s *Summary) Rising() []*Trend { return append(s.Growing(), s.GrowingLittle()...) }
+
 func (s *Summary) trends(are func(*Trend) bool) (list []*Trend) {
 	if s.Trend != nil && are(s.Trend) {
 		list = append(list, s.Trend)

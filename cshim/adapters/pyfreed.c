@@ -183,9 +183,8 @@ void *mt_pyfreed(void *self, void *arguments) {
   if (room) {
     now.all = (struct candidate *)room, now.slots = (uint32_t *)(room + all);
     now.queue = (uint32_t *)(room + all + slots), now.staying = (uint32_t *)(room + all + slots + queue);
-    now.count = 0, now.bound.visits = 0, now.bound.exhausted = false, now.type = given[5];
-    now.bound.most = api->from_number(given[3]);
-    now.bound.until = mt_clock_monotonic() + api->from_number(given[4]) * 1000000ull;
+    now.count = 0, now.type = given[5];
+    now.bound = mt_pybound_of(api->from_number(given[3]), api->from_number(given[4]));
     found = search(given[0], given[1], given[2]);
     mt_sys_pages_free(room, size);
     now.all = NULL;

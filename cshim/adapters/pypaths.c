@@ -207,7 +207,7 @@ static void *collect_paths(void *wanted) {
 
 static void *search(void *wanted, void *roots, void *last) {
   now.own[0] = wanted, now.own[1] = roots, now.last = last == mt_pysearch_none ? NULL : last;
-  now.count = now.end = 0, now.bound.visits = 0, now.bound.exhausted = false;
+  now.count = now.end = 0;
   walk_from_roots(roots);
   if (!now.bound.exhausted && !classify_rest()) return NULL;
   void *paths = collect_paths(wanted), *visits = api->number(now.bound.visits), *both = NULL;
@@ -230,8 +230,7 @@ void *mt_pypaths(void *self, void *arguments) {
   if (room) {
     now.visited = (struct visited *)room;
     now.slots = (uint32_t *)(room + met_size), now.queue = (uint32_t *)(room + met_size + slots_size);
-    now.bound.most = api->from_number(visits);
-    now.bound.until = mt_clock_monotonic() + api->from_number(milliseconds) * 1000000ull;
+    now.bound = mt_pybound_of(api->from_number(visits), api->from_number(milliseconds));
     found = search(wanted, roots, last);
     mt_sys_pages_free(room, met_size + slots_size + queue_size);
     now.visited = NULL;

@@ -40,6 +40,11 @@ struct mt_pybound {
   bool exhausted;
 };
 
+/* A bound that ends after so many references or milliseconds. */
+static inline struct mt_pybound mt_pybound_of(uint64_t most, uint64_t milliseconds) {
+  return (struct mt_pybound){.most = most, .until = mt_clock_monotonic() + milliseconds * 1000000ull};
+}
+
 /* A reference is to be followed: true if none is any more. */
 static inline bool mt_pybound_is_over(struct mt_pybound *bound) {
   const uint64_t look = 4096; /* visits between two readings of the clock */

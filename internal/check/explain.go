@@ -259,7 +259,7 @@ func mostOf(parts []part, weigh func(p part) uint64) (best part) {
 
 // growing names the place that grows most.
 func (t *Trace) growing(r *Result) {
-	for _, trend := range append(t.Summary.Growing(), t.Summary.GrowingLittle()...) {
+	for _, trend := range t.Summary.Rising() {
 		if len(trend.Owners) > 0 && r.Owner == nil {
 			r.Owner = &Owner{By: "site", Name: trend.Owners[0].Site, Bytes: trend.Owners[0].Bytes}
 			r.Site = trend.Owners[0].Site

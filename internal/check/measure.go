@@ -85,7 +85,7 @@ func growth(s *report.Summary, unit string) (Amount, error) {
 	if s.GrowthKind() == report.GrowthUnknown {
 		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, or records were lost")
 	}
-	most, growing := Amount{0, unit}, append(s.Growing(), s.GrowingLittle()...)
+	most, growing := Amount{0, unit}, s.Rising()
 	if s.NullGPU && unit == BytesPerSec && len(growing) > 0 {
 		return Amount{}, fmt.Errorf("memory grows, but on the null GPU a second says nothing: limit it per step, or in total")
 	}

@@ -191,15 +191,24 @@ func contents(path string) string {
 // process, but nothing drains it.
 func Recorder(t testing.TB, source string) string {
 	t.Helper()
-	const archive = "build/cshim/libcshim.a"
 	unlock := lock(t, filepath.Join(Root(), "build", "guests"))
-	command := exec.Command("make", "--silent", archive)
-	command.Dir, command.Env = Root(), append(os.Environ(), "MAKEFLAGS=") // no part of the make that started the tests
-	text, err := command.CombinedOutput()
+	err := makeArchive()
 	unlock()
 	if err != nil {
-		t.Fatalf("%v: %v\n%s", command, err, text)
+		t.Fatal(err)
 	}
 	return Compile(t, "recorder", []string{source}, "-Wl,--whole-archive", filepath.Join(Root(), archive),
 		"-Wl,--no-whole-archive", "-ldl", "-lpthread")
 }
+
+// archive has the library's C half.
+const archive = "build/cshim/libcshim.a"
+
+var makeArchive = sync.OnceValue(func() error {
+	command := exec.Command("make", "--silent", archive)
+	command.Dir, command.Env = Root(), append(os.Environ(), "MAKEFLAGS=") // no part of the make that started the tests
+	if text, err := command.CombinedOutput(); err != nil {
+		return fmt.Errorf("%v: %w\n%s", command, err, text)
+	}
+	return nil
+})

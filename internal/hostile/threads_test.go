@@ -21,7 +21,7 @@ func briefly(t *testing.T) string {
 // The first process of a trace of strace's, and the thread that one of its calls made.
 var madeThread = regexp.MustCompile(`^(\d+) +(?:clone3?\(|<\.\.\. clone3? resumed>).* = (\d+)$`)
 
-// dependsOnLoad is a call of whose kind there are more on a busy machine: threads wait, and use rings for the first time
+// dependsOnLoad is a call of a kind that a busy machine has more of: threads wait, and use rings for the first time
 // where those of threads that ended are not drained yet.
 var dependsOnLoad = regexp.MustCompile(`^futex\(|^madvise\(.*MADV_POPULATE_WRITE`)
 

@@ -40,8 +40,7 @@ func notGrowing(growth string) string {
 }
 
 func growthWords(d *diff.Diff, list []*report.Trend) string {
-	text := layout.Growth(list[0], d.Verdict.Level)
-	return strings.ToLower(text[:1]) + text[1:]
+	return layout.LowerFirst(layout.Growth(list[0], d.Verdict.Level))
 }
 
 func peakVerdict(d *diff.Diff) string {

@@ -141,7 +141,7 @@ func categoryWords(name string) string {
 	if first, _, _ := strings.Cut(name, " "); first == "" || strings.ToLower(first[1:]) != first[1:] {
 		return sanitize.Text(name)
 	}
-	return sanitize.Text(strings.ToLower(name[:1]) + name[1:])
+	return sanitize.Text(layout.LowerFirst(name))
 }
 
 // ownerWords says where or by whom something was allocated.

@@ -27,9 +27,8 @@ func NoGrowth(little []*report.Trend, main string) string {
 		return "No growth detected."
 	}
 	t := little[0]
-	memory := grownMemory(t.Level, main)
 	return fmt.Sprintf("No growth of more than %s. Below that, %s rises%s (%s since %s). %s.", Bytes(t.FloorBytes),
-		strings.ToLower(memory[:1])+memory[1:], growthBy(t), Bytes(t.Bytes), Moment(t.FromTimeNS), growingPlaces(t))
+		LowerFirst(grownMemory(t.Level, main)), growthBy(t), Bytes(t.Bytes), Moment(t.FromTimeNS), growingPlaces(t))
 }
 
 // growthBy are the rates of growth.

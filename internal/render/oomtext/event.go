@@ -36,7 +36,6 @@ func WriteEvents(p *layout.Page, s *report.Summary) {
 func writeOthers(p *layout.Page, o *report.OOM, first int) {
 	var lines []string
 	var granted []int
-	told := uint64(1)
 	for i := range o.Events {
 		switch e := &o.Events[i]; {
 		case i == first:
@@ -46,7 +45,7 @@ func writeOthers(p *layout.Page, o *report.OOM, first int) {
 			lines = append(lines, oneLine(i, e))
 		}
 	}
-	told += uint64(len(lines) + len(granted))
+	told := uint64(1 + len(lines) + len(granted))
 	switch len(granted) {
 	case 0:
 	case 1:
