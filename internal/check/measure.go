@@ -81,18 +81,19 @@ func unknownRequest(s *report.Summary, sub Subject) uint64 {
 }
 
 // growth is that of the kind of memory that grows most, however little: the limit is the gate's; 0 where none does.
+// What is too little to be called growth counts where it is known in the unit, and fails no gate elsewhere.
 func growth(s *report.Summary, unit string) (Amount, error) {
 	if s.GrowthKind() == report.GrowthUnknown {
 		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, or records were lost")
 	}
-	most, growing := Amount{0, unit}, s.Rising()
-	if s.NullGPU && unit == BytesPerSec && len(growing) > 0 {
+	most := Amount{0, unit}
+	if s.NullGPU && unit == BytesPerSec && len(s.Growing()) > 0 {
 		return Amount{}, fmt.Errorf("memory grows, but on the null GPU a second says nothing: limit it per step, or in total")
 	}
-	for _, t := range growing {
+	for _, t := range s.Rising() {
 		value := map[string]float64{Bytes: float64(t.Bytes), BytesPerStep: float64(t.BytesPerIteration),
 			BytesPerSec: t.BytesPerSecond}[unit]
-		if value == 0 && unit == BytesPerStep {
+		if value == 0 && unit == BytesPerStep && t.Kind == report.GrowthSteady {
 			return Amount{}, fmt.Errorf("memory grows, but the trace has no steps; limit it per second, or call memtrace.step() in the loop")
 		}
 		most.Value = max(most.Value, value)
