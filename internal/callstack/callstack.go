@@ -1,6 +1,7 @@
 package callstack
 
 import (
+	"fmt"
 	"regexp"
 	"slices"
 
@@ -21,10 +22,13 @@ type Frame struct {
 // IsPython reports whether the frame is the interpreter's.
 func (f *Frame) IsPython() bool { return f.Kind == symbol.Python }
 
-// Matches reports whether a filter means the frame: by its function, however it is written, or by its file.
+// Matches reports whether a filter means the frame: by its function, however it is written, by its file, or by both its
+// file and line, written file:line.
 func (f *Frame) Matches(re *regexp.Regexp) bool {
-	return re.MatchString(f.Title()) || re.MatchString(f.Function) || re.MatchString(f.FullFunction) || f.File != "" &&
-		re.MatchString(f.File)
+	if re.MatchString(f.Title()) || re.MatchString(f.Function) || re.MatchString(f.FullFunction) {
+		return true
+	}
+	return f.File != "" && (re.MatchString(f.File) || f.Line > 0 && re.MatchString(fmt.Sprintf("%s:%d", f.File, f.Line)))
 }
 
 // Stack is the whole stack of an event: native and Python frames in one, innermost first.

@@ -4,9 +4,11 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // DetailsFlag is the annotation of a command that holds the part of its text which --help leaves to 'memtrace help' and
@@ -45,7 +47,7 @@ func helpText(c *cobra.Command, columns int, details bool) string {
 	}
 	sections = append(sections, commandGroups(c)...)
 	for _, group := range FlagGroups(c) {
-		sections = append(sections, group.Title+":\n"+strings.TrimRight(group.Flags.FlagUsagesWrapped(columns), "\n"))
+		sections = append(sections, group.Title+":\n"+flagUsages(group.Flags, columns))
 	}
 	switch {
 	case c.HasAvailableSubCommands():
@@ -54,6 +56,18 @@ func helpText(c *cobra.Command, columns int, details bool) string {
 		sections = append(sections, fmt.Sprintf("Learn more: memtrace help %[1]s, or man memtrace-%[1]s.", c.Name()))
 	}
 	return FitText(strings.Join(sections, "\n\n"), columns) + "\n"
+}
+
+// optionalValue is how pflag 1.0 writes the value of a flag that may stand without one: --markdown FILE[="-"].
+var optionalValue = regexp.MustCompile(` (\S+)\[="[^"]*"\]`)
+
+// flagUsages lists flags. A value that may be left out is written as the manual pages of other programs do, and must be
+// typed: --markdown[=FILE].
+func flagUsages(flags *pflag.FlagSet, columns int) string {
+	text := optionalValue.ReplaceAllStringFunc(flags.FlagUsagesWrapped(columns), func(s string) string {
+		return fmt.Sprintf("%-*s", len(s), optionalValue.ReplaceAllString(s, "[=$1]"))
+	})
+	return strings.TrimRight(text, "\n")
 }
 
 // description is the whole text on a command.
