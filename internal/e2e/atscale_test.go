@@ -142,7 +142,7 @@ func TestRecipesNameThePlanted(t *testing.T) {
 	}
 }
 
-// TestRecipesOnSpark: Spark gives the rows that DuckDB gives.
+// TestRecipesOnSpark: Spark gives the rows that DuckDB gives, and tables that its tasks have converted give them, too.
 func TestRecipesOnSpark(t *testing.T) {
 	t.Parallel()
 	rarely(t, true)
@@ -156,4 +156,32 @@ func TestRecipesOnSpark(t *testing.T) {
 			t.Errorf("%s: Spark gives\n%v\nDuckDB\n%v", recipe, got[recipe], rows)
 		}
 	}
+	converted := convertedBySpark(t, filepath.Dir(tables))
+	want, got = recipes(t, "duckdb", filepath.Join(filepath.Dir(tables), "first")), recipes(t, "duckdb", converted)
+	for recipe, rows := range want {
+		if fmt.Sprint(got[recipe]) != fmt.Sprint(rows) {
+			t.Errorf("%s: of tables that Spark's tasks wrote\n%v\nof one command\n%v", recipe, got[recipe], rows)
+		}
+	}
+}
+
+// convertedBySpark has docs/at-scale/convert.py convert the first run's traces, and one command into the folder first.
+func convertedBySpark(t *testing.T, folder string) string {
+	t.Helper()
+	traces, err := filepath.Glob(filepath.Join(folder, "1790000000000000000-*.bin"))
+	if err != nil || len(traces) != 64 {
+		t.Fatalf("%d traces of the first run: %v", len(traces), err)
+	}
+	memtrace(t, append([]string{"-q", "export", "parquet", "--run", "first", "-o", filepath.Join(folder, "first")},
+		traces...)...)
+	converted := filepath.Join(folder, "converted")
+	script := filepath.Join(guest.Root(), "docs", "at-scale", "convert.py")
+	python := filepath.Join(pythonTools(t, "internal/tools/spark-requirements.txt"), "python")
+	cmd := exec.Command(python, append([]string{script, "--run", "first", "-o", converted, "--memtrace", command()},
+		traces...)...)
+	cmd.Env = append(os.Environ(), "PYSPARK_PYTHON="+python)
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "64 of 64 traces are in ") {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	return converted
 }

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The recipe of the image for an init container, and the pod that uses it: what they copy is in the wheel, and a program is recorded with no more than that."""
+"""The recipe of the image for an init container, and the pod and the job that use it: what they copy is in the wheel, and a program is recorded with no more than that."""
 
 import json
 import os
@@ -16,6 +16,7 @@ from conftest import ROOT, clean_environment, find_wheel, highest_total, output,
 
 RECIPE = ROOT / "packaging/Containerfile"
 POD = ROOT / "packaging/pod.yaml"
+JOB = ROOT / "docs/at-scale/convert.yaml"
 BUSYBOX = Path("/bin/busybox")
 
 
@@ -37,8 +38,12 @@ def command():
     return json.loads(next(words for verb, words in instructions() if verb == "CMD"))
 
 
+def load(path):
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
 def pod():
-    return yaml.safe_load(POD.read_text(encoding="utf-8"))
+    return load(POD)
 
 
 def mounts(container):
@@ -51,12 +56,27 @@ def unpacked_wheel(tmp_path_factory):
     return unpack(find_wheel(platform.machine()), tmp_path_factory.mktemp("wheel"))
 
 
-def test_pod_is_valid():
-    """Kubernetes' own schema takes the pod, which mounts only volumes that it has."""
-    kubernetes_validate.validate(pod(), "1.31", strict=True)
-    spec = pod()["spec"]
+@pytest.mark.parametrize("path", [POD, JOB], ids=lambda path: path.stem)
+def test_resource_is_valid(path):
+    """Kubernetes' own schema takes it, and its pods mount only volumes that they have."""
+    resource = load(path)
+    kubernetes_validate.validate(resource, "1.31", strict=True)
+    spec = resource["spec"].get("template", resource)["spec"]
     volumes = {volume["name"] for volume in spec["volumes"]}
     assert {name for container in spec["initContainers"] + spec["containers"] for name in mounts(container)} == volumes
+
+
+def test_job_converts_each_trace_once(tmp_path):
+    """Pod N converts the trace N; those beyond the last trace have nothing to do."""
+    container, = load(JOB)["spec"]["template"]["spec"]["containers"]
+    (tmp_path / "traces").mkdir()
+    for name in "ab":
+        (tmp_path / f"traces/{name}.bin").touch()
+    seen = mounts(container)
+    script = container["args"][0].replace(f"{seen['data']}/", f"{tmp_path}/").replace(f"{seen['memtrace']}/memtrace", "echo")
+    done = [output(*container["command"], script, env=clean_environment(JOB_COMPLETION_INDEX=n, RUN="monday")).split() for n in range(3)]
+    common = ["--quiet", "export", "parquet", "--force", "--run", "monday", "-o", f"{tmp_path}/tables"]
+    assert done == [[*common, f"{tmp_path}/traces/a.bin"], [*common, f"{tmp_path}/traces/b.bin"], []]
 
 
 def test_recipe_copies_the_wheel(wheel, tmp_path):
