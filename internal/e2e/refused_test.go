@@ -127,10 +127,13 @@ func TestAdviceIsTrue(t *testing.T) {
 
 // Where memory runs out in an optimizer's first step, which makes its state, the program's own text says that as the
 // report does. It called the state temporary, for names of methods have their class in front since Python 3.11.
+// Gradients are their parameters', also while the optimizer has them in a list: they were "variable grads of
+// _init_group".
 func TestFirstStep(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	p := program{framework: torch27, args: []string{"refused.py", "first_step"}, env: []string{"NULLCUDA_MEM=700M"}}
+	p := program{framework: torch27, args: []string{"refused.py", "first_step"},
+		env: []string{patience, "NULLCUDA_MEM=700M"}}
 	r := p.record(t)
 	e := failedEvent(t, r.trace)
 	if len(e.Categories) == 0 || e.Categories[0].Category != "Optimizer state" {
@@ -139,6 +142,16 @@ func TestFirstStep(t *testing.T) {
 	text := sidecars(t, r.trace)[e.Sidecar]
 	if !strings.Contains(text, "Optimizer state holds ") || strings.Contains(text, "without a tag") {
 		t.Error(text)
+	}
+	gradients := false
+	for _, h := range readKeptBy(t, r).Holders {
+		gradients = gradients || strings.HasSuffix(h.Path, ".weight.grad")
+		if strings.Contains(h.Path, "variable grads of") {
+			t.Errorf("gradients are called %s", h.Path)
+		}
+	}
+	if !gradients {
+		t.Error("no gradients are named")
 	}
 }
 
@@ -205,6 +218,7 @@ except torch.OutOfMemoryError:
 // Gradients of parameters that no optimizer has are named, also where the model is a local variable.
 func TestNamesLooseGradients(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	const source = `
 import torch
 from torch import nn

@@ -310,6 +310,10 @@ class Route:
         names = [name or f"?{type(way[-1]).__name__}", *reversed(texts)]
         return Route(names, way[::-1], ", ".join(reversed(types_)))
 
+    def begins_in(self, values: Set[int]) -> bool:
+        """Reports whether it begins at one of the objects with these ids."""
+        return bool(self.objects) and id(self.objects[0]) in values
+
     def text(self) -> Tuple[str, str]:
         """Returns the path and the types on it."""
         return written(self.names, self.objects, len(self.objects)), self.types

@@ -210,13 +210,17 @@ def _measure_graphs(graphs: Graphs, tensors: Dict[int, Reading], referred: Set[i
 
 
 def _add_gradients(torch: Any, tensors: Dict[int, Reading], referred: Set[int]) -> None:
-    """Adds the gradients that only their tensors refer to, in C++: they are reached as the tensors' grad."""
+    """Notes whose gradients tensors are, and adds those that only their tensors refer to, in C++."""
     for key, reading in list(tensors.items()):
         try:
             gradient = torch.Tensor.grad.__get__(reading.tensor) if reading.tensor.is_leaf else None
-            if gradient is not None and gradient.is_cuda and id(gradient) not in referred:
-                found = tensors[id(gradient)] = Reading(torch, gradient)
-                found.of = key
+            if gradient is None or not gradient.is_cuda:
+                continue
+            alone = id(gradient) not in referred
+            if alone:
+                tensors[id(gradient)] = Reading(torch, gradient)
+            if id(gradient) in tensors:
+                tensors[id(gradient)].of, tensors[id(gradient)].alone = key, alone
         except Exception:  # noqa: BLE001  without storage, or of a subclass that does not say
             continue
 
@@ -242,18 +246,20 @@ def _grouped(walk: Union[_Walk, _Ways], chosen: Dict[int, Reading]) -> List[Grou
     """Divides tensors by their paths."""
     groups: Dict[Tuple[str, str], Group] = {}
     for key, reading in chosen.items():
-        of = key if reading.of is None else reading.of
-        certain = walk.is_named(of)
+        at = reading.of if reading.alone and reading.of is not None else key
         try:
-            route = walk.route(of)
+            route = walk.route(at)
+            if at == key and reading.of is not None and route.begins_in(walk.roots.inner):  # such as an optimizer's list of gradients
+                at, route = reading.of, walk.route(reading.of)
+            certain = walk.is_named(at)
         except Exception:  # noqa: BLE001  another thread changed it meanwhile
-            route, certain = Route(["?"], [reading.tensor], ""), False
-        if reading.of is not None:
+            route, certain, at = Route(["?"], [reading.tensor], ""), False, key
+        if at != key:
             route = Route([*route.names, ".grad"], [*route.objects, reading.tensor], route.types + ", Tensor")
         group = groups.setdefault(("".join(route.names), route.types), Group())
         group.routes.append(route)
         group.keys.append(key)
-        group.garbage = group.garbage or walk.is_garbage(of)
+        group.garbage = group.garbage or walk.is_garbage(at)
         group.certain = group.certain and certain
     return list(groups.values())
 
