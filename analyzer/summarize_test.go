@@ -137,7 +137,7 @@ func summarizeKeeping(src trace.Source, opts Options, keep int) (*report.Summary
 // TestIdleCellsAreRetired: a program that names every iteration makes ever new origins, and memory stays bounded by
 // what is live.
 func TestIdleCellsAreRetired(t *testing.T) {
-	const iterations = 20 * profile.CellsKept
+	const iterations = 4 * profile.CellsKept
 	src := &memorySource{}
 	fillTables(&src.tables)
 	for n := range uint64(iterations) {

@@ -55,6 +55,9 @@ func longTrace(t *testing.T, path string, events int) {
 // TestReportFromKeyframe: a report of a window of a trace with keyframes says what it said without them, and keyframes
 // stay below 0.15 bytes an event.
 func TestReportFromKeyframe(t *testing.T) {
+	if testing.Short() {
+		t.Skip("reads millions of events several times")
+	}
 	const events = 2_600_000
 	path := filepath.Join(t.TempDir(), "t.bin")
 	longTrace(t, path, events)

@@ -149,6 +149,7 @@ func TestGateOnPinned(t *testing.T) {
 // confirm in TestWindows, has the same part.
 func TestGateOnReleased(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	r := program{framework: torch27, args: []string{"windows.py", "--memory-stats", "STATS"}}.record(t)
 	for _, span := range [][2]string{{"mark:cache", "mark:cached"}, {"mark:built", "teardown"}} {
 		level := jsonReport(t, r.trace, "--from", span[0], "--to", span[1]).Window.Levels[0]

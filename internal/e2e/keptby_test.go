@@ -53,7 +53,7 @@ func TestKeptBy(t *testing.T) {
 		} {
 			t.Run(framework+" "+mode, func(t *testing.T) {
 				t.Parallel()
-				if mode != "outputs" && mode != "total" {
+				if mode != "outputs" {
 					extended(t)
 				}
 				rarely(t, framework == torch215 && mode != "outputs")
@@ -146,6 +146,9 @@ func TestKeptBySkipped(t *testing.T) {
 	for setting, skipped := range map[string]bool{"MEMTRACE_REFERRERS=50": true, "MEMTRACE_REFERRERS=0": false} {
 		t.Run(setting, func(t *testing.T) {
 			t.Parallel()
+			if !skipped {
+				extended(t)
+			}
 			r := program{framework: torch27, args: []string{"kept.py", "deaf"}, env: []string{setting}}.record(t)
 			if k := readKeptBy(t, r); (k.Skipped != "") != skipped || k.Holders != nil {
 				t.Errorf("%+v", k)
@@ -188,6 +191,9 @@ func TestKeptByAfterAnEarlierSearch(t *testing.T) {
 		for _, mode := range []string{"restarts", "searched"} {
 			t.Run(framework+" "+mode, func(t *testing.T) {
 				t.Parallel()
+				if mode != "searched" {
+					extended(t)
+				}
 				rarely(t, framework == torch215)
 				r := program{framework: framework, args: []string{"kept.py", mode}, env: []string{patience}}.record(t)
 				var said struct{ Freed uint64 }

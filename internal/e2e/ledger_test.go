@@ -310,6 +310,7 @@ func TestDeviceLedgerOfSlicesAndPages(t *testing.T) {
 // Switched off, or on a system without the library, there is a sentence instead of figures, and nothing else changes.
 func TestDeviceLedgerOff(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	p := program{framework: torch27, args: []string{"resnet.py", "--steps", "1"},
 		env: accountIn("DIR/account", "MEMTRACE_NVML=0")}
 	run := p.record(t)

@@ -193,7 +193,7 @@ func TestNamesShort(t *testing.T) {
 		for _, run := range []combination{{torch27, "3.9"}, {torch27, ""}, {torch215, ""}} {
 			t.Run(run.String()+"/"+kind, func(t *testing.T) {
 				t.Parallel()
-				if kind == "moving" || kind == "held" {
+				if kind != "step" && kind != "copying" {
 					extended(t)
 				}
 				rarely(t, run.framework != torch27 && (kind == "model" || kind == "held"))

@@ -149,6 +149,7 @@ func TestIterationsAsCSV(t *testing.T) {
 // same program without the leak is not.
 func TestLeakPerIteration(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	leaky, _ := profiled(t, "--leak", "2097152")
 	// PyTorch's allocator returns a block as a whole where less than 1 MiB would be left of it: some of the blocks are
 	// a little larger.

@@ -57,6 +57,7 @@ func TestStepsBeforeCUDA(t *testing.T) {
 // many times as much.
 func TestDeviceLedgerIsOfTheHighestSample(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	r := program{framework: torch27, args: []string{"trial.py", "settle"}}.record(t)
 	text := memtrace(t, "report", "--details", r.trace)
 	_, table, found := strings.Cut(text, "\nWhat fills device 0")
@@ -121,6 +122,7 @@ func TestGrowthOfAsyncServer(t *testing.T) {
 // and the table leads from the elements to the blocks.
 func TestParametersHaveRequestedBytes(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	r := program{framework: torch27, args: []string{"trial.py", "requested"}}.record(t)
 	var requested, held uint64
 	if _, err := fmt.Sscan(r.stdout, &requested, &held); err != nil {

@@ -126,6 +126,9 @@ func TestAgainstOthers(t *testing.T) {
 		{"rust v0", "rustc", "inlined.rs", llvmOnly, []string{"-O", "-g", "-Csymbol-mangling-version=v0"}},
 	} {
 		t.Run(c.name, func(t *testing.T) {
+			if testing.Short() && strings.Contains(c.name, " ") {
+				t.Skip("the compiler's usual output is compared")
+			}
 			path := compiled(t, c.compiler, c.source, c.flags...)
 			compareWithOthers(t, path, c.binutils)
 		})

@@ -165,7 +165,7 @@ def install(directory, spec, recipe, python):
     say(f"creating {directory}")
     run(python, "-m", "venv", directory)
     environment = {**os.environ, "PIP_CACHE_DIR": str(cache() / "pip"), "PIP_DISABLE_PIP_VERSION_CHECK": "1"}
-    pip = [directory / "bin" / "python", "-m", "pip", "install", "-q"]
+    pip = [directory / "bin" / "python", "-m", "pip", "install", "-q", "--no-compile"]  # of thousands of files programs import a few hundred
     say(f"installing {spec} without its vendor packages (0.2 to 0.8 GB the first time)")
     run(*pip, *recipe.packages, env=environment)
     version = spec.split("==")[1]
