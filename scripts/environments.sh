@@ -20,8 +20,9 @@ environment() { # environment SPEC [PYTHON]: and Hugging Face's libraries for it
 interpreter() { python3 testdata/python/interpreters.py "$1"; }
 
 environment torch==2.7.1
-scripts/python-tools.sh
+scripts/python-tools.sh internal/tools/test-requirements.txt
 [ "$tier" = core ] && exit
+scripts/python-tools.sh
 newest=$(interpreter 3.14) && environment torch==2.15.0 "$newest"
 old=$(interpreter 3.11) && environment mxnet-cu112==1.9.1 "$old" && environment torch==1.13.1 "$old"
 scripts/python-tools.sh internal/tools/wheel-requirements.txt

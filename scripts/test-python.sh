@@ -9,7 +9,7 @@ cd "$(dirname -- "$0")/.."
 
 python=${PYTHON:-python3}
 if ! "$python" -c 'import pytest' 2>/dev/null; then
-	python=$(scripts/python-tools.sh)/python
+	python=$(scripts/python-tools.sh internal/tools/test-requirements.txt)/python
 fi
 cd python
 exec "$python" -m pytest -q "${@:-tests}"

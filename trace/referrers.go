@@ -40,12 +40,18 @@ type Holder struct {
 	EndsBytes   uint64 `json:"-"` // storages, those that graphs have saved among them where PyTorch reports it
 	EndsOutputs uint64 `json:"-"` // of GraphOutputs
 	EndsSurely  bool   `json:"-"` // otherwise it is the most
+	// its graph is of a pass before the latest; false where the recording does not have it
+	Earlier bool `json:"-"`
 }
 
 var errSenseless = errors.New("this is not what the library writes about referrers")
 
-// fieldsBefore is how many fields a line had before it said what ends with a way.
-const fieldsBefore = 12
+// How many fields a line has, and had before it said whether a graph is of an earlier pass, and what ends with a way.
+const (
+	holderFields        = 16
+	holderFieldsToEnds  = 15
+	holderFieldsAtFirst = 12
+)
 
 // ParseReferrers reads lines of fields that tabs divide, the largest holder first.
 func ParseReferrers(text string) (*Referrers, error) {
@@ -55,15 +61,19 @@ func ParseReferrers(text string) (*Referrers, error) {
 		Bytes: fields.number(3), Visits: fields.number(4)}
 	for line := range strings.Lines(rows) {
 		line, whole := strings.CutSuffix(line, "\n")
-		ends := strings.Count(line, "\t")+1 > fieldsBefore
-		f := newFields(line, map[bool]int{false: fieldsBefore, true: fieldsBefore + 3}[ends])
+		f := newFields(line, strings.Count(line, "\t")+1)
+		count := len(f.words)
+		f.bad = count != holderFields && count != holderFieldsToEnds && count != holderFieldsAtFirst
 		h := Holder{
 			Bytes: f.number(0), Tensors: f.number(1), GraphNodes: f.number(2), GraphBytes: f.number(3),
 			GraphOutputs: f.number(4), Garbage: f.number(5) != 0, DType: f.text(6), Shape: f.list(7, 10),
-			Device: f.text(8), Path: f.text(9), Types: f.text(10), Storages: f.list(11, 16), EndsKnown: ends,
+			Device: f.text(8), Path: f.text(9), Types: f.text(10), Storages: f.list(11, 16), EndsKnown: count > holderFieldsAtFirst,
 		}
-		if ends {
+		if h.EndsKnown {
 			h.EndsBytes, h.EndsOutputs, h.EndsSurely = f.number(12), f.number(13), f.number(14) != 0
+		}
+		if count > holderFieldsToEnds {
+			h.Earlier = f.number(15) != 0
 		}
 		found.Holders = append(found.Holders, h)
 		if f.bad || !whole || len(found.Holders) > MaxReferrerRows {

@@ -74,8 +74,8 @@ func startsWord(text string) bool {
 
 // KeptByOf reads what a recording has of it; nil where there was nothing to look for. inTensors is what the framework
 // had in blocks that tensors may have then, at most: what no tensor of Python's accounts for is what graphs have saved,
-// where PyTorch does not say so itself.
-func KeptByOf(info trace.Info, inTensors uint64) *KeptBy {
+// where PyTorch does not say so itself. latest is how much of that the latest forward pass made.
+func KeptByOf(info trace.Info, inTensors, latest uint64) *KeptBy {
 	if why := info[trace.ReferrersSkippedKey]; why != "" {
 		return &KeptBy{Skipped: why}
 	}
@@ -88,19 +88,26 @@ func KeptByOf(info trace.Info, inTensors uint64) *KeptBy {
 	}
 	k := &KeptBy{Occasion: occasion, DurationNS: duration, Late: found.Late, Tensors: found.Tensors,
 		LeftOut: found.LeftOut}
-	k.Holders = KeptOf(found.Holders, inTensors-min(inTensors, found.Bytes))
+	k.Holders = KeptOf(found.Holders, inTensors-min(inTensors, found.Bytes), latest)
 	return k
 }
 
 // KeptOf lists holders by what is freed with each, the most first. saved is at most how many bytes their graphs have
-// saved, where PyTorch does not say it.
-func KeptOf(holders []trace.Holder, saved uint64) (list []Kept) {
+// saved, where PyTorch does not say it; what the latest forward pass made is not saved by graphs of earlier ones.
+func KeptOf(holders []trace.Holder, saved, latest uint64) (list []Kept) {
+	earlier := saved - min(saved, latest)
 	var outputs uint64
 	for _, h := range holders {
-		outputs += h.GraphOutputs
+		if !h.Earlier || earlier > 0 {
+			outputs += h.GraphOutputs
+		}
 	}
 	for _, h := range holders {
-		list = append(list, keptOf(h, saved, outputs))
+		most := saved
+		if h.Earlier {
+			most = earlier
+		}
+		list = append(list, keptOf(h, most, outputs))
 	}
 	slices.SortStableFunc(list, func(a, b Kept) int {
 		return cmp.Or(cmp.Compare(b.FreesBytes, a.FreesBytes), cmp.Compare(b.SharedBytes, a.SharedBytes))
@@ -161,19 +168,26 @@ func (s *Summary) AllocatedAtOOM() uint64 {
 	return 0
 }
 
-// inTensors is what tensors had at most when the library looked for what keeps them.
-func (s *Summary) inTensors() uint64 {
+// KeptByIn is KeptByOf for a whole run.
+func (s *Summary) KeptByIn(info trace.Info) *KeptBy {
 	if e := s.FirstFailure(); e != nil {
-		return e.TensorBytes()
+		return KeptByAt(info, e)
 	}
-	return s.Framework.PeakBytes
+	return KeptByOf(info, s.Framework.PeakBytes, 0)
 }
 
-// KeptByIn is KeptByOf for a whole run.
-func (s *Summary) KeptByIn(info trace.Info) *KeptBy { return KeptByOf(info, s.inTensors()) }
+// KeptByAt is KeptByOf for the moment when memory ran out.
+func KeptByAt(info trace.Info, e *OOMEvent) *KeptBy {
+	var latest uint64
+	if e.Composition != nil {
+		latest = e.Composition.IterationFeatureBytes
+	}
+	return KeptByOf(info, e.TensorBytes(), latest)
+}
 
-// neverSaved are the categories of what no tensor of Python's accounts for, and no graph saves.
-var neverSaved = []string{"Workspace", "Library", "Communication buckets", "Intermediate gradients"}
+// neverSaved are the categories of what no tensor of Python's accounts for, and no graph saves. What is temporary where
+// memory runs out was made by an optimizer's step.
+var neverSaved = []string{"Workspace", "Library", "Communication buckets", "Intermediate gradients", "Temporary"}
 
 // TensorBytes is what the framework had in blocks that tensors may have.
 func (e *OOMEvent) TensorBytes() uint64 {

@@ -38,12 +38,35 @@ func TestKeptOf(t *testing.T) {
 		{"of an older recording", []trace.Holder{{Bytes: 9 * kib, GraphBytes: kib}}, 0,
 			[]Kept{{FreesBytes: 10 * kib, FreesAtMost: true}}},
 	} {
-		for i, k := range KeptOf(c.holders, c.saved) {
+		for i, k := range KeptOf(c.holders, c.saved, 0) {
 			got := Kept{FreesBytes: k.FreesBytes, FreesAbout: k.FreesAbout, FreesAtMost: k.FreesAtMost,
 				SharedBytes: k.SharedBytes}
 			if got.FreesBytes != c.want[i].FreesBytes || got.FreesAbout != c.want[i].FreesAbout ||
 				got.FreesAtMost != c.want[i].FreesAtMost || got.SharedBytes != c.want[i].SharedBytes {
 				t.Errorf("%s: %s %+v, want %+v", c.name, k.Path, got, c.want[i])
+			}
+		}
+	}
+}
+
+// A loss whose backward pass had run was said to hold what the pass after it had saved. What that one made is not saved
+// by graphs of earlier ones, and those that have nothing do not share it.
+func TestKeptOfEarlierPasses(t *testing.T) {
+	const mib = 1 << 20
+	holder := func(path string, earlier bool, outputs uint64) trace.Holder {
+		return trace.Holder{Path: path, Bytes: 4, EndsKnown: true, EndsSurely: true, EndsBytes: 4,
+			GraphOutputs: outputs, EndsOutputs: outputs, Earlier: earlier}
+	}
+	holders := []trace.Holder{holder("loss", true, 800*mib), holder("x", false, 780*mib)}
+	for latest, want := range map[uint64][2]Kept{
+		768 * mib: {{FreesBytes: 768*mib + 4, FreesAbout: true}, {FreesBytes: 4}},
+		668 * mib: {{FreesBytes: 768*mib + 4, FreesAtMost: true}, {FreesBytes: 100*mib + 4, FreesAtMost: true}},
+		0:         {{FreesBytes: 768*mib + 4, FreesAtMost: true}, {FreesBytes: 768*mib + 4, FreesAtMost: true}},
+	} {
+		for i, k := range KeptOf(holders, 768*mib, latest) {
+			if latest > 0 && k.Path != [2]string{"x", "loss"}[i] || k.FreesBytes != want[i].FreesBytes ||
+				k.FreesAbout != want[i].FreesAbout || k.FreesAtMost != want[i].FreesAtMost {
+				t.Errorf("%d made by the latest pass: %+v, want %+v", latest, k, want[i])
 			}
 		}
 	}

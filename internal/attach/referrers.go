@@ -79,7 +79,7 @@ func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 	text := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late,
 		Holders: []placedHolder{}}
 	sites, saved := r.sitesOf(pid, answer, found)
-	for _, h := range report.KeptOf(found.Holders, saved) {
+	for _, h := range report.KeptOf(found.Holders, saved, 0) {
 		if len(text.Holders) < o.Rows {
 			text.Holders = append(text.Holders, placedHolder{h, sites.of(&h.Holder)})
 		}

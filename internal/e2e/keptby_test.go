@@ -214,3 +214,63 @@ func TestKeptByAfterAnEarlierSearch(t *testing.T) {
 		}
 	}
 }
+
+// The plainest loop, refused in the forward pass after a step, or in the step: the loss, whose graph the backward pass
+// had freed, was said to hold what the running pass has, or the optimizer's temporaries. Without that loss nothing was
+// said to have a graph, so that the advice on checkpointing was withdrawn. Dropping the loss frees a block of 512 bytes.
+func TestSpentLossKeepsNothing(t *testing.T) {
+	t.Parallel()
+	const source = `
+import torch
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = torch.nn.Linear(512, 2048), torch.nn.Linear(2048, 512)
+    def forward(self, x):
+        return x + self.b(torch.relu(self.a(x)))
+net = torch.nn.Sequential(*[Block() for _ in range(8)]).cuda()
+optimizer = torch.optim.Adam(net.parameters())
+try:
+    for _ in range(5):
+        loss = net(torch.randn(2048, 512, device="cuda")).pow(2).mean()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+except torch.OutOfMemoryError:
+    pass
+before = torch.cuda.memory_allocated()
+del loss
+print(before - torch.cuda.memory_allocated())
+`
+	for size, where := range map[string]string{"370M": "forward", "340M": "step"} {
+		for _, framework := range []string{torch27, torch215} {
+			t.Run(framework+" "+where, func(t *testing.T) {
+				t.Parallel()
+				if framework == torch215 || where == "step" {
+					extended(t)
+				}
+				r := program{framework: framework, args: []string{"spent.py"}, source: source,
+					env: []string{patience, "NULLCUDA_MEM=" + size}}.record(t)
+				if freed := strings.TrimSpace(r.stdout); freed != "512" {
+					t.Fatalf("the program freed %s bytes\n%s", freed, r.stderr)
+				}
+				graphs := false
+				for _, h := range readKeptBy(t, r).Holders {
+					if h.Path != "__main__.loss" {
+						graphs = graphs || h.GraphNodes > 0
+					} else if h.Frees > 512 || h.Shared > 512 {
+						t.Errorf("%+v", h)
+					}
+				}
+				if graphs != (where == "forward") {
+					t.Error("the graph of the running pass is not that of a variable")
+				}
+				text := strings.Join(strings.Fields(memtrace(t, "report", "--at", "oom", r.trace)), " ")
+				if strings.Contains(text, "Kept in") || strings.Contains(text, "Kept by __main__.loss") ||
+					graphs && !strings.Contains(text, "Gradient checkpointing") {
+					t.Error(text)
+				}
+			})
+		}
+	}
+}

@@ -104,7 +104,7 @@ func (w *Watch) Take() []*report.OOMReport {
 	for _, r := range found {
 		if e := &r.Event; !w.kept && e.Level == "framework" && e.Outcome == report.OOMFailed {
 			w.kept = true
-			r.KeptBy = report.KeptByOf(w.info, e.TensorBytes())
+			r.KeptBy = report.KeptByAt(w.info, e)
 			Differentiated(e, r.KeptBy)
 		}
 	}

@@ -73,7 +73,7 @@ SHARED, NOBODY, OTHERS = -1, -2, -3
 class Reading:
     """What is known of a tensor. It refers to it, and lives as long as the search."""
 
-    __slots__ = ("tensor", "storage", "bytes", "shape", "dtype", "device", "nodes", "saved", "outputs", "of", "alone", "uses")
+    __slots__ = ("tensor", "storage", "bytes", "shape", "dtype", "device", "nodes", "saved", "outputs", "of", "alone", "earlier", "uses")
 
     def __init__(self, torch: Any, tensor: Any) -> None:
         storage = tensor.untyped_storage()
@@ -82,6 +82,7 @@ class Reading:
         self.nodes = self.saved = self.outputs = 0
         self.of: Optional[int] = None  # the tensor whose gradient it is
         self.alone = False  # with of: nothing else refers to it
+        self.earlier = False  # its graph is of a pass before the latest
         self.uses = _uses(torch, tensor, storage)
 
     def weight(self) -> int:

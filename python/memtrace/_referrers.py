@@ -51,6 +51,7 @@ class Holder:
         self.garbage = False
         self.frees_bytes: Optional[int] = None
         self.certain = False
+        self._earlier = True  # its graphs are of passes before the latest
         self._outputs = 0  # of the nodes, where nothing says what they have saved
         self._freed_outputs = 0  # of those that end with it
         self._largest = -1
@@ -194,7 +195,10 @@ def _measure_graphs(graphs: Graphs, tensors: Dict[int, Reading], referred: Set[i
     counted = {reading.storage for key, reading in tensors.items() if key in referred}
     rooted = [reading for reading in tensors.values() if reading.tensor.grad_fn is not None]
     rooted.sort(key=lambda reading: -_made(reading.tensor.grad_fn))
-    for reading in rooted:
+    if rooted and not graphs.says:
+        for key in [key for key in tensors if key not in referred]:
+            del tensors[key]
+    for reading in [reading for reading in rooted if graphs.says or id(reading.tensor) in tensors]:
         if time.monotonic() > until:
             return True
         for node in graphs.add(reading.tensor.grad_fn):
@@ -204,9 +208,20 @@ def _measure_graphs(graphs: Graphs, tensors: Dict[int, Reading], referred: Set[i
                 if storage not in counted:
                     counted.add(storage)
                     reading.saved += graphs.sizes[storage]
-    for key in [key for key, reading in tensors.items() if key not in referred and (reading.storage in counted or (rooted and not graphs.says))]:
+    if rooted and not graphs.says:
+        _find_earlier(graphs, rooted)
+    for key in [key for key, reading in tensors.items() if key not in referred and reading.storage in counted]:
         del tensors[key]
     return False
+
+
+def _find_earlier(graphs: Graphs, rooted: List[Reading]) -> None:
+    """Notes which tensors have graphs that are no part of the latest one, which may be that of a tensor that nothing refers to."""
+    latest = rooted[0].tensor.grad_fn
+    graphs.add(latest)
+    colours = graphs.colours([(latest, 0)])
+    for reading in rooted:
+        reading.earlier = colours[graphs.numbers[reading.tensor.grad_fn]] != 0 if reading.tensor.grad_fn in graphs.numbers else False
 
 
 def _add_gradients(torch: Any, tensors: Dict[int, Reading], referred: Set[int]) -> None:
@@ -277,6 +292,7 @@ def _holders(groups: List[Group], tensors: Dict[int, Reading], freed: Optional[F
             h.graph_nodes += reading.nodes
             h.graph_bytes += reading.saved
             h._outputs += reading.outputs
+            h._earlier = h._earlier and (reading.earlier or not reading.nodes)
             if reading.storage not in storages:
                 storages.add(reading.storage)
                 h.bytes += reading.bytes

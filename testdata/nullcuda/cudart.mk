@@ -58,9 +58,12 @@ $(foreach m,$(cudart_majors),$(eval $(call cudart_library,$(m))))
 
 # Every behaviour test is built five times: against each shared library, as a
 # shared object that holds the static one and is loaded by a plain program, and
-# under the sanitizers.
+# under the sanitizers. With TIER=core, against one shared library and under the
+# sanitizers.
 cudart_test_src := $(wildcard testdata/nullcuda/test/runtime_*.c)
 cudart_tests := $(basename $(notdir $(cudart_test_src)))
+cudart_core := $(filter core,$(TIER))
+cudart_tested := $(if $(cudart_core),12,$(cudart_majors))
 cudart_test_cflags := $(cudart_cflags) -Itestdata/nullcuda/test
 
 define cudart_test_major
@@ -95,12 +98,12 @@ cudart-driver: nullcuda-driver
 endif
 
 test-nullcuda-runtime: nullcuda-runtime cudart-driver \
-		$(foreach m,$(cudart_majors),$(addprefix $(cudart_test)/$(m)/,$(cudart_tests))) \
-		$(cudart_tests:%=$(cudart_test)/static/%.so) $(cudart_test)/static/host $(cudart_tests:%=$(cudart_test)/sanitized/%)
+		$(foreach m,$(cudart_tested),$(addprefix $(cudart_test)/$(m)/,$(cudart_tests))) \
+		$(if $(cudart_core),,$(cudart_tests:%=$(cudart_test)/static/%.so) $(cudart_test)/static/host) $(cudart_tests:%=$(cudart_test)/sanitized/%)
 	@set -e; export LD_LIBRARY_PATH=$(abspath $(NULLCUDA_OUT)) NULLCUDA_SHARED=none NULLCUDA_DEVICES=2; \
 	for t in $(cudart_tests); do \
-		for m in $(cudart_majors); do $(cudart_test)/$$m/$$t; done; \
-		$(cudart_test)/static/host $(abspath $(cudart_test))/static/$$t.so; \
+		for m in $(cudart_tested); do $(cudart_test)/$$m/$$t; done; \
+		$(if $(cudart_core),,$(cudart_test)/static/host $(abspath $(cudart_test))/static/$$t.so;) \
 		$(cudart_test)/sanitized/$$t; \
 	done
 	python3 testdata/nullcuda/test/abi_runtime.py $(NULLCUDA_OUT)

@@ -57,8 +57,7 @@ $(nullcuda_test)/sanitized/%: $(nullcuda_dir)/test/%.c $(nullcuda_headers) $(nul
 	$(CC) $(nullcuda_cflags) $(nullcuda_sanitize) $< -o $@ $(abspath $(nullcuda_san_lib))/libcuda.so.1 \
 		$(abspath $(nullcuda_san_lib))/libnvidia-ml.so.1 -Wl,-rpath,$(abspath $(nullcuda_san_lib)) -ldl
 
-test-nullcuda-driver: $(addprefix $(nullcuda_test)/plain/,$(nullcuda_driver_tests)) \
-		$(addprefix $(nullcuda_test)/sanitized/,$(nullcuda_driver_tests))
+test-nullcuda-driver: $(foreach s,$(if $(filter core,$(TIER)),,plain) sanitized,$(addprefix $(nullcuda_test)/$s/,$(nullcuda_driver_tests)))
 	@for t in $^; do $$t || exit 1; done
 
 # The layouts and versions against NVIDIA's headers, which are fetched into the

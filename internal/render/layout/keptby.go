@@ -25,7 +25,7 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 	var kept, garbage []string
 	for i := range k.Holders {
 		h := &k.Holders[i]
-		if h.Path == report.KeptUnknown || isModel(h) && h.Bytes <= allocated-min(allocated, grown) {
+		if h.Path == report.KeptUnknown || isModel(h) && h.Bytes <= allocated-min(allocated, grown) || isOfRunningPass(h) {
 			continue
 		}
 		if len(kept)+len(garbage) == keptShown {
@@ -60,6 +60,13 @@ func isModel(h *report.Kept) bool {
 	}
 	return strings.HasSuffix(types, "Parameter") || strings.Contains(h.Path, ".param_groups[") ||
 		strings.Contains(h.Path, ".state[")
+}
+
+// isOfRunningPass reports whether a holder is a variable of a function that runs whose graph others hold as well, as
+// the input of a layer is in a forward pass: it goes on with the pass, and dropping it frees nothing.
+func isOfRunningPass(h *report.Kept) bool {
+	return strings.HasPrefix(h.Path, "in ") && h.GraphNodes > 0 && h.SharedBytes > h.Bytes &&
+		h.FreesBytes < h.SharedBytes/keptPart
 }
 
 // KeptName is how tensors are reached, as memtrace ctl PID referrers shows it.

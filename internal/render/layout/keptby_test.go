@@ -38,6 +38,11 @@ func TestKeptByWords(t *testing.T) {
 			"Kept by listing[*] that no Python variable leads to, as where C++ code holds it: 90.0 MiB (1 tensor)."},
 		{report.Kept{Holder: trace.Holder{Path: "?Result.values", Tensors: 2, Bytes: 90 * mib, Garbage: true},
 			FreesBytes: 90 * mib}, "90.0 MiB is garbage in reference cycles (Result.values; 2 tensors): gc.collect() frees it."},
+		{report.Kept{Holder: trace.Holder{Path: "in forward (a.py:10), variable x", Tensors: 1, Bytes: mib, GraphNodes: 64,
+			GraphBytes: 62 * mib}, SharedBytes: 63 * mib}, ""},
+		{report.Kept{Holder: trace.Holder{Path: "in run (a.py:10), variable outputs[*]", Tensors: 9, Bytes: 9 * mib,
+			GraphNodes: 64, GraphBytes: 54 * mib}, FreesBytes: 63 * mib},
+			"Kept in run (a.py:10), variable outputs[*]: 63.0 MiB (9 tensors; autograd graph with 54.0 MiB)."},
 		{report.Kept{Holder: trace.Holder{Path: "__main__.small", Tensors: 1, Bytes: mib / 8},
 			FreesBytes: mib / 8}, ""},
 	} {
