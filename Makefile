@@ -38,9 +38,9 @@ all: lib cli ## build build/libmemtrace.so and build/memtrace
 help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-dev: all ## after every change: build, vet, and the quick tests of what Go's cache does not know yet
+dev: all ## after a change of Go code: build, vet, and the quick tests of what Go's cache does not know yet
 	$(GO) vet ./analyzer/... ./cmd/... ./interpose ./trace/...
-	$(GO) test -skip 'CostGrows|OverflowHasBounds' ./analyzer ./internal/heap ./internal/callstack ./internal/diff ./internal/oom ./internal/profile ./internal/render/... ./analyzer/report ./internal/rules/... ./internal/training ./cmd/memtrace ./trace ./internal/rewrite ./internal/textform ./internal/archtest
+	$(GO) test -skip 'CostGrows|OverflowHasBounds' ./analyzer ./internal/heap ./internal/callstack ./internal/diff ./internal/oom ./internal/profile ./internal/render/... ./analyzer/report ./internal/rules/... ./internal/training ./internal/cause ./internal/check ./internal/hooklist ./cmd/memtrace ./trace ./internal/rewrite ./internal/textform ./internal/archtest
 
 ##@ Build
 

@@ -67,7 +67,8 @@ func ParseReferrers(text string) (*Referrers, error) {
 		h := Holder{
 			Bytes: f.number(0), Tensors: f.number(1), GraphNodes: f.number(2), GraphBytes: f.number(3),
 			GraphOutputs: f.number(4), Garbage: f.number(5) != 0, DType: f.text(6), Shape: f.list(7, 10),
-			Device: f.text(8), Path: f.text(9), Types: f.text(10), Storages: f.list(11, 16), EndsKnown: count > holderFieldsAtFirst,
+			Device: f.text(8), Path: f.text(9), Types: f.text(10), Storages: f.list(11, 16),
+			EndsKnown: count > holderFieldsAtFirst,
 		}
 		if h.EndsKnown {
 			h.EndsBytes, h.EndsOutputs, h.EndsSurely = f.number(12), f.number(13), f.number(14) != 0

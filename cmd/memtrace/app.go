@@ -48,7 +48,10 @@ rebuilding the program.
 
 To record without this command, preload the library:
 
-  LD_PRELOAD=libmemtrace.so python3 train.py`
+  LD_PRELOAD=libmemtrace.so python3 train.py
+
+Out of memory, or a leak: report, and ctl PID referrers. More than before: diff. In CI:
+check. A process that runs already: attach.`
 
 func init() { cobra.EnableCommandSorting = false } // commands of a group are listed by what is used most
 

@@ -97,7 +97,7 @@ func checkCommand(a *app) *cobra.Command {
 	}
 	f := cmd.Flags()
 	f.StringArrayVar(&flags.max, "max", nil, "fail above this `GATE=LIMIT`, such as peak=10GiB (repeatable); gates: "+
-		strings.Join(check.SubjectNames(), " "))
+		strings.Join(check.SubjectNames(), " ")+"; 'memtrace help check' explains them")
 	f.StringArrayVar(&flags.assert, "assert", nil,
 		"fail unless this `CONDITION` holds, such as no-finding=warning (repeatable)")
 	f.StringVar(&flags.baseline, "baseline", "",
@@ -105,7 +105,7 @@ func checkCommand(a *app) *cobra.Command {
 	f.StringArrayVar(&flags.compare, "compare", nil,
 		"compare this `GATE` with the baseline (default peak and pinned; repeatable)")
 	f.StringVar(&flags.tolerance, "tolerance", "",
-		"how much more than in the baseline is allowed, a `PERCENT` (default 2%)")
+		"allow this `PERCENT` more than in the baseline (default 2%)")
 	f.BoolVar(&flags.anyRank, "any-rank", false, "also compare with a baseline of one process that has another rank")
 	f.BoolVar(&flags.update, "update", false, "write the baseline instead of comparing with it")
 	f.StringVar(&flags.budget, "budget", "", "take the gates from this `FILE` (default "+check.BudgetFile+

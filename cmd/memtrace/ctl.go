@@ -63,7 +63,7 @@ func controlCommand(a *app) *cobra.Command {
 	var o controlOptions
 	cmd := &cobra.Command{
 		Use:               "ctl PID status|start|stop|mark NAME|snapshot|report|referrers",
-		Short:             "Control a recording: status, mark, snapshot, report, stop",
+		Short:             "Control a recording: report, referrers, mark, snapshot, stop",
 		Long:              controlLong,
 		Example:           controlExample,
 		Args:              o.check,

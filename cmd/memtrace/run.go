@@ -42,9 +42,9 @@ a trace. -o names it, with these placeholders:
   %p         process id
   %e         program name
   %h         host name
-  %t         start time
+  %t         start in UTC
   %r         rank
-  %n         counter
+  %n         the lowest number of a name that is free
   %q{VAR}    environment variable
   %%         a percent sign
 
@@ -105,7 +105,7 @@ func runCommand(a *app) *cobra.Command {
 	f.Var(&o.traceMax, "trace-max",
 		"compact a trace before it exceeds this `SIZE`, such as 2G")
 	f.StringVar(&o.overflow, "overflow", "",
-		"`MODE` at that size: wait (a bounded time) or drop (records)")
+		"when --spool-hard-max is reached: `MODE` wait (a bounded time) or drop (records)")
 	f.StringVar(&o.guestMemory, "guest-memory", "",
 		"memory for tracking live blocks, for the text when memory runs out: a `SIZE`; 0: none (default 256M)")
 	f.StringVar(&o.stacks, "stacks", "",
@@ -118,8 +118,13 @@ func runCommand(a *app) *cobra.Command {
 		"write the profile of each trace beside it, for comparing many ranks")
 	f.StringVar(&o.check, "check", "", "check the traces against the budget in this `FILE` afterwards")
 	f.StringVar(&o.checkRun, "check-run", "", "take the gates of this `NAME` in that file")
-	f.Var(&o.nullGPU, "null-gpu", "run on devices without hardware: sizes are true, results mean nothing")
+	f.Var(&o.nullGPU, "null-gpu", "run on devices without hardware ("+launch.DefaultNullGPU+
+		" without a value): sizes are true, results mean nothing")
 	f.Lookup("null-gpu").NoOptDefVal = launch.DefaultNullGPU
+	cli.GroupFlags(cmd, cli.Recording, "null-gpu", "stacks", "guest-memory", "embed-symbols")
+	cli.GroupFlags(cmd, cli.Output, "output", "force", "trace-max", "spool-dir", "spool-max", "spool-hard-max",
+		"overflow")
+	cli.GroupFlags(cmd, cli.Afterwards, "report", "report-output", "check", "check-run", "profile")
 	cli.CompleteFlag(cmd, "report", cli.CompleteValues("text", "json"))
 	cli.CompleteFlag(cmd, "stacks", cli.CompleteValues("full", "none", "frees", "native:", "python:"))
 	return cmd

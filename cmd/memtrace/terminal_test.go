@@ -106,9 +106,11 @@ func TestHelpFitsTheTerminal(t *testing.T) {
 func TestHelpIsShort(t *testing.T) {
 	for _, c := range rootCommand(&app{}).Commands() {
 		shown := onTerminal(t, 80, []string{c.Name(), "--help"})
-		text, _, found := strings.Cut(strings.TrimPrefix(shown, "Usage:"), "\nWhat to show:\n")
-		if !found {
-			text, _, found = strings.Cut(text, "\nFlags:\n")
+		text, found := strings.TrimPrefix(shown, "Usage:"), false
+		for _, title := range []string{cli.Recording, cli.GroupWhat, "Flags"} {
+			if !found {
+				text, _, found = strings.Cut(text, "\n"+title+":\n")
+			}
 		}
 		if lines := strings.Count(text, "\n"); !found || lines > 24 {
 			t.Errorf("%s --help: %d lines before the flags:\n%s", c.Name(), lines, text)

@@ -28,7 +28,8 @@ func (f *Frame) Matches(re *regexp.Regexp) bool {
 	if re.MatchString(f.Title()) || re.MatchString(f.Function) || re.MatchString(f.FullFunction) {
 		return true
 	}
-	return f.File != "" && (re.MatchString(f.File) || f.Line > 0 && re.MatchString(fmt.Sprintf("%s:%d", f.File, f.Line)))
+	return f.File != "" && (re.MatchString(f.File) ||
+		f.Line > 0 && re.MatchString(fmt.Sprintf("%s:%d", f.File, f.Line)))
 }
 
 // Stack is the whole stack of an event: native and Python frames in one, innermost first.

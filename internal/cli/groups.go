@@ -7,11 +7,13 @@ import (
 
 // The groups of flags that a help shows, in this order; flags of no group come last.
 const (
-	GroupWhat = "What to show"
-	Gates     = "Gates"
-	Filters   = "Filters"
-	Layout    = "Layout"
-	Output    = "Output"
+	Recording  = "What to record"
+	GroupWhat  = "What to show"
+	Gates      = "Gates"
+	Filters    = "Filters"
+	Layout     = "Layout"
+	Output     = "Output"
+	Afterwards = "Afterwards"
 )
 
 const groupKey = "group" // annotation of a flag
@@ -36,7 +38,7 @@ func FlagGroups(cmd *cobra.Command) (groups []FlagGroup) {
 	cmd.InitDefaultHelpFlag()
 	cmd.InheritedFlags() // adds them to the command's own
 	cmd.Flags().SortFlags = false
-	for _, title := range []string{GroupWhat, Gates, Filters, Layout, Output, ""} {
+	for _, title := range []string{Recording, GroupWhat, Gates, Filters, Layout, Output, Afterwards, ""} {
 		set := pflag.NewFlagSet(title, pflag.ContinueOnError)
 		set.SortFlags = false
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

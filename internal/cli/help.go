@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"regexp"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -58,16 +57,19 @@ func helpText(c *cobra.Command, columns int, details bool) string {
 	return FitText(strings.Join(sections, "\n\n"), columns) + "\n"
 }
 
-// optionalValue is how pflag 1.0 writes the value of a flag that may stand without one: --markdown FILE[="-"].
-var optionalValue = regexp.MustCompile(` (\S+)\[="[^"]*"\]`)
-
-// flagUsages lists flags. A value that may be left out is written as the manual pages of other programs do, and must be
-// typed: --markdown[=FILE].
+// flagUsages lists flags. A value that may be left out is written as it must be typed, --markdown[=FILE], where pflag
+// writes --markdown FILE[="-"].
 func flagUsages(flags *pflag.FlagSet, columns int) string {
-	text := optionalValue.ReplaceAllStringFunc(flags.FlagUsagesWrapped(columns), func(s string) string {
-		return fmt.Sprintf("%-*s", len(s), optionalValue.ReplaceAllString(s, "[=$1]"))
+	shown := pflag.NewFlagSet("", pflag.ContinueOnError)
+	shown.SortFlags = flags.SortFlags
+	flags.VisitAll(func(f *pflag.Flag) {
+		if value, usage := pflag.UnquoteUsage(f); f.NoOptDefVal != "" && value != "" {
+			shown.BoolP(f.Name+"[="+value+"]", f.Shorthand, false, usage)
+			return
+		}
+		shown.AddFlag(f)
 	})
-	return strings.TrimRight(text, "\n")
+	return strings.TrimRight(shown.FlagUsagesWrapped(columns), "\n")
 }
 
 // description is the whole text on a command.

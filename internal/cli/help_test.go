@@ -12,10 +12,17 @@ func TestOptionalValuesAreShownAsTyped(t *testing.T) {
 	set := pflag.NewFlagSet("x", pflag.ContinueOnError)
 	set.String("markdown", "", "write a table to `FILE`")
 	set.Lookup("markdown").NoOptDefVal = "-"
+	set.Bool("all", false, "all of them")
 	set.String("junit", "", "write JUnit's XML to `FILE`")
 	lines := strings.Split(flagUsages(set, 80), "\n")
-	if len(lines) != 2 || !strings.Contains(lines[1], " --markdown[=FILE] ") ||
-		strings.Index(lines[0], "write") != strings.Index(lines[1], "write") {
-		t.Errorf("%q", lines)
+	want := []string{"      --all               all of them", "      --junit FILE        write JUnit's XML to FILE",
+		"      --markdown[=FILE]   write a table to FILE"}
+	for i, line := range lines {
+		if line != want[i] {
+			t.Errorf("%q, want %q", line, want[i])
+		}
+	}
+	if flags := set.Lookup("markdown"); flags.NoOptDefVal != "-" {
+		t.Error("the flag itself has changed")
 	}
 }

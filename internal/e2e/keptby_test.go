@@ -217,7 +217,7 @@ func TestKeptByAfterAnEarlierSearch(t *testing.T) {
 
 // The plainest loop, refused in the forward pass after a step, or in the step: the loss, whose graph the backward pass
 // had freed, was said to hold what the running pass has, or the optimizer's temporaries. Without that loss nothing was
-// said to have a graph, so that the advice on checkpointing was withdrawn. Dropping the loss frees a block of 512 bytes.
+// said to have a graph, so that the advice on checkpointing was withdrawn. Dropping the loss frees 512 bytes.
 func TestSpentLossKeepsNothing(t *testing.T) {
 	t.Parallel()
 	const source = `
@@ -242,7 +242,7 @@ before = torch.cuda.memory_allocated()
 del loss
 print(before - torch.cuda.memory_allocated())
 `
-	for size, where := range map[string]string{"370M": "forward", "340M": "step"} {
+	for memory, where := range map[string]string{"370M": "forward", "340M": "step"} {
 		for _, framework := range []string{torch27, torch215} {
 			t.Run(framework+" "+where, func(t *testing.T) {
 				t.Parallel()
@@ -250,7 +250,7 @@ print(before - torch.cuda.memory_allocated())
 					extended(t)
 				}
 				r := program{framework: framework, args: []string{"spent.py"}, source: source,
-					env: []string{patience, "NULLCUDA_MEM=" + size}}.record(t)
+					env: []string{patience, "NULLCUDA_MEM=" + memory}}.record(t)
 				if freed := strings.TrimSpace(r.stdout); freed != "512" {
 					t.Fatalf("the program freed %s bytes\n%s", freed, r.stderr)
 				}

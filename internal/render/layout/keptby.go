@@ -25,7 +25,8 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 	var kept, garbage []string
 	for i := range k.Holders {
 		h := &k.Holders[i]
-		if h.Path == report.KeptUnknown || isModel(h) && h.Bytes <= allocated-min(allocated, grown) || isOfRunningPass(h) {
+		if h.Path == report.KeptUnknown || isOfRunningPass(h) ||
+			isModel(h) && h.Bytes <= allocated-min(allocated, grown) {
 			continue
 		}
 		if len(kept)+len(garbage) == keptShown {
