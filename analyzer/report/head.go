@@ -31,6 +31,8 @@ type StepTable struct {
 	Peak     []uint64 `json:"peak_bytes"` // the highest of these iterations
 	End      []uint64 `json:"end_bytes"`  // held when the last of them ended
 	Requests []uint64 `json:"alloc_count"`
+	// for each of Head.Categories a column: how much of Peak was for it; empty in profiles of an earlier memtrace
+	Held [][]uint64 `json:"held_bytes"`
 }
 
 // HeadOf takes the head from a summary.
@@ -42,7 +44,8 @@ func HeadOf(s *Summary) *Head {
 	for i := range short.Devices {
 		short.Devices[i].Sizes = DeviceSizes{}
 	}
-	return &Head{Summary: short, Categories: categoriesOf(s), Steps: stepsOf(s.Training)}
+	categories := categoriesOf(s)
+	return &Head{Summary: short, Categories: categories, Steps: stepsOf(s.Training, categories)}
 }
 
 // categoriesOf lists what memory was for.
@@ -70,10 +73,13 @@ func categoriesOf(s *Summary) []Purpose {
 	return list
 }
 
-// stepsOf makes the table of the iterations that ended.
-func stepsOf(t *Training) (s StepTable) {
+// stepsOf makes the table of the iterations that ended, divided by some of the training's categories.
+func stepsOf(t *Training, categories []Purpose) (s StepTable) {
 	s = StepTable{Number: []uint64{}, Count: []uint64{}, StartNS: []int64{}, EndNS: []int64{}, Peak: []uint64{},
-		End: []uint64{}, Requests: []uint64{}}
+		End: []uint64{}, Requests: []uint64{}, Held: make([][]uint64, len(categories))}
+	for i := range s.Held {
+		s.Held[i] = []uint64{}
+	}
 	if t == nil || t.IterationsBy == IterationsByNothing {
 		return s
 	}
@@ -82,15 +88,24 @@ func stepsOf(t *Training) (s StepTable) {
 	each := (len(ended) + MaxSteps - 1) / MaxSteps
 	for ; len(ended) > 0; ended = ended[min(each, len(ended)):] {
 		row := ended[:min(each, len(ended))]
-		peak, allocs := uint64(0), uint64(0)
+		peak, allocs := &row[0].Peak, uint64(0)
 		for i := range row {
-			peak, allocs = max(peak, row[i].Peak.Bytes), allocs+row[i].AllocCount
+			if allocs += row[i].AllocCount; row[i].Peak.Bytes > peak.Bytes {
+				peak = &row[i].Peak
+			}
 		}
 		last := &row[len(row)-1]
 		s.Number, s.Count = append(s.Number, row[0].Number), append(s.Count, uint64(len(row)))
 		s.StartNS, s.EndNS = append(s.StartNS, row[0].StartNS), append(s.EndNS, last.EndNS)
-		s.Peak, s.End = append(s.Peak, peak), append(s.End, SumOf(last.End))
+		s.Peak, s.End = append(s.Peak, peak.Bytes), append(s.End, SumOf(last.End))
 		s.Requests = append(s.Requests, allocs)
+		for i := range categories {
+			bytes := uint64(0)
+			if n := slices.Index(t.Categories, categories[i].Name); n >= 0 && n < len(peak.Held) {
+				bytes = peak.Held[n]
+			}
+			s.Held[i] = append(s.Held[i], bytes)
+		}
 	}
 	return s
 }

@@ -1,6 +1,9 @@
 package report
 
-import "testing"
+import (
+	"slices"
+	"testing"
+)
 
 // manyIterations is a training of n iterations, the peak of each 10 times its number, the highest in the middle.
 func manyIterations(n int) *Training {
@@ -19,10 +22,10 @@ func manyIterations(n int) *Training {
 	return t
 }
 
-// TestSteps: every iteration that ended is in one row, and no highest moment is lost.
+// TestSteps: every iteration that ended is in one row, no highest moment is lost, and what it was for is known.
 func TestSteps(t *testing.T) {
 	for _, n := range []int{1, 5, MaxSteps, MaxSteps + 1, 1000, 12345} {
-		s := stepsOf(manyIterations(n))
+		s := stepsOf(manyIterations(n), []Purpose{{Name: "Parameters"}, {Name: "Gradients"}})
 		rows, next, highest, requests := len(s.Number), uint64(1), uint64(0), uint64(0)
 		for i := range rows {
 			if s.Number[i] != next {
@@ -34,6 +37,9 @@ func TestSteps(t *testing.T) {
 		if rows > MaxSteps || next != uint64(n+1) || highest != 1_000_000 || requests != uint64(2*n) ||
 			s.EndNS[rows-1] != int64(n) || s.End[rows-1] != uint64(n-1) {
 			t.Errorf("%d iterations: %d rows up to %d, highest %d, %d requests", n, rows, next, highest, requests)
+		}
+		if !slices.Equal(s.Held[0], s.Peak) || !slices.Equal(s.Held[1], make([]uint64, rows)) {
+			t.Errorf("%d iterations: parameters %d, gradients %d; want %d and none", n, s.Held[0], s.Held[1], s.Peak)
 		}
 	}
 }

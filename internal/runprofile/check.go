@@ -20,6 +20,14 @@ func checkHead(h *report.Head) error {
 		len(s.Requests) != n {
 		return errors.New("damaged: columns of the table of steps differ in length")
 	}
+	if n > report.MaxSteps || len(s.Held) != 0 && len(s.Held) != len(h.Categories) {
+		return errors.New("damaged: the table of steps is not as large as it should be")
+	}
+	for _, held := range s.Held {
+		if len(held) != n {
+			return errors.New("damaged: columns of the table of steps differ in length")
+		}
+	}
 	return checkSummary(h.Summary)
 }
 
