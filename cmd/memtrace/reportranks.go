@@ -50,6 +50,7 @@ type rankReader struct {
 	app     *app
 	options analyzer.Options
 	kept    map[string]*report.Summary
+	failed  string // the last file of which load could not read the report
 }
 
 // maxKept bounds the traces of which the reports are kept after the first reading.
@@ -61,55 +62,82 @@ func (r *rankReader) load(p *diff.RankProcess) (*report.Summary, error) {
 		return s, nil
 	}
 	s, err := tracefile.Summarize(&r.app.Console, p.Path, r.options)
-	if err == nil && len(r.kept) < maxKept {
+	switch {
+	case err != nil:
+		r.failed = p.Path
+	case len(r.kept) < maxKept:
 		r.kept[p.Path] = s
 	}
 	return s, err
 }
 
-// reportRanks shows the processes of a run side by side, then the report of the one to look at, or with --all of each.
-// A trace that cannot be read does not prevent the others from being shown.
-func (a *app) reportRanks(flags *cli.QueryFlags, args []string, inputs []tracefile.Input, options analyzer.Options,
-	style layout.Options) error {
-	reader := rankReader{a, options, map[string]*report.Summary{}}
-	var list []diff.RankProcess
-	var damaged tracefile.DamageList
-	var problems []error
+// compare compares what was read; nil if there is nothing. A profile whose head can be read and whose body cannot is
+// found only where its body is needed, and is a problem like those of other files.
+func (r *rankReader) compare(files *rankFiles) *diff.Ranks {
+	for len(files.processes) > 0 {
+		ranks, err := diff.CompareRanks(files.processes, r.load, cli.ByCategory)
+		if err == nil {
+			return ranks
+		}
+		files.problems = append(files.problems, err)
+		files.processes = slices.DeleteFunc(files.processes,
+			func(p diff.RankProcess) bool { return p.Path == r.failed })
+	}
+	return nil
+}
+
+// rankFiles is what was found in the files of a run.
+type rankFiles struct {
+	processes []diff.RankProcess
+	passed    []string // other programs' files
+	problems  []error  // of those that could not be read
+	damaged   tracefile.DamageList
+}
+
+// readAll reads all files. One that cannot be read does not prevent the others from being read.
+func (r *rankReader) readAll(inputs []tracefile.Input, strict bool) (files rankFiles) {
 	read := func(path string) (tracefile.Rank, error) {
-		rank, err := tracefile.ReadRank(&a.Console, path, options)
+		rank, err := tracefile.ReadRank(&r.app.Console, path, r.options)
 		if len(inputs) > maxKept {
 			rank.Summary = nil
 		}
 		return rank, err
 	}
-	err := tracefile.InOrder(inputs, read, func(in tracefile.Input, rank tracefile.Rank, err error) error {
+	_ = tracefile.InOrder(inputs, read, func(in tracefile.Input, rank tracefile.Rank, err error) error {
 		switch {
-		case tracefile.PassOver(&a.Console, in, err):
+		case tracefile.PassOver(&r.app.Console, in, err):
+			files.passed = append(files.passed, in.Path)
 		case err != nil:
-			problems = append(problems, err)
+			files.problems = append(files.problems, err)
 		default:
-			if flags.Strict {
-				damaged.Add(in.Path, rank.Head.Summary)
+			if strict {
+				files.damaged.Add(in.Path, rank.Head.Summary)
 			}
 			if rank.Summary != nil {
-				reader.kept[in.Path] = rank.Summary
+				r.kept[in.Path] = rank.Summary
 			}
-			list = append(list, diff.RankProcess{Path: in.Path, Head: rank.Head})
+			files.processes = append(files.processes, diff.RankProcess{Path: in.Path, Head: rank.Head})
 		}
 		return nil
 	})
-	if len(list) == 0 && problems == nil {
+	return files
+}
+
+// reportRanks shows the processes of a run side by side, then the report of the one to look at, or with --all of each.
+func (a *app) reportRanks(flags *cli.QueryFlags, args []string, inputs []tracefile.Input, options analyzer.Options,
+	style layout.Options) error {
+	reader := rankReader{app: a, options: options, kept: map[string]*report.Summary{}}
+	files := reader.readAll(inputs, flags.Strict)
+	if len(files.processes) == 0 && files.problems == nil {
 		return tracefile.NoTraceError(args[0])
 	}
-	if len(list) > 0 {
-		var ranks *diff.Ranks
-		if ranks, err = diff.CompareRanks(list, reader.load, cli.ByCategory); err == nil {
-			err = a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
-				return reader.show(w, ranks, namesOf(args), flags.AllProcesses, style)
-			})
-		}
+	var err error
+	if ranks := reader.compare(&files); ranks != nil {
+		err = a.WriteTo(flags.Output, flags.Force, flags.Form(style), func(w io.Writer) error {
+			return reader.show(w, ranks, namesOf(args), flags.AllProcesses, style)
+		})
 	}
-	return damaged.Join(errors.Join(append(problems, err)...))
+	return files.damaged.Join(errors.Join(append(files.problems, err)...))
 }
 
 // namesOf are the arguments as a command line has them, the first and the last of many.
