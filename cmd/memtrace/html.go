@@ -24,11 +24,13 @@ import (
 
 const htmlLong = `Write the report as one HTML page: the answer, memory over time, and what held it at
 any moment, with call stacks, the largest blocks and a map of the allocator's memory.
-Of two traces, the page shows what changed, as 'memtrace diff' does. It loads nothing
-from the network, so it can be attached to an issue.`
+Of two traces, the page shows what changed, as 'memtrace diff' does; of the ranks of a
+run, in a folder or as files, which ranks differ. It loads nothing from the network, so
+it can be attached to an issue.`
 
 const htmlDetails = `The page is written beside the trace, or the second one, as TRACE.html, that of two
-traces as TRACE.diff.html, unless -o names another file; '-o -' is standard output.
+traces as TRACE.diff.html, that of ranks as FOLDER.html, or of files as ranks.html,
+unless -o names another file; '-o -' is standard output.
 Without scripts it still shows the report. It names files and functions of the
 program, as the report does, and contains none of their text. --no-source replaces
 these names, and those of tags and marks, by pseudonyms, as 'memtrace anonymize' does
@@ -41,7 +43,8 @@ Blocks beyond --blocks are left out, and the page states this; --full holds ever
 
 const htmlExample = `  memtrace html memtrace.python3.4711.bin
   memtrace html --focus attn -o attention.html memtrace.python3.4711.bin
-  memtrace html before.bin after.bin`
+  memtrace html before.bin after.bin
+  memtrace html traces/`
 
 const (
 	pageExtension     = ".html"
@@ -62,26 +65,36 @@ type htmlFlags struct {
 func htmlCommand(a *app) *cobra.Command {
 	var flags htmlFlags
 	cmd := &cobra.Command{
-		Use:     "html [flags] FILE | BASE NEW",
-		Short:   "Write the report, or what changed between two traces, as a page",
+		Use:     "html [flags] FILE | BASE NEW | DIR|FILE...",
+		Short:   "Write the report, what changed between two traces, or the ranks of a run as a page",
 		Long:    htmlLong,
 		Example: htmlExample,
 		Annotations: map[string]string{
 			cli.DetailsFlag: htmlDetails + cli.WindowHelp + "\n\n" + cli.FilterHelp,
 		},
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 && len(args) != 2 {
-				return cli.UsageErrorf("name one trace, or two to compare; got %d", len(args))
+			if len(args) == 0 {
+				return cli.UsageErrorf("name one trace, two to compare, or the ranks of a run")
 			}
 			return nil
 		},
 		ValidArgsFunction: cli.CompleteTraces,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			flags.blocksGiven = cmd.Flags().Changed("blocks")
-			if len(args) == 2 {
+			if inputs := sideBySide(args); inputs != nil && (len(args) != 2 || len(inputs) != 2 || oneRun(inputs)) {
+				return a.htmlRanks(&flags, args, inputs)
+			}
+			switch len(args) {
+			case 1:
+				return a.html(&flags, args[0])
+			case 2:
 				return a.htmlDiff(&flags, args[0], args[1])
 			}
-			return a.html(&flags, args[0])
+			if _, err := tracefile.Expand(args); err != nil {
+				return err
+			}
+			return cli.UsageErrorf("name one trace, two to compare, or ranks of a run; got %d traces without ranks",
+				len(args))
 		},
 	}
 	f := cmd.Flags()

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -18,6 +19,7 @@ const gib = 1 << 30
 // madeRank is a rank of a run that never was: a training of a pipeline with two stages, on hosts with 8 devices.
 type madeRank struct {
 	rank, world int
+	iterations  int // 0: 1, and half as many categories
 	job         string
 	batch       float64 // times as large as usual; 0: 1
 	leak        uint64  // bytes that each of the 100 iterations keeps
@@ -32,12 +34,28 @@ func (r *madeRank) held() []uint64 {
 		batch = 1
 	}
 	features := (10 + 2*stage) * batch * gib * scale
-	return []uint64{4 * gib, 8 * gib, uint64(features), gib + 100*r.leak}
+	held := []uint64{4 * gib, 8 * gib, uint64(features), gib + 100*r.leak}
+	if r.iterations > 0 {
+		held = append(held, gib/2, gib/4, gib/8, gib/16)
+	}
+	return held
+}
+
+// during is what it holds at the peak of an iteration, of which the last one's is the highest. Activations differ a bit
+// from iteration to iteration, in each rank otherwise.
+func (r *madeRank) during(iteration int) []uint64 {
+	held, ended := r.held(), max(r.iterations, 1)-1
+	if iteration < ended {
+		held[2] -= uint64((r.rank*31+iteration*17)%97) << 16
+		held[3] -= 100 * r.leak * uint64(ended-iteration) / uint64(ended)
+	}
+	return held
 }
 
 var (
-	purposes = []string{"Parameters", "Optimizer state", "Feature maps", "not categorized"}
-	places   = []string{"train.py:10 build", "train.py:12 build", "train.py:20 step", "train.py:31 log"}
+	purposes = []string{"Parameters", "Optimizer state", "Feature maps", "not categorized", "Gradients", "Workspace",
+		"Temporary", "Intermediate gradients"}
+	places = []string{"train.py:10 build", "train.py:12 build", "train.py:20 step", "train.py:31 log"}
 )
 
 // summary is the report of the rank.
@@ -62,10 +80,10 @@ func (r *madeRank) summary() *report.Summary {
 		s.Trend = &report.Trend{Level: report.LevelFramework, Kind: report.GrowthSteady, Bytes: 100 * r.leak,
 			BytesPerIteration: r.leak, Owners: []report.TrendOwner{{Site: places[3], User: true, Bytes: 100 * r.leak}}}
 	}
-	for by, keys := range map[string][]string{"site": places, "category": purposes} {
+	for by, keys := range map[string][]string{"site": places, "category": purposes[:len(held)]} {
 		g, l := report.Group{By: by, Level: report.LevelFramework, Device: "all"}, report.Ledger{By: by,
 			Level: report.LevelFramework, Moment: "peak", WholeBytes: level.PeakBytes, Rows: []report.LedgerRow{}}
-		for i, key := range keys {
+		for i, key := range keys[:min(len(keys), len(held))] {
 			g.Rows = append(g.Rows, report.Row{Key: key, PeakBytes: held[i], AllocCount: 1, AllocBytes: held[i]})
 		}
 		s.Groups, s.Ledgers = append(s.Groups, g), append(s.Ledgers, l)
@@ -75,22 +93,33 @@ func (r *madeRank) summary() *report.Summary {
 }
 
 func (r *madeRank) training(held []uint64) *report.Training {
-	peak := report.IterationMoment{TimeNS: 5e9, Phase: "backward", Bytes: report.SumOf(held), Held: held}
 	own := func(bytes uint64) []report.ModuleBytes {
-		b := []uint64{0, 0, bytes, 0}
+		b := make([]uint64, len(held))
+		b[2] = bytes
 		return []report.ModuleBytes{{Moment: "peak", Own: b, Subtree: b}}
 	}
 	root := &report.Module{Moments: own(0), Children: []report.Module{{Name: "a", Path: "a", Moments: own(held[2] / 2)},
 		{Name: "b", Path: "b", Moments: own(held[2] / 2)}}}
-	return &report.Training{Level: report.LevelFramework, Rules: "torch", Categories: purposes, Modules: root,
-		IterationsBy: report.IterationsByOptimizer, Iterated: "steps of AdamW", Adapters: map[string]string{},
-		Iterations: []report.Iteration{{Number: 1, Ended: true, Peak: peak, Highest: held,
-			End: []uint64{held[0], held[1], 0, held[3]}}}}
+	t := &report.Training{Level: report.LevelFramework, Rules: "torch", Categories: purposes[:len(held)], Modules: root,
+		IterationsBy: report.IterationsByOptimizer, Iterated: "steps of AdamW", Adapters: map[string]string{}}
+	for i := range max(r.iterations, 1) {
+		now := r.during(i)
+		end := slices.Clone(now)
+		end[2] = 0
+		t.Iterations = append(t.Iterations, report.Iteration{Number: uint64(i + 1), Ended: true, Highest: now, End: end,
+			Peak: report.IterationMoment{TimeNS: 5e9, Phase: "backward", Bytes: report.SumOf(now), Held: now}})
+	}
+	t.Highest = len(t.Iterations) - 1
+	return t
 }
 
 func (r *madeRank) write(t *testing.T, folder string) {
 	t.Helper()
-	s := r.summary()
+	r.writeOf(t, folder, r.summary())
+}
+
+func (r *madeRank) writeOf(t *testing.T, folder string, s *report.Summary) {
+	t.Helper()
 	p := runprofile.Profile{Head: *report.HeadOf(s), Body: runprofile.Body{Summary: s, Rules: "torch",
 		By: []string{"site", "category"}}}
 	var file bytes.Buffer
@@ -103,14 +132,16 @@ func (r *madeRank) write(t *testing.T, folder string) {
 	}
 }
 
-// TestAThousandRanks: of 1,000 ranks in two stages, of which one leaks, one has a context on another's device, one a
-// larger batch, one left no trace and one a cut one, and beside which lies a rank of an earlier run, exactly these are
-// named, each with its reason.
-func TestAThousandRanks(t *testing.T) {
-	const world, leaks, strays, larger, missing, cut = 1000, 412, 77, 5, 640, 901
-	folder := t.TempDir()
+// The planted faults of manyRanks.
+const world, leaks, strays, larger, missing, cut = 1000, 412, 77, 5, 640, 901
+
+// manyRanks makes the profiles of 1,000 ranks: one leaks, one has a context on another's device, one a larger batch,
+// one left no trace and one a cut one, and beside them lies a rank of an earlier run.
+func manyRanks(t *testing.T, iterations int) (folder, cutPath string) {
+	t.Helper()
+	folder = t.TempDir()
 	for rank := range world {
-		r := madeRank{rank: rank, world: world, job: "4711"}
+		r := madeRank{rank: rank, world: world, job: "4711", iterations: iterations}
 		switch rank {
 		case missing:
 			continue
@@ -124,10 +155,16 @@ func TestAThousandRanks(t *testing.T) {
 		r.write(t, folder)
 	}
 	(&madeRank{rank: 3, world: world, job: "4700"}).write(t, folder)
-	cutPath := filepath.Join(folder, fmt.Sprintf("rank%04d.4711.mtp", cut))
+	cutPath = filepath.Join(folder, fmt.Sprintf("rank%04d.4711.mtp", cut))
 	if err := os.Truncate(cutPath, 300); err != nil {
 		t.Fatal(err)
 	}
+	return folder, cutPath
+}
+
+// TestAThousandRanks: of 1,000 ranks in two stages exactly those with a planted fault are named, each with its reason.
+func TestAThousandRanks(t *testing.T) {
+	folder, cutPath := manyRanks(t, 0)
 	out, errs := execute(t, []string{"report", "--width", "400", folder})
 	summary, _, _ := strings.Cut(out, "\n  process ")
 	for _, want := range []string{

@@ -64,8 +64,8 @@ func noIterations(s *report.Summary) string {
 	return "nothing was allocated, so there are no iterations"
 }
 
-// absent names ranks without a trace or with several processes, and files that are not compared.
-func absent(r *diff.Ranks) (list []string) {
+// Absent names ranks without a trace or with several processes, and files that are not compared.
+func Absent(r *diff.Ranks) (list []string) {
 	if len(r.Twice) > 0 {
 		list = append(list, fmt.Sprintf("Several processes have the same rank: %s.", layout.RankWords(r.Twice)))
 	}

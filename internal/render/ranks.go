@@ -18,7 +18,7 @@ func RanksText(w io.Writer, r *diff.Ranks, o layout.Options) error {
 	p := layout.NewPage(w, o)
 	p.Title("memtrace report  " + sanitize.Text(o.Path))
 	p.Gap()
-	for _, sentence := range append(RanksVerdict(r), absent(r)...) {
+	for _, sentence := range append(RanksVerdict(r), Absent(r)...) {
 		for _, part := range layout.Wrap(sentence, o.Columns()-2) {
 			p.Line("  %s", o.Paint(layout.Strong, part))
 		}
@@ -95,13 +95,13 @@ const maxSentences = 4
 func differences(r *diff.Ranks) (list []string) {
 	for i := range r.Different[:min(len(r.Different), maxSentences)] {
 		d := &r.Different[i]
-		begin := layout.UpperFirst(processName(r, d.Process))
+		begin := layout.UpperFirst(ProcessName(r, d.Process))
 		if i == 0 {
 			begin += " differs most"
 		} else {
 			begin += " differs"
 		}
-		list = append(list, fmt.Sprintf("%s. Compared with %s: %s", begin, processName(r, d.Like),
+		list = append(list, fmt.Sprintf("%s. Compared with %s: %s", begin, ProcessName(r, d.Like),
 			peakVerdict(d.Diff))+ownGrowth(r, d)+scaleWords(d.Scale))
 	}
 	if more := len(r.Different) - len(list); more > 0 {
@@ -109,7 +109,7 @@ func differences(r *diff.Ranks) (list []string) {
 		for _, d := range r.Different[len(list):] {
 			others = append(others, d.Process)
 		}
-		list = append(list, fmt.Sprintf("%s differ, too.", layout.UpperFirst(processNames(r, others))))
+		list = append(list, fmt.Sprintf("%s differ, too.", layout.UpperFirst(ProcessNames(r, others))))
 	}
 	return list
 }
@@ -121,9 +121,9 @@ func ownGrowth(r *diff.Ranks, d *diff.RankDifferent) string {
 	}
 	text := " Its " + growthWords(d.Diff, d.Diff.New.Growing)
 	if len(d.Diff.Base.Growing) > 0 {
-		return text + fmt.Sprintf(" That of %s grows, too.", processName(r, d.Like))
+		return text + fmt.Sprintf(" That of %s grows, too.", ProcessName(r, d.Like))
 	}
-	return text + fmt.Sprintf(" That of %s %s.", processName(r, d.Like), notGrowing(d.Diff.Base.Growth))
+	return text + fmt.Sprintf(" That of %s %s.", ProcessName(r, d.Like), notGrowing(d.Diff.Base.Growth))
 }
 
 // scaleWords explains the difference of two processes that train the same model.
@@ -154,12 +154,12 @@ func growingVerdict(r *diff.Ranks) (list []string) {
 		case len(list) == maxSentences:
 			rest = append(rest, i)
 		default:
-			list = append(list, fmt.Sprintf("The memory of %s grows%s, unlike that of most others.", processName(r, i),
+			list = append(list, fmt.Sprintf("The memory of %s grows%s, unlike that of most others.", ProcessName(r, i),
 				growthOwner(trend)))
 		}
 	}
 	if len(rest) > 0 {
-		list = append(list, fmt.Sprintf("The memory of %s grows, too.", processNames(r, rest)))
+		list = append(list, fmt.Sprintf("The memory of %s grows, too.", ProcessNames(r, rest)))
 	}
 	if each := r.Growth.Median; each > 1 {
 		list = append(list, fmt.Sprintf("Most processes grow, by %s per iteration.", layout.Bytes(each)))
@@ -200,7 +200,7 @@ func strayVerdict(r *diff.Ranks) []string {
 	return []string{
 		fmt.Sprintf(
 			"Memory on another process's device: %s, up to %s on %s. Call torch.cuda.set_device(LOCAL_RANK) before the first use of CUDA, or set CUDA_VISIBLE_DEVICES for each process.",
-			processNames(r, who), layout.Bytes(most.Bytes), layout.DeviceName(most.Device))}
+			ProcessNames(r, who), layout.Bytes(most.Bytes), layout.DeviceName(most.Device))}
 }
 
 // foldAbove is up to how many processes each has a row of its own.
@@ -213,35 +213,50 @@ func writeRanksTable(p *layout.Page, r *diff.Ranks) {
 	columns := []layout.Column{{Title: "process"}, {Title: "host", Optional: 3}, {Title: "device", Right: true},
 		{Title: "peak", Right: true}, {Title: "vs median", Right: true, Optional: 2}, {Title: "at end", Right: true},
 		{Title: "ended", Optional: 1}}
+	own, alike := RankParts(r)
 	var rows [][]layout.Cell
-	if len(r.Processes) <= foldAbove {
-		for i := range r.Processes {
-			rows = append(rows, rankRow(r, i))
-		}
-		p.Table(columns, rows)
-		return
-	}
-	own := ownRows(r)
-	for g := range r.Groups {
-		members := slices.DeleteFunc(slices.Clone(r.Groups[g].Members), func(i int) bool { return own[i] })
+	for _, members := range alike {
 		switch {
-		case len(members) == 1 && len(rows) < 2*maxOwnRows:
+		case len(rows) == 2*maxOwnRows:
+		case len(members) == 1:
 			rows = append(rows, rankRow(r, members[0]))
-		case len(members) > 1 && len(rows) < 2*maxOwnRows:
+		default:
 			rows = append(rows, groupRow(r, members))
 		}
 	}
-	for i := range r.Processes {
-		if own[i] {
-			rows = append(rows, rankRow(r, i))
-		}
+	for _, i := range own {
+		rows = append(rows, rankRow(r, i))
 	}
 	p.Table(columns, rows)
 }
 
-// ownRows are the processes that a folded table shows one by one.
+// RankParts divides the processes as a table does: some have rows of their own, and the others belong to groups that
+// are alike.
+func RankParts(r *diff.Ranks) (own []int, alike [][]int) {
+	rows := ownRows(r)
+	for i := range r.Processes {
+		if rows[i] {
+			own = append(own, i)
+		}
+	}
+	for g := range r.Groups {
+		members := slices.DeleteFunc(slices.Clone(r.Groups[g].Members), func(i int) bool { return rows[i] })
+		if len(members) > 0 {
+			alike = append(alike, members)
+		}
+	}
+	return own, alike
+}
+
+// ownRows are the processes that a table shows one by one.
 func ownRows(r *diff.Ranks) map[int]bool {
 	own := map[int]bool{}
+	if len(r.Processes) <= foldAbove {
+		for i := range r.Processes {
+			own[i] = true
+		}
+		return own
+	}
 	add := func(i int) {
 		if len(own) < maxOwnRows {
 			own[i] = true
@@ -278,12 +293,13 @@ func rankRow(r *diff.Ranks, i int) []layout.Cell {
 		device += fmt.Sprintf(" +%d", use.Device)
 	}
 	level := s.Main()
-	return []layout.Cell{{Text: processName(r, i), Style: style}, {Text: sanitize.Text(s.Process.Host)}, {Text: device},
-		{Text: layout.Bytes(level.PeakBytes), Style: style}, {Text: vsMedian(r, level.PeakBytes), Style: style},
+	return []layout.Cell{{Text: ProcessName(r, i), Style: style}, {Text: sanitize.Text(s.Process.Host)}, {Text: device},
+		{Text: layout.Bytes(level.PeakBytes), Style: style}, {Text: VsMedian(r, level.PeakBytes), Style: style},
 		{Text: layout.Bytes(level.LiveBytes)}, {Text: ending(s), Style: style}}
 }
 
-func vsMedian(r *diff.Ranks, peak uint64) string {
+// VsMedian is how far a peak is above or below the median of all processes; "-" of less than three.
+func VsMedian(r *diff.Ranks, peak uint64) string {
 	median := r.Median
 	if median == 0 || len(r.Processes) < 3 {
 		return "-"
@@ -310,8 +326,8 @@ func groupRow(r *diff.Ranks, members []int) []layout.Cell {
 		device = fmt.Sprintf("%d devices", len(devices))
 	}
 	typical := diff.SpreadOf(peaks).Median
-	return []layout.Cell{{Text: processNames(r, members)}, {Text: host}, {Text: device}, {Text: bytesRange(peaks)},
-		{Text: vsMedian(r, typical)}, {Text: bytesRange(live)},
+	return []layout.Cell{{Text: ProcessNames(r, members)}, {Text: host}, {Text: device}, {Text: bytesRange(peaks)},
+		{Text: VsMedian(r, typical)}, {Text: bytesRange(live)},
 		{Text: ending(r.Processes[members[0]].Head.Summary)}}
 }
 
@@ -322,6 +338,27 @@ func bytesRange(values []uint64) string {
 		return low
 	}
 	return low + " to " + high
+}
+
+// RankRemarks says briefly by what a process differs from the others; empty if it does not.
+func RankRemarks(r *diff.Ranks, i int) (list []string) {
+	s := r.Processes[i].Head.Summary
+	for _, d := range r.Different {
+		if d.Process == i {
+			list = append(list, "differs from "+ProcessName(r, d.Like))
+		}
+	}
+	if slices.Contains(r.Growing, i) {
+		list = append(list, "grows"+growthOwner(s.Growing()[0]))
+	}
+	for _, use := range r.Processes[i].Stray {
+		list = append(list, fmt.Sprintf("%s on %s, which another process uses", layout.Bytes(use.Bytes),
+			layout.DeviceName(use.Device)))
+	}
+	if s.OOM.Count > 0 || ending(s) != ending(r.Processes[r.Typical].Head.Summary) {
+		list = append(list, ending(s))
+	}
+	return list
 }
 
 // ending describes briefly how a process ended.

@@ -74,8 +74,8 @@ func some(names []string) string {
 	return strings.Join(names, ", ")
 }
 
-// processName names one of several processes: by rank if it has one, else by its number.
-func processName(r *diff.Ranks, i int) string {
+// ProcessName names one of several processes: by rank if it has one, else by its number.
+func ProcessName(r *diff.Ranks, i int) string {
 	p := &r.Processes[i].Head.Summary.Process
 	if p.Rank != nil {
 		return fmt.Sprintf("rank %d", *p.Rank)
@@ -83,15 +83,15 @@ func processName(r *diff.Ranks, i int) string {
 	return fmt.Sprintf("pid %d", p.PID)
 }
 
-// processNames names several processes.
-func processNames(r *diff.Ranks, list []int) string {
+// ProcessNames names several processes.
+func ProcessNames(r *diff.Ranks, list []int) string {
 	var ranks []int
 	var names []string
 	for _, i := range list {
 		if rank := r.Processes[i].Head.Summary.Process.Rank; rank != nil {
 			ranks = append(ranks, *rank)
 		} else {
-			names = append(names, processName(r, i))
+			names = append(names, ProcessName(r, i))
 		}
 	}
 	switch {

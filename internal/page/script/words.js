@@ -59,4 +59,4 @@ function ticks(low, high, count, binary) {
   return list;
 }
 
-if (typeof module !== "undefined") module.exports = {sizeText, changeText, countText, partText, timeText, ticks};
+if (typeof module !== "undefined") module.exports = {fixed, sizeText, changeText, countText, partText, timeText, ticks};
