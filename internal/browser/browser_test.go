@@ -148,6 +148,7 @@ type plan struct {
 		Sentence string   `json:"sentence"`
 		States   []string `json:"states"`
 	} `json:"diff"`
+	Ranks  string `json:"ranks"` // of which rank 3 differs
 	Served string `json:"served"`
 	Live   struct {
 		URL  string `json:"url"`
@@ -276,6 +277,10 @@ func (p *plan) write(t *testing.T, dir string) {
 	p.Diff.URL = file("diff.html", func(b *bytes.Buffer) error {
 		return page.WriteDiff(b, d, run, wide, page.Options{Writer: "memtrace test"})
 	})
+	p.Ranks = file("ranks.html", func(b *bytes.Buffer) error {
+		return page.WriteRanks(b, ranksOf(t, run, run, run, wide, run),
+			page.RanksOptions{Names: "runs/", Folder: "runs", Writer: "memtrace test"})
+	})
 	p.Diff.Sentence = render.DiffVerdict(d)
 	words := map[string]string{diff.StateNew: "NEW", diff.StateGone: "REMOVED", diff.StateGrew: "GREW",
 		diff.StateShrank: "SHRANK"}
@@ -288,6 +293,24 @@ func (p *plan) write(t *testing.T, dir string) {
 	}
 	slices.Sort(p.Diff.States)
 	p.Pages = []namedURL{{"run", p.Run.URL}, {"oom", file("oom.html", of(oom, "oom.bin"))}, {"diff", p.Diff.URL}}
+}
+
+// ranksOf compares summaries as ranks of a run.
+func ranksOf(t *testing.T, summaries ...*report.Summary) *diff.Ranks {
+	t.Helper()
+	var list []diff.RankProcess
+	for rank, s := range summaries {
+		of := *s
+		of.Process.Rank = &rank
+		list = append(list, diff.RankProcess{Path: fmt.Sprintf("runs/rank%d.bin", rank), Head: report.HeadOf(&of)})
+	}
+	ranks, err := diff.CompareRanks(list, func(p *diff.RankProcess) (*report.Summary, error) {
+		return summaries[*p.Head.Summary.Process.Rank], nil
+	}, "category")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return ranks
 }
 
 // serve makes the pages that a server sends: one that holds no blocks, and one of a run that goes on.

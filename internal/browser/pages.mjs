@@ -199,6 +199,32 @@ async function difference() {
   await page.context().close();
 }
 
+// ranks goes to the rank that differs, by keys, and looks at it in all ways that there are.
+async function ranks() {
+  const page = await open("ranks", plan.ranks), canvas = page.locator("#heat"), reading = () => text(page, "reading");
+  await canvas.press("PageDown");
+  same("the rank that differs", [(await reading()).startsWith("rank 3, iteration "), await text(page, "command"), await page.locator("tr.picked a").textContent()], [true, "memtrace report rank3.bin", "rank 3"]);
+  same("its link", await page.locator("tr.picked a").getAttribute("href"), "rank3.bin");
+  await canvas.press("ArrowUp");
+  same("the row above", (await reading()).startsWith("rank 2, iteration "), true);
+  for (const colour of await page.locator("#colour option").evaluateAll((list) => list.map((option) => option.value)))
+    for (const order of ["group", "rank"]) {
+      await page.locator("#colour").selectOption(colour);
+      await page.locator("#order").selectOption(order);
+      await page.locator("#kinds button").last().click();
+      same("the same row", (await reading()).startsWith("rank 2, iteration "), true);
+    }
+  await canvas.hover({position: {x: 150, y: 12}});
+  same("what is under the pointer", (await reading()).startsWith("rank 0, iteration "), true);
+  await accessible("ranks", page);
+  await canvas.press("Escape");
+  same("nothing is selected", [await reading(), await page.locator("#picked").isVisible(), await page.locator("tr.picked").count()], ["", false, 0]);
+  await page.context().close();
+  const plain = await open("ranks without scripts", plan.ranks, {javaScriptEnabled: false});
+  same("without scripts", [await plain.locator("#heat").isVisible(), await plain.locator("table.ranks a").count()], [false, 5]);
+  await plain.context().close();
+}
+
 // served compares a page whose blocks lie with the server with one that has them, and lets a run go on.
 async function served(seen) {
   const page = await open("served", plan.served);
@@ -228,5 +254,6 @@ const seen = await run();
 await withoutScripts();
 await hostile();
 await difference();
+await ranks();
 await served(seen);
 await browser.close();

@@ -1,6 +1,7 @@
 package page
 
 import (
+	"cmp"
 	"maps"
 	"math"
 	"slices"
@@ -102,7 +103,7 @@ func (h *heat) divide(r *diff.Ranks) map[string]int {
 		}
 	}
 	largest := slices.Clone(names)
-	slices.SortStableFunc(largest, func(a, b string) int { return int(max(min(bytes[b]-bytes[a], 1), -1)) })
+	slices.SortStableFunc(largest, func(a, b string) int { return cmp.Compare(bytes[b], bytes[a]) })
 	if room := heatKinds - 2; len(largest) > room+1 {
 		largest = largest[:room]
 	}

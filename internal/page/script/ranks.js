@@ -16,8 +16,8 @@ const mixed = (from, to, part) => "rgb(" + from.map((c, i) => Math.round(c + (to
 
 // shader gives the colour of a value in a column.
 function shader() {
-  const [even, above, below, full] = [channels("--line"), channels("--c5"), channels("--c0"), channels("--c0")], ground = channels("--ground");
-  if (byBytes()) return (value) => mixed(ground, full, 0.08 + (0.92 * value) / most);
+  const [ground, even, above, below] = ["--ground", "--line", "--c5", "--c0"].map(channels);
+  if (byBytes()) return (value) => mixed(ground, below, 0.08 + (0.92 * value) / most);
   return (value, median) => {
     const d = deviation(value, median);
     return mixed(even, d > 0 ? above : below, Math.abs(d));
