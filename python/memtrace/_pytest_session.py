@@ -47,7 +47,8 @@ class Recorder:
         self._phases = Phases()
         self._began = time.time()
         self._collected: set[str] = set()
-        self._chosen = any("::" in str(argument) for argument in config.args)
+        # Whether files are collected in part: then a budget of another test is none of a test that does not exist.
+        self._chosen = any("::" in str(argument) for argument in config.args) or getattr(config.option, "lf", False)
         self._outcomes: dict[str, str] = {}
         self._parts: list[Row] = []  # of each process that ran tests
         self._trace: str | None = None  # of this worker
@@ -124,7 +125,7 @@ class Recorder:
         if hasattr(report, "wasxfail"):
             outcome = "xfailed" if report.skipped else "xpassed"
         before = self._outcomes.get(report.nodeid)
-        if report.when == "call" or before is None or outcome == "failed":
+        if before != "failed" and (report.when == "call" or before is None or outcome == "failed"):
             self._outcomes[report.nodeid] = outcome
 
     @pytest.hookimpl(wrapper=True)
@@ -236,7 +237,9 @@ class Recorder:
         if failed:
             session.exitstatus = session.exitstatus or pytest.ExitCode.TESTS_FAILED
         else:
-            self._said.append(f"All {len(highest) - without} tests are within their budget.")
+            within = len(highest) - without
+            self._said.append("The test is within its budget." if within == 1 else
+                              f"All {within} tests are within their budget.")
 
     def _update(self, session: Any, highest: dict[str, Row], gone: list[str]) -> None:
         assert self._budget is not None

@@ -158,6 +158,50 @@ def test_bad_marks(driver, tmp_path, source, error):  # noqa: F811
     assert status == 4 and f"ERROR: test_it.py::test_x: {source.split('(')[0]}: " in output and error in output, output
 
 
+FAILED_BEFORE = """
+import os
+def test_passes(): allocate(4096)
+def test_fails():
+    allocate(4096)
+    assert "FIXED" in os.environ
+"""
+
+
+@needs_build
+def test_budget_of_the_last_failed(driver, tmp_path):  # noqa: F811
+    """pytest --lf does not collect the tests that passed: their budgets are neither wrong nor gone."""
+    (tmp_path / "b.toml").write_text('[tests]\n"test_it.py::test_fails" = "4 KiB"\n"test_it.py::test_passes" = "4 KiB"\n')
+    options = ("-p", "cacheprovider", "--memtrace-budget=b.toml")
+    status, output = run(tmp_path, driver, FAILED_BEFORE, *options)
+    assert status == 1 and "All 2 tests are within their budget." in output, output
+    status, output = run(tmp_path, driver, FAILED_BEFORE, *options, "--lf")
+    assert status == 1 and "The test is within its budget." in output, output
+    status, output = run(tmp_path, driver, FAILED_BEFORE, *options, "--lf", "--memtrace-update", FIXED="1")
+    assert status == 0 and "0 budgets are new, 0 changed, 0 removed." in output, output
+
+
+PARTS = """
+import unittest
+class TestParts(unittest.TestCase):
+    def test_parts(self):
+        allocate(4096)
+        for part in (1, 2, 3):
+            with self.subTest(part):
+                self.assertNotEqual(part, 2)
+    def test_whole(self): allocate(4096)
+"""
+
+
+@needs_build
+@pytest.mark.skipif(pytest.version_tuple < (9,), reason="pytest reports subtests from 9 on")
+def test_failed_part(driver, tmp_path):  # noqa: F811
+    """A test of which a part failed was called passed by the report that follows, and got a budget."""
+    status, output = run(tmp_path, driver, PARTS, "--memtrace-budget=b.toml", "--memtrace-update")
+    value = json.loads((tmp_path / "memtrace-pytest" / "tests.json").read_text())
+    assert status == 1 and [row["outcome"] for row in value["tests"]] == ["failed", "passed"], output
+    assert "test_parts" not in (tmp_path / "b.toml").read_text() and "test_whole" in (tmp_path / "b.toml").read_text()
+
+
 @needs_build
 def test_load(trace, tmp_path):
     import memtrace
