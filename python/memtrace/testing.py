@@ -18,6 +18,9 @@ from __future__ import annotations
 import gc
 import warnings
 from contextlib import ContextDecorator
+from copy import copy
+from functools import wraps
+from inspect import isasyncgenfunction, iscoroutinefunction, isgeneratorfunction
 from itertools import count
 
 from . import _moments
@@ -42,6 +45,35 @@ class _Limit(ContextDecorator):
     def __init__(self, limit: int | str) -> None:
         self._limit = parse_size(limit)
         self._names: list[str] = []
+
+    def __call__(self, func: Any) -> Any:
+        """Limits each call of a function, of an asynchronous one until it has returned. Raises TypeError for what does
+        nothing, or is not there, when it is called: a generator function and a class."""
+        if isinstance(func, type):
+            raise TypeError(f"{type(self).__name__} limits functions, and {func.__name__} is a class: decorate its "
+                            "methods")
+        if isgeneratorfunction(func) or isasyncgenfunction(func):
+            raise TypeError(f"{type(self).__name__} limits functions, and {func.__name__} is a generator, which runs "
+                            "after it was called: write a with statement in it")
+        if iscoroutinefunction(func):
+            @wraps(func)
+            async def limited(*arguments: Any, **keywords: Any) -> Any:
+                with self._again():
+                    inner = func(*arguments, **keywords)
+                    del arguments, keywords  # as in _tag.py: what they refer to is no longer held by this frame
+                    return await inner
+        else:
+            @wraps(func)
+            def limited(*arguments: Any, **keywords: Any) -> Any:
+                with self._again():
+                    return func(*arguments, **keywords)
+        return limited
+
+    def _again(self) -> _Limit:
+        """Returns the same limit for one more call: calls of a function may overlap."""
+        one = copy(self)
+        one._names = []
+        return one
 
     def __enter__(self) -> None:
         self._names.append(f"limit {next(_numbers)}")

@@ -202,6 +202,52 @@ def test_failed_part(driver, tmp_path):  # noqa: F811
     assert "test_parts" not in (tmp_path / "b.toml").read_text() and "test_whole" in (tmp_path / "b.toml").read_text()
 
 
+LIMITED = """
+import asyncio, contextlib, pytest
+from memtrace.testing import limit_gpu_leaks, limit_gpu_memory
+
+@limit_gpu_memory("1 KB")
+async def hold(size):
+    allocate(size)
+    await asyncio.sleep(0)
+    return size
+
+@limit_gpu_leaks("1 KB")
+def leave(size): allocate(size)
+
+def test_within():
+    assert asyncio.run(hold(512)) == 512
+    leave(512)
+
+def test_over():
+    with pytest.raises(AssertionError, match="GPU memory reached 4.00 KiB, 3.00 KiB over the limit of 1.00 KiB"):
+        asyncio.run(hold(4096))
+    with pytest.raises(AssertionError, match="4.00 KiB of GPU memory were left, 3.00 KiB over the limit"):
+        leave(4096)
+
+def test_side_by_side():
+    async def both():
+        return await asyncio.gather(hold(4096), hold(512), return_exceptions=True)
+    assert [type(one) for one in asyncio.run(both())] == [AssertionError, int]  # each from its own beginning
+
+def test_refused():
+    def generator(): yield
+    async def asynchronous(): yield
+    class Test: pass
+    for one, error in ((generator, "is a generator"), (asynchronous, "is a generator"), (Test, "decorate its methods")):
+        with pytest.raises(TypeError, match=error):
+            limit_gpu_memory("1 KB")(one)
+"""
+
+
+@needs_build
+def test_limits_as_decorators(driver, tmp_path):  # noqa: F811
+    """A limit on an asynchronous function ended before the function began, and one on a generator before its body ran; of a limited class unittest found
+    no tests."""
+    status, output = run(tmp_path, driver, LIMITED, "--memtrace")
+    assert status == 0 and "4 passed" in output, output
+
+
 @needs_build
 def test_load(trace, tmp_path):
     import memtrace
