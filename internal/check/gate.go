@@ -83,18 +83,19 @@ func ParseTolerance(text string) (Amount, error) { return parsePercent(text) }
 
 // ParseFailOn reads SUBJECT>PERCENT or SUBJECT>SIZE: by how much a figure may grow.
 func ParseFailOn(text string) (Gate, error) {
-	name, limit, found := strings.Cut(text, ">")
-	if !found {
+	at := strings.LastIndexByte(text, '>') // names may have one, such as train.py:9 <lambda>
+	if at < 0 {
 		return Gate{}, fmt.Errorf("%q: write a figure and by how much it may grow, such as 'peak>1%%'", text)
 	}
-	tolerance, err := parsePercent(limit)
-	if !strings.Contains(limit, "%") {
-		tolerance, err = parseBytes(strings.TrimPrefix(limit, "="))
+	parse, limit := parseBytes, strings.TrimPrefix(text[at+1:], "=")
+	if strings.Contains(limit, "%") {
+		parse = parsePercent
 	}
+	tolerance, err := parse(limit)
 	if err != nil {
 		return Gate{}, err
 	}
-	return ParseCompare(name, tolerance)
+	return ParseCompare(text[:at], tolerance)
 }
 
 // Conditions.
@@ -164,10 +165,11 @@ func parseBegin(text string) (moment.At, error) {
 
 // parseReleased reads MOMENT>=PERCENT or MOMENT..MOMENT>=PERCENT.
 func (g *Gate) parseReleased(value string) error {
-	span, part, found := strings.Cut(value, ">=")
-	if !found {
+	at := strings.LastIndex(value, ">=") // the name of a mark may have it, too
+	if at < 0 {
 		return fmt.Errorf("%q says not how much; write MOMENT>=PERCENT, such as mark:sleep>=90%%", value)
 	}
+	span, part := value[:at], value[at+len(">="):]
 	var err error
 	if g.Limit, err = parsePercent(part); err != nil {
 		return err

@@ -206,6 +206,28 @@ func TestComparisons(t *testing.T) {
 	}
 }
 
+// TestGrowthAllowed: of memtrace diff --fail-on the last sign divides the figure and what it may grow by. A place in a
+// lambda could not be named.
+func TestGrowthAllowed(t *testing.T) {
+	for text, want := range map[string]string{"peak>1%": "peak +1%", "peak>=1%": "peak +1%",
+		"peak > 1 MiB": "peak +1.00 MiB", "peak>=1MiB": "peak +1.00 MiB",
+		"site:train.py:9 <lambda>>2%": "site:train.py:9 <lambda> +2%"} {
+		if g, err := ParseFailOn(text); err != nil || g.name() != want {
+			t.Errorf("%s: %q, %v; want %q", text, g.name(), err, want)
+		}
+	}
+	for text, says := range map[string]string{"peak": "by how much", "peak>": "is not a size",
+		"peak>x%": "is not a percentage", ">1%": "unknown gate", "reserved>1%": "reserved memory"} {
+		if _, err := ParseFailOn(text); err == nil || !strings.Contains(err.Error(), says) {
+			t.Errorf("%s: %v; want %q", text, err, says)
+		}
+	}
+	g, err := ParseAssert("released-after=mark:load>=half>=90%")
+	if err != nil || g.From.String() != "mark:load>=half" || g.Limit.Value != 90 {
+		t.Errorf("%+v, %v", g, err)
+	}
+}
+
 // checked holds one gate against traces; a gate that cannot be read is an error.
 func checked(t *testing.T, text string, traces ...*Trace) Result {
 	t.Helper()
