@@ -42,6 +42,16 @@ func (a Amount) String() string {
 	return sizeText(a.Value)
 }
 
+// roundedUp writes an amount of bytes as tables have it, but never less: a limit that is written so allows it.
+func (a Amount) roundedUp() string {
+	for shown := a; ; shown.Value += a.Value / 20000 {
+		text := shown.String()
+		if limit, err := parseRate(text); err != nil || limit.Value >= a.Value {
+			return text
+		}
+	}
+}
+
 func sizeText(bytes float64) string { return layout.Bytes(wholeBytes(bytes)) }
 
 // wholeBytes rounds a number of bytes.

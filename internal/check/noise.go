@@ -111,7 +111,7 @@ func learnGate(g Gate, traces []*Trace) (n NoiseGate, err error) {
 	}
 	if n.Tight {
 		n.Text = fmt.Sprintf("%s is too tight to hold: runs that do the same differ by %s; at least %s is needed", n.Gate,
-			n.Spread, n.Least)
+			n.Spread, n.Least.roundedUp())
 	}
 	return n, nil
 }

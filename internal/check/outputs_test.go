@@ -265,6 +265,29 @@ func TestNoise(t *testing.T) {
 	}
 }
 
+// TestNoiseSaysWhatHolds: the limit that is needed was rounded down, so that it did not hold as it was said.
+func TestNoiseSaysWhatHolds(t *testing.T) {
+	for bytes, says := range map[float64]string{1536: "1.50 KiB", 1537: "1.51 KiB", 5165*mib + 1: "5.05 GiB",
+		1<<20 + 1: "1.01 MiB", 1023.9 * 1024: "1023.9 KiB", 1023.92 * 1024: "1.00 MiB", 513: "513 B", 0: "0 B"} {
+		for _, unit := range []string{Bytes, BytesPerStep, BytesPerSec} {
+			text := Amount{bytes, unit}.roundedUp()
+			if limit, err := parseRate(text); err != nil || limit.Value < bytes || !strings.HasPrefix(text, says) {
+				t.Errorf("of %v %s at least %s is needed: %v; want %s", bytes, unit, text, err, says)
+			}
+		}
+	}
+	run := server.trace(t)
+	run.Summary.Framework.PeakBytes = 5165*mib + 1
+	g, err := ParseMax("peak=1GiB")
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := Learn([]Gate{g}, []*Trace{run, run}, false)
+	if err != nil || !strings.HasSuffix(n.Gates[0].Text, "differ by 0 B; at least 5.05 GiB is needed") {
+		t.Errorf("%+v, %v", n, err)
+	}
+}
+
 // TestNoiseOfReserved: in ten runs that do the same, the allocator holds up to a tenth more. What is allocated does not
 // differ, so that gates on it hold without any tolerance; a gate on what is held is refused with that reason.
 func TestNoiseOfReserved(t *testing.T) {
