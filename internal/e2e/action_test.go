@@ -12,6 +12,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -182,7 +183,8 @@ func checkArtefacts(t *testing.T, r *runner, outputs map[string]string) {
 	}
 }
 
-// runRecipes runs the lines of the recipes for GitLab and Jenkins on the null GPU, all but the installation.
+// runRecipes runs the lines of the recipes for GitLab and Jenkins on the null GPU, all but the installation. Jenkins
+// builds where it built before: what that build wrote made the next one fail.
 func runRecipes(t *testing.T, commands string) {
 	t.Helper()
 	var gitlab struct{ Memory struct{ Script []string } }
@@ -194,12 +196,13 @@ func runRecipes(t *testing.T, commands string) {
 	var lines []string
 	shell := regexp.MustCompile(`(?m)^ *sh (?:'([^'\n]+)'|"([^"\n]+)")$`)
 	for _, m := range shell.FindAllStringSubmatch(string(jenkins), -1) {
-		if line := m[1] + m[2]; strings.HasPrefix(line, "memtrace ") {
+		if line := m[1] + m[2]; !strings.Contains(line, ".venv") {
 			lines = append(lines, line)
 		}
 	}
-	for name, script := range map[string][]string{"GitLab": gitlab.Memory.Script, "Jenkins": lines} {
-		if len(script) != 2 {
+	twice := slices.Concat(lines, lines)
+	for name, script := range map[string][]string{"GitLab": gitlab.Memory.Script, "Jenkins": twice} {
+		if len(script) != map[string]int{"GitLab": 2, "Jenkins": 6}[name] {
 			t.Errorf("%s runs %q", name, script)
 		}
 		work := sampleRepository(t)
