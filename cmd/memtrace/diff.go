@@ -208,7 +208,7 @@ func (f *diffFlags) gates() (list []check.Gate, err error) {
 
 // failOn returns the status of gates on a difference that was shown.
 func (a *app) failOn(gates []check.Gate, d diffResult) error {
-	outcome := check.Compare(gates, d.diff.New.Path, d.summaries[0], d.summaries[1])
+	outcome := check.Compare(gates, d.diff.Base.Path, d.diff.New.Path, d.summaries[0], d.summaries[1])
 	if problems := outcome.Problems(); len(problems) > 0 {
 		return errors.Join(problems...)
 	}

@@ -30,6 +30,9 @@ func NewBaseline(path string, traces []*Trace, gates []Gate) (*Baseline, error) 
 	for _, t := range traces {
 		run := newBaselineRun(t.Summary)
 		run.from = t.Path
+		if why := t.Incomplete(); why != "" {
+			run.lacks = t.Path + ": the trace is not complete, so it is no baseline: " + why
+		}
 		var err error
 		if run.Owners, err = t.highestOf(gates); err != nil {
 			return nil, err
@@ -141,7 +144,7 @@ func (b *Baseline) of(t *Trace, anyRank bool) (*base, error) {
 		return nil, fmt.Errorf("%s is about %s, this check about %s; --update replaces it", b.path, partWords(run.Part),
 			partWords(now))
 	}
-	base := &base{run.summary(b.Program), "the baseline", run.Owners, s.At != nil}
+	base := &base{run.summary(b.Program), "the baseline", run.Owners, s.At != nil, run.lacks}
 	if now := devices(s); now != run.Devices {
 		return nil, fmt.Errorf("%s was made on another device, %s; this is %s; --update replaces it", b.path,
 			run.Devices, now)
@@ -163,6 +166,7 @@ type base struct {
 	what     string            // it is, in words
 	owners   map[string]uint64 // their highest, by subject
 	atMoment bool              // the baseline is about one moment, and so are the rows
+	lacks    string            // why it is none, if its trace is not complete
 }
 
 // summary is nil without a baseline.

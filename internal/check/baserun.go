@@ -27,7 +27,8 @@ type BaselineRun struct {
 	Part           []string                     `json:"part,omitempty"`                    // of the run; absent: the whole
 	Parameters     []BaselineParameter          `json:"parameters,omitempty"`
 
-	from string // the file that it was read from
+	from  string // the file that it was read from
+	lacks string // why that is no baseline, if it is a trace that is not complete
 }
 
 // BaselineParameter is what belongs to a parameter or buffer of a model, in bytes of its elements.

@@ -242,7 +242,8 @@ func checked(t *testing.T, text string, traces ...*Trace) Result {
 	return o.Results[0]
 }
 
-// TestIncomplete: a trace that may lack something passes no gate, unless that is accepted.
+// TestIncomplete: a trace that may lack something passes no gate and is no baseline, unless that is accepted. memtrace
+// diff --fail-on passed a program that had failed before it allocated.
 func TestIncomplete(t *testing.T) {
 	for what, s := range map[string]story{"no end": {kv: 1, rank: -1, cut: true},
 		"status 3": {kv: 1, rank: -1, status: 3}} {
@@ -252,6 +253,30 @@ func TestIncomplete(t *testing.T) {
 		}
 		if o := (&Plan{Gates: []Gate{g}, Incomplete: true}).Check([]*Trace{s.trace(t)}); o.Status != Passed {
 			t.Errorf("%s, accepted: %+v", what, o)
+		}
+		compared, err := ParseFailOn("peak>1%")
+		if err != nil {
+			t.Fatal(err)
+		}
+		whole, part := story{kv: 1, rank: -1}.trace(t), s.trace(t)
+		for _, pair := range [][2]*Trace{{whole, part}, {part, whole}} {
+			o := Compare([]Gate{compared}, pair[0].Path, pair[1].Path, pair[0].Summary, pair[1].Summary)
+			if o.Status != Broken || !strings.Contains(o.Results[0].Text, "is not complete") {
+				t.Errorf("%s, the difference: %+v", what, o)
+			}
+		}
+		b, err := NewBaseline("t.bin", []*Trace{part}, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan := &Plan{Gates: []Gate{compared}, Baseline: b}
+		o := plan.Check([]*Trace{whole})
+		if o.Status != Broken || !strings.Contains(o.Results[0].Text, "it is no baseline") {
+			t.Errorf("%s, as a baseline: %+v", what, o)
+		}
+		plan.Incomplete = true
+		if o := plan.Check([]*Trace{whole}); o.Status != Passed {
+			t.Errorf("%s, accepted as a baseline: %+v", what, o)
 		}
 	}
 }

@@ -1,6 +1,7 @@
 package check
 
 import (
+	"errors"
 	"fmt"
 
 	"memtrace/analyzer/report"
@@ -70,7 +71,11 @@ func (p *Plan) base(t *Trace) (*base, error) {
 	if p.Baseline == nil {
 		return nil, nil
 	}
-	return p.Baseline.of(t, p.AnyRank)
+	base, err := p.Baseline.of(t, p.AnyRank)
+	if err == nil && base.lacks != "" && !p.Incomplete {
+		return nil, errors.New(base.lacks + "; --allow-incomplete compares what is there")
+	}
+	return base, err
 }
 
 // hold holds a gate against a trace, and compares it with a baseline if there is one.
@@ -144,11 +149,21 @@ func allowed(base, tolerance Amount) Amount {
 }
 
 // Compare holds gates of KindCompare against the difference of two summaries, for memtrace diff. As in the difference,
-// owners are compared at the peak of all.
-func Compare(gates []Gate, path string, first, changed *report.Summary) *Outcome {
+// owners are compared at the peak of all. As for Check, traces must be complete.
+func Compare(gates []Gate, basePath, path string, first, changed *report.Summary) *Outcome {
 	t := NewTrace(path, changed, nil)
 	t.when = "at the peak"
 	var results []Result
+	for _, one := range []*Trace{NewTrace(basePath, first, nil), t} {
+		if why := one.Incomplete(); why != "" {
+			results = append(results, one.result(Gate{}, Broken, fmt.Sprintf(
+				"the trace is not complete, so no gate can pass: %s; memtrace check --baseline FILE "+
+					"--allow-incomplete compares what is there", why)))
+		}
+	}
+	if len(results) > 0 {
+		return newOutcome(results)
+	}
 	for _, g := range gates {
 		results = append(results, t.hold(g, &base{Summary: first, what: "the first trace", atMoment: true}))
 	}

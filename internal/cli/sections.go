@@ -25,7 +25,7 @@ func exitStatuses(c *cobra.Command) []entry {
 	case "diff":
 		return []entry{{"0", "both traces were read, whether they differ or not, unless --fail-on is given"},
 			{"1", "a figure grew by more than --fail-on allows"},
-			{"2", "wrong usage, or a file that cannot be read"}}
+			{"2", "wrong usage, a file that cannot be read, or with --fail-on one that is not complete"}}
 	}
 	return []entry{{"0", "success; also where the trace is incomplete, unless --strict is given"},
 		{"2", "wrong usage, or a file that cannot be read or written"}}
