@@ -35,9 +35,10 @@ func (t *Trace) noDriverAlloc(g Gate) Result {
 	if err != nil {
 		return t.result(g, Broken, err.Error())
 	}
+	count, granted := grants(s)
 	r := t.result(g, Passed, "")
-	r.Unit, r.Limit, r.Value = Count, &Figure{Amount{0, Count}}, &Figure{Amount{float64(s.Driver.AllocCount), Count}}
-	if s.Driver.AllocCount == 0 {
+	r.Unit, r.Limit, r.Value = Count, &Figure{Amount{0, Count}}, &Figure{Amount{float64(count), Count}}
+	if count == 0 {
 		return r
 	}
 	r.Status = Failed
@@ -49,10 +50,25 @@ func (t *Trace) noDriverAlloc(g Gate) Result {
 		return Owner{By: by, Name: row.Key, Bytes: row.AllocBytes}
 	}
 	parts := []Owner{most("library"), most("module"), most("site")}
-	r.Text = fmt.Sprintf("after %s the driver granted %s (%s)", g.From,
-		layout.Plural(s.Driver.AllocCount, "request", "requests"), layout.Bytes(s.Driver.AllocBytes)) +
-		t.fill(&r, parts)
+	r.Text = fmt.Sprintf("after %s the driver granted %s", g.From, granted) + t.fill(&r, parts)
 	return r
+}
+
+// grants counts what the driver gave in a summary, and says it: device memory first, of which the owners are known.
+func grants(s *report.Summary) (count uint64, words string) {
+	var list []string
+	add := func(level report.Level, of string) {
+		if level.AllocCount == 0 {
+			return
+		}
+		count += level.AllocCount
+		list = append(list, fmt.Sprintf("%s%s (%s)", layout.Plural(level.AllocCount, "request", "requests"), of,
+			layout.Bytes(level.AllocBytes)))
+	}
+	add(s.Driver, "")
+	add(s.Other[accounts["managed"]], " of managed memory")
+	add(s.Other[accounts["pinned"]], " of pinned host memory")
+	return count, strings.Join(list, ", ")
 }
 
 // fill ends a sentence as memtrace diff does, ": by module model.head (1.20 GiB); by site ...", with the largest of

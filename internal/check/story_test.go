@@ -41,6 +41,7 @@ type story struct {
 	started int    // seconds since 1970; 0: not recorded
 	path    string // t.bin by default
 	nullGPU bool
+	pins    bool   // 8 MiB of host memory after the third step
 	at      string // the moment that the summary is about
 	from    string // where it begins
 }
@@ -156,6 +157,9 @@ func (s story) events(add func(format string, args ...any)) {
 	event("step count=2")
 	driver(0x810000000, 8, 2, 11)
 	event("step count=3")
+	if s.pins {
+		event("alloc level=driver api=cuMemHostAlloc mem=host device=-1 addr=0xa10000000 size=%d stack=1", 8*mib)
+	}
 	for i := range s.grows {
 		event("step count=%d", i+4)
 		block(0x120000000+i*mib, 1, "tag=1 pystack=11 stack=1")
