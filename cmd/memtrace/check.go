@@ -78,6 +78,7 @@ type checkFlags struct {
 	max, assert, compare   []string
 	baseline, tolerance    string
 	budget, run            string
+	runFlag                string // that names the run; "": --run
 	update, noise          bool
 	incomplete, anyRank    bool
 	junit, markdown, sarif string
@@ -187,7 +188,7 @@ func (f *checkFlags) gates() (run check.Run, budget string, err error) {
 		if err != nil {
 			return run, "", err
 		}
-		picked, err := file.Pick(f.run)
+		picked, err := file.Pick(f.run, cmp.Or(f.runFlag, "--run"))
 		if err != nil {
 			return run, "", cli.UsageErrorf("%w", err)
 		}

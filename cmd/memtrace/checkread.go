@@ -257,7 +257,7 @@ func newCheckAfterRun(o runOptions) (*checkFlags, error) {
 		}
 		return nil, nil
 	}
-	flags := &checkFlags{budget: o.check, run: o.checkRun}
+	flags := &checkFlags{budget: o.check, run: o.checkRun, runFlag: "--check-run"}
 	flags.Color = "auto"
 	_, _, err := flags.gates()
 	return flags, err

@@ -162,8 +162,8 @@ func sortGates(list []Gate) {
 	})
 }
 
-// Pick returns the run of a name; "" is the only one.
-func (b *Budget) Pick(name string) (*Run, error) {
+// Pick returns the run of a name; "" is the only one. flag is the one that names it, for errors.
+func (b *Budget) Pick(name, flag string) (*Run, error) {
 	var names []string
 	for i := range b.Runs {
 		if b.Runs[i].Name == name || name == "" && len(b.Runs) == 1 {
@@ -173,7 +173,7 @@ func (b *Budget) Pick(name string) (*Run, error) {
 	}
 	switch {
 	case name == "":
-		return nil, fmt.Errorf("%s has the runs %s; choose one with --run", b.Path, strings.Join(names, ", "))
+		return nil, fmt.Errorf("%s has the runs %s; choose one with %s", b.Path, strings.Join(names, ", "), flag)
 	case len(b.Runs) == 1 && b.Runs[0].Name == "":
 		return nil, fmt.Errorf("%s has no run %q; it has no [run.NAME] tables", b.Path, name)
 	}

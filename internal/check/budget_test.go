@@ -63,13 +63,14 @@ func TestBudget(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := b.Pick(""); err == nil || !strings.Contains(err.Error(), "has the runs serve, train; choose one") {
+	const choose = "has the runs serve, train; choose one with --run"
+	if _, err := b.Pick("", "--run"); err == nil || !strings.Contains(err.Error(), choose) {
 		t.Error(err)
 	}
-	if _, err := b.Pick("trian"); err == nil || !strings.Contains(err.Error(), "did you mean train?") {
+	if _, err := b.Pick("trian", "--run"); err == nil || !strings.Contains(err.Error(), "did you mean train?") {
 		t.Error(err)
 	}
-	run, err := b.Pick("train")
+	run, err := b.Pick("train", "--run")
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -87,7 +88,7 @@ func TestBudget(t *testing.T) {
 	if err != nil || len(one.Runs) != 1 {
 		t.Fatal(err)
 	}
-	if _, err := one.Pick("x"); err == nil || !strings.Contains(err.Error(), "no [run.NAME] tables") {
+	if _, err := one.Pick("x", "--run"); err == nil || !strings.Contains(err.Error(), "no [run.NAME] tables") {
 		t.Error(err)
 	}
 }
