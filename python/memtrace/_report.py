@@ -14,8 +14,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any
 
-GROUPINGS = ("category", "module", "site", "tag", "operator", "library", "phase", "function", "file", "stream", "pool",
-             "thread", "device", "name", "api")
+GROUPINGS = ("category", "module", "site", "tag", "operator", "library", "phase", "inner", "function", "file", "line",
+             "stream", "pool", "thread", "device", "name", "api")
 
 
 @dataclass(frozen=True)

@@ -261,3 +261,16 @@ def test_load(trace, tmp_path):
             memtrace.load(path)
     with pytest.raises(ValueError, match="choose from category"):
         loaded.peak.by("color")
+
+
+@needs_build
+def test_groupings_are_those_of_the_command(trace):
+    """By inner and by line, which report has, load() did not divide."""
+    import memtrace
+    from memtrace._report import GROUPINGS
+
+    done = subprocess.run([str(COMMAND), "report", "--by", "none", str(trace)], stderr=subprocess.PIPE, universal_newlines=True)
+    names = done.stderr.split("\n")[0].partition("choose from ")[2].split(", ")
+    assert set(names) == set(GROUPINGS)
+    loaded = memtrace.load(trace)
+    assert [sum(loaded.peak.by(name).values()) for name in names] == [4096] * len(names)
