@@ -18,6 +18,7 @@ TABLE = "[tests]"
 HEAD = ["# The most GPU memory that each test may hold of its own. Written by: pytest --memtrace-update", ""]
 LARGEST = 16 << 20  # bytes of a file
 
+_TABLE = re.compile(r"\s*\[\s*tests\s*\]\s*(#.*)?")
 _ENTRY = re.compile(r'\s*("(?:[^"\\]|\\.)*"|\'[^\']*\')\s*=\s*("(?:[^"\\]|\\.)*"|\'[^\']*\'|\d[\d_]*)\s*(#.*)?')
 
 
@@ -47,7 +48,7 @@ class Budget:
 
     def _read(self) -> None:
         try:
-            with open(self.path, encoding="utf-8") as file:
+            with open(self.path, encoding="utf-8-sig") as file:  # some editors begin with a byte order mark
                 text = file.read(LARGEST + 1)
         except (OSError, UnicodeDecodeError) as problem:
             reason = problem.strerror if isinstance(problem, OSError) else "is not text in UTF-8"
@@ -58,16 +59,16 @@ class Budget:
         in_table = False
         for number, line in enumerate(text.splitlines(), 1):
             bare = line.strip()
-            if bare == TABLE and not in_table:
-                in_table, self._head, waiting = True, waiting, []
+            if not in_table and _TABLE.fullmatch(line):
+                in_table, self._head, waiting = True, [*waiting, line], []
             elif not bare or bare.startswith("#"):
                 waiting.append(line)
             else:
                 self._take(number, line, in_table, waiting)
                 waiting = []
         self._foot = waiting
-        if TABLE not in self._head:
-            self._head.append(TABLE)
+        if not in_table:
+            self._head = [TABLE]
 
     def _take(self, number: int, line: str, in_table: bool, above: list[str]) -> None:
         where = f"{self.path}:{number}"

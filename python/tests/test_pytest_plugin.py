@@ -86,6 +86,16 @@ def test_budget_keeps_comments(tmp_path):
     assert path.read_text() == '# ours\n\n[tests]\n"a.py::u" = 10\n# large\n"b.py::t" = "3 MiB"  # why\n"c.py::n" = "5 B"\n# the end\n'
 
 
+def test_budget_as_toml_allows_it(tmp_path):
+    """A byte order mark, as some editors write it, and a comment behind the table's name were errors."""
+    path = tmp_path / "b.toml"
+    path.write_text('\ufeff# ours\n[ tests ]  # of CI\n"a.py::t" = "2 MiB"\n', encoding="utf-8")
+    budget = Budget(str(path))
+    assert budget.limit("a.py::t") == 2 << 20
+    assert budget.update({"a.py::t": 3 << 20}, []) == (0, 1, 0)
+    assert path.read_text() == '# ours\n[ tests ]  # of CI\n"a.py::t" = "3 MiB"\n'
+
+
 @pytest.mark.parametrize("line, error", [('"a" = "1 XB"', ':2: "1 XB" is not a size'), ("x", ":2: write [tests]"),
                                          ('"a" = 1\n"a" = 2', ":3: a second budget of a")])
 def test_bad_budget(tmp_path, line, error):
