@@ -138,7 +138,8 @@ class _Read(Phases):
         """Notices a mark, and returns whether it is one of pytest's: tests may set their own."""
         count = len(self._marks)
         if name in tests:
-            self.begin(tests[name])
+            if not self._tests or self._tests[-1].name != tests[name] or "ended" in self._tests[-1].marks:
+                self.begin(tests[name])
         elif name == READY and self._open:  # before the next: its text could be that of a fixture
             self.fixture_ready()
         elif name.startswith(FIXTURE + " "):
@@ -170,12 +171,19 @@ def _events(blocks: Blocks, marks: list[str], since: int = -1) -> list[int]:
     _check_whole(blocks)
     ours = set(marks)
     found = [(name, event) for name, event in blocks.marks if name in ours]
-    missing = len(marks) - len(found)
+    missing = len(marks)  # what is found has the marks from there on, and maybe some of tests with the same names
+    for name, _ in reversed(found):
+        if missing and name == marks[missing - 1]:
+            missing -= 1
     if since < 0:
         since = len(marks) if len(found) >= EARLY else 0
-    if not 0 <= missing <= since or [name for name, _ in found] != marks[missing:]:
+    if missing > since:
         raise TraceError("the trace does not have the marks of all tests")
-    return [0] * missing + [event for _, event in found]  # nothing had been allocated
+    events = [0] * missing  # nothing had been allocated
+    for name, event in found:
+        if len(events) < len(marks) and name == marks[len(events)]:
+            events.append(event)
+    return events
 
 
 def _check_whole(blocks: Blocks) -> None:

@@ -190,6 +190,31 @@ def test_budget_of_the_last_failed(driver, tmp_path):  # noqa: F811
     assert status == 0 and "0 budgets are new, 0 changed, 0 removed." in output, output
 
 
+NAMED = """
+import memtrace, pytest
+@pytest.fixture(autouse=True)
+def named(request):
+    allocate(64)
+    memtrace.mark(request.node.nodeid)
+@pytest.mark.limit_gpu_memory("1 KB")
+def test_over(): allocate(4096)
+def test_within(): allocate(512)
+"""
+
+
+@needs_build
+def test_own_marks(driver, tmp_path):  # noqa: F811
+    """Of a suite that marks its tests itself, by the names that the plugin uses, no figure was known."""
+    status, output = run(tmp_path, driver, NAMED, "--memtrace")
+    value = json.loads((tmp_path / "memtrace-pytest" / "tests.json").read_text())
+    assert status == 1 and "GPU memory reached 4.06 KiB, 3.06 KiB over the limit" in output and not value["problems"], output
+    assert [(row["outcome"], row["own_bytes"]) for row in value["tests"]] == [("failed", 4160), ("passed", 576)]
+    from memtrace._pytest_phases import recovered
+
+    tests = [row["test"] for row in value["tests"]]
+    assert [(row["test"], row["own_bytes"]) for row in recovered(value["traces"][0], tests)] == list(zip(tests, (4160, 576)))
+
+
 PARTS = """
 import unittest
 class TestParts(unittest.TestCase):
