@@ -15,6 +15,9 @@ func CheckWindow(from, to At) error {
 	if from.Kind == Time && to.Kind == Time && from.Time > to.Time {
 		return fmt.Errorf("--from %s comes after --to %s; exchange them", from, to)
 	}
+	if from.Kind == to.Kind && (from.Kind == Step || from.Kind == Iteration) && from.Step >= to.Step {
+		return fmt.Errorf("--to %s does not come after --from %s; name a later moment, or exchange them", to, from)
+	}
 	return nil
 }
 
