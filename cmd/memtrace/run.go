@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
@@ -18,6 +19,7 @@ import (
 )
 
 type runOptions struct {
+	job          string
 	output       string
 	force        bool
 	spoolDir     string
@@ -66,7 +68,7 @@ The library is the one that MEMTRACE_LIBRARY names, or the first that is found b
 the command, in ../lib/memtrace and in ../lib.`
 
 const runExample = `  memtrace run -- python3 train.py
-  memtrace run -o 'rank%r.bin' -- torchrun --nproc-per-node 8 train.py
+  memtrace run --job traces -- torchrun --nproc-per-node 8 train.py
   memtrace run --report text -- ./solver --size 4096
   memtrace run --check memtrace.toml -- python3 train.py
   memtrace run --null-gpu=24GiB -- pytest --memtrace`
@@ -96,6 +98,7 @@ func runCommand(a *app) *cobra.Command {
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the program's name are the program's
 	f.StringVarP(&o.output, "output", "o", "", "name of the traces, a `PATTERN` (default "+launch.DefaultOutput+")")
+	f.StringVar(&o.job, "job", "", "collect the ranks of a job in this `DIR`: -o DIR/"+jobPattern+" with --profile")
 	f.BoolVarP(&o.force, "force", "f", false, "replace traces that exist")
 	f.StringVar(&o.spoolDir, "spool-dir", "",
 		"keep the working files in this `DIR` instead of beside the traces")
@@ -122,7 +125,7 @@ func runCommand(a *app) *cobra.Command {
 		" without a value): sizes are true, results mean nothing")
 	f.Lookup("null-gpu").NoOptDefVal = launch.DefaultNullGPU
 	cli.GroupFlags(cmd, cli.Recording, "null-gpu", "stacks", "guest-memory", "embed-symbols")
-	cli.GroupFlags(cmd, cli.Output, "output", "force", "trace-max", "spool-dir", "spool-max", "spool-hard-max",
+	cli.GroupFlags(cmd, cli.Output, "output", "job", "force", "trace-max", "spool-dir", "spool-max", "spool-hard-max",
 		"overflow")
 	cli.GroupFlags(cmd, cli.Afterwards, "report", "report-output", "check", "check-run", "profile")
 	cli.CompleteFlag(cmd, "report", cli.CompleteValues("text", "json"))
@@ -130,7 +133,26 @@ func runCommand(a *app) *cobra.Command {
 	return cmd
 }
 
+// jobPattern names the traces of a job, of whatever run and machine, so that all lie in one folder.
+const jobPattern = "rank%r.%h.%p.bin"
+
+// withJob returns the options with what --job stands for.
+func withJob(o runOptions) (runOptions, error) {
+	if o.job == "" {
+		return o, nil
+	}
+	if o.output != "" {
+		return o, cli.UsageErrorf("--job names the traces: leave out -o")
+	}
+	o.output, o.profile = filepath.Join(strings.ReplaceAll(o.job, "%", "%%"), jobPattern), true
+	return o, nil
+}
+
 func (a *app) run(o runOptions, argv []string) error {
+	o, err := withJob(o)
+	if err != nil {
+		return err
+	}
 	settings, err := a.guestSettings(o)
 	if err != nil {
 		return err
