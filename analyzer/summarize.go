@@ -7,6 +7,7 @@ import (
 	"memtrace/internal/heap"
 	"memtrace/internal/oom"
 	"memtrace/internal/profile"
+	"memtrace/internal/training"
 	"memtrace/trace"
 )
 
@@ -135,11 +136,19 @@ func (q *query) addStackHealth(s *report.Summary) {
 // addTraining adds the iterations, and the advice that goes by what memory was for.
 func (q *query) addTraining(s *report.Summary, info trace.Info) {
 	if t := q.accounts.iterations; t != nil {
-		s.Training = t.Value(q.opts.RuleSets[0].Rules, info, q.replayer.parameters.Values(), s.EndNS(),
+		s.Training = t.Value(q.opts.RuleSets[0].Rules, info, q.replayer.parameters.Values(), ending(s),
 			q.accounts.details[t.Account].Total.Epoch)
 		s.LoadedTwiceBytes = oom.LoadedTwice(q.accounts.details[heap.AccountFramework], q.resolver)
 	}
 	oom.CompleteAdvice(s)
+}
+
+// ending is what is known of the end when the program's passes are judged.
+func ending(s *report.Summary) training.Ending {
+	p := &s.Process
+	whole := p.Ended == report.EndedClean && p.Stopped == "" && !p.Snapshot
+	return training.Ending{TimeNS: s.EndNS(), GraphlessBytes: s.KeptBy.GraphlessBytes(),
+		Over: whole && p.ExitStatus != nil && *p.ExitStatus == 0}
 }
 
 // addTrends adds what grew.

@@ -39,6 +39,20 @@ type Kept struct {
 	SharedBytes uint64 `json:"shared_bytes,omitempty"`  // what others hold as well
 }
 
+// GraphlessBytes is what all holders have, if none of them has an autograd graph; else 0. k may be nil.
+func (k *KeptBy) GraphlessBytes() (bytes uint64) {
+	if k == nil {
+		return 0
+	}
+	for i := range k.Holders {
+		if k.Holders[i].GraphNodes > 0 {
+			return 0
+		}
+		bytes += k.Holders[i].FreesBytes + k.Holders[i].SharedBytes
+	}
+	return bytes
+}
+
 // KeptUnknown is the path of tensors that the search had not reached when it was cut short.
 const KeptUnknown = "?"
 

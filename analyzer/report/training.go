@@ -45,7 +45,7 @@ type OOMCategories struct {
 }
 
 // Undifferentiated is what forward passes kept at the peak for a backward pass, of those that none went through before
-// their memory was given up.
+// their memory was given up or the program ended. What they would have had without a graph does not count.
 type Undifferentiated struct {
 	Passes uint64 `json:"passes"`
 	Bytes  uint64 `json:"bytes"`

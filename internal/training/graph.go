@@ -12,20 +12,33 @@ import (
 // graph if the framework numbered its operators, as it does where it records them for autograd. A backward pass goes
 // through it if it allocates for one of these operators.
 type graphs struct {
-	list    []graph // passes that a backward pass may still go through, in their order
-	keep    int     // how many there may be before those that hold nothing are dropped
-	seen    uint64  // the latest block's operator
-	gone    graph   // pass that a backward pass went through last
-	counted bool    // a backward pass allocated
+	list    []graph         // passes that a backward pass may still go through, in their order
+	keep    int             // how many there may be before those that hold nothing are dropped
+	seen    uint64          // the latest block's operator
+	gone    graph           // pass that a backward pass went through last
+	counted bool            // a backward pass allocated
+	scratch map[uint32]bool // live blocks of passes that are a library's scratch memory, which no graph has
+}
+
+// Ending is what is known of the end of what was recorded.
+type Ending struct {
+	TimeNS int64
+	Over   bool // the program ended by itself, without a failure: no backward pass was to come
+	// what the program's tensors held then, if none of them had a graph; else 0
+	GraphlessBytes uint64
 }
 
 // graph is one forward pass.
 type graph struct {
-	run         uint32
+	run, to     uint32 // it, and the code outside of its module that follows
 	first, last uint64 // operators
 	from        callstack.Pair
 	bytes       heap.Share // of its blocks
 	blocks      heap.Share
+	result      heap.Share // bytes of the latest block, while it is live
+	pair        heap.Share // the most bytes that a block and the one before it had
+	latest      uint32     // block: its id, plus one; 0: it is gone
+	before      uint64     // size of the latest block
 	allocs      uint64
 }
 
@@ -37,30 +50,63 @@ const (
 	graphsKept = 64
 )
 
-// opened takes in a new block of a phase, made by an operator in the pass with the number run; epoch is that of the
-// account's total before it.
-func (g *graphs) opened(run uint32, phase uint8, b *heap.Block, of callstack.Operator, epoch uint64) {
+// passBlock is a new block as the graphs see it.
+type passBlock struct {
+	*heap.Block
+	id      uint32
+	run     uint32 // number of the pass that made it
+	after   bool   // of code outside of the module whose pass the one before it was
+	phase   uint8
+	of      callstack.Operator
+	scratch bool
+}
+
+// opened takes in a new block; epoch is that of the account's total before it.
+func (g *graphs) opened(b *passBlock, epoch uint64) {
 	switch {
-	case phase == phaseForward && !of.Backward:
-		if n := len(g.list); n == 0 || g.list[n-1].run != run {
-			g.retire(epoch)
-			v := graph{run: run, first: of.Number, from: callstack.Pair{Native: b.Stack, Python: b.PyStack}}
-			if of.Number == g.seen { // it was recorded before
-				v.first++
-			}
-			g.list = append(g.list, v)
+	case b.phase == phaseForward && b.scratch:
+		if g.scratch == nil {
+			g.scratch = make(map[uint32]bool)
 		}
-		v := &g.list[len(g.list)-1]
-		v.last, g.seen = of.Number, of.Number
+		g.scratch[b.id] = true
+	case b.phase == phaseForward && !b.of.Backward:
+		v := g.passOf(b, epoch)
+		v.last, g.seen = b.of.Number, b.of.Number
 		v.allocs++
 		v.bytes.Grow(b.Size, epoch)
 		v.blocks.Grow(1, epoch)
-	case phase == phaseBackward:
+		v.result.Shrink(v.result.Current, epoch)
+		v.result.Grow(b.Size, epoch)
+		if pair := v.before + b.Size; pair > v.pair.Current {
+			v.pair.Grow(pair-v.pair.Current, epoch)
+		}
+		v.latest, v.before = b.id+1, b.Size
+	case b.phase == phaseBackward:
 		g.counted = true
-		if of.Backward {
-			g.differentiated(of.Number)
+		if b.of.Backward {
+			g.differentiated(b.of.Number)
 		}
 	}
+}
+
+// passOf returns the pass that a block is of, which may be a new one.
+func (g *graphs) passOf(b *passBlock, epoch uint64) *graph {
+	if n := len(g.list); n > 0 {
+		v := &g.list[n-1]
+		if b.after && v.to+1 == b.run {
+			v.to = b.run
+		}
+		if v.to == b.run {
+			return v
+		}
+	}
+	g.retire(epoch)
+	v := graph{run: b.run, to: b.run, first: b.of.Number, from: callstack.Pair{Native: b.Stack, Python: b.PyStack}}
+	if b.of.Number == g.seen { // it was recorded before
+		v.first++
+	}
+	g.list = append(g.list, v)
+	return &g.list[len(g.list)-1]
 }
 
 // differentiated forgets the pass that recorded an operator.
@@ -80,14 +126,22 @@ func (g *graphs) differentiated(operator uint64) {
 func (v *graph) has(operator uint64) bool { return v.first <= operator && operator <= v.last }
 
 // closed takes in the end of a block that the pass with the number run made.
-func (g *graphs) closed(run uint32, size, epoch uint64) {
-	n, found := slices.BinarySearchFunc(g.list, run, func(v graph, run uint32) int { return int(v.run) - int(run) })
-	if !found {
+func (g *graphs) closed(run, id uint32, size, epoch uint64) {
+	if g.scratch[id] {
+		delete(g.scratch, id)
+		return
+	}
+	n, _ := slices.BinarySearchFunc(g.list, run, func(v graph, run uint32) int { return int(v.to) - int(run) })
+	if n == len(g.list) || g.list[n].run > run {
 		return
 	}
 	v := &g.list[n]
 	v.bytes.Shrink(size, epoch)
 	v.blocks.Shrink(1, epoch)
+	if v.latest == id+1 {
+		v.latest = 0
+		v.result.Shrink(v.result.Current, epoch)
+	}
 }
 
 // retire drops passes that hold nothing and held nothing at the peak, so that as many are kept as have blocks.
@@ -99,27 +153,54 @@ func (g *graphs) retire(epoch uint64) {
 	g.keep = 2 * len(g.list)
 }
 
-// isKept reports whether a pass kept a graph at the peak, and gave it up before the program ended: of one that did not,
-// nobody knows whether a backward pass was to come.
-func (v *graph) isKept(epoch uint64) bool {
-	keeps := func(blocks uint64) bool { return blocks >= max(leastGraph, v.allocs/graphPart) }
-	return keeps(v.blocks.Peak(epoch)) && !keeps(v.blocks.Current) && v.last >= v.first+leastGraph-1
+// keeps reports whether so many blocks of a pass are a graph.
+func (v *graph) keeps(blocks uint64) bool {
+	return blocks >= max(leastGraph, v.allocs/graphPart) && v.last >= v.first+leastGraph-1
 }
 
-// value is what was kept at the peak for backward passes that never came; nil if nothing.
-func (g *graphs) value(stacks *callstack.Stacks, epoch uint64) *report.Undifferentiated {
+// staying is what a pass would have held at the peak without a graph, as far as known: what outlived the graph, or its
+// result. The latest pass, which may have run then, needed what an operator reads beside what it makes.
+func (v *graph) staying(latest bool, epoch uint64) uint64 {
+	n := v.result.Peak(epoch)
+	if !v.keeps(v.blocks.Current) {
+		n = max(n, v.bytes.Current)
+	}
+	if latest {
+		n = max(n, v.pair.Peak(epoch))
+	}
+	return min(n, v.bytes.Peak(epoch))
+}
+
+// value is what was kept at the peak for backward passes that never came; nil if nothing. Of a pass that still keeps
+// its graph at the end, nobody knows whether a backward pass was to come, unless the program had come to its own end.
+func (g *graphs) value(stacks *callstack.Stacks, end Ending, epoch uint64) *report.Undifferentiated {
 	if g.counted && g.gone.last == 0 { // backward passes lead to no operator here
 		return nil
 	}
+	var still uint64
+	latest := -1
+	for i := range g.list {
+		v := &g.list[i]
+		if v.bytes.Peak(epoch) > 0 {
+			latest = i
+		}
+		if v.keeps(v.blocks.Current) {
+			still += v.bytes.Current
+		}
+	}
+	over := end.Over && end.GraphlessBytes < still/2
 	var v report.Undifferentiated
 	var most uint64
 	for i := range g.list {
-		if p := &g.list[i]; p.isKept(epoch) {
-			v.Passes++
-			v.Bytes += p.bytes.Peak(epoch)
-			if p.bytes.Peak(epoch) > most {
-				most, v.Site = p.bytes.Peak(epoch), stacks.ModuleCaller(p.from)
-			}
+		p := &g.list[i]
+		if !p.keeps(p.blocks.Peak(epoch)) || p.keeps(p.blocks.Current) && !over {
+			continue
+		}
+		kept := p.bytes.Peak(epoch) - p.staying(i == latest, epoch)
+		v.Passes++
+		v.Bytes += kept
+		if kept > most {
+			most, v.Site = kept, stacks.ModuleCaller(p.from)
 		}
 	}
 	if v.Passes == 0 {

@@ -15,7 +15,11 @@ type madePasses struct {
 	links callstack.LinkedStacks
 	total heap.Meter
 	run   uint32
-	op    uint32 // the latest operator
+	op    uint32              // the latest operator
+	id    uint32              // and block
+	ids   map[uint32][]uint32 // live blocks by pass
+
+	after, scratch bool // of the next blocks
 }
 
 const madeBytes = 512
@@ -25,7 +29,10 @@ func (m *madePasses) alloc(phase uint8, a callstack.Asker) {
 	b := &heap.Block{Size: madeBytes, PyStack: m.links.StackOf(&a), Thread: 1}
 	epoch := m.total.Epoch
 	m.total.Grow(madeBytes, 0)
-	m.opened(m.run, phase, b, m.links.Latest(), epoch)
+	m.id++
+	m.opened(&passBlock{Block: b, id: m.id, run: m.run, after: m.after, phase: phase, of: m.links.Latest(),
+		scratch: m.scratch}, epoch)
+	m.ids[m.run] = append(m.ids[m.run], m.id)
 }
 
 // forward makes blocks in a pass, whose operators are recorded for autograd or not, and returns its number.
@@ -47,13 +54,15 @@ func (m *madePasses) backward(op uint32) {
 }
 
 func (m *madePasses) drop(run uint32, blocks int) {
-	for range blocks {
-		m.closed(run, madeBytes, m.total.Epoch)
+	for _, id := range m.ids[run][:blocks] {
+		m.closed(run, id, madeBytes, m.total.Epoch)
 		m.total.Shrink(madeBytes)
 	}
+	m.ids[run] = m.ids[run][blocks:]
 }
 
-// Passes that keep a graph at the peak and give it up without a backward pass are found, and no others.
+// Passes that keep a graph at the peak that no backward pass goes through are found, and no others; and of what they
+// keep, what they would have had without a graph does not count.
 func TestGraphs(t *testing.T) {
 	const blocks = 12
 	three := func(m *madePasses) {
@@ -66,17 +75,25 @@ func TestGraphs(t *testing.T) {
 			m.drop(run+1, blocks)
 		}
 	}
+	outside := func(m *madePasses, blocks int) {
+		m.after = true
+		m.forward(true, blocks)
+		m.after = false
+	}
+	over := Ending{Over: true}
 	for name, c := range map[string]struct {
 		program func(m *madePasses)
+		end     Ending
 		passes  uint64
+		blocks  uint64 // without each pass's result, and what the latest one's operator reads
 	}{
-		"three are kept": {func(m *madePasses) { three(m); dropped(m) }, 3},
-		"one is differentiated": {func(m *madePasses) {
+		"three are kept": {program: func(m *madePasses) { three(m); dropped(m) }, passes: 3, blocks: 3*blocks - 4},
+		"one is differentiated": {program: func(m *madePasses) {
 			three(m)
 			m.backward(blocks + 3)
 			dropped(m)
-		}, 2},
-		"one is, before the others began": {func(m *madePasses) {
+		}, passes: 2, blocks: 2*blocks - 3},
+		"one is, before the others began": {program: func(m *madePasses) {
 			first := m.forward(true, blocks)
 			m.backward(2)
 			m.drop(first, blocks)
@@ -85,34 +102,60 @@ func TestGraphs(t *testing.T) {
 			}
 			m.drop(first+2, blocks)
 			m.drop(first+3, blocks)
-		}, 2},
-		"backward passes lead nowhere": {func(m *madePasses) {
+		}, passes: 2, blocks: 2*blocks - 3},
+		"backward passes lead nowhere": {program: func(m *madePasses) {
 			three(m)
 			m.backward(1 << 20)
 			dropped(m)
-		}, 0},
-		"under no_grad":          {func(m *madePasses) { m.drop(m.forward(false, blocks), blocks) }, 0},
-		"still there at the end": {three, 0},
-		"only results were kept": {func(m *madePasses) {
+		}},
+		"under no_grad": {program: func(m *madePasses) { m.drop(m.forward(false, blocks), blocks) }},
+		// a program that leaked until its end was told nothing
+		"still there when the program ends":   {program: three, end: over, passes: 3, blocks: 3*blocks - 4},
+		"still there when the recording ends": {program: three},
+		"one is differentiated, two are there when the program ends": {program: func(m *madePasses) {
+			three(m)
+			m.backward(2)
+		}, end: over, passes: 2, blocks: 2*blocks - 3},
+		"what is there at the end has no graph": {program: three,
+			end: Ending{Over: true, GraphlessBytes: 3 * blocks * madeBytes}},
+		"the model's parameters have none": {program: three,
+			end: Ending{Over: true, GraphlessBytes: blocks * madeBytes}, passes: 3, blocks: 3*blocks - 4},
+		"only results were kept": {program: func(m *madePasses) {
 			for range 9 {
 				m.drop(m.forward(true, blocks), blocks-1)
 			}
 			last := m.forward(false, 2*blocks)
 			m.drop(last, 2*blocks)
-			for run := range last {
-				m.drop(run, 1)
+			for run := range last - 1 {
+				m.drop(run+1, 1)
 			}
-		}, 0},
+		}},
+		// a pass that gave its graph up was said to have kept what outlived it for a backward pass
+		"some of it outlives the graph": {program: func(m *madePasses) { m.drop(m.forward(true, blocks), blocks-3) },
+			passes: 1, blocks: blocks - 3},
+		"beside scratch memory of a library": {program: func(m *madePasses) {
+			run := m.forward(true, blocks)
+			m.scratch = true
+			m.alloc(phaseForward, callstack.Asker{PyStack: 1, Op: m.op})
+			m.drop(run, blocks)
+		}, passes: 1, blocks: blocks - 2},
+		// three blocks of a module and three of the code that called it
+		"half of a pass is outside of its module": {program: func(m *madePasses) {
+			for range 2 {
+				m.forward(true, leastGraph-1)
+				outside(m, leastGraph-1)
+			}
+		}, end: over, passes: 2, blocks: 4*(leastGraph-1) - 3},
 	} {
-		m := &madePasses{}
+		m := &madePasses{ids: make(map[uint32][]uint32)}
 		c.program(m)
 		stacks := callstack.NewStacks(&trace.Tables{}, &m.links)
 		stacks.Start()
-		got := m.value(stacks, m.total.Epoch)
+		got := m.value(stacks, c.end, m.total.Epoch)
 		if got == nil {
 			got = &report.Undifferentiated{}
 		}
-		if want := (report.Undifferentiated{Passes: c.passes, Bytes: c.passes * blocks * madeBytes}); *got != want {
+		if want := (report.Undifferentiated{Passes: c.passes, Bytes: c.blocks * madeBytes}); *got != want {
 			t.Errorf("%s: %+v, want %+v", name, *got, want)
 		}
 	}

@@ -86,6 +86,9 @@ type slot struct {
 	phase  uint8
 }
 
+// workspace is the category of the scratch memory of libraries.
+const workspace = "Workspace"
+
 const stillLive = math.MaxInt32
 
 type change struct {
@@ -181,7 +184,8 @@ func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell, epoch uint64
 	t.spans.opened(phase, b.Time)
 	of := t.links.Latest()
 	t.passes.opened(phase, b, of)
-	t.graphs.opened(t.run, phase, b, of, epoch)
+	t.graphs.opened(&passBlock{Block: b, id: id, run: t.run, after: t.after, phase: phase, of: of,
+		scratch: phase == phaseForward && t.CategoryOf(v) == workspace}, epoch)
 	t.slots = append(t.slots, slot{size: b.Size, block: id, opened: int32(len(t.changes)), closed: stillLive,
 		phase: phase})
 	n := uint32(len(t.slots))
@@ -223,7 +227,7 @@ func (t *Tracker) Closed(e Ended, v *profile.Cell, epoch uint64) {
 	}
 	block := t.live.At(e.ID)
 	if e.Seq < t.teardown {
-		t.graphs.closed(block.pass, e.Size, epoch)
+		t.graphs.closed(block.pass, e.ID, e.Size, epoch)
 	}
 	n := &block.slot
 	if *n == 0 {
@@ -278,7 +282,7 @@ func (t *Tracker) Event(e *trace.Event) {
 		t.epoch = e.Count
 	case trace.EventOOM: // what is freed now was not temporary: the pass that needed it was given up
 		t.run++
-		t.graphs.list = nil // their backward passes were to come
+		t.graphs.list, t.graphs.scratch = nil, nil // their backward passes were to come
 		if t.Account == heap.AccountFramework && len(t.failed) < report.MaxOOMCategories {
 			t.failed = append(t.failed, failure{at: len(t.changes), held: report.OOMCategories{TimeNS: e.Time}})
 		}
@@ -388,6 +392,6 @@ func (t *Tracker) Forget(time int64) {
 	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
 		ReservedEndBytes: reserved}}
 	t.done, t.leftOut, t.failed, t.spans = nil, 0, nil, newSpans()
-	t.graphs.list = nil
+	t.graphs.list, t.graphs.scratch = nil, nil
 	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}
 }

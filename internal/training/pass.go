@@ -12,6 +12,7 @@ import (
 type passes struct {
 	tables *trace.Tables
 	run    uint32         // passes so far
+	after  bool           // the latest one is of code outside of the module that the one before it was in
 	pass   uint8          // what the latest one is: its phase
 	from   callstack.Pair // call stack of the first block of a forward pass: where it returns, the next one begins
 	called moduleCall     // in which that block was allocated
@@ -52,7 +53,7 @@ func (p *passes) opened(phase uint8, b *heap.Block, of callstack.Operator) {
 	case p.pass == phaseForward && b.Thread == p.thread && p.latest > p.began && p.isOutside(b.PyStack):
 		// what the module's call made and is still there has been saved for a backward pass, or is its result
 		p.run++
-		p.from, p.called = callstack.Pair{}, moduleCall{}
+		p.from, p.called, p.after = callstack.Pair{}, moduleCall{}, true
 	case pass == phaseForward && b.Thread == p.thread:
 		p.latest = of.Number
 	}
@@ -60,6 +61,7 @@ func (p *passes) opened(phase uint8, b *heap.Block, of callstack.Operator) {
 
 func (p *passes) begin(pass uint8, b *heap.Block, of callstack.Operator) {
 	p.run++
+	p.after = false
 	p.pass, p.from, p.called = pass, callstack.Pair{Native: b.Stack, Python: b.PyStack}, p.callOf(b.PyStack)
 	p.thread, p.began, p.latest = b.Thread, of.Number, of.Number
 }

@@ -11,9 +11,9 @@ import (
 	"memtrace/trace"
 )
 
-// Value is what reports are made of, by the rules of set. The iteration that runs stays open; now ends it, in
-// nanoseconds. epoch is that of the account's total.
-func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Parameter, now int64,
+// Value is what reports are made of, by the rules of set. The iteration that runs stays open; end ends it.
+// epoch is that of the account's total.
+func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Parameter, end Ending,
 	epoch uint64) *report.Training {
 	v := &report.Training{Level: t.Account.String(), Rules: set.Name, IterationsBy: t.by, Iterated: t.words,
 		LeftOut: t.leftOut, OptimizerCount: t.optimizers, Parameters: parameters,
@@ -30,7 +30,7 @@ func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Par
 	t.count(true)
 	v.Iterations = slices.Clone(t.done)
 	held := t.held
-	if last := t.running(now); len(v.Iterations) == 0 || last.AllocCount+last.FreeCount > 0 {
+	if last := t.running(end.TimeNS); len(v.Iterations) == 0 || last.AllocCount+last.FreeCount > 0 {
 		if last.Peak.Bytes > t.record || t.highest < 0 {
 			v.Highest, held = len(v.Iterations), t.open.held
 		}
@@ -49,7 +49,7 @@ func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Par
 	for i, class := range columns {
 		v.Categories[i] = t.classes.names[class]
 	}
-	v.Modules, v.Undifferentiated = t.tree(held, columns), t.graphs.value(t.resolver.Stacks, epoch)
+	v.Modules, v.Undifferentiated = t.tree(held, columns), t.graphs.value(t.resolver.Stacks, end, epoch)
 	return v
 }
 
