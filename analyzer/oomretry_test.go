@@ -145,12 +145,7 @@ func TestPassesBesideAWorkspace(t *testing.T) {
 // between its runs is made once, by a layer each.
 func TestSharedActivationIsOnePass(t *testing.T) {
 	const layers = 28
-	stacks := strings.Builder{}
-	stacks.WriteString(linearStacks)
-	for i := range layers {
-		fmt.Fprintf(&stacks, "pystack id=%d frames=103+0*,104+0*,102+0*@0x7f0000001%03x,101+2*\n", 100+i, i)
-	}
-	c := composed(t, stacks.String(), func(alloc func(size, stack int)) {
+	c := composed(t, manyStacks(layers), func(alloc func(size, stack int)) {
 		alloc(1, 20)
 		for i := range layers {
 			alloc(32, 100+i)
@@ -159,6 +154,59 @@ func TestSharedActivationIsOnePass(t *testing.T) {
 	})
 	if c.Passes > 1 || c.OlderBytes > 0 {
 		t.Errorf("%+v", c)
+	}
+}
+
+// manyStacks are stacks of so many modules, each of its own, from 100 on.
+func manyStacks(modules int) string {
+	stacks := strings.Builder{}
+	stacks.WriteString(linearStacks)
+	for i := range modules {
+		fmt.Fprintf(&stacks, "pystack id=%d frames=103+0*,104+0*,102+0*@0x7f0000001%03x,101+2*\n", 100+i, i)
+	}
+	return stacks.String()
+}
+
+// A recurrent network's state that was kept with its graph from call to call was told as the activations of one
+// iteration: within each call, its cell runs for each step of time.
+func TestPassesOfARecurrentNetwork(t *testing.T) {
+	const calls, times = 25, 20
+	c := composed(t, manyStacks(4), func(alloc func(size, stack int)) {
+		for call := range calls {
+			alloc(1, 20)
+			for front := range 3 {
+				alloc(2, 100+front)
+			}
+			for range times + call%3 {
+				alloc(1, 103)
+				alloc(1, 103)
+			}
+		}
+	})
+	if least := uint64((calls - 1) * (7 + 2*times) * mib); c.Passes != calls || c.OlderBytes < least || !c.KeepsGraphs {
+		t.Errorf("%+v", c)
+	}
+}
+
+// One pass through layers of their own is one pass, though code outside of them lies between any two, and the heads of
+// each run in a loop and share a function.
+func TestLayersWithHeadsAreOnePass(t *testing.T) {
+	const layers, heads = 24, 4
+	for name, shared := range map[string]int{"small": 1, "large": 32} {
+		c := composed(t, manyStacks(layers), func(alloc func(size, stack int)) {
+			alloc(1, 20)
+			for layer := range layers {
+				for range heads {
+					alloc(2, 100+layer)
+					alloc(shared, 21)
+					alloc(shared, 22)
+				}
+				alloc(1, 20)
+			}
+		})
+		if c.Passes > 1 || c.OlderBytes > 0 {
+			t.Errorf("what they share is %s: %+v", name, c)
+		}
 	}
 }
 

@@ -189,55 +189,6 @@ func (c *composer) recur(in map[callstack.Pair]*recurrence, b *heap.Block) {
 	r.first, r.last = min(r.first, b.Seq), max(r.last, b.Seq)
 }
 
-// findPasses looks whether the running iteration has several forward passes, and lets it begin with the last of them.
-// A pass is what the call stacks say that return: one through a module, and beside it one outside of all modules,
-// which lies in the loop around them. Where nothing outside is live, a single stack that returns is a result that is
-// kept; several may be a loop within one pass.
-func (c *composer) findPasses() {
-	// a workspace, which a module makes once, may be larger than what all passes made
-	passes := heaviest(c.byStack, func(r *recurrence) bool { return r.inModule && r.count > 1 })
-	if passes == nil {
-		return
-	}
-	if c.isLoop(passes) {
-		return
-	}
-	var anchor *recurrence
-	returning := 0
-	for _, r := range c.byStack {
-		if r.inModule && r.count+1 >= passes.count {
-			returning++
-		}
-		if !r.inModule && r.count+1 >= passes.count && r.count <= passes.count+1 && r.last > passes.first &&
-			(anchor == nil || r.first < anchor.first) {
-			anchor = r
-		}
-	}
-	if anchor == nil && returning <= 2 {
-		anchor = passes
-	}
-	if anchor == nil {
-		return
-	}
-	c.v.Passes = anchor.count
-	if c.was == 0 {
-		c.was = anchor.first
-	}
-	c.begin = max(c.begin, anchor.last-1)
-}
-
-// isLoop reports whether code that ran several times did so in a single pass, as an activation function that all layers
-// share: between its runs many others ran, each of them once.
-func (c *composer) isLoop(passes *recurrence) bool {
-	once := uint64(0)
-	for _, r := range c.byStack {
-		if r.inModule && r.count == 1 && r.first > passes.first && r.last < passes.last {
-			once++
-		}
-	}
-	return 2*once >= passes.count
-}
-
 // repeated is what code that ran again and again in the running iteration made beyond its first run.
 func (c *composer) repeated() (bytes uint64) {
 	for _, r := range c.byStack {
@@ -308,9 +259,13 @@ func (c *composer) tellOlder() {
 		return
 	}
 	c.v.OlderPasses, c.v.OlderSinceStep = top.count, top.first > c.stepped.last
+	passes := top.count
+	if c.v.Passes > 1 { // code may run several times in each
+		passes = min(passes, c.v.Passes-1)
+	}
 	stacks, sites := 0, make(map[string]uint64)
 	for pair, r := range c.older {
-		if r.inModule && 2*r.count >= top.count {
+		if r.inModule && 2*r.count >= passes {
 			stacks++
 		}
 		if c.Places {
@@ -331,14 +286,4 @@ func (c *composer) tellOlder() {
 func (c *composer) runsModule(stack trace.StackID) bool {
 	frames, _ := c.Resolver.Tables.PyStack(stack)
 	return slices.ContainsFunc(frames, func(f trace.PyFrame) bool { return f.Self != 0 })
-}
-
-// heaviest is the recurrence with most bytes among those that are asked for; of equal ones the first.
-func heaviest(in map[callstack.Pair]*recurrence, of func(*recurrence) bool) (top *recurrence) {
-	for _, r := range in {
-		if of(r) && (top == nil || r.bytes > top.bytes || r.bytes == top.bytes && r.first < top.first) {
-			top = r
-		}
-	}
-	return top
 }
