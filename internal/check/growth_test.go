@@ -1,6 +1,7 @@
 package check
 
 import (
+	"strings"
 	"testing"
 
 	"memtrace/analyzer/report"
@@ -31,6 +32,31 @@ func TestLittleGrowthIsJudged(t *testing.T) {
 		got, err := growth(&report.Summary{NullGPU: c.nullGPU, Trend: &c.trend}, c.unit)
 		if (err != nil) != c.refused || got.Value != c.value {
 			t.Errorf("%+v in %s: %v, %v; want %v", c.trend, c.unit, got, err, c.value)
+		}
+	}
+}
+
+// On the null GPU a gate per step was told to count per second, and one per second to count per step: of a program
+// without steps, the growth in total is all that is known.
+func TestGrowthHintsAreOpen(t *testing.T) {
+	t.Parallel()
+	plain := report.Trend{Kind: report.GrowthSteady, Bytes: 8 << 20}
+	stepped := plain
+	stepped.BytesPerIteration = 1 << 20
+	for _, c := range []struct {
+		trend   report.Trend
+		nullGPU bool
+		unit    string
+		says    string
+	}{
+		{plain, true, BytesPerStep, "limit it in total, or call memtrace.step() in the loop"},
+		{plain, true, BytesPerSec, "limit it in total, or call memtrace.step() in the loop"},
+		{stepped, true, BytesPerSec, "limit it per step, or in total"},
+		{plain, false, BytesPerStep, "limit it per second or in total, or call memtrace.step() in the loop"},
+	} {
+		_, err := growth(&report.Summary{NullGPU: c.nullGPU, Trend: &c.trend}, c.unit)
+		if err == nil || !strings.HasSuffix(err.Error(), c.says) {
+			t.Errorf("%s, null GPU %v: %v, want %q", c.unit, c.nullGPU, err, c.says)
 		}
 	}
 }

@@ -87,18 +87,35 @@ func growth(s *report.Summary, unit string) (Amount, error) {
 		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, or records were lost")
 	}
 	most := Amount{0, unit}
-	if s.NullGPU && unit == BytesPerSec && len(s.Growing()) > 0 {
-		return Amount{}, fmt.Errorf("memory grows, but on the null GPU a second says nothing: limit it per step, or in total")
-	}
 	for _, t := range s.Rising() {
 		value := map[string]float64{Bytes: float64(t.Bytes), BytesPerStep: float64(t.BytesPerIteration),
 			BytesPerSec: t.BytesPerSecond}[unit]
-		if value == 0 && unit == BytesPerStep && t.Kind == report.GrowthSteady {
-			return Amount{}, fmt.Errorf("memory grows, but the trace has no steps; limit it per second, or call memtrace.step() in the loop")
+		if t.Kind == report.GrowthSteady {
+			if err := uncounted(s.NullGPU, t, unit); err != nil {
+				return Amount{}, err
+			}
 		}
 		most.Value = max(most.Value, value)
 	}
 	return most, nil
+}
+
+// uncounted is the error of a gate on growth whose unit the trace does not have, with those that it has: the iterations
+// that are inferred for the report may be rounds of a loop within one, and are no steps.
+func uncounted(nullGPU bool, t *report.Trend, unit string) error {
+	const call = "call memtrace.step() in the loop"
+	stepped := t.BytesPerIteration > 0
+	switch {
+	case unit == BytesPerStep && !stepped && nullGPU:
+		return fmt.Errorf("memory grows, but the trace has no steps; limit it in total, or %s", call)
+	case unit == BytesPerStep && !stepped:
+		return fmt.Errorf("memory grows, but the trace has no steps; limit it per second or in total, or %s", call)
+	case unit == BytesPerSec && nullGPU && stepped:
+		return fmt.Errorf("memory grows, but on the null GPU a second says nothing: limit it per step, or in total")
+	case unit == BytesPerSec && nullGPU:
+		return fmt.Errorf("memory grows, but on the null GPU a second says nothing: limit it in total, or %s", call)
+	}
+	return nil
 }
 
 // ownerRows are the rows of the main level that belong to the subject.
