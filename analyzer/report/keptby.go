@@ -60,7 +60,7 @@ const KeptUnknown = "?"
 var containers = []string{"list", "tuple", "dict", "set"}
 
 // Name is how the tensors are reached, and why no name leads to them where none does. A container without a name is
-// most often one that a call that runs was given.
+// most often one that a call that runs was given, or that a hook of the program made of what a graph saves.
 func (h *Kept) Name() string {
 	path, nameless := strings.CutPrefix(h.Path, "?")
 	if h.Path == KeptUnknown {
@@ -74,7 +74,8 @@ func (h *Kept) Name() string {
 			if inside == "" || inside == "[*]" {
 				path = "a " + kind
 			}
-			return path + " that no Python variable leads to, as an argument of a call that runs"
+			return path + " that no Python variable leads to, as an argument of a call that runs or made by a saved " +
+				"tensor's hook"
 		}
 	}
 	return path + " that no Python variable leads to, as where C++ code holds it"

@@ -37,7 +37,7 @@ func TestHolderText(t *testing.T) {
 			"allocated at serve.py:31 answer (40 of them)serve.py:12 make (7 of them)a place that the trace does not know (3 of them)",
 			"int8 [] on cuda:1", `Tensor\x1b[2J`, "allocated at x.py:1 fheld by", "Time ran out",
 			"not known: the time was over",
-			"a list that no Python variable leads to, as an argument of a call that runs", "2 more rows"} {
+			"a list that no Python variable leads to, as an argument of a call that runs or made by a saved tensor's hook", "2 more rows"} {
 			if !strings.Contains(strings.ReplaceAll(joined.String(), " ", ""), strings.ReplaceAll(part, " ", "")) {
 				t.Errorf("at %d columns %q is missing:\n%s", width, part, text.String())
 			}

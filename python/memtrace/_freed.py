@@ -27,6 +27,12 @@ class Graphs:
         self.saved: List[List[Storage]] = []
         self.outputs: List[int] = []
         self.sizes: Dict[Storage, int] = {}  # of what is saved
+        self.objects: Dict[int, int] = {}  # nodes, by the ids of objects that they keep, themselves among them
+        self.doubtful = False  # whether they may have saved more than is known
+        self.guessed = False  # whether it is not known of some tensors if nodes have them
+        self.readings: Dict[int, Reading] = {}  # with which nodes are counted
+        self.roots: Set[int] = set()  # the tensors whose graphs were measured
+        self.counted: Set[Storage] = set()  # the memory of tensors and what nodes have saved
 
     def add(self, root: Any) -> List[int]:
         """Returns the numbers of those nodes of a graph that are new."""
@@ -49,10 +55,39 @@ class Graphs:
         number = self.numbers[node] = len(self.numbers)
         self.next.append([])
         self.outputs.append(0 if self.says else _outputs(node))
-        saved = dict(_saved(self.torch, node))
+        kept = list(_kept(node))
+        saved = dict(_storages(self.torch, kept))
         self.sizes.update(saved)
         self.saved.append(list(saved))
+        self.objects.update({id(one): number for one in (node, *[one for one, _ in kept]) if one is not None})
         return number
+
+    def node_of(self, way: Iterable[Any]) -> Optional[int]:
+        """Returns the node that keeps one of these objects, None where it is not known of any."""
+        return next((self.objects[id(at)] for at in way if id(at) in self.objects), None)
+
+    def measure(self, key: int, reading: Reading) -> None:
+        """Counts the new nodes of a tensor's graph with it."""
+        self.roots.add(key)
+        for node in self.add(reading.tensor.grad_fn):
+            self.readings[node] = reading
+            reading.nodes += 1
+            reading.outputs += self.outputs[node]
+            for storage in self.saved[node]:
+                if storage not in self.counted:
+                    self.counted.add(storage)
+                    reading.saved += self.sizes[storage]
+
+    def leave(self, readings: List[Tuple[Reading, int]], others: Set[Storage]) -> None:
+        """Counts tensors as those that nodes have saved. Others is the memory of the other tensors."""
+        for reading, node in readings:
+            self.saved[node].append(reading.storage)
+            self.sizes[reading.storage] = reading.bytes
+            if reading.tensor.grad_fn in self.numbers:
+                self.next[node].append(self.numbers[reading.tensor.grad_fn])
+            if self.says and reading.storage not in others:
+                others.add(reading.storage)
+                self.readings[node].saved += reading.bytes
 
     def colours(self, roots: Iterable[Tuple[Any, int]]) -> List[int]:
         """Returns for each node which of the colours of roots lead to it: that one, SHARED where there are several, or NOBODY."""
@@ -116,20 +151,30 @@ def _outputs(node: Any) -> int:
 _saved_names: Dict[type, List[str]] = {}
 
 
-def _saved(torch: Any, node: Any) -> Iterable[Tuple[Storage, int]]:
-    """Yields the memory on devices of what a node of a graph has saved, as it is: unpacking it might run hooks of the program, such as those of a checkpoint."""
+def _kept(node: Any) -> Iterable[Tuple[Any, bool]]:
+    """Yields the objects that a node of a graph keeps, and whether they are memory that it has saved: that as it is, or what hooks of the program made of it, as unpacking might run them, such as those of a checkpoint; and the leaf to which it adds a gradient."""
     kind = type(node)
+    if hasattr(kind, "variable"):
+        yield node.variable, False
     if kind not in _saved_names:
         _saved_names[kind] = [name for name in dir(kind) if name.startswith("_raw_saved_")]
     for name in _saved_names[kind]:
         try:
             raw = getattr(node, name)
             for one in raw if isinstance(raw, (tuple, list)) else (raw,):
-                saved: Any = getattr(one, "data", None) if getattr(one, "unpack_hook", None) is None else None
-                if type(saved) is torch.Tensor and saved.is_cuda:
-                    storage = saved.untyped_storage()
-                    yield (str(saved.device), storage.data_ptr()), int(storage.nbytes())
-        except Exception:  # noqa: BLE001  freed by a backward pass, without storage, or another version's
+                yield getattr(one, "data", None), getattr(one, "unpack_hook", None) is None
+        except Exception:  # noqa: BLE001  freed by a backward pass, or another version's
+            continue
+
+
+def _storages(torch: Any, kept: Iterable[Tuple[Any, bool]]) -> Iterable[Tuple[Storage, int]]:
+    """Yields the memory on devices of what a node has saved."""
+    for saved, as_it_is in kept:
+        try:
+            if as_it_is and type(saved) is torch.Tensor and saved.is_cuda:
+                storage = saved.untyped_storage()
+                yield (str(saved.device), storage.data_ptr()), int(storage.nbytes())
+        except Exception:  # noqa: BLE001  without storage
             continue
 
 
@@ -189,7 +234,8 @@ def join(groups: Iterable[Group], modules: Tuple[type, ...]) -> List[Group]:
 class Freed:
     """What is freed with each group: bytes of the storages, and where PyTorch does not say what graphs have saved, what their nodes have computed."""
 
-    def __init__(self, graphs: Graphs, groups: List[Group], tensors: Dict[int, Reading], referred: Set[int]) -> None:
+    def __init__(self, graphs: Graphs, groups: List[Group], tensors: Dict[int, Reading], referred: Set[int], unknown: Set[int]) -> None:
+        """Unknown are the tensors of which the search did not see who refers to them: what a graph has is that one's."""
         self.bytes, self.outputs = [0] * len(groups), [0] * len(groups)
         self.certain = [group.certain for group in groups]
         self.tensors, self.graphs = tensors, graphs
@@ -197,21 +243,27 @@ class Freed:
         for number, group in enumerate(groups):
             for key in group.keys:
                 self.colour[key] = number if key in group.ended else OTHERS
-        roots = [(reading.tensor.grad_fn, self.colour.get(key, OTHERS)) for key, reading in tensors.items() if key in referred or key in self.colour]
+        known = referred | (self.colour.keys() - unknown)
+        roots = [(reading.tensor.grad_fn, self.colour.get(key, OTHERS)) for key, reading in tensors.items() if key in known]
         self.nodes = graphs.colours([(root, colour) for root, colour in roots if root is not None])
-        self._add_storages(self._users(referred))
+        for colour in set(self.nodes) if graphs.guessed else ():
+            if colour >= 0:
+                self.certain[colour] = False
+        self._add_storages(self._users(known, unknown))
 
-    def _users(self, referred: Set[int]) -> Dict[Storage, Set[int]]:
+    def _users(self, known: Set[int], unknown: Set[int]) -> Dict[Storage, Set[int]]:
         """Returns the colours of what has each storage."""
         users: Dict[Storage, Set[int]] = {}
         for key, reading in self.tensors.items():
-            if key in referred or key in self.colour:
+            if key in known:
                 users.setdefault(reading.storage, set()).add(self.colour.get(key, OTHERS))
         for node, colour in enumerate(self.nodes):
             for storage in self.graphs.saved[node]:
                 users.setdefault(storage, set()).add(colour)
             if colour >= 0:
                 self.outputs[colour] += self.graphs.outputs[node]
+        for key in unknown & self.colour.keys():
+            users.setdefault(self.tensors[key].storage, {self.colour[key]})
         return users
 
     def _add_storages(self, users: Dict[Storage, Set[int]]) -> None:

@@ -19,6 +19,8 @@ TYPE_CHECKING = False
 if TYPE_CHECKING:
     from typing import Any, Callable, Dict, List, Optional, Set, TextIO, Tuple, Union
 
+    Storage = Tuple[str, int]
+
 DEPTH = 24  # steps from a tensor to a name
 TRACED = 256  # tensors whose referrers are looked for
 MOST_TRACED = 4096  # the same where the library finds the ways
@@ -149,9 +151,11 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         del objects
         referred = ways.referred() if ways else _referred(tensors)
         graphs = Graphs(torch)
-        late = _measure_graphs(graphs, tensors, referred, until)
+        late = _measure_graphs(graphs, tensors, referred, ways.unknown() if ways else set(), until)
+        storages = _leave_to_graphs(graphs, torch, tensors, ways) if ways else {}
+        perhaps = _leave_doubtful(graphs, tensors, referred, ways)
         _add_gradients(torch, tensors, referred)
-        storages = {reading.storage: reading.bytes for reading in tensors.values()}
+        storages.update({reading.storage: reading.bytes for key, reading in tensors.items() if key not in perhaps})
         chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if ways else TRACED])
         chosen.update({reading.of: tensors[reading.of] for reading in list(chosen.values()) if reading.of is not None})
         walk = ways or _walked(tensors, chosen, budget, until, optimizer)
@@ -160,7 +164,7 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         freed = None
         if ways:
             ways.decide(groups, tensors, budget, until)
-            freed = Freed(graphs, groups, tensors, referred)
+            freed = Freed(graphs, groups, tensors, referred, ways.unknown())
         return Found(_holders(groups, tensors, freed)[: max(limit, 0)], len(tensors), late, sum(storages.values()), walk.visits)
 
 
@@ -190,34 +194,57 @@ def _walked(tensors: Dict[int, Reading], chosen: Dict[int, Reading], budget: int
     return walk
 
 
-def _measure_graphs(graphs: Graphs, tensors: Dict[int, Reading], referred: Set[int], until: float) -> bool:
-    """Measures the graphs of all tensors, a node with the tensor that was computed last of those that keep it. Leaves out tensors whose memory another one has, or a graph; where PyTorch does not say what graphs have saved, all that no object refers to. Reports whether time ran out."""
-    counted = {reading.storage for key, reading in tensors.items() if key in referred}
-    rooted = [reading for reading in tensors.values() if reading.tensor.grad_fn is not None]
-    rooted.sort(key=lambda reading: -_made(reading.tensor.grad_fn))
-    if rooted and not graphs.says:
-        for key in [key for key in tensors if key not in referred]:
+def _measure_graphs(graphs: Graphs, tensors: Dict[int, Reading], referred: Set[int], unknown: Set[int], until: float) -> bool:
+    """Measures the graphs of all tensors, a node with the tensor that was computed last of those that keep it, first of those that an object refers to. Leaves out tensors whose memory another one has, or a graph. Of unknown tensors it is not known whether an object refers to them. Reports whether time ran out."""
+    graphs.counted = {reading.storage for key, reading in tensors.items() if key in referred}
+    rooted = [(key, reading) for key, reading in tensors.items() if reading.tensor.grad_fn is not None]
+    rooted.sort(key=lambda item: (item[0] not in referred, -_made(item[1].tensor.grad_fn)))
+    late = False
+    for key, reading in rooted:
+        if key not in referred and not graphs.says:
+            break
+        late = time.monotonic() > until
+        if late:
+            break
+        if key in referred or reading.storage not in graphs.counted:
+            graphs.measure(key, reading)
+    graphs.doubtful = bool(rooted) and (late or not graphs.says)
+    if rooted and not graphs.says and not late:
+        _find_earlier(graphs, [reading for _, reading in rooted])
+    for key in [key for key in tensors if key not in referred and key not in unknown]:
+        if key not in graphs.roots and tensors[key].storage in graphs.counted:
             del tensors[key]
-    for reading in [reading for reading in rooted if graphs.says or id(reading.tensor) in tensors]:
-        if time.monotonic() > until:
-            return True
-        for node in graphs.add(reading.tensor.grad_fn):
-            reading.nodes += 1
-            reading.outputs += graphs.outputs[node]
-            for storage in graphs.saved[node]:
-                if storage not in counted:
-                    counted.add(storage)
-                    reading.saved += graphs.sizes[storage]
-    if rooted and not graphs.says:
-        _find_earlier(graphs, rooted)
-    for key in [key for key, reading in tensors.items() if key not in referred and reading.storage in counted]:
+    return late
+
+
+def _leave_to_graphs(graphs: Graphs, torch: Any, tensors: Dict[int, Reading], ways: _Ways) -> Dict[Storage, int]:
+    """Leaves out tensors that no name leads to, but a node of a graph does, such as its context, what hooks made of what it has saved, or the leaf that it adds a gradient to: they are the graph's. Returns their memory, where PyTorch does not say what graphs have saved."""
+    left: List[Tuple[Reading, int]] = []
+    for key in list(tensors):
+        node = ways.node_of(key, graphs) if key in tensors else None
+        if node is None:
+            continue
+        gradient = torch.Tensor.grad.__get__(tensors[key].tensor) if tensors[key].tensor.is_leaf else None
+        left += [(tensors.pop(one), node) for one in (key, id(gradient)) if one == key or (one in tensors and ways.is_foreign(one))]
+    graphs.leave(left, {reading.storage for reading in tensors.values()})
+    return {} if graphs.says else {reading.storage: reading.bytes for reading, _ in left}
+
+
+def _leave_doubtful(graphs: Graphs, tensors: Dict[int, Reading], referred: Set[int], ways: Optional[_Ways]) -> Set[int]:
+    """Where it is not known what graphs have saved, leaves out all tensors that no object refers to. Returns those that objects refer to which a graph may have."""
+    if not graphs.doubtful:
+        return set()
+    unknown = ways.unknown() if ways else set()
+    for key in [key for key in tensors if key not in referred and key not in unknown]:
         del tensors[key]
-    return False
+    perhaps = {key for key in tensors if ways and ways.is_foreign(key)}
+    graphs.guessed = bool(perhaps)
+    return perhaps
 
 
 def _find_earlier(graphs: Graphs, rooted: List[Reading]) -> None:
     """Notes which tensors have graphs that are no part of the latest one, which may be that of a tensor that nothing refers to."""
-    latest = rooted[0].tensor.grad_fn
+    latest = max(rooted, key=lambda reading: _made(reading.tensor.grad_fn)).tensor.grad_fn
     graphs.add(latest)
     colours = graphs.colours([(latest, 0)])
     for reading in rooted:
@@ -490,6 +517,22 @@ class _Ways:
         """Returns which tensors a name or an object leads to; the others something in C++ holds, or it is not known."""
         return {key for key, how in self.how.items() if how in (self.NAMED, self.GARBAGE) or len(self.ways[key]) > 1}
 
+    def unknown(self) -> Set[int]:
+        """Returns which tensors were not reached before the search was cut short."""
+        return {key for key, how in self.how.items() if how == self.UNKNOWN}
+
+    def is_foreign(self, key: int) -> bool:
+        """Reports whether something else than objects holds it, or an object on the way to it."""
+        return self.how.get(key) == self.FOREIGN
+
+    def node_of(self, key: int, graphs: Graphs) -> Optional[int]:
+        """Returns the node of a graph that alone leads to a tensor: from a tensor that has a name, or from nothing that has one. None if there is none."""
+        way = self.ways.get(key, [])
+        if self.is_foreign(key):
+            return None if len(way) == 1 and key in graphs.roots else graphs.node_of(way[1:] or way)
+        after = [node for node, at in zip(way[1:], way[2:]) if id(at) in self.how and at.grad_fn is node]
+        return graphs.node_of(after) if self.is_named(key) else None
+
     def decide(self, groups: List[Group], tensors: Dict[int, Reading], budget: int, until: float) -> None:
         """Finds the tensors that end with each group. Garbage does; of what is held by something else than objects it is not known."""
         asked = [group for group in groups if group.certain and not group.garbage]
@@ -510,7 +553,7 @@ class _Ways:
 
     def is_named(self, key: int) -> bool:
         """Reports whether a name leads to it."""
-        return bool(self.how[key] == self.NAMED)
+        return self.how.get(key) == self.NAMED
 
     def is_garbage(self, key: int) -> bool:
         """Reports whether the collector would free it."""

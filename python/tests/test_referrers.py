@@ -14,7 +14,7 @@ from conftest import PYTHON_FOLDER
 sys.path.insert(0, str(PYTHON_FOLDER))
 
 import memtrace  # noqa: E402
-from memtrace import _referrers  # noqa: E402
+from memtrace import _freed, _referrers  # noqa: E402
 
 
 class Leaf:
@@ -308,3 +308,50 @@ def test_variables_that_a_tracer_looks_at_stay():
     finally:
         sys.setprofile(None)
     assert type(held) is Leaf and other == 1
+
+
+class Node:
+    """Of an autograd graph; saved are tensors, as PyTorch tells from 2.8 on."""
+
+    def __init__(self, number, following=(), saved=()):
+        self.number, self.next_functions = number, [(node, 0) for node in following]
+        self._raw_saved_self = [types.SimpleNamespace(data=one, unpack_hook=None) for one in saved]
+
+    _raw_saved_self = None
+
+    def _sequence_nr(self):
+        return self.number
+
+
+class Tensor:
+    is_cuda, device = True, "cuda:0"
+
+    def __init__(self, node=None):
+        self.grad_fn = node
+
+    def untyped_storage(self):
+        return types.SimpleNamespace(data_ptr=lambda: id(self), nbytes=lambda: 8)
+
+
+def reading_of(tensor):
+    reading = _freed.Reading.__new__(_freed.Reading)
+    reading.tensor, reading.storage, reading.bytes, reading.nodes, reading.saved, reading.outputs = tensor, ("cuda:0", id(tensor)), 8, 0, 0, 0
+    return reading
+
+
+def left_after(until):
+    """Returns which tensors have rows: that of a variable, that which only the graph of this has saved, and one that only C++ code has."""
+    torch = types.SimpleNamespace(Tensor=Tensor, _C=types.SimpleNamespace(_autograd=types.SimpleNamespace(SavedTensor=types.SimpleNamespace(data=None))))
+    saved = Tensor(Node(1))
+    state, other = Tensor(Node(2, [saved.grad_fn], [saved])), Tensor(Node(3))
+    tensors = {id(one): reading_of(one) for one in (other, saved, state)}
+    graphs, referred = _freed.Graphs(torch), {id(state)}
+    late = _referrers._measure_graphs(graphs, tensors, referred, set(), until)
+    _referrers._leave_doubtful(graphs, tensors, referred, None)
+    return late, [name for name, one in (("state", state), ("saved", saved), ("other", other)) if id(one) in tensors]
+
+
+def test_graphs_of_which_time_ran_out_may_have_all_tensors():
+    """Tensors of a graph that was not measured any more were rows of their own, and others that hold what the graph's own variable does."""
+    assert left_after(float("inf")) == (False, ["state", "other"])
+    assert left_after(0) == (True, ["state"])

@@ -97,6 +97,47 @@ def cycles():
     return [Result() for _ in range(6)]
 
 
+class Doubled(torch.autograd.Function):
+    """Its contexts have tensors as attributes, and others that they have saved."""
+
+    @staticmethod
+    def forward(context, x):
+        context.doubled = x * 2
+        context.save_for_backward(x + 1)
+        return x * 3
+
+    @staticmethod
+    def backward(context, gradient):
+        return gradient * 2
+
+
+def contexts():
+    """A tensor that was computed by functions of the program's own."""
+    state = torch.ones(2048, 1024, device="cuda", requires_grad=True) * 1
+    for _ in range(8):
+        state = Doubled.apply(state)
+    return state
+
+
+def packed():
+    """A tensor whose graph has what hooks of the program made of what is saved."""
+    state = torch.ones(2048, 1024, device="cuda", requires_grad=True) * 1
+    with torch.autograd.graph.saved_tensors_hooks(lambda x: (x.shape, x.half()), lambda of: of[1].float()):
+        for _ in range(8):
+            state = (state * state).sin()
+    return state
+
+
+def leaves():
+    """Losses of inputs that nothing else refers to, with their gradients."""
+    inputs = [torch.ones(2048, 1024, device="cuda", requires_grad=True) for _ in range(6)]
+    sums = [(x + 1).sum() for x in inputs]
+    for x, one in zip(inputs, sums):
+        one.backward(retain_graph=True)
+        x.grad += 1
+    return sums
+
+
 also = None
 kept = globals()[sys.argv[1]]()
 try:

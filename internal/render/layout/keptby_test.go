@@ -30,10 +30,11 @@ func TestKeptByWords(t *testing.T) {
 		{report.Kept{Holder: trace.Holder{Path: "?Tensor", Tensors: 1, Bytes: 90 * mib}, FreesBytes: 90 * mib},
 			"Kept by Tensor that no Python variable leads to, as where C++ code holds it: 90.0 MiB (1 tensor)."},
 		{report.Kept{Holder: trace.Holder{Path: "?list[*]", Tensors: 1, Bytes: 90 * mib}, FreesBytes: 90 * mib},
-			"Kept by a list that no Python variable leads to, as an argument of a call that runs: 90.0 MiB (1 tensor)."},
+			"Kept by a list that no Python variable leads to, as an argument of a call that runs " +
+				"or made by a saved tensor's hook: 90.0 MiB (1 tensor)."},
 		{report.Kept{Holder: trace.Holder{Path: "?dict['a'][*]", Tensors: 1, Bytes: 90 * mib}, FreesBytes: 90 * mib},
-			"Kept by dict['a'][*] that no Python variable leads to, as an argument of a call that runs: 90.0 MiB " +
-				"(1 tensor)."},
+			"Kept by dict['a'][*] that no Python variable leads to, as an argument of a call that runs " +
+				"or made by a saved tensor's hook: 90.0 MiB (1 tensor)."},
 		{report.Kept{Holder: trace.Holder{Path: "?listing[*]", Tensors: 1, Bytes: 90 * mib}, FreesBytes: 90 * mib},
 			"Kept by listing[*] that no Python variable leads to, as where C++ code holds it: 90.0 MiB (1 tensor)."},
 		{report.Kept{Holder: trace.Holder{Path: "?Result.values", Tensors: 2, Bytes: 90 * mib, Garbage: true},
