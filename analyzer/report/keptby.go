@@ -69,16 +69,31 @@ func (h *Kept) Name() string {
 	if !nameless || h.Garbage {
 		return path
 	}
-	for _, kind := range containers {
-		if inside, found := strings.CutPrefix(path, kind); found && !startsWord(inside) {
-			if inside == "" || inside == "[*]" {
-				path = "a " + kind
-			}
-			return path + " that no Python variable leads to, as an argument of a call that runs or made by a saved " +
-				"tensor's hook"
+	if inside, found := h.container(); found {
+		if inside == "" || inside == "[*]" {
+			path, _, _ = strings.Cut("a "+path, "[")
 		}
+		return path + " that no Python variable leads to, as an argument of a call that runs or made by a saved " +
+			"tensor's hook"
 	}
 	return path + " that no Python variable leads to, as where C++ code holds it"
+}
+
+// IsArgument reports whether what holds the tensors is a container without a name, as a call that runs was given.
+func (h *Kept) IsArgument() bool {
+	_, found := h.container()
+	return found && !h.Garbage
+}
+
+// container is what follows on a container of Python's without a name, if the path begins with one.
+func (h *Kept) container() (inside string, found bool) {
+	path, nameless := strings.CutPrefix(h.Path, "?")
+	for _, kind := range containers {
+		if inside, found = strings.CutPrefix(path, kind); nameless && found && !startsWord(inside) {
+			return inside, true
+		}
+	}
+	return "", false
 }
 
 // startsWord reports whether a text goes on with a letter, a digit or an underscore.

@@ -63,11 +63,24 @@ func isModel(h *report.Kept) bool {
 		strings.Contains(h.Path, ".state[")
 }
 
-// isOfRunningPass reports whether a holder is a variable of a function that runs whose graph others hold as well, as
-// the input of a layer is in a forward pass: it goes on with the pass, and dropping it frees nothing.
+// isOfRunningPass reports whether a holder is of a call that runs and goes on with that, so that dropping it frees
+// nothing: others hold what it does, too. It is a variable with a graph, as the input of a layer in a forward pass; any
+// that is the tensor itself, or a library's; one of a function forward, but what its module keeps, also where it is not
+// known whether others hold it; or an argument without a name, of whose graph others hold most.
 func isOfRunningPass(h *report.Kept) bool {
-	return strings.HasPrefix(h.Path, "in ") && h.GraphNodes > 0 && h.SharedBytes > h.Bytes &&
-		h.FreesBytes < h.SharedBytes/keptPart
+	if h.IsArgument() {
+		return h.GraphNodes > 0 && h.SharedBytes > h.FreesBytes
+	}
+	if h.Path == "?Tensor" {
+		return h.GraphNodes > 0 && h.Tensors == 1 && h.FreesBytes <= h.Bytes
+	}
+	_, variable, _ := strings.Cut(h.Path, ", variable ")
+	own := strings.HasPrefix(h.Path, "in forward (") && !strings.HasPrefix(variable, "self.")
+	if !strings.HasPrefix(h.Path, "in ") || h.FreesBytes >= h.SharedBytes/keptPart {
+		return own && h.FreesAtMost
+	}
+	return h.GraphNodes > 0 && h.SharedBytes > h.Bytes || h.Types == "Tensor" || own ||
+		strings.Contains(variable, " of ")
 }
 
 // KeptName is how tensors are reached, as memtrace ctl PID referrers shows it.
