@@ -44,7 +44,7 @@ func (t *holderText) report(r *referrersReport, leftOut uint64) {
 }
 
 func (t *holderText) holder(h *placedHolder) {
-	t.path(fmt.Sprintf("%*s  ", holderBytes, layout.Bytes(h.FreesBytes)), h.Name())
+	t.path(fmt.Sprintf("%*s  ", holderBytes, layout.Bytes(h.FreesBytes+h.SharedBytes)), h.Name())
 	shape := strings.ReplaceAll(fmt.Sprint(h.Shape), " ", ", ")
 	what := fmt.Sprintf("%s %s on %s", h.DType, shape, h.Device)
 	if h.Tensors != 1 {

@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -60,5 +61,30 @@ func TestHolderSites(t *testing.T) {
 	}
 	if got := allocationSites(nil).of(&trace.Holder{Storages: []uint64{1}}); got == nil || len(got) != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// What others hold as well was shown as 0 bytes behind all that is freed with one row, out of sight.
+//
+// Rows are in the order of what they hold, each memory with the first that has it.
+func TestMostHeld(t *testing.T) {
+	kept := func(path string, frees, shared uint64, storages ...uint64) report.Kept {
+		return report.Kept{FreesBytes: frees, SharedBytes: shared,
+			Holder: trace.Holder{Path: path, Storages: storages, Shape: []uint64{}}}
+	}
+	var paths []string
+	text := holderText{width: 100}
+	for _, h := range mostHeld([]report.Kept{kept("small", 3<<20, 0, 1), kept("hooked", 0, 588<<20, 2, 3),
+		kept("probe", 10<<20, 200<<20, 4), kept("views", 0, 588<<20, 3, 2)}) {
+		paths = append(paths, h.Path)
+		text.holder(&placedHolder{h, nil})
+	}
+	if want := []string{"hooked", "probe", "small", "views"}; !slices.Equal(paths, want) {
+		t.Errorf("%q, want %q", paths, want)
+	}
+	for _, part := range []string{" 588.0 MiB  hooked\n", "others hold 588.0 MiB of it as well", " 210.0 MiB  probe\n"} {
+		if !strings.Contains(text.String(), part) {
+			t.Errorf("%q is missing:\n%s", part, text.String())
+		}
 	}
 }

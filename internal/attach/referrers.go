@@ -1,6 +1,7 @@
 package attach
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -79,12 +80,35 @@ func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 	text := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late,
 		Holders: []placedHolder{}}
 	sites, saved := r.sitesOf(pid, answer, found)
-	for _, h := range report.KeptOf(found.Holders, saved, 0) {
+	for _, h := range mostHeld(report.KeptOf(found.Holders, saved, 0)) {
 		if len(text.Holders) < o.Rows {
 			text.Holders = append(text.Holders, placedHolder{h, sites.of(&h.Holder)})
 		}
 	}
 	return r.writeReferrers(o, &text, found.LeftOut)
+}
+
+// mostHeld orders holders by what they hold, whether others do as well or not, the most first. Those whose memory is all
+// of holders before them are last, as it is counted once.
+func mostHeld(list []report.Kept) []report.Kept {
+	slices.SortStableFunc(list, func(a, b report.Kept) int {
+		return cmp.Compare(b.FreesBytes+b.SharedBytes, a.FreesBytes+a.SharedBytes)
+	})
+	seen := map[uint64]bool{}
+	var first, again []report.Kept
+	for _, h := range list {
+		isNew := len(h.Storages) == 0 || h.GraphBytes > 0
+		for _, address := range h.Storages {
+			isNew = isNew || !seen[address]
+			seen[address] = true
+		}
+		if isNew {
+			first = append(first, h)
+		} else {
+			again = append(again, h)
+		}
+	}
+	return append(first, again...)
 }
 
 func (r *Recorder) writeReferrers(o ReferrersOptions, found *referrersReport, leftOut uint64) error {
