@@ -52,7 +52,7 @@ func (j *GrowthJudge) growthOf(account heap.Account) *growth {
 	grows := make([]bool, len(list))
 	var replaced, all uint64
 	for _, p := range j.places(list, kept) {
-		from, found := beginOfRise(p.sum)
+		from, found := beginOfRise(p.sum, j.finished)
 		if !found || p.wasFreed(from) {
 			continue
 		}
@@ -71,7 +71,7 @@ func (j *GrowthJudge) growthOf(account heap.Account) *growth {
 		g.grown[last] = g.grown[end]
 	}
 	found := false
-	if g.from, found = beginOfRise(g.grown); !found {
+	if g.from, found = beginOfRise(g.grown, j.finished); !found {
 		return nil
 	}
 	rest := make([]uint64, last+1)

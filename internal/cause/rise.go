@@ -5,8 +5,12 @@ import "slices"
 const (
 	minRises = 4 // number of times that memory must rise and stay
 	// tailPart is the last part of the run, as a divisor, in which memory must have stayed allocated: otherwise growth
-	// has stopped.
-	tailPart = 8
+	// has stopped. Of known iterations, leastIterations in a smaller part may say so.
+	tailPart, knownTailPart = 8, 16
+	leastIterations         = 8
+	// faltered is how many times as much memory must have risen in every stretch as long as the last one, in as many
+	// rises, for that to be an end; there must be leastStretches of them.
+	faltered, leastStretches = 3, 4
 )
 
 // stayed returns, for each point, the bytes that were never freed afterwards.
@@ -29,8 +33,8 @@ func rises(v []uint64) (list []int) {
 }
 
 // beginOfRise returns the first point from which on memory that never shrinks rises repeatedly, up to the end and for
-// at least two fifths of the run.
-func beginOfRise(v []uint64) (from int, found bool) {
+// at least two fifths of the run. ended is how many iterations had ended by each point; nil: that is not known.
+func beginOfRise(v []uint64, ended []int) (from int, found bool) {
 	at, last := rises(v), len(v)-1
 	for k := range at {
 		from := at[k] - 1
@@ -38,7 +42,7 @@ func beginOfRise(v []uint64) (from int, found bool) {
 			return 0, false
 		}
 		if continues(v, at[k:]) {
-			return from, true
+			return from, !stops(v, from, ended)
 		}
 	}
 	return 0, false
@@ -52,12 +56,7 @@ func continues(v []uint64, at []int) bool {
 	if whole < v[from]/4 { // a full pool varies
 		return false
 	}
-	// before which all but a trifle was there: a replacement is allocated before its predecessor is freed
-	latest := last
-	for v[latest-1] >= v[last]-whole/50 {
-		latest--
-	}
-	gap := 0
+	gap, latest := 0, latestRise(v, from)
 	for k, i := range at {
 		if v[i]-v[i-1] > whole/5*3 {
 			return false
@@ -70,6 +69,40 @@ func continues(v []uint64, at []int) bool {
 	early, late := v[middle]-v[from], v[last]-v[middle]
 	return late >= early/2 && v[last]-v[last-(last-from)/3] >= whole/8 &&
 		gap <= (last-from)/2 && last-latest <= max(gap*3/2, last/tailPart)
+}
+
+// latestRise is the point before which all but a trifle was there. The last point tells nothing: its memory may be in
+// flight, such as a replacement that is allocated before its predecessor is freed.
+func latestRise(v []uint64, from int) int {
+	latest := len(v) - 2
+	trifle := (v[latest] - v[from]) / 50
+	for v[latest-1] >= v[len(v)-2]-trifle && latest > from+1 {
+		latest--
+	}
+	return latest
+}
+
+// stops reports whether memory that rose from a point on came to a stand while iterations went on: it rose by far less
+// since the latest rise than in any stretch as long before, of which none was without some rises.
+func stops(v []uint64, from int, ended []int) bool {
+	if ended == nil {
+		return false
+	}
+	end, latest := len(v)-2, latestRise(v, from)
+	for end > latest && ended[end-1] == ended[end] {
+		end--
+	}
+	length := end - latest
+	if length <= len(v)/knownTailPart || latest-from < leastStretches*length ||
+		ended[end]-ended[latest] < leastIterations {
+		return false
+	}
+	for i := from; i+length <= latest; i++ {
+		if v[i+length]-v[i] < faltered*(v[end]-v[latest]) || len(rises(v[i:i+length+1])) < faltered {
+			return false
+		}
+	}
+	return true
 }
 
 // slope returns the median of the slopes between all pairs of points (Theil-Sen): one outlier in four does not move it

@@ -35,9 +35,50 @@ func TestBeginOfRise(t *testing.T) {
 		"a line with small waves": {series(func(i int) uint64 { return uint64(10*i + i%2*5) }), 0},
 		"a line with high waves":  {series(func(i int) uint64 { return uint64(i + i%4*100) }), 0},
 	} {
-		from, found := beginOfRise(c.v)
+		from, found := beginOfRise(c.v, nil)
 		if found != (c.from >= 0) || found && from != c.from {
 			t.Errorf("%s: %v from %d, want from %d", name, found, from, c.from)
+		}
+	}
+}
+
+// A cache that had filled up an eighth before the end was said to grow.
+//
+// Memory that stands still while iterations go on has stopped growing, if it rose again and again in every stretch as
+// long before. What happens after the last iteration does not count, nor do distances that are usual.
+func TestStops(t *testing.T) {
+	t.Parallel()
+	const last = 74
+	filled := func(i int) uint64 { return uint64(100 * (min(i, 66) / 2)) } // like a cache, a rise now and then
+	each := func(i int) uint64 { return uint64(100 * i) }
+	for name, c := range map[string]struct {
+		v          func(i int) uint64
+		iterations int // in the run
+		until      int // the point by which the last one had ended
+		rises      bool
+	}{
+		"filled":                       {filled, 160, last, false},
+		"filled, not known":            {filled, 0, 0, true},
+		"filled, few iterations":       {filled, 40, last, true},
+		"filled when iterations ended": {filled, 160, 67, true},
+		"filled, and one in flight": {func(i int) uint64 { return filled(i) + uint64(i/last*200) }, 160, last,
+			false},
+		"filled, and a trifle":      {func(i int) uint64 { return filled(i) + uint64(i/68*30) }, 160, last, false},
+		"in each iteration":         {each, 160, last, true},
+		"in each, then it is saved": {func(i int) uint64 { return each(min(i, 67)) }, 160, 67, true},
+		"every 50th of 400":         {func(i int) uint64 { return uint64((i*400/last + 20) / 50) }, 400, last, true},
+		"every 50th, early":         {func(i int) uint64 { return uint64((i*400/last + 45) / 50) }, 400, last, true},
+		"much now and then":         {func(i int) uint64 { return uint64(i/10*1000 + i) }, 160, last, true},
+	} {
+		v := make([]uint64, last+1)
+		var ended []int
+		for i := range v {
+			if v[i] = c.v(i); c.iterations > 0 {
+				ended = append(ended, min(i, c.until)*c.iterations/c.until)
+			}
+		}
+		if _, found := beginOfRise(stayed(v), ended); found != c.rises {
+			t.Errorf("%s: rises: %v", name, found)
 		}
 	}
 }

@@ -47,7 +47,8 @@ type GrowthJudge struct {
 	// instead
 	Reserves func(stack uint64) bool
 
-	times []int64 // of the points
+	times    []int64 // of the points
+	finished []int   // iterations by then; nil: they are not known
 }
 
 // Judge judges the main level and the other kinds of memory that the program used.
@@ -79,6 +80,7 @@ func (j *GrowthJudge) of(account heap.Account) *report.Trend {
 		return t
 	}
 	j.times = append(append([]int64{}, j.Held.Ends[:j.Held.Points()]...), j.Held.LastTimeNS)
+	j.finished = j.endedBy(j.times)
 	g, floor := j.growthOf(account), max(floorBytes, j.peakOf(account)/floorPart)
 	moves := g != nil && g.moves(j.round(g))
 	steady := g != nil && !moves && j.repeats(g) && !j.ended(g) && !j.allocatedLate(g)
@@ -188,6 +190,22 @@ func (j *GrowthJudge) iterations(from, to int64) (count int) {
 		}
 	}
 	return count
+}
+
+// endedBy counts the iterations, be they inferred, that ended by each of some times; nil if none are known.
+func (j *GrowthJudge) endedBy(times []int64) []int {
+	t := j.Summary.Training
+	if t == nil || t.IterationsBy == report.IterationsByNothing {
+		return nil
+	}
+	ended, n := make([]int, len(times)), 0
+	for at, time := range times {
+		for n < len(t.Iterations) && t.Iterations[n].Ended && t.Iterations[n].EndNS <= time {
+			n++
+		}
+		ended[at] = n
+	}
+	return ended
 }
 
 // fullIn returns the seconds until the only device in use is full, 0 if that is unknown, or has happened.
