@@ -36,6 +36,12 @@ type OOMComposition struct {
 	// among IterationFeatureBytes, what repeats: what code that ran several times in this iteration made after its
 	// first run. It may be of a loop in one pass, or of several passes
 	RepeatedBytes uint64 `json:"-"`
+
+	// temporaries of an optimizer's step that makes them for many parameters at once, its name as in
+	// _multi_tensor_adam, and the largest parameter
+	MultiTensorBytes      uint64 `json:"-"`
+	MultiTensorOf         string `json:"-"`
+	LargestParameterBytes uint64 `json:"-"`
 }
 
 // ElementWidths is memory by how many bytes each of its elements has.

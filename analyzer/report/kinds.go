@@ -69,6 +69,8 @@ var FindingKinds = []FindingKind{
 		"enough idle memory"},
 	{"fragmentation", SeverityAdvice, "no piece of PyTorch's idle bytes outside private pools is enough, their pages of " +
 		"20 MiB are, and a twentieth, and expandable segments are off"},
+	{"multi-tensor", SeverityAdvice, "temporaries of an optimizer's step over many parameters at once are enough, less what foreach=False " +
+		"needs of them unless there is a fused step"},
 	{"idle-cache", SeverityAdvice, "another caller than the framework was refused while whole segments are idle"},
 	{"other-processes", SeverityAdvice, "other processes hold enough, or a fifth of all that is in use"},
 	{"fresh", SeverityAdvice, "a fifth or more was allocated since the step began"},

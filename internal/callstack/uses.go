@@ -20,6 +20,18 @@ func Autocasts(all []*Frame) bool {
 	return false
 }
 
+// MultiTensor names the optimizer whose step over many parameters at once makes the memory of a stack, adam of
+// _multi_tensor_adam (torch/optim, PyTorch 1.13 to 2.15); "" for other memory.
+func MultiTensor(all []*Frame) string {
+	for _, f := range all {
+		if name, found := strings.CutPrefix(f.Function, "_multi_tensor_"); found && f.Kind == symbol.Python &&
+			strings.Contains(f.File, "torch/optim/") {
+			return name
+		}
+	}
+	return ""
+}
+
 // loaders are the files whose functions read tensors from a checkpoint.
 var loaders = []string{"torch/serialization.py", "safetensors/torch.py"}
 

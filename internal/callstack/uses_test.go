@@ -6,6 +6,24 @@ import (
 	"memtrace/internal/symbol"
 )
 
+// Temporaries of an optimizer's multi-tensor step are told by its function, in PyTorch's folder alone.
+func TestMultiTensor(t *testing.T) {
+	for _, c := range []struct {
+		frame symbol.Frame
+		want  string
+	}{
+		{symbol.Frame{Kind: symbol.Python, Function: "_multi_tensor_adam", File: "/x/torch/optim/adam.py"}, "adam"},
+		{symbol.Frame{Kind: symbol.Python, Function: "_single_tensor_adam", File: "/x/torch/optim/adam.py"}, ""},
+		{symbol.Frame{Kind: symbol.Python, Function: "_multi_tensor_adam", File: "/x/mine/adam.py"}, ""},
+		{symbol.Frame{Function: "_multi_tensor_adam", File: "/x/torch/optim/adam.py"}, ""},
+	} {
+		all := []*Frame{{Frame: symbol.Frame{Function: "cudaMalloc"}}, {Frame: c.frame}}
+		if got := MultiTensor(all); got != c.want {
+			t.Errorf("%+v: %q", c.frame, got)
+		}
+	}
+}
+
 // TestUses: what native functions and Python files of a stack show about the program.
 func TestUses(t *testing.T) {
 	for _, c := range []struct {

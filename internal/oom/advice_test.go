@@ -96,6 +96,29 @@ var adviceCases = []struct {
 	}, "4.00 GiB (42% of what is in use) are older than the latest of 23 runs of the same code since the last step and " +
 		"are neither parameters, gradients, optimizer state nor buffers: something keeps them, most of it from " +
 		"train.py:7 validate. These are activations that no backward pass has freed"},
+	{"multi-tensor", func(e *report.OOMEvent, _ trace.Info) {
+		e.Composition = &report.OOMComposition{MultiTensorBytes: gib, MultiTensorOf: "adam",
+			LargestParameterBytes: 128 * oneMiB}
+	}, []func(*report.OOMEvent, trace.Info){
+		func(e *report.OOMEvent, _ trace.Info) { e.Composition.MultiTensorBytes = 500 * oneMiB },
+		func(e *report.OOMEvent, _ trace.Info) { e.Outcome = report.OOMRecovered },
+		func(e *report.OOMEvent, _ trace.Info) { e.FreeBytes = gib },
+		func(e *report.OOMEvent, _ trace.Info) { e.Composition = nil },
+		func(_ *report.OOMEvent, info trace.Info) { delete(info, "framework.torch") },
+	}, "1.00 GiB (11% of what is in use) are temporaries of _multi_tensor_adam, a step that makes those of many parameters at once: fused=True, which makes none, gives back " +
+		"about 1.00 GiB; foreach=False, which makes those of one parameter at a time, about 768.0 MiB."},
+	{"multi-tensor", func(e *report.OOMEvent, _ trace.Info) { // foreach=False would not be enough
+		e.Composition = &report.OOMComposition{MultiTensorBytes: gib, MultiTensorOf: "adamw",
+			LargestParameterBytes: 300 * oneMiB}
+	}, []func(*report.OOMEvent, trace.Info){
+		func(_ *report.OOMEvent, info trace.Info) { info["framework.torch"] = "1.13.1" },
+	}, "fused=True, which makes none, gives back about 1.00 GiB."},
+	{"multi-tensor", func(e *report.OOMEvent, _ trace.Info) { // has no fused step
+		e.Composition = &report.OOMComposition{MultiTensorBytes: gib, MultiTensorOf: "rmsprop",
+			LargestParameterBytes: 128 * oneMiB}
+	}, []func(*report.OOMEvent, trace.Info){
+		func(e *report.OOMEvent, _ trace.Info) { e.Composition.LargestParameterBytes = 300 * oneMiB },
+	}, "at once: foreach=False, which makes those of one parameter at a time, gives back about 768.0 MiB."},
 	{"idle-cache", func(e *report.OOMEvent, _ trace.Info) {
 		e.Level, e.Allocator.Pieces.WholeFreeBytes = "driver", 3*gib
 	},

@@ -24,7 +24,7 @@ var categoryAdvices = []categoryAdvice{
 
 // urgentAdvice says what stands in the way whatever the memory is for. It comes first.
 var urgentAdvice = []string{"larger-than-device", "own-limit", "pinned", "kept", "failed-attempts", "private-pools",
-	"fragmentation", "idle-cache", "other-processes", "growing"}
+	"fragmentation", "multi-tensor", "idle-cache", "other-processes", "growing"}
 
 // vagueAdvice is what can be said where categories are not known.
 var vagueAdvice = []string{"untagged", "tagged", "fresh"}

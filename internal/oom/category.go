@@ -21,7 +21,7 @@ var nameCategories = [...]string{trace.CategoryParameter: "Parameters", trace.Ca
 // block is live, so that what only lasts as long as its pass is not told apart.
 var phaseCategories = map[string]string{"init": "Parameters", "forward": "Feature maps",
 	"recompute": "Recomputed feature maps", "backward": "Gradients",
-	"optimizer": "Temporary", "data": "Input data"}
+	"optimizer": temporary, "data": "Input data"}
 
 // namedBlocks are what a framework calls its live blocks. Inside of the program no trace can be read ahead, so that a
 // name is known from when it was said.

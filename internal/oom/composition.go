@@ -23,6 +23,7 @@ const (
 	ofActivations  = "Intermediate gradients"
 	copies         = "Autocast weight copies"
 	buckets        = "Communication buckets"
+	temporary      = "Temporary"
 )
 
 // recurrence is what the live blocks of one call stack are.
@@ -41,11 +42,12 @@ type composer struct {
 	older      map[callstack.Pair]*recurrence
 	halves     map[uint64]int // how many parameters have these sizes in half precision
 	casts      map[callstack.Pair]bool
-	cast       map[uint32]bool // blocks that are such copies
-	features   uint64          // order number of the running iteration's first activation
-	made       uint64          // of the last block before it that is fixed: inputs come after the model
-	maybe      uint64          // of the iteration's activations, what has the size of such a copy
-	begin, was uint64          // order numbers: where the running iteration begins, and where the first one did
+	cast       map[uint32]bool           // blocks that are such copies
+	multi      map[callstack.Pair]string // of temporaries: the optimizer of the multi-tensor step, or ""
+	features   uint64                    // order number of the running iteration's first activation
+	made       uint64                    // of the last block before it that is fixed: inputs come after the model
+	maybe      uint64                    // of the iteration's activations, what has the size of such a copy
+	begin, was uint64                    // order numbers: where the running iteration begins, and where the first one did
 	v          report.OOMComposition
 }
 
@@ -56,6 +58,7 @@ func (t *Tracker) compose(device int16, final bool) (*report.OOMComposition, []r
 		byStack: make(map[callstack.Pair]*recurrence), older: make(map[callstack.Pair]*recurrence),
 		begin: t.stepped.last, was: t.stepped.first, features: math.MaxUint64}
 	c.halves, c.casts = make(map[uint64]int), make(map[callstack.Pair]bool)
+	c.multi = make(map[callstack.Pair]string)
 	c.each(func(_ uint32, b *heap.Block, category string) { c.halve(b, category) })
 	c.findCopies()
 	c.each(c.count)
@@ -104,6 +107,7 @@ func (c *composer) halve(b *heap.Block, category string) {
 	if category == parameters {
 		const unit = 512
 		c.halves[(b.Size/2+unit-1)/unit*unit]++
+		c.v.LargestParameterBytes = max(c.v.LargestParameterBytes, b.Size)
 	}
 }
 
@@ -145,12 +149,32 @@ func (c *composer) isCast(b *heap.Block) bool {
 func (c *composer) count(id uint32, b *heap.Block, category string) {
 	c.categories.add(category, b.Size)
 	c.narrow(id, b, category)
+	if of := c.multiTensor(b, category); of != "" {
+		c.v.MultiTensorBytes, c.v.MultiTensorOf = c.v.MultiTensorBytes+b.Size, of
+	}
 	if fixed[category] && b.Seq < c.features {
 		c.made = max(c.made, b.Seq)
 	}
 	if b.Seq > c.begin && !fixed[category] && b.PyStack != 0 && b.PyStack&callstack.LinkedBit == 0 && category != "" {
 		c.recur(c.byStack, b)
 	}
+}
+
+// multiTensor names the optimizer whose multi-tensor step made a block that it will free again. SGD's makes its state
+// as well.
+func (c *composer) multiTensor(b *heap.Block, category string) string {
+	if category != temporary {
+		return ""
+	}
+	pair := callstack.Pair{Native: b.Stack, Python: b.PyStack}
+	of, known := c.multi[pair]
+	if !known {
+		if of = callstack.MultiTensor(c.Resolver.Stacks.Of(pair).All); of == "sgd" {
+			of = ""
+		}
+		c.multi[pair] = of
+	}
+	return of
 }
 
 // narrow takes in how many bytes the elements of parameters and of states of optimizers have.
@@ -212,7 +236,7 @@ func (c *composer) divide(b *heap.Block, category string) {
 		c.v.FixedBytes += b.Size
 	case b.Seq > c.begin:
 		c.v.IterationBytes += b.Size
-		if !left {
+		if !left && c.multiTensor(b, category) == "" {
 			c.ofBatch(b, feature)
 		}
 	default:

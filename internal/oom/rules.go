@@ -23,6 +23,8 @@ var adviceRules = []adviceRule{
 	{name: "fragmentation", ask: askFragmentation,
 		text: "{idle} are cached but idle, in {pieces} pieces of which the largest is {largest}, and the request is {asked}: the cache is fragmented. Let segments grow: " +
 			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True gives back about {frees}."},
+	{name: "multi-tensor", ask: askMultiTensor,
+		text: "{held} ({share}) are temporaries of {step}, a step that makes those of many parameters at once: {instead}."},
 	{name: "idle-cache", ask: askIdleCache,
 		text: "{frees} are cached but idle in whole segments. Call torch.cuda.empty_cache() before the large request, or from whatever else holds memory on {device}."},
 	{name: "other-processes", ask: askOthers,
@@ -103,6 +105,33 @@ func askPrivatePools(e *report.OOMEvent, f AdviceFacts) (uint64, words, bool) {
 	idle, frees := report.PrivateBytes(a.Private)
 	return frees, words{"idle": report.SizeText(idle), "all": report.SizeText(a.IdleBytes),
 		"pools": report.Number(uint64(len(a.Private)))}, sizeable(e, frees)
+}
+
+// askMultiTensor is for a step of an optimizer that runs out of memory for its temporaries. One parameter at a time has
+// at most two as large as itself (_single_tensor_adam of torch/optim/adam.py, PyTorch 2.7.1), a fused step none.
+func askMultiTensor(e *report.OOMEvent, f AdviceFacts) (uint64, words, bool) {
+	c := e.Composition
+	if c == nil || !f.torch() || e.Outcome != report.OOMFailed {
+		return 0, nil, false
+	}
+	held := c.MultiTensorBytes
+	single := held - min(held, 2*c.LargestParameterBytes)
+	instead, frees := fmt.Sprintf("foreach=False, which makes those of one parameter at a time, gives back about %s",
+		report.SizeText(single)), single
+	if covers(e, held) && hasFused(c.MultiTensorOf, f.Info["framework.torch"]) {
+		also := ""
+		if covers(e, single) {
+			also = "; " + strings.Replace(instead, " gives back", "", 1)
+		}
+		instead, frees = "fused=True, which makes none, gives back about "+report.SizeText(held)+also, held
+	}
+	return frees, words{"held": report.SizeText(held), "share": shareOf(e, held),
+		"step": "_multi_tensor_" + c.MultiTensorOf, "instead": instead}, covers(e, frees)
+}
+
+// hasFused reports whether an optimizer has a fused step on a GPU: Adam since PyTorch 1.13, AdamW since 2.0.
+func hasFused(optimizer, version string) bool {
+	return optimizer == "adam" || optimizer == "adamw" && !strings.HasPrefix(version, "1.")
 }
 
 // askIdleCache is for memory that another caller than the framework ran short of: for itself the framework gives idle

@@ -338,6 +338,30 @@ def half_adam(followed):
     adam(followed, torch.bfloat16)
 
 
+def multi_tensor(followed):
+    """The step of an optimizer makes temporaries for all parameters at once."""
+    net = model(40)
+    stepped(net, torch.optim.Adam(net.parameters(), fused=followed or None), followed)
+
+
+def multi_tensor_rms(followed):
+    """The same of an optimizer that has no fused step."""
+    net = model(40)
+    stepped(net, torch.optim.RMSprop(net.parameters(), foreach=not followed), followed)
+
+
+def stepped(net, optimizer, followed):
+    """As many points before a step that is refused as after the same step that is not."""
+    for _ in range(3):
+        net(torch.randn(64, 1024, device="cuda")).sum().backward()
+        if not followed:
+            point()
+        optimizer.step()
+        if followed:
+            point()
+        optimizer.zero_grad()
+
+
 def first_step(_):
     """The first step of an optimizer makes its state, which is not all there when memory runs out; not to be followed."""
     net = model(40)
