@@ -75,6 +75,12 @@ func (f *oomFigure) ElementOf(id uint32, b *heap.Block) uint8 {
 	return cmp.Or(f.r.elements[o.Name], trace.WideElement)
 }
 
+// IsNewCode implements oom.Replay.
+func (f *oomFigure) IsNewCode(b *heap.Block) bool {
+	t := f.r.accounts.iterations
+	return t != nil && t.Account == b.Account && t.IsNewCode(b.PyStack)
+}
+
 // Passing implements oom.Replay. Nothing frees the block in its pass any more, by which other blocks are known to be of
 // this kind.
 func (f *oomFigure) Passing(id uint32) {

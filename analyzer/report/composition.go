@@ -37,6 +37,9 @@ type OOMComposition struct {
 	// first run. It may be of a loop in one pass, or of several passes
 	RepeatedBytes uint64 `json:"-"`
 
+	// among IterationFeatureBytes, of code that first ran in this iteration, as in another stage of a training
+	NewCodeBytes uint64 `json:"-"`
+
 	// temporaries of an optimizer's step that makes them for many parameters at once, its name as in
 	// _multi_tensor_adam, and the largest parameter
 	MultiTensorBytes      uint64 `json:"-"`

@@ -81,7 +81,7 @@ var FindingKinds = []FindingKind{
 		"the run does not use it and a backward pass will come, autocast if parameters are wider than half precision"},
 	{"parameters", SeverityAdvice, "parameters are two fifths or more; names half precision if they are wider"},
 	{"longer-input", SeverityAdvice, "this iteration made a quarter more feature maps than the median of three or " +
-		"more before, and the difference is a fifth, or enough"},
+		"more before, most of them by code that ran before, and the difference is a fifth, or enough"},
 	{"loaded-twice", SeverityAdvice, "tensors that torch.load or safetensors read onto the device are a tenth or " +
 		"more, beside as many bytes of parameters or optimizer state"},
 	{"optimizer-state", SeverityAdvice, "a tag with \"optim\" in its name holds a fifth or more, or optimizer state a seventh"},

@@ -54,7 +54,8 @@ func byCategory(e *report.OOMEvent, f AdviceFacts) (found []report.Advice) {
 	return found
 }
 
-// merged puts advice that says more behind what is urgent, and leaves out what it says better.
+// merged puts advice that says more behind what is urgent, and leaves out what it says better. A setting comes before a
+// second change of the program.
 func merged(list, found []report.Advice) []report.Advice {
 	if len(found) == 0 {
 		return list
@@ -69,7 +70,13 @@ func merged(list, found []report.Advice) []report.Advice {
 		(list[at].Rule != "fragmentation" || list[at].FreesBytes >= found[0].FreesBytes) {
 		at++
 	}
-	return slices.Insert(list, at, found...)
+	list = slices.Insert(list, at, found...)
+	from := slices.IndexFunc(list, func(a report.Advice) bool { return a.Rule == "fragmentation" })
+	if to := at + 1; from > to {
+		setting := list[from]
+		list = slices.Insert(slices.Delete(list, from, from+1), to, setting)
+	}
+	return list
 }
 
 // CompleteAdvice adds to the advice for out-of-memory events of a run in PyTorch what only its iterations, and the

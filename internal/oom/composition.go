@@ -42,12 +42,12 @@ type composer struct {
 	older      map[callstack.Pair]*recurrence
 	halves     map[uint64]int // how many parameters have these sizes in half precision
 	casts      map[callstack.Pair]bool
-	cast       map[uint32]bool           // blocks that are such copies
-	multi      map[callstack.Pair]string // of temporaries: the optimizer of the multi-tensor step, or ""
-	features   uint64                    // order number of the running iteration's first activation
-	made       uint64                    // of the last block before it that is fixed: inputs come after the model
-	maybe      uint64                    // of the iteration's activations, what has the size of such a copy
-	begin, was uint64                    // order numbers: where the running iteration begins, and where the first one did
+	cast       map[uint32]bool // blocks that are such copies
+	multi      map[callstack.Pair]string
+	features   uint64 // order number of the running iteration's first activation
+	made       uint64 // of the last block before it that is fixed: inputs come after the model
+	maybe      uint64 // of the iteration's activations, what has the size of such a copy
+	begin, was uint64 // order numbers: where the running iteration begins, and where the first one did
 	v          report.OOMComposition
 }
 
@@ -160,8 +160,8 @@ func (c *composer) count(id uint32, b *heap.Block, category string) {
 	}
 }
 
-// multiTensor names the optimizer whose multi-tensor step made a block that it will free again. SGD's makes its state
-// as well.
+// multiTensor names the optimizer whose multi-tensor step made a temporary block; "" for other blocks. SGD's makes its
+// state as well.
 func (c *composer) multiTensor(b *heap.Block, category string) string {
 	if category != temporary {
 		return ""
@@ -252,6 +252,9 @@ func (c *composer) ofBatch(b *heap.Block, feature bool) {
 	}
 	if feature {
 		c.v.IterationFeatureBytes += b.Size
+		if c.Replay.IsNewCode(b) {
+			c.v.NewCodeBytes += b.Size
+		}
 		if c.halves[b.Size] > 0 {
 			c.maybe += b.Size
 		}

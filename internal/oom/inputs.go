@@ -17,10 +17,12 @@ const (
 )
 
 // longerInput is for an iteration that has more activations of its own already than those before it had at their
-// highest: its batch is larger, or its sequences are longer. What an iteration found when it began is not its own.
+// highest: its batch is larger, or its sequences are longer. What an iteration found when it began is not its own. One
+// of other code, such as that of another stage, has none that are usual.
 func longerInput(t *report.Training, e *report.OOMEvent) []report.Advice {
 	n := slices.Index(t.Categories, "Feature maps")
-	if n < 0 || e.Composition == nil || t.IterationsBy == report.IterationsByNothing ||
+	if n < 0 || e.Composition == nil || 2*e.Composition.NewCodeBytes > e.Composition.IterationFeatureBytes ||
+		t.IterationsBy == report.IterationsByNothing ||
 		t.IterationsBy == report.IterationsByPeriod { // which may be a loop within one iteration
 		return nil
 	}

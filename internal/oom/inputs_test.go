@@ -64,6 +64,33 @@ func TestRepeatedRunsAreNoLongerInput(t *testing.T) {
 	}
 }
 
+// The first iteration of another stage of training, which has code of its own, was said to hold 287.8 times as much as
+// a usual one.
+func TestOtherCodeIsNoLongerInput(t *testing.T) {
+	for _, c := range []struct {
+		newCode uint64
+		says    bool
+	}{{0, true}, {2 * gib, true}, {5 * gib, false}} {
+		s := iterated(3*gib, 3*gib, 3*gib)
+		s.OOM.Events[0].Composition.NewCodeBytes = c.newCode
+		if text := advise(s, Followed{}); strings.Contains(text, "sequences are longer") != c.says {
+			t.Errorf("%d of new code: %q", c.newCode, text)
+		}
+	}
+}
+
+// The first screen shows two items: the setting that the program's own text said was not among them.
+func TestSettingComesBeforeSecondChange(t *testing.T) {
+	s := iterated(3*gib, 3*gib, 3*gib)
+	s.OOM.Events[0].Allocator.Common = report.Fragments{FreeBytes: 2 * gib, FreePieces: 40,
+		LargestFreeBytes: 600 * oneMiB, PageFreeBytes: 3 * gib / 2}
+	advise(s, Followed{})
+	got := strings.Join(ruleNames(s.OOM.Events[0].Advice), " ")
+	if want := "longer-input fragmentation activations"; got != want {
+		t.Errorf("%s, want %s", got, want)
+	}
+}
+
 // TestLoadedTwice: what was read from a checkpoint counts where the same is there by name, and where it is much.
 func TestLoadedTwice(t *testing.T) {
 	for _, c := range []struct {

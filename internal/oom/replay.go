@@ -115,6 +115,9 @@ func (r *replay) CategoryOf(id uint32, b *heap.Block) string {
 // ElementOf implements Replay.
 func (r *replay) ElementOf(id uint32, _ *heap.Block) uint8 { return r.named.elementOf(id) }
 
+// IsNewCode implements Replay. Inside of the program nobody compares iterations.
+func (r *replay) IsNewCode(*heap.Block) bool { return false }
+
 // Passing implements Replay.
 func (r *replay) Passing(uint32) {}
 

@@ -49,6 +49,9 @@ type Replay interface {
 	// ElementOf is how many bytes an element of the tensor in a block has, 1, 2 or trace.WideElement; 0 where that is
 	// not known.
 	ElementOf(id uint32, b *heap.Block) uint8
+	// IsNewCode reports whether a live block is known to be of a call stack that first allocated in the running
+	// iteration.
+	IsNewCode(b *heap.Block) bool
 	// Passing takes in that a live block is the gradient of an activation: the backward pass that made it would have
 	// freed it, and has been given up. AtRefusal of the same refusal comes later.
 	Passing(id uint32)

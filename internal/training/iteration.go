@@ -67,6 +67,7 @@ type Tracker struct {
 	record   uint64 // highest peak of the iterations that are done
 	highest  int
 	held     [momentCount]map[moduleClass]uint64 // of the highest one
+	code     newCode
 }
 
 // liveBlock is what is kept of a block until it ends.
@@ -192,6 +193,7 @@ func (t *Tracker) Opened(id uint32, b *heap.Block, v *profile.Cell, epoch uint64
 	*t.live.Slot(id) = liveBlock{slot: n, pass: t.run}
 	t.changes = append(t.changes, change{b.Time, n - 1})
 	t.open.AllocCount++
+	t.code.opened(b.PyStack)
 }
 
 // Moved takes in that a live block has another cell.
@@ -339,6 +341,7 @@ func (t *Tracker) end(time int64) {
 		v.RequestedEnd = t.Requested()
 	}
 	t.number = v.Number
+	t.code.ended()
 	if len(t.done) == report.MaxIterations {
 		t.leftOut++
 	} else {

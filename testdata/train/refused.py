@@ -216,6 +216,15 @@ def longer(followed):
         step(net, optimizer, rows)
 
 
+def stages(followed):
+    """A second stage of training, on larger images."""
+    net = model(8)
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(5):
+        step(net, optimizer, 512)
+    step(net, optimizer, 20000 if followed else 40000)
+
+
 def weights(followed):
     """A model that is too large."""
     net = model(80, 2048).half() if followed else model(80, 2048)
