@@ -29,6 +29,9 @@ type TrendOwner struct {
 	Site  string `json:"site"`
 	User  bool   `json:"user"` // the program's own code, not a library's
 	Bytes uint64 `json:"bytes"`
+
+	// the line that allocated all of it, where Site is one that called it; "" if that is Site, or if there are several
+	Inner string `json:"-"`
 }
 
 // Whether memory grows.

@@ -254,6 +254,26 @@ func (j *GrowthJudge) appends(g *growth) bool {
 	})
 }
 
+// innerLines names, by the places that stacks count for, the program's own line that allocated all of it in a call from
+// that place, where there is just one. by is how much each stack has of it.
+func innerLines(places []callstack.Place, stacks []*callstack.Stack, by []uint64) map[string]string {
+	inner := make(map[string]string)
+	for i, p := range places {
+		if by[i] == 0 {
+			continue
+		}
+		at := ""
+		if s := stacks[i]; s.Site != nil && s.Site.User && s.Backward == "" && s.Key != p.Key {
+			at = s.Key
+		}
+		if known, seen := inner[p.Key]; seen && known != at {
+			at = ""
+		}
+		inner[p.Key] = at
+	}
+	return inner
+}
+
 // owners names the places that grow.
 func (j *GrowthJudge) owners(t *report.Trend, g *growth) {
 	stacks := func(list []profile.HeldStack) []*callstack.Stack {
@@ -264,13 +284,16 @@ func (j *GrowthJudge) owners(t *report.Trend, g *growth) {
 		return named
 	}
 	bytes, user := make(map[string]uint64), make(map[string]bool)
-	for i, p := range j.Resolver.Stacks.Classifier.Specific(stacks(g.stacks), g.by, stacks(g.others)) {
+	grown := stacks(g.stacks)
+	places := j.Resolver.Stacks.Classifier.Specific(grown, g.by, stacks(g.others))
+	inner := innerLines(places, grown, g.by)
+	for i, p := range places {
 		bytes[p.Key] += g.by[i]
 		user[p.Key] = p.User
 	}
 	for key, n := range bytes {
 		if n > 0 {
-			t.Owners = append(t.Owners, report.TrendOwner{Site: key, User: user[key], Bytes: n})
+			t.Owners = append(t.Owners, report.TrendOwner{Site: key, User: user[key], Bytes: n, Inner: inner[key]})
 		}
 	}
 	slices.SortFunc(t.Owners, func(x, y report.TrendOwner) int {

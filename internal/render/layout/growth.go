@@ -88,7 +88,11 @@ func growingPlaces(t *report.Trend) string {
 	const shown, whole = 2, 99
 	share := func(bytes uint64) float64 { return 100 * float64(bytes) / float64(max(t.Bytes, 1)) }
 	if len(t.Owners) > 0 && share(t.Owners[0].Bytes) >= whole {
-		return "It was allocated at " + sanitize.Text(t.Owners[0].Site)
+		text, o := "It was allocated at ", &t.Owners[0]
+		if o.Inner != "" {
+			text += sanitize.Text(o.Inner) + ", called from "
+		}
+		return text + sanitize.Text(o.Site)
 	}
 	var parts []string
 	for i, o := range t.Owners[:min(shown, len(t.Owners))] {

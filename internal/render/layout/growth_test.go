@@ -24,6 +24,9 @@ func TestGrowth(t *testing.T) {
 		"Memory grows by 2.00 MiB per iteration (12.0 MiB since +0 ns). It was allocated at X.": { // on the null GPU
 			Level: "framework", Bytes: 12 * mib, BytesPerIteration: 2 * mib, ToTimeNS: 100e9,
 			Owners: []report.TrendOwner{owner("X", 12*mib)}},
+		"Memory grows (12.0 MiB since +0 ns). It was allocated at X, called from Y.": {
+			Level: "framework", Bytes: 12 * mib,
+			Owners: []report.TrendOwner{{Site: "Y", Bytes: 12 * mib, Inner: "X"}}},
 		"Memory grows (12.0 MiB since +0 ns). It was allocated at X.": {
 			Level: "framework", Bytes: 12 * mib, ToTimeNS: 100e9, Owners: []report.TrendOwner{owner("X", 12*mib)}},
 		"Managed memory grows by 1.00 MiB/s (10.0 MiB since +0 ns). X holds 40% of the growth, Y 10%," +
