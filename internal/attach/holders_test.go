@@ -82,7 +82,8 @@ func TestMostHeld(t *testing.T) {
 	if want := []string{"hooked", "probe", "small", "views"}; !slices.Equal(paths, want) {
 		t.Errorf("%q, want %q", paths, want)
 	}
-	for _, part := range []string{" 588.0 MiB  hooked\n", "others hold 588.0 MiB of it as well", " 210.0 MiB  probe\n"} {
+	for _, part := range []string{" 588.0 MiB  hooked\n", "others hold 588.0 MiB of it as well",
+		" 210.0 MiB  probe\n"} {
 		if !strings.Contains(text.String(), part) {
 			t.Errorf("%q is missing:\n%s", part, text.String())
 		}

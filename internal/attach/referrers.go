@@ -88,8 +88,8 @@ func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 	return r.writeReferrers(o, &text, found.LeftOut)
 }
 
-// mostHeld orders holders by what they hold, whether others do as well or not, the most first. Those whose memory is all
-// of holders before them are last, as it is counted once.
+// mostHeld orders holders by what they hold, whether others do as well or not, the most first. Those whose memory is
+// all of holders before them are last, as it is counted once.
 func mostHeld(list []report.Kept) []report.Kept {
 	slices.SortStableFunc(list, func(a, b report.Kept) int {
 		return cmp.Compare(b.FreesBytes+b.SharedBytes, a.FreesBytes+a.SharedBytes)

@@ -263,7 +263,7 @@ func innerLines(places []callstack.Place, stacks []*callstack.Stack, by []uint64
 			continue
 		}
 		at := ""
-		if s := stacks[i]; s.Site != nil && s.Site.User && s.Backward == "" && s.Key != p.Key {
+		if s := stacks[i]; s.Site != nil && s.Site.User && s.Key != p.Key && !strings.HasPrefix(s.Key, s.Backward) {
 			at = s.Key
 		}
 		if known, seen := inner[p.Key]; seen && known != at {

@@ -14,8 +14,8 @@ import (
 // place itself, a library's or a step of a backward pass.
 func TestInnerLines(t *testing.T) {
 	t.Parallel()
-	stack := func(key string, user bool, backward string) *callstack.Stack {
-		return &callstack.Stack{Key: key, Site: &callstack.Frame{User: user}, Backward: backward}
+	stack := func(key string, user bool) *callstack.Stack { // Backward is there for any
+		return &callstack.Stack{Key: key, Site: &callstack.Frame{User: user}, Backward: callstack.BackwardOf[false]}
 	}
 	var places []callstack.Place
 	var stacks []*callstack.Stack
@@ -25,13 +25,13 @@ func TestInnerLines(t *testing.T) {
 		stack *callstack.Stack
 		by    uint64
 	}{
-		{"dqn.py:34", stack("dqn.py:25 env_step", true, ""), 8},
-		{"dqn.py:34", stack("dqn.py:25 env_step", true, ""), 4},
-		{"dqn.py:34", stack("dqn.py:99 unrelated", true, ""), 0},
-		{"a.py:1", stack("a.py:2", true, ""), 1}, {"a.py:1", stack("a.py:3", true, ""), 1},
-		{"b.py:1", stack("b.py:2", true, ""), 1}, {"b.py:1", stack("b.py:1", true, ""), 1},
-		{"c.py:1", stack("c.py:1", true, ""), 1}, {"d.py:1", stack("lib.py:1", false, ""), 1},
-		{"e.py:1", stack("backward of e.py:2", true, "backward of "), 1}, {"f.py:1", &callstack.Stack{}, 1},
+		{"dqn.py:34", stack("dqn.py:25 env_step", true), 8},
+		{"dqn.py:34", stack("dqn.py:25 env_step", true), 4},
+		{"dqn.py:34", stack("dqn.py:99 unrelated", true), 0},
+		{"a.py:1", stack("a.py:2", true), 1}, {"a.py:1", stack("a.py:3", true), 1},
+		{"b.py:1", stack("b.py:2", true), 1}, {"b.py:1", stack("b.py:1", true), 1},
+		{"c.py:1", stack("c.py:1", true), 1}, {"d.py:1", stack("lib.py:1", false), 1},
+		{"e.py:1", stack("backward of e.py:2", true), 1}, {"f.py:1", &callstack.Stack{}, 1},
 	} {
 		places = append(places, callstack.Place{Key: c.place})
 		stacks, by = append(stacks, c.stack), append(by, c.by)
