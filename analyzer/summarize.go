@@ -147,7 +147,8 @@ func (q *query) addTraining(s *report.Summary, info trace.Info) {
 func ending(s *report.Summary) training.Ending {
 	p := &s.Process
 	whole := p.Ended == report.EndedClean && p.Stopped == "" && !p.Snapshot
-	return training.Ending{TimeNS: s.EndNS(), GraphlessBytes: s.KeptBy.GraphlessBytes(),
+	graphs, graphless := s.KeptBy.Graphs()
+	return training.Ending{TimeNS: s.EndNS(), Graphs: graphs, GraphlessBytes: graphless,
 		Over: whole && p.ExitStatus != nil && *p.ExitStatus == 0}
 }
 

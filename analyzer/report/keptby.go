@@ -39,18 +39,18 @@ type Kept struct {
 	SharedBytes uint64 `json:"shared_bytes,omitempty"`  // what others hold as well
 }
 
-// GraphlessBytes is what all holders have, if none of them has an autograd graph; else 0. k may be nil.
-func (k *KeptBy) GraphlessBytes() (bytes uint64) {
+// Graphs reports whether holders have autograd graphs, and what all of them have where none does. k may be nil.
+func (k *KeptBy) Graphs() (found bool, graphlessBytes uint64) {
 	if k == nil {
-		return 0
+		return false, 0
 	}
 	for i := range k.Holders {
 		if k.Holders[i].GraphNodes > 0 {
-			return 0
+			return true, 0
 		}
-		bytes += k.Holders[i].FreesBytes + k.Holders[i].SharedBytes
+		graphlessBytes += k.Holders[i].FreesBytes + k.Holders[i].SharedBytes
 	}
-	return bytes
+	return false, graphlessBytes
 }
 
 // KeptUnknown is the path of tensors that the search had not reached when it was cut short.

@@ -18,12 +18,16 @@ type graphs struct {
 	gone    graph           // pass that a backward pass went through last
 	counted bool            // a backward pass allocated
 	scratch map[uint32]bool // live blocks of passes that are a library's scratch memory, which no graph has
+	// live blocks that code outside of passes made last before a pass, by id: what it reads, which its graph saves
+	inputs map[uint32]uint32 // the pass's number
+	recent []uint32          // such blocks since the latest pass began, no more than mostInputs
 }
 
 // Ending is what is known of the end of what was recorded.
 type Ending struct {
 	TimeNS int64
 	Over   bool // the program ended by itself, without a failure: no backward pass was to come
+	Graphs bool // its tensors were seen to have graphs
 	// what the program's tensors held then, if none of them had a graph; else 0
 	GraphlessBytes uint64
 }
@@ -39,6 +43,7 @@ type graph struct {
 	pair        heap.Share // the most bytes that a block and the one before it had
 	latest      uint32     // block: its id, plus one; 0: it is gone
 	before      uint64     // size of the latest block
+	inputs      int        // live blocks that it may have read
 	allocs      uint64
 }
 
@@ -48,6 +53,8 @@ const (
 	// graphPart is the least part of a pass's allocations, as a divisor, that stays in a graph.
 	graphPart  = 3
 	graphsKept = 64
+	// mostInputs is how many blocks before a pass may be its inputs: a batch of a few tensors.
+	mostInputs = 4
 )
 
 // passBlock is a new block as the graphs see it.
@@ -86,7 +93,32 @@ func (g *graphs) opened(b *passBlock, epoch uint64) {
 		if b.of.Backward {
 			g.differentiated(b.of.Number)
 		}
+	case passOf(b.phase) == phaseOther:
+		if len(g.recent) == mostInputs {
+			g.recent = slices.Delete(g.recent, 0, 1)
+		}
+		g.recent = append(g.recent, b.id)
 	}
+}
+
+// ownInputs gives a new pass the blocks made last before it, as far as they are live.
+func (g *graphs) ownInputs(v *graph) {
+	if g.inputs == nil {
+		g.inputs = make(map[uint32]uint32)
+	}
+	for _, id := range g.recent {
+		g.inputs[id] = v.run
+	}
+	v.inputs, g.recent = len(g.recent), g.recent[:0]
+}
+
+// find returns the pass that the one with a number is part of; nil: there is none.
+func (g *graphs) find(run uint32) *graph {
+	n, _ := slices.BinarySearchFunc(g.list, run, func(v graph, run uint32) int { return int(v.to) - int(run) })
+	if n == len(g.list) || g.list[n].run > run {
+		return nil
+	}
+	return &g.list[n]
 }
 
 // passOf returns the pass that a block is of, which may be a new one.
@@ -105,6 +137,7 @@ func (g *graphs) passOf(b *passBlock, epoch uint64) *graph {
 	if b.of.Number == g.seen { // it was recorded before
 		v.first++
 	}
+	g.ownInputs(&v)
 	g.list = append(g.list, v)
 	return &g.list[len(g.list)-1]
 }
@@ -131,11 +164,18 @@ func (g *graphs) closed(run, id uint32, size, epoch uint64) {
 		delete(g.scratch, id)
 		return
 	}
-	n, _ := slices.BinarySearchFunc(g.list, run, func(v graph, run uint32) int { return int(v.to) - int(run) })
-	if n == len(g.list) || g.list[n].run > run {
+	if by, found := g.inputs[id]; found {
+		delete(g.inputs, id)
+		if v := g.find(by); v != nil {
+			v.inputs--
+		}
+	} else if n := slices.Index(g.recent, id); n >= 0 {
+		g.recent = slices.Delete(g.recent, n, n+1)
+	}
+	v := g.find(run)
+	if v == nil {
 		return
 	}
-	v := &g.list[n]
 	v.bytes.Shrink(size, epoch)
 	v.blocks.Shrink(1, epoch)
 	if v.latest == id+1 {
@@ -143,6 +183,9 @@ func (g *graphs) closed(run, id uint32, size, epoch uint64) {
 		v.result.Shrink(v.result.Current, epoch)
 	}
 }
+
+// forget drops all passes.
+func (g *graphs) forget() { g.list, g.scratch, g.inputs, g.recent = nil, nil, nil, nil }
 
 // retire drops passes that hold nothing and held nothing at the peak, so that as many are kept as have blocks.
 func (g *graphs) retire(epoch uint64) {
@@ -172,13 +215,14 @@ func (v *graph) staying(latest bool, epoch uint64) uint64 {
 }
 
 // value is what was kept at the peak for backward passes that never came; nil if nothing. Of a pass that still keeps
-// its graph at the end, nobody knows whether a backward pass was to come, unless the program had come to its own end.
+// its graph at the end, nobody knows whether a backward pass was to come, unless the program had come to its own end;
+// nor whether it is a graph, and no results that hooks collected, unless graphs were seen or its inputs are there too.
 func (g *graphs) value(stacks *callstack.Stacks, end Ending, epoch uint64) *report.Undifferentiated {
 	if g.counted && g.gone.last == 0 { // backward passes lead to no operator here
 		return nil
 	}
 	var still uint64
-	latest := -1
+	passes, saved, latest := 0, 0, -1
 	for i := range g.list {
 		v := &g.list[i]
 		if v.bytes.Peak(epoch) > 0 {
@@ -186,9 +230,13 @@ func (g *graphs) value(stacks *callstack.Stacks, end Ending, epoch uint64) *repo
 		}
 		if v.keeps(v.blocks.Current) {
 			still += v.bytes.Current
+			passes++
+			if v.inputs > 0 {
+				saved++
+			}
 		}
 	}
-	over := end.Over && end.GraphlessBytes < still/2
+	over := end.Over && (end.Graphs || 2*saved >= passes && end.GraphlessBytes < still/2)
 	var v report.Undifferentiated
 	var most uint64
 	for i := range g.list {

@@ -80,6 +80,12 @@ func TestGraphs(t *testing.T) {
 		m.forward(true, blocks)
 		m.after = false
 	}
+	fed := func(m *madePasses) {
+		for range 3 {
+			m.alloc(phaseOther, callstack.Asker{PyStack: 1})
+			m.forward(true, blocks)
+		}
+	}
 	over := Ending{Over: true}
 	for name, c := range map[string]struct {
 		program func(m *madePasses)
@@ -110,15 +116,24 @@ func TestGraphs(t *testing.T) {
 		}},
 		"under no_grad": {program: func(m *madePasses) { m.drop(m.forward(false, blocks), blocks) }},
 		// a program that leaked until its end was told nothing
-		"still there when the program ends":   {program: three, end: over, passes: 3, blocks: 3*blocks - 4},
-		"still there when the recording ends": {program: three},
+		"still there when the program ends":   {program: fed, end: over, passes: 3, blocks: 3*blocks - 4},
+		"still there when the recording ends": {program: fed},
+		"without their inputs":                {program: three, end: over},
+		"inputs are gone": {program: func(m *madePasses) {
+			fed(m)
+			for run := range uint32(3) { // the first of the blocks between two passes
+				id := m.ids[run][len(m.ids[run])-1]
+				m.closed(run, id, madeBytes, m.total.Epoch)
+			}
+		}, end: over},
+		"graphs were seen": {program: three, end: Ending{Over: true, Graphs: true}, passes: 3, blocks: 3*blocks - 4},
 		"one is differentiated, two are there when the program ends": {program: func(m *madePasses) {
-			three(m)
+			fed(m)
 			m.backward(2)
 		}, end: over, passes: 2, blocks: 2*blocks - 3},
-		"what is there at the end has no graph": {program: three,
+		"what is there at the end has no graph": {program: fed,
 			end: Ending{Over: true, GraphlessBytes: 3 * blocks * madeBytes}},
-		"the model's parameters have none": {program: three,
+		"the model's parameters have none": {program: fed,
 			end: Ending{Over: true, GraphlessBytes: blocks * madeBytes}, passes: 3, blocks: 3*blocks - 4},
 		"only results were kept": {program: func(m *madePasses) {
 			for range 9 {
@@ -142,6 +157,7 @@ func TestGraphs(t *testing.T) {
 		// three blocks of a module and three of the code that called it
 		"half of a pass is outside of its module": {program: func(m *madePasses) {
 			for range 2 {
+				m.alloc(phaseOther, callstack.Asker{PyStack: 1})
 				m.forward(true, leastGraph-1)
 				outside(m, leastGraph-1)
 			}

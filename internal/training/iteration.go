@@ -284,7 +284,7 @@ func (t *Tracker) Event(e *trace.Event) {
 		t.epoch = e.Count
 	case trace.EventOOM: // what is freed now was not temporary: the pass that needed it was given up
 		t.run++
-		t.graphs.list, t.graphs.scratch = nil, nil // their backward passes were to come
+		t.graphs.forget() // their backward passes were to come
 		if t.Account == heap.AccountFramework && len(t.failed) < report.MaxOOMCategories {
 			t.failed = append(t.failed, failure{at: len(t.changes), held: report.OOMCategories{TimeNS: e.Time}})
 		}
@@ -395,6 +395,6 @@ func (t *Tracker) Forget(time int64) {
 	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
 		ReservedEndBytes: reserved}}
 	t.done, t.leftOut, t.failed, t.spans = nil, 0, nil, newSpans()
-	t.graphs.list, t.graphs.scratch = nil, nil
+	t.graphs.forget()
 	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}
 }
