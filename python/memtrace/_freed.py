@@ -3,6 +3,8 @@
 
 from __future__ import annotations
 
+import types
+
 from ._paths import Route, written
 
 TYPE_CHECKING = False
@@ -193,13 +195,19 @@ class Group:
         same = len(common([route.objects for route in self.routes], same=True))
         return written(common([route.names for route in self.routes]), self.routes[0].objects, same), self.routes[0].types
 
-    def request(self, referred: Dict[int, int]) -> List[Any]:
+    def codes(self) -> Set[int]:
+        """Returns the ids of the codes of functions at which ways begin."""
+        return {id(route.objects[0].__code__) for route in self.routes if route.objects and type(route.objects[0]) is types.FunctionType}
+
+    def request(self, referred: Dict[int, int], functions: Dict[int, List[Any]]) -> List[Any]:
         """Returns what the library is asked with (cshim/adapters/pyfreed.h): which references end. Referred is how many references from objects with a name there are
-        to a tensor."""
+        to a tensor, and functions are by the ids of their codes: all that have the name end, as hooks of several layers."""
         objects = common([route.objects for route in self.routes], same=True)
         depth = min(len(objects), min(len(route.objects) for route in self.routes) - 1)
         children = {id(route.objects[depth]): route.objects[depth] for route in self.routes}
         if not depth:
+            for code in self.codes():
+                children.update({id(function): function for function in functions.get(code, ())})
             return [None, max([referred.get(key, 0) for key in children]), *children.values()]
         return [objects[depth - 1], int(self.routes[0].names[depth] == "[*]"), *children.values()]
 

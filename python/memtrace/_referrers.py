@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
+import types
 from contextlib import nullcontext
 
 from ._freed import Freed, Graphs, Group, Reading, join
@@ -538,8 +539,9 @@ class _Ways:
         asked = [group for group in groups if group.certain and not group.garbage]
         asked.sort(key=lambda group: -sum([tensors[key].weight() for key in group.keys]))
         left = max(min(until - time.monotonic(), 3600), 0)
-        requests = [group.request(self.referred_by) for group in asked]
-        own = [self.roots.values, *self.ways.values(), *tensors.values(), *[route.objects for group in groups for route in group.routes]]
+        functions = self._functions({code for group in asked for code in group.codes()})
+        requests = [group.request(self.referred_by, functions) for group in asked]
+        own = [self.roots.values, *functions.values(), *self.ways.values(), *tensors.values(), *[route.objects for group in groups for route in group.routes]]
         kept = [value for value in self.roots.values if id(value) in self.roots.modules]
         answer = self.collector.freed(requests, own, kept, budget, int(left * 1000), sys.modules["torch"].Tensor) or [None] * len(asked)
         for group in groups:
@@ -550,6 +552,14 @@ class _Ways:
                 group.certain = False
             else:
                 group.ended = {*ended[0], *[key for key in ended[1] if _is_kept_by_code(tensors.get(key))]}
+
+    def _functions(self, codes: Set[int]) -> Dict[int, List[Any]]:
+        """Returns all functions that have one of the codes with these ids, by these."""
+        functions: Dict[int, List[Any]] = {code: [] for code in codes}
+        for function in self.collector.instances(types.FunctionType) if codes else ():
+            if id(function.__code__) in functions:
+                functions[id(function.__code__)].append(function)
+        return functions
 
     def is_named(self, key: int) -> bool:
         """Reports whether a name leads to it."""
