@@ -10,7 +10,7 @@ CSHIM_EXTRA ?=
 cshim_rooms := elf base unwind spool python record attach hooks device nvtx allocator adapters process
 cshim_source := $(foreach room,$(cshim_rooms),$(wildcard cshim/$(room)/*.c))
 cshim_objects := $(patsubst cshim/%.c,$(CSHIM_OUT)/%.o,$(cshim_source)) $(CSHIM_OUT)/adapters/scripts.o
-cshim_scripts := $(wildcard cshim/adapters/*.py cshim/adapters/*/*.py) $(addprefix python/memtrace/,_paths.py _freed.py _referrers.py)
+cshim_scripts := $(wildcard cshim/adapters/*.py cshim/adapters/*/*.py) $(addprefix python/memtrace/,_paths.py _freed.py _ways.py _referrers.py)
 CSHIM_FLAGS := -std=gnu11 -O2 -g -fPIC -pthread -Wall -Wextra -Werror -fvisibility=hidden -fno-plt -ftls-model=initial-exec -ffile-prefix-map=$(CURDIR)=. -Icshim
 
 .PHONY: cshim

@@ -1,5 +1,5 @@
-# What still refers to the program's tensors, for memtrace ctl PID referrers (cshim/adapters/referrers.c). Runs in one namespace with python/memtrace/_paths.py, _freed.py
-# and _referrers.py, which precede it.
+# What still refers to the program's tensors, for memtrace ctl PID referrers (cshim/adapters/referrers.c). Runs in one namespace with python/memtrace/_paths.py, _freed.py,
+# _ways.py and _referrers.py, which precede it.
 from memtrace._referrers import _find, gc, sys
 
 from .library import LIMIT, MILLISECONDS, ROOM, VISITS, all_instances, answer, failed, freed, moment, ways

@@ -51,7 +51,7 @@ NAMESPACE = {}
 
 def path_of(get, budget=100_000):
     """No variable of this function refers to what get returns."""
-    walk = _referrers._Walk({id(get()): get()}, budget)
+    walk = _referrers.Walk({id(get()): get()}, budget)
     walk.run()
     return walk.path(id(get()))
 
@@ -84,7 +84,7 @@ def test_modules_have_the_names_of_named_parameters(monkeypatch):
     assert path_of(lambda: MODEL._modules["layers"]._modules["17"]._parameters["weight"])[0] == f"{__name__}.MODEL.layers.17.weight"
 
     leaves = [MODEL._modules["layers"]._modules[number]._parameters["weight"] for number in ("0", "17")]
-    walk = _referrers._Walk({id(leaf): leaf for leaf in leaves}, 100_000)
+    walk = _referrers.Walk({id(leaf): leaf for leaf in leaves}, 100_000)
     walk.own.add(id(leaves))
     walk.names, walk.roots.locals = {}, {}
     walk.run()
@@ -108,7 +108,7 @@ def test_an_earlier_search_changes_no_path():
     leaves = [plan.optimizer for plan in PLANS]
 
     def found():
-        walk = _referrers._Walk({id(leaf): leaf for leaf in leaves}, 100_000)
+        walk = _referrers.Walk({id(leaf): leaf for leaf in leaves}, 100_000)
         walk.own.add(id(leaves))
         walk.names, walk.roots.locals = {}, {}
         walk.run()
@@ -169,7 +169,7 @@ def test_running_function_of_a_library():
     Leaf.make = Leaf  # type: ignore[attr-defined]
 
     def look(*given):
-        walk = _referrers._Walk({id(given[0]): given[0]}, 10**6)
+        walk = _referrers.Walk({id(given[0]): given[0]}, 10**6)
         walk.run()
         return walk.path(id(given[0]))[0]
 
@@ -249,7 +249,7 @@ KEPT = {1: [Leaf()]}
 def test_what_holds_an_object_for_a_moment_hides_no_name():
     # A list that the library's own script for PyTorch had for a moment hid the names of variables.
     for found, path in ((NAMED, "NAMED"), (KEPT[1], "KEPT[*]")):
-        walk = _referrers._Walk({id(found): found}, 100)
+        walk = _referrers.Walk({id(found): found}, 100)
         before, walk.frontier = walk.frontier, {}
         for referrer in ([NAMED, KEPT[1]], (NAMED, found), KEPT, globals()):
             walk.visit(referrer, before)

@@ -32,7 +32,7 @@ var scripts = []struct {
 
 // referrers are the files of the search for what refers to tensors: those of the package, and its caller.
 var referrers = []string{"../../python/memtrace/_paths.py", "../../python/memtrace/_freed.py",
-	"../../python/memtrace/_referrers.py", "referrers.py"}
+	"../../python/memtrace/_ways.py", "../../python/memtrace/_referrers.py", "referrers.py"}
 
 func main() {
 	folder := flag.String("scripts", "cshim/adapters", "folder to read")
