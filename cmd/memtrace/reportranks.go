@@ -74,11 +74,12 @@ func (r *rankReader) load(p *diff.RankProcess) (*report.Summary, error) {
 // compare compares what was read; nil if there is nothing. A profile whose head can be read and whose body cannot is
 // found only where its body is needed, and is a problem like those of other files.
 func (r *rankReader) compare(files *rankFiles) *diff.Ranks {
-	for len(files.processes) > 0 {
+	for before := -1; len(files.processes) > 0 && len(files.processes) != before; {
 		ranks, err := diff.CompareRanks(files.processes, r.load, cli.ByCategory)
 		if err == nil {
 			return ranks
 		}
+		before = len(files.processes)
 		files.problems = append(files.problems, err)
 		files.processes = slices.DeleteFunc(files.processes,
 			func(p diff.RankProcess) bool { return p.Path == r.failed })

@@ -396,5 +396,6 @@ func (t *Tracker) Forget(time int64) {
 		ReservedEndBytes: reserved}}
 	t.done, t.leftOut, t.failed, t.spans = nil, 0, nil, newSpans()
 	t.graphs.forget()
+	t.code = newCode{}
 	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}
 }
