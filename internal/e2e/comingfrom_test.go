@@ -170,7 +170,7 @@ func TestFlagsOfPages(t *testing.T) {
 			arguments, _, _ = strings.Cut(arguments, " | ")
 			for _, f := range option.FindAllStringSubmatch(arguments, -1) {
 				seen++
-				if !regexp.MustCompile(`(?m)^ +(-\w, )?` + f[1] + `( |,|$)`).MatchString(help[verb]) {
+				if !regexp.MustCompile(`(?m)^ +(-\w, )?` + f[1] + `( |,|\[=|$)`).MatchString(help[verb]) {
 					t.Errorf("%s: memtrace %s has no %s, in `memtrace %s%s`", name, verb, f[1], verb, m[2])
 				}
 			}
