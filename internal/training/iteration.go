@@ -394,8 +394,7 @@ func (t *Tracker) Forget(time int64) {
 	reserved := t.open.ReservedEndBytes
 	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
 		ReservedEndBytes: reserved}}
-	t.done, t.leftOut, t.failed, t.spans = nil, 0, nil, newSpans()
+	t.done, t.leftOut, t.failed, t.spans, t.code = nil, 0, nil, newSpans(), newCode{}
 	t.graphs.forget()
-	t.code = newCode{}
 	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}
 }
