@@ -4,7 +4,6 @@ import (
 	"bytes"
 	_ "embed"
 	"fmt"
-	"html/template"
 	"io"
 	"slices"
 	"strings"
@@ -19,7 +18,7 @@ import (
 //go:embed diff.html
 var diffText string
 
-var diffTemplate = template.Must(template.New("diff").Parse(diffText))
+var diffTemplate = parsed("diff", diffText)
 
 var diffOrder = []string{"elements", "theme", "diff"}
 
@@ -28,11 +27,8 @@ const maxDiffRows = 400
 
 // diffContent is the data of the template of a difference.
 type diffContent struct {
-	Title, Names, Writer  string
-	Style                 template.CSS
-	Script                template.JS
-	StyleHash, ScriptHash string
-
+	head
+	Names     string
 	Answer    string
 	Facts     []layout.Fact
 	LevelName string
@@ -78,16 +74,14 @@ type diffRow struct {
 
 // WriteDiff writes the page of a difference. The summaries are those that were compared.
 func WriteDiff(w io.Writer, d *diff.Diff, base, changed *report.Summary, o Options) error {
-	script := scriptText(diffOrder)
 	var text bytes.Buffer
 	if err := render.DiffText(&text, d, layout.Options{Width: 118}); err != nil {
 		return err
 	}
-	c := diffContent{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script),
-		StyleHash: hash(styleText), ScriptHash: hash(script), Answer: render.DiffVerdict(d),
-		LevelName: "of " + layout.LevelName(changed), Text: text.String(), Traces: layout.ShellWord(d.Base.Path) + " " +
-			layout.ShellWord(d.New.Path), Names: sanitize.Text(d.Base.Path) + " → " + sanitize.Text(d.New.Path)}
-	c.Title = "memtrace: " + c.Names
+	names := sanitize.Text(d.Base.Path) + " → " + sanitize.Text(d.New.Path)
+	c := diffContent{head: newHead(names, o.Writer, scriptText(diffOrder)), Names: names,
+		Answer: render.DiffVerdict(d), LevelName: "of " + layout.LevelName(changed), Text: text.String(),
+		Traces: layout.ShellWord(d.Base.Path) + " " + layout.ShellWord(d.New.Path)}
 	for _, side := range []struct {
 		name string
 		of   diff.Side

@@ -2,7 +2,6 @@ package page
 
 import (
 	_ "embed"
-	"html/template"
 	"io"
 	"time"
 
@@ -13,7 +12,7 @@ import (
 //go:embed index.html
 var indexText string
 
-var indexTemplate = template.Must(template.New("index").Parse(indexText))
+var indexTemplate = parsed("index", indexText)
 
 // IndexRow is a trace in a list of them.
 type IndexRow struct {
@@ -39,6 +38,10 @@ func WriteIndex(w io.Writer, title, writer string, rows []IndexRow) error {
 		r.Name, r.Command, r.State, r.Problem = sanitize.Text(r.Name), sanitize.Text(r.Command), sanitize.Text(r.State),
 			sanitize.Text(r.Problem)
 	}
-	return indexTemplate.Execute(w, map[string]any{"Title": sanitize.Text(title), "Writer": writer, "Rows": rows,
-		"Style": template.CSS(styleText), "StyleHash": hash(styleText)})
+	name := sanitize.Text(title)
+	return indexTemplate.Execute(w, struct {
+		head
+		Name string
+		Rows []IndexRow
+	}{newHead(name, writer, ""), name, rows})
 }

@@ -66,16 +66,14 @@ func scriptText(parts []string) string {
 	return b.String()
 }
 
-var pageTemplate = template.Must(template.New("page").Parse(pageText))
+var pageTemplate = parsed("page", pageText)
 
 // content is the data of the template.
 type content struct {
-	Title, Command, Writer string
-	Style                  template.CSS
-	Script, Data           template.JS
-	Sections               template.HTML // of columns
-	StyleHash, ScriptHash  string
-	Connect                string // connect-src of the policy: nothing, or the page's server
+	head
+	Command  string
+	Data     template.JS
+	Sections template.HTML // of columns
 
 	Figures   []figure
 	Answer    string
@@ -121,7 +119,6 @@ type row struct {
 // Write writes the page of a summary, which must have Sites, and Training and History if the trace has them. The same
 // summary gives the same bytes.
 func Write(w io.Writer, s *report.Summary, o Options) error {
-	script := scriptText(scriptOrder)
 	d, packed, err := dataOf(s, o)
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
@@ -134,11 +131,11 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 	if err := render.Text(&text, s, layout.Options{Details: true, Width: 118, Path: o.Path}); err != nil {
 		return err
 	}
-	answer := render.Verdict(s)
-	c := content{Writer: o.Writer, Style: template.CSS(styleText), Script: template.JS(script), Data: template.JS(data),
-		Sections: packed.elements(), StyleHash: hash(styleText), ScriptHash: hash(script), Figures: figures(s),
-		Facts: render.Facts(s), Advice: render.Advice(s), Notes: render.Notes(s), Text: text.String(),
-		LevelName: "of " + layout.LevelName(s), Commands: commands(s, o)}
+	answer, facts := render.Verdict(s), render.Facts(s)
+	command := facts[0].Value
+	c := content{head: newHead(command, o.Writer, scriptText(scriptOrder)), Command: command, Data: template.JS(data),
+		Sections: packed.elements(), Figures: figures(s), Facts: facts[1:], Advice: render.Advice(s),
+		Notes: render.Notes(s), Text: text.String(), LevelName: "of " + layout.LevelName(s), Commands: commands(s, o)}
 	for _, sheet := range oomtext.Sheets(s, ownerRows) {
 		if len(sheet.Fields)+len(sheet.Rows) > 0 || len(c.Advice) == 0 { // otherwise advice, which is shown above
 			c.OOM = append(c.OOM, sheet)
@@ -148,9 +145,6 @@ func Write(w io.Writer, s *report.Summary, o Options) error {
 	if o.Served != "" {
 		c.Connect = "; connect-src 'self'"
 	}
-	c.Command = c.Facts[0].Value
-	c.Facts = c.Facts[1:]
-	c.Title = "memtrace: " + c.Command
 	if len(answer) > 0 {
 		c.Answer, c.Sentences = answer[0], answer[1:]
 	}

@@ -20,7 +20,7 @@ import (
 //go:embed ranks.html
 var ranksText string
 
-var ranksTemplate = template.Must(template.New("ranks").Parse(ranksText))
+var ranksTemplate = parsed("ranks", ranksText)
 
 var ranksOrder = []string{"words", "unpack", "elements", "theme", "heat", "ranks"}
 
@@ -34,12 +34,10 @@ type RanksOptions struct {
 
 // ranksContent is the data of the template.
 type ranksContent struct {
-	Title, Names, Writer  string
-	Style                 template.CSS
-	Script, Data          template.JS
-	Section               template.HTML
-	StyleHash, ScriptHash string
-
+	head
+	Names           string
+	Data            template.JS
+	Section         template.HTML
 	Answer          string
 	Sentences       []string
 	Unread          []string
@@ -69,7 +67,7 @@ const maxUnread = 100
 
 // WriteRanks writes the page of the processes of one run, of which there is at least one.
 func WriteRanks(w io.Writer, r *diff.Ranks, o RanksOptions) error {
-	h, script := heatOf(r), scriptText(ranksOrder)
+	h := heatOf(r)
 	cells, err := h.pack()
 	if err != nil {
 		return fmt.Errorf("write the page: %w", err)
@@ -79,11 +77,10 @@ func WriteRanks(w io.Writer, r *diff.Ranks, o RanksOptions) error {
 		return fmt.Errorf("write the page: %w", err)
 	}
 	sentences := append(render.RanksVerdict(r), render.Absent(r)...)
-	c := ranksContent{Names: sanitize.Text(o.Names), Writer: o.Writer, Style: template.CSS(styleText),
-		Script: template.JS(script), Data: template.JS(data), Section: binary{Columns: cells}.elements(),
-		StyleHash: hash(styleText), ScriptHash: hash(script), Answer: sentences[0], Sentences: sentences[1:],
+	names := sanitize.Text(o.Names)
+	c := ranksContent{head: newHead(names, o.Writer, scriptText(ranksOrder)), Names: names, Data: template.JS(data),
+		Section: binary{Columns: cells}.elements(), Answer: sentences[0], Sentences: sentences[1:],
 		LevelName: "of " + layout.LevelName(r.Processes[r.Typical].Head.Summary)}
-	c.Title = "memtrace: " + c.Names
 	for i, text := range o.Unread {
 		if i == maxUnread {
 			c.Unread = append(c.Unread, fmt.Sprintf("%s more files", layout.Count(uint64(len(o.Unread)-i))))

@@ -206,18 +206,21 @@ function itemAt(y, column) {
   return found ? items.indexOf(found.item) : -1;
 }
 
+// columnAt is the column that is nearest to a number.
+const columnAt = (number) => Math.min(Math.max(number, 0), heat.columns.length - 1);
+
 function under(pointer) {
-  const box = element("heat").getBoundingClientRect(), column = Math.floor(((pointer.clientX - box.left - room.left) / widthOf()) * heat.columns.length), y = pointer.clientY - box.top - room.top;
+  const box = element("heat").getBoundingClientRect(), y = pointer.clientY - box.top - room.top;
   if (y < 0 || y >= heightOf()) return null;
-  const item = itemAt(Math.floor(y), Math.min(Math.max(column, 0), heat.columns.length - 1));
-  return item < 0 ? null : {item, column: Math.min(Math.max(column, 0), heat.columns.length - 1)};
+  const column = columnAt(Math.floor(((pointer.clientX - box.left - room.left) / widthOf()) * heat.columns.length)), item = itemAt(Math.floor(y), column);
+  return item < 0 ? null : {item, column};
 }
 
 function press(key) {
   const at = state.cursor || {item: 0, column: heat.columns.length - 1}, rows = {ArrowUp: -1, ArrowDown: 1}[key.key], columns = {ArrowLeft: -1, ArrowRight: 1}[key.key];
   const next = {PageDown: 1, PageUp: -1}[key.key];
   if (key.key === "Escape") state.cursor = null;
-  else if (rows || columns) state.cursor = {item: Math.min(Math.max(at.item + (state.cursor ? rows || 0 : 0), 0), items.length - 1), column: Math.min(Math.max(at.column + (columns || 0), 0), heat.columns.length - 1)};
+  else if (rows || columns) state.cursor = {item: Math.min(Math.max(at.item + (state.cursor ? rows || 0 : 0), 0), items.length - 1), column: columnAt(at.column + (columns || 0))};
   else if (next) {
     let item = state.cursor ? at.item + next : next > 0 ? 0 : items.length - 1;
     while (items[item] && !items[item].mark) item += next;
