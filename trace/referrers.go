@@ -2,6 +2,7 @@ package trace
 
 import (
 	"errors"
+	"slices"
 	"strconv"
 	"strings"
 )
@@ -61,9 +62,8 @@ func ParseReferrers(text string) (*Referrers, error) {
 		Bytes: fields.number(3), Visits: fields.number(4)}
 	for line := range strings.Lines(rows) {
 		line, whole := strings.CutSuffix(line, "\n")
-		f := newFields(line, strings.Count(line, "\t")+1)
+		f := newFields(line, holderFields, holderFieldsToEnds, holderFieldsAtFirst)
 		count := len(f.words)
-		f.bad = count != holderFields && count != holderFieldsToEnds && count != holderFieldsAtFirst
 		h := Holder{
 			Bytes: f.number(0), Tensors: f.number(1), GraphNodes: f.number(2), GraphBytes: f.number(3),
 			GraphOutputs: f.number(4), Garbage: f.number(5) != 0, DType: f.text(6), Shape: f.list(7, 10),
@@ -93,9 +93,10 @@ type fields struct {
 	bad   bool // the line is not what it should be
 }
 
-func newFields(line string, count int) *fields {
+// newFields divides a line, which must have one of these counts of fields.
+func newFields(line string, counts ...int) *fields {
 	f := &fields{words: strings.Split(line, "\t")}
-	f.bad = len(f.words) != count
+	f.bad = !slices.Contains(counts, len(f.words))
 	return f
 }
 

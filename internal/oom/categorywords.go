@@ -1,7 +1,6 @@
 package oom
 
 import (
-	"slices"
 	"strings"
 
 	"memtrace/analyzer/report"
@@ -68,7 +67,7 @@ func Differentiated(e *report.OOMEvent, k *report.KeptBy) {
 	}
 	remedied(e, k)
 	says := ""
-	if slices.ContainsFunc(k.Holders, func(h report.Kept) bool { return h.GraphNodes > 0 }) {
+	if found, _ := k.Graphs(); found {
 		says = checkpointing
 	} else if k.Late || k.LeftOut > 0 {
 		return

@@ -247,7 +247,8 @@ def _find_earlier(graphs: Graphs, rooted: List[Reading]) -> None:
     graphs.add(latest)
     colours = graphs.colours([(latest, 0)])
     for reading in rooted:
-        reading.earlier = colours[graphs.numbers[reading.tensor.grad_fn]] != 0 if reading.tensor.grad_fn in graphs.numbers else False
+        node = graphs.numbers.get(reading.tensor.grad_fn)
+        reading.earlier = node is not None and colours[node] != 0
 
 
 def _add_gradients(torch: Any, tensors: Dict[int, Reading], referred: Set[int]) -> None:
