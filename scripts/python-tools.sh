@@ -13,13 +13,14 @@ python=${PYTHON:-python3}
 cache=${MEMTRACE_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/memtrace}
 wanted=${1:-internal/tools/requirements.txt}
 mkdir -p "$cache/venvs"
-key=$({ "$python" -c 'import sys; print(sys.executable, sys.version)'; cat "$wanted"; } | sha256sum | cut -c1-12)
+mapfile -t lists < <(echo "$wanted" && sed -n "s|^-r |${wanted%/*}/|p" "$wanted") # and those that it names
+key=$({ "$python" -c 'import sys; print(sys.executable, sys.version)'; cat "${lists[@]}"; } | sha256sum | cut -c1-12)
 venv=$cache/venvs/tools-$key
 
 exec 9>"$venv.lock"
 flock 9
 if [ ! -e "$venv/ready" ]; then
-	echo "python-tools: installing $(grep -c == "$wanted") tools" >&2
+	echo "python-tools: installing $(cat "${lists[@]}" | grep -c ==) tools" >&2
 	rm -rf "$venv"
 	if ! { "$python" -m venv "$venv" && "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --requirement "$wanted"; } >&2; then
 		echo "python-tools: cannot install the tools; they need the Python package index and Python's venv module" >&2

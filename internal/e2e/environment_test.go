@@ -56,6 +56,9 @@ func needs(t *testing.T, wanted tier, what string) {
 	}
 }
 
+// reaches reports whether the tier that runs has what belongs to another.
+func reaches(wanted tier) bool { return tiers[os.Getenv("TIER")] >= wanted }
+
 // combination is a framework and a version of Python for which it is published; "" is the one that its tests usually
 // run on.
 type combination struct{ framework, python string }

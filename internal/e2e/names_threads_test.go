@@ -3,7 +3,6 @@
 package e2e
 
 import (
-	"os"
 	"strconv"
 	"strings"
 	"testing"
@@ -36,7 +35,7 @@ func TestNamesThreads(t *testing.T) {
 			t.Parallel()
 			seen := map[string]bool{}
 			seeds := 1
-			if tiers[os.Getenv("TIER")] == nightly {
+			if reaches(nightly) {
 				seeds = 2
 			}
 			for seed := 1; seed <= seeds; seed++ {
