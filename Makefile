@@ -14,8 +14,10 @@ PYTHON ?= python3
 GO ?= go
 # go-nvml wraps the functions that NVML deprecates, too, and the compiler would name each of them.
 export CGO_CFLAGS ?= -O2 -g -Wno-deprecated-declarations
-# Commands, tools and tests are built in one way, so that what they share is compiled once. The profile tells the compiler which functions read traces: scripts/pgo.sh.
-export GOFLAGS += -trimpath -buildvcs=false -tags=netgo,osusergo '-pgo=$(CURDIR)/cmd/memtrace/reports.pgo'
+# Tools and tests are built in one way, so that what they share is compiled once; with PGO=off so is the command.
+export GOFLAGS += -trimpath -buildvcs=false -tags=netgo,osusergo
+# What tells the compiler which functions read traces: scripts/pgo.sh.
+PGO ?= $(CURDIR)/cmd/memtrace/reports.pgo
 include cshim/cshim.mk
 
 comma := ,
@@ -51,13 +53,16 @@ cli: $(BUILD)/memtrace ## the command
 # the recording goes on.
 $(BUILD)/libmemtrace.so: $(CSHIM_OUT)/libcshim.a cshim/exports.map interpose/lazy.ld $(GO_SOURCES)
 	@mkdir -p $(BUILD) && rm -f $@.new
-	CGO_ENABLED=1 GOEXPERIMENT=nogreenteagc $(GO) build -pgo=off -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
+	CGO_ENABLED=1 GOEXPERIMENT=nogreenteagc $(GO) build -buildmode=c-shared -ldflags "$(STRIP) $(GO_LINK) $(VERSION_FLAG) $(LIB_LINK)" -o $@.new ./interpose
 	GOARCH= CC= $(GO) run ./tools/patchruntime $@.new
 	@mv $@.new $@ && rm -f $(BUILD)/libmemtrace.so.h
 
-$(BUILD)/memtrace: $(GO_SOURCES) cmd/memtrace/reports.pgo
-	@mkdir -p $(BUILD)
-	CGO_ENABLED=1 $(GO) build -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+$(BUILD)/memtrace: $(GO_SOURCES) $(filter-out off,$(PGO)) $(BUILD)/pgo-$(notdir $(PGO))
+	CGO_ENABLED=1 $(GO) build '-pgo=$(PGO)' -ldflags "-s -w $(GO_LINK) $(VERSION_FLAG)" -o $@ ./cmd/memtrace
+
+# One file says how the command was built last.
+$(BUILD)/pgo-$(notdir $(PGO)):
+	@mkdir -p $(BUILD) && rm -f $(BUILD)/pgo-* && touch $@
 
 include testdata/nullcuda/driver.mk
 include testdata/nullcuda/cudart.mk

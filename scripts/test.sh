@@ -4,7 +4,7 @@
 # The tests, in three tiers by what they need; each has what the one before it has. All parts run even when one fails: the end-to-end tests, and beside them, as
 # they wait for disks and each other, all others one by one. Environments are installed meanwhile. Closes with what failed, each with the command that runs it
 # alone, how long the parts took, and `N passed, N failed`, counting parts. `make lint` is what vets; `make` passes flags on by which the tests and the command
-# share what was compiled.
+# share what was compiled, for which the command is built without a profile.
 #
 # Usage: scripts/test.sh [core|all|nightly] [--list | PART...]     only these parts, by the words that --list prints
 #   core     one PyTorch on the null GPU: Go, C, Python, the core of the end-to-end tests
@@ -13,7 +13,7 @@
 set -uo pipefail
 cd "$(dirname "$0")/.." || exit
 
-export TIER=core
+export TIER=core PGO=off
 case ${1:-} in core | all | nightly) TIER=$1 && shift ;; esac
 chosen=" $* "
 work=$(mktemp -d)

@@ -27,7 +27,7 @@ func readWith(t *testing.T, python, script string, into any, args ...string) {
 	t.Helper()
 	var stderr bytes.Buffer
 	cmd := exec.Command(python, append([]string{filepath.Join(guest.Root(), "testdata", "python", script)}, args...)...)
-	cmd.Env, cmd.Stderr = append(os.Environ(), "PYTHONDONTWRITEBYTECODE=1"), &stderr
+	cmd.Stderr = &stderr
 	out, err := cmd.Output()
 	if err != nil {
 		t.Fatalf("%s: %v\n%s", script, err, stderr.Bytes())

@@ -261,6 +261,9 @@ func ownFolder(t *testing.T) string {
 // TestMain removes recordings of earlier libraries.
 func TestMain(m *testing.M) {
 	build := filepath.Join(guest.Root(), "build")
+	// Half of the time that an import of PyTorch takes is for compiling it. Nothing is written beside sources.
+	os.Unsetenv("PYTHONDONTWRITEBYTECODE")
+	os.Setenv("PYTHONPYCACHEPREFIX", filepath.Join(build, "pycache"))
 	current, err := libraryDigest()
 	if err == nil {
 		folders, _ := filepath.Glob(filepath.Join(build, "recordings", "*"))

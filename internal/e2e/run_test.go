@@ -88,7 +88,7 @@ func (p program) startIn(t *testing.T, dir string) (*exec.Cmd, *result) {
 	cmd := exec.Command(filepath.Join(venv(t, p.framework, p.python), "bin", "nullcuda-run"), args...)
 	cmd.Dir = dir
 	cmd.Env = append(environ(), "NULLCUDA_SHARED=none", "NULLCUDA_LOG="+r.log, "PYTHONPATH="+
-		filepath.Join(guest.Root(), "python"), "PYTHONDONTWRITEBYTECODE=1")
+		filepath.Join(guest.Root(), "python"))
 	if !p.plain && !p.late {
 		cmd.Env = append(cmd.Env, "LD_PRELOAD="+library())
 	}

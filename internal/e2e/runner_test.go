@@ -143,7 +143,7 @@ func (r *runner) step(t *testing.T, step actionStep) int {
 	cmd.Dir = filepath.Join(r.work, r.fill(t, step.Dir))
 	cmd.Env = append(environ(), "PATH="+strings.Join(append(r.path, os.Getenv("PATH")), ":"), "GITHUB_ACTIONS=true",
 		"CI=true", "GITHUB_WORKSPACE="+r.work, "RUNNER_TEMP="+r.temp, "NULLCUDA_SHARED=none",
-		"GITHUB_SERVER_URL="+r.contexts["github.server_url"], "PYTHONDONTWRITEBYTECODE=1", "LC_ALL=C.UTF-8")
+		"GITHUB_SERVER_URL="+r.contexts["github.server_url"], "LC_ALL=C.UTF-8")
 	cmd.Env = append(cmd.Env, r.env...)
 	for name, value := range step.Env {
 		cmd.Env = append(cmd.Env, name+"="+r.fill(t, value))
