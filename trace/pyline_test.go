@@ -174,6 +174,9 @@ func TestSamples(t *testing.T) {
 // there. LINES_STEP=1 takes all modules, which takes minutes.
 func TestStandardLibrary(t *testing.T) {
 	step := 20
+	if testing.Short() {
+		step = 60
+	}
 	if text := os.Getenv("LINES_STEP"); text != "" {
 		var err error
 		if step, err = strconv.Atoi(text); err != nil || step < 1 {

@@ -170,11 +170,19 @@ func (im *image) content(s *elf.Section, limit uint64) ([]byte, error) {
 	case s.Size > limit:
 		return nil, fmt.Errorf("section %s has %d bytes: %w", s.Name, s.Size, errTooLarge)
 	}
-	data, err := io.ReadAll(io.LimitReader(s.Open(), int64(limit)))
-	if err != nil {
+	return im.decompressed(s, s.Open(), s.Size, limit)
+}
+
+// decompressed reads the stream of a compressed section to its end, at most limit bytes. size is what the section says
+// that it will have, which only a whole file has to keep to.
+func (im *image) decompressed(s *elf.Section, stream io.Reader, size, limit uint64) ([]byte, error) {
+	const usualRatio = 8
+	room := min(size, limit, usualRatio*min(s.FileSize, uint64(im.size)))
+	data := bytes.NewBuffer(make([]byte, 0, room+bytes.MinRead))
+	if _, err := data.ReadFrom(io.LimitReader(stream, int64(limit))); err != nil {
 		return nil, fmt.Errorf("section %s: %w", s.Name, err)
 	}
-	return data, nil
+	return data.Bytes(), nil
 }
 
 // oldCompressed reads a section in the format before SHF_COMPRESSED: "ZLIB", the size as 8 bytes, big-endian, and a
@@ -184,14 +192,15 @@ func (im *image) oldCompressed(s *elf.Section, limit uint64) ([]byte, error) {
 	if err != nil || len(raw) < 12 || string(raw[:4]) != "ZLIB" {
 		return nil, fmt.Errorf("section %s: no compressed content", s.Name)
 	}
-	if size := binary.BigEndian.Uint64(raw[4:]); size > limit {
+	size := binary.BigEndian.Uint64(raw[4:])
+	if size > limit {
 		return nil, fmt.Errorf("section %s has %d bytes: %w", s.Name, size, errTooLarge)
 	}
 	stream, err := zlib.NewReader(bytes.NewReader(raw[12:]))
 	if err != nil {
 		return nil, fmt.Errorf("section %s: %w", s.Name, err)
 	}
-	return io.ReadAll(io.LimitReader(stream, int64(limit)))
+	return im.decompressed(s, stream, size, limit)
 }
 
 // fileOffset translates an address inside the object to its offset in the file.

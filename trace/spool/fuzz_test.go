@@ -28,7 +28,7 @@ func FuzzSpool(f *testing.F) {
 	}
 	faulty := 8
 	if testing.Short() {
-		faulty = 4
+		faulty = 2
 	}
 	for i, s := range seeds {
 		f.Add(s.spool, s.trace, []byte{})
