@@ -230,6 +230,7 @@ func compareTies(t *testing.T, r *result, script string, lossOutside bool) {
 // again has gradients of its own: each has its own lines, to the byte.
 func TestBackwardCases(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	for _, framework := range []string{torch27, torch215} {
 		t.Run(framework, func(t *testing.T) {
 			t.Parallel()

@@ -59,7 +59,7 @@ func exactly(t *testing.T, path, gate string, bytes uint64, says string, more ..
 // --at peak it is about the row of the report.
 func TestGateOnOwners(t *testing.T) {
 	t.Parallel()
-	r := program{framework: torch27, args: []string{"gpt2.py", "--steps", "2"}}.record(t)
+	r := gpt2Training.record(t)
 	rows := func(by string) map[string]uint64 {
 		bytes := map[string]uint64{}
 		for _, g := range jsonReport(t, r.trace, "--by", by).Groups {

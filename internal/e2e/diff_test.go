@@ -72,6 +72,7 @@ func TestCauseIsTheWidenedLayer(t *testing.T) {
 // One program that ran from two checkouts is compared line by line: nothing is new or gone but what its change made so.
 func TestDiffOfTwoCheckouts(t *testing.T) {
 	t.Parallel()
+	extended(t)
 	base := program{framework: torch27, args: []string{"checkout.py", "main"}}.record(t)
 	pr := program{framework: torch27, args: []string{"checkout.py", "pr", "changed"}}.record(t)
 	var changes diff.Diff

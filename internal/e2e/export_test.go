@@ -39,7 +39,7 @@ json.dump({
 func TestExportCSV(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	r := program{framework: torch27, args: []string{"gpt2.py", "--steps", "3"}}.record(t)
+	r := gpt2Training.record(t)
 	folder := filepath.Join(t.TempDir(), "tables")
 	memtrace(t, "-q", "export", "csv", "-o", folder, r.trace)
 	var stderr bytes.Buffer

@@ -26,9 +26,7 @@ func under(c report.Categories, key string) uint64 {
 func TestCategoriesOfTraining(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	p := program{framework: torch27, args: []string{"gpt2.py", "--steps", "3",
-		"--memory-stats", "STATS"}}
-	r := p.record(t)
+	r := gpt2Training.record(t)
 	peak := number(t, r.counters(t)["0"], "allocated_bytes.all.peak")
 	rep := jsonReport(t, r.trace, "--by", "category", "--group", "paper=tbd-paper", "--group", "who=libraries")
 	if len(rep.Categories) != 3 {

@@ -43,7 +43,7 @@ func verdictCases(t *testing.T) []verdictCase {
 			[]string{`.*\.layers\.\d+\.mlp`, `.*\.layers\.\d+\.input_layernorm`, `.*\.lm_head`}, "aten::_to_copy"},
 		{"accelerate", torch("accelerated.py"), nil, "model.h.{0..3}.mlp", `model\.h\.\d+\.mlp`,
 			[]string{`model\.h\.\d+\.attn`, `model\.head`, `model\.wte`}, ""},
-		{"loop", torch("gpt2.py"), nil, "model.h.{0..11}", `model\.h\.\d+`, []string{`model\.head`, `model\.wte`}, ""},
+		{"loop", gpt2Training, nil, "model.h.{0..11}", `model\.h\.\d+`, []string{`model\.head`, `model\.wte`}, ""},
 		{"mxnet", naive, nil, "bert.encoder.{0..5}", `bert\.encoder\.\d+`, []string{`bert\.decoder`, `bert\.words`,
 			`softmaxcrossentropyloss0`}, ""},
 	}
