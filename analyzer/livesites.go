@@ -66,12 +66,38 @@ type liveBlock struct {
 // mayBeSaved reports whether a graph for a backward pass may have saved a block: what libraries work in is no tensor.
 func (b *liveBlock) mayBeSaved(r *profile.Resolver) bool {
 	phase, frames := r.PhaseOf(callstack.PairOf(b.stack), b.thread)
-	return (phase == "forward" || phase == "recompute" || phase == "other") &&
-		!slices.ContainsFunc(frames, func(f *rules.Frame) bool {
-			return slices.ContainsFunc(f.Functions, func(function string) bool {
-				return strings.Contains(function, "orkspace") || strings.Contains(function, "getCurrentCUDABlas")
+	return (phase == "forward" || phase == "recompute" || phase == "other") && !isScratch(frames)
+}
+
+// scratchFunctions are parts of the names of PyTorch's functions that allocate what libraries work in, and what
+// gradients are sent in.
+var scratchFunctions = []string{"orkspace", "getCurrentCUDABlas", "c10d::Reducer::"}
+
+// isScratch reports whether a call stack allocates what is no tensor of the program's.
+func isScratch(frames []*rules.Frame) bool {
+	return slices.ContainsFunc(frames, func(f *rules.Frame) bool {
+		return slices.ContainsFunc(f.Functions, func(function string) bool {
+			return slices.ContainsFunc(scratchFunctions, func(part string) bool {
+				return strings.Contains(function, part)
 			})
 		})
+	})
+}
+
+// scratch is how much of what the framework's allocator had given out with its last allocation is no tensor of the
+// program's.
+func (q *query) scratch() (bytes uint64) {
+	if q.accounts.held == nil {
+		return 0
+	}
+	for _, stack := range q.accounts.held.Of(heap.AccountFramework) {
+		if n := len(stack.Lows); n > 0 && stack.Lows[n-1] > 0 {
+			if _, frames := q.resolver.PhaseOf(callstack.PairOf(stack.ID), 0); isScratch(frames) {
+				bytes += stack.Lows[n-1]
+			}
+		}
+	}
+	return bytes
 }
 
 // siteWatcher keeps the blocks that are live at a moment, of PyTorch's and of the driver's account.

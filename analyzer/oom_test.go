@@ -189,6 +189,9 @@ func TestOOMAttemptsAreOneStory(t *testing.T) {
 			[]string{"failed driver 1 400 0"}},
 		{"two threads", held + "5 1 refuse 700\n5 2 other 800\n6 1 oom 650\n",
 			[]string{"failed framework 1 650 0", "failed driver 1 800 0"}},
+		{"of two threads the first that began is told first", held + "5 1 refuse 20\n5 1 take 0x80000000 20\n" +
+			"5 1 block 0x80000000 20 4\n6 2 refuse 700\n6 2 oom 650\n7 2 refuse 600\n7 2 oom 550\n",
+			[]string{"recovered driver 1 20 0", "failed framework 1 650 0", "failed framework 1 550 0"}},
 		{"much later is another matter", "2 1 other 2000\n300 1 other 2000\n600 1 step 1\n",
 			[]string{"failed driver 1 2000 0", "failed driver 1 2000 0"}},
 		{"an allocator that gave up begins anew", held + "5 1 refuse 700\n5 1 oom 650\n6 1 refuse 600\n6 1 oom 550\n",

@@ -58,7 +58,7 @@ func (q *query) summary() (*report.Summary, error) {
 	s.IdleAtPeak = r.idle.value(s)
 	q.addCategories(s, held, mainAccount(s))
 	q.addStackHealth(s)
-	s.KeptBy = s.KeptByIn(info)
+	s.KeptBy = s.KeptByIn(info, q.scratch)
 	q.addTraining(s, info)
 	q.addTrends(s, info)
 	for _, f := range r.figures.list {

@@ -102,23 +102,28 @@ func startsWord(text string) bool {
 	return text != "" && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// KeptByOf reads what a recording has of it; nil where there was nothing to look for. inTensors is what the framework
-// had in blocks that tensors may have then, at most: what no tensor of Python's accounts for is what graphs have saved,
-// where PyTorch does not say so itself. latest is how much of that the latest forward pass made.
-func KeptByOf(info trace.Info, inTensors, latest uint64) *KeptBy {
+// keptByOf reads what a recording has of it; nil where there was nothing to look for. inTensors returns, of what the
+// framework's allocator had given out then, what tensors may have, at most: what no tensor of Python's accounts for is
+// what graphs have saved, where PyTorch does not say so itself. latest is how much of it the latest forward pass made.
+func keptByOf(info trace.Info, inTensors func(allocated uint64) uint64, latest uint64) *KeptBy {
 	if why := info[trace.ReferrersSkippedKey]; why != "" {
 		return &KeptBy{Skipped: why}
 	}
 	first, text, _ := strings.Cut(info[trace.ReferrersKey], "\n")
-	occasion, nanoseconds, _ := strings.Cut(first, "\t")
+	fields := strings.Split(first, "\t")
 	found, err := trace.ParseReferrers(text)
-	duration, bad := strconv.ParseInt(nanoseconds, 10, 64)
-	if err != nil || bad != nil || (occasion != KeptAtOOM && occasion != KeptAtEnd) {
+	if err != nil || len(fields) != 3 || (fields[0] != KeptAtOOM && fields[0] != KeptAtEnd) {
 		return nil
 	}
-	k := &KeptBy{Occasion: occasion, DurationNS: duration, Late: found.Late, Tensors: found.Tensors,
+	duration, badDuration := strconv.ParseInt(fields[1], 10, 64)
+	allocated, badAllocated := strconv.ParseUint(fields[2], 10, 64)
+	if badDuration != nil || badAllocated != nil {
+		return nil
+	}
+	k := &KeptBy{Occasion: fields[0], DurationNS: duration, Late: found.Late, Tensors: found.Tensors,
 		LeftOut: found.LeftOut}
-	k.Holders = KeptOf(found.Holders, inTensors-min(inTensors, found.Bytes), latest)
+	had := inTensors(allocated)
+	k.Holders = KeptOf(found.Holders, had-min(had, found.Bytes), latest)
 	return k
 }
 
@@ -153,7 +158,7 @@ func keptOf(h trace.Holder, saved, outputs uint64) Kept {
 		h.EndsOutputs = h.GraphOutputs
 	}
 	whole := h.Bytes + h.GraphBytes
-	if h.GraphBytes == 0 && h.GraphOutputs > 0 {
+	if h.GraphBytes == 0 && h.GraphOutputs > 0 && saved >= row.FreesBytes/100 { // the rounding of blocks is less
 		graphs, sure := savedBy(h.EndsOutputs, saved, outputs)
 		row.FreesBytes, row.FreesAbout = row.FreesBytes+graphs, graphs > 0 && sure
 		row.FreesAtMost = row.FreesAtMost || graphs > 0 && !sure
@@ -198,21 +203,22 @@ func (s *Summary) AllocatedAtOOM() uint64 {
 	return 0
 }
 
-// KeptByIn is KeptByOf for a whole run.
-func (s *Summary) KeptByIn(info trace.Info) *KeptBy {
+// KeptByIn is what was found in a whole run. scratch returns how much of what the framework's allocator had given out
+// at the end libraries worked in.
+func (s *Summary) KeptByIn(info trace.Info, scratch func() uint64) *KeptBy {
 	if e := s.FirstFailure(); e != nil {
 		return KeptByAt(info, e)
 	}
-	return KeptByOf(info, s.Framework.PeakBytes, 0)
+	return keptByOf(info, func(allocated uint64) uint64 { return allocated - min(allocated, scratch()) }, 0)
 }
 
-// KeptByAt is KeptByOf for the moment when memory ran out.
+// KeptByAt is what was found when memory ran out.
 func KeptByAt(info trace.Info, e *OOMEvent) *KeptBy {
 	var latest uint64
 	if e.Composition != nil {
 		latest = e.Composition.IterationFeatureBytes
 	}
-	return KeptByOf(info, e.TensorBytes(), latest)
+	return keptByOf(info, func(uint64) uint64 { return e.TensorBytes() }, latest)
 }
 
 // neverSaved are the categories of what no tensor of Python's accounts for, and no graph saves. What is temporary where

@@ -7,7 +7,7 @@
 #define MT_PARTS_MIN 8u /* parts to judge by */
 #define MT_RISE_MIN (1u << 20)
 
-struct mt_growth_part mt_growth_parts[MT_GROWTH_DEVICES] = {[0 ... MT_GROWTH_DEVICES - 1] = {UINT64_MAX, 0, 1}};
+struct mt_growth_part mt_growth_parts[MT_GROWTH_DEVICES] = {[0 ... MT_GROWTH_DEVICES - 1] = {UINT64_MAX, 0, 0, 1}};
 
 static struct run {
   uint64_t lowest[MT_PARTS];
@@ -53,4 +53,10 @@ bool mt_growth_detected(void) {
     unlock(&runs[i]);
   }
   return grown;
+}
+
+uint64_t mt_growth_allocated(void) {
+  uint64_t sum = 0;
+  for (int i = 0; i < MT_GROWTH_DEVICES; i++) sum += __atomic_load_n(&mt_growth_parts[i].allocated, __ATOMIC_RELAXED);
+  return sum;
 }

@@ -10,6 +10,7 @@
  * held; where threads do race, a part is a few reports longer or shorter. */
 extern struct mt_growth_part {
   uint64_t lowest, highest; /* in this part; in the whole run */
+  uint64_t allocated; /* with the latest report */
   uint32_t left; /* reports until it ends */
 } __attribute__((aligned(32))) mt_growth_parts[MT_GROWTH_DEVICES];
 
@@ -20,6 +21,7 @@ void mt_growth_end_part(int device, uint64_t allocated);
 static inline __attribute__((always_inline)) void mt_growth_update(int device, uint64_t allocated, bool freed) {
   if ((unsigned)device >= MT_GROWTH_DEVICES) return;
   struct mt_growth_part *part = &mt_growth_parts[device];
+  __atomic_store_n(&part->allocated, allocated, __ATOMIC_RELAXED);
   if (freed) {
     if (allocated < __atomic_load_n(&part->lowest, __ATOMIC_RELAXED))
       __atomic_store_n(&part->lowest, allocated, __ATOMIC_RELAXED);
@@ -35,3 +37,6 @@ static inline __attribute__((always_inline)) void mt_growth_update(int device, u
 
 /* Whether the lowest values of the last three quarters of the run only rose, by a tenth of the highest value. */
 bool mt_growth_detected(void);
+
+/* What is given out now, on all of these devices. */
+uint64_t mt_growth_allocated(void);

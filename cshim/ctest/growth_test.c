@@ -32,6 +32,9 @@ static void judge(void) {
   for (unsigned i = 0; i < 200; i++) iterate(3, 10, 1), give(3, 10);
   CHECK(!mt_growth_detected()); /* a cache that is emptied */
   mt_growth_update(-1, 1, false), mt_growth_update(16, 1, true);
+  uint64_t sum = 0;
+  for (int i = 0; i < 16; i++) sum += held[i];
+  CHECK_EQ(mt_growth_allocated(), sum);
   take(4, 100);
   iterate(4, 1000, 1);
   CHECK(mt_growth_detected());

@@ -164,11 +164,13 @@ static bool is_first(void) {
   return epoch && mt_config.referrers_ms && __atomic_exchange_n(&searched_in, epoch, __ATOMIC_ACQ_REL) != epoch;
 }
 
-/* occasion TAB nanoseconds, then the answer's lines. */
+/* occasion TAB nanoseconds TAB bytes that PyTorch's allocator had given out, then the answer's lines. */
 static void write_result(const char *occasion, const struct mt_referrers *found, uint64_t began, const char *why) {
-  static char lines[MT_OWN_ROOM + 64];
+  static char lines[MT_OWN_ROOM + 96];
   if (why) return mt_dict_info("referrers.skipped", why, strlen(why));
   char *at = mt_put_number(stpcpy(stpcpy(lines, occasion), "\t"), mt_clock_monotonic() - began);
+  *at++ = '\t';
+  at = mt_put_number(at, mt_growth_allocated());
   *at++ = '\n';
   memcpy(at, found->text, found->size);
   mt_dict_info("referrers", lines, (size_t)(at - lines) + found->size);

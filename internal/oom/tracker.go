@@ -277,8 +277,21 @@ func (t *Tracker) granted(e *trace.Event) {
 	}
 }
 
-// close ends a case and puts it on the list.
+// close ends a case, and before it those that began earlier and whose outcome is certain: the list is in order of time.
 func (t *Tracker) close(o *incident) {
+	for _, earlier := range slices.Clone(t.open) {
+		if earlier == o {
+			break
+		}
+		if earlier.decided {
+			t.list(earlier)
+		}
+	}
+	t.list(o)
+}
+
+// list puts a case on the list.
+func (t *Tracker) list(o *incident) {
 	t.open = slices.DeleteFunc(t.open, func(other *incident) bool { return other == o })
 	e := &o.event
 	detailed := &t.failed

@@ -96,7 +96,7 @@ func TestWatchForgetsNames(t *testing.T) {
 // A failure is told once the library has looked for what keeps tensors alive, whatever ends it meanwhile. What was
 // found is said of the first one.
 func TestWatchWaitsForSearch(t *testing.T) {
-	const found = "oom\t5\n1\t0\t0\t512\t9\n" +
+	const found = "oom\t5\t0\n1\t0\t0\t512\t9\n" +
 		"512\t1\t0\t0\t0\t0\tuint8\t512\tcuda:0\t__main__.kept\tmodule, Tensor\t1000\n"
 	info := trace.Info{trace.ReferrersBegunKey: "1"}
 	w := NewWatch(&trace.Tables{}, info, 1<<40)
