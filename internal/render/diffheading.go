@@ -25,18 +25,18 @@ func growthVerdict(d *diff.Diff) string {
 	case d.SameRun || d.Verdict == nil || len(base)+len(changed) == 0:
 		return ""
 	case len(changed) == 0:
-		return " In the base, " + growthWords(d, base) + " The new run " + notGrowing(d.New.Growth) + "."
+		return " In the base, " + growthWords(d, base) + notGrowing("The new run", d.New.Growth)
 	case len(base) == 0:
-		return " In the new run, " + growthWords(d, changed) + " The base " + notGrowing(d.Base.Growth) + "."
+		return " In the new run, " + growthWords(d, changed) + notGrowing("The base", d.Base.Growth)
 	}
 	return " In both runs memory grows; in the new one, " + growthWords(d, changed)
 }
 
-func notGrowing(growth string) string {
+func notGrowing(run, growth string) string {
 	if growth == report.GrowthUnknown {
-		return "has too little to judge growth by"
+		return " " + run + " is too short to tell whether it grows as well."
 	}
-	return "does not grow"
+	return " " + run + " does not grow."
 }
 
 func growthWords(d *diff.Diff, list []*report.Trend) string {

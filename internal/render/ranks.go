@@ -123,7 +123,7 @@ func ownGrowth(r *diff.Ranks, d *diff.RankDifferent) string {
 	if len(d.Diff.Base.Growing) > 0 {
 		return text + fmt.Sprintf(" That of %s grows, too.", ProcessName(r, d.Like))
 	}
-	return text + fmt.Sprintf(" That of %s %s.", ProcessName(r, d.Like), notGrowing(d.Diff.Base.Growth))
+	return text + notGrowing("That of "+ProcessName(r, d.Like), d.Diff.Base.Growth)
 }
 
 // scaleWords explains the difference of two processes that train the same model.
