@@ -279,19 +279,12 @@ func (t *Tracker) granted(e *trace.Event) {
 
 // close ends a case, and before it those that began earlier and whose outcome is certain: the list is in order of time.
 func (t *Tracker) close(o *incident) {
-	for _, earlier := range slices.Clone(t.open) {
-		if earlier == o {
-			break
-		}
-		if earlier.decided {
-			t.list(earlier)
-		}
+	ready := func(other *incident) bool { return other == o || other.decided }
+	if first := t.open[slices.IndexFunc(t.open, ready)]; first != o {
+		t.close(first)
+		t.close(o)
+		return
 	}
-	t.list(o)
-}
-
-// list puts a case on the list.
-func (t *Tracker) list(o *incident) {
 	t.open = slices.DeleteFunc(t.open, func(other *incident) bool { return other == o })
 	e := &o.event
 	detailed := &t.failed
