@@ -282,7 +282,8 @@ print(before - torch.cuda.memory_allocated())
 
 // At the end of a loop, what no tensor accounts for was said to be saved by graphs: cuBLAS's workspace, and what there
 // was at the peak only. So a loss whose backward pass had run was said to hold up to 44 MiB, and a list of such outputs
-// more than all that was left. What holds the memory frees what the program counts when it drops it.
+// more than all that was left. What holds the memory frees what the program counts when it drops it, but for what
+// rounds up a block.
 func TestGraphsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	const source = `
@@ -326,7 +327,7 @@ if "drops" in sys.argv:
 					t.Fatalf("%+v, want %d", k, freed)
 				}
 				for _, h := range k.Holders {
-					if h.Path == "__main__.loss" && (h.Frees > freed[0] || h.Frees < freed[0]*8/10) {
+					if h.Path == "__main__.loss" && (h.Frees > freed[0] || h.Frees+512 < freed[0]*8/10) {
 						t.Errorf("%+v, want %d", h, freed)
 					}
 				}
