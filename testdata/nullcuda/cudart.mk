@@ -13,7 +13,7 @@ cudart_majors := 11 12 13
 cudart_node_11 := libcudart.so.11.0
 cudart_node_12 := libcudart.so.12
 cudart_node_13 := libcudart.so.13
-cudart_cflags := -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -pthread -I$(cudart_dir)
+cudart_cflags := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -pthread -I$(cudart_dir)
 cudart_names := $(basename $(notdir $(wildcard $(cudart_dir)/*.c)))
 # Compiled once more for the per-thread default stream (`_ptsz`, `_ptds`).
 cudart_twins := forward entry_point memory_async copy copy_array fill launch

@@ -6,7 +6,7 @@ NULLCUDA_OUT ?= $(BUILD)/nullcuda/lib
 nullcuda_dir := testdata/nullcuda
 nullcuda_obj := $(BUILD)/nullcuda/obj
 nullcuda_test := $(BUILD)/nullcuda/test
-nullcuda_cflags := -std=gnu11 -D_GNU_SOURCE -O1 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -pthread
+nullcuda_cflags := -std=gnu11 -D_GNU_SOURCE -O2 -g -Wall -Wextra -Werror -fvisibility=hidden -fPIC -pthread
 nullcuda_sanitize := -fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer
 nullcuda_shared_src := $(wildcard $(nullcuda_dir)/shared/*.c)
 nullcuda_driver_src := $(wildcard $(nullcuda_dir)/driver/*.c) $(nullcuda_shared_src)
