@@ -58,7 +58,7 @@ end_to_end() {
 }
 
 short=()
-[ "$TIER" != core ] || short=(-short) # fewer random traces and damaged places, and no millions of events
+[ "$TIER" = nightly ] || short=(-short) # fewer random traces and damaged places, and no millions of events
 others() {
 	part go "Go" go test -json -vet=off "${short[@]}" -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
 	part c "C" scripts/test-c.sh

@@ -60,7 +60,9 @@ var builtWheel = sync.OnceValues(func() (string, error) {
 	if err := os.RemoveAll(filepath.Join(folder, "dist")); err != nil {
 		return "", err
 	}
-	cmd := exec.Command("bash", "-c", `"$(scripts/python-tools.sh internal/tools/wheel-requirements.txt)/python" `+
+	// C is compiled already; what is linked has the package's version.
+	cmd := exec.Command("bash", "-ec", `mkdir -p "$1" && cp -a build/cshim build/nullcuda "$1/" && `+
+		`"$(scripts/python-tools.sh internal/tools/wheel-requirements.txt)/python" `+
 		`-m build --wheel --no-isolation --outdir "$1/dist" .`, "bash", folder)
 	cmd.Dir, cmd.Env = root(), append(os.Environ(), "MAKEFLAGS=BUILD=build/wheel/e2e")
 	if out, err := cmd.CombinedOutput(); err != nil {

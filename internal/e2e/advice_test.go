@@ -71,6 +71,9 @@ func TestLoadedTwiceAtThePeak(t *testing.T) {
 		args []string
 		says bool
 	}{{[]string{"twice", "--steps", "1"}, true}, {[]string{"twice", "--steps", "1", "--followed"}, false}} {
+		if !c.says && !reaches(nightly) { // adviceOf has it where memory runs out
+			continue
+		}
 		r := program{framework: torch27,
 			args: append([]string{"advice.py"}, c.args...)}.record(t)
 		text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " ")

@@ -151,7 +151,7 @@ func TestBackwardTies(t *testing.T) {
 		} {
 			t.Run(framework+"/"+c.name, func(t *testing.T) {
 				t.Parallel()
-				rarely(t, framework != torch27 && c.name != "gpt2")
+				rarely(t, framework != torch27 && c.name != "gpt2" || c.name == "transformers-gpt2")
 				if c.name != "gpt2" {
 					extended(t)
 				}

@@ -113,6 +113,7 @@ func TestKeptByAlone(t *testing.T) {
 				if framework == torch215 || mode != "both" {
 					extended(t)
 				}
+				rarely(t, framework == torch215 && mode != "packed" && mode != "hidden" && mode != "cycles")
 				p := program{framework: framework, args: []string{"kept_by.py", mode}, env: []string{patience}}
 				r := p.record(t)
 				var program struct{ Freed uint64 }
@@ -254,6 +255,7 @@ print(before - torch.cuda.memory_allocated())
 				if framework == torch215 || where == "step" {
 					extended(t)
 				}
+				rarely(t, framework == torch215 && where == "step")
 				r := program{framework: framework, args: []string{"spent.py"}, source: source,
 					env: []string{patience, "NULLCUDA_MEM=" + memory}}.record(t)
 				if freed := strings.TrimSpace(r.stdout); freed != "512" {
@@ -314,6 +316,7 @@ if "drops" in sys.argv:
 				if framework == torch215 || mode != "outputs" {
 					extended(t)
 				}
+				rarely(t, framework == torch215 && mode != "outputs")
 				p := program{framework: framework, args: []string{"ends.py", mode}, source: source,
 					env: []string{patience}}
 				drops := p

@@ -149,7 +149,7 @@ func TestNamesShapes(t *testing.T) {
 			"names_many.py"} {
 			t.Run(framework+"/"+script, func(t *testing.T) {
 				t.Parallel()
-				rarely(t, framework != torch27 && script != "names_modules.py" && script != "names_wrapped.py")
+				rarely(t, framework != torch27 && script != "names_modules.py")
 				if script != "names_modules.py" {
 					extended(t)
 				}
@@ -196,7 +196,7 @@ func TestNamesShort(t *testing.T) {
 				if kind != "step" && kind != "copying" {
 					extended(t)
 				}
-				rarely(t, run.framework != torch27 && (kind == "model" || kind == "held"))
+				rarely(t, run.framework != torch27 && kind != "step" && kind != "moving")
 				r := program{framework: run.framework, python: run.python,
 					args: []string{"names_short.py", kind}}.record(t)
 				events, reader := readEvents(t, r.trace)

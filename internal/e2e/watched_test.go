@@ -20,7 +20,7 @@ func TestWatchedWork(t *testing.T) {
 		for _, what := range []string{"profile", "modes", "numbers", "fork"} {
 			t.Run(framework+"/"+what, func(t *testing.T) {
 				t.Parallel()
-				rarely(t, framework != torch27 && what != "profile" && what != "fork")
+				rarely(t, framework != torch27 && what != "profile")
 				plain := program{framework: framework, args: []string{"watched_work.py", what}, plain: true}.record(t)
 				r := program{framework: framework, args: []string{"watched_work.py", what}}.record(t)
 				compareLines(t, usdt.ReplaceAllString(r.stdout, ""), usdt.ReplaceAllString(plain.stdout, ""))

@@ -19,14 +19,15 @@ import (
 // build or of another trace costs a reading from the beginning.
 
 const (
-	// bookmarkEvents is how many events are read before another bookmark is made, bookmarkBlocks how many for
-	// each live block, which it holds.
-	bookmarkEvents = 1 << 20
+	// bookmarkBlocks is how many events are read for each live block before another bookmark is made, which holds it.
 	bookmarkBlocks = 32
 	// maxBookmark bounds the size of one, bytes; maxBookmarks that of all, of which the oldest go.
 	maxBookmark  = 256 << 20
 	maxBookmarks = 1 << 30
 )
+
+// bookmarkEvents is how many events are read before another bookmark is made. Tests have shorter traces.
+var bookmarkEvents uint64 = 1 << 20
 
 // DefaultBookmarks is the folder for Host.Bookmarks: $XDG_CACHE_HOME/memtrace/bookmarks, else
 // ~/.cache/memtrace/bookmarks, "" without a home directory.

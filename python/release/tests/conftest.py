@@ -22,6 +22,10 @@ PYTHONS = {"oldest": ("3.8", "3.9"), "newest": ("3.14",)}
 NEEDED = ("PATH", "HOME", "TMPDIR", "MEMTRACE_CACHE", "XDG_CACHE_HOME", "PIP_INDEX_URL", "PIP_CONFIG_FILE", "HTTP_PROXY", "HTTPS_PROXY", "http_proxy", "https_proxy", "no_proxy")
 
 
+# A test that only `make nightly` has, and `make test-wheel` by itself.
+nightly = pytest.mark.skipif(os.environ.get("TIER") not in (None, "nightly"), reason="make nightly has it")
+
+
 def clean_environment(**variables):
     """Variables of a user who has set nothing: what this test's process has for memtrace, the loader and Python is left out."""
     return {**{name: os.environ[name] for name in NEEDED if name in os.environ}, **{name: str(value) for name, value in variables.items()}}

@@ -10,7 +10,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from conftest import ROOT, clean_environment, find_wheel, highest_total, output, unpack
+from conftest import ROOT, clean_environment, find_wheel, highest_total, nightly, output, unpack
 
 GLIBC = "2.31"
 TORCH = "torch==2.7.1"
@@ -70,7 +70,7 @@ def counted(report):
     return report["framework"]["peak_bytes"], device["reserved_bytes_peak"]
 
 
-@pytest.mark.skipif(os.environ.get("TIER") not in (None, "nightly"), reason="an environment of its own, 2 GB: make nightly")
+@nightly  # an environment of its own, 2 GB
 def test_torch(files, python, libraries, tmp_path):
     """PyTorch 2.7.1 on it: the report's figures are PyTorch's own, to the byte. The null GPU is the wheel's, for that of this machine's compiler needs a newer glibc."""
     venv = torch_venv(python, "--foreign", "--dir", python.parents[4] / "venvs" / f"{TORCH.replace('==', '-')}-glibc{GLIBC}")
