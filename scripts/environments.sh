@@ -13,7 +13,7 @@ environment() { # environment SPEC [PYTHON]: and Hugging Face's libraries for it
 	local python=${2:-python3} folder
 	folder=$(python3 testdata/nullcuda/venv.py "$1" --python "$python") || return
 	case $1 in
-	torch==2*) python3 testdata/python/packages.py --python "$folder/bin/python" ;;
+	torch==2*) [ "$tier" = core ] || python3 testdata/python/packages.py --python "$folder/bin/python" ;;
 	esac
 }
 

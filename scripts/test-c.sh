@@ -5,7 +5,7 @@
 # Usage: scripts/test-c.sh [--all-pythons] [NAME...]
 #   --all-pythons   the Python tests in every interpreter there is, the nightly form; without it in python3 and in those that PYTHONS names (paths, separated by colons)
 #   NAME...         only these of: ring dict tag pool nvtx nvtxmark nvml output config clock region cgroup array unwind capture cfi stackmap symbol pystack python splitranges backward allocator growth namerow table rows header imports library null
-# TIER=core leaves out the thread sanitizer, and what the other sanitizers' tests have as well.
+# TIER=core leaves out the thread sanitizer, the Python tests under the others, and what the other sanitizers' tests have as well.
 set -u
 cd "$(dirname "$0")/.." || exit
 out=build/ctest
@@ -343,7 +343,7 @@ done
 made() { [[ $compiled == *" $1 "* ]]; }
 # The long ones come first, so that none of them runs alone at the end.
 wanted null && group null test_null
-made sanitized && wanted python && group python-sanitized test_python python-sanitized sanitized "$($cc -print-file-name=libasan.so)"
+[[ ${TIER:-all} == core ]] || { made sanitized && wanted python && group python-sanitized test_python python-sanitized sanitized "$($cc -print-file-name=libasan.so)"; }
 made sanitized && any "$sanitized" && group sanitized run_tests sanitized "$sanitized"
 made threads && any "$threads" && group threads run_tests threads "$threads"
 made plain && wanted python && group python test_python python plain ""

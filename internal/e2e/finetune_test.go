@@ -3,12 +3,11 @@
 package e2e
 
 import (
-	"path/filepath"
 	"strings"
 	"testing"
-
-	"memtrace/internal/guest"
 )
+
+var finetuning = program{framework: torch27, args: []string{"finetune.py", "--memory-stats", "STATS"}}
 
 // Where a trainer runs the loop, one line of the program has nearly all memory. The report's first sentences name the
 // library's line, the operator and the modules instead; the library is recognized by the metadata beside it, as it is
@@ -16,11 +15,7 @@ import (
 func TestTrainerLinesAreSkipped(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	p := program{framework: torch27,
-		args: []string{"finetune.py", "--memory-stats", "STATS"}}
-	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt") + ":" + filepath.Join(guest.Root(), "python"),
-		"HF_HUB_OFFLINE=1", "USE_TF=0", "USE_FLAX=0"}
-	r := p.record(t)
+	r := finetuning.withPackages(t).record(t)
 	compareTorch(t, r)
 	v := jsonReport(t, r.trace).Verdict
 	if v.Category == nil || v.Owner == nil || v.Operator == nil || v.Module == nil {

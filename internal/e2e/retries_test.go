@@ -25,9 +25,8 @@ type oomFile struct {
 func TestOOMRetries(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	p := program{framework: torch27, args: []string{"retries.py", "account.json"}}
-	p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1", "NULLCUDA_MEM=1G"}
-	r := p.record(t)
+	r := program{framework: torch27, args: []string{"retries.py", "account.json"},
+		env: []string{"NULLCUDA_MEM=1G"}}.withPackages(t).record(t)
 	var account struct {
 		Failures []struct {
 			Bytes      uint64 `json:"bytes"`

@@ -22,19 +22,15 @@ type verdictCase struct {
 	operator string
 }
 
-func verdictCases(t *testing.T) []verdictCase {
-	torch := func(args ...string) program {
-		p := program{framework: torch27, args: args}
-		p.env = []string{"PYTHONPATH=" + p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1", "USE_TF=0",
-			"USE_FLAX=0"}
-		return p
+func verdictCases() []verdictCase {
+	torch := func(script string, env ...string) program {
+		return program{framework: torch27, args: []string{script}, env: env}
 	}
-	lora := torch("lora.py")
-	lora.env = append(lora.env, "NULLCUDA_MEM=3G")
+	lora := torch("lora.py", "NULLCUDA_MEM=3G")
 	naive := program{framework: mxnet, args: []string{"mxnet_bert.py", "--layers", "6",
 		"--width", "256"}, env: []string{"MXNET_ENGINE_TYPE=NaiveEngine"}}
 	return []verdictCase{
-		{"trainer", torch("finetune.py"), nil, "model.model.layers.{0..7}.self_attn",
+		{"trainer", finetuning, nil, "model.model.layers.{0..7}.self_attn",
 			`model\.model\.layers\.\d+\.self_attn`,
 			[]string{`model\.model\.layers\.\d+\.mlp`, `model\.model\.layers\.\d+\.input_layernorm`, `model\.lm_head`,
 				`model\.model\.embed_tokens`}, "aten::_softmax"},
@@ -66,11 +62,12 @@ func below(list []report.Ledger, by, pattern string) (sum uint64) {
 // every row of the views is added up.
 func TestVerdictNamesWhatViewsShow(t *testing.T) {
 	t.Parallel()
-	for _, c := range verdictCases(t) {
+	for _, c := range verdictCases() {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			if c.name == "lora" || c.name == "accelerate" {
+			if c.program.framework == torch27 && c.name != "loop" {
 				extended(t)
+				c.program = c.program.withPackages(t)
 			}
 			r := c.program.record(t)
 			v := jsonReport(t, r.trace).Verdict
