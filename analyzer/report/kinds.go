@@ -23,7 +23,7 @@ var FindingKinds = []FindingKind{
 	{"untrained", SeverityAdvice, "a module that no optimizer trains has gradients, or activations for a backward pass"},
 	{"kept-by", SeverityInfo, "what kept most tensors alive when memory ran out, or at the end of a program that grew"},
 	{"context-held", SeverityInfo, "much was the CUDA context and its code"},
-	{"retries", SeverityWarning, "requests were granted only after cached memory was given back"},
+	{"retries", SeverityWarning, "requests were granted only after cached memory was given back, and memory did not run out for good"},
 	{"growth", SeverityAlarm, "a kind of memory grows up to the end of the run; one finding each"},
 	{"no-growth", SeverityInfo, "no growth was found; where memory rises by less than is called growth, how much and where"},
 

@@ -100,7 +100,7 @@ func checkCommand(a *app) *cobra.Command {
 	f.StringArrayVar(&flags.max, "max", nil, "fail above this `GATE=LIMIT`, such as peak=10GiB (repeatable); gates: "+
 		strings.Join(check.SubjectNames(), " ")+"; 'memtrace help check' explains them")
 	f.StringArrayVar(&flags.assert, "assert", nil,
-		"fail unless this `CONDITION` holds, such as no-finding=warning (repeatable)")
+		"fail unless this `CONDITION` holds (repeatable): "+strings.Join(check.AssertNames(), " "))
 	f.StringVar(&flags.baseline, "baseline", "",
 		"compare with this `FILE|DIR`: a baseline, a trace, a JSON report, or a folder of these, rank by rank")
 	f.StringArrayVar(&flags.compare, "compare", nil,
@@ -111,7 +111,7 @@ func checkCommand(a *app) *cobra.Command {
 	f.BoolVar(&flags.update, "update", false, "write the baseline instead of comparing with it")
 	f.StringVar(&flags.budget, "budget", "", "take the gates from this `FILE` (default "+check.BudgetFile+
 		", with --run or if no gate is given)")
-	f.StringVar(&flags.run, "run", "", "take those of this `NAME` in the budget")
+	f.StringVar(&flags.run, "run", "", "take the gates of [run.`NAME`] in the budget")
 	f.BoolVar(&flags.noise, "noise", false, "compare several runs, and show which gates are too tight to hold")
 	f.BoolVar(&flags.incomplete, "allow-incomplete", false,
 		"also check traces that are not complete, or of programs that failed")
@@ -126,8 +126,9 @@ func checkCommand(a *app) *cobra.Command {
 	f.StringVar(&flags.sarif, "sarif", "", "also write SARIF to this `FILE`")
 	f.BoolVarP(&flags.Force, "force", "f", false, "replace these files if they exist")
 	cli.CompleteFlag(cmd, "at", cli.Moments)
+	cli.GroupFlags(cmd, cli.GroupWhat, "at")
 	cli.GroupFlags(cmd, cli.Gates, "max", "assert", "baseline", "compare", "tolerance", "any-rank", "update",
-		"budget", "run", "noise", "allow-incomplete", "at")
+		"budget", "run", "noise", "allow-incomplete")
 	cli.GroupFlags(cmd, cli.Output, "json", "junit", "markdown", "sarif", "force")
 	completeGates(cmd)
 	return cmd

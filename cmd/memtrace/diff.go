@@ -22,7 +22,7 @@ import (
 const diffLong = `Compare two traces at their peaks: what is new, grew, shrank and was removed from the
 first to the second. With --at and --to, compare other moments, or two of one trace.`
 
-const diffDetails = `Growth is positive and comes first. Without --by the tables are those of a report: tags
+var diffDetails = `Growth is positive and comes first. Without --by the tables are those of a report: tags
 if there are any, else sites, and categories. With --by site and --by line, places
 whose lines moved are matched by file and function, and a renamed file by its functions.
 --view parameters compares weight, gradient and optimizer state of each parameter, by its

@@ -20,7 +20,7 @@ const reportLong = `Show what held the memory at the peak, what was live at the 
 between. Of a folder with several traces or profiles, such as the ranks of a distributed
 training, the report compares the processes and shows the one that differs most.`
 
-const reportDetails = `Several traces give one report each, in order; with --all, so does a folder. Several
+var reportDetails = `Several traces give one report each, in order; with --all, so does a folder. Several
 profiles (memtrace profile) are compared like those of a folder. With
 --json, one file gives an object, and several files or a folder an array. The trace of
 a program that was killed, or that still runs, is read up to its last record.

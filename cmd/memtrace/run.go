@@ -112,7 +112,8 @@ func runCommand(a *app) *cobra.Command {
 	f.StringVar(&o.guestMemory, "guest-memory", "",
 		"memory for tracking live blocks, for the text when memory runs out: a `SIZE`; 0: none (default 256M)")
 	f.StringVar(&o.stacks, "stacks", "",
-		"`DEPTH` of call stacks: native:N,python:N,frees, full or none (default native:64,python:128)")
+		"`DEPTH` of call stacks: native:N,python:N,frees, full, or none, without lines, functions and modules "+
+			"(default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards, in this `FORMAT`: text or json")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to this `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false,
@@ -120,7 +121,7 @@ func runCommand(a *app) *cobra.Command {
 	f.BoolVar(&o.profile, "profile", switchedOn(os.Getenv("MEMTRACE_PROFILE")),
 		"write the profile of each trace beside it, for comparing many ranks")
 	f.StringVar(&o.check, "check", "", "check the traces against the budget in this `FILE` afterwards")
-	f.StringVar(&o.checkRun, "check-run", "", "take the gates of this `NAME` in that file")
+	f.StringVar(&o.checkRun, "check-run", "", "take the gates of [run.`NAME`] in that file")
 	f.Var(&o.nullGPU, "null-gpu", "run on devices without hardware ("+launch.DefaultNullGPU+
 		" without a value): sizes are true, results mean nothing")
 	f.Lookup("null-gpu").NoOptDefVal = launch.DefaultNullGPU

@@ -73,7 +73,7 @@ const MomentHelp = "teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N o
 func (s *QueryFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&s.By, "by", nil, "group by these `NAMES`, separated by commas: "+
-		strings.Join(groupingNames(), ", "))
+		strings.Join(groupingNames(), ", ")+"; 'memtrace help report' explains them")
 	s.DefineRules(cmd)
 	f.StringVar(&s.At, "at", "", "also show this `MOMENT`: peak, "+MomentHelp)
 	s.Window.Define(cmd)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -19,8 +20,10 @@ const (
 	maxGroups      = 16
 )
 
-// RulesHelp is a part of the description of report and diff.
-const RulesHelp = `--by category sorts memory by rules: the preset torch, or what --rules names, a preset
+// RulesHelp is a part of the description of report and diff: what --by takes, and the rules of its categories.
+var RulesHelp = groupingsHelp() + `
+
+--by category sorts memory by rules: the preset torch, or what --rules names, a preset
 or a TOML file. Each --group NAME=PRESET or NAME=FILE adds such a grouping under a name
 of its own. 'memtrace rules' lists the presets and prints them. Of the preset torch,
 Workspace is scratch memory of libraries such as cuBLAS, and Temporary what a forward
@@ -28,6 +31,16 @@ pass or a step of the optimizer frees again; docs/glossary.md explains the other
 
 // groupingNames is what --by accepts.
 func groupingNames() []string { return append(profile.GroupingNames(), ByCategory) }
+
+func groupingsHelp() string {
+	var text strings.Builder
+	text.WriteString("--by takes these:\n\n")
+	for _, name := range profile.GroupingNames() {
+		fmt.Fprintf(&text, "  %-10s %s\n", name, profile.GroupingDoc(name))
+	}
+	fmt.Fprintf(&text, "  %-10s %s", ByCategory, "what it is for, by rules: parameters, activations and so on")
+	return text.String()
+}
 
 // DefineRules adds the flags about rules that report and diff share.
 func (s *QueryFlags) DefineRules(cmd *cobra.Command) {

@@ -75,14 +75,14 @@ var groupings = []Grouping{
 		Key: poolKey, Stable: poolKind},
 	{Name: "site", doc: "place in the program: its innermost own function", Stacks: true, Moved: true,
 		Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: SiteKey},
-	{Name: "inner", doc: "innermost Python line outside of the framework: inside of the library that drives the loop",
+	{Name: "inner", doc: "innermost Python line outside of the framework: of a trainer, its own",
 		Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true, ID: StackID, Key: InnerKey,
 		Label: InnerLabel},
 	{Name: "operator", doc: "operator of the framework, such as aten::mm", Stacks: true, text: true, ByStack: true,
 		ID: StackID, Key: OperatorText},
-	{Name: "function", doc: "function of that place", Stacks: true, ByStack: true, ID: StackID, Key: functionKey},
-	{Name: "file", doc: "file of that place", Stacks: true, ByStack: true, ID: StackID, Key: fileKey},
-	{Name: "line", doc: "line of that place", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true,
+	{Name: "function", doc: "function of the site", Stacks: true, ByStack: true, ID: StackID, Key: functionKey},
+	{Name: "file", doc: "source file of the site", Stacks: true, ByStack: true, ID: StackID, Key: fileKey},
+	{Name: "line", doc: "line of the site", Stacks: true, Moved: true, Stable: callstack.WithoutLine, ByStack: true,
 		ID: StackID, Key: lineKey},
 }
 
@@ -94,6 +94,9 @@ func GroupingNames() []string {
 	}
 	return list
 }
+
+// GroupingDoc says in some words by what a grouping of GroupingNames divides memory.
+func GroupingDoc(name string) string { return FindGrouping(name).doc }
 
 func FindGrouping(name string) *Grouping {
 	for i := range groupings {

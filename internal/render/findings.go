@@ -87,7 +87,7 @@ func verdictFindings(s *report.Summary) []report.Finding {
 	add("other-processes-held", others, held, "device_ledger.devices")
 	context, taken := contextSentence(s)
 	add("context-held", context, taken, "device_ledger.devices")
-	add("retries", retrySentence(s), 0, "oom.recovered_count")
+	add("retries", retrySentence(s, v), 0, "oom.recovered_count")
 	return slices.Concat(list, otherDevices, growthFindings(s, v))
 }
 

@@ -44,9 +44,10 @@ func contextSentence(s *report.Summary) (text string, bytes uint64) {
 // contextPart is the least part of what a process uses, as a divisor, that makes its context worth a sentence.
 const contextPart = 10
 
-// retrySentence speaks of requests that were granted only after the allocator had given memory back.
-func retrySentence(s *report.Summary) string {
-	if n := s.OOM.RecoveredCount; n > 0 {
+// retrySentence speaks of requests that were granted only after the allocator had given memory back. Where memory ran
+// out for good, the way there is no news.
+func retrySentence(s *report.Summary, v *report.Verdict) string {
+	if n := s.OOM.RecoveredCount; n > 0 && v.Outcome != report.OutcomeOOM {
 		return fmt.Sprintf("The allocator had to release its cache and retry %s, which is slow.", layout.Times(n))
 	}
 	return ""
