@@ -85,7 +85,8 @@ func TestIterations(t *testing.T) {
 			t.Run(framework+"/"+m.name, func(t *testing.T) {
 				t.Parallel()
 				// llama is as with checkpointing, but for less
-				rarely(t, m.name == "llama" || m.name == "bert" || framework == torch215 && m.name == "llama-checkpointing")
+				rarely(t, m.name == "llama" || m.name == "bert" || framework == torch215 &&
+					m.name == "llama-checkpointing")
 				if m.name != "gpt2" {
 					extended(t)
 				}

@@ -19,7 +19,7 @@ var stressStacks = []string{"native:64,python:128", "full", "native:16,python:25
 
 // Threads that fork, load and unload libraries, raise through C++, take signals on other stacks, run fibers,
 // generators, coroutines and greenlets, and allocate all the while, compute what they compute without the library, and
-// leave traces that are whole. There is a round for each way to take stacks; with STRESS_SECONDS as many as fit into it.
+// leave traces that are whole. There is a round for each way to take stacks; with STRESS_SECONDS as many as fit in.
 // STRESS_SEED is where to begin.
 func TestStress(t *testing.T) {
 	t.Parallel()
