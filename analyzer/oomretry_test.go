@@ -84,6 +84,32 @@ name seq=4 time=4000000 thread=1 category=step handle=0x99 name=5
 	}
 }
 
+// TestOOMRetriesAreOfTheThreadThatFailed: where a thread of Python failed, and nothing is granted to the same call
+// afterwards, steps of another one are no attempt that succeeded. A queue that a dead thread had filled was said to have
+// been retried. Failures of a backward pass, whose threads run no Python, are retried by any.
+func TestOOMRetriesAreOfTheThreadThatFailed(t *testing.T) {
+	for _, c := range []struct {
+		pystack, granted, thread int
+		succeeded                bool
+	}{{20, 21, 2, false}, {20, 20, 2, true}, {20, 21, 1, true}, {0, 21, 2, true}} {
+		text := oomHead + `code id=101 name="main" file="/home/ada/train.py" line=60 table=none
+thread id=2 tid=4712 name="consumer"
+pystack id=20 frames=101+0*
+pystack id=21 frames=101+2*
+` + fmt.Sprintf(`oom seq=1 time=1000000 thread=1 level=framework api=reportOutOfMemoryToProfiler size=1048576 stack=1 pystack=%d allocated=0 reserved=0
+alloc seq=2 time=2000000 thread=2 level=framework api=reportMemoryUsageToProfiler mem=device addr=0x10000000 size=2048 pystack=%d
+name seq=3 time=3000000 thread=%d category=step handle=0x99 name=5
+`, c.pystack, c.granted, c.thread)
+		s, err := Summarize(encoded(t, text), Options{})
+		if err != nil || len(s.OOM.Retries) != 1 {
+			t.Fatalf("%v, %+v", err, s)
+		}
+		if _, succeeded := s.OOM.Retries[0].Succeeded(); succeeded != c.succeeded {
+			t.Errorf("%+v: %+v", c, s.OOM.Retries[0])
+		}
+	}
+}
+
 // linearStacks are a loop of the program's and a module that it calls, in two stacks: a workspace of the second is made
 // once.
 const linearStacks = `pystack id=20 frames=101+0*

@@ -55,11 +55,13 @@ func (r *retrying) keep(n *trace.Numbers, list []report.OOMRetries) {
 	n.PutSigned(int64(v.Device))
 	n.Put(retriesCounts(v)...)
 	n.PutSigned(v.FirstTimeNS, v.LastTimeNS, v.LeftTimeNS, v.GrantedTimeNS, v.AsMuchTimeNS, v.StepTimeNS)
+	n.Put(uint64(r.thread))
 }
 
 // take returns the list, of which only the last one is told.
 func (r *retrying) take(n *trace.Numbers) []report.OOMRetries {
-	*r = retrying{true, trace.StackID(n.ID()), int(n.ID()), int(n.ID()), int(n.ID()), n.Next(), n.Next()}
+	*r = retrying{waiting: true, pystack: trace.StackID(n.ID()), looked: int(n.ID()), begun: int(n.ID()),
+		ended: int(n.ID()), first: n.Next(), last: n.Next()}
 	list := make([]report.OOMRetries, min(max(n.Next(), 1), maxRetries))
 	v := &list[len(list)-1]
 	v.Device = int16(n.Signed())
@@ -67,6 +69,9 @@ func (r *retrying) take(n *trace.Numbers) []report.OOMRetries {
 	v.LeftBytes, v.LiveBytes, v.GrantedBytes, v.AsMuchBytes = n.Next(), n.Next(), n.Next(), n.Next()
 	v.FirstTimeNS, v.LastTimeNS, v.LeftTimeNS = n.Signed(), n.Signed(), n.Signed()
 	v.GrantedTimeNS, v.AsMuchTimeNS, v.StepTimeNS = n.Signed(), n.Signed(), n.Signed()
+	if n.More() { // traces of before have no thread
+		r.thread = trace.ThreadID(n.Next())
+	}
 	return list
 }
 

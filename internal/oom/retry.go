@@ -19,12 +19,13 @@ const (
 // while there are none.
 type retrying struct {
 	waiting bool
-	pystack trace.StackID // of the last failure
-	looked  int           // allocations since
-	begun   int           // steps of the program since
-	ended   int           // steps that ended since
-	first   uint64        // order number of the first failure
-	last    uint64        // of the last one
+	pystack trace.StackID  // of the last failure
+	thread  trace.ThreadID // of that, 0 if it is not known
+	looked  int            // allocations since
+	begun   int            // steps of the program since
+	ended   int            // steps that ended since
+	first   uint64         // order number of the first failure
+	last    uint64         // of the last one
 }
 
 // failedAgain takes in that a framework's allocator gave up, and what its blocks consisted of.
@@ -49,7 +50,7 @@ func (t *Tracker) failedAgain(e *trace.Event, c *report.OOMComposition) {
 	if c != nil && c.LeftBytes > v.LeftBytes {
 		v.LeftTimeNS, v.LeftBytes, v.LiveBytes = e.Time, c.LeftBytes, c.Bytes()
 	}
-	t.retrying = retrying{waiting: true, pystack: e.PyStack, first: first, last: e.Seq}
+	t.retrying = retrying{waiting: true, pystack: e.PyStack, thread: e.Thread, first: first, last: e.Seq}
 }
 
 // retried looks whether an attempt succeeds.
@@ -63,10 +64,10 @@ func (t *Tracker) retried(e *trace.Event) {
 	case e.Kind == trace.EventStep:
 		// The next one may begin because the one that failed was given up, unless it came further than before.
 		if t.retrying.begun++; t.retrying.begun > 1 || v.GrantedTimeNS != 0 {
-			t.stepEnded(v, e.Time)
+			t.stepEnded(v, e)
 		}
 	case e.Kind == trace.EventName && e.Category == trace.CategoryStep:
-		t.stepEnded(v, e.Time)
+		t.stepEnded(v, e)
 	case e.Kind == trace.EventAlloc && e.Status == 0 && e.Level == cuda.LevelFramework && e.Device == v.Device:
 		if t.retrying.looked++; t.retrying.looked > retryEvents {
 			t.settle()
@@ -82,10 +83,12 @@ func (t *Tracker) retried(e *trace.Event) {
 }
 
 // stepEnded takes in a step that ended. One does not yet tell that an attempt came through: the first step of a
-// training has no state of an optimizer beside it.
-func (t *Tracker) stepEnded(v *report.OOMRetries, time int64) {
-	if v.StepTimeNS == 0 {
-		v.StepTimeNS = time
+// training has no state of an optimizer beside it. A thread that failed is not retried by the steps of others, but those
+// of the backward pass, which have no Python stack, belong to any, and so does what is granted to the same call.
+func (t *Tracker) stepEnded(v *report.OOMRetries, e *trace.Event) {
+	own := e.Thread == t.retrying.thread || t.retrying.thread == 0 || t.retrying.pystack == 0
+	if v.StepTimeNS == 0 && (own || v.GrantedTimeNS != 0) {
+		v.StepTimeNS = e.Time
 	}
 	if t.retrying.ended++; t.retrying.ended == calmSteps {
 		t.settle()

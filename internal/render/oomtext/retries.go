@@ -82,8 +82,11 @@ func attemptsText(r *report.OOMRetries) string {
 	case succeeded:
 		text += fmt.Sprintf("; attempt %s succeeded: a step ended at %s.", layout.Count(attempt),
 			layout.Moment(r.StepTimeNS))
-	case r.GrantedTimeNS == 0 && r.AsMuchTimeNS == 0:
-		return text + "; no later attempt is known to have succeeded."
+	case r.GrantedTimeNS == 0:
+		text += "; no later attempt is known to have succeeded."
+		if r.AsMuchTimeNS == 0 {
+			return text
+		}
 	default:
 		text += "; no step is known to have ended afterwards."
 	}
