@@ -248,7 +248,7 @@ func nextCommands(s *report.Summary, o layout.Options) []nextCommand {
 	case s.Process.Ended == report.EndedRunning && !s.FromProfile || o.StillRuns:
 		list = append(list, nextCommand{fmt.Sprintf("memtrace ctl %d referrers", s.Process.PID),
 			"what keeps its tensors alive"})
-	case len(s.Growing()) > 0 && (s.KeptBy == nil || len(s.KeptBy.Holders) == 0):
+	case len(s.Growing()) > 0 && (s.KeptBy == nil || len(s.KeptBy.Holders) == 0 || s.KeptBy.Holders[0].Garbage):
 		list = append(list, nextCommand{"memtrace ctl PID referrers",
 			"in the next run, before it ends: what keeps its tensors alive"})
 	}

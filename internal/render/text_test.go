@@ -11,6 +11,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/diff"
 	"memtrace/internal/render/layout"
+	"memtrace/trace"
 )
 
 // eachStyle renders every golden case in its own style.
@@ -243,6 +244,8 @@ func TestNextFindsWhatKeeps(t *testing.T) {
 		{"grew, skipped", report.EndedClean, "memtrace ctl PID referrers", report.GrowthSteady,
 			&report.KeptBy{Skipped: "busy"}},
 		{"grew, found", report.EndedClean, "", report.GrowthSteady, &report.KeptBy{Holders: make([]report.Kept, 1)}},
+		{"grew, garbage at the end", report.EndedClean, "memtrace ctl PID referrers", report.GrowthSteady,
+			&report.KeptBy{Holders: []report.Kept{{Holder: trace.Holder{Garbage: true}}}}},
 		{"did not grow", report.EndedClean, "", report.GrowthNone, nil},
 	} {
 		s := &report.Summary{Versions: map[string]string{"torch": "2.7.1"}, KeptBy: c.kept,

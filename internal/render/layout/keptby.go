@@ -36,8 +36,7 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 			continue
 		}
 		if bytes += h.FreesBytes; h.Garbage {
-			garbage = append(garbage, fmt.Sprintf("%s is garbage in reference cycles (%s; %s): gc.collect() frees it.",
-				keptBytes(h), KeptName(h), keptWhat(h)))
+			garbage = append(garbage, keptGarbage(k, h))
 			continue
 		}
 		by := "by "
@@ -50,6 +49,18 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 		garbage = append([]string{"Kept " + strings.Join(kept, "; and ") + "."}, garbage...)
 	}
 	return strings.Join(garbage, " "), bytes
+}
+
+// keptGarbage describes what only reference cycles hold. At the end of a program its functions have returned, and what
+// their variables held until then looks like garbage as well.
+func keptGarbage(k *report.KeptBy, h *report.Kept) string {
+	text := fmt.Sprintf("%s is garbage in reference cycles (%s; %s): gc.collect() frees it",
+		keptBytes(h), KeptName(h), keptWhat(h))
+	if k.Occasion == report.KeptAtEnd {
+		text = fmt.Sprintf("%s was in reference cycles at the end (%s; %s): gc.collect() frees it, unless a function "+
+			"that has returned by then held it", keptBytes(h), KeptName(h), keptWhat(h))
+	}
+	return text + "."
 }
 
 // isModel reports whether a holder is what a model is kept by: the tensors are parameters, their gradients, or an

@@ -84,6 +84,20 @@ func TestKeptByWords(t *testing.T) {
 	}
 }
 
+// What a program's functions held is in no variable once they have returned: gc.collect() was said to free it, and did
+// not.
+func TestKeptByGarbageAtTheEnd(t *testing.T) {
+	const mib = 1 << 20
+	garbage := report.Kept{Holder: trace.Holder{Path: "?Result.values", Tensors: 2, Bytes: 90 * mib, Garbage: true},
+		FreesBytes: 90 * mib}
+	const want = "90.0 MiB was in reference cycles at the end (Result.values; 2 tensors): gc.collect() frees it, " +
+		"unless a function that has returned by then held it."
+	text, _ := KeptBy(&report.KeptBy{Occasion: report.KeptAtEnd, Holders: []report.Kept{garbage}}, 100*mib, 0)
+	if text != want {
+		t.Errorf("%q, want %q", text, want)
+	}
+}
+
 // The sentence names what somebody may want to drop, not that an optimizer has parameters.
 func TestKeptByLeavesOutModels(t *testing.T) {
 	const gib = 1 << 30
