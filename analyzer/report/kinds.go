@@ -20,6 +20,8 @@ var FindingKinds = []FindingKind{
 		"others like them are few"},
 	{"parameter-copies", SeverityInfo, "a module has the same parameters as a trained one: a moving average, a teacher"},
 	{"undifferentiated", SeverityAdvice, "forward passes kept activations at the peak for a backward pass that never came"},
+	{"abandoned", SeverityInfo, "the same of a line of the program of which other passes had a backward pass: " +
+		"something kept what those computed that had none"},
 	{"untrained", SeverityAdvice, "a module that no optimizer trains has gradients, or activations for a backward pass"},
 	{"kept-by", SeverityInfo, "what kept most tensors alive when memory ran out, or at the end of a program that grew"},
 	{"context-held", SeverityInfo, "much was the CUDA context and its code"},

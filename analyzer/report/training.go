@@ -23,9 +23,12 @@ type Training struct {
 
 	// optimizers whose steps were reported, each object counted
 	OptimizerCount uint64 `json:"optimizer_count"`
-	// what forward passes kept at the peak for backward passes that never came; absent if nothing, or if the recorder
-	// could not tell
+	// what forward passes kept at the peak for backward passes that never came, of lines of the program of which none
+	// was differentiated; absent if nothing, or if the recorder could not tell
 	Undifferentiated *Undifferentiated `json:"undifferentiated,omitempty"`
+	// the same of lines of which others were, and where a pass's line is not known, without the pass that ran at the
+	// peak or before it
+	Abandoned *Undifferentiated `json:"abandoned,omitempty"`
 	// what the memory was for when the framework's allocator gave up, the first times
 	OutOfMemory []OOMCategories `json:"out_of_memory"`
 

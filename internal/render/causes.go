@@ -43,6 +43,11 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []report.Finding)
 			t.Undifferentiated.Bytes, "training.undifferentiated"))
 		idle = slices.DeleteFunc(idle, func(i cause.Idle) bool { return i.Gradients == 0 }) // it says the same
 	}
+	if t := s.Training; t != nil && t.Abandoned != nil && t.Abandoned.Bytes >= least {
+		keeper, _ := keptSentence(s, v)
+		list = append(list, report.NewFinding("abandoned", abandonedSentence(t.Abandoned, keeper), t.Abandoned.Bytes,
+			"training.abandoned"))
+	}
 	if len(idle) > 0 && idle[0].Activations+idle[0].Gradients >= least {
 		list = append(list, report.NewFinding("untrained", untrainedSentence(&idle[0]),
 			idle[0].Activations+idle[0].Gradients,
@@ -126,15 +131,36 @@ func multipleWords(times float64) string {
 
 // undifferentiatedSentence speaks of forward passes that keep what only a backward pass needs, which never comes.
 func undifferentiatedSentence(u *report.Undifferentiated) string {
-	passes, them := layout.Plural(u.Passes, "forward pass", "forward passes"), "them"
+	them := "them"
 	if u.Passes == 1 {
 		them = "it"
 	}
+	return fmt.Sprintf("At the peak, %s: run %s under torch.no_grad().", keptForNothing(u), them)
+}
+
+// abandonedSentence speaks of the same where the program's line trains, so that its passes need their graphs. keeper is
+// the sentence that says what keeps tensors, "" where that is not known.
+func abandonedSentence(u *report.Undifferentiated, keeper string) string {
+	text := fmt.Sprintf("At the peak, %s", keptForNothing(u))
+	if u.Site != "" {
+		text += ", unlike others of that line"
+	}
+	switch {
+	case strings.Contains(keeper, "(traceback)"):
+		return text + ". An exception's traceback has the variables of the calls that it left: keep str(e) instead."
+	case keeper != "":
+		return text + "."
+	}
+	return text + ": something held what was computed, such as a list of losses, or an exception with its traceback."
+}
+
+// keptForNothing says which passes kept how much.
+func keptForNothing(u *report.Undifferentiated) string {
+	passes := layout.Plural(u.Passes, "forward pass", "forward passes")
 	if u.Site != "" {
 		passes += " of " + sanitize.Text(u.Site)
 	}
-	return fmt.Sprintf("At the peak, %s kept %s for a backward pass that never came: run %s under torch.no_grad().",
-		passes, layout.Bytes(u.Bytes), them)
+	return fmt.Sprintf("%s kept %s for a backward pass that never came", passes, layout.Bytes(u.Bytes))
 }
 
 // untrainedSentence speaks of a module that is differentiated, or ready to be, for nothing.

@@ -12,11 +12,14 @@ import (
 // graph if the framework numbered its operators, as it does where it records them for autograd. A backward pass goes
 // through it if it allocates for one of these operators.
 type graphs struct {
-	list    []graph         // passes that a backward pass may still go through, in their order
-	keep    int             // how many there may be before those that hold nothing are dropped
-	seen    uint64          // the latest block's operator
-	gone    graph           // pass that a backward pass went through last
-	counted bool            // a backward pass allocated
+	list    []graph    // passes that a backward pass may still go through, in their order
+	keep    int        // how many there may be before those that hold nothing are dropped
+	seen    uint64     // the latest block's operator
+	gone    graph      // pass that a backward pass went through last
+	counted bool       // a backward pass allocated
+	begun   heap.Share // passes
+	// stacks with which passes began that a backward pass went through
+	trained map[callstack.Pair]bool
 	scratch map[uint32]bool // live blocks of passes that are a library's scratch memory, which no graph has
 	// live blocks that code outside of passes made last before a pass, by id: what it reads, which its graph saves
 	inputs map[uint32]uint32 // the pass's number
@@ -35,6 +38,7 @@ type Ending struct {
 // graph is one forward pass.
 type graph struct {
 	run, to     uint32 // it, and the code outside of its module that follows
+	number      uint64 // of the pass, from 1
 	first, last uint64 // operators
 	from        callstack.Pair
 	bytes       heap.Share // of its blocks
@@ -133,7 +137,9 @@ func (g *graphs) passOf(b *passBlock, epoch uint64) *graph {
 		}
 	}
 	g.retire(epoch)
-	v := graph{run: b.run, to: b.run, first: b.of.Number, from: callstack.Pair{Native: b.Stack, Python: b.PyStack}}
+	g.begun.Grow(1, epoch)
+	v := graph{run: b.run, to: b.run, number: g.begun.Current, first: b.of.Number,
+		from: callstack.Pair{Native: b.Stack, Python: b.PyStack}}
 	if b.of.Number == g.seen { // it was recorded before
 		v.first++
 	}
@@ -150,6 +156,10 @@ func (g *graphs) differentiated(operator uint64) {
 	for i := len(g.list) - 1; i >= 0; i-- {
 		if g.list[i].has(operator) {
 			g.gone = g.list[i]
+			if g.trained == nil {
+				g.trained = make(map[callstack.Pair]bool)
+			}
+			g.trained[g.gone.from] = true
 			g.list = slices.Delete(g.list, i, i+1)
 			return
 		}
@@ -214,15 +224,50 @@ func (v *graph) staying(latest bool, epoch uint64) uint64 {
 	return min(n, v.bytes.Peak(epoch))
 }
 
-// value is what was kept at the peak for backward passes that never came; nil if nothing. Of a pass that still keeps
-// its graph at the end, nobody knows whether a backward pass was to come, unless the program had come to its own end;
-// nor whether it is a graph, and no results that hooks collected, unless graphs were seen or its inputs are there too.
-func (g *graphs) value(stacks *callstack.Stacks, end Ending, epoch uint64) *report.Undifferentiated {
-	if g.counted && g.gone.last == 0 { // backward passes lead to no operator here
-		return nil
+// trains returns the program's lines of which a backward pass went through a pass, "" where one's is not known.
+func (g *graphs) trains(stacks *callstack.Stacks) map[string]bool {
+	sites := make(map[string]bool)
+	for from := range g.trained {
+		sites[stacks.ModuleCaller(from)] = true
 	}
+	return sites
+}
+
+// value is what was kept at the peak for backward passes that never came, and abandoned the same of lines of which
+// backward passes went through other passes; nil if nothing. Of a pass that still keeps its graph at the end, nobody
+// knows whether a backward pass was to come, unless the program had come to its own end; nor whether it is a graph, and
+// no results that hooks collected, unless graphs were seen or its inputs are there too. Of the pass that ran at the
+// peak, or had just ended, a line that trains keeps nothing that it should not.
+func (g *graphs) value(stacks *callstack.Stacks, end Ending, epoch uint64) (never, abandoned *report.Undifferentiated) {
+	if g.counted && g.gone.last == 0 { // backward passes lead to no operator here
+		return nil, nil
+	}
+	over, latest := g.surelyEnded(end, epoch)
+	trains := g.trains(stacks)
+	var list [2]keptGraphs
+	for i := range g.list {
+		p := &g.list[i]
+		if !p.keeps(p.blocks.Peak(epoch)) || p.keeps(p.blocks.Current) && !over {
+			continue
+		}
+		site, of := stacks.ModuleCaller(p.from), &list[0]
+		if trains[site] {
+			if p.number == g.begun.Peak(epoch) {
+				continue
+			}
+			of = &list[1]
+		}
+		of.add(site, p.bytes.Peak(epoch)-p.staying(i == latest, epoch))
+	}
+	return list[0].value(), list[1].value()
+}
+
+// surelyEnded reports whether no backward pass was to come for what still keeps a graph at the end; latest is the
+// index of the latest pass that had something at the peak, -1 without one.
+func (g *graphs) surelyEnded(end Ending, epoch uint64) (over bool, latest int) {
 	var still uint64
-	passes, saved, latest := 0, 0, -1
+	passes, saved := 0, 0
+	latest = -1
 	for i := range g.list {
 		v := &g.list[i]
 		if v.bytes.Peak(epoch) > 0 {
@@ -236,23 +281,26 @@ func (g *graphs) value(stacks *callstack.Stacks, end Ending, epoch uint64) *repo
 			}
 		}
 	}
-	over := end.Over && (end.Graphs || 2*saved >= passes && end.GraphlessBytes < still/2)
-	var v report.Undifferentiated
-	var most uint64
-	for i := range g.list {
-		p := &g.list[i]
-		if !p.keeps(p.blocks.Peak(epoch)) || p.keeps(p.blocks.Current) && !over {
-			continue
-		}
-		kept := p.bytes.Peak(epoch) - p.staying(i == latest, epoch)
-		v.Passes++
-		v.Bytes += kept
-		if kept > most {
-			most, v.Site = kept, stacks.ModuleCaller(p.from)
-		}
+	return end.Over && (end.Graphs || 2*saved >= passes && end.GraphlessBytes < still/2), latest
+}
+
+// keptGraphs adds up what passes kept.
+type keptGraphs struct {
+	report.Undifferentiated
+	most uint64 // of one pass
+}
+
+func (k *keptGraphs) add(site string, bytes uint64) {
+	k.Passes++
+	k.Bytes += bytes
+	if bytes > k.most {
+		k.most, k.Site = bytes, site
 	}
-	if v.Passes == 0 {
+}
+
+func (k *keptGraphs) value() *report.Undifferentiated {
+	if k.Passes == 0 {
 		return nil
 	}
-	return &v
+	return &k.Undifferentiated
 }

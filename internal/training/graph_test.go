@@ -19,7 +19,8 @@ type madePasses struct {
 	id    uint32              // and block
 	ids   map[uint32][]uint32 // live blocks by pass
 
-	after, scratch bool // of the next blocks
+	after, scratch bool          // of the next blocks
+	line           trace.StackID // that runs the next passes
 }
 
 const madeBytes = 512
@@ -42,7 +43,7 @@ func (m *madePasses) forward(recorded bool, blocks int) uint32 {
 		if recorded {
 			m.op++
 		}
-		m.alloc(phaseForward, callstack.Asker{PyStack: 1, Op: m.op})
+		m.alloc(phaseForward, callstack.Asker{PyStack: m.line, Op: m.op})
 	}
 	return m.run
 }
@@ -92,23 +93,60 @@ func TestGraphs(t *testing.T) {
 		end     Ending
 		passes  uint64
 		blocks  uint64 // without each pass's result, and what the latest one's operator reads
+		// the same of lines of which other passes are differentiated
+		abandoned, abandonedBlocks uint64
 	}{
 		"three are kept": {program: func(m *madePasses) { three(m); dropped(m) }, passes: 3, blocks: 3*blocks - 4},
 		"one is differentiated": {program: func(m *madePasses) {
 			three(m)
 			m.backward(blocks + 3)
 			dropped(m)
-		}, passes: 2, blocks: 2*blocks - 3},
+		}, abandoned: 1, abandonedBlocks: blocks - 1},
 		"one is, before the others began": {program: func(m *madePasses) {
+			m.line = training
 			first := m.forward(true, blocks)
 			m.backward(2)
 			m.drop(first, blocks)
+			m.line = validation
 			for range 2 {
 				m.forward(true, blocks)
 			}
 			m.drop(first+2, blocks)
 			m.drop(first+3, blocks)
 		}, passes: 2, blocks: 2*blocks - 3},
+		// torch.no_grad() was advised for a training loop that had kept its exceptions, with their tracebacks
+		"of the line of those that are": {program: func(m *madePasses) {
+			for range 3 {
+				m.forward(true, blocks)
+				m.forward(true, blocks)
+				m.backward(m.op)
+				m.drop(m.run-1, blocks)
+			}
+			for run := range uint32(3) {
+				m.drop(3*run+1, blocks)
+			}
+		}, abandoned: 3, abandonedBlocks: 3*blocks - 4},
+		"the latest of such a line": {program: func(m *madePasses) {
+			first := m.forward(true, blocks)
+			m.backward(2)
+			m.drop(first, blocks)
+			m.drop(m.forward(true, 2*blocks), 2*blocks)
+		}},
+		"of such a line, and of another one": {program: func(m *madePasses) {
+			m.line = validation
+			m.forward(true, blocks)
+			m.line = training
+			m.forward(true, blocks)
+			m.forward(true, blocks)
+			m.backward(m.op)
+			dropped(m)
+		}, passes: 1, blocks: blocks - 1, abandoned: 1, abandonedBlocks: blocks - 2},
+		"lines are not known": {program: func(m *madePasses) {
+			m.line = 0
+			three(m)
+			m.backward(2)
+			dropped(m)
+		}, abandoned: 1, abandonedBlocks: blocks - 1},
 		"backward passes lead nowhere": {program: func(m *madePasses) {
 			three(m)
 			m.backward(1 << 20)
@@ -130,7 +168,7 @@ func TestGraphs(t *testing.T) {
 		"one is differentiated, two are there when the program ends": {program: func(m *madePasses) {
 			fed(m)
 			m.backward(2)
-		}, end: over, passes: 2, blocks: 2*blocks - 3},
+		}, end: over, abandoned: 1, abandonedBlocks: blocks - 1},
 		"what is there at the end has no graph": {program: fed,
 			end: Ending{Over: true, GraphlessBytes: 3 * blocks * madeBytes}},
 		"the model's parameters have none": {program: fed,
@@ -163,18 +201,39 @@ func TestGraphs(t *testing.T) {
 			}
 		}, end: over, passes: 2, blocks: 4*(leastGraph-1) - 3},
 	} {
-		m := &madePasses{ids: make(map[uint32][]uint32)}
+		m := &madePasses{ids: make(map[uint32][]uint32), line: validation}
 		c.program(m)
-		stacks := callstack.NewStacks(&trace.Tables{}, &m.links)
+		stacks := callstack.NewStacks(lines(), &m.links)
 		stacks.Start()
-		got := m.value(stacks, c.end, m.total.Epoch)
-		if got == nil {
-			got = &report.Undifferentiated{}
-		}
-		if want := (report.Undifferentiated{Passes: c.passes, Bytes: c.blocks * madeBytes}); *got != want {
-			t.Errorf("%s: %+v, want %+v", name, *got, want)
+		got, abandoned := m.value(stacks, c.end, m.total.Epoch)
+		for what, v := range map[string]struct {
+			got            *report.Undifferentiated
+			passes, blocks uint64
+		}{"undifferentiated": {got, c.passes, c.blocks}, "abandoned": {abandoned, c.abandoned, c.abandonedBlocks}} {
+			if v.got == nil {
+				v.got = &report.Undifferentiated{}
+			}
+			want := report.Undifferentiated{Passes: v.passes, Bytes: v.blocks * madeBytes, Site: v.got.Site}
+			if *v.got != want {
+				t.Errorf("%s: %s: %+v, want %+v", name, what, *v.got, want)
+			}
 		}
 	}
+}
+
+// Lines that run passes.
+const validation, training trace.StackID = 1, 2
+
+func lines() *trace.Tables {
+	tables := &trace.Tables{}
+	tables.AddCode(trace.Code{ID: 1, Name: "_call_impl", QualName: "Module._call_impl",
+		File: "/usr/lib/python3.11/site-packages/torch/nn/modules/module.py", FirstLine: 1})
+	for line, name := range map[trace.StackID]string{validation: "validate", training: "train"} {
+		code := trace.CodeID(line + 1)
+		tables.AddCode(trace.Code{ID: code, Name: name, QualName: name, File: "/home/ada/train.py", FirstLine: 1})
+		tables.AddPyStack(trace.PyStack{ID: line, Frames: []trace.PyFrame{{Code: 1}, {Code: code}}})
+	}
+	return tables
 }
 
 // Code outside of a module ends the pass of its call where that was recorded for autograd: what is freed then was saved

@@ -49,7 +49,8 @@ func (t *Tracker) Value(set *rules.Set, info trace.Info, parameters []report.Par
 	for i, class := range columns {
 		v.Categories[i] = t.classes.names[class]
 	}
-	v.Modules, v.Undifferentiated = t.tree(held, columns), t.graphs.value(t.resolver.Stacks, end, epoch)
+	v.Modules = t.tree(held, columns)
+	v.Undifferentiated, v.Abandoned = t.graphs.value(t.resolver.Stacks, end, epoch)
 	return v
 }
 

@@ -52,6 +52,25 @@ def accumulated():
     sum(net(batch()).mean() for _ in range(6)).backward()
 
 
+def step(good):
+    loss = net(batch()).sum()
+    if not good:
+        raise ValueError("the loss is not finite")
+    loss.backward()
+
+
+failures = []
+
+
+def skipped():
+    """Every other step is given up, and its exception has what its pass computed."""
+    for number in range(6):
+        try:
+            step(number % 2)
+        except ValueError as e:
+            failures.append(e)
+
+
 for _ in range(3):
     for _ in range(4):
         net(batch()).sum().backward()
