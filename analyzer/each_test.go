@@ -4,6 +4,7 @@ import (
 	"math/rand/v2"
 	"testing"
 
+	"memtrace/analyzer/report"
 	"memtrace/internal/moment"
 	"memtrace/internal/profile"
 	"memtrace/internal/symbol"
@@ -85,6 +86,26 @@ func TestSummarizeEachOfTraining(t *testing.T) {
 			}
 		}
 		eachOf(t, "a loop", open, list)
+		summaries, err := SummarizeEach(open(), list)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, s := range summaries {
+			checkStayed(t, s.Training)
+		}
+	}
+}
+
+// checkStayed: no more of a category stayed than there was at the end, also where an owner's blocks are told late.
+func checkStayed(t *testing.T, tr *report.Training) {
+	t.Helper()
+	for i := range tr.Iterations {
+		it := &tr.Iterations[i]
+		for c, bytes := range it.Stayed {
+			if bytes > it.End[c] {
+				t.Errorf("iteration %d: %d bytes of %s stayed, of %d", i, bytes, tr.Categories[c], it.End[c])
+			}
+		}
 	}
 }
 

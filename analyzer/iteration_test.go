@@ -233,12 +233,18 @@ func (b *madeBlock) asOf(end int) string {
 // hindsight counts one iteration slowly.
 type hindsight struct {
 	Peak, Forward, Backward, Optimizer uint64
-	Held, Highest, End                 map[string]uint64
+	Held, Highest, End, Stayed         map[string]uint64
 	Allocs, Frees                      uint64
 }
 
 func (l *madeLoop) hindsight(from, to int) hindsight {
-	h := hindsight{Held: map[string]uint64{}, Highest: map[string]uint64{}, End: map[string]uint64{}}
+	h := hindsight{Held: map[string]uint64{}, Highest: map[string]uint64{}, End: map[string]uint64{},
+		Stayed: map[string]uint64{}}
+	for _, b := range l.blocks {
+		if b.opened < from && (b.closed < 0 || b.closed >= to) {
+			h.Stayed[b.asOf(to)] += b.size
+		}
+	}
 	for at := from - 1; at < to; at++ { // after the event at; from-1: before the first one
 		held, total := map[string]uint64{}, uint64(0)
 		pass := ""
@@ -344,7 +350,7 @@ func TestIterationsInHindsight(t *testing.T) {
 			}
 			v := &tr.Iterations[i]
 			got := hindsight{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer),
-				byCategory(tr, v.Peak.Held), byCategory(tr, v.Highest), byCategory(tr, v.End),
+				byCategory(tr, v.Peak.Held), byCategory(tr, v.Highest), byCategory(tr, v.End), byCategory(tr, v.Stayed),
 				v.AllocCount, v.FreeCount}
 			if !reflect.DeepEqual(got, want) {
 				t.Fatalf("seed %d, iteration %d of %d:\n got %+v\nwant %+v", seed, i, len(ends), got, want)
@@ -448,9 +454,9 @@ func TestIterationsCountedInTurns(t *testing.T) {
 		for i, end := range l.ends {
 			want, v := l.hindsight(from, end), &s.Training.Iterations[i]
 			got := []uint64{v.Peak.Bytes, bytesOf(v.Forward), bytesOf(v.Backward), bytesOf(v.Optimizer),
-				report.SumOf(v.Peak.Held), report.SumOf(v.End), v.AllocCount, v.FreeCount}
+				report.SumOf(v.Peak.Held), report.SumOf(v.End), report.SumOf(v.Stayed), v.AllocCount, v.FreeCount}
 			if !slices.Equal(got, []uint64{want.Peak, want.Forward, want.Backward, want.Optimizer, want.Peak,
-				sumOfAll(want.End), want.Allocs, want.Frees}) {
+				sumOfAll(want.End), sumOfAll(want.Stayed), want.Allocs, want.Frees}) {
 				t.Errorf("seed %d, iteration %d: %v, want %+v", seed, i, got, want)
 			}
 			from = end

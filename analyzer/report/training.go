@@ -86,6 +86,8 @@ type Iteration struct {
 	// by category: its own highest bytes, each at a different moment
 	Highest []uint64 `json:"highest"`
 	End     []uint64 `json:"end"` // by category: bytes when the iteration ended
+	// by category: what of End was there when the iteration began; nil of profiles that do not have it
+	Stayed []uint64 `json:"stayed"`
 
 	ReservedPeakBytes uint64 `json:"reserved_peak_bytes"` // held by the framework's allocator; 0 if there is none
 	ReservedEndBytes  uint64 `json:"reserved_end_bytes"`

@@ -94,7 +94,7 @@ func beside(s *report.Summary, d *report.Device) (bytes uint64) {
 }
 
 // fitMoments are the highest moments of each phase of the iterations that ended, but for the first one, in which
-// optimizers make their state. None where much is of no known category.
+// optimizers make their state. None where of much it is not known whether it grows with the batch.
 func fitMoments(t *report.Training) (list []fitMoment) {
 	if t.IterationsBy == report.IterationsByNothing || t.IterationsBy == report.IterationsByPeriod {
 		return nil
@@ -105,6 +105,9 @@ func fitMoments(t *report.Training) (list []fitMoment) {
 		if !it.Ended || t.IsBefore(i) {
 			continue
 		}
+		if len(it.Stayed) != len(t.Categories) {
+			return nil
+		}
 		if ended++; ended == 1 {
 			continue
 		}
@@ -112,7 +115,7 @@ func fitMoments(t *report.Training) (list []fitMoment) {
 			if m == nil {
 				continue
 			}
-			part, unknown := divided(t, m, &t.Iterations[i-1], it)
+			part, unknown := divided(t, m, it.Stayed)
 			if unknown > m.Bytes/10 {
 				return nil
 			}
@@ -122,18 +125,18 @@ func fitMoments(t *report.Training) (list []fitMoment) {
 	return list
 }
 
-// divided says what of a moment grows with the batch, and what of it nobody knows. What no rule is for grows with the
-// batch if it came in the passes of the iteration, and went with it.
-func divided(t *report.Training, m *report.IterationMoment, before, in *report.Iteration) (part fitMoment,
-	unknown uint64) {
+// divided says what of a moment grows with the batch, and what of it nobody knows. Of the categories that do, that is
+// what stayed in the iteration from before it: a queue of batches, a cache, a leak, all the data. What no rule is for
+// grows with the batch if it came in the passes of the iteration, and went with it or with a later one.
+func divided(t *report.Training, m *report.IterationMoment, stayed []uint64) (part fitMoment, unknown uint64) {
 	for i, bytes := range m.Held {
 		switch category := t.Categories[i]; {
 		case slices.Contains(scaling, category), m.Phase != "optimizer" && slices.Contains(scalingPasses, category):
-			part.scaling += bytes
+			part.scaling, unknown = part.scaling+bytes, unknown+min(bytes, stayed[i])
 		case category == rules.Others:
 			stays := bytes
 			if m.Phase != "optimizer" {
-				stays = min(bytes, before.End[i], in.End[i])
+				stays = min(bytes, stayed[i])
 			}
 			part.fixed, part.scaling, unknown = part.fixed+stays, part.scaling+bytes-stays, unknown+bytes
 		default:

@@ -98,7 +98,7 @@ func checkTraining(t *report.Training) error {
 				return errCategories
 			}
 		}
-		if len(it.Highest) != n || len(it.End) != n {
+		if len(it.Highest) != n || len(it.End) != n || it.Stayed != nil && len(it.Stayed) != n {
 			return errCategories
 		}
 	}

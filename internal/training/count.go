@@ -64,7 +64,7 @@ func (t *Tracker) count(goesOn bool) {
 		t.holdings(positions, first)
 	}
 	t.open.counted = true
-	t.compact()
+	t.compact(goesOn)
 }
 
 // replay goes through the changes, keeps what was highest, and returns the positions of the highest moments; -1: none
@@ -170,16 +170,29 @@ func (t *Tracker) apply(to *tally, position int32) {
 }
 
 // compact brings the tally of what was live up to now, and forgets the changes. Most of the blocks came and went since
-// the last count: the tally never had them.
-func (t *Tracker) compact() {
+// the last count: the tally never had them. goesOn: the iteration does not end with them.
+func (t *Tracker) compact(goesOn bool) {
 	for i := range t.slots {
 		switch s := &t.slots[i]; {
 		case s.closed == stillLive:
 			t.before.add(s)
 			t.live.At(s.block).slot = 0
+			if goesOn && t.open.Stayed != nil {
+				t.isYoung(s.block)
+			}
 		case s.opened < 0:
 			t.before.remove(s)
+			if !s.young {
+				t.open.gone(s)
+			}
 		}
 	}
 	t.changes, t.slots = t.changes[:0], t.slots[:0]
+}
+
+func (t *Tracker) isYoung(block uint32) {
+	if t.young == nil {
+		t.young = make(map[uint32]bool)
+	}
+	t.young[block] = true
 }

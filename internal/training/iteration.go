@@ -49,8 +49,10 @@ type Tracker struct {
 	live    offheap.Column[liveBlock] // by block id
 	changes []change
 	before  tally // what was live at the last count, by what it is for now
-	Turn    int   // changes that are counted at once: maxChanges
-	failed  []failure
+	// live blocks that the iteration that runs made before the last count, but for the first one
+	young  map[uint32]bool
+	Turn   int // changes that are counted at once: maxChanges
+	failed []failure
 
 	epoch    uint64
 	number   uint64
@@ -85,6 +87,7 @@ type slot struct {
 	module uint32 // as of the count, or of the block's end
 	class  uint16 // the same
 	phase  uint8
+	young  bool // the iteration made it before the last count
 }
 
 // workspace is the category of the scratch memory of libraries.
@@ -138,6 +141,13 @@ type openIteration struct {
 	phases  [momentCount]report.IterationMoment
 	held    [momentCount]map[moduleClass]uint64
 	counted bool // it was counted before
+}
+
+// gone takes a block out of what stayed.
+func (o *openIteration) gone(s *slot) {
+	if o.Stayed != nil {
+		o.Stayed[s.class] -= s.size
+	}
 }
 
 var (
@@ -202,10 +212,17 @@ func (t *Tracker) Moved(id uint32, size uint64, from, to *profile.Cell) {
 		return // its count is yet to come
 	}
 	s := slot{size: size, phase: t.resolver.Phase(from)}
+	stays := !t.young[id]
 	t.classify(&s, from)
 	t.before.remove(&s)
+	if stays {
+		t.open.gone(&s)
+	}
 	t.classify(&s, to)
 	t.before.add(&s)
+	if stays && t.open.Stayed != nil {
+		*heap.Slot(&t.open.Stayed, int(s.class)) += size
+	}
 }
 
 // Temporary reports whether a block that an event ends is freed by the pass that made it.
@@ -233,7 +250,9 @@ func (t *Tracker) Closed(e Ended, v *profile.Cell, epoch uint64) {
 	}
 	n := &block.slot
 	if *n == 0 {
-		t.slots = append(t.slots, slot{size: e.Size, block: e.ID, opened: -1, phase: t.resolver.Phase(v)})
+		t.slots = append(t.slots, slot{size: e.Size, block: e.ID, opened: -1, phase: t.resolver.Phase(v),
+			young: t.young[e.ID]})
+		delete(t.young, e.ID)
 		*n = uint32(len(t.slots))
 	}
 	s := &t.slots[*n-1]
@@ -350,8 +369,15 @@ func (t *Tracker) end(time int64) {
 			t.record, t.highest, t.held = v.Peak.Bytes, len(t.done)-1, t.open.held
 		}
 	}
-	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: v.ReservedEndBytes,
-		ReservedEndBytes: v.ReservedEndBytes}}
+	t.start(time)
+}
+
+// start begins an iteration; what is live is counted.
+func (t *Tracker) start(time int64) {
+	reserved := t.open.ReservedEndBytes
+	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
+		ReservedEndBytes: reserved, Stayed: append([]uint64{}, t.before.byClass...)}}
+	t.young = nil
 }
 
 // Restart forgets the iterations so far, since some of their allocations, and of their ends, were left out of the
@@ -366,9 +392,7 @@ func (t *Tracker) Restart(time int64, more uint64) {
 		t.done[t.highest].Ended = false
 		t.done, t.highest = t.done[t.highest:t.highest+1:t.highest+1], 0
 	}
-	reserved := t.open.ReservedEndBytes
-	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
-		ReservedEndBytes: reserved}}
+	t.start(time)
 }
 
 // running is the iteration that runs, as it stands.
@@ -391,9 +415,7 @@ func (t *Tracker) running(time int64) report.Iteration {
 // Forget forgets the iterations that ended, and what the open one held so far.
 func (t *Tracker) Forget(time int64) {
 	t.count(false)
-	reserved := t.open.ReservedEndBytes
-	t.open = openIteration{Iteration: report.Iteration{StartNS: time, ReservedPeakBytes: reserved,
-		ReservedEndBytes: reserved}}
+	t.start(time)
 	t.done, t.leftOut, t.failed, t.spans, t.code = nil, 0, nil, newSpans(), newCode{}
 	t.graphs.forget()
 	t.record, t.highest, t.held = 0, -1, [momentCount]map[moduleClass]uint64{}

@@ -83,7 +83,7 @@ func arrange(held []uint64, columns []int) []uint64 {
 
 // arranged is an iteration with its figures by column.
 func arranged(i report.Iteration, columns []int) report.Iteration {
-	i.Highest, i.End = arrange(i.Highest, columns), arrange(i.End, columns)
+	i.Highest, i.End, i.Stayed = arrange(i.Highest, columns), arrange(i.End, columns), arrange(i.Stayed, columns)
 	i.Peak.Held = arrange(i.Peak.Held, columns)
 	for _, m := range []**report.IterationMoment{&i.Forward, &i.Backward, &i.Optimizer} {
 		if *m != nil {
