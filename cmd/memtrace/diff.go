@@ -240,6 +240,7 @@ func (f *diffFlags) requestParameters(options *analyzer.Options) (added bool, er
 	by := options.Groupings
 	switch {
 	case !slices.Contains(by, "module"):
+		cli.RequestLifetimes(options)
 		return false, nil
 	case len(options.RuleSets) > 0:
 		options.Training = options.RuleSets[0].Name == cli.ByCategory

@@ -169,9 +169,17 @@ func (v *ViewFlags) checkCross() error {
 	return nil
 }
 
+// RequestLifetimes requests the iterations, which know what a pass frees again, where rules go by that.
+func RequestLifetimes(o *analyzer.Options) {
+	o.Training = slices.ContainsFunc(o.RuleSets, func(g profile.RuleGrouping) bool {
+		return g.Rules.Uses(rules.Lifetime)
+	})
+}
+
 // RequestTraining completes the options for views, and for a report without other requests.
 func (v *ViewFlags) RequestTraining(s *QueryFlags, o *analyzer.Options) error {
 	if len(v.Names) == 0 && len(o.Groupings) > 0 {
+		RequestLifetimes(o)
 		return nil
 	}
 	name := s.rules

@@ -273,3 +273,47 @@ func TestPassesEndOutside(t *testing.T) {
 		}
 	}
 }
+
+// What a cache keeps while others are served was temporary: the first call of a module had a stack of its own, and none
+// of the later ones began another pass.
+func TestModuleCalledAgain(t *testing.T) {
+	const first, again, other, loop trace.StackID = 1, 2, 3, 4
+	tables := &trace.Tables{}
+	for id, self := range map[trace.StackID]uint64{first: 0x9000, again: 0x9000, other: 0xa000, loop: 0xb000} {
+		code := trace.CodeID(2)
+		if id == other {
+			code = 3
+		}
+		tables.AddPyStack(trace.PyStack{ID: id, Frames: []trace.PyFrame{{Code: 1, Self: self}, {Code: code}}})
+	}
+	type block struct {
+		stack    trace.StackID
+		native   trace.StackID
+		operator uint64
+	}
+	for name, c := range map[string]struct {
+		blocks []block
+		passes []uint32
+	}{
+		"the first call, after another": {[]block{{first, 1, 0}, {other, 2, 0}, {again, 3, 0}, {other, 2, 0},
+			{again, 3, 0}}, []uint32{1, 1, 2, 2, 3}},
+		"another call, with nothing between": {[]block{{first, 1, 0}, {other, 2, 0}, {other, 3, 0}, {other, 2, 0}},
+			[]uint32{1, 1, 1, 2}},
+		"another call, after a third": {[]block{{first, 1, 0}, {other, 2, 0}, {loop, 4, 0}, {other, 3, 0}},
+			[]uint32{1, 1, 1, 2}},
+		"the call goes on": {[]block{{first, 1, 0}, {again, 3, 0}, {first, 4, 0}, {again, 3, 0}},
+			[]uint32{1, 1, 1, 1}},
+		"the layers of a net": {[]block{{first, 1, 0}, {loop, 1, 0}, {other, 1, 0}}, []uint32{1, 1, 1}},
+		"autograd records": {[]block{{first, 1, 1}, {other, 2, 2}, {again, 3, 3}, {other, 2, 4}},
+			[]uint32{1, 1, 1, 1}},
+	} {
+		p := passes{tables: tables, pass: phaseOther}
+		for i, b := range c.blocks {
+			p.opened(phaseForward, &heap.Block{PyStack: b.stack, Stack: b.native, Thread: 1},
+				callstack.Operator{Number: b.operator})
+			if p.run != c.passes[i] {
+				t.Errorf("%s: block %d is of pass %d, want %d", name, i, p.run, c.passes[i])
+			}
+		}
+	}
+}

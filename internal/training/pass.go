@@ -1,6 +1,7 @@
 package training
 
 import (
+	"encoding/binary"
 	"slices"
 
 	"memtrace/internal/callstack"
@@ -19,7 +20,11 @@ type passes struct {
 	thread trace.ThreadID // that allocated it; 0: not known
 	began  uint64         // operator of the pass's first block
 	latest uint64         // and of its latest one
+	within uint32         // number of the call whose blocks came last in a forward pass; 0: none
+	first  callstack.Pair // call stack of that call's first block
 	calls  []moduleCall   // by Python stack
+	number map[string]uint32
+	seen   []uint32 // by number of a call: the latest pass that it was part of
 }
 
 // moduleCall is a call of a framework's module by code that is in none.
@@ -28,6 +33,8 @@ type moduleCall struct {
 	whole bool            // the stack is: without a module, none runs
 	self  uint64          // address of the module; 0: none is known to run
 	by    []trace.PyFrame // the frames outside of it, innermost first
+	// of this module by these frames, from 1 on, whatever allocated in it; 0: no module is known to run
+	number uint32
 }
 
 // passOf returns the pass of the training loop that a phase is part of. What others allocate meanwhile ends no pass.
@@ -48,7 +55,7 @@ func (p *passes) opened(phase uint8, b *heap.Block, of callstack.Operator) {
 	case pass != phaseOther && pass != p.pass:
 		p.begin(pass, b, of)
 	case pass == phaseForward && (from == p.from || p.returned() && p.callOf(b.PyStack).self != 0 ||
-		p.calledElsewhere(b.PyStack)):
+		p.calledElsewhere(b.PyStack) || p.calledAgain(b, of)):
 		p.begin(pass, b, of)
 	case p.pass == phaseForward && b.Thread == p.thread && p.latest > p.began && p.isOutside(b.PyStack):
 		// what the module's call made and is still there has been saved for a backward pass, or is its result
@@ -64,6 +71,33 @@ func (p *passes) begin(pass uint8, b *heap.Block, of callstack.Operator) {
 	p.after = false
 	p.pass, p.from, p.called = pass, callstack.Pair{Native: b.Stack, Python: b.PyStack}, p.callOf(b.PyStack)
 	p.thread, p.began, p.latest = b.Thread, of.Number, of.Number
+	p.enter(p.called.number, p.from)
+}
+
+// enter notes that the running pass goes on in a module's call.
+func (p *passes) enter(call uint32, from callstack.Pair) {
+	if p.within, p.first = call, from; call != 0 {
+		*heap.Slot(&p.seen, int(call)) = p.run
+	}
+}
+
+// calledAgain reports whether a module's call that the running forward pass had, be it its first one or not, comes
+// again, as that for each prompt and each token. Of what is recorded for autograd, the code outside tells passes apart.
+func (p *passes) calledAgain(b *heap.Block, of callstack.Operator) bool {
+	if b.Thread != p.thread || of.Number != p.began || p.latest != p.began {
+		return false
+	}
+	call, from := p.callOf(b.PyStack).number, callstack.Pair{Native: b.Stack, Python: b.PyStack}
+	switch {
+	case call == 0:
+		return false
+	case call == p.within:
+		return from == p.first
+	case *heap.Slot(&p.seen, int(call)) == p.run:
+		return true
+	}
+	p.enter(call, from)
+	return false
 }
 
 // returned reports whether the module's call that the forward pass began with is over.
@@ -104,8 +138,26 @@ func (p *passes) callOf(stack trace.StackID) moduleCall {
 	for i := len(frames) - 1; i >= 0 && c.whole; i-- {
 		if frames[i].Self != 0 {
 			c.self, c.by = frames[i].Self, frames[i+1:]
+			c.number = p.numberOf(c)
 			break
 		}
 	}
 	return *c
+}
+
+// numberOf numbers the calls of modules: equal stacks may be there several times.
+func (p *passes) numberOf(c *moduleCall) uint32 {
+	key := binary.AppendUvarint(nil, c.self)
+	for _, f := range c.by {
+		key = binary.AppendUvarint(binary.AppendUvarint(key, uint64(f.Code)), uint64(f.Offset))
+	}
+	n, known := p.number[string(key)]
+	if !known {
+		if p.number == nil {
+			p.number = make(map[string]uint32)
+		}
+		n = uint32(len(p.number)) + 1
+		p.number[string(key)] = n
+	}
+	return n
 }
