@@ -85,8 +85,8 @@ name seq=4 time=4000000 thread=1 category=step handle=0x99 name=5
 }
 
 // TestOOMRetriesAreOfTheThreadThatFailed: where a thread of Python failed, and nothing is granted to the same call
-// afterwards, steps of another one are no attempt that succeeded. A queue that a dead thread had filled was said to have
-// been retried. Failures of a backward pass, whose threads run no Python, are retried by any.
+// afterwards, steps of another one are no attempt that succeeded. A queue that a dead thread had filled was said to
+// have been retried. Failures of a backward pass, whose threads run no Python, are retried by any.
 func TestOOMRetriesAreOfTheThreadThatFailed(t *testing.T) {
 	for _, c := range []struct {
 		pystack, granted, thread int

@@ -83,8 +83,8 @@ func (t *Tracker) retried(e *trace.Event) {
 }
 
 // stepEnded takes in a step that ended. One does not yet tell that an attempt came through: the first step of a
-// training has no state of an optimizer beside it. A thread that failed is not retried by the steps of others, but those
-// of the backward pass, which have no Python stack, belong to any, and so does what is granted to the same call.
+// training has no state of an optimizer beside it. A thread that failed is not retried by the steps of others, but
+// those of the backward pass, which have no Python stack, belong to any, and so does what is granted to the same call.
 func (t *Tracker) stepEnded(v *report.OOMRetries, e *trace.Event) {
 	own := e.Thread == t.retrying.thread || t.retrying.thread == 0 || t.retrying.pystack == 0
 	if v.StepTimeNS == 0 && (own || v.GrantedTimeNS != 0) {
