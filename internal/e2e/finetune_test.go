@@ -3,11 +3,12 @@
 package e2e
 
 import (
+	"path/filepath"
 	"strings"
 	"testing"
-)
 
-var finetuning = program{framework: torch27, args: []string{"finetune.py", "--memory-stats", "STATS"}}
+	"memtrace/internal/guest"
+)
 
 // Where a trainer runs the loop, one line of the program has nearly all memory. The report's first sentences name the
 // library's line, the operator and the modules instead; the library is recognized by the metadata beside it, as it is
@@ -15,7 +16,8 @@ var finetuning = program{framework: torch27, args: []string{"finetune.py", "--me
 func TestTrainerLinesAreSkipped(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	r := finetuning.withPackages(t).record(t)
+	r := program{framework: torch27, args: []string{"finetune.py", "--memory-stats", "STATS"}}.
+		withPackages(t, filepath.Join(guest.Root(), "python")).record(t)
 	compareTorch(t, r)
 	v := jsonReport(t, r.trace).Verdict
 	if v.Category == nil || v.Owner == nil || v.Operator == nil || v.Module == nil {

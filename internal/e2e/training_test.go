@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"testing"
 
 	"memtrace/analyzer/report"
@@ -61,10 +62,11 @@ func oracleJSON[T any](t *testing.T, r *result) (value T) {
 	return value
 }
 
-// withPackages adds Hugging Face's libraries to a program, and removes memtrace's package.
-func (p program) withPackages(t *testing.T) program {
+// withPackages adds Hugging Face's libraries to a program, and removes memtrace's package unless its folder is given.
+func (p program) withPackages(t *testing.T, more ...string) program {
 	t.Helper()
-	p.env = append(slices.Clone(p.env), "PYTHONPATH="+p.packageFolder(t, "packages.txt"), "HF_HUB_OFFLINE=1",
-		"USE_TF=0", "USE_FLAX=0")
+	folders := append([]string{p.packageFolder(t, "packages.txt")}, more...)
+	p.env = append(slices.Clone(p.env), "PYTHONPATH="+strings.Join(folders, ":"), "HF_HUB_OFFLINE=1", "USE_TF=0",
+		"USE_FLAX=0")
 	return p
 }

@@ -30,7 +30,7 @@ func verdictCases() []verdictCase {
 	naive := program{framework: mxnet, args: []string{"mxnet_bert.py", "--layers", "6",
 		"--width", "256"}, env: []string{"MXNET_ENGINE_TYPE=NaiveEngine"}}
 	return []verdictCase{
-		{"trainer", finetuning, nil, "model.model.layers.{0..7}.self_attn",
+		{"trainer", torch("finetune.py"), nil, "model.model.layers.{0..7}.self_attn",
 			`model\.model\.layers\.\d+\.self_attn`,
 			[]string{`model\.model\.layers\.\d+\.mlp`, `model\.model\.layers\.\d+\.input_layernorm`, `model\.lm_head`,
 				`model\.model\.embed_tokens`}, "aten::_softmax"},
