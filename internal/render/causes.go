@@ -18,8 +18,8 @@ const (
 	leastCause = 1 << 20 // bytes
 )
 
-// causeFindings say what the program does that takes memory without need.
-func causeFindings(s *report.Summary, v *report.Verdict) (list []report.Finding) {
+// causeFindings say what the program does that takes memory without need. kept is the sentence on what keeps tensors.
+func causeFindings(s *report.Summary, v *report.Verdict, kept string) (list []report.Finding) {
 	if s.Bounds != nil {
 		return nil
 	}
@@ -44,8 +44,7 @@ func causeFindings(s *report.Summary, v *report.Verdict) (list []report.Finding)
 		idle = slices.DeleteFunc(idle, func(i cause.Idle) bool { return i.Gradients == 0 }) // it says the same
 	}
 	if t := s.Training; t != nil && t.Abandoned != nil && t.Abandoned.Bytes >= least {
-		keeper, _ := keptSentence(s, v)
-		list = append(list, report.NewFinding("abandoned", abandonedSentence(t.Abandoned, keeper), t.Abandoned.Bytes,
+		list = append(list, report.NewFinding("abandoned", abandonedSentence(t.Abandoned, kept), t.Abandoned.Bytes,
 			"training.abandoned"))
 	}
 	if len(idle) > 0 && idle[0].Activations+idle[0].Gradients >= least {

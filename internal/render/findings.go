@@ -78,10 +78,10 @@ func verdictFindings(s *report.Summary) []report.Finding {
 		add("rounding", roundingSentence(s), r.RestBytes, "framework.requested_at_peak")
 	}
 	add("loaded-twice", loadedSentence(s, v), s.LoadedTwiceBytes, "loaded_twice_bytes")
-	list = append(list, causeFindings(s, v)...)
+	kept, freed := keptSentence(s, v)
+	list = append(list, causeFindings(s, v, kept)...)
 	fits, grows := fitSentence(s)
 	add("fits", fits, grows, "training.iterations", "devices")
-	kept, freed := keptSentence(s, v)
 	add("kept-by", kept, freed, "kept_by")
 	others, held := othersSentence(s)
 	add("other-processes-held", others, held, "device_ledger.devices")

@@ -1,6 +1,30 @@
 package training
 
-import "memtrace/analyzer/report"
+import (
+	"memtrace/analyzer/report"
+	"memtrace/internal/heap"
+)
+
+// openIteration is the one that runs.
+type openIteration struct {
+	report.Iteration
+	phases  [momentCount]report.IterationMoment
+	held    [momentCount]map[moduleClass]uint64
+	counted bool // it was counted before
+}
+
+// came adds a block to what stayed, and gone takes one out.
+func (o *openIteration) came(s *slot) {
+	if o.Stayed != nil {
+		*heap.Slot(&o.Stayed, int(s.class)) += s.size
+	}
+}
+
+func (o *openIteration) gone(s *slot) {
+	if o.Stayed != nil {
+		o.Stayed[s.class] -= s.size
+	}
+}
 
 // end closes the iteration that runs.
 func (t *Tracker) end(time int64) {

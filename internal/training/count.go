@@ -178,7 +178,7 @@ func (t *Tracker) compact(goesOn bool) {
 			t.before.add(s)
 			t.live.At(s.block).slot = 0
 			if goesOn && t.open.Stayed != nil {
-				t.isYoung(s.block)
+				t.noteYoung(s.block)
 			}
 		case s.opened < 0:
 			t.before.remove(s)
@@ -190,7 +190,7 @@ func (t *Tracker) compact(goesOn bool) {
 	t.changes, t.slots = t.changes[:0], t.slots[:0]
 }
 
-func (t *Tracker) isYoung(block uint32) {
+func (t *Tracker) noteYoung(block uint32) {
 	if t.young == nil {
 		t.young = make(map[uint32]bool)
 	}

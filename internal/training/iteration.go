@@ -135,21 +135,6 @@ func (l *classList) number(name string) uint32 {
 	return n
 }
 
-// openIteration is the one that runs.
-type openIteration struct {
-	report.Iteration
-	phases  [momentCount]report.IterationMoment
-	held    [momentCount]map[moduleClass]uint64
-	counted bool // it was counted before
-}
-
-// gone takes a block out of what stayed.
-func (o *openIteration) gone(s *slot) {
-	if o.Stayed != nil {
-		o.Stayed[s.class] -= s.size
-	}
-}
-
 var (
 	phaseWords     = rules.Words(rules.Phase)
 	phaseForward   = profile.PhaseNumber("forward")
@@ -220,8 +205,8 @@ func (t *Tracker) Moved(id uint32, size uint64, from, to *profile.Cell) {
 	}
 	t.classify(&s, to)
 	t.before.add(&s)
-	if stays && t.open.Stayed != nil {
-		*heap.Slot(&t.open.Stayed, int(s.class)) += size
+	if stays {
+		t.open.came(&s)
 	}
 }
 

@@ -54,13 +54,12 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 // keptGarbage describes what only reference cycles hold. At the end of a program its functions have returned, and what
 // their variables held until then looks like garbage as well.
 func keptGarbage(k *report.KeptBy, h *report.Kept) string {
-	text := fmt.Sprintf("%s is garbage in reference cycles (%s; %s): gc.collect() frees it",
-		keptBytes(h), KeptName(h), keptWhat(h))
+	format := "%s is garbage in reference cycles (%s; %s): gc.collect() frees it."
 	if k.Occasion == report.KeptAtEnd {
-		text = fmt.Sprintf("%s was in reference cycles at the end (%s; %s): gc.collect() frees it, unless a function "+
-			"that has returned by then held it", keptBytes(h), KeptName(h), keptWhat(h))
+		format = "%s was in reference cycles at the end (%s; %s): gc.collect() frees it, unless a function that has " +
+			"returned by then held it."
 	}
-	return text + "."
+	return fmt.Sprintf(format, keptBytes(h), KeptName(h), keptWhat(h))
 }
 
 // isModel reports whether a holder is what a model is kept by: the tensors are parameters, their gradients, or an
