@@ -68,7 +68,8 @@ others() {
 	part race "Go, under the race detector" scripts/test-race.sh
 	# Only cuda/nvml has files that depend on cgo.
 	part portable "Go, without cgo" env CGO_ENABLED=0 bash -c 'go build -o /dev/null ./cmd/memtrace && go test -json ./cuda/...'
-	part costs "costs of the command" go test -json -vet=off -run 'CostGrows|OverflowHasBounds' ./cmd/memtrace
+	# with those that -short leaves out as a whole
+	part costs "costs and bounds" go test -json -vet=off -timeout 60m -run 'CostGrows|OverflowHasBounds|ReportFromKeyframe|ReaderOfManyLiveBlocks|TraceKeepsItsLimit' ./cmd/memtrace ./internal/hostile
 	part guard "instructions of the hook path" scripts/callgrind-guard.sh
 	part browser "pages in a browser" go test -json -vet=off -timeout 40m ./internal/browser
 	part aarch64 "64-bit Arm under emulation" make --no-print-directory test-aarch64
