@@ -55,7 +55,7 @@ check_shell() { tracked '*.sh' | xargs "$(scripts/python-tools.sh)/shellcheck" -
 # The shell of the workflows' steps as well.
 check_workflows() {
 	local lint=(go tool -modfile=internal/tools/go.mod actionlint -shellcheck "$(scripts/python-tools.sh)/shellcheck")
-	"${lint[@]}" && "${lint[@]}" testdata/ci/github.yml
+	"${lint[@]}" && "${lint[@]}" testdata/ci/github*.yml
 }
 
 # The action, and the recipes of docs/ci.md, by the schemas of those who read them. Jenkins' own check needs a controller: here its file is parsed as Groovy.
@@ -63,7 +63,7 @@ check_recipes() {
 	local tools bad=0
 	tools=$(scripts/python-tools.sh) || return
 	"$tools/check-jsonschema" --builtin-schema vendor.github-actions action.yml || bad=1
-	"$tools/check-jsonschema" --builtin-schema vendor.github-workflows testdata/ci/github.yml || bad=1
+	"$tools/check-jsonschema" --builtin-schema vendor.github-workflows testdata/ci/github*.yml || bad=1
 	"$tools/check-jsonschema" --builtin-schema vendor.gitlab-ci testdata/ci/gitlab-ci.yml || bad=1
 	"$tools/check-jsonschema" --schemafile docs/memtrace.schema.json testdata/ci/sample/memtrace.toml || bad=1
 	"$tools/python" -c 'import sys; from groovy_parser.parser import parse_groovy_content as parse; parse(sys.stdin.read())' <testdata/ci/Jenkinsfile || bad=1

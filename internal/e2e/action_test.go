@@ -21,12 +21,12 @@ import (
 // summaryFile is the summary of the sample's pull request, which docs/ci.md shows.
 const summaryFile = "testdata/ci/summary.md"
 
-// recipe is what testdata/ci/github.yml has.
+// recipe is a workflow of testdata/ci.
 type recipe struct {
 	Jobs map[string]struct {
 		Steps []struct {
-			Uses string
-			With map[string]string
+			Uses, Run string
+			With      map[string]string
 		}
 	}
 }
@@ -135,6 +135,7 @@ func TestActionOnSample(t *testing.T) {
 		t.Errorf("updated: %+v\n%+v", update, check)
 	}
 	runRecipes(t, filepath.Dir(memtrace))
+	compareWithBase(t, "PATH="+r.path[0]+":"+path)
 
 	inputs["command"] = "echo the program fails; exit 7"
 	if outputs = r.run(t, action, inputs); r.status != 7 || outputs["status"] != "program" || len(r.used) != 0 {
@@ -219,6 +220,27 @@ func runRecipes(t *testing.T, commands string) {
 				t.Errorf("%s: %v", name, err)
 			}
 		}
+	}
+}
+
+// compareWithBase runs the last step of the recipe that needs no baseline, in a repository without a budget, as the
+// pull request has it.
+func compareWithBase(t *testing.T, path string) {
+	t.Helper()
+	var file recipe
+	readYAML(t, "testdata/ci/github-base.yml", &file)
+	steps := file.Jobs["memory"].Steps
+	work := sampleRepository(t)
+	prepared := bash(t, work, `rm memtrace.toml memory.json
+		git init -q && git add . && git -c user.name=n -c user.email=n@example.org commit -q -m base
+		git update-ref refs/remotes/origin/main HEAD
+		patch -p1 <`+filepath.Join(root(), "testdata/ci/pull-request.patch"))
+	if prepared.status != 0 {
+		t.Fatal(prepared)
+	}
+	done := bash(t, work, steps[len(steps)-1].Run, path, "GITHUB_BASE_REF=main", "NULLCUDA_SHARED=none")
+	if done.status != 1 || !strings.Contains(done.stdout, "model.py:18 Attention.forward (new, +24.0 MiB)") {
+		t.Errorf("%+v", done)
 	}
 }
 
