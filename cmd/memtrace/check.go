@@ -107,7 +107,7 @@ func checkCommand(a *app) *cobra.Command {
 		"compare this `GATE` with the baseline (default peak and pinned; repeatable)")
 	f.StringVar(&flags.tolerance, "tolerance", "",
 		"allow this `PERCENT` more than in the baseline (default 2%)")
-	f.BoolVar(&flags.anyRank, "any-rank", false, "also compare with a baseline of one process that has another rank")
+	f.BoolVar(&flags.anyRank, "any-rank", false, "compare with a baseline of one process whatever its rank")
 	f.BoolVar(&flags.update, "update", false, "write the baseline instead of comparing with it")
 	f.StringVar(&flags.budget, "budget", "", "take the gates from this `FILE` (default "+check.BudgetFile+
 		", with --run or if no gate is given)")
@@ -126,7 +126,7 @@ func checkCommand(a *app) *cobra.Command {
 	f.StringVar(&flags.sarif, "sarif", "", "also write SARIF to this `FILE`")
 	f.BoolVarP(&flags.Force, "force", "f", false, "replace these files if they exist")
 	cli.CompleteFlag(cmd, "at", cli.Moments)
-	cli.GroupFlags(cmd, cli.GroupWhat, "at")
+	cli.GroupFlags(cmd, cli.GroupPart, "at")
 	cli.GroupFlags(cmd, cli.Gates, "max", "assert", "baseline", "compare", "tolerance", "any-rank", "update",
 		"budget", "run", "noise", "allow-incomplete")
 	cli.GroupFlags(cmd, cli.Output, "json", "junit", "markdown", "sarif", "force")

@@ -122,8 +122,8 @@ func runCommand(a *app) *cobra.Command {
 		"write the profile of each trace beside it, for comparing many ranks")
 	f.StringVar(&o.check, "check", "", "check the traces against the budget in this `FILE` afterwards")
 	f.StringVar(&o.checkRun, "check-run", "", "take the gates of [run.`NAME`] in that file")
-	f.Var(&o.nullGPU, "null-gpu", "run on devices without hardware ("+launch.DefaultNullGPU+
-		" without a value): sizes are true, results mean nothing")
+	f.Var(&o.nullGPU, "null-gpu", "run without a GPU, on this many devices of this size: 2, 24GiB or 2x24GiB ("+
+		launch.DefaultNullGPU+" without a value); sizes are true, results mean nothing")
 	f.Lookup("null-gpu").NoOptDefVal = launch.DefaultNullGPU
 	cli.GroupFlags(cmd, cli.Recording, "null-gpu", "stacks", "guest-memory", "embed-symbols")
 	cli.GroupFlags(cmd, cli.Output, "output", "job", "force", "trace-max", "spool-dir", "spool-max", "spool-hard-max",

@@ -107,7 +107,7 @@ func TestHelpIsShort(t *testing.T) {
 	for _, c := range rootCommand(&app{}).Commands() {
 		shown := onTerminal(t, 80, []string{c.Name(), "--help"})
 		text, found := strings.TrimPrefix(shown, "Usage:"), false
-		for _, title := range []string{cli.Recording, cli.GroupWhat, "Flags"} {
+		for _, title := range []string{cli.Recording, cli.GroupWhat, cli.Gates, "Flags"} {
 			if !found {
 				text, _, found = strings.Cut(text, "\n"+title+":\n")
 			}

@@ -90,7 +90,8 @@ func (s *QueryFlags) Define(cmd *cobra.Command) {
 	CompleteFlag(cmd, "by", CompleteList(groupingNames()...))
 	CompleteFlag(cmd, "at", Moments)
 	CompleteFlag(cmd, "rows", CompleteValues())
-	GroupFlags(cmd, GroupWhat, "by", "at")
+	GroupFlags(cmd, GroupWhat, "by")
+	GroupFlags(cmd, GroupPart, "at")
 	GroupFlags(cmd, Layout, "rows", "no-fold")
 	GroupFlags(cmd, Output, "json", "output", "force", "strict")
 }

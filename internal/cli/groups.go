@@ -10,6 +10,7 @@ const (
 	Recording  = "What to record"
 	GroupWhat  = "What to show"
 	Gates      = "Gates"
+	GroupPart  = "Part of the run"
 	Filters    = "Filters"
 	Layout     = "Layout"
 	Output     = "Output"
@@ -38,7 +39,7 @@ func FlagGroups(cmd *cobra.Command) (groups []FlagGroup) {
 	cmd.InitDefaultHelpFlag()
 	cmd.InheritedFlags() // adds them to the command's own
 	cmd.Flags().SortFlags = false
-	for _, title := range []string{Recording, GroupWhat, Gates, Filters, Layout, Output, Afterwards, ""} {
+	for _, title := range []string{Recording, GroupWhat, Gates, GroupPart, Filters, Layout, Output, Afterwards, ""} {
 		set := pflag.NewFlagSet(title, pflag.ContinueOnError)
 		set.SortFlags = false
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -25,7 +25,7 @@ func (w *WindowFlags) Define(cmd *cobra.Command) {
 	f.StringVar(&w.From, "from", "",
 		"begin at this `MOMENT`: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N or teardown")
 	f.StringVar(&w.To, "to", "", "end at this `MOMENT`, as for --from, or at exit")
-	GroupFlags(cmd, GroupWhat, "from", "to")
+	GroupFlags(cmd, GroupPart, "from", "to")
 	CompleteFlag(cmd, "from", CompleteValues("teardown", "oom", "oom:", "mark:", "step:", "iteration:"))
 	CompleteFlag(cmd, "to", CompleteValues("teardown", "exit", "oom", "oom:", "mark:", "step:", "iteration:"))
 }

@@ -48,7 +48,8 @@ func (f *Flags) Define(cmd *cobra.Command) {
 	f.changed = set.Changed
 	set.IntVar(&f.limit, "limit", historyLimit,
 		"hold at most this `NUMBER` of blocks (perfetto, blocks) or events (memory_viz)")
-	cli.GroupFlags(cmd, cli.GroupWhat, "value", "level", "at", "limit")
+	cli.GroupFlags(cmd, cli.GroupWhat, "value", "level", "limit")
+	cli.GroupFlags(cmd, cli.GroupPart, "at")
 	cli.GroupFlags(cmd, cli.Layout, "full-stacks", "no-lines")
 	cli.GroupFlags(cmd, cli.Output, "output", "force", "push", "push-label", "push-header")
 	cli.CompleteFlag(cmd, "limit", cli.CompleteValues())
