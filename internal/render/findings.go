@@ -82,13 +82,20 @@ func verdictFindings(s *report.Summary) []report.Finding {
 	list = append(list, causeFindings(s, v, kept)...)
 	fits, grows := fitSentence(s)
 	add("fits", fits, grows, "training.iterations", "devices")
-	add("kept-by", kept, freed, "kept_by")
+	atEnd := s.KeptBy != nil && s.KeptBy.Occasion == report.KeptAtEnd
+	if !atEnd {
+		add("kept-by", kept, freed, "kept_by")
+	}
 	others, held := othersSentence(s)
 	add("other-processes-held", others, held, "device_ledger.devices")
 	context, taken := contextSentence(s)
 	add("context-held", context, taken, "device_ledger.devices")
 	add("retries", retrySentence(s, v), 0, "oom.recovered_count")
-	return slices.Concat(list, otherDevices, growthFindings(s, v))
+	list = slices.Concat(list, otherDevices, growthFindings(s, v))
+	if atEnd { // what grows is told first
+		add("kept-by", kept, freed, "kept_by")
+	}
+	return list
 }
 
 // keptSentence names what keeps tensors alive where memory ran out or grows.

@@ -11,6 +11,7 @@ import (
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/sanitize"
+	"memtrace/trace"
 )
 
 // hasField reports whether a type's JSON has a field at a path.
@@ -107,6 +108,23 @@ func TestGrowthIsAFinding(t *testing.T) {
 	}
 	if f := list[at+1]; f.ID != "growth" || f.Bytes != 2<<20 || !strings.HasPrefix(f.Text, "Pinned host memory grows") {
 		t.Errorf("%+v", f)
+	}
+}
+
+// What keeps the tensors that were there at the end is told after the growth that it explains.
+func TestGrowthBeforeWhatKeepsIt(t *testing.T) {
+	grows := &report.Trend{Kind: report.GrowthSteady, Level: report.LevelFramework, Bytes: 3 << 20}
+	kept := report.Kept{Holder: trace.Holder{Path: "__main__.history[*]", Tensors: 3}, FreesBytes: 3 << 20}
+	s := &report.Summary{Trend: grows, Framework: report.Level{PeakBytes: 9 << 20, AllocCount: 4},
+		KeptBy: &report.KeptBy{Occasion: report.KeptAtEnd, Holders: []report.Kept{kept}}}
+	var order []string
+	for _, f := range verdictFindings(s) {
+		if f.ID == "growth" || f.ID == "kept-by" {
+			order = append(order, f.ID)
+		}
+	}
+	if !slices.Equal(order, []string{"growth", "kept-by"}) {
+		t.Errorf("%q of %+v", order, verdictFindings(s))
 	}
 }
 
