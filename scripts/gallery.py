@@ -14,26 +14,26 @@ TBD = ["--group", "keyword=mxnet-tbd"]
 # Heading, picture, kind, traces, flags of plot that report has, too, and those that it has not, and what the reader sees.
 PICTURES = [
     ("What a training run in MXNet holds, by keyword", "keywords", "categories", ["mxnet-module"], TBD, [],
-     "The keywords of TBD's profiler for MXNet, without a patched MXNet. `MXNET_ENGINE_TYPE=NaiveEngine`: temporaries are the same in every run."),
+     "The keywords of TBD's profiler for MXNet. `MXNET_ENGINE_TYPE=NaiveEngine`: temporaries are the same in every run."),
     ("The same run divided twice: by layer and by data structure", "two-bars", "bars", ["mxnet-module"], LAYERS, [],
      "Parts of 5 % and more have a bracket; what no rule matches is white."),
     ("NeuMF on the sizes of MovieLens-20M, iteration by iteration", "neumf-iterations", "iterations", ["neumf"], [], [],
      "What each category held at the peak of each iteration, and what the allocator had reserved."),
     ("The same run over time", "neumf-timeline", "timeline", ["neumf"], [], ["--axis", "events"],
-     "Each column shows its highest moment. The axis counts allocations and frees, since most of the run's time is startup. Below it are iterations and phases."),
+     "Each column shows its highest moment. The axis counts allocations and frees; below it are iterations and phases."),
     ("VGG-19 with two kinds of convolution", "vgg19-overlay", "overlay", ["vgg19-im2col", "vgg19-fft"], [], ["--align"],
      "One image of 256 x 256 pixels. Both runs begin at their first allocation."),
     ("As nvidia-smi sees it", "vgg19-sampled", "overlay", ["smi-im2col", "smi-fft"], [], ["--baseline", "--align"],
-     "The same two runs [imported](import.md) from a log of `nvidia-smi --query-gpu=memory.used --format=csv -lms 10`: driver memory, without what came and went between two samples. "
-     "What the device held before is subtracted."),
+     "The same two runs, [imported](import.md) from a log of `nvidia-smi --query-gpu=memory.used --format=csv -lms 10`, less what the device held before: "
+     "driver memory, without what came and went between two samples."),
     ("Several runs on one page", "categories-page", "categories", ["gpt2", "neumf", "vgg19-im2col", "vgg19-fft"], [], ["--min-share", "1", "--title", "Four programs at their peaks"],
-     "All bars have one scale. Categories below 1 % of a run's total share one bar."),
+     "One scale. Categories below 1 % of a run's total share a bar."),
     ("GPT-2 small: the call stacks of its peak", "gpt2-flamegraph", "flamegraph", ["gpt2"], [], [],
-     "As `memtrace export flamegraph` draws it, for places without a browser."),
+     "As `memtrace export flamegraph` draws it."),
     ("GPT-2 small: the sizes of its blocks", "gpt2-sizes", "sizes", ["gpt2"], [], [],
      "Few large blocks hold the memory; most allocations are small."),
     ("What the allocator took, and what keeps it", "segments", "segments", ["cached-embeddings"], ["--at", "teardown"], [],
-     "A program embeds growing batches and keeps a small result of each. A segment is freed only as a whole: small blocks pin large segments, and the largest hole limits the next request."),
+     "Growing batches, of each of which a small result is kept. Small blocks pin large segments, since a segment is freed only as a whole; the largest hole limits the next request."),
 ]
 
 
@@ -121,8 +121,8 @@ def word(category: str) -> str:
 
 def main() -> None:
     memtrace, traces, docs = sys.argv[1:]
-    page = ["# Gallery", "", "What do the pictures of `memtrace plot` look like? Programs of `testdata/train` on the null GPU, each with its command and its largest values.",
-            "`scripts/gallery.sh` draws them and compares the values with `memtrace report --json`: every value of bars and iterations, the peaks of curves.", ""]
+    page = ["# Gallery", "", "The pictures of `memtrace plot`, each with its command and its largest values: programs of `testdata/train` on the null GPU.",
+            "`scripts/gallery.sh` draws them and compares every value of bars and iterations, and the peaks of curves, with `memtrace report --json`.", ""]
     for heading, name, kind, names, shared, own, words in PICTURES:
         paths = [os.path.join(traces, n + ".bin") for n in names]
         picture, data = os.path.join(docs, "gallery", name + ".png"), os.path.join(traces, name + ".csv")
