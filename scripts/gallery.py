@@ -132,8 +132,8 @@ def main() -> None:
         numbers = expect(kind, rows(data), reports, bases)
         assert os.path.getsize(picture) <= 150_000, picture
         command = " ".join(["memtrace plot --kind", kind, *(shlex.quote(w) for w in shared + own), "-o", name + ".png", *(n + ".bin" for n in names)])
-        page += [f"## {heading}", "", words, "", "```", command, "```", "", f"![{heading}](gallery/{name}.png)", "", "| what | bytes |", "|---|---:|"]
-        page += [f"| {what} | {n:,} |" for what, n in numbers] + [""]
+        page += [f"## {heading}", "", words, "", "```", command, "```", "", f"![{kind}](gallery/{name}.png)", "", "| what | bytes |", "|---|---:|"]
+        page += [f"| {what} | {n:,} |" for what, n in sorted(numbers, key=lambda row: -row[1])[:4]] + [""]
     with open(os.path.join(docs, "gallery.md"), "w", encoding="utf-8") as file:
         file.write("\n".join(page).rstrip() + "\n")
 
