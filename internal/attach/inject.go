@@ -236,7 +236,7 @@ func (t *target) explain(err error) error {
 				"the system lets only root trace processes (kernel.yama.ptrace_scope is 2): run memtrace attach as root")
 		case "3":
 			return errors.New(
-				"the system lets nobody trace processes (kernel.yama.ptrace_scope is 3): start the program by memtrace run, or call memtrace.start() in it")
+				"the system lets no process trace another (kernel.yama.ptrace_scope is 3): start the program by memtrace run, or call memtrace.start() in it")
 		}
 	}
 	return fmt.Errorf(
