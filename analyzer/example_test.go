@@ -10,7 +10,6 @@ import (
 	"memtrace/analyzer"
 	"memtrace/internal/textform"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // recorded writes a trace, as a program under libmemtrace.so does, and returns its path.
@@ -45,7 +44,7 @@ end reason="exit" events=3 time=4000
 func ExampleSummarize() {
 	path := recorded()
 	defer os.RemoveAll(filepath.Dir(path))
-	run, err := spool.OpenRun(path)
+	run, err := analyzer.Open(path)
 	if err != nil {
 		log.Fatal(err)
 	}
@@ -87,7 +86,7 @@ func (lifetimes) Moment() any { return nil }
 func ExampleFollow() {
 	path := recorded()
 	defer os.RemoveAll(filepath.Dir(path))
-	run, err := spool.OpenRun(path)
+	run, err := analyzer.Open(path)
 	if err != nil {
 		log.Fatal(err)
 	}

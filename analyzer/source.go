@@ -5,8 +5,26 @@ import (
 	"fmt"
 	"io"
 
+	"memtrace/internal/spool"
 	"memtrace/trace"
 )
+
+// Run is one process's recording. One Run serves one goroutine.
+type Run interface {
+	trace.Source
+	io.Closer
+}
+
+// Open opens the recording at path: a trace, continued by what a killed or running process has in the spool beside it,
+// or a spool alone. Besides the system's errors it returns trace.ErrNotTrace, trace.ErrVersion and trace.ErrEmpty,
+// wrapped with the path. The caller closes the Run.
+func Open(path string) (Run, error) {
+	run, err := spool.OpenRun(path)
+	if err != nil {
+		return nil, err
+	}
+	return run, nil
+}
 
 // offsetter is a source that knows how many bytes it has read.
 type offsetter interface{ Offset() int64 }

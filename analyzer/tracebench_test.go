@@ -7,8 +7,8 @@ import (
 	"memtrace/analyzer"
 	"memtrace/internal/profile"
 	"memtrace/internal/rules/rulefile"
+	"memtrace/internal/spool"
 	"memtrace/internal/symbol"
-	"memtrace/trace/spool"
 )
 
 // BenchmarkTrace reads the trace that MEMTRACE_BENCH_TRACE names, as the command does for its reports.

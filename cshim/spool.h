@@ -1,4 +1,4 @@
-/* The spool: the only contract between the C half and every reader of what it records (trace/spool in Go).
+/* The spool: the only contract between the C half and every reader of what it records (internal/spool in Go).
  *
  * One sparse file, mapped MAP_SHARED for its whole life, so that what was stored survives any death of the process:
  *
@@ -15,7 +15,7 @@
  * with sequence 0. A full segment is linked to the next one. The consumer zeroes a drained segment and puts it on the
  * free list. Ids, segments and rings are 1-based; 0 means none.
  *
- * This layout may change with every build: the version below is compared for equality. trace/spool/layout.go mirrors
+ * This layout may change with every build: the version below is compared for equality. internal/spool/layout.go mirrors
  * it, and a test compares the two. */
 #pragma once
 

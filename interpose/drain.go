@@ -14,8 +14,8 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/internal/safefile"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 const (

@@ -5,9 +5,9 @@ import (
 	"maps"
 	"time"
 
+	"memtrace/internal/spool"
 	"memtrace/internal/symbol"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // embedTime is how long the end of the program may take longer for the names of functions. C waits for the drainer a

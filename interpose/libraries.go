@@ -10,8 +10,8 @@ import (
 
 	"memtrace/internal/callstack"
 	"memtrace/internal/safefile"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 const (

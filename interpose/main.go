@@ -5,8 +5,8 @@
 //
 // The C half (cshim/, an archive that the Makefile's link takes whole) hooks, records and owns everything that happens
 // on the program's threads. This half runs on threads of its own, on a runtime that C starts at the first CUDA call
-// (cshim/process/boot.c), and shares one file with C: the spool. It reads records with package trace/spool and writes
-// them with package trace.
+// (cshim/process/boot.c), and shares one file with C: the spool. It reads records with package spool and writes them
+// with package trace.
 //
 // # Invariants
 //

@@ -3,8 +3,8 @@ package main
 import (
 	"maps"
 
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // teeDictionary passes dictionary entries on and keeps them for the texts about running out of memory.

@@ -13,9 +13,9 @@ import (
 
 	"memtrace/analyzer"
 	guests "memtrace/internal/guest"
+	"memtrace/internal/spool"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // A program lost 22 % of its records because its threads left the drainer no processor, and the report's peak was

@@ -12,10 +12,10 @@ import (
 
 	"memtrace/internal/cli"
 	"memtrace/internal/safefile"
+	"memtrace/internal/spool"
 	"memtrace/internal/symbol"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 const embedLong = `Add the names of functions, files and lines to finished traces, so that their call

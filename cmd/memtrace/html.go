@@ -17,9 +17,9 @@ import (
 	"memtrace/internal/page"
 	"memtrace/internal/rewrite"
 	"memtrace/internal/sanitize"
+	"memtrace/internal/spool"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/version"
-	"memtrace/trace/spool"
 )
 
 const htmlLong = `Write the report as one HTML page: the answer, memory over time, and what held it at

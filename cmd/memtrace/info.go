@@ -17,9 +17,9 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/internal/cli"
 	"memtrace/internal/sanitize"
+	"memtrace/internal/spool"
 	"memtrace/internal/tracefile"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // infoSchema names the shape of info's JSON. Its number grows only when something is changed or taken away.

@@ -12,8 +12,8 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/runprofile"
+	"memtrace/internal/spool"
 	"memtrace/internal/tracefile"
-	"memtrace/trace/spool"
 )
 
 const profileLong = `Write the profile of a trace: its report in some kilobytes, for runs of so many ranks

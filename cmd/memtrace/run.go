@@ -15,7 +15,7 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/launch"
 	"memtrace/internal/render/layout"
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 type runOptions struct {

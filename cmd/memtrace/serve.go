@@ -21,10 +21,10 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/page"
 	"memtrace/internal/sanitize"
+	"memtrace/internal/spool"
 	"memtrace/internal/tracefile"
 	"memtrace/internal/version"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 const serveLong = `Serve the pages of 'memtrace html' to a browser on this machine, without files: of

@@ -35,7 +35,7 @@ static uint64_t boot_hash(void) {
   if (hash) return hash;
   char text[64];
   if (mt_sys_read_file("/proc/sys/kernel/random/boot_id", text, sizeof text) <= 0) text[0] = 0;
-  hash = 14695981039346656037ull; /* FNV-1a, computed alike in trace/spool */
+  hash = 14695981039346656037ull; /* FNV-1a, computed alike in internal/spool */
   for (const char *p = text; *p && *p != '\n'; p++) hash = (hash ^ (uint8_t)*p) * 1099511628211ull;
   __atomic_store_n(&known, hash, __ATOMIC_RELAXED);
   return hash;

@@ -28,7 +28,7 @@ var ours = map[string][]string{
 	"internal/textform": {"cuda", "trace"},
 	"internal/importer": {"cuda", "trace"},
 	"internal/rewrite":  {"cuda", "internal/heap", "internal/offheap", "trace"},
-	"trace/spool":       {"cuda", "internal/safefile", "internal/section", "trace"},
+	"internal/spool":    {"cuda", "internal/safefile", "internal/section", "trace"},
 	"internal/fold":     {},
 	"internal/rules":    {},
 	"internal/symbol":   {"internal/safefile", "trace"},
@@ -58,7 +58,7 @@ var ours = map[string][]string{
 	},
 	"analyzer": {
 		"analyzer/report", "cuda", "internal/callstack", "internal/cause", "internal/device", "internal/heap",
-		"internal/moment", "internal/offheap", "internal/oom", "internal/profile", "internal/rules",
+		"internal/moment", "internal/offheap", "internal/oom", "internal/profile", "internal/rules", "internal/spool",
 		"internal/symbol", "internal/training", "trace",
 	},
 	"internal/diff": {"analyzer/report", "internal/callstack", "internal/fold", "internal/profile"},
@@ -87,28 +87,28 @@ var ours = map[string][]string{
 		"internal/render/layout",
 		"internal/rewrite", "internal/rules/rulefile", "internal/runprofile", "internal/safefile", "internal/sanitize",
 		"internal/symbol", "internal/textform", "internal/top", "internal/tracefile", "internal/version",
-		"trace", "trace/spool",
+		"trace", "internal/spool",
 	},
 	"interpose": {
 		"analyzer/report", "cuda", "internal/callstack", "internal/oom", "internal/render/layout",
 		"internal/render/oomtext", "internal/rewrite", "internal/safefile", "internal/sanitize",
-		"internal/symbol", "internal/version", "trace", "trace/spool",
+		"internal/symbol", "internal/version", "trace", "internal/spool",
 	},
 	"internal/top": {
 		"analyzer", "analyzer/report", "cuda/nvml", "internal/control", "internal/metrics", "internal/moment",
 		"internal/profile", "internal/render/layout", "internal/rules", "internal/rules/rulefile",
-		"internal/safefile", "internal/sanitize", "internal/symbol", "internal/version", "trace", "trace/spool",
+		"internal/safefile", "internal/sanitize", "internal/symbol", "internal/version", "trace", "internal/spool",
 	},
 	"internal/render/oomtext": {"analyzer/report", "internal/render/layout", "internal/sanitize"},
 	"internal/attach": {
 		"analyzer", "analyzer/report", "internal/cli", "internal/control", "internal/launch", "internal/render/layout",
-		"internal/safefile", "internal/sanitize", "internal/tracefile", "trace", "trace/spool",
+		"internal/safefile", "internal/sanitize", "internal/tracefile", "trace", "internal/spool",
 	},
 	"internal/exportcmd": {
 		"analyzer", "analyzer/report", "internal/cli", "internal/export", "internal/moment", "internal/profile",
 		"internal/render", "internal/render/layout", "internal/rules/rulefile", "internal/safefile",
 		"internal/sanitize", "internal/tables", "internal/top", "internal/tracefile", "internal/version", "trace",
-		"trace/spool",
+		"internal/spool",
 	},
 	"internal/tables": {
 		"analyzer", "analyzer/report", "internal/callstack", "internal/heap", "internal/symbol", "trace",
@@ -125,7 +125,7 @@ var ours = map[string][]string{
 	"internal/tracefile": {
 		"analyzer", "analyzer/report", "internal/cli", "internal/export", "internal/importer", "internal/moment",
 		"internal/profile", "internal/rules/rulefile", "internal/runprofile", "internal/safefile", "internal/sanitize",
-		"internal/version", "trace", "trace/spool",
+		"internal/version", "trace", "internal/spool",
 	},
 	"internal/runprofile": {
 		"analyzer", "analyzer/report", "internal/moment", "internal/symbol", "trace",
@@ -139,7 +139,7 @@ var ours = map[string][]string{
 // theirs lists who may import a module of others directly. Modules that are not listed may be imported where the
 // package's own rules allow it.
 var theirs = map[string][]string{
-	"golang.org/x/sys": {"trace/spool", "interpose", "cmd/memtrace", "internal/attach", "internal/control",
+	"golang.org/x/sys": {"internal/spool", "interpose", "cmd/memtrace", "internal/attach", "internal/control",
 		"internal/launch", "internal/top", "internal/offheap", "internal/safefile"},
 	"github.com/rs/zerolog":     {"interpose", "internal/cli", "internal/top"},
 	"github.com/NVIDIA/go-nvml": {"cuda/nvml"},

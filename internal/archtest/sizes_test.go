@@ -27,7 +27,7 @@ var large = map[string]string{
 	"trace/dictionary.go:entryDecoder.entry": "a case for each kind of entry: stays while there is one format",
 	"trace/field.go:scatter":                 "a case for each column, the reader's hottest loop: stays",
 	"trace/field.go:scatterMore":             "a case for each column: stays",
-	"trace/spool/record.go:Spool.decode":     "a line for each field of a record: stays",
+	"internal/spool/record.go:Spool.decode":  "a line for each field of a record: stays",
 	"cuda/nvml/symbols_list.h":               "a list of names, one a line: stays",
 }
 

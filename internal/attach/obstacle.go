@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"memtrace/internal/render/layout"
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 // facts are the lines of a file such as /proc/PID/status, by name.

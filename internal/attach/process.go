@@ -8,8 +8,8 @@ import (
 	"strings"
 
 	"memtrace/internal/launch"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // procOf is the folder in which the system describes a process.

@@ -48,8 +48,8 @@ func TestRecipesAreShown(t *testing.T) {
 		}
 		written += string(file) + ends + "\n"
 	}
-	for _, name := range []string{"github.yml", "github-base.yml", "gitlab-ci.yml", "Jenkinsfile", "sample/memtrace.toml",
-		"pull-request.patch", "summary.md"} {
+	for _, name := range []string{"github.yml", "github-base.yml", "gitlab-ci.yml", "Jenkinsfile",
+		"sample/memtrace.toml", "pull-request.patch", "summary.md"} {
 		if !seen["testdata/ci/"+name] {
 			t.Errorf("%s does not show testdata/ci/%s", page, name)
 		}

@@ -9,7 +9,7 @@ import (
 
 	"memtrace/cuda"
 	"memtrace/internal/account"
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 // driverLog reads the null driver's own log, without what no hooked call requests: pools' reserves, contexts, globals,

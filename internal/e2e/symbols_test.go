@@ -11,8 +11,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/internal/spool"
 	"memtrace/internal/symbol"
-	"memtrace/trace/spool"
 )
 
 // namesInside counts the code addresses of a trace's stacks that the trace itself names, without reading any file.

@@ -9,8 +9,8 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/export"
 	"memtrace/internal/sanitize"
+	"memtrace/internal/spool"
 	"memtrace/internal/tracefile"
-	"memtrace/trace/spool"
 )
 
 // Format is one way to write stacks. A new format is a row of Formats.

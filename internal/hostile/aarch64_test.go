@@ -9,7 +9,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/internal/guest"
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 // A library for aarch64 loads, records a C program exactly, with stacks, and writes a trace that is read here. `make

@@ -14,8 +14,8 @@ import (
 	"memtrace/cuda"
 	"memtrace/internal/account"
 	"memtrace/internal/guest"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // driverAccount reads the null driver's log.

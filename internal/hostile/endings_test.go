@@ -12,8 +12,8 @@ import (
 	"testing"
 
 	"memtrace/internal/guest"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // surroundings are the libraries that other tools preload, before memtrace's and after it. Each has its own constructor

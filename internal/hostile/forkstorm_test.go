@@ -7,8 +7,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // A child whose driver calls succeed has a whole trace of its own, from its first allocation on and with the stack of

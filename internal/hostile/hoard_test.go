@@ -11,8 +11,8 @@ import (
 	"testing"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // hoardBlocks is how many blocks are live at once; HOARD_BLOCKS is for the long form.

@@ -18,8 +18,8 @@ import (
 	"testing"
 
 	"memtrace/internal/guest"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // library returns the built library: MEMTRACE_LIBRARY, or the one in build.

@@ -5,7 +5,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 // A program that ended while other threads were inside calls left gaps among the order numbers and blocks without their

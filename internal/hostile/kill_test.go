@@ -17,8 +17,8 @@ import (
 	"testing"
 
 	"memtrace/analyzer/report"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // kills is how often a program is killed: KILLS, or few.

@@ -8,7 +8,7 @@ import (
 	"testing"
 
 	"memtrace/internal/guest"
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 // A library that allocates before main and after it: in a constructor that runs before ours, and in a destructor that

@@ -8,7 +8,7 @@ import (
 
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 const traceLimit = 4 << 20

@@ -12,8 +12,8 @@ import (
 	"sync"
 	"testing"
 
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // command returns the built command.

@@ -7,7 +7,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 // Endings that the harness (endings_test.go) covers only in part.

@@ -6,8 +6,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // useCUDA are the lines by which a Python program allocates through ctypes, as CuPy and Numba do.

@@ -5,8 +5,8 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 func routes(t *testing.T) string {

@@ -10,8 +10,8 @@ import (
 	"strconv"
 	"testing"
 
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // stormEvents is how many events a storm has; STORM_EVENTS is for the long form.

@@ -8,7 +8,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 // Where the surroundings forbid a recording, the program runs on; where they cut it short, what was lost is counted.

@@ -6,7 +6,7 @@ import (
 	"strings"
 	"testing"
 
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 const precious = "precious\n"

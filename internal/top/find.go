@@ -12,7 +12,7 @@ import (
 	"time"
 
 	"memtrace/internal/control"
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 // rescan is how long a process that was not recorded is assumed to stay so: reading a process's memory map holds a lock

@@ -10,8 +10,8 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/internal/moment"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // readShare bounds the time that reading one trace takes from a core: a refresh waits for at least so many times as

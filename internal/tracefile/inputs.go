@@ -16,8 +16,8 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/runprofile"
 	"memtrace/internal/safefile"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // Suffix ends the name of a trace.

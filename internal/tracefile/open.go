@@ -12,8 +12,8 @@ import (
 	"memtrace/internal/importer"
 	"memtrace/internal/runprofile"
 	"memtrace/internal/safefile"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // Open opens a trace, together with the spool that its process may have left beside it, and warns of what only looks

@@ -9,7 +9,6 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // live counts the blocks that were not freed.
@@ -27,7 +26,7 @@ func (l live) Moment() any { return nil }
 
 // peak prints who held the memory of a trace at its peak.
 func peak(path string) (*report.Summary, error) {
-	run, err := spool.OpenRun(path)
+	run, err := analyzer.Open(path)
 	if err != nil {
 		return nil, err
 	}
@@ -46,7 +45,7 @@ func main() {
 	for _, row := range summary.Ledger("tag").Rows {
 		fmt.Println(row.Owner, row.Key, row.Bytes)
 	}
-	run, err := spool.OpenRun(os.Args[1])
+	run, err := analyzer.Open(os.Args[1])
 	if err != nil {
 		log.Fatal(err)
 	}

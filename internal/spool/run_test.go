@@ -12,8 +12,8 @@ import (
 	"time"
 
 	"memtrace/internal/guest"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 const recorderSource = "testdata/guest/recorder.c"

@@ -13,8 +13,8 @@ import (
 
 	"memtrace/internal/guest"
 	"memtrace/internal/section"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // drain plays the drainer of the process that records at path: a round for every receive from turns, and closes the

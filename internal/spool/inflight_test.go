@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"memtrace/internal/guest"
-	"memtrace/trace/spool"
+	"memtrace/internal/spool"
 )
 
 // Threads that were inside a free when the process ended or was killed left gaps among the order numbers, and the run

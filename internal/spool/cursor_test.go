@@ -7,8 +7,8 @@ import (
 
 	"memtrace/internal/guest"
 	"memtrace/internal/section"
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // A drainer keeps up with threads that come and go in a spool far too small for all their records at once: nothing is

@@ -4,8 +4,8 @@ import (
 	"bytes"
 	"testing"
 
+	"memtrace/internal/spool"
 	"memtrace/trace"
-	"memtrace/trace/spool"
 )
 
 // restart returns a follower that goes on where another one rests, by way of a bookmark's file; the other one if it

@@ -9,7 +9,6 @@ import (
 	"runtime"
 	"testing"
 
-	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/internal/contradiction"
 	"memtrace/internal/render"
@@ -17,6 +16,9 @@ import (
 	"memtrace/internal/textform"
 	"memtrace/trace"
 )
+
+// Summarize is analyzer.Summarize with some groupings, which summarize_test.go sets: package analyzer imports this one.
+var Summarize func(src trace.Source, groupings []string) (*report.Summary, error)
 
 // recording is what was read.
 type recording struct {
@@ -116,8 +118,7 @@ func (g *recording) summarize(t *testing.T, path string, by int) {
 	}
 	groupings := [][]string{nil, {"tag", "api", "thread", "device"}, {"library", "name", "module"}}[by]
 	var err error
-	g.summary, err = analyzer.Summarize(again(), analyzer.Options{Question: analyzer.Question{Groupings: groupings}})
-	if err != nil {
+	if g.summary, err = Summarize(again(), groupings); err != nil {
 		t.Fatalf("summary: %v", err)
 	}
 	for _, fault := range contradiction.In(g.summary) {
