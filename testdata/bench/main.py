@@ -35,7 +35,7 @@ def machine():
 
 
 def headed(body, command):
-    return f"Date: {datetime.date.today()}. Machine: {machine()}. Command: `{command}`. Medians, in brackets the quartiles; ratios and differences between runs of the same round.\n\n{body}"
+    return f"Date: {datetime.date.today()}. Machine: {machine()}. Command: `{command}`.\n\n{body}"
 
 
 def training(work, options):
@@ -85,6 +85,7 @@ def main():
     if options.no_torch:
         options.only = [part for part in options.only if part not in ("step", "training")]
     try:
+        print("Medians, in brackets the quartiles; ratios and differences are between runs of the same round.\n", flush=True)
         found = measure(options)
         if options.write:
             document.replace(DOCUMENT, found)
