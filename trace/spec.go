@@ -191,7 +191,7 @@ var EventSpecs = [eventKindCount]EventSpec{
 	{EventLaunch, "launch", 1, objectFields, "a graph was launched by a process whose graphs allocate memory"},
 	{EventSample, "sample", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldDevice, FieldSize, FieldFlags,
 		FieldAllocated, FieldReserved, FieldCount, FieldName},
-		"what the device reports: size in use, allocated by this process, reserved by the driver, count of other processes"},
+		"what the device reports: size in use, allocated by this process, reserved by the driver, count by other processes"},
 	{EventName, "name", 1, []Field{FieldSeq, FieldTime, FieldThread, FieldFlags, FieldAddr, FieldSize, FieldHandle,
 		FieldCategory, FieldName},
 		"what a framework calls the block that holds addr, from the block's beginning; or its object at handle, with addr 0"},

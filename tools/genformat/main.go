@@ -6,6 +6,7 @@ import (
 	"flag"
 	"fmt"
 	"os"
+	"slices"
 	"strings"
 
 	"memtrace/internal/section"
@@ -96,27 +97,51 @@ func encodingLines() []string {
 }
 
 func fieldLines() []string {
-	lines := []string{"| field | name | encoding | signed | unit | meaning |", "|---|---|---|---|---|---|"}
+	lines := []string{"| field | name | encoding | unit | meaning |", "|---|---|---|---|---|"}
 	for _, f := range trace.FieldSpecs {
-		signed := ""
+		encoding := f.Encoding.String()
 		if f.Signed {
-			signed = "yes"
+			encoding += ", signed"
 		}
-		lines = append(lines, fmt.Sprintf("| %d | %s | %s | %s | %s | %s |", f.Field, f.Name, f.Encoding, signed,
-			f.Unit, f.Doc))
+		lines = append(lines, fmt.Sprintf("| %d | %s | %s | %s | %s |", f.Field, f.Name, encoding, f.Unit, f.Doc))
 	}
 	return lines
 }
 
+// kindLines says once which fields all kinds have, and of a kind with the fields of an earlier one only its name.
 func kindLines() []string {
-	lines := []string{"| kind | name | since version | fields | meaning |", "|---|---|---|---|---|"}
-	for _, k := range trace.EventSpecs {
-		var names []string
-		for _, f := range k.Fields {
-			names = append(names, trace.FieldSpecs[f].Name)
+	kinds := trace.EventSpecs[1:]
+	var common []trace.Field
+	for _, f := range kinds[0].Fields {
+		if !slices.ContainsFunc(kinds, func(k trace.EventSpec) bool { return !slices.Contains(k.Fields, f) }) {
+			common = append(common, f)
 		}
-		lines = append(lines, fmt.Sprintf("| %d | %s | %d | %s | %s |", k.Kind, k.Name, k.Since,
-			strings.Join(names, " "), k.Doc))
+	}
+	lines := []string{
+		"Kind 0 is never written. All others have the fields " + fieldNames(common) + ", and:", "",
+		"| kind | name | fields | meaning |", "|---|---|---|---|",
+	}
+	for i, k := range kinds {
+		fields := fieldNames(slices.DeleteFunc(slices.Clone(k.Fields), func(f trace.Field) bool {
+			return slices.Contains(common, f)
+		}))
+		same := slices.IndexFunc(kinds[:i], func(e trace.EventSpec) bool { return slices.Equal(e.Fields, k.Fields) })
+		if same >= 0 && len(k.Fields) > len(common)+1 {
+			fields = "as " + kinds[same].Name
+		}
+		doc := k.Doc
+		if k.Since > trace.OldestVersion {
+			doc += fmt.Sprintf(" (since version %d)", k.Since)
+		}
+		lines = append(lines, fmt.Sprintf("| %d | %s | %s | %s |", k.Kind, k.Name, fields, doc))
 	}
 	return lines
+}
+
+func fieldNames(fields []trace.Field) string {
+	var names []string
+	for _, f := range fields {
+		names = append(names, trace.FieldSpecs[f].Name)
+	}
+	return strings.Join(names, " ")
 }
