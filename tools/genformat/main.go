@@ -81,11 +81,11 @@ func limitLines() []string {
 }
 
 func sectionLines() []string {
-	lines := []string{"| kind | name |", "|---|---|"}
+	var kinds []string
 	for kind := section.Info; kind.String() != "unknown"; kind++ {
-		lines = append(lines, fmt.Sprintf("| %d | %s |", kind, kind))
+		kinds = append(kinds, fmt.Sprintf("%d %s", kind, kind))
 	}
-	return lines
+	return []string{"Kinds: " + strings.Join(kinds, ", ") + "."}
 }
 
 func encodingLines() []string {
