@@ -5,29 +5,30 @@ package report
 var FindingKinds = []FindingKind{
 	{"bounds", SeverityWarning, "records were lost, so figures are bounds"},
 	{"nothing-allocated", SeverityInfo, "no CUDA memory was allocated"},
-	{"out-of-memory", SeverityAlarm, "memory ran out, and as far as known that ended the program; " +
-		"one finding for each device, of at most 4"},
+	{"out-of-memory", SeverityAlarm, "memory ran out, as far as known ending the program; one for each device, at most 4"},
 	{"caught-out-of-memory", SeverityWarning, "memory ran out, and the program continued"},
 	{"peak", SeverityInfo, "how high memory was, and when"},
-	{"largest-holder", SeverityInfo, "what held most at that moment, of memory that ran out on each device"},
+	{"largest-holder", SeverityInfo, "what held most then, of memory that ran out on each device"},
 	{"engine-threads", SeverityInfo, "MXNet's engine threads have no line of the program; how to see more"},
 	{"idle-reserved", SeverityInfo, "much was reserved by the framework's allocator and in no block"},
 	{"rounding", SeverityInfo, "much of the blocks was not requested"},
 	{"other-processes-held", SeverityInfo, "other processes held much of the device"},
-	{"fits", SeverityInfo, "how many times this batch the device has room for: with what the allocator leaves idle now, " +
-		"and with nothing idle"},
-	{"many-alike", SeverityInfo, "modules that differ in a number came one after another, as versions of one adapter do; " +
+	{"fits", SeverityInfo, "how many times this batch fits on the device: with what the allocator leaves idle now, and " +
+		"with nothing idle"},
+	{"many-alike", SeverityInfo, "modules that differ in a number followed one another, as versions of one adapter; " +
 		"others like them are few"},
 	{"parameter-copies", SeverityInfo, "a module has the same parameters as a trained one: a moving average, a teacher"},
-	{"undifferentiated", SeverityAdvice, "forward passes kept activations at the peak for a backward pass that never came"},
-	{"abandoned", SeverityInfo, "the same of a line of the program of which other passes had a backward pass: " +
-		"something kept what those computed that had none"},
+	{"undifferentiated", SeverityAdvice, "at the peak forward passes kept activations for a backward pass that never " +
+		"came"},
+	{"abandoned", SeverityInfo, "the same of a line whose other passes had a backward pass: something kept those that " +
+		"had none"},
 	{"untrained", SeverityAdvice, "a module that no optimizer trains has gradients, or activations for a backward pass"},
 	{"kept-by", SeverityInfo, "what kept most tensors alive when memory ran out, or at the end of a program that grew"},
 	{"context-held", SeverityInfo, "much was the CUDA context and its code"},
-	{"retries", SeverityWarning, "requests were granted only after cached memory was given back, and memory did not run out for good"},
-	{"growth", SeverityAlarm, "a kind of memory grows up to the end of the run; one finding each"},
-	{"no-growth", SeverityInfo, "no growth was found; where memory rises by less than is called growth, how much and where"},
+	{"retries", SeverityWarning, "requests were granted only after cached memory was given back; memory did not run out " +
+		"for good"},
+	{"growth", SeverityAlarm, "a kind of memory grows up to the end of the run; one each"},
+	{"no-growth", SeverityInfo, "no growth was found; of a rise too small for that, how much and where"},
 
 	{"truncated", SeverityWarning, "the trace is cut or damaged, and was read up to there"},
 	{"no-end", SeverityWarning, "the trace has no end, and the spool with the last records is not beside it"},
@@ -36,63 +37,64 @@ var FindingKinds = []FindingKind{
 	{"altered", SeverityWarning, "the trace was changed after it was written"},
 	{"lost-records", SeverityWarning, "records were dropped, or threads not recorded"},
 	{"in-flight", SeverityInfo, "calls had not returned at the end"},
-	{"compacted", SeverityInfo, "the beginning of the trace has only what was live at certain moments"},
-	{"not-drained", SeverityInfo, "the recorder could not write the trace while the program ran"},
+	{"compacted", SeverityInfo, "the trace's beginning has only what was live at certain moments"},
+	{"not-drained", SeverityInfo, "the trace could not be written while the program ran"},
 	{"bypassed", SeverityWarning, "the program allocated without passing the hooks"},
 	{"unknown-calls", SeverityWarning, "the program uses newer versions of calls than the recorder has"},
-	{"no-calls", SeverityInfo, "the program made no CUDA memory call, or none passes the filters"},
+	{"no-calls", SeverityInfo, "no CUDA memory call, or none that passes the filters"},
 	{"silent-framework", SeverityInfo, "PyTorch reported no blocks, and why"},
 	{"no-sidecar", SeverityInfo, "no text was written when memory ran out, and why"},
 	{"started-late", SeverityWarning, "the program used CUDA before recording began"},
 	{"snapshot", SeverityInfo, "the trace is a snapshot: what was live when it was made"},
-	{"counters-differ", SeverityWarning, "the framework's own counters differ from what was recorded"},
+	{"counters-differ", SeverityWarning, "the framework's own counters differ from the recording"},
 	{"negative-slack", SeverityWarning, "part of the framework's driver memory was not seen"},
 	{"estimated-sizes", SeverityInfo, "sizes that the driver did not report"},
 	{"foreign-memory", SeverityInfo, "memory of other processes is listed, not counted"},
-	{"implicit-frees", SeverityInfo, "memory freed with the context, graph or module that owned it"},
+	{"implicit-frees", SeverityInfo, "memory freed with its context, graph or module"},
 	{"cut-stacks", SeverityInfo, "call stacks are incomplete, and why"},
 	{"nameless-functions", SeverityInfo, "functions of the program have no names"},
 	{"names-missing", SeverityInfo, "blocks of a framework lack names or modules, and why"},
 	{"null-gpu", SeverityInfo, "there was no real GPU"},
 	{"imported", SeverityInfo, "the trace was imported from another tool's file; what that lacks"},
 	{"several-categories", SeverityInfo, "blocks count in more than one category"},
-	{"symbol-problems", SeverityInfo, "what prevented code addresses from being symbolised"},
+	{"symbol-problems", SeverityInfo, "what prevented symbolising code addresses"},
 	{"own-account-unread", SeverityInfo, "the framework's own counters could not be read"},
 
 	{"larger-than-device", SeverityAdvice, "the request exceeds the device"},
-	{"own-limit", SeverityAdvice, "the framework gave up without a request to the driver, and there is room"},
-	{"kept", SeverityAdvice, "a fifth or more, or enough, is older than the running iteration or forward pass, " +
-		"comes from three or more of them, and does not stay by its nature; rules that would only delay " +
-		"the next failure are then left out"},
-	{"autocast-copies", SeverityAdvice, "half-precision weights cached by torch.autocast are a tenth or more; reports only"},
-	{"gradients", SeverityAdvice, "before the first step of an optimizer, gradients are a quarter or more: the state was still to come"},
-	{"failed-attempts", SeverityAdvice, "at a later refusal, a fifth or more of the blocks came from attempts that failed"},
+	{"own-limit", SeverityAdvice, "the framework gave up without asking the driver, and there is room"},
+	{"kept", SeverityAdvice, "a fifth, or enough, is older than the running iteration or forward pass, comes from three " +
+		"or more of them, and does not stay by its nature; rules that only delay the next failure are then left out"},
+	{"autocast-copies", SeverityAdvice, "half-precision weights cached by torch.autocast are a tenth; reports only"},
+	{"gradients", SeverityAdvice, "before an optimizer's first step, gradients are a quarter: the state was still to " +
+		"come"},
+	{"failed-attempts", SeverityAdvice, "at a later refusal, a fifth of the blocks came from failed attempts"},
 	{"private-pools", SeverityAdvice, "two or more private pools, one for each capture of a CUDA graph, hold " +
 		"enough idle memory"},
 	{"fragmentation", SeverityAdvice, "no piece of PyTorch's idle bytes outside private pools is enough, their pages of " +
-		"20 MiB are, and a twentieth, and expandable segments are off"},
+		"20 MiB are, and a twentieth; expandable segments are off"},
 	{"multi-tensor", SeverityAdvice, "temporaries of an optimizer's step over many parameters at once are enough, less what foreach=False " +
 		"needs of them unless there is a fused step"},
-	{"idle-cache", SeverityAdvice, "another caller than the framework was refused while whole segments are idle"},
+	{"idle-cache", SeverityAdvice, "a caller other than the framework was refused while whole segments are idle"},
 	{"other-processes", SeverityAdvice, "other processes hold enough, or a fifth of all that is in use"},
-	{"fresh", SeverityAdvice, "a fifth or more was allocated since the step began"},
-	{"largest-owner", SeverityAdvice, "one tag held a fifth or more before the step began"},
-	{"untagged", SeverityAdvice, "without tags and steps: half or more is in blocks"},
-	{"tagged", SeverityAdvice, "without steps: a tag holds a fifth or more"},
-	{"activations", SeverityAdvice, "feature maps of the running iteration and their gradients are a fifth or more; names checkpointing if " +
-		"the run does not use it and a backward pass will come, autocast if parameters are wider than half precision"},
-	{"parameters", SeverityAdvice, "parameters are two fifths or more; names half precision if they are wider"},
-	{"longer-input", SeverityAdvice, "this iteration made a quarter more feature maps than the median of three or " +
-		"more before, most of them by code that ran before, and the difference is a fifth, or enough"},
-	{"loaded-twice", SeverityAdvice, "tensors that torch.load or safetensors read onto the device are a tenth or " +
-		"more, beside as many bytes of parameters or optimizer state"},
-	{"optimizer-state", SeverityAdvice, "a tag with \"optim\" in its name holds a fifth or more, or optimizer state a seventh"},
-	{"growing", SeverityAdvice, "each of at least four steps began with more than the one before"},
+	{"fresh", SeverityAdvice, "a fifth was allocated since the step began"},
+	{"largest-owner", SeverityAdvice, "one tag held a fifth before the step began"},
+	{"untagged", SeverityAdvice, "without tags and steps: half is in blocks"},
+	{"tagged", SeverityAdvice, "without steps: a tag holds a fifth"},
+	{"activations", SeverityAdvice, "feature maps of the running iteration and their gradients are a fifth; names " +
+		"checkpointing if the run does not use it and a backward pass will come, autocast if parameters are wider " +
+		"than half precision"},
+	{"parameters", SeverityAdvice, "parameters are two fifths; names half precision if they are wider"},
+	{"longer-input", SeverityAdvice, "this iteration made a quarter more feature maps than the median of three or more " +
+		"before, most by code that ran before; the difference is a fifth, or enough"},
+	{"loaded-twice", SeverityAdvice, "tensors that torch.load or safetensors read onto the device are a tenth, beside " +
+		"as many bytes of parameters or optimizer state"},
+	{"optimizer-state", SeverityAdvice, "a tag with \"optim\" in its name holds a fifth, or optimizer state a seventh"},
+	{"growing", SeverityAdvice, "each of four or more steps began with more than the one before"},
 	{"pool-idle", SeverityAdvice, "stream-ordered memory pools hold enough idle memory"},
 	{"graph-pool", SeverityAdvice, "the pool of CUDA graphs holds enough idle memory"},
 	{"outside", SeverityAdvice, "a library outside the framework's allocator holds enough and a tenth"},
 	{"mxnet-pool", SeverityAdvice, "MXNet's pool holds enough"},
-	{"context", SeverityAdvice, "context, code and untracked memory are a fifth or more, and code is not loaded lazily"},
+	{"context", SeverityAdvice, "context, code and untracked memory are a fifth, and code is not loaded lazily"},
 	{"pinned", SeverityAdvice, "host memory ran out, not the device's"},
 	{"recovered", SeverityAdvice, "the allocator freed its cache and succeeded"},
 }
