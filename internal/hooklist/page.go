@@ -8,17 +8,12 @@ import (
 
 const pageHead = `# What is hooked, and what is not
 
-Every CUDA function that creates, frees, maps, opens or ends memory is hooked. ` + "`go generate ./internal/hooklist`" + ` makes this page from ` + "`cshim/hooks.def`" + `, the headers of CUDA 11.8, 12.9 and
-13.5 (` + "`testdata/headers/cuda.txt`" + `) and ` + "`testdata/headers/rules.txt`" + `; a test fails when it is stale, and when a function appears that no rule covers.
-
-Covered are exported symbols, ` + "`dlsym`" + ` with handles and pseudo handles, ` + "`cuGetProcAddress`" + ` in both forms and ` + "`cudaGetDriverEntryPoint`" + `, also in statically linked runtimes. Limits:
+Every CUDA function that creates, frees, maps, opens or ends memory is hooked, as exported symbol, through ` + "`dlsym`" + ` with handles and pseudo handles, ` + "`cuGetProcAddress`" + ` in both forms and ` + "`cudaGetDriverEntryPoint`" + `, also in statically linked runtimes. ` + "`go generate ./internal/hooklist`" + ` makes this page from ` + "`cshim/hooks.def`" + `, the headers of CUDA 11.8, 12.9 and 13.5 (` + "`testdata/headers/cuda.txt`" + `) and ` + "`testdata/headers/rules.txt`" + `; a test fails when it is stale, or no rule covers a function. Limits:
 
 - ` + "`dlvsym`" + ` bypasses the hooks of the runtime's functions: the driver calls are recorded without the runtime's name.
-- A library loaded with ` + "`RTLD_DEEPBIND`" + ` binds its own CUDA functions, and a second CUDA in a namespace of its own (` + "`dlmopen`" + `) is not hooked. If nothing was seen in a process, a message
-  reports this.
-- A version of a driver function that is newer than those here is passed through and named in the trace (` + "`unhooked.NAME`" + `).
-- Tiles of a sparse array and bindings of a multicast object that are never unmapped stay counted after the array or object has ended; a region of tiles counts as mapped until a change that begins at the
-  same place.
+- A library loaded with ` + "`RTLD_DEEPBIND`" + ` binds its own CUDA functions, and a second CUDA in a namespace of its own (` + "`dlmopen`" + `) is not hooked. A message reports a process in which nothing was seen.
+- A newer version of a driver function than those here is passed through and named in the trace (` + "`unhooked.NAME`" + `).
+- Tiles of a sparse array and bindings of a multicast object that are never unmapped stay counted after it has ended; a region of tiles counts as mapped until a change that begins at the same place.
 - Variables of modules and libraries whose context ends while their device has another one stay counted until they are unloaded.
 - An imported handle counts from its first mapping, which gives its size.
 `
