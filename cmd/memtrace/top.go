@@ -17,8 +17,9 @@ their memory now. On a terminal the view fills the screen: q quits, ? lists the 
 keys. Elsewhere, and with --once, it is printed once.`
 
 const topDetails = `Recorded processes of this user are found automatically; where MEMTRACE_CONTROL_DIR is
-set, only those whose control sockets are in that folder. FILE and DIR name further
-traces, such as those of a process of another user that may be read. Devices and the
+set, by the control sockets in that folder. Of other processes the memory is shown, not
+its owners. FILE and DIR name further traces, such as those of a process of another user
+that may be read. Devices and the
 processes on them come from NVML. On a machine without it, recorded processes are
 still shown.
 

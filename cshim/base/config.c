@@ -266,11 +266,13 @@ static const struct {
     {"START", set_start},
     {"CONTROL", set_control},
     {"CONTROL_DIR", set_control_dir},
-    {"LIBRARY", ignore}, /* read by the command */
-    {"OWN", ignore}, /* the same */
+    {"LIBRARY", ignore}, /* read by the command, as the next three */
+    {"OWN", ignore},
     {"PROFILE", ignore},
+    {"PUSH_TOKEN", ignore},
     {"REFERRERS", set_referrers},
-    {"CACHE", ignore}, /* read by the project's own scripts */
+    {"CACHE", ignore},          /* the project's own scripts' */
+    {"PYTEST_STARTED", ignore}, /* the pytest plugin's */
 };
 
 static void take(const char *name, size_t length, const char *value) {

@@ -38,7 +38,7 @@ var recorderVariables = []entry{
 	{"MEMTRACE_LOG", "what the recorder logs to standard error: off, error, warn, info or debug"},
 	{"MEMTRACE_START", "asleep: record nothing until 'memtrace ctl PID start'"},
 	{"MEMTRACE_CONTROL", "0: no control socket"},
-	{"MEMTRACE_CONTROL_DIR", "folder of control sockets, /tmp/memtrace-UID by default; with it, 'memtrace top' shows no others"},
+	{"MEMTRACE_CONTROL_DIR", "folder of control sockets, /tmp/memtrace-UID by default: 'memtrace top' shows owners of those processes"},
 	{"MEMTRACE_DISABLE", "load the library and record nothing"},
 	{"MEMTRACE_SPOOL_DIR", "folder of the spool, the working file of a running process"},
 	{"MEMTRACE_TRACE_MAX", "largest size of the trace, such as 2G: its older part is compacted before that"},
