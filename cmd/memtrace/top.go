@@ -19,9 +19,8 @@ keys. Elsewhere, and with --once, it is printed once.`
 const topDetails = `Recorded processes of this user are found automatically; where MEMTRACE_CONTROL_DIR is
 set, by the control sockets in that folder. Of other processes the memory is shown, not
 its owners. FILE and DIR name further traces, such as those of a process of another user
-that may be read. Devices and the
-processes on them come from NVML. On a machine without it, recorded processes are
-still shown.
+that may be read. Devices and the processes on them come from NVML. On a machine without
+it, recorded processes are still shown.
 
 --listen and --textfile show nothing but publish the same figures as metrics, for
 Prometheus and others: at http://ADDRESS/metrics, or in a file that is replaced every
