@@ -44,8 +44,8 @@ func causeFindings(s *report.Summary, v *report.Verdict, kept string) (list []re
 		idle = slices.DeleteFunc(idle, func(i cause.Idle) bool { return i.Gradients == 0 }) // it says the same
 	}
 	if t := s.Training; t != nil && t.Abandoned != nil && t.Abandoned.Bytes >= least {
-		list = append(list, report.NewFinding("abandoned", abandonedSentence(t.Abandoned, kept), t.Abandoned.Bytes,
-			"training.abandoned"))
+		list = append(list, report.NewFinding("abandoned", abandonedSentence(t.Abandoned, s.KeptBy, kept != ""),
+			t.Abandoned.Bytes, "training.abandoned"))
 	}
 	if len(idle) > 0 && idle[0].Activations+idle[0].Gradients >= least {
 		list = append(list, report.NewFinding("untrained", untrainedSentence(&idle[0]),
@@ -137,20 +137,27 @@ func undifferentiatedSentence(u *report.Undifferentiated) string {
 	return fmt.Sprintf("At the peak, %s: run %s under torch.no_grad().", keptForNothing(u), them)
 }
 
-// abandonedSentence speaks of the same where the program's line trains, so that its passes need their graphs. keeper is
-// the sentence that says what keeps tensors, "" where that is not known.
-func abandonedSentence(u *report.Undifferentiated, keeper string) string {
+// abandonedSentence speaks of the same where the program's line trains, so that its passes need their graphs. told:
+// another sentence names what keeps tensors, of k.
+func abandonedSentence(u *report.Undifferentiated, k *report.KeptBy, told bool) string {
 	text := fmt.Sprintf("At the peak, %s", keptForNothing(u))
 	if u.Site != "" {
 		text += ", unlike others of that line"
 	}
 	switch {
-	case strings.Contains(keeper, "(traceback)"):
+	case told && inTraceback(k, u.Bytes/2):
 		return text + ". An exception's traceback has the variables of the calls that it left: keep str(e) instead."
-	case keeper != "":
+	case told:
 		return text + "."
 	}
 	return text + ": something held what was computed, such as a list of losses, or an exception with its traceback."
+}
+
+// inTraceback reports whether a traceback leads to what holds so many bytes.
+func inTraceback(k *report.KeptBy, least uint64) bool {
+	return slices.ContainsFunc(k.Holders, func(h report.Kept) bool {
+		return h.FreesBytes+h.SharedBytes >= least && slices.Contains(strings.Split(h.Types, ", "), "traceback")
+	})
 }
 
 // keptForNothing says which passes kept how much.
