@@ -1,11 +1,12 @@
 """Programs that leak, and programs that look as if they did.
 
     programs.py NAME...      runs these, each in a forked process of its own
-    programs.py --list       prints the names of both kinds
+    programs.py --list       prints the names of each kind
 
 GROWTH_TIMES makes them so many times as long, GROWTH_SEED gives other random numbers.
 
-A leaking program has one line marked `# leak`: the one whose memory stays. Of each program a line says its name, its
+A leaking program has one line marked `# leak`: the one whose memory stays. Of a slow leak it is so little that it is
+not called growth, but what "No growth of more than" is followed by. Of each program a line says its name, its
 process and how many bytes it leaked by its own count: of what `stays` was handed, or what `since` measured.
 """
 import collections
@@ -22,7 +23,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-LEAKS, HEALTHY = {}, {}
+LEAKS, SLOW, HEALTHY = {}, {}, {}
 TIMES, SEED = int(os.environ.get("GROWTH_TIMES", "1")), int(os.environ.get("GROWTH_SEED", "1"))
 leaked = 0
 torch.backends.cudnn.enabled = False  # it finds no kernels on the null GPU
@@ -30,6 +31,10 @@ torch.backends.cudnn.enabled = False  # it finds no kernels on the null GPU
 
 def leak(function):
     LEAKS[function.__name__] = function
+
+
+def slow_leak(function):
+    SLOW[function.__name__] = function
 
 
 def healthy(function):
@@ -1137,9 +1142,35 @@ def grown_layer_by_layer():
         train(net, times(30), torch.optim.Adam(net.parameters()), lambda: batch(64, 64))
 
 
+# Slow leaks
+
+
+@slow_leak
+def statistics_of_each_step():
+    net, kept = model(2048), []
+    optimizer = torch.optim.SGD(net.parameters(), lr=0.1)
+    for _ in range(times(300)):
+        loss = net(batch(64, 2048)).sum()
+        loss.backward()
+        optimizer.step()
+        optimizer.zero_grad()
+        kept.append(stays(loss.detach().repeat(128)))  # leak
+    return kept
+
+
+@slow_leak
+def answers_of_a_server():
+    net, answers = model(2048), {}
+    for request in range(times(400)):
+        y = serve(net, batch(64, 2048))
+        answers[request] = stays(y[:32].repeat(1, 2)[:, :16].contiguous())  # leak
+    return answers
+
+
 def main(names):
     if names == ["--list"]:
         print("leaks", *LEAKS)
+        print("slow", *SLOW)
         print("healthy", *HEALTHY)
         return
     random.seed(SEED)
@@ -1150,7 +1181,7 @@ def main(names):
         sys.stdout.flush()
         child = os.fork()
         if child == 0:
-            kept = (LEAKS.get(name) or HEALTHY[name])()
+            kept = (LEAKS.get(name) or SLOW.get(name) or HEALTHY[name])()
             torch.cuda.synchronize()
             print(name, os.getpid(), leaked, flush=True)
             del kept

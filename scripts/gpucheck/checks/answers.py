@@ -28,18 +28,18 @@ def growth(harness):
 
 
 def _corpus(path):
-    """Leaking programs with the line whose memory stays, and the names of healthy ones."""
-    leaks, healthy, kind, name = {}, [], "", ""
+    """Leaking programs with the line whose memory stays, and the names of healthy ones. Slow leaks are left to the null GPU."""
+    leaks, healthy, kind, name, slow = {}, [], "", "", False
     for number, line in enumerate(path.read_text().splitlines(), 1):
         function, mark = re.match(r"def (\w+)\(", line), re.search(r"# leak(?:: (\w+))?$", line)
-        if line in ("@leak", "@healthy"):
-            kind = line
+        if line in ("@leak", "@slow_leak", "@healthy"):
+            kind, slow = line, line == "@slow_leak"
         elif function and kind:
             name = function[1]
             if kind == "@healthy":
                 healthy.append(name)
             kind = ""
-        elif mark:
+        elif mark and not slow:
             leaks[mark[1] or name] = f"{path.name}:{number} "
     return leaks, healthy
 
