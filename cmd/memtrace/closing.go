@@ -144,7 +144,7 @@ func closingLines(program, output string, summaries []readSummary, wrote int) []
 // beside names the text about running out of memory before the next command, if there is one.
 func beside(r readSummary) string {
 	if path := sidecar(r); path != "" {
-		return "everything about that moment: " + cli.ShellWord(path) + "; "
+		return "more about that moment: " + cli.ShellWord(path) + "; "
 	}
 	return ""
 }

@@ -18,7 +18,7 @@ func TestClosingLinesOfOutOfMemory(t *testing.T) {
 	lines := closingLines("python", "", []readSummary{{"t.bin", s}}, 1)
 	if len(lines) != 3 || !strings.HasPrefix(lines[0], "Out of memory") ||
 		lines[1] != "to try: Half the batch gives back about 48.0 MiB." ||
-		lines[2] != "everything about that moment: t.bin.oom.1.txt; next: memtrace report t.bin" {
+		lines[2] != "more about that moment: t.bin.oom.1.txt; next: memtrace report t.bin" {
 		t.Errorf("%q", lines)
 	}
 	s.OOM.Events[0].Advice = event.Advice[1:]

@@ -333,7 +333,7 @@ func TestOOMClosingLine(t *testing.T) {
 	}
 	if code := finish(t, cmd, r); code != 3 || !strings.Contains(r.stderr, "memtrace: Out of memory on device 0") ||
 		!strings.HasSuffix(r.stderr,
-			"memtrace: everything about that moment: t.bin.oom.1.txt; next: memtrace report t.bin\n") {
+			"memtrace: more about that moment: t.bin.oom.1.txt; next: memtrace report t.bin\n") {
 		t.Errorf("%d %q", code, r.stderr)
 	}
 }

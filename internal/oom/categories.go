@@ -96,6 +96,9 @@ func CompleteAdvice(s *report.Summary) {
 				found = slices.DeleteFunc(found, func(a report.Advice) bool { return idleWhereKept(e, &a) })
 			}
 			e.Advice = merged(e.Advice, found)
+			if slices.ContainsFunc(found, func(a report.Advice) bool { return a.Rule == "longer-input" }) {
+				usualSize(e)
+			}
 		}
 		if s.KeptBy != nil && s.KeptBy.Occasion == report.KeptAtOOM && e == s.FirstFailure() {
 			Differentiated(e, s.KeptBy)

@@ -24,6 +24,27 @@ func isUntrained(e *report.OOMEvent) bool {
 	return !e.Composition.Stepped && heldBy(e, optimizerState) == 0
 }
 
+// halfTheBatch is what a smaller batch gives back: of a forward pass that was not over, only of what it had by then.
+const (
+	halfTheBatch      = "Half the batch gives back about {frees}."
+	halfTheBatchSoFar = "Half the batch gives back about {frees} of what the iteration had so far."
+)
+
+// usualSize takes back that half the batch helps where it is this iteration's size that is not usual: how much it would
+// have needed in the end is not known.
+func usualSize(e *report.OOMEvent) {
+	for i := range e.Advice {
+		a := &e.Advice[i]
+		if a.Rule != "activations" {
+			continue
+		}
+		for _, half := range []string{halfTheBatch, halfTheBatchSoFar} {
+			a.Text = strings.Replace(a.Text, " "+strings.Replace(half, "{frees}", report.SizeText(a.FreesBytes), 1), "", 1)
+		}
+		a.FreesBytes = 0
+	}
+}
+
 // sayActivations says of feature maps what the run does not do yet. Half the batch gives back half of what goes with
 // its size, the inputs too.
 func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string) {
@@ -32,7 +53,11 @@ func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string
 		text = "Activations (feature maps) of this iteration and their gradients (" + report.SizeText(passing) +
 			") hold {held}, {share}. "
 	}
-	text += "Half the batch gives back about {frees}."
+	if heldBy(e, ofActivations) > 0 { // the backward pass has begun
+		text += halfTheBatch
+	} else {
+		text += halfTheBatchSoFar
+	}
 	differentiated := heldBy(e, gradients)+heldBy(e, ofActivations) > 0
 	switch {
 	case f.Checkpointing:

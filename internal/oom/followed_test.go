@@ -45,6 +45,20 @@ func adviceTexts(s *report.Summary) string {
 	return strings.Join(texts, "\n")
 }
 
+// What half the batch gives back of a forward pass that was not over is not all that it would save.
+func TestHalfTheBatch(t *testing.T) {
+	s := trainingOOM()
+	const soFar = "Half the batch gives back about 3.00 GiB of what the iteration had so far."
+	if text := advise(s, Followed{}); !strings.Contains(text, soFar) {
+		t.Errorf("in the forward pass: %q", text)
+	}
+	e := &s.OOM.Events[0]
+	e.Categories = append(e.Categories, report.OOMCategory{Category: ofActivations, Bytes: gib})
+	if text := advise(s, Followed{}); !strings.Contains(text, "Half the batch gives back about 3.00 GiB. ") {
+		t.Errorf("in the backward pass: %q", text)
+	}
+}
+
 // A run that checkpoints, or computes under autocast, is not told to; one that does neither is told of both.
 func TestFollowedAdviceIsNotGiven(t *testing.T) {
 	const checkpoint, autocast = "torch.utils.checkpoint", "torch.autocast"
@@ -66,7 +80,7 @@ func TestFollowedAdviceIsNotGiven(t *testing.T) {
 			s := trainingOOM()
 			text := advise(s, FollowedBy(tables))
 			if !strings.HasPrefix(text, "Activations (feature maps) of this iteration hold 6.00 GiB, "+
-				"63% of what is in use. Half the batch gives back about 3.00 GiB.") {
+				"63% of what is in use. Half the batch gives back about 3.00 GiB of what the iteration had so far.") {
 				t.Errorf("the advice is %q", text)
 			}
 			for _, word := range []string{checkpoint, autocast} {

@@ -40,6 +40,9 @@ func TestLongerInput(t *testing.T) {
 			strings.Contains(text, "This iteration") != c.says {
 			t.Errorf("%s: %q", c.name, text)
 		}
+		if strings.Contains(text, "Half the batch") == c.says { // it need not be enough for inputs of this size
+			t.Errorf("%s: half the batch: %q", c.name, text)
+		}
 	}
 	later := iterated(3*gib, 3*gib, 3*gib)
 	for i := range later.Training.Iterations {

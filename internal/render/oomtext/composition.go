@@ -8,6 +8,9 @@ import (
 	"memtrace/internal/sanitize"
 )
 
+// olderPart is the least part of the blocks, as a divisor, that is worth saying of older ones.
+const olderPart = 200
+
 // compositionWords divides the blocks by how long each part is meant to stay.
 func compositionWords(c *report.OOMComposition) string {
 	now := "this iteration"
@@ -16,7 +19,7 @@ func compositionWords(c *report.OOMComposition) string {
 	}
 	text := fmt.Sprintf("%s are parameters and what else stays, %s are of %s", layout.Bytes(c.FixedBytes),
 		layout.Bytes(c.IterationBytes), now)
-	if c.OlderBytes == 0 {
+	if c.OlderBytes == 0 || c.OlderBytes < (c.FixedBytes+c.IterationBytes+c.OlderBytes)/olderPart {
 		return text
 	}
 	text += fmt.Sprintf(", %s are older", layout.Bytes(c.OlderBytes))
