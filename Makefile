@@ -31,7 +31,7 @@ LIB_LINK := -linkmode=external -extldflags '-Wl,-T,$(ROOT)/interpose/lazy.ld -Wl
 	-Wl,--whole-archive $(ROOT)/$(CSHIM_OUT)/libcshim.a -Wl,--no-whole-archive -ldl -lpthread'
 GO_SOURCES := $(shell find . -name '*.go' -not -name '*_test.go' -not -path './build/*') $(wildcard cuda/nvml/*.c cuda/nvml/*.h internal/rules/rulefile/presets/*.toml internal/page/*.html internal/page/*.css internal/page/script/*.js) go.mod go.sum
 
-.PHONY: all help dev lib cli nullcuda demo demo-guest stage pgo wheel packages test-wheel test test-all nightly test-go test-c test-aarch64 test-python e2e lint fuzz bench guard install uninstall clean generate check-generate check tools
+.PHONY: all help dev dev-c lib cli nullcuda demo demo-guest stage pgo wheel packages test-wheel test test-all nightly test-go test-c test-aarch64 test-python e2e lint fuzz bench guard install uninstall clean generate check-generate check tools
 
 ##@ Everyday
 
@@ -43,6 +43,11 @@ help: ## list the targets
 dev: all ## after a change of Go code: build, vet, and the quick tests of what Go's cache does not know yet
 	$(GO) vet ./analyzer/... ./cmd/... ./interpose ./trace/...
 	$(GO) test -skip 'CostGrows|OverflowHasBounds' ./analyzer ./internal/heap ./internal/callstack ./internal/diff ./internal/oom ./internal/profile ./internal/render/... ./analyzer/report ./internal/rules/... ./internal/training ./internal/cause ./internal/check ./internal/hooklist ./cmd/memtrace ./trace ./internal/rewrite ./internal/textform ./internal/archtest
+
+dev-c: lib nullcuda ## after a change of C code: the C tests, the hooks, hostile programs, instructions of the hook path; some six minutes on 2 cores
+	scripts/test-c.sh
+	$(GO) test ./internal/hooklist ./internal/hostile
+	$(MAKE) guard
 
 ##@ Build
 

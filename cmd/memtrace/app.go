@@ -50,8 +50,11 @@ To record without this command, preload the library:
 
   LD_PRELOAD=libmemtrace.so python3 train.py
 
-Out of memory, or a leak: report, and ctl PID referrers. More than before: diff. In CI:
-check. A process that runs already: attach.`
+  out of memory, or a leak     memtrace report FILE
+  a process that runs already  memtrace attach PID
+  what keeps its tensors       memtrace ctl PID referrers
+  more than before             memtrace diff BASE NEW
+  a limit in CI                memtrace check --max peak=10GiB FILE`
 
 func init() { cobra.EnableCommandSorting = false } // commands of a group are listed by what is used most
 

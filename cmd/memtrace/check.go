@@ -97,8 +97,9 @@ func checkCommand(a *app) *cobra.Command {
 		RunE:              func(_ *cobra.Command, args []string) error { return checker{a, &flags}.check(args) },
 	}
 	f := cmd.Flags()
-	f.StringArrayVar(&flags.max, "max", nil, "fail above this `GATE=LIMIT`, such as peak=10GiB (repeatable); gates: "+
-		strings.Join(check.SubjectNames(), " ")+"; 'memtrace help check' explains them")
+	f.StringArrayVar(&flags.max, "max", nil,
+		"fail if a gate is above its limit, `GATE=LIMIT`, such as peak=10GiB (repeatable); gates: "+
+			strings.Join(check.SubjectNames(), " ")+"; 'memtrace help check' explains them")
 	f.StringArrayVar(&flags.assert, "assert", nil,
 		"fail unless this `CONDITION` holds (repeatable): "+strings.Join(check.AssertNames(), " "))
 	f.StringVar(&flags.baseline, "baseline", "",

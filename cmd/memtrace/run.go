@@ -46,7 +46,7 @@ a trace. -o names it, with these placeholders:
   %h         host name
   %t         start in UTC
   %r         rank
-  %n         the lowest number of a name that is free
+  %n         the lowest number for which the file does not exist
   %q{VAR}    environment variable
   %%         a percent sign
 
@@ -95,6 +95,12 @@ func runCommand(a *app) *cobra.Command {
 			return nil, cobra.ShellCompDirectiveDefault
 		},
 	}
+	o.define(cmd)
+	return cmd
+}
+
+// define adds the flags of memtrace run.
+func (o *runOptions) define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.SetInterspersed(false) // flags after the program's name are the program's
 	f.StringVarP(&o.output, "output", "o", "", "name of the traces, a `PATTERN` (default "+launch.DefaultOutput+")")
@@ -102,18 +108,20 @@ func runCommand(a *app) *cobra.Command {
 	f.BoolVarP(&o.force, "force", "f", false, "replace traces that exist")
 	f.StringVar(&o.spoolDir, "spool-dir", "",
 		"keep the working files in this `DIR` instead of beside the traces")
-	f.Var(&o.spoolMax, "spool-max", "usual size of a process's working file, such as 256M")
+	f.Var(&o.spoolMax, "spool-max", "usual size of a process's working file, such as 256M (default 64M)")
 	f.Var(&o.hardMax, "spool-hard-max",
-		"largest `SIZE` of that file, while events come faster than they are written")
+		"largest `SIZE` of that file, while events come faster than they are written "+
+			"(default 1G, or a tenth of the free disk space)")
 	f.Var(&o.traceMax, "trace-max",
-		"compact a trace before it exceeds this `SIZE`, such as 2G")
+		"compact a trace before it exceeds this `SIZE`, such as 2G (default no limit)")
 	f.StringVar(&o.overflow, "overflow", "",
-		"when --spool-hard-max is reached: `MODE` wait (a bounded time) or drop (records)")
+		"when --spool-hard-max is reached: `MODE` wait (a bounded time, the default) or drop (records)")
 	f.StringVar(&o.guestMemory, "guest-memory", "",
-		"memory for tracking live blocks, for the text when memory runs out: a `SIZE`; 0: none (default 256M)")
+		"`SIZE` of the memory in which live blocks are followed, for the text when memory runs out; 0: no text "+
+			"(default 256M)")
 	f.StringVar(&o.stacks, "stacks", "",
-		"`DEPTH` of call stacks: native:N,python:N,frees, full, or none, without lines, functions and modules "+
-			"(default native:64,python:128)")
+		"`DEPTH` of call stacks: native:N, python:N, frees (joined by commas), full, or none; none has no lines, "+
+			"functions and modules (default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards, in this `FORMAT`: text or json")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to this `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false,
@@ -131,7 +139,6 @@ func runCommand(a *app) *cobra.Command {
 	cli.GroupFlags(cmd, cli.Afterwards, "report", "report-output", "check", "check-run", "profile")
 	cli.CompleteFlag(cmd, "report", cli.CompleteValues("text", "json"))
 	cli.CompleteFlag(cmd, "stacks", cli.CompleteValues("full", "none", "frees", "native:", "python:"))
-	return cmd
 }
 
 // jobPattern names the traces of a job, of whatever run and machine, so that all lie in one folder.

@@ -14,6 +14,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sys/unix"
 
+	"memtrace/internal/check"
 	"memtrace/internal/cli"
 )
 
@@ -114,6 +115,23 @@ func TestHelpIsShort(t *testing.T) {
 		}
 		if lines := strings.Count(text, "\n"); !found || lines > 24 {
 			t.Errorf("%s --help: %d lines before the flags:\n%s", c.Name(), lines, text)
+		}
+	}
+}
+
+// TestHelpExplainsGates: the help has a line for everything that --max and --assert take.
+func TestHelpExplainsGates(t *testing.T) {
+	explained := map[string]bool{}
+	for _, line := range strings.Split(checkDetails, "\n") {
+		first, _, _ := strings.Cut(strings.TrimSpace(line), "   ")
+		for _, name := range strings.Split(first, ", ") {
+			name, _, _ = strings.Cut(strings.ReplaceAll(name, "=", ":"), ":")
+			explained[name] = true
+		}
+	}
+	for _, name := range slices.Concat(check.SubjectNames(), check.AssertNames()) {
+		if !explained[strings.TrimRight(name, ":=")] {
+			t.Errorf("memtrace help check does not explain %s", name)
 		}
 	}
 }

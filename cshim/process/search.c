@@ -107,7 +107,7 @@ static const char *wait_for(struct mt_referrers *answer, uint32_t lock_ms, uint3
   if (transition(REQUESTED, GIVEN_UP)) return busy;
   wait_while(RUNS, search_ms);
   if (transition(RUNS, LATE))
-    return "the search takes too long: the program has too many objects, or does not let other threads run";
+    return "the search takes too long: the program has too many objects or does not let other threads run, or the machine is busy";
   const char *why = failure;
   *answer = request;
   if (why) mt_search_over();

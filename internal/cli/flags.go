@@ -79,7 +79,7 @@ func (s *QueryFlags) Define(cmd *cobra.Command) {
 	s.Window.Define(cmd)
 	s.DefineFilters(cmd)
 	s.asked = f.Changed
-	f.IntVarP(&s.Rows, "rows", "n", DefaultRows, "`ROWS` of each table; 0: all")
+	f.IntVarP(&s.Rows, "rows", "n", DefaultRows, "number of `ROWS` in each table; 0: all")
 	f.BoolVar(&s.noFold, "no-fold", false,
 		"list repeated modules, such as layers.{0..7}.mlp, one by one")
 	f.BoolVar(&s.JSON, "json", false, "print JSON, with exact bytes and all rows")

@@ -37,6 +37,7 @@ type FlagGroup struct {
 // FlagGroups returns the flags of a command by group, without empty groups.
 func FlagGroups(cmd *cobra.Command) (groups []FlagGroup) {
 	cmd.InitDefaultHelpFlag()
+	cmd.Flags().Lookup("help").Usage = "print this help"
 	cmd.InheritedFlags() // adds them to the command's own
 	cmd.Flags().SortFlags = false
 	for _, title := range []string{Recording, GroupWhat, Gates, GroupPart, Filters, Layout, Output, Afterwards, ""} {

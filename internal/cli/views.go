@@ -55,9 +55,9 @@ func (v *ViewFlags) Define(cmd *cobra.Command) {
 		"also write the table of --view as CSV to this `FILE`; -: to standard output, instead of the text")
 	f.StringVar(&v.units, "units", "", "count in this `UNIT`, "+strings.Join(layout.Units(), ", ")+
 		": in CSV (default B) and in the view tbd (default MB)")
-	f.IntVar(&v.depth, "depth", 0, "show this number of `LEVELS` of modules (default 3)")
+	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3)")
 	f.IntVar(&v.period, "period", 0,
-		"view tbd: list one of this number of `ITERATIONS` (default 1)")
+		"view tbd: list every `N`th iteration (default 1)")
 	f.IntVar(&v.epoch, "epoch", 0, "view tbd: list only this `EPOCH`, counted from 1 (default all)")
 	GroupFlags(cmd, GroupWhat, "view", "cross")
 	GroupFlags(cmd, Layout, "units", "depth", "period", "epoch")

@@ -39,7 +39,8 @@ func usualSize(e *report.OOMEvent) {
 			continue
 		}
 		for _, half := range []string{halfTheBatch, halfTheBatchSoFar} {
-			a.Text = strings.Replace(a.Text, " "+strings.Replace(half, "{frees}", report.SizeText(a.FreesBytes), 1), "", 1)
+			said := strings.Replace(half, "{frees}", report.SizeText(a.FreesBytes), 1)
+			a.Text = strings.Replace(a.Text, " "+said, "", 1)
 		}
 		a.FreesBytes = 0
 	}
