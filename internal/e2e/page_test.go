@@ -190,7 +190,8 @@ func openConsole(t *testing.T, folder, venv string) *console {
 			strings.HasPrefix(variable, "NULLCUDA_") || strings.HasPrefix(variable, "PYTHONPATH=")
 	}
 	c.shell.Env = append(slices.DeleteFunc(os.Environ(), settings), "PATH="+filepath.Dir(command())+":"+
-		os.Getenv("PATH"), "NULLCUDA_SHARED="+filepath.Join(t.TempDir(), "devices"), "COLUMNS=100", "LC_ALL=C.UTF-8")
+		os.Getenv("PATH"), "NULLCUDA_SHARED="+filepath.Join(t.TempDir(), "devices"), "COLUMNS=100", "LC_ALL=C.UTF-8",
+		patience)
 	c.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	commands, typed, err := os.Pipe()
 	if err != nil {

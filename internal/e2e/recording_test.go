@@ -61,6 +61,7 @@ const manifestName = "recording.json"
 // test unless p.mayFail.
 func (p program) record(t *testing.T) *result {
 	t.Helper()
+	p.env = slices.Concat([]string{patience}, p.env)
 	key := p.key(t)
 	text, err := json.Marshal(key)
 	if err != nil {

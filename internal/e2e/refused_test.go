@@ -81,7 +81,7 @@ func TestAdviceIsTrue(t *testing.T) {
 			rarely(t, c.Rare)
 			mem := fmt.Sprintf("NULLCUDA_MEM=%dM", c.MiB)
 			refused := program{framework: torch27, args: []string{"refused.py", c.Name},
-				env: []string{mem, patience}}.record(t)
+				env: []string{mem}}.record(t)
 			e := failedEvent(t, refused.trace)
 			n := slices.IndexFunc(e.Advice, func(a report.Advice) bool { return a.Rule == c.Rule })
 			if n < 0 {
@@ -133,7 +133,7 @@ func TestFirstStep(t *testing.T) {
 	t.Parallel()
 	extended(t)
 	p := program{framework: torch27, args: []string{"refused.py", "first_step"},
-		env: []string{patience, "NULLCUDA_MEM=700M"}}
+		env: []string{"NULLCUDA_MEM=700M"}}
 	r := p.record(t)
 	e := failedEvent(t, r.trace)
 	if len(e.Categories) == 0 || e.Categories[0].Category != "Optimizer state" {
