@@ -6,6 +6,7 @@ import (
 	"memtrace/analyzer/report"
 	"memtrace/cuda"
 	"memtrace/internal/cause"
+	"memtrace/internal/profile"
 	"memtrace/trace"
 )
 
@@ -149,6 +150,49 @@ func TestGrowthHasStopped(t *testing.T) {
 		got := g.summary(t, Options{Question: Question{Groupings: []string{"site"}}})
 		if got.Trend.Kind == report.GrowthSteady || len(got.Growing()) > 0 {
 			t.Errorf("%s: %+v", name, got.Trend)
+		}
+	}
+}
+
+// TestGrowthUpToTheLastIteration: memory that each iteration of a training left is growth, however much is allocated
+// after the last one, as by a test of the model. It was none as soon as that took a sixth of all records.
+func TestGrowthUpToTheLastIteration(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name              string
+		iterations, after int
+		freed             bool // before what comes after
+		want              string
+	}{
+		{"nothing after it", 80, 0, false, report.GrowthSteady},
+		{"a short test", 80, 20, false, report.GrowthSteady},
+		{"as much again", 80, 80, false, report.GrowthSteady},
+		{"far more", 80, 400, false, report.GrowthSteady},
+		{"freed", 80, 80, true, report.GrowthNone},
+		{"a few iterations", 12, 80, false, report.GrowthNone},
+	} {
+		g := &growing{}
+		g.keep(stackNowhere, 32*mib)
+		var kept []uint64
+		for i := range c.iterations {
+			g.event(trace.Event{Kind: trace.EventStep, Count: uint64(i)})
+			g.work(8)
+			kept = append(kept, g.keep(stackProgram, 4*mib))
+		}
+		g.event(trace.Event{Kind: trace.EventStep, Count: uint64(c.iterations)})
+		for _, addr := range kept {
+			if c.freed {
+				g.free(addr)
+			}
+		}
+		g.work(8 * c.after)
+		ahead := &memorySource{events: g.events}
+		fillTables(&ahead.tables)
+		s := g.summary(t, Options{Question: Question{Groupings: []string{"site"}}, Training: true, Ahead: ahead,
+			RuleSets: []profile.RuleGrouping{{Name: "category", Rules: madeSet(t)}}})
+		if got := s.Trend; got.Kind != c.want || c.want == report.GrowthSteady &&
+			(got.BytesPerIteration != 4*mib || got.Owners[0].Site != sites[stackProgram]) {
+			t.Errorf("%s: %+v", c.name, got)
 		}
 	}
 }

@@ -39,8 +39,12 @@ const (
 	// too short a run, records were lost, or growth that may be a leak or the first round of many
 	GrowthUnknown = "unknown"
 	GrowthNone    = "none"
-	GrowthSteady  = "steady" // the same places hold more repeatedly, up to the end
+	// the same places hold more repeatedly, up to the end or the last iteration
+	GrowthSteady = "steady"
 )
+
+// Rises reports whether memory grows steadily, be it by so little that it is not called growth.
+func (t *Trend) Rises() bool { return t.Kind == GrowthSteady || t.FloorBytes > 0 }
 
 // Growing lists the judgements by which memory grows, the one on the main level first.
 func (s *Summary) Growing() []*Trend {

@@ -44,7 +44,7 @@ func (j *GrowthJudge) growthOf(account heap.Account) *growth {
 	kept := make([][]uint64, len(list))
 	for i, v := range list {
 		if v.Lows != nil {
-			kept[i] = stayed(v.Lows)
+			kept[i] = stayed(v.Lows)[:last+1]
 			addSeries(g.held, v.Lows)
 			addSeries(g.kept, kept[i])
 		}

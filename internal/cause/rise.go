@@ -123,8 +123,9 @@ func slope(v []uint64, x []int64) float64 {
 	return slopes[len(slopes)/2]
 }
 
+// addSeries adds the points of v, no more than sum has.
 func addSeries(sum, v []uint64) {
-	for i := range v {
+	for i := range min(len(sum), len(v)) {
 		sum[i] += v[i]
 	}
 }

@@ -2,6 +2,7 @@ package cause
 
 import (
 	"math"
+	"slices"
 
 	"memtrace/analyzer/report"
 	"memtrace/internal/heap"
@@ -25,6 +26,8 @@ const (
 	// nativeRises is how often memory must rise and stay in a program without Python, whose rounds are unknown.
 	nativeRises = 32
 	ending      = 500e6 // nanoseconds that such a program needs to end
+	// trainedIterations are needed for a part of the run to be judged alone.
+	trainedIterations = 16
 )
 
 // JudgesGrowth reports whether an account's memory is judged: memory of other processes, or address space without
@@ -73,7 +76,8 @@ func (j *GrowthJudge) peakOf(account heap.Account) uint64 {
 	return j.Summary.Other[account.String()].PeakBytes
 }
 
-// of judges one account.
+// of judges one account: the whole run, and where nothing grows up to its end, the part up to the last iteration. What
+// comes after it, such as a test of the trained model, allocates as well, and does not tell that growth had stopped.
 func (j *GrowthJudge) of(account heap.Account) *report.Trend {
 	t := &report.Trend{Level: account.String(), Kind: report.GrowthUnknown, Owners: []report.TrendOwner{}}
 	if j.Held == nil || j.Summary.Bounds != nil || j.Held.Points() < minPoints {
@@ -81,6 +85,36 @@ func (j *GrowthJudge) of(account heap.Account) *report.Trend {
 	}
 	j.times = append(append([]int64{}, j.Held.Ends[:j.Held.Points()]...), j.Held.LastTimeNS)
 	j.finished = j.endedBy(j.times)
+	whole := j.judge(*t, account)
+	if whole.Rises() {
+		return whole
+	}
+	if end := j.afterIterations(); end > 0 {
+		j.times, j.finished = j.times[:end+1], j.finished[:end+1]
+		if part := j.judge(*t, account); part.Rises() {
+			return part
+		}
+	}
+	return whole
+}
+
+// afterIterations is the point after the last iteration, and 0 where there are not enough of them, they are guessed, or
+// the run ends with them.
+func (j *GrowthJudge) afterIterations() int {
+	last := len(j.times) - 1
+	if j.iterations(j.times[0], j.times[last]) < trainedIterations {
+		return 0
+	}
+	end := slices.Index(j.finished, j.finished[last]) + 1
+	if end+1 < minPoints || end >= last {
+		return 0
+	}
+	return end
+}
+
+// judge judges an account up to the last of the points.
+func (j *GrowthJudge) judge(judged report.Trend, account heap.Account) *report.Trend {
+	t := &judged
 	g, floor := j.growthOf(account), max(floorBytes, j.peakOf(account)/floorPart)
 	moves := g != nil && g.moves(j.round(g))
 	steady := g != nil && !moves && j.repeats(g) && !j.ended(g) && !j.allocatedLate(g)

@@ -114,6 +114,18 @@ def outputs_in_a_list():
 
 
 @leak
+def outputs_before_a_test():
+    net, kept = model(), []
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(times(80)):
+        train(net, 1, optimizer)
+        kept.append(stays(serve(net, batch()).repeat(1, 8)))  # leak
+    for _ in range(times(300)):
+        serve(net, batch())
+    return kept
+
+
+@leak
 def cache_without_a_limit():
     net, cache = model(), {}
     for request in range(times(500)):
@@ -1140,6 +1152,30 @@ def grown_layer_by_layer():
         layers.append(Block(64).cuda())
         net = nn.Sequential(*layers)
         train(net, times(30), torch.optim.Adam(net.parameters()), lambda: batch(64, 64))
+
+
+@healthy
+def tested_after_training():
+    net = model()
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(4):
+        train(net, times(20), optimizer)
+        losses = [serve(net, batch()).mean() for _ in range(30)]
+    results = [serve(net, batch()) for _ in range(times(300))]
+    return losses, results[-1]
+
+
+@healthy
+def outputs_dropped_before_a_test():
+    net, outputs = model(), []
+    optimizer = torch.optim.Adam(net.parameters())
+    for _ in range(times(80)):
+        train(net, 1, optimizer)
+        outputs.append(serve(net, batch()).repeat(1, 8))
+    print(torch.stack(outputs).mean().item(), file=sys.stderr)
+    outputs.clear()
+    for _ in range(times(300)):
+        serve(net, batch())
 
 
 # Slow leaks
