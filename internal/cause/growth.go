@@ -222,7 +222,7 @@ func (j *GrowthJudge) ended(g *growth) bool {
 		return false
 	}
 	if g.replace && j.iterations(j.times[g.from], j.times[len(j.times)-1]) >= minRounds {
-		return !j.appends(g) // inputs that get longer from iteration to iteration
+		return false // see inputsGetLonger
 	}
 	var left, closed uint64
 	var rest, stay, before uint32 // blocks: one of them may be larger than a model
@@ -245,6 +245,11 @@ func (j *GrowthJudge) ended(g *growth) bool {
 		return before <= rest/2
 	}
 	return stay > rest/2
+}
+
+// inputsGetLonger reports whether it is the larger blocks of each iteration that grow, and nothing is appended to them.
+func (j *GrowthJudge) inputsGetLonger(g *growth) bool {
+	return g.replace && j.iterations(j.times[g.from], j.times[len(j.times)-1]) >= minRounds && !j.appends(g)
 }
 
 // appends reports whether an operator built the growing memory from the previous contents and something new.

@@ -117,13 +117,14 @@ func (j *GrowthJudge) judge(judged report.Trend, account heap.Account) *report.T
 	t := &judged
 	g, floor := j.growthOf(account), max(floorBytes, j.peakOf(account)/floorPart)
 	moves := g != nil && g.moves(j.round(g))
-	steady := g != nil && !moves && j.repeats(g) && !j.ended(g) && !j.allocatedLate(g)
+	explained := g != nil && (j.allocatedLate(g) || j.inputsGetLonger(g))
+	steady := g != nil && !moves && !explained && j.repeats(g) && !j.ended(g)
 	switch {
 	case steady && g.bytes >= floor:
 		t.Kind = report.GrowthSteady
 	case steady:
 		t.Kind, t.FloorBytes = report.GrowthNone, floor
-	case g == nil || g.bytes < floor || moves:
+	case g == nil || g.bytes < floor || moves || explained:
 		t.Kind = report.GrowthNone
 	}
 	if steady {

@@ -84,7 +84,7 @@ func unknownRequest(s *report.Summary, sub Subject) uint64 {
 // What is too little to be called growth counts where it is known in the unit, and fails no gate elsewhere.
 func growth(s *report.Summary, unit string) (Amount, error) {
 	if s.GrowthKind() == report.GrowthUnknown {
-		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, or records were lost")
+		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, records were lost, or what grew was given back at the end")
 	}
 	most := Amount{0, unit}
 	for _, t := range s.Rising() {

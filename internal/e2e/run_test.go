@@ -61,8 +61,8 @@ func (p program) start(t *testing.T) (*exec.Cmd, *result) {
 	return p.startIn(t, ownFolder(t))
 }
 
-// patience lets the search for what keeps tensors come to its end on a busy machine: what recordings and pages are asked
-// is what it finds.
+// patience lets the search for what keeps tensors come to its end on a busy machine: what tests read in recordings and
+// pages is what it finds.
 const patience = "MEMTRACE_REFERRERS=60000"
 
 // environ is the environment of the tests without settings that the user has for programs of their own.

@@ -8,8 +8,8 @@ import (
 
 // Sentences on checkpointing: where a backward pass will come, and where nobody knows.
 const (
-	checkpointing      = " Gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
-	maybeCheckpointing = " In training, gradient checkpointing (torch.utils.checkpoint) gives back most of them for one more forward pass."
+	checkpointing      = " Gradient checkpointing (torch.utils.checkpoint) keeps only the inputs of the layers that it wraps, for one more forward pass."
+	maybeCheckpointing = " In training, gradient checkpointing (torch.utils.checkpoint) keeps only the inputs of the layers that it wraps, for one more forward pass."
 )
 
 // Sentences on what is not there yet, and stays once it is: before the first backward pass, and before the first step
@@ -24,10 +24,13 @@ func isUntrained(e *report.OOMEvent) bool {
 	return !e.Composition.Stepped && heldBy(e, optimizerState) == 0
 }
 
+// smallPart is the part, as a divisor, below which figures are a trifle.
+const smallPart = 10
+
 // halfTheBatch is what a smaller batch gives back: of a forward pass that was not over, only of what it had by then.
 const (
-	halfTheBatch      = "Half the batch gives back about {frees}."
-	halfTheBatchSoFar = "Half the batch gives back about {frees} of what the iteration had so far."
+	halfTheBatch      = " Half the batch gives back about {frees}."
+	halfTheBatchSoFar = " Half the batch gives back about {frees} of what the iteration had so far."
 )
 
 // usualSize takes back that half the batch helps where it is this iteration's size that is not usual: how much it would
@@ -40,7 +43,7 @@ func usualSize(e *report.OOMEvent) {
 		}
 		for _, half := range []string{halfTheBatch, halfTheBatchSoFar} {
 			said := strings.Replace(half, "{frees}", report.SizeText(a.FreesBytes), 1)
-			a.Text = strings.Replace(a.Text, " "+said, "", 1)
+			a.Text = strings.Replace(a.Text, said, "", 1)
 		}
 		a.FreesBytes = 0
 	}
@@ -49,14 +52,22 @@ func usualSize(e *report.OOMEvent) {
 // sayActivations says of feature maps what the run does not do yet. Half the batch gives back half of what goes with
 // its size, the inputs too.
 func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string) {
-	text := "Activations (feature maps) of this iteration hold {held}, {share}. "
-	if passing := heldBy(e, ofActivations); passing > 0 {
+	text, passing := "Activations (feature maps) of this iteration hold {held}, {share}.", heldBy(e, ofActivations)
+	switch features := e.Composition.IterationFeatureBytes; {
+	case features < passing/smallPart:
+		return 0, "Gradients that the backward pass makes on its way (intermediate gradients) hold {held}, {share}. " +
+			"A smaller batch needs fewer of them, and so does one in parts (with torch.func.vmap, by chunk_size)."
+	case passing > 0:
 		text = "Activations (feature maps) of this iteration and their gradients (" + report.SizeText(passing) +
-			") hold {held}, {share}. "
+			") hold {held}, {share}."
 	}
-	if heldBy(e, ofActivations) > 0 { // the backward pass has begun
+	half := e.Composition.IterationBatchBytes / 2
+	switch {
+	case half < (e.Composition.IterationFeatureBytes+passing)/smallPart: // what goes with the batch is not known
+		half = 0
+	case passing > 0: // the backward pass has begun
 		text += halfTheBatch
-	} else {
+	default:
 		text += halfTheBatchSoFar
 	}
 	differentiated := heldBy(e, gradients)+heldBy(e, ofActivations) > 0
@@ -68,12 +79,12 @@ func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string
 		text += maybeCheckpointing
 	}
 	if p := &e.Composition.Parameters; !f.Autocast && !f.Nameless && !e.Seen.Autocast && p.Narrow() <= p.WideBytes {
-		text += " Half precision (torch.autocast) halves those in single precision."
+		text += " Half precision (torch.autocast) halves the outputs of matrix multiplications and convolutions."
 	}
 	if isUntrained(e) && !differentiated && e.Composition.Passes <= 1 {
 		text += maybeToCome
 	}
-	return e.Composition.IterationBatchBytes / 2, text
+	return half, text
 }
 
 // sayGradients is for a run that has not come to its first step. Afterwards gradients are dropped where parameters are.

@@ -59,6 +59,20 @@ func TestHalfTheBatch(t *testing.T) {
 	}
 }
 
+// Per-sample gradients (torch.func.vmap) are gradients on the way and no activations: half the batch was said to give
+// back 512 bytes, and checkpointing most of what it does not touch.
+func TestIntermediateGradientsAreNoActivations(t *testing.T) {
+	s := trainingOOM()
+	e := &s.OOM.Events[0]
+	e.Composition.IterationFeatureBytes, e.Composition.IterationBatchBytes = 512, 1024
+	e.Categories = append(e.Categories, report.OOMCategory{Category: ofActivations, Bytes: 6 * gib})
+	text := advise(s, Followed{})
+	if !strings.Contains(text, "intermediate gradients) hold 6.00 GiB") || !strings.Contains(text, "chunk_size") ||
+		strings.Contains(text, "Half the batch") || strings.Contains(text, "heckpointing") {
+		t.Errorf("%q", text)
+	}
+}
+
 // A run that checkpoints, or computes under autocast, is not told to; one that does neither is told of both.
 func TestFollowedAdviceIsNotGiven(t *testing.T) {
 	const checkpoint, autocast = "torch.utils.checkpoint", "torch.autocast"
