@@ -76,8 +76,12 @@ func isModel(h *report.Kept) bool {
 // isOfRunningPass reports whether a holder is of a call that runs and goes on with that, so that dropping it frees
 // nothing: others hold what it does, too. It is a variable with a graph, as the input of a layer in a forward pass; any
 // that is the tensor itself, or a library's; one of a function forward, but what its module keeps, also where it is not
-// known whether others hold it; or an argument without a name, of whose graph others hold most.
+// known whether others hold it; or an argument without a name, of whose graph others hold most. So is a single tensor
+// whose graph others hold, as a backward pass does that of its loss.
 func isOfRunningPass(h *report.Kept) bool {
+	if h.Tensors == 1 && h.GraphNodes > 0 && h.FreesBytes <= h.Bytes && h.SharedBytes > h.Bytes {
+		return true
+	}
 	if h.IsArgument() {
 		return h.GraphNodes > 0 && h.SharedBytes > h.FreesBytes
 	}

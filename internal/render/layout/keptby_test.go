@@ -50,6 +50,8 @@ func TestKeptByWords(t *testing.T) {
 			Types: "tuple, Tensor", Tensors: 1, Bytes: 20 * mib}, SharedBytes: 20 * mib}, ""},
 		{report.Kept{Holder: trace.Holder{Path: "in fit (a.py:13), variable x", Types: "Tensor", Tensors: 1,
 			Bytes: 20 * mib}, SharedBytes: 20 * mib}, ""},
+		{report.Kept{Holder: trace.Holder{Path: "__main__.loss", Types: "module, Tensor", Tensors: 1, Bytes: 512,
+			GraphNodes: 64}, FreesBytes: 512, SharedBytes: 63 * mib}, ""},
 		{report.Kept{Holder: trace.Holder{Path: "in fit (a.py:13), variable x", Types: "Tensor", Tensors: 1,
 			Bytes: 20 * mib}, FreesBytes: 20 * mib}, "Kept in fit (a.py:13), variable x: 20.0 MiB (1 tensor)."},
 		{report.Kept{Holder: trace.Holder{Path: "in fit (a.py:13), variable kept[*]", Types: "list, Tensor", Tensors: 2,
