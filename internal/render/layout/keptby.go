@@ -1,7 +1,10 @@
 package layout
 
 import (
+	"cmp"
 	"fmt"
+	"regexp"
+	"slices"
 	"strings"
 
 	"memtrace/analyzer/report"
@@ -23,8 +26,9 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 		return "", 0
 	}
 	var kept, garbage []string
-	for i := range k.Holders {
-		h := &k.Holders[i]
+	holders := withoutKeys(k.Holders, allocated/keptPart)
+	for i := range holders {
+		h := &holders[i]
 		if h.Path == report.KeptUnknown || isOfRunningPass(h) ||
 			isModel(h) && h.Bytes <= allocated-min(allocated, grown) {
 			continue
@@ -49,6 +53,54 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 		garbage = append([]string{"Kept " + strings.Join(kept, "; and ") + "."}, garbage...)
 	}
 	return strings.Join(garbage, " "), bytes
+}
+
+// leastKeys is how many entries of a dictionary are told as one.
+const leastKeys = 3
+
+var keyOfPath = regexp.MustCompile(`\['[^']*'\]`)
+
+// withoutKeys takes holders that differ in the keys of a dictionary alone, none of which holds so much by itself, as one.
+func withoutKeys(list []report.Kept, least uint64) (all []report.Kept) {
+	type kind struct {
+		path, types string
+		garbage     bool
+	}
+	kindOf := func(h *report.Kept) kind {
+		return kind{keyOfPath.ReplaceAllString(h.Path, "[*]"), h.Types, h.Garbage}
+	}
+	small := func(h *report.Kept) bool {
+		return h.FreesBytes+h.SharedBytes < least && keyOfPath.MatchString(h.Path)
+	}
+	count, first := map[kind]int{}, map[kind]int{}
+	for i := range list {
+		if small(&list[i]) {
+			count[kindOf(&list[i])]++
+		}
+	}
+	for i := range list {
+		h := list[i]
+		if k := kindOf(&h); small(&h) && count[k] >= leastKeys {
+			if at, begun := first[k]; begun {
+				join(&all[at], &h)
+				continue
+			}
+			first[k], h.Path = len(all), k.path
+		}
+		all = append(all, h)
+	}
+	if len(first) > 0 {
+		slices.SortStableFunc(all, func(a, b report.Kept) int { return cmp.Compare(b.FreesBytes, a.FreesBytes) })
+	}
+	return all
+}
+
+// join adds what b holds to a.
+func join(a, b *report.Kept) {
+	a.Tensors, a.Bytes = a.Tensors+b.Tensors, a.Bytes+b.Bytes
+	a.GraphNodes, a.GraphBytes = a.GraphNodes+b.GraphNodes, a.GraphBytes+b.GraphBytes
+	a.FreesBytes, a.SharedBytes = a.FreesBytes+b.FreesBytes, a.SharedBytes+b.SharedBytes
+	a.FreesAbout, a.FreesAtMost = a.FreesAbout || b.FreesAbout, a.FreesAtMost || b.FreesAtMost
 }
 
 // keptGarbage describes what only reference cycles hold. At the end of a program its functions have returned, and what
