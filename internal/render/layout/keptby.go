@@ -60,7 +60,7 @@ const leastKeys = 3
 
 var keyOfPath = regexp.MustCompile(`\['[^']*'\]`)
 
-// withoutKeys takes holders that differ in the keys of a dictionary alone, none of which holds so much by itself, as one.
+// withoutKeys takes holders that differ in the keys of a dictionary alone, and hold less than least each, as one.
 func withoutKeys(list []report.Kept, least uint64) (all []report.Kept) {
 	type kind struct {
 		path, types string
