@@ -239,7 +239,8 @@ func compareWithBase(t *testing.T, path string) {
 		t.Fatal(prepared)
 	}
 	done := bash(t, work, steps[len(steps)-1].Run, path, "GITHUB_BASE_REF=main", "NULLCUDA_SHARED=none")
-	if done.status != 1 || !strings.Contains(done.stdout, "model.py:18 Attention.forward (new, +24.0 MiB)") {
+	if done.status != 1 || !strings.Contains(strings.Join(strings.Fields(done.stdout), " "),
+		"model.py:18 Attention.forward (new, +24.0 MiB)") {
 		t.Errorf("%+v", done)
 	}
 }
