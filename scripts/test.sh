@@ -54,13 +54,13 @@ fi
 
 end_to_end() {
 	# A program of a framework keeps one processor busy, reads and compiles from disk at its beginning, and takes up to 2 GiB of memory.
-	part e2e "end to end" go test -json -vet=off -tags e2e,netgo,osusergo -count=1 -timeout 80m -parallel "$(($(nproc) < 8 ? $(nproc) : 8))" ./internal/e2e
+	part e2e "end to end" go test -json -vet=off -tags e2e,netgo,osusergo -count=1 -timeout 180m -parallel "$(($(nproc) < 8 ? $(nproc) : 8))" ./internal/e2e
 }
 
 short=()
 [ "$TIER" = nightly ] || short=(-short) # fewer random traces and damaged places, and no millions of events
 others() {
-	part go "Go" go test -json -vet=off "${short[@]}" -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
+	part go "Go" go test -json -vet=off -timeout 60m "${short[@]}" -skip 'CostGrows|OverflowHasBounds' "${packages[@]}"
 	part c "C" scripts/test-c.sh
 	part python "Python" scripts/test-python.sh
 	part hostile "hostile programs" go test -json -vet=off "${short[@]}" -timeout 60m ./internal/hostile
