@@ -84,31 +84,31 @@ var ours = map[string][]string{
 		"analyzer", "analyzer/report", "internal/attach", "internal/check", "internal/cli", "internal/control",
 		"internal/diff", "internal/export", "internal/exportcmd", "internal/importer", "internal/launch",
 		"internal/moment", "internal/page", "internal/plot", "internal/profile", "internal/render",
-		"internal/render/layout",
-		"internal/rewrite", "internal/rules/rulefile", "internal/runprofile", "internal/safefile", "internal/sanitize",
-		"internal/symbol", "internal/textform", "internal/top", "internal/tracefile", "internal/version",
-		"trace", "internal/spool",
+		"internal/render/layout", "internal/rewrite", "internal/rules/rulefile", "internal/runprofile",
+		"internal/safefile", "internal/sanitize", "internal/spool", "internal/symbol", "internal/textform",
+		"internal/top", "internal/tracefile", "internal/version", "trace",
 	},
 	"interpose": {
 		"analyzer/report", "cuda", "internal/callstack", "internal/oom", "internal/render/layout",
-		"internal/render/oomtext", "internal/rewrite", "internal/safefile", "internal/sanitize",
-		"internal/symbol", "internal/version", "trace", "internal/spool",
+		"internal/render/oomtext", "internal/rewrite", "internal/safefile", "internal/sanitize", "internal/spool",
+		"internal/symbol", "internal/version", "trace",
 	},
 	"internal/top": {
 		"analyzer", "analyzer/report", "cuda/nvml", "internal/control", "internal/metrics", "internal/moment",
 		"internal/profile", "internal/render/layout", "internal/rules", "internal/rules/rulefile",
-		"internal/safefile", "internal/sanitize", "internal/symbol", "internal/version", "trace", "internal/spool",
+		"internal/safefile", "internal/sanitize", "internal/spool", "internal/symbol", "internal/version", "trace",
 	},
 	"internal/render/oomtext": {"analyzer/report", "internal/render/layout", "internal/sanitize"},
 	"internal/attach": {
-		"analyzer", "analyzer/report", "internal/cli", "internal/control", "internal/launch", "internal/render/layout",
-		"internal/safefile", "internal/sanitize", "internal/tracefile", "trace", "internal/spool",
+		"analyzer", "analyzer/report", "internal/cli", "internal/control", "internal/launch",
+		"internal/render/layout", "internal/safefile", "internal/sanitize", "internal/spool", "internal/tracefile",
+		"trace",
 	},
 	"internal/exportcmd": {
 		"analyzer", "analyzer/report", "internal/cli", "internal/export", "internal/moment", "internal/profile",
 		"internal/render", "internal/render/layout", "internal/rules/rulefile", "internal/safefile",
-		"internal/sanitize", "internal/tables", "internal/top", "internal/tracefile", "internal/version", "trace",
-		"internal/spool",
+		"internal/sanitize", "internal/spool", "internal/tables", "internal/top", "internal/tracefile",
+		"internal/version", "trace",
 	},
 	"internal/tables": {
 		"analyzer", "analyzer/report", "internal/callstack", "internal/heap", "internal/symbol", "trace",
@@ -124,8 +124,8 @@ var ours = map[string][]string{
 	"internal/loopback": {},
 	"internal/tracefile": {
 		"analyzer", "analyzer/report", "internal/cli", "internal/export", "internal/importer", "internal/moment",
-		"internal/profile", "internal/rules/rulefile", "internal/runprofile", "internal/safefile", "internal/sanitize",
-		"internal/version", "trace", "internal/spool",
+		"internal/profile", "internal/rules/rulefile", "internal/runprofile", "internal/safefile",
+		"internal/sanitize", "internal/spool", "internal/version", "trace",
 	},
 	"internal/runprofile": {
 		"analyzer", "analyzer/report", "internal/moment", "internal/symbol", "trace",
@@ -139,8 +139,10 @@ var ours = map[string][]string{
 // theirs lists who may import a module of others directly. Modules that are not listed may be imported where the
 // package's own rules allow it.
 var theirs = map[string][]string{
-	"golang.org/x/sys": {"internal/spool", "interpose", "cmd/memtrace", "internal/attach", "internal/control",
-		"internal/launch", "internal/top", "internal/offheap", "internal/safefile"},
+	"golang.org/x/sys": {
+		"interpose", "cmd/memtrace", "internal/attach", "internal/control", "internal/launch", "internal/top",
+		"internal/offheap", "internal/safefile", "internal/spool",
+	},
 	"github.com/rs/zerolog":     {"interpose", "internal/cli", "internal/top"},
 	"github.com/NVIDIA/go-nvml": {"cuda/nvml"},
 	// verbs; their arguments, flags, help and pages
