@@ -26,7 +26,7 @@ var FindingKinds = []FindingKind{
 	{"context-held", SeverityInfo, "much was the CUDA context and its code"},
 	{"retries", SeverityWarning, "requests were granted only after cached memory was given back; memory did not run out " +
 		"for good"},
-	{"growth", SeverityAlarm, "a kind of memory grows up to the end of the run; one each"},
+	{"growth", SeverityAlarm, "a kind of memory grows up to the end of the run or its last iteration; one each"},
 	{"no-growth", SeverityInfo, "no growth was found; of a rise too small for that, how much and where"},
 
 	{"truncated", SeverityWarning, "the trace is cut or damaged, and was read up to there"},

@@ -121,7 +121,7 @@ func (o *runOptions) define(cmd *cobra.Command) {
 			"(default 256M)")
 	f.StringVar(&o.stacks, "stacks", "",
 		"`DEPTH` of call stacks: native:N, python:N, frees (joined by commas), full, or none; none has no lines, "+
-			"functions and modules (default native:64,python:128)")
+			"functions or modules (default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards, in this `FORMAT`: text or json")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to this `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false,

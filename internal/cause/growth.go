@@ -221,7 +221,7 @@ func (j *GrowthJudge) ended(g *growth) bool {
 	if j.Summary.OOM.Count > 0 {
 		return false
 	}
-	if g.replace && j.iterations(j.times[g.from], j.times[len(j.times)-1]) >= minRounds {
+	if j.replacesEachIteration(g) {
 		return false // see inputsGetLonger
 	}
 	var left, closed uint64
@@ -247,9 +247,14 @@ func (j *GrowthJudge) ended(g *growth) bool {
 	return stay > rest/2
 }
 
+// replacesEachIteration reports whether iterations are known, and blocks are replaced by larger ones in them.
+func (j *GrowthJudge) replacesEachIteration(g *growth) bool {
+	return g.replace && j.iterations(j.times[g.from], j.times[len(j.times)-1]) >= minRounds
+}
+
 // inputsGetLonger reports whether it is the larger blocks of each iteration that grow, and nothing is appended to them.
 func (j *GrowthJudge) inputsGetLonger(g *growth) bool {
-	return g.replace && j.iterations(j.times[g.from], j.times[len(j.times)-1]) >= minRounds && !j.appends(g)
+	return j.replacesEachIteration(g) && !j.appends(g)
 }
 
 // appends reports whether an operator built the growing memory from the previous contents and something new.

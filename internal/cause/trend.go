@@ -79,19 +79,18 @@ func (j *GrowthJudge) peakOf(account heap.Account) uint64 {
 // of judges one account: the whole run, and where nothing grows up to its end, the part up to the last iteration. What
 // comes after it, such as a test of the trained model, allocates as well, and does not tell that growth had stopped.
 func (j *GrowthJudge) of(account heap.Account) *report.Trend {
-	t := &report.Trend{Level: account.String(), Kind: report.GrowthUnknown, Owners: []report.TrendOwner{}}
 	if j.Held == nil || j.Summary.Bounds != nil || j.Held.Points() < minPoints {
-		return t
+		return unknownTrend(account)
 	}
 	j.times = append(append([]int64{}, j.Held.Ends[:j.Held.Points()]...), j.Held.LastTimeNS)
 	j.finished = j.endedBy(j.times)
-	whole := j.judge(*t, account)
+	whole := j.judge(account)
 	if whole.Rises() {
 		return whole
 	}
 	if end := j.afterIterations(); end > 0 {
 		j.times, j.finished = j.times[:end+1], j.finished[:end+1]
-		if part := j.judge(*t, account); part.Rises() {
+		if part := j.judge(account); part.Rises() {
 			return part
 		}
 	}
@@ -112,9 +111,13 @@ func (j *GrowthJudge) afterIterations() int {
 	return end
 }
 
+func unknownTrend(account heap.Account) *report.Trend {
+	return &report.Trend{Level: account.String(), Kind: report.GrowthUnknown, Owners: []report.TrendOwner{}}
+}
+
 // judge judges an account up to the last of the points.
-func (j *GrowthJudge) judge(judged report.Trend, account heap.Account) *report.Trend {
-	t := &judged
+func (j *GrowthJudge) judge(account heap.Account) *report.Trend {
+	t := unknownTrend(account)
 	g, floor := j.growthOf(account), max(floorBytes, j.peakOf(account)/floorPart)
 	moves := g != nil && g.moves(j.round(g))
 	explained := g != nil && (j.allocatedLate(g) || j.inputsGetLonger(g))

@@ -185,11 +185,8 @@ func openConsole(t *testing.T, folder, venv string) *console {
 		`'; done`
 	c := &console{shell: exec.Command(filepath.Join(venv, "bin", "nullcuda-run"), "bash", "-c", loop)}
 	c.shell.Dir = folder
-	settings := func(variable string) bool { // of the user who runs the tests, which the page does not have
-		return strings.HasPrefix(variable, "MEMTRACE_") && !strings.HasPrefix(variable, "MEMTRACE_CACHE=") ||
-			strings.HasPrefix(variable, "NULLCUDA_") || strings.HasPrefix(variable, "PYTHONPATH=")
-	}
-	c.shell.Env = append(slices.DeleteFunc(os.Environ(), settings), "PATH="+filepath.Dir(command())+":"+
+	modules := func(variable string) bool { return strings.HasPrefix(variable, "PYTHONPATH=") }
+	c.shell.Env = append(slices.DeleteFunc(environ(), modules), "PATH="+filepath.Dir(command())+":"+
 		os.Getenv("PATH"), "NULLCUDA_SHARED="+filepath.Join(t.TempDir(), "devices"), "COLUMNS=100", "LC_ALL=C.UTF-8",
 		patience)
 	c.shell.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
