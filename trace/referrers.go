@@ -22,15 +22,18 @@ type Referrers struct {
 
 // Holder is tensors that are reached in the same way, as memtrace.Holder of the Python package has it.
 type Holder struct {
-	Path       string   `json:"path"`
-	Types      string   `json:"types"`
-	Tensors    uint64   `json:"tensors"`
-	Bytes      uint64   `json:"bytes"` // of their storages, each counted once
-	Shape      []uint64 `json:"shape"` // of the largest
-	DType      string   `json:"dtype"`
-	Device     string   `json:"device"`
-	GraphNodes uint64   `json:"graph_nodes"`
-	GraphBytes uint64   `json:"graph_bytes"` // that its nodes have saved; 0 where PyTorch does not report it
+	Path    string `json:"path"`
+	Types   string `json:"types"`
+	Tensors uint64 `json:"tensors"`
+	Bytes   uint64 `json:"bytes"` // of their storages, each counted once
+	// of it, what is no element of these tensors, which are views of larger storages; 0 where the recording does not
+	// have it
+	HiddenBytes uint64   `json:"hidden_bytes,omitempty"`
+	Shape       []uint64 `json:"shape"` // of the largest
+	DType       string   `json:"dtype"`
+	Device      string   `json:"device"`
+	GraphNodes  uint64   `json:"graph_nodes"`
+	GraphBytes  uint64   `json:"graph_bytes"` // that its nodes have saved; 0 where PyTorch does not report it
 	// what the nodes have computed, where it does not
 	GraphOutputs uint64   `json:"-"`
 	Garbage      bool     `json:"garbage"` // only unreachable objects refer to them
@@ -47,9 +50,11 @@ type Holder struct {
 
 var errSenseless = errors.New("this is not what the library writes about referrers")
 
-// How many fields a line has, and had before it said whether a graph is of an earlier pass, and what ends with a way.
+// How many fields a line has, and had before it said what tensors do not show, whether a graph is of an earlier pass,
+// and what ends with a way.
 const (
-	holderFields        = 16
+	holderFields        = 17
+	holderFieldsToPass  = 16
 	holderFieldsToEnds  = 15
 	holderFieldsAtFirst = 12
 )
@@ -62,7 +67,7 @@ func ParseReferrers(text string) (*Referrers, error) {
 		Bytes: fields.number(3), Visits: fields.number(4)}
 	for line := range strings.Lines(rows) {
 		line, whole := strings.CutSuffix(line, "\n")
-		f := newFields(line, holderFields, holderFieldsToEnds, holderFieldsAtFirst)
+		f := newFields(line, holderFields, holderFieldsToPass, holderFieldsToEnds, holderFieldsAtFirst)
 		count := len(f.words)
 		h := Holder{
 			Bytes: f.number(0), Tensors: f.number(1), GraphNodes: f.number(2), GraphBytes: f.number(3),
@@ -75,6 +80,9 @@ func ParseReferrers(text string) (*Referrers, error) {
 		}
 		if count > holderFieldsToEnds {
 			h.Earlier = f.number(15) != 0
+		}
+		if count > holderFieldsToPass {
+			h.HiddenBytes = f.number(16)
 		}
 		found.Holders = append(found.Holders, h)
 		if f.bad || !whole || len(found.Holders) > MaxReferrerRows {

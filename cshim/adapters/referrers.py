@@ -15,7 +15,7 @@ def _row(holder):
     shape = ",".join(map(str, holder.shape))
     addresses = ",".join(["%x" % address for address in holder._storages])
     fields = holder.bytes, holder.tensors, holder.graph_nodes, holder.graph_bytes, holder._outputs, int(holder.garbage), holder.dtype, shape, holder.device, holder.path, holder.types
-    ends = str(holder.frees_bytes or 0), str(holder._freed_outputs), str(int(holder.certain)), str(int(holder._earlier))
+    ends = str(holder.frees_bytes or 0), str(holder._freed_outputs), str(int(holder.certain)), str(int(holder._earlier)), str(holder.hidden_bytes)
     return "\t".join([*[_shown(str(field)) for field in fields], addresses, *ends]) + "\n"
 
 

@@ -59,7 +59,7 @@ func (t *holderText) holder(h *placedHolder) {
 			what += fmt.Sprintf(" with about %s saved", layout.Bytes(h.FreesBytes-h.EndsBytes))
 		}
 	}
-	what += layout.KeptShared(&h.Kept)
+	what += layout.KeptViews(&h.Kept) + layout.KeptShared(&h.Kept)
 	if h.Garbage {
 		what += "; garbage in reference cycles, gc.collect() frees it"
 	}

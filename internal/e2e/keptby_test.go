@@ -75,6 +75,9 @@ func TestKeptBy(t *testing.T) {
 					t.Errorf("%+v", first)
 				}
 				text := memtrace(t, "report", r.trace)
+				if views := strings.Contains(text, "views that show"); views != (mode == "views") {
+					t.Errorf("views are named: %v\n%s", views, text)
+				}
 				if !strings.Contains(strings.Join(strings.Fields(text), " "), strings.TrimPrefix(path, "?")) {
 					t.Errorf("the first screen does not name %s:\n%s", path, text)
 				}

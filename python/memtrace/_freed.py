@@ -110,12 +110,13 @@ SHARED, NOBODY, OTHERS = -1, -2, -3
 class Reading:
     """What is known of a tensor. It refers to it, and lives as long as the search."""
 
-    __slots__ = ("tensor", "storage", "bytes", "shape", "dtype", "device", "nodes", "saved", "outputs", "of", "alone", "earlier", "uses")
+    __slots__ = ("tensor", "storage", "bytes", "shown", "shape", "dtype", "device", "nodes", "saved", "outputs", "of", "alone", "earlier", "uses")
 
     def __init__(self, torch: Any, tensor: Any) -> None:
         storage = tensor.untyped_storage()
         self.tensor, self.storage, self.bytes = tensor, (str(tensor.device), storage.data_ptr()), int(storage.nbytes())
         self.shape, self.dtype, self.device = tuple(tensor.shape), str(tensor.dtype).replace("torch.", ""), str(tensor.device)
+        self.shown = int(tensor.numel()) * int(tensor.element_size())  # more than its memory where it is expanded
         self.nodes = self.saved = self.outputs = 0
         self.of: Optional[int] = None  # the tensor whose gradient it is
         self.alone = False  # with of: nothing else refers to it

@@ -35,6 +35,7 @@ class Holder:
     garbage, code outside of Python's objects holds them, such as C++'s, or the budget was spent.
     types: the types on the way, from the outermost on, such as `module, Server, dict, list, Tensor`.
     tensors, bytes: how many, and the size of their storages, each counted once.
+    hidden_bytes: how much of it is no element of these tensors, which are views of larger storages then.
     shape, dtype, device: of the largest.
     graph_nodes: nodes of autograd graphs that these tensors keep, 0 if none; graph_bytes: what these nodes have saved, where this version of PyTorch says so (2.8 on).
     A node counts with the tensor that was computed last of those that keep it.
@@ -45,7 +46,7 @@ class Holder:
 
     def __init__(self, path: str, types: str) -> None:
         self.path, self.types = path, types
-        self.tensors = self.bytes = 0
+        self.tensors = self.bytes = self.hidden_bytes = 0
         self.shape: Tuple[int, ...] = ()
         self.dtype = self.device = ""
         self.graph_nodes = self.graph_bytes = 0
@@ -109,7 +110,7 @@ def _holder_of(row: List[str]) -> Holder:
     h.bytes, h.tensors, h.graph_nodes, h.graph_bytes, h._outputs = map(int, row[:5])
     h.garbage, h.dtype, h.shape, h.device = row[5] == "1", row[6], tuple(int(n) for n in row[7].split(",") if n), row[8]
     h._storages = [int(address, 16) for address in row[11].split(",") if address]
-    h.frees_bytes, h._freed_outputs, h.certain = int(row[12]), int(row[13]), row[14] == "1"
+    h.frees_bytes, h._freed_outputs, h.certain, h.hidden_bytes = int(row[12]), int(row[13]), row[14] == "1", int(row[16])
     return h
 
 
@@ -303,6 +304,7 @@ def _holders(groups: List[Group], tensors: Dict[int, Reading], freed: Optional[F
     for number, group in enumerate(groups):
         h = Holder(*group.path())
         holders.append(h)
+        hidden: Dict[Storage, int] = {}
         h.garbage = group.garbage
         for key in group.keys:
             reading = tensors[key]
@@ -313,10 +315,14 @@ def _holders(groups: List[Group], tensors: Dict[int, Reading], freed: Optional[F
             h._earlier = h._earlier and (reading.earlier or not reading.nodes)
             if reading.storage not in storages:
                 storages.add(reading.storage)
+                hidden[reading.storage] = reading.bytes
                 h.bytes += reading.bytes
                 h._storages.append(reading.storage[1])
+            if reading.storage in hidden:
+                hidden[reading.storage] -= min(hidden[reading.storage], reading.shown)
             if reading.bytes > h._largest:
                 h._largest, h.shape, h.dtype, h.device = reading.bytes, reading.shape, reading.dtype, reading.device
+        h.hidden_bytes = sum(hidden.values())
         if freed is not None:
             h.frees_bytes, h._freed_outputs, h.certain = freed.bytes[number], freed.outputs[number], freed.certain[number]
     return sorted(holders, key=lambda h: -(h.bytes + (h.graph_bytes or h._outputs)))

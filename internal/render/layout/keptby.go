@@ -97,7 +97,7 @@ func withoutKeys(list []report.Kept, least uint64) (all []report.Kept) {
 
 // join adds what b holds to a.
 func join(a, b *report.Kept) {
-	a.Tensors, a.Bytes = a.Tensors+b.Tensors, a.Bytes+b.Bytes
+	a.Tensors, a.Bytes, a.HiddenBytes = a.Tensors+b.Tensors, a.Bytes+b.Bytes, a.HiddenBytes+b.HiddenBytes
 	a.GraphNodes, a.GraphBytes = a.GraphNodes+b.GraphNodes, a.GraphBytes+b.GraphBytes
 	a.FreesBytes, a.SharedBytes = a.FreesBytes+b.FreesBytes, a.SharedBytes+b.SharedBytes
 	a.FreesAbout, a.FreesAtMost = a.FreesAbout || b.FreesAbout, a.FreesAtMost || b.FreesAtMost
@@ -189,7 +189,20 @@ func keptWhat(h *report.Kept) string {
 	if h.Tensors == 1 && h.GraphNodes > 0 && h.FreesBytes > 2*h.Bytes && !isShared(h) {
 		text += ", which .detach() drops"
 	}
-	return text + KeptShared(h)
+	return text + KeptViews(h) + KeptShared(h)
+}
+
+// KeptViews says how much of what a holder's tensors keep they show, where they are views of larger storages that
+// nothing else holds; "" where they show most of it.
+func KeptViews(h *report.Kept) string {
+	if h.GraphNodes > 0 || h.Garbage || isShared(h) || h.HiddenBytes < h.Bytes/2 || h.HiddenBytes == 0 {
+		return ""
+	}
+	shows := Bytes(h.Bytes - min(h.Bytes, h.HiddenBytes))
+	if h.Tensors == 1 {
+		return fmt.Sprintf("; a view that shows %s of it, .clone() frees the rest", shows)
+	}
+	return fmt.Sprintf("; views that show %s of it, .clone() of them frees the rest", shows)
 }
 
 // KeptShared says how much of what a holder has others hold as well; "" where that is little.
