@@ -36,13 +36,19 @@ void mt_growth_end_part(int device, uint64_t allocated) {
   unlock(r);
 }
 
+static uint64_t lowest_of(const struct run *r, uint32_t from, uint32_t to) {
+  uint64_t lowest = UINT64_MAX;
+  for (uint32_t i = from; i < to; i++) lowest = lower(lowest, r->lowest[i]);
+  return lowest;
+}
+
 static bool rose(const struct run *r, uint64_t highest) {
-  uint32_t first = r->parts / 4;
   if (r->parts < MT_PARTS_MIN) return false;
-  for (uint32_t i = first + 1; i < r->parts; i++)
-    if (r->lowest[i] < r->lowest[i - 1]) return false;
-  uint64_t rise = r->lowest[r->parts - 1] - r->lowest[first];
-  return rise >= MT_RISE_MIN && rise >= highest / 10;
+  uint32_t quarter = r->parts / 4;
+  uint64_t second = lowest_of(r, quarter, 2 * quarter), third = lowest_of(r, 2 * quarter, 3 * quarter);
+  uint64_t fourth = lowest_of(r, 3 * quarter, r->parts);
+  if (third < second || fourth < third) return false;
+  return fourth - second >= MT_RISE_MIN && fourth - second >= highest / 16;
 }
 
 bool mt_growth_detected(void) {

@@ -35,7 +35,8 @@ static inline __attribute__((always_inline)) void mt_growth_update(int device, u
     mt_growth_end_part(device, allocated);
 }
 
-/* Whether the lowest values of the last three quarters of the run only rose, by a tenth of the highest value. */
+/* Whether the lowest value rose from the second quarter of the run to the third and the fourth, by a sixteenth of the
+ * highest value in all: by about a tenth over three quarters, if it rises evenly. */
 bool mt_growth_detected(void);
 
 /* What is given out now, on all of these devices. */

@@ -40,6 +40,14 @@ static void judge(void) {
   CHECK(mt_growth_detected());
 }
 
+/* What is cleared from time to time grows where some of it stays. */
+static void judge_waves(void) {
+  for (unsigned i = 0; i < 10; i++) iterate(6, 200, 1), give(6, 200);
+  CHECK(!mt_growth_detected()); /* all of it */
+  for (unsigned i = 0; i < 10; i++) iterate(7, 200, 1), give(7, 150);
+  CHECK(mt_growth_detected());
+}
+
 /* However long it goes on, and when it begins late within the first quarter. */
 static void judge_long(void) {
   iterate(5, 1000, 0);
@@ -48,6 +56,6 @@ static void judge_long(void) {
 }
 
 int main(void) {
-  static const struct check_case cases[] = {{"what grows and what does not", judge}, {"a long run", judge_long}};
+  static const struct check_case cases[] = {{"what grows and what does not", judge}, {"waves", judge_waves}, {"a long run", judge_long}};
   return check_main("growth", cases, sizeof cases / sizeof *cases);
 }
