@@ -41,7 +41,7 @@ help: ## list the targets
 	@awk -F ':.*## ' '/^##@ / {printf "\n%s\n", substr($$0, 5)} /^[a-z0-9-]+:.*## / {printf "  %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 dev: all ## after a change of Go code: build, vet, and the quick tests of what Go's cache does not know yet
-	$(GO) vet ./analyzer/... ./cmd/... ./interpose ./trace/...
+	$(GO) vet -cgocall=false ./analyzer/... ./cmd/... ./interpose ./trace/...
 	$(GO) test -skip 'CostGrows|OverflowHasBounds' ./analyzer ./internal/heap ./internal/callstack ./internal/diff ./internal/oom ./internal/profile ./internal/render/... ./analyzer/report ./internal/rules/... ./internal/training ./internal/cause ./internal/check ./internal/hooklist ./cmd/memtrace ./trace ./internal/rewrite ./internal/textform ./internal/archtest
 
 dev-c: lib nullcuda ## after a change of C code: the C tests, the hooks, hostile programs, instructions of the hook path; some six minutes on 2 cores
