@@ -19,8 +19,8 @@ type LiveSite struct {
 }
 
 // LiveSites reads a trace to its end and returns the places at which the blocks were allocated that lay at these
-// addresses once the event with the order number seq had happened: PyTorch's, or where it has none there, the driver's.
-// Addresses of which nothing is known are left out. saved is the bytes of PyTorch's other blocks then that an autograd
+// addresses once the event with the order number seq had happened: PyTorch's, or where it has none there, the driver's,
+// or those in pinned host memory. Addresses of which nothing is known are left out. saved is the bytes of PyTorch's other blocks then that an autograd
 // graph may have saved. Errors are those of Summarize.
 func LiveSites(src trace.Source, opts Options, seq uint64, addresses []uint64) (sites map[uint64]LiveSite,
 	saved uint64, err error) {
@@ -100,10 +100,10 @@ func (q *query) scratch() (bytes uint64) {
 	return bytes
 }
 
-// siteWatcher keeps the blocks that are live at a moment, of PyTorch's and of the driver's account.
+// siteWatcher keeps the blocks that are live at a moment: PyTorch's, the driver's, and pinned ones of the host.
 type siteWatcher struct {
 	seq  uint64
-	live [2]map[uint64]liveBlock // by address
+	live [3]map[uint64]liveBlock // by address
 }
 
 func (w *siteWatcher) of(b *heap.Block) map[uint64]liveBlock {
@@ -112,6 +112,8 @@ func (w *siteWatcher) of(b *heap.Block) map[uint64]liveBlock {
 		return w.live[0]
 	case heap.AccountDriver:
 		return w.live[1]
+	case heap.AccountHost:
+		return w.live[2]
 	}
 	return nil
 }

@@ -31,7 +31,7 @@ type Holder struct {
 	HiddenBytes uint64   `json:"hidden_bytes,omitempty"`
 	Shape       []uint64 `json:"shape"` // of the largest
 	DType       string   `json:"dtype"`
-	Device      string   `json:"device"`
+	Device      string   `json:"device"` // OnHost: in pinned host memory
 	GraphNodes  uint64   `json:"graph_nodes"`
 	GraphBytes  uint64   `json:"graph_bytes"` // that its nodes have saved; 0 where PyTorch does not report it
 	// what the nodes have computed, where it does not
@@ -47,6 +47,9 @@ type Holder struct {
 	// its graph is of a pass before the latest; false where the recording does not have it
 	Earlier bool `json:"-"`
 }
+
+// OnHost is the Device of tensors in pinned host memory.
+const OnHost = "cpu"
 
 var errSenseless = errors.New("this is not what the library writes about referrers")
 

@@ -17,7 +17,7 @@ const (
 	KeptAtEnd = "end" // before the interpreter ended, where memory had grown
 )
 
-// KeptBy is what the library found about who refers to PyTorch's tensors, without being asked.
+// KeptBy is what the library found about who refers to PyTorch's tensors on devices, without being asked.
 type KeptBy struct {
 	Occasion   string `json:"occasion,omitempty"` // "oom" or "end"; "" where it was skipped
 	Skipped    string `json:"skipped,omitempty"`  // why it was
@@ -122,6 +122,7 @@ func keptByOf(info trace.Info, inTensors func(allocated uint64) uint64, latest u
 	}
 	k := &KeptBy{Occasion: fields[0], DurationNS: duration, Late: found.Late, Tensors: found.Tensors,
 		LeftOut: found.LeftOut}
+	found.Holders = slices.DeleteFunc(found.Holders, func(h trace.Holder) bool { return h.Device == trace.OnHost })
 	had := inTensors(allocated)
 	k.Holders = KeptOf(found.Holders, had-min(had, found.Bytes), latest)
 	return k

@@ -12,6 +12,7 @@
 #include "adapters/pyquiet.h"
 #include "adapters/pyscript.h"
 #include "adapters/pypaths.h"
+#include "hooks/query.h"
 #include "python/pyapi.h"
 #include "spool/region.h"
 
@@ -25,6 +26,7 @@
   F(void, clear, (void *), "PyDict_Clear")                                  \
   F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")   \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
+  F(unsigned long long, value, (void *), "PyLong_AsUnsignedLongLong")       \
   F(void, clear_error, (void), "PyErr_Clear")                               \
   F(void, decref, (void *), "Py_DecRef")
 
@@ -73,13 +75,26 @@ static void *failed(void *self, void *why) {
   return api.number(0);
 }
 
+/* pinned(int) -> int: whether the driver knows host memory at an address. PyTorch's is_pinned lets go of the
+ * interpreter's lock, which a thread of the library does not get back once the interpreter ends. */
+static void *pinned(void *self, void *address) {
+  enum { CU_POINTER_ATTRIBUTE_MEMORY_TYPE = 2, CU_MEMORYTYPE_HOST = 1 };
+  int (*query)(void *, int, uint64_t) = mt_query_find(MT_QUERY_POINTER);
+  unsigned type = 0;
+  (void)self;
+  if (query && query(&type, CU_POINTER_ATTRIBUTE_MEMORY_TYPE, api.value(address))) type = 0;
+  api.clear_error();
+  return api.number(type == CU_MEMORYTYPE_HOST);
+}
+
 static bool fill_namespace(void *globals) {
-  static struct mt_pymethod methods[5];
+  static struct mt_pymethod methods[6];
   methods[0] = (struct mt_pymethod){"moment", moment, MT_PY_NO_ARGUMENTS, NULL};
   methods[1] = (struct mt_pymethod){"answer", answer, MT_PY_ONE_ARGUMENT, NULL};
   methods[2] = (struct mt_pymethod){"ways", mt_pypaths, MT_PY_SEVERAL_ARGUMENTS, NULL};
   methods[3] = (struct mt_pymethod){"failed", failed, MT_PY_ONE_ARGUMENT, NULL};
   methods[4] = (struct mt_pymethod){"freed", mt_pyfreed, MT_PY_SEVERAL_ARGUMENTS, NULL};
+  methods[5] = (struct mt_pymethod){"pinned", pinned, MT_PY_ONE_ARGUMENT, NULL};
   for (unsigned i = 0; i < sizeof methods / sizeof *methods; i++)
     if (!mt_pyscript_add_function(globals, &methods[i], NULL)) return false;
   return mt_pyfunctions_add(globals, MT_TORCH) && mt_pyscript_add_number(globals, "LIMIT", now->limit) &&

@@ -2,7 +2,7 @@
 # _ways.py and _referrers.py, which precede it.
 from memtrace._referrers import _find, gc, sys
 
-from .library import LIMIT, MILLISECONDS, ROOM, VISITS, all_instances, answer, failed, freed, moment, ways
+from .library import LIMIT, MILLISECONDS, ROOM, VISITS, all_instances, answer, failed, freed, moment, pinned, ways
 
 LONGEST = 2000  # characters of a text
 
@@ -21,6 +21,10 @@ def _row(holder):
 
 class _Collector:
     instances = staticmethod(all_instances)
+
+    @staticmethod
+    def pinned(tensor):
+        return pinned(tensor.data_ptr())
 
     @staticmethod
     def ways(wanted, roots, visits, milliseconds, last):

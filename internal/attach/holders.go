@@ -9,6 +9,7 @@ import (
 	"memtrace/internal/cli"
 	"memtrace/internal/render/layout"
 	"memtrace/internal/sanitize"
+	"memtrace/trace"
 )
 
 // holderText shows holders in lines of a width in columns.
@@ -46,7 +47,11 @@ func (t *holderText) report(r *referrersReport, leftOut uint64) {
 func (t *holderText) holder(h *placedHolder) {
 	t.path(fmt.Sprintf("%*s  ", holderBytes, layout.Bytes(h.FreesBytes+h.SharedBytes)), h.Name())
 	shape := strings.ReplaceAll(fmt.Sprint(h.Shape), " ", ", ")
-	what := fmt.Sprintf("%s %s on %s", h.DType, shape, h.Device)
+	where := "on " + h.Device
+	if h.Device == trace.OnHost {
+		where = "in pinned host memory"
+	}
+	what := fmt.Sprintf("%s %s %s", h.DType, shape, where)
 	if h.Tensors != 1 {
 		what = fmt.Sprintf("%s tensors, the largest %s", layout.Count(h.Tensors), what)
 	}

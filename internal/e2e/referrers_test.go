@@ -15,6 +15,8 @@ type holder struct {
 	Types      string `json:"types"`
 	Tensors    int    `json:"tensors"`
 	Bytes      uint64 `json:"bytes"`
+	Hidden     uint64 `json:"hidden_bytes"`
+	Device     string `json:"device"`
 	GraphNodes int    `json:"graph_nodes"`
 	GraphBytes uint64 `json:"graph_bytes"`
 	Sites      []site `json:"sites"` // from outside only
@@ -36,6 +38,8 @@ func wantHolders(t *testing.T, found []holder, graphBytes bool) {
 		{Path: "__main__.closure.<locals>.<lambda> (closure: kept)", Tensors: 1, Bytes: 5 * mebi},
 		{Path: "__main__.last (traceback) in fail (referrers.py:43), variable big", Tensors: 1, Bytes: 6 * mebi},
 		{Path: "__main__.trained.grad", Tensors: 1, Bytes: 3 * mebi}, // nothing of Python's refers to it
+		{Path: "__main__.staged[*]", Tensors: 4, Bytes: 8 * mebi, Device: "cpu"},
+		{Path: "__main__.columns[*]", Tensors: 2, Bytes: 8 * mebi, Hidden: 8*mebi - 2*64*1024},
 		{Path: "__main__.losses[*]", Tensors: 3, GraphNodes: 52, GraphBytes: 24 * mebi},
 	}
 	for _, w := range want {
@@ -52,6 +56,9 @@ func wantHolders(t *testing.T, found []holder, graphBytes bool) {
 				w.GraphBytes = 0
 			}
 			h.Types, h.Sites = "", nil
+			if w.Device == "" {
+				w.Device = "cuda:0"
+			}
 			if !reflect.DeepEqual(h, w) {
 				t.Errorf("found %+v, want %+v", h, w)
 			}

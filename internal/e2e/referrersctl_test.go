@@ -80,6 +80,8 @@ func TestReferrersOfRunningProgram(t *testing.T) {
 				found := a.referrers(t)
 				wantHolders(t, found, c.framework == torch215)
 				wantSite(t, found, "__main__.server.cache['answers'][*]", 50, "referrers.py:30 zeros")
+				wantSite(t, found, "__main__.staged[*]", 4, fmt.Sprintf("referrers.py:%d keep_all.<locals>.<genexpr>",
+					lineOf(t, "referrers.py", "staged.extend")))
 				wantSite(t, found, "__main__.losses[*]", 3, "referrers.py:50 graph")
 				wantSite(t, found, "__main__.weight", 1,
 					fmt.Sprintf("referrers.py:%d <module>", lineOf(t, "referrers.py", "weight =")))

@@ -110,12 +110,13 @@ SHARED, NOBODY, OTHERS = -1, -2, -3
 class Reading:
     """What is known of a tensor. It refers to it, and lives as long as the search."""
 
-    __slots__ = ("tensor", "storage", "bytes", "shown", "shape", "dtype", "device", "nodes", "saved", "outputs", "of", "alone", "earlier", "uses")
+    __slots__ = ("tensor", "storage", "bytes", "shown", "shape", "dtype", "device", "pinned", "nodes", "saved", "outputs", "of", "alone", "earlier", "uses")
 
     def __init__(self, torch: Any, tensor: Any) -> None:
         storage = tensor.untyped_storage()
         self.tensor, self.storage, self.bytes = tensor, (str(tensor.device), storage.data_ptr()), int(storage.nbytes())
         self.shape, self.dtype, self.device = tuple(tensor.shape), str(tensor.dtype).replace("torch.", ""), str(tensor.device)
+        self.pinned = tensor.device.type == "cpu"
         self.shown = int(tensor.numel()) * int(tensor.element_size())  # more than its memory where it is expanded
         self.nodes = self.saved = self.outputs = 0
         self.of: Optional[int] = None  # the tensor whose gradient it is
@@ -184,7 +185,8 @@ def _storages(torch: Any, kept: Iterable[Tuple[Any, bool]]) -> Iterable[Tuple[St
 class Group:
     """Tensors that are reached in the same way, or by entries of the same container."""
 
-    def __init__(self) -> None:
+    def __init__(self, pinned: bool = False) -> None:
+        self.pinned = pinned  # in host memory
         self.routes: List[Route] = []
         self.keys: List[int] = []
         self.garbage = False
@@ -230,9 +232,9 @@ def join(groups: Iterable[Group], modules: Tuple[type, ...]) -> List[Group]:
         key: Any = id(group)
         for depth, name in enumerate(group.routes[0].names[:-1]):
             if name == "[*]" and depth and not isinstance(group.routes[0].objects[depth], modules):
-                key = (id(group.routes[0].objects[depth - 1]), group.garbage)
+                key = (id(group.routes[0].objects[depth - 1]), group.garbage, group.pinned)
                 break
-        into = joined.setdefault(key, Group())
+        into = joined.setdefault(key, Group(group.pinned))
         into.routes += group.routes
         into.keys += group.keys
         into.garbage = into.garbage or group.garbage

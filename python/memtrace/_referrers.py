@@ -26,6 +26,7 @@ TRACED = 256  # tensors whose referrers are looked for
 MOST_TRACED = 4096  # the same where the library finds the ways
 ROOM, MOST_ROWS = 1 << 20, 256  # of the library's answer
 BUDGET = 200_000  # objects that are looked at
+LEAST_PINNED = 1 << 16  # bytes that a tensor shows
 
 
 class Holder:
@@ -36,7 +37,7 @@ class Holder:
     types: the types on the way, from the outermost on, such as `module, Server, dict, list, Tensor`.
     tensors, bytes: how many, and the size of their storages, each counted once.
     hidden_bytes: how much of it is no element of these tensors, which are views of larger storages then.
-    shape, dtype, device: of the largest.
+    shape, dtype, device: of the largest. device: "cpu" if they are in pinned host memory, which no holder has beside device memory.
     graph_nodes: nodes of autograd graphs that these tensors keep, 0 if none; graph_bytes: what these nodes have saved, where this version of PyTorch says so (2.8 on).
     A node counts with the tensor that was computed last of those that keep it.
     garbage: whether only objects in circles refer to them that nothing else refers to; gc.collect() frees them.
@@ -127,7 +128,7 @@ def print_holders(holders: List[Holder], file: TextIO) -> None:
             graph += "; garbage in reference cycles, gc.collect() frees it"
         elif h.path.startswith("?"):
             graph += "; no name leads to it: a call that runs or C++ code holds it, or the budget was spent"
-        print(f"{_size(h.bytes):>10}  {h.path.lstrip('?') or 'not known'}\n{'':12}{one} on {h.device}{graph}\n{'':12}{h.types}", file=file)
+        print(f"{_size(h.bytes):>10}  {h.path.lstrip('?') or 'not known'}\n{'':12}{one} {'in pinned host memory' if h.device == 'cpu' else f'on {h.device}'}{graph}\n{'':12}{h.types}", file=file)
 
 
 def _size(n: float) -> str:
@@ -143,7 +144,7 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
     with _Alone(), _without_overrides(torch):
         until = time.monotonic() + seconds
         optimizer = getattr(sys.modules.get("torch.optim"), "Optimizer", None)  # parameters have better names than where it lists them
-        objects = _tensors(torch, collector.instances if collector else lambda _: gc.get_objects())
+        objects = _tensors(torch, collector or _Searched)
         if met is not None:
             met()
         ways = Ways.of(collector, objects, budget, until, optimizer) if collector else None
@@ -155,7 +156,7 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         storages = _leave_to_graphs(graphs, torch, tensors, ways) if ways else {}
         perhaps = _leave_doubtful(graphs, tensors, referred, ways)
         _add_gradients(torch, tensors, referred)
-        storages.update({reading.storage: reading.bytes for key, reading in tensors.items() if key not in perhaps})
+        storages.update({reading.storage: reading.bytes for key, reading in tensors.items() if key not in perhaps and not reading.pinned})
         chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if ways else TRACED])
         chosen.update({reading.of: tensors[reading.of] for reading in list(chosen.values()) if reading.of is not None})
         walk = ways or _walked(tensors, chosen, budget, until, optimizer)
@@ -165,7 +166,8 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         if ways:
             ways.decide(groups, tensors, budget, until)
             freed = Freed(graphs, groups, tensors, referred, ways.unknown())
-        return Found(_holders(groups, tensors, freed)[: max(limit, 0)], len(tensors), late, sum(storages.values()), walk.visits)
+        count = sum([not reading.pinned for reading in tensors.values()])
+        return Found(_holders(groups, tensors, freed)[: max(limit, 0)], count, late, sum(storages.values()), walk.visits)
 
 
 class _Alone:
@@ -278,7 +280,7 @@ def _made(node: Any) -> int:
 
 def _grouped(walk: Union[Walk, Ways], chosen: Dict[int, Reading]) -> List[Group]:
     """Divides tensors by their paths."""
-    groups: Dict[Tuple[str, str], Group] = {}
+    groups: Dict[Tuple[str, str, bool], Group] = {}
     for key, reading in chosen.items():
         at = reading.of if reading.alone and reading.of is not None else key
         try:
@@ -290,7 +292,7 @@ def _grouped(walk: Union[Walk, Ways], chosen: Dict[int, Reading]) -> List[Group]
             route, certain, at = Route(["?"], [reading.tensor], ""), False, key
         if at != key:
             route = Route([*route.names, ".grad"], [*route.objects, reading.tensor], route.types + ", Tensor")
-        group = groups.setdefault(("".join(route.names), route.types), Group())
+        group = groups.setdefault(("".join(route.names), route.types, reading.pinned), Group(reading.pinned))
         group.routes.append(route)
         group.keys.append(key)
         group.garbage = group.garbage or walk.is_garbage(at)
@@ -334,16 +336,32 @@ def _without_overrides(torch: Any) -> Any:
     return guard() if guard is not None else nullcontext()
 
 
-def _tensors(torch: Any, instances: Callable[[Any], List[Any]]) -> List[Any]:
-    """Returns the tensors on devices."""
+class _Searched:
+    """What stands for the library where it is not there. PyTorch must have initialized the driver to be asked what is pinned."""
+
+    @staticmethod
+    def instances(_: Any) -> List[Any]:
+        return gc.get_objects()
+
+    @staticmethod
+    def pinned(tensor: Any) -> bool:
+        return bool(sys.modules["torch"].cuda.is_initialized() and tensor.is_pinned())
+
+
+def _tensors(torch: Any, collector: Any) -> List[Any]:
+    """Returns the tensors on devices, and those in pinned host memory. Small ones on the host are not looked at."""
     found: List[Any] = []
-    for candidate in instances(torch.Tensor):
+    for candidate in collector.instances(torch.Tensor):
         try:
-            if issubclass(type(candidate), torch.Tensor) and type(candidate).__module__ != "torch._subclasses.fake_tensor" and candidate.is_cuda:
+            if issubclass(type(candidate), torch.Tensor) and type(candidate).__module__ != "torch._subclasses.fake_tensor" and (candidate.is_cuda or _is_pinned(candidate, collector)):
                 found.append(candidate)
         except Exception:  # noqa: BLE001  of a subclass that does not say
             continue
     return found
+
+
+def _is_pinned(tensor: Any, collector: Any) -> bool:
+    return bool(tensor.device.type == "cpu" and tensor.numel() * tensor.element_size() >= LEAST_PINNED and collector.pinned(tensor))
 
 
 def _readings(torch: Any, objects: List[Any]) -> Dict[int, Reading]:

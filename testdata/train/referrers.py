@@ -30,7 +30,7 @@ def zeros(mebibytes):
     return torch.zeros(mebibytes << 18, device="cuda")
 
 
-server, history, slotted, losses, last = Server(), {}, Slotted(), [], None
+server, history, slotted, losses, last, staged, columns = Server(), {}, Slotted(), [], None, [], []
 
 
 def closure():
@@ -62,6 +62,8 @@ def keep_all():
         last = error
     for _ in range(3):
         graph(weight)
+    staged.extend(torch.empty(1 << 19, pin_memory=True) for _ in range(4))
+    columns.extend(zeros(4).view(1024, 1024)[:, :16] for _ in range(2))
 
 
 weight = torch.ones(1 << 18, device="cuda", requires_grad=True)
