@@ -20,8 +20,8 @@ type LiveSite struct {
 
 // LiveSites reads a trace to its end and returns the places at which the blocks were allocated that lay at these
 // addresses once the event with the order number seq had happened: PyTorch's, or where it has none there, the driver's,
-// or those in pinned host memory. Addresses of which nothing is known are left out. saved is the bytes of PyTorch's other blocks then that an autograd
-// graph may have saved. Errors are those of Summarize.
+// or those in pinned host memory. Addresses of which nothing is known are left out. saved is the bytes of PyTorch's
+// other blocks then that an autograd graph may have saved. Errors are those of Summarize.
 func LiveSites(src trace.Source, opts Options, seq uint64, addresses []uint64) (sites map[uint64]LiveSite,
 	saved uint64, err error) {
 	w := &siteWatcher{seq: seq}

@@ -56,6 +56,7 @@ static void judge_long(void) {
 }
 
 int main(void) {
-  static const struct check_case cases[] = {{"what grows and what does not", judge}, {"waves", judge_waves}, {"a long run", judge_long}};
+  static const struct check_case cases[] = {
+      {"what grows and what does not", judge}, {"waves", judge_waves}, {"a long run", judge_long}};
   return check_main("growth", cases, sizeof cases / sizeof *cases);
 }

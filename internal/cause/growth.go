@@ -53,7 +53,7 @@ func (j *GrowthJudge) growthOf(account heap.Account) *growth {
 	var replaced, all uint64
 	for _, p := range j.places(list, kept) {
 		from, found := beginOfRise(p.sum, j.finished)
-		if !found || p.wasFreed(from) {
+		if !found || p.wasFreed(from, j.pointsPerIteration(from)) {
 			continue
 		}
 		addSeries(g.grown, p.sum)
@@ -131,12 +131,13 @@ func (g *growth) addRest(rest []uint64) {
 	}
 }
 
-// wasFreed reports whether memory as large as the growth was freed before: it fills up and is emptied in turn.
-func (p *place) wasFreed(from int) bool {
+// wasFreed reports whether memory as large as the growth was freed before: it fills up and is emptied in turn. What was
+// gone within one round, of so many points, was of an iteration.
+func (p *place) wasFreed(from, round int) bool {
 	last := len(p.sum) - 1
 	rise := p.sum[last] - p.sum[from]
-	for i := range last {
-		if p.held[i]-p.sum[i] > rise/2 {
+	for i := 0; i+round <= last; i++ {
+		if low := slices.Min(p.held[i : i+round]); low > p.sum[i] && low-p.sum[i] > rise/2 {
 			return true
 		}
 	}
@@ -145,12 +146,19 @@ func (p *place) wasFreed(from int) bool {
 
 // round is how many points an iteration has, about; a tenth of them where the iterations are not known.
 func (j *GrowthJudge) round(g *growth) int {
-	last := len(j.times) - 1
-	points := last - g.from
-	if n := j.iterations(j.times[g.from], j.times[last]); n > 0 {
-		return points/n + 2
+	if n := j.pointsPerIteration(g.from); n > 1 {
+		return n
 	}
-	return points / 10
+	return (len(j.times) - 1 - g.from) / 10
+}
+
+// pointsPerIteration is how many points from one on an iteration has, about; 1 where the iterations are not known.
+func (j *GrowthJudge) pointsPerIteration(from int) int {
+	last := len(j.times) - 1
+	if n := j.iterations(j.times[from], j.times[last]); n > 0 {
+		return (last-from)/n + 2
+	}
+	return 1
 }
 
 // moves reports whether others freed the memory that grew: the least of the last round, of so many points, is no more
@@ -181,7 +189,15 @@ func (j *GrowthJudge) repeats(g *growth) bool {
 	for _, bytes := range j.Held.Freed[g.from : len(j.times)-1] {
 		freed += bytes
 	}
-	return freed >= minChurn*g.bytes
+	return freed >= minChurn*g.bytes || freed >= g.bytes/2 && j.inferred(g) >= manyRounds
+}
+
+// inferred counts the iterations during the growth, be they inferred.
+func (j *GrowthJudge) inferred(g *growth) int {
+	if j.finished == nil {
+		return 0
+	}
+	return j.finished[len(j.finished)-1] - j.finished[g.from]
 }
 
 // modulesRepeat reports whether most of a framework's modules were called again and again, known whether there are any.

@@ -41,11 +41,26 @@ func beginOfRise(v []uint64, ended []int) (from int, found bool) {
 		if last-from < last*2/5 || len(at)-k < minRises {
 			return 0, false
 		}
-		if continues(v, at[k:]) {
+		if continues(v, at[k:]) && (v[last]-v[from] >= v[from]/4 || withIterations(v, at[k:], ended)) {
 			return from, !stops(v, from, ended)
 		}
 	}
 	return 0, false
+}
+
+// withIterations reports whether memory rises at half of the points by which iterations have ended since it began to, or
+// more often. What is little beside that which was there before may be a full pool that varies, unless it does.
+func withIterations(v []uint64, at []int, ended []int) bool {
+	if ended == nil {
+		return false
+	}
+	count, from := 0, at[0]-1
+	for i := from + 1; i < len(v); i++ {
+		if ended[i] > ended[i-1] {
+			count++
+		}
+	}
+	return ended[len(v)-1]-ended[from] >= leastIterations && 2*len(at) >= count
 }
 
 // continues reports whether the rises at some points are those of one process that has not ended: they do not flatten
@@ -53,9 +68,6 @@ func beginOfRise(v []uint64, ended []int) (from int, found bool) {
 func continues(v []uint64, at []int) bool {
 	from, last := at[0]-1, len(v)-1
 	whole := v[last] - v[from]
-	if whole < v[from]/4 { // a full pool varies
-		return false
-	}
 	gap, latest := 0, latestRise(v, from)
 	for k, i := range at {
 		if v[i]-v[i-1] > whole/5*3 {
