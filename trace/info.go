@@ -37,6 +37,7 @@ import (
 //	trace.altered                            what was wrong with the original, or with the spool, that this was made from
 //	import.kind, import.brief, import.lacks  what an imported trace was made from, and what that does not hold, in a phrase and in sentences
 //	referrers                                who refers to PyTorch's tensors, where the library looked for that by itself: when, for how many nanoseconds, how many bytes PyTorch had given out; then lines of tensors that are reached in the same way (trace)
+//	referrers.growing                        the same from while the program ran and its memory grew; the latest counts
 //	referrers.begun, referrers.skipped       "1" once it began to look when memory ran out; why it did not, or found nothing
 //	drain                                    "off: <reason>" where the recorder stopped draining
 type Info map[string]string
@@ -49,6 +50,8 @@ const (
 	ReferrersKey        = "referrers"
 	ReferrersBegunKey   = "referrers.begun"
 	ReferrersSkippedKey = "referrers.skipped"
+	// the same while the program ran and grew; the latest counts
+	ReferrersGrowingKey = "referrers.growing"
 )
 
 // LimitKey is the key of why MEMTRACE_TRACE_MAX was not kept.

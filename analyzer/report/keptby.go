@@ -15,17 +15,21 @@ import (
 const (
 	KeptAtOOM = "oom" // when PyTorch's allocator gave up for the first time
 	KeptAtEnd = "end" // before the interpreter ended, where memory had grown
+	// while the program ran, and memory had grown so far
+	KeptWhileGrowing = "growth"
 )
 
 // KeptBy is what the library found about who refers to PyTorch's tensors on devices, without being asked.
 type KeptBy struct {
-	Occasion   string `json:"occasion,omitempty"` // "oom" or "end"; "" where it was skipped
-	Skipped    string `json:"skipped,omitempty"`  // why it was
-	DurationNS int64  `json:"duration_ns,omitempty"`
-	Late       bool   `json:"late,omitempty"`     // it was cut short
-	Tensors    uint64 `json:"tensors,omitempty"`  // on devices
-	LeftOut    uint64 `json:"left_out,omitempty"` // holders for which there was no room
-	Holders    []Kept `json:"holders,omitempty"`  // what is freed with each, the most first
+	Occasion string `json:"occasion,omitempty"` // "oom", "end" or "growth"; "" where it was skipped
+	// with "growth": what the framework's allocator had given out then
+	AllocatedBytes uint64 `json:"allocated_bytes,omitempty"`
+	Skipped        string `json:"skipped,omitempty"` // why it was
+	DurationNS     int64  `json:"duration_ns,omitempty"`
+	Late           bool   `json:"late,omitempty"`     // it was cut short
+	Tensors        uint64 `json:"tensors,omitempty"`  // on devices
+	LeftOut        uint64 `json:"left_out,omitempty"` // holders for which there was no room
+	Holders        []Kept `json:"holders,omitempty"`  // what is freed with each, the most first
 }
 
 // Kept is tensors that are reached in the same way, and what is freed when that way ends: what no other way leads to,
@@ -79,6 +83,17 @@ func (h *Kept) Name() string {
 	return path + " that no Python variable leads to, as where C++ code holds it"
 }
 
+// IsModel reports whether a holder is what a model is kept by: the tensors are parameters, their gradients, or an
+// optimizer's.
+func (h *Kept) IsModel() bool {
+	types := h.Types
+	if strings.HasSuffix(h.Path, ".grad") {
+		types = strings.TrimSuffix(types, ", Tensor")
+	}
+	return strings.HasSuffix(types, "Parameter") || strings.Contains(h.Path, ".param_groups[") ||
+		strings.Contains(h.Path, ".state[")
+}
+
 // IsArgument reports whether what holds the tensors is a container without a name, as a call that runs was given.
 func (h *Kept) IsArgument() bool {
 	_, found := h.container()
@@ -102,17 +117,15 @@ func startsWord(text string) bool {
 	return text != "" && (r == '_' || unicode.IsLetter(r) || unicode.IsDigit(r))
 }
 
-// keptByOf reads what a recording has of it; nil where there was nothing to look for. inTensors returns, of what the
-// framework's allocator had given out then, what tensors may have, at most: what no tensor of Python's accounts for is
-// what graphs have saved, where PyTorch does not say so itself. latest is how much of it the latest forward pass made.
-func keptByOf(info trace.Info, inTensors func(allocated uint64) uint64, latest uint64) *KeptBy {
-	if why := info[trace.ReferrersSkippedKey]; why != "" {
-		return &KeptBy{Skipped: why}
-	}
-	first, text, _ := strings.Cut(info[trace.ReferrersKey], "\n")
+// keptByOf reads what a recording has of it by a key; nil where there was nothing to look for. inTensors returns, of
+// what the framework's allocator had given out then, what tensors may have, at most: what no tensor of Python's accounts
+// for is what graphs have saved, where PyTorch does not say so itself. latest is how much of it the latest forward pass
+// made.
+func keptByOf(info trace.Info, key string, inTensors func(allocated uint64) uint64, latest uint64) *KeptBy {
+	first, text, _ := strings.Cut(info[key], "\n")
 	fields := strings.Split(first, "\t")
 	found, err := trace.ParseReferrers(text)
-	if err != nil || len(fields) != 3 || (fields[0] != KeptAtOOM && fields[0] != KeptAtEnd) {
+	if err != nil || len(fields) != 3 || !slices.Contains([]string{KeptAtOOM, KeptAtEnd, KeptWhileGrowing}, fields[0]) {
 		return nil
 	}
 	duration, badDuration := strconv.ParseInt(fields[1], 10, 64)
@@ -124,6 +137,9 @@ func keptByOf(info trace.Info, inTensors func(allocated uint64) uint64, latest u
 		LeftOut: found.LeftOut}
 	found.Holders = slices.DeleteFunc(found.Holders, func(h trace.Holder) bool { return h.Device == trace.OnHost })
 	had := inTensors(allocated)
+	if k.Occasion == KeptWhileGrowing {
+		k.AllocatedBytes = allocated
+	}
 	k.Holders = KeptOf(found.Holders, had-min(had, found.Bytes), latest)
 	return k
 }
@@ -210,7 +226,32 @@ func (s *Summary) KeptByIn(info trace.Info, scratch func() uint64) *KeptBy {
 	if e := s.FirstFailure(); e != nil {
 		return KeptByAt(info, e)
 	}
-	return keptByOf(info, func(allocated uint64) uint64 { return allocated - min(allocated, scratch()) }, 0)
+	inTensors := func(allocated uint64) uint64 { return allocated - min(allocated, scratch()) }
+	growing := keptByOf(info, trace.ReferrersGrowingKey, inTensors, 0)
+	end := keptByFirst(info, inTensors, 0)
+	if growing != nil && (end == nil || growing.named() > end.named()) {
+		return growing
+	}
+	return end
+}
+
+// keptByFirst is what was found at the one moment at which the library waits for it, or why it did not look.
+func keptByFirst(info trace.Info, inTensors func(allocated uint64) uint64, latest uint64) *KeptBy {
+	if why := info[trace.ReferrersSkippedKey]; why != "" {
+		return &KeptBy{Skipped: why}
+	}
+	return keptByOf(info, trace.ReferrersKey, inTensors, latest)
+}
+
+// named is how much holders with a name have beside a model. At the end of a program its functions have returned, and
+// what their variables had has no name, or is garbage.
+func (k *KeptBy) named() (bytes uint64) {
+	for i := range k.Holders {
+		if h := &k.Holders[i]; !h.Garbage && h.Path != KeptUnknown && !h.IsModel() {
+			bytes += h.FreesBytes + h.SharedBytes
+		}
+	}
+	return bytes
 }
 
 // KeptByAt is what was found when memory ran out.
@@ -219,7 +260,7 @@ func KeptByAt(info trace.Info, e *OOMEvent) *KeptBy {
 	if e.Composition != nil {
 		latest = e.Composition.IterationFeatureBytes
 	}
-	return keptByOf(info, func(uint64) uint64 { return e.TensorBytes() }, latest)
+	return keptByFirst(info, func(uint64) uint64 { return e.TensorBytes() }, latest)
 }
 
 // neverSaved are the categories of what no tensor of Python's accounts for, and no graph saves. What is temporary where

@@ -1,6 +1,8 @@
 package report
 
 import (
+	"fmt"
+	"strings"
 	"testing"
 
 	"memtrace/trace"
@@ -68,6 +70,38 @@ func TestKeptOfEarlierPasses(t *testing.T) {
 				k.FreesAbout != want[i].FreesAbout || k.FreesAtMost != want[i].FreesAtMost {
 				t.Errorf("%d made by the latest pass: %+v, want %+v", latest, k, want[i])
 			}
+		}
+	}
+}
+
+// Of what was found while a program grew and at its end, that counts which names more.
+func TestKeptByWhileGrowingOrAtTheEnd(t *testing.T) {
+	found := func(occasion string, rows ...string) string {
+		return occasion + "\t1000\t9000000\n9\t0\t0\t9000000\t7\n" + strings.Join(rows, "")
+	}
+	row := func(bytes, garbage int, path, kind string) string {
+		return fmt.Sprintf("%d\t9\t0\t0\t0\t%d\tuint8\t1\tcuda:0\t%s\tlist, %s\t\t%[1]d\t0\t1\t0\t0\n", bytes, garbage,
+			path, kind)
+	}
+	named := func(bytes int) string { return row(bytes, 0, "in main (a.py:3), variable kept[*]", "Tensor") }
+	model, garbage := row(8000000, 0, "__main__.net.*", "Parameter"), row(8000000, 1, "?Frame", "Tensor")
+	for name, c := range map[string]struct{ growing, end, want string }{
+		"a variable of a function":    {found("growth", named(4000000)), found("end", model), "growth"},
+		"garbage at the end":          {found("growth", named(4000000)), found("end", garbage), "growth"},
+		"one of a module":             {found("growth", named(4000000)), found("end", named(8000000)), "end"},
+		"not searched at the end":     {found("growth", named(4000000)), "", "growth"},
+		"not searched while it grows": {"", found("end", named(4000000)), "end"},
+		"not searched":                {"", "", ""},
+	} {
+		s := Summary{}
+		k := s.KeptByIn(trace.Info{trace.ReferrersKey: c.end, trace.ReferrersGrowingKey: c.growing},
+			func() uint64 { return 0 })
+		occasion, allocated := "", uint64(0)
+		if k != nil {
+			occasion, allocated = k.Occasion, k.AllocatedBytes
+		}
+		if occasion != c.want || (allocated == 9000000) != (c.want == "growth") {
+			t.Errorf("%s: %q with %d, want %q", name, occasion, allocated, c.want)
 		}
 	}
 }

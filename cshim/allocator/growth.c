@@ -6,6 +6,7 @@
 #define MT_PARTS 32u
 #define MT_PARTS_MIN 8u /* parts to judge by */
 #define MT_RISE_MIN (1u << 20)
+#define MT_REPORTS_MIN 2048u /* before a rise is worth a search */
 
 struct mt_growth_part mt_growth_parts[MT_GROWTH_DEVICES] = {[0 ... MT_GROWTH_DEVICES - 1] = {UINT64_MAX, 0, 0, 1}};
 
@@ -16,25 +17,14 @@ static struct run {
   int busy; /* a thread reads or writes this */
 } runs[MT_GROWTH_DEVICES];
 
+static void (*on_rise)(void);
+
+void mt_growth_on_rise(void (*call)(void)) { on_rise = call; }
+
 static uint64_t lower(uint64_t a, uint64_t b) { return a < b ? a : b; }
 
 static bool try_lock(struct run *r) { return !__atomic_exchange_n(&r->busy, 1, __ATOMIC_ACQUIRE); }
 static void unlock(struct run *r) { __atomic_store_n(&r->busy, 0, __ATOMIC_RELEASE); }
-
-void mt_growth_end_part(int device, uint64_t allocated) {
-  struct mt_growth_part *part = &mt_growth_parts[device];
-  struct run *r = &runs[device];
-  if (!try_lock(r)) return;
-  if (!r->span) r->span = 1;
-  r->lowest[r->parts++] = lower(__atomic_load_n(&part->lowest, __ATOMIC_RELAXED), allocated);
-  if (r->parts == MT_PARTS) {
-    for (uint32_t i = 0; i < MT_PARTS / 2; i++) r->lowest[i] = lower(r->lowest[2 * i], r->lowest[2 * i + 1]);
-    r->parts = MT_PARTS / 2, r->span *= 2;
-  }
-  __atomic_store_n(&part->lowest, UINT64_MAX, __ATOMIC_RELAXED);
-  __atomic_store_n(&part->left, r->span, __ATOMIC_RELAXED);
-  unlock(r);
-}
 
 static uint64_t lowest_of(const struct run *r, uint32_t from, uint32_t to) {
   uint64_t lowest = UINT64_MAX;
@@ -49,6 +39,24 @@ static bool rose(const struct run *r, uint64_t highest) {
   uint64_t fourth = lowest_of(r, 3 * quarter, r->parts);
   if (third < second || fourth < third) return false;
   return fourth - second >= MT_RISE_MIN && fourth - second >= highest / 16;
+}
+
+void mt_growth_end_part(int device, uint64_t allocated) {
+  struct mt_growth_part *part = &mt_growth_parts[device];
+  struct run *r = &runs[device];
+  bool rises = false;
+  if (!try_lock(r)) return;
+  if (!r->span) r->span = 1;
+  r->lowest[r->parts++] = lower(__atomic_load_n(&part->lowest, __ATOMIC_RELAXED), allocated);
+  if (r->parts == MT_PARTS) {
+    for (uint32_t i = 0; i < MT_PARTS / 2; i++) r->lowest[i] = lower(r->lowest[2 * i], r->lowest[2 * i + 1]);
+    r->parts = MT_PARTS / 2, r->span *= 2;
+    rises = r->span >= MT_REPORTS_MIN / r->parts && rose(r, __atomic_load_n(&part->highest, __ATOMIC_RELAXED));
+  }
+  __atomic_store_n(&part->lowest, UINT64_MAX, __ATOMIC_RELAXED);
+  __atomic_store_n(&part->left, r->span, __ATOMIC_RELAXED);
+  unlock(r);
+  if (rises && on_rise) on_rise();
 }
 
 bool mt_growth_detected(void) {

@@ -17,6 +17,9 @@ static void iterate(int device, unsigned count, uint64_t leave) {
   }
 }
 
+static unsigned rises;
+static void count_rise(void) { rises++; }
+
 /* A device of its own for each case: one that grew is told for good. */
 static void judge(void) {
   take(0, 100);
@@ -48,6 +51,17 @@ static void judge_waves(void) {
   CHECK(mt_growth_detected());
 }
 
+/* After 2,048, 4,096 and so on up to 65,536 of 66,000 reports. */
+static void call_while_growing(void) {
+  mt_growth_on_rise(count_rise);
+  iterate(9, 3000, 0);
+  CHECK_EQ(rises, 0);
+  take(10, 100);
+  for (unsigned i = 0; i < 33000; i++) take(10, 2), give(10, 1);
+  CHECK_EQ(rises, 6);
+  mt_growth_on_rise(NULL);
+}
+
 /* However long it goes on, and when it begins late within the first quarter. */
 static void judge_long(void) {
   iterate(5, 1000, 0);
@@ -57,6 +71,10 @@ static void judge_long(void) {
 
 int main(void) {
   static const struct check_case cases[] = {
-      {"what grows and what does not", judge}, {"waves", judge_waves}, {"a long run", judge_long}};
+      {"what grows and what does not", judge},
+      {"waves", judge_waves},
+      {"while it grows", call_while_growing},
+      {"a long run", judge_long},
+  };
   return check_main("growth", cases, sizeof cases / sizeof *cases);
 }

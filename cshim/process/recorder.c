@@ -13,6 +13,7 @@
 #include "adapters/adapter.h"
 #include "adapters/backward.h"
 #include "adapters/torch.h"
+#include "allocator/growth.h"
 #include "base/atload.h"
 #include "base/clock.h"
 #include "base/configwarning.h"
@@ -357,6 +358,7 @@ static void register_listeners(void) {
   mt_capture_on_unload(mt_backward_check_unloaded);
   mt_call_on_out_of_memory(mt_adapter_out_of_memory);
   mt_torch_on_refusal(mt_search_announce, mt_search_at_refusal);
+  mt_growth_on_rise(mt_search_while_growing);
 }
 
 static void load(void) {

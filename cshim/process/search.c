@@ -2,9 +2,11 @@
 /* A thread of its own waits for the interpreter's lock. The requester gives up when its time is over; then the thread
  * does nothing once it gets the lock. Until then it serves the next request.
  *
- *   IDLE -> REQUESTED -> RUNS -> DONE -> IDLE
- *               |         '--> LATE -> IDLE     the result is not wanted any more
- *               '--> GIVEN_UP -> IDLE, or REQUESTED again */
+ *   IDLE -> PREPARES -> REQUESTED -> RUNS -> DONE -> IDLE
+ *                           |         '--> LATE -> IDLE     the result is not wanted any more
+ *                           '--> GIVEN_UP -> IDLE, or PREPARES again
+ *
+ * For a request that nobody waits for, the thread writes the result. */
 #include "process/search.h"
 
 #include <errno.h>
@@ -29,13 +31,16 @@
 #define MT_SEARCH_MS 45000u    /* until the result is not wanted any more: a pass over a large heap cannot be cut
                                   short */
 
-enum { IDLE, REQUESTED, RUNS, DONE, GIVEN_UP, LATE };
+enum { IDLE, PREPARES, REQUESTED, RUNS, DONE, GIVEN_UP, LATE };
 
 static uint32_t state;
 static int32_t requested_in; /* pid: a forked child does not have the thread */
 static char *text;
 static struct mt_referrers request;
+static bool unattended; /* nobody waits for it */
 static const char *failure;
+
+static void write_result(const char *key, const char *occasion, const struct mt_referrers *found, uint64_t began);
 
 static bool transition(uint32_t from, uint32_t to) {
   bool turned = __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
@@ -50,12 +55,27 @@ static bool start_if_wanted(void) {
   return true;
 }
 
+/* Otherwise the program has let go of what grew, such as at its end, before the thread got the lock. */
+static bool has_more_than_ever(void) {
+  static uint64_t most;
+  uint64_t allocated = mt_growth_allocated();
+  if (allocated < most) return false;
+  most = allocated;
+  return true;
+}
+
 static void *search(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
+  uint64_t began = mt_clock_monotonic();
   const char *why = mt_referrers_find(&request, start_if_wanted);
   failure = why;
-  if (!transition(RUNS, DONE)) transition(LATE, IDLE);
+  if (!transition(RUNS, DONE)) {
+    transition(LATE, IDLE);
+  } else if (unattended) {
+    if (!why && has_more_than_ever()) write_result("referrers.growing", "growth", &request, began);
+    mt_search_over();
+  }
   return NULL;
 }
 
@@ -66,23 +86,29 @@ static void wait_while(uint32_t now, uint32_t milliseconds) {
     mt_sys_futex_wait(&state, now, over - at);
 }
 
-static const char *prepare(const struct mt_referrers *wanted) {
+/* Then the state is PREPARES. waiting: whether there is a thread that waits for the lock. */
+static const char *prepare(const struct mt_referrers *wanted, bool *waiting) {
   if (requested_in != mt_sys_getpid()) state = IDLE, requested_in = mt_sys_getpid();
-  uint32_t before = __atomic_load_n(&state, __ATOMIC_ACQUIRE);
-  if (before != IDLE && before != GIVEN_UP) return "an earlier search is still under way there: try again in a while";
-  if (!text && !(text = mt_sys_pages_alloc(MT_ROOM))) return "there is no memory for the answer";
+  *waiting = transition(GIVEN_UP, PREPARES);
+  if (!*waiting && !transition(IDLE, PREPARES))
+    return "an earlier search is still under way there: try again in a while";
+  if (!text && !(text = mt_sys_pages_alloc(MT_ROOM))) {
+    transition(PREPARES, *waiting ? GIVEN_UP : IDLE);
+    return "there is no memory for the answer";
+  }
   request = *wanted;
   request.text = text;
   if (!request.room) request.room = MT_ROOM, request.visits = MT_VISITS, request.milliseconds = MT_WALK_MS;
   return NULL;
 }
 
-static const char *request_search(const struct mt_referrers *wanted) {
-  const char *why = prepare(wanted);
+static const char *request_search(const struct mt_referrers *wanted, bool nobody_waits) {
+  bool waiting;
+  const char *why = prepare(wanted, &waiting);
   if (why) return why;
-  if (transition(GIVEN_UP, REQUESTED)) return NULL;
-  __atomic_store_n(&state, REQUESTED, __ATOMIC_RELEASE);
-  if (mt_boot_thread(search, MT_STACK)) return NULL;
+  unattended = nobody_waits;
+  transition(PREPARES, REQUESTED);
+  if (waiting || mt_boot_thread(search, MT_STACK)) return NULL;
   __atomic_store_n(&state, IDLE, __ATOMIC_RELEASE);
   return "no thread can be had there";
 }
@@ -91,14 +117,23 @@ static bool always(void) { return true; }
 
 /* On the calling thread, which has the interpreter's lock. */
 static const char *search_here(struct mt_referrers *wanted) {
-  const char *why = prepare(wanted);
+  bool waiting;
+  const char *why = prepare(wanted, &waiting);
   if (why) return why;
-  if (!transition(IDLE, RUNS)) return "another search is under way";
+  if (waiting) return transition(PREPARES, GIVEN_UP), "another search is under way";
+  transition(PREPARES, RUNS);
   why = mt_referrers_find(&request, always);
   *wanted = request;
   transition(RUNS, DONE);
   if (why) mt_search_over();
   return why;
+}
+
+/* What nobody waits for gives way to what somebody does. */
+static void displace(uint32_t milliseconds) {
+  if (!unattended) return;
+  transition(REQUESTED, GIVEN_UP);
+  wait_while(RUNS, milliseconds);
 }
 
 /* Waits for the lock and then for the search. */
@@ -107,7 +142,8 @@ static const char *wait_for(struct mt_referrers *answer, uint32_t lock_ms, uint3
   if (transition(REQUESTED, GIVEN_UP)) return busy;
   wait_while(RUNS, search_ms);
   if (transition(RUNS, LATE))
-    return "the search takes too long: the program has too many objects or does not let other threads run, or the machine is busy";
+    return "the search takes too long: the program has too many objects or does not let other threads run, or the "
+           "machine is busy";
   const char *why = failure;
   *answer = request;
   if (why) mt_search_over();
@@ -115,7 +151,8 @@ static const char *wait_for(struct mt_referrers *answer, uint32_t lock_ms, uint3
 }
 
 const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms) {
-  const char *why = request_search(answer);
+  displace(wait_ms);
+  const char *why = request_search(answer, false);
   return why ? why
              : wait_for(answer, wait_ms, MT_SEARCH_MS,
                         "its interpreter is busy: the program kept it from other threads the whole time; try again, or "
@@ -165,15 +202,19 @@ static bool is_first(void) {
 }
 
 /* occasion TAB nanoseconds TAB bytes that PyTorch's allocator had given out, then the answer's lines. */
-static void write_result(const char *occasion, const struct mt_referrers *found, uint64_t began, const char *why) {
+static void write_result(const char *key, const char *occasion, const struct mt_referrers *found, uint64_t began) {
   static char lines[MT_OWN_ROOM + 96];
-  if (why) return mt_dict_info("referrers.skipped", why, strlen(why));
   char *at = mt_put_number(stpcpy(stpcpy(lines, occasion), "\t"), mt_clock_monotonic() - began);
   *at++ = '\t';
   at = mt_put_number(at, mt_growth_allocated());
   *at++ = '\n';
   memcpy(at, found->text, found->size);
-  mt_dict_info("referrers", lines, (size_t)(at - lines) + found->size);
+  mt_dict_info(key, lines, (size_t)(at - lines) + found->size);
+}
+
+static void write_first(const char *occasion, const struct mt_referrers *found, uint64_t began, const char *why) {
+  if (why) return mt_dict_info("referrers.skipped", why, strlen(why));
+  write_result("referrers", occasion, found, began);
   mt_search_over();
 }
 
@@ -194,11 +235,12 @@ void mt_search_at_refusal(void) {
   struct mt_referrers found = own_bounds();
   uint64_t began = mt_clock_monotonic(), before = mt_sys_block(MT_SYS_ALL_SIGNALS);
   const char *why = mt_referrers_unsafe();
-  if (!why) why = request_search(&found);
+  displace(mt_config.referrers_ms / 4);
+  if (!why) why = request_search(&found, false);
   if (!why)
     why = wait_for(&found, mt_config.referrers_ms / 4, mt_config.referrers_ms * 3 / 4,
                    "another thread kept Python's interpreter busy");
-  write_result("oom", &found, began, why);
+  write_first("oom", &found, began, why);
   mt_sys_set_blocked(before);
   errno = error;
 }
@@ -209,6 +251,18 @@ void mt_search_at_end(void) {
   struct mt_referrers found = own_bounds();
   uint64_t began = mt_clock_monotonic();
   const char *why = search_here(&found);
-  write_result("end", &found, began, why);
+  write_first("end", &found, began, why);
+  errno = error;
+}
+
+void mt_search_while_growing(void) {
+  if (!mt_config.referrers_ms || !__atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE) ||
+      mt_interpreter_state() < MT_PY_CHECKED)
+    return;
+  int error = errno;
+  struct mt_referrers wanted = own_bounds();
+  uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS);
+  request_search(&wanted, true);
+  mt_sys_set_blocked(before);
   errno = error;
 }

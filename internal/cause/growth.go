@@ -189,15 +189,7 @@ func (j *GrowthJudge) repeats(g *growth) bool {
 	for _, bytes := range j.Held.Freed[g.from : len(j.times)-1] {
 		freed += bytes
 	}
-	return freed >= minChurn*g.bytes || freed >= g.bytes/2 && j.inferred(g) >= manyRounds
-}
-
-// inferred counts the iterations during the growth, be they inferred.
-func (j *GrowthJudge) inferred(g *growth) int {
-	if j.finished == nil {
-		return 0
-	}
-	return j.finished[len(j.finished)-1] - j.finished[g.from]
+	return freed >= minChurn*g.bytes
 }
 
 // modulesRepeat reports whether most of a framework's modules were called again and again, known whether there are any.

@@ -23,9 +23,6 @@ const (
 	// minChurn is the ratio of freed to kept memory that is required if a program's rounds are unknown: otherwise it is
 	// still building up what it needs.
 	minChurn = 3
-	// manyRounds is how many rounds that are inferred suffice if half as much is freed as is kept: few programs load so
-	// many parts, each by way of another block, and end with that.
-	manyRounds = 256
 	// nativeRises is how often memory must rise and stay in a program without Python, whose rounds are unknown.
 	nativeRises = 32
 	ending      = 500e6 // nanoseconds that such a program needs to end

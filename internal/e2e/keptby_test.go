@@ -13,16 +13,18 @@ import (
 
 // keptBy is the report's answer to what keeps tensors alive.
 type keptBy struct {
-	Occasion string `json:"occasion"`
-	Skipped  string `json:"skipped"`
-	Holders  []struct {
-		holder
-		Garbage bool   `json:"garbage"`
-		Frees   uint64 `json:"frees_bytes"`
-		About   bool   `json:"frees_about"`
-		AtMost  bool   `json:"frees_at_most"`
-		Shared  uint64 `json:"shared_bytes"`
-	} `json:"holders"`
+	Occasion string       `json:"occasion"`
+	Skipped  string       `json:"skipped"`
+	Holders  []keptHolder `json:"holders"`
+}
+
+type keptHolder struct {
+	holder
+	Garbage bool   `json:"garbage"`
+	Frees   uint64 `json:"frees_bytes"`
+	About   bool   `json:"frees_about"`
+	AtMost  bool   `json:"frees_at_most"`
+	Shared  uint64 `json:"shared_bytes"`
 }
 
 func readKeptBy(t *testing.T, r *result) keptBy {
@@ -158,6 +160,34 @@ func TestKeptBySkipped(t *testing.T) {
 			r := program{framework: torch27, args: []string{"kept.py", "deaf"}, env: []string{setting}}.record(t)
 			if k := readKeptBy(t, r); (k.Skipped != "") != skipped || k.Holders != nil {
 				t.Errorf("%+v", k)
+			}
+		})
+	}
+}
+
+// What a variable of a function kept had no holder: before the program ends, the function has returned.
+//
+// A program whose memory grows is searched while it runs as well, and the report says how much was in use then.
+func TestKeptByALocalVariable(t *testing.T) {
+	t.Parallel()
+	for _, framework := range []string{torch27, torch215} {
+		t.Run(framework, func(t *testing.T) {
+			t.Parallel()
+			rarely(t, framework == torch215)
+			r := program{framework: framework, args: []string{"kept.py", "local"}}.record(t)
+			k := readKeptBy(t, r)
+			n := slices.IndexFunc(k.Holders, func(h keptHolder) bool {
+				return strings.HasPrefix(h.Path, "in local (kept.py:") && strings.HasSuffix(h.Path, ", variable kept[*]")
+			})
+			if k.Occasion != "growth" || n < 0 {
+				t.Fatalf("%+v", k)
+			}
+			if h := k.Holders[n]; h.Tensors < 50 || h.Tensors > 200 || h.Frees != uint64(h.Tensors)<<20 || h.AtMost {
+				t.Errorf("%+v", h)
+			}
+			text := strings.Join(strings.Fields(memtrace(t, "report", r.trace)), " ")
+			if !strings.Contains(text, "MiB were in use, in local (kept.py:") {
+				t.Errorf("%s", text)
 			}
 		})
 	}

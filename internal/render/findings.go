@@ -82,7 +82,7 @@ func verdictFindings(s *report.Summary) []report.Finding {
 	list = append(list, causeFindings(s, v, kept)...)
 	fits, grows := fitSentence(s)
 	add("fits", fits, grows, "training.iterations", "devices")
-	atEnd := s.KeptBy != nil && s.KeptBy.Occasion == report.KeptAtEnd
+	atEnd := s.KeptBy != nil && s.KeptBy.Occasion != report.KeptAtOOM
 	if !atEnd {
 		add("kept-by", kept, freed, "kept_by")
 	}
@@ -110,6 +110,9 @@ func keptSentence(s *report.Summary, v *report.Verdict) (text string, bytes uint
 		return layout.KeptBy(s.KeptBy, s.AllocatedAtOOM(), grown)
 	case s.KeptBy.Occasion == report.KeptAtEnd && grown > 0:
 		return layout.KeptBy(s.KeptBy, s.Framework.PeakBytes, grown)
+	case s.KeptBy.Occasion == report.KeptWhileGrowing && grown > 0:
+		allocated, before := s.KeptBy.AllocatedBytes, s.Framework.PeakBytes-min(s.Framework.PeakBytes, grown)
+		return layout.KeptBy(s.KeptBy, allocated, allocated-min(allocated, before))
 	}
 	return "", 0
 }

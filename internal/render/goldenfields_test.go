@@ -34,6 +34,7 @@ var outsideGoldens = []struct{ field, needs string }{
 	{`^report\.thinned\b`, "a thinned file"},
 	{`^report\.(other_)?trends?\.(owners\.|full_in_seconds$|bytes_per_iteration$)`, "a program that grows"},
 	{`^diff\.(base|new)\.growing\b`, "a program that grows"},
+	{`^report\.kept_by\.allocated_bytes$`, "a program that grows"},
 	{`\.process\.(began_after_ns|exit_status|signal|stopped)$`, "a recorder that joined late, or saw how it ended"},
 	{`\.process\.(container|job|pod|rank|world_size)$`, "a process of a container, or one of several ranks"},
 	{`\.process\.(imported|snapshot)$`, "a trace that another program wrote"},

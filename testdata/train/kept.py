@@ -6,6 +6,7 @@
     kept.py garbage     objects in cycles that nothing refers to any more
     kept.py caught      exceptions of failed attempts are kept, and their frames
     kept.py deaf        another thread keeps Python's interpreter while memory runs out
+    kept.py local      a variable of a function keeps a tensor of each pass; nothing is left when it has returned
     kept.py grow        as views, but ends before memory runs out
     kept.py restarts    schedulers of restarts are kept, and with them their optimizers; prints the bytes of what these have
     kept.py searched    the same, and has the library search in between
@@ -56,6 +57,15 @@ def views(most=10**6):
     with torch.no_grad():
         for _ in range(most):
             features.append(net(batch())[:, 0])
+
+
+def local():
+    global net
+    own, net, kept = net, None, []
+    with torch.no_grad():
+        for _ in range(200):
+            own(batch())
+            kept.append(torch.empty(MEBI, dtype=torch.uint8, device="cuda"))
 
 
 class Result:
@@ -138,6 +148,8 @@ if mode == "steady":
     features.clear()
 elif mode == "grow":
     views(40)
+elif mode == "local":
+    local()
 elif mode in ("restarts", "searched"):
     restarts(mode == "searched")
 else:

@@ -29,8 +29,8 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 	holders := withoutKeys(k.Holders, allocated/keptPart)
 	for i := range holders {
 		h := &holders[i]
-		if h.Path == report.KeptUnknown || isOfRunningPass(h) ||
-			isModel(h) && h.Bytes <= allocated-min(allocated, grown) {
+		if h.Path == report.KeptUnknown || isOfRunningPass(h) || isPassing(k, h) ||
+			h.IsModel() && h.Bytes <= allocated-min(allocated, grown) {
 			continue
 		}
 		if len(kept)+len(garbage) == keptShown {
@@ -50,9 +50,19 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 		kept = append(kept, fmt.Sprintf("%s%s: %s (%s)", by, KeptName(h), keptBytes(h), keptWhat(h)))
 	}
 	if len(kept) > 0 {
-		garbage = append([]string{"Kept " + strings.Join(kept, "; and ") + "."}, garbage...)
+		when := ""
+		if k.Occasion == report.KeptWhileGrowing {
+			when = ", when " + Bytes(k.AllocatedBytes) + " were in use,"
+		}
+		garbage = append([]string{"Kept" + when + " " + strings.Join(kept, "; and ") + "."}, garbage...)
 	}
 	return strings.Join(garbage, " "), bytes
+}
+
+// isPassing reports whether a holder may be what the program worked on when it was searched meanwhile: a single tensor,
+// such as a batch.
+func isPassing(k *report.KeptBy, h *report.Kept) bool {
+	return k.Occasion == report.KeptWhileGrowing && h.Tensors == 1 && h.GraphNodes == 0
 }
 
 // leastKeys is how many entries of a dictionary are told as one.
@@ -112,17 +122,6 @@ func keptGarbage(k *report.KeptBy, h *report.Kept) string {
 			"returned by then held it."
 	}
 	return fmt.Sprintf(format, keptBytes(h), KeptName(h), keptWhat(h))
-}
-
-// isModel reports whether a holder is what a model is kept by: the tensors are parameters, their gradients, or an
-// optimizer's.
-func isModel(h *report.Kept) bool {
-	types := h.Types
-	if strings.HasSuffix(h.Path, ".grad") {
-		types = strings.TrimSuffix(types, ", Tensor")
-	}
-	return strings.HasSuffix(types, "Parameter") || strings.Contains(h.Path, ".param_groups[") ||
-		strings.Contains(h.Path, ".state[")
 }
 
 // isOfRunningPass reports whether a holder is of a call that runs and goes on with that, so that dropping it frees
