@@ -118,9 +118,9 @@ func startsWord(text string) bool {
 }
 
 // keptByOf reads what a recording has of it by a key; nil where there was nothing to look for. inTensors returns, of
-// what the framework's allocator had given out then, what tensors may have, at most: what no tensor of Python's accounts
-// for is what graphs have saved, where PyTorch does not say so itself. latest is how much of it the latest forward pass
-// made.
+// what the framework's allocator had given out then, what tensors may have, at most: what no tensor of Python's
+// accounts for is what graphs have saved, where PyTorch does not say so itself. latest is how much of it the latest
+// forward pass made.
 func keptByOf(info trace.Info, key string, inTensors func(allocated uint64) uint64, latest uint64) *KeptBy {
 	first, text, _ := strings.Cut(info[key], "\n")
 	fields := strings.Split(first, "\t")

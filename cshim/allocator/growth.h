@@ -39,8 +39,8 @@ static inline __attribute__((always_inline)) void mt_growth_update(int device, u
  * highest value in all: by about a tenth over three quarters, if it rises evenly. */
 bool mt_growth_detected(void);
 
-/* Calls a function where that holds: when the run has had 2,048 reports of a device, and each time twice as many. On the
- * thread that reports, which may have the allocator's lock. */
+/* Calls a function where that holds: when the run has had 2,048 reports of a device, and each time twice as many. On
+ * the thread that reports, which may have the allocator's lock. */
 void mt_growth_on_rise(void (*call)(void));
 
 /* What is given out now, on all of these devices. */

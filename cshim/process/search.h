@@ -14,8 +14,8 @@ void mt_search_over(void);
  * refusal of PyTorch's allocator in a recording, on the allocating thread, which waits for a bounded time. */
 void mt_search_at_refusal(void);
 
-/* While the program goes on, which has grown so far: its functions still have their variables. The latest counts. On the
- * allocating thread, which waits for nothing. */
+/* While the program goes on, which has grown so far: its functions still have their variables. The latest counts. On
+ * the allocating thread, which waits for nothing. */
 void mt_search_while_growing(void);
 
 /* Before the refusal is recorded, so that its reader waits for the result. */

@@ -48,8 +48,8 @@ func beginOfRise(v []uint64, ended []int) (from int, found bool) {
 	return 0, false
 }
 
-// withIterations reports whether memory rises at half of the points by which iterations have ended since it began to, or
-// more often. What is little beside that which was there before may be a full pool that varies, unless it does.
+// withIterations reports whether memory rises at half of the points by which iterations have ended since it began to,
+// or more often. What is little beside that which was there before may be a full pool that varies, unless it does.
 func withIterations(v []uint64, at []int, ended []int) bool {
 	if ended == nil {
 		return false

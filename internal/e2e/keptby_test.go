@@ -177,7 +177,8 @@ func TestKeptByALocalVariable(t *testing.T) {
 			r := program{framework: framework, args: []string{"kept.py", "local"}}.record(t)
 			k := readKeptBy(t, r)
 			n := slices.IndexFunc(k.Holders, func(h keptHolder) bool {
-				return strings.HasPrefix(h.Path, "in local (kept.py:") && strings.HasSuffix(h.Path, ", variable kept[*]")
+				return strings.HasPrefix(h.Path, "in local (kept.py:") &&
+					strings.HasSuffix(h.Path, ", variable kept[*]")
 			})
 			if k.Occasion != "growth" || n < 0 {
 				t.Fatalf("%+v", k)
