@@ -73,7 +73,7 @@ check_recipes() {
 
 check_python() { tracked '*.py' | xargs "$(scripts/python-tools.sh)/ruff" check --quiet; }
 
-check_types() { (tools=$(scripts/python-tools.sh) && "$tools/mypy" --no-error-summary); }
+check_types() { (tools=$(scripts/python-tools.sh) && MYPY_CACHE_DIR=$tools/../mypy "$tools/mypy" --no-error-summary); }
 
 # Text files end in a newline and have no blanks at the ends of lines; a blank in expected output is what a program printed.
 check_blanks() {

@@ -22,7 +22,7 @@ flock 9
 if [ ! -e "$venv/ready" ]; then
 	echo "python-tools: installing $(cat "${lists[@]}" | grep -c ==) tools" >&2
 	rm -rf "$venv"
-	if ! { "$python" -m venv "$venv" && "$venv/bin/python" -m pip install --quiet --no-compile --disable-pip-version-check --requirement "$wanted"; } >&2; then
+	if ! { "$python" -m venv "$venv" && "$venv/bin/python" -m pip install --quiet --disable-pip-version-check --requirement "$wanted"; } >&2; then
 		echo "python-tools: cannot install the tools; they need the Python package index and Python's venv module" >&2
 		exit 1
 	fi

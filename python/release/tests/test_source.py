@@ -40,7 +40,7 @@ def test_with_go(python, checkout, tmp_path):
     """Nothing is left in the checkout that git would take for a change."""
     output("git", "init", "-q", checkout)
     output("git", "add", "-A", cwd=checkout)
-    done = install(python, checkout, **({"GOCACHE": os.environ["GOCACHE"]} if "GOCACHE" in os.environ else {}))
+    done = install(python, checkout, **{name: os.environ[name] for name in ("GOCACHE", "PGO") if name in os.environ})
     assert done.returncode == 0, done.stdout
     changes = output("git", "status", "--porcelain", cwd=checkout).splitlines()
     assert [line for line in changes if not line.startswith("A  ")] == []
