@@ -134,6 +134,7 @@ static void displace(uint32_t milliseconds) {
   if (!unattended) return;
   transition(REQUESTED, GIVEN_UP);
   wait_while(RUNS, milliseconds);
+  wait_while(DONE, milliseconds); /* its result is written */
 }
 
 /* Waits for the lock and then for the search. */
