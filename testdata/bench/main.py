@@ -17,6 +17,7 @@ import document
 import events
 import gpt2
 import probe
+import ranks
 import reading
 import storms
 import training_tables as tables
@@ -25,7 +26,8 @@ from measure import ROOT, Failure, Setup, say
 
 DOCUMENT = ROOT / "docs" / "measurements.md"
 STEPS = 40
-PARTS = ("costs", "events", "storms", "step", "training", "reading")
+PARTS = ("costs", "events", "storms", "step", "training", "reading", "ranks")
+ELSEWHERE = {"ranks": ROOT / "docs" / "at-scale.md"}  # parts that other documents have
 
 
 def machine():
@@ -54,7 +56,7 @@ def measure(options):
     work = gpt2.Training(setup, 10 if options.quick else STEPS) if {"step", "training"} & set(options.only) else None
     found = {}
     ways = {"costs": lambda: costs.section(setup, options.quick), "events": lambda: events.section(setup, options.quick), "storms": lambda: storms.section(setup, options.quick),
-            "step": lambda: probe.section(work, 1 if options.quick else 5), "training": lambda: training(work, options), "reading": lambda: reading.section(options.quick)}
+            "step": lambda: probe.section(work, 1 if options.quick else 5), "training": lambda: training(work, options), "reading": lambda: reading.section(options.quick), "ranks": lambda: ranks.section(setup, options.quick)}
     for part in options.only:
         begin = datetime.datetime.now()
         found[part] = headed(ways[part](), "make bench" if tuple(options.only) == PARTS else f"scripts/bench.sh --only {part}")
@@ -80,15 +82,17 @@ def main():
     parser.add_argument("--no-torch", action="store_true", help="leave out what needs PyTorch")
     parser.add_argument("--library", type=pathlib.Path, default=ROOT / "build" / "libmemtrace.so", help="library to measure (default: the one in build/)")
     parser.add_argument("--command", type=pathlib.Path, default=ROOT / "build" / "memtrace", help="command that belongs to it (default: the one in build/)")
-    parser.add_argument("--write", action="store_true", help=f"put the tables between their markers in {DOCUMENT.relative_to(ROOT)}")
+    parser.add_argument("--write", action="store_true", help=f"put the tables between their markers in {DOCUMENT.relative_to(ROOT)} and at-scale.md")
     options = parser.parse_args()
     if options.no_torch:
-        options.only = [part for part in options.only if part not in ("step", "training")]
+        options.only = [part for part in options.only if part not in ("step", "training", "ranks")]
     try:
         print("Medians, in brackets the quartiles; ratios and differences are between runs of the same round.\n", flush=True)
         found = measure(options)
         if options.write:
-            document.replace(DOCUMENT, found)
+            document.replace(DOCUMENT, {part: text for part, text in found.items() if part not in ELSEWHERE})
+            for part, path in ELSEWHERE.items():
+                document.replace(path, {part: found[part]} if part in found else {})
     except (Failure, subprocess.SubprocessError) as failure:
         sys.exit(f"bench: {failure}")
 
