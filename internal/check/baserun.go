@@ -29,6 +29,10 @@ type BaselineRun struct {
 
 	from  string // the file that it was read from
 	lacks string // why that is no baseline, if it is a trace that is not complete
+
+	// whether its memory grows; nil and empty in a baseline's file, which has no times
+	trend       *report.Trend
+	otherTrends []report.Trend
 }
 
 // BaselineParameter is what belongs to a parameter or buffer of a model, in bytes of its elements.
@@ -49,7 +53,8 @@ var baseGroupings = []string{"tag", CategoryGrouping, "module", "site", "operato
 func newBaselineRun(s *report.Summary) BaselineRun {
 	r := BaselineRun{Rank: s.Process.Rank, Devices: devices(s), Versions: maps.Clone(s.Versions), NullGPU: s.NullGPU,
 		Level: s.MainLevel(), PeakBytes: s.Main().PeakBytes, OtherBytes: map[string]uint64{},
-		LibraryBytes: map[string]uint64{}, Groups: map[string]map[string]uint64{}, Part: partOf(s)}
+		LibraryBytes: map[string]uint64{}, Groups: map[string]map[string]uint64{}, Part: partOf(s), trend: s.Trend,
+		otherTrends: s.OtherTrends}
 	delete(r.Versions, "memtrace")
 	if bytes, err := requested(s); err == nil {
 		r.UnknownBytes = unknownRequest(s, Subject{Kind: "requested"})
@@ -90,7 +95,7 @@ func (r *BaselineRun) summary(program string) *report.Summary {
 	level := report.Level{PeakBytes: r.PeakBytes, AllocCount: 1}
 	s := &report.Summary{Versions: r.Versions, NullGPU: r.NullGPU, Driver: level, Other: map[string]report.Level{},
 		Process: report.Process{Command: program, Ended: report.EndedClean, Rank: r.Rank},
-		Health:  report.Health{Complete: true}}
+		Health:  report.Health{Complete: true}, Trend: r.trend, OtherTrends: r.otherTrends}
 	if r.Level == report.LevelFramework {
 		s.Framework = level
 		if r.RequestedBytes != nil {

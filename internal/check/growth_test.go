@@ -36,6 +36,31 @@ func TestLittleGrowthIsJudged(t *testing.T) {
 	}
 }
 
+// Of two traces that both grow, a comparison said that the base is too short to tell: a baseline that is made of a trace
+// lacked the judgement. A baseline's file does lack it.
+func TestBaseGrows(t *testing.T) {
+	t.Parallel()
+	g, err := ParseCompare("peak", Amount{2, Percent})
+	if err != nil {
+		t.Fatal(err)
+	}
+	grows := func(steps int) *Trace { return story{kv: 100, rank: -1, grows: steps}.trace(t) }
+	trace := must(NewBaseline("base.bin", []*Trace{grows(200)}, nil))
+	file := must(ParseBaseline("base.json", must(trace.JSON())))
+	for _, c := range []struct {
+		base *Baseline
+		says string
+	}{
+		{trace, "In both runs memory grows; in the new one, memory grows by "},
+		{file, "Whether the base grows as well is not known."},
+	} {
+		o := (&Plan{Gates: []Gate{g}, Baseline: c.base}).Check([]*Trace{grows(300)})
+		if text := o.Results[0].Text; !strings.Contains(text, c.says) {
+			t.Errorf("%s: %q, want %q", c.base.path, text, c.says)
+		}
+	}
+}
+
 // On the null GPU a gate per step was told to count per second, and one per second to count per step: of a program
 // without steps, the growth in total is all that is known.
 func TestGrowthHintsAreOpen(t *testing.T) {

@@ -84,7 +84,7 @@ func unknownRequest(s *report.Summary, sub Subject) uint64 {
 // What is too little to be called growth counts where it is known in the unit, and fails no gate elsewhere.
 func growth(s *report.Summary, unit string) (Amount, error) {
 	if s.GrowthKind() == report.GrowthUnknown {
-		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, records were lost, or what grew was given back at the end")
+		return Amount{}, fmt.Errorf("growth cannot be judged: the run is too short, records were lost, what grew was given back at the end, or iterations are not known; call memtrace.step() in the loop")
 	}
 	most := Amount{0, unit}
 	for _, t := range s.Rising() {

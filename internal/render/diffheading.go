@@ -34,7 +34,7 @@ func growthVerdict(d *diff.Diff) string {
 
 func notGrowing(run, growth string) string {
 	if growth == report.GrowthUnknown {
-		return " " + run + " is too short to tell whether it grows as well."
+		return " Whether " + layout.LowerFirst(run) + " grows as well is not known."
 	}
 	return " " + run + " does not grow."
 }

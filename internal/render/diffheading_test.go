@@ -26,7 +26,7 @@ func TestDiffTellsGrowth(t *testing.T) {
 		{none, none, ""},
 		{unknown, none, ""},
 		{none, grows, " In the new run, " + grown + " The base does not grow."},
-		{unknown, grows, " In the new run, " + grown + " The base is too short to tell whether it grows as well."},
+		{unknown, grows, " In the new run, " + grown + " Whether the base grows as well is not known."},
 		{grows, none, " In the base, " + grown + " The new run does not grow."},
 		{grows, grows, " In both runs memory grows; in the new one, " + grown},
 	} {
