@@ -67,13 +67,18 @@ func highest(t *report.Training, category string) (bytes float64) {
 	return bytes
 }
 
-// modules adds what each module holds of activations itself at the peak.
+// modules adds the most that each module holds of activations itself at one of the moments of the iteration: at the
+// peak of one whose optimizer needs most there are none left.
 func modules(t *report.Training, m *report.Module, held map[string]float64) {
 	n := slices.Index(t.Categories, "Feature maps")
+	most := uint64(0)
 	for _, v := range m.Moments {
-		if v.Moment == "peak" && n >= 0 && n < len(v.Own) && v.Own[n] > 0 {
-			held[m.Path] += float64(v.Own[n])
+		if n >= 0 && n < len(v.Own) {
+			most = max(most, v.Own[n])
 		}
+	}
+	if most > 0 {
+		held[m.Path] += float64(most)
 	}
 	for i := range m.Children {
 		modules(t, &m.Children[i], held)

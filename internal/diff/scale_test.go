@@ -17,6 +17,13 @@ func trained(parameters, first, second uint64) *report.Summary {
 }
 
 func TestScale(t *testing.T) {
+	// where the optimizer makes the peak, activations are those of the forward pass
+	late := trained(100, 40, 400)
+	for i := range late.Training.Modules.Children {
+		m := &late.Training.Modules.Children[i]
+		m.Moments[0].Moment = "forward"
+		m.Moments = append(m.Moments, report.ModuleBytes{Moment: "peak", Own: []uint64{0, 0}})
+	}
 	for _, test := range []struct {
 		name          string
 		base, changed *report.Summary
@@ -25,6 +32,7 @@ func TestScale(t *testing.T) {
 		{"a larger batch", trained(100, 40, 400), trained(100, 70, 700), &Scale{1.75, true}},
 		{"a smaller batch", trained(100, 40, 400), trained(100, 20, 200), &Scale{0.5, true}},
 		{"longer sequences", trained(100, 400, 400), trained(100, 800, 1600), &Scale{3, false}},
+		{"a peak of the optimizer", late, trained(100, 70, 700), &Scale{1.75, true}},
 		{"as much", trained(100, 40, 400), trained(100, 41, 400), nil},
 		{"another model", trained(100, 40, 400), trained(150, 70, 700), nil},
 		{"no training", &report.Summary{}, trained(100, 70, 700), nil},

@@ -133,11 +133,12 @@ func scaleWords(s *diff.Scale) string {
 	case s == nil:
 		return ""
 	case !s.Even:
-		return fmt.Sprintf(" The model is the same; its activations are %.2f times as large.", s.Ratio)
+		return fmt.Sprintf(" The model is the same; its activations are %s as large.", layout.Ratio(s.Ratio, 2))
 	case s.Ratio < 1:
 		size = "smaller"
 	}
-	return fmt.Sprintf(" The model is the same and every activation %.2f times as large: a %s batch.", s.Ratio, size)
+	return fmt.Sprintf(" The model is the same and every activation %s as large: a %s batch.", layout.Ratio(s.Ratio, 2),
+		size)
 }
 
 // growingVerdict names processes whose memory grows while that of most does not, unless it was said before.

@@ -182,8 +182,13 @@ func idleSentence(s *report.Summary, v *report.Verdict) (text string, idle uint6
 	if idle < used/10 || idle == 0 || s.Bounds != nil {
 		return "", 0, ""
 	}
-	text = fmt.Sprintf("Another %s (%.0f%% of what it used) was reserved by %s and unused", layout.Bytes(idle),
-		100*float64(idle)/float64(max(used, 1)), layout.Framework(s.Versions))
+	share := float64(idle) / float64(max(used, 1))
+	part := fmt.Sprintf("%.0f%% of", 100*share)
+	if share > 1 {
+		part = layout.Ratio(share, 1)
+	}
+	text = fmt.Sprintf("Another %s (%s what it used) was reserved by %s and unused", layout.Bytes(idle), part,
+		layout.Framework(s.Versions))
 	if v.Outcome == report.OutcomePeak {
 		text += wasteWords(cause.WasteOf(s), idle)
 	} else if first := oomDevices(s)[0]; first.several {

@@ -130,6 +130,14 @@ func summable(values []uint64) (scaled []uint64, sum uint64) {
 // Percent writes tenths of a percent.
 func Percent(tenths int) string { return fmt.Sprintf("%d.%d%%", tenths/10, tenths%10) }
 
+// Ratio writes how many times as much something is, with decimals below ten: "4.3 times".
+func Ratio(ratio float64, decimals int) string {
+	if ratio >= 9.95 {
+		decimals = 0
+	}
+	return fmt.Sprintf("%.*f times", decimals, ratio)
+}
+
 // PercentOf writes a single part of a whole, rounded to the nearest tenth.
 func PercentOf(part, whole uint64) string {
 	if whole == 0 {
