@@ -164,7 +164,15 @@ func (r *rankReader) show(w io.Writer, ranks *diff.Ranks, names string, all bool
 		if !all && i != ranks.Worst {
 			continue
 		}
-		if _, err := io.WriteString(w, strings.Repeat("\n", min(len(ranks.Processes)-1, 1))); err != nil {
+		heading := ""
+		switch {
+		case len(ranks.Processes) == 1:
+		case all:
+			heading = "\n"
+		default:
+			heading = style.Paint(layout.Strong, render.RankHeading(ranks, i)) + "\n\n"
+		}
+		if _, err := io.WriteString(w, heading); err != nil {
 			return err
 		}
 		p := &ranks.Processes[i]

@@ -32,6 +32,21 @@ func RanksText(w io.Writer, r *diff.Ranks, o layout.Options) error {
 	return nil
 }
 
+// RankHeading announces the report of a process that is looked at beyond the table, and why it is that one.
+func RankHeading(r *diff.Ranks, i int) string {
+	s := r.Processes[i].Head.Summary
+	why := "has the highest peak"
+	switch {
+	case s.OOM.Count > 0:
+		why = "ran out of memory"
+	case len(r.Different) > 0 && r.Different[0].Process == i:
+		why = "differs most"
+	case slices.Contains(r.Growing, i):
+		why = "grows"
+	}
+	return fmt.Sprintf("The report of %s, which %s:", ProcessName(r, i), why)
+}
+
 // RanksVerdict says how alike the processes of a run are, which differ and by what, and which grow.
 func RanksVerdict(r *diff.Ranks) []string {
 	return slices.Concat([]string{ranksVerdict(r)}, differences(r), growingVerdict(r), strayVerdict(r))
