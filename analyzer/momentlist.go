@@ -89,7 +89,7 @@ func (q *query) wanted(s *report.Summary, main heap.Account, want moment.At) *mo
 // noMoment explains why the trace has no such moment.
 func noMoment(want moment.At, s *report.Summary, ooms *oomFigure) error {
 	if want.Kind == moment.Step && s.Steps.Count == 0 {
-		return fmt.Errorf("the trace has no step %d: it has no steps at all; memtrace.step() announces them, iteration:N needs none",
+		return fmt.Errorf("the trace has no step %d: it has no steps at all, which memtrace.step() announces; iteration:N, the end of iteration N, needs none",
 			want.Step)
 	}
 	if want.Kind == moment.Step {
