@@ -36,8 +36,8 @@ func TestLittleGrowthIsJudged(t *testing.T) {
 	}
 }
 
-// Of two traces that both grow, a comparison said that the base is too short to tell: a baseline that is made of a trace
-// lacked the judgement. A baseline's file does lack it.
+// Of two traces that both grow, a comparison said that the base is too short to tell: a baseline that is made of a
+// trace lacked the judgement. A baseline's file does lack it.
 func TestBaseGrows(t *testing.T) {
 	t.Parallel()
 	g, err := ParseCompare("peak", Amount{2, Percent})

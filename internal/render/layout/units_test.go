@@ -29,8 +29,8 @@ func TestBytes(t *testing.T) {
 
 // Reports had ratios of rounded blocks with two decimals, "48.00 times", and shares above 100 %.
 func TestRatio(t *testing.T) {
-	for ratio, want := range map[float64]string{1.36: "1.4 times", 4.33: "4.3 times", 9.94: "9.9 times", 9.96: "10 times",
-		48: "48 times"} {
+	for ratio, want := range map[float64]string{1.36: "1.4 times", 4.33: "4.3 times", 9.94: "9.9 times",
+		9.96: "10 times", 48: "48 times"} {
 		if got := Ratio(ratio, 1); got != want {
 			t.Errorf("Ratio(%g) = %q, want %q", ratio, got, want)
 		}
