@@ -51,6 +51,8 @@ To record without this command, preload the library:
   LD_PRELOAD=libmemtrace.so python3 train.py
 
   out of memory, or a leak     memtrace report FILE
+  a part of a run              memtrace report --from 10s --to 20s FILE
+  many ranks                   memtrace report DIR
   a process that runs already  memtrace attach PID
   what keeps its tensors       memtrace ctl PID referrers
   more than before             memtrace diff BASE NEW

@@ -37,13 +37,10 @@ const reportExample = `  memtrace report memtrace.python3.4711.bin
   memtrace report --details memtrace.python3.4711.bin
   memtrace report --by module,category memtrace.python3.4711.bin
   memtrace report --at mark:loaded memtrace.python3.4711.bin
-  memtrace report --from step:10 --to step:20 memtrace.python3.4711.bin
+  memtrace report --from iteration:10 --to iteration:20 memtrace.python3.4711.bin
   memtrace report --device 1 --focus 'attn|mlp' traces/
-  memtrace report --group layer=mxnet-layers --group data=mine.toml mxnet.bin
-  memtrace report --view iterations --csv iterations.csv mxnet.bin
-  memtrace report --view timeline --by module --csv - mxnet.bin
-  memtrace report --json memtrace.python3.4711.bin | jq .verdict.peak_bytes
-  memtrace report --json --by category mxnet.bin | jq '.categories[0].rows[] | {key, bytes}'`
+  memtrace report --view iterations --csv iterations.csv memtrace.python3.4711.bin
+  memtrace report --json memtrace.python3.4711.bin | jq .verdict.peak_bytes`
 
 func reportCommand(a *app) *cobra.Command {
 	var flags cli.QueryFlags
@@ -65,10 +62,10 @@ func reportCommand(a *app) *cobra.Command {
 	views.Define(cmd)
 	flags.DefineEntries(cmd)
 	f := cmd.Flags()
-	f.BoolVar(&flags.Details, "details", false, "show all: call stacks, device ledgers, lifetimes, notes")
+	f.BoolVar(&flags.Details, "details", false, "also show call stacks, ledgers, lifetimes, notes")
 	f.BoolVar(&flags.Full, "full-stacks", false, "do not fold the frames inside libraries")
 	f.BoolVar(&flags.AllProcesses, "all", false, "of a folder, show the report of every process")
-	f.BoolVar(&flags.Brief, "brief", false, "print the answer and its evidence as JSON of at most 6,000 bytes")
+	f.BoolVar(&flags.Brief, "brief", false, "print answer and evidence as JSON, at most 6,000 bytes")
 	cli.GroupFlags(cmd, cli.GroupWhat, "details", "all")
 	cli.GroupFlags(cmd, cli.Layout, "full-stacks")
 	cli.GroupFlags(cmd, cli.Output, "brief")

@@ -116,12 +116,9 @@ func (o *runOptions) define(cmd *cobra.Command) {
 		"compact a trace before it exceeds this `SIZE`, such as 2G (default no limit)")
 	f.StringVar(&o.overflow, "overflow", "",
 		"when --spool-hard-max is reached: `MODE` wait (a bounded time, the default) or drop (records)")
-	f.StringVar(&o.guestMemory, "guest-memory", "",
-		"`SIZE` of the memory in which live blocks are followed, for the text when memory runs out; 0: no text "+
-			"(default 256M)")
 	f.StringVar(&o.stacks, "stacks", "",
-		"`DEPTH` of call stacks: native:N, python:N, frees (joined by commas), full, or none; none has no lines, "+
-			"functions or modules (default native:64,python:128)")
+		"`DEPTH` of call stacks: native:N, python:N, frees (joined by commas), full, or none; none has no lines or "+
+			"functions, and modules only of parameters (default native:64,python:128)")
 	f.StringVar(&o.report, "report", "", "print a report on stderr afterwards, in this `FORMAT`: text or json")
 	f.StringVar(&o.reportOutput, "report-output", "", "write that report to this `FILE` instead")
 	f.BoolVar(&o.embedSymbols, "embed-symbols", false,
@@ -133,7 +130,10 @@ func (o *runOptions) define(cmd *cobra.Command) {
 	f.Var(&o.nullGPU, "null-gpu", "run without a GPU, on this many devices of this size: 2, 24GiB or 2x24GiB ("+
 		launch.DefaultNullGPU+" without a value); sizes are true, results mean nothing")
 	f.Lookup("null-gpu").NoOptDefVal = launch.DefaultNullGPU
-	cli.GroupFlags(cmd, cli.Recording, "null-gpu", "stacks", "guest-memory", "embed-symbols")
+	f.StringVar(&o.guestMemory, "guest-memory", "",
+		"host memory, of this `SIZE`, that the recorder may use to know what is live when memory runs out, for the text "+
+			"beside the trace; 0: no text (default 256M)")
+	cli.GroupFlags(cmd, cli.Recording, "stacks", "embed-symbols", "null-gpu", "guest-memory")
 	cli.GroupFlags(cmd, cli.Output, "output", "job", "force", "trace-max", "spool-dir", "spool-max", "spool-hard-max",
 		"overflow")
 	cli.GroupFlags(cmd, cli.Afterwards, "report", "report-output", "check", "check-run", "profile")

@@ -67,7 +67,7 @@ that is below; '!vendor' excludes. The last pattern that matches counts. MEMTRAC
 holds such patterns, too, separated by colons.`
 
 // MomentHelp names the moments that --at takes beside the peak.
-const MomentHelp = "teardown, exit, oom, oom:N, mark:NAME, step:N, iteration:N or a time such as 1.5s"
+const MomentHelp = "teardown, exit, oom, oom:N, mark:NAME, iteration:N, step:N (of memtrace.step()) or a time such as 1.5s"
 
 // Define adds the flags that report and diff share.
 func (s *QueryFlags) Define(cmd *cobra.Command) {
@@ -81,7 +81,7 @@ func (s *QueryFlags) Define(cmd *cobra.Command) {
 	s.asked = f.Changed
 	f.IntVarP(&s.Rows, "rows", "n", DefaultRows, "number of `ROWS` in each table; 0: all")
 	f.BoolVar(&s.noFold, "no-fold", false,
-		"list repeated modules, such as layers.{0..7}.mlp, one by one")
+		"list repeated modules, layers.{0..7}.mlp, one by one")
 	f.BoolVar(&s.JSON, "json", false, "print JSON, with exact bytes and all rows")
 	s.DefineLook(cmd)
 	f.StringVarP(&s.Output, "output", "o", "", "write to this `FILE` instead of standard output")
@@ -114,7 +114,7 @@ func (s *QueryFlags) DefineFilters(cmd *cobra.Command) {
 	f.StringVar(&s.focus, "focus", "", "only what matches this `REGEX` in its names or call stack")
 	f.StringVar(&s.ignore, "ignore", "", "nothing that matches this `REGEX`")
 	f.StringVar(&s.tag, "tag", "", "only this `TAG` and the tags below it")
-	f.StringVar(&s.library, "library", "", "only calls from libraries with this `NAME`, or a part of it")
+	f.StringVar(&s.library, "library", "", "only calls from libraries with `NAME` in their name")
 	f.StringArrayVar(&s.own, "own", nil,
 		"treat files below `GLOB` as the program's own code; with '!' before it, as a library's (repeatable)")
 	names := []string{"device", "focus", "ignore", "tag", "library", "own"}

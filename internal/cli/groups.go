@@ -10,6 +10,7 @@ const (
 	Recording  = "What to record"
 	GroupWhat  = "What to show"
 	Gates      = "Gates"
+	GroupViews = "With --view"
 	GroupPart  = "Part of the run"
 	Filters    = "Filters"
 	Layout     = "Layout"
@@ -40,7 +41,8 @@ func FlagGroups(cmd *cobra.Command) (groups []FlagGroup) {
 	cmd.Flags().Lookup("help").Usage = "print this help"
 	cmd.InheritedFlags() // adds them to the command's own
 	cmd.Flags().SortFlags = false
-	for _, title := range []string{Recording, GroupWhat, Gates, GroupPart, Filters, Layout, Output, Afterwards, ""} {
+	for _, title := range []string{Recording, GroupWhat, GroupViews, Gates, GroupPart, Filters, Layout, Output,
+		Afterwards, ""} {
 		set := pflag.NewFlagSet(title, pflag.ContinueOnError)
 		set.SortFlags = false
 		cmd.Flags().VisitAll(func(f *pflag.Flag) {

@@ -45,8 +45,8 @@ func groupingsHelp() string {
 // DefineRules adds the flags about rules that report and diff share.
 func (s *QueryFlags) DefineRules(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&s.rules, "rules", "", "group by category, by these `RULES`, a file or a preset: "+
-		strings.Join(rulefile.Presets(), ", ")+" (default "+rulefile.Default+")")
+	f.StringVar(&s.rules, "rules", "", "group by category, by these `RULES`: a file, or a preset of 'memtrace rules' "+
+		"(default "+rulefile.Default+")")
 	f.StringArrayVar(&s.Groups, "group", nil, "also group by rules, under a name: `NAME=RULES` (repeatable)")
 	GroupFlags(cmd, GroupWhat, "rules", "group")
 	CompleteFlag(cmd, "rules", completeRules)
@@ -70,7 +70,7 @@ func (s *QueryFlags) DefineEntries(cmd *cobra.Command) {
 	f.IntVarP(&s.Entries, "entries", "k", defaultEntries,
 		"list the `COUNT` largest tags and sites below each category, also in JSON; 0: all, -1: none")
 	f.StringVar(&s.sum, "expected-sum", "",
-		"what the device counted for the program, a `SIZE` such as 11.2GiB; the rest is shown as Untrackable")
+		"`SIZE` that the device counted; the rest is Untrackable")
 	GroupFlags(cmd, GroupWhat, "expected-sum")
 	GroupFlags(cmd, Layout, "entries")
 	for _, name := range []string{"entries", "expected-sum"} {

@@ -48,20 +48,18 @@ func viewNames() []string {
 func (v *ViewFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
 	f.StringSliceVar(&v.Names, "view", nil, "show only these `VIEWS`, separated by commas: "+
-		strings.Join(viewNames(), ", "))
+		strings.Join(viewNames(), ", ")+" (as the TBD profiler's)")
 	f.StringSliceVar(&v.cross, "cross", nil,
-		"show one table of two groupings, `ROWS,COLUMNS`, such as module,category (--view cross)")
+		"show a table of a `PAIR` of groupings: module,category")
 	f.StringVar(&v.Csv, "csv", "",
-		"also write the table of --view as CSV to this `FILE`; -: to standard output, instead of the text")
+		"also write the table as CSV to this `FILE`; -: to standard output, instead of the text")
 	f.StringVar(&v.units, "units", "", "count in this `UNIT`, "+strings.Join(layout.Units(), ", ")+
-		": in CSV (default B) and in the view tbd (default MB)")
-	f.IntVar(&v.depth, "depth", 0, "`LEVELS` of modules to show (default 3)")
-	f.IntVar(&v.period, "period", 0,
-		"view tbd: list every `N`th iteration (default 1)")
-	f.IntVar(&v.epoch, "epoch", 0, "view tbd: list only this `EPOCH`, counted from 1 (default all)")
+		": in CSV (default B) and in tbd (default MB)")
+	f.IntVar(&v.depth, "depth", 0, "modules: `LEVELS` to show (default 3)")
+	f.IntVar(&v.period, "period", 0, "tbd: list every `N`th iteration (default 1)")
+	f.IntVar(&v.epoch, "epoch", 0, "tbd: list only this `EPOCH`, counted from 1 (default all)")
 	GroupFlags(cmd, GroupWhat, "view", "cross")
-	GroupFlags(cmd, Layout, "units", "depth", "period", "epoch")
-	GroupFlags(cmd, Output, "csv")
+	GroupFlags(cmd, GroupViews, "csv", "units", "depth", "period", "epoch")
 	CompleteFlag(cmd, "view", CompleteList(viewNames()...))
 	CompleteFlag(cmd, "units", CompleteValues(layout.Units()...))
 	CompleteFlag(cmd, "cross", CompleteList(groupingNames()...))

@@ -15,15 +15,19 @@ type WindowFlags struct {
 // WindowHelp is a part of what the man pages of report, html, plot and export have.
 const WindowHelp = `--from and --to select a part of the run: its own peak, and which of its blocks were
 allocated and freed in it. Either may be left out. step:N is the beginning of a step,
-iteration:N the end of an iteration, teardown the moment right after the last
+for which the program calls memtrace.step(); iteration:N is the end of an iteration,
+also of those that reports find without it; teardown is the moment right after the last
 allocation. --from mark:NAME is the first mark of that name, --to mark:NAME the first
 one after --from.`
 
 // Define adds --from and --to.
 func (w *WindowFlags) Define(cmd *cobra.Command) {
 	f := cmd.Flags()
-	f.StringVar(&w.From, "from", "",
-		"begin at this `MOMENT`: a time such as 1.5s, step:N, iteration:N, mark:NAME, oom, oom:N or teardown")
+	from := "a time such as 1.5s, mark:NAME, iteration:N, step:N (of memtrace.step()), oom, oom:N or teardown"
+	if f.Lookup("at") != nil {
+		from = "as for --at, but not peak or exit"
+	}
+	f.StringVar(&w.From, "from", "", "begin at this `MOMENT`: "+from)
 	f.StringVar(&w.To, "to", "", "end at this `MOMENT`, as for --from, or at exit")
 	GroupFlags(cmd, GroupPart, "from", "to")
 	CompleteFlag(cmd, "from", CompleteValues("teardown", "oom", "oom:", "mark:", "step:", "iteration:"))
