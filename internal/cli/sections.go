@@ -50,7 +50,7 @@ var recorderVariables = []entry{
 	{"MEMTRACE_STACKS", "frames of the call stacks, such as native:64,python:128"},
 	{"MEMTRACE_ADAPTERS", "frameworks whose names are recorded: torch, mxnet, jax or none"},
 	{"MEMTRACE_EMBED_SYMBOLS", "write the names of functions into the trace"},
-	{"MEMTRACE_REFERRERS", "milliseconds for finding what keeps tensors alive when memory runs out; 0: none"},
+	{"MEMTRACE_REFERRERS", "milliseconds to find what keeps tensors alive, out of memory or growing; 0: none"},
 	{"MEMTRACE_NVTX", "record NVTX ranges as tags"},
 	{"MEMTRACE_RUN_DIR", "set by memtrace run; not meant to be set by hand"},
 }
