@@ -229,10 +229,17 @@ func (s *Summary) KeptByIn(info trace.Info, scratch func() uint64) *KeptBy {
 	inTensors := func(allocated uint64) uint64 { return allocated - min(allocated, scratch()) }
 	growing := keptByOf(info, trace.ReferrersGrowingKey, inTensors, 0)
 	end := keptByFirst(info, inTensors, 0)
-	if growing != nil && (end == nil || growing.named() > end.named()) {
-		return growing
+	if growing == nil || end != nil && !growing.namesMore(end) {
+		return end
 	}
-	return end
+	return growing
+}
+
+// namesMore reports whether holders with a name have far more than at the end, beside what an iteration had then.
+func (k *KeptBy) namesMore(end *KeptBy) bool {
+	const much = 10 // as a divisor
+	named := k.named()
+	return named > 2*end.named() && named >= k.AllocatedBytes/much
 }
 
 // keptByFirst is what was found at the one moment at which the library waits for it, or why it did not look.

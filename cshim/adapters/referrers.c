@@ -23,6 +23,8 @@
   F(int, collect_again, (void), "?PyGC_Enable")                             \
   F(int, ensure, (void), "PyGILState_Ensure")                               \
   F(void, release, (int), "PyGILState_Release")                             \
+  F(void *, unlock, (void), "PyEval_SaveThread")                            \
+  F(void, lock, (void *), "PyEval_RestoreThread")                           \
   F(void, clear, (void *), "PyDict_Clear")                                  \
   F(int, bytes, (void *, char **, intptr_t *), "PyBytes_AsStringAndSize")   \
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
@@ -148,6 +150,16 @@ const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void)) 
   api.release(state);
   errno = error;
   return why;
+}
+
+void mt_referrers_unlocked(void (*wait)(void)) {
+  int error = errno;
+  if (!refusal() && api.locked()) {
+    void *state = api.unlock();
+    wait();
+    api.lock(state);
+  }
+  errno = error;
 }
 
 const char *mt_referrers_unsafe(void) {

@@ -22,3 +22,7 @@ const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void));
 
 /* Why the calling thread must not wait for a search: it has the interpreter's lock itself. NULL if it may. */
 const char *mt_referrers_unsafe(void);
+
+/* Calls a function that waits for a search on another thread, without the interpreter's lock, which the calling thread
+ * has. */
+void mt_referrers_unlocked(void (*wait)(void));

@@ -32,13 +32,16 @@ static uint64_t lowest_of(const struct run *r, uint32_t from, uint32_t to) {
   return lowest;
 }
 
-static bool rose(const struct run *r, uint64_t highest) {
+/* Most of it must still be there. */
+static bool rose(const struct run *r, const struct mt_growth_part *now) {
+  uint64_t highest = __atomic_load_n(&now->highest, __ATOMIC_RELAXED);
   if (r->parts < MT_PARTS_MIN) return false;
   uint32_t quarter = r->parts / 4;
   uint64_t second = lowest_of(r, quarter, 2 * quarter), third = lowest_of(r, 2 * quarter, 3 * quarter);
   uint64_t fourth = lowest_of(r, 3 * quarter, r->parts);
-  if (third < second || fourth < third) return false;
-  return fourth - second >= MT_RISE_MIN && fourth - second >= highest / 16;
+  uint64_t rise = fourth - second;
+  if (third < second || fourth < third || rise < MT_RISE_MIN || rise < highest / 16) return false;
+  return __atomic_load_n(&now->allocated, __ATOMIC_RELAXED) >= second + rise / 2;
 }
 
 void mt_growth_end_part(int device, uint64_t allocated) {
@@ -51,7 +54,7 @@ void mt_growth_end_part(int device, uint64_t allocated) {
   if (r->parts == MT_PARTS) {
     for (uint32_t i = 0; i < MT_PARTS / 2; i++) r->lowest[i] = lower(r->lowest[2 * i], r->lowest[2 * i + 1]);
     r->parts = MT_PARTS / 2, r->span *= 2;
-    rises = r->span >= MT_REPORTS_MIN / r->parts && rose(r, __atomic_load_n(&part->highest, __ATOMIC_RELAXED));
+    rises = r->span >= MT_REPORTS_MIN / r->parts && rose(r, part);
   }
   __atomic_store_n(&part->lowest, UINT64_MAX, __ATOMIC_RELAXED);
   __atomic_store_n(&part->left, r->span, __ATOMIC_RELAXED);
@@ -63,7 +66,7 @@ bool mt_growth_detected(void) {
   bool grown = false;
   for (int i = 0; i < MT_GROWTH_DEVICES && !grown; i++) {
     if (!try_lock(&runs[i])) continue;
-    grown = rose(&runs[i], __atomic_load_n(&mt_growth_parts[i].highest, __ATOMIC_RELAXED));
+    grown = rose(&runs[i], &mt_growth_parts[i]);
     unlock(&runs[i]);
   }
   return grown;

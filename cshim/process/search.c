@@ -4,7 +4,7 @@
  *
  *   IDLE -> PREPARES -> REQUESTED -> RUNS -> DONE -> IDLE
  *                           |         '--> LATE -> IDLE     the result is not wanted any more
- *                           '--> GIVEN_UP -> IDLE, or PREPARES again
+ *                           '--> IDLE                       nor the search
  *
  * For a request that nobody waits for, the thread writes the result. */
 #include "process/search.h"
@@ -31,9 +31,11 @@
 #define MT_SEARCH_MS 45000u    /* until the result is not wanted any more: a pass over a large heap cannot be cut
                                   short */
 
-enum { IDLE, PREPARES, REQUESTED, RUNS, DONE, GIVEN_UP, LATE };
+enum { IDLE, PREPARES, REQUESTED, RUNS, DONE, LATE };
 
 static uint32_t state;
+static bool has_thread; /* that waits for the lock */
+static int32_t runs_on; /* thread, where it is one of these */
 static int32_t requested_in; /* pid: a forked child does not have the thread */
 static char *text;
 static struct mt_referrers request;
@@ -43,37 +45,37 @@ static const char *failure;
 static void write_result(const char *key, const char *occasion, const struct mt_referrers *found, uint64_t began);
 
 static bool transition(uint32_t from, uint32_t to) {
-  bool turned = __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE);
+  bool turned = __atomic_compare_exchange_n(&state, &from, to, false, __ATOMIC_SEQ_CST, __ATOMIC_ACQUIRE);
   if (turned) mt_sys_futex_wake(&state, 1);
   return turned;
 }
 
-/* Whether the requester still waits; else the thread has nothing to do. */
+/* Whether the requester still waits; else the thread has nothing to do. Whoever requests a search after this has a
+ * thread made. */
 static bool start_if_wanted(void) {
-  while (!transition(REQUESTED, RUNS))
-    if (transition(GIVEN_UP, IDLE)) return false;
+  __atomic_store_n(&has_thread, false, __ATOMIC_SEQ_CST);
+  if (!transition(REQUESTED, RUNS)) return false;
+  __atomic_store_n(&runs_on, mt_sys_gettid(), __ATOMIC_RELEASE);
   return true;
 }
 
+static uint64_t allocated_then; /* when the search that nobody waits for was requested */
+
 /* Otherwise the program has let go of what grew, such as at its end, before the thread got the lock. */
-static bool has_more_than_ever(void) {
-  static uint64_t most;
-  uint64_t allocated = mt_growth_allocated();
-  if (allocated < most) return false;
-  most = allocated;
-  return true;
-}
+static bool still_has_it(void) { return mt_growth_allocated() >= allocated_then - allocated_then / 4; }
 
 static void *search(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
   uint64_t began = mt_clock_monotonic();
   const char *why = mt_referrers_find(&request, start_if_wanted);
+  if (__atomic_load_n(&runs_on, __ATOMIC_ACQUIRE) != mt_sys_gettid()) return NULL; /* not wanted */
+  __atomic_store_n(&runs_on, 0, __ATOMIC_RELEASE);
   failure = why;
   if (!transition(RUNS, DONE)) {
     transition(LATE, IDLE);
   } else if (unattended) {
-    if (!why && has_more_than_ever()) write_result("referrers.growing", "growth", &request, began);
+    if (!why && still_has_it()) write_result("referrers.growing", "growth", &request, began);
     mt_search_over();
   }
   return NULL;
@@ -86,14 +88,12 @@ static void wait_while(uint32_t now, uint32_t milliseconds) {
     mt_sys_futex_wait(&state, now, over - at);
 }
 
-/* Then the state is PREPARES. waiting: whether there is a thread that waits for the lock. */
-static const char *prepare(const struct mt_referrers *wanted, bool *waiting) {
-  if (requested_in != mt_sys_getpid()) state = IDLE, requested_in = mt_sys_getpid();
-  *waiting = transition(GIVEN_UP, PREPARES);
-  if (!*waiting && !transition(IDLE, PREPARES))
-    return "an earlier search is still under way there: try again in a while";
+/* Then the state is PREPARES. */
+static const char *prepare(const struct mt_referrers *wanted) {
+  if (requested_in != mt_sys_getpid()) state = IDLE, has_thread = false, requested_in = mt_sys_getpid();
+  if (!transition(IDLE, PREPARES)) return "an earlier search is still under way there: try again in a while";
   if (!text && !(text = mt_sys_pages_alloc(MT_ROOM))) {
-    transition(PREPARES, *waiting ? GIVEN_UP : IDLE);
+    transition(PREPARES, IDLE);
     return "there is no memory for the answer";
   }
   request = *wanted;
@@ -103,24 +103,34 @@ static const char *prepare(const struct mt_referrers *wanted, bool *waiting) {
 }
 
 static const char *request_search(const struct mt_referrers *wanted, bool nobody_waits) {
-  bool waiting;
-  const char *why = prepare(wanted, &waiting);
+  const char *why = prepare(wanted);
   if (why) return why;
   unattended = nobody_waits;
   transition(PREPARES, REQUESTED);
-  if (waiting || mt_boot_thread(search, MT_STACK)) return NULL;
-  __atomic_store_n(&state, IDLE, __ATOMIC_RELEASE);
+  if (__atomic_exchange_n(&has_thread, true, __ATOMIC_SEQ_CST) || mt_boot_thread(search, MT_STACK)) return NULL;
+  __atomic_store_n(&has_thread, false, __ATOMIC_SEQ_CST);
+  transition(REQUESTED, IDLE);
   return "no thread can be had there";
+}
+
+/* What nobody waits for gives way to what somebody does. */
+static void displace(uint32_t milliseconds) {
+  if (!unattended) return;
+  transition(REQUESTED, IDLE);
+  wait_while(RUNS, milliseconds);
+  wait_while(DONE, milliseconds); /* its result is written */
 }
 
 static bool always(void) { return true; }
 
+static void displace_own(void) { displace(mt_config.referrers_ms); }
+
 /* On the calling thread, which has the interpreter's lock. */
 static const char *search_here(struct mt_referrers *wanted) {
-  bool waiting;
-  const char *why = prepare(wanted, &waiting);
+  if (unattended) mt_referrers_unlocked(displace_own);
+  const char *why = prepare(wanted);
   if (why) return why;
-  if (waiting) return transition(PREPARES, GIVEN_UP), "another search is under way";
+  unattended = false;
   transition(PREPARES, RUNS);
   why = mt_referrers_find(&request, always);
   *wanted = request;
@@ -129,18 +139,10 @@ static const char *search_here(struct mt_referrers *wanted) {
   return why;
 }
 
-/* What nobody waits for gives way to what somebody does. */
-static void displace(uint32_t milliseconds) {
-  if (!unattended) return;
-  transition(REQUESTED, GIVEN_UP);
-  wait_while(RUNS, milliseconds);
-  wait_while(DONE, milliseconds); /* its result is written */
-}
-
 /* Waits for the lock and then for the search. */
 static const char *wait_for(struct mt_referrers *answer, uint32_t lock_ms, uint32_t search_ms, const char *busy) {
   wait_while(REQUESTED, lock_ms);
-  if (transition(REQUESTED, GIVEN_UP)) return busy;
+  if (transition(REQUESTED, IDLE)) return busy;
   wait_while(RUNS, search_ms);
   if (transition(RUNS, LATE))
     return "the search takes too long: the program has too many objects or does not let other threads run, or the "
@@ -263,6 +265,7 @@ void mt_search_while_growing(void) {
   int error = errno;
   struct mt_referrers wanted = own_bounds();
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS);
+  allocated_then = mt_growth_allocated();
   request_search(&wanted, true);
   mt_sys_set_blocked(before);
   errno = error;

@@ -59,15 +59,6 @@ def views(most=10**6):
             features.append(net(batch())[:, 0])
 
 
-def local():
-    global net
-    own, net, kept = net, None, []
-    with torch.no_grad():
-        for _ in range(200):
-            own(batch())
-            kept.append(torch.empty(MEBI, dtype=torch.uint8, device="cuda"))
-
-
 class Result:
     def __init__(self):
         self.values = torch.empty(50 * MEBI, dtype=torch.uint8, device="cuda")
@@ -103,6 +94,15 @@ def deaf():
     kept = [torch.empty(50 * MEBI, dtype=torch.uint8, device="cuda")]
     threading.Thread(target=keep).start()
     return kept, torch.empty(1 << 40, dtype=torch.uint8, device="cuda")
+
+
+def local():
+    global net
+    own, net, kept = net, None, []
+    with torch.no_grad():
+        for _ in range(3000):
+            own(batch())
+            kept.append(torch.empty(MEBI >> 5, dtype=torch.uint8, device="cuda"))
 
 
 schedulers = []
