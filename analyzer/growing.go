@@ -92,6 +92,21 @@ func (p *piece) split(size uint64) *piece {
 // grow maps memory at the lowest addresses that have room, behind free memory if there is some, and returns free memory
 // that is large enough.
 func (g *segment) grow(size uint64) *piece {
+	p := g.roomFor(size)
+	if p == nil {
+		return nil // addresses never run out
+	}
+	if !p.mapped {
+		p = g.fill(p, min(size, p.size))
+	}
+	for p.size < size {
+		p = g.fill(p.next, min(size-p.size, p.next.size))
+	}
+	return p
+}
+
+// roomFor returns where a block has room once memory is mapped: free memory before addresses without it, or these.
+func (g *segment) roomFor(size uint64) *piece {
 	for _, p := range g.unmapped {
 		if p.before.free() {
 			p = p.before
@@ -100,18 +115,22 @@ func (g *segment) grow(size uint64) *piece {
 		for q := p; q != nil && !q.used && room < size; q = q.next {
 			room += q.size
 		}
-		if room < size {
-			continue
+		if room >= size {
+			return p
 		}
-		if !p.mapped {
-			p = g.fill(p, min(size, p.size))
-		}
-		for p.size < size {
-			p = g.fill(p.next, min(size-p.size, p.next.size))
-		}
-		return p
 	}
-	return nil // addresses never run out
+	return nil
+}
+
+// needs is how many bytes the segment grows by for a block; more where there is free memory between addresses without.
+func (g *segment) needs(size uint64) uint64 {
+	if n := len(g.idle); n > 0 && g.idle[n-1].size >= size {
+		return 0
+	}
+	if p := g.roomFor(size); p.free() {
+		size -= min(size, p.size)
+	}
+	return (size + g.page - 1) / g.page * g.page
 }
 
 // fill maps the first bytes of addresses without memory, in whole pages, and returns the free memory that they are part

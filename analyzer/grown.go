@@ -9,6 +9,7 @@ import (
 	"memtrace/cuda"
 	"memtrace/internal/cause"
 	"memtrace/internal/heap"
+	"memtrace/internal/oom"
 	"memtrace/trace"
 )
 
@@ -16,7 +17,10 @@ import (
 type grown struct {
 	segments map[segmentOf]*segment
 	blocks   map[addressOn]placed
-	mapped   uint64 // by all segments
+	mapped   uint64                      // by all segments
+	on       map[int16]uint64            // by those of a device
+	room     map[int16]uint64            // what a device has for all of them; none: not known
+	refused  map[uint64]*report.OOMEvent // by order number
 
 	recorded map[int16]uint64 // bytes that the allocator had reserved, by device
 	reserved uint64           // by all devices
@@ -42,17 +46,36 @@ type placed struct {
 	at *piece
 }
 
-// WantsGrown reports whether ReadGrown can say more of a summary: much is reserved and unused, and segments could grow.
+// WantsGrown reports whether ReadGrown can say more of a summary: much is reserved and unused, or idle memory was of no
+// use when memory ran out, and segments could grow.
 func WantsGrown(s *report.Summary) bool {
 	w := cause.WasteOf(s)
-	return w != nil && w.CouldGrow
+	return w != nil && w.CouldGrow || len(fragmented(s)) > 0
+}
+
+// fragmented are the refusals, by order number, that segments that grow are advised for.
+func fragmented(s *report.Summary) map[uint64]*report.OOMEvent {
+	found := make(map[uint64]*report.OOMEvent)
+	if s.Bounds != nil || !cause.CouldGrow(s) {
+		return found
+	}
+	for i := range s.OOM.Events {
+		if e := &s.OOM.Events[i]; e.LostRecords == 0 && oom.Fragmented(e) {
+			found[e.Seq] = e
+		}
+	}
+	return found
 }
 
 // ReadGrown reads the trace of a summary once more, and says in IdleAtPeak how much less PyTorch would have reserved at
-// most if its segments grew.
+// most if its segments grew, and in the advice for refusals how much less it would have had reserved by then.
 func ReadGrown(src trace.Source, s *report.Summary) error {
 	g := &grown{segments: make(map[segmentOf]*segment), blocks: make(map[addressOn]placed),
-		recorded: make(map[int16]uint64)}
+		recorded: make(map[int16]uint64), on: make(map[int16]uint64), room: make(map[int16]uint64),
+		refused: fragmented(s)}
+	for _, e := range g.refused {
+		g.room[e.Device] = max(g.room[e.Device], e.Allocator.ReservedBytes+e.FreeBytes)
+	}
 	if p, ok := src.(trace.Projector); ok {
 		p.Skip(trace.FieldTime, trace.FieldThread, trace.FieldTag, trace.FieldStack, trace.FieldPyStack,
 			trace.FieldAllocated, trace.FieldOp, trace.FieldOpThread)
@@ -69,19 +92,22 @@ func ReadGrown(src trace.Source, s *report.Summary) error {
 			g.event(&events[i])
 		}
 	}
-	s.IdleAtPeak.GrowingFrees = g.mostReserved - min(g.mostReserved, g.mostMapped)
+	if s.IdleAtPeak != nil {
+		s.IdleAtPeak.GrowingFrees = g.mostReserved - min(g.mostReserved, g.mostMapped)
+	}
 	return nil
 }
 
 func (g *grown) event(e *trace.Event) {
 	switch {
 	case e.Kind == trace.EventEmptyCache && e.Count == trace.Ended:
-		for of, s := range g.segments {
-			if of.pool == 0 {
-				g.mapped -= s.mapped
-				s.trim()
-				g.mapped += s.mapped
-			}
+		for device := range g.on {
+			g.trim(device)
+		}
+	case e.Kind == trace.EventOOM:
+		if v := g.refused[e.Seq]; v != nil {
+			g.trim(e.Device)
+			oom.Grown(v, v.Allocator.ReservedBytes-min(v.Allocator.ReservedBytes, g.on[e.Device]))
 		}
 	case e.Level != cuda.LevelFramework || e.Status != 0 || heap.AccountOf(e) != heap.AccountFramework:
 	case e.Kind == trace.EventAlloc:
@@ -94,6 +120,18 @@ func (g *grown) event(e *trace.Event) {
 			b.in.release(b.at)
 		}
 		g.count(e)
+	}
+}
+
+// trim gives back what no block is in, as the allocator does before it gives up.
+func (g *grown) trim(device int16) {
+	for of, s := range g.segments {
+		if of.pool == 0 && of.device == device {
+			before := s.mapped
+			s.trim()
+			g.mapped -= before - s.mapped
+			g.on[device] -= before - s.mapped
+		}
 	}
 }
 
@@ -115,11 +153,15 @@ func (g *grown) alloc(e *trace.Event) {
 		}
 		g.segments[of] = s
 	}
+	if room := g.room[e.Device]; room > 0 && g.on[e.Device]+s.needs(size) > room {
+		g.trim(e.Device)
+	}
 	before := s.mapped
 	if at := s.alloc(size); at != nil {
 		g.blocks[addressOn{e.Addr, e.Device}] = placed{s, at}
 	}
 	g.mapped += s.mapped - before
+	g.on[e.Device] += s.mapped - before
 	g.mostMapped = max(g.mostMapped, g.mapped)
 }
 

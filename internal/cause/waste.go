@@ -45,16 +45,16 @@ func WasteOf(s *report.Summary) *Waste {
 	case private > most:
 		return &Waste{Why: WastePools, Bytes: private, Pools: uint64(len(idle.Private)), Frees: shared}
 	case whole > most:
-		return &Waste{Why: WasteSegments, Bytes: whole, Frees: idle.GrowingFrees, CouldGrow: couldGrow(s)}
+		return &Waste{Why: WasteSegments, Bytes: whole, Frees: idle.GrowingFrees, CouldGrow: CouldGrow(s)}
 	case gaps > most:
-		return &Waste{Why: WasteGaps, Bytes: gaps, Frees: idle.GrowingFrees, CouldGrow: couldGrow(s)}
+		return &Waste{Why: WasteGaps, Bytes: gaps, Frees: idle.GrowingFrees, CouldGrow: CouldGrow(s)}
 	}
 	return nil
 }
 
-// couldGrow reports whether PyTorch could let its segments grow and does not. What streams beside the default one have
+// CouldGrow reports whether PyTorch could let its segments grow and does not. What streams beside the default one have
 // cached stays apart even then.
-func couldGrow(s *report.Summary) bool {
+func CouldGrow(s *report.Summary) bool {
 	expands := func(v report.Setting) bool { return report.ExpandsSegments(v.Text) }
 	a := s.Allocator
 	if a == nil || slices.ContainsFunc(a.Settings, expands) {

@@ -301,3 +301,45 @@ kept.sum().backward()
 		t.Errorf("the report does not say %q:\n%s", want, text)
 	}
 }
+
+// A refusal was told that segments that grow give back 620 MiB, where a run with them had 328 MiB less and was refused
+// again: what is said is what such a run gives, and that it is not enough.
+func TestGrowingIsNotEnough(t *testing.T) {
+	t.Parallel()
+	extended(t)
+	const source = `
+import torch
+
+def empty(bytes):
+    return torch.empty(bytes, dtype=torch.uint8, device="cuda")
+
+def add(size):
+    raw.append(empty(size))
+    read, hidden = empty(4 << 20), empty(16 << 20)
+    out = empty(16 << 20), empty(4 << 20)
+    kept.append(empty(8 << 20))
+
+raw, kept = [], []
+for i in range(40):
+    add(4096 * (20000 + 150 * i))
+    del raw[:-30]
+while raw:
+    raw.pop(0)
+    kept.append(empty(60000000))
+try:
+    empty(1600000000)
+except torch.OutOfMemoryError:
+    pass
+`
+	p := program{framework: torch27, args: []string{"packed.py"}, source: source, env: []string{"NULLCUDA_MEM=4G"}}
+	e := failedEvent(t, p.record(t).trace)
+	p.env = append(p.env, "PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True")
+	gives := int64(e.Allocator.ReservedBytes) - int64(failedEvent(t, p.record(t).trace).Allocator.ReservedBytes)
+	n := slices.IndexFunc(e.Advice, func(a report.Advice) bool { return a.Rule == "fragmentation" })
+	if n < 0 || !strings.Contains(e.Advice[n].Text, "that alone is not enough") {
+		t.Fatalf("it gives %d MiB: %+v", gives>>20, e.Advice)
+	}
+	if says := int64(e.Advice[n].FreesBytes); gives < says-says/10 || gives > says+says/10 {
+		t.Errorf("it gives %d MiB: %s", gives>>20, e.Advice[n].Text)
+	}
+}

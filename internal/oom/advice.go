@@ -75,6 +75,10 @@ func Advise(e *report.OOMEvent, f AdviceFacts) []report.Advice {
 	for _, r := range found {
 		list = append(list, r.Advice)
 	}
+	if at := fragmentation(list); at >= 0 { // it has no figure yet
+		setting := list[at]
+		list = placed(slices.Delete(list, at, at+1), setting)
+	}
 	if len(list) > 0 && list[0].Rule == "larger-than-device" {
 		return list
 	}

@@ -22,7 +22,7 @@ var adviceRules = []adviceRule{
 			"one pool (pool=torch.cuda.graph_pool_handle()), the one that needs most first; that gives back about {frees}."},
 	{name: "fragmentation", ask: askFragmentation,
 		text: "{idle} are cached but idle, in {pieces} pieces of which the largest is {largest}, and the request is {asked}: the cache is fragmented. Let segments grow: " +
-			"PYTORCH_CUDA_ALLOC_CONF=expandable_segments:True gives back about {frees}."},
+			growing + "."},
 	{name: "multi-tensor", ask: askMultiTensor,
 		text: "{held} ({share}) are temporaries of {step}, a step that makes those of many parameters at once: {instead}."},
 	{name: "idle-cache", ask: askIdleCache,
@@ -79,20 +79,6 @@ func askLargerThanDevice(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool
 func askOwnLimit(e *report.OOMEvent, _ AdviceFacts) (uint64, words, bool) {
 	applies := e.Level == "framework" && e.Attempts == 0 && e.TotalBytes > 0 && e.FreeBytes >= e.RequestedBytes
 	return 0, words{"free": report.SizeText(e.FreeBytes)}, applies
-}
-
-// askFragmentation is for idle memory that is a good part of all: with less, the next request is refused. What growing
-// segments cannot give back in pages does not count: they have small holes between blocks as well.
-func askFragmentation(e *report.OOMEvent, f AdviceFacts) (uint64, words, bool) {
-	a := e.Allocator
-	if a == nil || !f.torch() || f.expandable() || e.Outcome != report.OOMFailed {
-		return 0, nil, false
-	}
-	c := &a.Common
-	applies := c.FreePieces > 1 && c.LargestFreeBytes < e.RequestedBytes &&
-		c.PageFreeBytes+e.FreeBytes >= e.RequestedBytes && c.PageFreeBytes >= max(missing(e), e.OwnBytes()/20)
-	return c.PageFreeBytes, words{"idle": report.SizeText(c.FreeBytes), "pieces": report.Number(c.FreePieces),
-		"largest": report.SizeText(c.LargestFreeBytes)}, applies
 }
 
 // askPrivatePools is for what captures of graphs keep for themselves. In one pool they use the same memory, as much as
