@@ -26,8 +26,9 @@ type accounts struct {
 
 	totals   [heap.AccountCount]heap.Meter // accounts without detail
 	details  [heap.AccountCount]*profile.AccountStats
-	aside    profile.Cells       // of accounts without detail: they hold what the filter said
-	held     *profile.HeldSeries // nil where blocks are not counted by origin
+	aside    profile.Cells            // of accounts without detail: they hold what the filter said
+	held     *profile.HeldSeries      // nil where blocks are not counted by origin
+	reserves func(b *heap.Block) bool // whether a driver block is an allocator's, whose blocks are counted
 	heights  [heap.AccountCount]heap.HeightSeries
 	requests profile.Requests
 	implicit [heap.AccountCount]report.ImplicitFrees
@@ -88,7 +89,11 @@ func (a *accounts) open(id uint32, b *heap.Block, word uint64, d *profile.Accoun
 	}
 	epoch := d.Total.Epoch
 	d.Open(b, v, a.frameworkEpoch())
-	if h := a.held; h != nil {
+	switch h := a.held; {
+	case h == nil:
+	case a.reserves(b):
+		h.Reserved(h.OwnerOf(v), b.Size, b.Time)
+	default:
 		h.Opened(h.OwnerOf(v), b.Size, b.Time)
 	}
 	a.heights[b.Account].Set(d.Total.Current, b.Time)
@@ -107,7 +112,11 @@ func (a *accounts) close(id uint32, b *heap.Block, d *profile.AccountStats, time
 		a.requests.Closed(live.Rest, b, d, v)
 	}
 	d.Close(b, v, a.frameworkEpoch())
-	if h := a.held; h != nil {
+	switch h := a.held; {
+	case h == nil:
+	case a.reserves(b):
+		h.Returned(h.OwnerOf(v), b.Size)
+	default:
 		h.Closed(h.OwnerOf(v), b.Size, time)
 	}
 	a.heights[b.Account].Set(d.Total.Current, time)

@@ -324,3 +324,32 @@ func TestGrowthOnTheNullGPU(t *testing.T) {
 		}
 	}
 }
+
+// A program whose memory grew was told "No growth detected." once its segments grew, too: at its end it took 1.9 GiB in
+// pages of 20 MiB, and each counted as work that went on without growth. What an allocator takes from the driver does
+// not change what is said of its blocks.
+func TestGrowthWhateverSegmentsAre(t *testing.T) {
+	t.Parallel()
+	trend := func(page uint64) *report.Trend {
+		g := &growing{}
+		g.keep(stackAllocator, 32*mib) // tells whose blocks they are
+		take := func(size uint64) {
+			for range size / page {
+				g.driver(cuda.MemoryDevice, page)
+				g.change(func(e *trace.Event) { e.Stack = stackAllocator })
+			}
+		}
+		for range 60 {
+			take(40 * mib)
+			g.work(2)
+			g.keep(stackProgram, 8*mib)
+		}
+		take(4000 * mib)
+		g.keep(stackNowhere, 4000*mib)
+		return g.summary(t, Options{Question: Question{Groupings: []string{"site"}}}).Trend
+	}
+	want := trend(40 * mib)
+	if got := trend(4 * mib); want.Kind != report.GrowthSteady || got.Kind != want.Kind || got.Bytes != want.Bytes {
+		t.Errorf("in large pieces %+v, in small ones %+v", want, got)
+	}
+}

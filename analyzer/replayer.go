@@ -2,6 +2,7 @@ package analyzer
 
 import (
 	"memtrace/cuda"
+	"memtrace/internal/callstack"
 	"memtrace/internal/device"
 	"memtrace/internal/heap"
 	"memtrace/internal/moment"
@@ -56,12 +57,23 @@ func newReplayer(tables *trace.Tables, kept []*profile.Grouping, f *profile.Filt
 	followed *overTime) *replayer {
 	r := &replayer{accounts: newAccounts(tables, kept, f), moments: moments{want: opts.At}}
 	r.accounts.resolver.Module = r.accounts.module
+	r.accounts.reserves = r.reserves
 	r.heap = heap.NewHeap(r, r.accounts.room)
 	r.losses.replayer = r
 	r.ooms.begin(r, opts.Sites)
 	r.figures = newFigures(r, opts, followed)
 	r.figures.sort()
 	return r
+}
+
+// reserves reports whether an allocator took a block from the driver for those that it reports, as far as is known by
+// then.
+func (r *replayer) reserves(b *heap.Block) bool {
+	if b.Account != heap.AccountDriver {
+		return false
+	}
+	library := r.accounts.resolver.Libraries.Of(b.Stack)
+	return library != callstack.UnknownLibrary && r.device.Holdings.Reports(library)
 }
 
 // event replays one event.

@@ -14,7 +14,8 @@ const (
 // heldBins intervals of the run. Memory that a loop allocates and frees again does not show in that; memory that it
 // leaves allocated does. Intervals are counted in allocations and frees of all accounts, so that an idle program adds
 // nothing, the result does not depend on the machine's speed, and an account that stopped growing is seen to have
-// stopped.
+// stopped. What an allocator takes from the driver for blocks that are counted themselves does not count: how often it
+// does that depends on its settings.
 type HeldSeries struct {
 	owners []heldOwner
 	index  map[heldKey]uint32 // number of its owner
@@ -107,6 +108,12 @@ func (h *HeldSeries) OwnerOfBlock(b *heap.Block) uint32 {
 }
 
 func (h *HeldSeries) Opened(owner uint32, size uint64, time int64) {
+	h.Reserved(owner, size, time)
+	h.passed(time)
+}
+
+// Reserved is Opened for what an allocator takes from the driver.
+func (h *HeldSeries) Reserved(owner uint32, size uint64, time int64) {
 	o, bin := &h.owners[owner-1], len(h.Ends)
 	if o.bin != bin {
 		o.reach(bin)
@@ -116,12 +123,16 @@ func (h *HeldSeries) Opened(owner uint32, size uint64, time int64) {
 	o.allocs++
 	h.LastAlloc, h.LastTimeNS = bin, time
 	h.allocs++
-	if h.count++; h.count >= h.perBin {
-		h.next(time)
-	}
 }
 
 func (h *HeldSeries) Closed(owner uint32, size uint64, time int64) {
+	h.Returned(owner, size)
+	h.Freed[len(h.Freed)-1] += size
+	h.passed(time)
+}
+
+// Returned is Closed for what an allocator gives back to the driver.
+func (h *HeldSeries) Returned(owner uint32, size uint64) {
 	o, bin := &h.owners[owner-1], len(h.Ends)
 	if o.bin != bin {
 		o.reach(bin)
@@ -134,7 +145,10 @@ func (h *HeldSeries) Closed(owner uint32, size uint64, time int64) {
 	o.live -= min(size, o.live)
 	o.blocks -= min(1, o.blocks)
 	o.low = min(o.low, o.live)
-	h.Freed[len(h.Freed)-1] += size
+}
+
+// passed counts an allocation or a free.
+func (h *HeldSeries) passed(time int64) {
 	if h.count++; h.count >= h.perBin {
 		h.next(time)
 	}
