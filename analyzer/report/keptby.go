@@ -148,10 +148,10 @@ func keptByOf(info trace.Info, key string, inTensors func(allocated uint64) uint
 // saved, where PyTorch does not say it; what the latest forward pass made is not saved by graphs of earlier ones.
 func KeptOf(holders []trace.Holder, saved, latest uint64) (list []Kept) {
 	earlier := saved - min(saved, latest)
-	var outputs uint64
+	var all graphOutputs
 	for _, h := range holders {
 		if !h.Earlier || earlier > 0 {
-			outputs += h.GraphOutputs
+			all.add(&h)
 		}
 	}
 	for _, h := range holders {
@@ -159,7 +159,7 @@ func KeptOf(holders []trace.Holder, saved, latest uint64) (list []Kept) {
 		if h.Earlier {
 			most = earlier
 		}
-		list = append(list, keptOf(h, most, outputs))
+		list = append(list, keptOf(h, most, all))
 	}
 	slices.SortStableFunc(list, func(a, b Kept) int {
 		return cmp.Or(cmp.Compare(b.FreesBytes, a.FreesBytes), cmp.Compare(b.SharedBytes, a.SharedBytes))
@@ -167,8 +167,31 @@ func KeptOf(holders []trace.Holder, saved, latest uint64) (list []Kept) {
 	return list
 }
 
+// graphOutputs is what the graphs of all holders have computed.
+type graphOutputs struct {
+	sum   uint64 // where holders share graphs, more than once
+	ended uint64 // of single ways
+	most  uint64 // of a single holder
+}
+
+func (o *graphOutputs) add(h *trace.Holder) {
+	o.sum, o.most = o.sum+h.GraphOutputs, max(o.most, h.GraphOutputs)
+	if h.EndsKnown {
+		o.ended += h.EndsOutputs
+	}
+}
+
+// nearly is the least part that counts as all.
+const nearly = 0.9
+
+// bound reports whether graphs can have saved no more than they computed: where all together have computed less, as a
+// recurrent layer of cuDNN does, nobody knows which of them has saved the rest.
+func (o *graphOutputs) bound(saved uint64) bool {
+	return float64(max(o.ended, o.most)) >= nearly*float64(saved)
+}
+
 // keptOf is a holder among others whose graphs have computed so many outputs in all.
-func keptOf(h trace.Holder, saved, outputs uint64) Kept {
+func keptOf(h trace.Holder, saved uint64, all graphOutputs) Kept {
 	row := Kept{Holder: h, FreesBytes: h.EndsBytes, FreesAtMost: !h.EndsSurely}
 	if !h.EndsKnown { // a recording of before that was looked for
 		row.FreesBytes, row.FreesAtMost = h.Bytes+h.GraphBytes, !h.Garbage
@@ -176,11 +199,10 @@ func keptOf(h trace.Holder, saved, outputs uint64) Kept {
 	}
 	whole := h.Bytes + h.GraphBytes
 	if h.GraphBytes == 0 && h.GraphOutputs > 0 && saved >= row.FreesBytes/100 { // the rounding of blocks is less
-		graphs, sure := savedBy(h.EndsOutputs, saved, outputs)
+		graphs, sure := savedBy(h.EndsOutputs, saved, all)
 		row.FreesBytes, row.FreesAbout = row.FreesBytes+graphs, graphs > 0 && sure
 		row.FreesAtMost = row.FreesAtMost || graphs > 0 && !sure
-		graphs, _ = savedBy(h.GraphOutputs, saved, outputs)
-		whole += graphs
+		whole += all.share(h.GraphOutputs, saved)
 	}
 	row.SharedBytes = whole - min(whole, row.FreesBytes)
 	return row
@@ -188,17 +210,23 @@ func keptOf(h trace.Holder, saved, outputs uint64) Kept {
 
 // savedBy is what graphs that have computed some of all outputs have saved of what all have: as much, about, where they
 // are all graphs and have computed nearly as much; otherwise at most, and sure is false.
-func savedBy(computed, saved, outputs uint64) (bytes uint64, sure bool) {
-	const nearly = 0.9
+func savedBy(computed, saved uint64, all graphOutputs) (bytes uint64, sure bool) {
 	switch {
 	case computed == 0:
 		return 0, true
-	case computed < outputs:
-		return min(saved, computed), false
-	case float64(computed) < nearly*float64(saved):
+	case !all.bound(saved):
 		return saved, false
 	}
-	return min(saved, computed), true
+	return min(saved, computed), computed >= all.sum
+}
+
+// share is what graphs that have computed so much have saved, others hold it or not: as much, or their part where all
+// have saved more than that.
+func (o *graphOutputs) share(computed, saved uint64) uint64 {
+	if known := max(o.ended, o.most); !o.bound(saved) {
+		return min(saved, uint64(float64(saved)*float64(computed)/float64(known)))
+	}
+	return min(saved, computed)
 }
 
 // FirstFailure is when the framework's allocator first gave up, which KeptBy with KeptAtOOM is of; nil where it never
