@@ -6,9 +6,10 @@ package report
 type OOMComposition struct {
 	// parameters and their gradients, optimizer state, buffers, workspaces, and what was there before the first
 	// iteration
-	FixedBytes     uint64 `json:"fixed_bytes"`
-	IterationBytes uint64 `json:"iteration_bytes"` // of this iteration, and none of these
-	OlderBytes     uint64 `json:"older_bytes"`     // of earlier iterations or passes, and none of these
+	FixedBytes uint64 `json:"fixed_bytes"`
+	// of this iteration, and none of these; see KnowsIteration
+	IterationBytes uint64 `json:"iteration_bytes"`
+	OlderBytes     uint64 `json:"older_bytes"` // of earlier iterations or passes, and none of these
 
 	// among IterationBytes: activations, and what goes with the size of a batch: these, their gradients and inputs
 	IterationFeatureBytes uint64 `json:"iteration_feature_bytes"`
@@ -31,7 +32,8 @@ type OOMComposition struct {
 	// passes, as far as known
 	Passes uint64 `json:"passes"`
 
-	LeftBytes uint64 `json:"left_bytes"` // made by attempts that failed before this one: see OOMRetries
+	LeftBytes          uint64 `json:"left_bytes"` // made by attempts that failed before this one: see OOMRetries
+	LeftIterationBytes uint64 `json:"-"`          // of it, what is among IterationBytes; the rest is older
 
 	// among IterationFeatureBytes, what repeats: what code that ran several times in this iteration made after its
 	// first run. It may be of a loop in one pass, or of several passes
@@ -60,6 +62,12 @@ func (w *ElementWidths) Narrow() uint64 { return w.OneByte + w.TwoBytes }
 
 // Bytes is the sum of the parts: all that is in blocks.
 func (c *OOMComposition) Bytes() uint64 { return c.FixedBytes + c.IterationBytes + c.OlderBytes }
+
+// KnowsIteration reports whether IterationBytes are of this iteration. Where no step was seen, and the same code did not
+// run several times, that is only known of activations, and of what came after an attempt that failed.
+func (c *OOMComposition) KnowsIteration() bool {
+	return c.Stepped || c.Passes > 1 || c.LeftBytes > 0 || 2*c.IterationFeatureBytes >= c.IterationBytes
+}
 
 // RunWords says how often the same code ran, and since when.
 func (c *OOMComposition) RunWords() string {

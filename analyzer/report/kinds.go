@@ -66,7 +66,7 @@ var FindingKinds = []FindingKind{
 	{"autocast-copies", SeverityAdvice, "half-precision weights cached by torch.autocast are a tenth; reports only"},
 	{"gradients", SeverityAdvice, "before an optimizer's first step, gradients are a quarter: the state was still to " +
 		"come"},
-	{"failed-attempts", SeverityAdvice, "at a later refusal, a fifth of the blocks came from failed attempts"},
+	{"failed-attempts", SeverityAdvice, "at this or a later refusal, a fifth of the blocks came from failed attempts"},
 	{"private-pools", SeverityAdvice, "two or more private pools, one for each capture of a CUDA graph, hold " +
 		"enough idle memory"},
 	{"fragmentation", SeverityAdvice, "no piece of PyTorch's idle bytes outside private pools is enough, their pages of " +

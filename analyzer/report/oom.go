@@ -208,7 +208,10 @@ func (r *OOMRetries) Succeeded() (attempt uint64, ok bool) {
 }
 
 // Leaves reports whether failed attempts left enough behind for it to be the reason that later ones failed.
-func (r *OOMRetries) Leaves() bool { return r.LeftBytes > 0 && r.LeftBytes >= r.LiveBytes/5 }
+func (r *OOMRetries) Leaves() bool { return LeavesOf(r.LeftBytes, r.LiveBytes) }
+
+// LeavesOf is Leaves of what is in blocks at one refusal.
+func LeavesOf(left, live uint64) bool { return left > 0 && left >= live/5 }
 
 // OOMGrowth is the memory that came after a moment and is still there.
 type OOMGrowth struct {

@@ -82,7 +82,7 @@ func Advise(e *report.OOMEvent, f AdviceFacts) []report.Advice {
 	if len(list) > 0 && list[0].Rule == "larger-than-device" {
 		return list
 	}
-	return merged(list, byCategory(e, f))
+	return leftByAttempts(merged(list, byCategory(e, f)), e, f)
 }
 
 // idleWhereKept reports whether advice is of no use while memory leaks: it says the same, or only puts off the next

@@ -114,6 +114,7 @@ func Differentiated(e *report.OOMEvent, k *report.KeptBy) {
 		*text = strings.Replace(strings.Replace(*text, maybeCheckpointing, says, 1), checkpointing, says, 1)
 		if says == "" {
 			*text = strings.Replace(*text, maybeToCome, "", 1)
+			withoutGraphs(e, &e.Advice[i], k)
 		}
 	}
 }

@@ -236,6 +236,9 @@ func (c *composer) divide(b *heap.Block, category string) {
 		c.v.FixedBytes += b.Size
 	case b.Seq > c.begin:
 		c.v.IterationBytes += b.Size
+		if left {
+			c.v.LeftIterationBytes += b.Size
+		}
 		if !left && c.multiTensor(b, category) == "" {
 			c.ofBatch(b, feature)
 		}

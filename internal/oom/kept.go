@@ -15,6 +15,31 @@ const (
 	fewerPasses = " Where one backward pass is to go through all of them, let it go through fewer, or make the batch smaller."
 )
 
+// What vague advice says of training, and of a step.
+const (
+	smallerStep       = "A smaller batch and mixed precision (torch.autocast) shrink what a step holds"
+	alsoCheckpointing = "; in training, so does gradient checkpointing (torch.utils.checkpoint)"
+	orCheckpointing   = " or gradient checkpointing (torch.utils.checkpoint)"
+	commaOr           = ", or gradient checkpointing (torch.utils.checkpoint),"
+)
+
+// withoutGraphs takes out of vague advice what only helps where there are graphs for a backward pass, and names what
+// holds most of the blocks instead of a step, if something does that outlives one.
+func withoutGraphs(e *report.OOMEvent, a *report.Advice, k *report.KeptBy) {
+	if !slices.Contains(vagueAdvice, a.Rule) {
+		return
+	}
+	a.Text = strings.NewReplacer(alsoCheckpointing, "", orCheckpointing, "", commaOr, "").Replace(a.Text)
+	for i := range k.Holders {
+		h := &k.Holders[i]
+		if h.Tensors > 1 && !h.FreesAtMost && !h.Garbage && !h.IsModel() && strings.HasPrefix(h.Path, "in ") &&
+			2*h.FreesBytes > e.AllocatedBytes {
+			a.Text = strings.Replace(a.Text, smallerStep, "Most of it, "+report.SizeText(h.FreesBytes)+" in "+
+				report.Number(h.Tensors)+" tensors, is kept "+h.Name()+": keep less of it, or keep it on the host", 1)
+		}
+	}
+}
+
 // remedied says what is to be done about what is kept by who was found to keep most of it: garbage needs no list to be
 // cleared, and a single tensor that has a long graph is to be detached.
 func remedied(e *report.OOMEvent, k *report.KeptBy) {
@@ -68,16 +93,29 @@ func askKept(e *report.OOMEvent, f AdviceFacts) (uint64, words, bool) {
 }
 
 // failedAttempts is for a program that tries again after a refusal and still has what the attempts before made: then a
-// smaller batch, which it may have tried, is not what helps.
+// smaller batch, which it may have tried, is not what helps. It is said of the first refusal, too, which is the one that
+// reports show.
 func failedAttempts(list []report.Advice, r *report.OOMRetries) []report.Advice {
-	text := fillIn("At a later refusal, {left} of the {live} in blocks had been made by attempts that failed before: an exception, its traceback or a list still holds them. "+
+	return insteadOfSmaller(list, "At a later refusal, ", r.LeftBytes, r.LiveBytes)
+}
+
+// leftByAttempts is failedAttempts for the refusal at which that was so.
+func leftByAttempts(list []report.Advice, e *report.OOMEvent, f AdviceFacts) []report.Advice {
+	c := e.Composition
+	if c == nil || !f.torch() || e.Outcome != report.OOMFailed || !report.LeavesOf(c.LeftBytes, c.Bytes()) {
+		return list
+	}
+	return insteadOfSmaller(list, "", c.LeftBytes, c.Bytes())
+}
+
+func insteadOfSmaller(list []report.Advice, when string, left, live uint64) []report.Advice {
+	text := fillIn(when+"{left} of the {live} in blocks had been made by attempts that failed before: an exception, its traceback or a list still holds them. "+
 		"Leave the except block, or delete the exception, before the next attempt, and clear what an attempt has filled; that gives back {left}.",
-		words{"left": report.SizeText(r.LeftBytes),
-			"live": report.SizeText(r.LiveBytes)})
+		words{"left": report.SizeText(left), "live": report.SizeText(live)})
 	list = slices.DeleteFunc(list, func(a report.Advice) bool {
 		return a.Rule == "activations" || a.Rule == "longer-input" || slices.Contains(vagueAdvice, a.Rule)
 	})
-	return slices.Insert(list, 0, report.Advice{Rule: "failed-attempts", FreesBytes: r.LeftBytes, Text: text})
+	return slices.Insert(list, 0, report.Advice{Rule: "failed-attempts", FreesBytes: left, Text: text})
 }
 
 // captures reports whether the program captures CUDA graphs, which keep what they read and write on purpose.

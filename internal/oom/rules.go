@@ -36,12 +36,12 @@ var adviceRules = []adviceRule{
 		text: "{owner} holds {owned}, {share}, and held it before {since} began. Store it in half precision, shard it (FSDP, ZeRO) or keep it on the host; " +
 			"half precision alone gives back about {frees}."},
 	{name: "untagged", ask: askUntagged,
-		text: "{owned}, {share}, are in blocks without a tag, and {frees} more would have been enough. A smaller batch and mixed precision " +
-			"(torch.autocast) shrink what a step holds; in training, so does gradient checkpointing (torch.utils.checkpoint). To see it by the parts of the program, put memtrace.tag(\"...\") or " +
+		text: "{owned}, {share}, are in blocks without a tag, and {frees} more would have been enough. " + smallerStep +
+			alsoCheckpointing + ". To see it by the parts of the program, put memtrace.tag(\"...\") or " +
 			"NVTX ranges around its parts and call memtrace.step() in each iteration."},
 	{name: "tagged", ask: askTagged,
-		text: "{owner} holds {owned}, {share}, and {frees} more would have been enough. If a step makes and drops it (activations), a smaller batch or " +
-			"gradient checkpointing (torch.utils.checkpoint) shrinks it; if it stays (weights, caches), so do half precision, sharding (FSDP, ZeRO) and the host. " +
+		text: "{owner} holds {owned}, {share}, and {frees} more would have been enough. If a step makes and drops it (activations), a smaller batch" +
+			orCheckpointing + " shrinks it; if it stays (weights, caches), so do half precision, sharding (FSDP, ZeRO) and the host. " +
 			"memtrace.step() in each iteration lets reports tell which it is."},
 	{name: "optimizer-state", ask: askOptimizer,
 		text: "{owner} holds {owned}, {share}. An optimizer with 8-bit state, or one that is sharded or kept on the host, gives back about {frees}."},

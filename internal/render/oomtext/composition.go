@@ -17,12 +17,23 @@ func compositionWords(c *report.OOMComposition) string {
 	if c.Passes > 1 {
 		now = "the latest of " + c.RunWords()
 	}
+	running, older := c.IterationBytes, c.OlderBytes
+	left := c.LeftBytes
+	running -= min(c.LeftIterationBytes, running)
+	older -= min(left-min(left, c.LeftIterationBytes), older)
 	text := fmt.Sprintf("%s are parameters and what else stays, %s are of %s", layout.Bytes(c.FixedBytes),
-		layout.Bytes(c.IterationBytes), now)
-	if c.OlderBytes == 0 || c.OlderBytes < (c.FixedBytes+c.IterationBytes+c.OlderBytes)/olderPart {
+		layout.Bytes(running), now)
+	if !c.KnowsIteration() {
+		text = fmt.Sprintf("%s are parameters and what else stays, %s are of %s or older: no step was seen",
+			layout.Bytes(c.FixedBytes), layout.Bytes(running), now)
+	}
+	if left > 0 {
+		text += fmt.Sprintf(", %s are of attempts that failed before", layout.Bytes(left))
+	}
+	if older == 0 || older < c.Bytes()/olderPart {
 		return text
 	}
-	text += fmt.Sprintf(", %s are older", layout.Bytes(c.OlderBytes))
+	text += fmt.Sprintf(", %s are older", layout.Bytes(older))
 	if c.OlderSite != "" {
 		text += ", most of them from " + sanitize.Text(c.OlderSite)
 	}
