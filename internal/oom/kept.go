@@ -93,8 +93,8 @@ func askKept(e *report.OOMEvent, f AdviceFacts) (uint64, words, bool) {
 }
 
 // failedAttempts is for a program that tries again after a refusal and still has what the attempts before made: then a
-// smaller batch, which it may have tried, is not what helps. It is said of the first refusal, too, which is the one that
-// reports show.
+// smaller batch, which it may have tried, is not what helps. It is said of the first refusal, too, which is the one
+// that reports show.
 func failedAttempts(list []report.Advice, r *report.OOMRetries) []report.Advice {
 	return insteadOfSmaller(list, "At a later refusal, ", r.LeftBytes, r.LiveBytes)
 }

@@ -36,8 +36,8 @@ func TestKeptWithoutGraphs(t *testing.T) {
 		k        report.KeptBy
 		has, not []string
 	}{
-		{"a list", report.KeptBy{Holders: []report.Kept{kept}}, []string{"enough. Most of it, 5.00 GiB in 30 tensors, is " +
-			"kept in main (store.py:35), variable keepers[*]: keep less of it, or keep it on the host. To see it"},
+		{"a list", report.KeptBy{Holders: []report.Kept{kept}}, []string{"Most of it, 5.00 GiB in 30 tensors, " +
+			"is kept in main (store.py:35), variable keepers[*]: keep less of it, or keep it on the host. To see it"},
 			[]string{training, step}},
 		{"a model", report.KeptBy{Holders: []report.Kept{model}}, []string{step}, []string{training}},
 		{"a graph", report.KeptBy{Holders: []report.Kept{kept, graph}}, []string{step, training}, nil},

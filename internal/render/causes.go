@@ -111,13 +111,12 @@ func fitSentence(s *report.Summary) (text string, bytes uint64) {
 		return "", 0
 	}
 	times, most := multipleWords(f.Factor), multipleWords(f.Most)
+	text = fmt.Sprintf("What grows with the batch holds %s: %%s times this batch would fit on %s",
+		layout.Bytes(f.Scaling), layout.DeviceName(f.Device))
 	if times == most {
-		times = "about " + times
-	} else {
-		times += " to " + most
+		return fmt.Sprintf(text, "about "+times) + ".", f.Scaling
 	}
-	return fmt.Sprintf("What grows with the batch holds %s: %s times this batch would fit on %s.",
-		layout.Bytes(f.Scaling), times, layout.DeviceName(f.Device)), f.Scaling
+	return fmt.Sprintf(text, times) + ", " + most + " with nothing idle.", f.Scaling
 }
 
 // multipleWords is a multiple of a batch, rounded down.
