@@ -39,6 +39,9 @@ type OOMComposition struct {
 	// first run. It may be of a loop in one pass, or of several passes
 	RepeatedBytes uint64 `json:"-"`
 
+	// among IterationFeatureBytes, made outside of all modules, as by a loss function; 0 where no modules are known
+	LooseFeatureBytes uint64 `json:"-"`
+
 	// among IterationFeatureBytes, of code that first ran in this iteration, as in another stage of a training
 	NewCodeBytes uint64 `json:"-"`
 
@@ -63,8 +66,8 @@ func (w *ElementWidths) Narrow() uint64 { return w.OneByte + w.TwoBytes }
 // Bytes is the sum of the parts: all that is in blocks.
 func (c *OOMComposition) Bytes() uint64 { return c.FixedBytes + c.IterationBytes + c.OlderBytes }
 
-// KnowsIteration reports whether IterationBytes are of this iteration. Where no step was seen, and the same code did not
-// run several times, that is only known of activations, and of what came after an attempt that failed.
+// KnowsIteration reports whether IterationBytes are of this iteration. Where no step was seen, and the same code did
+// not run several times, that is only known of activations, and of what came after an attempt that failed.
 func (c *OOMComposition) KnowsIteration() bool {
 	return c.Stepped || c.Passes > 1 || c.LeftBytes > 0 || 2*c.IterationFeatureBytes >= c.IterationBytes
 }

@@ -12,6 +12,16 @@ const (
 	maybeCheckpointing = " In training, gradient checkpointing (torch.utils.checkpoint) keeps only the inputs of the layers that it wraps, for one more forward pass."
 )
 
+// ofLoss is said instead where most activations come from outside of all modules.
+const ofLoss = " {loose} of them were made outside of all modules, as by a loss: gradient checkpointing of layers leaves those, a loss over parts of its input, one after another, needs less."
+
+// fromOutside reports whether most activations come from outside of all modules. A program that has none in modules has
+// other layers.
+func fromOutside(c *report.OOMComposition) bool {
+	inside := c.IterationFeatureBytes - min(c.IterationFeatureBytes, c.LooseFeatureBytes)
+	return c.LooseFeatureBytes > inside && inside >= c.IterationFeatureBytes/(2*smallPart)
+}
+
 // Sentences on what is not there yet, and stays once it is: before the first backward pass, and before the first step
 // of an optimizer. Which parameters are trained is not recorded.
 const (
@@ -72,6 +82,8 @@ func sayActivations(e *report.OOMEvent, f AdviceFacts, _ uint64) (uint64, string
 	}
 	differentiated := heldBy(e, gradients)+heldBy(e, ofActivations) > 0
 	switch {
+	case fromOutside(e.Composition):
+		text += strings.Replace(ofLoss, "{loose}", report.SizeText(e.Composition.LooseFeatureBytes), 1)
 	case f.Checkpointing:
 	case e.Composition.Stepped || differentiated:
 		text += checkpointing

@@ -123,3 +123,20 @@ func TestCheckpointingNeedsGraphs(t *testing.T) {
 		})
 	}
 }
+
+// Gradient checkpointing was advised where most activations were the logits of a loss, outside of all layers: with it
+// the program ran out of memory at the same place. A program without modules has layers of its own.
+func TestCheckpointingLeavesTheLoss(t *testing.T) {
+	for _, c := range []struct {
+		loose uint64
+		says  bool
+	}{{0, false}, {2 * gib, false}, {4 * gib, true}, {6 * gib, false}} {
+		s := trainingOOM()
+		s.OOM.Events[0].Composition.LooseFeatureBytes = c.loose
+		text := advise(s, Followed{})
+		if strings.Contains(text, "4.00 GiB of them were made outside of all modules, as by a loss") != c.says ||
+			strings.Contains(text, "(torch.utils.checkpoint)") == c.says {
+			t.Errorf("%d made outside: %s", c.loose, text)
+		}
+	}
+}

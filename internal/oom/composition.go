@@ -255,6 +255,9 @@ func (c *composer) ofBatch(b *heap.Block, feature bool) {
 	}
 	if feature {
 		c.v.IterationFeatureBytes += b.Size
+		if r := c.byStack[callstack.Pair{Native: b.Stack, Python: b.PyStack}]; r != nil && !r.inModule {
+			c.v.LooseFeatureBytes += b.Size
+		}
 		if c.Replay.IsNewCode(b) {
 			c.v.NewCodeBytes += b.Size
 		}
