@@ -80,7 +80,8 @@ var FindingKinds = []FindingKind{
 	{"untagged", SeverityAdvice, "without tags and steps: half is in blocks"},
 	{"tagged", SeverityAdvice, "without steps: a tag holds a fifth"},
 	{"activations", SeverityAdvice, "feature maps of the running iteration and their gradients are a fifth; names " +
-		"checkpointing if unused and a backward pass will come, autocast if parameters are wider than half precision"},
+		"checkpointing if unused, a backward pass will come and most are made in modules, autocast if parameters are " +
+		"wider than half precision"},
 	{"parameters", SeverityAdvice, "parameters are two fifths; names half precision if they are wider"},
 	{"longer-input", SeverityAdvice, "this iteration made a quarter more feature maps than the median of three or more " +
 		"before, most by code that ran before; the difference is a fifth, or enough"},
