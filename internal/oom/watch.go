@@ -19,12 +19,14 @@ type Watch struct {
 	last   int64 // time of the latest event
 	kept   bool  // the first failure of a framework's allocator was told, with what kept its tensors
 	over   bool
+	usual  usual
 }
 
 // NewWatch returns a watch over events whose dictionary the caller keeps in tables, and what is known of the run in
 // info; both may grow. Its tables of live blocks get at most so many bytes of memory, see Short. It is to be closed.
 func NewWatch(tables *trace.Tables, info trace.Info, most int64) *Watch {
-	w := &Watch{replay: newReplay(tables, most), tables: tables, info: info}
+	w := &Watch{replay: newReplay(tables, most), tables: tables, info: info,
+		usual: usual{devices: make(map[int16]*iterationsOn), refused: make(map[uint64]comparedWith)}}
 	tracker := &w.replay.tracker
 	tracker.Info = func() trace.Info { return info }
 	tracker.Ended, tracker.Places = w.take, true
@@ -35,6 +37,7 @@ func NewWatch(tables *trace.Tables, info trace.Info, most int64) *Watch {
 }
 
 func (w *Watch) take(e *report.OOMEvent) {
+	w.usual.tell(e)
 	r := &report.OOMReport{Versions: report.Versions(w.info), NullGPU: w.info["nullgpu"] == "1", Event: *e}
 	report.AddPools(r.Versions, w.replay.resolver.OwnPools())
 	r.Process = report.ProcessOf(w.info)
@@ -53,6 +56,7 @@ func (w *Watch) LimitStacks(n int) { w.replay.resolver.Stacks.Limit = n }
 // Apply replays events in the order of the trace.
 func (w *Watch) Apply(events []trace.Event) {
 	for i := range events {
+		w.usual.event(&events[i])
 		w.replay.event(&events[i])
 		w.last = max(w.last, events[i].Time)
 	}
