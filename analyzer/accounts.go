@@ -91,7 +91,7 @@ func (a *accounts) open(id uint32, b *heap.Block, word uint64, d *profile.Accoun
 	d.Open(b, v, a.frameworkEpoch())
 	switch h := a.held; {
 	case h == nil:
-	case a.reserves(b):
+	case b.Account == heap.AccountDriver && a.reserves(b):
 		h.Reserved(h.OwnerOf(v), b.Size, b.Time)
 	default:
 		h.Opened(h.OwnerOf(v), b.Size, b.Time)
@@ -114,7 +114,7 @@ func (a *accounts) close(id uint32, b *heap.Block, d *profile.AccountStats, time
 	d.Close(b, v, a.frameworkEpoch())
 	switch h := a.held; {
 	case h == nil:
-	case a.reserves(b):
+	case b.Account == heap.AccountDriver && a.reserves(b):
 		h.Returned(h.OwnerOf(v), b.Size)
 	default:
 		h.Closed(h.OwnerOf(v), b.Size, time)

@@ -66,12 +66,9 @@ func newReplayer(tables *trace.Tables, kept []*profile.Grouping, f *profile.Filt
 	return r
 }
 
-// reserves reports whether an allocator took a block from the driver for those that it reports, as far as is known by
+// reserves reports whether an allocator took a block of the driver's for those that it reports, as far as is known by
 // then.
 func (r *replayer) reserves(b *heap.Block) bool {
-	if b.Account != heap.AccountDriver {
-		return false
-	}
 	library := r.accounts.resolver.Libraries.Of(b.Stack)
 	return library != callstack.UnknownLibrary && r.device.Holdings.Reports(library)
 }
