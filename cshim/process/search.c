@@ -36,6 +36,7 @@ enum { IDLE, PREPARES, REQUESTED, RUNS, DONE, LATE };
 static uint32_t state;
 static bool has_thread; /* that waits for the lock */
 static int32_t runs_on; /* thread, where it is one of these */
+static uint64_t runs_since;
 static int32_t requested_in; /* pid: a forked child does not have the thread */
 static char *text;
 static struct mt_referrers request;
@@ -55,6 +56,7 @@ static bool transition(uint32_t from, uint32_t to) {
 static bool start_if_wanted(void) {
   __atomic_store_n(&has_thread, false, __ATOMIC_SEQ_CST);
   if (!transition(REQUESTED, RUNS)) return false;
+  runs_since = mt_clock_monotonic();
   __atomic_store_n(&runs_on, mt_sys_gettid(), __ATOMIC_RELEASE);
   return true;
 }
@@ -67,7 +69,6 @@ static bool still_has_it(void) { return mt_growth_allocated() >= allocated_then 
 static void *search(void *unused) {
   (void)unused;
   mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
-  uint64_t began = mt_clock_monotonic();
   const char *why = mt_referrers_find(&request, start_if_wanted);
   if (__atomic_load_n(&runs_on, __ATOMIC_ACQUIRE) != mt_sys_gettid()) return NULL; /* not wanted */
   __atomic_store_n(&runs_on, 0, __ATOMIC_RELEASE);
@@ -75,7 +76,7 @@ static void *search(void *unused) {
   if (!transition(RUNS, DONE)) {
     transition(LATE, IDLE);
   } else if (unattended) {
-    if (!why && still_has_it()) write_result("referrers.growing", "growth", &request, began);
+    if (!why && still_has_it()) write_result("referrers.growing", "growth", &request, runs_since);
     mt_search_over();
   }
   return NULL;
@@ -238,8 +239,10 @@ void mt_search_at_refusal(void) {
   struct mt_referrers found = own_bounds();
   uint64_t began = mt_clock_monotonic(), before = mt_sys_block(MT_SYS_ALL_SIGNALS);
   const char *why = mt_referrers_unsafe();
-  displace(mt_config.referrers_ms / 4);
-  if (!why) why = request_search(&found, false);
+  if (!why) {
+    displace(mt_config.referrers_ms / 4);
+    why = request_search(&found, false);
+  }
   if (!why)
     why = wait_for(&found, mt_config.referrers_ms / 4, mt_config.referrers_ms * 3 / 4,
                    "another thread kept Python's interpreter busy");

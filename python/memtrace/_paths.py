@@ -80,6 +80,8 @@ def step_between(referrer: Any, child: Any) -> Optional[Step]:
         return Step(" (traceback)")
     if issubclass(kind, dict):  # OrderedDict and others
         return _step_of_dict(referrer, child) or _step_of_instance(referrer, child)
+    if kind.__name__ == "_lru_cache_wrapper" and child is not instance_dict(referrer):  # of functools; with a limit it has the results itself
+        return Step(" (lru_cache)" if type(child) is dict else " (lru_cache)[*]")
     return _step_of_instance(referrer, child)
 
 

@@ -2,6 +2,7 @@
 """The way from an object to a name, with plain objects. TestReferrers of internal/e2e has real tensors."""
 
 import collections
+import functools
 import gc
 import sys
 import threading
@@ -121,6 +122,22 @@ def test_an_earlier_search_changes_no_path():
     assert types_ == "module, list, Plan, Leaf"
     assert objects == [[dict, list, Plan, Leaf]] * 3
     assert found() == ((path, types_), objects)
+
+
+@functools.lru_cache(maxsize=None)
+def unbounded(n):
+    return Leaf()
+
+
+@functools.lru_cache(maxsize=8)
+def bounded(n):
+    return Leaf()
+
+
+def test_caches_of_functions_have_names():
+    """The path was unbounded.<dict>[*]."""
+    assert path_of(lambda: unbounded(3))[0] == f"{__name__}.unbounded (lru_cache)[*]"
+    assert path_of(lambda: bounded(3))[0] == f"{__name__}.bounded (lru_cache)[*]"
 
 
 def test_entries_of_a_table_have_no_names():
