@@ -16,7 +16,7 @@ import (
 )
 
 var fitting = regexp.MustCompile(
-	`([\d.]+) times this batch would fit on device 0, ([\d.]+) with nothing idle\.`)
+	`([\d.]+) times this batch would fit, ([\d.]+) with nothing idle\.`)
 
 // Up to 12% more was said to fit than did, since with other sizes of blocks the allocator leaves more idle. Then "37 to
 // 48 times" was said, where 48 did not fit: that is what would with nothing idle.

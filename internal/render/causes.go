@@ -111,8 +111,10 @@ func fitSentence(s *report.Summary) (text string, bytes uint64) {
 		return "", 0
 	}
 	times, most := multipleWords(f.Factor), multipleWords(f.Most)
-	text = fmt.Sprintf("What grows with the batch holds %s: %%s times this batch would fit on %s",
-		layout.Bytes(f.Scaling), layout.DeviceName(f.Device))
+	text = fmt.Sprintf("What grows with the batch holds %s: %%s times this batch would fit", layout.Bytes(f.Scaling))
+	if len(s.Devices) > 1 {
+		text += " on " + layout.DeviceName(f.Device)
+	}
 	if times == most {
 		return fmt.Sprintf(text, "about "+times) + ".", f.Scaling
 	}
