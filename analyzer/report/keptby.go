@@ -278,8 +278,8 @@ func keptByFirst(info trace.Info, inTensors func(allocated uint64) uint64, lates
 	return keptByOf(info, trace.ReferrersKey, inTensors, latest)
 }
 
-// named is how much is freed with holders that have a name, beside a model. At the end of a program its functions have returned, and
-// what their variables had has no name, or is garbage.
+// named is how much is freed with holders that have a name, beside a model. At the end of a program its functions have
+// returned, and what their variables had has no name, or is garbage.
 func (k *KeptBy) named() (bytes uint64) {
 	for i := range k.Holders {
 		if h := &k.Holders[i]; !h.Garbage && h.Path != KeptUnknown && !h.IsModel() {
