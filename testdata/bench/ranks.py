@@ -81,4 +81,4 @@ def section(setup, quick):
             raise Failure(f"the report does not name rank {rank}")
     say(f"ranks took {time.monotonic() - begin:.0f} s without making their traces")
     forget(folder)
-    return table(["what", "s of one core", "MiB", ""], costs.rows)
+    return table(["what", "s of one core", "MiB", "file"], costs.rows)
