@@ -102,7 +102,8 @@ static bool fill_namespace(void *globals) {
   return mt_pyfunctions_add(globals, MT_TORCH) && mt_pyscript_add_number(globals, "LIMIT", now->limit) &&
          mt_pyscript_add_number(globals, "VISITS", now->visits) &&
          mt_pyscript_add_number(globals, "MILLISECONDS", now->milliseconds) &&
-         mt_pyscript_add_number(globals, "ROOM", now->room);
+         mt_pyscript_add_number(globals, "ROOM", now->room) &&
+         mt_pyscript_add_number(globals, "STILL", !now->goes_on);
 }
 
 /* The script's functions refer to their namespace: a cycle that must be cleared. */

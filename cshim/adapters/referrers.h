@@ -12,6 +12,7 @@ struct mt_referrers {
   uint32_t milliseconds; /* after which no further one is */
   char *text;       /* room for the rows, as internal/control reads them; written with the interpreter's lock */
   size_t room, size;
+  bool goes_on; /* the program does meanwhile, perhaps with a backward pass: what graphs have is not looked at */
   uint64_t
       seq; /* the last order number before which all tensors that were found were live; 0 while nothing is recorded */
 };

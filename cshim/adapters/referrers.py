@@ -2,7 +2,7 @@
 # _ways.py and _referrers.py, which precede it.
 from memtrace._referrers import _find, gc, sys
 
-from .library import LIMIT, MILLISECONDS, ROOM, VISITS, all_instances, answer, failed, freed, moment, pinned, ways
+from .library import LIMIT, MILLISECONDS, ROOM, STILL, VISITS, all_instances, answer, failed, freed, moment, pinned, ways
 
 LONGEST = 2000  # characters of a text
 
@@ -40,7 +40,7 @@ def _answer():
     if torch is None or not hasattr(torch, "Tensor"):
         answer(b"")
         return
-    found = _find(torch, LIMIT, VISITS, MILLISECONDS / 1000, moment, _Collector)
+    found = _find(torch, LIMIT, VISITS, MILLISECONDS / 1000, moment, _Collector, bool(STILL))
     rows, left = [], ROOM - 100
     for holder in found.holders:
         row = _row(holder).encode("utf-8", "replace")

@@ -268,6 +268,7 @@ void mt_search_while_growing(void) {
   int error = errno;
   struct mt_referrers wanted = own_bounds();
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS);
+  wanted.goes_on = true;
   allocated_then = mt_growth_allocated();
   request_search(&wanted, true);
   mt_sys_set_blocked(before);

@@ -255,7 +255,7 @@ class Freed:
             for key in group.keys:
                 self.colour[key] = number if key in group.ended else OTHERS
         known = referred | (self.colour.keys() - unknown)
-        roots = [(reading.tensor.grad_fn, self.colour.get(key, OTHERS)) for key, reading in tensors.items() if key in known]
+        roots = [(reading.tensor.grad_fn, self.colour.get(key, OTHERS)) for key, reading in tensors.items() if key in known and graphs.numbers]
         self.nodes = graphs.colours([(root, colour) for root, colour in roots if root is not None])
         for colour in set(self.nodes) if graphs.guessed else ():
             if colour >= 0:

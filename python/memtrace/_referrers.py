@@ -139,8 +139,8 @@ def _size(n: float) -> str:
     return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
 
 
-def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), met: Optional[Callable[[], None]] = None, collector: Any = None) -> Found:
-    """met is called once all tensors are known, and are kept alive. collector is what the library can ask of the garbage collector."""
+def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), met: Optional[Callable[[], None]] = None, collector: Any = None, still: bool = True) -> Found:
+    """met is called once all tensors are known, and are kept alive. collector is what the library can ask of the garbage collector. still: no backward pass is under way, whose threads let go of what graphs have saved, and write gradients, without the interpreter's lock; otherwise neither is looked at."""
     with _Alone(), _without_overrides(torch):
         until = time.monotonic() + seconds
         optimizer = getattr(sys.modules.get("torch.optim"), "Optimizer", None)  # parameters have better names than where it lists them
@@ -152,10 +152,14 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         del objects
         referred = ways.referred() if ways else _referred(tensors)
         graphs = Graphs(torch)
-        late = _measure_graphs(graphs, tensors, referred, ways.unknown() if ways else set(), until)
-        storages = _leave_to_graphs(graphs, torch, tensors, ways) if ways else {}
+        late, storages = False, {}
+        graphs.doubtful = not still
+        if still:
+            late = _measure_graphs(graphs, tensors, referred, ways.unknown() if ways else set(), until)
+            storages = _leave_to_graphs(graphs, torch, tensors, ways) if ways else {}
         perhaps = _leave_doubtful(graphs, tensors, referred, ways)
-        _add_gradients(torch, tensors, referred)
+        if still:
+            _add_gradients(torch, tensors, referred)
         storages.update({reading.storage: reading.bytes for key, reading in tensors.items() if key not in perhaps and not reading.pinned})
         chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if ways else TRACED])
         chosen.update({reading.of: tensors[reading.of] for reading in list(chosen.values()) if reading.of is not None})
