@@ -28,7 +28,7 @@ type accounts struct {
 	details  [heap.AccountCount]*profile.AccountStats
 	aside    profile.Cells            // of accounts without detail: they hold what the filter said
 	held     *profile.HeldSeries      // nil where blocks are not counted by origin
-	reserves func(b *heap.Block) bool // whether a driver block is an allocator's, whose blocks are counted
+	reserves func(trace.StackID) bool // whether driver blocks are an allocator's, whose own are counted
 	heights  [heap.AccountCount]heap.HeightSeries
 	requests profile.Requests
 	implicit [heap.AccountCount]report.ImplicitFrees
@@ -91,7 +91,7 @@ func (a *accounts) open(id uint32, b *heap.Block, word uint64, d *profile.Accoun
 	d.Open(b, v, a.frameworkEpoch())
 	switch h := a.held; {
 	case h == nil:
-	case b.Account == heap.AccountDriver && a.reserves(b):
+	case b.Account == heap.AccountDriver && a.reserves(b.Stack):
 		h.Reserved(h.OwnerOf(v), b.Size, b.Time)
 	default:
 		h.Opened(h.OwnerOf(v), b.Size, b.Time)
@@ -114,7 +114,7 @@ func (a *accounts) close(id uint32, b *heap.Block, d *profile.AccountStats, time
 	d.Close(b, v, a.frameworkEpoch())
 	switch h := a.held; {
 	case h == nil:
-	case b.Account == heap.AccountDriver && a.reserves(b):
+	case b.Account == heap.AccountDriver && a.reserves(b.Stack):
 		h.Returned(h.OwnerOf(v), b.Size)
 	default:
 		h.Closed(h.OwnerOf(v), b.Size, time)

@@ -66,10 +66,10 @@ func newReplayer(tables *trace.Tables, kept []*profile.Grouping, f *profile.Filt
 	return r
 }
 
-// reserves reports whether an allocator took a block of the driver's for those that it reports, as far as is known by
-// then.
-func (r *replayer) reserves(b *heap.Block) bool {
-	library := r.accounts.resolver.Libraries.Of(b.Stack)
+// reserves reports whether a call stack takes driver memory for an allocator that reports what it cuts out of it, as
+// far as is known by then.
+func (r *replayer) reserves(stack trace.StackID) bool {
+	library := r.accounts.resolver.Libraries.Of(stack)
 	return library != callstack.UnknownLibrary && r.device.Holdings.Reports(library)
 }
 

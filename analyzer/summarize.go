@@ -159,11 +159,10 @@ func (q *query) addTrends(s *report.Summary, info trace.Info) {
 	s.Trend, s.OtherTrends = judge.Judge(mainAccount(s))
 }
 
-// reserves reports whether a call stack takes driver memory for those who report what they cut out of it.
+// reserves reports whether a call stack takes driver memory for those who report what they cut out of it, pools of the
+// program's own among them.
 func (q *query) reserves(stack uint64) bool {
-	library := q.resolver.Libraries.Of(callstack.PairOf(stack).Native)
-	return q.replayer.poolStacks[stack] ||
-		library != callstack.UnknownLibrary && q.replayer.device.Holdings.Reports(library)
+	return q.replayer.poolStacks[stack] || q.replayer.reserves(callstack.PairOf(stack).Native)
 }
 
 // addNotes adds what limits the figures.
