@@ -25,6 +25,7 @@ import (
 	"memtrace/analyzer"
 	"memtrace/analyzer/report"
 	"memtrace/internal/diff"
+	"memtrace/internal/guest"
 	"memtrace/internal/page"
 	"memtrace/internal/profile"
 	"memtrace/internal/render"
@@ -55,13 +56,9 @@ func modules(t *testing.T) string {
 	if err != nil {
 		t.Fatal(err)
 	}
-	cache := os.Getenv("MEMTRACE_CACHE")
-	if cache == "" {
-		home, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(home, "memtrace")
+	cache, err := guest.Cache()
+	if err != nil {
+		t.Fatal(err)
 	}
 	folder := filepath.Join(cache, "npm", fmt.Sprintf("browser-%x", sha256.Sum256(lock))[:24])
 	if err := os.MkdirAll(folder, 0o700); err != nil {

@@ -66,7 +66,6 @@ func pytest(t *testing.T, framework, budget string, args ...string) *pytestRun {
 	cmd.Dir = r.dir
 	oracle := filepath.Join(r.dir, "oracle.jsonl")
 	cmd.Env = append(environ(), "NULLCUDA_SHARED=none", "ORACLE="+oracle,
-		"PYTHONPYCACHEPREFIX="+pycache(), // what is fetched is not compiled
 		"PYTHONPATH="+filepath.Join(guest.Root(), "python")+":"+p.packageFolder(t, "pytest.txt"), "COLUMNS=120")
 	r.outcome = runOne(t, cmd)
 	text, err := os.ReadFile(filepath.Join(r.dir, "memtrace-pytest", "tests.json"))

@@ -259,20 +259,17 @@ func ownFolder(t *testing.T) string {
 	return dir
 }
 
-// pycache is the folder of the modules that Python has compiled, in that of what tests install.
-func pycache() string {
-	home, _ := os.UserHomeDir()
-	caches := cmp.Or(os.Getenv("XDG_CACHE_HOME"), filepath.Join(home, ".cache"))
-	return filepath.Join(cmp.Or(os.Getenv("MEMTRACE_CACHE"), filepath.Join(caches, "memtrace")), "pycache")
-}
-
 // TestMain removes recordings of earlier libraries.
 func TestMain(m *testing.M) {
 	build := filepath.Join(guest.Root(), "build")
 	// Half of the time that an import of PyTorch takes is for compiling it, which other checkouts need not repeat.
 	// Nothing is written beside sources.
 	os.Unsetenv("PYTHONDONTWRITEBYTECODE")
-	os.Setenv("PYTHONPYCACHEPREFIX", pycache())
+	cache, err := guest.Cache()
+	if err != nil {
+		panic(err)
+	}
+	os.Setenv("PYTHONPYCACHEPREFIX", filepath.Join(cache, "pycache"))
 	current, err := libraryDigest()
 	if err == nil {
 		folders, _ := filepath.Glob(filepath.Join(build, "recordings", "*"))

@@ -18,6 +18,15 @@ import (
 	"testing"
 )
 
+// Cache is the folder of what tests fetch once for all checkouts: $MEMTRACE_CACHE, else memtrace in the user's cache.
+func Cache() (string, error) {
+	if cache := os.Getenv("MEMTRACE_CACHE"); cache != "" {
+		return cache, nil
+	}
+	caches, err := os.UserCacheDir()
+	return filepath.Join(caches, "memtrace"), err
+}
+
 var root = findRoot()
 
 // findRoot looks for the folder that has go.mod from the test's own on, in which a test begins; "" elsewhere.

@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"memtrace/internal/guest"
 	"memtrace/trace"
 )
 
@@ -23,13 +24,9 @@ var nvtxAges = map[string]struct{ pkg, version, header string }{
 // oracle returns the folder of an unpacked vendor package, which is fetched once and kept in the cache.
 func oracle(t *testing.T, pkg, version string) string {
 	t.Helper()
-	cache := os.Getenv("MEMTRACE_CACHE")
-	if cache == "" {
-		base, err := os.UserCacheDir()
-		if err != nil {
-			t.Fatal(err)
-		}
-		cache = filepath.Join(base, "memtrace")
+	cache, err := guest.Cache()
+	if err != nil {
+		t.Fatal(err)
 	}
 	dir := filepath.Join(cache, "oracles", pkg+"-"+version)
 	if _, err := os.Stat(dir); err == nil {
