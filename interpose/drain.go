@@ -68,8 +68,8 @@ type settings struct {
 	oomTexts             string
 	memory               guestMemory
 	traceMax             int64
-	embedSymbols         bool
-	replaces             bool // a trace of that name, if there was one
+	embedTime            time.Duration // for names of functions at the end; 0: none
+	replaces             bool          // a trace of that name, if there was one
 }
 
 // run drains until the process ends or something breaks.
@@ -134,8 +134,8 @@ func newDrainer(set settings, log zerolog.Logger) (_ *drainer, err error) {
 	if d.oom == nil && set.oomTexts != oomTextsNone {
 		info[trace.OOMReplayKey] = "off (MEMTRACE_GUEST_MEMORY=0)"
 	}
-	if set.embedSymbols {
-		d.symbols = newSymbolEmbedder(d.spool.Info())
+	if set.embedTime > 0 {
+		d.symbols = newSymbolEmbedder(d.spool.Info(), set.embedTime)
 	}
 	return d, d.writer.WriteInfo(info)
 }

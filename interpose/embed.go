@@ -10,18 +10,15 @@ import (
 	"memtrace/trace"
 )
 
-// embedTime is how long the end of the program may take longer for the names of functions. C waits for the drainer a
-// little longer than that (cshim/process/recorder.c).
-const embedTime = 3 * time.Second
-
 // symbolEmbedder keeps of the dictionary what it takes to name code addresses at the end.
 type symbolEmbedder struct {
 	tables *trace.Tables
 	info   trace.Info
+	time   time.Duration // that they may take; C waits for the drainer longer (cshim/process/recorder.c)
 }
 
-func newSymbolEmbedder(info trace.Info) *symbolEmbedder {
-	return &symbolEmbedder{tables: &trace.Tables{}, info: info}
+func newSymbolEmbedder(info trace.Info, time time.Duration) *symbolEmbedder {
+	return &symbolEmbedder{tables: &trace.Tables{}, info: info, time: time}
 }
 
 // codeDictionary passes dictionary entries on and keeps native stacks and modules.
@@ -67,10 +64,10 @@ func (s *symbolEmbedder) collect() (symbols []trace.Symbol, err error) {
 			symbols, err = nil, fmt.Errorf("the trace has no names of functions, internal fault: %v", fault)
 		}
 	}()
-	end := time.Now().Add(embedTime)
+	end := time.Now().Add(s.time)
 	symbols, whole := symbol.CollectInside(s.tables, s.info, func() bool { return time.Now().After(end) })
 	if !whole {
-		err = fmt.Errorf("the trace has only a part of the names of functions: %v were not enough", embedTime)
+		err = fmt.Errorf("the trace has only a part of the names of functions: %v were not enough", s.time)
 	}
 	return symbols, err
 }

@@ -32,6 +32,7 @@ import (
 	"os"
 	"runtime"
 	"sync"
+	"time"
 
 	"memtrace/internal/safefile"
 )
@@ -43,15 +44,15 @@ import (
 func mtDrainStart() C.int {
 	reserveThreads() // before the trace has a head, from which a program may see that it is recorded
 	d, err := newDrainer(settings{
-		spoolPath:    os.Getenv("MEMTRACE_DRAIN_SPOOL"),
-		tracePath:    os.Getenv("MEMTRACE_DRAIN_TRACE"),
-		spoolFile:    identity("MEMTRACE_DRAIN_SPOOL_FILE"),
-		traceFile:    identity("MEMTRACE_DRAIN_TRACE_FILE"),
-		oomTexts:     os.Getenv("MEMTRACE_OOM"),
-		memory:       parseGuestMemory(os.Getenv("MEMTRACE_GUEST_MEMORY")),
-		traceMax:     parseLimit(os.Getenv("MEMTRACE_TRACE_MAX")),
-		embedSymbols: os.Getenv("MEMTRACE_EMBED_SYMBOLS") == "1",
-		replaces:     os.Getenv("MEMTRACE_FORCE") == "1",
+		spoolPath: os.Getenv("MEMTRACE_DRAIN_SPOOL"),
+		tracePath: os.Getenv("MEMTRACE_DRAIN_TRACE"),
+		spoolFile: identity("MEMTRACE_DRAIN_SPOOL_FILE"),
+		traceFile: identity("MEMTRACE_DRAIN_TRACE_FILE"),
+		oomTexts:  os.Getenv("MEMTRACE_OOM"),
+		memory:    parseGuestMemory(os.Getenv("MEMTRACE_GUEST_MEMORY")),
+		traceMax:  parseLimit(os.Getenv("MEMTRACE_TRACE_MAX")),
+		embedTime: time.Duration(parseLimit(os.Getenv("MEMTRACE_EMBED_SYMBOLS"))) * time.Millisecond,
+		replaces:  os.Getenv("MEMTRACE_FORCE") == "1",
 	}, newLogger(os.Getenv("MEMTRACE_LOG"), os.Getenv("MEMTRACE_STDERR")))
 	if err != nil {
 		return 0

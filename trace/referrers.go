@@ -14,10 +14,12 @@ const MaxReferrerRows = 256
 type Referrers struct {
 	Tensors uint64 // that there are on devices
 	Late    bool   // it was cut short
-	LeftOut uint64 // rows beyond the limit
-	Bytes   uint64 // of all their storages, each counted once
-	Visits  uint64 // references that were followed
-	Holders []Holder
+	// a backward pass was under way, so that it did not look at what autograd graphs keep, nor at gradients
+	GraphsUnread bool
+	LeftOut      uint64 // rows beyond the limit
+	Bytes        uint64 // of all their storages, each counted once
+	Visits       uint64 // references that were followed
+	Holders      []Holder
 }
 
 // Holder is tensors that are reached in the same way, as memtrace.Holder of the Python package has it.
@@ -66,8 +68,9 @@ const (
 func ParseReferrers(text string) (*Referrers, error) {
 	first, rows, ends := strings.Cut(text, "\n")
 	fields := newFields(first, 5)
-	found := &Referrers{Tensors: fields.number(0), Late: fields.number(1) != 0, LeftOut: fields.number(2),
-		Bytes: fields.number(3), Visits: fields.number(4)}
+	found := &Referrers{Tensors: fields.number(0), Late: fields.number(1)&1 != 0,
+		GraphsUnread: fields.number(1)&2 != 0, LeftOut: fields.number(2), Bytes: fields.number(3),
+		Visits: fields.number(4)}
 	for line := range strings.Lines(rows) {
 		line, whole := strings.CutSuffix(line, "\n")
 		f := newFields(line, holderFields, holderFieldsToPass, holderFieldsToEnds, holderFieldsAtFirst)

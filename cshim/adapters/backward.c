@@ -317,3 +317,9 @@ uint64_t mt_backward_node(const struct mt_thread *self, uint64_t otherwise) {
   const void *node = self->op_node ? (const void *)(uintptr_t)*self->op_node : running();
   return node ? operator_of(node) : otherwise;
 }
+
+bool mt_backward_runs(struct mt_thread *self) {
+  if (!self || !mt_backward_known()) return true;
+  if (self->op_version != __atomic_load_n(&mt_backward.changes, __ATOMIC_ACQUIRE) + 1) mt_backward_bind_thread(self);
+  return (self->op_node ? (const void *)(uintptr_t)*self->op_node : running()) != NULL;
+}

@@ -50,6 +50,9 @@ extern struct mt_backward mt_backward;
  * otherwise, where no node runs. */
 uint64_t mt_backward_node(const struct mt_thread *self, uint64_t otherwise);
 
+/* Whether a node runs in the calling thread, which a backward pass waits for then; true where it cannot be told. */
+bool mt_backward_runs(struct mt_thread *self);
+
 static inline bool mt_backward_known(void) {
   return __atomic_load_n(&mt_backward.layout, __ATOMIC_ACQUIRE) != MT_NODE_UNKNOWN;
 }

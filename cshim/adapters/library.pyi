@@ -37,7 +37,10 @@ LIMIT: int
 VISITS: int
 MILLISECONDS: int
 ROOM: int
-STILL: int
+OWN_PASSES: int
+PASS_MILLISECONDS: int
+GOES_ON: int
+BRIEF: int
 def moment() -> int: ...
 def answer(rows: bytes) -> int: ...
 def failed(reason: bytes) -> int: ...

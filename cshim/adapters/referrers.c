@@ -103,7 +103,10 @@ static bool fill_namespace(void *globals) {
          mt_pyscript_add_number(globals, "VISITS", now->visits) &&
          mt_pyscript_add_number(globals, "MILLISECONDS", now->milliseconds) &&
          mt_pyscript_add_number(globals, "ROOM", now->room) &&
-         mt_pyscript_add_number(globals, "STILL", !now->goes_on);
+         mt_pyscript_add_number(globals, "OWN_PASSES", now->own_passes) &&
+         mt_pyscript_add_number(globals, "PASS_MILLISECONDS", now->pass_ms) &&
+         mt_pyscript_add_number(globals, "GOES_ON", now->goes_on) &&
+         mt_pyscript_add_number(globals, "BRIEF", now->brief);
 }
 
 /* The script's functions refer to their namespace: a cycle that must be cleared. */

@@ -12,7 +12,11 @@ struct mt_referrers {
   uint32_t milliseconds; /* after which no further one is */
   char *text;       /* room for the rows, as internal/control reads them; written with the interpreter's lock */
   size_t room, size;
-  bool goes_on; /* the program does meanwhile, perhaps with a backward pass: what graphs have is not looked at */
+  uint32_t own_passes; /* backward passes whose threads wait for the search */
+  uint32_t pass_ms;    /* how long the search waits for the end of others; while one is under way, what graphs have
+                          is not looked at */
+  bool goes_on;        /* nobody waits: what graphs have is not looked at, a pass that does not end ends the search */
+  bool brief;          /* the rows have no addresses */
   uint64_t
       seq; /* the last order number before which all tensors that were found were live; 0 while nothing is recorded */
 };

@@ -20,7 +20,8 @@ struct mt_config mt_config = {.log_level = MT_LOG_WARN,
 #define MT_SPOOL_LIMIT (64ull << 30)
 #define MT_NVML_SECONDS_MAX 3600u
 #define MT_REFERRERS_MS 2000u
-#define MT_REFERRERS_MS_MAX 60000u
+#define MT_EMBED_SYMBOLS_MS 3000u
+#define MT_MS_MAX 60000u
 
 static bool is_digit(char c) { return c >= '0' && c <= '9'; }
 
@@ -78,7 +79,6 @@ static void set_control_dir(const char *v) {
   else if (n >= MT_CONTROL_DIR_MAX) warn("CONTROL_DIR", v, "has more than 94 bytes and is not used");
   else memcpy(mt_config.control_dir, v, n + 1);
 }
-static void set_embed_symbols(const char *v) { mt_config.embed_symbols = truthy(v); }
 static void set_nvtx(const char *v) { mt_config.no_nvtx = !truthy(v); }
 static void set_spool_dir(const char *v) { set_path(mt_config.spool_dir, "SPOOL_DIR", v); }
 static void set_run_dir(const char *v) { set_path(mt_config.run_dir, "RUN_DIR", v); }
@@ -113,15 +113,22 @@ static void set_nvml(const char *v) {
 }
 
 /* A switch, or milliseconds. */
-static void set_referrers(const char *v) {
+/* A number of milliseconds, or a switch that stands for the usual one, which nonsense names. */
+static uint32_t milliseconds(const char *v, uint32_t usual, const char *name, const char *nonsense) {
   uint64_t n = mt_parse_size(v);
-  bool number = n > 1 && !is_on(v);
-  mt_config.referrers_ms = !truthy(v)                ? 0
-                           : !number                 ? MT_REFERRERS_MS
-                           : n > MT_REFERRERS_MS_MAX ? MT_REFERRERS_MS_MAX
-                                                     : (uint32_t)n;
-  if (!n && truthy(v) && !is_on(v)) warn("REFERRERS", v, "is no number of milliseconds; 2000 is used");
-  if (n > MT_REFERRERS_MS_MAX) warn("REFERRERS", v, "is too much; 60000 is used");
+  if (!truthy(v)) return 0;
+  if (!n && !is_on(v)) warn(name, v, nonsense);
+  if (n > MT_MS_MAX) warn(name, v, "is too much; 60000 is used");
+  return n <= 1 || is_on(v) ? usual : n > MT_MS_MAX ? MT_MS_MAX : (uint32_t)n;
+}
+
+static void set_referrers(const char *v) {
+  mt_config.referrers_ms =
+      milliseconds(v, MT_REFERRERS_MS, "REFERRERS", "is no number of milliseconds; 2000 is used");
+}
+static void set_embed_symbols(const char *v) {
+  mt_config.embed_symbols_ms =
+      milliseconds(v, MT_EMBED_SYMBOLS_MS, "EMBED_SYMBOLS", "is no number of milliseconds; 3000 is used");
 }
 
 static void set_spool_max(const char *v) {

@@ -19,6 +19,7 @@ struct mt_config {
   bool force;
   bool asleep;     /* MEMTRACE_START=asleep: nothing is recorded before a request (process/control.h) */
   uint32_t referrers_ms; /* MEMTRACE_REFERRERS: how long an automatic search may take; 0 none */
+  uint32_t embed_symbols_ms; /* for which the drainer names code addresses in the trace at the end; 0 none */
   bool no_control; /* MEMTRACE_CONTROL=0: no control socket */
   bool no_nvtx;
   bool start_directory_known;
@@ -27,7 +28,6 @@ struct mt_config {
   int oom;               /* enum mt_oom_texts */
   uint64_t trace_max;    /* bytes that the trace may have, 0: any */
   uint64_t guest_memory; /* bytes that the drainer may use to track live blocks, 0: it does not */
-  bool embed_symbols;    /* the drainer names code addresses in the trace at the end */
   uint64_t spool_max;
   uint64_t spool_hard_max; /* 0: default (cshim/spool/region.c) */
   bool drop;               /* MEMTRACE_OVERFLOW=drop: a thread never waits for room */

@@ -89,6 +89,7 @@ static void nonsense(void) {
                {"NVML=bogus", " is no number of seconds; 1 is used"},
                {"REFERRERS=bogus", " is no number of milliseconds; 2000 is used"},
                {"REFERRERS=99999999", " is too much; 60000 is used"},
+               {"EMBED_SYMBOLS=bogus", " is no number of milliseconds; 3000 is used"},
                {"LOG=bogus", " is no level; warn is used"},
                {"OOM=bogus", " means nothing; it is on"},
                {"STACKS=bogus", " has a word that means nothing, and that word has no effect"},
@@ -124,6 +125,12 @@ static void begin(void) {
   CHECK(!mt_config.asleep && !mt_config.no_control && mt_config.referrers_ms == 2000);
   load("MEMTRACE_REFERRERS=300", "", "");
   CHECK(mt_config.referrers_ms == 300);
+  load("MEMTRACE_EMBED_SYMBOLS=1", "", "");
+  CHECK_EQ(mt_config.embed_symbols_ms, 3000);
+  load("MEMTRACE_EMBED_SYMBOLS=45000", "", "");
+  CHECK_EQ(mt_config.embed_symbols_ms, 45000);
+  load("MEMTRACE_EMBED_SYMBOLS=off", "", "");
+  CHECK_EQ(mt_config.embed_symbols_ms, 0);
 }
 
 /* One that cannot hold a socket's name leaves the folder that there was. */

@@ -17,7 +17,7 @@ void *mt_initial_stack[MT_INITIAL_ARGV + 15 + AUXV_WORDS];
 
 static char spool_variable[MT_PATH_MAX + 32], trace_variable[MT_PATH_MAX + 32], log_variable[32], stderr_variable[64],
     oom_variable[32];
-static char guest_memory_variable[64], trace_max_variable[64];
+static char guest_memory_variable[64], trace_max_variable[64], embed_symbols_variable[64];
 static char spool_file_variable[32 + MT_FILE_TEXT], trace_file_variable[32 + MT_FILE_TEXT];
 
 static char *variable(char *buffer, const char *name, const char *value) {
@@ -72,7 +72,7 @@ void mt_initial_stack_build(void) {
   *word++ = variable(oom_variable, "MEMTRACE_OOM=", oom_texts[mt_config.oom]);
   *word++ = number_variable(guest_memory_variable, "MEMTRACE_GUEST_MEMORY=", mt_config.guest_memory);
   *word++ = number_variable(trace_max_variable, "MEMTRACE_TRACE_MAX=", mt_config.trace_max);
-  *word++ = mt_config.embed_symbols ? "MEMTRACE_EMBED_SYMBOLS=1" : "MEMTRACE_EMBED_SYMBOLS=0";
+  *word++ = number_variable(embed_symbols_variable, "MEMTRACE_EMBED_SYMBOLS=", mt_config.embed_symbols_ms);
   *word++ = mt_config.force ? "MEMTRACE_FORCE=1" : "MEMTRACE_FORCE=0";
   *word++ = NULL;
   *add_auxv(word) = NULL;

@@ -317,7 +317,7 @@ static void request_last_flush(struct mt_spool_header *h) {
 
 /* Also for a flush that another thread is just about to request. */
 static void wait_for_last_flush(struct mt_spool_header *h) {
-  uint64_t give_up = mt_clock_monotonic() + MT_STOP_WAIT_MS * 1000000ull;
+  uint64_t give_up = mt_clock_monotonic() + (MT_STOP_WAIT_MS + mt_config.embed_symbols_ms) * 1000000ull;
   for (uint32_t now; (now = __atomic_load_n(&h->control, __ATOMIC_ACQUIRE)) != MT_DRAINED && mt_draining() &&
                      mt_clock_monotonic() < give_up;)
     if (now == MT_STOP_REQUESTED) mt_sys_futex_wait(&h->control, now, 50000000);

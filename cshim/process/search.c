@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/prctl.h>
 
+#include "adapters/backward.h"
 #include "allocator/growth.h"
 #include "base/clock.h"
 #include "base/config.h"
@@ -27,6 +28,7 @@
 #define MT_STACK (8u << 20)    /* finalizers of the program's may run on it */
 #define MT_ROOM (1u << 20)     /* of the answer */
 #define MT_WALK_MS 10000u      /* for visiting objects */
+#define MT_PASS_MS 2000u       /* for the end of a backward pass */
 #define MT_VISITS 200000000u   /* of references between them, at most */
 #define MT_SEARCH_MS 45000u    /* until the result is not wanted any more: a pass over a large heap cannot be cut
                                   short */
@@ -156,6 +158,7 @@ static const char *wait_for(struct mt_referrers *answer, uint32_t lock_ms, uint3
 
 const char *mt_search(struct mt_referrers *answer, uint32_t wait_ms) {
   displace(wait_ms);
+  answer->pass_ms = MT_PASS_MS;
   const char *why = request_search(answer, false);
   return why ? why
              : wait_for(answer, wait_ms, MT_SEARCH_MS,
@@ -195,7 +198,8 @@ static struct mt_referrers own_bounds(void) {
   return (struct mt_referrers){.limit = MT_OWN_ROWS,
                                .visits = MT_OWN_VISITS,
                                .milliseconds = mt_config.referrers_ms * 3 / 5,
-                               .room = MT_OWN_ROOM};
+                               .room = MT_OWN_ROOM,
+                               .brief = true};
 }
 
 /* True for the first search of this recording. */
@@ -237,6 +241,7 @@ void mt_search_at_refusal(void) {
   if (!__atomic_compare_exchange_n(&announced_by, &self, 0, false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)) return;
   int error = errno;
   struct mt_referrers found = own_bounds();
+  found.own_passes = mt_backward_runs(mt_thread_get());
   uint64_t began = mt_clock_monotonic(), before = mt_sys_block(MT_SYS_ALL_SIGNALS);
   const char *why = mt_referrers_unsafe();
   if (!why) {
@@ -269,6 +274,7 @@ void mt_search_while_growing(void) {
   struct mt_referrers wanted = own_bounds();
   uint64_t before = mt_sys_block(MT_SYS_ALL_SIGNALS);
   wanted.goes_on = true;
+  wanted.pass_ms = mt_config.referrers_ms;
   allocated_then = mt_growth_allocated();
   request_search(&wanted, true);
   mt_sys_set_blocked(before);

@@ -42,6 +42,9 @@ func (t *holderText) report(r *referrersReport, leftOut uint64) {
 	if r.Late {
 		t.words("", "Time ran out before the search ended, so that some holders are not known.")
 	}
+	if r.Unread {
+		t.words("", "A backward pass was under way the whole time, so what autograd graphs keep and gradients are not known.")
+	}
 }
 
 func (t *holderText) holder(h *placedHolder) {

@@ -29,6 +29,7 @@ type referrersReport struct {
 	PID     int            `json:"pid"`
 	Tensors uint64         `json:"tensors"`
 	Late    bool           `json:"late"`
+	Unread  bool           `json:"graphs_unread"`
 	Holders []placedHolder `json:"holders"`
 }
 
@@ -78,7 +79,7 @@ func (r *Recorder) Referrers(o ReferrersOptions, pid int) error {
 	}
 	r.Log.Info().Msgf("the search took %s", time.Since(begin).Round(time.Millisecond))
 	text := referrersReport{Schema: referrersSchema, PID: pid, Tensors: found.Tensors, Late: found.Late,
-		Holders: []placedHolder{}}
+		Unread: found.GraphsUnread, Holders: []placedHolder{}}
 	sites, saved := r.sitesOf(pid, answer, found)
 	for _, h := range mostHeld(report.KeptOf(found.Holders, saved, 0)) {
 		if len(text.Holders) < o.Rows {

@@ -215,6 +215,21 @@ func TestKeptByAtTheEnd(t *testing.T) {
 	}
 }
 
+// The addresses of a holder's tensors, which nobody reads there, had no room in the answer where it had some 2,500, and
+// 4,096 tensors were looked at.
+//
+// A holder of thousands of tensors is named with all of them.
+func TestKeptByOfManyTensors(t *testing.T) {
+	t.Parallel()
+	k := readKeptBy(t, program{framework: torch27, args: []string{"kept.py", "many"}}.record(t))
+	if len(k.Holders) == 0 || k.Skipped != "" {
+		t.Fatalf("%+v", k)
+	}
+	if h := k.Holders[0]; h.Path != "__main__.features[*]" || h.Tensors != 6000 || h.Frees != 6000*4096 || h.AtMost {
+		t.Errorf("%+v", h)
+	}
+}
+
 // After an earlier search, by memtrace ctl or the program's own, the report did not say what keeps the memory: objects
 // had dictionaries of their attributes from then on, and the path that led through these was that of a model's
 // optimizer, which is no news.

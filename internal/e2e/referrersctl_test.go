@@ -199,6 +199,39 @@ print("end", flush=True)
 	a.end(t)
 }
 
+// A backward pass takes graphs apart while the search looks into them, which ended programs. While one is under way
+// that does not end, tensors are found without their graphs and gradients, and that is said; afterwards with them.
+func TestReferrersDuringABackwardPass(t *testing.T) {
+	t.Parallel()
+	extended(t)
+	script := `
+import sys, torch
+weight = torch.ones(1 << 18, device="cuda", requires_grad=True)
+def wait(gradient):
+    print("ready", flush=True)
+    sys.stdin.readline()
+kept = (weight * 2).exp()
+passed = (weight * 3).exp()
+passed.register_hook(wait)
+passed.sum().backward()
+print("ready", flush=True)
+sys.stdin.readline()
+print("end", flush=True)
+`
+	a := startAttachable(t, torch27, "", script, "", true)
+	const said = "A backward pass was under way the whole time"
+	for _, under := range []bool{true, false} {
+		a.line(t, "ready")
+		text := strings.Join(strings.Fields(a.memtrace(t, "ctl", a.pid(), "referrers")), " ")
+		if strings.Contains(text, said) != under || strings.Contains(text, "autograd graph of") == under ||
+			strings.Contains(text, "__main__.weight.grad") == under || !strings.Contains(text, "__main__.kept") {
+			t.Errorf("under way %v:\n%s", under, text)
+		}
+		io.WriteString(a.input, "go on\n")
+	}
+	a.end(t)
+}
+
 // An answer that is larger than any packet comes in several; a text that is longer than anybody reads is cut, and what
 // a program calls its variables can forge no line of it.
 func TestReferrersWithLongNames(t *testing.T) {

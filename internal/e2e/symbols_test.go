@@ -61,7 +61,7 @@ func wantNames(t *testing.T, path string) {
 func TestEmbedSymbolsAtTheEnd(t *testing.T) {
 	t.Parallel()
 	extended(t)
-	r := program{framework: torch27, args: []string{"lstm.py"}, env: []string{"MEMTRACE_EMBED_SYMBOLS=1"}}.record(t)
+	r := program{framework: torch27, args: []string{"lstm.py"}, env: []string{"MEMTRACE_EMBED_SYMBOLS=60000"}}.record(t)
 	if r.stderr != "" {
 		t.Errorf("stderr %q", r.stderr)
 	}

@@ -9,7 +9,7 @@ from ._paths import Route, written
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from typing import Any, Dict, Iterable, List, Optional, Set, Tuple
+    from typing import Any, Callable, Dict, Iterable, List, Optional, Set, Tuple
 
     Storage = Tuple[str, int]
 
@@ -21,8 +21,11 @@ GRAPH_NODES = 100_000
 class Graphs:
     """The autograd graphs of tensors: of each node what it has computed and saved, as far as PyTorch says so, and the nodes that it leads to."""
 
-    def __init__(self, torch: Any) -> None:
+    def __init__(self, torch: Any, may_read: Callable[[], bool] = lambda: True) -> None:
+        """may_read is asked before each node, as a backward pass takes graphs apart; once it says no, nothing more is read."""
         self.torch = torch
+        self.may_read = may_read
+        self.unread = False  # whether it said no
         self.says = hasattr(getattr(torch._C._autograd, "SavedTensor", None), "data")  # what nodes have saved
         self.numbers: Dict[Any, int] = {}  # by node
         self.next: List[List[int]] = []
@@ -38,10 +41,10 @@ class Graphs:
 
     def add(self, root: Any) -> List[int]:
         """Returns the numbers of those nodes of a graph that are new."""
-        if root in self.numbers:
+        if root in self.numbers or not self.readable():
             return []
         waiting, new = [root], [self._number(root)]
-        while waiting and len(self.numbers) < GRAPH_NODES:
+        while waiting and len(self.numbers) < GRAPH_NODES and self.readable():
             node = waiting.pop()
             number = self.numbers[node]
             for following, _ in node.next_functions:
@@ -52,6 +55,11 @@ class Graphs:
                     new.append(self._number(following))
                 self.next[number].append(self.numbers[following])
         return new
+
+    def readable(self) -> bool:
+        """Reports whether graphs and gradients may still be looked at."""
+        self.unread = self.unread or not self.may_read()
+        return not self.unread
 
     def _number(self, node: Any) -> int:
         number = self.numbers[node] = len(self.numbers)
@@ -231,7 +239,7 @@ def join(groups: Iterable[Group], modules: Tuple[type, ...]) -> List[Group]:
     for group in groups:
         key: Any = id(group)
         for depth, name in enumerate(group.routes[0].names[:-1]):
-            if name == "[*]" and depth and not isinstance(group.routes[0].objects[depth], modules):
+            if name == "[*]" and depth and not issubclass(type(group.routes[0].objects[depth]), modules):
                 key = (id(group.routes[0].objects[depth - 1]), group.garbage, group.pinned)
                 break
         into = joined.setdefault(key, Group(group.pinned))

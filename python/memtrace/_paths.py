@@ -43,12 +43,23 @@ def namespace(module: types.ModuleType) -> Dict[str, Any]:
     return found
 
 
+_OF_TYPES = vars(type)
+_OF_FUNCTIONS = vars(types.FunctionType)
+
+
+def type_name(kind: type) -> str:
+    """Returns the name of a class, past anything that its metaclass defines."""
+    return str(_OF_TYPES["__name__"].__get__(kind))
+
+
 def _full_name(found: Any, kind: Any) -> str:
     """Returns the name of a class or function, past anything that its type defines."""
+    of_kind = _OF_TYPES if kind is type else _OF_FUNCTIONS
     try:
-        return f"{kind.__getattribute__(found, '__module__')}.{kind.__getattribute__(found, '__qualname__')}"
+        module = of_kind["__module__"].__get__(found)
     except Exception:  # noqa: BLE001  without a module
-        return f"?.{kind.__getattribute__(found, '__name__')}"
+        return f"?.{of_kind['__name__'].__get__(found)}"
+    return f"{module}.{of_kind['__qualname__'].__get__(found)}"
 
 
 def closure_variable(function: types.FunctionType, cell: Any) -> str:
@@ -64,7 +75,7 @@ def step_between(referrer: Any, child: Any) -> Optional[Step]:
     kind = type(referrer)
     if kind is dict:
         return _step_of_dict(referrer, child)
-    if issubclass(kind, (list, tuple, set, frozenset)) or kind.__name__ == "deque":
+    if issubclass(kind, (list, tuple, set, frozenset)) or type_name(kind) == "deque":
         return Step("[*]")
     if kind is types.CellType:
         return Step("")
@@ -80,7 +91,7 @@ def step_between(referrer: Any, child: Any) -> Optional[Step]:
         return Step(" (traceback)")
     if issubclass(kind, dict):  # OrderedDict and others
         return _step_of_dict(referrer, child) or _step_of_instance(referrer, child)
-    if kind.__name__ == "_lru_cache_wrapper" and child is not instance_dict(referrer):  # of functools; with a limit it has the results itself
+    if type_name(kind) == "_lru_cache_wrapper" and child is not instance_dict(referrer):  # of functools; with a limit it has the results itself
         return Step(" (lru_cache)" if type(child) is dict else " (lru_cache)[*]")
     return _step_of_instance(referrer, child)
 
@@ -122,7 +133,7 @@ def _step_of_function(function: types.FunctionType, child: Any) -> Optional[Step
 
 
 def _step_of_frame(frame: types.FrameType, child: Any) -> Optional[Step]:
-    for name, value in _entries(variables(frame)):
+    for name, value in _entries(frame_variables(frame)):
         if value is child:
             return Step(f" {_place(frame)}, variable {name}")
     if frame.f_back is child:  # a frame that is kept keeps its callers
@@ -130,7 +141,7 @@ def _step_of_frame(frame: types.FrameType, child: Any) -> Optional[Step]:
     return Step(f" {_place(frame)}")
 
 
-def variables(frame: types.FrameType, inner: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
+def frame_variables(frame: types.FrameType, inner: Optional[Dict[str, Any]] = None) -> Dict[str, Any]:
     """Returns the variables of a frame; inner are those of the one that it called, if it is running.
 
     Before Python 3.13 a function's frame keeps what it was asked for, and so the objects that its variables had at that time. That is emptied again, unless somebody
@@ -154,13 +165,23 @@ def _place(frame: types.FrameType) -> str:
 
 def instance_dict(owner: Any) -> Optional[Dict[str, Any]]:
     """Returns an object's attributes, past anything that its class defines; a class's own."""
+    found: Any = None
     try:
         if issubclass(type(owner), type):
-            return next((found for found in gc.get_referents(type.__getattribute__(owner, "__dict__")) if type(found) is dict), None)
-        found = object.__getattribute__(owner, "__dict__")
+            return next((found for found in gc.get_referents(_OF_TYPES["__dict__"].__get__(owner)) if type(found) is dict), None)
+        for defined in _namespaces(owner):
+            if type(defined.get("__dict__")) in (types.GetSetDescriptorType, types.MemberDescriptorType):
+                found = defined["__dict__"].__get__(owner)
+                break
     except Exception:  # noqa: BLE001
         return None
     return found if type(found) is dict else None
+
+
+def _namespaces(owner: Any) -> Iterator[Any]:
+    """Yields what the classes of an object define, its own first, past anything that their metaclass defines."""
+    for base in _OF_TYPES["__mro__"].__get__(type(owner)):
+        yield _OF_TYPES["__dict__"].__get__(base)
 
 
 def _step_of_instance(owner: Any, child: Any) -> Optional[Step]:
@@ -170,15 +191,15 @@ def _step_of_instance(owner: Any, child: Any) -> Optional[Step]:
     for key, value in _entries(attributes or {}):
         if value is child:
             return Step(f".{key}")
-    for base in type(owner).__mro__:
-        for name, slot in list(type.__dict__["__dict__"].__get__(base).items()):
+    for defined in _namespaces(owner):
+        for name, slot in list(defined.items()):
             if type(slot) is types.MemberDescriptorType:
                 try:
                     if slot.__get__(owner) is child:
                         return Step(f".{name}")
                 except Exception:  # noqa: BLE001  not set
                     continue
-    return Step(f".<{type(child).__name__}>")
+    return Step(f".<{type_name(type(child))}>")
 
 
 def _is_ours(file: str) -> bool:
@@ -209,7 +230,7 @@ class Roots:
                 if not library and not _is_ours(at.f_code.co_filename):
                     self.locals.update({key: f"{_place(at)}, {text}" for key, text in inner.items()})
                     inner = {}
-                found = {} if _is_ours(at.f_code.co_filename) or at.f_code.co_name == "<module>" else variables(at, found)
+                found = {} if _is_ours(at.f_code.co_filename) or at.f_code.co_name == "<module>" else frame_variables(at, found)
                 for name, value in found.items():
                     if id(value) in self.locals and (library or id(value) not in self.inner):
                         continue
@@ -245,7 +266,7 @@ class Roots:
 
 
 def module_types() -> Tuple[type, ...]:
-    """Returns PyTorch's nn.Module, for isinstance; nothing while it is not imported."""
+    """Returns PyTorch's nn.Module, for issubclass; nothing while it is not imported."""
     kind = getattr(sys.modules.get("torch.nn"), "Module", None)
     return () if kind is None else (kind,)
 
@@ -258,7 +279,7 @@ def written(names: List[str], objects: List[Any], same: int) -> str:
     modules = module_types()
     texts = list(names)
     for n, name in enumerate(names[:-1]):
-        if name not in _CHILDREN or not any(isinstance(owner, modules) for owner in objects[n - 1 : n]):
+        if name not in _CHILDREN or not any(issubclass(type(owner), modules) for owner in objects[n - 1 : n]):
             continue
         key = names[n + 1][1:-1].strip("'")
         if n + 1 < same:
@@ -299,17 +320,17 @@ class Route:
         """Way begins with the tensor, and each step leads to the next object on it. Name is that of the last, "" if it has none."""
         way, steps = _without_attributes(way, steps)
         texts: List[str] = []
-        types_ = ["Tensor" if type(way[0]).__name__ == "Tensor" else type(way[0]).__name__]
+        types_ = [type_name(type(way[0]))]
         for n, (at, step) in enumerate(zip(way[1:], steps)):
             module = id(at) in roots.modules
             children = n + 1 < len(steps) and steps[n + 1].below(True) in _CHILDREN
             texts.append("[*]" if _is_table(at) and not (module or children) else step.below(module))
-            types_.append("module" if module else type(at).__name__)
+            types_.append("module" if module else type_name(type(at)))
         if len(way) > 2 and types_[-1] == "function":  # function, closure, cell
             variable = closure_variable(way[-1], way[-3])
             if variable:
                 texts[-2] = f" (closure: {variable})"
-        names = [name or f"?{type(way[-1]).__name__}", *reversed(texts)]
+        names = [name or f"?{type_name(type(way[-1]))}", *reversed(texts)]
         return Route(names, way[::-1], ", ".join(reversed(types_)))
 
     def begins_in(self, values: Set[int]) -> bool:

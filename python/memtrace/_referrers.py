@@ -10,6 +10,7 @@ from __future__ import annotations
 import gc
 import sys
 import time
+import types
 from contextlib import nullcontext
 
 from ._freed import Freed, Graphs, Group, Reading, join
@@ -23,8 +24,8 @@ if TYPE_CHECKING:
     Storage = Tuple[str, int]
 
 TRACED = 256  # tensors whose referrers are looked for
-MOST_TRACED = 4096  # the same where the library finds the ways
-ROOM, MOST_ROWS = 1 << 20, 256  # of the library's answer
+MOST_TRACED = 1 << 15  # the same where the library finds the ways
+MOST_TEXT, MOST_ROWS = 1 << 20, 256  # of the library's answer
 BUDGET = 200_000  # objects that are looked at
 LEAST_PINNED = 1 << 16  # bytes that a tensor shows
 
@@ -72,10 +73,10 @@ class Holder:
 
 
 class Found:
-    """What a search found: the holders, how many tensors there are, whether it was cut short, the bytes of all their storages, and how many references it looked at."""
+    """What a search found: the holders, how many tensors there are, whether it was cut short, the bytes of all their storages, how many references it looked at, and whether there are graphs that it did not."""
 
-    def __init__(self, holders: List[Holder], tensors: int, late: bool, bytes: int, visits: int) -> None:
-        self.holders, self.tensors, self.late, self.bytes, self.visits = holders, tensors, late, bytes, visits
+    def __init__(self, holders: List[Holder], tensors: int, late: bool, bytes: int, visits: int, graphs_unread: bool) -> None:
+        self.holders, self.tensors, self.late, self.bytes, self.visits, self.graphs_unread = holders, tensors, late, bytes, visits, graphs_unread
 
 
 def referrers(limit: int = 10, budget: int = BUDGET, file: Optional[TextIO] = None, quiet: bool = False) -> List[Holder]:
@@ -97,8 +98,8 @@ def _ask_library(limit: int) -> Optional[List[Holder]]:
 
         find = ctypes.PyDLL(None).memtrace_referrers
         find.restype, find.argtypes = ctypes.c_size_t, [ctypes.c_uint32, ctypes.c_char_p, ctypes.c_size_t]
-        room = ctypes.create_string_buffer(ROOM)
-        size = find(min(max(limit, 1), MOST_ROWS), room, ROOM)
+        room = ctypes.create_string_buffer(MOST_TEXT)
+        size = find(min(max(limit, 1), MOST_ROWS), room, MOST_TEXT)
         text = room.raw[:size].decode()
     except (ImportError, OSError, AttributeError, UnicodeDecodeError):
         return None
@@ -139,8 +140,8 @@ def _size(n: float) -> str:
     return f"{n:.0f} {unit}" if unit == "B" else f"{n:.1f} {unit}"
 
 
-def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), met: Optional[Callable[[], None]] = None, collector: Any = None, still: bool = True) -> Found:
-    """met is called once all tensors are known, and are kept alive. collector is what the library can ask of the garbage collector. still: no backward pass is under way, whose threads let go of what graphs have saved, and write gradients, without the interpreter's lock; otherwise neither is looked at."""
+def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), met: Optional[Callable[[], None]] = None, collector: Any = None, may_read: Optional[Callable[[], bool]] = None) -> Found:
+    """met is called once all tensors are known, and are kept alive. collector is what the library can ask of the garbage collector. may_read tells whether graphs and gradients may be looked at now; None: while no backward pass is under way."""
     with _Alone(), _without_overrides(torch):
         until = time.monotonic() + seconds
         optimizer = getattr(sys.modules.get("torch.optim"), "Optimizer", None)  # parameters have better names than where it lists them
@@ -151,14 +152,15 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
         tensors = _readings(torch, objects)
         del objects
         referred = ways.referred() if ways else _referred(tensors)
-        graphs = Graphs(torch)
+        graphs = Graphs(torch, may_read or Passes(torch).are_over)
         late, storages = False, {}
-        graphs.doubtful = not still
-        if still:
+        if graphs.readable():
             late = _measure_graphs(graphs, tensors, referred, ways.unknown() if ways else set(), until)
-            storages = _leave_to_graphs(graphs, torch, tensors, ways) if ways else {}
+        if ways and graphs.readable():
+            storages = _leave_to_graphs(graphs, torch, tensors, ways)
+        graphs.doubtful = graphs.doubtful or graphs.unread
         perhaps = _leave_doubtful(graphs, tensors, referred, ways)
-        if still:
+        if graphs.readable():
             _add_gradients(torch, tensors, referred)
         storages.update({reading.storage: reading.bytes for key, reading in tensors.items() if key not in perhaps and not reading.pinned})
         chosen = dict(sorted(tensors.items(), key=lambda item: -item[1].weight())[: MOST_TRACED if ways else TRACED])
@@ -171,7 +173,7 @@ def _find(torch: Any, limit: int, budget: int, seconds: float = float("inf"), me
             ways.decide(groups, tensors, budget, until)
             freed = Freed(graphs, groups, tensors, referred, ways.unknown())
         count = sum([not reading.pinned for reading in tensors.values()])
-        return Found(_holders(groups, tensors, freed)[: max(limit, 0)], count, late, sum(storages.values()), walk.visits)
+        return Found(_holders(groups, tensors, freed)[: max(limit, 0)], count, late, sum(storages.values()), walk.visits, graphs.unread)
 
 
 class _Alone:
@@ -191,6 +193,44 @@ class _Alone:
 
     def __exit__(self, *_: object) -> None:
         sys.setswitchinterval(self.before)
+
+
+class Passes:
+    """Tells whether a backward pass is under way: its threads let go of what graphs have saved, and write gradients, without the interpreter's lock.
+
+    A pass begins with that lock, which other threads do not get for _Alone.WAIT after they began to wait for it. So an answer holds for half of that; then they get it.
+    """
+
+    def __init__(self, torch: Any, own: int = 0) -> None:
+        """own: so many do not count, as their threads wait for the search."""
+        self.own = own
+        autograd, graph = getattr(torch, "autograd", None), sys.modules.get("torch.autograd.graph")
+        functions = [getattr(module, name, None) for module, name in ((autograd, "backward"), (autograd, "grad"), (graph, "_engine_run_backward"))]
+        self.codes = {id(function.__code__) for function in functions if type(function) is types.FunctionType}
+        self.until = 0.0
+        self.over = True
+
+    def are_over(self) -> bool:
+        """Reports whether none is under way now, nor will be before it is asked again, which may be once for each node of a graph."""
+        if self.over and time.monotonic() >= self.until:
+            if self.until:
+                time.sleep(0.001)
+            self.until = time.monotonic() + _Alone.WAIT / 2
+            self.over = self.count() <= self.own
+        return self.over
+
+    def count(self) -> int:
+        """Returns how many threads have one under way."""
+        found = 0
+        frames = sys._current_frames()
+        for frame in list(frames.values()):
+            at: Any = frame
+            while at is not None and id(at.f_code) not in self.codes:
+                at = at.f_back
+            found += at is not None
+        frames.clear()  # one of them is this one's own, and would be garbage with all that it refers to
+        frame = at = None  # type: ignore[assignment]
+        return found
 
 
 def _walked(tensors: Dict[int, Reading], chosen: Dict[int, Reading], budget: int, until: float, last: Optional[type]) -> Walk:
@@ -355,9 +395,10 @@ class _Searched:
 def _tensors(torch: Any, collector: Any) -> List[Any]:
     """Returns the tensors on devices, and those in pinned host memory. Small ones on the host are not looked at."""
     found: List[Any] = []
+    fake = getattr(sys.modules.get("torch._subclasses.fake_tensor"), "FakeTensor", ())
     for candidate in collector.instances(torch.Tensor):
         try:
-            if issubclass(type(candidate), torch.Tensor) and type(candidate).__module__ != "torch._subclasses.fake_tensor" and (candidate.is_cuda or _is_pinned(candidate, collector)):
+            if issubclass(type(candidate), torch.Tensor) and not issubclass(type(candidate), fake) and (candidate.is_cuda or _is_pinned(candidate, collector)):
                 found.append(candidate)
         except Exception:  # noqa: BLE001  of a subclass that does not say
             continue

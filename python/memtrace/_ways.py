@@ -9,7 +9,7 @@ import time
 import types
 
 from ._freed import Graphs, Group, Reading
-from ._paths import Roots, Route, Step, step_between
+from ._paths import Roots, Route, Step, step_between, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -99,7 +99,7 @@ class Walk:
             for parent, step in self.ways.get(at, ()):
                 if parent != key and parent not in before:
                     before[parent] = (at, step)
-                    (deferred if self.last and isinstance(self.seen[parent], self.last) else waiting).append(parent)
+                    (deferred if self.last and issubclass(type(self.seen[parent]), self.last) else waiting).append(parent)
             if at == waiting[-1]:
                 waiting.extend(deferred)
                 deferred = []
@@ -222,7 +222,7 @@ class Ways:
         name = ""
         for at in self.ways[key]:
             if way:
-                steps.append(step_between(at, way[-1]) or Step(f".<{type(way[-1]).__name__}>"))
+                steps.append(step_between(at, way[-1]) or Step(f".<{type_name(type(way[-1]))}>"))
             way.append(at)
             name = self.roots.name(at)
             if (name and (id(at) not in self.roots.inner or at is self.ways[key][-1])) or (self.is_garbage(key) and len(way) > 1 and not self._is_inner(at)):

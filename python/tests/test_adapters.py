@@ -65,3 +65,21 @@ def test_the_library_gives_what_its_stub_declares() -> None:
     stub = ADAPTERS / "library.pyi"
     imported = {alias.name for node in ast.parse(stub.read_text()).body if isinstance(node, ast.ImportFrom) for alias in node.names}
     assert bindings(stub) - imported - {"_F"} == given
+
+
+def test_names_of_one_namespace_are_different() -> None:
+    """All files of the search run in one namespace, with what the library gives: a constant of a file took the place of the library's, so that long answers failed."""
+    files = [TOP / "python" / "memtrace" / name for name in ("_paths.py", "_freed.py", "_ways.py", "_referrers.py")] + [ADAPTERS / "referrers.py"]
+    listed = (TOP / "tools" / "genadapters" / "main.go").read_text()
+    assert all(path.name in listed for path in files)
+    given = set(re.findall(r"^(?:def )?(\w+)[(:]", (ADAPTERS / "library.pyi").read_text(), re.MULTILINE))
+    seen = {name: "the library" for name in given}
+    for path in files:
+        for name in definitions(path):
+            assert name not in seen or name == "TYPE_CHECKING", "%s of %s is also defined by %s" % (name, path.name, seen[name])
+            seen[name] = path.name
+
+
+def definitions(path: pathlib.Path) -> Set[str]:
+    imported = {(alias.asname or alias.name).split(".")[0] for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, (ast.Import, ast.ImportFrom)) for alias in node.names}
+    return bindings(path) - imported

@@ -15,7 +15,7 @@ from conftest import PYTHON_FOLDER
 sys.path.insert(0, str(PYTHON_FOLDER))
 
 import memtrace  # noqa: E402
-from memtrace import _freed, _referrers  # noqa: E402
+from memtrace import _freed, _paths, _referrers  # noqa: E402
 
 
 class Leaf:
@@ -165,11 +165,25 @@ def test_names_run_no_code_of_the_program(monkeypatch):
     class Odd(metaclass=Meta):
         kept = Leaf()
 
+    def refuse(*_):
+        raise AssertionError
+
+    hostile = type("Hostile", (type,), {name: property(refuse) for name in ("__name__", "__module__", "__mro__", "__dict__")})
+    odd = hostile("odd", (), {"__dict__": property(refuse), "__class__": property(refuse), "__slots__": ("kept",)})()
+    type.__getattribute__(type(odd), "kept").__set__(odd, [Leaf()])
+    NAMESPACE["odd"] = odd
+
     lazy = Lazy("lazy_module")
     types.ModuleType.__dict__["__dict__"].__get__(lazy)["kept"] = Leaf()
     monkeypatch.setitem(sys.modules, "lazy_module", lazy)
     assert path_of(lambda: types.ModuleType.__dict__["__dict__"].__get__(lazy)["kept"])[0] == "lazy_module.kept"
     assert path_of(lambda: type.__getattribute__(Odd, "kept"))[0].endswith(".Odd.kept")
+    try:
+        path, kinds = path_of(lambda: type.__getattribute__(type(odd), "kept").__get__(odd)[0])
+        assert path.endswith("odd.kept[*]") and kinds.endswith("odd, list, Leaf"), (path, kinds)
+        assert _paths.Roots().name(type(odd)).endswith(".odd")
+    finally:
+        NAMESPACE.clear()
 
 
 def test_running_function():
@@ -356,9 +370,13 @@ def reading_of(tensor):
     return reading
 
 
+def torch_with_graphs():
+    return types.SimpleNamespace(Tensor=Tensor, _C=types.SimpleNamespace(_autograd=types.SimpleNamespace(SavedTensor=types.SimpleNamespace(data=None))))
+
+
 def left_after(until):
     """Returns which tensors have rows: that of a variable, that which only the graph of this has saved, and one that only C++ code has."""
-    torch = types.SimpleNamespace(Tensor=Tensor, _C=types.SimpleNamespace(_autograd=types.SimpleNamespace(SavedTensor=types.SimpleNamespace(data=None))))
+    torch = torch_with_graphs()
     saved = Tensor(Node(1))
     state, other = Tensor(Node(2, [saved.grad_fn], [saved])), Tensor(Node(3))
     tensors = {id(one): reading_of(one) for one in (other, saved, state)}
@@ -372,3 +390,40 @@ def test_graphs_of_which_time_ran_out_may_have_all_tensors():
     """Tensors of a graph that was not measured any more were rows of their own, and others that hold what the graph's own variable does."""
     assert left_after(float("inf")) == (False, ["state", "other"])
     assert left_after(0) == (True, ["state"])
+
+
+def test_passes_that_are_under_way():
+    """A backward pass takes graphs apart without the interpreter's lock; what it lets go of must not live until a search ends."""
+    begun, over = threading.Event(), threading.Event()
+
+    def backward():
+        begun.set()
+        over.wait(60)
+
+    torch = types.SimpleNamespace(autograd=types.SimpleNamespace(backward=backward))
+    ours = _referrers.Passes(torch, own=1)
+    assert _referrers.Passes(torch).count() == 0 and _referrers.Passes(torch).are_over()
+    worker = threading.Thread(target=backward)
+    worker.start()
+    begun.wait(60)
+    try:
+        passes = _referrers.Passes(torch)
+        assert passes.count() == 1 and not passes.are_over() and ours.are_over()
+        graphs = _freed.Graphs(torch_with_graphs(), passes.are_over)
+        assert graphs.add(Node(1)) == [] and graphs.unread
+    finally:
+        over.set()
+        worker.join()
+    assert _referrers.Passes(torch).are_over()
+    assert not passes.are_over(), "a search does not look at half of the graphs"
+
+
+def test_looking_for_passes_leaves_no_garbage():
+    """Its own frame was kept, and with it whatever the search had found."""
+    gc.collect()
+    gc.disable()
+    try:
+        _referrers.Passes(types.SimpleNamespace(autograd=types.SimpleNamespace(backward=path_of))).count()
+        assert gc.collect() == 0
+    finally:
+        gc.enable()

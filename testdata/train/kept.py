@@ -10,7 +10,7 @@
     kept.py grow        as views, but ends before memory runs out
     kept.py restarts    schedulers of restarts are kept, and with them their optimizers; prints the bytes of what these have
     kept.py searched    the same, and has the library search in between
-    kept.py steady      lets go of everything
+    kept.py steady      lets go of everything; kept.py many: keeps 6,000 small tensors
 """
 import ctypes
 import gc
@@ -148,6 +148,8 @@ if mode == "steady":
     features.clear()
 elif mode == "grow":
     views(40)
+elif mode == "many":
+    features.extend(torch.empty(MEBI >> 8, dtype=torch.uint8, device="cuda") for _ in range(6000))
 elif mode == "local":
     local()
 elif mode in ("restarts", "searched"):
