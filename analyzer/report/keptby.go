@@ -83,9 +83,19 @@ func (h *Kept) Name() string {
 	return path + " that no Python variable leads to, as where C++ code holds it"
 }
 
+// Orphans ends the path of parameters that only an optimizer has, as where a model was replaced and its optimizer was
+// not, and of what these and the optimizer have for them (python/memtrace/_paths.py).
+const Orphans = " (parameters that nothing else has)"
+
+// IsOrphans reports whether a holder is an optimizer with parameters that nothing else has.
+func (h *Kept) IsOrphans() bool { return strings.HasSuffix(h.Path, Orphans) }
+
 // IsModel reports whether a holder is what a model is kept by: the tensors are parameters, their gradients, or an
 // optimizer's.
 func (h *Kept) IsModel() bool {
+	if h.IsOrphans() {
+		return false
+	}
 	types := h.Types
 	if strings.HasSuffix(h.Path, ".grad") {
 		types = strings.TrimSuffix(types, ", Tensor")
@@ -251,11 +261,14 @@ func (s *Summary) AllocatedAtOOM() uint64 {
 // KeptByIn is what was found in a whole run. scratch returns how much of what the framework's allocator had given out
 // at the end libraries worked in.
 func (s *Summary) KeptByIn(info trace.Info, scratch func() uint64) *KeptBy {
-	if e := s.FirstFailure(); e != nil {
-		return KeptByAt(info, e)
-	}
 	inTensors := func(allocated uint64) uint64 { return allocated - min(allocated, scratch()) }
 	growing := keptByOf(info, trace.ReferrersGrowingKey, inTensors, 0)
+	if e := s.FirstFailure(); e != nil {
+		if k := KeptByAt(info, e); k == nil || k.Skipped == "" || growing == nil {
+			return k
+		}
+		return growing
+	}
 	end := keptByFirst(info, inTensors, 0)
 	if growing == nil || end != nil && !growing.namesMore(end) {
 		return end

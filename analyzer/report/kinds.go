@@ -67,6 +67,8 @@ var FindingKinds = []FindingKind{
 	{"gradients", SeverityAdvice, "before an optimizer's first step, gradients are a quarter: the state was still to " +
 		"come"},
 	{"failed-attempts", SeverityAdvice, "at this or a later refusal, a fifth of the blocks came from failed attempts"},
+	{"orphans", SeverityAdvice, "parameters that nothing but an optimizer has, and their state, are a tenth"},
+	{"replaced", SeverityAdvice, "a variable has what the line of the request made before, as large as the request"},
 	{"private-pools", SeverityAdvice, "two or more private pools, one for each capture of a CUDA graph, hold " +
 		"enough idle memory"},
 	{"fragmentation", SeverityAdvice, "no piece of PyTorch's idle bytes outside private pools is enough, their pages of " +

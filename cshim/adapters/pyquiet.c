@@ -88,7 +88,7 @@ static void *code_of(void *handler) {
   return code;
 }
 
-/* Whether this is the code of a handler that is set for some signal. */
+/* Whether this is the code of a handler that is set for some signal; NULL: whether any is. */
 static bool handles_signals(void *code) {
   void *modules = api.modules(), *module = modules ? api.item(modules, "_signal") : NULL,
        *ask = attribute(module, "getsignal");
@@ -96,13 +96,15 @@ static bool handles_signals(void *code) {
   for (int i = 1; ask && i < NSIG && !found; i++) {
     void *number = api.number(i), *handler = number ? api.call_with(ask, number, NULL) : NULL,
          *own = handler ? code_of(handler) : NULL;
-    found = own && own == code;
+    found = own && (!code || own == code);
     decref(own), decref(handler), decref(number);
     api.clear_error();
   }
   decref(ask);
   return found;
 }
+
+bool mt_pyquiet_has_handlers(void) { return handles_signals(NULL); }
 
 static void *code_at(void *trace) {
   void *frame = attribute(trace, "tb_frame"), *code = attribute(frame, "f_code");

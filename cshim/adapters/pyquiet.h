@@ -25,3 +25,6 @@ void *mt_pyquiet_call(void *function, void *arguments, void *keywords, bool *fai
 /* Whether an exception came from the program's signal handlers, which run in whatever code the main thread runs, or is
  * the interpreter's own for Ctrl-C. Leaves none. */
 bool mt_pyquiet_is_signal(void *exception);
+
+/* Whether the program has set handlers of its own for signals. Leaves no exception. */
+bool mt_pyquiet_has_handlers(void);

@@ -13,6 +13,7 @@
 #include "adapters/pyscript.h"
 #include "adapters/pypaths.h"
 #include "hooks/query.h"
+#include "python/interpreter.h"
 #include "python/pyapi.h"
 #include "spool/region.h"
 
@@ -30,6 +31,10 @@
   F(void *, number, (unsigned long long), "PyLong_FromUnsignedLongLong")    \
   F(unsigned long long, value, (void *), "PyLong_AsUnsignedLongLong")       \
   F(void, clear_error, (void), "PyErr_Clear")                               \
+  F(void, fetch_error, (void **, void **, void **), "PyErr_Fetch")          \
+  F(void, restore_error, (void *, void *, void *), "PyErr_Restore")         \
+  F(int, matches, (void *, void *), "PyErr_GivenExceptionMatches")          \
+  F(int, add_pending, (int (*)(void *), void *), "Py_AddPendingCall")       \
   F(void, decref, (void *), "Py_DecRef")
 
 static struct {
@@ -109,22 +114,40 @@ static bool fill_namespace(void *globals) {
          mt_pyscript_add_number(globals, "BRIEF", now->brief);
 }
 
+struct exception {
+  void *type, *value, *trace;
+};
+
+/* What the script did not catch is Ctrl-C. */
+static struct exception take_interrupt(void) {
+  struct exception raised = {NULL, NULL, NULL};
+  void **interrupt = (void **)mt_interpreter_variable("PyExc_KeyboardInterrupt");
+  api.fetch_error(&raised.type, &raised.value, &raised.trace);
+  if (raised.type && now->raises && interrupt && api.matches(raised.type, *interrupt)) return raised;
+  api.restore_error(raised.type, raised.value, raised.trace);
+  api.clear_error();
+  return (struct exception){NULL, NULL, NULL};
+}
+
 /* The script's functions refer to their namespace: a cycle that must be cleared. */
-static void run_script(void) {
+static void run_script(struct exception *raised) {
   void *globals = mt_pyscript_namespace();
   if (!globals) return;
   if (fill_namespace(globals)) mt_pyscript_run(globals, mt_referrers_script);
-  api.clear_error();
+  *raised = take_interrupt();
   api.clear(globals);
   api.decref(globals);
 }
 
 static const char *find(void) {
   struct mt_quiet quiet;
+  struct exception raised = {NULL, NULL, NULL};
   answered = false, now->size = 0, now->seq = 0, *failed_because = 0;
   if (!mt_pyquiet_enter(&quiet)) return "its interpreter is not the one that the process began with";
-  run_script();
+  run_script(&raised);
   mt_pyquiet_leave(&quiet);
+  now->raised = raised.type != NULL;
+  if (raised.type) return api.restore_error(raised.type, raised.value, raised.trace), "it was interrupted";
   if (*failed_because) return failed_because;
   if (!answered) return "the search failed in the process: this version of Python or PyTorch may be unknown";
   return now->size ? NULL : "PyTorch is not imported there";
@@ -154,6 +177,16 @@ const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void)) 
   api.release(state);
   errno = error;
   return why;
+}
+
+bool mt_referrers_between(int (*call)(void *)) { return !refusal() && !api.add_pending(call, NULL); }
+
+bool mt_referrers_disturbed(void) {
+  struct mt_quiet quiet;
+  if (refusal() || !mt_pyquiet_enter(&quiet)) return true;
+  bool disturbed = mt_pyquiet_has_handlers();
+  mt_pyquiet_leave(&quiet);
+  return disturbed;
 }
 
 void mt_referrers_unlocked(void (*wait)(void)) {

@@ -15,8 +15,10 @@ struct mt_referrers {
   uint32_t own_passes; /* backward passes whose threads wait for the search */
   uint32_t pass_ms;    /* how long the search waits for the end of others; while one is under way, what graphs have
                           is not looked at */
-  bool goes_on;        /* nobody waits: what graphs have is not looked at, a pass that does not end ends the search */
+  bool goes_on;        /* the program does: what graphs have is not looked at, a pass that does not end ends the
+                          search */
   bool brief;          /* the rows have no addresses */
+  bool raises, raised; /* Ctrl-C meanwhile is an exception afterwards, else it is lost; whether there was one */
   uint64_t
       seq; /* the last order number before which all tensors that were found were live; 0 while nothing is recorded */
 };
@@ -27,6 +29,13 @@ const char *mt_referrers_find(struct mt_referrers *wanted, bool (*begin)(void));
 
 /* Why the calling thread must not wait for a search: it has the interpreter's lock itself. NULL if it may. */
 const char *mt_referrers_unsafe(void);
+
+/* Has the interpreter call a function on its main thread, between two instructions. With the fork lock. False if it
+ * will not. */
+bool mt_referrers_between(int (*call)(void *));
+
+/* In such a call: whether handlers of the program's for signals might run in the search, and raise what is lost in it. */
+bool mt_referrers_disturbed(void);
 
 /* Calls a function that waits for a search on another thread, without the interpreter's lock, which the calling thread
  * has. */

@@ -23,6 +23,7 @@
 #include "process/gomemory.h"
 #include "process/recorder.h"
 #include "process/relocate.h"
+#include "process/search.h"
 #include "process/initialstack.h"
 #include "python/python.h"
 #include "spool/dict.h"
@@ -156,10 +157,9 @@ bool mt_boot_unshare_descriptors(void) {
   return true;
 }
 
-/* Lowers the priority of the runtime's threads, which inherit it from this one: SCHED_BATCH (sched(7)) does not preempt
- * a running thread on wake-up, and timer slack spares most of sysmon's sleeps of 20 us, which were most of a drainer's
- * interruptions of a training. A service manager's filter may kill over a change of the policy (systemd's
- * SystemCallFilter=~@resources): then it is not changed. */
+/* Lowers the priority of the runtime's threads, which inherit it: SCHED_BATCH (sched(7)) does not preempt a running
+ * thread on wake-up, and timer slack spares most of sysmon's sleeps of 20 us, most of a drainer's interruptions. A
+ * filter may kill over a change of the policy (systemd's SystemCallFilter=~@resources): then it is not changed. */
 static bool lower_drainer_priority(void) {
   mt_sys(SYS_prctl, PR_SET_TIMERSLACK, MT_TIMER_SLACK_NS);
   return !mt_sandbox_may_kill() && mt_sys(SYS_sched_getscheduler, 0) == SCHED_OTHER &&
@@ -172,9 +172,8 @@ static bool boot_go(void) {
   for (go_entry *entry = mt_go_init_start; entry < mt_go_init_end; entry++)
     (*entry)(1, (char **)mt_initial_stack, (char **)mt_initial_stack + MT_INITIAL_ARGV);
   bool started = mtDrainStart(); /* waits for the runtime to be up */
-  if (back)
-    mt_sys(SYS_sched_setscheduler, 0, SCHED_OTHER,
-           &(struct sched_param){0}); /* the program may wait for this thread's later work */
+  if (back) /* the program may wait for this thread's later work */
+    mt_sys(SYS_sched_setscheduler, 0, SCHED_OTHER, &(struct sched_param){0});
   return started;
 }
 
@@ -275,6 +274,7 @@ static void poll_loop(void) {
     mt_ring_preallocate();
     mt_python_poll();
     mt_adapter_poll();
+    mt_search_poll();
     mt_unwind_refresh();
     mt_sys_futex_wait(&mt_poll_count, before, next_check_ns());
   }

@@ -6,7 +6,10 @@
  *                           |         '--> LATE -> IDLE     the result is not wanted any more
  *                           '--> IDLE                       nor the search
  *
- * For a request that nobody waits for, the thread writes the result. */
+ * For a request that nobody waits for, the thread writes the result. That one runs on the interpreter's main thread
+ * rather, between two instructions of the program: what the search refers to lives until its end, so that a program
+ * that went on meanwhile would need more memory than without it. A thread of its own is for where the main thread does
+ * not come to it, or has handlers for signals, which would run in the search. */
 #include "process/search.h"
 
 #include <errno.h>
@@ -17,9 +20,11 @@
 #include "allocator/growth.h"
 #include "base/clock.h"
 #include "base/config.h"
+#include "base/forklock.h"
 #include "base/log.h"
 #include "base/sys.h"
 #include "base/thread.h"
+#include "base/wake.h"
 #include "process/boot.h"
 #include "python/interpreter.h"
 #include "spool/dict.h"
@@ -43,6 +48,8 @@ static int32_t requested_in; /* pid: a forked child does not have the thread */
 static char *text;
 static struct mt_referrers request;
 static bool unattended; /* nobody waits for it */
+enum { NO_CALL, CALL_WANTED, CALL_AWAITED };
+static uint32_t call; /* of the interpreter's main thread, for such a search */
 static const char *failure;
 
 static void write_result(const char *key, const char *occasion, const struct mt_referrers *found, uint64_t began);
@@ -68,11 +75,15 @@ static uint64_t allocated_then; /* when the search that nobody waits for was req
 /* Otherwise the program has let go of what grew, such as at its end, before the thread got the lock. */
 static bool still_has_it(void) { return mt_growth_allocated() >= allocated_then - allocated_then / 4; }
 
-static void *search(void *unused) {
-  (void)unused;
-  mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
-  const char *why = mt_referrers_find(&request, start_if_wanted);
-  if (__atomic_load_n(&runs_on, __ATOMIC_ACQUIRE) != mt_sys_gettid()) return NULL; /* not wanted */
+static bool start_between(void) {
+  if (!start_if_wanted()) return false;
+  request.pass_ms = 0, request.raises = true;
+  return true;
+}
+
+static void search(bool (*begin)(void)) {
+  const char *why = mt_referrers_find(&request, begin);
+  if (__atomic_load_n(&runs_on, __ATOMIC_ACQUIRE) != mt_sys_gettid()) return; /* not wanted */
   __atomic_store_n(&runs_on, 0, __ATOMIC_RELEASE);
   failure = why;
   if (!transition(RUNS, DONE)) {
@@ -81,6 +92,12 @@ static void *search(void *unused) {
     if (!why && still_has_it()) write_result("referrers.growing", "growth", &request, runs_since);
     mt_search_over();
   }
+}
+
+static void *thread(void *unused) {
+  (void)unused;
+  mt_sys(SYS_prctl, PR_SET_NAME, MT_THREAD_NAME);
+  search(start_if_wanted);
   return NULL;
 }
 
@@ -93,7 +110,8 @@ static void wait_while(uint32_t now, uint32_t milliseconds) {
 
 /* Then the state is PREPARES. */
 static const char *prepare(const struct mt_referrers *wanted) {
-  if (requested_in != mt_sys_getpid()) state = IDLE, has_thread = false, requested_in = mt_sys_getpid();
+  if (requested_in != mt_sys_getpid())
+    state = IDLE, has_thread = false, call = NO_CALL, requested_in = mt_sys_getpid();
   if (!transition(IDLE, PREPARES)) return "an earlier search is still under way there: try again in a while";
   if (!text && !(text = mt_sys_pages_alloc(MT_ROOM))) {
     transition(PREPARES, IDLE);
@@ -105,15 +123,19 @@ static const char *prepare(const struct mt_referrers *wanted) {
   return NULL;
 }
 
+static const char *make_thread(void) {
+  if (__atomic_exchange_n(&has_thread, true, __ATOMIC_SEQ_CST) || mt_boot_thread(thread, MT_STACK)) return NULL;
+  __atomic_store_n(&has_thread, false, __ATOMIC_SEQ_CST);
+  transition(REQUESTED, IDLE);
+  return "no thread can be had there";
+}
+
 static const char *request_search(const struct mt_referrers *wanted, bool nobody_waits) {
   const char *why = prepare(wanted);
   if (why) return why;
   unattended = nobody_waits;
   transition(PREPARES, REQUESTED);
-  if (__atomic_exchange_n(&has_thread, true, __ATOMIC_SEQ_CST) || mt_boot_thread(search, MT_STACK)) return NULL;
-  __atomic_store_n(&has_thread, false, __ATOMIC_SEQ_CST);
-  transition(REQUESTED, IDLE);
-  return "no thread can be had there";
+  return nobody_waits ? NULL : make_thread();
 }
 
 /* What nobody waits for gives way to what somebody does. */
@@ -178,7 +200,7 @@ MT_EXPORT size_t memtrace_referrers(uint32_t rows, char *to, size_t room);
 MT_EXPORT size_t memtrace_referrers(uint32_t rows, char *to, size_t room) {
   int error = errno;
   size_t size = 0;
-  struct mt_referrers found = {.limit = rows};
+  struct mt_referrers found = {.limit = rows, .raises = true};
   if (!search_here(&found)) {
     size = found.size <= room ? found.size : 0;
     memcpy(to, found.text, size);
@@ -266,6 +288,13 @@ void mt_search_at_end(void) {
   errno = error;
 }
 
+/* Whether a call is awaited; then it is not any more. */
+static bool take_call(void) {
+  uint32_t awaited = CALL_AWAITED;
+  return requested_in == mt_sys_getpid() &&
+         __atomic_compare_exchange_n(&call, &awaited, NO_CALL, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
+}
+
 void mt_search_while_growing(void) {
   if (!mt_config.referrers_ms || !__atomic_load_n(&mt_epoch_page->epoch, __ATOMIC_ACQUIRE) ||
       mt_interpreter_state() < MT_PY_CHECKED)
@@ -276,7 +305,41 @@ void mt_search_while_growing(void) {
   wanted.goes_on = true;
   wanted.pass_ms = mt_config.referrers_ms;
   allocated_then = mt_growth_allocated();
-  request_search(&wanted, true);
+  if (take_call()) {
+    make_thread(); /* the main thread did not come to it while as much was allocated as before in all */
+  } else if (!request_search(&wanted, true)) {
+    __atomic_store_n(&call, CALL_WANTED, __ATOMIC_RELEASE);
+    mt_wake_poll();
+  }
   mt_sys_set_blocked(before);
   errno = error;
+}
+
+/* A pending call: on the main thread, with the lock. */
+static int search_between(void *unused) {
+  (void)unused;
+  int error = errno;
+  bool raised = false;
+  if (take_call()) {
+    if (mt_referrers_disturbed()) {
+      make_thread();
+    } else {
+      search(start_between);
+      raised = request.raised;
+    }
+  }
+  errno = error;
+  return raised ? -1 : 0;
+}
+
+void mt_search_poll(void) {
+  uint32_t wanted = CALL_WANTED;
+  if (__atomic_load_n(&call, __ATOMIC_RELAXED) != CALL_WANTED || requested_in != mt_sys_getpid() ||
+      !mt_forklock_init() ||
+      !__atomic_compare_exchange_n(&call, &wanted, CALL_AWAITED, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED))
+    return;
+  mt_forklock_acquire();
+  bool comes = mt_referrers_between(search_between);
+  mt_forklock_release();
+  if (!comes && take_call()) make_thread();
 }

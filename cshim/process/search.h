@@ -14,9 +14,12 @@ void mt_search_over(void);
  * refusal of PyTorch's allocator in a recording, on the allocating thread, which waits for a bounded time. */
 void mt_search_at_refusal(void);
 
-/* While the program goes on, which has grown so far: its functions still have their variables. The latest counts. On
+/* In the middle of the program, which has grown so far: its functions still have their variables. The latest counts. On
  * the allocating thread, which waits for nothing. */
 void mt_search_while_growing(void);
+
+/* On the library's polling thread: has the interpreter begin that search. */
+void mt_search_poll(void);
 
 /* Before the refusal is recorded, so that its reader waits for the result. */
 void mt_search_announce(void);

@@ -230,6 +230,54 @@ func TestKeptByOfManyTensors(t *testing.T) {
 	}
 }
 
+// What a search referred to while the program went on lived until the search ended, so that peaks rose: of a training
+// that another process slowed down, from 756.6 to 874.7 MiB.
+//
+// A program that grows is searched on its main thread, between two instructions; on another one only where the main
+// thread does not come to it, or where handlers of signals would run in the search.
+func TestSearchOnTheMainThread(t *testing.T) {
+	t.Parallel()
+	const source = `
+import builtins, signal, sys, threading
+import torch
+
+threads, sort = set(), sorted
+
+def named(*arguments, **options): # a search of the library sorts, as nothing else does in here
+    threads.add(threading.current_thread() is threading.main_thread())
+    return sort(*arguments, **options)
+
+def grow():
+    kept = []
+    for _ in range(3000):
+        torch.empty(1 << 16, dtype=torch.uint8, device="cuda")
+        kept.append(torch.empty(1 << 15, dtype=torch.uint8, device="cuda"))
+    return kept
+
+torch.empty(1, device="cuda")
+builtins.sorted = named
+if sys.argv[1] == "handler":
+    signal.signal(signal.SIGTERM, lambda *_: None)
+if sys.argv[1] == "thread":
+    worker = threading.Thread(target=grow)
+    worker.start()
+    worker.join()
+else:
+    grow()
+builtins.sorted = sort
+print(sort(threads))
+`
+	for mode, threads := range map[string]string{"main": "[True]", "handler": "[False]", "thread": "[False]"} {
+		t.Run(mode, func(t *testing.T) {
+			t.Parallel()
+			r := program{framework: torch27, args: []string{"searched.py", mode}, source: source}.record(t)
+			if r.stdout != threads+"\n" {
+				t.Errorf("searched on the main thread: %q, want %s", r.stdout, threads)
+			}
+		})
+	}
+}
+
 // After an earlier search, by memtrace ctl or the program's own, the report did not say what keeps the memory: objects
 // had dictionaries of their attributes from then on, and the path that led through these was that of a model's
 // optimizer, which is no news.

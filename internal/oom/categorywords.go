@@ -111,10 +111,14 @@ func sayGradients(e *report.OOMEvent, _ AdviceFacts, _ uint64) (uint64, string) 
 // Differentiated corrects what is said of checkpointing by what kept tensors at that moment: it gives back what graphs
 // for a backward pass have saved, and nothing where there is none.
 func Differentiated(e *report.OOMEvent, k *report.KeptBy) {
-	if k == nil || k.Skipped != "" {
+	if k == nil || k.Skipped != "" || k.Occasion == report.KeptWhileGrowing {
 		return
 	}
 	remedied(e, k)
+	if !k.Late && k.LeftOut == 0 {
+		orphaned(e, k)
+		replaced(e, k)
+	}
 	says := ""
 	if found, _ := k.Graphs(); found {
 		says = checkpointing
@@ -125,7 +129,8 @@ func Differentiated(e *report.OOMEvent, k *report.KeptBy) {
 		text := &e.Advice[i].Text
 		*text = strings.Replace(strings.Replace(*text, maybeCheckpointing, says, 1), checkpointing, says, 1)
 		if says == "" {
-			*text = strings.Replace(*text, maybeToCome, "", 1)
+			*text = strings.Replace(strings.Replace(*text, maybeToCome, "", 1), dropGraphs, dropLists, 1)
+			outlived(e, &e.Advice[i], k)
 			withoutGraphs(e, &e.Advice[i], k)
 		}
 	}

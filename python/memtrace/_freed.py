@@ -200,6 +200,7 @@ class Group:
         self.garbage = False
         self.certain = True  # whether it is known what ends with it
         self.ended: Set[int] = set()  # tensors
+        self.orphans = False  # parameters that only an optimizer has, and what it and they have for them
 
     def path(self) -> Tuple[str, str]:
         """Returns the path that all have in common, and the types on the way to one of them."""
@@ -242,7 +243,8 @@ def join(groups: Iterable[Group], modules: Tuple[type, ...]) -> List[Group]:
             if name == "[*]" and depth and not issubclass(type(group.routes[0].objects[depth]), modules):
                 key = (id(group.routes[0].objects[depth - 1]), group.garbage, group.pinned)
                 break
-        into = joined.setdefault(key, Group(group.pinned))
+        into = joined.setdefault((key, group.orphans), Group(group.pinned))
+        into.orphans = group.orphans
         into.routes += group.routes
         into.keys += group.keys
         into.garbage = into.garbage or group.garbage

@@ -16,6 +16,7 @@ ENTRIES = 100_000  # of a container, that are looked at for one object
 NAMED_ENTRIES = 16  # of a dictionary; one that has more is a table, of which no entry has a name of its own
 
 
+ORPHANS = " (parameters that nothing else has)"
 CO_OPTIMIZED = 1  # a function's code
 _STANDARD = os.path.dirname(os.__file__) + "/"
 OURS = os.path.dirname(__file__)  # "" where this is not a file
@@ -96,7 +97,7 @@ def step_between(referrer: Any, child: Any) -> Optional[Step]:
     return _step_of_instance(referrer, child)
 
 
-def _entries(mapping: Dict[Any, Any]) -> Iterator[Tuple[Any, Any]]:
+def entries(mapping: Dict[Any, Any]) -> Iterator[Tuple[Any, Any]]:
     try:
         for n, item in enumerate(dict.items(mapping)):
             if n == ENTRIES:
@@ -114,7 +115,7 @@ def _key_text(key: Any) -> str:
 
 
 def _step_of_dict(mapping: Dict[Any, Any], child: Any) -> Optional[Step]:
-    for key, value in _entries(mapping):
+    for key, value in entries(mapping):
         if value is child:
             return Step(f"[{_key_text(key)}]")
         if key is child:
@@ -133,7 +134,7 @@ def _step_of_function(function: types.FunctionType, child: Any) -> Optional[Step
 
 
 def _step_of_frame(frame: types.FrameType, child: Any) -> Optional[Step]:
-    for name, value in _entries(frame_variables(frame)):
+    for name, value in entries(frame_variables(frame)):
         if value is child:
             return Step(f" {_place(frame)}, variable {name}")
     if frame.f_back is child:  # a frame that is kept keeps its callers
@@ -188,7 +189,7 @@ def _step_of_instance(owner: Any, child: Any) -> Optional[Step]:
     attributes = instance_dict(owner)
     if attributes is child:
         return Step("")
-    for key, value in _entries(attributes or {}):
+    for key, value in entries(attributes or {}):
         if value is child:
             return Step(f".{key}")
     for defined in _namespaces(owner):
@@ -283,7 +284,7 @@ def written(names: List[str], objects: List[Any], same: int) -> str:
             continue
         key = names[n + 1][1:-1].strip("'")
         if n + 1 < same:
-            key = next((str(one) for one, value in _entries(objects[n]) if value is objects[n + 1]), key)
+            key = next((str(one) for one, value in entries(objects[n]) if value is objects[n + 1]), key)
         texts[n : n + 2] = ["", f".{key}"]
     return "".join(texts)
 
@@ -332,6 +333,13 @@ class Route:
                 texts[-2] = f" (closure: {variable})"
         names = [name or f"?{type_name(type(way[-1]))}", *reversed(texts)]
         return Route(names, way[::-1], ", ".join(reversed(types_)))
+
+    def without_inner(self, kind: type) -> Optional[Route]:
+        """Returns the way to the first object of a kind on it, and from there to the tensor as to a parameter that only that has; None if there is none."""
+        for n, at in enumerate(self.objects[:-1]):
+            if issubclass(type(at), kind):
+                return Route([*self.names[: n + 1], ORPHANS], [*self.objects[: n + 1], self.objects[-1]], ", ".join([*self.types.split(", ")[: n + 1], "Parameter"]))
+        return None
 
     def begins_in(self, values: Set[int]) -> bool:
         """Reports whether it begins at one of the objects with these ids."""

@@ -325,8 +325,16 @@ def _made(node: Any) -> int:
 def _grouped(walk: Union[Walk, Ways], chosen: Dict[int, Reading]) -> List[Group]:
     """Divides tensors by their paths."""
     groups: Dict[Tuple[str, str, bool], Group] = {}
+    orphans = walk.orphans(chosen)
     for key, reading in chosen.items():
         at = reading.of if reading.alone and reading.of is not None else key
+        orphan = orphans.get(key if reading.of is None else reading.of)
+        if orphan is not None:
+            group = groups.setdefault((orphan.names[0], "".join(orphan.names), False), Group())
+            group.orphans = True
+            group.routes.append(orphan)
+            group.keys.append(key)
+            continue
         try:
             route = walk.route(at)
             if at == key and reading.of is not None and route.begins_in(walk.roots.inner):  # such as an optimizer's list of gradients

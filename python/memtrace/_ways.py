@@ -9,7 +9,7 @@ import time
 import types
 
 from ._freed import Graphs, Group, Reading
-from ._paths import Roots, Route, Step, step_between, type_name
+from ._paths import Roots, Route, Step, entries, instance_dict, step_between, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -137,6 +137,11 @@ class Walk:
         """Is not known here."""
         return False
 
+    @staticmethod
+    def orphans(_: Dict[int, Reading]) -> Dict[int, Route]:
+        """Are not known here."""
+        return {}
+
     visits = 0
 
 
@@ -145,8 +150,8 @@ class Ways:
 
     NAMED, FOREIGN, GARBAGE, UNKNOWN = range(4)
 
-    def __init__(self, collector: Any, roots: Roots, found: List[List[Any]], keys: List[int], visits: int) -> None:
-        self.collector, self.roots, self.visits = collector, roots, visits
+    def __init__(self, collector: Any, roots: Roots, found: List[List[Any]], keys: List[int], visits: int, last: Optional[type]) -> None:
+        self.collector, self.roots, self.visits, self.last = collector, roots, visits, last
         self.how = {key: way[0] for key, way in zip(keys, found)}
         self.referred_by = {key: way[1] for key, way in zip(keys, found)}  # how many references from objects with a name
         self.ways = {key: way[:1:-1] for key, way in zip(keys, found)}  # from a tensor on
@@ -158,7 +163,7 @@ class Ways:
         roots = Roots()
         left = max(min(until - time.monotonic(), 3600), 0)
         answer = collector.ways(objects, roots.values, budget, int(left * 1000), last)
-        return Ways(collector, roots, answer[0], [id(one) for one in objects], answer[1]) if answer else None
+        return Ways(collector, roots, answer[0], [id(one) for one in objects], answer[1], last) if answer else None
 
     def referred(self) -> Set[int]:
         """Returns which tensors a name or an object leads to; the others something in C++ holds, or it is not known."""
@@ -182,7 +187,7 @@ class Ways:
 
     def decide(self, groups: List[Group], tensors: Dict[int, Reading], budget: int, until: float) -> None:
         """Finds the tensors that end with each group. Garbage does; of what is held by something else than objects it is not known."""
-        asked = [group for group in groups if group.certain and not group.garbage]
+        asked = [group for group in groups if group.certain and not group.garbage and not group.orphans]
         asked.sort(key=lambda group: -sum([tensors[key].weight() for key in group.keys]))
         left = max(min(until - time.monotonic(), 3600), 0)
         functions = self._functions({code for group in asked for code in group.codes()})
@@ -198,6 +203,26 @@ class Ways:
                 group.certain = False
             else:
                 group.ended = {*ended[0], *[key for key in ended[1] if _is_kept_by_code(tensors.get(key))]}
+
+    def orphans(self, tensors: Dict[int, Reading]) -> Dict[int, Route]:
+        """Returns parameters to which only ways through optimizers lead, as where a model was replaced, and what their optimizer has for them, each with the way to that optimizer."""
+        parameter, found = getattr(sys.modules.get("torch.nn"), "Parameter", None), {}
+        states: Dict[int, Dict[int, Any]] = {}  # by optimizer, by parameter
+        for key, reading in tensors.items() if parameter and self.last else ():
+            if not (issubclass(type(reading.tensor), parameter) and self.is_named(key)):
+                continue
+            way = self.route(key).without_inner(self.last)
+            if way is None:
+                continue
+            optimizer = way.objects[-2]
+            if id(optimizer) not in states:
+                state = (instance_dict(optimizer) or {}).get("state")
+                states[id(optimizer)] = {id(of): has for of, has in entries(state) if type(has) is dict} if issubclass(type(state), dict) else {}
+            found[key] = way
+            for one in map(id, dict.values(states[id(optimizer)].get(key, {}))):
+                if one in tensors and self.is_named(one) and self.route(one).without_inner(self.last) is not None:
+                    found[one] = way
+        return found
 
     def _functions(self, codes: Set[int]) -> Dict[int, List[Any]]:
         """Returns all functions that have one of the codes with these ids, by these."""

@@ -454,6 +454,70 @@ def twice(followed):
             step(net, optimizer, rows)
 
 
+def replaced(followed):
+    """A result is made anew while the variable has the one before."""
+    data = torch.empty(300 * MB, dtype=torch.uint8, device="cuda")
+    while passed < 4:
+        point()
+        mixed = data.flip(0)
+        if followed:
+            del mixed
+    tell()
+
+
+class Averaging(torch.optim.Optimizer):
+    """Makes its state at points of its own."""
+
+    def __init__(self, parameters):
+        super().__init__(parameters, {})
+
+    @torch.no_grad()
+    def step(self):
+        for p in (p for group in self.param_groups for p in group["params"]):
+            for name in () if self.state[p] else ("exp_avg", "exp_avg_sq"):
+                point()
+                self.state[p][name] = torch.zeros_like(p)
+
+
+def orphans(followed):
+    """A model is replaced by another, and its optimizer goes on with both."""
+    net = model(20)
+    optimizer = Averaging(net.parameters())
+    while True:
+        for _ in range(3):
+            step(net, optimizer, 64)
+        net = model(20)
+        if followed:
+            optimizer = Averaging(net.parameters())
+        else:
+            optimizer.add_param_group({"params": list(net.parameters())})
+
+
+class Sessions:
+    """A server of a recurrent network that keeps a state for each user."""
+
+    def __init__(self):
+        self.cells, self.states = nn.ModuleList(nn.GRUCell(512, 512) for _ in range(4)).cuda().eval(), {}
+
+    @torch.inference_mode()
+    def answer(self, user, x, most):
+        point()
+        states = self.states.get(user, [None] * 4)
+        for n, cell in enumerate(self.cells):
+            x = states[n] = cell(x, states[n])
+        self.states[user] = states
+        if len(self.states) > most:
+            del self.states[next(iter(self.states))]
+        return x.cpu()
+
+
+def sessions(followed):
+    """States of users who do not come back are kept; followed by dropping those that are no longer needed."""
+    server = Sessions()
+    for user in range(10000):
+        server.answer(user, torch.randn(64, 512, device="cuda"), 10 if followed else 10000)
+
+
 def main():
     global stop
     parser = argparse.ArgumentParser(description=__doc__)
