@@ -34,7 +34,8 @@ const char *mt_referrers_unsafe(void);
  * will not. */
 bool mt_referrers_between(int (*call)(void *));
 
-/* In such a call: whether handlers of the program's for signals might run in the search, and raise what is lost in it. */
+/* In such a call: whether the program has handlers of signals, which might run in the search, and raise what is lost
+ * in it. */
 bool mt_referrers_disturbed(void);
 
 /* Calls a function that waits for a search on another thread, without the interpreter's lock, which the calling thread

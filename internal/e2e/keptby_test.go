@@ -242,6 +242,7 @@ import builtins, signal, sys, threading
 import torch
 
 threads, sort = set(), sorted
+wanted = sys.argv[1] == "main"
 
 def named(*arguments, **options): # a search of the library sorts, as nothing else does in here
     threads.add(threading.current_thread() is threading.main_thread())
@@ -249,10 +250,9 @@ def named(*arguments, **options): # a search of the library sorts, as nothing el
 
 def grow():
     kept = []
-    for _ in range(3000):
-        torch.empty(1 << 16, dtype=torch.uint8, device="cuda")
-        kept.append(torch.empty(1 << 15, dtype=torch.uint8, device="cuda"))
-    return kept
+    while wanted not in threads and len(kept) < 1 << 20:
+        torch.empty(1 << 14, dtype=torch.uint8, device="cuda")
+        kept.append(torch.empty(1 << 13, dtype=torch.uint8, device="cuda"))
 
 torch.empty(1, device="cuda")
 builtins.sorted = named
@@ -265,14 +265,14 @@ if sys.argv[1] == "thread":
 else:
     grow()
 builtins.sorted = sort
-print(sort(threads))
+print(wanted in threads, not wanted in threads)
 `
-	for mode, threads := range map[string]string{"main": "[True]", "handler": "[False]", "thread": "[False]"} {
+	for _, mode := range []string{"main", "handler", "thread"} {
 		t.Run(mode, func(t *testing.T) {
 			t.Parallel()
 			r := program{framework: torch27, args: []string{"searched.py", mode}, source: source}.record(t)
-			if r.stdout != threads+"\n" {
-				t.Errorf("searched on the main thread: %q, want %s", r.stdout, threads)
+			if r.stdout != "True False\n" && (mode != "thread" || r.stdout != "True True\n") { // it comes at last
+				t.Errorf("searched on the thread that is to be, on another one: %q", r.stdout)
 			}
 		})
 	}

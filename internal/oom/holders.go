@@ -76,7 +76,8 @@ func replaced(e *report.OOMEvent, k *report.KeptBy) {
 		place, variable, found := strings.Cut(strings.TrimPrefix(h.Path, "in "), ", variable ")
 		function, line, _ := strings.Cut(strings.TrimSuffix(place, ")"), " (")
 		if !found || h.Tensors != 1 || h.GraphNodes > 0 || h.FreesAtMost || strings.ContainsAny(variable, ".[( ") ||
-			!strings.HasSuffix(at, "/"+line) || !strings.HasSuffix(in, function) || h.FreesBytes < e.AllocatedBytes/smallPart ||
+			!strings.HasSuffix(at, "/"+line) || !strings.HasSuffix(in, function) ||
+			h.FreesBytes < e.AllocatedBytes/smallPart ||
 			max(h.Bytes, e.RequestedBytes)-min(h.Bytes, e.RequestedBytes) > e.RequestedBytes/smallPart {
 			continue
 		}
@@ -91,8 +92,8 @@ func replaced(e *report.OOMEvent, k *report.KeptBy) {
 		})
 		e.Advice = slices.Insert(e.Advice, 0, report.Advice{Rule: "replaced", FreesBytes: h.FreesBytes,
 			Text: fillIn("The request was made at {site}, and what that line made before, {frees}, is still in the "+
-				"variable {name}: del {name} before the line gives it back.", words{"site": e.Site, "name": variable,
-				"frees": report.SizeText(h.FreesBytes)})})
+				"variable {name}: del {name} before the line gives it back.", words{"site": e.Site,
+				"name": variable, "frees": report.SizeText(h.FreesBytes)})})
 		return
 	}
 }
