@@ -138,7 +138,12 @@ func (q *query) addTraining(s *report.Summary, info trace.Info) {
 	if t := q.accounts.iterations; t != nil {
 		s.Training = t.Value(q.opts.RuleSets[0].Rules, info, q.replayer.parameters.Values(), ending(s),
 			q.accounts.details[t.Account].Total.Epoch)
-		s.LoadedTwiceBytes = oom.LoadedTwice(q.accounts.details[heap.AccountFramework], q.resolver)
+		blocks := q.accounts.details[heap.AccountFramework]
+		s.LoadedTwiceBytes = oom.LoadedTwice(blocks, q.resolver)
+		s.ParameterCopies = oom.ParameterCopies(blocks, q.resolver, func(python trace.StackID) string {
+			place, _ := q.calledBy(0, python)
+			return place
+		})
 	}
 	oom.CompleteAdvice(s)
 }

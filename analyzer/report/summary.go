@@ -38,8 +38,10 @@ type Summary struct {
 	// OtherTrends are the judgements on other kinds of memory that the program used
 	OtherTrends []Trend `json:"other_trends"`
 	// at the peak: read from a checkpoint onto the device, and there a second time by name
-	LoadedTwiceBytes uint64  `json:"loaded_twice_bytes,omitempty"`
-	KeptBy           *KeptBy `json:"kept_by,omitempty"` // who refers to PyTorch's tensors; nil where nothing looked for that
+	LoadedTwiceBytes uint64 `json:"loaded_twice_bytes,omitempty"`
+	// blocks at the peak that are as large as all parameters; nil if there are none
+	ParameterCopies *ParameterCopies `json:"parameter_copies,omitempty"`
+	KeptBy          *KeptBy          `json:"kept_by,omitempty"` // who refers to PyTorch's tensors; nil where nothing looked for that
 	// of each level that was used, the framework first
 	Heights   []Heights               `json:"heights"`
 	Lifetimes map[string]LifetimeHist `json:"lifetimes"`
@@ -387,4 +389,11 @@ func (s *Summary) HasKeys(by, unknown string) bool {
 func (l Level) At(m MomentLevel) Level {
 	l.PeakBytes, l.PeakBytesLower = m.LiveBytes, m.LiveBytesLower
 	return l
+}
+
+// ParameterCopies are blocks of one place without a name that outlast a pass, and are as large as all parameters.
+type ParameterCopies struct {
+	Site  string `json:"site"`
+	Bytes uint64 `json:"bytes"`
+	Count uint64 `json:"count"` // how many times the parameters
 }

@@ -3,6 +3,7 @@
 package e2e
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -27,6 +28,36 @@ func adviceOf(t *testing.T, args ...string) (rules []string, text string) {
 	}
 	t.Fatal("memory did not run out")
 	return nil, ""
+}
+
+// Weights of the best epoch in a dictionary were "not categorized". A place that lastingly has as many bytes as all
+// parameters has a copy of them; what sends gradients, and an optimizer's temporaries, are as large and none.
+func TestCopyOfParameters(t *testing.T) {
+	t.Parallel()
+	const source = `
+import torch
+from torch import nn
+
+net = nn.Sequential(*(nn.Linear(1024, 1024) for _ in range(8)), nn.BatchNorm1d(1024)).cuda()
+optimizer = torch.optim.SGD(net.parameters(), lr=0.01, momentum=0.9)
+for epoch in range(3):
+    for _ in range(3):
+        net(torch.randn(64, 1024, device="cuda")).pow(2).mean().backward()
+        optimizer.step()
+        optimizer.zero_grad()
+    best = None
+    best = {name: value.clone() for name, value in net.state_dict().items()}
+torch.empty(1 << 26, dtype=torch.uint8, device="cuda")
+print(sum((value.nbytes + 511) // 512 * 512 for value in best.values()))
+`
+	r := program{framework: torch27, args: []string{"best.py"}, source: source}.record(t)
+	c := jsonReport(t, r.trace).ParameterCopies
+	if c == nil || fmt.Sprintln(c.Bytes) != r.stdout || c.Count != 1 || c.Site != "best.py:13 <dictcomp>" {
+		t.Errorf("%+v, the program has %s", c, r.stdout)
+	}
+	if text := memtrace(t, "report", r.trace); !strings.Contains(text, "as large as all parameters") {
+		t.Errorf("%s", text)
+	}
 }
 
 // TestAdviceFromWhatIsKnown: each advice is given where it helps, with the memory it frees, and not to a program that

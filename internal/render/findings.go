@@ -78,6 +78,8 @@ func verdictFindings(s *report.Summary) []report.Finding {
 		add("rounding", roundingSentence(s), r.RestBytes, "framework.requested_at_peak")
 	}
 	add("loaded-twice", loadedSentence(s, v), s.LoadedTwiceBytes, "loaded_twice_bytes")
+	copied, copies := copiesSentence(s, v)
+	add("parameter-copies", copied, copies, "parameter_copies")
 	kept, freed := keptSentence(s, v)
 	list = append(list, causeFindings(s, v, kept)...)
 	fits, grows := fitSentence(s)

@@ -13,7 +13,7 @@ import (
 var outsideGoldens = []struct{ field, needs string }{
 	{`^report\.training\b`, "a training stream"},
 	{`^report\.verdict\.(category|module|iteration|phase)\b`, "a training stream"},
-	{`^report\.(loaded_twice_bytes|oom\.retries\.step_time_ns)$`, "a training stream"},
+	{`^report\.(loaded_twice_bytes|parameter_copies(\..*)?|oom\.retries\.step_time_ns)$`, "a training stream"},
 	{`^diff\.(parameters|verdict\.causes\.(with|since|alike|alike_count)|groups\.rows\.since)\b`, "a training stream"},
 	{`^report\.(timeline|cross|window)\b`, "another question"},
 	{`^diff\.(base|new)\.(window|path)\b`, "another question"},

@@ -68,6 +68,20 @@ func loadedSentence(s *report.Summary, v *report.Verdict) string {
 		"%s of it were read from a checkpoint and were on the device twice; torch.load with map_location=\"cpu\" avoids that.", layout.Bytes(s.LoadedTwiceBytes))
 }
 
+// copiesSentence reports what is as large as all parameters, if that is much.
+func copiesSentence(s *report.Summary, v *report.Verdict) (text string, bytes uint64) {
+	c := s.ParameterCopies
+	if v.Outcome != report.OutcomePeak || c == nil || c.Bytes < v.PeakBytes/10 {
+		return "", 0
+	}
+	size := "as large as all parameters"
+	if c.Count > 1 {
+		size = fmt.Sprintf("%d times as large as all parameters", c.Count)
+	}
+	return fmt.Sprintf("%s of it, from %s, are %s: a copy of them, such as best weights, a moving average or a second model.",
+		layout.Bytes(c.Bytes), sanitize.Text(c.Site), size), c.Bytes
+}
+
 // engineSentence describes how to get more detail of an MXNet program whose blocks come from the threads of MXNet's
 // engine.
 func engineSentence(s *report.Summary, v *report.Verdict) string {
