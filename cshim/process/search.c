@@ -81,9 +81,11 @@ static bool start_between(void) {
   return true;
 }
 
-static void search(bool (*begin)(void)) {
+/* Whether there is an exception of Ctrl-C afterwards. */
+static bool search(bool (*begin)(void)) {
   const char *why = mt_referrers_find(&request, begin);
-  if (__atomic_load_n(&runs_on, __ATOMIC_ACQUIRE) != mt_sys_gettid()) return; /* not wanted */
+  if (__atomic_load_n(&runs_on, __ATOMIC_ACQUIRE) != mt_sys_gettid()) return false; /* not wanted */
+  bool raised = request.raised;
   __atomic_store_n(&runs_on, 0, __ATOMIC_RELEASE);
   failure = why;
   if (!transition(RUNS, DONE)) {
@@ -92,6 +94,7 @@ static void search(bool (*begin)(void)) {
     if (!why && still_has_it()) write_result("referrers.growing", "growth", &request, runs_since);
     mt_search_over();
   }
+  return raised;
 }
 
 static void *thread(void *unused) {
@@ -321,12 +324,8 @@ static int search_between(void *unused) {
   int error = errno;
   bool raised = false;
   if (take_call()) {
-    if (mt_referrers_disturbed()) {
-      make_thread();
-    } else {
-      search(start_between);
-      raised = request.raised;
-    }
+    if (mt_referrers_disturbed()) make_thread();
+    else raised = search(start_between);
   }
   errno = error;
   return raised ? -1 : 0;

@@ -335,9 +335,11 @@ class Route:
         return Route(names, way[::-1], ", ".join(reversed(types_)))
 
     def without_inner(self, kind: type) -> Optional[Route]:
-        """Returns the way to the first object of a kind on it, and from there to the tensor as to a parameter that only that has; None if there is none."""
+        """Returns the way to the first object of a kind on it, an optimizer, and from there to the tensor as to a parameter that only that has; None if there is none, or it has the tensor otherwise."""
         for n, at in enumerate(self.objects[:-1]):
             if issubclass(type(at), kind):
+                if self.names[n + 1] not in (".param_groups", ".state"):
+                    return None
                 return Route([*self.names[: n + 1], ORPHANS], [*self.objects[: n + 1], self.objects[-1]], ", ".join([*self.types.split(", ")[: n + 1], "Parameter"]))
         return None
 

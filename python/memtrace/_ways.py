@@ -206,21 +206,24 @@ class Ways:
 
     def orphans(self, tensors: Dict[int, Reading]) -> Dict[int, Route]:
         """Returns parameters to which only ways through optimizers lead, as where a model was replaced, and what their optimizer has for them, each with the way to that optimizer."""
-        parameter, found = getattr(sys.modules.get("torch.nn"), "Parameter", None), {}
+        optimizers, parameter = self.last, getattr(sys.modules.get("torch.nn"), "Parameter", None)
+        found: Dict[int, Route] = {}
         states: Dict[int, Dict[int, Any]] = {}  # by optimizer, by parameter
-        for key, reading in tensors.items() if parameter and self.last else ():
+        if optimizers is None or parameter is None:
+            return found
+        for key, reading in tensors.items():
             if not (issubclass(type(reading.tensor), parameter) and self.is_named(key)):
                 continue
-            way = self.route(key).without_inner(self.last)
+            way = self.route(key).without_inner(optimizers)
             if way is None:
                 continue
             optimizer = way.objects[-2]
             if id(optimizer) not in states:
-                state = (instance_dict(optimizer) or {}).get("state")
+                state: Any = (instance_dict(optimizer) or {}).get("state")
                 states[id(optimizer)] = {id(of): has for of, has in entries(state) if type(has) is dict} if issubclass(type(state), dict) else {}
             found[key] = way
             for one in map(id, dict.values(states[id(optimizer)].get(key, {}))):
-                if one in tensors and self.is_named(one) and self.route(one).without_inner(self.last) is not None:
+                if one in tensors and self.is_named(one) and self.route(one).without_inner(optimizers) is not None:
                     found[one] = way
         return found
 

@@ -73,7 +73,7 @@ def test_names_of_one_namespace_are_different() -> None:
     listed = (TOP / "tools" / "genadapters" / "main.go").read_text()
     assert all(path.name in listed for path in files)
     given = set(re.findall(r"^(?:def )?(\w+)[(:]", (ADAPTERS / "library.pyi").read_text(), re.MULTILINE))
-    seen = {name: "the library" for name in given}
+    seen = dict.fromkeys(given, "the library")
     for path in files:
         for name in definitions(path):
             assert name not in seen or name == "TYPE_CHECKING", "%s of %s is also defined by %s" % (name, path.name, seen[name])
