@@ -17,12 +17,12 @@ var FindingKinds = []FindingKind{
 		"with nothing idle"},
 	{"many-alike", SeverityInfo, "modules that differ in a number followed one another, as versions of one adapter; few " +
 		"others are like them"},
-	{"parameter-copies", SeverityInfo, "a module has a trained one's parameters: a moving average, a teacher"},
+	{"parameter-copies", SeverityInfo, "a module has a trained one's parameters: a moving average, a teacher; or a tenth of " +
+		"the peak is as large as all parameters, and lasts: best weights"},
 	{"undifferentiated", SeverityAdvice, "at the peak forward passes kept activations for a backward pass that never " +
 		"came"},
 	{"abandoned", SeverityInfo, "the same of a line whose other passes had a backward pass: something kept those without"},
 	{"untrained", SeverityAdvice, "a module without optimizer has gradients, or activations for a backward pass"},
-	{"parameter-copies", SeverityInfo, "a tenth of the peak is as large as all parameters, and lasts"},
 	{"kept-by", SeverityInfo, "what kept most tensors alive when memory ran out, or at the end of a program that grew"},
 	{"context-held", SeverityInfo, "much was the CUDA context and its code"},
 	{"retries", SeverityWarning, "requests were granted only after cached memory was given back; memory did not run out " +
