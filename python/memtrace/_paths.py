@@ -123,6 +123,20 @@ def _step_of_dict(mapping: Dict[Any, Any], child: Any) -> Optional[Step]:
     return None
 
 
+def steps_of_table(mapping: Dict[Any, Any]) -> Dict[int, Step]:
+    """Says how a dictionary reaches each of its values, by their ids: looking for one after another takes the square of their number."""
+    found: Dict[int, Step] = {}
+    for key, value in entries(mapping):
+        if id(value) not in found:
+            found[id(value)] = Step(f"[{_key_text(key)}]")
+    return found
+
+
+def is_table(found: Any) -> bool:
+    """Reports whether an object is a dictionary of many entries."""
+    return issubclass(type(found), dict) and dict.__len__(found) > NAMED_ENTRIES
+
+
 def _step_of_function(function: types.FunctionType, child: Any) -> Optional[Step]:
     if child is function.__closure__:
         return Step("")
@@ -289,10 +303,6 @@ def written(names: List[str], objects: List[Any], same: int) -> str:
     return "".join(texts)
 
 
-def _is_table(found: Any) -> bool:
-    return issubclass(type(found), dict) and dict.__len__(found) > NAMED_ENTRIES
-
-
 def _without_attributes(way: List[Any], steps: List[Step]) -> Tuple[List[Any], List[Step]]:
     """Returns the way without dictionaries of attributes. From Python 3.11 on an object has one only since somebody asked for it, such as a search before: with and
     without, the way is the same."""
@@ -325,7 +335,7 @@ class Route:
         for n, (at, step) in enumerate(zip(way[1:], steps)):
             module = id(at) in roots.modules
             children = n + 1 < len(steps) and steps[n + 1].below(True) in _CHILDREN
-            texts.append("[*]" if _is_table(at) and not (module or children) else step.below(module))
+            texts.append("[*]" if is_table(at) and not (module or children) else step.below(module))
             types_.append("module" if module else type_name(type(at)))
         if len(way) > 2 and types_[-1] == "function":  # function, closure, cell
             variable = closure_variable(way[-1], way[-3])

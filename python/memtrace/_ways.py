@@ -9,7 +9,7 @@ import time
 import types
 
 from ._freed import Graphs, Group, Reading
-from ._paths import Roots, Route, Step, entries, instance_dict, step_between, type_name
+from ._paths import Roots, Route, Step, entries, instance_dict, is_table, step_between, steps_of_table, type_name
 
 TYPE_CHECKING = False
 if TYPE_CHECKING:
@@ -152,6 +152,8 @@ class Ways:
 
     def __init__(self, collector: Any, roots: Roots, found: List[List[Any]], keys: List[int], visits: int, last: Optional[type]) -> None:
         self.collector, self.roots, self.visits, self.last = collector, roots, visits, last
+        self.tables: Dict[int, Dict[int, Step]] = {}  # by dictionary, by value
+        self.steps: Dict[Tuple[int, int], Optional[Step]] = {}  # by the two objects, which the ways keep alive
         self.how = {key: way[0] for key, way in zip(keys, found)}
         self.referred_by = {key: way[1] for key, way in zip(keys, found)}  # how many references from objects with a name
         self.ways = {key: way[:1:-1] for key, way in zip(keys, found)}  # from a tensor on
@@ -250,12 +252,21 @@ class Ways:
         name = ""
         for at in self.ways[key]:
             if way:
-                steps.append(step_between(at, way[-1]) or Step(f".<{type_name(type(way[-1]))}>"))
+                steps.append(self._step(at, way[-1]) or Step(f".<{type_name(type(way[-1]))}>"))
             way.append(at)
             name = self.roots.name(at)
             if (name and (id(at) not in self.roots.inner or at is self.ways[key][-1])) or (self.is_garbage(key) and len(way) > 1 and not self._is_inner(at)):
                 break
         return Route.of(self.roots, way, steps, name) if way else Route(["?"], [], "")
+
+    def _step(self, at: Any, child: Any) -> Optional[Step]:
+        """Says how an object reaches another one, as step_between does."""
+        if is_table(at) and id(at) not in self.tables:
+            self.tables[id(at)] = steps_of_table(at)
+        pair = id(at), id(child)
+        if pair not in self.steps:
+            self.steps[pair] = self.tables.get(id(at), {}).get(id(child)) or step_between(at, child)
+        return self.steps[pair]
 
     @staticmethod
     def _is_inner(found: Any) -> bool:

@@ -15,7 +15,7 @@ from conftest import PYTHON_FOLDER
 sys.path.insert(0, str(PYTHON_FOLDER))
 
 import memtrace  # noqa: E402
-from memtrace import _freed, _paths, _referrers  # noqa: E402
+from memtrace import _freed, _paths, _referrers, _ways  # noqa: E402
 
 
 class Leaf:
@@ -427,3 +427,14 @@ def test_looking_for_passes_leaves_no_garbage():
         assert gc.collect() == 0
     finally:
         gc.enable()
+
+
+def test_entries_of_a_table_are_looked_up_once(monkeypatch):
+    """Each of n tensors of a dictionary was looked for among all n: of 28,000, for 9 s instead of 1."""
+    table = {number: Leaf() for number in range(100)}
+    ways = _ways.Ways(None, _paths.Roots(), [], [], 0, None)
+    asked = []
+    monkeypatch.setattr(_ways, "steps_of_table", lambda mapping: asked.append(mapping) or _paths.steps_of_table(mapping))
+    monkeypatch.setattr(_ways, "step_between", lambda *_: None)
+    assert {ways._step(table, leaf).text for leaf in table.values()} == {"[*]"}
+    assert asked == [table]
