@@ -88,12 +88,16 @@ type recurrence struct {
 	live   int         // blocks
 	most   int         // of them at once, up to periodLive + 1
 	longer []uint64    // numbers of returns before a longer gap, the first few
+	rows   uint64      // how many ended with a longer gap
+	inRows uint64      // returns when their number was last a power of two
+	inHalf uint64      // the same of the one before
 	next   *recurrence // what came after it the last time: it mostly does so again
 }
 
 const (
 	periodStacks = 1 << 16 // that are watched
 	periodLeast  = 4       // returns that make a period
+	longRows     = 16      // rows that show whether they get longer
 	periodLive   = 3       // blocks of it at most: what an iteration makes goes with it or with the next ones
 )
 
@@ -113,8 +117,8 @@ func (w *periodWatch) alloc(e *trace.Event) {
 		switch {
 		case r.count > 1 && gap == r.gap:
 			r.same++
-		case r.count > 1 && gap > r.gap && len(r.longer) < periodLeast:
-			r.longer = append(r.longer, r.count)
+		case r.count > 1 && gap > r.gap:
+			r.endRow()
 		}
 		r.gap, r.last = gap, w.count
 		r.count++
@@ -124,6 +128,16 @@ func (w *periodWatch) alloc(e *trace.Event) {
 			r.most = r.live
 		}
 		w.live[e.Addr] = r
+	}
+}
+
+// endRow takes in that a longer gap follows.
+func (r *recurrence) endRow() {
+	if len(r.longer) < periodLeast {
+		r.longer = append(r.longer, r.count)
+	}
+	if r.rows++; r.rows&(r.rows-1) == 0 {
+		r.inHalf, r.inRows = r.inRows, r.count
 	}
 }
 
@@ -155,7 +169,7 @@ func (w *periodWatch) anchor() *recurrence {
 	var best *recurrence
 	for _, r := range w.seen {
 		even := r.count >= periodLeast && r.same*10 >= (r.count-2)*9 && (r.last-r.first)*2 >= w.count
-		if even && r.most <= periodLive && !r.inPasses() && (best == nil || r.better(best)) {
+		if even && r.most <= periodLive && !r.inPasses() && !r.inLongerPasses() && (best == nil || r.better(best)) {
 			best = r
 		}
 	}
@@ -176,6 +190,11 @@ func (r *recurrence) inPasses() bool {
 	}
 	return r.longer[0] >= periodLeast
 }
+
+// inLongerPasses reports whether returns come in rows that get longer and longer: those are the layers of passes, of
+// which each goes through all that came before. Twice as many rows of one length have twice as many returns, of these
+// four times as many.
+func (r *recurrence) inLongerPasses() bool { return r.rows >= longRows && r.inRows >= 3*r.inHalf }
 
 // better decides between two periods; ties by what comes first, so that the same trace has the same answer.
 func (r *recurrence) better(than *recurrence) bool {

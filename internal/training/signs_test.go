@@ -74,6 +74,23 @@ func TestSignsOfIterations(t *testing.T) {
 			t.Errorf("%s is an iteration: %+v", name, a)
 		}
 	}
+	var longer []trace.StackID
+	for pass := range 60 { // a backward pass through all iterations before
+		longer = append(longer, 1, 2)
+		for range pass {
+			longer = append(longer, 3, 4)
+		}
+	}
+	if a := watch(longer...); a != nil {
+		t.Errorf("passes that get longer: %+v", a)
+	}
+	var epochs []trace.StackID
+	for epoch := range 6 {
+		epochs = slices.Concat(epochs, slices.Repeat([]trace.StackID{1, 2, 3}, 20), make([]trace.StackID, 3+epoch*epoch%5))
+	}
+	if a := watch(epochs...); a == nil || a.gap != 3 || a.count != 120 {
+		t.Errorf("epochs of twenty iterations: %+v", a)
+	}
 	if a := watch(ragged...); a != nil {
 		t.Errorf("no loop: %+v", a)
 	}
