@@ -86,7 +86,8 @@ func TestSignsOfIterations(t *testing.T) {
 	}
 	var epochs []trace.StackID
 	for epoch := range 6 {
-		epochs = slices.Concat(epochs, slices.Repeat([]trace.StackID{1, 2, 3}, 20), make([]trace.StackID, 3+epoch*epoch%5))
+		rest := make([]trace.StackID, 3+epoch*epoch%5)
+		epochs = slices.Concat(epochs, slices.Repeat([]trace.StackID{1, 2, 3}, 20), rest)
 	}
 	if a := watch(epochs...); a == nil || a.gap != 3 || a.count != 120 {
 		t.Errorf("epochs of twenty iterations: %+v", a)
