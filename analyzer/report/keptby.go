@@ -87,6 +87,14 @@ func (h *Kept) Name() string {
 // not, and of what these and the optimizer have for them (python/memtrace/_paths.py).
 const Orphans = " (parameters that nothing else has)"
 
+// By is what keeps the tensors, after "kept".
+func (h *Kept) By() string {
+	if strings.HasPrefix(h.Path, "in ") { // a function that runs
+		return h.Name()
+	}
+	return "by " + h.Name()
+}
+
 // IsOrphans reports whether a holder is an optimizer with parameters that nothing else has.
 func (h *Kept) IsOrphans() bool { return strings.HasSuffix(h.Path, Orphans) }
 
@@ -102,6 +110,12 @@ func (h *Kept) IsModel() bool {
 	}
 	return strings.HasSuffix(types, "Parameter") || strings.Contains(h.Path, ".param_groups[") ||
 		strings.Contains(h.Path, ".state[")
+}
+
+// IsOfForward reports whether a forward pass that runs has the tensors in a variable of its own, not by its module.
+func (h *Kept) IsOfForward() bool {
+	_, variable, _ := strings.Cut(h.Path, ", variable ")
+	return strings.HasPrefix(h.Path, "in forward (") && !strings.HasPrefix(variable, "self.")
 }
 
 // IsArgument reports whether what holds the tensors is a container without a name, as a call that runs was given.

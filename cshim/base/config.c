@@ -112,7 +112,6 @@ static void set_nvml(const char *v) {
   if (n > MT_NVML_SECONDS_MAX) warn("NVML", v, "is too much; 3600 is used");
 }
 
-/* A switch, or milliseconds. */
 /* A number of milliseconds, or a switch that stands for the usual one, which nonsense names. */
 static uint32_t milliseconds(const char *v, uint32_t usual, const char *name, const char *nonsense) {
   uint64_t n = mt_parse_size(v);

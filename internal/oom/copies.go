@@ -21,27 +21,25 @@ const (
 func ParameterCopies(d *profile.AccountStats, r *profile.Resolver, place func(trace.StackID) string,
 ) *report.ParameterCopies {
 	var parameters, buffers uint64
-	nameless := make(map[trace.StackID]uint64)
 	for i := range d.Cells.List {
-		v := &d.Cells.List[i]
-		bytes := v.Peak(d.Total.Epoch)
-		switch {
-		case bytes == 0:
-		case v.Category == trace.CategoryParameter:
-			parameters += bytes
-		case v.Category == trace.CategoryBuffer:
-			buffers += bytes
-		case v.Category == trace.CategoryNone && v.PyStack != 0 && v.Lifetime != profile.Temporary &&
-			phaseCategory(r.PhaseOf(callstack.PairOf(profile.StackID(nil, &v.Origin)), v.Thread)) == rules.Others:
-			nameless[v.PyStack] += bytes
+		switch v := &d.Cells.List[i]; v.Category {
+		case trace.CategoryParameter:
+			parameters += v.Peak(d.Total.Epoch)
+		case trace.CategoryBuffer:
+			buffers += v.Peak(d.Total.Epoch)
 		}
 	}
 	if parameters < leastCopied {
 		return nil
 	}
 	places := make(map[string]uint64)
-	for stack, bytes := range nameless {
-		places[place(stack)] += bytes
+	for i := range d.Cells.List {
+		v := &d.Cells.List[i]
+		bytes := v.Peak(d.Total.Epoch)
+		if bytes > 0 && v.Category == trace.CategoryNone && v.PyStack != 0 && v.Lifetime != profile.Temporary &&
+			phaseCategory(r.PhaseOf(callstack.PairOf(profile.StackID(nil, &v.Origin)), v.Thread)) == rules.Others {
+			places[place(v.PyStack)] += bytes
+		}
 	}
 	var found *report.ParameterCopies
 	for site, bytes := range places {

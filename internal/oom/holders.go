@@ -1,7 +1,6 @@
 package oom
 
 import (
-	"slices"
 	"strings"
 
 	"memtrace/analyzer/report"
@@ -10,9 +9,7 @@ import (
 // isCollection reports whether a holder is several tensors without graphs that the program keeps by a name, other than
 // a model and what a forward pass that runs has of its own.
 func isCollection(h *report.Kept) bool {
-	_, variable, _ := strings.Cut(h.Path, ", variable ")
-	own := strings.HasPrefix(h.Path, "in forward (") && !strings.HasPrefix(variable, "self.")
-	return h.Tensors > 1 && h.GraphNodes == 0 && !h.FreesAtMost && !h.Garbage && !h.IsModel() && !own &&
+	return h.Tensors > 1 && h.GraphNodes == 0 && !h.FreesAtMost && !h.Garbage && !h.IsModel() && !h.IsOfForward() &&
 		!strings.HasPrefix(h.Path, "?")
 }
 
@@ -32,21 +29,13 @@ func outlived(e *report.OOMEvent, a *report.Advice, k *report.KeptBy) {
 	for i := range k.Holders {
 		h := &k.Holders[i]
 		if isCollection(h) && h.Tensors > passKeeps && 2*h.FreesBytes > e.Composition.IterationFeatureBytes {
-			a.Text = report.SizeText(h.FreesBytes) + " in " + report.Number(h.Tensors) + " tensors are kept " + by(h) +
+			a.Text = report.SizeText(h.FreesBytes) + " in " + report.Number(h.Tensors) + " tensors are kept " + h.By() +
 				". Where that outlives an iteration, a smaller batch only puts off the next refusal: drop what is no " +
 				"longer needed, or keep it on the host."
 			a.FreesBytes = 0
 			return
 		}
 	}
-}
-
-// by is what keeps the tensors of a holder, after "kept".
-func by(h *report.Kept) string {
-	if strings.HasPrefix(h.Path, "in ") {
-		return h.Name()
-	}
-	return "by " + h.Name()
 }
 
 // orphaned speaks of parameters that only an optimizer has, in place of advice on its state or theirs.
@@ -56,14 +45,12 @@ func orphaned(e *report.OOMEvent, k *report.KeptBy) {
 		if !h.IsOrphans() || h.FreesBytes < e.AllocatedBytes/smallPart {
 			continue
 		}
-		e.Advice = slices.DeleteFunc(e.Advice, func(a report.Advice) bool {
-			return a.Rule == "optimizer-state" || a.Rule == "parameters" || a.Rule == "kept"
-		})
-		e.Advice = slices.Insert(e.Advice, 0, report.Advice{Rule: "orphans", FreesBytes: h.FreesBytes,
-			Text: fillIn("{frees} in {tensors} tensors are parameters that nothing but an optimizer has, and their state "+
-				"({path}). Where a model is replaced, make a new optimizer for it and drop the old one, too; that gives "+
-				"back {frees}.", words{"frees": report.SizeText(h.FreesBytes), "tensors": report.Number(h.Tensors),
-				"path": strings.TrimSuffix(h.Name(), report.Orphans)})})
+		text := fillIn("{frees} in {tensors} tensors are parameters that nothing but an optimizer has, and their state "+
+			"({path}). Where a model is replaced, make a new optimizer for it and drop the old one, too; that gives back "+
+			"{frees}.", words{"frees": report.SizeText(h.FreesBytes), "tensors": report.Number(h.Tensors),
+			"path": strings.TrimSuffix(h.Name(), report.Orphans)})
+		e.Advice = insteadOf(e.Advice, report.Advice{Rule: "orphans", FreesBytes: h.FreesBytes, Text: text},
+			"optimizer-state", "parameters", "kept")
 		return
 	}
 }
@@ -87,13 +74,11 @@ func replaced(e *report.OOMEvent, k *report.KeptBy) {
 		if !known || made.Bytes < h.Bytes {
 			continue
 		}
-		e.Advice = slices.DeleteFunc(e.Advice, func(a report.Advice) bool {
-			return slices.Contains(vagueAdvice, a.Rule)
-		})
-		e.Advice = slices.Insert(e.Advice, 0, report.Advice{Rule: "replaced", FreesBytes: h.FreesBytes,
-			Text: fillIn("The request was made at {site}, and what that line made before, {frees}, is still in the "+
-				"variable {name}: del {name} before the line gives it back.", words{"site": e.Site,
-				"name": variable, "frees": report.SizeText(h.FreesBytes)})})
+		text := fillIn("The request was made at {site}, and what that line made before, {frees}, is still in the variable "+
+			"{name}: del {name} before the line gives it back.", words{"site": e.Site, "name": variable,
+			"frees": report.SizeText(h.FreesBytes)})
+		e.Advice = insteadOf(e.Advice, report.Advice{Rule: "replaced", FreesBytes: h.FreesBytes, Text: text},
+			vagueAdvice...)
 		return
 	}
 }

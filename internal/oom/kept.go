@@ -112,10 +112,14 @@ func insteadOfSmaller(list []report.Advice, when string, left, live uint64) []re
 	text := fillIn(when+"{left} of the {live} in blocks had been made by attempts that failed before: an exception, its traceback or a list still holds them. "+
 		"Leave the except block, or delete the exception, before the next attempt, and clear what an attempt has filled; that gives back {left}.",
 		words{"left": report.SizeText(left), "live": report.SizeText(live)})
-	list = slices.DeleteFunc(list, func(a report.Advice) bool {
-		return a.Rule == "activations" || a.Rule == "longer-input" || slices.Contains(vagueAdvice, a.Rule)
-	})
-	return slices.Insert(list, 0, report.Advice{Rule: "failed-attempts", FreesBytes: left, Text: text})
+	return insteadOf(list, report.Advice{Rule: "failed-attempts", FreesBytes: left, Text: text},
+		append([]string{"activations", "longer-input"}, vagueAdvice...)...)
+}
+
+// insteadOf puts advice first, in place of that of some rules.
+func insteadOf(list []report.Advice, first report.Advice, rules ...string) []report.Advice {
+	list = slices.DeleteFunc(list, func(a report.Advice) bool { return slices.Contains(rules, a.Rule) })
+	return slices.Insert(list, 0, first)
 }
 
 // captures reports whether the program captures CUDA graphs, which keep what they read and write on purpose.

@@ -14,9 +14,9 @@ if TYPE_CHECKING:
 
 ENTRIES = 100_000  # of a container, that are looked at for one object
 NAMED_ENTRIES = 16  # of a dictionary; one that has more is a table, of which no entry has a name of its own
+ORPHANS = " (parameters that nothing else has)"  # behind an optimizer; report.Orphans of the reader
 
 
-ORPHANS = " (parameters that nothing else has)"
 CO_OPTIMIZED = 1  # a function's code
 _STANDARD = os.path.dirname(os.__file__) + "/"
 OURS = os.path.dirname(__file__)  # "" where this is not a file

@@ -43,11 +43,7 @@ func KeptBy(k *report.KeptBy, allocated, grown uint64) (text string, bytes uint6
 			garbage = append(garbage, keptGarbage(k, h))
 			continue
 		}
-		by := "by "
-		if strings.HasPrefix(h.Path, "in ") { // a function that runs
-			by = ""
-		}
-		kept = append(kept, fmt.Sprintf("%s%s: %s (%s)", by, KeptName(h), keptBytes(h), keptWhat(h)))
+		kept = append(kept, fmt.Sprintf("%s: %s (%s)", sanitize.Text(h.By()), keptBytes(h), keptWhat(h)))
 	}
 	if len(kept) > 0 {
 		when := ""
@@ -140,11 +136,10 @@ func isOfRunningPass(h *report.Kept) bool {
 		return h.GraphNodes > 0 && h.Tensors == 1 && h.FreesBytes <= h.Bytes
 	}
 	_, variable, _ := strings.Cut(h.Path, ", variable ")
-	own := strings.HasPrefix(h.Path, "in forward (") && !strings.HasPrefix(variable, "self.")
 	if !strings.HasPrefix(h.Path, "in ") || h.FreesBytes >= h.SharedBytes/keptPart {
-		return own && h.FreesAtMost
+		return h.IsOfForward() && h.FreesAtMost
 	}
-	return h.GraphNodes > 0 && h.SharedBytes > h.Bytes || h.Types == "Tensor" || own ||
+	return h.GraphNodes > 0 && h.SharedBytes > h.Bytes || h.Types == "Tensor" || h.IsOfForward() ||
 		strings.Contains(variable, " of ")
 }
 
