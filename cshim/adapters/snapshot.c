@@ -45,6 +45,7 @@ struct row {
 /* One recording begins at a time. */
 static uint64_t bytes, longest_pause, round_began;
 static bool reported, done, last_round;
+static void (*on_recorded)(void);
 
 static void record(const struct row *row) {
   int device = (int)row->device;
@@ -77,6 +78,7 @@ static void *record_snapshot(void *self, void *arguments) {
       memcpy(&row, rows + at, sizeof row);
       record(&row);
     }
+    if (done) on_recorded();
   }
   api.clear_error();
   errno = error;
@@ -114,8 +116,8 @@ static bool run_round(void) {
 
 uint64_t mt_snapshot_paused_ns(void) { return longest_pause; }
 
-uint64_t mt_snapshot_record(void) {
-  bytes = 0, done = last_round = false;
+uint64_t mt_snapshot_record(void (*recorded)(void)) {
+  bytes = 0, done = last_round = false, on_recorded = recorded;
   if (mt_interpreter_state() >= MT_PY_CHECKED && mt_pyapi_find(MT_PYAPI_NAMES(API), &api) && mt_pyscript_find() &&
       mt_pyquiet_find())
     for (unsigned round = 1; !run_round() && round < MT_ROUNDS; round++) {

@@ -222,13 +222,20 @@ static struct mt_thread *take_ring(struct mt_thread *self) {
   return self;
 }
 
+/* Once; later the process may be ending. */
+static void let_others_record(void) {
+  uint64_t starting = mt_recorder_state_in(MT_STARTING);
+  __atomic_compare_exchange_n(&mt_recorder_state, &starting, mt_recorder_state_in(MT_READY), false, __ATOMIC_ACQ_REL,
+                              __ATOMIC_RELAXED);
+}
+
 /* Other threads wait meanwhile, or bypass (base/thread.h). record_held records what is live already. */
-static bool begin(void (*record_held)(void)) {
+static bool begin(void (*record_held)(void (*recorded)(void))) {
   if (!create_recording()) return false;
   __atomic_store_n(&mt_epoch_page->epoch, ++mt_last_epoch, __ATOMIC_RELEASE);
   mt_unhooked_report();
-  if (record_held && take_ring(mt_thread_idle())) record_held();
-  mt_recorder_set_phase(MT_READY);
+  if (record_held && take_ring(mt_thread_idle())) record_held(let_others_record);
+  let_others_record();
   mt_boot_start();
   return true;
 }
@@ -276,7 +283,7 @@ void mt_recorder_wake(void) {
   __atomic_compare_exchange_n(&mt_recorder_state, &asleep, MT_IDLE, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED);
 }
 
-bool mt_recorder_start(void (*prepare)(void), void (*record_held)(void)) {
+bool mt_recorder_start(void (*prepare)(void), void (*record_held)(void (*recorded)(void))) {
   uint64_t idle = MT_IDLE, asleep = mt_recorder_state_in(MT_ASLEEP), starting = mt_recorder_state_in(MT_STARTING);
   mt_bypass_begin();
   if (!__atomic_compare_exchange_n(&mt_recorder_state, &asleep, starting, false, __ATOMIC_ACQ_REL, __ATOMIC_RELAXED) &&

@@ -26,8 +26,10 @@ void mt_recorder_wake(void);
 
 /* Begins a recording in a running program, where none was begun. Events bypass the recorder until prepare has rebound
  * the program's calls and record_held, on a thread that records, has recorded live memory; record_held ends that
- * (mt_bypass_end_unless_passed), or its return does. False where there is a recording, or it failed. */
-bool mt_recorder_start(void (*prepare)(void), void (*record_held)(void));
+ * (mt_bypass_end_unless_passed), or its return does. From then on other threads' events wait, perhaps with the
+ * interpreter's lock, until record_held calls recorded or returns: in between it must not wait for that lock. False
+ * where there is a recording, or it failed. */
+bool mt_recorder_start(void (*prepare)(void), void (*record_held)(void (*recorded)(void)));
 
 /* Why there is no recording, NULL if nothing failed. */
 const char *mt_recorder_failure(void);

@@ -88,7 +88,7 @@ static void rebind_used(void) {
   if (!is_preloaded()) mt_route_replace();
 }
 
-static void record_held(void) { held = mt_snapshot_record(); }
+static void record_held(void (*recorded)(void)) { held = mt_snapshot_record(recorded); }
 
 MT_EXPORT int memtrace_start(void) {
   bool asleep = mt_recorder_asleep();

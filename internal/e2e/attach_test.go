@@ -312,6 +312,38 @@ func TestAttachWhileTraining(t *testing.T) {
 		rounds, stood[len(stood)/2], stood[len(stood)*99/100], stood[len(stood)-1])
 }
 
+// An attached program could stand still for ever: a Python thread that took the interpreter's lock between the snapshot
+// and its thread's return waited, with that lock, for the recording to begin, which waited for the lock.
+//
+// Threads that take the lock from each other all the time go on while a recording begins.
+func TestAttachBesideEagerThreads(t *testing.T) {
+	t.Parallel()
+	a := startAttachable(t, torch27, "", `
+import sys, threading, torch
+over = threading.Event()
+def churn():
+    x = torch.empty(1000, device="cuda", requires_grad=True)
+    while not over.is_set():
+        x.grad = torch.empty(1000, device="cuda")
+        x.grad = None # PyTorch keeps the lock
+torch.empty(1, device="cuda")
+sys.setswitchinterval(1e-6)
+threads = [threading.Thread(target=churn) for _ in range(3)]
+for thread in threads: thread.start()
+print("ready", flush=True)
+sys.stdin.readline()
+over.set()
+for thread in threads: thread.join()
+print("end", flush=True)
+`, "", false)
+	a.line(t, "ready")
+	a.memtrace(t, "attach", "-o", a.trace, a.pid())
+	until(t, "the program goes on", func() bool { return jsonReport(t, a.trace).Framework.AllocCount >= 100 })
+	a.memtrace(t, "ctl", a.pid(), "stop")
+	io.WriteString(a.input, "\n")
+	a.end(t)
+}
+
 // pauses returns how long the thread and the interpreter were stopped.
 func pauses(said string) (list []time.Duration) {
 	for _, line := range strings.Split(said, "\n") {
