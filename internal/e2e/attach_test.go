@@ -249,7 +249,7 @@ def main():
             over.wait(0.001)
     over = threading.Event()
     others = [threading.Thread(target=churn) for _ in range(2)]
-    loader = torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=2, persistent_workers=True)
+    loader = torch.utils.data.DataLoader(Data(), batch_size=8, num_workers=2, persistent_workers=True, multiprocessing_context="fork")
     for batch in loader: pass  # its processes are forked before there are threads
     server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), http.server.SimpleHTTPRequestHandler)
     threading.Thread(target=server.serve_forever, daemon=True).start()
